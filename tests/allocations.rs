@@ -1,7 +1,7 @@
 //! Once warm, a shard and a STOMP broker handle their input without allocating memory.
 
 use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
-use pitlane_engine::command::{Command, CommandKind, ExecRef, Quote, Report, Trade, Watch};
+use pitlane_engine::command::{Command, CommandKind, ExecRef, Quote, Trade, VenueReport, WatchTarget};
 use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
@@ -114,11 +114,11 @@ impl Floor {
             depths: 0,
             last: None,
         };
-        floor.tell(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        floor.tell(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
         floor.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
         for security in world::SECURITIES {
             floor.tell(CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
-            floor.tell(CommandKind::Watch { port: PortId(0), what: Watch::Depth(security), on: true });
+            floor.tell(CommandKind::Watch { port: PortId(0), what: WatchTarget::Depth(security), on: true });
         }
         floor
     }
@@ -215,15 +215,15 @@ impl Floor {
         terms
     }
 
-    fn report(&mut self, order: OrderHandle) -> Report {
+    fn report(&mut self, order: OrderHandle) -> VenueReport {
         let qty = Qty::from_raw(self.dice.between(1, 9) * 100_000_000);
         match self.dice.below(4) {
-            0 => Report::Accepted,
-            1 => Report::Canceled(pitlane_engine::reason::Reason::VenueCancelled),
-            2 => Report::Replaced,
+            0 => VenueReport::Accepted,
+            1 => VenueReport::Canceled(pitlane_engine::reason::Reason::VenueCancelled),
+            2 => VenueReport::Replaced,
             _ => {
                 let exec = ExecRef((self.ids as u128) << 64 | order.raw() as u128);
-                Report::Filled { exec, qty, price: world::price("100") }
+                VenueReport::Filled { exec, qty, price: world::price("100") }
             }
         }
     }
@@ -310,7 +310,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     broker.set_fix_session_name(PortId(0), 1, "CLIENT1");
     let mut stage = Stage::new(ShardSettings::default());
     let (order, mut events) = stage.submit(limit(world::ABROAD[0], Side::Buy, "10", "100"));
-    events.extend(stage.report(order, Report::Accepted));
+    events.extend(stage.report(order, VenueReport::Accepted));
     events.extend(stage.fill(order, 1, "4", "99.5"));
     assert!(events.iter().any(|event| matches!(event.body, EventKind::Booked(_))), "it was filled");
     let mut sent = 0;

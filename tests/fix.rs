@@ -16,8 +16,8 @@
 
 use std::path::Path;
 
-use pitlane_engine::command::Session as Hours;
-use pitlane_engine::event::{Event, EventKind, Refusal, RequestKind};
+use pitlane_engine::command::TradingSession as Hours;
+use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
@@ -96,7 +96,7 @@ fn a_second_connection_is_refused_and_the_first_continues() {
 #[test]
 fn a_refusal_that_was_not_sent_before_a_restart_is_sent_once() {
     let settings = FixSessionSettings { reset_on_logon: false, ..settings() };
-    let refusal = Refusal {
+    let refusal = RequestRefusal {
         order: OrderHandle::NONE,
         id: IntId::NONE,
         request_id: IntId::parse(b"b").expect("an id"),

@@ -1,7 +1,7 @@
 //! The life cycle of an order at an external venue: each transition as a dialogue in
 //! `data/orders.txt`, and every pair of state and event compared with the twin.
 
-use pitlane_engine::command::{CommandKind, ExecRef, Report, Trade};
+use pitlane_engine::command::{CommandKind, ExecRef, Trade, VenueReport};
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::reason::Reason;
@@ -70,7 +70,7 @@ fn perform(stage: &mut Stage, order: &mut OrderHandle, command: &str) -> Vec<Str
             stage.tell(CommandKind::Trade { security: world::ABROAD[0], trade })
         }
         ["fill", e, qty, at] => {
-            let report = Report::Filled { exec: exec(e), qty: world::qty(qty), price: price(at) };
+            let report = VenueReport::Filled { exec: exec(e), qty: world::qty(qty), price: price(at) };
             stage.report(*order, report)
         }
         [word] => stage.report(*order, report_of(word)),
@@ -103,17 +103,17 @@ fn changes_of(words: &[&str]) -> Changes {
     })
 }
 
-fn report_of(word: &str) -> Report {
+fn report_of(word: &str) -> VenueReport {
     match word {
-        "accepted" => Report::Accepted,
-        "rejected" => Report::Rejected(Reason::VenueRejected),
-        "confirmed" => Report::Canceled(Reason::Requested),
-        "canceled" => Report::Canceled(Reason::VenueCancelled),
-        "expired" => Report::Expired(Reason::ExpiredDay),
-        "cancel-refused" => Report::CancelRefused(Reason::VenueRejected),
-        "replaced" => Report::Replaced,
-        "replace-refused" => Report::ReplaceRefused(Reason::VenueRejected),
-        "reconciled" => Report::Reconciled,
+        "accepted" => VenueReport::Accepted,
+        "rejected" => VenueReport::Rejected(Reason::VenueRejected),
+        "confirmed" => VenueReport::Canceled(Reason::Requested),
+        "canceled" => VenueReport::Canceled(Reason::VenueCancelled),
+        "expired" => VenueReport::Expired(Reason::ExpiredDay),
+        "cancel-refused" => VenueReport::CancelRefused(Reason::VenueRejected),
+        "replaced" => VenueReport::Replaced,
+        "replace-refused" => VenueReport::ReplaceRefused(Reason::VenueRejected),
+        "reconciled" => VenueReport::Reconciled,
         _ => panic!("not a report: {word}"),
     }
 }
@@ -138,7 +138,7 @@ fn render(events: &[Event]) -> Vec<String> {
             }
             EventKind::Booked(b) => rest.push((0, format!("booked {}@{}", b.qty, b.price))),
             EventKind::Alert { alert, .. } => rest.push((1, format!("alert {alert:?}"))),
-            EventKind::ToVenue(i) => rest.push((2, format!("venue {:?} {}", i.ask, i.id))),
+            EventKind::ToVenue(i) => rest.push((2, format!("venue {:?} {}", i.request, i.id))),
             _ => {}
         }
     }
@@ -253,14 +253,14 @@ fn deed_of(event: &str, id: IntId) -> Deed {
             return Deed::Plain(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
         }
         ["closed"] => {
-            let session = pitlane_engine::command::Session::Closed;
+            let session = pitlane_engine::command::TradingSession::Closed;
             return Deed::Plain(CommandKind::Session { exchange: world::OUTSIDE, session });
         }
         ["fill", e, qty] => {
-            Report::Filled { exec: exec(e), qty: world::qty(qty), price: world::price("100") }
+            VenueReport::Filled { exec: exec(e), qty: world::qty(qty), price: world::price("100") }
         }
-        ["bust", e] => Report::Busted { exec: exec(e) },
-        ["correct", e] => Report::Corrected { exec: exec(e), qty, price },
+        ["bust", e] => VenueReport::Busted { exec: exec(e) },
+        ["correct", e] => VenueReport::Corrected { exec: exec(e), qty, price },
         [word] => report_of(word),
         _ => panic!("not an event: {event}"),
     };

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::command::{
-    BudgetKind, CommandKind, ExecRef, Limits, Movement, MovementKind, Report, Scope, Session,
+    BudgetKind, CommandKind, ExecRef, Movement, MovementKind, RiskLimits, Scope, TradingSession, VenueReport,
 };
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::Event;
@@ -53,7 +53,7 @@ fn stop(side: Side, at: &str) -> Terms {
 }
 
 /// Submits under limits of the strategy.
-fn limited(limits: Limits, terms: Terms) -> Vec<Event> {
+fn limited(limits: RiskLimits, terms: Terms) -> Vec<Event> {
     let mut stage = stage();
     stage.trade(SHARES[0], "100", "1");
     stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
@@ -102,7 +102,7 @@ fn transaction(movement: Movement) -> Vec<Event> {
 fn working() -> (Stage, OrderHandle) {
     let mut stage = stage();
     let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
-    stage.report(order, Report::Accepted);
+    stage.report(order, VenueReport::Accepted);
     (stage, order)
 }
 
@@ -142,7 +142,7 @@ const REFERENCE: &[Case] = &[
     }),
     (Reason::StrategyNotRunning, "order", || submit(Terms { strategy: world::IDLE_STRATEGY, ..good() })),
     (Reason::UnknownExchange, "session", || {
-        stage().tell(CommandKind::Session { exchange: ExchangeId(9), session: Session::Closed })
+        stage().tell(CommandKind::Session { exchange: ExchangeId(9), session: TradingSession::Closed })
     }),
     (Reason::VenueUnavailable, "order", || {
         let mut stage = stage();
@@ -173,7 +173,10 @@ const FORM: &[Case] = &[
     (Reason::TifDatePast, "now", || submit(Terms { tif: Tif::Gtd, tif_date: world::start(), ..good() })),
     (Reason::TifNotAllowed, "stop in an auction", || {
         let mut stage = stage();
-        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::OpeningAuction });
+        stage.tell(CommandKind::Session {
+            exchange: world::AUCTIONS,
+            session: TradingSession::OpeningAuction,
+        });
         stage.submit(Terms { tif: Tif::Ato, ..stop(BUY, "100") }).1
     }),
     (Reason::NoAuctionAhead, "opening is over", || submit(Terms { tif: Tif::Ato, ..good() })),
@@ -235,7 +238,7 @@ const RISK: &[Case] = &[
     (Reason::KillSwitch, "security", || killed(Scope::Security(SHARES[0]), good())),
     (Reason::KillSwitch, "adapter", || killed(Scope::Adapter(AdapterId::SIM), good())),
     (Reason::TradingDisabled, "strategy", || {
-        limited(Limits { trading_enabled: false, ..Limits::default() }, good())
+        limited(RiskLimits { trading_enabled: false, ..RiskLimits::default() }, good())
     }),
     (Reason::Restricted, "strategy", || {
         let mut stage = stage();
@@ -244,43 +247,51 @@ const RISK: &[Case] = &[
         stage.submit(good()).1
     }),
     (Reason::MaxOrderQty, "order", || {
-        limited(Limits { max_order_qty: qty("9"), ..Limits::default() }, good())
+        limited(RiskLimits { max_order_qty: qty("9"), ..RiskLimits::default() }, good())
     }),
     (Reason::MaxOrderValue, "order", || {
-        limited(Limits { max_order_value: money("999"), ..Limits::default() }, good())
+        limited(RiskLimits { max_order_value: money("999"), ..RiskLimits::default() }, good())
     }),
     (Reason::PriceCollar, "order", || {
-        limited(Limits { price_collar_bp: 100, ..Limits::default() }, limit(SHARES[0], BUY, "1", "101.01"))
+        limited(
+            RiskLimits { price_collar_bp: 100, ..RiskLimits::default() },
+            limit(SHARES[0], BUY, "1", "101.01"),
+        )
     }),
     (Reason::NoReferencePrice, "collar", || {
         let mut stage = stage();
-        let limits = Limits { price_collar_bp: 100, ..Limits::default() };
+        let limits = RiskLimits { price_collar_bp: 100, ..RiskLimits::default() };
         stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
         stage.submit(market(BUY, Tif::Day)).1
     }),
     (Reason::MaxOpenOrders, "order", || {
         let mut stage = stage();
         let scope = Scope::Strategy(StrategyId(1));
-        stage.tell(CommandKind::Limits { scope, limits: Limits { max_open_orders: 1, ..Limits::default() } });
+        stage.tell(CommandKind::Limits {
+            scope,
+            limits: RiskLimits { max_open_orders: 1, ..RiskLimits::default() },
+        });
         stage.budget(scope, BudgetKind::OpenOrders, 1);
         stage.submit(good());
         stage.submit(good()).1
     }),
     (Reason::MaxPosition, "order", || {
-        limited(Limits { max_position: qty("9"), ..Limits::default() }, good())
+        limited(RiskLimits { max_position: qty("9"), ..RiskLimits::default() }, good())
     }),
     (Reason::OrderRate, "order", || {
         let mut stage = stage();
         let scope = Scope::Strategy(StrategyId(1));
-        stage
-            .tell(CommandKind::Limits { scope, limits: Limits { max_orders_per_s: 1, ..Limits::default() } });
+        stage.tell(CommandKind::Limits {
+            scope,
+            limits: RiskLimits { max_orders_per_s: 1, ..RiskLimits::default() },
+        });
         stage.budget(scope, BudgetKind::OrdersPerSecond, 1);
         stage.submit(good());
         stage.submit(good()).1
     }),
     (Reason::DuplicateOrder, "order", || {
         let mut stage = stage();
-        let limits = Limits { duplicate_window_ms: 1_000, ..Limits::default() };
+        let limits = RiskLimits { duplicate_window_ms: 1_000, ..RiskLimits::default() };
         stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
         stage.submit(good());
         stage.submit(good()).1
@@ -288,8 +299,11 @@ const RISK: &[Case] = &[
     (Reason::InsufficientFunds, "order", || {
         let mut stage = stage();
         let scope = Scope::Account(HOME_ACCOUNTS[0]);
-        let limits =
-            Limits { credit: money("999"), credit_currency: world::currency("USD"), ..Limits::default() };
+        let limits = RiskLimits {
+            credit: money("999"),
+            credit_currency: world::currency("USD"),
+            ..RiskLimits::default()
+        };
         stage.tell(CommandKind::Limits { scope, limits });
         stage.budget(scope, BudgetKind::Credit, money("999").raw());
         stage.submit(good()).1
@@ -313,7 +327,7 @@ const VENUE: &[Case] = &[
     (Reason::VenueRejected, "outside", || {
         let mut stage = stage();
         let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
-        stage.report(order, Report::Rejected(Reason::VenueRejected))
+        stage.report(order, VenueReport::Rejected(Reason::VenueRejected))
     }),
     (Reason::SelfTrade, "newcomer", || {
         let mut stage = stage();
@@ -324,12 +338,12 @@ const VENUE: &[Case] = &[
     (Reason::Fok, "whole", || submit(Terms { tif: Tif::Fok, ..good() })),
     (Reason::NoLiquidity, "immediate while closed", || {
         let mut stage = stage();
-        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::Closed });
+        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: TradingSession::Closed });
         stage.submit(Terms { tif: Tif::Ioc, ..good() }).1
     }),
     (Reason::VenueCancelled, "outside", || {
         let (mut stage, order) = working();
-        stage.report(order, Report::Canceled(Reason::VenueCancelled))
+        stage.report(order, VenueReport::Canceled(Reason::VenueCancelled))
     }),
     (Reason::VenueRandomReject, "dice", || {
         let mut stage = rejecting(|settings| settings.venue.reject_permille = 1_000);
@@ -352,7 +366,7 @@ const ENDS: &[Case] = &[
     (Reason::ExpiredDay, "close of the exchange", || {
         let mut stage = stage();
         stage.submit(good());
-        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::Closed })
+        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: TradingSession::Closed })
     }),
     (Reason::ExpiredGtd, "its date", || {
         let mut stage = stage();
@@ -364,9 +378,12 @@ const ENDS: &[Case] = &[
     }),
     (Reason::ExpiredAuction, "opening", || {
         let mut stage = stage();
-        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::OpeningAuction });
+        stage.tell(CommandKind::Session {
+            exchange: world::AUCTIONS,
+            session: TradingSession::OpeningAuction,
+        });
         stage.submit(Terms { tif: Tif::Ato, ..good() });
-        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: Session::Continuous })
+        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: TradingSession::Continuous })
     }),
     (Reason::Triggered, "stop", || {
         let mut stage = stage();
@@ -381,7 +398,7 @@ const ENDS: &[Case] = &[
     }),
     (Reason::LateFill, "outside", || {
         let (mut stage, order) = working();
-        stage.report(order, Report::Canceled(Reason::VenueCancelled));
+        stage.report(order, VenueReport::Canceled(Reason::VenueCancelled));
         stage.fill(order, 1, "5", "100")
     }),
     (Reason::Overfill, "outside", || {
@@ -391,12 +408,12 @@ const ENDS: &[Case] = &[
     (Reason::Bust, "outside", || {
         let (mut stage, order) = working();
         stage.fill(order, 1, "5", "100");
-        stage.report(order, Report::Busted { exec: ExecRef(1) })
+        stage.report(order, VenueReport::Busted { exec: ExecRef(1) })
     }),
     (Reason::Correction, "outside", || {
         let (mut stage, order) = working();
         stage.fill(order, 1, "5", "100");
-        stage.report(order, Report::Corrected { exec: ExecRef(1), qty: qty("4"), price: price("99") })
+        stage.report(order, VenueReport::Corrected { exec: ExecRef(1), qty: qty("4"), price: price("99") })
     }),
     (Reason::ExpiredSecurity, "settled", || {
         let mut stage = stage();
@@ -439,7 +456,7 @@ const BOOKKEEPER: &[Case] = &[
     }),
     (Reason::UnknownScope, "limits", || {
         let scope = Scope::Strategy(world::NO_STRATEGY);
-        stage().tell(CommandKind::Limits { scope, limits: Limits::default() })
+        stage().tell(CommandKind::Limits { scope, limits: RiskLimits::default() })
     }),
     (Reason::UnknownScope, "switch", || {
         stage().tell(CommandKind::Kill { scope: Scope::Account(world::NO_ACCOUNT), on: true })
@@ -447,8 +464,8 @@ const BOOKKEEPER: &[Case] = &[
     (Reason::UnknownExecution, "bust", || {
         let (mut stage, order) = working();
         // For an order that is still open, the shard would query its status at the venue.
-        stage.report(order, Report::Canceled(Reason::VenueCancelled));
-        stage.report(order, Report::Busted { exec: ExecRef(9) })
+        stage.report(order, VenueReport::Canceled(Reason::VenueCancelled));
+        stage.report(order, VenueReport::Busted { exec: ExecRef(9) })
     }),
 ];
 

@@ -1,6 +1,6 @@
 //! Deterministic simulation: a seed defines a run.
 
-use pitlane_engine::command::Limits;
+use pitlane_engine::command::RiskLimits;
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::number::Money;
 use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
@@ -151,10 +151,10 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
     settings.venue.delays.response_jitter_ns = dice.pick(&[0, 700_000]);
     let mut profile = Profile::random(&mut dice);
     profile.tame = dice.percent(70);
-    let limits = Limits {
+    let limits = RiskLimits {
         max_open_orders: dice.pick(&[1, 3, 10, 40]),
         max_orders_per_s: dice.pick(&[0, 5, 50]),
-        ..Limits::default()
+        ..RiskLimits::default()
     };
     let setup = Setup {
         shards: dice.pick(&[1, 2, 5, 7]),
@@ -162,10 +162,10 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         settings,
         profile,
         limits: dice.percent(50).then_some(limits),
-        credit: dice.percent(40).then_some(Limits {
+        credit: dice.percent(40).then_some(RiskLimits {
             credit: Money::whole(dice.pick(&[2_000, 20_000])).expect("a small number"),
             credit_currency: world::currency("USD"),
-            ..Limits::default()
+            ..RiskLimits::default()
         }),
         storage: Storage {
             slow: dice.percent(50),

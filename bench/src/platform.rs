@@ -7,14 +7,16 @@
 use std::sync::Arc;
 
 use pitlane::pages::LARGE_PAGES;
-use pitlane_engine::command::{Command, CommandKind, Limits, Phase, Scope, Trade, Watch};
+use pitlane_engine::command::{Command, CommandKind, RiskLimits, Scope, StrategyPhase, Trade, WatchTarget};
 use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,
     ShardId, Source, StrategyId,
 };
 use pitlane_engine::number::{ContractSize, Money, Qty};
 use pitlane_engine::outbox::Outbox;
-use pitlane_engine::refdata::{Account, Exchange, Family, RefData, Rows, Security, SecurityKind, Strategy};
+use pitlane_engine::refdata::{
+    Exchange, RefData, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Terms, Tif};
@@ -71,8 +73,8 @@ pub fn command(body: CommandKind) -> Command {
 /// Returns the commands for a new shard before the flow begins.
 pub fn setup(workload: &Workload) -> Vec<CommandKind> {
     let mut bodies = vec![
-        CommandKind::Watch { port: SOURCE.port, what: Watch::Orders, on: true },
-        CommandKind::Phase { strategy: STRATEGY, phase: Phase::Running },
+        CommandKind::Watch { port: SOURCE.port, what: WatchTarget::Orders, on: true },
+        CommandKind::Phase { strategy: STRATEGY, phase: StrategyPhase::Running },
         CommandKind::Limits { scope: Scope::Strategy(STRATEGY), limits: wide(Money::ZERO) },
     ];
     let credit = Money::from_raw(i64::MAX / 4);
@@ -88,8 +90,8 @@ pub fn setup(workload: &Workload) -> Vec<CommandKind> {
     bodies
 }
 
-fn wide(credit: Money) -> Limits {
-    Limits {
+fn wide(credit: Money) -> RiskLimits {
+    RiskLimits {
         max_order_qty: Qty::from_raw(i64::MAX / 4),
         max_order_value: Money::from_raw(i64::MAX / 4),
         price_collar_bp: u32::MAX,
@@ -190,7 +192,7 @@ pub fn reference(securities: u32) -> RefData {
         adapter: AdapterId::SIM,
         adapter_type: "SIM".into(),
     };
-    let family = Family {
+    let family = SecurityFamily {
         id: FamilyId(1),
         name: "Shares".into(),
         symbol_root: "S".into(),
@@ -203,7 +205,7 @@ pub fn reference(securities: u32) -> RefData {
         tradeable: true,
         expirable: false,
     };
-    let account = |id: AccountId| Account {
+    let account = |id: AccountId| TradingAccount {
         id,
         name: format!("account {id}"),
         active: true,
@@ -211,8 +213,9 @@ pub fn reference(securities: u32) -> RefData {
         exchanges: Vec::new(),
         strategies: Vec::new(),
     };
-    let strategy = |id: StrategyId, name: &str| Strategy { id, name: name.to_owned(), auto_activate: false };
-    let rows = Rows {
+    let strategy =
+        |id: StrategyId, name: &str| StrategyInfo { id, name: name.to_owned(), auto_activate: false };
+    let rows = RefDataRows {
         exchanges: vec![exchange],
         families: vec![family],
         securities: (0..securities).map(security).collect(),

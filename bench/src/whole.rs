@@ -4,7 +4,7 @@
 //! It does what a client would do: it learns the handle of an order from its first event, and
 //! counts trades from reports.
 
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, OrderTerms};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::outbox::Outbox;
@@ -55,7 +55,7 @@ impl Whole {
 
     /// Subscribes to all events, including the market snapshot after each trade.
     pub fn watch_everything(&mut self) {
-        let body = CommandKind::Watch { port: SOURCE.port, what: Watch::Everything, on: true };
+        let body = CommandKind::Watch { port: SOURCE.port, what: WatchTarget::Everything, on: true };
         self.shard.apply(self.now, &platform::command(body), &mut self.outbox);
         self.outbox.clear();
     }

@@ -22,7 +22,7 @@ mod allocation;
 use std::collections::BTreeMap;
 
 use self::allocation::{Allocation, NO_TOKEN};
-use crate::command::{Budget, BudgetAct, BudgetKind, Command, CommandKind, Limits, Scope};
+use crate::command::{BudgetAct, BudgetChange, BudgetKind, Command, CommandKind, RiskLimits, Scope};
 use crate::event::{Event, EventKind};
 use crate::id::{ShardId, Source};
 
@@ -48,7 +48,7 @@ impl BudgetPool {
     /// Sets, changes or lifts limits. A new limit is split evenly, and the lowest shards get the
     /// remainder. The pool recalls what a lowered limit no longer allows and grants nothing until
     /// enough has come back.
-    pub fn set_limits(&mut self, scope: Scope, limits: &Limits, mut out: impl FnMut(ShardId, Command)) {
+    pub fn set_limits(&mut self, scope: Scope, limits: &RiskLimits, mut out: impl FnMut(ShardId, Command)) {
         let credit = match scope {
             Scope::Account(_) => limits.credit.raw(),
             Scope::Strategy(_) => 0,
@@ -78,7 +78,7 @@ impl BudgetPool {
     /// had and use, and no shard is set to less while another already has more.
     pub fn ask(&self, scope: Scope, mut out: impl FnMut(ShardId, Command)) {
         for kind in [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit] {
-            let body = CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Recall(0) });
+            let body = CommandKind::Budget(BudgetChange { scope, kind, act: BudgetAct::Recall(0) });
             for shard in 0..self.shards {
                 out(ShardId(shard), Command::new(self.source, NO_TOKEN, body));
             }

@@ -18,7 +18,7 @@
 
 use crate::codec::codec;
 use crate::command::{Command, CommandKind};
-use crate::event::{Adjustment, Event, EventKind, ExecType, Refusal};
+use crate::event::{Adjustment, Event, EventKind, ExecType, RequestRefusal};
 use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
 use crate::sender::{SenderId, SentBy};
 use crate::strategy::remote_protocol::versioned_codec;
@@ -184,7 +184,7 @@ impl AnswerKey {
                 | ExecType::Corrected
                 | ExecType::Snapshot => None,
             },
-            EventKind::Refused(Refusal { order, request_id, .. }) => {
+            EventKind::Refused(RequestRefusal { order, request_id, .. }) => {
                 Some(AnswerKey::Request(*order, *request_id))
             }
             EventKind::Done { source, token, .. } => Some(AnswerKey::Done(*source, *token)),
@@ -317,7 +317,7 @@ impl ClusterBroadcast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::Phase;
+    use crate::command::StrategyPhase;
     use crate::id::StrategyId;
     use crate::time::{Day, Timestamp};
 
@@ -357,7 +357,7 @@ mod tests {
             assert_eq!((call.card(), ClusterBroadcast::decode(&bytes)), (card, Ok(call)));
             assert!((0..bytes.len()).all(|cut| ClusterBroadcast::decode(&bytes[..cut]).is_err()));
         }
-        let body = CommandKind::Phase { strategy: StrategyId(2), phase: Phase::Start };
+        let body = CommandKind::Phase { strategy: StrategyId(2), phase: StrategyPhase::Start };
         let commands = vec![(ShardId(1), Command::new(Source::default(), 1, body))];
         let securities = vec![SecurityId(4)];
         let letters = [

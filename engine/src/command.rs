@@ -1,7 +1,7 @@
 //! Commands that a shard accepts. A closed list: FIX, REST, STOMP, strategies, feeds, venues and
 //! the operator all use it.
 
-use crate::directive::{Directive, Version};
+use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, Source, StrategyId,
     Uuid,
@@ -83,7 +83,7 @@ pub enum CommandKind {
     // From venues.
     Report {
         order: OrderHandle,
-        report: Report,
+        report: VenueReport,
     },
     Adapter {
         adapter: AdapterId,
@@ -101,7 +101,7 @@ pub enum CommandKind {
     // From the operator.
     Limits {
         scope: Scope,
-        limits: Limits,
+        limits: RiskLimits,
     },
     Restrict {
         scope: Scope,
@@ -114,18 +114,18 @@ pub enum CommandKind {
     },
     Phase {
         strategy: StrategyId,
-        phase: Phase,
+        phase: StrategyPhase,
     },
     Halt {
         security: SecurityId,
         on: bool,
     },
     /// The budget pool grants a share of a limit, or recalls a part of it.
-    Budget(Budget),
+    Budget(BudgetChange),
     // From the clock.
     Session {
         exchange: ExchangeId,
-        session: Session,
+        session: TradingSession,
     },
     TradingDay {
         day: Day,
@@ -135,7 +135,7 @@ pub enum CommandKind {
     /// Changes which events a port wants to receive.
     Watch {
         port: PortId,
-        what: Watch,
+        what: WatchTarget,
         on: bool,
     },
     /// Requests a copy of the whole state, as events, for one port.
@@ -156,7 +156,7 @@ pub enum CommandKind {
     /// A switch, limit or restriction for all shards. It has no effect where a newer version is
     /// known for its key.
     Direct {
-        version: Version,
+        version: DirectiveVersion,
         directive: Directive,
     },
     /// The exchange has been in this session since then, by its calendar. Unlike
@@ -164,7 +164,7 @@ pub enum CommandKind {
     /// orders end at its close; without hours they end at the rollover of the trading day.
     Schedule {
         exchange: ExchangeId,
-        session: Session,
+        session: TradingSession,
         /// Start of the session by the calendar; a start after a pause applies it later. Zero:
         /// unknown, or without hours.
         since: Timestamp,
@@ -222,7 +222,7 @@ pub struct ExecRef(pub u128);
 
 /// A venue's report about an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Report {
+pub enum VenueReport {
     Accepted,
     Rejected(Reason),
     Filled {
@@ -348,7 +348,7 @@ pub enum Scope {
 
 /// Pre-trade limits of one strategy or account. Zero means: no such limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
+pub struct RiskLimits {
     pub max_order_qty: Qty,
     pub max_order_value: Money,
     /// Largest distance from the last price, in hundredths of a percent.
@@ -363,9 +363,9 @@ pub struct Limits {
     pub trading_enabled: bool,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
+impl Default for RiskLimits {
+    fn default() -> RiskLimits {
+        RiskLimits {
             max_order_qty: Qty::ZERO,
             max_order_value: Money::ZERO,
             price_collar_bp: 0,
@@ -383,7 +383,7 @@ impl Default for Limits {
 /// A change of a shard's part of a limit that spans securities. The parts never add up to more than
 /// the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Budget {
+pub struct BudgetChange {
     pub scope: Scope,
     pub kind: BudgetKind,
     pub act: BudgetAct,
@@ -410,7 +410,7 @@ pub enum BudgetAct {
 
 /// Phases of a strategy's lifecycle.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Phase {
+pub enum StrategyPhase {
     #[default]
     Init,
     Prefeed,
@@ -422,7 +422,7 @@ pub enum Phase {
 
 /// Trading session of an exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Session {
+pub enum TradingSession {
     Closed,
     OpeningAuction,
     /// Without a calendar, trading is always continuous.
@@ -431,14 +431,18 @@ pub enum Session {
     ClosingAuction,
 }
 
-impl Session {
-    pub const ALL: [Session; 4] =
-        [Session::Closed, Session::OpeningAuction, Session::Continuous, Session::ClosingAuction];
+impl TradingSession {
+    pub const ALL: [TradingSession; 4] = [
+        TradingSession::Closed,
+        TradingSession::OpeningAuction,
+        TradingSession::Continuous,
+        TradingSession::ClosingAuction,
+    ];
 }
 
 /// Events that a port can watch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Watch {
+pub enum WatchTarget {
     /// Ticks of one security.
     Ticks(SecurityId),
     /// The order book of one security, where its venue publishes it.

@@ -15,7 +15,7 @@
 use crate::codec::{
     ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, decode_into, encode_list,
 };
-use crate::command::{Limits, Scope};
+use crate::command::{RiskLimits, Scope};
 use crate::id::SecurityId;
 use crate::reason::Reason;
 use crate::time::Timestamp;
@@ -32,7 +32,7 @@ const STEP_MASK: u64 = 0xffff;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Directive {
     Kill { scope: Scope, on: bool },
-    Limits { scope: Scope, limits: Limits },
+    Limits { scope: Scope, limits: RiskLimits },
     Restrict { scope: Scope, security: SecurityId, on: bool },
 }
 
@@ -59,21 +59,21 @@ impl Directive {
 /// Time comes first, so that the later one wins where clocks agree; but a version is newer than
 /// every version its server knew, regardless of the clock. No two servers create the same version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Version(pub u64);
+pub struct DirectiveVersion(pub u64);
 
-impl Version {
+impl DirectiveVersion {
     /// Some time in the year 2116. A version that claims to be newer is damaged: if it were
     /// accepted, nothing could overrule it.
-    pub const MAX: Version = Version(1 << 62);
+    pub const MAX: DirectiveVersion = DirectiveVersion(1 << 62);
 
     /// Creates the version that `member` assigns at `now`, newer than `newest`.
-    pub fn after(newest: Version, now: Timestamp, member: u8) -> Version {
+    pub fn after(newest: DirectiveVersion, now: Timestamp, member: u8) -> DirectiveVersion {
         // Where this clock is behind: not the very next version, because an earlier start may have
         // assigned that one to a directive that never arrived here.
         let next = (newest.0 >> MEMBER_BITS) + 1 + (now.0 & STEP_MASK);
-        let count = (now.0 >> MEMBER_BITS).max(next).min(Version::MAX.0 >> MEMBER_BITS);
+        let count = (now.0 >> MEMBER_BITS).max(next).min(DirectiveVersion::MAX.0 >> MEMBER_BITS);
         let member = u64::from(member) & ((1 << MEMBER_BITS) - 1);
-        Version(((count << MEMBER_BITS) | member).min(Version::MAX.0))
+        DirectiveVersion(((count << MEMBER_BITS) | member).min(DirectiveVersion::MAX.0))
     }
 }
 
@@ -81,13 +81,13 @@ impl Version {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Directives {
     /// By key, each once.
-    rows: Vec<(Directive, Version)>,
+    rows: Vec<(Directive, DirectiveVersion)>,
 }
 
 impl Directives {
     /// Returns whether this version is to be applied, which means that it is newer than the known
     /// version for the key.
-    pub fn is_newer(&self, directive: &Directive, version: Version) -> Result<bool, Reason> {
+    pub fn is_newer(&self, directive: &Directive, version: DirectiveVersion) -> Result<bool, Reason> {
         match self.find(&directive.key()) {
             Ok(at) => Ok(version > self.rows[at].1),
             Err(_) if self.rows.len() >= DIRECTIVES_MAX => Err(Reason::ShardFull),
@@ -96,7 +96,7 @@ impl Directives {
     }
 
     /// Records a directive that was applied.
-    pub fn note(&mut self, directive: Directive, version: Version) {
+    pub fn note(&mut self, directive: Directive, version: DirectiveVersion) {
         match self.find(&directive.key()) {
             Ok(at) => self.rows[at] = (directive, version),
             Err(at) => self.rows.insert(at, (directive, version)),
@@ -104,7 +104,7 @@ impl Directives {
     }
 
     /// Returns the row at this index, in key order.
-    pub fn get(&self, at: usize) -> Option<(Directive, Version)> {
+    pub fn get(&self, at: usize) -> Option<(Directive, DirectiveVersion)> {
         self.rows.get(at).copied()
     }
 
@@ -113,14 +113,14 @@ impl Directives {
     }
 }
 
-impl Codec for Version {
+impl Codec for DirectiveVersion {
     fn encode(&self, out: &mut impl ByteSink) {
         self.0.encode(out);
     }
 
-    fn decode(from: &mut ByteReader<'_>) -> Result<Version, DecodeError> {
-        let version = Version(u64::decode(from)?);
-        from.check(version <= Version::MAX, DecodeProblem::Value)?;
+    fn decode(from: &mut ByteReader<'_>) -> Result<DirectiveVersion, DecodeError> {
+        let version = DirectiveVersion(u64::decode(from)?);
+        from.check(version <= DirectiveVersion::MAX, DecodeProblem::Value)?;
         Ok(version)
     }
 }
@@ -131,7 +131,7 @@ impl Codec for Directives {
     }
 
     fn decode(from: &mut ByteReader<'_>) -> Result<Directives, DecodeError> {
-        let mut rows: Vec<(Directive, Version)> = Vec::new();
+        let mut rows: Vec<(Directive, DirectiveVersion)> = Vec::new();
         decode_into(&mut rows, from)?;
         let is_sorted = rows.is_sorted_by(|(one, _), (next, _)| one.key() < next.key());
         from.check(is_sorted && rows.len() <= DIRECTIVES_MAX, DecodeProblem::Contradiction)?;
@@ -152,12 +152,15 @@ mod tests {
     #[test]
     fn a_version_is_newer_than_all_its_server_knew_and_no_two_servers_give_the_same() {
         let (early, late) = (Timestamp(1_000), Timestamp(9_000));
-        let first = Version::after(Version::default(), late, 1);
-        assert!(Version::after(first, early, 0) > first, "regardless of the clock");
-        assert!(Version::after(Version::default(), Timestamp(9_800), 0) > first, "the later one");
-        let same = [0, 1, 2].map(|member| Version::after(Version::default(), late, member));
+        let first = DirectiveVersion::after(DirectiveVersion::default(), late, 1);
+        assert!(DirectiveVersion::after(first, early, 0) > first, "regardless of the clock");
+        assert!(
+            DirectiveVersion::after(DirectiveVersion::default(), Timestamp(9_800), 0) > first,
+            "the later one"
+        );
+        let same = [0, 1, 2].map(|member| DirectiveVersion::after(DirectiveVersion::default(), late, member));
         assert!(same[0] < same[1] && same[1] < same[2]);
-        assert_eq!(Version::after(Version::MAX, late, 3), Version::MAX);
+        assert_eq!(DirectiveVersion::after(DirectiveVersion::MAX, late, 3), DirectiveVersion::MAX);
     }
 
     #[test]
@@ -167,15 +170,15 @@ mod tests {
         for (on, version, is_newer) in
             [(true, 5, true), (false, 4, false), (true, 5, false), (false, 6, true)]
         {
-            assert_eq!(known.is_newer(&kill(on), Version(version)), Ok(is_newer));
+            assert_eq!(known.is_newer(&kill(on), DirectiveVersion(version)), Ok(is_newer));
             if is_newer {
-                known.note(kill(on), Version(version));
+                known.note(kill(on), DirectiveVersion(version));
             }
         }
-        let other = Directive::Limits { scope: Scope::Global, limits: Limits::default() };
-        assert_eq!(known.is_newer(&other, Version(1)), Ok(true), "another key");
-        known.note(other, Version(1));
-        assert_eq!((known.get(0), known.get(2)), (Some((kill(false), Version(6))), None));
+        let other = Directive::Limits { scope: Scope::Global, limits: RiskLimits::default() };
+        assert_eq!(known.is_newer(&other, DirectiveVersion(1)), Ok(true), "another key");
+        known.note(other, DirectiveVersion(1));
+        assert_eq!((known.get(0), known.get(2)), (Some((kill(false), DirectiveVersion(6))), None));
         let mut bytes = Vec::new();
         known.encode(&mut bytes);
         assert_eq!(crate::codec::decode_whole::<Directives>(&bytes), Ok(known));
@@ -187,10 +190,14 @@ mod tests {
             |security| Directive::Restrict { scope: Scope::Global, security: SecurityId(security), on: true };
         let mut known = Directives::default();
         for security in 0..DIRECTIVES_MAX as u32 {
-            known.note(restrict(security), Version(1));
+            known.note(restrict(security), DirectiveVersion(1));
         }
         let next = restrict(DIRECTIVES_MAX as u32);
-        assert_eq!(known.is_newer(&next, Version(2)), Err(Reason::ShardFull));
-        assert_eq!(known.is_newer(&restrict(7), Version(2)), Ok(true), "those that are known can change");
+        assert_eq!(known.is_newer(&next, DirectiveVersion(2)), Err(Reason::ShardFull));
+        assert_eq!(
+            known.is_newer(&restrict(7), DirectiveVersion(2)),
+            Ok(true),
+            "those that are known can change"
+        );
     }
 }

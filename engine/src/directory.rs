@@ -6,13 +6,13 @@ mod codec;
 
 use std::sync::Arc;
 
-use crate::command::{Phase, Scope, Session};
+use crate::command::{Scope, StrategyPhase, TradingSession};
 use crate::id::{AccountId, AdapterId, ExchangeId, PortMask, SecurityId, ShardId, StrategyId};
 use crate::ledger::Instrument;
 use crate::number::{Grid, Money, Price, Qty};
 use crate::prefetch::fetch;
 use crate::refdata::{RefData, Security};
-use crate::risk::Guard;
+use crate::risk::RiskGuard;
 use crate::shard::shard_of;
 use crate::time::{Day, Timestamp};
 
@@ -48,7 +48,7 @@ pub struct ExchangeEntry {
     pub id: ExchangeId,
     pub auctions: bool,
     pub adapter: AdapterId,
-    pub session: Session,
+    pub session: TradingSession,
     /// Whether it closes, so that its DAY orders end at the close and not with the trading day.
     pub has_hours: bool,
     /// Start of the session by its calendar; zero: unknown.
@@ -65,14 +65,14 @@ pub struct AccountEntry {
     pub admits: Vec<bool>,
     /// Strategies that may use it. An empty list means all.
     pub strategies: Vec<StrategyId>,
-    pub guard: Guard,
+    pub guard: RiskGuard,
 }
 
 #[derive(Clone, Debug)]
 pub struct StrategyEntry {
     pub id: StrategyId,
-    pub phase: Phase,
-    pub guard: Guard,
+    pub phase: StrategyPhase,
+    pub guard: RiskGuard,
 }
 
 /// No entry under this id.
@@ -120,7 +120,7 @@ impl Directory {
                         id: exchange.id,
                         auctions: exchange.auctions,
                         adapter: exchange.adapter,
-                        session: Session::default(),
+                        session: TradingSession::default(),
                         has_hours: false,
                         since: Timestamp::ZERO,
                         over: None,
@@ -204,7 +204,7 @@ impl Directory {
                 }
                 None => {
                     index_id(&mut self.account_by_id, row.id.0 as u32, self.accounts.len() as u32);
-                    let guard = Guard::new(Scope::Account(row.id));
+                    let guard = RiskGuard::new(Scope::Account(row.id));
                     let strategies = row.strategies.clone();
                     self.accounts.push(AccountEntry {
                         id: row.id,
@@ -219,11 +219,12 @@ impl Directory {
         for row in reference.strategies() {
             if lookup(&self.strategy_by_id, row.id.0 as u32).is_none() {
                 index_id(&mut self.strategy_by_id, row.id.0 as u32, self.strategies.len() as u32);
-                let phase = if row.id == StrategyId::SERVER { Phase::Running } else { Phase::Init };
+                let phase =
+                    if row.id == StrategyId::SERVER { StrategyPhase::Running } else { StrategyPhase::Init };
                 self.strategies.push(StrategyEntry {
                     id: row.id,
                     phase,
-                    guard: Guard::new(Scope::Strategy(row.id)),
+                    guard: RiskGuard::new(Scope::Strategy(row.id)),
                 });
             }
         }
@@ -258,7 +259,7 @@ impl Directory {
     }
 
     /// Returns the guard of a strategy or an account.
-    pub fn guard_mut(&mut self, scope: Scope) -> Option<&mut Guard> {
+    pub fn guard_mut(&mut self, scope: Scope) -> Option<&mut RiskGuard> {
         match scope {
             Scope::Strategy(id) => self.strategy(id).map(|at| &mut self.strategies[at as usize].guard),
             Scope::Account(id) => self.account(id).map(|at| &mut self.accounts[at as usize].guard),

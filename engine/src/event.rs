@@ -6,8 +6,8 @@
 //! changed. [`EventKind::Status`] carries what happened to the order since. [`Event::report`] gives
 //! both the same form.
 
-use crate::command::{BudgetKind, ExecRef, Limits, MovementKind, Phase, Scope, Session};
-use crate::directive::{Directive, Version};
+use crate::command::{BudgetKind, ExecRef, MovementKind, RiskLimits, Scope, StrategyPhase, TradingSession};
+use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source,
     StrategyId, TransactionId, Uuid,
@@ -108,7 +108,7 @@ pub enum EventKind {
     Order(OrderTerms),
     Status(OrderReport),
     /// A cancel or a modification was refused; the order continues unchanged.
-    Refused(Refusal),
+    Refused(RequestRefusal),
     /// The shard will not report this order again: its slot is free.
     Forgotten {
         order: OrderHandle,
@@ -132,7 +132,7 @@ pub enum EventKind {
     },
     Session {
         exchange: ExchangeId,
-        session: Session,
+        session: TradingSession,
     },
     Halt {
         security: SecurityId,
@@ -143,7 +143,7 @@ pub enum EventKind {
     },
     Phase {
         strategy: StrategyId,
-        phase: Phase,
+        phase: StrategyPhase,
     },
     Adapter {
         adapter: AdapterId,
@@ -151,7 +151,7 @@ pub enum EventKind {
     },
     Limits {
         scope: Scope,
-        limits: Limits,
+        limits: RiskLimits,
     },
     Restrict {
         scope: Scope,
@@ -191,7 +191,7 @@ pub enum EventKind {
     UsedIds(UsedIds),
     /// The newest directive for its key, as the shard has applied it.
     Directed {
-        version: Version,
+        version: DirectiveVersion,
         directive: Directive,
     },
     /// Data of a sender.
@@ -313,7 +313,7 @@ pub enum ExecType {
 
 /// A request that was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refusal {
+pub struct RequestRefusal {
     pub order: OrderHandle,
     /// The order's own id; none if the order is unknown.
     pub id: IntId,
@@ -443,7 +443,7 @@ pub enum Alert {
 pub struct Instruction {
     pub adapter: AdapterId,
     pub order: OrderHandle,
-    pub ask: VenueRequest,
+    pub request: VenueRequest,
     pub id: IntId,
     /// Id of a cancel or replace request.
     pub request_id: IntId,

@@ -20,7 +20,7 @@ use crate::refdata::{RefData, Security, SecurityKind};
 use crate::rng::Rng;
 use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
-use schedule::Schedule;
+use schedule::StreamSchedule;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FeedSettings {
@@ -77,16 +77,16 @@ impl FeedSettings {
 pub struct Feed {
     settings: FeedSettings,
     /// By security id.
-    streams: Vec<Stream>,
-    schedule: Schedule,
+    streams: Vec<PriceStream>,
+    schedule: StreamSchedule,
 }
 
 impl Feed {
     /// Creates a feed of every security that can have one. All streams are switched off.
     pub fn new(reference: &RefData, settings: FeedSettings) -> Feed {
-        let of = |security| Stream::new(reference, security, &settings);
-        let streams: Vec<Stream> = reference.securities().iter().filter_map(of).collect();
-        Feed { schedule: Schedule::new(streams.len()), streams, settings }
+        let of = |security| PriceStream::new(reference, security, &settings);
+        let streams: Vec<PriceStream> = reference.securities().iter().filter_map(of).collect();
+        Feed { schedule: StreamSchedule::new(streams.len()), streams, settings }
     }
 
     /// Applies new reference data: new securities get a stream, still off; existing streams
@@ -95,16 +95,17 @@ impl Feed {
         let is_new =
             |row: &&Security| self.streams.binary_search_by_key(&row.id, |stream| stream.security).is_err();
         let new = reference.securities().iter().filter(is_new);
-        let new: Vec<Stream> = new.filter_map(|row| Stream::new(reference, row, &self.settings)).collect();
+        let new: Vec<PriceStream> =
+            new.filter_map(|row| PriceStream::new(reference, row, &self.settings)).collect();
         if new.is_empty() {
             return;
         }
         let old = std::mem::take(&mut self.streams).into_iter().enumerate();
-        let mut all: Vec<(Stream, Timestamp)> =
+        let mut all: Vec<(PriceStream, Timestamp)> =
             old.map(|(at, stream)| (stream, self.schedule.at(at))).collect();
         all.extend(new.into_iter().map(|stream| (stream, Timestamp::MAX)));
         all.sort_by_key(|(stream, _)| stream.security);
-        self.schedule = Schedule::new(all.len());
+        self.schedule = StreamSchedule::new(all.len());
         for (at, (stream, next)) in all.into_iter().enumerate() {
             self.streams.push(stream);
             self.schedule.set(at, next);
@@ -155,7 +156,7 @@ impl Feed {
 /// The market of one security. Invariant: `lowest <= bid <= highest`, and every price up to
 /// `highest` and a spread fits.
 #[derive(Debug)]
-struct Stream {
+struct PriceStream {
     security: SecurityId,
     on: bool,
     /// Whether there has been an event; the first one carries both a quote and a trade.
@@ -173,17 +174,17 @@ struct Stream {
     ask_size: Qty,
 }
 
-impl Stream {
+impl PriceStream {
     /// Returns `None` if the security never moves, or has no valid prices.
-    fn new(reference: &RefData, security: &Security, settings: &FeedSettings) -> Option<Stream> {
+    fn new(reference: &RefData, security: &Security, settings: &FeedSettings) -> Option<PriceStream> {
         let interval_ns = *settings.intervals.get(&security.id).unwrap_or(&settings.interval_ns);
         let family = reference.family_of(security);
         let (tick, lot) = (family.tick_size, family.lot_size);
         if interval_ns == 0 || !tick.is_positive() || !lot.is_positive() {
             return None;
         }
-        let told = security.start_price.filter(|price| price.is_positive());
-        let start = told.unwrap_or_else(|| usual_price(security.kind));
+        let start_price = security.start_price.filter(|price| price.is_positive());
+        let start = start_price.unwrap_or_else(|| usual_price(security.kind));
         let top = i64::MAX / tick.raw() - settings.spread_ticks_max.max(1) as i64;
         if top < 1 {
             return None;
@@ -191,7 +192,7 @@ impl Stream {
         let bid = (start.raw() / tick.raw()).clamp(1, top);
         // Seeds that differ only in the low bits give unrelated streams.
         let seed = Rng::new(settings.seed).next_u64() ^ security.id.0 as u64;
-        Some(Stream {
+        Some(PriceStream {
             security: security.id,
             on: false,
             begun: false,
@@ -222,14 +223,14 @@ impl Stream {
 
     fn step(&mut self, at: Timestamp, settings: &FeedSettings) -> CommandKind {
         let security = self.security;
-        let dice = self.rng.below(1_000) as u32;
+        let draw = self.rng.below(1_000) as u32;
         let begun = std::mem::replace(&mut self.begun, true);
-        if begun && dice < settings.trade_permille {
+        if begun && draw < settings.trade_permille {
             return CommandKind::Trade { security, trade: self.trade(at, settings) };
         }
         self.walk(settings);
         let quote = self.quote(at);
-        if begun && dice >= settings.trade_permille.saturating_add(settings.tick_permille) {
+        if begun && draw >= settings.trade_permille.saturating_add(settings.tick_permille) {
             return CommandKind::Quote { security, quote };
         }
         CommandKind::Tick { security, quote, trade: self.trade(at, settings) }
@@ -290,253 +291,4 @@ fn usual_price(kind: SecurityKind) -> Price {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::id::{AdapterId, Currency, ExchangeId, FamilyId};
-    use crate::number::{ContractSize, Grid, Money};
-    use crate::refdata::{Exchange, Family, OptionKind, Rows};
-    use crate::time::{Day, TimeOfDay};
-
-    const START: Timestamp = Timestamp(1_000 * NS_PER_S);
-
-    fn price(text: &str) -> Price {
-        Price::parse(text.as_bytes()).unwrap()
-    }
-
-    /// One family per security, so that each has its own tick.
-    fn reference(plan: &[(u32, &str, Option<&str>)]) -> RefData {
-        let mut rows = Rows::default();
-        rows.exchanges.push(Exchange {
-            id: ExchangeId(1),
-            name: "one".into(),
-            mic: "XONE".into(),
-            time_zone: "UTC".into(),
-            open: TimeOfDay(0),
-            close: TimeOfDay(86_400),
-            auctions: false,
-            adapter: AdapterId::SIM,
-            adapter_type: "SIM".into(),
-        });
-        for &(number, tick, start) in plan {
-            let kind = SecurityKind::ALL[number as usize % SecurityKind::ALL.len()];
-            let is_option = kind == SecurityKind::Option;
-            rows.families.push(Family {
-                id: FamilyId(number),
-                name: format!("F{number}"),
-                symbol_root: String::new(),
-                exchange: ExchangeId(1),
-                currency: Currency::parse(b"USD").unwrap(),
-                contract_size: ContractSize::ONE,
-                tick_size: price(tick),
-                lot_size: Qty::whole(100).unwrap(),
-                commission: Money::ZERO,
-                tradeable: true,
-                expirable: kind.expires(),
-            });
-            rows.securities.push(Security {
-                id: SecurityId(number),
-                symbol: format!("S{number}"),
-                description: String::new(),
-                kind,
-                family: FamilyId(number),
-                isin: None,
-                underlying: is_option.then_some(SecurityId(plan[0].0)),
-                expiration: kind.expires().then_some(Day(20_000)),
-                strike: is_option.then(|| price("5")),
-                option: is_option.then_some(OptionKind::Call),
-                base_currency: kind.is_pair().then(|| Currency::parse(b"EUR").unwrap()),
-                start_price: start.map(price),
-                tradeable: true,
-            });
-        }
-        RefData::check(rows).unwrap()
-    }
-
-    fn security_of(body: &CommandKind) -> SecurityId {
-        match body {
-            CommandKind::Quote { security, .. }
-            | CommandKind::Trade { security, .. }
-            | CommandKind::Tick { security, .. } => *security,
-            other => panic!("a feed does not emit {other:?}"),
-        }
-    }
-
-    fn quote_of(body: &CommandKind) -> Option<Quote> {
-        match body {
-            CommandKind::Quote { quote, .. } | CommandKind::Tick { quote, .. } => Some(*quote),
-            _ => None,
-        }
-    }
-
-    fn trade_of(body: &CommandKind) -> Option<Trade> {
-        match body {
-            CommandKind::Trade { trade, .. } | CommandKind::Tick { trade, .. } => Some(*trade),
-            _ => None,
-        }
-    }
-
-    fn time_of(body: &CommandKind) -> Timestamp {
-        quote_of(body).map(|quote| quote.at).or(trade_of(body).map(|trade| trade.at)).unwrap()
-    }
-
-    /// Collects all events of a period, polled in steps.
-    fn run(feed: &mut Feed, from: Timestamp, seconds: u64, steps: u64) -> Vec<CommandKind> {
-        let mut all = Vec::new();
-        for step in 1..=steps {
-            let now = from.plus(seconds * NS_PER_S / steps * step);
-            while let Some(command) = feed.poll(now) {
-                all.push(command.body);
-            }
-            assert!(feed.next_at() > now);
-        }
-        all
-    }
-
-    fn on(feed: &mut Feed, securities: &[u32]) {
-        securities.iter().for_each(|&number| assert!(feed.set_on(SecurityId(number), true, START)));
-    }
-
-    #[test]
-    fn a_security_is_independent_of_others_and_of_polling() {
-        let few = reference(&[(7, "0.01", None)]);
-        let many = reference(&[(1, "1", None), (3, "0.5", None), (7, "0.01", None), (9, "0.01", None)]);
-        let mut alone = Feed::new(&few, FeedSettings::default());
-        let mut among = Feed::new(&many, FeedSettings::default());
-        on(&mut alone, &[7]);
-        on(&mut among, &[9, 7, 1, 3]);
-        let alone = run(&mut alone, START, 100, 1);
-        let mut among = run(&mut among, START, 100, 777);
-        assert!(among.is_sorted_by_key(time_of));
-        among.retain(|body| security_of(body) == SecurityId(7));
-        assert_eq!(alone, among);
-        assert!((400..600).contains(&alone.len()), "about five a second: {}", alone.len());
-    }
-
-    #[test]
-    fn different_seeds_and_names_give_unrelated_streams() {
-        let reference = reference(&[(1, "0.01", Some("100")), (10, "0.01", Some("100"))]);
-        let walk = |seed, number| {
-            let mut feed = Feed::new(&reference, FeedSettings { seed, ..FeedSettings::default() });
-            on(&mut feed, &[number]);
-            run(&mut feed, START, 10, 1).iter().filter_map(quote_of).collect::<Vec<_>>()
-        };
-        assert_eq!(walk(1, 1), walk(1, 1));
-        assert_ne!(walk(1, 1), walk(2, 1));
-        assert_ne!(walk(1, 1), walk(1, 10));
-    }
-
-    #[test]
-    fn prices_are_positive_and_on_the_grid_and_sizes_are_lots() {
-        let plan = [
-            (0, "0.00005", Some("1.1")),
-            (1, "0.25", Some("0.25")),
-            (2, "0.01", None),
-            (3, "7", Some("98")),
-            (4, "40000000000", Some("80000000000")),
-        ];
-        let settings = FeedSettings {
-            interval_ns: FeedSettings::interval_of_rate(500),
-            volatility_ticks: 9,
-            ..FeedSettings::default()
-        };
-        let mut feed = Feed::new(&reference(&plan), settings);
-        on(&mut feed, &[0, 1, 2, 3]);
-        assert!(!feed.set_on(SecurityId(4), true, START), "there is no room for a spread");
-        let all = run(&mut feed, START, 20, 1);
-        assert!(all.len() > 30_000);
-        let lot = Qty::whole(100).unwrap();
-        for body in &all {
-            let tick = price(plan[security_of(body).0 as usize].1);
-            if let Some(quote) = quote_of(body) {
-                assert!(quote.bid.is_positive() && quote.bid < quote.ask);
-                assert!(quote.bid.ticks(tick).is_some() && quote.ask.ticks(tick).is_some());
-                assert!(quote.bid_size >= lot && Grid::new(lot.raw()).steps(quote.bid_size.raw()).is_some());
-                assert!(quote.ask_size >= lot && Grid::new(lot.raw()).steps(quote.ask_size.raw()).is_some());
-            }
-            if let Some(trade) = trade_of(body) {
-                assert!(trade.price.is_positive() && trade.price.ticks(tick).is_some());
-                assert!(trade.size.is_positive() && Grid::new(lot.raw()).steps(trade.size.raw()).is_some());
-            }
-        }
-    }
-
-    #[test]
-    fn the_first_event_has_quote_and_trade_from_the_start_price() {
-        let mut feed = Feed::new(&reference(&[(1, "0.01", Some("42"))]), FeedSettings::default());
-        on(&mut feed, &[1]);
-        let first = run(&mut feed, START, 1, 1)[0];
-        let (quote, trade) = (quote_of(&first).unwrap(), trade_of(&first).unwrap());
-        assert!(quote.bid >= price("41.98") && quote.bid <= price("42.02"));
-        assert!(trade.price == quote.bid || trade.price == quote.ask);
-    }
-
-    #[test]
-    fn a_security_without_a_start_price_begins_where_its_kind_usually_is() {
-        let plan: Vec<_> = (0..9).map(|number| (number, "0.01", None)).collect();
-        let settings = FeedSettings { volatility_ticks: 0, ..FeedSettings::default() };
-        let mut feed = Feed::new(&reference(&plan), settings);
-        on(&mut feed, &[0, 1, 2, 3, 4, 5, 6, 7, 8]);
-        let all = run(&mut feed, START, 1, 1);
-        for (number, kind) in SecurityKind::ALL.into_iter().enumerate() {
-            let mut own = all.iter().filter(|body| security_of(body).0 as usize == number);
-            assert_eq!(own.find_map(quote_of).unwrap().bid, usual_price(kind));
-        }
-    }
-
-    #[test]
-    fn only_securities_that_are_on_move() {
-        let plan = reference(&[(1, "0.01", None), (2, "0.01", None)]);
-        let mut feed = Feed::new(&plan, FeedSettings::default());
-        assert_eq!((feed.next_at(), feed.poll(Timestamp::MAX)), (Timestamp::MAX, None));
-        assert!(!feed.set_on(SecurityId(3), true, START) && !feed.is_on(SecurityId(3)));
-        on(&mut feed, &[1, 2]);
-        assert!(run(&mut feed, START, 2, 1).len() > 10);
-        assert!(feed.set_on(SecurityId(1), false, START));
-        let rest = run(&mut feed, START.plus(2 * NS_PER_S), 2, 1);
-        assert!(rest.iter().all(|body| security_of(body) == SecurityId(2)));
-        assert!(feed.is_on(SecurityId(2)) && !feed.is_on(SecurityId(1)));
-        // Switched on again it continues from now; a second switch changes nothing.
-        let later = START.plus(1_000 * NS_PER_S);
-        feed.set_on(SecurityId(2), false, later);
-        feed.set_on(SecurityId(1), true, later);
-        let due = feed.next_at();
-        feed.set_on(SecurityId(1), true, later.plus(1));
-        assert!(due >= later && feed.next_at() == due);
-    }
-
-    #[test]
-    fn missed_events_can_be_skipped() {
-        let lag_ns_max = NS_PER_S;
-        let plan = reference(&[(1, "0.01", None)]);
-        let mut feed = Feed::new(&plan, FeedSettings { lag_ns_max, ..FeedSettings::default() });
-        on(&mut feed, &[1]);
-        let after = run(&mut feed, START, 3_600, 1);
-        assert_eq!(after.len(), 1);
-        assert_eq!(time_of(&after[0]), START.plus(3_600 * NS_PER_S));
-    }
-
-    #[test]
-    fn a_security_may_have_its_own_pace_or_none() {
-        let plan = reference(&[(1, "0.01", None), (2, "0.01", None), (3, "0.01", None)]);
-        let intervals = BTreeMap::from([(SecurityId(1), 20 * NS_PER_S), (SecurityId(2), 0)]);
-        let mut feed = Feed::new(&plan, FeedSettings { intervals, ..FeedSettings::default() });
-        on(&mut feed, &[1, 3]);
-        assert!(!feed.set_on(SecurityId(2), true, START));
-        let all = run(&mut feed, START, 200, 10);
-        let slow = all.iter().filter(|body| security_of(body) == SecurityId(1)).count();
-        assert!((7..=14).contains(&slow), "{slow}");
-        assert_eq!(FeedSettings::interval_of_rate(0), 0);
-        assert_eq!(FeedSettings::interval_of_rate(5), 200 * NS_PER_MS);
-        assert_eq!(FeedSettings::interval_of_rate(u64::MAX), 1);
-    }
-
-    #[test]
-    fn a_walk_goes_both_ways_and_stays_within_its_bounds() {
-        let settings = FeedSettings { interval_ns: 1_000, volatility_ticks: 5, ..FeedSettings::default() };
-        let mut feed = Feed::new(&reference(&[(1, "1", Some("40"))]), settings);
-        on(&mut feed, &[1]);
-        let bids: Vec<Price> =
-            run(&mut feed, START, 1, 1).iter().filter_map(quote_of).map(|quote| quote.bid).collect();
-        assert_eq!((bids.iter().min(), bids.iter().max()), (Some(&price("20")), Some(&price("80"))));
-    }
-}
+mod tests;

@@ -158,12 +158,12 @@ mod tests {
     }
 
     /// An index with the slab it needs.
-    struct Book {
+    struct IndexedSlab {
         index: IdIndex,
         slab: Vec<(u16, IntId)>,
     }
 
-    impl Book {
+    impl IndexedSlab {
         fn get(&self, session: u16, id: &IntId) -> Option<u32> {
             self.index.get(session, id, |number| self.slab[number as usize] == (session, *id))
         }
@@ -172,7 +172,7 @@ mod tests {
     fn check(max: u32, ids: u64, steps: u32, seed: u64) {
         let mut rng = TestRng(seed);
         let slab = (0..ids).map(|n| ((n % 3) as u16, IntId::numbered(b'n', n / 3))).collect();
-        let mut book = Book { index: IdIndex::new(max, seed, LargePages::NONE), slab };
+        let mut book = IndexedSlab { index: IdIndex::new(max, seed, LargePages::NONE), slab };
         let mut model = BTreeMap::new();
         for _ in 0..steps {
             let number = rng.below(ids) as u32;

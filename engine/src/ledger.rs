@@ -4,10 +4,16 @@
 //!
 //! Rules: docs/engine-rules.md#positions-and-profit.
 
+mod arithmetic;
 mod exposure;
+mod open_qty;
+mod recount;
 mod codec;
 
+pub use arithmetic::after;
+use arithmetic::apply_trade;
 pub use exposure::Exposure;
+pub use open_qty::OpenQty;
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,7 +24,6 @@ use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::order::Order;
 use crate::pages::LargePages;
 use crate::prefetch::fetch;
-use crate::terms::Side;
 use crate::time::Timestamp;
 
 /// UUIDs of movements remembered, to make a repeated call harmless. A day of manual work is far
@@ -40,46 +45,6 @@ pub struct Instrument {
     pub local: u32,
     pub currency: Currency,
     pub size: ContractSize,
-}
-
-/// Quantities of open orders, by side. Invariant: never below zero.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct OpenQty {
-    pub buy: Qty,
-    pub sell: Qty,
-}
-
-impl OpenQty {
-    pub fn of(&self, side: Side) -> Qty {
-        match side {
-            Side::Buy => self.buy,
-            Side::Sell => self.sell,
-        }
-    }
-
-    pub fn add(&mut self, side: Side, qty: Qty) {
-        self.checked_add(side, qty).expect("headroom is checked on submission");
-    }
-
-    /// Adds a quantity. Returns `None`, and adds nothing, if the sum would not fit.
-    pub fn checked_add(&mut self, side: Side, qty: Qty) -> Option<()> {
-        let place = self.place(side);
-        *place = place.checked_add(qty)?;
-        Some(())
-    }
-
-    pub fn take(&mut self, side: Side, qty: Qty) {
-        let place = self.place(side);
-        *place = place.checked_sub(qty).expect("what is open was added before");
-        assert!(!place.is_negative(), "open quantities are never below zero");
-    }
-
-    fn place(&mut self, side: Side) -> &mut Qty {
-        match side {
-            Side::Buy => &mut self.buy,
-            Side::Sell => &mut self.sell,
-        }
-    }
 }
 
 /// Position of one strategy in one security.
@@ -122,7 +87,7 @@ struct Contra {
 
 /// A transaction of a security.
 #[derive(Clone, Copy, Debug)]
-pub struct Deal {
+pub struct SecurityTransaction {
     pub kind: MovementKind,
     pub account: AccountId,
     /// Signed.
@@ -337,7 +302,7 @@ impl Ledger {
         now: Timestamp,
         instrument: &Instrument,
         position: u16,
-        deal: &Deal,
+        deal: &SecurityTransaction,
     ) -> Option<Option<u16>> {
         let local = instrument.local;
         let held = self.position(local, position);
@@ -454,66 +419,6 @@ impl Ledger {
         self.uuids.insert(uuid, id);
     }
 
-    /// Recounts everything from the opening balance and the transactions kept.
-    pub fn recount(&mut self) {
-        for position in self.positions.iter_mut().flatten() {
-            position.recount = position.opening;
-        }
-        for cash in &mut self.cash {
-            cash.recount = cash.opening;
-        }
-        for kept in &mut self.transactions {
-            let booking = &mut kept.booking;
-            if booking.security.is_some() {
-                let position = &mut self.positions[kept.local as usize][kept.position as usize];
-                position.recount = after(&position.recount, booking.qty, booking.price, kept.size)
-                    .expect("what was counted once can be counted again");
-                booking.position = position.recount;
-            }
-            let cash = &mut self.cash[kept.cash as usize];
-            let change = change(booking, kept.size);
-            cash.recount =
-                cash.recount.checked_add(change).expect("what was counted once can be counted again");
-            booking.cash = cash.recount;
-        }
-    }
-
-    /// Corrects a position after [`Ledger::recount`]. Returns the states before and after if they
-    /// differ.
-    pub fn adjust_position(&mut self, local: u32, at: u16) -> Option<(PositionState, PositionState)> {
-        let position = self.position_mut(local, at);
-        let before = position.state;
-        position.state = position.recount;
-        (before != position.recount).then_some((before, position.recount))
-    }
-
-    /// Corrects a cash balance after [`Ledger::recount`]. Returns the amounts before and after if
-    /// they differ.
-    pub fn adjust_cash(&mut self, at: usize) -> Option<(Money, Money)> {
-        let cash = &mut self.cash[at];
-        let before = cash.amount;
-        cash.amount = cash.recount;
-        (before != cash.recount).then_some((before, cash.recount))
-    }
-
-    /// Folds every kept transaction into the opening balance, at the end of the day.
-    pub fn fold_all(&mut self) {
-        while !self.transactions.is_empty() {
-            self.fold_oldest();
-        }
-    }
-
-    /// Returns whether both sides of every booking add up to zero, currency by currency, and flat
-    /// positions have no cost.
-    pub fn is_balanced(&self) -> bool {
-        let flat = self.positions.iter().flatten().all(|p| !p.state.qty.is_zero() || p.state.cost.is_zero());
-        let sums = self.contras.iter().enumerate().all(|(at, contra)| {
-            let ours = self.cash.iter().filter(|cash| cash.contra == at as u32);
-            ours.map(|cash| cash.amount.raw() as i128).sum::<i128>().checked_add(contra.amount) == Some(0)
-        });
-        flat && sums
-    }
-
     fn pay(&mut self, at: u32, cash: Money, cost: Money) {
         let place = &mut self.cash[at as usize];
         (place.amount, place.moved) = (cash, true);
@@ -524,27 +429,6 @@ impl Ledger {
     fn make_room(&mut self) {
         if self.transactions.len() == self.transactions_max {
             self.fold_oldest();
-        }
-    }
-
-    /// Folds the oldest kept transaction: the opening balance becomes the position and cash after
-    /// it.
-    fn fold_oldest(&mut self) {
-        let Some(oldest) = self.transactions.front() else {
-            return;
-        };
-        if oldest.booking.security.is_some() {
-            self.positions[oldest.local as usize][oldest.position as usize].opening = oldest.booking.position;
-        }
-        self.cash[oldest.cash as usize].opening = oldest.booking.cash;
-        self.folded += 1;
-        self.transactions.pop_front();
-        // The next transactions to fold have not been read since they were written.
-        if let Some(coming) = self.transactions.get(FOLD_AHEAD) {
-            fetch(coming);
-            fetch(&coming.booking.order_id);
-            fetch(&coming.booking.position);
-            fetch(&coming.cash);
         }
     }
 
@@ -565,58 +449,6 @@ impl Ledger {
         self.cash.push(cash);
         self.cash.len() as u32 - 1
     }
-}
-
-/// Returns the change of the cash balance by a transaction.
-fn change(booking: &Booking, size: ContractSize) -> Money {
-    if booking.security.is_none() {
-        return Money::from_raw(booking.price.raw());
-    }
-    let value = Notional::of(booking.price, booking.qty).money(size);
-    let cost = value.and_then(|value| value.checked_add(booking.commission));
-    cost.and_then(Money::checked_neg).expect("what was counted once can be counted again")
-}
-
-/// Returns a position after a transaction of `qty` (signed) at `price`; `None` if it cannot be
-/// counted.
-pub fn after(held: &PositionState, qty: Qty, price: Price, size: ContractSize) -> Option<PositionState> {
-    apply_trade(held, qty, price, size, Notional::of(price, qty).money(size)?)
-}
-
-/// Returns a position after a transaction whose value is known.
-///
-/// A transaction in the direction of the position adds to the cost. A transaction against it
-/// removes a share of the cost, rounded once, so that a flat position has no cost; the proceeds
-/// above that share are realized. A transaction through zero closes the position, and the rest
-/// opens at the price.
-#[inline(always)]
-fn apply_trade(
-    held: &PositionState,
-    qty: Qty,
-    price: Price,
-    size: ContractSize,
-    value: Money,
-) -> Option<PositionState> {
-    let total = held.qty.checked_add(qty)?;
-    let grows = held.qty.is_zero() || held.qty.is_negative() == qty.is_negative();
-    if grows {
-        return Some(PositionState {
-            qty: total,
-            cost: held.cost.checked_add(value)?,
-            realized: held.realized,
-        });
-    }
-    let turns = !total.is_zero() && total.is_negative() != held.qty.is_negative();
-    if !turns {
-        let closed_cost = held.cost.share(qty.checked_neg()?, held.qty)?;
-        let gain = value.checked_neg()?.checked_sub(closed_cost)?;
-        let cost = held.cost.checked_sub(closed_cost)?;
-        return Some(PositionState { qty: total, cost, realized: held.realized.checked_add(gain)? });
-    }
-    let closing_value = Notional::of(price, held.qty.checked_neg()?).money(size)?;
-    let gain = closing_value.checked_neg()?.checked_sub(held.cost)?;
-    let cost = value.checked_sub(closing_value)?;
-    Some(PositionState { qty: total, cost, realized: held.realized.checked_add(gain)? })
 }
 
 #[cfg(test)]

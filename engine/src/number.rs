@@ -134,7 +134,7 @@ impl Notional {
         self.0.checked_sub(other.0).map(Notional)
     }
 
-    /// The average price over a quantity; zero over nothing.
+    /// Returns the average price over a quantity; zero over nothing.
     pub fn average(self, qty: Qty) -> Price {
         if qty.0 == 0 {
             return Price::ZERO;
@@ -160,7 +160,7 @@ impl Money {
         narrow(unscale(rate.0 as i128 * (qty.0 as i128).abs())).map(Money)
     }
 
-    /// The share `part / whole` of this amount, rounded once. `whole` is not zero.
+    /// Returns the share `part / whole` of this amount, rounded once. `whole` is not zero.
     pub fn share(self, part: Qty, whole: Qty) -> Option<Money> {
         assert!(!whole.is_zero(), "a share is of something");
         if part == whole {
@@ -201,7 +201,7 @@ impl Price {
         (self.0 % tick.0 == 0).then_some(self.0 / tick.0)
     }
 
-    /// The price of a number of ticks.
+    /// Returns the price of a number of ticks.
     pub fn from_ticks(ticks: i64, tick: Price) -> Option<Price> {
         ticks.checked_mul(tick.0).map(Price)
     }

@@ -103,7 +103,7 @@ impl Outbox {
         self.seq += 1;
     }
 
-    /// Number of the last event.
+    /// Returns the number of the last event.
     pub fn seq(&self) -> u64 {
         self.seq
     }
@@ -258,7 +258,7 @@ mod tests {
     #[test]
     fn there_is_room_for_a_step_or_none_is_taken() {
         let mut outbox = Outbox::for_waiting(0);
-        let (mut number, mut written, mut heard) = (0, 0, Vec::new());
+        let (mut number, mut written, mut received) = (0, 0, Vec::new());
         let place = outbox.events.as_ptr();
         for round in 0..200 {
             while outbox.has_room() {
@@ -268,10 +268,10 @@ mod tests {
             }
             assert!(outbox.waiting().len() > EVENTS_WAITING_MAX - EVENTS_PER_COMMAND_MAX);
             outbox.release(number - round % 60);
-            heard.extend(hand_on(&mut outbox));
+            received.extend(hand_on(&mut outbox));
         }
-        assert!(heard.iter().copied().eq(1..=heard.len() as u64), "in order, none twice, none lost");
-        assert!(written - heard.len() as u64 == outbox.waiting().len() as u64);
+        assert!(received.iter().copied().eq(1..=received.len() as u64), "in order, none twice, none lost");
+        assert!(written - received.len() as u64 == outbox.waiting().len() as u64);
         assert_eq!(outbox.events.as_ptr(), place, "and never in other memory");
     }
 }

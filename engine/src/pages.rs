@@ -74,16 +74,16 @@ mod tests {
             START.store(start.cast_mut(), Ordering::Relaxed);
             BYTES.store(bytes, Ordering::Relaxed);
         });
-        let heard = || (START.load(Ordering::Relaxed).cast_const(), BYTES.load(Ordering::Relaxed));
+        let advised = || (START.load(Ordering::Relaxed).cast_const(), BYTES.load(Ordering::Relaxed));
 
         let mut table: Vec<u32> = pages.table(100);
-        assert_eq!(heard(), (table.as_ptr().cast(), table.capacity() * 4));
+        assert_eq!(advised(), (table.as_ptr().cast(), table.capacity() * 4));
         table.extend(0..50);
         pages.enlarge(&mut table, 1_000);
         assert!(table.capacity() >= 1_000 && table.len() == 50);
-        assert_eq!(heard(), (table.as_ptr().cast(), table.capacity() * 4));
+        assert_eq!(advised(), (table.as_ptr().cast(), table.capacity() * 4));
         let zeros = pages.zeros(8);
-        assert_eq!((zeros.as_slice(), heard()), (&[0; 8][..], (zeros.as_ptr().cast(), 64)));
+        assert_eq!((zeros.as_slice(), advised()), (&[0; 8][..], (zeros.as_ptr().cast(), 64)));
     }
 
     #[test]

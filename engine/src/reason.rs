@@ -124,7 +124,7 @@ reasons! {
     BrokerLost = "broker-lost", "the way to the server is lost: the message broker or the server is away";
     OwnerAway = "owner-away", "the server that owns the security is away";
     ReportLost = "report-lost", "it was taken, and the report of it was lost while the server that owns the security was away";
-    MissedFill = "missed-fill", "a fill that was missed, counted from what the venue told of the order later";
+    MissedFill = "missed-fill", "a missed fill, counted from a later report of the venue about the order";
     ExpiredSecurity = "expired-security", "the security has expired and can no longer be traded";
     StrategyNotPermitted = "strategy-not-permitted", "the account may not be used by this strategy";
 }

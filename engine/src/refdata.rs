@@ -35,7 +35,7 @@ pub struct Exchange {
 
 /// Properties that securities of one family share.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Family {
+pub struct SecurityFamily {
     pub id: FamilyId,
     pub name: String,
     pub symbol_root: String,
@@ -146,7 +146,7 @@ pub struct Security {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Account {
+pub struct TradingAccount {
     pub id: AccountId,
     pub name: String,
     pub active: bool,
@@ -158,7 +158,7 @@ pub struct Account {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strategy {
+pub struct StrategyInfo {
     pub id: StrategyId,
     pub name: String,
     pub auto_activate: bool,
@@ -166,8 +166,8 @@ pub struct Strategy {
 
 /// An error in a row. The reader of the files adds file and line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Flaw {
-    pub table: Table,
+pub struct RowError {
+    pub table: RefDataTable,
     /// Index of the row in its table.
     pub row: usize,
     /// The column at fault, as spelled in the files and the REST interface.
@@ -175,14 +175,14 @@ pub struct Flaw {
     pub problem: String,
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for RowError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} row {}: {}: {}", self.table.name(), self.row + 1, self.column, self.problem)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Table {
+pub enum RefDataTable {
     Exchanges,
     Families,
     Securities,
@@ -190,36 +190,41 @@ pub enum Table {
     Strategies,
 }
 
-impl Table {
-    pub const ALL: [Table; 5] =
-        [Table::Exchanges, Table::Families, Table::Securities, Table::Accounts, Table::Strategies];
+impl RefDataTable {
+    pub const ALL: [RefDataTable; 5] = [
+        RefDataTable::Exchanges,
+        RefDataTable::Families,
+        RefDataTable::Securities,
+        RefDataTable::Accounts,
+        RefDataTable::Strategies,
+    ];
 
     pub fn name(self) -> &'static str {
         match self {
-            Table::Exchanges => "exchanges",
-            Table::Families => "families",
-            Table::Securities => "securities",
-            Table::Accounts => "accounts",
-            Table::Strategies => "strategies",
+            RefDataTable::Exchanges => "exchanges",
+            RefDataTable::Families => "families",
+            RefDataTable::Securities => "securities",
+            RefDataTable::Accounts => "accounts",
+            RefDataTable::Strategies => "strategies",
         }
     }
 }
 
 /// The rows as they were read, in file order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows {
+pub struct RefDataRows {
     pub exchanges: Vec<Exchange>,
-    pub families: Vec<Family>,
+    pub families: Vec<SecurityFamily>,
     pub securities: Vec<Security>,
-    pub accounts: Vec<Account>,
-    pub strategies: Vec<Strategy>,
+    pub accounts: Vec<TradingAccount>,
+    pub strategies: Vec<StrategyInfo>,
 }
 
 /// Checked reference data. Invariant: ids are unique, references resolve, rows are sorted by id,
 /// SERVER exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefData {
-    rows: Rows,
+    rows: RefDataRows,
     symbols: BTreeMap<String, Vec<SecurityId>>,
 }
 
@@ -228,7 +233,7 @@ impl RefData {
         &self.rows.exchanges
     }
 
-    pub fn families(&self) -> &[Family] {
+    pub fn families(&self) -> &[SecurityFamily] {
         &self.rows.families
     }
 
@@ -236,11 +241,11 @@ impl RefData {
         &self.rows.securities
     }
 
-    pub fn accounts(&self) -> &[Account] {
+    pub fn accounts(&self) -> &[TradingAccount] {
         &self.rows.accounts
     }
 
-    pub fn strategies(&self) -> &[Strategy] {
+    pub fn strategies(&self) -> &[StrategyInfo] {
         &self.rows.strategies
     }
 
@@ -248,7 +253,7 @@ impl RefData {
         self.rows.exchanges.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.exchanges[at])
     }
 
-    pub fn family(&self, id: FamilyId) -> Option<&Family> {
+    pub fn family(&self, id: FamilyId) -> Option<&SecurityFamily> {
         self.rows.families.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.families[at])
     }
 
@@ -256,11 +261,11 @@ impl RefData {
         self.rows.securities.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.securities[at])
     }
 
-    pub fn account(&self, id: AccountId) -> Option<&Account> {
+    pub fn account(&self, id: AccountId) -> Option<&TradingAccount> {
         self.rows.accounts.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.accounts[at])
     }
 
-    pub fn strategy(&self, id: StrategyId) -> Option<&Strategy> {
+    pub fn strategy(&self, id: StrategyId) -> Option<&StrategyInfo> {
         self.rows.strategies.binary_search_by_key(&id, |row| row.id).ok().map(|at| &self.rows.strategies[at])
     }
 
@@ -272,30 +277,30 @@ impl RefData {
         self
     }
 
-    /// The family of a security of this reference data.
-    pub fn family_of(&self, security: &Security) -> &Family {
+    /// Returns the family of a security of this reference data.
+    pub fn family_of(&self, security: &Security) -> &SecurityFamily {
         self.family(security.family).expect("references were checked")
     }
 
-    /// The exchange of a security of this reference data.
+    /// Returns the exchange of a security of this reference data.
     pub fn exchange_of(&self, security: &Security) -> &Exchange {
         self.exchange(self.family_of(security).exchange).expect("references were checked")
     }
 
-    /// Whether an account may trade on an exchange.
-    pub fn admits(&self, account: &Account, exchange: &Exchange) -> bool {
+    /// Returns whether an account may trade on an exchange.
+    pub fn admits(&self, account: &TradingAccount, exchange: &Exchange) -> bool {
         account.adapter_type == exchange.adapter_type
             && (account.exchanges.is_empty() || account.exchanges.contains(&exchange.id))
     }
 
-    /// Whether a strategy may use an account.
-    pub fn permits(&self, account: &Account, strategy: StrategyId) -> bool {
+    /// Returns whether a strategy may use an account.
+    pub fn permits(&self, account: &TradingAccount, strategy: StrategyId) -> bool {
         account.strategies.is_empty() || account.strategies.contains(&strategy)
     }
 
     /// Returns the one active account that may trade on an exchange; `None` if there is none, or
     /// more than one.
-    pub fn default_account(&self, exchange: &Exchange) -> Option<&Account> {
+    pub fn default_account(&self, exchange: &Exchange) -> Option<&TradingAccount> {
         let mut fitting = self.rows.accounts.iter().filter(|row| row.active && self.admits(row, exchange));
         let first = fitting.next()?;
         fitting.next().is_none().then_some(first)

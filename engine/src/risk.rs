@@ -3,8 +3,10 @@
 //!
 //! Rules: docs/engine-rules.md#risk-limits.
 
-use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest};
-use crate::command::{Budget, BudgetAct, BudgetKind, Limits, Scope};
+mod codec;
+
+use crate::codec::{Codec, Digest};
+use crate::command::{BudgetAct, BudgetChange, BudgetKind, RiskLimits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
 use crate::ledger::OpenQty;
@@ -42,14 +44,14 @@ pub struct HeldQty {
 
 /// The limits of one strategy or account, and what it has used of them in this shard.
 #[derive(Clone, Debug)]
-pub struct Guard {
+pub struct RiskGuard {
     scope: Scope,
-    pub limits: Limits,
+    pub limits: RiskLimits,
     pub killed: bool,
     restricted: Vec<SecurityId>,
-    open_orders: Share,
-    rate: Share,
-    credit: Share,
+    open_orders: BudgetShare,
+    rate: BudgetShare,
+    credit: BudgetShare,
     /// Credit in use, exact; `credit` holds it clamped to its type.
     credit_sum: i128,
     /// Start of the second that `rate` counts.
@@ -63,7 +65,7 @@ pub struct Guard {
 
 /// This shard's part of a limit that spans securities.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct BudgetShare {
     /// Whether there is a limit at all.
     limited: bool,
     pub granted: i64,
@@ -73,13 +75,13 @@ pub struct Share {
     half: i64,
 }
 
-impl Default for Share {
-    fn default() -> Share {
-        Share { limited: false, granted: 0, used: 0, half: i64::MAX }
+impl Default for BudgetShare {
+    fn default() -> BudgetShare {
+        BudgetShare { limited: false, granted: 0, used: 0, half: i64::MAX }
     }
 }
 
-impl Share {
+impl BudgetShare {
     fn admits(&self, more: i64) -> bool {
         !self.limited || more <= 0 || self.used.checked_add(more).is_some_and(|used| used <= self.granted)
     }
@@ -99,7 +101,7 @@ impl Share {
 
     fn grant(&mut self, limited: bool, granted: i64) {
         let half = if limited { granted / 2 } else { i64::MAX };
-        *self = Share { limited, granted, used: self.used, half };
+        *self = BudgetShare { limited, granted, used: self.used, half };
     }
 
     fn act(&mut self, act: BudgetAct) -> i64 {
@@ -128,16 +130,16 @@ impl Share {
     }
 }
 
-impl Guard {
-    pub fn new(scope: Scope) -> Guard {
-        Guard {
+impl RiskGuard {
+    pub fn new(scope: Scope) -> RiskGuard {
+        RiskGuard {
             scope,
-            limits: Limits::default(),
+            limits: RiskLimits::default(),
             killed: false,
             restricted: Vec::new(),
-            open_orders: Share::default(),
-            rate: Share::default(),
-            credit: Share::default(),
+            open_orders: BudgetShare::default(),
+            rate: BudgetShare::default(),
+            credit: BudgetShare::default(),
             credit_sum: 0,
             second_ns: 0,
             newest: Timestamp::ZERO,
@@ -156,7 +158,7 @@ impl Guard {
         self.scope == scope
     }
 
-    pub fn set_limits(&mut self, limits: Limits, shard: u8, shards: u8) {
+    pub fn set_limits(&mut self, limits: RiskLimits, shard: u8, shards: u8) {
         self.open_orders.limit(limits.max_open_orders as i64, shard, shards);
         self.rate.limit(limits.max_orders_per_s as i64, shard, shards);
         self.credit.limit(limits.credit.raw(), shard, shards);
@@ -192,8 +194,8 @@ impl Guard {
     }
 
     /// Returns whether a new order or a change is clear of every switch and limit of this scope, by
-    /// a few comparisons. One that is not clear may still pass: then [`Guard::check_switches`] and
-    /// [`Guard::check_limits`] check rule by rule.
+    /// a few comparisons. One that is not clear may still pass: then [`RiskGuard::check_switches`]
+    /// and [`RiskGuard::check_limits`] check rule by rule.
     #[inline]
     pub fn clears(&self, now: Timestamp, request: &RiskRequest<'_>, held: &HeldQty) -> bool {
         let limits = &self.limits;
@@ -215,7 +217,7 @@ impl Guard {
     }
 
     /// Checks the limits, in the order of the engine's README. It uses nothing up yet: see
-    /// [`Guard::take_order`].
+    /// [`RiskGuard::take_order`].
     pub fn check_limits(
         &mut self,
         now: Timestamp,
@@ -290,7 +292,7 @@ impl Guard {
         self.credit_sum
     }
 
-    pub fn budget(&mut self, budget: &Budget) -> BudgetUse {
+    pub fn budget(&mut self, budget: &BudgetChange) -> BudgetUse {
         let share = self.share_mut(budget.kind);
         let returned = share.act(budget.act);
         BudgetUse { returned, ..self.usage(budget.kind) }
@@ -308,7 +310,7 @@ impl Guard {
         }
     }
 
-    pub fn share(&self, kind: BudgetKind) -> &Share {
+    pub fn share(&self, kind: BudgetKind) -> &BudgetShare {
         match kind {
             BudgetKind::OpenOrders => &self.open_orders,
             BudgetKind::OrdersPerSecond => &self.rate,
@@ -316,7 +318,7 @@ impl Guard {
         }
     }
 
-    fn share_mut(&mut self, kind: BudgetKind) -> &mut Share {
+    fn share_mut(&mut self, kind: BudgetKind) -> &mut BudgetShare {
         match kind {
             BudgetKind::OpenOrders => &mut self.open_orders,
             BudgetKind::OrdersPerSecond => &mut self.rate,
@@ -422,60 +424,6 @@ impl Guard {
     }
 }
 
-/// Half of the granted amount follows from the other fields.
-impl Codec for Share {
-    fn encode(&self, out: &mut impl ByteSink) {
-        self.limited.encode(out);
-        self.granted.encode(out);
-        self.used.encode(out);
-    }
-
-    fn decode(from: &mut ByteReader<'_>) -> Result<Share, DecodeError> {
-        let mut share = Share::default();
-        let (limited, granted) = Codec::decode(from)?;
-        share.grant(limited, granted);
-        share.used = Codec::decode(from)?;
-        Ok(share)
-    }
-}
-
-impl Codec for Guard {
-    fn encode(&self, out: &mut impl ByteSink) {
-        self.scope.encode(out);
-        self.limits.encode(out);
-        self.killed.encode(out);
-        self.restricted.encode(out);
-        [self.open_orders, self.rate, self.credit].encode(out);
-        self.credit_sum.encode(out);
-        self.second_ns.encode(out);
-        self.newest.encode(out);
-        self.recent.encode(out);
-        self.recent_at.encode(out);
-    }
-
-    fn decode(from: &mut ByteReader<'_>) -> Result<Guard, DecodeError> {
-        let mut guard = Guard::new(Codec::decode(from)?);
-        guard.limits = Codec::decode(from)?;
-        guard.killed = Codec::decode(from)?;
-        guard.restricted = Codec::decode(from)?;
-        [guard.open_orders, guard.rate, guard.credit] = Codec::decode(from)?;
-        guard.credit_sum = Codec::decode(from)?;
-        guard.second_ns = Codec::decode(from)?;
-        guard.newest = Codec::decode(from)?;
-        let recent: Vec<(Timestamp, Terms)> = Codec::decode(from)?;
-        guard.recent_at = Codec::decode(from)?;
-        let sound = guard.restricted.is_sorted_by(|a, b| a < b)
-            && recent.len() <= RECENT_MAX
-            && guard.recent_at <= recent.len();
-        from.check(sound, DecodeProblem::Contradiction)?;
-        if guard.limits.duplicate_window_ms > 0 {
-            guard.recent.reserve_exact(RECENT_MAX);
-        }
-        guard.recent.extend(recent);
-        Ok(guard)
-    }
-}
-
 /// Returns whether a magnitude is within a limit; zero means no limit. One comparison covers both:
 /// zero less one is the largest number.
 #[inline]
@@ -484,7 +432,7 @@ fn is_within(magnitude: u64, limit: i64) -> bool {
 }
 
 impl RiskRequest<'_> {
-    /// Returns whether its limit is surely within a collar, see [`Guard::collar_bp`].
+    /// Returns whether its limit is surely within a collar, see [`RiskGuard::collar_bp`].
     #[inline]
     pub fn is_near(&self, collar_bp: u32) -> bool {
         let terms = self.terms;

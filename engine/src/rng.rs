@@ -74,8 +74,8 @@ mod tests {
     #[test]
     fn the_stream_is_the_published_one() {
         // The first numbers of the reference implementation from the state 1, 2, 3, 4.
-        let mut chance = Rng { state: [1, 2, 3, 4] };
-        let first: Vec<u64> = (0..4).map(|_| chance.next_u64()).collect();
+        let mut rng = Rng { state: [1, 2, 3, 4] };
+        let first: Vec<u64> = (0..4).map(|_| rng.next_u64()).collect();
         assert_eq!(first, [11520, 0, 1509978240, 1215971899390074240]);
     }
 
@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn equal_seeds_give_equal_streams_and_others_do_not() {
-        let draw = |mut chance: Rng| (0..8).map(|_| chance.next_u64()).collect::<Vec<_>>();
+        let draw = |mut rng: Rng| (0..8).map(|_| rng.next_u64()).collect::<Vec<_>>();
         assert_eq!(draw(Rng::named(1, 7)), draw(Rng::named(1, 7)));
         assert_ne!(draw(Rng::named(1, 7)), draw(Rng::named(1, 8)));
         assert_ne!(draw(Rng::named(1, 7)), draw(Rng::named(2, 7)));
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn a_number_below_n_is_below_n_and_every_one_comes() {
-        let mut chance = Rng::new(5);
+        let mut rng = Rng::new(5);
         let mut seen = [0u32; 10];
         for _ in 0..10_000 {
-            seen[chance.below(10) as usize] += 1;
+            seen[rng.below(10) as usize] += 1;
         }
         assert!(seen.iter().all(|&times| (800..1200).contains(&times)), "{seen:?}");
-        assert_eq!(chance.below(0), 0);
-        assert_eq!(chance.below(1), 0);
+        assert_eq!(rng.below(0), 0);
+        assert_eq!(rng.below(1), 0);
     }
 }

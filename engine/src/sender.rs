@@ -422,7 +422,7 @@ mod tests {
         let id = log.register(Sender { session: SenderText::new("S"), ..sender("a", 1) });
         assert_eq!(log.register(Sender { session: SenderText::new("S"), ..sender("a", 1) }), id);
         for shard in 0..2 {
-            assert_eq!(log.next(shard).map(|(told, _)| told), Some(id));
+            assert_eq!(log.next(shard).map(|(next, _)| next), Some(id));
             log.advance(shard);
             assert!(matches!(log.next(shard), Some((_, SenderPart::Session(_)))));
             log.advance(shard);

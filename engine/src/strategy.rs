@@ -21,7 +21,7 @@ use std::fmt;
 pub use self::bars::Bar;
 pub use self::context::{Context, Operation};
 pub use self::orders::{OpenOrder, Refused, StrategyRequestKind};
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::event::{Booking, OrderReport, Tick};
 use crate::id::IntId;
 use crate::reason::Reason;
@@ -33,7 +33,7 @@ use crate::reason::Reason;
 /// platform, so it does the same over the same events wherever it runs.
 pub trait Strategy: Send {
     /// Handles the entry into a phase. In INIT the strategy requests securities, bars and timers.
-    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+    fn on_phase(&mut self, phase: StrategyPhase, context: &mut Context<'_>) -> Result<(), Failure> {
         let _ = (phase, context);
         Ok(())
     }

@@ -223,7 +223,7 @@ impl Status {
         Status::Expired,
     ];
 
-    /// Whether the order has ended.
+    /// Returns whether the order has ended.
     pub fn is_finished(self) -> bool {
         matches!(self, Status::Filled | Status::Canceled | Status::Rejected | Status::Expired)
     }

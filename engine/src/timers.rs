@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, encode_list};
-use crate::command::Report;
+use crate::command::VenueReport;
 use crate::event::{Tick, VenueRequest};
 use crate::id::OrderHandle;
 use crate::rng::Rng;
@@ -21,11 +21,11 @@ pub enum Timed {
     Date(OrderHandle),
     ToVenue {
         order: OrderHandle,
-        ask: VenueRequest,
+        request: VenueRequest,
     },
     FromVenue {
         order: OrderHandle,
-        report: Report,
+        report: VenueReport,
     },
     /// A delayed tick to publish.
     Shown(Tick),
@@ -118,7 +118,7 @@ impl Timers {
 }
 
 codec!(TimerEntry { at, seq, what });
-codec!(enum Timed { 0 = Date(order), 1 = ToVenue { order, ask }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
+codec!(enum Timed { 0 = Date(order), 1 = ToVenue { order, request }, 2 = FromVenue { order, report }, 3 = Shown(tick) });
 codec!(DelayLine { last, rng });
 
 /// In due order, whatever the layout of the heap.

@@ -169,8 +169,8 @@ impl UsedIds {
 /// becomes the newer.
 #[derive(Debug)]
 pub struct UsedIdSet {
-    newer: Table,
-    older: Table,
+    newer: TaggedHashTable,
+    older: TaggedHashTable,
     max: usize,
     /// Seed of the places in the tables; clients should not know it.
     seed: u64,
@@ -183,8 +183,8 @@ impl UsedIdSet {
     pub fn new(max: usize, seed: u64) -> UsedIdSet {
         assert!(max > 0, "a set without room remembers nothing");
         UsedIdSet {
-            newer: Table::new(max),
-            older: Table::new(max),
+            newer: TaggedHashTable::new(max),
+            older: TaggedHashTable::new(max),
             max,
             seed,
             hasher: Hasher::new(),
@@ -251,7 +251,7 @@ impl UsedIdSet {
 /// Open addressing without removal. A slot holds a tag of 16 bits and 48 bits of the hash. Slots
 /// with another tag than the table's are empty, so the table is cleared by using the next tag.
 #[derive(Debug)]
-struct Table {
+struct TaggedHashTable {
     slots: Vec<u64>,
     tag: u64,
     len: usize,
@@ -260,11 +260,11 @@ struct Table {
 const TAG_SHIFT: u32 = 48;
 const TAG_MAX: u64 = u16::MAX as u64;
 
-impl Table {
+impl TaggedHashTable {
     /// Creates a table for this many hashes, which take at most half of its slots. It uses small
     /// pages: with large ones a hundred ids would already touch all of its memory.
-    fn new(max: usize) -> Table {
-        Table { slots: vec![0; (max * 2).next_power_of_two()], tag: 1, len: 0 }
+    fn new(max: usize) -> TaggedHashTable {
+        TaggedHashTable { slots: vec![0; (max * 2).next_power_of_two()], tag: 1, len: 0 }
     }
 
     fn contains(&self, home: u64, hash: u64) -> bool {
@@ -328,15 +328,15 @@ mod tests {
         Source { origin: Origin::Rest, port: PortId(port), session: 3 }
     }
 
-    fn told(log: &UsedIdLog, to: PortId) -> Vec<(PortId, u64)> {
-        let (mut at, mut told) = (0, Vec::new());
+    fn batches(log: &UsedIdLog, to: PortId) -> Vec<(PortId, u64)> {
+        let (mut at, mut hashes) = (0, Vec::new());
         while at < log.len() {
             let (batch, next) = log.batch(at, to);
             assert!(next > at && next - at <= SCAN_MAX, "a batch has its bound and an end");
-            told.extend(batch.hashes().iter().map(|hash| (batch.source.port, *hash)));
+            hashes.extend(batch.hashes().iter().map(|hash| (batch.source.port, *hash)));
             at = next;
         }
-        told
+        hashes
     }
 
     #[test]
@@ -348,7 +348,7 @@ mod tests {
         log.save(&mut bytes);
         let again = UsedIdLog::load(&mut ByteReader::new(&bytes), 4).unwrap();
         let expected: Vec<_> = (2..6).map(|number| (PortId(1), log.hasher.hash(3, &id(number)))).collect();
-        assert_eq!(told(&again, PortId(1)), expected);
+        assert_eq!(batches(&again, PortId(1)), expected);
         // Both continue alike.
         let (mut log, mut again) = (log, again);
         log.push(source(1), &id(9));
@@ -360,7 +360,7 @@ mod tests {
         };
         assert_eq!(saved(&log), saved(&again));
         log.clear();
-        assert!(log.is_empty() && told(&log, PortId(1)).is_empty());
+        assert!(log.is_empty() && batches(&log, PortId(1)).is_empty());
     }
 
     #[test]
@@ -371,9 +371,9 @@ mod tests {
             log.push(source(ports[number as usize % 4]), &id(number));
         }
         for (to, expected) in [(1, vec![1]), (2, vec![2]), (7, vec![]), (PortId::MAX, vec![40, 70])] {
-            let told = told(&log, PortId(to));
-            assert_eq!(told.len(), expected.len() * 1_000);
-            assert!(told.iter().all(|(port, _)| expected.contains(&port.0)), "port {to}");
+            let hashes = batches(&log, PortId(to));
+            assert_eq!(hashes.len(), expected.len() * 1_000);
+            assert!(hashes.iter().all(|(port, _)| expected.contains(&port.0)), "port {to}");
         }
     }
 

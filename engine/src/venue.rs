@@ -23,7 +23,7 @@ mod matching;
 #[cfg(test)]
 mod tests;
 
-use crate::command::{Quote, Session, Trade};
+use crate::command::{Quote, Trade, TradingSession};
 use crate::id::{AccountId, SecurityId};
 use crate::number::{Price, Qty};
 use crate::order_nodes::{NodePlace, NodeQueue, Nodes};
@@ -36,7 +36,7 @@ use crate::terms::{Side, Tif};
 
 use auction::{Candidate, ExpiryPass, OrderSet};
 pub use book::MarketState;
-use book::{FeedQueue, Mode, OrderBook, QuoteSide};
+use book::{BookMode, FeedQueue, OrderBook, QuoteSide};
 use depth::WatchedBooks;
 
 /// Most executions of one call. Each may cause two statuses, two bookings and a tick, and all of
@@ -111,7 +111,7 @@ pub struct Venue {
 #[derive(Debug)]
 struct BookDetail {
     spec: BookSpec,
-    session: Session,
+    session: TradingSession,
     halted: bool,
     /// The feed's quote: bid, ask.
     shown: [QuoteSide; 2],
@@ -127,12 +127,12 @@ struct BookDetail {
     /// Lowest and highest price, in ticks, at which the current order may trade.
     band: (i64, i64),
     rng: Rng,
-    work: Work,
+    work: BookWork,
 }
 
 /// Remaining work of a book.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
+enum BookWork {
     None,
     /// A new or changed order takes what it can.
     Take {
@@ -205,7 +205,7 @@ impl Venue {
         self.details.push(BookDetail {
             rng: Rng::named(spec.settings.seed, spec.security.0 as u64),
             spec,
-            session: Session::Continuous,
+            session: TradingSession::Continuous,
             halted: false,
             shown: [QuoteSide::default(); 2],
             queues: [None; 2],
@@ -215,7 +215,7 @@ impl Venue {
             ato: false,
             atc: false,
             band: (i64::MIN, i64::MAX),
-            work: Work::None,
+            work: BookWork::None,
         });
         u32::try_from(self.books.len() - 1).expect("ids of securities have 20 bits")
     }
@@ -369,7 +369,7 @@ impl Venue {
     }
 
     /// Moves the exchange to another session.
-    pub fn session(&mut self, book: u32, session: Session) {
+    pub fn session(&mut self, book: u32, session: TradingSession) {
         if self.is_idle(book) {
             self.watched.touch(book);
             self.change_session(book, session);
@@ -396,7 +396,7 @@ impl Venue {
 
     #[inline]
     pub fn has_work(&self, book: u32) -> bool {
-        self.books.get(book as usize).is_some_and(|book| book.mode.has(Mode::WORKING))
+        self.books.get(book as usize).is_some_and(|book| book.mode.has(BookMode::WORKING))
     }
 
     /// Returns the outcomes since [`Venue::clear_outcomes`], by slot and in order.
@@ -455,9 +455,9 @@ impl Venue {
 
 /// Work that takes several steps.
 impl Venue {
-    fn set_work(&mut self, book: u32, work: Work) {
+    fn set_work(&mut self, book: u32, work: BookWork) {
         self.details[book as usize].work = work;
-        self.books[book as usize].mode.set(Mode::WORKING, work != Work::None);
+        self.books[book as usize].mode.set(BookMode::WORKING, work != BookWork::None);
     }
 
     /// Continues until nothing is left or the step has done enough.
@@ -465,16 +465,16 @@ impl Venue {
         let mut effort = 0;
         while effort < EFFORT_PER_STEP {
             effort += match self.details[book as usize].work {
-                Work::None => return,
-                Work::Take { slot, market } => self.work_take(book, slot, market),
-                Work::Through { side } => self.work_through(book, side),
-                Work::Print { side, price, size, left, queued } => {
+                BookWork::None => return,
+                BookWork::Take { slot, market } => self.work_take(book, slot, market),
+                BookWork::Through { side } => self.work_through(book, side),
+                BookWork::Print { side, price, size, left, queued } => {
                     self.work_print(book, side, price, size, left, queued)
                 }
-                Work::MarketQueue { taking, next } => self.work_market_queue(book, taking, next),
-                Work::Join => self.work_join(book),
-                Work::Uncross { ticks, left } => self.work_uncross(book, ticks, left),
-                Work::Expire { pass, set, slot } => self.work_expire(book, pass, set, slot),
+                BookWork::MarketQueue { taking, next } => self.work_market_queue(book, taking, next),
+                BookWork::Join => self.work_join(book),
+                BookWork::Uncross { ticks, left } => self.work_uncross(book, ticks, left),
+                BookWork::Expire { pass, set, slot } => self.work_expire(book, pass, set, slot),
             };
         }
     }

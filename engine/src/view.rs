@@ -36,10 +36,10 @@ use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
 
 pub use control::{AlertRecord, SwitchState};
-pub use ledger::{CashBalance, Position, Transaction};
-pub use order::Order;
+pub use ledger::{CashBalance, PositionView, TransactionView};
+pub use order::OrderView;
 pub use valuation::{Holding, Missing, Portfolio, Valuation};
-pub use walk::{WALKS_MAX, Walk};
+pub use walk::{WALKS_MAX, WalkHandle};
 
 /// Bounds of the history in the view. The numbers of open orders, positions and the like are those
 /// of the shards.
@@ -72,7 +72,7 @@ impl Default for ViewSettings {
 /// See the module's comment; the queries of each part are in its module.
 #[derive(Debug)]
 pub struct View {
-    shards: Vec<Progress>,
+    shards: Vec<ShardProgress>,
     orders: orders::OrderStore,
     ledger: ledger::LedgerView,
     market: market::MarketView,
@@ -82,7 +82,7 @@ pub struct View {
 
 /// Progress of the view with one shard.
 #[derive(Clone, Copy, Debug, Default)]
-struct Progress {
+struct ShardProgress {
     /// Number of the last event.
     seq: u64,
     /// Snapshots begun and not ended.
@@ -98,7 +98,7 @@ impl View {
         assert!(shards > 0, "there is at least one shard");
         assert!(shards - 1 <= ShardId::MAX, "a shard has its number");
         View {
-            shards: vec![Progress::default(); shards as usize],
+            shards: vec![ShardProgress::default(); shards as usize],
             orders: orders::OrderStore::new(shards, &settings),
             ledger: ledger::LedgerView::new(settings.transactions_max as usize),
             market: market::MarketView::default(),
@@ -235,24 +235,24 @@ impl View {
 }
 
 fn assert_home(shard: ShardId, order: OrderHandle) {
-    assert!(order == OrderHandle::NONE || order.shard() == shard, "a shard tells of its own orders");
+    assert!(order == OrderHandle::NONE || order.shard() == shard, "a shard reports only its own orders");
 }
 
 /// Orders.
 impl View {
     /// Returns the order with this handle.
-    pub fn order(&self, handle: OrderHandle) -> Option<Order> {
+    pub fn order(&self, handle: OrderHandle) -> Option<OrderView> {
         self.orders.order(handle)
     }
 
     /// Returns all orders that have or had this id, of any source, open and finished, in order of
     /// submission.
-    pub fn orders_with_id(&self, id: &IntId) -> Vec<Order> {
+    pub fn orders_with_id(&self, id: &IntId) -> Vec<OrderView> {
         self.orders.with_id(id)
     }
 
     /// Returns the open orders by time of submission, then by handle.
-    pub fn open_orders(&self) -> impl Iterator<Item = Order> {
+    pub fn open_orders(&self) -> impl Iterator<Item = OrderView> {
         self.orders.open()
     }
 
@@ -261,7 +261,7 @@ impl View {
     }
 
     /// Returns the finished orders of the trading day: the last ended comes first.
-    pub fn finished_orders(&self) -> impl Iterator<Item = Order> {
+    pub fn finished_orders(&self) -> impl Iterator<Item = OrderView> {
         self.orders.finished()
     }
 
@@ -273,22 +273,22 @@ impl View {
     /// submission, up to this time. An order that is open all the while is read once, in its
     /// current state; one that ends meanwhile may be missed. Returns `None` if there are too many
     /// such walks at once.
-    pub fn walk_open(&mut self, until: Timestamp) -> Option<Walk> {
+    pub fn walk_open(&mut self, until: Timestamp) -> Option<WalkHandle> {
         self.orders.walk_open(until)
     }
 
     /// Begins to read the finished orders, the last ended first.
-    pub fn walk_finished(&mut self) -> Option<Walk> {
+    pub fn walk_finished(&mut self) -> Option<WalkHandle> {
         self.orders.walk_finished()
     }
 
     /// Returns the next order of a walk; `None` at its end.
-    pub fn walk_next(&mut self, walk: Walk) -> Option<Order> {
+    pub fn walk_next(&mut self, walk: WalkHandle) -> Option<OrderView> {
         self.orders.walk_next(walk)
     }
 
     /// Ends a walk. The caller that began a walk must end it.
-    pub fn walk_end(&mut self, walk: Walk) {
+    pub fn walk_end(&mut self, walk: WalkHandle) {
         self.orders.walk_end(walk);
     }
 
@@ -296,9 +296,9 @@ impl View {
     /// none.
     pub fn transactions_before(
         &self,
-        last: Option<&Transaction>,
+        last: Option<&TransactionView>,
         strategy: Option<StrategyId>,
-    ) -> impl Iterator<Item = &Transaction> {
+    ) -> impl Iterator<Item = &TransactionView> {
         self.ledger.transactions_before(last.map(|last| (last.at, last.id)), strategy)
     }
 }

@@ -151,7 +151,7 @@ impl Worker {
         self.outbox.front_mut().map_or(PortMask::NONE, |(ports, _)| *ports)
     }
 
-    /// Number of the last event.
+    /// Returns the number of the last event.
     pub fn seq(&self) -> u64 {
         self.outbox.seq()
     }

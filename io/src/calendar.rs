@@ -15,7 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::iter;
 
-use pitlane_engine::command::Session;
+use pitlane_engine::command::TradingSession;
 use pitlane_engine::id::ExchangeId;
 use pitlane_engine::refdata::{Exchange, RefData};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
@@ -50,13 +50,13 @@ struct Place {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Change {
     pub at: Timestamp,
-    pub session: Session,
+    pub session: TradingSession,
 }
 
 /// Current session of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Standing {
-    pub session: Session,
+    pub session: TradingSession,
     /// Begin of the session, as far as a short search backwards can find it.
     pub since: Timestamp,
     /// Time of the next query.
@@ -124,7 +124,8 @@ impl Place {
         let (today, _) = self.zone.local(now);
         let days = (today.0 - 1..=today.0 + DAYS_AHEAD).map(Day);
         let midnight = self.zone.instant(today, TimeOfDay(0)).min(now);
-        let mut standing = Standing { session: Session::Closed, since: midnight, until: Timestamp::MAX };
+        let mut standing =
+            Standing { session: TradingSession::Closed, since: midnight, until: Timestamp::MAX };
         for (begins, session) in days.filter_map(|day| self.course(day)).flatten() {
             if begins > now {
                 standing.until = begins;
@@ -161,7 +162,8 @@ impl Place {
                 }
             }
         }
-        let closes = changes.iter().enumerate().filter(|(_, change)| change.session == Session::Closed);
+        let closes =
+            changes.iter().enumerate().filter(|(_, change)| change.session == TradingSession::Closed);
         let closes: Vec<usize> = closes.map(|(at, _)| at).collect();
         if let [first, .., before_last, _] = closes[..] {
             changes.drain(first + 1..=before_last);
@@ -175,7 +177,7 @@ impl Place {
 
     /// Returns the sessions of the trading day that opens on this day, each with its begin; None if
     /// the trading day does not take place.
-    fn course(&self, day: Day) -> Option<[(Timestamp, Session); 4]> {
+    fn course(&self, day: Day) -> Option<[(Timestamp, TradingSession); 4]> {
         let last = if self.close <= self.open { Day(day.0 + 1) } else { day };
         if !self.takes_place(last) {
             return None;
@@ -185,10 +187,10 @@ impl Place {
         let closing = Timestamp(close.0.saturating_sub(self.closing_ns)).max(open);
         let opening = Timestamp(open.0.saturating_sub(self.opening_ns));
         Some([
-            (opening, Session::OpeningAuction),
-            (open, Session::Continuous),
-            (closing, Session::ClosingAuction),
-            (close, Session::Closed),
+            (opening, TradingSession::OpeningAuction),
+            (open, TradingSession::Continuous),
+            (closing, TradingSession::ClosingAuction),
+            (close, TradingSession::Closed),
         ])
     }
 }
@@ -221,7 +223,7 @@ mod tests {
     }
 
     /// Returns the session and when the next one begins.
-    fn standing(place: &Place, now: &str) -> (Session, String) {
+    fn standing(place: &Place, now: &str) -> (TradingSession, String) {
         let Standing { session, until, .. } = place.at(instant(now));
         (session, until.to_string())
     }
@@ -230,11 +232,11 @@ mod tests {
     fn a_day_with_auctions_goes_through_its_sessions() {
         let nasdaq = place("America/New_York", "09:30:00", "16:00:00", 300);
         for (now, session, until) in [
-            ("2026-01-15T14:24:59Z", Session::Closed, "2026-01-15T14:25:00Z"),
-            ("2026-01-15T14:25:00Z", Session::OpeningAuction, "2026-01-15T14:30:00Z"),
-            ("2026-01-15T14:30:00Z", Session::Continuous, "2026-01-15T20:55:00Z"),
-            ("2026-01-15T20:55:00Z", Session::ClosingAuction, "2026-01-15T21:00:00Z"),
-            ("2026-01-15T21:00:00Z", Session::Closed, "2026-01-16T14:25:00Z"),
+            ("2026-01-15T14:24:59Z", TradingSession::Closed, "2026-01-15T14:25:00Z"),
+            ("2026-01-15T14:25:00Z", TradingSession::OpeningAuction, "2026-01-15T14:30:00Z"),
+            ("2026-01-15T14:30:00Z", TradingSession::Continuous, "2026-01-15T20:55:00Z"),
+            ("2026-01-15T20:55:00Z", TradingSession::ClosingAuction, "2026-01-15T21:00:00Z"),
+            ("2026-01-15T21:00:00Z", TradingSession::Closed, "2026-01-16T14:25:00Z"),
         ] {
             assert_eq!(standing(&nasdaq, now), (session, until.to_string()), "{now}");
         }
@@ -245,9 +247,9 @@ mod tests {
         let nasdaq = place("America/New_York", "09:30:00", "16:00:00", 0);
         assert_eq!(
             standing(&nasdaq, "2026-03-06T21:00:00Z"),
-            (Session::Closed, "2026-03-09T13:30:00Z".to_string())
+            (TradingSession::Closed, "2026-03-09T13:30:00Z".to_string())
         );
-        assert_eq!(standing(&nasdaq, "2026-03-07T15:00:00Z").0, Session::Closed);
+        assert_eq!(standing(&nasdaq, "2026-03-07T15:00:00Z").0, TradingSession::Closed);
     }
 
     #[test]
@@ -255,20 +257,20 @@ mod tests {
         let plain = place("UTC", "09:00:00", "17:00:00", 0);
         assert_eq!(
             standing(&plain, "2026-01-15T09:00:00Z"),
-            (Session::Continuous, "2026-01-15T17:00:00Z".into())
+            (TradingSession::Continuous, "2026-01-15T17:00:00Z".into())
         );
-        assert_eq!(standing(&plain, "2026-01-15T17:00:00Z").0, Session::Closed);
+        assert_eq!(standing(&plain, "2026-01-15T17:00:00Z").0, TradingSession::Closed);
     }
 
     #[test]
     fn a_day_may_begin_on_the_evening_before() {
         let globex = place("America/Chicago", "17:00:00", "16:00:00", 0);
         for (now, session, until) in [
-            ("2026-01-15T21:59:59Z", Session::Continuous, "2026-01-15T22:00:00Z"),
-            ("2026-01-15T22:00:00Z", Session::Closed, "2026-01-15T23:00:00Z"),
-            ("2026-01-15T23:00:00Z", Session::Continuous, "2026-01-16T22:00:00Z"),
-            ("2026-01-16T22:00:00Z", Session::Closed, "2026-01-18T23:00:00Z"),
-            ("2026-01-18T23:00:00Z", Session::Continuous, "2026-01-19T22:00:00Z"),
+            ("2026-01-15T21:59:59Z", TradingSession::Continuous, "2026-01-15T22:00:00Z"),
+            ("2026-01-15T22:00:00Z", TradingSession::Closed, "2026-01-15T23:00:00Z"),
+            ("2026-01-15T23:00:00Z", TradingSession::Continuous, "2026-01-16T22:00:00Z"),
+            ("2026-01-16T22:00:00Z", TradingSession::Closed, "2026-01-18T23:00:00Z"),
+            ("2026-01-18T23:00:00Z", TradingSession::Continuous, "2026-01-19T22:00:00Z"),
         ] {
             assert_eq!(standing(&globex, now), (session, until.to_string()), "{now}");
         }
@@ -280,7 +282,7 @@ mod tests {
         nasdaq.holidays.insert(Day::parse(b"2026-12-25").unwrap());
         assert_eq!(
             standing(&nasdaq, "2026-12-25T15:00:00Z"),
-            (Session::Closed, "2026-12-28T14:30:00Z".to_string())
+            (TradingSession::Closed, "2026-12-28T14:30:00Z".to_string())
         );
     }
 
@@ -291,7 +293,7 @@ mod tests {
         nasdaq.holidays = (first.0..first.0 + 60).map(Day).collect();
         assert_eq!(
             standing(&nasdaq, "2026-01-10T12:00:00Z"),
-            (Session::Closed, "2026-01-11T00:00:00Z".to_string())
+            (TradingSession::Closed, "2026-01-11T00:00:00Z".to_string())
         );
     }
 

@@ -7,12 +7,12 @@ use pitlane_engine::event::Tick;
 use pitlane_engine::id::{IntId, Origin, Source, StrategyId};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::number::{Price, Qty};
-use pitlane_engine::refdata::{Family, RefData};
+use pitlane_engine::refdata::{RefData, SecurityFamily};
 use pitlane_engine::rng::Rng;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
-use pitlane_engine::view::{Order, View};
+use pitlane_engine::view::{OrderView, View};
 
 /// Number of open orders from which the trader only cancels, so that the list stays readable and
 /// memory bounded.
@@ -117,7 +117,7 @@ impl Demo {
     fn prices(
         &mut self,
         tick: &Tick,
-        family: &Family,
+        family: &SecurityFamily,
         kind: OrderKind,
         side: Side,
     ) -> Option<(Option<Price>, Option<Price>)> {
@@ -182,13 +182,13 @@ impl Demo {
         Some(Act::Close(closing))
     }
 
-    fn any_order(&mut self, view: &View) -> Option<Order> {
-        let ours = |order: &Order| self.strategies.contains(&order.terms.strategy);
+    fn any_order(&mut self, view: &View) -> Option<OrderView> {
+        let ours = |order: &OrderView| self.strategies.contains(&order.terms.strategy);
         let open = view.open_orders().filter(ours).collect();
         self.pick(open)
     }
 
-    fn lots(&mut self, family: &Family) -> Qty {
+    fn lots(&mut self, family: &SecurityFamily) -> Qty {
         let lots = 1 + self.chance.below(LOTS_MAX) as i64;
         Qty::from_raw(family.lot_size.raw().saturating_mul(lots))
     }
@@ -201,7 +201,7 @@ impl Demo {
 
 enum Act {
     Submit(Terms),
-    Modify(Order, Changes),
-    Cancel(Order),
+    Modify(OrderView, Changes),
+    Cancel(OrderView),
     Close(CloseRequest),
 }

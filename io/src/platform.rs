@@ -22,7 +22,7 @@ pub mod demo_trader;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Watch};
+use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::Event;
 use pitlane_engine::id::{AdapterId, Origin, PortId, ShardId, Source};
@@ -303,7 +303,7 @@ impl Platform {
             Parts::new(now, &reference, settings, born, &bells, &registry);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
-        pending_commands.push_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
+        pending_commands.push_all(CommandKind::Watch { port: HTTP, what: WatchTarget::Everything, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: HTTP });
         let view =
             View::new(settings.shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() });

@@ -12,7 +12,7 @@ use std::io::Read;
 use std::path::Path;
 
 use pitlane_engine::id::StrategyId;
-use pitlane_engine::refdata::{RefData, Rows, Table};
+use pitlane_engine::refdata::{RefData, RefDataRows, RefDataTable};
 
 pub use fault::{Fault, Faults};
 pub use table::{FILE_BYTES_MAX, RECORDS_MAX, Source, TEXT_BYTES_MAX};
@@ -34,7 +34,7 @@ pub fn read(folder: &Path, adapters: &[&str]) -> Result<RefData, Faults> {
 
 fn open(folder: &Path) -> Result<[Source; 5], Faults> {
     let mut faults = Faults::default();
-    let sources = Table::ALL.map(|table| {
+    let sources = RefDataTable::ALL.map(|table| {
         let path = folder.join(format!("{}.csv", table.name()));
         let name = path.display().to_string();
         let bytes = read_file(&path).unwrap_or_else(|problem| {
@@ -75,7 +75,7 @@ pub fn built_in() -> [Source; 5] {
     SHIPPED.map(|(name, text)| Source { name: name.to_string(), bytes: text.as_bytes().to_vec() })
 }
 
-/// Reads the five tables, in the order of [`Table::ALL`], from the content of their files.
+/// Reads the five tables, in the order of [`RefDataTable::ALL`], from the content of their files.
 pub fn parse(sources: &[Source; 5], adapters: &[&str]) -> Result<RefData, Faults> {
     parse_lines(sources, adapters).map(|(reference, _)| reference)
 }
@@ -96,7 +96,7 @@ fn parse_lines(sources: &[Source; 5], adapters: &[&str]) -> Result<(RefData, [Ve
     }
 
     let lines = [exchanges.lines, families.lines, securities.lines, accounts.lines, strategies.lines];
-    let rows = Rows {
+    let rows = RefDataRows {
         exchanges: exchanges.rows,
         families: families.rows,
         securities: securities.rows,
@@ -127,7 +127,7 @@ fn by_id<T>(rows: &[T], lines: &[usize], id: impl Fn(&T) -> u32) -> Vec<usize> {
 }
 
 /// SERVER is part of every set, before all others; if no line defines it, it has no line.
-fn with_server(rows: &Rows, mut lines: Vec<usize>) -> Vec<usize> {
+fn with_server(rows: &RefDataRows, mut lines: Vec<usize>) -> Vec<usize> {
     if !rows.strategies.iter().any(|row| row.id == StrategyId::SERVER) {
         lines.insert(0, 0);
     }

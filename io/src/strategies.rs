@@ -54,7 +54,7 @@ pub fn runner_settings(operation: Operation, numbers: IdBlock, seed: u64) -> Run
 mod tests {
     use std::sync::Arc;
 
-    use pitlane_engine::command::Phase;
+    use pitlane_engine::command::StrategyPhase;
     use pitlane_engine::id::ShardId;
     use pitlane_engine::mesh::{Depths, PortClass, mesh};
     use pitlane_engine::settings::ShardSettings;
@@ -71,8 +71,8 @@ mod tests {
     struct Panicking;
 
     impl Trait for Panicking {
-        fn on_phase(&mut self, phase: Phase, _: &mut Context<'_>) -> Result<(), Failure> {
-            assert_ne!(phase, Phase::Running, "it does not know how to run");
+        fn on_phase(&mut self, phase: StrategyPhase, _: &mut Context<'_>) -> Result<(), Failure> {
+            assert_ne!(phase, StrategyPhase::Running, "it does not know how to run");
             Ok(())
         }
     }
@@ -105,8 +105,8 @@ mod tests {
         while worker.poll(now) + runner.drain_events(now, 1_000) + runner.poll(now) > 0 {}
         runner.begin();
         while worker.poll(now) + runner.drain_events(now, 1_000) + runner.poll(now) > 0 {}
-        let phases: Vec<Phase> = runner.hosts().iter().map(|host| host.phase()).collect();
-        assert_eq!(phases, [Phase::Stop, Phase::Running]);
+        let phases: Vec<StrategyPhase> = runner.hosts().iter().map(|host| host.phase()).collect();
+        assert_eq!(phases, [StrategyPhase::Stop, StrategyPhase::Running]);
         let Some(Notice::Failed { reason, .. }) = runner.poll_notice() else { panic!("nobody was told") };
         assert!(reason.contains("it does not know how to run"), "{reason}");
     }

@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
-use pitlane_engine::refdata::Table;
+use pitlane_engine::refdata::RefDataTable;
 
 #[path = "folder/mod.rs"]
 mod folder;
@@ -101,7 +101,7 @@ fn check_prints_ok_or_each_fault() {
 
     let shipped = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
     let folder = folder("spoiled");
-    for table in Table::ALL {
+    for table in RefDataTable::ALL {
         let name = format!("{}.csv", table.name());
         let text = fs::read_to_string(shipped.join(&name)).expect("the shipped set is there");
         fs::write(folder.join(&name), text.replace("0.25,1,", "0.2.5,1,")).expect("a file for the test");

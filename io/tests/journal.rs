@@ -10,11 +10,11 @@ use pitlane::journal::disk::Disk;
 use pitlane::journal::{
     self, Fault, FaultKind, JournalSettings, JournalSetup, Level, Opened, SEGMENT_BYTES_MIN, Writer,
 };
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{PortId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
-use pitlane_engine::refdata::{RefData, Rows};
+use pitlane_engine::refdata::{RefData, RefDataRows};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
@@ -49,7 +49,7 @@ fn open_with(data: &Path, journal: JournalSettings, shards: u8, instance: u64) -
         data,
         journal,
         shards,
-        reference: RefData::check(Rows::default()).expect("no rows are sound"),
+        reference: RefData::check(RefDataRows::default()).expect("no rows are sound"),
         settings: ShardSettings { instance, ..shard_settings() },
         receivers: Default::default(),
     };
@@ -66,7 +66,7 @@ fn command(token: u32) -> Command {
     Command::new(
         source,
         token,
-        CommandKind::Watch { port, what: Watch::Budgets, on: token.is_multiple_of(2) },
+        CommandKind::Watch { port, what: WatchTarget::Budgets, on: token.is_multiple_of(2) },
     )
 }
 
@@ -258,7 +258,7 @@ fn progress_is_reported() {
         data: &data,
         journal: settings(Level::Os),
         shards: 2,
-        reference: RefData::check(Rows::default()).unwrap(),
+        reference: RefData::check(RefDataRows::default()).unwrap(),
         settings: shard_settings(),
         receivers: Default::default(),
     };

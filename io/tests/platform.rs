@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pitlane::config::{Config, HoursBy};
 use pitlane::platform::{Platform, PlatformSettings};
 use pitlane::refdata;
-use pitlane_engine::command::Session;
+use pitlane_engine::command::TradingSession;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::reason::Reason;
@@ -98,9 +98,9 @@ fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
         .collect();
     let closes = said
         .iter()
-        .position(|event| matches!(event.body, EventKind::Session { exchange, session: Session::Closed } if exchange == nasdaq.id))
+        .position(|event| matches!(event.body, EventKind::Session { exchange, session: TradingSession::Closed } if exchange == nasdaq.id))
         .expect("it closes");
-    assert!(sessions.contains(&Session::ClosingAuction), "{sessions:?}");
+    assert!(sessions.contains(&TradingSession::ClosingAuction), "{sessions:?}");
     let ticks = |events: &[Event], ours: bool| {
         let is_tick = |event: &&Event| match event.body {
             EventKind::Tick(tick) => of_nasdaq(tick.security) == ours,

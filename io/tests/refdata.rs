@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pitlane::faults::FAULTS_MAX;
 use pitlane::refdata::{self, RECORDS_MAX, Source, TEXT_BYTES_MAX};
-use pitlane_engine::refdata::{SecurityKind, Table};
+use pitlane_engine::refdata::{RefDataTable, SecurityKind};
 
 const EXCHANGES: &str = "\
 id,name,mic,timeZone,open,close,auctions,adapterType
@@ -33,13 +33,13 @@ id,name,autoActivate
 fn sources() -> [Source; 5] {
     let texts = [EXCHANGES, FAMILIES, SECURITIES, ACCOUNTS, STRATEGIES];
     std::array::from_fn(|at| Source {
-        name: format!("{}.csv", Table::ALL[at].name()),
+        name: format!("{}.csv", RefDataTable::ALL[at].name()),
         bytes: texts[at].as_bytes().to_vec(),
     })
 }
 
 /// Replaces the first `from` in a table by `to` and expects these faults.
-fn check(table: Table, from: &str, to: &str, expected: &[&str]) {
+fn check(table: RefDataTable, from: &str, to: &str, expected: &[&str]) {
     let mut sources = sources();
     let source = &mut sources[table as usize];
     let text = String::from_utf8(source.bytes.clone()).expect("the sound set is text");
@@ -49,7 +49,7 @@ fn check(table: Table, from: &str, to: &str, expected: &[&str]) {
     assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{to:?}");
 }
 
-use Table::{Accounts, Exchanges, Families, Securities, Strategies};
+use RefDataTable::{Accounts, Exchanges, Families, Securities, Strategies};
 
 #[test]
 fn the_shipped_set_is_sound_and_large_enough() {
@@ -264,7 +264,7 @@ fn faults_between_rows_have_their_line_too() {
         Families,
         "\n2,Options",
         "\n\n2,Stocks",
-        &["families.csv:4: name: Stocks stands in an earlier row"],
+        &["families.csv:4: name: Stocks is already used in an earlier row"],
     );
     check(Securities, "STOCK,1", "STOCK,7", &["securities.csv:2: securityFamilyId: there is no family 7"]);
     check(Securities, "9,CALL", ",CALL", &["securities.csv:3: strike: an option has a strike"]);

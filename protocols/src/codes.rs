@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use pitlane_engine::command::{MovementKind, Phase, Session};
+use pitlane_engine::command::{MovementKind, StrategyPhase, TradingSession};
 use pitlane_engine::event::{ExecType, RequestKind};
 use pitlane_engine::id::Origin;
 use pitlane_engine::reason::Reason;
@@ -21,26 +21,26 @@ pub trait WireName: Copy + Sized + 'static {
     fn wire_name(self) -> &'static str;
 
     /// Returns the value of a name. Names must match exactly; `buy` is not one.
-    fn from_wire_name(word: &str) -> Option<Self> {
-        Self::VALUES.iter().copied().find(|value| value.wire_name() == word)
+    fn from_wire_name(name: &str) -> Option<Self> {
+        Self::VALUES.iter().copied().find(|value| value.wire_name() == name)
     }
 }
 
-macro_rules! words {
-    ($($kind:ident { $($name:ident $word:literal,)* })*) => {$(
+macro_rules! wire_names {
+    ($($kind:ident { $($name:ident $text:literal,)* })*) => {$(
         impl WireName for $kind {
             const VALUES: &'static [$kind] = &[$($kind::$name,)*];
 
             fn wire_name(self) -> &'static str {
                 match self {
-                    $($kind::$name => $word,)*
+                    $($kind::$name => $text,)*
                 }
             }
         }
     )*};
 }
 
-words! {
+wire_names! {
     Side {
         Buy "BUY",
         Sell "SELL",
@@ -106,7 +106,7 @@ words! {
         Refund "REFUND",
         Rebalance "REBALANCE",
     }
-    Phase {
+    StrategyPhase {
         Init "INIT",
         Prefeed "PREFEED",
         Start "START",
@@ -114,7 +114,7 @@ words! {
         Stop "STOP",
         Exit "EXIT",
     }
-    Session {
+    TradingSession {
         Closed "CLOSED",
         OpeningAuction "OPENING_AUCTION",
         Continuous "CONTINUOUS",

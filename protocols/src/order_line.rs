@@ -15,7 +15,7 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Side, Status, Terms};
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::view::Order;
+use pitlane_engine::view::OrderView;
 
 use crate::codes::{ReasonText, WireName};
 
@@ -39,7 +39,7 @@ pub struct OrderLine<'a> {
 
 impl<'a> OrderLine<'a> {
     /// Returns the line of an order in the read model after its last change.
-    pub fn of_order(order: &Order, symbol: &'a str) -> OrderLine<'a> {
+    pub fn of_order(order: &OrderView, symbol: &'a str) -> OrderLine<'a> {
         OrderLine {
             at: order.updated,
             id: order.id,

@@ -291,15 +291,15 @@ fn closing(payload: &[u8]) -> Result<Option<u16>, u16> {
 /// Unmasks eight bytes at a time once the mask is aligned, which saves about a hundred microseconds
 /// per megabyte.
 fn unmask(payload: &mut [u8], mask: [u8; 4], done: u64) {
-    let turn = (done % 4) as usize;
-    let turned = [mask[turn], mask[(turn + 1) % 4], mask[(turn + 2) % 4], mask[(turn + 3) % 4]];
+    let offset = (done % 4) as usize;
+    let rotated = [mask[offset], mask[(offset + 1) % 4], mask[(offset + 2) % 4], mask[(offset + 3) % 4]];
     let (words, rest) = payload.as_chunks_mut::<8>();
-    let [a, b, c, d] = turned;
+    let [a, b, c, d] = rotated;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
     for word in words {
         *word = (u64::from_ne_bytes(*word) ^ wide).to_ne_bytes();
     }
-    for (byte, mask) in rest.iter_mut().zip(turned.iter().cycle()) {
+    for (byte, mask) in rest.iter_mut().zip(rotated.iter().cycle()) {
         *byte ^= mask;
     }
 }

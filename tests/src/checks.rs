@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{ExecRef, MovementKind};
 use pitlane_engine::event::{
-    Alert, Booking, Event, EventKind, ExecType, OrderReport, PositionState, Refusal, RequestKind,
+    Alert, Booking, Event, EventKind, ExecType, OrderReport, PositionState, RequestKind, RequestRefusal,
 };
 use pitlane_engine::id::{Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId, Uuid};
 use pitlane_engine::number::{Notional, Qty};
@@ -152,7 +152,7 @@ impl Checker {
         seen.moves(r)
     }
 
-    fn refused(&mut self, refusal: &Refusal) -> Finding {
+    fn refused(&mut self, refusal: &RequestRefusal) -> Finding {
         let Some(seen) = self.orders.get_mut(&refusal.order) else {
             return match refusal.reason {
                 Reason::UnknownOrder => Ok(()),

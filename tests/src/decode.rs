@@ -6,10 +6,10 @@
 //! so that every bound is reached.
 
 use pitlane_engine::command::{
-    Budget, BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Limits, Movement, MovementKind, Phase,
-    Quote, Report, Scope, Session, Trade, VenueState, Watch,
+    BudgetAct, BudgetChange, BudgetKind, Command, CommandKind, ExecRef, Movement, MovementKind, Quote,
+    RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState, WatchTarget,
 };
-use pitlane_engine::directive::{Directive, Version};
+use pitlane_engine::directive::{Directive, DirectiveVersion};
 use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, Origin, PortId, SecurityId, Source,
     StrategyId, Uuid,
@@ -266,26 +266,26 @@ impl Bytes<'_> {
         Trade { price: self.price(), size: self.qty(), at }
     }
 
-    fn report(&mut self) -> Report {
+    fn report(&mut self) -> VenueReport {
         let reason = self.pick(Reason::ALL);
         let exec = ExecRef(self.byte() as u128 % 40);
         match self.byte() % 15 {
-            0 => Report::Accepted,
-            1 => Report::Rejected(reason),
-            2 => Report::Filled { exec, qty: self.qty(), price: self.price() },
-            3 => Report::Canceled(reason),
-            4 => Report::Expired(reason),
-            5 => Report::CancelRefused(reason),
-            6 => Report::Replaced,
-            7 => Report::ReplaceRefused(reason),
-            8 => Report::Busted { exec },
-            9 => Report::Corrected { exec, qty: self.qty(), price: self.price() },
-            10 => Report::Reconciled,
-            11 => Report::FilledTo { exec, qty: self.qty(), price: self.price(), cum: self.qty() },
+            0 => VenueReport::Accepted,
+            1 => VenueReport::Rejected(reason),
+            2 => VenueReport::Filled { exec, qty: self.qty(), price: self.price() },
+            3 => VenueReport::Canceled(reason),
+            4 => VenueReport::Expired(reason),
+            5 => VenueReport::CancelRefused(reason),
+            6 => VenueReport::Replaced,
+            7 => VenueReport::ReplaceRefused(reason),
+            8 => VenueReport::Busted { exec },
+            9 => VenueReport::Corrected { exec, qty: self.qty(), price: self.price() },
+            10 => VenueReport::Reconciled,
+            11 => VenueReport::FilledTo { exec, qty: self.qty(), price: self.price(), cum: self.qty() },
             12 => {
                 let exec_ref = ExecRef(self.byte() as u128 % 40);
                 let (qty, price, is_open) = (self.qty(), self.price(), self.flag());
-                Report::Amended { exec_ref, exec, qty, price, is_open }
+                VenueReport::Amended { exec_ref, exec, qty, price, is_open }
             }
             13 => {
                 let states = [
@@ -295,9 +295,9 @@ impl Bytes<'_> {
                     VenueState::Expired(reason),
                     VenueState::Rejected(reason),
                 ];
-                Report::Standing { cum: self.qty(), average: self.price(), state: self.pick(&states) }
+                VenueReport::Standing { cum: self.qty(), average: self.price(), state: self.pick(&states) }
             }
-            _ => Report::Unsure,
+            _ => VenueReport::Unsure,
         }
     }
 
@@ -324,8 +324,8 @@ impl Bytes<'_> {
         }
     }
 
-    fn limits(&mut self) -> Limits {
-        Limits {
+    fn limits(&mut self) -> RiskLimits {
+        RiskLimits {
             max_order_qty: self.qty(),
             max_order_value: self.money(),
             price_collar_bp: self.pick(&[0, 100, 10_000, u32::MAX]),
@@ -339,10 +339,10 @@ impl Bytes<'_> {
         }
     }
 
-    fn budget(&mut self) -> Budget {
+    fn budget(&mut self) -> BudgetChange {
         let kinds = [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit];
         let amount = self.number(0, 1);
-        Budget {
+        BudgetChange {
             scope: self.scope(),
             kind: self.pick(&kinds),
             act: self.pick(&[
@@ -354,14 +354,14 @@ impl Bytes<'_> {
         }
     }
 
-    fn watch(&mut self) -> Watch {
+    fn watch(&mut self) -> WatchTarget {
         match self.byte() % 6 {
-            0 => Watch::Ticks(self.security()),
-            1 => Watch::Orders,
-            2 => Watch::Everything,
-            3 => Watch::Venue(AdapterId(self.byte() % 3)),
-            4 => Watch::Depth(self.security()),
-            _ => Watch::Budgets,
+            0 => WatchTarget::Ticks(self.security()),
+            1 => WatchTarget::Orders,
+            2 => WatchTarget::Everything,
+            3 => WatchTarget::Venue(AdapterId(self.byte() % 3)),
+            4 => WatchTarget::Depth(self.security()),
+            _ => WatchTarget::Budgets,
         }
     }
 
@@ -400,20 +400,29 @@ impl Bytes<'_> {
                 CommandKind::Restrict { scope: self.scope(), security: self.security(), on: self.flag() }
             }
             215..=216 => CommandKind::Kill { scope: self.scope(), on: self.flag() },
-            217 => CommandKind::Direct { version: Version(self.byte() as u64), directive: self.directive() },
+            217 => CommandKind::Direct {
+                version: DirectiveVersion(self.byte() as u64),
+                directive: self.directive(),
+            },
             218..=221 => CommandKind::Phase {
                 strategy: self.strategy(),
-                phase: self.pick(&[Phase::Running, Phase::Running, Phase::Init, Phase::Stop, Phase::Exit]),
+                phase: self.pick(&[
+                    StrategyPhase::Running,
+                    StrategyPhase::Running,
+                    StrategyPhase::Init,
+                    StrategyPhase::Stop,
+                    StrategyPhase::Exit,
+                ]),
             },
             222..=225 => CommandKind::Halt { security: self.security(), on: self.flag() },
             226..=230 => CommandKind::Budget(self.budget()),
             231..=236 => CommandKind::Session {
                 exchange: ExchangeId(self.byte() as u16 % 4),
-                session: self.pick(&Session::ALL),
+                session: self.pick(&TradingSession::ALL),
             },
             237 => CommandKind::Schedule {
                 exchange: ExchangeId(self.byte() as u16 % 4),
-                session: self.pick(&Session::ALL),
+                session: self.pick(&TradingSession::ALL),
                 since: now,
                 has_hours: self.flag(),
             },

@@ -6,7 +6,9 @@ pub mod words;
 
 use std::sync::{Arc, Mutex};
 
-use pitlane_engine::command::{Command, CommandKind, ExecRef, Phase, Quote, Report, Session as Hours, Watch};
+use pitlane_engine::command::{
+    Command, CommandKind, ExecRef, Quote, StrategyPhase, TradingSession as Hours, VenueReport, WatchTarget,
+};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
@@ -185,10 +187,10 @@ impl Stage {
         };
         stage.tell(
             CONTROL,
-            CommandKind::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true },
+            CommandKind::Watch { port: VENUE, what: WatchTarget::Venue(world::OUTSIDE_ADAPTER), on: true },
         );
         for strategy in world::STRATEGIES {
-            stage.tell(CONTROL, CommandKind::Phase { strategy, phase: Phase::Running });
+            stage.tell(CONTROL, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
         stage.tell(VENUE, CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
         for security in world::SECURITIES {
@@ -248,17 +250,19 @@ impl Stage {
     pub fn venue(&mut self, words: &[&str]) {
         self.execs += 1;
         let report = match words {
-            ["accept"] => Report::Accepted,
-            ["reject"] => Report::Rejected(Reason::VenueRejected),
-            ["fill", qty, price] => {
-                Report::Filled { exec: ExecRef(self.execs), qty: world::qty(qty), price: world::price(price) }
-            }
-            ["cancelled"] => Report::Canceled(Reason::Requested),
-            ["cancel"] => Report::Canceled(Reason::VenueCancelled),
-            ["expire"] => Report::Expired(Reason::ExpiredDay),
-            ["cancel-refused"] => Report::CancelRefused(Reason::VenueRejected),
-            ["replaced"] => Report::Replaced,
-            ["replace-refused"] => Report::ReplaceRefused(Reason::VenueRejected),
+            ["accept"] => VenueReport::Accepted,
+            ["reject"] => VenueReport::Rejected(Reason::VenueRejected),
+            ["fill", qty, price] => VenueReport::Filled {
+                exec: ExecRef(self.execs),
+                qty: world::qty(qty),
+                price: world::price(price),
+            },
+            ["cancelled"] => VenueReport::Canceled(Reason::Requested),
+            ["cancel"] => VenueReport::Canceled(Reason::VenueCancelled),
+            ["expire"] => VenueReport::Expired(Reason::ExpiredDay),
+            ["cancel-refused"] => VenueReport::CancelRefused(Reason::VenueRejected),
+            ["replaced"] => VenueReport::Replaced,
+            ["replace-refused"] => VenueReport::ReplaceRefused(Reason::VenueRejected),
             other => panic!("not a report: {other:?}"),
         };
         self.tell(VENUE, CommandKind::Report { order: self.order, report });

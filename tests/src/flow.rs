@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, PositionState, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Price, Qty};
@@ -12,7 +12,7 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
-use pitlane_engine::shard::{Route, Shard, route};
+use pitlane_engine::shard::{CommandRoute, Shard, route};
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::Timestamp;
 
@@ -76,7 +76,7 @@ impl Flow {
             handles: Vec::new(),
             histories: Histories::default(),
         };
-        flow.tell_all(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
+        flow.tell_all(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
         flow
     }
 
@@ -104,8 +104,8 @@ impl Flow {
                 self.tell(self.home(order), CommandKind::Report { order, report });
             }
             Deed::Plain(body) => match route(&body, self.shards.len() as u8) {
-                Route::One(shard) => self.tell(shard, body),
-                Route::All => self.tell_all(body),
+                CommandRoute::One(shard) => self.tell(shard, body),
+                CommandRoute::All => self.tell_all(body),
             },
         }
     }

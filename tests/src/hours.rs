@@ -8,7 +8,7 @@ use std::sync::Arc;
 use pitlane::calendar::Calendar;
 use pitlane::config::{Config, HoursBy, SettleBy};
 use pitlane::platform::control::{Briefing, Control, standings};
-use pitlane_engine::command::{Command, CommandKind, Limits, Movement, MovementKind, Trade, Watch};
+use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, RiskLimits, Trade, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{
     AccountId, Currency, ExchangeId, IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId,
@@ -18,7 +18,7 @@ use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::Money;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::refdata::{RefData, Rows};
+use pitlane_engine::refdata::{RefData, RefDataRows};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::{Shard, shard_of};
 use pitlane_engine::terms::{OrderKind, Side, Status, Terms, Tif};
@@ -85,8 +85,8 @@ impl Hours {
         hours.closing_auction_s = dice.pick(&[0, 300]);
         hours.holidays = (0..3).map(|_| Day(world::START_DAY + dice.between(4, 20) as i32)).collect();
         config.service.trading_day_rollover = TimeOfDay(dice.pick(&[0, 12, 15, 22]) * 3_600);
-        config.risk.strategies.limits = Limits::default();
-        config.risk.accounts.limits = Limits::default();
+        config.risk.strategies.limits = RiskLimits::default();
+        config.risk.accounts.limits = RiskLimits::default();
         config.settlement.by = SettleBy::Last;
         config.settlement.prices.insert("S6".to_string(), world::price(SETTLED_AT));
         let reference = Arc::new(Calendar::fit(&config, reference(&mut dice)));
@@ -168,7 +168,7 @@ impl Hours {
         let control = Control::new(control, self.now, briefing, standings);
         let mut server = Server { control, workers, client };
         for shard in 0..SHARDS {
-            let watch = CommandKind::Watch { port: CLIENT, what: Watch::Everything, on: true };
+            let watch = CommandKind::Watch { port: CLIENT, what: WatchTarget::Everything, on: true };
             for body in [watch, CommandKind::Snapshot { port: CLIENT }] {
                 let command = Command::new(source(), 0, body);
                 server.client.send(ShardId(shard), command).expect("the lanes are empty");
@@ -416,7 +416,7 @@ fn is_weekend(day: Day) -> bool {
 /// Returns the small market with other hours. Expiries are on trading days.
 fn reference(dice: &mut Dice) -> RefData {
     let world = world::reference();
-    let mut rows = Rows {
+    let mut rows = RefDataRows {
         exchanges: world.exchanges().to_vec(),
         families: world.families().to_vec(),
         securities: world.securities().to_vec(),

@@ -4,11 +4,11 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId};
 use pitlane_engine::outbox::Outbox;
-use pitlane_engine::refdata::{RefData, Rows};
+use pitlane_engine::refdata::{RefData, RefDataRows};
 use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
@@ -51,7 +51,7 @@ impl Life {
 
     /// Subscribes the port again, and connects the external venue.
     fn listen(&mut self) -> Result<(), String> {
-        self.tell(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true })?;
+        self.tell(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true })?;
         self.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true })
     }
 
@@ -173,7 +173,7 @@ fn other(settings: &mut ShardSettings, dice: &mut Dice) {
 
 /// Returns the reference data of another day: one security less, whose state is kept, or one more.
 fn successor(old: &RefData, dice: &mut Dice) -> RefData {
-    let mut rows = Rows {
+    let mut rows = RefDataRows {
         exchanges: old.exchanges().to_vec(),
         families: old.families().to_vec(),
         securities: old.securities().to_vec(),

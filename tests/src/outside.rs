@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use pitlane_engine::command::{Command, CommandKind, ExecRef, Report, VenueState};
+use pitlane_engine::command::{Command, CommandKind, ExecRef, VenueReport, VenueState};
 use pitlane_engine::event::{Event, EventKind, Instruction, VenueRequest};
 use pitlane_engine::id::{OrderHandle, PortId, Source};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
@@ -124,7 +124,7 @@ impl Outside {
             // until they arrive: the shard does not query an order that has finished.
             let mut owed = BTreeSet::new();
             self.mail.retain(|command| match command.body {
-                CommandKind::Report { order, report: Report::Amended { .. } } => {
+                CommandKind::Report { order, report: VenueReport::Amended { .. } } => {
                     owed.insert(order);
                     true
                 }
@@ -151,9 +151,9 @@ impl Outside {
 
     fn obey(&mut self, instruction: &Instruction) {
         let order = instruction.order;
-        match instruction.ask {
+        match instruction.request {
             VenueRequest::New if self.chaos && self.dice.percent(10) => {
-                self.say(order, Report::Rejected(Reason::VenueRejected));
+                self.say(order, VenueReport::Rejected(Reason::VenueRejected));
             }
             VenueRequest::New => {
                 let terms = &instruction.terms;
@@ -168,7 +168,7 @@ impl Outside {
                     fills: Vec::new(),
                 };
                 self.orders.insert(order, held);
-                self.say(order, Report::Accepted);
+                self.say(order, VenueReport::Accepted);
             }
             VenueRequest::Cancel => self.cancel(order),
             VenueRequest::Replace => self.replace(order, instruction.terms.qty.raw()),
@@ -180,9 +180,9 @@ impl Outside {
         match self.orders.get_mut(&order) {
             Some(held) if held.live => {
                 (held.live, held.over) = (false, Some(VenueState::Canceled(Reason::Requested)));
-                self.say(order, Report::Canceled(Reason::Requested));
+                self.say(order, VenueReport::Canceled(Reason::Requested));
             }
-            _ => self.say(order, Report::CancelRefused(Reason::OrderFinished)),
+            _ => self.say(order, VenueReport::CancelRefused(Reason::OrderFinished)),
         }
     }
 
@@ -190,23 +190,23 @@ impl Outside {
         match self.orders.get_mut(&order) {
             Some(held) if held.live && qty > held.filled => {
                 held.qty = qty;
-                self.say(order, Report::Replaced);
+                self.say(order, VenueReport::Replaced);
             }
-            _ => self.say(order, Report::ReplaceRefused(Reason::OrderFinished)),
+            _ => self.say(order, VenueReport::ReplaceRefused(Reason::OrderFinished)),
         }
     }
 
     /// Reports the status of an order, after a reconnect or on request.
     fn tell_standing(&mut self, order: OrderHandle) {
-        self.say(order, Report::Unsure);
+        self.say(order, VenueReport::Unsure);
         let Some(held) = self.orders.get(&order) else {
             let state = VenueState::Rejected(Reason::UnknownOrder);
-            return self.say(order, Report::Standing { cum: Qty::ZERO, average: Price::ZERO, state });
+            return self.say(order, VenueReport::Standing { cum: Qty::ZERO, average: Price::ZERO, state });
         };
         let cum = Qty::from_raw(held.filled);
         let average = Notional::from_raw(held.value).average(cum);
         let state = held.over.unwrap_or(if held.live { VenueState::Open } else { VenueState::Filled });
-        self.say(order, Report::Standing { cum, average, state });
+        self.say(order, VenueReport::Standing { cum, average, state });
     }
 
     /// Something happens on the venue's market, whether we are informed or not.
@@ -222,11 +222,11 @@ impl Outside {
             9 | 10 => self.repeat(order),
             11 if held.live => {
                 (held.live, held.over) = (false, Some(VenueState::Canceled(Reason::VenueCancelled)));
-                self.say(order, Report::Canceled(Reason::VenueCancelled));
+                self.say(order, VenueReport::Canceled(Reason::VenueCancelled));
             }
             12 if held.live => {
                 (held.live, held.over) = (false, Some(VenueState::Expired(Reason::ExpiredDay)));
-                self.say(order, Report::Expired(Reason::ExpiredDay));
+                self.say(order, VenueReport::Expired(Reason::ExpiredDay));
             }
             13 if self.connected => self.amend(order, 0),
             14 if self.connected => {
@@ -278,26 +278,26 @@ impl Outside {
         (fill.qty, fill.cum) = (qty, i64::MAX);
         held.live = held.over.is_none() && held.filled < held.qty;
         let (qty, price, is_open) = (Qty::from_raw(qty), Price::from_raw(fill.price), held.live);
-        self.say(order, Report::Amended { exec_ref, exec, qty, price, is_open });
+        self.say(order, VenueReport::Amended { exec_ref, exec, qty, price, is_open });
     }
 
     fn say_fill(&mut self, order: OrderHandle, fill: Fill) {
         let (qty, price) = (Qty::from_raw(fill.qty), Price::from_raw(fill.price));
         let cum = Qty::from_raw(fill.cum);
-        self.say(order, Report::FilledTo { exec: fill.exec, qty, price, cum });
+        self.say(order, VenueReport::FilledTo { exec: fill.exec, qty, price, cum });
     }
 
     /// Returns whether an amended fill is still to be reported.
     fn is_owed(&self, order: OrderHandle) -> bool {
         self.mail.iter().any(|command| match command.body {
-            CommandKind::Report { order: other, report: Report::Amended { .. } } => other == order,
+            CommandKind::Report { order: other, report: VenueReport::Amended { .. } } => other == order,
             _ => false,
         })
     }
 
-    fn say(&mut self, order: OrderHandle, report: Report) {
+    fn say(&mut self, order: OrderHandle, report: VenueReport) {
         // Into a dead connection only those reports are sent that no later report replaces.
-        if self.connected || matches!(report, Report::Amended { .. }) || self.is_owed(order) {
+        if self.connected || matches!(report, VenueReport::Amended { .. }) || self.is_owed(order) {
             self.mail.push_back(Command::new(source(), 0, CommandKind::Report { order, report }));
         }
     }

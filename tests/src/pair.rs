@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Depth, EVENTS_PER_COMMAND_MAX, Event, EventKind, ExecType};
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::outbox::Outbox;
@@ -57,7 +57,7 @@ impl Pair {
             hash: 0,
             depths: BTreeMap::new(),
         };
-        let watch = CommandKind::Watch { port: READER, what: Watch::Everything, on: true };
+        let watch = CommandKind::Watch { port: READER, what: WatchTarget::Everything, on: true };
         pair.play(&Command::new(source(), 0, watch));
         pair.watch_depths();
         pair
@@ -66,7 +66,7 @@ impl Pair {
     fn watch_depths(&mut self) {
         let reference = self.shard.reference().clone();
         for row in reference.securities() {
-            let watch = CommandKind::Watch { port: READER, what: Watch::Depth(row.id), on: true };
+            let watch = CommandKind::Watch { port: READER, what: WatchTarget::Depth(row.id), on: true };
             let events = self.play(&Command::new(source(), 0, watch));
             self.see_depths(&events);
         }

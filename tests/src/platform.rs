@@ -9,7 +9,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pitlane_engine::budget::BudgetPool;
-use pitlane_engine::command::{Command, CommandKind, Limits, Scope, Watch};
+use pitlane_engine::command::{Command, CommandKind, RiskLimits, Scope, WatchTarget};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, Depths, PortClass, PortEnd, mesh};
@@ -62,9 +62,9 @@ pub struct Setup {
     pub settings: ShardSettings,
     pub profile: Profile,
     /// Limits of strategy 1, set before any trading.
-    pub limits: Option<Limits>,
+    pub limits: Option<RiskLimits>,
     /// Credit of the first account, which the budget distributes to the shards.
-    pub credit: Option<Limits>,
+    pub credit: Option<RiskLimits>,
     pub storage: Storage,
     pub steps: usize,
 }
@@ -104,8 +104,8 @@ pub struct Platform {
     /// A price that did not fit the lane.
     feed_slot: Option<(ShardId, Command)>,
     budget: BudgetPool,
-    limits: Option<Limits>,
-    credit: Option<Limits>,
+    limits: Option<RiskLimits>,
+    credit: Option<RiskLimits>,
     control: VecDeque<Errand>,
     view: View,
     view_asleep: u64,
@@ -171,11 +171,11 @@ impl Platform {
     /// Subscribes all ports, starts the strategies, and sets the limits.
     fn open(&mut self) {
         let watches = [
-            (MONITOR, Watch::Everything),
-            (MONITOR, Watch::Venue(world::OUTSIDE_ADAPTER)),
-            (VIEW, Watch::Everything),
-            (outside::PORT, Watch::Venue(world::OUTSIDE_ADAPTER)),
-            (CONTROL, Watch::Budgets),
+            (MONITOR, WatchTarget::Everything),
+            (MONITOR, WatchTarget::Venue(world::OUTSIDE_ADAPTER)),
+            (VIEW, WatchTarget::Everything),
+            (outside::PORT, WatchTarget::Venue(world::OUTSIDE_ADAPTER)),
+            (CONTROL, WatchTarget::Budgets),
         ];
         for (port, what) in watches {
             self.errand_all(CommandKind::Watch { port, what, on: true });

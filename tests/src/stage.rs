@@ -1,8 +1,10 @@
 //! One real shard for tests: they send it commands and check its events.
 
-use pitlane_engine::command::{Budget, Quote, Scope, Trade};
-use pitlane_engine::command::{BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Phase, Report, Watch};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
+use pitlane_engine::command::{
+    BudgetAct, BudgetKind, Command, CommandKind, ExecRef, StrategyPhase, VenueReport, WatchTarget,
+};
+use pitlane_engine::command::{BudgetChange, Quote, Scope, Trade};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
@@ -33,7 +35,7 @@ impl Stage {
     pub fn new(settings: ShardSettings) -> Stage {
         let mut stage = Stage::bare(settings);
         for strategy in world::STRATEGIES {
-            stage.tell(CommandKind::Phase { strategy, phase: Phase::Running });
+            stage.tell(CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
         stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
         stage
@@ -50,7 +52,9 @@ impl Stage {
             token: 0,
             ids: 0,
         };
-        for what in [Watch::Everything, Watch::Venue(world::OUTSIDE_ADAPTER), Watch::Budgets] {
+        for what in
+            [WatchTarget::Everything, WatchTarget::Venue(world::OUTSIDE_ADAPTER), WatchTarget::Budgets]
+        {
             stage.tell(CommandKind::Watch { port: PortId(0), what, on: true });
         }
         stage
@@ -110,13 +114,13 @@ impl Stage {
         self.tell(CommandKind::Cancel { order, id })
     }
 
-    pub fn report(&mut self, order: OrderHandle, report: Report) -> Vec<Event> {
+    pub fn report(&mut self, order: OrderHandle, report: VenueReport) -> Vec<Event> {
         self.tell(CommandKind::Report { order, report })
     }
 
     pub fn fill(&mut self, order: OrderHandle, exec: u128, qty: &str, price: &str) -> Vec<Event> {
         let (qty, price) = (world::qty(qty), world::price(price));
-        self.report(order, Report::Filled { exec: ExecRef(exec), qty, price })
+        self.report(order, VenueReport::Filled { exec: ExecRef(exec), qty, price })
     }
 
     pub fn quote(&mut self, security: SecurityId, bid: (&str, &str), ask: (&str, &str)) -> Vec<Event> {
@@ -137,7 +141,7 @@ impl Stage {
 
     /// Sets the whole of a limit across securities, as a budget would give it to the only shard.
     pub fn budget(&mut self, scope: Scope, kind: BudgetKind, share: i64) {
-        self.tell(CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Set(share) }));
+        self.tell(CommandKind::Budget(BudgetChange { scope, kind, act: BudgetAct::Set(share) }));
     }
 }
 
@@ -167,7 +171,7 @@ pub fn reports(events: &[Event]) -> Vec<OrderReport> {
     events.iter().filter(whole).filter_map(Event::report).collect()
 }
 
-pub fn refusals(events: &[Event]) -> Vec<Refusal> {
+pub fn refusals(events: &[Event]) -> Vec<RequestRefusal> {
     let refusal = |event: &Event| match event.body {
         EventKind::Refused(refusal) => Some(refusal),
         _ => None,

@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::command::{Command, CommandKind, Phase, Trade, Watch};
-use pitlane_engine::event::{Alert, Event, EventKind, OrderReport, Refusal, Tick, VenueRequest};
+use pitlane_engine::command::{Command, CommandKind, StrategyPhase, Trade, WatchTarget};
+use pitlane_engine::event::{Alert, Event, EventKind, OrderReport, RequestRefusal, Tick, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::Qty;
@@ -53,7 +53,7 @@ pub struct Stage {
     /// Orders by their first id.
     orders: BTreeMap<String, Known>,
     pub alerts: Vec<Alert>,
-    pub refusals: Vec<Refusal>,
+    pub refusals: Vec<RequestRefusal>,
     /// The last tick of each security.
     pub ticks: BTreeMap<SecurityId, Tick>,
 }
@@ -99,11 +99,11 @@ impl Stage {
         };
         stage.tell(
             CONTROL,
-            CommandKind::Watch { port: VENUE, what: Watch::Venue(world::OUTSIDE_ADAPTER), on: true },
+            CommandKind::Watch { port: VENUE, what: WatchTarget::Venue(world::OUTSIDE_ADAPTER), on: true },
         );
-        stage.tell(CONTROL, CommandKind::Watch { port: CLIENT, what: Watch::Everything, on: true });
+        stage.tell(CONTROL, CommandKind::Watch { port: CLIENT, what: WatchTarget::Everything, on: true });
         for strategy in world::STRATEGIES {
-            stage.tell(CONTROL, CommandKind::Phase { strategy, phase: Phase::Running });
+            stage.tell(CONTROL, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
         stage
     }
@@ -266,7 +266,7 @@ impl Stage {
             let EventKind::ToVenue(instruction) = &event.body else { continue };
             if self.hears {
                 self.session.handle_instruction(self.now, shard, event.seq, instruction);
-            } else if instruction.ask == VenueRequest::New {
+            } else if instruction.request == VenueRequest::New {
                 self.never_sent.insert(instruction.order);
             }
         }

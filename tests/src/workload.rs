@@ -5,10 +5,10 @@
 //! flow can be played on any number of shards.
 
 use pitlane_engine::command::{
-    Budget, BudgetAct, BudgetKind, CommandKind, ExecRef, Limits, Movement, MovementKind, Phase, Quote,
-    Report, Scope, Session, Trade, VenueState,
+    BudgetAct, BudgetChange, BudgetKind, CommandKind, ExecRef, Movement, MovementKind, Quote, RiskLimits,
+    Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState,
 };
-use pitlane_engine::directive::{Directive, Version};
+use pitlane_engine::directive::{Directive, DirectiveVersion};
 use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, StrategyId, Uuid};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -33,7 +33,7 @@ pub enum Deed {
     },
     Report {
         nth: usize,
-        report: Report,
+        report: VenueReport,
     },
     /// Time passes; the shards' own deadlines are served on the way.
     Wait(u64),
@@ -131,11 +131,11 @@ impl Workload {
     /// Returns the actions that set the credit of the accounts, as operator and budget would.
     pub fn credit(dollars: i64) -> Vec<Deed> {
         let credit = Money::whole(dollars).expect("a small number");
-        let limits = Limits { credit, credit_currency: world::currency("USD"), ..Limits::default() };
+        let limits = RiskLimits { credit, credit_currency: world::currency("USD"), ..RiskLimits::default() };
         let act = BudgetAct::Set(credit.raw());
         let deeds = |account| {
             let scope = Scope::Account(account);
-            let budget = Budget { scope, kind: BudgetKind::Credit, act };
+            let budget = BudgetChange { scope, kind: BudgetKind::Credit, act };
             [Deed::Plain(CommandKind::Limits { scope, limits }), Deed::Plain(CommandKind::Budget(budget))]
         };
         CREDITED.into_iter().flat_map(deeds).collect()
@@ -146,14 +146,14 @@ impl Workload {
         let scope = Scope::Account(self.dice.pick(&CREDITED));
         let credit = Money::whole(self.dice.pick(&[0, 500, 3_000, 50_000])).expect("a small number");
         let credit_currency = world::currency(self.dice.pick(&["USD", "USD", "USD", "EUR"]));
-        CommandKind::Limits { scope, limits: Limits { credit, credit_currency, ..Limits::default() } }
+        CommandKind::Limits { scope, limits: RiskLimits { credit, credit_currency, ..RiskLimits::default() } }
     }
 
     /// Returns the actions at the beginning of every run, so that trading is possible.
     pub fn opening() -> Vec<Deed> {
         let running = world::STRATEGIES
             .iter()
-            .map(|&strategy| Deed::Plain(CommandKind::Phase { strategy, phase: Phase::Running }));
+            .map(|&strategy| Deed::Plain(CommandKind::Phase { strategy, phase: StrategyPhase::Running }));
         let connected =
             Deed::Plain(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
         let subscribe = |&security| {
@@ -374,32 +374,32 @@ impl Workload {
         Trade { price: self.price(security), size, at }
     }
 
-    fn report(&mut self) -> Report {
+    fn report(&mut self) -> VenueReport {
         let reason = self.dice.pick(&[Reason::VenueRejected, Reason::VenueCancelled, Reason::PriceBand]);
         let security = world::ABROAD[0];
         let (qty, price) = (self.qty(security), self.price(security));
         match self.dice.below(30) {
-            0..=4 => Report::Accepted,
-            5 if self.dice.percent(50) => Report::Rejected(Reason::VenueUnavailable),
-            5 => Report::Rejected(reason),
-            6..=9 => Report::Filled { exec: self.exec(), qty, price },
-            10..=12 => Report::FilledTo { exec: self.exec(), qty, price, cum: self.qty(security) },
-            13 => Report::Canceled(reason),
-            14 => Report::Expired(Reason::ExpiredDay),
-            15 if self.dice.percent(50) => Report::CancelRefused(Reason::UnknownOrder),
-            15 => Report::CancelRefused(reason),
-            16 | 17 => Report::Replaced,
-            18 if self.dice.percent(50) => Report::ReplaceRefused(Reason::OrderFinished),
-            18 => Report::ReplaceRefused(reason),
-            19 => Report::Busted { exec: self.old_exec() },
-            20 => Report::Corrected { exec: self.old_exec(), qty, price },
+            0..=4 => VenueReport::Accepted,
+            5 if self.dice.percent(50) => VenueReport::Rejected(Reason::VenueUnavailable),
+            5 => VenueReport::Rejected(reason),
+            6..=9 => VenueReport::Filled { exec: self.exec(), qty, price },
+            10..=12 => VenueReport::FilledTo { exec: self.exec(), qty, price, cum: self.qty(security) },
+            13 => VenueReport::Canceled(reason),
+            14 => VenueReport::Expired(Reason::ExpiredDay),
+            15 if self.dice.percent(50) => VenueReport::CancelRefused(Reason::UnknownOrder),
+            15 => VenueReport::CancelRefused(reason),
+            16 | 17 => VenueReport::Replaced,
+            18 if self.dice.percent(50) => VenueReport::ReplaceRefused(Reason::OrderFinished),
+            18 => VenueReport::ReplaceRefused(reason),
+            19 => VenueReport::Busted { exec: self.old_exec() },
+            20 => VenueReport::Corrected { exec: self.old_exec(), qty, price },
             21..=23 => {
                 let is_open = self.dice.percent(70);
                 let (qty, price) =
                     if self.dice.percent(50) { (Qty::ZERO, Price::ZERO) } else { (qty, price) };
-                Report::Amended { exec_ref: self.old_exec(), exec: self.exec(), qty, price, is_open }
+                VenueReport::Amended { exec_ref: self.old_exec(), exec: self.exec(), qty, price, is_open }
             }
-            24 => Report::Unsure,
+            24 => VenueReport::Unsure,
             25..=27 => {
                 let state = self.dice.pick(&[
                     VenueState::Open,
@@ -411,9 +411,9 @@ impl Workload {
                 ]);
                 let cum = if self.dice.percent(30) { Qty::ZERO } else { qty };
                 let average = if self.dice.percent(10) { Price::ZERO } else { price };
-                Report::Standing { cum, average, state }
+                VenueReport::Standing { cum, average, state }
             }
-            _ => Report::Reconciled,
+            _ => VenueReport::Reconciled,
         }
     }
 
@@ -435,11 +435,11 @@ impl Workload {
         }
         let exchange = self.dice.pick(&[world::AUCTIONS, world::AUCTIONS, world::PLAIN, world::OUTSIDE]);
         let session = self.dice.pick(&[
-            Session::Closed,
-            Session::OpeningAuction,
-            Session::Continuous,
-            Session::Continuous,
-            Session::ClosingAuction,
+            TradingSession::Closed,
+            TradingSession::OpeningAuction,
+            TradingSession::Continuous,
+            TradingSession::Continuous,
+            TradingSession::ClosingAuction,
         ]);
         if self.dice.percent(40) {
             let has_hours = self.dice.percent(80);
@@ -474,7 +474,7 @@ impl Workload {
         Deed::Plain(match self.dice.below(12) {
             0 if self.dice.percent(50) => {
                 // Versions come in any order: the newest counts.
-                let version = Version(1 + self.dice.below(self.directed + 4));
+                let version = DirectiveVersion(1 + self.dice.below(self.directed + 4));
                 self.directed += 1;
                 CommandKind::Direct { version, directive: self.directive(security) }
             }
@@ -482,7 +482,7 @@ impl Workload {
             1 => CommandKind::Restrict { scope: self.scope(), security, on: self.dice.percent(30) },
             2 => CommandKind::Phase {
                 strategy,
-                phase: self.dice.pick(&[Phase::Running, Phase::Running, Phase::Stop]),
+                phase: self.dice.pick(&[StrategyPhase::Running, StrategyPhase::Running, StrategyPhase::Stop]),
             },
             3 => CommandKind::Transaction(self.movement()),
             4 if self.dice.percent(50) => {
@@ -498,13 +498,17 @@ impl Workload {
             10 if self.profile.limits => {
                 let scope = self.scope();
                 let kind = self.dice.pick(&[BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond]);
-                CommandKind::Budget(Budget { scope, kind, act: BudgetAct::Set(self.dice.between(0, 9)) })
+                CommandKind::Budget(BudgetChange {
+                    scope,
+                    kind,
+                    act: BudgetAct::Set(self.dice.between(0, 9)),
+                })
             }
             10 if self.profile.credit.is_some() && self.dice.percent(50) => {
                 let scope = Scope::Account(self.dice.pick(&CREDITED));
                 let act =
                     BudgetAct::Set(Money::whole(self.dice.between(0, 9_000)).expect("a small number").raw());
-                CommandKind::Budget(Budget { scope, kind: BudgetKind::Credit, act })
+                CommandKind::Budget(BudgetChange { scope, kind: BudgetKind::Credit, act })
             }
             10 if self.profile.credit.is_some() => self.another_credit(),
             11 if self.profile.credit.is_some() => CommandKind::Transaction(self.movement()),
@@ -514,8 +518,8 @@ impl Workload {
     }
 
     /// Returns some of the limits that concern one order or one security.
-    fn limits(&mut self) -> Limits {
-        let mut limits = Limits { trading_enabled: !self.dice.percent(5), ..Limits::default() };
+    fn limits(&mut self) -> RiskLimits {
+        let mut limits = RiskLimits { trading_enabled: !self.dice.percent(5), ..RiskLimits::default() };
         if self.dice.percent(30) {
             limits.max_order_qty = Qty::whole(self.dice.between(1, 120)).expect("a small number");
         }

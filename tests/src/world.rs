@@ -7,7 +7,9 @@ use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, Origin, PortId, SecurityId, Source, StrategyId,
 };
 use pitlane_engine::number::{ContractSize, Money, Price, Qty};
-use pitlane_engine::refdata::{Account, Exchange, Family, RefData, Rows, Security, SecurityKind, Strategy};
+use pitlane_engine::refdata::{
+    Exchange, RefData, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+};
 use pitlane_engine::time::{Day, TimeOfDay, Timestamp};
 
 /// Simulated; opens and closes with a call auction.
@@ -87,7 +89,7 @@ pub fn money(text: &str) -> Money {
 }
 
 pub fn reference() -> Arc<RefData> {
-    let rows = Rows {
+    let rows = RefDataRows {
         exchanges: vec![
             exchange(AUCTIONS, "AUCT", true, AdapterId::SIM, "SIM"),
             exchange(PLAIN, "PLAI", false, AdapterId::SIM, "SIM"),
@@ -95,7 +97,7 @@ pub fn reference() -> Arc<RefData> {
         ],
         families: vec![
             family(1, "Shares", AUCTIONS, "1", "0.01", "1", "0.005"),
-            Family { expirable: true, ..family(2, "Futures", PLAIN, "50", "0.25", "10", "1.35") },
+            SecurityFamily { expirable: true, ..family(2, "Futures", PLAIN, "50", "0.25", "10", "1.35") },
             family(3, "Abroad", OUTSIDE, "1", "0.05", "1", "0.01"),
         ],
         securities: (1..=11).map(security).collect(),
@@ -127,8 +129,8 @@ fn family(
     tick: &str,
     lot: &str,
     commission: &str,
-) -> Family {
-    Family {
+) -> SecurityFamily {
+    SecurityFamily {
         id: FamilyId(id),
         name: name.to_string(),
         symbol_root: name.to_uppercase(),
@@ -169,9 +171,9 @@ fn security(id: u32) -> Security {
     }
 }
 
-fn account(id: u16) -> Account {
+fn account(id: u16) -> TradingAccount {
     let abroad = OUTSIDE_ACCOUNTS.contains(&AccountId(id));
-    Account {
+    TradingAccount {
         id: AccountId(id),
         name: format!("A{id}"),
         active: AccountId(id) != INACTIVE_ACCOUNT,
@@ -181,7 +183,7 @@ fn account(id: u16) -> Account {
     }
 }
 
-fn strategy(id: u16) -> Strategy {
+fn strategy(id: u16) -> StrategyInfo {
     let name = if id == 0 { "SERVER".to_string() } else { format!("STRATEGY{id}") };
-    Strategy { id: StrategyId(id), name, auto_activate: true }
+    StrategyInfo { id: StrategyId(id), name, auto_activate: true }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::{Command, CommandKind, Phase, Quote, Watch};
+use pitlane_engine::command::{Command, CommandKind, Quote, StrategyPhase, WatchTarget};
 use pitlane_engine::event::OrderReport;
 use pitlane_engine::id::{OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
@@ -39,8 +39,8 @@ impl SimVenue {
             now: world::start(),
             orders: BTreeMap::new(),
         };
-        rig.tell(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
-        rig.tell(CommandKind::Phase { strategy: world::STRATEGIES[1], phase: Phase::Running });
+        rig.tell(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
+        rig.tell(CommandKind::Phase { strategy: world::STRATEGIES[1], phase: StrategyPhase::Running });
         rig.quote("110", 0);
         rig
     }

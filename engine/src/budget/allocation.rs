@@ -1,6 +1,6 @@
 //! One limit, the part of each shard, and the shards that want more.
 
-use crate::command::{Budget, BudgetAct, BudgetKind, Command, CommandKind, Scope};
+use crate::command::{BudgetAct, BudgetChange, BudgetKind, Command, CommandKind, Scope};
 use crate::event::BudgetUse;
 use crate::id::{ShardId, Source};
 
@@ -280,7 +280,7 @@ impl Allocation {
         let Allocation { source, scope, kind, .. } = *self;
         out(
             ShardId(shard as u8),
-            Command::new(source, token, CommandKind::Budget(Budget { scope, kind, act })),
+            Command::new(source, token, CommandKind::Budget(BudgetChange { scope, kind, act })),
         );
     }
 

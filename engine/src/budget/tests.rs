@@ -15,7 +15,7 @@ const SCOPE: Scope = Scope::Strategy(StrategyId(1));
 
 /// A shard that keeps the promises of the module's comment, with its lanes.
 #[derive(Default)]
-struct Naive {
+struct NaiveShard {
     limited: bool,
     granted: i64,
     used: i64,
@@ -23,8 +23,8 @@ struct Naive {
     events: VecDeque<Event>,
 }
 
-impl Naive {
-    fn say(&mut self, returned: i64, wanting: i64) {
+impl NaiveShard {
+    fn report_use(&mut self, returned: i64, wanting: i64) {
         let (granted, used) = (self.granted, self.used);
         let kind = BudgetKind::OpenOrders;
         let usage = BudgetUse { scope: SCOPE, kind, granted, used, returned, wanting };
@@ -38,14 +38,14 @@ impl Naive {
     /// Uses this much more, or is refused.
     fn take(&mut self, more: i64) -> bool {
         if self.limited && self.used + more > self.granted {
-            self.say(0, more);
+            self.report_use(0, more);
             return false;
         }
         let half = self.granted / 2;
         let below = self.used <= half;
         self.used += more;
         if self.limited && below && self.used > half {
-            self.say(0, 0);
+            self.report_use(0, 0);
         }
         true
     }
@@ -60,7 +60,7 @@ impl Naive {
             BudgetAct::Recall(wanted) => {
                 let returned = wanted.clamp(0, (self.granted - self.used).max(0));
                 self.granted -= returned;
-                self.say(returned, 0);
+                self.report_use(returned, 0);
             }
         }
         self.push(EventKind::Done { source, token, reason: Reason::None });
@@ -69,13 +69,13 @@ impl Naive {
 
 struct BudgetBench {
     budget: BudgetPool,
-    shards: Vec<Naive>,
+    shards: Vec<NaiveShard>,
     rng: u64,
 }
 
 impl BudgetBench {
     fn new(shards: u8, seed: u64) -> BudgetBench {
-        let shards_made = (0..shards).map(|_| Naive::default()).collect();
+        let shards_made = (0..shards).map(|_| NaiveShard::default()).collect();
         BudgetBench { budget: BudgetPool::new(shards, SOURCE), shards: shards_made, rng: seed }
     }
 
@@ -85,7 +85,7 @@ impl BudgetBench {
     }
 
     fn limit(&mut self, max_open_orders: u32) {
-        let limits = Limits { max_open_orders, ..Limits::default() };
+        let limits = RiskLimits { max_open_orders, ..RiskLimits::default() };
         let shards = &mut self.shards;
         self.budget.set_limits(SCOPE, &limits, |shard, command| {
             shards[shard.0 as usize].commands.push_back(command);
@@ -109,7 +109,7 @@ impl BudgetBench {
     /// Delivers everything and returns the number of deliveries.
     fn settle(&mut self) -> usize {
         for round in 0..10_000 {
-            let quiet = |shard: &Naive| shard.commands.is_empty() && shard.events.is_empty();
+            let quiet = |shard: &NaiveShard| shard.commands.is_empty() && shard.events.is_empty();
             if self.shards.iter().all(quiet) {
                 return round;
             }
@@ -144,10 +144,10 @@ impl BudgetBench {
 
     /// Returns what all shards have, and will have.
     fn granted(&self) -> i64 {
-        let coming = |shard: &Naive| {
+        let coming = |shard: &NaiveShard| {
             shard.commands.iter().fold(shard.granted, |sum, command| match command.body {
-                CommandKind::Budget(Budget { act: BudgetAct::Set(to), .. }) => to,
-                CommandKind::Budget(Budget { act: BudgetAct::Grant(more), .. }) => sum + more,
+                CommandKind::Budget(BudgetChange { act: BudgetAct::Set(to), .. }) => to,
+                CommandKind::Budget(BudgetChange { act: BudgetAct::Grant(more), .. }) => sum + more,
                 _ => sum,
             })
         };
@@ -169,14 +169,14 @@ fn a_new_limit_is_split_evenly_and_the_rest_goes_to_the_lowest() {
 #[test]
 fn every_kind_of_limit_has_its_own_allocation() {
     let mut budget = BudgetPool::new(1, SOURCE);
-    let limits = Limits {
+    let limits = RiskLimits {
         max_open_orders: 5,
         max_orders_per_s: 7,
         credit: Money::from_raw(900),
         credit_currency: Currency::parse(b"EUR").unwrap(),
-        ..Limits::default()
+        ..RiskLimits::default()
     };
-    let mut sent = |scope: Scope, limits: &Limits| {
+    let mut sent = |scope: Scope, limits: &RiskLimits| {
         let mut sent = Vec::new();
         budget.set_limits(scope, limits, |shard, command| {
             let CommandKind::Budget(budget) = command.body else { panic!("{command:?}") };
@@ -192,9 +192,9 @@ fn every_kind_of_limit_has_its_own_allocation() {
     assert_eq!(sent(account, &limits)[2], (BudgetKind::Credit, set(900)));
     assert_eq!(sent(Scope::Security(SecurityId(1)), &limits), []);
     assert_eq!(sent(account, &limits), [], "nothing new");
-    assert_eq!(sent(account, &Limits::default()).len(), 3);
-    assert_eq!(sent(account, &Limits::default()), [], "lifted already");
-    let negative = Limits { credit: Money::from_raw(-1), ..Limits::default() };
+    assert_eq!(sent(account, &RiskLimits::default()).len(), 3);
+    assert_eq!(sent(account, &RiskLimits::default()), [], "lifted already");
+    let negative = RiskLimits { credit: Money::from_raw(-1), ..RiskLimits::default() };
     assert_eq!(sent(account, &negative), [(BudgetKind::Credit, set(0))]);
 }
 
@@ -341,7 +341,7 @@ fn after_a_restart_the_shards_keep_what_they_had() {
     }
     let shards = &mut bench.shards;
     bench.budget.ask(SCOPE, |shard, command| {
-        if matches!(command.body, CommandKind::Budget(Budget { kind: BudgetKind::OpenOrders, .. })) {
+        if matches!(command.body, CommandKind::Budget(BudgetChange { kind: BudgetKind::OpenOrders, .. })) {
             shards[shard.0 as usize].commands.push_back(command);
         }
     });

@@ -2,8 +2,8 @@
 
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::command::{
-    AuditAnchor, Budget, BudgetAct, BudgetKind, Command, CommandKind, ExecRef, Limits, Movement,
-    MovementKind, Phase, Quote, Report, Scope, Session, Trade, VenueState, Watch,
+    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, Command, CommandKind, ExecRef, Movement, MovementKind,
+    Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState, WatchTarget,
 };
 use crate::event::{Booking, PositionState, Tick, VenueRequest};
 use crate::id::{
@@ -158,7 +158,7 @@ codec!(enum CommandKind {
 codec!(AuditAnchor { log, line, hash });
 codec!(Quote { bid, bid_size, ask, ask_size, at });
 codec!(Trade { price, size, at });
-codec!(enum Report {
+codec!(enum VenueReport {
     0 = Accepted,
     1 = Rejected(reason),
     2 = Filled { exec, qty, price },
@@ -201,7 +201,7 @@ codec!(enum Scope {
     3 = Security(id),
     4 = Adapter(id),
 });
-codec!(Limits {
+codec!(RiskLimits {
     max_order_qty,
     max_order_value,
     price_collar_bp,
@@ -213,12 +213,12 @@ codec!(Limits {
     credit_currency,
     trading_enabled
 });
-codec!(Budget { scope, kind, act });
+codec!(BudgetChange { scope, kind, act });
 codec!(enum BudgetKind { 0 = OpenOrders, 1 = OrdersPerSecond, 2 = Credit });
 codec!(enum BudgetAct { 0 = Lift, 1 = Set(amount), 2 = Grant(amount), 3 = Recall(amount) });
-codec!(enum Phase { 0 = Init, 1 = Prefeed, 2 = Start, 3 = Running, 4 = Stop, 5 = Exit });
-codec!(enum Session { 0 = Closed, 1 = OpeningAuction, 2 = Continuous, 3 = ClosingAuction });
-codec!(enum Watch { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets, 5 = Depth(security) });
+codec!(enum StrategyPhase { 0 = Init, 1 = Prefeed, 2 = Start, 3 = Running, 4 = Stop, 5 = Exit });
+codec!(enum TradingSession { 0 = Closed, 1 = OpeningAuction, 2 = Continuous, 3 = ClosingAuction });
+codec!(enum WatchTarget { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets, 5 = Depth(security) });
 
 codec!(PositionState { qty, cost, realized });
 codec!(Booking {

@@ -4,7 +4,7 @@ use super::commands::{SENDER_FLAG, decode_flagged, decode_sender};
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::event::{
     Adjustment, Alert, BudgetUse, DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, ExecType,
-    Instruction, OrderReport, OrderTerms, Refusal, RequestKind,
+    Instruction, OrderReport, OrderTerms, RequestKind, RequestRefusal,
 };
 use crate::sender::SenderId;
 use crate::terms::Status;
@@ -163,7 +163,7 @@ codec!(enum Status {
     7 = Rejected,
     8 = Expired,
 });
-codec!(Refusal { order, id, request_id, source, request, status, reason });
+codec!(RequestRefusal { order, id, request_id, source, request, status, reason });
 codec!(enum RequestKind { 0 = Cancel, 1 = Replace });
 codec!(enum Adjustment {
     0 = Position { security, before, after },
@@ -182,7 +182,7 @@ codec!(enum Alert {
     8 = ExecutionsFull,
     9 = Unsettled,
 });
-codec!(Instruction { adapter, order, ask, id, request_id, terms });
+codec!(Instruction { adapter, order, request, id, request_id, terms });
 codec!(BudgetUse { scope, kind, granted, used, returned, wanting });
 
 /// Encodes only the levels in use.
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
     use crate::codec::decode_whole;
     use crate::command::Scope;
-    use crate::directive::{Directive, Version};
+    use crate::directive::{Directive, DirectiveVersion};
     use crate::id::{IntId, OrderHandle, PortId, SecurityId, Source, StrategyId};
     use crate::number::{Price, Qty};
     use crate::reason::Reason;
@@ -257,7 +257,7 @@ mod tests {
         let plain = OrderTerms { sender: SenderId::NONE, ..terms };
         let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
         levels[0] = DepthLevel { price: Price::from_raw(1), qty: Qty::from_raw(2) };
-        let refusal = Refusal {
+        let refusal = RequestRefusal {
             order,
             id,
             request_id: id,
@@ -285,7 +285,7 @@ mod tests {
             EventKind::Done { source, token: 9, reason: Reason::PositionFlat },
             EventKind::UsedIds(UsedIds { hashes: std::array::from_fn(|n| n as u64), source, count: 19 }),
             EventKind::Directed {
-                version: Version(9),
+                version: DirectiveVersion(9),
                 directive: Directive::Kill { scope: Scope::Strategy(StrategyId(1)), on: true },
             },
         ]

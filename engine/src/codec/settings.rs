@@ -4,7 +4,9 @@ use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, deco
 use crate::id::{AccountId, StrategyId};
 use crate::order::NIL;
 use crate::pages::LargePages;
-use crate::refdata::{Account, Exchange, Family, OptionKind, Rows, Security, SecurityKind, Strategy};
+use crate::refdata::{
+    Exchange, OptionKind, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+};
 use crate::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
 
 impl ShardSettings {
@@ -81,9 +83,9 @@ codec!(Delays { entry_ns, entry_jitter_ns, response_ns, response_jitter_ns, feed
 
 /// The strategies that may use an account come last, and only where an account names some:
 /// reference data without them have the same bytes as before this field existed.
-impl Codec for Rows {
+impl Codec for RefDataRows {
     fn encode(&self, out: &mut impl ByteSink) {
-        let Rows { exchanges, families, securities, accounts, strategies } = self;
+        let RefDataRows { exchanges, families, securities, accounts, strategies } = self;
         exchanges.encode(out);
         families.encode(out);
         securities.encode(out);
@@ -99,8 +101,8 @@ impl Codec for Rows {
         }
     }
 
-    fn decode(from: &mut ByteReader<'_>) -> Result<Rows, DecodeError> {
-        let mut rows = Rows {
+    fn decode(from: &mut ByteReader<'_>) -> Result<RefDataRows, DecodeError> {
+        let mut rows = RefDataRows {
             exchanges: Codec::decode(from)?,
             families: Codec::decode(from)?,
             securities: Codec::decode(from)?,
@@ -125,9 +127,9 @@ impl Codec for Rows {
     }
 }
 
-impl Codec for Account {
+impl Codec for TradingAccount {
     fn encode(&self, out: &mut impl ByteSink) {
-        let Account { id, name, active, adapter_type, exchanges, strategies: _ } = self;
+        let TradingAccount { id, name, active, adapter_type, exchanges, strategies: _ } = self;
         id.encode(out);
         name.encode(out);
         active.encode(out);
@@ -135,10 +137,10 @@ impl Codec for Account {
         exchanges.encode(out);
     }
 
-    fn decode(from: &mut ByteReader<'_>) -> Result<Account, DecodeError> {
+    fn decode(from: &mut ByteReader<'_>) -> Result<TradingAccount, DecodeError> {
         let (id, name) = Codec::decode(from)?;
         let (active, adapter_type) = Codec::decode(from)?;
-        Ok(Account {
+        Ok(TradingAccount {
             id,
             name,
             active,
@@ -150,7 +152,7 @@ impl Codec for Account {
 }
 
 codec!(Exchange { id, name, mic, time_zone, open, close, auctions, adapter, adapter_type });
-codec!(Family {
+codec!(SecurityFamily {
     id,
     name,
     symbol_root,
@@ -190,4 +192,4 @@ codec!(Security {
     start_price,
     tradeable
 });
-codec!(Strategy { id, name, auto_activate });
+codec!(StrategyInfo { id, name, auto_activate });

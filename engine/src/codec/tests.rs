@@ -1,9 +1,9 @@
 use super::*;
 use crate::command::{
-    AuditAnchor, Budget, BudgetAct, BudgetKind, CommandKind, ExecRef, Limits, Movement, MovementKind, Phase,
-    Quote, Report, Scope, Session, Trade, Watch,
+    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CommandKind, ExecRef, Movement, MovementKind, Quote,
+    RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, WatchTarget,
 };
-use crate::directive::{Directive, Version};
+use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, INT_ID_BYTES, IntId, OrderHandle, Origin, PortId, SecurityId,
     Source, StrategyId, Uuid,
@@ -40,7 +40,7 @@ fn longest() -> Vec<Command> {
         reduce_only: true,
     };
     let changes = Changes::default().with_qty(qty).with_limit(price).with_stop(price).with_tif(Tif::Atc);
-    let limits = Limits {
+    let limits = RiskLimits {
         max_order_qty: qty,
         max_order_value: Money::MAX,
         price_collar_bp: 1,
@@ -74,7 +74,7 @@ fn longest() -> Vec<Command> {
         CommandKind::Quote { security, quote },
         CommandKind::Trade { security, trade },
         CommandKind::Tick { security, quote, trade },
-        CommandKind::Report { order, report: Report::Filled { exec, qty, price } },
+        CommandKind::Report { order, report: VenueReport::Filled { exec, qty, price } },
         CommandKind::Adapter { adapter: AdapterId(255), connected: true },
         CommandKind::Transaction(movement),
         CommandKind::Expire { security, price },
@@ -83,20 +83,27 @@ fn longest() -> Vec<Command> {
         CommandKind::Limits { scope, limits },
         CommandKind::Restrict { scope, security, on },
         CommandKind::Kill { scope, on },
-        CommandKind::Phase { strategy, phase: Phase::Exit },
+        CommandKind::Phase { strategy, phase: StrategyPhase::Exit },
         CommandKind::Halt { security, on },
-        CommandKind::Budget(Budget { scope, kind: BudgetKind::Credit, act: BudgetAct::Recall(i64::MIN) }),
-        CommandKind::Session { exchange: ExchangeId(65_535), session: Session::ClosingAuction },
+        CommandKind::Budget(BudgetChange {
+            scope,
+            kind: BudgetKind::Credit,
+            act: BudgetAct::Recall(i64::MIN),
+        }),
+        CommandKind::Session { exchange: ExchangeId(65_535), session: TradingSession::ClosingAuction },
         CommandKind::TradingDay { day: Day(-2) },
         CommandKind::Timer,
-        CommandKind::Watch { port, what: Watch::Ticks(security), on },
+        CommandKind::Watch { port, what: WatchTarget::Ticks(security), on },
         CommandKind::Snapshot { port },
         CommandKind::Reference { name: u64::MAX },
         CommandKind::Validate { terms },
-        CommandKind::Direct { version: Version::MAX, directive: Directive::Limits { scope, limits } },
+        CommandKind::Direct {
+            version: DirectiveVersion::MAX,
+            directive: Directive::Limits { scope, limits },
+        },
         CommandKind::Schedule {
             exchange: ExchangeId(7),
-            session: Session::ClosingAuction,
+            session: TradingSession::ClosingAuction,
             since: Timestamp(5),
             has_hours: true,
         },

@@ -4,7 +4,7 @@ use super::names::NIL;
 use super::order_table::{DeskEntry, OrderStage};
 use super::{Desk, FORGET_PER_POLL_MAX, IdUse};
 use crate::command::{Command, CommandKind};
-use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, Refusal, RequestKind};
+use crate::event::{Event, EventKind, ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::mesh::PortEnd;
 use crate::reason::Reason;
@@ -42,7 +42,7 @@ impl Desk {
     /// Updates the table; after a restart a snapshot fills it. If a held cancel can never be sent
     /// because its order never existed, returns the refusal, which the caller reports as if a shard
     /// had sent it.
-    pub fn handle_event(&mut self, event: &Event) -> Option<Refusal> {
+    pub fn handle_event(&mut self, event: &Event) -> Option<RequestRefusal> {
         match &event.body {
             EventKind::Order(order) => self.handle_report(&ReportRef::of_order(order)),
             EventKind::Status(report) => self.handle_report(&ReportRef::of_status(report)),
@@ -106,7 +106,7 @@ impl Desk {
         work
     }
 
-    fn handle_report(&mut self, report_ref: &ReportRef) -> Option<Refusal> {
+    fn handle_report(&mut self, report_ref: &ReportRef) -> Option<RequestRefusal> {
         if report_ref.source.port != self.settings.port {
             return None;
         }
@@ -203,7 +203,7 @@ impl Desk {
     }
 
     /// Releases a held cancel: the handle of its order has arrived, or never will.
-    fn release(&mut self, number: u32) -> Option<Refusal> {
+    fn release(&mut self, number: u32) -> Option<RequestRefusal> {
         let entry = self.order_table.at_mut(number);
         let held = std::mem::replace(&mut entry.held, NIL);
         if held == NIL {
@@ -217,7 +217,7 @@ impl Desk {
             self.ready.push_back((order.shard(), command));
             return None;
         }
-        Some(Refusal {
+        Some(RequestRefusal {
             order,
             id: self.names.at(entry.current).id,
             request_id: id,
@@ -258,8 +258,8 @@ impl Desk {
         }
     }
 
-    fn handle_refusal(&mut self, refusal: &Refusal) {
-        let Refusal { order, source, .. } = *refusal;
+    fn handle_refusal(&mut self, refusal: &RequestRefusal) {
+        let RequestRefusal { order, source, .. } = *refusal;
         if source.port != self.settings.port {
             return;
         }
@@ -297,7 +297,7 @@ impl Desk {
     }
 
     /// Handles the refusal of an own command before an order existed: there is nothing to keep.
-    fn handle_done(&mut self, source: Source, token: u32, reason: Reason) -> Option<Refusal> {
+    fn handle_done(&mut self, source: Source, token: u32, reason: Reason) -> Option<RequestRefusal> {
         if source.port != self.settings.port || reason == Reason::None {
             return None;
         }

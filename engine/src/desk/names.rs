@@ -25,17 +25,17 @@ const _: () = assert!(size_of::<Name>() <= 64, "a name has one cache line");
 
 /// A slab of names and the index into it. All memory is reserved at the start.
 #[derive(Debug)]
-pub struct Names {
+pub struct NameTable {
     index: IdIndex,
     slab: Vec<Name>,
     max: u32,
     free: u32,
 }
 
-impl Names {
-    pub fn new(max: u32, seed: u64, pages: LargePages) -> Names {
+impl NameTable {
+    pub fn new(max: u32, seed: u64, pages: LargePages) -> NameTable {
         let index = IdIndex::new(max, seed, pages);
-        Names { index, slab: pages.table(max as usize), max, free: NIL }
+        NameTable { index, slab: pages.table(max as usize), max, free: NIL }
     }
 
     pub fn find(&self, session: u16, id: &IntId) -> Option<u32> {

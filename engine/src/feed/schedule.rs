@@ -4,17 +4,17 @@
 use crate::time::Timestamp;
 
 #[derive(Debug)]
-pub(super) struct Schedule {
+pub(super) struct StreamSchedule {
     at: Vec<Timestamp>,
     /// Node 1 is the top, the children of `n` are `2n` and `2n + 1`, the leaves are the upper half.
     winners: Vec<u32>,
 }
 
-impl Schedule {
-    pub(super) fn new(streams: usize) -> Schedule {
+impl StreamSchedule {
+    pub(super) fn new(streams: usize) -> StreamSchedule {
         let leaves = streams.next_power_of_two();
         let mut schedule =
-            Schedule { at: vec![Timestamp::MAX; leaves], winners: (0..2 * leaves as u32).collect() };
+            StreamSchedule { at: vec![Timestamp::MAX; leaves], winners: (0..2 * leaves as u32).collect() };
         (0..leaves).for_each(|leaf| schedule.winners[leaves + leaf] = leaf as u32);
         (1..leaves).rev().for_each(|node| schedule.play(node));
         schedule
@@ -52,16 +52,16 @@ mod tests {
 
     #[test]
     fn the_schedule_agrees_with_a_sorted_list() {
-        let mut chance = Rng::new(4);
-        let mut schedule = Schedule::new(13);
+        let mut rng = Rng::new(4);
+        let mut schedule = StreamSchedule::new(13);
         let mut twin = [Timestamp::MAX; 13];
         for _ in 0..2_000 {
-            let (stream, at) = (chance.below(13) as usize, Timestamp(chance.below(50)));
+            let (stream, at) = (rng.below(13) as usize, Timestamp(rng.below(50)));
             schedule.set(stream, at);
             twin[stream] = at;
             let first = (0..13).min_by_key(|&stream| (twin[stream], stream)).unwrap();
             assert_eq!(schedule.first(), Some((first, twin[first])));
         }
-        assert_eq!(Schedule::new(0).first(), Some((0, Timestamp::MAX)));
+        assert_eq!(StreamSchedule::new(0).first(), Some((0, Timestamp::MAX)));
     }
 }

@@ -1,6 +1,7 @@
 //! Positions, cash and recounts, booking by booking.
 
 use super::*;
+use crate::terms::Side;
 
 fn qty(text: &str) -> Qty {
     Qty::parse(text.as_bytes()).unwrap()
@@ -23,10 +24,10 @@ fn instrument() -> Instrument {
     }
 }
 
-fn deal(q: &str, p: &str) -> Deal {
+fn deal(q: &str, p: &str) -> SecurityTransaction {
     let qty = qty(q);
     let kind = if qty.is_negative() { MovementKind::Sell } else { MovementKind::Buy };
-    Deal {
+    SecurityTransaction {
         kind,
         account: AccountId(1),
         qty,
@@ -45,7 +46,7 @@ fn state(q: &str, cost: &str, realized: &str) -> PositionState {
 #[test]
 fn a_position_follows_average_cost() {
     let mut held = PositionState::default();
-    let story = [
+    let trades = [
         ("10", "100", state("10", "50000", "0")),
         ("10", "110", state("20", "105000", "0")),
         ("-5", "120", state("15", "78750", "3750")),
@@ -55,7 +56,7 @@ fn a_position_follows_average_cost() {
         ("4", "80", state("-6", "-28500", "3000")),
         ("6", "80", state("0", "0", "7500")),
     ];
-    for (q, p, expected) in story {
+    for (q, p, expected) in trades {
         held = after(&held, qty(q), price(p), ContractSize::whole(50).unwrap()).unwrap();
         assert_eq!(held, expected, "{q}@{p}");
     }

@@ -1,6 +1,6 @@
 //! Bytes of all orders: the slab slot by slot, with the lists that run through it.
 
-use super::{Execution, FinishedList, FormerIds, Orders, empty_order};
+use super::{FinishedList, FormerIds, Orders, RecordedExecution, empty_order};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec, decode_into};
 use crate::id::{GENERATIONS, ShardId};
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
@@ -113,7 +113,7 @@ codec!(LastFill { qty, price });
 codec!(Requests { replace, cancel, next });
 codec!(Replace { id, source, terms, reserved, credit_price, grown });
 codec!(CancelRequest { id, source, reason, sent });
-codec!(Execution { exec, qty, price, next, root, presumed });
+codec!(RecordedExecution { exec, qty, price, next, root, presumed });
 codec!(FinishedList { first, last, len });
 codec!(FormerIds { first, last });
 

@@ -11,7 +11,7 @@ use crate::order::NIL;
 /// A correction has an id of its own, by which a later correction may refer to the execution. Such
 /// an id is an entry too, which leads to the execution (`root`).
 #[derive(Clone, Copy, Debug)]
-pub struct Execution {
+pub struct RecordedExecution {
     pub exec: ExecRef,
     pub qty: Qty,
     pub price: Price,
@@ -64,14 +64,14 @@ impl Orders {
     }
 
     /// Returns the execution of an order that has this id at its venue, or was corrected under it.
-    pub fn execution(&self, slot: u32, exec: ExecRef) -> Option<&Execution> {
+    pub fn execution(&self, slot: u32, exec: ExecRef) -> Option<&RecordedExecution> {
         self.root(slot, exec).map(|at| &self.executions[at as usize])
     }
 
     /// Remembers an execution. Returns false if the memory is full.
     pub fn remember(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> bool {
         let next = self.slots[slot as usize].execution;
-        self.add_entry(slot, Execution { exec, qty, price, next, root: NIL, presumed: false })
+        self.add_entry(slot, RecordedExecution { exec, qty, price, next, root: NIL, presumed: false })
     }
 
     /// Remembers the id of a correction. Returns false if the memory is full.
@@ -79,10 +79,10 @@ impl Orders {
         let Some(root) = self.root(slot, of) else { return true };
         let next = self.slots[slot as usize].execution;
         let (qty, price) = (Qty::ZERO, Price::ZERO);
-        self.add_entry(slot, Execution { exec, qty, price, next, root, presumed: false })
+        self.add_entry(slot, RecordedExecution { exec, qty, price, next, root, presumed: false })
     }
 
-    fn add_entry(&mut self, slot: u32, execution: Execution) -> bool {
+    fn add_entry(&mut self, slot: u32, execution: RecordedExecution) -> bool {
         if self.executions_held >= self.executions_max {
             return false;
         }
@@ -128,7 +128,7 @@ impl Orders {
 
     /// Returns the newest execution that stands for fills which the venue did not report one by
     /// one.
-    pub fn presumed(&self, slot: u32) -> Option<&Execution> {
+    pub fn presumed(&self, slot: u32) -> Option<&RecordedExecution> {
         self.presumed_at(slot).map(|at| &self.executions[at as usize])
     }
 

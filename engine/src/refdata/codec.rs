@@ -1,7 +1,7 @@
 //! Bytes of reference data, including inactive rows. The same data give the same bytes, so a hash
 //! of them identifies the data.
 
-use super::{RefData, Rows};
+use super::{RefData, RefDataRows};
 use crate::codec::{Codec, DecodeError, DecodeProblem, Digest, decode_whole};
 
 impl RefData {
@@ -12,7 +12,7 @@ impl RefData {
 
     /// Decodes reference data from exactly these bytes and checks them as if they were new.
     pub fn load(bytes: &[u8]) -> Result<RefData, DecodeError> {
-        let rows: Rows = decode_whole(bytes)?;
+        let rows: RefDataRows = decode_whole(bytes)?;
         let unsound = DecodeError { at: bytes.len(), problem: DecodeProblem::Contradiction };
         let reference = RefData::check(rows.clone()).map_err(|_| unsound)?;
         // In another order, or without SERVER, they would be another encoding of the same data.

@@ -1,6 +1,8 @@
 //! A small valid set of reference data, for tests to modify.
 
-use super::{Account, Exchange, Family, OptionKind, Rows, Security, SecurityKind, Strategy};
+use super::{
+    Exchange, OptionKind, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+};
 use crate::id::{AccountId, AdapterId, Currency, ExchangeId, FamilyId, SecurityId, StrategyId};
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::time::{Day, TimeOfDay};
@@ -15,7 +17,7 @@ pub fn usd() -> Currency {
 
 /// Returns two exchanges; a stock, an option on it, and a currency pair; two accounts, the second
 /// inactive; one strategy.
-pub fn sound() -> Rows {
+pub fn sound() -> RefDataRows {
     let exchange = |id, name: &str| Exchange {
         id: ExchangeId(id),
         name: name.into(),
@@ -27,7 +29,7 @@ pub fn sound() -> Rows {
         adapter: AdapterId::SIM,
         adapter_type: "SIM".into(),
     };
-    let family = |id, name: &str, exchange, expirable| Family {
+    let family = |id, name: &str, exchange, expirable| SecurityFamily {
         id: FamilyId(id),
         name: name.into(),
         symbol_root: String::new(),
@@ -74,7 +76,7 @@ pub fn sound() -> Rows {
         base_currency: Some(Currency::parse(b"EUR").unwrap()),
         ..stock.clone()
     };
-    let account = |id, name: &str, active| Account {
+    let account = |id, name: &str, active| TradingAccount {
         id: AccountId(id),
         name: name.into(),
         active,
@@ -82,8 +84,9 @@ pub fn sound() -> Rows {
         exchanges: vec![ExchangeId(1)],
         strategies: Vec::new(),
     };
-    let strategy = |id, name: &str| Strategy { id: StrategyId(id), name: name.into(), auto_activate: true };
-    Rows {
+    let strategy =
+        |id, name: &str| StrategyInfo { id: StrategyId(id), name: name.into(), auto_activate: true };
+    RefDataRows {
         exchanges: vec![exchange(1, "Home"), exchange(2, "Away")],
         families: vec![
             family(1, "Stocks", 1, false),

@@ -1,14 +1,14 @@
 //! Replaces one set of reference data by another, while orders and positions of the old one
 //! continue.
 
-use super::{Flaw, RefData, Rows, Table};
+use super::{RefData, RefDataRows, RefDataTable, RowError};
 
 impl RefData {
     /// Returns this set, made fit to follow `old`. Rows that vanished stay but are inactive
     /// (securities and families not tradeable, accounts inactive, strategies not started), since
     /// orders, positions and cash may still refer to them. It refuses an id that changes its
     /// meaning, and a name that moves to another id. Row numbers of the flaws refer to this set.
-    pub fn succeed(self, old: &RefData) -> Result<RefData, Vec<Flaw>> {
+    pub fn succeed(self, old: &RefData) -> Result<RefData, Vec<RowError>> {
         let changed = changes(&self.rows, &old.rows);
         if !changed.is_empty() {
             return Err(changed);
@@ -31,20 +31,20 @@ impl RefData {
 }
 
 /// Returns a flaw for each id that changes its meaning.
-fn changes(new: &Rows, old: &Rows) -> Vec<Flaw> {
+fn changes(new: &RefDataRows, old: &RefDataRows) -> Vec<RowError> {
     let mut flaws = Vec::new();
     let mut compare = |table, row, column, same: bool, was: &str| {
         if !same {
             let problem = format!("an id never changes its meaning: it stood for {was}");
-            flaws.push(Flaw { table, row, column, problem });
+            flaws.push(RowError { table, row, column, problem });
         }
     };
     for (at, row, was) in pairs(&new.exchanges, &old.exchanges, |row| row.id) {
-        compare(Table::Exchanges, at, "name", row.name == was.name, &was.name);
-        compare(Table::Exchanges, at, "adapterType", row.adapter == was.adapter, &was.adapter_type);
+        compare(RefDataTable::Exchanges, at, "name", row.name == was.name, &was.name);
+        compare(RefDataTable::Exchanges, at, "adapterType", row.adapter == was.adapter, &was.adapter_type);
     }
     for (at, row, was) in pairs(&new.families, &old.families, |row| row.id) {
-        let mut compare = |column, same, was: &str| compare(Table::Families, at, column, same, was);
+        let mut compare = |column, same, was: &str| compare(RefDataTable::Families, at, column, same, was);
         compare("name", row.name == was.name, &was.name);
         compare("exchangeId", row.exchange == was.exchange, &was.exchange.to_string());
         compare("currency", row.currency == was.currency, was.currency.as_str());
@@ -52,7 +52,7 @@ fn changes(new: &Rows, old: &Rows) -> Vec<Flaw> {
         compare("expirable", row.expirable == was.expirable, &was.expirable.to_string());
     }
     for (at, row, was) in pairs(&new.securities, &old.securities, |row| row.id) {
-        let mut compare = |column, same| compare(Table::Securities, at, column, same, &was.symbol);
+        let mut compare = |column, same| compare(RefDataTable::Securities, at, column, same, &was.symbol);
         compare("symbol", row.symbol == was.symbol);
         compare("type", row.kind == was.kind);
         compare("securityFamilyId", row.family == was.family);
@@ -63,11 +63,17 @@ fn changes(new: &Rows, old: &Rows) -> Vec<Flaw> {
         compare("baseCurrency", row.base_currency == was.base_currency);
     }
     for (at, row, was) in pairs(&new.accounts, &old.accounts, |row| row.id) {
-        compare(Table::Accounts, at, "name", row.name == was.name, &was.name);
-        compare(Table::Accounts, at, "adapterType", row.adapter_type == was.adapter_type, &was.adapter_type);
+        compare(RefDataTable::Accounts, at, "name", row.name == was.name, &was.name);
+        compare(
+            RefDataTable::Accounts,
+            at,
+            "adapterType",
+            row.adapter_type == was.adapter_type,
+            &was.adapter_type,
+        );
     }
     for (at, row, was) in pairs(&new.strategies, &old.strategies, |row| row.id) {
-        compare(Table::Strategies, at, "name", row.name == was.name, &was.name);
+        compare(RefDataTable::Strategies, at, "name", row.name == was.name, &was.name);
     }
     flaws
 }
@@ -85,7 +91,7 @@ fn pairs<'a, T, K: Ord>(
 }
 
 /// Returns the rows of the old set that are not in the new one, made inactive.
-fn vanished(new: &RefData, old: &RefData) -> Rows {
+fn vanished(new: &RefData, old: &RefData) -> RefDataRows {
     let mut rows = old.rows.clone();
     rows.exchanges.retain(|row| new.exchange(row.id).is_none());
     rows.families.retain(|row| new.family(row.id).is_none());
@@ -103,8 +109,8 @@ fn vanished(new: &RefData, old: &RefData) -> Rows {
     rows
 }
 
-/// Returns the number of rows in each table, in the order of [`Table`].
-fn counts(rows: &Rows) -> [usize; 5] {
+/// Returns the number of rows in each table, in the order of [`RefDataTable`].
+fn counts(rows: &RefDataRows) -> [usize; 5] {
     [
         rows.exchanges.len(),
         rows.families.len(),
@@ -121,17 +127,17 @@ mod tests {
     use crate::number::{ContractSize, Price};
     use crate::refdata::sample::{price, sound};
 
-    fn data(change: impl FnOnce(&mut Rows)) -> RefData {
+    fn data(change: impl FnOnce(&mut RefDataRows)) -> RefData {
         let mut rows = sound();
         change(&mut rows);
         RefData::check(rows).unwrap()
     }
 
     /// Checks that the next set is refused with exactly these flaws: table, row (from 1), column.
-    fn check(change: impl FnOnce(&mut Rows), expected: &[(Table, usize, &str)]) {
+    fn check(change: impl FnOnce(&mut RefDataRows), expected: &[(RefDataTable, usize, &str)]) {
         let flaws = data(change).succeed(&data(|_| {})).err().unwrap_or_default();
-        let said: Vec<_> = flaws.iter().map(|flaw| (flaw.table, flaw.row + 1, flaw.column)).collect();
-        assert_eq!(said, expected, "{flaws:#?}");
+        let found: Vec<_> = flaws.iter().map(|flaw| (flaw.table, flaw.row + 1, flaw.column)).collect();
+        assert_eq!(found, expected, "{flaws:#?}");
     }
 
     #[test]
@@ -141,7 +147,7 @@ mod tests {
 
     #[test]
     fn vanished_rows_stay_inactive() {
-        let next = data(|rows| *rows = Rows::default()).succeed(&data(|_| {})).unwrap();
+        let next = data(|rows| *rows = RefDataRows::default()).succeed(&data(|_| {})).unwrap();
         assert!(next.securities().iter().all(|row| !row.tradeable && row.start_price.is_none()));
         assert_eq!(next.securities().len(), 3);
         assert!(next.families().iter().all(|row| !row.tradeable));
@@ -182,7 +188,7 @@ mod tests {
 
     #[test]
     fn an_id_keeps_its_meaning() {
-        use Table::{Accounts, Exchanges, Families, Securities, Strategies};
+        use RefDataTable::{Accounts, Exchanges, Families, Securities, Strategies};
         check(|rows| rows.exchanges[0].name = "Else".into(), &[(Exchanges, 1, "name")]);
         check(|rows| rows.exchanges[1].adapter = AdapterId(3), &[(Exchanges, 2, "adapterType")]);
         check(|rows| rows.families[0].name = "Else".into(), &[(Families, 1, "name")]);
@@ -203,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_name_cannot_move_to_another_id() {
-        use Table::{Accounts, Securities, Strategies};
+        use RefDataTable::{Accounts, Securities, Strategies};
         check(
             |rows| {
                 rows.securities[2].id = SecurityId(7);

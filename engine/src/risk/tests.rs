@@ -24,35 +24,38 @@ fn request(terms: &Terms) -> RiskRequest<'_> {
     }
 }
 
-fn guard(limits: Limits) -> Guard {
-    let mut guard = Guard::new(SCOPE);
+fn guard(limits: RiskLimits) -> RiskGuard {
+    let mut guard = RiskGuard::new(SCOPE);
     guard.set_limits(limits, 0, 1);
     guard
 }
 
 const FLAT: HeldQty = HeldQty { net: Qty::ZERO, open: OpenQty { buy: Qty::ZERO, sell: Qty::ZERO } };
 
-fn check(limits: Limits, terms: &Terms) -> Result<(), Reason> {
+fn check(limits: RiskLimits, terms: &Terms) -> Result<(), Reason> {
     guard(limits).check_limits(Timestamp(1), &request(terms), &FLAT)
 }
 
 #[test]
 fn without_limits_everything_passes() {
-    assert_eq!(check(Limits::default(), &terms(i64::MAX / 100, 1)), Ok(()));
+    assert_eq!(check(RiskLimits::default(), &terms(i64::MAX / 100, 1)), Ok(()));
 }
 
 #[test]
 fn each_limit_refuses_beyond_itself_and_names_itself() {
     let cases = [
-        (Limits { max_order_qty: Qty::from_raw(10), ..Limits::default() }, Reason::MaxOrderQty),
-        (Limits { max_order_value: Money::from_raw(100), ..Limits::default() }, Reason::MaxOrderValue),
-        (Limits { max_position: Qty::from_raw(10), ..Limits::default() }, Reason::MaxPosition),
+        (RiskLimits { max_order_qty: Qty::from_raw(10), ..RiskLimits::default() }, Reason::MaxOrderQty),
+        (
+            RiskLimits { max_order_value: Money::from_raw(100), ..RiskLimits::default() },
+            Reason::MaxOrderValue,
+        ),
+        (RiskLimits { max_position: Qty::from_raw(10), ..RiskLimits::default() }, Reason::MaxPosition),
     ];
     for (limits, reason) in cases {
         assert_eq!(check(limits, &terms(10, 1_000)), Ok(()), "{reason:?}");
         assert_eq!(check(limits, &terms(11, 1_000)), Err(reason));
     }
-    let collar = Limits { price_collar_bp: 500, ..Limits::default() };
+    let collar = RiskLimits { price_collar_bp: 500, ..RiskLimits::default() };
     assert_eq!(check(collar, &terms(1, 1_050)), Ok(()));
     assert_eq!(check(collar, &terms(1, 950)), Ok(()));
     assert_eq!(check(collar, &terms(1, 1_051)), Err(Reason::PriceCollar));
@@ -63,11 +66,11 @@ fn each_limit_refuses_beyond_itself_and_names_itself() {
 fn without_a_last_price_nothing_can_be_valued_or_collared() {
     let order = terms(1, 1_000);
     let blind = RiskRequest { last: None, value: None, credit: None, ..request(&order) };
-    let mut collar = guard(Limits { price_collar_bp: 5, ..Limits::default() });
+    let mut collar = guard(RiskLimits { price_collar_bp: 5, ..RiskLimits::default() });
     assert_eq!(collar.check_limits(Timestamp(1), &blind, &FLAT), Err(Reason::NoReferencePrice));
-    let mut value = guard(Limits { max_order_value: Money::from_raw(1), ..Limits::default() });
+    let mut value = guard(RiskLimits { max_order_value: Money::from_raw(1), ..RiskLimits::default() });
     assert_eq!(value.check_limits(Timestamp(1), &blind, &FLAT), Err(Reason::NoReferencePrice));
-    let credit = guard(Limits { credit: Money::from_raw(1), ..Limits::default() });
+    let credit = guard(RiskLimits { credit: Money::from_raw(1), ..RiskLimits::default() });
     assert_eq!(credit.check_credit(&blind), Err(Reason::NoReferencePrice));
 }
 
@@ -75,7 +78,7 @@ fn without_a_last_price_nothing_can_be_valued_or_collared() {
 fn a_stop_limit_is_collared_by_its_own_stop() {
     let mut order = terms(1, 2_000);
     (order.kind, order.stop, order.stop_given) = (OrderKind::StopLimit, Price::from_raw(1_999), true);
-    let collar = Limits { price_collar_bp: 10, ..Limits::default() };
+    let collar = RiskLimits { price_collar_bp: 10, ..RiskLimits::default() };
     assert_eq!(check(collar, &order), Ok(()));
     order.stop = Price::from_raw(1_990);
     assert_eq!(check(collar, &order), Err(Reason::PriceCollar));
@@ -83,7 +86,7 @@ fn a_stop_limit_is_collared_by_its_own_stop() {
 
 #[test]
 fn a_second_admits_a_limited_number_of_orders() {
-    let mut guard = guard(Limits { max_orders_per_s: 2, ..Limits::default() });
+    let mut guard = guard(RiskLimits { max_orders_per_s: 2, ..RiskLimits::default() });
     let order = terms(1, 1_000);
     for at in [0, 1] {
         assert_eq!(guard.check_limits(Timestamp(at), &request(&order), &FLAT), Ok(()));
@@ -96,10 +99,10 @@ fn a_second_admits_a_limited_number_of_orders() {
 
 #[test]
 fn the_same_order_within_the_window_is_a_duplicate() {
-    let mut guard = guard(Limits { duplicate_window_ms: 10, ..Limits::default() });
+    let mut guard = guard(RiskLimits { duplicate_window_ms: 10, ..RiskLimits::default() });
     let order = terms(1, 1_000);
     guard.take_order(Timestamp(0), &request(&order));
-    let again = |guard: &mut Guard, at| guard.check_limits(Timestamp(at), &request(&order), &FLAT);
+    let again = |guard: &mut RiskGuard, at| guard.check_limits(Timestamp(at), &request(&order), &FLAT);
     assert_eq!(again(&mut guard, 10 * NS_PER_MS - 1), Err(Reason::DuplicateOrder));
     assert_eq!(again(&mut guard, 10 * NS_PER_MS), Ok(()));
     for n in 0..RECENT_MAX as i64 {
@@ -110,7 +113,7 @@ fn the_same_order_within_the_window_is_a_duplicate() {
 
 #[test]
 fn open_orders_are_counted_until_they_end() {
-    let mut guard = guard(Limits { max_open_orders: 1, ..Limits::default() });
+    let mut guard = guard(RiskLimits { max_open_orders: 1, ..RiskLimits::default() });
     let order = terms(1, 1_000);
     assert_eq!(guard.take_order(Timestamp(0), &request(&order)), [false, true]);
     assert_eq!(guard.check_limits(Timestamp(0), &request(&order), &FLAT), Err(Reason::MaxOpenOrders));
@@ -122,7 +125,7 @@ fn open_orders_are_counted_until_they_end() {
 
 #[test]
 fn an_order_towards_zero_is_never_too_large_for_the_position() {
-    let mut guard = guard(Limits { max_position: Qty::from_raw(10), ..Limits::default() });
+    let mut guard = guard(RiskLimits { max_position: Qty::from_raw(10), ..RiskLimits::default() });
     let long = HeldQty { net: Qty::from_raw(50), open: OpenQty::default() };
     let mut sell = terms(30, 1_000);
     sell.side = Side::Sell;
@@ -137,7 +140,7 @@ fn an_order_towards_zero_is_never_too_large_for_the_position() {
 
 #[test]
 fn credit_covers_both_sides_up_to_itself() {
-    let mut guard = guard(Limits { credit: Money::from_raw(100), ..Limits::default() });
+    let mut guard = guard(RiskLimits { credit: Money::from_raw(100), ..RiskLimits::default() });
     assert!(guard.has_credit_in(Currency::default()));
     assert_eq!(guard.check_credit(&request(&terms(10, 1))), Ok(()));
     assert_eq!(guard.check_credit(&request(&terms(11, 1))), Err(Reason::InsufficientFunds));
@@ -158,8 +161,11 @@ fn credit_covers_both_sides_up_to_itself() {
 
 #[test]
 fn a_modification_is_checked_on_the_increase() {
-    let limits =
-        Limits { max_order_qty: Qty::from_raw(5), max_order_value: Money::from_raw(50), ..Limits::default() };
+    let limits = RiskLimits {
+        max_order_qty: Qty::from_raw(5),
+        max_order_value: Money::from_raw(50),
+        ..RiskLimits::default()
+    };
     let mut guard = guard(limits);
     let (large, smaller, larger) = (terms(20, 1_000), terms(10, 1_000), terms(21, 1_000));
     let to = |terms| RiskRequest { before: Some(&large), grows: Qty::ZERO, ..request(terms) };
@@ -171,7 +177,7 @@ fn a_modification_is_checked_on_the_increase() {
 
 #[test]
 fn switches_and_restrictions_are_shown() {
-    let mut guard = guard(Limits { trading_enabled: false, ..Limits::default() });
+    let mut guard = guard(RiskLimits { trading_enabled: false, ..RiskLimits::default() });
     assert_eq!(guard.check_switches(SecurityId(1)), Err(Reason::TradingDisabled));
     guard.limits.trading_enabled = true;
     for _ in 0..2 {
@@ -190,7 +196,7 @@ fn shares_of_a_limit_never_add_up_to_more_than_it() {
     for limit in [1, 2, 3, 10, 101] {
         for shards in [1, 2, 5, 7] {
             let parts = (0..shards).map(|shard| {
-                let mut share = Share::default();
+                let mut share = BudgetShare::default();
                 share.limit(limit, shard, shards);
                 share.granted
             });
@@ -201,10 +207,10 @@ fn shares_of_a_limit_never_add_up_to_more_than_it() {
 
 #[test]
 fn the_budget_pool_grants_and_recalls() {
-    let mut guard = guard(Limits { max_open_orders: 10, ..Limits::default() });
+    let mut guard = guard(RiskLimits { max_open_orders: 10, ..RiskLimits::default() });
     guard.count_open(4);
     let kind = BudgetKind::OpenOrders;
-    let mut act = |act| guard.budget(&Budget { scope: SCOPE, kind, act });
+    let mut act = |act| guard.budget(&BudgetChange { scope: SCOPE, kind, act });
     assert_eq!(act(BudgetAct::Recall(20)).returned, 6);
     assert_eq!(act(BudgetAct::Recall(20)).returned, 0);
     assert_eq!(act(BudgetAct::Grant(5)).granted, 9);
@@ -219,7 +225,7 @@ fn the_budget_pool_grants_and_recalls() {
 #[test]
 fn an_order_that_closes_a_position_is_no_exception_to_its_limit() {
     let close = Terms { side: Side::Sell, reduce_only: true, ..terms(10, 1_000) };
-    let limits = Limits { max_position: Qty::from_raw(5), ..Limits::default() };
+    let limits = RiskLimits { max_position: Qty::from_raw(5), ..RiskLimits::default() };
     let check = |net: i64, open: i64| {
         let open = OpenQty { buy: Qty::ZERO, sell: Qty::from_raw(open) };
         let held = HeldQty { net: Qty::from_raw(net), open };

@@ -6,7 +6,7 @@ use super::{Shard, shard_of_cash};
 use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::EventKind;
 use crate::id::{Currency, IntId, OrderHandle, SecurityId, Source, Uuid};
-use crate::ledger::{Deal, NO_ACCOUNT};
+use crate::ledger::{NO_ACCOUNT, SecurityTransaction};
 use crate::number::{Money, Price};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -60,7 +60,7 @@ impl Shard {
         }
         let instrument = self.directory.locals[local as usize].instrument;
         let position = self.ledger.position_index(movement.strategy, &instrument);
-        let deal = Deal {
+        let deal = SecurityTransaction {
             kind: movement.kind,
             account: movement.account,
             qty,
@@ -115,7 +115,7 @@ impl Shard {
         let Some(closing) = qty.checked_neg().filter(|closing| !closing.is_zero()) else {
             return;
         };
-        let deal = Deal {
+        let deal = SecurityTransaction {
             kind: MovementKind::Expiration,
             account: NO_ACCOUNT,
             qty: closing,

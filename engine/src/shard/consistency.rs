@@ -172,9 +172,9 @@ impl Shard {
         let (exposure, aside) =
             counted.exposures.get_mut(order.local as usize)?.get_mut(order.exposure as usize)?;
         exposure.checked_add(order.terms.side, open)?;
-        let asked = self.orders.pending_replace(slot);
-        let asked = asked.map_or(Money::ZERO, |replace| replace.reserved);
-        aside[order.terms.side as usize] += order.reserved.raw() as i128 + asked.raw() as i128;
+        let requested = self.orders.pending_replace(slot);
+        let requested = requested.map_or(Money::ZERO, |replace| replace.reserved);
+        aside[order.terms.side as usize] += order.reserved.raw() as i128 + requested.raw() as i128;
         *counted.open.entry(Scope::Strategy(order.terms.strategy)).or_default() += 1;
         *counted.open.entry(Scope::Account(order.terms.account)).or_default() += 1;
         counted.dated += (order.terms.tif == Tif::Gtd) as usize;

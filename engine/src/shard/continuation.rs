@@ -4,7 +4,7 @@
 
 use super::Shard;
 use super::closing::PendingClose;
-use crate::command::{Quote, Session};
+use crate::command::{Quote, TradingSession};
 use crate::event::{Adjustment, EventKind, VenueRequest};
 use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
 use crate::number::Price;
@@ -35,7 +35,7 @@ pub(super) struct Continuation {
     quote: Option<Quote>,
     /// A security to halt as soon as its work is done.
     halt: Option<u32>,
-    sweep: Option<Sweep>,
+    sweep: Option<BulkOperation>,
     /// Whether to check the pending closes.
     pending_closes: bool,
     /// Positions whose reduce-only orders ask for more than the rest of them, by security and
@@ -47,7 +47,7 @@ pub(super) struct Continuation {
 
 /// An operation on many rows, done step by step.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Sweep {
+pub(super) enum BulkOperation {
     /// All due timers.
     Timers,
     /// Cancels orders, then closes a position if that was the purpose.
@@ -61,7 +61,7 @@ pub(super) enum Sweep {
     /// the day.
     Session {
         place: u16,
-        session: Session,
+        session: TradingSession,
         local: u32,
         cursor: u32,
     },
@@ -176,54 +176,54 @@ impl Continuation {
     }
 
     pub fn begin_timers(&mut self) {
-        self.sweep = Some(Sweep::Timers);
+        self.sweep = Some(BulkOperation::Timers);
     }
 
     pub fn begin_cancel(&mut self, filter: OrderFilter, reason: Reason) {
-        self.sweep = Some(Sweep::Cancel { filter, reason, cursor: 0, then: None });
+        self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, then: None });
     }
 
     pub fn begin_close(&mut self, closing: PendingClose) {
         let filter = OrderFilter::Position(closing.terms.strategy, closing.local);
         self.sweep =
-            Some(Sweep::Cancel { filter, reason: Reason::Requested, cursor: 0, then: Some(closing) });
+            Some(BulkOperation::Cancel { filter, reason: Reason::Requested, cursor: 0, then: Some(closing) });
     }
 
-    pub fn begin_session(&mut self, place: u16, session: Session) {
-        self.sweep = Some(Sweep::Session { place, session, local: 0, cursor: 0 });
+    pub fn begin_session(&mut self, place: u16, session: TradingSession) {
+        self.sweep = Some(BulkOperation::Session { place, session, local: 0, cursor: 0 });
     }
 
     pub fn begin_day(&mut self, day: Day) {
-        self.sweep = Some(Sweep::Day { day, cursor: 0 });
+        self.sweep = Some(BulkOperation::Day { day, cursor: 0 });
     }
 
     pub fn begin_expire(&mut self, local: u32, price: Price) {
-        self.sweep = Some(Sweep::Expire { local, price, cursor: 0, position: 0 });
+        self.sweep = Some(BulkOperation::Expire { local, price, cursor: 0, position: 0 });
     }
 
     pub fn begin_expired(&mut self, place: u16) {
-        self.sweep = Some(Sweep::Expired { place, cursor: 0, local: 0 });
+        self.sweep = Some(BulkOperation::Expired { place, cursor: 0, local: 0 });
     }
 
     pub fn begin_positions(&mut self) {
-        self.sweep = Some(Sweep::Positions { local: 0, at: 0 });
+        self.sweep = Some(BulkOperation::Positions { local: 0, at: 0 });
     }
 
     pub fn begin_cash(&mut self) {
-        self.sweep = Some(Sweep::Cash { at: 0 });
+        self.sweep = Some(BulkOperation::Cash { at: 0 });
     }
 
     pub fn begin_start(&mut self) {
-        self.sweep = Some(Sweep::Begin { cursor: 0 });
+        self.sweep = Some(BulkOperation::Begin { cursor: 0 });
     }
 
     /// Checks only the stops of an adapter that was connected all the time.
     pub fn recheck_stops(&mut self, adapter: AdapterId) {
-        self.sweep = Some(Sweep::Adapter { adapter, connected: true, cursor: u32::MAX, local: 0 });
+        self.sweep = Some(BulkOperation::Adapter { adapter, connected: true, cursor: u32::MAX, local: 0 });
     }
 
     pub fn begin_adapter(&mut self, adapter: AdapterId, connected: bool) {
-        self.sweep = Some(Sweep::Adapter { adapter, connected, cursor: 0, local: 0 });
+        self.sweep = Some(BulkOperation::Adapter { adapter, connected, cursor: 0, local: 0 });
     }
 }
 
@@ -284,29 +284,29 @@ impl Shard {
             return;
         };
         self.continuation.sweep = match sweep {
-            Sweep::Timers => self.sweep_timers(out),
-            Sweep::Cancel { filter, reason, cursor, then } => {
+            BulkOperation::Timers => self.sweep_timers(out),
+            BulkOperation::Cancel { filter, reason, cursor, then } => {
                 self.sweep_cancel(filter, reason, cursor, then, out)
             }
-            Sweep::Session { place, session, local, cursor } => {
+            BulkOperation::Session { place, session, local, cursor } => {
                 self.sweep_session(place, session, local, cursor, out)
             }
-            Sweep::Day { day, cursor } => self.sweep_day(day, cursor, out),
-            Sweep::Forget { day } => self.sweep_forget(day, out),
-            Sweep::Expire { local, price, cursor, position } => {
+            BulkOperation::Day { day, cursor } => self.sweep_day(day, cursor, out),
+            BulkOperation::Forget { day } => self.sweep_forget(day, out),
+            BulkOperation::Expire { local, price, cursor, position } => {
                 self.sweep_expire(local, price, cursor, position, out)
             }
-            Sweep::Expired { place, cursor, local } => self.sweep_expired(place, cursor, local, out),
-            Sweep::Positions { local, at } => self.sweep_positions(local, at, out),
-            Sweep::Cash { at } => self.sweep_cash(at, out),
-            Sweep::Begin { cursor } => self.sweep_begin(cursor, out),
-            Sweep::Adapter { adapter, connected, cursor, local } => {
+            BulkOperation::Expired { place, cursor, local } => self.sweep_expired(place, cursor, local, out),
+            BulkOperation::Positions { local, at } => self.sweep_positions(local, at, out),
+            BulkOperation::Cash { at } => self.sweep_cash(at, out),
+            BulkOperation::Begin { cursor } => self.sweep_begin(cursor, out),
+            BulkOperation::Adapter { adapter, connected, cursor, local } => {
                 self.sweep_adapter(adapter, connected, cursor, local, out)
             }
         };
     }
 
-    fn sweep_timers(&mut self, out: &mut Outbox) -> Option<Sweep> {
+    fn sweep_timers(&mut self, out: &mut Outbox) -> Option<BulkOperation> {
         let due = self.timers.pop(self.now)?;
         match due {
             Timed::Date(order) => {
@@ -317,9 +317,9 @@ impl Shard {
                     self.expire_dated(slot, order, out);
                 }
             }
-            Timed::ToVenue { order, ask } => {
+            Timed::ToVenue { order, request } => {
                 if let Some(slot) = self.orders.find(order) {
-                    self.arrive(slot, ask, out);
+                    self.arrive(slot, request, out);
                 }
             }
             Timed::FromVenue { order, report } => {
@@ -329,7 +329,7 @@ impl Shard {
             }
             Timed::Shown(tick) => self.emit_delayed_tick(tick, out),
         }
-        Some(Sweep::Timers)
+        Some(BulkOperation::Timers)
     }
 
     fn sweep_cancel(
@@ -339,7 +339,7 @@ impl Shard {
         cursor: u32,
         then: Option<PendingClose>,
         out: &mut Outbox,
-    ) -> Option<Sweep> {
+    ) -> Option<BulkOperation> {
         let cursor = self.visit(
             cursor,
             |shard, order| shard.matches_filter(filter, order),
@@ -352,7 +352,7 @@ impl Shard {
             out,
         );
         if cursor < self.orders.len() {
-            return Some(Sweep::Cancel { filter, reason, cursor, then });
+            return Some(BulkOperation::Cancel { filter, reason, cursor, then });
         }
         if let Some(closing) = then {
             self.handle_outcomes(out);
@@ -361,20 +361,21 @@ impl Shard {
         None
     }
 
-    fn sweep_forget(&mut self, day: Day, out: &mut Outbox) -> Option<Sweep> {
+    fn sweep_forget(&mut self, day: Day, out: &mut Outbox) -> Option<BulkOperation> {
         for _ in 0..FORGOTTEN_PER_STEP {
             if !self.forget_aged(out) {
                 // Readers archive finished orders when the day changes.
-                self.era = self.era.wrapping_add(self.published_day.is_some_and(|told| told != day) as u8);
+                self.era =
+                    self.era.wrapping_add(self.published_day.is_some_and(|published| published != day) as u8);
                 self.published_day = Some(day);
                 self.emit(EventKind::TradingDay { day }, out);
                 return None;
             }
         }
-        Some(Sweep::Forget { day })
+        Some(BulkOperation::Forget { day })
     }
 
-    fn sweep_positions(&mut self, mut local: u32, mut at: u16, out: &mut Outbox) -> Option<Sweep> {
+    fn sweep_positions(&mut self, mut local: u32, mut at: u16, out: &mut Outbox) -> Option<BulkOperation> {
         for _ in 0..ROWS_PER_STEP {
             while at as usize >= self.ledger.positions(local).len() {
                 (local, at) = (local + 1, 0);
@@ -390,10 +391,10 @@ impl Shard {
             }
             at += 1;
         }
-        Some(Sweep::Positions { local, at })
+        Some(BulkOperation::Positions { local, at })
     }
 
-    fn sweep_cash(&mut self, at: usize, out: &mut Outbox) -> Option<Sweep> {
+    fn sweep_cash(&mut self, at: usize, out: &mut Outbox) -> Option<BulkOperation> {
         let end = self.ledger.cash().len().min(at + ROWS_PER_STEP);
         for at in at..end {
             if let Some((before, after)) = self.ledger.adjust_cash(at) {
@@ -402,17 +403,17 @@ impl Shard {
                 self.emit(EventKind::Adjusted { strategy: cash.strategy, what }, out);
             }
         }
-        (end < self.ledger.cash().len()).then_some(Sweep::Cash { at: end })
+        (end < self.ledger.cash().len()).then_some(BulkOperation::Cash { at: end })
     }
 
-    fn sweep_begin(&mut self, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
+    fn sweep_begin(&mut self, cursor: u32, out: &mut Outbox) -> Option<BulkOperation> {
         let cursor = self.visit(
             cursor,
             |_, order| order.outside() && order.at_venue(),
             |shard, slot, out| shard.mark_in_doubt_if_pending(slot, out),
             out,
         );
-        Some(if cursor < self.orders.len() { Sweep::Begin { cursor } } else { Sweep::Timers })
+        Some(if cursor < self.orders.len() { BulkOperation::Begin { cursor } } else { BulkOperation::Timers })
     }
 
     fn sweep_adapter(
@@ -422,7 +423,7 @@ impl Shard {
         cursor: u32,
         local: u32,
         out: &mut Outbox,
-    ) -> Option<Sweep> {
+    ) -> Option<BulkOperation> {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
@@ -434,14 +435,14 @@ impl Shard {
                 },
                 out,
             );
-            return Some(Sweep::Adapter { adapter, connected, cursor, local });
+            return Some(BulkOperation::Adapter { adapter, connected, cursor, local });
         }
         let end = self.directory.locals.len() as u32;
         let is_concerned = |at: &u32| self.directory.locals[*at as usize].adapter == adapter;
         let is_reached = |at: &u32| is_concerned(at) && self.reached_stop(*at).is_some();
         let reached = (local..end).find(is_reached).filter(|_| connected)?;
         self.continuation.set_busy(reached);
-        Some(Sweep::Adapter { adapter, connected, cursor, local: reached + 1 })
+        Some(BulkOperation::Adapter { adapter, connected, cursor, local: reached + 1 })
     }
 
     /// Acts on open orders from a slot on, as far as a step goes. Returns where to continue.

@@ -3,8 +3,11 @@
 
 use super::Shard;
 use super::continuation::OrderFilter;
-use crate::command::{Budget, BudgetAct, Command, CommandKind, Limits, Phase, Scope, Session, Watch};
-use crate::directive::{Directive, Version};
+use crate::command::{
+    BudgetAct, BudgetChange, Command, CommandKind, RiskLimits, Scope, StrategyPhase, TradingSession,
+    WatchTarget,
+};
+use crate::directive::{Directive, DirectiveVersion};
 use crate::directory::ExchangeEntry;
 use crate::event::EventKind;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
@@ -16,7 +19,7 @@ use crate::time::{Day, Timestamp};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionState {
     pub exchange: ExchangeId,
-    pub session: Session,
+    pub session: TradingSession,
     /// Start of the session by the calendar; zero: unknown.
     pub since: Timestamp,
     pub has_hours: bool,
@@ -123,7 +126,12 @@ impl Shard {
 
     /// Applies a directive unless a newer one is known. In both cases the command succeeds: the
     /// directive, or the one that overrules it, is in force.
-    fn direct(&mut self, version: Version, directive: &Directive, out: &mut Outbox) -> Result<(), Reason> {
+    fn direct(
+        &mut self,
+        version: DirectiveVersion,
+        directive: &Directive,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         if !self.directives.is_newer(directive, version)? {
             return Ok(());
         }
@@ -137,7 +145,7 @@ impl Shard {
         Ok(())
     }
 
-    fn limits(&mut self, scope: Scope, limits: &Limits, out: &mut Outbox) -> Result<(), Reason> {
+    fn limits(&mut self, scope: Scope, limits: &RiskLimits, out: &mut Outbox) -> Result<(), Reason> {
         let (shard, shards) = (self.id.0, self.shards);
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
         let counts_others = guard.limits.credit_currency != limits.credit_currency;
@@ -201,7 +209,7 @@ impl Shard {
         Ok(())
     }
 
-    fn phase(&mut self, strategy: StrategyId, phase: Phase, out: &mut Outbox) -> Result<(), Reason> {
+    fn phase(&mut self, strategy: StrategyId, phase: StrategyPhase, out: &mut Outbox) -> Result<(), Reason> {
         let at = self.directory.strategy(strategy).ok_or(Reason::UnknownStrategy)?;
         self.directory.strategies[at as usize].phase = phase;
         self.emit(EventKind::Phase { strategy, phase }, out);
@@ -217,7 +225,7 @@ impl Shard {
         Ok(())
     }
 
-    fn budget(&mut self, budget: &Budget, out: &mut Outbox) -> Result<(), Reason> {
+    fn budget(&mut self, budget: &BudgetChange, out: &mut Outbox) -> Result<(), Reason> {
         let guard = self.directory.guard_mut(budget.scope).ok_or(Reason::UnknownScope)?;
         let usage = guard.budget(budget);
         if matches!(budget.act, BudgetAct::Recall(_)) {
@@ -226,7 +234,12 @@ impl Shard {
         Ok(())
     }
 
-    fn session(&mut self, exchange: ExchangeId, session: Session, out: &mut Outbox) -> Result<(), Reason> {
+    fn session(
+        &mut self,
+        exchange: ExchangeId,
+        session: TradingSession,
+        out: &mut Outbox,
+    ) -> Result<(), Reason> {
         let at = self.directory.exchange_index(exchange).ok_or(Reason::UnknownExchange)?;
         let place = &mut self.directory.exchanges[at as usize];
         // The command has no time of its own, so the session begins now: as precise as in older
@@ -242,20 +255,20 @@ impl Shard {
 
     /// Returns the session of each exchange, as known to this shard.
     pub fn session_states(&self) -> Vec<SessionState> {
-        let standing = |place: &ExchangeEntry| SessionState {
+        let state_of = |place: &ExchangeEntry| SessionState {
             exchange: place.id,
             session: place.session,
             since: place.since,
             has_hours: place.has_hours,
         };
-        self.directory.exchanges.iter().map(standing).collect()
+        self.directory.exchanges.iter().map(state_of).collect()
     }
 
     /// Sets whether an exchange has a calendar, and the session by that calendar.
     fn schedule(
         &mut self,
         exchange: ExchangeId,
-        session: Session,
+        session: TradingSession,
         since: Timestamp,
         has_hours: bool,
         out: &mut Outbox,
@@ -281,10 +294,10 @@ impl Shard {
     }
 
     /// Starts or stops watching. A port that starts to watch a market gets its current tick.
-    fn watch(&mut self, port: PortId, what: Watch, on: bool, out: &mut Outbox) -> Result<(), Reason> {
+    fn watch(&mut self, port: PortId, what: WatchTarget, on: bool, out: &mut Outbox) -> Result<(), Reason> {
         let one = PortMask::one(port);
         let mask = match what {
-            Watch::Ticks(security) => {
+            WatchTarget::Ticks(security) => {
                 let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
                 let tick = self.current_tick(local);
                 let is_followed = !self.directory.locals[local as usize].subscribers.is_empty();
@@ -293,11 +306,11 @@ impl Shard {
                 }
                 &mut self.directory.locals[local as usize].watchers
             }
-            Watch::Depth(security) => return self.watch_depth(port, security, on, out),
-            Watch::Orders => &mut self.watching.orders,
-            Watch::Everything => &mut self.watching.everything,
-            Watch::Venue(adapter) => &mut self.adapters[adapter.0 as usize].ports,
-            Watch::Budgets => &mut self.watching.budgets,
+            WatchTarget::Depth(security) => return self.watch_depth(port, security, on, out),
+            WatchTarget::Orders => &mut self.watching.orders,
+            WatchTarget::Everything => &mut self.watching.everything,
+            WatchTarget::Venue(adapter) => &mut self.adapters[adapter.0 as usize].ports,
+            WatchTarget::Budgets => &mut self.watching.budgets,
         };
         *mask = if on { mask.with(one) } else { mask.without(one) };
         Ok(())

@@ -14,7 +14,7 @@ use super::Shard;
 use super::risk_gate::OrderRefs;
 use crate::command::BudgetKind;
 use crate::id::AccountId;
-use crate::ledger::Deal;
+use crate::ledger::SecurityTransaction;
 use crate::number::{Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -37,7 +37,13 @@ impl Shard {
     /// it, so that each counts against the credit of its account by the same rule. Returns `None`
     /// if the transaction cannot be counted; then nothing has changed.
     #[inline]
-    pub(super) fn book(&mut self, local: u32, position: u16, deal: &Deal, out: &mut Outbox) -> Option<()> {
+    pub(super) fn book(
+        &mut self,
+        local: u32,
+        position: u16,
+        deal: &SecurityTransaction,
+        out: &mut Outbox,
+    ) -> Option<()> {
         let instrument = &self.directory.locals[local as usize].instrument;
         if let Some(exposure) = self.ledger.book(self.now, instrument, position, deal)? {
             self.count_credit(deal.account, local, exposure, out);

@@ -84,8 +84,8 @@ impl Shard {
         }
     }
 
-    /// The shard does not know books of outside venues, and a book without subscribers is not
-    /// published, as with ticks.
+    /// Returns whether the depth of a security is published. The shard does not know books of
+    /// outside venues, and a book without subscribers is not published, as with ticks.
     fn publishes_depth(&self, local: u32) -> bool {
         self.is_simulated(local) && !self.directory.locals[local as usize].subscribers.is_empty()
     }

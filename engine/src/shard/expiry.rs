@@ -13,8 +13,8 @@
 //! Rules: docs/engine-rules.md#expiry.
 
 use super::Shard;
-use super::continuation::{ROWS_PER_STEP, Sweep};
-use crate::command::Session;
+use super::continuation::{BulkOperation, ROWS_PER_STEP};
+use crate::command::TradingSession;
 use crate::event::{Alert, EventKind, VenueRequest};
 use crate::id::{ExchangeId, OrderHandle};
 use crate::number::Price;
@@ -58,28 +58,28 @@ impl Shard {
 
     /// Handles a request that arrives at the simulated venue. An order for a security that expired
     /// meanwhile ends there.
-    pub(super) fn arrive(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
-        if ask == VenueRequest::New && self.is_expired(self.orders.get(slot).local) {
+    pub(super) fn arrive(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
+        if request == VenueRequest::New && self.is_expired(self.orders.get(slot).local) {
             return self.ended(slot, Step::Expire, Reason::SecurityExpired, out);
         }
-        self.reach_venue(slot, ask);
+        self.reach_venue(slot, request);
     }
 
     pub(super) fn sweep_session(
         &mut self,
         place: u16,
-        session: Session,
+        session: TradingSession,
         local: u32,
         cursor: u32,
         out: &mut Outbox,
-    ) -> Option<Sweep> {
+    ) -> Option<BulkOperation> {
         let next = (local..self.directory.locals.len() as u32)
             .find(|&at| self.directory.locals[at as usize].exchange == place);
         if let Some(local) = next {
             self.enter_session(local, session);
-            return Some(Sweep::Session { place, session, local: local + 1, cursor });
+            return Some(BulkOperation::Session { place, session, local: local + 1, cursor });
         }
-        if session != Session::Closed {
+        if session != TradingSession::Closed {
             return None;
         }
         let cursor = self.visit(
@@ -97,10 +97,10 @@ impl Shard {
             out,
         );
         let local = self.directory.locals.len() as u32;
-        (cursor < self.orders.len()).then_some(Sweep::Session { place, session, local, cursor })
+        (cursor < self.orders.len()).then_some(BulkOperation::Session { place, session, local, cursor })
     }
 
-    pub(super) fn sweep_day(&mut self, day: Day, cursor: u32, out: &mut Outbox) -> Option<Sweep> {
+    pub(super) fn sweep_day(&mut self, day: Day, cursor: u32, out: &mut Outbox) -> Option<BulkOperation> {
         let cursor = self.visit(
             cursor,
             |shard, order| {
@@ -109,7 +109,7 @@ impl Shard {
                 // result again.
                 let ends_with_day = shard.exchange_of(order).is_some_and(|place| {
                     let place = &shard.directory.exchanges[place as usize];
-                    !place.has_hours && place.session != Session::Closed
+                    !place.has_hours && place.session != TradingSession::Closed
                 });
                 ends_with_day && order.terms.tif == Tif::Day
             },
@@ -117,9 +117,9 @@ impl Shard {
             out,
         );
         if cursor < self.orders.len() {
-            return Some(Sweep::Day { day, cursor });
+            return Some(BulkOperation::Day { day, cursor });
         }
-        Some(Sweep::Forget { day })
+        Some(BulkOperation::Forget { day })
     }
 
     pub(super) fn sweep_expire(
@@ -129,7 +129,7 @@ impl Shard {
         cursor: u32,
         position: u16,
         out: &mut Outbox,
-    ) -> Option<Sweep> {
+    ) -> Option<BulkOperation> {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
@@ -137,13 +137,13 @@ impl Shard {
                 |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
                 out,
             );
-            return Some(Sweep::Expire { local, price, cursor, position });
+            return Some(BulkOperation::Expire { local, price, cursor, position });
         }
         let end = self.ledger.positions(local).len().min(position as usize + ROWS_PER_STEP);
         for at in position as usize..end {
             self.expire_position(local, at as u16, price, out);
         }
-        (end < self.ledger.positions(local).len()).then_some(Sweep::Expire {
+        (end < self.ledger.positions(local).len()).then_some(BulkOperation::Expire {
             local,
             price,
             cursor,
@@ -157,7 +157,7 @@ impl Shard {
         cursor: u32,
         local: u32,
         out: &mut Outbox,
-    ) -> Option<Sweep> {
+    ) -> Option<BulkOperation> {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
@@ -165,7 +165,7 @@ impl Shard {
                 |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
                 out,
             );
-            return Some(Sweep::Expired { place, cursor, local });
+            return Some(BulkOperation::Expired { place, cursor, local });
         }
         let end = (self.directory.locals.len() as u32).min(local.saturating_add(ROWS_PER_STEP as u32));
         for at in local..end {
@@ -174,7 +174,7 @@ impl Shard {
             }
         }
         let left = (end as usize) < self.directory.locals.len();
-        left.then_some(Sweep::Expired { place, cursor, local: end })
+        left.then_some(BulkOperation::Expired { place, cursor, local: end })
     }
 
     /// Expires an order on its date. An order in transit to the simulated venue ends as soon as it
@@ -196,7 +196,7 @@ impl Shard {
         let order = self.orders.get(slot);
         let (terms, local) = (&order.terms, order.local);
         let place = self.directory.locals[local as usize].exchange;
-        let is_closed = self.directory.exchanges[place as usize].session == Session::Closed;
+        let is_closed = self.directory.exchanges[place as usize].session == TradingSession::Closed;
         let reason = match terms.tif {
             _ if self.is_expired(local) => Reason::SecurityExpired,
             Tif::Gtd if terms.tif_date <= self.now => Reason::ExpiredGtd,

@@ -1,7 +1,7 @@
 //! The market: quotes and trades of feeds, sessions, halts, and the published tick.
 
 use super::Shard;
-use crate::command::{Quote, Session, Trade};
+use crate::command::{Quote, Trade, TradingSession};
 use crate::event::{EventKind, Tick};
 use crate::id::{PortMask, SecurityId};
 use crate::outbox::Outbox;
@@ -41,7 +41,7 @@ impl Shard {
     }
 
     /// Moves one security of an exchange into a session.
-    pub(super) fn enter_session(&mut self, local: u32, session: Session) {
+    pub(super) fn enter_session(&mut self, local: u32, session: TradingSession) {
         self.venue.session(local, session);
         self.continuation.mark_moved();
         self.continuation.set_busy(local);

@@ -6,7 +6,7 @@
 //!            ┌ entry ───► gate ──► route ─┐          ┌► reports ─► ledger
 //!  apply ────┼ requests ──────────────────┼► venue ──┤
 //!            ├ market ────────────────────┘          └► stops ──► route
-//!            └ control, books, snapshot      continuation: what is left goes on in the next step
+//!            └ control, bookkeeping, snapshot   continuation: remaining work, done in the next step
 //! ```
 //!
 //! This module holds the state and dispatches commands; each kind of work has its own file.
@@ -21,6 +21,7 @@ mod closing;
 mod control;
 mod credit;
 pub mod depth;
+mod emit;
 mod order_entry;
 mod expiry;
 mod risk_gate;
@@ -29,6 +30,7 @@ mod market;
 mod reconcile;
 mod reports;
 mod requests;
+mod routing;
 mod snapshot;
 mod stops;
 #[cfg(test)]
@@ -39,17 +41,14 @@ use std::sync::Arc;
 use crate::command::{AuditAnchor, Command, CommandKind};
 use crate::directive::Directives;
 use crate::directory::Directory;
-use crate::event::{EVENTS_PER_COMMAND_MAX, EventKind, ExecType, OrderReport, OrderTerms};
-use crate::id::{AdapterId, IntId, PortMask, SecurityId, ShardId, Source, StrategyId};
+use crate::event::{EVENTS_PER_COMMAND_MAX, EventKind};
+use crate::id::{AdapterId, PortMask, ShardId};
 use crate::ledger::Ledger;
-use crate::number::{Price, Qty};
 use crate::orders::Orders;
 use crate::outbox::Outbox;
-use crate::reason::Reason;
 use crate::refdata::RefData;
 use crate::sender::{SenderId, SenderTable};
 use crate::settings::{Delays, ShardSettings};
-use crate::terms::Status;
 use crate::time::{Day, Timestamp};
 use crate::timers::{DelayLine, Timers};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
@@ -59,69 +58,9 @@ use closing::PendingClose;
 use continuation::Continuation;
 pub use control::SessionState;
 use depth::DepthWatches;
+pub use routing::{CommandRoute, route, shard_of, shard_of_cash};
 use snapshot::Snapshots;
 use stops::Stops;
-
-/// Returns the shard that owns a security. Unknown securities have an owner too: one shard must
-/// refuse them.
-pub fn shard_of(security: SecurityId, shards: u8) -> ShardId {
-    ShardId((security.0 % shards as u32) as u8)
-}
-
-/// Returns the shard that books a strategy's movements of cash.
-pub fn shard_of_cash(strategy: StrategyId, shards: u8) -> ShardId {
-    ShardId((strategy.0 % shards as u16) as u8)
-}
-
-/// Destination of a command.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Route {
-    One(ShardId),
-    /// Every shard applies it.
-    All,
-}
-
-/// Returns the destination of a command.
-pub fn route(body: &CommandKind, shards: u8) -> Route {
-    match body {
-        CommandKind::Submit { terms, .. } | CommandKind::Validate { terms } => {
-            Route::One(shard_of(terms.security, shards))
-        }
-        CommandKind::Modify { order, .. }
-        | CommandKind::Cancel { order, .. }
-        | CommandKind::Report { order, .. } => Route::One(order.shard()),
-        CommandKind::Close { security, .. }
-        | CommandKind::Subscribe { security, .. }
-        | CommandKind::Quote { security, .. }
-        | CommandKind::Trade { security, .. }
-        | CommandKind::Tick { security, .. }
-        | CommandKind::Expire { security, .. }
-        | CommandKind::Halt { security, .. } => Route::One(shard_of(*security, shards)),
-        CommandKind::Transaction(movement) => Route::One(match movement.security {
-            Some(security) => shard_of(security, shards),
-            None => shard_of_cash(movement.strategy, shards),
-        }),
-        CommandKind::Adapter { .. }
-        | CommandKind::ResetPositions
-        | CommandKind::ResetCash
-        | CommandKind::Limits { .. }
-        | CommandKind::Restrict { .. }
-        | CommandKind::Kill { .. }
-        | CommandKind::Direct { .. }
-        | CommandKind::Phase { .. }
-        | CommandKind::Budget(_)
-        | CommandKind::Session { .. }
-        | CommandKind::TradingDay { .. }
-        | CommandKind::Schedule { .. }
-        | CommandKind::Expiry { .. }
-        | CommandKind::Timer
-        | CommandKind::Watch { .. }
-        | CommandKind::Snapshot { .. }
-        | CommandKind::Reference { .. }
-        | CommandKind::Sender { .. }
-        | CommandKind::AuditAnchor(_) => Route::All,
-    }
-}
 
 #[derive(Debug)]
 pub struct Shard {
@@ -431,9 +370,9 @@ impl Shard {
         self.handle_outcomes(out);
         self.finish_step(out);
         if self.snapshots.is_running() {
-            let said = out.waiting().len() - before;
+            let emitted = out.waiting().len() - before;
             self.snapshot_step(
-                snapshot::SNAPSHOT_EVENTS_PER_STEP_MAX.min(EVENTS_PER_COMMAND_MAX.saturating_sub(said)),
+                snapshot::SNAPSHOT_EVENTS_PER_STEP_MAX.min(EVENTS_PER_COMMAND_MAX.saturating_sub(emitted)),
                 out,
             );
         }
@@ -473,173 +412,6 @@ impl Shard {
     #[inline]
     fn is_simulated(&self, local: u32) -> bool {
         self.directory.locals[local as usize].adapter == AdapterId::SIM
-    }
-
-    /// Emits an event that belongs to no order to all its watchers.
-    fn emit(&self, body: EventKind, out: &mut Outbox) {
-        out.emit(self.watching.everything.with(self.watching.orders), self.now, body);
-    }
-
-    /// Returns the ports that receive the events of an order of this source.
-    #[inline]
-    fn recipients(&self, source: Source) -> PortMask {
-        self.watching.everything.with(self.watching.orders).with(PortMask::one(source.port))
-    }
-
-    /// Emits the current terms of an order.
-    #[inline(never)]
-    fn emit_terms(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
-        self.orders.set_updated(slot, self.now, reason);
-        let source = self.orders.get(slot).source;
-        out.emit(self.recipients(source), self.now, EventKind::Order(self.order_terms(slot, what, reason)));
-    }
-
-    /// Republishes a finished order before a late event about it: readers archive it with its day.
-    #[cold]
-    fn republish_if_past(&mut self, slot: u32, out: &mut Outbox) {
-        let era = std::mem::replace(&mut self.orders.get_mut(slot).era, self.era);
-        if era != self.era {
-            self.emit_terms_snapshot(slot, out);
-        }
-    }
-
-    /// Emits the terms of an order to readers that may have archived it, at the time it was
-    /// submitted.
-    fn emit_terms_snapshot(&mut self, slot: u32, out: &mut Outbox) {
-        let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
-        let image = self.order_terms(slot, ExecType::Snapshot, Reason::None);
-        out.emit(self.recipients(source), submitted, EventKind::Order(image));
-        let sent = self.orders.sent(slot);
-        if !sent.is_empty() {
-            out.emit(
-                self.recipients(source),
-                submitted,
-                EventKind::Sent { order: self.orders.handle(slot), sent },
-            );
-        }
-    }
-
-    #[inline(always)]
-    fn order_terms(&self, slot: u32, what: ExecType, reason: Reason) -> OrderTerms {
-        let order = self.orders.get(slot);
-        OrderTerms {
-            order: self.orders.handle(slot),
-            id: order.id,
-            orig_id: *self.orders.orig_id(slot),
-            source: order.source,
-            what,
-            status: self.orders.status(slot),
-            reason,
-            sender: SenderId::NONE,
-            terms: order.terms,
-        }
-    }
-
-    /// Emits a status report about an order, under its own ids.
-    #[inline]
-    fn emit_status(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
-        self.emit_fill_status(slot, what, reason, (Qty::ZERO, Price::ZERO), out);
-    }
-
-    /// Emits a status report with the quantity and price of a fill.
-    #[inline(never)]
-    fn emit_fill_status(
-        &mut self,
-        slot: u32,
-        what: ExecType,
-        reason: Reason,
-        last: (Qty, Price),
-        out: &mut Outbox,
-    ) {
-        self.orders.set_updated(slot, self.now, reason);
-        let order = self.orders.get(slot);
-        let state = (what, self.orders.status(slot), reason);
-        let names = (&order.id, self.orders.orig_id(slot));
-        let report = self.order_report(slot, state, names, last, SenderId::NONE);
-        out.emit(self.recipients(order.source), self.now, EventKind::Status(report));
-    }
-
-    /// Emits a status report about a request: under the request's id if it has one, with the
-    /// order's own id as the previous one.
-    fn emit_request_status(
-        &mut self,
-        slot: u32,
-        what: ExecType,
-        reason: Reason,
-        id: &IntId,
-        asker: Source,
-        out: &mut Outbox,
-    ) {
-        self.emit_request_status_as(slot, what, self.orders.status(slot), reason, id, asker, out);
-    }
-
-    /// Emits a status report about a request, with the given status.
-    #[inline(never)]
-    #[expect(clippy::too_many_arguments, reason = "they are what a report is about")]
-    fn emit_request_status_as(
-        &mut self,
-        slot: u32,
-        what: ExecType,
-        status: Status,
-        reason: Reason,
-        id: &IntId,
-        asker: Source,
-        out: &mut Outbox,
-    ) {
-        self.orders.set_updated(slot, self.now, reason);
-        let order = self.orders.get(slot);
-        let none = (Qty::ZERO, Price::ZERO);
-        let names = match id.is_none() {
-            true => (&order.id, self.orders.orig_id(slot)),
-            false => (id, &order.id),
-        };
-        let report = self.order_report(slot, (what, status, reason), names, none, self.sender);
-        let to = self.recipients(order.source).with(PortMask::one(asker.port));
-        out.emit(to, self.now, EventKind::Status(report));
-        match what {
-            ExecType::CancelPending => self.orders.get_mut(slot).canceled_by = self.sender,
-            ExecType::ReplacePending => self.orders.set_modified_by(slot, self.sender),
-            _ => {}
-        }
-    }
-
-    #[inline(always)]
-    fn order_report(
-        &self,
-        slot: u32,
-        (what, status, reason): (ExecType, Status, Reason),
-        (id, orig_id): (&IntId, &IntId),
-        (last_qty, last_price): (Qty, Price),
-        sender: SenderId,
-    ) -> OrderReport {
-        let order = self.orders.get(slot);
-        OrderReport {
-            order: self.orders.handle(slot),
-            id: *id,
-            orig_id: *orig_id,
-            qty: order.terms.qty,
-            cum_qty: order.cum,
-            // The first fill is its own average.
-            avg_price: match what {
-                ExecType::Filled if order.cum == last_qty => last_price,
-                _ => order.avg_price(),
-            },
-            last_qty,
-            last_price,
-            source: order.source,
-            sender,
-            security: order.terms.security,
-            strategy: order.terms.strategy,
-            account: order.terms.account,
-            what,
-            status,
-            reason,
-            side: order.terms.side,
-            kind: order.terms.kind,
-            tif: order.terms.tif,
-            // There is no doubt about how an order ended: the venue, or the shard, has decided it.
-            in_doubt: order.in_doubt() && !order.base.is_finished(),
-        }
     }
 }
 

@@ -66,7 +66,7 @@ impl Shard {
         if terms.kind.has_stop() {
             self.await_trigger(slot, out)
         } else if !self.rest_at_once(slot, out) {
-            self.ask_venue(slot, VenueRequest::New, out)
+            self.send_to_venue(slot, VenueRequest::New, out)
         }
     }
 
@@ -140,24 +140,24 @@ impl Shard {
 
     /// Sends an order, or a request about it, to its venue.
     #[inline]
-    pub(super) fn ask_venue(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
+    pub(super) fn send_to_venue(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         if !self.is_simulated(local) {
-            return self.instruct(slot, ask, out);
+            return self.instruct(slot, request, out);
         }
         let delays = self.delays(local);
         if delays.entry_ns == 0 && delays.entry_jitter_ns == 0 {
-            return self.reach_venue(slot, ask);
+            return self.reach_venue(slot, request);
         }
         let at =
             self.delay_lines[local as usize][0].arrival(self.now, delays.entry_ns, delays.entry_jitter_ns);
-        self.timers.push(at, Timed::ToVenue { order: self.orders.handle(slot), ask });
+        self.timers.push(at, Timed::ToVenue { order: self.orders.handle(slot), request });
     }
 
     /// Handles a request that has arrived at the simulated venue.
     #[inline]
-    pub(super) fn reach_venue(&mut self, slot: u32, ask: VenueRequest) {
-        match ask {
+    pub(super) fn reach_venue(&mut self, slot: u32, request: VenueRequest) {
+        match request {
             VenueRequest::New => {
                 self.orders.get_mut(slot).set_at_venue(true);
                 self.venue.enter(&self.entry_of(slot));
@@ -204,10 +204,10 @@ impl Shard {
     }
 
     /// Sends an instruction to an outside venue's adapter.
-    pub(super) fn instruct(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
+    pub(super) fn instruct(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
         order.set_at_venue(true);
-        match ask {
+        match request {
             VenueRequest::New => order.set_status_queried(false),
             VenueRequest::Query | VenueRequest::Status => order.set_status_queried(true),
             VenueRequest::Cancel | VenueRequest::Replace => {}
@@ -215,7 +215,7 @@ impl Shard {
         let adapter = self.directory.locals[order.local as usize].adapter;
         let mut terms = order.terms;
         let requests = self.orders.requests(slot);
-        let request_id = match ask {
+        let request_id = match request {
             VenueRequest::Cancel => requests.and_then(|requests| requests.cancel).map(|cancel| cancel.id),
             VenueRequest::Replace => requests.and_then(|requests| requests.replace).map(|replace| {
                 terms = replace.terms;
@@ -226,7 +226,7 @@ impl Shard {
         let instruction = Instruction {
             adapter,
             order: self.orders.handle(slot),
-            ask,
+            request,
             id: self.orders.get(slot).id,
             request_id: request_id.unwrap_or_default(),
             terms,

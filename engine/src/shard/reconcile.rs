@@ -9,9 +9,9 @@
 //! Rules: docs/engine-rules.md#reconciliation.
 
 use super::Shard;
-use crate::command::{ExecRef, Report, VenueState};
+use crate::command::{ExecRef, VenueReport, VenueState};
 use crate::event::{Alert, EventKind, ExecType, VenueRequest};
-use crate::ledger::Deal;
+use crate::ledger::SecurityTransaction;
 use crate::number::{Notional, Price, Qty};
 use crate::order::{Base, Order, Step};
 use crate::outbox::Outbox;
@@ -32,11 +32,13 @@ pub(super) struct Amendment {
 
 impl Amendment {
     /// Converts a report. `is_open` says whether the order works, where the report does not.
-    pub fn of(report: &Report, is_open: bool) -> Amendment {
+    pub fn of(report: &VenueReport, is_open: bool) -> Amendment {
         let (exec_ref, exec, qty, price, is_open) = match *report {
-            Report::Amended { exec_ref, exec, qty, price, is_open } => (exec_ref, exec, qty, price, is_open),
-            Report::Corrected { exec, qty, price } => (exec, ExecRef(0), qty, price, is_open),
-            Report::Busted { exec } => (exec, ExecRef(0), Qty::ZERO, Price::ZERO, is_open),
+            VenueReport::Amended { exec_ref, exec, qty, price, is_open } => {
+                (exec_ref, exec, qty, price, is_open)
+            }
+            VenueReport::Corrected { exec, qty, price } => (exec, ExecRef(0), qty, price, is_open),
+            VenueReport::Busted { exec } => (exec, ExecRef(0), Qty::ZERO, Price::ZERO, is_open),
             _ => unreachable!("only these amend a fill"),
         };
         let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
@@ -111,7 +113,7 @@ impl Shard {
         let sums = order.cum.checked_sub(qty).zip(order.notional.checked_sub(Notional::of(price, qty)));
         let deal = self.deal_of(slot, exec, negative, price).and_then(|deal| {
             // The commission comes back as well.
-            Some(Deal { commission: deal.commission.checked_neg()?, ..deal })
+            Some(SecurityTransaction { commission: deal.commission.checked_neg()?, ..deal })
         });
         let (Some((cum, notional)), Some(deal)) = (sums, deal) else { return false };
         if !order.base.is_finished() && !self.has_open_room(&order, qty) {
@@ -271,7 +273,7 @@ impl Shard {
     /// Handles the status of an order at its venue. It books what the venue has filled beyond the
     /// known fills; then the order ends as it did there, or continues. Where the venue contradicts
     /// itself or the shard, the order stays unknown.
-    pub(super) fn standing(
+    pub(super) fn order_state_reported(
         &mut self,
         slot: u32,
         cum: Qty,
@@ -378,9 +380,9 @@ impl Shard {
         self.emit_status(slot, ExecType::Snapshot, Reason::None, out);
         let requests = self.orders.requests(slot).copied().unwrap_or_default();
         if let Some(replace) = requests.replace {
-            let ask =
+            let request =
                 if replace.terms.qty <= order.cum { VenueRequest::Cancel } else { VenueRequest::Replace };
-            self.send_request(slot, ask, out);
+            self.send_request(slot, request, out);
         } else if requests.cancel.is_some() && order.base == Base::Working {
             self.send_request(slot, VenueRequest::Cancel, out);
         }

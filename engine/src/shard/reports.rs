@@ -3,10 +3,10 @@
 
 use super::Shard;
 use super::reconcile::Amendment;
-use crate::command::{ExecRef, MovementKind, Report};
+use crate::command::{ExecRef, MovementKind, VenueReport};
 use crate::event::{Alert, EventKind, ExecType, RequestKind};
 use crate::id::{OrderHandle, SecurityId};
-use crate::ledger::Deal;
+use crate::ledger::SecurityTransaction;
 use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, NIL, Requests, Step};
 use crate::outbox::Outbox;
@@ -17,7 +17,7 @@ use crate::venue::VenueOutcome;
 
 impl Shard {
     /// Handles an outside venue's report. The simulated venue does not use it.
-    pub(super) fn venue_report(&mut self, handle: OrderHandle, report: &Report, out: &mut Outbox) {
+    pub(super) fn venue_report(&mut self, handle: OrderHandle, report: &VenueReport, out: &mut Outbox) {
         let Some(slot) = self.orders.find(handle) else {
             return self.alert(Alert::UnknownReport, handle, Default::default(), Reason::UnknownOrder, out);
         };
@@ -80,23 +80,27 @@ impl Shard {
     }
 
     #[inline]
-    pub(super) fn report(&mut self, slot: u32, report: &Report, out: &mut Outbox) {
+    pub(super) fn report(&mut self, slot: u32, report: &VenueReport, out: &mut Outbox) {
         match *report {
-            Report::Accepted => self.accepted(slot, out),
-            Report::Rejected(reason) => self.rejected(slot, reason, out),
-            Report::Filled { exec, qty, price } => self.filled(slot, exec, qty, price, out),
-            Report::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
-            Report::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
-            Report::CancelRefused(reason) => self.cancel_refused(slot, reason, out),
-            Report::Replaced => self.replaced_by_venue(slot, out),
-            Report::ReplaceRefused(reason) => self.replace_refused(slot, reason, out),
-            Report::Busted { .. } | Report::Corrected { .. } | Report::Amended { .. } => {
+            VenueReport::Accepted => self.accepted(slot, out),
+            VenueReport::Rejected(reason) => self.rejected(slot, reason, out),
+            VenueReport::Filled { exec, qty, price } => self.filled(slot, exec, qty, price, out),
+            VenueReport::Canceled(reason) => self.ended(slot, Step::Cancel, reason, out),
+            VenueReport::Expired(reason) => self.ended(slot, Step::Expire, reason, out),
+            VenueReport::CancelRefused(reason) => self.cancel_refused(slot, reason, out),
+            VenueReport::Replaced => self.replaced_by_venue(slot, out),
+            VenueReport::ReplaceRefused(reason) => self.replace_refused(slot, reason, out),
+            VenueReport::Busted { .. } | VenueReport::Corrected { .. } | VenueReport::Amended { .. } => {
                 self.amended(slot, &Amendment::of(report, !self.orders.get(slot).base.is_finished()), out)
             }
-            Report::Reconciled => self.reconciled(slot, out),
-            Report::FilledTo { exec, qty, price, cum } => self.filled_to(slot, exec, qty, price, cum, out),
-            Report::Standing { cum, average, state } => self.standing(slot, cum, average, state, out),
-            Report::Unsure => self.mark_unsure(slot, out),
+            VenueReport::Reconciled => self.reconciled(slot, out),
+            VenueReport::FilledTo { exec, qty, price, cum } => {
+                self.filled_to(slot, exec, qty, price, cum, out)
+            }
+            VenueReport::Standing { cum, average, state } => {
+                self.order_state_reported(slot, cum, average, state, out)
+            }
+            VenueReport::Unsure => self.mark_unsure(slot, out),
         }
     }
 
@@ -260,11 +264,17 @@ impl Shard {
 
     /// Returns the transaction of a fill; `None` if its commission cannot be counted.
     #[inline(always)]
-    pub(super) fn deal_of(&self, slot: u32, exec: ExecRef, qty: Qty, price: Price) -> Option<Deal> {
+    pub(super) fn deal_of(
+        &self,
+        slot: u32,
+        exec: ExecRef,
+        qty: Qty,
+        price: Price,
+    ) -> Option<SecurityTransaction> {
         let order = self.orders.get(slot);
         let rate = self.directory.locals[order.local as usize].commission;
         let commission = if rate.is_zero() { Money::ZERO } else { Money::per_unit(rate, qty)? };
-        Some(Deal {
+        Some(SecurityTransaction {
             kind: if order.terms.side == Side::Buy { MovementKind::Buy } else { MovementKind::Sell },
             account: order.terms.account,
             qty: order.terms.side.signed(qty),
@@ -458,15 +468,15 @@ impl Shard {
     }
 }
 
-fn report_of(outcome: VenueOutcome) -> Report {
+fn report_of(outcome: VenueOutcome) -> VenueReport {
     match outcome {
-        VenueOutcome::Accepted => Report::Accepted,
-        VenueOutcome::Rejected(reason) => Report::Rejected(reason),
-        VenueOutcome::Filled { qty, price } => Report::Filled { exec: ExecRef(0), qty, price },
-        VenueOutcome::Canceled(reason) => Report::Canceled(reason),
-        VenueOutcome::Expired(reason) => Report::Expired(reason),
-        VenueOutcome::CancelRefused(reason) => Report::CancelRefused(reason),
-        VenueOutcome::Replaced => Report::Replaced,
-        VenueOutcome::ReplaceRefused(reason) => Report::ReplaceRefused(reason),
+        VenueOutcome::Accepted => VenueReport::Accepted,
+        VenueOutcome::Rejected(reason) => VenueReport::Rejected(reason),
+        VenueOutcome::Filled { qty, price } => VenueReport::Filled { exec: ExecRef(0), qty, price },
+        VenueOutcome::Canceled(reason) => VenueReport::Canceled(reason),
+        VenueOutcome::Expired(reason) => VenueReport::Expired(reason),
+        VenueOutcome::CancelRefused(reason) => VenueReport::CancelRefused(reason),
+        VenueOutcome::Replaced => VenueReport::Replaced,
+        VenueOutcome::ReplaceRefused(reason) => VenueReport::ReplaceRefused(reason),
     }
 }

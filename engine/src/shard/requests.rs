@@ -5,7 +5,7 @@
 use super::Shard;
 use super::credit::CreditRequest;
 use super::order_entry::limit_ticks;
-use crate::event::{EventKind, ExecType, Refusal, RequestKind, VenueRequest};
+use crate::event::{EventKind, ExecType, RequestKind, RequestRefusal, VenueRequest};
 use crate::id::{IntId, OrderHandle, Origin, PortMask, Source};
 use crate::number::{Money, Qty};
 use crate::order::{Base, CancelRequest, NIL, Order, Replace, Step};
@@ -148,12 +148,12 @@ impl Shard {
             }
             return;
         }
-        let ask = if stop_here && !self.is_simulated(order.local) {
+        let request = if stop_here && !self.is_simulated(order.local) {
             VenueRequest::Cancel
         } else {
             VenueRequest::Replace
         };
-        self.send_request(slot, ask, out);
+        self.send_request(slot, request, out);
     }
 
     pub(super) fn cancel(&mut self, source: Source, handle: OrderHandle, id: &IntId, out: &mut Outbox) {
@@ -237,10 +237,10 @@ impl Shard {
     }
 
     /// Sends a request; without a connection it waits for the reconciliation, in doubt.
-    pub(super) fn send_request(&mut self, slot: u32, ask: VenueRequest, out: &mut Outbox) {
+    pub(super) fn send_request(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
         if self.is_connected(self.directory.locals[local as usize].adapter) {
-            return self.ask_venue(slot, ask, out);
+            return self.send_to_venue(slot, request, out);
         }
         self.orders.get_mut(slot).set_in_doubt(true);
     }
@@ -355,7 +355,7 @@ impl Shard {
             return;
         }
         self.orders.get_mut(slot).updated = self.now;
-        let refusal = Refusal {
+        let refusal = RequestRefusal {
             order: self.orders.handle(slot),
             id: self.orders.get(slot).id,
             request_id: *request_id,
@@ -377,12 +377,12 @@ impl Shard {
         request_id: IntId,
         source: Source,
         reason: Reason,
-    ) -> Refusal {
+    ) -> RequestRefusal {
         let found = self.orders.find(order);
         let (id, status) = found.map_or((IntId::NONE, Status::Rejected), |slot| {
             (self.orders.get(slot).id, self.orders.status(slot))
         });
-        Refusal { order, id, request_id, source, request, status, reason }
+        RequestRefusal { order, id, request_id, source, request, status, reason }
     }
 
     fn refuse_unknown(
@@ -393,7 +393,7 @@ impl Shard {
         request: RequestKind,
         out: &mut Outbox,
     ) {
-        let refusal = Refusal {
+        let refusal = RequestRefusal {
             order,
             id: IntId::NONE,
             request_id: *request_id,

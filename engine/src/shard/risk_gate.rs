@@ -5,7 +5,7 @@
 
 use super::Shard;
 use super::credit::{CreditRequest, own_price};
-use crate::command::{BudgetKind, Phase, Session};
+use crate::command::{BudgetKind, StrategyPhase, TradingSession};
 use crate::event::{BudgetUse, EventKind};
 use crate::id::{AdapterId, StrategyId};
 use crate::number::{Grid, Money, Notional, Price, Qty};
@@ -118,7 +118,7 @@ impl Shard {
         if !entry.strategies.is_empty() && !entry.strategies.contains(&terms.strategy) {
             return Err(Reason::StrategyNotPermitted);
         }
-        let runs = self.directory.strategies[strategy as usize].phase == Phase::Running;
+        let runs = self.directory.strategies[strategy as usize].phase == StrategyPhase::Running;
         if !runs && terms.strategy != StrategyId::SERVER {
             return Err(Reason::StrategyNotRunning);
         }
@@ -183,7 +183,7 @@ impl Shard {
         }
         let place = &self.directory.exchanges[security.exchange as usize];
         let ahead = match terms.tif {
-            Tif::Ato => matches!(place.session, Session::Closed | Session::OpeningAuction),
+            Tif::Ato => matches!(place.session, TradingSession::Closed | TradingSession::OpeningAuction),
             _ => true,
         };
         if place.auctions && ahead { Ok(()) } else { Err(Reason::NoAuctionAhead) }

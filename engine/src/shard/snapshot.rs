@@ -9,7 +9,7 @@ use crate::id::{AdapterId, PortId, PortMask};
 use crate::ledger::Cash;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::risk::Guard;
+use crate::risk::RiskGuard;
 use crate::sender::SenderId;
 use crate::time::Timestamp;
 
@@ -180,7 +180,7 @@ impl Shard {
         SnapshotStage::Adapters(at + 1)
     }
 
-    fn guard_at(&self, at: usize) -> Option<(Scope, &Guard)> {
+    fn guard_at(&self, at: usize) -> Option<(Scope, &RiskGuard)> {
         let strategies = &self.directory.strategies;
         match strategies.get(at) {
             Some(entry) => Some((Scope::Strategy(entry.id), &entry.guard)),

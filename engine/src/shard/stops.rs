@@ -4,7 +4,7 @@
 //! Rules: docs/engine-rules.md#stops.
 
 use super::Shard;
-use crate::command::Session;
+use crate::command::TradingSession;
 use crate::event::{ExecType, VenueRequest};
 use crate::id::AdapterId;
 use crate::ladder::{Direction, Ladder};
@@ -104,7 +104,8 @@ impl Shard {
             return None;
         }
         let security = &self.directory.locals[local as usize];
-        let continuous = self.directory.exchanges[security.exchange as usize].session == Session::Continuous;
+        let continuous =
+            self.directory.exchanges[security.exchange as usize].session == TradingSession::Continuous;
         // A stop whose venue is disconnected continues to wait: it cannot be sent.
         let adapter = &self.adapters[security.adapter.0 as usize];
         if !continuous || security.halted || !adapter.connected || security.suspect {
@@ -140,7 +141,7 @@ impl Shard {
         order.set_triggered(true);
         order.set_acknowledged(false);
         self.emit_status(slot, ExecType::Triggered, Reason::Triggered, out);
-        self.ask_venue(slot, VenueRequest::New, out);
+        self.send_to_venue(slot, VenueRequest::New, out);
     }
 
     /// Clears the suspicion against an adapter that has reported its connection: the report holds

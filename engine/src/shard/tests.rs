@@ -1,6 +1,7 @@
 //! The shard as a whole: few tests, one for each path through it. The detailed rules, with a naive
 //! twin, are tested in `tests/`.
 
+mod messages;
 mod calendar;
 mod credit;
 mod depth;
@@ -10,11 +11,19 @@ mod money;
 mod outside;
 
 use super::*;
-use crate::command::{Limits, Movement, MovementKind, Quote, Report, Scope, Session, Trade, Watch};
-use crate::event::{OrderReport, VenueRequest};
-use crate::id::{AccountId, Currency, ExchangeId, FamilyId, OrderHandle, Origin, PortId, Uuid};
-use crate::number::{ContractSize, Money};
-use crate::refdata::{Account, Exchange, Family, Rows, Security, SecurityKind, Strategy};
+use crate::command::{
+    Movement, MovementKind, Quote, RiskLimits, Scope, Trade, TradingSession, VenueReport, WatchTarget,
+};
+use crate::event::{ExecType, OrderReport, VenueRequest};
+use crate::id::{
+    AccountId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId, Source,
+    StrategyId, Uuid,
+};
+use crate::number::{ContractSize, Money, Price, Qty};
+use crate::reason::Reason;
+use crate::refdata::{
+    Exchange, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+};
 use crate::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
 use crate::time::{Day, TimeOfDay};
 
@@ -24,7 +33,7 @@ const SIM_OTHER: SecurityId = SecurityId(3);
 const ADAPTER: AdapterId = AdapterId(1);
 const CLIENT: Source = Source { origin: Origin::Fix, port: PortId(0), session: 7 };
 
-fn rows() -> Rows {
+fn rows() -> RefDataRows {
     let exchange = |id: u16, adapter: AdapterId, adapter_type: &str| Exchange {
         id: ExchangeId(id),
         name: format!("X{id}"),
@@ -36,7 +45,7 @@ fn rows() -> Rows {
         adapter,
         adapter_type: adapter_type.into(),
     };
-    let family = |id: u32| Family {
+    let family = |id: u32| SecurityFamily {
         id: FamilyId(id),
         name: format!("F{id}"),
         symbol_root: String::new(),
@@ -64,7 +73,7 @@ fn rows() -> Rows {
         start_price: None,
         tradeable: true,
     };
-    let account = |id: u16, adapter_type: &str| Account {
+    let account = |id: u16, adapter_type: &str| TradingAccount {
         id: AccountId(id),
         name: format!("A{id}"),
         active: true,
@@ -72,12 +81,12 @@ fn rows() -> Rows {
         exchanges: Vec::new(),
         strategies: Vec::new(),
     };
-    Rows {
+    RefDataRows {
         exchanges: vec![exchange(1, AdapterId::SIM, "SIM"), exchange(2, ADAPTER, "FIX")],
         families: vec![family(1), family(2)],
         securities: vec![security(1, 1), security(2, 2), security(3, 1)],
         accounts: vec![account(1, "SIM"), account(2, "SIM"), account(3, "FIX")],
-        strategies: vec![Strategy { id: StrategyId(0), name: "SERVER".into(), auto_activate: true }],
+        strategies: vec![StrategyInfo { id: StrategyId(0), name: "SERVER".into(), auto_activate: true }],
     }
 }
 
@@ -114,9 +123,9 @@ impl Bench {
         let reference = Arc::new(RefData::check(rows()).unwrap());
         let shard = Shard::new(ShardId(0), 1, reference, settings);
         let mut bench = Bench { shard, out: Outbox::new(0), now: 0, ids: 0 };
-        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Everything, on: true });
-        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Venue(ADAPTER), on: true });
-        bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Budgets, on: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: WatchTarget::Venue(ADAPTER), on: true });
+        bench.send(CommandKind::Watch { port: PortId(0), what: WatchTarget::Budgets, on: true });
         bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
         bench
     }
@@ -162,7 +171,7 @@ impl Bench {
         self.send(CommandKind::Cancel { order, id })
     }
 
-    fn report(&mut self, order: OrderHandle, report: Report) -> Vec<EventKind> {
+    fn report(&mut self, order: OrderHandle, report: VenueReport) -> Vec<EventKind> {
         self.send(CommandKind::Report { order, report })
     }
 }
@@ -287,37 +296,40 @@ fn a_large_order_takes_several_steps_and_loses_nothing() {
 fn an_outside_venue_gets_instructions_and_sends_reports() {
     let mut bench = Bench::new();
     let (order, events) = bench.submit(outside("10"));
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::New))
-    );
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::New)
+    ));
     assert_eq!(reason(&bench.modify(order, Changes::default())), Reason::NotAcknowledged);
-    bench.report(order, Report::Accepted);
+    bench.report(order, VenueReport::Accepted);
     let exec = |n| crate::command::ExecRef(n);
-    let events = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
+    let events =
+        bench.report(order, VenueReport::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
     assert_eq!(reports(&events), [(ExecType::Filled, Status::PartiallyFilled, qty("4"))]);
-    let again = bench.report(order, Report::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
+    let again = bench.report(order, VenueReport::Filled { exec: exec(1), qty: qty("4"), price: price("10") });
     assert_eq!(reports(&again), []);
     let events = bench.modify(order, Changes::default().with_qty(qty("12")));
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Replace))
-    );
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::Replace)
+    ));
     let events = bench.cancel(order);
     assert_eq!(reports(&events), [(ExecType::CancelPending, Status::PendingCancel, qty("4"))]);
     assert!(
         !events.iter().any(|body| matches!(body, EventKind::ToVenue(_))),
         "a cancel waits behind a replace"
     );
-    let events = bench.report(order, Report::Replaced);
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
-    );
-    let events = bench.report(order, Report::Canceled(Reason::Requested));
+    let events = bench.report(order, VenueReport::Replaced);
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::Cancel)
+    ));
+    let events = bench.report(order, VenueReport::Canceled(Reason::Requested));
     assert_eq!(reports(&events), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
-    let events = bench.report(order, Report::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
+    let events =
+        bench.report(order, VenueReport::Filled { exec: exec(2), qty: qty("8"), price: price("10") });
     assert_eq!(reports(&events), [(ExecType::Filled, Status::Filled, qty("12"))]);
-    let events = bench.report(order, Report::Busted { exec: exec(2) });
+    let events = bench.report(order, VenueReport::Busted { exec: exec(2) });
     assert_eq!(reports(&events), [(ExecType::Corrected, Status::Filled, qty("4"))]);
-    let events = bench.report(order, Report::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
+    let events =
+        bench.report(order, VenueReport::Corrected { exec: exec(1), qty: qty("3"), price: price("9") });
     let last =
         events.iter().rev().find_map(|body| if let EventKind::Booked(b) = body { Some(b) } else { None });
     assert_eq!(last.unwrap().position.qty, qty("3"));
@@ -338,15 +350,15 @@ fn pending_requests_are_in_doubt_after_a_disconnect_until_the_venue_reports() {
     let events = bench.cancel(order);
     assert_eq!(reports(&events)[0].1, Status::PendingCancel);
     let events = bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Query))
-    );
-    bench.report(order, Report::Accepted);
-    let events = bench.report(order, Report::Reconciled);
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::Query)
+    ));
+    bench.report(order, VenueReport::Accepted);
+    let events = bench.report(order, VenueReport::Reconciled);
     assert_eq!(in_doubt(&events), Some(false));
-    assert!(
-        events.iter().any(|body| matches!(body, EventKind::ToVenue(ask) if ask.ask == VenueRequest::Cancel))
-    );
+    assert!(events.iter().any(
+        |body| matches!(body, EventKind::ToVenue(instruction) if instruction.request == VenueRequest::Cancel)
+    ));
 }
 
 #[test]
@@ -378,7 +390,8 @@ fn the_day_ends_what_lives_for_the_day() {
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { tif: Tif::Gtc, ..limit(Side::Sell, 1, "1", "10") });
     bench.submit(Terms { tif: Tif::Gtd, tif_date: Timestamp(1_000), ..limit(Side::Sell, 1, "1", "10") });
-    let events = bench.send(CommandKind::Session { exchange: ExchangeId(1), session: Session::Closed });
+    let events =
+        bench.send(CommandKind::Session { exchange: ExchangeId(1), session: TradingSession::Closed });
     assert_eq!(reports(&events), [(ExecType::Expired, Status::Expired, Qty::ZERO)]);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
     assert_eq!(bench.shard.deadline(), Some(Timestamp(1_000)));
@@ -450,73 +463,4 @@ fn resets_without_differences_report_only_completion() {
         let events = bench.send(body);
         assert_eq!(events, [EventKind::Done { source: CLIENT, token: 5, reason: Reason::None }]);
     }
-}
-
-#[test]
-fn a_snapshot_contains_everything_and_uses_no_number() {
-    let mut bench = Bench::new();
-    bench.submit(limit(Side::Sell, 1, "4", "12"));
-    bench.submit(limit(Side::Buy, 2, "3", "12"));
-    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits: Limits::default() });
-    bench.send(CommandKind::Subscribe { strategy: StrategyId(0), security: SIM_STOCK, on: true });
-    let seq = bench.out.seq();
-    let events = bench.send(CommandKind::Snapshot { port: PortId(0) });
-    // One for the answer that the snapshot has begun.
-    assert_eq!(bench.out.seq(), seq + 1);
-    let count = |is: fn(&EventKind) -> bool| events.iter().filter(|body| is(body)).count();
-    assert_eq!(count(|body| matches!(body, EventKind::Order(_))), 2);
-    assert_eq!(count(|body| matches!(body, EventKind::Booked(_))), 2);
-    assert_eq!(count(|body| matches!(body, EventKind::Subscription { .. })), 1);
-    assert_eq!(events.last(), Some(&EventKind::SnapshotEnd { port: PortId(0) }));
-}
-
-#[test]
-fn delays_keep_the_order_of_messages() {
-    let mut settings = ShardSettings::default();
-    settings.venue.delays =
-        Delays { entry_ns: 100, entry_jitter_ns: 50, response_ns: 200, response_jitter_ns: 50, feed_ns: 10 };
-    let mut bench = Bench::with(settings);
-    let (order, events) = bench.submit(limit(Side::Sell, 1, "4", "12"));
-    assert_eq!(reports(&events), [(ExecType::Entered, Status::PendingNew, Qty::ZERO)]);
-    let events = bench.cancel(order);
-    assert_eq!(reports(&events), [(ExecType::CancelPending, Status::PendingCancel, Qty::ZERO)]);
-    let mut told = Vec::new();
-    while let Some(deadline) = bench.shard.deadline() {
-        bench.now = deadline.0;
-        told.extend(reports(&bench.send(CommandKind::Timer)));
-    }
-    assert_eq!(
-        told,
-        [
-            (ExecType::Accepted, Status::PendingCancel, Qty::ZERO),
-            (ExecType::Canceled, Status::Canceled, Qty::ZERO)
-        ]
-    );
-    assert!(bench.now > 300);
-}
-
-#[test]
-fn credit_is_set_aside_spent_and_given_back() {
-    let mut bench = Bench::new();
-    let limits = Limits { credit: money("100"), credit_currency: usd(), ..Limits::default() };
-    bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(2)), limits });
-    let (first, _) = bench.submit(limit(Side::Buy, 2, "9", "10"));
-    assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "1", "10")).1), Reason::InsufficientFunds);
-    let events = bench.modify(first, Changes::default().with_qty(qty("10")));
-    assert_eq!(reason(&events), Reason::InsufficientFunds);
-    bench.cancel(first);
-    bench.submit(limit(Side::Sell, 1, "9", "5"));
-    let (_, events) = bench.submit(limit(Side::Buy, 2, "9", "10"));
-    assert_eq!(reports(&events)[2], (ExecType::Filled, Status::Filled, qty("9")));
-    // Bought at 5: 45.009 is spent, and the rest of the reserve is free again.
-    assert_eq!(reason(&bench.submit(limit(Side::Buy, 2, "5", "10")).1), Reason::None);
-}
-
-#[test]
-fn routes_lead_to_the_owner() {
-    let body = CommandKind::Halt { security: SecurityId(9), on: true };
-    assert_eq!(route(&body, 4), Route::One(ShardId(1)));
-    assert_eq!(route(&CommandKind::Timer, 4), Route::All);
-    let order = OrderHandle::new(ShardId(3), 0, 0);
-    assert_eq!(route(&CommandKind::Cancel { order, id: IntId::NONE }, 4), Route::One(ShardId(3)));
 }

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::bars::BarMaker;
 use super::market::MarketCache;
 use super::orders::{OpenOrder, OpenOrders};
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::desk::IdBlock;
 use crate::event::{PositionState, Tick};
 use crate::id::{AccountId, Currency, IntId, SecurityId, ShardId, StrategyId};
@@ -77,11 +77,11 @@ impl StrategyState {
         self.timers.iter().map(|(at, _)| *at).min().unwrap_or(Timestamp::MAX)
     }
 
-    fn ask(&mut self, ask: StrategyRequest) -> Result<(), Reason> {
+    fn push_request(&mut self, request: StrategyRequest) -> Result<(), Reason> {
         if self.requests.len() >= REQUESTS_MAX {
             return Err(Reason::LaneFull);
         }
-        self.requests.push_back(ask);
+        self.requests.push_back(request);
         Ok(())
     }
 }
@@ -90,7 +90,7 @@ impl StrategyState {
 #[derive(Debug)]
 pub struct Context<'a> {
     pub(super) now: Timestamp,
-    pub(super) phase: Phase,
+    pub(super) phase: StrategyPhase,
     pub(super) operation: Operation,
     pub(super) book: &'a mut StrategyState,
     pub(super) market: &'a MarketCache,
@@ -105,7 +105,7 @@ impl Context<'_> {
         self.now
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> StrategyPhase {
         self.phase
     }
 
@@ -193,7 +193,7 @@ impl Context<'_> {
     /// Sends any order. The strategy is set to this one; without an account it uses the one that
     /// trades on the security's exchange.
     pub fn submit(&mut self, terms: Terms) -> Result<IntId, Reason> {
-        if self.phase != Phase::Running {
+        if self.phase != StrategyPhase::Running {
             return Err(Reason::StrategyNotRunning);
         }
         if !self.book.orders.has_room() {
@@ -205,7 +205,7 @@ impl Context<'_> {
         };
         let terms = Terms { strategy: self.book.strategy, account, ..terms };
         let id = self.new_id()?;
-        self.book.ask(StrategyRequest::Submit { id, terms })?;
+        self.book.push_request(StrategyRequest::Submit { id, terms })?;
         self.book.orders.submit(id, &terms);
         Ok(id)
     }
@@ -213,16 +213,16 @@ impl Context<'_> {
     /// Modifies an order; it keeps the id under which it was submitted.
     pub fn modify(&mut self, id: &IntId, changes: Changes) -> Result<(), Reason> {
         self.book.orders.find(id).ok_or(Reason::UnknownOrder)?;
-        if self.phase != Phase::Running {
+        if self.phase != StrategyPhase::Running {
             return Err(Reason::StrategyNotRunning);
         }
-        self.book.ask(StrategyRequest::Modify { id: *id, changes })
+        self.book.push_request(StrategyRequest::Modify { id: *id, changes })
     }
 
     /// Cancels an order, in every phase.
     pub fn cancel(&mut self, id: &IntId) -> Result<(), Reason> {
         self.book.orders.find(id).ok_or(Reason::UnknownOrder)?;
-        self.book.ask(StrategyRequest::Cancel { id: *id })
+        self.book.push_request(StrategyRequest::Cancel { id: *id })
     }
 
     /// Cancels all its orders that are open and not being cancelled, as far as there is room.
@@ -251,7 +251,7 @@ impl Context<'_> {
         if !fits {
             return Err(Reason::Overflow);
         }
-        self.book.ask(StrategyRequest::Generic { name: name.into(), body: body.into() })
+        self.book.push_request(StrategyRequest::Generic { name: name.into(), body: body.into() })
     }
 
     fn follow(&mut self, security: SecurityId, on: bool) -> Result<(), Reason> {
@@ -261,7 +261,7 @@ impl Context<'_> {
         if !on {
             self.book.bars.retain(|maker| maker.security() != security);
         }
-        if changes { self.book.ask(StrategyRequest::Subscribe { security, on }) } else { Ok(()) }
+        if changes { self.book.push_request(StrategyRequest::Subscribe { security, on }) } else { Ok(()) }
     }
 
     fn account(&self, security: SecurityId) -> Result<AccountId, Reason> {
@@ -284,8 +284,9 @@ impl StrategyState {
     pub(super) fn cancel_all(&mut self) {
         let StrategyState { orders, requests, .. } = self;
         for order in orders.open() {
-            let is_asked =
-                requests.iter().any(|ask| matches!(ask, StrategyRequest::Cancel { id } if *id == order.id));
+            let is_asked = requests
+                .iter()
+                .any(|request| matches!(request, StrategyRequest::Cancel { id } if *id == order.id));
             let is_pending = order.status == crate::terms::Status::PendingCancel;
             if !is_asked && !is_pending && requests.len() < REQUESTS_MAX {
                 requests.push_back(StrategyRequest::Cancel { id: order.id });
@@ -305,7 +306,7 @@ mod tests {
         let reference = RefData::check(sample::sound()).unwrap();
         look(&mut Context {
             now: Timestamp(1),
-            phase: Phase::Running,
+            phase: StrategyPhase::Running,
             operation: Operation::RealTime,
             book: &mut book,
             market: &MarketCache::default(),

@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::event::{
     Adjustment, Booking, Depth, Event, EventKind, OrderReport, OrderTerms, PositionState, Tick,
 };
@@ -83,7 +83,7 @@ pub enum DispatchedEvent<'a> {
     /// A shard reports the phase of a strategy; `reason` is set if it failed.
     LifeCycle {
         strategy: StrategyId,
-        phase: Phase,
+        phase: StrategyPhase,
         reason: Option<&'a str>,
     },
     Log {
@@ -122,13 +122,13 @@ pub struct Registration(u64);
 /// Calls listeners in order of registration.
 #[derive(Default)]
 pub struct Dispatcher {
-    listeners: Vec<Row>,
+    listeners: Vec<ListenerEntry>,
     /// Classes with at least one listener.
     wanted: u16,
     registered: u64,
 }
 
-struct Row {
+struct ListenerEntry {
     registration: Registration,
     classes: u16,
     listener: EventListener,
@@ -149,7 +149,7 @@ impl Dispatcher {
         self.registered += 1;
         let registration = Registration(self.registered);
         let classes = classes.iter().fold(0, |mask, class| mask | class.bit());
-        self.listeners.push(Row { registration, classes, listener });
+        self.listeners.push(ListenerEntry { registration, classes, listener });
         self.wanted |= classes;
         Some(registration)
     }
@@ -258,9 +258,9 @@ mod tests {
     use super::*;
 
     fn count() -> (Arc<AtomicU32>, EventListener) {
-        let heard = Arc::new(AtomicU32::new(0));
-        let counted = heard.clone();
-        (heard, Box::new(move |_, _| _ = counted.fetch_add(1, Ordering::Relaxed)))
+        let received = Arc::new(AtomicU32::new(0));
+        let counted = received.clone();
+        (received, Box::new(move |_, _| _ = counted.fetch_add(1, Ordering::Relaxed)))
     }
 
     #[test]
@@ -273,23 +273,27 @@ mod tests {
                 state: &PositionState::default(),
             },
             DispatchedEvent::ExternalSession { peer: SessionPeer::Session("A"), connected: true },
-            DispatchedEvent::LifeCycle { strategy: StrategyId(1), phase: Phase::Stop, reason: Some("why") },
+            DispatchedEvent::LifeCycle {
+                strategy: StrategyId(1),
+                phase: StrategyPhase::Stop,
+                reason: Some("why"),
+            },
             DispatchedEvent::Log { level: "WARN", text: "look" },
             DispatchedEvent::Generic { name: "spread", body: b"{}" },
         ];
         for wanted in EventClass::ALL {
             let mut dispatcher = Dispatcher::default();
-            let (heard, listener) = count();
+            let (received, listener) = count();
             let registration = dispatcher.register(&[wanted], listener).unwrap();
             for message in &samples {
                 dispatcher.dispatch(Timestamp(1), message);
             }
             let expected = samples.iter().filter(|message| message.class() == wanted).count() as u32;
-            assert_eq!(heard.load(Ordering::Relaxed), expected, "{wanted:?}");
+            assert_eq!(received.load(Ordering::Relaxed), expected, "{wanted:?}");
             assert!(dispatcher.unregister(registration) && !dispatcher.unregister(registration));
             assert!(!dispatcher.wants(wanted));
             dispatcher.dispatch(Timestamp(1), &samples[0]);
-            assert_eq!(heard.load(Ordering::Relaxed), expected);
+            assert_eq!(received.load(Ordering::Relaxed), expected);
         }
     }
 

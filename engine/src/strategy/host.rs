@@ -9,7 +9,7 @@ use super::lifecycle;
 use super::market::MarketCache;
 use super::orders::Refused;
 use super::{Failure, Strategy};
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::desk::IdBlock;
 use crate::event::{Adjustment, Booking, OrderReport, Tick};
 use crate::id::{IntId, ShardId, StrategyId};
@@ -54,7 +54,7 @@ pub struct HostEnvironment<'a> {
 pub struct StrategyHost {
     settings: HostSettings,
     strategy: Option<Box<dyn Strategy>>,
-    phase: Phase,
+    phase: StrategyPhase,
     /// Reason of its stop, if it failed.
     reason: Option<Arc<str>>,
     /// Whether it has failed and this was not reported yet.
@@ -83,7 +83,7 @@ impl StrategyHost {
         StrategyHost {
             settings,
             strategy: None,
-            phase: Phase::Exit,
+            phase: StrategyPhase::Exit,
             reason: None,
             failed: false,
             book,
@@ -103,7 +103,7 @@ impl StrategyHost {
         self.settings.start
     }
 
-    pub fn phase(&self) -> Phase {
+    pub fn phase(&self) -> StrategyPhase {
         self.phase
     }
 
@@ -123,7 +123,7 @@ impl StrategyHost {
     }
 
     /// Moves the strategy through the phases to one of them. Returns false if there is no path.
-    pub(super) fn transition_to(&mut self, environment: &mut HostEnvironment<'_>, to: Phase) -> bool {
+    pub(super) fn transition_to(&mut self, environment: &mut HostEnvironment<'_>, to: StrategyPhase) -> bool {
         let Ok(way) = lifecycle::path(self.phase, to) else { return false };
         for phase in way {
             if !self.enter(environment, phase) {
@@ -134,16 +134,16 @@ impl StrategyHost {
     }
 
     /// Enters one phase. Returns false if the strategy failed in it.
-    fn enter(&mut self, environment: &mut HostEnvironment<'_>, phase: Phase) -> bool {
+    fn enter(&mut self, environment: &mut HostEnvironment<'_>, phase: StrategyPhase) -> bool {
         self.phase = phase;
-        if phase == Phase::Init {
+        if phase == StrategyPhase::Init {
             self.strategy = Some((self.settings.make)());
             self.reason = None;
             self.book.timers.clear();
             self.book.bars.clear();
         }
         let succeeded = self.call(environment, |strategy, context| strategy.on_phase(phase, context));
-        if phase == Phase::Exit {
+        if phase == StrategyPhase::Exit {
             self.strategy = None;
             self.book.timers.clear();
         }
@@ -152,7 +152,7 @@ impl StrategyHost {
 
     #[inline]
     pub(super) fn handle_tick(&mut self, environment: &mut HostEnvironment<'_>, tick: &Tick) {
-        if !matches!(self.phase, Phase::Prefeed | Phase::Running) {
+        if !matches!(self.phase, StrategyPhase::Prefeed | StrategyPhase::Running) {
             return;
         }
         for at in 0..self.book.bars.len() {
@@ -203,7 +203,7 @@ impl StrategyHost {
     }
 
     pub(super) fn handle_generic(&mut self, environment: &mut HostEnvironment<'_>, name: &str, body: &[u8]) {
-        if self.phase == Phase::Running {
+        if self.phase == StrategyPhase::Running {
             self.call(environment, |strategy, context| strategy.on_generic(name, body, context));
         }
     }
@@ -231,7 +231,7 @@ impl StrategyHost {
         environment: &mut HostEnvironment<'_>,
         call: impl FnOnce(&mut dyn Strategy, &mut Context<'_>) -> Result<(), Failure>,
     ) -> bool {
-        let Some(strategy) = self.strategy.as_deref_mut() else { return self.phase == Phase::Exit };
+        let Some(strategy) = self.strategy.as_deref_mut() else { return self.phase == StrategyPhase::Exit };
         let HostEnvironment { now, operation, market, reference, ref mut numbers, guard } = *environment;
         let (phase, book) = (self.phase, &mut self.book);
         let mut context = Context { now, phase, operation, book, market, reference, numbers };
@@ -255,18 +255,18 @@ impl StrategyHost {
     /// dropped.
     #[cold]
     fn fail(&mut self, failure: &Failure) {
-        let was_over = matches!(self.phase, Phase::Stop | Phase::Exit);
-        self.phase = if was_over { self.phase } else { Phase::Stop };
+        let was_over = matches!(self.phase, StrategyPhase::Stop | StrategyPhase::Exit);
+        self.phase = if was_over { self.phase } else { StrategyPhase::Stop };
         self.strategy = None;
         self.reason = Some(failure.text().into());
         self.failed = true;
         self.book.timers.clear();
-        for ask in std::mem::take(&mut self.book.requests) {
-            match ask {
+        for request in std::mem::take(&mut self.book.requests) {
+            match request {
                 StrategyRequest::Submit { id, .. } => self.book.orders.withdraw(&id),
                 StrategyRequest::Modify { .. } | StrategyRequest::Cancel { .. } => {}
                 StrategyRequest::Subscribe { .. } | StrategyRequest::Generic { .. } => {
-                    self.book.requests.push_back(ask)
+                    self.book.requests.push_back(request)
                 }
             }
         }

@@ -13,16 +13,22 @@
 
 use std::fmt;
 
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 
-pub const PHASES: [Phase; 6] =
-    [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running, Phase::Stop, Phase::Exit];
+pub const PHASES: [StrategyPhase; 6] = [
+    StrategyPhase::Init,
+    StrategyPhase::Prefeed,
+    StrategyPhase::Start,
+    StrategyPhase::Running,
+    StrategyPhase::Stop,
+    StrategyPhase::Exit,
+];
 
 /// There is no step, or no path, from one phase to the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WrongPhase {
-    pub from: Phase,
-    pub to: Phase,
+    pub from: StrategyPhase,
+    pub to: StrategyPhase,
 }
 
 impl fmt::Display for WrongPhase {
@@ -32,34 +38,50 @@ impl fmt::Display for WrongPhase {
 }
 
 /// Checks one step.
-pub fn enter(from: Phase, to: Phase) -> Result<Phase, WrongPhase> {
+pub fn enter(from: StrategyPhase, to: StrategyPhase) -> Result<StrategyPhase, WrongPhase> {
     match (from, to) {
-        (Phase::Init, Phase::Prefeed)
-        | (Phase::Prefeed, Phase::Start)
-        | (Phase::Start, Phase::Running)
-        | (Phase::Init | Phase::Prefeed | Phase::Start | Phase::Running, Phase::Stop)
-        | (Phase::Stop, Phase::Exit)
-        | (Phase::Stop | Phase::Exit, Phase::Init) => Ok(to),
+        (StrategyPhase::Init, StrategyPhase::Prefeed)
+        | (StrategyPhase::Prefeed, StrategyPhase::Start)
+        | (StrategyPhase::Start, StrategyPhase::Running)
+        | (
+            StrategyPhase::Init | StrategyPhase::Prefeed | StrategyPhase::Start | StrategyPhase::Running,
+            StrategyPhase::Stop,
+        )
+        | (StrategyPhase::Stop, StrategyPhase::Exit)
+        | (StrategyPhase::Stop | StrategyPhase::Exit, StrategyPhase::Init) => Ok(to),
         (
-            Phase::Init | Phase::Prefeed | Phase::Start | Phase::Running | Phase::Stop | Phase::Exit,
-            Phase::Init | Phase::Prefeed | Phase::Start | Phase::Running | Phase::Stop | Phase::Exit,
+            StrategyPhase::Init
+            | StrategyPhase::Prefeed
+            | StrategyPhase::Start
+            | StrategyPhase::Running
+            | StrategyPhase::Stop
+            | StrategyPhase::Exit,
+            StrategyPhase::Init
+            | StrategyPhase::Prefeed
+            | StrategyPhase::Start
+            | StrategyPhase::Running
+            | StrategyPhase::Stop
+            | StrategyPhase::Exit,
         ) => Err(WrongPhase { from, to }),
     }
 }
 
 /// Returns the steps to a phase; none if it is the current one. A running strategy is stopped
 /// before it starts again.
-pub fn path(from: Phase, to: Phase) -> Result<Vec<Phase>, WrongPhase> {
-    let is_over = |phase| matches!(phase, Phase::Stop | Phase::Exit);
-    let up_to = |first: Phase| PHASES.into_iter().filter(move |phase| first <= *phase && *phase <= to);
+pub fn path(from: StrategyPhase, to: StrategyPhase) -> Result<Vec<StrategyPhase>, WrongPhase> {
+    let is_over = |phase| matches!(phase, StrategyPhase::Stop | StrategyPhase::Exit);
+    let up_to =
+        |first: StrategyPhase| PHASES.into_iter().filter(move |phase| first <= *phase && *phase <= to);
     match (from, to) {
         (from, to) if from == to => Ok(Vec::new()),
-        (from, Phase::Stop) if from < Phase::Stop => Ok(vec![Phase::Stop]),
-        (from, Phase::Exit) if from < Phase::Stop => Ok(vec![Phase::Stop, Phase::Exit]),
-        (Phase::Stop, Phase::Exit) => Ok(vec![Phase::Exit]),
-        (from, to) if is_over(from) && !is_over(to) => Ok(up_to(Phase::Init).collect()),
+        (from, StrategyPhase::Stop) if from < StrategyPhase::Stop => Ok(vec![StrategyPhase::Stop]),
+        (from, StrategyPhase::Exit) if from < StrategyPhase::Stop => {
+            Ok(vec![StrategyPhase::Stop, StrategyPhase::Exit])
+        }
+        (StrategyPhase::Stop, StrategyPhase::Exit) => Ok(vec![StrategyPhase::Exit]),
+        (from, to) if is_over(from) && !is_over(to) => Ok(up_to(StrategyPhase::Init).collect()),
         (from, to) if from < to && !is_over(from) => {
-            Ok(up_to(Phase::Init).filter(|phase| *phase > from).collect())
+            Ok(up_to(StrategyPhase::Init).filter(|phase| *phase > from).collect())
         }
         _ => Err(WrongPhase { from, to }),
     }
@@ -67,7 +89,7 @@ pub fn path(from: Phase, to: Phase) -> Result<Vec<Phase>, WrongPhase> {
 
 #[cfg(test)]
 mod tests {
-    use Phase::{Exit, Init, Prefeed, Running, Start, Stop};
+    use StrategyPhase::{Exit, Init, Prefeed, Running, Start, Stop};
 
     use super::*;
 

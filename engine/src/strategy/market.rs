@@ -10,11 +10,11 @@ const NONE: u32 = u32::MAX;
 pub struct MarketCache {
     /// By security id: the index of its row.
     places: Vec<u32>,
-    rows: Vec<Row>,
+    rows: Vec<FollowedSecurity>,
 }
 
 #[derive(Debug)]
-struct Row {
+struct FollowedSecurity {
     /// Zero time: no tick has arrived yet.
     tick: Tick,
     /// Indices of the strategies that follow it.
@@ -22,7 +22,7 @@ struct Row {
 }
 
 impl MarketCache {
-    /// The newest picture; None before the first.
+    /// Returns the newest tick; `None` before the first.
     pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
         let row = self.rows.get(self.place(security)?)?;
         (row.tick.security == security && !row.is_blank()).then_some(&row.tick)
@@ -66,7 +66,8 @@ impl MarketCache {
         }
         if self.places[at] == NONE {
             self.places[at] = self.rows.len() as u32;
-            self.rows.push(Row { tick: Tick { security, ..Tick::default() }, followers: Vec::new() });
+            self.rows
+                .push(FollowedSecurity { tick: Tick { security, ..Tick::default() }, followers: Vec::new() });
         }
         let row = &mut self.rows[self.places[at] as usize];
         let had = row.followers.len();
@@ -84,7 +85,7 @@ impl MarketCache {
     }
 }
 
-impl Row {
+impl FollowedSecurity {
     fn is_blank(&self) -> bool {
         self.tick.at.0 == 0
     }

@@ -319,8 +319,8 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
 /// about one was accepted or refused.
 pub fn answers(event: &Event) -> Option<IntId> {
     match &event.body {
-        EventKind::Order(told) if matches!(told.what, ExecType::Entered | ExecType::Rejected) => {
-            Some(told.id)
+        EventKind::Order(terms) if matches!(terms.what, ExecType::Entered | ExecType::Rejected) => {
+            Some(terms.id)
         }
         EventKind::Status(report) => match report.what {
             ExecType::CancelPending | ExecType::Canceled | ExecType::ReplacePending | ExecType::Replaced => {
@@ -355,11 +355,11 @@ pub fn is_of_strategy(event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{CommandKind, Phase};
+    use crate::command::{CommandKind, StrategyPhase};
     use crate::time::Timestamp;
 
     fn letters() -> Vec<RemoteRequest> {
-        let body = CommandKind::Phase { strategy: StrategyId(2), phase: Phase::Start };
+        let body = CommandKind::Phase { strategy: StrategyId(2), phase: StrategyPhase::Start };
         vec![
             RemoteRequest::Hello { life: 9, host: "here".into(), heard: vec![1, 2] },
             RemoteRequest::Resume { life: 9, heard: Vec::new() },
@@ -396,7 +396,7 @@ mod tests {
     fn a_strategy_receives_only_its_own_events() {
         let own = source(PortId(1), StrategyId(3));
         let event = |body| Event { seq: 1, at: Timestamp(1), body };
-        let phase = |id| event(EventKind::Phase { strategy: StrategyId(id), phase: Phase::Stop });
+        let phase = |id| event(EventKind::Phase { strategy: StrategyId(id), phase: StrategyPhase::Stop });
         assert!(concerns(own, &phase(3)) && !concerns(own, &phase(2)));
         assert!(!concerns(own, &event(EventKind::TradingDay { day: crate::time::Day(1) })));
         assert!(!concerns(own, &event(EventKind::Tick(Tick::default()))));

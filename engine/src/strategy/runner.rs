@@ -13,18 +13,19 @@
 //! leaves before every shard would accept it. A strategy that fails is stopped here at once, and
 //! the shards are informed.
 
+mod phases;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::context::{Operation, StrategyRequest};
 use super::dispatcher::{DispatchedEvent, Dispatcher};
 use super::host::{HostEnvironment, HostSettings, PanicGuard, StrategyHost};
-use super::lifecycle;
 use super::market::MarketCache;
 use super::orders::{Refused, StrategyRequestKind};
-use crate::command::{CommandKind, Phase, Watch};
+use crate::command::{CommandKind, StrategyPhase, WatchTarget};
 use crate::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
-use crate::event::{Event, EventKind, OrderReport, OrderTerms, Refusal, RequestKind};
+use crate::event::{Event, EventKind, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
 use crate::mesh::{PortEnd, ShardMask};
 use crate::pages::LargePages;
@@ -76,7 +77,7 @@ pub struct Runner {
     desk: Desk,
     hosts: Vec<StrategyHost>,
     /// By host, by shard: the phase that a shard last reported.
-    phases: Vec<Vec<Option<Phase>>>,
+    phases: Vec<Vec<Option<StrategyPhase>>>,
     /// By host: whether it has failed and not all shards know it yet.
     stopping: Vec<bool>,
     shared: SharedState,
@@ -118,7 +119,7 @@ impl Runner {
         let (id, shards) = (port.id(), port.shards());
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Orders, on: true });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: WatchTarget::Orders, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: id });
         let RunnerSettings { operation, guard, orders_max, finished_max, numbers, seed, pages } = settings;
         let desk = DeskSettings {
@@ -203,8 +204,8 @@ impl Runner {
 impl Runner {
     /// Handles events of the shards, up to a bound.
     pub fn drain_events(&mut self, now: Timestamp, most: usize) -> usize {
-        for heard in 0..most {
-            let Some((shard, event)) = self.port.poll_event() else { return heard };
+        for handled in 0..most {
+            let Some((shard, event)) = self.port.poll_event() else { return handled };
             self.handle(now, shard, &event);
         }
         most
@@ -300,7 +301,7 @@ impl Runner {
         }
     }
 
-    fn handle_refusal(&mut self, now: Timestamp, refusal: &Refusal) {
+    fn handle_refusal(&mut self, now: Timestamp, refusal: &RequestRefusal) {
         let session = refusal.source.session;
         let known = self.desk.order(session, &refusal.id);
         let request = match refusal.request {
@@ -345,85 +346,6 @@ impl Runner {
     }
 }
 
-/// Phases.
-impl Runner {
-    /// Starts every strategy, once all snapshots are complete; in real time those that should run
-    /// are moved to RUNNING. A second call does nothing.
-    pub fn begin(&mut self) {
-        if !self.is_ready() || self.begun {
-            return;
-        }
-        self.begun = true;
-        for at in 0..self.hosts.len() {
-            let runs = self.hosts[at].starts() && self.shared.operation == Operation::RealTime;
-            self.push_path(at, Phase::Exit, if runs { Phase::Running } else { Phase::Init });
-        }
-    }
-
-    /// Requests a phase for a strategy. The request goes through the shards, so it takes a while.
-    pub fn request_phase(&mut self, strategy: StrategyId, to: Phase) -> Result<(), lifecycle::WrongPhase> {
-        let Some(at) = self.place(strategy) else { return Ok(()) };
-        let from = self.hosts[at].phase();
-        lifecycle::path(from, to)?;
-        self.push_path(at, from, to);
-        Ok(())
-    }
-
-    fn push_path(&mut self, at: usize, from: Phase, to: Phase) {
-        let strategy = self.hosts[at].id();
-        for phase in lifecycle::path(from, to).unwrap_or_default() {
-            self.pending_commands.push_all(CommandKind::Phase { strategy, phase });
-        }
-    }
-
-    fn handle_phase(&mut self, now: Timestamp, shard: ShardId, strategy: StrategyId, phase: Phase) {
-        let Some(at) = self.place(strategy).filter(|_| self.begun) else { return };
-        self.phases[at][shard.0 as usize] = Some(phase);
-        if self.phases[at].iter().any(|said| *said != Some(phase)) {
-            return;
-        }
-        let is_over = matches!(phase, Phase::Stop | Phase::Exit);
-        // Phases from before a failure are ignored.
-        if (self.stopping[at] || self.hosts[at].has_failed()) && !is_over {
-            return;
-        }
-        self.stopping[at] = false;
-        self.hosts[at].transition_to(&mut self.shared.environment(now), phase);
-    }
-
-    /// Stops every strategy at once before the end, and informs the shards.
-    pub fn stop_all(&mut self, now: Timestamp) {
-        for at in 0..self.hosts.len() {
-            let from = self.hosts[at].phase();
-            self.hosts[at].transition_to(&mut self.shared.environment(now), Phase::Exit);
-            self.stopping[at] = true;
-            self.push_path(at, from, Phase::Exit);
-        }
-    }
-
-    /// Reports strategies that have failed.
-    fn report_failures(&mut self, now: Timestamp) {
-        for at in 0..self.hosts.len() {
-            let Some(reason) = self.hosts[at].take_failure() else { continue };
-            self.stopping[at] = true;
-            let (strategy, name) = (self.hosts[at].id(), Arc::from(self.hosts[at].name()));
-            self.pending_commands.push_all(CommandKind::Phase { strategy, phase: Phase::Stop });
-            let terms_event =
-                DispatchedEvent::LifeCycle { strategy, phase: Phase::Stop, reason: Some(&reason) };
-            self.dispatcher.dispatch(now, &terms_event);
-            self.notify(Notice::Failed { strategy, name, reason });
-        }
-    }
-
-    fn notify(&mut self, notice: Notice) {
-        if self.notices.len() < NOTICES_MAX {
-            self.notices.push_back(notice);
-        } else {
-            self.dropped += 1;
-        }
-    }
-}
-
 /// Requests out.
 impl Runner {
     /// Fires timers and sends requests, as far as there is room. Returns the amount of work done.
@@ -444,9 +366,9 @@ impl Runner {
         let mut sent = 0;
         // Requests made while a refusal is handled are for the next round.
         for _ in 0..self.hosts[at].book.requests.len() {
-            let Some(ask) = self.hosts[at].book.requests.pop_front() else { break };
-            if let Err(ask) = self.execute(now, at, ask) {
-                self.hosts[at].book.requests.push_front(ask);
+            let Some(request) = self.hosts[at].book.requests.pop_front() else { break };
+            if let Err(request) = self.execute(now, at, request) {
+                self.hosts[at].book.requests.push_front(request);
                 break;
             }
             sent += 1;
@@ -468,16 +390,21 @@ impl Runner {
         host.sender
     }
 
-    fn execute(&mut self, now: Timestamp, at: usize, ask: StrategyRequest) -> Result<(), StrategyRequest> {
+    fn execute(
+        &mut self,
+        now: Timestamp,
+        at: usize,
+        request: StrategyRequest,
+    ) -> Result<(), StrategyRequest> {
         let strategy = self.hosts[at].id();
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: self.port.id(), session: strategy.0 };
         let sender = self.sender_of(at);
         let ticket = Ticket { source, token: self.token, id: IntId::NONE, sender };
-        let (id, request, asked) = match &ask {
+        let (id, kind, sent) = match &request {
             StrategyRequest::Submit { id, terms } => {
-                let asked = self.desk.submit(&mut self.port, Ticket { id: *id, ..ticket }, *terms);
-                (*id, StrategyRequestKind::Submit, asked)
+                let sent = self.desk.submit(&mut self.port, Ticket { id: *id, ..ticket }, *terms);
+                (*id, StrategyRequestKind::Submit, sent)
             }
             StrategyRequest::Modify { id, changes } => {
                 (*id, StrategyRequestKind::Modify, self.desk.modify(&mut self.port, ticket, id, *changes))
@@ -492,7 +419,7 @@ impl Runner {
                 if self.shared.market.follow(security, at as u16, on) {
                     let port: PortId = self.port.id();
                     self.pending_commands
-                        .push(shard, CommandKind::Watch { port, what: Watch::Ticks(security), on });
+                        .push(shard, CommandKind::Watch { port, what: WatchTarget::Ticks(security), on });
                 }
                 return Ok(());
             }
@@ -502,14 +429,14 @@ impl Runner {
                 return Ok(());
             }
         };
-        match asked {
+        match sent {
             Ok(_) => Ok(()),
-            Err(Declined { reason: Reason::LaneFull, .. }) => Err(ask),
+            Err(Declined { reason: Reason::LaneFull, .. }) => Err(request),
             Err(Declined { reason, .. }) => {
-                if request == StrategyRequestKind::Submit {
+                if kind == StrategyRequestKind::Submit {
                     self.hosts[at].book.orders.withdraw(&id);
                 }
-                self.emit_refused(now, strategy, &Refused { id, request, reason });
+                self.emit_refused(now, strategy, &Refused { id, request: kind, reason });
                 Ok(())
             }
         }
@@ -517,37 +444,4 @@ impl Runner {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::mesh::{Depths, PortClass, mesh};
-    use crate::refdata::Rows;
-    use crate::strategy::host::unguarded;
-
-    #[test]
-    fn notices_beyond_the_bound_are_dropped_and_counted() {
-        let (mut ports, _ends) = mesh(&[PortClass::Client], 1, Depths::default());
-        let settings = RunnerSettings {
-            operation: Operation::RealTime,
-            guard: unguarded,
-            orders_max: 10,
-            finished_max: 10,
-            numbers: IdBlock { next: 1, end: 10 },
-            seed: 1,
-            pages: LargePages::NONE,
-        };
-        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
-        let mut runner = Runner::new(ports.remove(0), reference, settings, Vec::new());
-        let notice = |n: usize| Notice::Generic { name: n.to_string().into(), body: Arc::default() };
-        let name = |notice: Option<Notice>| match notice {
-            Some(Notice::Generic { name, .. }) => name.to_string(),
-            other => panic!("{other:?}"),
-        };
-        (0..NOTICES_MAX).for_each(|n| runner.notify(notice(n)));
-        assert_eq!((runner.notices.len(), runner.dropped()), (NOTICES_MAX, 0));
-        runner.notify(notice(NOTICES_MAX));
-        assert_eq!((runner.notices.len(), runner.dropped()), (NOTICES_MAX, 1));
-        assert_eq!(name(runner.poll_notice()), "0");
-        runner.notify(notice(NOTICES_MAX + 1));
-        assert_eq!((name(runner.notices.pop_back()), runner.dropped()), ((NOTICES_MAX + 1).to_string(), 1));
-    }
-}
+mod tests;

@@ -1,5 +1,7 @@
 //! Strategies with real shards, on one thread and a clock of the test.
 
+mod examples;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -47,7 +49,7 @@ fn reference() -> Arc<RefData> {
 }
 
 /// Two shards, a feed, and a runner.
-struct Rig {
+struct RunnerRig {
     workers: Vec<Worker>,
     feed: PortEnd,
     runner: Runner,
@@ -56,8 +58,8 @@ struct Rig {
     order_events: Consumer<String>,
 }
 
-impl Rig {
-    fn new(hosts: Vec<HostSettings>, operation: Operation) -> Rig {
+impl RunnerRig {
+    fn new(hosts: Vec<HostSettings>, operation: Operation) -> RunnerRig {
         let reference = reference();
         let depths = Depths { commands: 64, events: 256 };
         let (mut ports, ends) = mesh(&[PortClass::Client, PortClass::Feed], 2, depths);
@@ -76,14 +78,14 @@ impl Rig {
             pages: LargePages::NONE,
         };
         let mut runner = Runner::new(ports.remove(0), reference, settings, hosts);
-        let (mut tell, order_events) = RingBuffer::new(100_000);
+        let (mut publish, order_events) = RingBuffer::new(100_000);
         let listener = Box::new(move |_: Timestamp, message: &dispatcher::DispatchedEvent<'_>| {
             if let dispatcher::DispatchedEvent::OrderStatus(report) = message {
-                let _ = tell.push(format!("{} {:?} {:?}", report.id, report.what, report.status));
+                let _ = publish.push(format!("{} {:?} {:?}", report.id, report.what, report.status));
             }
         });
         runner.dispatcher_mut().register(&[dispatcher::EventClass::OrderStatus], listener).unwrap();
-        let mut rig = Rig { workers, feed, runner, now: Timestamp(NS_PER_S), order_events };
+        let mut rig = RunnerRig { workers, feed, runner, now: Timestamp(NS_PER_S), order_events };
         rig.pump();
         rig.runner.begin();
         rig.pump();
@@ -101,7 +103,7 @@ impl Rig {
         }
     }
 
-    fn tell(&mut self, security: SecurityId, body: CommandKind) {
+    fn send(&mut self, security: SecurityId, body: CommandKind) {
         let command = Command::new(Source { port: self.feed.id(), ..Source::default() }, 0, body);
         self.feed.send(shard_of(security, 2), command).unwrap();
         self.pump();
@@ -111,7 +113,7 @@ impl Rig {
         self.now = self.now.plus(NS_PER_S);
         let (size, at) = (qty(100), self.now);
         let quote = Quote { bid: price(bid), bid_size: size, ask: price(ask), ask_size: size, at };
-        self.tell(security, CommandKind::Quote { security, quote });
+        self.send(security, CommandKind::Quote { security, quote });
     }
 
     fn trade(&mut self, security: SecurityId, at_price: Price) {
@@ -120,15 +122,15 @@ impl Rig {
         let (tick, size) = (price("0.01"), qty(100));
         let around = |ticks: i64| Price::from_raw(at_price.raw() + ticks * tick.raw());
         let quote = Quote { bid: around(-1), bid_size: size, ask: around(1), ask_size: size, at: self.now };
-        self.tell(security, CommandKind::Tick { security, quote, trade });
+        self.send(security, CommandKind::Tick { security, quote, trade });
     }
 
-    fn transition_to(&mut self, strategy: StrategyId, phase: Phase) {
+    fn transition_to(&mut self, strategy: StrategyId, phase: StrategyPhase) {
         self.runner.request_phase(strategy, phase).unwrap();
         self.pump();
     }
 
-    fn phase(&self, strategy: StrategyId) -> Phase {
+    fn phase(&self, strategy: StrategyId) -> StrategyPhase {
         self.runner.hosts().iter().find(|host| host.id() == strategy).unwrap().phase()
     }
 
@@ -152,10 +154,10 @@ fn host(id: StrategyId, make: StrategyFactory) -> HostSettings {
 }
 
 /// Action of a scripted strategy.
-type Act = fn(&mut Script, ScriptEvent<'_>, &mut Context<'_>) -> Result<(), Failure>;
+type ScriptAction = fn(&mut Script, ScriptEvent<'_>, &mut Context<'_>) -> Result<(), Failure>;
 
 enum ScriptEvent<'a> {
-    Phase(Phase),
+    Phase(StrategyPhase),
     Tick,
     Bar(&'a Bar),
     Status(&'a IntId, &'a OrderReport),
@@ -166,7 +168,7 @@ enum ScriptEvent<'a> {
 }
 
 struct Script {
-    act: Act,
+    act: ScriptAction,
     order: Option<IntId>,
     ticks: u32,
 }
@@ -177,7 +179,7 @@ fn print_line(context: &mut Context<'_>, text: impl ToString) {
 }
 
 impl Strategy for Script {
-    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+    fn on_phase(&mut self, phase: StrategyPhase, context: &mut Context<'_>) -> Result<(), Failure> {
         (self.act)(self, ScriptEvent::Phase(phase), context)
     }
     fn on_tick(&mut self, _: &Tick, context: &mut Context<'_>) -> Result<(), Failure> {
@@ -209,34 +211,34 @@ impl Strategy for Script {
     }
 }
 
-fn script(act: Act) -> StrategyFactory {
+fn script(act: ScriptAction) -> StrategyFactory {
     Box::new(move || Box::new(Script { act, order: None, ticks: 0 }))
 }
 
 #[test]
 fn a_strategy_goes_through_its_phases_and_starts_again() {
-    let make = script(|_, heard, context| {
-        if let ScriptEvent::Phase(phase) = heard {
+    let make = script(|_, event, context| {
+        if let ScriptEvent::Phase(phase) = event {
             print_line(context, format!("{phase:?}"));
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.output().join(" "), "Init Prefeed Start Running");
-    rig.transition_to(FIRST, Phase::Stop);
-    rig.transition_to(FIRST, Phase::Running);
+    rig.transition_to(FIRST, StrategyPhase::Stop);
+    rig.transition_to(FIRST, StrategyPhase::Running);
     assert_eq!(rig.output().join(" "), "Stop Init Prefeed Start Running");
-    assert!(rig.runner.request_phase(FIRST, Phase::Init).is_err());
+    assert!(rig.runner.request_phase(FIRST, StrategyPhase::Init).is_err());
     rig.runner.stop_all(rig.now);
     rig.pump();
-    assert_eq!((rig.output().join(" ").as_str(), rig.phase(FIRST)), ("Stop Exit", Phase::Exit));
+    assert_eq!((rig.output().join(" ").as_str(), rig.phase(FIRST)), ("Stop Exit", StrategyPhase::Exit));
 }
 
 #[test]
 fn an_order_keeps_its_id_and_the_position_is_known() {
-    let make = script(|script, heard, context| {
-        match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+    let make = script(|script, event, context| {
+        match event {
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick if script.ticks == 1 => {
                 script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
             }
@@ -260,7 +262,7 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
     rig.quote(STOCK, "10.00", "10.03");
     let text = rig.output();
@@ -275,14 +277,14 @@ fn an_order_keeps_its_id_and_the_position_is_known() {
     assert_eq!(text, expected);
     assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
     rig.quote(OPTION, "1.00", "1.01");
-    assert_eq!(rig.runner.market().tick(OPTION), None, "no strategy asked for it");
+    assert_eq!(rig.runner.market().tick(OPTION), None, "no strategy requested for it");
 }
 
 #[test]
 fn refused_requests_are_reported_to_the_strategy() {
-    let make = script(|script, heard, context| {
-        match heard {
-            ScriptEvent::Phase(Phase::Init) => {
+    let make = script(|script, event, context| {
+        match event {
+            ScriptEvent::Phase(StrategyPhase::Init) => {
                 context.subscribe(STOCK)?;
                 assert_eq!(context.subscribe(SecurityId(99)), Err(Reason::UnknownSecurity));
                 let early = context.market(STOCK, Side::Buy, qty(1));
@@ -305,7 +307,7 @@ fn refused_requests_are_reported_to_the_strategy() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
     let mut text = rig.output();
     text.sort();
@@ -314,9 +316,9 @@ fn refused_requests_are_reported_to_the_strategy() {
 
 #[test]
 fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
-    let make = script(|script, heard, context| {
-        match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+    let make = script(|script, event, context| {
+        match event {
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick if script.ticks == 1 => {
                 script.order = Some(context.limit(STOCK, Side::Buy, qty(10), price("9.90"))?);
             }
@@ -329,19 +331,19 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
         }
         Ok(())
     });
-    let other = script(|script, heard, context| {
-        match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+    let other = script(|script, event, context| {
+        match event {
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick => print_line(context, script.ticks),
             _ => {}
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
     for ask in ["10.02", "10.03", "10.04"] {
         rig.quote(STOCK, "10.00", ask);
     }
-    assert_eq!((rig.phase(FIRST), rig.phase(SECOND)), (Phase::Stop, Phase::Running));
+    assert_eq!((rig.phase(FIRST), rig.phase(SECOND)), (StrategyPhase::Stop, StrategyPhase::Running));
     assert_eq!(rig.output(), ["1", "2", "failed: no idea what to do", "3"]);
     assert_eq!(rig.runner.hosts()[0].reason().map(|reason| &**reason), Some("no idea what to do"));
     let order_events = rig.order_events();
@@ -350,52 +352,52 @@ fn a_failing_strategy_stops_alone_and_its_orders_are_cancelled() {
     assert!(order_events.iter().any(|line| line.ends_with("Canceled Canceled")), "{order_events:?}");
     assert!(
         !order_events.iter().any(|line| line.starts_with("s2")),
-        "what was asked in the failed call is not sent"
+        "what was requested in the failed call is not sent"
     );
     // It is created again, without the reason of its failure.
-    rig.transition_to(FIRST, Phase::Running);
-    assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (Phase::Running, None));
+    rig.transition_to(FIRST, StrategyPhase::Running);
+    assert_eq!((rig.phase(FIRST), rig.runner.hosts()[0].reason()), (StrategyPhase::Running, None));
 }
 
 #[test]
 fn a_strategy_that_fails_at_its_start_does_not_start() {
-    let make = script(|_, heard, context| match heard {
-        ScriptEvent::Phase(Phase::Start) => Err(Failure::new("no")),
+    let make = script(|_, event, context| match event {
+        ScriptEvent::Phase(StrategyPhase::Start) => Err(Failure::new("no")),
         ScriptEvent::Phase(phase) => {
             print_line(context, format!("{phase:?}"));
             Ok(())
         }
         _ => Ok(()),
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.output(), ["Init", "Prefeed", "failed: no"]);
-    assert_eq!(rig.phase(FIRST), Phase::Stop);
+    assert_eq!(rig.phase(FIRST), StrategyPhase::Stop);
 }
 
 #[test]
 fn prefeed_replays_the_past_and_accepts_no_orders() {
-    let make = script(|_, heard, context| {
-        match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
+    let make = script(|_, event, context| {
+        match event {
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe_bars(STOCK, 2 * NS_PER_S)?,
             ScriptEvent::Tick => {
-                let asked =
+                let requested =
                     context.market(STOCK, Side::Buy, qty(1)).map(|_| "sent").unwrap_or_else(Reason::code);
-                print_line(context, format!("{:?} {asked}", context.phase()));
+                print_line(context, format!("{:?} {requested}", context.phase()));
             }
             ScriptEvent::Bar(bar) => print_line(context, format!("bar of {}", bar.ticks)),
             _ => {}
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::Simulation);
-    assert_eq!(rig.phase(FIRST), Phase::Init);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::Simulation);
+    assert_eq!(rig.phase(FIRST), StrategyPhase::Init);
     rig.quote(STOCK, "10.00", "10.02");
-    rig.transition_to(FIRST, Phase::Prefeed);
+    rig.transition_to(FIRST, StrategyPhase::Prefeed);
     let shown = rig.output();
     assert!(shown.is_empty(), "in INIT there are no events: {shown:?}");
     rig.quote(STOCK, "10.00", "10.02");
     rig.quote(STOCK, "10.00", "10.03");
-    rig.transition_to(FIRST, Phase::Running);
+    rig.transition_to(FIRST, StrategyPhase::Running);
     rig.quote(STOCK, "10.00", "10.02");
     let text = rig.output();
     let expected =
@@ -406,9 +408,9 @@ fn prefeed_replays_the_past_and_accepts_no_orders() {
 
 #[test]
 fn timers_fire_in_order_and_once() {
-    let make = script(|_, heard, context| {
-        match heard {
-            ScriptEvent::Phase(Phase::Running) => {
+    let make = script(|_, event, context| {
+        match event {
+            ScriptEvent::Phase(StrategyPhase::Running) => {
                 let now = context.now();
                 context.set_timer(1, now.plus(30))?;
                 context.set_timer(2, now.plus(20))?;
@@ -421,7 +423,7 @@ fn timers_fire_in_order_and_once() {
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make)], Operation::RealTime);
     assert_eq!(rig.runner.deadline(), rig.now.plus(10));
     rig.now = rig.now.plus(25);
     rig.pump();
@@ -433,97 +435,22 @@ fn timers_fire_in_order_and_once() {
 
 #[test]
 fn an_event_between_strategies_reaches_the_others() {
-    let make = script(|_, heard, context| {
-        match heard {
-            ScriptEvent::Phase(Phase::Init) => context.subscribe(STOCK)?,
+    let make = script(|_, event, context| {
+        match event {
+            ScriptEvent::Phase(StrategyPhase::Init) => context.subscribe(STOCK)?,
             ScriptEvent::Tick => context.send_generic("spread", b"{\"wide\":true}")?,
             ScriptEvent::Generic(name, _) => assert_ne!(name, "spread", "it does not receive its own event"),
             _ => {}
         }
         Ok(())
     });
-    let other = script(|_, heard, context| {
-        if let ScriptEvent::Generic(name, body) = heard {
+    let other = script(|_, event, context| {
+        if let ScriptEvent::Generic(name, body) = event {
             print_line(context, format!("{name} {}", String::from_utf8_lossy(body)));
         }
         Ok(())
     });
-    let mut rig = Rig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
+    let mut rig = RunnerRig::new(vec![host(FIRST, make), host(SECOND, other)], Operation::RealTime);
     rig.quote(STOCK, "10.00", "10.02");
     assert_eq!(rig.output(), [r#"{"wide":true}"#, r#"spread {"wide":true}"#]);
-}
-
-fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
-    let texts: BTreeMap<String, String> = texts.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let Ok(make) = StrategyKind::find(kind).unwrap().make(&[STOCK], &Parameters::new(texts)) else {
-        panic!("{kind}")
-    };
-    make
-}
-
-/// Runs a walk of trades with a quote of one tick to each side.
-fn walk(rig: &mut Rig, steps: u32, mut look: impl FnMut(&Rig)) {
-    let mut chance = Rng::new(3);
-    let mut at = price("10").raw();
-    for _ in 0..steps {
-        at = (at + (chance.below(7) as i64 - 3) * price("0.01").raw()).max(price("1").raw());
-        rig.trade(STOCK, Price::from_raw(at));
-        look(rig);
-    }
-}
-
-#[test]
-fn the_moving_average_holds_what_the_averages_say() {
-    let texts = [("fast", "3"), ("slow", "12"), ("bar_s", "0"), ("qty", "10"), ("short", "true")];
-    let run = || {
-        let mut rig =
-            Rig::new(vec![host(FIRST, example("moving-average-cross", &texts))], Operation::RealTime);
-        let mut held = Vec::new();
-        walk(&mut rig, 500, |rig| {
-            held.push(rig.runner.hosts()[0].book.positions.get(&STOCK).map_or(0, |state| state.qty.raw()));
-        });
-        assert!(held.iter().all(|held| [0, qty(10).raw(), -qty(10).raw()].contains(held)));
-        let turns = held.windows(2).filter(|pair| pair[0] != pair[1]).count();
-        assert!(turns > 10, "{turns}");
-        (held, rig.order_events())
-    };
-    assert_eq!(run(), run(), "the same market, the same orders");
-}
-
-#[test]
-fn the_market_maker_quotes_both_sides_within_its_bounds() {
-    let texts = [("qty", "10"), ("half_spread_ticks", "2"), ("position_max", "30"), ("loss_max", "0")];
-    let mut rig = Rig::new(vec![host(FIRST, example("market-maker", &texts))], Operation::RealTime);
-    let (mut both, mut held_most) = (0, 0);
-    walk(&mut rig, 500, |rig| {
-        let book = &rig.runner.hosts()[0].book;
-        let (open, tick) = (book.orders.open(), rig.runner.market().tick(STOCK).unwrap());
-        for order in open {
-            let crosses = match order.side {
-                Side::Buy => order.limit >= tick.ask,
-                Side::Sell => order.limit <= tick.bid,
-            };
-            assert!(!crosses, "{order:?} {tick:?}");
-        }
-        both += (open.len() == 2) as u32;
-        held_most = held_most.max(book.positions.get(&STOCK).map_or(0, |state| state.qty.raw().abs()));
-        assert!(open.len() <= 2 && held_most <= qty(30).raw());
-    });
-    assert!(both > 250, "{both}");
-    assert!(rig.order_events().iter().any(|line| line.contains(&format!("{:?}", ExecType::Filled))));
-    // After the stop no order is left in the market.
-    rig.transition_to(FIRST, Phase::Stop);
-    assert!(rig.runner.hosts()[0].book.orders.open().is_empty());
-}
-
-#[test]
-fn the_market_maker_gives_up_at_its_loss() {
-    let texts = [("qty", "10"), ("half_spread_ticks", "1"), ("position_max", "100"), ("loss_max", "0.01")];
-    let mut rig = Rig::new(vec![host(FIRST, example("market-maker", &texts))], Operation::RealTime);
-    for cents in (0..200).map(|step| 1_000 - step * 2).chain((0..200).map(|step| 600 + step * 2)) {
-        rig.trade(STOCK, Price::from_raw(price("0.01").raw() * cents));
-    }
-    let host = &rig.runner.hosts()[0];
-    let reason = host.reason().map(|reason| reason.to_string()).unwrap_or_default();
-    assert!(host.phase() == Phase::Stop && reason.contains("loss_max"), "{host:?}");
 }

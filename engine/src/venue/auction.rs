@@ -2,16 +2,16 @@
 //!
 //! Rules: docs/engine-rules.md#auctions.
 
-use crate::command::Session;
+use crate::command::TradingSession;
 use crate::number::Qty;
 use crate::order::NIL;
 use crate::order_nodes::NodePlace;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
 
-use super::book::Mode;
+use super::book::BookMode;
 use super::matching::entry_of;
-use super::{EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome, Work};
+use super::{BookWork, EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome};
 
 /// A price at which the collected orders could trade: the demand and supply at exactly this price.
 #[derive(Clone, Copy, Debug)]
@@ -59,8 +59,8 @@ impl Venue {
     pub(super) fn auction_ahead(&self, book: u32, tif: Tif) -> bool {
         let detail = &self.details[book as usize];
         let collects = match detail.session {
-            Session::Closed | Session::OpeningAuction => true,
-            Session::Continuous | Session::ClosingAuction => false,
+            TradingSession::Closed | TradingSession::OpeningAuction => true,
+            TradingSession::Continuous | TradingSession::ClosingAuction => false,
         };
         detail.spec.auctions && (tif == Tif::Atc || collects)
     }
@@ -78,7 +78,7 @@ impl Venue {
         detail.atc |= tif == Tif::Atc;
     }
 
-    pub(super) fn change_session(&mut self, book: u32, session: Session) {
+    pub(super) fn change_session(&mut self, book: u32, session: TradingSession) {
         let detail = &mut self.details[book as usize];
         let old = std::mem::replace(&mut detail.session, session);
         if old == session {
@@ -86,9 +86,10 @@ impl Venue {
         }
         let halted = detail.halted;
         self.update_collecting(book);
-        if session == Session::ClosingAuction {
-            self.set_work(book, Work::Join);
-        } else if !halted && (session == Session::Continuous || old == Session::ClosingAuction) {
+        if session == TradingSession::ClosingAuction {
+            self.set_work(book, BookWork::Join);
+        } else if !halted && (session == TradingSession::Continuous || old == TradingSession::ClosingAuction)
+        {
             self.start_uncross(book);
         } else {
             self.start_pass(book, Some(ExpiryPass::Ato));
@@ -98,7 +99,7 @@ impl Venue {
     pub(super) fn change_halt(&mut self, book: u32, on: bool) {
         let detail = &mut self.details[book as usize];
         let old = std::mem::replace(&mut detail.halted, on);
-        let reopens = old && !on && detail.session == Session::Continuous;
+        let reopens = old && !on && detail.session == TradingSession::Continuous;
         self.update_collecting(book);
         if reopens {
             self.start_uncross(book);
@@ -107,14 +108,14 @@ impl Venue {
 
     pub(super) fn update_collecting(&mut self, book: u32) {
         let detail = &self.details[book as usize];
-        let collecting = detail.session != Session::Continuous || detail.halted;
-        self.books[book as usize].mode.set(Mode::COLLECTING, collecting);
+        let collecting = detail.session != TradingSession::Continuous || detail.halted;
+        self.books[book as usize].mode.set(BookMode::COLLECTING, collecting);
     }
 
-    /// Does one part of [`Work::Join`]: moves a parked order to its place.
+    /// Does one part of [`BookWork::Join`]: moves a parked order to its place.
     pub(super) fn work_join(&mut self, book: u32) -> u32 {
         let Some(slot) = self.details[book as usize].parked.front() else {
-            self.set_work(book, Work::None);
+            self.set_work(book, BookWork::None);
             return 0;
         };
         let node = self.nodes[slot];
@@ -130,7 +131,7 @@ impl Venue {
 impl Venue {
     fn start_uncross(&mut self, book: u32) {
         let (ticks, left) = self.clearing(book).unwrap_or_default();
-        self.set_work(book, Work::Uncross { ticks, left });
+        self.set_work(book, BookWork::Uncross { ticks, left });
     }
 
     /// Returns the price at which the collected orders trade, in ticks, and the volume: the largest
@@ -189,7 +190,7 @@ impl Venue {
         line.map(|slot| self.nodes[slot].qty.raw() as i128).sum()
     }
 
-    /// Does one part of [`Work::Uncross`]: the next buyer trades with the next seller.
+    /// Does one part of [`BookWork::Uncross`]: the next buyer trades with the next seller.
     pub(super) fn work_uncross(&mut self, book: u32, ticks: i64, left: i128) -> u32 {
         let parties = match left > 0 {
             true => self.next_party(book, Side::Buy, ticks).zip(self.next_party(book, Side::Sell, ticks)),
@@ -208,7 +209,7 @@ impl Venue {
             let price = self.books[book as usize].price(ticks);
             self.markets[book as usize].print(price, qty);
         }
-        self.set_work(book, Work::Uncross { ticks, left: left - qty.raw() as i128 });
+        self.set_work(book, BookWork::Uncross { ticks, left: left - qty.raw() as i128 });
         EFFORT_REPORTED
     }
 
@@ -258,40 +259,40 @@ impl Venue {
             if self.is_due(book, this) {
                 let set = if this == ExpiryPass::Parked { OrderSet::Parked } else { OrderSet::Bids };
                 let slot = self.first_in(book, set);
-                return self.set_work(book, Work::Expire { pass: this, set, slot });
+                return self.set_work(book, BookWork::Expire { pass: this, set, slot });
             }
             pass = this.next();
         }
-        match self.books[book as usize].mode.has(Mode::COLLECTING) {
-            true => self.set_work(book, Work::None),
+        match self.books[book as usize].mode.has(BookMode::COLLECTING) {
+            true => self.set_work(book, BookWork::None),
             false => self.start_market_queue(book),
         }
     }
 
     fn is_due(&mut self, book: u32, pass: ExpiryPass) -> bool {
-        let open = !self.books[book as usize].mode.has(Mode::COLLECTING);
+        let open = !self.books[book as usize].mode.has(BookMode::COLLECTING);
         let detail = &mut self.details[book as usize];
         match pass {
             ExpiryPass::Ato => open && std::mem::take(&mut detail.ato),
             ExpiryPass::Atc => std::mem::take(&mut detail.atc),
-            ExpiryPass::Day | ExpiryPass::Parked => detail.session == Session::Closed,
+            ExpiryPass::Day | ExpiryPass::Parked => detail.session == TradingSession::Closed,
         }
     }
 
-    /// Does one part of [`Work::Expire`].
+    /// Does one part of [`BookWork::Expire`].
     pub(super) fn work_expire(&mut self, book: u32, pass: ExpiryPass, set: OrderSet, slot: u32) -> u32 {
         if slot == NIL {
             match set.next() {
                 Some(set) => {
                     let slot = self.first_in(book, set);
-                    self.set_work(book, Work::Expire { pass, set, slot });
+                    self.set_work(book, BookWork::Expire { pass, set, slot });
                 }
                 None => self.start_pass(book, pass.next()),
             }
             return 1;
         }
         let next = self.after(book, set, slot);
-        self.set_work(book, Work::Expire { pass, set, slot: next });
+        self.set_work(book, BookWork::Expire { pass, set, slot: next });
         let (tif, reason) = pass.ends();
         if self.nodes[slot].tif != tif {
             return 1;

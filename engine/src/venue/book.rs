@@ -21,7 +21,7 @@ pub(super) struct OrderBook {
     pub sides: [Ladder; 2],
     /// Tick size, in raw units of the price.
     tick: i64,
-    pub mode: Mode,
+    pub mode: BookMode,
     self_trade: SelfTrade,
 }
 
@@ -53,19 +53,19 @@ impl MarketState {
 
 /// Conditions that make a book more than plain. A set of flags, so that one comparison checks all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Mode(u8);
+pub(super) struct BookMode(u8);
 
-impl Mode {
+impl BookMode {
     /// Orders collect; nothing matches.
-    pub const COLLECTING: Mode = Mode(1);
+    pub const COLLECTING: BookMode = BookMode(1);
     /// The feed shows a quote.
-    pub const QUOTED: Mode = Mode(2);
+    pub const QUOTED: BookMode = BookMode(2);
     /// Market orders wait.
-    pub const WAITING: Mode = Mode(4);
-    pub const BANDED: Mode = Mode(8);
-    pub const RANDOM_REJECTS: Mode = Mode(16);
+    pub const WAITING: BookMode = BookMode(4);
+    pub const BANDED: BookMode = BookMode(8);
+    pub const RANDOM_REJECTS: BookMode = BookMode(16);
     /// A step left work.
-    pub const WORKING: Mode = Mode(32);
+    pub const WORKING: BookMode = BookMode(32);
 
     #[inline]
     pub fn is_plain(self) -> bool {
@@ -73,12 +73,12 @@ impl Mode {
     }
 
     #[inline]
-    pub fn has(self, flag: Mode) -> bool {
+    pub fn has(self, flag: BookMode) -> bool {
         self.0 & flag.0 != 0
     }
 
     #[inline]
-    pub fn set(&mut self, flag: Mode, on: bool) {
+    pub fn set(&mut self, flag: BookMode, on: bool) {
         self.0 = if on { self.0 | flag.0 } else { self.0 & !flag.0 };
     }
 }
@@ -116,9 +116,9 @@ pub(super) enum SweepEnd {
 
 impl OrderBook {
     pub fn new(spec: &BookSpec, nodes: &mut Nodes) -> OrderBook {
-        let mut mode = Mode::default();
-        mode.set(Mode::BANDED, spec.settings.band_bp > 0);
-        mode.set(Mode::RANDOM_REJECTS, spec.settings.reject_permille > 0);
+        let mut mode = BookMode::default();
+        mode.set(BookMode::BANDED, spec.settings.band_bp > 0);
+        mode.set(BookMode::RANDOM_REJECTS, spec.settings.reject_permille > 0);
         OrderBook {
             sides: [Direction::HighestFirst, Direction::LowestFirst]
                 .map(|direction| Ladder::with_ring(direction, nodes)),

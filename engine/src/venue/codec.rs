@@ -1,8 +1,8 @@
 //! Bytes of a shard's books. The nodes alone define what rests in them: ladders, sums and modes
 //! follow from those.
 
-use super::book::{FeedQueue, MarketState, Mode};
-use super::{BookSpec, Venue, Work};
+use super::book::{BookMode, FeedQueue, MarketState};
+use super::{BookSpec, BookWork, Venue};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::order_nodes::{Node, NodePlace, Nodes};
 use crate::pages::LargePages;
@@ -13,7 +13,7 @@ codec!(FeedQueue { ticks, ahead, shown });
 impl Venue {
     pub(crate) fn save(&self, out: &mut impl ByteSink) {
         for (market, detail) in self.markets.iter().zip(&self.details) {
-            assert!(detail.work == Work::None, "a shard is saved between commands");
+            assert!(detail.work == BookWork::None, "a shard is saved between commands");
             market.encode(out);
             detail.spec.auctions.encode(out);
             detail.session.encode(out);
@@ -111,10 +111,10 @@ impl Venue {
     pub(super) fn update_mode(&mut self, book: u32) {
         self.update_collecting(book);
         let (front, detail) = (&mut self.books[book as usize], &self.details[book as usize]);
-        front.mode.set(Mode::QUOTED, detail.shown.iter().any(|shown| shown.size.is_positive()));
-        front.mode.set(Mode::WAITING, detail.market_queues.iter().any(|line| line.front().is_some()));
-        front.mode.set(Mode::BANDED, detail.spec.settings.band_bp > 0);
-        front.mode.set(Mode::RANDOM_REJECTS, detail.spec.settings.reject_permille > 0);
+        front.mode.set(BookMode::QUOTED, detail.shown.iter().any(|shown| shown.size.is_positive()));
+        front.mode.set(BookMode::WAITING, detail.market_queues.iter().any(|line| line.front().is_some()));
+        front.mode.set(BookMode::BANDED, detail.spec.settings.band_bp > 0);
+        front.mode.set(BookMode::RANDOM_REJECTS, detail.spec.settings.reject_permille > 0);
     }
 
     /// Adds last prices and random streams to the digest.

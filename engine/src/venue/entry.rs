@@ -7,8 +7,8 @@ use crate::order_nodes::{Node, NodePlace};
 use crate::reason::Reason;
 use crate::terms::Tif;
 
-use super::book::{Mode, SweepEnd, Taker};
-use super::{OrderEntry, Venue, VenueOutcome, Work};
+use super::book::{BookMode, SweepEnd, Taker};
+use super::{BookWork, OrderEntry, Venue, VenueOutcome};
 
 impl Venue {
     #[inline]
@@ -91,7 +91,7 @@ impl Venue {
         let Some(book) = self.books.get(entry.book as usize) else {
             return Some(Reason::UnknownSecurity);
         };
-        let rejects_randomly = book.mode.has(Mode::RANDOM_REJECTS);
+        let rejects_randomly = book.mode.has(BookMode::RANDOM_REJECTS);
         if self.nodes.place(entry.slot) != NodePlace::Nowhere || entry.slot == NIL {
             return Some(Reason::DuplicateId);
         }
@@ -186,7 +186,7 @@ impl Venue {
                 let node = entry.node(NodePlace::Taking, entry.limit.unwrap_or_default(), taker.left);
                 self.nodes.set(entry.slot, node);
                 let market = entry.limit.is_none();
-                self.set_work(entry.book, Work::Take { slot: entry.slot, market });
+                self.set_work(entry.book, BookWork::Take { slot: entry.slot, market });
             }
         }
     }
@@ -206,7 +206,7 @@ impl Venue {
             self.nodes.set(entry.slot, entry.node(NodePlace::MarketQueue, 0, left));
             return self.enqueue_market(entry.slot);
         };
-        if self.books[entry.book as usize].mode.has(Mode::QUOTED) {
+        if self.books[entry.book as usize].mode.has(BookMode::QUOTED) {
             self.add_queue_ahead(entry.book, entry.side, limit);
         }
         let own = &mut self.books[entry.book as usize].sides[entry.side as usize];
@@ -224,7 +224,7 @@ impl Venue {
         self.nodes[slot].ticks = detail.arrivals;
         self.nodes[slot].set_place(NodePlace::MarketQueue);
         detail.market_queues[side as usize].push_back(&mut self.nodes, slot);
-        self.books[book as usize].mode.set(Mode::WAITING, true);
+        self.books[book as usize].mode.set(BookMode::WAITING, true);
     }
 
     /// Removes an order, wherever it is.
@@ -257,7 +257,7 @@ impl Venue {
         };
         self.nodes[slot].set_place(NodePlace::Nowhere);
         let waiting = self.details[book as usize].market_queues.iter().any(|line| line.front().is_some());
-        self.books[book as usize].mode.set(Mode::WAITING, waiting);
+        self.books[book as usize].mode.set(BookMode::WAITING, waiting);
         Ok(())
     }
 

@@ -8,9 +8,9 @@ use crate::number::{Price, Qty};
 use crate::settings::FillModel;
 use crate::terms::Side;
 
-use super::book::{FeedQueue, Mode, QuoteSide};
+use super::book::{BookMode, FeedQueue, QuoteSide};
 use super::matching::ticks_up;
-use super::{EFFORT_REPORTED, Venue, Work};
+use super::{BookWork, EFFORT_REPORTED, Venue};
 
 impl Venue {
     /// Applies a quote, and starts its fills.
@@ -29,9 +29,9 @@ impl Venue {
         }
         let quoted = self.details[book as usize].shown.iter().any(|shown| shown.size.is_positive());
         let front = &mut self.books[book as usize];
-        front.mode.set(Mode::QUOTED, quoted);
-        if !front.mode.has(Mode::COLLECTING) {
-            self.set_work(book, Work::Through { side: Side::Buy });
+        front.mode.set(BookMode::QUOTED, quoted);
+        if !front.mode.has(BookMode::COLLECTING) {
+            self.set_work(book, BookWork::Through { side: Side::Buy });
         }
     }
 
@@ -65,8 +65,8 @@ impl Venue {
         }
     }
 
-    /// Does one part of [`Work::Through`]: orders that the opposite quote has traded through fill
-    /// at their limit, out of the shown size.
+    /// Does one part of [`BookWork::Through`]: orders that the opposite quote has traded through
+    /// fill at their limit, out of the shown size.
     pub(super) fn work_through(&mut self, book: u32, side: Side) -> u32 {
         let (front, detail) = (&mut self.books[book as usize], &mut self.details[book as usize]);
         let ladder = &front.sides[side as usize];
@@ -84,7 +84,7 @@ impl Venue {
             return EFFORT_REPORTED;
         }
         match side {
-            Side::Buy => self.set_work(book, Work::Through { side: Side::Sell }),
+            Side::Buy => self.set_work(book, BookWork::Through { side: Side::Sell }),
             Side::Sell => self.start_market_queue(book),
         }
         1
@@ -95,17 +95,17 @@ impl Venue {
         let market = &mut self.markets[book as usize];
         market.print(trade.price, trade.size.max(Qty::ZERO));
         market.at = trade.at;
-        if !self.books[book as usize].mode.has(Mode::COLLECTING) {
+        if !self.books[book as usize].mode.has(BookMode::COLLECTING) {
             self.start_print(book, Side::Buy, trade.price, trade.size.max(Qty::ZERO));
         }
     }
 
     fn start_print(&mut self, book: u32, side: Side, price: Price, size: Qty) {
         let left = if size.is_zero() { Qty::MAX } else { size };
-        self.set_work(book, Work::Print { side, price, size, left, queued: false });
+        self.set_work(book, BookWork::Print { side, price, size, left, queued: false });
     }
 
-    /// Does one part of [`Work::Print`]: first the orders better than the trade, then those at
+    /// Does one part of [`BookWork::Print`]: first the orders better than the trade, then those at
     /// exactly its price.
     pub(super) fn work_print(
         &mut self,
@@ -131,17 +131,17 @@ impl Venue {
             front.fill(&mut self.nodes, &mut self.outcomes, maker, qty, price_of_maker);
             self.markets[book as usize].print(price_of_maker, qty);
             let left = if size.is_zero() { left } else { Qty::from_raw(left.raw() - qty.raw()) };
-            self.set_work(book, Work::Print { side, price, size, left, queued });
+            self.set_work(book, BookWork::Print { side, price, size, left, queued });
             return EFFORT_REPORTED;
         }
         if !queued && price.raw().rem_euclid(tick) == 0 {
             let left = self.left_behind_queue(book, side, ticks, size, left);
-            self.set_work(book, Work::Print { side, price, size, left, queued: true });
+            self.set_work(book, BookWork::Print { side, price, size, left, queued: true });
             return 1;
         }
         match side {
             Side::Buy => self.start_print(book, Side::Sell, price, size),
-            Side::Sell => self.set_work(book, Work::None),
+            Side::Sell => self.set_work(book, BookWork::None),
         }
         1
     }

@@ -3,7 +3,7 @@
 //!
 //! Rules: docs/engine-rules.md#matching.
 
-use crate::command::Session;
+use crate::command::TradingSession;
 use crate::number::{Price, Qty};
 use crate::order::NIL;
 use crate::order_nodes::{Node, NodePlace};
@@ -11,8 +11,8 @@ use crate::reason::Reason;
 use crate::settings::SelfTrade;
 use crate::terms::{Side, Tif};
 
-use super::book::{Mode, Taker};
-use super::{EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome, Work};
+use super::book::{BookMode, Taker};
+use super::{BookWork, EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome};
 
 /// The next counterparty of a taker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,11 +35,11 @@ impl Venue {
     #[cold]
     pub(super) fn arrive_slow(&mut self, entry: &OrderEntry) {
         let book = entry.book;
-        if entry.tif == Tif::Atc && self.details[book as usize].session != Session::ClosingAuction {
+        if entry.tif == Tif::Atc && self.details[book as usize].session != TradingSession::ClosingAuction {
             return self.park(entry);
         }
         self.remember_auction(book, entry.tif);
-        if self.books[book as usize].mode.has(Mode::COLLECTING) {
+        if self.books[book as usize].mode.has(BookMode::COLLECTING) {
             return match entry.tif.is_immediate() {
                 true => self.push_outcome(entry.slot, VenueOutcome::Canceled(Reason::NoLiquidity)),
                 false => self.enqueue(entry, entry.qty),
@@ -50,11 +50,11 @@ impl Venue {
             return self.push_outcome(entry.slot, VenueOutcome::Canceled(Reason::Fok));
         }
         self.nodes.set(entry.slot, entry.node(NodePlace::Taking, entry.limit.unwrap_or_default(), entry.qty));
-        self.set_work(book, Work::Take { slot: entry.slot, market: entry.limit.is_none() });
+        self.set_work(book, BookWork::Take { slot: entry.slot, market: entry.limit.is_none() });
         self.run(book);
     }
 
-    /// Does one part of [`Work::Take`].
+    /// Does one part of [`BookWork::Take`].
     pub(super) fn work_take(&mut self, book: u32, slot: u32, market: bool) -> u32 {
         let taker = self.taker(slot, market);
         let next = self.next_for(book, &taker);
@@ -71,13 +71,13 @@ impl Venue {
             Counterparty::Own => Some(Reason::SelfTrade),
             Counterparty::Band => Some(Reason::PriceBand),
             Counterparty::Nothing => {
-                self.set_work(book, Work::None);
+                self.set_work(book, BookWork::None);
                 self.nodes[slot].set_place(NodePlace::Nowhere);
                 self.rest_or_cancel(&entry_of(slot, &node, market), node.qty);
                 return EFFORT_REPORTED;
             }
         };
-        self.set_work(book, Work::None);
+        self.set_work(book, BookWork::None);
         self.nodes[slot].set_place(NodePlace::Nowhere);
         if let Some(reason) = end {
             self.push_outcome(slot, VenueOutcome::Canceled(reason));
@@ -85,17 +85,17 @@ impl Venue {
         EFFORT_REPORTED
     }
 
-    /// Does one part of [`Work::MarketQueue`]: waiting market orders trade as if they arrived now,
-    /// the oldest first.
+    /// Does one part of [`BookWork::MarketQueue`]: waiting market orders trade as if they arrived
+    /// now, the oldest first.
     pub(super) fn work_market_queue(&mut self, book: u32, taking: u32, mut next: [u32; 2]) -> u32 {
         if taking == NIL {
             let Some(slot) = self.older_of(next) else {
-                self.set_work(book, Work::None);
+                self.set_work(book, BookWork::None);
                 return 0;
             };
             next[self.nodes[slot].side() as usize] = self.nodes[slot].next().unwrap_or(NIL);
             self.details[book as usize].band = self.band(book);
-            self.set_work(book, Work::MarketQueue { taking: slot, next });
+            self.set_work(book, BookWork::MarketQueue { taking: slot, next });
             return 1;
         }
         let taker = self.taker(taking, true);
@@ -112,22 +112,22 @@ impl Venue {
             Counterparty::Own => Some(Reason::SelfTrade),
             Counterparty::Band => Some(Reason::PriceBand),
             Counterparty::Nothing => {
-                self.set_work(book, Work::MarketQueue { taking: NIL, next });
+                self.set_work(book, BookWork::MarketQueue { taking: NIL, next });
                 return 1;
             }
         };
-        self.take_out(taking).expect("it stands in the line");
+        self.take_out(taking).expect("it is in the queue");
         if let Some(reason) = end {
             self.push_outcome(taking, VenueOutcome::Canceled(reason));
         }
-        self.set_work(book, Work::MarketQueue { taking: NIL, next });
+        self.set_work(book, BookWork::MarketQueue { taking: NIL, next });
         EFFORT_REPORTED
     }
 
     /// Lets the waiting market orders take what they can.
     pub(super) fn start_market_queue(&mut self, book: u32) {
         let next = self.details[book as usize].market_queues.map(|line| line.front().unwrap_or(NIL));
-        self.set_work(book, Work::MarketQueue { taking: NIL, next });
+        self.set_work(book, BookWork::MarketQueue { taking: NIL, next });
     }
 
     /// Returns the older of the two.
@@ -231,7 +231,7 @@ impl Venue {
         node.qty = left;
         self.push_outcome(slot, VenueOutcome::Filled { qty, price });
         if left.is_zero() {
-            self.take_out(slot).expect("it stands in the line");
+            self.take_out(slot).expect("it is in the queue");
         }
     }
 

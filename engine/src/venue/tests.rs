@@ -88,14 +88,14 @@ impl VenueBench {
 
     /// Returns all outcomes except acceptances, after all work is done.
     fn outcomes(&mut self) -> Vec<(u32, VenueOutcome)> {
-        self.said().into_iter().filter(|(_, outcome)| *outcome != Accepted).collect()
+        self.all_outcomes().into_iter().filter(|(_, outcome)| *outcome != Accepted).collect()
     }
 
-    fn said(&mut self) -> Vec<(u32, VenueOutcome)> {
+    fn all_outcomes(&mut self) -> Vec<(u32, VenueOutcome)> {
         while self.venue.work(0) {}
-        let said = self.venue.outcomes().to_vec();
+        let outcomes = self.venue.outcomes().to_vec();
         self.venue.clear_outcomes();
-        said
+        outcomes
     }
 
     fn depth(&self, side: Side) -> Vec<(i64, i64)> {

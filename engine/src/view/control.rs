@@ -7,8 +7,8 @@
 use std::collections::VecDeque;
 
 use super::{ShardFacts, SnapshotMark, View};
-use crate::command::{Limits, Phase, Scope, Session};
-use crate::directive::{Directive, DirectiveKey, Version};
+use crate::command::{RiskLimits, Scope, StrategyPhase, TradingSession};
+use crate::directive::{Directive, DirectiveKey, DirectiveVersion};
 use crate::event::Alert;
 use crate::id::{AdapterId, ExchangeId, OrderHandle, SecurityId, ShardId, StrategyId};
 use crate::reason::Reason;
@@ -36,11 +36,11 @@ pub struct AlertRecord {
 
 impl View {
     /// Returns the session of an exchange; `None` if no shard has reported it.
-    pub fn session(&self, exchange: ExchangeId) -> Option<Session> {
+    pub fn session(&self, exchange: ExchangeId) -> Option<TradingSession> {
         lowest(&self.control.sessions, exchange).copied()
     }
 
-    pub fn phase(&self, strategy: StrategyId) -> Option<Phase> {
+    pub fn phase(&self, strategy: StrategyId) -> Option<StrategyPhase> {
         lowest(&self.control.phases, strategy).copied()
     }
 
@@ -60,12 +60,12 @@ impl View {
         self.adapters().find(|(other, _)| *other == adapter).map(|(_, connected)| connected)
     }
 
-    pub fn limits(&self, scope: Scope) -> Option<&Limits> {
+    pub fn limits(&self, scope: Scope) -> Option<&RiskLimits> {
         lowest(&self.control.limits, scope)
     }
 
-    /// All limits, by scope.
-    pub fn all_limits(&self) -> impl Iterator<Item = (Scope, &Limits)> {
+    /// Returns all limits, by scope.
+    pub fn all_limits(&self) -> impl Iterator<Item = (Scope, &RiskLimits)> {
         let keys = distinct(self.control.limits.iter().map(|((scope, _), _)| scope));
         keys.filter_map(|scope| self.limits(scope).map(|limits| (scope, limits)))
     }
@@ -91,14 +91,14 @@ impl View {
         }
     }
 
-    /// The newest directive for each key, by key.
-    pub fn directives(&self) -> impl Iterator<Item = (Directive, Version)> {
+    /// Returns the newest directive for each key, by key.
+    pub fn directives(&self) -> impl Iterator<Item = (Directive, DirectiveVersion)> {
         let keys = distinct(self.control.directives.iter().map(|((key, _), _)| key));
         keys.filter_map(|key| self.directive(key))
     }
 
-    /// The newest directive for a key that any shard has applied.
-    pub fn directive(&self, key: DirectiveKey) -> Option<(Directive, Version)> {
+    /// Returns the newest directive for a key that any shard has applied.
+    pub fn directive(&self, key: DirectiveKey) -> Option<(Directive, DirectiveVersion)> {
         let rows = self.control.directives.from((key, ShardId(0)));
         let rows = rows.take_while(|((other, _), _)| *other == key);
         rows.map(|(_, row)| *row).max_by_key(|(_, version)| *version)
@@ -106,10 +106,10 @@ impl View {
 
     /// Returns the shards that have not applied the newest directive for a key.
     pub fn unconfirmed(&self, key: DirectiveKey) -> impl Iterator<Item = ShardId> {
-        let newest = self.directive(key).map_or(Version::default(), |(_, version)| version);
+        let newest = self.directive(key).map_or(DirectiveVersion::default(), |(_, version)| version);
         let version = move |shard| {
             let row = self.control.directives.get(&(key, shard));
-            row.map_or(Version::default(), |(_, version)| *version)
+            row.map_or(DirectiveVersion::default(), |(_, version)| *version)
         };
         (0..self.shards.len() as u8).map(ShardId).filter(move |shard| version(*shard) < newest)
     }
@@ -119,7 +119,7 @@ impl View {
         self.control.directives_seen
     }
 
-    /// The last alerts, newest first.
+    /// Returns the last alerts, newest first.
     pub fn alerts(&self) -> impl Iterator<Item = &AlertRecord> {
         self.control.alerts.iter().rev()
     }
@@ -132,15 +132,15 @@ impl View {
 
 #[derive(Debug)]
 pub(super) struct ControlState {
-    sessions: ShardFacts<(ExchangeId, ShardId), Session>,
-    phases: ShardFacts<(StrategyId, ShardId), Phase>,
+    sessions: ShardFacts<(ExchangeId, ShardId), TradingSession>,
+    phases: ShardFacts<(StrategyId, ShardId), StrategyPhase>,
     adapters: ShardFacts<(AdapterId, ShardId), bool>,
-    limits: ShardFacts<(Scope, ShardId), Limits>,
+    limits: ShardFacts<(Scope, ShardId), RiskLimits>,
     /// Only restricted securities.
     restricted: ShardFacts<(Scope, SecurityId, ShardId), ()>,
     /// Only switches that are on.
     kills: ShardFacts<(Scope, ShardId), ()>,
-    directives: ShardFacts<(DirectiveKey, ShardId), (Directive, Version)>,
+    directives: ShardFacts<(DirectiveKey, ShardId), (Directive, DirectiveVersion)>,
     /// Rises whenever the table of directives may have changed.
     directives_seen: u64,
     /// Newest last, at most `alerts_max`.
@@ -166,11 +166,11 @@ impl ControlState {
         }
     }
 
-    pub(super) fn session_is(&mut self, exchange: ExchangeId, session: Session, mark: SnapshotMark) {
+    pub(super) fn session_is(&mut self, exchange: ExchangeId, session: TradingSession, mark: SnapshotMark) {
         self.sessions.set((exchange, mark.shard), session, mark);
     }
 
-    pub(super) fn phase_is(&mut self, strategy: StrategyId, phase: Phase, mark: SnapshotMark) {
+    pub(super) fn phase_is(&mut self, strategy: StrategyId, phase: StrategyPhase, mark: SnapshotMark) {
         self.phases.set((strategy, mark.shard), phase, mark);
     }
 
@@ -178,7 +178,7 @@ impl ControlState {
         self.adapters.set((adapter, mark.shard), connected, mark);
     }
 
-    pub(super) fn limits_are(&mut self, scope: Scope, limits: Limits, mark: SnapshotMark) {
+    pub(super) fn limits_are(&mut self, scope: Scope, limits: RiskLimits, mark: SnapshotMark) {
         self.limits.set((scope, mark.shard), limits, mark);
     }
 
@@ -190,7 +190,7 @@ impl ControlState {
         self.kills.set_if(on, (scope, mark.shard), (), mark);
     }
 
-    pub(super) fn directed(&mut self, directive: Directive, version: Version, mark: SnapshotMark) {
+    pub(super) fn directed(&mut self, directive: Directive, version: DirectiveVersion, mark: SnapshotMark) {
         self.directives_seen += 1;
         self.directives.set((directive.key(), mark.shard), (directive, version), mark);
     }

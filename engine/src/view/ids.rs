@@ -12,7 +12,7 @@
 //! bucket links are stored apart from the texts, eight to a cache line: splitting a bucket reads
 //! those, and not texts that have not been read for long.
 
-use super::slab::{NONE, Slab};
+use super::slab::{NONE, PagedSlab};
 use crate::id::IntId;
 use crate::keyed_hash::KeyedHash;
 use crate::prefetch;
@@ -33,7 +33,7 @@ const _: () = assert!(size_of::<IdEntry>() == 64, "an id has one cache line");
 /// The first entry of a bucket and its hash, so that a bucket of one, the common case, is split
 /// without other memory.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+struct IdBucket {
     hash: u32,
     /// Flagged if there are others behind it.
     first: u32,
@@ -42,12 +42,12 @@ struct Bucket {
 /// Entries have numbers below it.
 const MORE: u32 = 1 << 31;
 
-impl Bucket {
-    const EMPTY: Bucket = Bucket { hash: 0, first: NONE };
+impl IdBucket {
+    const EMPTY: IdBucket = IdBucket { hash: 0, first: NONE };
 
-    fn new(hash: u32, first: u32, next: u32) -> Bucket {
+    fn new(hash: u32, first: u32, next: u32) -> IdBucket {
         assert!(first < MORE, "an order takes more memory than its number can count");
-        Bucket { hash, first: if next == NONE { first } else { first | MORE } }
+        IdBucket { hash, first: if next == NONE { first } else { first | MORE } }
     }
 
     fn first(self) -> u32 {
@@ -61,7 +61,7 @@ impl Bucket {
 
 /// Place of an entry in the index.
 #[derive(Clone, Copy, Debug)]
-struct Link {
+struct IdLink {
     /// Of its text.
     hash: u32,
     /// The next in its bucket.
@@ -70,20 +70,20 @@ struct Link {
 
 #[derive(Debug)]
 pub(super) struct IdChains {
-    entries: Slab<IdEntry>,
+    entries: PagedSlab<IdEntry>,
     /// By entry: both have the same index.
-    links: Slab<Link>,
+    links: PagedSlab<IdLink>,
     /// At least one.
-    buckets: Vec<Bucket>,
+    buckets: Vec<IdBucket>,
     keyed_hash: KeyedHash,
 }
 
 impl IdChains {
     pub(super) fn new(seed: u64) -> IdChains {
         IdChains {
-            entries: Slab::new(),
-            links: Slab::new(),
-            buckets: vec![Bucket::EMPTY],
+            entries: PagedSlab::new(),
+            links: PagedSlab::new(),
+            buckets: vec![IdBucket::EMPTY],
             keyed_hash: KeyedHash::new(seed),
         }
     }
@@ -96,7 +96,7 @@ impl IdChains {
     /// Creates the chain of a new order with one id and returns its only entry.
     pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
         let at = self.entries.insert(IdEntry { id, older: NONE, newer: NONE, order });
-        let same = self.links.insert(Link { hash: self.keyed_hash.hash(0, &id), next: NONE });
+        let same = self.links.insert(IdLink { hash: self.keyed_hash.hash(0, &id), next: NONE });
         assert!(at == same, "both come and go together");
         self.link(at);
         if self.entries.len() > self.buckets.len() {
@@ -139,7 +139,7 @@ impl IdChains {
         self.entries[entry].id
     }
 
-    /// The id before this one in its chain.
+    /// Returns the id before this one in its chain.
     pub(super) fn older(&self, entry: u32) -> Option<IntId> {
         let older = self.entries[entry].older;
         (older != NONE).then(|| self.id(older))
@@ -162,7 +162,7 @@ impl IdChains {
     }
 
     fn remove(&mut self, at: u32) {
-        let Link { hash, next } = self.links[at];
+        let IdLink { hash, next } = self.links[at];
         let bucket = self.bucket(hash);
         let first = self.buckets[bucket].first();
         if first == at {
@@ -182,8 +182,8 @@ impl IdChains {
     /// Puts an entry, with those behind it, at the head of a bucket.
     fn head(&mut self, bucket: usize, first: u32) {
         self.buckets[bucket] = match first {
-            NONE => Bucket::EMPTY,
-            first => Bucket::new(self.links[first].hash, first, self.links[first].next),
+            NONE => IdBucket::EMPTY,
+            first => IdBucket::new(self.links[first].hash, first, self.links[first].next),
         };
     }
 
@@ -192,15 +192,15 @@ impl IdChains {
         let bucket = self.bucket(hash);
         let next = self.buckets[bucket].first();
         self.links[at].next = next;
-        self.buckets[bucket] = Bucket::new(hash, at, next);
+        self.buckets[bucket] = IdBucket::new(hash, at, next);
     }
 
     /// Adds a bucket, which takes its share from the one that held it so far.
     fn split(&mut self) {
         let new = self.buckets.len();
         let old = new - (new + 1).next_power_of_two() / 2;
-        let divided = std::mem::replace(&mut self.buckets[old], Bucket::EMPTY);
-        self.buckets.push(Bucket::EMPTY);
+        let divided = std::mem::replace(&mut self.buckets[old], IdBucket::EMPTY);
+        self.buckets.push(IdBucket::EMPTY);
         if divided.has_more() {
             let mut at = divided.first();
             while at != NONE {
@@ -265,14 +265,14 @@ mod tests {
 
     #[test]
     fn the_index_agrees_with_a_sorted_map_through_growth_and_removal() {
-        let mut chance = Rng::new(3);
+        let mut rng = Rng::new(3);
         let mut ids = IdChains::new(9);
         let mut twin: BTreeMap<u32, (IntId, u32)> = BTreeMap::new();
         for order in 0..5_000u32 {
-            let text = id(chance.below(1_500));
+            let text = id(rng.below(1_500));
             twin.insert(order, (text, ids.insert(text, order)));
-            if chance.below(3) == 0 {
-                let nth = chance.below(twin.len() as u64) as usize;
+            if rng.below(3) == 0 {
+                let nth = rng.below(twin.len() as u64) as usize;
                 let gone = *twin.keys().nth(nth).unwrap();
                 ids.remove_chain(twin.remove(&gone).unwrap().1);
             }

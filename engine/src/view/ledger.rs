@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 
 /// Current state of a position; flat ones stay, with their realized profit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Position {
+pub struct PositionView {
     pub id: PositionId,
     pub state: PositionState,
     pub updated: Timestamp,
@@ -31,7 +31,7 @@ pub struct CashBalance {
 
 /// A transaction as it was booked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transaction {
+pub struct TransactionView {
     pub id: TransactionId,
     pub at: Timestamp,
     pub shard: ShardId,
@@ -51,7 +51,7 @@ pub struct Transaction {
     pub currency: Currency,
 }
 
-impl Transaction {
+impl TransactionView {
     /// Returns the UUID that the client gave to a manual transaction.
     fn given_uuid(&self) -> Option<Uuid> {
         let is_named = self.order == OrderHandle::NONE && self.order_id.is_none() && self.exec.0 != 0;
@@ -60,16 +60,16 @@ impl Transaction {
 }
 
 impl View {
-    pub fn position(&self, id: PositionId) -> Option<Position> {
+    pub fn position(&self, id: PositionId) -> Option<PositionView> {
         self.ledger.positions.get(&id).copied()
     }
 
     /// Returns all positions, by security and strategy, including flat ones.
-    pub fn positions(&self) -> impl Iterator<Item = Position> {
+    pub fn positions(&self) -> impl Iterator<Item = PositionView> {
         self.ledger.positions.iter().map(|(_, position)| *position)
     }
 
-    /// All balances, by strategy and currency.
+    /// Returns all balances, by strategy and currency.
     pub fn cash_balances(&self) -> impl Iterator<Item = CashBalance> {
         let mut parts = self.ledger.cash.iter().peekable();
         std::iter::from_fn(move || {
@@ -87,23 +87,23 @@ impl View {
         self.cash_balances().find(|cash| (cash.strategy, cash.currency) == (strategy, currency))
     }
 
-    /// The shards' parts of a strategy's cash.
+    /// Returns the shards' parts of a strategy's cash.
     pub fn cash_parts(&self, strategy: StrategyId) -> impl Iterator<Item = (Currency, ShardId, Money)> {
         let parts = self.ledger.cash.iter().filter(move |((owner, _, _), _)| *owner == strategy);
         parts.map(|((_, currency, shard), part)| (currency, shard, *part))
     }
 
-    pub fn transaction(&self, id: TransactionId) -> Option<&Transaction> {
+    pub fn transaction(&self, id: TransactionId) -> Option<&TransactionView> {
         self.ledger.transactions.find(id)
     }
 
     /// Returns the manual transaction of the trading day with this UUID.
-    pub fn transaction_with_uuid(&self, uuid: Uuid) -> Option<&Transaction> {
+    pub fn transaction_with_uuid(&self, uuid: Uuid) -> Option<&TransactionView> {
         self.ledger.transactions.find(*self.ledger.transactions.uuids.get(&uuid)?)
     }
 
     /// Returns the transactions of the trading day, newest first; of one strategy, or of all.
-    pub fn transactions(&self, strategy: Option<StrategyId>) -> impl Iterator<Item = &Transaction> {
+    pub fn transactions(&self, strategy: Option<StrategyId>) -> impl Iterator<Item = &TransactionView> {
         let all = self.ledger.transactions.by_time.values().rev();
         all.filter(move |transaction| strategy.is_none_or(|strategy| transaction.strategy == strategy))
     }
@@ -117,7 +117,7 @@ impl View {
 
 #[derive(Debug)]
 pub(super) struct LedgerView {
-    positions: ShardFacts<PositionId, Position>,
+    positions: ShardFacts<PositionId, PositionView>,
     /// Each shard's part.
     cash: ShardFacts<(StrategyId, Currency, ShardId), Money>,
     transactions: Transactions,
@@ -140,7 +140,7 @@ impl LedgerView {
             self.position_is(at, booking.strategy, security, booking.position, mark);
         }
         self.cash_is(booking.strategy, booking.currency, booking.cash, mark);
-        self.transactions.insert(Transaction {
+        self.transactions.insert(TransactionView {
             id: booking.id,
             at,
             shard: mark.shard,
@@ -168,7 +168,7 @@ impl LedgerView {
         mark: SnapshotMark,
     ) {
         let id = PositionId::new(strategy, security);
-        self.positions.set(id, Position { id, state, updated: at }, mark);
+        self.positions.set(id, PositionView { id, state, updated: at }, mark);
     }
 
     pub(super) fn cash_is(
@@ -189,7 +189,7 @@ impl LedgerView {
         &self,
         last: Option<(Timestamp, TransactionId)>,
         strategy: Option<StrategyId>,
-    ) -> impl Iterator<Item = &Transaction> {
+    ) -> impl Iterator<Item = &TransactionView> {
         let end = last.map_or(Bound::Unbounded, Bound::Excluded);
         let earlier = self.transactions.by_time.range((Bound::Unbounded, end)).rev().map(|(_, row)| row);
         earlier.filter(move |row| strategy.is_none_or(|strategy| row.strategy == strategy))
@@ -209,7 +209,7 @@ impl LedgerView {
 /// of them with a client's UUID.
 #[derive(Debug)]
 struct Transactions {
-    by_time: BTreeMap<(Timestamp, TransactionId), Transaction>,
+    by_time: BTreeMap<(Timestamp, TransactionId), TransactionView>,
     times: BTreeMap<TransactionId, Timestamp>,
     uuids: BTreeMap<Uuid, TransactionId>,
     len_max: usize,
@@ -218,7 +218,7 @@ struct Transactions {
 
 impl Transactions {
     /// Adds a transaction. A repeated one keeps its time.
-    fn insert(&mut self, mut transaction: Transaction) {
+    fn insert(&mut self, mut transaction: TransactionView) {
         let at = *self.times.entry(transaction.id).or_insert(transaction.at);
         transaction.at = at;
         self.by_time.insert((at, transaction.id), transaction);
@@ -242,7 +242,7 @@ impl Transactions {
         }
     }
 
-    fn find(&self, id: TransactionId) -> Option<&Transaction> {
+    fn find(&self, id: TransactionId) -> Option<&TransactionView> {
         self.by_time.get(&(*self.times.get(&id)?, id))
     }
 }

@@ -12,7 +12,7 @@ impl View {
         self.market.find(security)
     }
 
-    /// The newest ticks, by security.
+    /// Returns the newest ticks, by security.
     pub fn ticks(&self) -> impl Iterator<Item = &Tick> {
         let places = self.market.places.iter().filter(|place| **place != NONE);
         places.filter_map(|place| self.market.ticks[*place as usize].0.as_ref())
@@ -36,7 +36,7 @@ impl View {
         self.market.halts.get(&security).is_some()
     }
 
-    /// Securities that are halted, by id.
+    /// Returns the halted securities, by id.
     pub fn halts(&self) -> impl Iterator<Item = SecurityId> {
         self.market.halts.iter().map(|(security, ())| security)
     }

@@ -12,7 +12,7 @@ use crate::time::Timestamp;
 
 /// Current state of an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Order {
+pub struct OrderView {
     pub handle: OrderHandle,
     /// The current id.
     pub id: IntId,
@@ -36,7 +36,7 @@ pub struct Order {
     pub updated: Timestamp,
 }
 
-impl Order {
+impl OrderView {
     /// Returns the quantity left in the market: zero once the order has ended.
     pub fn leaves_qty(&self) -> Qty {
         if self.status.is_finished() {
@@ -46,8 +46,8 @@ impl Order {
     }
 
     /// Combines both halves of a stored order.
-    pub(super) fn of(live: &LiveOrder, record: &OrderRecord, ids: &IdChains) -> Order {
-        Order {
+    pub(super) fn of(live: &LiveOrder, record: &OrderRecord, ids: &IdChains) -> OrderView {
+        OrderView {
             handle: record.handle,
             id: ids.id(live.current),
             orig_id: ids.older(live.current).unwrap_or_default(),

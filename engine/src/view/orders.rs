@@ -10,11 +10,11 @@
 //! arrives or ends.
 
 use super::ids::IdChains;
-use super::order::{LiveOrder, Order, OrderRecord};
-use super::slab::{NONE, Slab};
-use super::walk::{Walk, Walks};
+use super::order::{LiveOrder, OrderRecord, OrderView};
+use super::slab::{NONE, PagedSlab};
+use super::walk::{WalkHandle, Walks};
 use super::{SnapshotMark, ViewSettings};
-use crate::event::{ExecType, OrderReport, OrderTerms, Refusal};
+use crate::event::{ExecType, OrderReport, OrderTerms, RequestRefusal};
 use crate::id::{IntId, OrderHandle, ShardId};
 use crate::reason::Reason;
 use crate::sender::SentBy;
@@ -22,36 +22,36 @@ use crate::terms::Status;
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, Debug)]
-struct Slot {
+struct ViewSlot {
     generation: u32,
     record: u32,
 }
 
-const EMPTY: Slot = Slot { generation: 0, record: NONE };
+const EMPTY: ViewSlot = ViewSlot { generation: 0, record: NONE };
 
 /// Both ends of a list of records, and its length.
 #[derive(Clone, Copy, Debug)]
-struct List {
+struct RecordList {
     head: u32,
     tail: u32,
     len: usize,
 }
 
-impl List {
-    const EMPTY: List = List { head: NONE, tail: NONE, len: 0 };
+impl RecordList {
+    const EMPTY: RecordList = RecordList { head: NONE, tail: NONE, len: 0 };
 }
 
 #[derive(Debug)]
 pub(super) struct OrderStore {
     /// Both halves of an order have the same index.
-    live: Slab<LiveOrder>,
-    records: Slab<OrderRecord>,
+    live: PagedSlab<LiveOrder>,
+    records: PagedSlab<OrderRecord>,
     ids: IdChains,
     /// By shard, then slot.
-    slots: Vec<Vec<Slot>>,
+    slots: Vec<Vec<ViewSlot>>,
     /// By shard, in order of submission.
-    open: Vec<List>,
-    finished: List,
+    open: Vec<RecordList>,
+    finished: RecordList,
     finished_max: usize,
     versions_max: u32,
     walks: Walks,
@@ -60,12 +60,12 @@ pub(super) struct OrderStore {
 impl OrderStore {
     pub(super) fn new(shards: u8, settings: &ViewSettings) -> OrderStore {
         OrderStore {
-            live: Slab::new(),
-            records: Slab::new(),
+            live: PagedSlab::new(),
+            records: PagedSlab::new(),
             ids: IdChains::new(settings.seed),
             slots: vec![Vec::new(); shards as usize],
-            open: vec![List::EMPTY; shards as usize],
-            finished: List::EMPTY,
+            open: vec![RecordList::EMPTY; shards as usize],
+            finished: RecordList::EMPTY,
             finished_max: settings.finished_max as usize,
             versions_max: settings.versions_max.max(2),
             walks: Walks::default(),
@@ -143,7 +143,7 @@ impl OrderStore {
     }
 
     /// Applies the refusal of a request: the order no longer shows it as pending.
-    pub(super) fn refused(&mut self, at: Timestamp, event: &Refusal, mark: SnapshotMark) {
+    pub(super) fn refused(&mut self, at: Timestamp, event: &RequestRefusal, mark: SnapshotMark) {
         // The shard does not know this order. A venue may give the same reason for an order that
         // has its id.
         if event.reason == Reason::UnknownOrder && event.id.is_none() {
@@ -202,19 +202,19 @@ impl OrderStore {
 
 /// Queries.
 impl OrderStore {
-    pub(super) fn order(&self, handle: OrderHandle) -> Option<Order> {
+    pub(super) fn order(&self, handle: OrderHandle) -> Option<OrderView> {
         self.mapped(handle).map(|index| self.read(index))
     }
 
-    pub(super) fn with_id(&self, id: &IntId) -> Vec<Order> {
-        let mut found: Vec<Order> = self.ids.find(id).map(|index| self.read(index)).collect();
+    pub(super) fn with_id(&self, id: &IntId) -> Vec<OrderView> {
+        let mut found: Vec<OrderView> = self.ids.find(id).map(|index| self.read(index)).collect();
         found.sort_by_key(|order| (order.submitted, order.handle));
         found
     }
 
     /// Returns the open orders: each shard's are already sorted, so the oldest of their heads is
     /// the next.
-    pub(super) fn open(&self) -> impl Iterator<Item = Order> {
+    pub(super) fn open(&self) -> impl Iterator<Item = OrderView> {
         let mut heads: Vec<u32> = self.open.iter().map(|list| list.head).collect();
         std::iter::from_fn(move || {
             let heads_left = heads.iter_mut().filter(|head| **head != NONE);
@@ -230,7 +230,7 @@ impl OrderStore {
     }
 
     /// Returns the finished orders, the last ended first.
-    pub(super) fn finished(&self) -> impl Iterator<Item = Order> {
+    pub(super) fn finished(&self) -> impl Iterator<Item = OrderView> {
         let mut index = self.finished.tail;
         std::iter::from_fn(move || {
             let order = (index != NONE).then(|| self.read(index))?;
@@ -244,16 +244,16 @@ impl OrderStore {
     }
 
     /// Begins to walk over the orders that are open now.
-    pub(super) fn walk_open(&mut self, until: Timestamp) -> Option<Walk> {
+    pub(super) fn walk_open(&mut self, until: Timestamp) -> Option<WalkHandle> {
         self.walks.begin(self.open.iter().map(|list| list.head).collect(), until)
     }
 
     /// Begins to walk over the orders that are finished now, from the last ended.
-    pub(super) fn walk_finished(&mut self) -> Option<Walk> {
+    pub(super) fn walk_finished(&mut self) -> Option<WalkHandle> {
         self.walks.begin(vec![self.finished.tail], Timestamp::MAX)
     }
 
-    pub(super) fn walk_next(&mut self, walk: Walk) -> Option<Order> {
+    pub(super) fn walk_next(&mut self, walk: WalkHandle) -> Option<OrderView> {
         let (places, until) = self.walks.places(walk)?;
         let left = places.iter().enumerate().filter(|(_, place)| **place != NONE);
         let (at, index) = left.map(|(at, place)| (at, *place)).min_by_key(|(_, place)| self.age(*place))?;
@@ -265,7 +265,7 @@ impl OrderStore {
         Some(self.read(index))
     }
 
-    pub(super) fn walk_end(&mut self, walk: Walk) {
+    pub(super) fn walk_end(&mut self, walk: WalkHandle) {
         self.walks.end(walk);
     }
 
@@ -278,8 +278,8 @@ impl OrderStore {
         }
     }
 
-    fn read(&self, index: u32) -> Order {
-        Order::of(&self.live[index], &self.records[index], &self.ids)
+    fn read(&self, index: u32) -> OrderView {
+        OrderView::of(&self.live[index], &self.records[index], &self.ids)
     }
 
     fn age(&self, index: u32) -> (Timestamp, OrderHandle) {
@@ -301,7 +301,7 @@ impl OrderStore {
         self.live[index].current = first;
         self.rename(index, event.id);
         let slot = &mut self.slots[event.order.shard().0 as usize][event.order.slot() as usize];
-        *slot = Slot { generation: event.order.generation(), record: index };
+        *slot = ViewSlot { generation: event.order.generation(), record: index };
         self.join(index);
     }
 
@@ -380,7 +380,7 @@ impl OrderStore {
     }
 
     /// Returns the list for the status of an order.
-    fn list_of(&mut self, index: u32) -> &mut List {
+    fn list_of(&mut self, index: u32) -> &mut RecordList {
         match self.live[index].status.is_finished() {
             true => &mut self.finished,
             false => &mut self.open[self.records[index].handle.shard().0 as usize],
@@ -413,7 +413,7 @@ impl OrderStore {
             return;
         }
         sorted.sort_by_key(|&index| self.age(index));
-        self.open[shard] = List::EMPTY;
+        self.open[shard] = RecordList::EMPTY;
         sorted.into_iter().for_each(|index| self.join(index));
     }
 
@@ -425,11 +425,11 @@ impl OrderStore {
             return;
         }
         sorted.sort_by_key(ended);
-        self.finished = List::EMPTY;
+        self.finished = RecordList::EMPTY;
         sorted.into_iter().for_each(|index| self.join(index));
     }
 
-    fn in_list(&self, list: &List) -> Vec<u32> {
+    fn in_list(&self, list: &RecordList) -> Vec<u32> {
         let mut found = Vec::with_capacity(list.len);
         let mut index = list.head;
         while index != NONE {

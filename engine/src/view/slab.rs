@@ -12,16 +12,16 @@ const PAGE: usize = 1 << PAGE_BITS;
 const PAGE_BITS: u32 = 10;
 
 #[derive(Debug)]
-pub(super) struct Slab<T> {
+pub(super) struct PagedSlab<T> {
     /// All are full except the last.
     pages: Vec<Vec<T>>,
     /// Places to be reused.
     free: Vec<u32>,
 }
 
-impl<T> Slab<T> {
-    pub(super) fn new() -> Slab<T> {
-        Slab { pages: Vec::new(), free: Vec::new() }
+impl<T> PagedSlab<T> {
+    pub(super) fn new() -> PagedSlab<T> {
+        PagedSlab { pages: Vec::new(), free: Vec::new() }
     }
 
     pub(super) fn insert(&mut self, value: T) -> u32 {
@@ -45,14 +45,14 @@ impl<T> Slab<T> {
         self.free.push(place);
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub(super) fn len(&self) -> usize {
         let places = self.pages.last().map_or(0, |page| (self.pages.len() - 1) * PAGE + page.len());
         places - self.free.len()
     }
 }
 
-impl<T> Index<u32> for Slab<T> {
+impl<T> Index<u32> for PagedSlab<T> {
     type Output = T;
 
     fn index(&self, place: u32) -> &T {
@@ -60,7 +60,7 @@ impl<T> Index<u32> for Slab<T> {
     }
 }
 
-impl<T> IndexMut<u32> for Slab<T> {
+impl<T> IndexMut<u32> for PagedSlab<T> {
     fn index_mut(&mut self, place: u32) -> &mut T {
         &mut self.pages[(place >> PAGE_BITS) as usize][place as usize % PAGE]
     }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn places_are_used_again_and_nothing_else_is_touched() {
-        let mut slab = Slab::new();
+        let mut slab = PagedSlab::new();
         let places: Vec<u32> = (0..3 * PAGE as u32).map(|n| slab.insert(n)).collect();
         assert!(places.iter().all(|&place| slab[place] == place));
         slab.remove(7);
@@ -82,6 +82,6 @@ mod tests {
         assert_eq!(slab.insert(3), 3 * PAGE as u32);
         slab[8] += 1;
         assert_eq!((slab[7], slab[8], slab[2_000], slab.len()), (2, 9, 1, 3 * PAGE + 1));
-        assert_eq!(Slab::<u8>::new().len(), 0);
+        assert_eq!(PagedSlab::<u8>::new().len(), 0);
     }
 }

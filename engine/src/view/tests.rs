@@ -10,10 +10,10 @@ mod snapshots;
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::command::{ExecRef, Limits, MovementKind, Phase, Scope, Session};
+use crate::command::{ExecRef, MovementKind, RiskLimits, Scope, StrategyPhase, TradingSession};
 use crate::event::{
-    Alert, Booking, BudgetUse, ExecType, Instruction, OrderReport, OrderTerms, PositionState, Refusal,
-    RequestKind, Tick, VenueRequest,
+    Alert, Booking, BudgetUse, ExecType, Instruction, OrderReport, OrderTerms, PositionState, RequestKind,
+    RequestRefusal, Tick, VenueRequest,
 };
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, Origin, PortId, PositionId, SecurityId,
@@ -21,7 +21,7 @@ use crate::id::{
 };
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::reason::Reason;
-use crate::refdata::{Exchange, Family, RefData, Rows, Security, SecurityKind};
+use crate::refdata::{Exchange, RefData, RefDataRows, Security, SecurityFamily, SecurityKind};
 use crate::rng::Rng;
 use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{TimeOfDay, Timestamp};
@@ -125,7 +125,7 @@ fn entered(order: OrderHandle, text: &str) -> OrderTerms {
     }
 }
 
-/// The status that goes with an order's terms.
+/// Returns the status that goes with an order's terms.
 fn report_of(order: &OrderTerms) -> OrderReport {
     let body = EventKind::Order(OrderTerms { what: ExecType::Entered, ..*order });
     let report = Event { seq: 1, at: Timestamp::ZERO, body }.report().unwrap();
@@ -136,7 +136,7 @@ fn booked(security: u32, number: u32, part: &str) -> EventKind {
     EventKind::Booked(booking(security, number, part))
 }
 
-/// A buy of 10 at 12.5 by the strategy with the number of the security.
+/// Returns a buy of 10 at 12.5 by the strategy with the number of the security.
 fn booking(security: u32, number: u32, part: &str) -> Booking {
     Booking {
         id: TransactionId::of_security(SecurityId(security), number),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Position, View};
+use super::{PositionView, View};
 use crate::id::{Currency, SecurityId, StrategyId};
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::refdata::RefData;
@@ -62,7 +62,7 @@ pub enum Missing {
 
 impl View {
     /// Returns a position at market prices; `None` if the reference data do not know its security.
-    pub fn valuation(&self, position: &Position, reference: &RefData) -> Option<Valuation> {
+    pub fn valuation(&self, position: &PositionView, reference: &RefData) -> Option<Valuation> {
         let security = reference.security(position.id.security())?;
         let family = reference.family_of(security);
         let state = position.state;
@@ -166,17 +166,23 @@ impl View {
     /// Returns the rate from one currency to another: by the pair that sells it, or by the one that
     /// buys the other with it; of several the lowest security with a price. Both a holder and a
     /// debtor of the currency get the worse side of the quote.
-    fn rate(&self, from: Currency, to: Currency, amount: i128, reference: &RefData) -> Option<Rate> {
+    fn rate(
+        &self,
+        from: Currency,
+        to: Currency,
+        amount: i128,
+        reference: &RefData,
+    ) -> Option<ConversionRate> {
         if from == to {
-            return Some(Rate::Same);
+            return Some(ConversionRate::Same);
         }
         let (sell, buy) = if amount < 0 { (Side::Buy, Side::Sell) } else { (Side::Sell, Side::Buy) };
         reference.securities().iter().find_map(|pair| {
             let quoted = reference.family_of(pair).currency;
             let price = |side| self.price_for(pair.id, side).filter(|price| price.is_positive());
             match (pair.base_currency?, quoted) {
-                (base, quoted) if (base, quoted) == (from, to) => price(sell).map(Rate::Times),
-                (base, quoted) if (base, quoted) == (to, from) => price(buy).map(Rate::Divided),
+                (base, quoted) if (base, quoted) == (from, to) => price(sell).map(ConversionRate::Times),
+                (base, quoted) if (base, quoted) == (to, from) => price(buy).map(ConversionRate::Divided),
                 _ => None,
             }
         })
@@ -184,21 +190,21 @@ impl View {
 }
 
 #[derive(Clone, Copy, Debug)]
-enum Rate {
+enum ConversionRate {
     Same,
     Times(Price),
     Divided(Price),
 }
 
-impl Rate {
+impl ConversionRate {
     fn convert(self, amount: i128) -> Option<i128> {
         let amount = narrow(amount)?;
         let converted = match self {
-            Rate::Same => amount,
-            Rate::Times(price) => {
+            ConversionRate::Same => amount,
+            ConversionRate::Times(price) => {
                 Notional::of(price, Qty::from_raw(amount.raw())).money(ContractSize::ONE)?
             }
-            Rate::Divided(price) => {
+            ConversionRate::Divided(price) => {
                 let units = amount.per(Qty::from_raw(price.raw()), ContractSize::ONE)?;
                 Money::from_raw(units.raw())
             }
@@ -235,7 +241,7 @@ impl Sums {
         self.unrealized += other.unrealized;
     }
 
-    fn converted(&self, rate: Rate) -> Option<Sums> {
+    fn converted(&self, rate: ConversionRate) -> Option<Sums> {
         if self.too_large {
             return None;
         }

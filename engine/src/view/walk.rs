@@ -12,7 +12,7 @@ pub const WALKS_MAX: usize = 64;
 
 /// A running walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Walk(usize);
+pub struct WalkHandle(usize);
 
 #[derive(Debug, Default)]
 pub(super) struct Walks {
@@ -35,7 +35,7 @@ impl Walks {
         self.len == 0
     }
 
-    pub(super) fn begin(&mut self, places: Vec<u32>, until: Timestamp) -> Option<Walk> {
+    pub(super) fn begin(&mut self, places: Vec<u32>, until: Timestamp) -> Option<WalkHandle> {
         let free = self.running.iter().position(Option::is_none);
         let at = free.or_else(|| {
             (self.running.len() < WALKS_MAX).then(|| {
@@ -45,21 +45,21 @@ impl Walks {
         })?;
         self.running[at] = Some(WalkState { places, until });
         self.len += 1;
-        Some(Walk(at))
+        Some(WalkHandle(at))
     }
 
-    pub(super) fn places(&self, walk: Walk) -> Option<(&[u32], Timestamp)> {
+    pub(super) fn places(&self, walk: WalkHandle) -> Option<(&[u32], Timestamp)> {
         let state = self.running.get(walk.0)?.as_ref()?;
         Some((&state.places, state.until))
     }
 
-    pub(super) fn step(&mut self, walk: Walk, list: usize, next: u32) {
+    pub(super) fn step(&mut self, walk: WalkHandle, list: usize, next: u32) {
         if let Some(Some(state)) = self.running.get_mut(walk.0) {
             state.places[list] = next;
         }
     }
 
-    pub(super) fn end(&mut self, walk: Walk) {
+    pub(super) fn end(&mut self, walk: WalkHandle) {
         if self.running.get_mut(walk.0).is_some_and(|place| place.take().is_some()) {
             self.len -= 1;
         }

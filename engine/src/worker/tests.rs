@@ -1,12 +1,12 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::command::{Budget, BudgetAct, BudgetKind, Scope, Watch};
+use crate::command::{BudgetAct, BudgetChange, BudgetKind, Scope, WatchTarget};
 use crate::event::EventKind;
 use crate::id::{ShardId, Uuid};
 use crate::mesh::{Depths, PortClass, PortEnd, mesh};
 use crate::outbox::EVENTS_WAITING_MAX;
-use crate::refdata::{RefData, Rows};
+use crate::refdata::{RefData, RefDataRows};
 use crate::settings::ShardSettings;
 
 fn platform(ports: usize, depths: Depths) -> (Vec<PortEnd>, Worker) {
@@ -15,7 +15,7 @@ fn platform(ports: usize, depths: Depths) -> (Vec<PortEnd>, Worker) {
 }
 
 fn shard() -> Shard {
-    let reference = RefData::check(Rows::default()).unwrap();
+    let reference = RefData::check(RefDataRows::default()).unwrap();
     Shard::new(ShardId(0), 1, Arc::new(reference), ShardSettings::default())
 }
 
@@ -27,7 +27,7 @@ fn depths(commands: usize, events: usize) -> Depths {
 fn command(port: u8, token: u32) -> Command {
     let port = PortId(port);
     let source = Source { port, ..Source::default() };
-    Command::new(source, token, CommandKind::Watch { port, what: Watch::Budgets, on: false })
+    Command::new(source, token, CommandKind::Watch { port, what: WatchTarget::Budgets, on: false })
 }
 
 fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
@@ -38,12 +38,13 @@ fn send(port: &mut PortEnd, tokens: std::ops::Range<u32>) {
 
 /// Returns the tokens of all completed commands, with their event numbers and times.
 fn done(port: &mut PortEnd) -> Vec<(u32, u64, u64)> {
-    let said = std::iter::from_fn(|| port.poll_event());
-    said.filter_map(|(_, event)| match event.body {
-        EventKind::Done { token, .. } => Some((token, event.seq, event.at.0)),
-        _ => None,
-    })
-    .collect()
+    let events = std::iter::from_fn(|| port.poll_event());
+    events
+        .filter_map(|(_, event)| match event.body {
+            EventKind::Done { token, .. } => Some((token, event.seq, event.at.0)),
+            _ => None,
+        })
+        .collect()
 }
 
 #[test]
@@ -77,7 +78,7 @@ fn a_full_lane_stops_the_shard_and_loses_nothing() {
         let (mut ports, mut worker) = platform(2, depths(16, depth));
         send(&mut ports[0], 0..16);
         send(&mut ports[1], 100..116);
-        let mut heard = Vec::new();
+        let mut received = Vec::new();
         // No port reads at first: the worker stalls at the full lane.
         while worker.poll(Timestamp(1)) > 0 {}
         let taken = worker.counts().commands;
@@ -87,12 +88,12 @@ fn a_full_lane_stops_the_shard_and_loses_nothing() {
         assert!(worker.counts().stalls >= 2);
         for _ in 0..100 {
             for port in &mut ports {
-                heard.extend(port.poll_event().map(|(_, event)| event.seq));
+                received.extend(port.poll_event().map(|(_, event)| event.seq));
             }
             worker.poll(Timestamp(1));
         }
-        heard.sort_unstable();
-        assert!(heard.iter().copied().eq(1..=32), "every event once at depth {depth}");
+        received.sort_unstable();
+        assert!(received.iter().copied().eq(1..=32), "every event once at depth {depth}");
         assert!(!worker.has_work());
     }
 }
@@ -124,10 +125,10 @@ fn the_journal_gets_each_command_before_its_events_are_delivered() {
     let listener = &mut ports[1];
     let mut journal = Vec::new();
     worker.poll_with(Timestamp(9), ALL_STORED, |number, now, command, shard| {
-        let heard = std::iter::from_fn(|| listener.poll_event()).last();
-        let heard = heard.map(|(_, event)| event.seq);
+        let received = std::iter::from_fn(|| listener.poll_event()).last();
+        let received = received.map(|(_, event)| event.seq);
         assert_eq!(shard.applied() + 1, number);
-        journal.push((number, now, command.token, heard));
+        journal.push((number, now, command.token, received));
         JournalOutcome::Accepted
     });
     let at = Timestamp(9);
@@ -174,11 +175,11 @@ fn a_worker_takes_no_more_commands_when_too_much_waits() {
     assert_eq!(done(&mut ports[0]).len(), token as usize);
 }
 
-fn told(port: u8, token: u32, body: CommandKind) -> Command {
+fn command_with(port: u8, token: u32, body: CommandKind) -> Command {
     Command::new(Source { port: PortId(port), ..Source::default() }, token, body)
 }
 
-fn said(port: &mut PortEnd) -> Vec<Event> {
+fn events(port: &mut PortEnd) -> Vec<Event> {
     std::iter::from_fn(|| port.poll_event()).map(|(_, event)| event).collect()
 }
 
@@ -202,7 +203,7 @@ fn a_closed_journal_refuses_without_changing_the_shard() {
         CommandKind::Timer,
     ];
     for (token, body) in bodies.into_iter().enumerate() {
-        ports[0].send(ShardId(0), told(0, token as u32, body)).unwrap();
+        ports[0].send(ShardId(0), command_with(0, token as u32, body)).unwrap();
     }
     let mut offered = 0;
     worker.poll_with(Timestamp(2), ALL_STORED, |number, _, _, _| {
@@ -211,7 +212,7 @@ fn a_closed_journal_refuses_without_changing_the_shard() {
         JournalOutcome::Refused
     });
     assert_eq!(offered, bodies.len());
-    let answers = said(&mut ports[0]);
+    let answers = events(&mut ports[0]);
     assert!(answers.iter().all(|event| event.seq == seq && event.at == Timestamp(2)));
     let failed = Reason::StorageFailed;
     let refused = |event: &Event| match &event.body {
@@ -238,11 +239,12 @@ fn facts_are_queued_while_the_journal_is_closed() {
     let (mut ports, mut worker) = platform(2, depths(16, 16));
     let adapter = |connected| CommandKind::Adapter { adapter: crate::id::AdapterId(1), connected };
     for token in 0..3 {
-        ports[1].send(ShardId(0), told(1, token, adapter(token % 2 == 0))).unwrap();
+        ports[1].send(ShardId(0), command_with(1, token, adapter(token % 2 == 0))).unwrap();
     }
     // A budget that the pool has taken from one shard and gives to another must arrive.
-    let budget = Budget { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
-    ports[1].send(ShardId(0), told(1, 3, CommandKind::Budget(budget))).unwrap();
+    let budget =
+        BudgetChange { scope: Scope::Global, kind: BudgetKind::OpenOrders, act: BudgetAct::Grant(1) };
+    ports[1].send(ShardId(0), command_with(1, 3, CommandKind::Budget(budget))).unwrap();
     let mut offered = 0;
     let mut deferred = |worker: &mut Worker| {
         worker.poll_with(Timestamp(1), ALL_STORED, |_, _, _, _| {
@@ -288,17 +290,17 @@ fn a_refusal_waits_only_for_what_it_exposes() {
     send(&mut ports[0], 0..1);
     worker.poll_with(Timestamp(1), 0, |_, _, _, _| JournalOutcome::Accepted);
     let (order, id) = (OrderHandle::from_raw(7), IntId::numbered(b'o', 1));
-    ports[0].send(ShardId(0), told(0, 1, CommandKind::Cancel { order, id })).unwrap();
-    ports[0].send(ShardId(0), told(0, 2, CommandKind::ResetCash)).unwrap();
+    ports[0].send(ShardId(0), command_with(0, 1, CommandKind::Cancel { order, id })).unwrap();
+    ports[0].send(ShardId(0), command_with(0, 2, CommandKind::ResetCash)).unwrap();
     worker.poll_with(Timestamp(1), 0, |_, _, _, _| JournalOutcome::Refused);
-    let heard = said(&mut ports[0]);
-    assert!(matches!(heard[..], [Event { body: EventKind::Done { token: 2, .. }, .. }]), "{heard:?}");
+    let received = events(&mut ports[0]);
+    assert!(matches!(received[..], [Event { body: EventKind::Done { token: 2, .. }, .. }]), "{received:?}");
     worker.poll_with(Timestamp(1), 1, |_, _, _, _| JournalOutcome::Refused);
-    let heard = said(&mut ports[0]);
+    let received = events(&mut ports[0]);
     let [Event { body: EventKind::Done { token: 0, .. }, .. }, Event { body: EventKind::Refused(_), .. }] =
-        heard[..]
+        received[..]
     else {
-        panic!("{heard:?}");
+        panic!("{received:?}");
     };
 }
 
@@ -311,7 +313,7 @@ fn a_removed_port_receives_no_events() {
     worker.outbox.emit(PortMask::one(PortId(31)), Timestamp(1), day);
     worker.outbox.end_step(0, 0);
     worker.poll(Timestamp(1));
-    assert_eq!(said(&mut ports[0]).len(), 1);
+    assert_eq!(events(&mut ports[0]).len(), 1);
     assert!(!worker.has_work());
 }
 

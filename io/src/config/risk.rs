@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
-use pitlane_engine::command::Limits;
+use pitlane_engine::command::RiskLimits;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::Money;
 
@@ -28,7 +28,7 @@ pub struct Risk {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rules {
-    pub limits: Limits,
+    pub limits: RiskLimits,
     pub restricted: Vec<Restricted>,
 }
 
@@ -62,7 +62,7 @@ impl Risk {
 
 impl Rules {
     fn read(section: &mut Section<'_>) -> Rules {
-        let limits = Limits {
+        let limits = RiskLimits {
             trading_enabled: section.flag("trading_enabled"),
             max_order_qty: section.qty("max_order_qty"),
             max_order_value: section.money("max_order_value"),
@@ -71,7 +71,7 @@ impl Rules {
             max_position: section.qty("max_position"),
             max_orders_per_s: section.number("max_orders_per_s", 0..=100_000_000),
             duplicate_window_ms: section.number("duplicate_window_ms", 0..=DUPLICATE_WINDOW_MS_MAX),
-            ..Limits::default()
+            ..RiskLimits::default()
         };
         Rules { limits, restricted: section.items("restricted", Restricted::read, Restricted::to_string) }
     }

@@ -153,7 +153,7 @@ impl Drop for BusyGuard<'_> {
 mod tests {
     use std::sync::Arc;
 
-    use pitlane_engine::refdata::{RefData, Rows};
+    use pitlane_engine::refdata::{RefData, RefDataRows};
     use rtrb::RingBuffer;
 
     use super::*;
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_gateway_without_room_receives_the_newest_data_later() {
-        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
         let reread =
             |name| Reread { name, reference: reference.clone(), briefing: Arc::<Briefing>::default() };
         let (_answered, answers) = RingBuffer::new(REREADS_MAX);

@@ -26,7 +26,7 @@ use async_nats::Subject;
 use bytes::Bytes;
 use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberId, MemberIdentity};
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::directive::Version;
+use pitlane_engine::directive::DirectiveVersion;
 use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::refdata::RefData;
@@ -404,7 +404,7 @@ impl ClusterNode {
 
     /// Returns a version for an operator's directive: newer than all versions that this server
     /// knows.
-    pub fn next_version(&self, now: Timestamp, view: &View) -> Version {
+    pub fn next_version(&self, now: Timestamp, view: &View) -> DirectiveVersion {
         let mut inner = self.inner.borrow_mut();
         let member = inner.identity.member;
         inner.catch_up.next_version(now, member, view)

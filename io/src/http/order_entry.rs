@@ -13,7 +13,7 @@ use pitlane_engine::id::{AccountId, IntId, OrderHandle, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Status, Terms};
-use pitlane_engine::view::Order;
+use pitlane_engine::view::OrderView;
 use pitlane_protocols::rest::{
     self, AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
     OrderRequest, OrderVO, SentByVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO,
@@ -236,9 +236,7 @@ async fn replay_response(
 /// Answers a modification from before a restart: the order already has this id, and its terms show
 /// whether the same was requested.
 fn modified_before(
-    app: &AppState,
-    ctx: &RequestContext<'_>,
-    order: &Order,
+app : & AppState , ctx : & RequestContext < ' _ > , order : & OrderView , 
     change: &OrderChange,
 ) -> Result<HttpResponse, Problem> {
     if check_fixed(order, change).is_err() || change.changes.applied_to(&order.terms) != order.terms {
@@ -262,15 +260,11 @@ fn respond(
 }
 
 /// Returns an order in the response, for a client that wants it.
-fn order_response(app: &AppState, order: Option<&Order>) -> HttpResponse {
-    let Some(order) = order else { return HttpResponse::empty() };
-    let sent = SentByVO::of(&order.sent, &app.shard_client.view());
-    HttpResponse::json(&OrderVO::of(order, None, sent, &app.shard_client.reference()))
+fn order_response ( app : & AppState , order : Option < & OrderView > ) -> HttpResponse { let Some ( order ) = order else { return HttpResponse::empty ( ) } ; let sent = SentByVO::of ( & order.sent , & app.shard_client.view ( ) ) ; HttpResponse::json ( & OrderVO::of ( order , None , sent , & app.shard_client.reference ( ) ) ) 
 }
 
 /// Returns the order that this request was about: a pending modification is not yet among its ids.
-fn own_order(app: &AppState, (strategy, id): &OwnId) -> Option<Order> {
-    let view = app.shard_client.view();
+fn own_order ( app : & AppState , ( strategy , id ) : & OwnId ) -> Option < OrderView > { let view = app.shard_client.view ( ) ; 
     let mut found = view.orders_with_id(id);
     if let Some(RestRequest::Modify(handle, _)) =
         app.shard_client.receipt(*strategy, id).map(|receipt| receipt.request)
@@ -383,10 +377,7 @@ pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> 
 
 /// Returns the orders that the caller selects by an id and may access; at least one. Orders of
 /// other strategies are as unknown as orders that never existed.
-fn orders_in_scope(app: &AppState, ctx: &RequestContext<'_>, id: &str) -> Result<Vec<Order>, Problem> {
-    let scope = ctx.scope(&app.shard_client.reference());
-    let mut found = orders::with_id(app, id)?;
-    found.retain(|order| scope.contains(order.terms.strategy));
+fn orders_in_scope ( app : & AppState , ctx : & RequestContext < ' _ > , id : & str ) -> Result < Vec < OrderView > , Problem > { let scope = ctx.scope ( & app.shard_client.reference ( ) ) ; let mut found = orders::with_id ( app , id ) ? ; found.retain ( | order | scope.contains ( order.terms.strategy ) ) ; 
     if found.is_empty() {
         return Err(Problem::refused(Reason::UnknownOrder));
     }
@@ -395,7 +386,7 @@ fn orders_in_scope(app: &AppState, ctx: &RequestContext<'_>, id: &str) -> Result
 
 /// Returns the one order that is open, of all orders that have had an id; with an account, only
 /// among that account's.
-fn single_open_order(mut found: Vec<Order>, account: Option<u16>) -> Result<Order, Problem> {
+fn single_open_order(mut found: Vec<OrderView>, account: Option<u16>) -> Result<OrderView, Problem> {
     if let Some(account) = account {
         found.retain(|order| order.terms.account == AccountId(account));
         if found.is_empty() {
@@ -423,7 +414,7 @@ fn single_open_order(mut found: Vec<Order>, account: Option<u16>) -> Result<Orde
 }
 
 /// Checks that fields which cannot be changed have their current values, if they are given.
-fn check_fixed(order: &Order, change: &OrderChange) -> Result<(), Problem> {
+fn check_fixed(order: &OrderView, change: &OrderChange) -> Result<(), Problem> {
     let fixed = |detail| Err(Problem::unprocessable("cannot-change", detail));
     if order.terms.kind != change.kind {
         return fixed("the type of an order cannot change; this order has another one");

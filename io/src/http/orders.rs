@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::view::{Order, View, Walk};
+use pitlane_engine::view::{OrderView, View, WalkHandle};
 use pitlane_protocols::rest::{OrderVO, SentByVO};
 use tokio::time::timeout;
 
@@ -63,7 +63,7 @@ pub fn one(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Pro
 }
 
 /// Returns the orders with an id, without a check of the caller's scope; at least one.
-pub fn with_id(app: &AppState, text: &str) -> Result<Vec<Order>, Problem> {
+pub fn with_id ( app : & AppState , text : & str ) -> Result < Vec < OrderView > , Problem > { 
     let id = IntId::parse(text.as_bytes()).ok();
     let found = id.map(|id| app.shard_client.view().orders_with_id(&id)).unwrap_or_default();
     if found.is_empty() {
@@ -72,15 +72,10 @@ pub fn with_id(app: &AppState, text: &str) -> Result<Vec<Order>, Problem> {
     Ok(found)
 }
 
-fn at_once(app: &AppState, orders: impl Iterator<Item = Order>) -> HttpResponse {
-    HttpResponse::from_json(rendered(app, orders))
+fn at_once ( app : & AppState , orders : impl Iterator < Item = OrderView > ) -> HttpResponse { HttpResponse::from_json ( rendered ( app , orders ) ) 
 }
 
-fn rendered(app: &AppState, orders: impl Iterator<Item = Order>) -> Bytes {
-    let reference = app.shard_client.reference();
-    let orders: Vec<Order> = orders.collect();
-    let (names, view) = (app.notification_hub.names(), app.shard_client.view());
-    let sent = |order: &Order| SentByVO::of(&order.sent, &view);
+fn rendered ( app : & AppState , orders : impl Iterator < Item = OrderView > ) -> Bytes { let reference = app.shard_client.reference ( ) ; let orders : Vec < OrderView > = orders.collect ( ) ; let ( names , view ) = ( app.notification_hub.names ( ) , app.shard_client.view ( ) ) ; let sent = | order : & OrderView | SentByVO::of ( & order.sent , & view ) ; 
     let shown =
         orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
     let mut bytes = Vec::with_capacity(ORDER_BYTES * orders.len() + 2);
@@ -94,18 +89,12 @@ async fn in_portions(
     app: &Rc<AppState>,
     ctx: &RequestContext<'_>,
     limit: usize,
-    scope: StrategyScope,
-    begin: impl FnOnce(&mut View) -> Option<Walk>,
-) -> Result<HttpResponse, Problem> {
-    let guard = WalkGuard::begin(app, ctx, begin).await?;
-    let reader = guard.reader.clone();
-    let (mut left, mut rows) = (limit, JsonRows::default());
+scope : StrategyScope , begin : impl FnOnce ( & mut View ) -> Option < WalkHandle > ) -> Result < HttpResponse , Problem > { let guard = WalkGuard::begin ( app , ctx , begin ).await ? ; let reader = guard.reader.clone ( ) ; let ( mut left , mut rows ) = ( limit , JsonRows::default ( ) ) ; 
     let portions = StreamedList::new(move |bytes| {
         let shard_client = &guard.app.shard_client;
         guard.app.readers.step(&guard.reader);
         let mut is_over = false;
-        let orders: Vec<Order> = {
-            let mut view = shard_client.view_mut();
+let orders : Vec < OrderView > = { let mut view = shard_client.view_mut ( ) ; 
             let mut next = || {
                 let order = view.walk_next(guard.reader.walk());
                 is_over = order.is_none();
@@ -115,9 +104,7 @@ async fn in_portions(
             walked.filter(|order| scope.contains(order.terms.strategy)).take(left).collect()
         };
         left -= orders.len();
-        let (goes_on, reference) = (!is_over && left > 0, shard_client.reference());
-        let (names, view) = (guard.app.notification_hub.names(), shard_client.view());
-        let sent = |order: &Order| SentByVO::of(&order.sent, &view);
+let ( goes_on , reference ) = ( ! is_over && left > 0 , shard_client.reference ( ) ) ; let ( names , view ) = ( guard.app.notification_hub.names ( ) , shard_client.view ( ) ) ; let sent = | order : & OrderView | SentByVO::of ( & order.sent , & view ) ; 
         let shown =
             orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
         rows.push(bytes, shown, !goes_on);
@@ -134,13 +121,7 @@ struct WalkGuard {
 
 impl WalkGuard {
     async fn begin(
-        app: &Rc<AppState>,
-        ctx: &RequestContext<'_>,
-        begin: impl FnOnce(&mut View) -> Option<Walk>,
-    ) -> Result<WalkGuard, Problem> {
-        let login = match ctx.caller {
-            RequestCaller::Known(identity) => identity.name.clone(),
-            RequestCaller::Anonymous => Arc::default(),
+app : & Rc < AppState > , ctx : & RequestContext < ' _ > , begin : impl FnOnce ( & mut View ) -> Option < WalkHandle > ) -> Result < WalkGuard , Problem > { let login = match ctx.caller { RequestCaller::Known ( identity ) => identity.name.clone ( ) , RequestCaller::Anonymous => Arc::default ( ) , 
         };
         let client = ListClient { network: network(ctx.connection.peer.ip()), login };
         let slot = timeout(app.settings.answer_timeout, app.readers.wait_for_room(&client)).await;

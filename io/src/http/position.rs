@@ -5,7 +5,7 @@ use pitlane_engine::desk::CloseRequest;
 use pitlane_engine::id::{AccountId, PositionId};
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::view::Position;
+use pitlane_engine::view::PositionView;
 use pitlane_protocols::rest::{self, PositionVO};
 
 use super::app_state::AppState;
@@ -88,15 +88,14 @@ async fn send(
 }
 
 /// Returns the position of the path, if the caller may act for its strategy.
-fn find(app: &AppState, ctx: &RequestContext<'_>) -> Result<Position, Problem> {
-    let found = ctx.id().and_then(|id| app.shard_client.view().position(PositionId(id)));
+fn find ( app : & AppState , ctx : & RequestContext < ' _ > ) -> Result < PositionView , Problem > { let found = ctx.id ( ).and_then ( | id | app.shard_client.view ( ).position ( PositionId ( id ) ) ) ; 
     let found = found.ok_or_else(|| Problem::refused(Reason::UnknownPosition))?;
     ctx.scope(&app.shard_client.reference()).authorize(found.id.strategy())?;
     Ok(found)
 }
 
 /// Returns the account that traded the position last; else the only one that can.
-fn account_of(app: &AppState, position: &Position) -> Option<AccountId> {
+fn account_of ( app : & AppState , position : & PositionView ) -> Option < AccountId > { 
     let (strategy, security) = (position.id.strategy(), position.id.security());
     let view = app.shard_client.view();
     let last = view.transactions(Some(strategy)).find(|row| row.security == Some(security));

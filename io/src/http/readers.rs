@@ -22,7 +22,7 @@ use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pitlane_engine::view::{WALKS_MAX, Walk};
+use pitlane_engine::view::{WALKS_MAX, WalkHandle};
 use tokio::sync::Notify;
 
 /// Maximum number of long lists that one client may read at once: a quarter of all, so that no
@@ -49,7 +49,7 @@ pub struct ListReaders {
 
 #[derive(Debug)]
 pub struct ListReader {
-    walk: Walk,
+    walk: WalkHandle,
     client: ListClient,
     /// The number of its last portion.
     last_step: Cell<u64>,
@@ -77,7 +77,7 @@ struct NoWalkLeft;
 impl ListReaders {
     /// Waits until there is room for another reader of a client. Returns the walk that has to be
     /// ended for it, if any. The caller must begin the reader before it awaits anything else.
-    pub async fn wait_for_room(&self, client: &ListClient) -> Option<Walk> {
+    pub async fn wait_for_room(&self, client: &ListClient) -> Option<WalkHandle> {
         loop {
             match self.make_room(client) {
                 Ok(freed) => return freed,
@@ -88,7 +88,7 @@ impl ListReaders {
 
     /// Makes room for another reader of a client. Returns the walk that has to be ended for it, if
     /// any.
-    fn make_room(&self, client: &ListClient) -> Result<Option<Walk>, NoWalkLeft> {
+    fn make_room(&self, client: &ListClient) -> Result<Option<WalkHandle>, NoWalkLeft> {
         let mut readers = self.readers.borrow_mut();
         let of = |client: &ListClient| readers.iter().filter(|reader| reader.client == *client).count();
         let is_at_share = of(client) >= PER_CLIENT_MAX;
@@ -107,7 +107,7 @@ impl ListReaders {
     }
 
     /// Begins a reader; there must be room.
-    pub fn begin(&self, walk: Walk, client: ListClient) -> Rc<ListReader> {
+    pub fn begin(&self, walk: WalkHandle, client: ListClient) -> Rc<ListReader> {
         let last_step = Cell::new(self.steps.get());
         let (waits_for_turn, is_cut) = (Cell::new(false), Cell::new(false));
         let changed = self.changed.clone();
@@ -124,7 +124,7 @@ impl ListReaders {
 
     /// Removes a reader that is done or gone. Returns the walk that has to be ended; `None` if
     /// another reader has it.
-    pub fn end(&self, reader: &Rc<ListReader>) -> Option<Walk> {
+    pub fn end(&self, reader: &Rc<ListReader>) -> Option<WalkHandle> {
         let mut readers = self.readers.borrow_mut();
         let at = readers.iter().position(|other| Rc::ptr_eq(other, reader))?;
         self.changed.notify_waiters();
@@ -133,7 +133,7 @@ impl ListReaders {
 }
 
 impl ListReader {
-    pub fn walk(&self) -> Walk {
+    pub fn walk(&self) -> WalkHandle {
         self.walk
     }
 

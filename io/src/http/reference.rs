@@ -9,7 +9,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::header::HeaderValue;
-use pitlane_engine::command::Phase;
+use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::id::{FamilyId, SecurityId, StrategyId};
 use pitlane_engine::refdata::RefData;
 use pitlane_protocols::rest::{
@@ -190,7 +190,7 @@ pub fn strategies(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpRe
     let rows = reference.strategies().iter().map(|row| {
         // The server itself always runs.
         let phase = match row.id {
-            StrategyId::SERVER => Phase::Running,
+            StrategyId::SERVER => StrategyPhase::Running,
             id => view.phase(id).unwrap_or_default(),
         };
         let failure = app.notification_hub.failure(&row.name);

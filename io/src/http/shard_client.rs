@@ -23,13 +23,13 @@ use std::collections::VecDeque;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::desk::{Desk, DeskSettings};
 use pitlane_engine::event::{Adjustment, EventKind};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::shard::{Route, route};
+use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::strategy::remote_protocol::is_of_strategy;
 use pitlane_engine::view::{View, ViewSettings};
 
@@ -111,8 +111,7 @@ impl ShardClient {
         assert_eq!(wakeups.len(), port.shards() as usize, "every shard has a wake-up");
         let id = port.id();
         let source = Source { origin: Origin::Server, port: id, session: 0 };
-        let startup_commands = [
-            CommandKind::Watch { port: id, what: Watch::Everything, on: true },
+let startup_commands = [ CommandKind::Watch { port : id , what : WatchTarget::Everything , on : true } , 
             CommandKind::Snapshot { port: id },
         ];
         let startup_commands =
@@ -217,8 +216,8 @@ impl ShardClient {
         let source = Source { origin: Origin::Rest, port: port.id(), session };
         let shards = self.shards();
         let shards = match route(&body, shards) {
-            Route::One(shard) => shard.0..shard.0 + 1,
-            Route::All => 0..shards,
+            CommandRoute::One(shard) => shard.0..shard.0 + 1,
+            CommandRoute::All => 0..shards,
         };
         // This thread is the only writer of these lanes, so room once seen stays.
         if !shards.clone().all(|shard| port.has_room(ShardId(shard))) {

@@ -7,7 +7,7 @@ use pitlane_engine::command::{CommandKind, Movement, MovementKind};
 use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, TransactionId, Uuid};
 use pitlane_engine::number::Qty;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::view::Transaction;
+use pitlane_engine::view::TransactionView;
 use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_uuid};
 
 use super::app_state::AppState;
@@ -34,18 +34,9 @@ pub fn one(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Pro
 /// Lists today's transactions, newest first.
 pub fn daily(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let known = ["strategy", "limit"];
-    let (query, limit) = (ctx.query(&known)?, limit_of(ctx, &known)?);
-    let reference = app.shard_client.reference();
-    let scope = ctx.scope(&reference);
-    let strategy = strategy_named(query.get("strategy"), &scope, &reference)?;
-    let app = app.clone();
-    let (mut last, mut left, mut rows) = (None::<Transaction>, limit, JsonRows::default());
-    Ok(HttpResponse::streamed(StreamedList::new(move |bytes| {
-        let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
-        let found: Vec<&Transaction> =
+let ( query , limit ) = ( ctx.query ( & known ) ? , limit_of ( ctx , & known ) ? ) ; let reference = app.shard_client.reference ( ) ; let scope = ctx.scope ( & reference ) ; let strategy = strategy_named ( query.get ( "strategy" ) , & scope , & reference ) ? ; let app = app.clone ( ) ; let ( mut last , mut left , mut rows ) = ( None::< TransactionView > , limit , JsonRows::default ( ) ) ; Ok ( HttpResponse::streamed ( StreamedList::new ( move | bytes | { let ( reference , view ) = ( app.shard_client.reference ( ) , app.shard_client.view ( ) ) ; let found : Vec < & TransactionView > = 
             view.transactions_before(last.as_ref(), strategy).take(ROWS_PER_PORTION).collect();
-        let seen = found.iter().filter(|row| scope.contains(row.strategy)).take(left);
-        let seen: Vec<&&Transaction> = seen.collect();
+let seen = found.iter ( ).filter ( | row | scope.contains ( row.strategy ) ).take ( left ) ; let seen : Vec < && TransactionView > = seen.collect ( ) ; 
         left -= seen.len();
         let goes_on = found.len() == ROWS_PER_PORTION && left > 0;
         let shown = seen.iter().map(|row| TransactionVO::of(row, app.settings.instance, &reference));
@@ -100,7 +91,7 @@ fn recorded(app: &AppState, movement: &Movement) -> Result<Option<HttpResponse>,
 }
 
 /// Returns whether a transaction is the result of a movement.
-fn is_of(row: &Transaction, movement: &Movement) -> bool {
+fn is_of(row: &TransactionView, movement: &Movement) -> bool {
     let Movement { kind, strategy, account, security, qty, price, commission, currency, uuid } = *movement;
     // Cash is booked with the sign by which it changes the balance.
     let takes = security.is_none() && matches!(kind, MovementKind::Debit | MovementKind::Fees);

@@ -465,8 +465,8 @@ mod tests {
         let mut outbox = Outbox::new(0);
         let mut say = |collector: &mut EventCollector| {
             let (order, id) = (OrderHandle::NONE, IntId::NONE);
-            let (ask, terms) = (VenueRequest::New, Terms::default());
-            let instruction = Instruction { adapter, order, ask, id, request_id: id, terms };
+            let (request, terms) = (VenueRequest::New, Terms::default());
+            let instruction = Instruction { adapter, order, request, id, request_id: id, terms };
             outbox.emit(PortMask::one(PortId(1)), Timestamp(1), EventKind::ToVenue(instruction));
             collector.collect(ShardId(0), &outbox);
             outbox.clear();

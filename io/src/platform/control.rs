@@ -14,7 +14,7 @@ mod settlement;
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::budget::BudgetPool;
-use pitlane_engine::command::{CommandKind, Limits, Phase, Scope, Session, Watch};
+use pitlane_engine::command::{CommandKind, RiskLimits, Scope, StrategyPhase, TradingSession, WatchTarget};
 use pitlane_engine::event::{Alert, Event, EventKind};
 use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
@@ -41,7 +41,7 @@ const KINDS_ASKED: usize = 3;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Briefing {
     /// Limits of strategies and accounts. They apply from the start and replace earlier ones.
-    pub limits: Vec<(Scope, Limits)>,
+    pub limits: Vec<(Scope, RiskLimits)>,
     /// Securities that a strategy or an account may not trade; earlier restrictions remain.
     pub restrictions: Vec<(Scope, SecurityId)>,
     /// Strategies that run from the start.
@@ -123,7 +123,7 @@ pub struct Control {
     over: BTreeMap<ExchangeId, Day>,
     awaited: PendingSettlements,
     /// Sessions of the exchanges, as passed to the market source.
-    shown: BTreeMap<ExchangeId, Session>,
+    shown: BTreeMap<ExchangeId, TradingSession>,
     /// Time of the last evaluation of the calendar: shards that are briefed later start from there.
     rung: Timestamp,
     /// Time of the next evaluation of the calendar.
@@ -136,9 +136,9 @@ pub struct Control {
 struct Known {
     /// The shard's current trading day.
     day: Option<Day>,
-    limits: BTreeMap<Scope, Limits>,
+    limits: BTreeMap<Scope, RiskLimits>,
     restricted: BTreeSet<(Scope, SecurityId)>,
-    phases: BTreeMap<StrategyId, Phase>,
+    phases: BTreeMap<StrategyId, StrategyPhase>,
     followed: BTreeSet<SecurityId>,
     /// Whether the snapshot is complete, and the missing settings have been sent.
     briefed: bool,
@@ -156,7 +156,7 @@ impl Control {
         let id = port.id();
         let source = |session| Source { origin: Origin::Server, port: id, session };
         let mut pending_commands = PendingCommands::new(source(0));
-        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: WatchTarget::Budgets, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: id });
         let shards = port.shards();
         let known = (0..shards).map(|_| Known::default()).collect();
@@ -200,7 +200,9 @@ impl Control {
             pending_commands.push_all(CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
         for &strategy in running.iter().filter(|id| !old.running.contains(id)) {
-            for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
+            for phase in
+                [StrategyPhase::Init, StrategyPhase::Prefeed, StrategyPhase::Start, StrategyPhase::Running]
+            {
                 pending_commands.push_all(CommandKind::Phase { strategy, phase });
             }
         }
@@ -252,7 +254,7 @@ impl Control {
                 EventKind::Tick(tick) => {
                     let settled = self.awaited.settle(tick, &self.briefing.settlement);
                     if !settled.is_empty() {
-                        let what = Watch::Ticks(tick.security);
+                        let what = WatchTarget::Ticks(tick.security);
                         self.pending_commands
                             .push(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
                     }
@@ -269,7 +271,7 @@ impl Control {
 
     /// Does what is due, and sends commands while the lanes accept them. Calls `enter` with the
     /// current session of an exchange when it changes.
-    pub fn poll(&mut self, now: Timestamp, enter: impl FnMut(ExchangeId, Session)) -> usize {
+    pub fn poll(&mut self, now: Timestamp, enter: impl FnMut(ExchangeId, TradingSession)) -> usize {
         if now >= self.remind {
             self.remind = now.plus(REMIND_NS);
             let pending_commands = &mut self.pending_commands;
@@ -289,7 +291,7 @@ impl Control {
 
     /// Sends the session changes that are due, including those missed since the last evaluation:
     /// the process may have been suspended, or its clock may have jumped.
-    fn ring(&mut self, now: Timestamp, mut enter: impl FnMut(ExchangeId, Session)) {
+    fn ring(&mut self, now: Timestamp, mut enter: impl FnMut(ExchangeId, TradingSession)) {
         (self.bell, self.rung) = (Timestamp::MAX, now);
         let Briefing { schedule, .. } = &self.briefing;
         let mut told = Vec::new();
@@ -310,7 +312,7 @@ impl Control {
         }
         // Exchanges whose trading hours the reference data have removed.
         for (&exchange, _) in self.sessions.iter().filter(|(id, _)| !schedule.calendar.has_hours(**id)) {
-            let (session, since) = (Session::Continuous, Timestamp::ZERO);
+            let (session, since) = (TradingSession::Continuous, Timestamp::ZERO);
             told.push(CommandKind::Schedule { exchange, session, since, has_hours: false });
             self.shown.remove(&exchange);
             enter(exchange, session);
@@ -459,8 +461,10 @@ impl Control {
             pending_commands
                 .push(shard, CommandKind::Restrict { scope: *scope, security: *security, on: true });
         }
-        for &strategy in running.iter().filter(|id| known.phases.get(id) != Some(&Phase::Running)) {
-            for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
+        for &strategy in running.iter().filter(|id| known.phases.get(id) != Some(&StrategyPhase::Running)) {
+            for phase in
+                [StrategyPhase::Init, StrategyPhase::Prefeed, StrategyPhase::Start, StrategyPhase::Running]
+            {
                 pending_commands.push(shard, CommandKind::Phase { strategy, phase });
             }
         }
@@ -491,7 +495,7 @@ impl Control {
 
     /// Handles changed limits: the first shard that reports them counts, the others report the
     /// same.
-    fn note_limits(&mut self, scope: Scope, limits: Limits) {
+    fn note_limits(&mut self, scope: Scope, limits: RiskLimits) {
         let known = self.briefing.limits.iter_mut().find(|(other, _)| *other == scope);
         let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
         *known = limits;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Watch};
+use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::id::{IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
@@ -46,7 +46,7 @@ impl Trader {
         let (id, shards) = (port.id(), port.shards());
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
-        pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Everything, on: true });
+        pending_commands.push_all(CommandKind::Watch { port: id, what: WatchTarget::Everything, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: id });
         let desk = DeskSettings {
             port: id,
@@ -130,7 +130,7 @@ impl Trader {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::command::{Command, Phase, Quote};
+    use pitlane_engine::command::{Command, Quote, StrategyPhase};
     use pitlane_engine::id::SecurityId;
     use pitlane_engine::mesh::{Depths, PortClass, mesh};
     use pitlane_engine::number::{Price, Qty};
@@ -159,7 +159,7 @@ mod tests {
             while feed.poll_event().is_some() {}
         };
         for strategy in strategies {
-            tell(now, &mut worker, CommandKind::Phase { strategy, phase: Phase::Running });
+            tell(now, &mut worker, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
         let (mut open_most, mut finished_most) = (0, 0);
         for turn in 0..40_000_i64 {

@@ -19,7 +19,7 @@ pub mod venue;
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{CommandKind, Watch};
+use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, ShardId, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
@@ -140,7 +140,11 @@ impl Gateway {
             let port = self.port.id();
             // Events about the orders of its own sessions reach it anyway.
             if self.stomp.is_some() {
-                self.pending_commands.push_all(CommandKind::Watch { port, what: Watch::Orders, on: true });
+                self.pending_commands.push_all(CommandKind::Watch {
+                    port,
+                    what: WatchTarget::Orders,
+                    on: true,
+                });
             }
             self.pending_commands.push_all(CommandKind::Snapshot { port });
             self.untold = (0..self.port.shards()).map(ShardId).collect();
@@ -153,7 +157,7 @@ impl Gateway {
         for adapter in venue.adapters() {
             self.pending_commands.push_all(CommandKind::Watch {
                 port,
-                what: Watch::Venue(adapter),
+                what: WatchTarget::Venue(adapter),
                 on: true,
             });
         }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Session};
+use pitlane_engine::command::{Command, CommandKind, TradingSession};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{AdapterId, ExchangeId, Origin, SecurityId, ShardId, Source};
 use pitlane_engine::lane::LaneFull;
@@ -94,8 +94,8 @@ impl Market {
         self.feed.set_on(security, on && is_open, now);
     }
 
-    pub fn enter(&mut self, exchange: ExchangeId, session: Session, now: Timestamp) {
-        let is_closed = session == Session::Closed;
+    pub fn enter(&mut self, exchange: ExchangeId, session: TradingSession, now: Timestamp) {
+        let is_closed = session == TradingSession::Closed;
         if is_closed {
             self.closed.insert(exchange);
         } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::Phase;
+use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::strategy::host::StrategyHost;
@@ -71,8 +71,9 @@ impl RunnerDuty {
 
     /// Returns whether every strategy that should run is running, or has failed.
     pub fn is_settled(&self) -> bool {
-        let is_there =
-            |host: &StrategyHost| !host.starts() || matches!(host.phase(), Phase::Running | Phase::Stop);
+        let is_there = |host: &StrategyHost| {
+            !host.starts() || matches!(host.phase(), StrategyPhase::Running | StrategyPhase::Stop)
+        };
         !self.runner.is_waiting() && self.runner.hosts().iter().all(is_there)
     }
 

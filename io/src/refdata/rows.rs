@@ -3,7 +3,9 @@
 
 use pitlane_engine::id::{AccountId, AdapterId, ExchangeId, FamilyId, SecurityId, StrategyId};
 use pitlane_engine::number::{ContractSize, Money, Price, Qty};
-use pitlane_engine::refdata::{Account, Exchange, Family, OptionKind, Security, SecurityKind, Strategy};
+use pitlane_engine::refdata::{
+    Exchange, OptionKind, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+};
 use pitlane_engine::time::{Day, TimeOfDay};
 
 use super::table::Cells;
@@ -47,8 +49,8 @@ pub const FAMILY: &[&str] = &[
     "expirable",
 ];
 
-pub fn family(cells: &mut Cells<'_>) -> Family {
-    Family {
+pub fn family(cells: &mut Cells<'_>) -> SecurityFamily {
+    SecurityFamily {
         id: FamilyId(cells.number("id", FamilyId::MAX)),
         name: cells.name("name"),
         symbol_root: cells.text("symbolRoot"),
@@ -111,9 +113,9 @@ pub const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeI
 /// A file without this column lets every strategy use every account.
 pub const STRATEGY_IDS: &str = "strategyIds";
 
-pub fn account(cells: &mut Cells<'_>, adapters: &[&str]) -> Account {
+pub fn account(cells: &mut Cells<'_>, adapters: &[&str]) -> TradingAccount {
     adapter(cells, adapters);
-    Account {
+    TradingAccount {
         id: AccountId(cells.number("id", AccountId::MAX)),
         name: cells.name("name"),
         active: cells.flag("active"),
@@ -125,8 +127,8 @@ pub fn account(cells: &mut Cells<'_>, adapters: &[&str]) -> Account {
 
 pub const STRATEGY: &[&str] = &["id", "name", "autoActivate"];
 
-pub fn strategy(cells: &mut Cells<'_>) -> Strategy {
-    Strategy {
+pub fn strategy(cells: &mut Cells<'_>) -> StrategyInfo {
+    StrategyInfo {
         id: StrategyId(cells.number("id", StrategyId::MAX)),
         name: cells.name("name"),
         auto_activate: cells.flag("autoActivate"),

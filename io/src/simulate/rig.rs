@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, Phase, Watch};
+use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, StrategyPhase, WatchTarget};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::id::{AccountId, Origin, PortId, Source, StrategyId};
 use pitlane_engine::mesh::{PortClass, PortEnd, mesh};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::shard::{Route, route, shard_of};
+use pitlane_engine::shard::{CommandRoute, route, shard_of};
 use pitlane_engine::strategy::Operation;
 use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
@@ -67,7 +67,7 @@ impl Rig {
         let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: READER, session: 0 });
-        pending_commands.push_all(CommandKind::Watch { port: READER, what: Watch::Orders, on: true });
+        pending_commands.push_all(CommandKind::Watch { port: READER, what: WatchTarget::Orders, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: READER });
         let mut rig = Rig {
             workers,
@@ -86,7 +86,7 @@ impl Rig {
         rig.runner.begin();
         rig.settle();
         rig.pay(config);
-        rig.lead(Phase::Prefeed);
+        rig.lead(StrategyPhase::Prefeed);
         rig
     }
 
@@ -99,14 +99,14 @@ impl Rig {
             let movement = credit(strategy, account, cash, config);
             let body = CommandKind::Transaction(movement);
             match route(&body, self.workers.len() as u8) {
-                Route::One(shard) => self.pending_commands.push(shard, body),
-                Route::All => self.pending_commands.push_all(body),
+                CommandRoute::One(shard) => self.pending_commands.push(shard, body),
+                CommandRoute::All => self.pending_commands.push_all(body),
             }
         }
         self.settle();
     }
 
-    fn lead(&mut self, to: Phase) {
+    fn lead(&mut self, to: StrategyPhase) {
         let ids: Vec<_> = self.runner.hosts().iter().map(|host| host.id()).collect();
         for strategy in ids {
             // A strategy that has failed keeps its phase.
@@ -123,7 +123,7 @@ impl Rig {
     pub fn handle(&mut self, row: &Row) {
         if !self.is_running && row.at >= self.from {
             self.advance(self.from);
-            self.lead(Phase::Running);
+            self.lead(StrategyPhase::Running);
             self.is_running = true;
             self.account.begin(self.now.max(self.from));
         }

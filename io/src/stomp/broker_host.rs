@@ -258,7 +258,7 @@ impl BrokerHost {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::refdata::Rows;
+    use pitlane_engine::refdata::RefDataRows;
 
     use super::*;
 
@@ -267,7 +267,7 @@ mod tests {
         let now = Timestamp(1);
         let guest = Some(StompAccess { may_send: true, ..StompAccess::default() });
         let settings = BrokerSettings { anonymous_access: guest, ..BrokerSettings::default() };
-        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
         let mut company = BrokerHost::new(settings, reference, Transport::Tcp, None);
         let session = company.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
         company.broker.handle_bytes(now, session, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");

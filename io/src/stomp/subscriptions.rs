@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::id::{Origin, SecurityId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
@@ -94,8 +94,8 @@ impl Subscriptions {
             let on = self.all.contains(&sight) || self.wanted.contains(&key);
             if on != self.told.contains(&key) {
                 let what = match sight {
-                    SubscriptionScope::Ticks => Watch::Ticks(security),
-                    SubscriptionScope::Depth => Watch::Depth(security),
+                    SubscriptionScope::Ticks => WatchTarget::Ticks(security),
+                    SubscriptionScope::Depth => WatchTarget::Depth(security),
                 };
                 let body = CommandKind::Watch { port: port.id(), what, on };
                 let command = Command::new(source, 0, body);
@@ -143,7 +143,7 @@ mod tests {
             watches.poll(&mut ports[0]);
             told.extend(shards[0].poll_command().map(|command| command.body));
         }
-        let (port, what) = (ports[0].id(), Watch::Ticks(security));
+        let (port, what) = (ports[0].id(), WatchTarget::Ticks(security));
         assert_eq!(told, [CommandKind::Watch { port, what, on: true }]);
         watches.set(Interest::Ticks(security), false);
         watches.poll(&mut ports[0]);

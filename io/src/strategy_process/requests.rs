@@ -6,10 +6,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderTerms, Refusal, RequestKind};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderTerms, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::shard::{Route, route};
+use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
@@ -166,11 +166,11 @@ impl PendingRequests {
 
     /// Returns the event that a shard would emit for a request that it did not accept.
     pub fn refusal(&self, command: &Command, reason: Reason, shards: u8) -> Option<(ShardId, EventKind)> {
-        let Route::One(shard) = route(&command.body, shards) else { return None };
+        let CommandRoute::One(shard) = route(&command.body, shards) else { return None };
         let source = command.source;
         let refused = |order, request_id, request| {
             let id = self.ids.get(&order).copied().unwrap_or_default();
-            EventKind::Refused(Refusal {
+            EventKind::Refused(RequestRefusal {
                 order,
                 id,
                 request_id,

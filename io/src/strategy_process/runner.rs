@@ -25,7 +25,7 @@ use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{Event, EventKind, Tick};
 use pitlane_engine::id::{PortId, SecurityId, ShardId};
@@ -484,7 +484,7 @@ impl RemoteRunner {
                 let seq = self.heard[shard.0 as usize];
                 self.deliver(now, shard, Event { seq, at: now, body: EventKind::SnapshotEnd { port } });
             }
-            CommandKind::Watch { what: Watch::Ticks(security), on, .. } => {
+            CommandKind::Watch { what: WatchTarget::Ticks(security), on, .. } => {
                 self.follows.retain(|followed| *followed != security);
                 if on {
                     self.follows.push(security);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use pitlane::http::{HttpEvent, HttpSettings, Journaling, ServicePhase};
-use pitlane_engine::command::{Command, CommandKind, Phase};
+use pitlane_engine::command::{Command, CommandKind, StrategyPhase};
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, Depths};

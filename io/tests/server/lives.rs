@@ -9,12 +9,12 @@ use std::path::Path;
 
 use pitlane::journal::disk::Disk;
 use pitlane::journal::read_back;
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::desk::NAMES_PER_ORDER_MAX;
 use pitlane_engine::id::{IntId, PortId, ShardId, Source};
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
-use pitlane_engine::view::{Order, View, ViewSettings};
+use pitlane_engine::view::{OrderView, View, ViewSettings};
 use pitlane_protocols::codes::WireName;
 
 use crate::service::{Folder, Service, folder};
@@ -93,7 +93,7 @@ impl Witness {
 }
 
 /// An order that was modified often is known by its last two ids only.
-fn find(view: &View, id: &str) -> Vec<Order> {
+fn find(view: &View, id: &str) -> Vec<OrderView> {
     let first = IntId::parse(id.as_bytes()).expect("it was printed");
     let versions = std::iter::successors(Some(first), IntId::next_version).take(NAMES_PER_ORDER_MAX as usize);
     versions.map(|id| view.orders_with_id(&id)).find(|found| !found.is_empty()).unwrap_or_default()
@@ -110,8 +110,10 @@ pub fn state(data: &Path) -> View {
         let port = PortId(PortId::MAX);
         let source = Source { port, ..Source::default() };
         let mut out = Outbox::new(restored.event);
-        let bodies =
-            [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }];
+        let bodies = [
+            CommandKind::Watch { port, what: WatchTarget::Everything, on: true },
+            CommandKind::Snapshot { port },
+        ];
         for body in bodies {
             shard_now.apply(restored.time, &Command::new(source, 0, body), &mut out);
             loop {

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use pitlane_engine::command::{Command, CommandKind, Phase};
+use pitlane_engine::command::{Command, CommandKind, StrategyPhase};
 use pitlane_engine::id::{IntId, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -144,7 +144,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     // It may not trade yet; the refusal is among the events, and the id is used.
     assert_eq!(ask(first), RemoteReply::Accepted);
     assert_eq!(orders(&service), 0);
-    for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
+    for phase in [StrategyPhase::Init, StrategyPhase::Prefeed, StrategyPhase::Start, StrategyPhase::Running] {
         assert_eq!(
             ask(command(CommandKind::Phase { strategy: welcome.strategy, phase })),
             RemoteReply::Accepted

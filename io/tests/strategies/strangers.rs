@@ -5,7 +5,7 @@ use std::process;
 
 use async_nats::HeaderMap;
 use futures_util::StreamExt;
-use pitlane_engine::command::{Command, CommandKind, Phase, Scope};
+use pitlane_engine::command::{Command, CommandKind, Scope, StrategyPhase};
 use pitlane_engine::id::{IntId, OrderHandle, Source, StrategyId};
 use pitlane_engine::strategy::remote_protocol::{Blob, RemoteReply, RemoteRequest};
 use pitlane_engine::terms::Terms;
@@ -103,7 +103,7 @@ fn forged() -> Vec<Vec<u8>> {
         RemoteRequest::Bye { life },
         command(CommandKind::Submit { id: IntId::NONE, terms }),
         command(CommandKind::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'x', 1) }),
-        command(CommandKind::Phase { strategy: StrategyId(1), phase: Phase::Exit }),
+        command(CommandKind::Phase { strategy: StrategyId(1), phase: StrategyPhase::Exit }),
         command(CommandKind::Kill { scope: Scope::Global, on: true }),
     ];
     let mut bytes: Vec<Vec<u8>> = letters.iter().map(RemoteRequest::encode).collect();

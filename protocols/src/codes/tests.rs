@@ -7,12 +7,12 @@ const SPEC_EXEC_TYPE: &[u8] = b"068EIFA";
 /// TimeInForce (59) as the specification lists it.
 const SPEC_TIME_IN_FORCE: &[u8] = b"0123467";
 
-fn check_words<T: WireName + PartialEq + std::fmt::Debug>() {
+fn check_wire_names<T: WireName + PartialEq + std::fmt::Debug>() {
     for &value in T::VALUES {
-        let word = value.wire_name();
-        assert_eq!(T::from_wire_name(word), Some(value));
-        assert!(word.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{word}");
-        assert_eq!(T::from_wire_name(&word.to_lowercase()), None);
+        let name = value.wire_name();
+        assert_eq!(T::from_wire_name(name), Some(value));
+        assert!(name.bytes().all(|b| b.is_ascii_uppercase() || b == b'_'), "{name}");
+        assert_eq!(T::from_wire_name(&name.to_lowercase()), None);
     }
     assert_eq!(T::from_wire_name(""), None);
 }
@@ -27,17 +27,17 @@ fn check_codes<T: Code + PartialEq + std::fmt::Debug>(codes: &[u8]) {
 
 #[test]
 fn every_name_is_read_back_as_written() {
-    check_words::<Side>();
-    check_words::<OrderKind>();
-    check_words::<Tif>();
-    check_words::<Status>();
-    check_words::<ExecType>();
-    check_words::<RequestKind>();
-    check_words::<Origin>();
-    check_words::<MovementKind>();
-    check_words::<Phase>();
-    check_words::<Session>();
-    check_words::<OptionKind>();
+    check_wire_names::<Side>();
+    check_wire_names::<OrderKind>();
+    check_wire_names::<Tif>();
+    check_wire_names::<Status>();
+    check_wire_names::<ExecType>();
+    check_wire_names::<RequestKind>();
+    check_wire_names::<Origin>();
+    check_wire_names::<MovementKind>();
+    check_wire_names::<StrategyPhase>();
+    check_wire_names::<TradingSession>();
+    check_wire_names::<OptionKind>();
     assert_eq!(OrderKind::from_wire_name("STOP_LIMIT"), Some(OrderKind::StopLimit));
 }
 
@@ -48,7 +48,7 @@ fn every_value_has_a_name() {
     assert_eq!(Tif::VALUES, Tif::ALL);
     assert_eq!(Status::VALUES, Status::ALL);
     assert_eq!(MovementKind::VALUES, MovementKind::ALL);
-    assert_eq!(Session::VALUES, Session::ALL);
+    assert_eq!(TradingSession::VALUES, TradingSession::ALL);
 }
 
 #[test]

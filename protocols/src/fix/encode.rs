@@ -219,8 +219,8 @@ impl Draft<'_> {
         write: impl FnOnce(&mut [u8; M]) -> usize,
     ) {
         const { assert!(N + M < FIELD_BYTES, "tag, value and delimiter have room") };
-        let room = self.room();
-        let (name, rest) = room.split_first_chunk_mut().expect("a field has room for a tag");
+        let field = self.next_field();
+        let (name, rest) = field.split_first_chunk_mut().expect("a field has room for a tag");
         *name = *tag;
         let len = write(rest.first_chunk_mut().expect("and for its value"));
         rest[len] = SOH;
@@ -229,7 +229,7 @@ impl Draft<'_> {
 
     /// Returns the place of the next field.
     #[inline]
-    fn room(&mut self) -> &mut [u8; FIELD_BYTES] {
+    fn next_field(&mut self) -> &mut [u8; FIELD_BYTES] {
         if self.written.end > PAGE_BYTES - FIELD_BYTES {
             self.flush();
         }
@@ -240,7 +240,7 @@ impl Draft<'_> {
     #[inline]
     fn put<const N: usize>(&mut self, bytes: &[u8; N]) {
         const { assert!(N <= FIELD_BYTES, "it has room") };
-        *self.room().first_chunk_mut().expect("a field has room for it") = *bytes;
+        *self.next_field().first_chunk_mut().expect("a field has room for it") = *bytes;
         self.written.end += N;
     }
 

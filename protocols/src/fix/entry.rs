@@ -16,7 +16,7 @@ use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
 use super::msg_type;
-use super::order::{Decimal, OrderFields};
+use super::order::{OrderFields, ParsedDecimal};
 use super::orders::{ClientOrder, OrderKey};
 use super::reject::OrderRejectReason;
 use super::resolve;
@@ -61,10 +61,10 @@ impl ClientRequest {
 }
 
 /// Tag of a required field.
-pub type Missing = u32;
+pub type MissingTag = u32;
 
 /// Returns the first required field of D, F or G that is absent. SecurityID may stand for Symbol.
-pub fn missing(msg_type: u8, order: &OrderFields) -> Option<Missing> {
+pub fn missing(msg_type: u8, order: &OrderFields) -> Option<MissingTag> {
     let replace = msg_type == msg_type::ORDER_CANCEL_REPLACE_REQUEST;
     let needed = [
         (tag::ORIG_CL_ORD_ID, msg_type == msg_type::NEW_ORDER_SINGLE || order.orig_cl_ord_id.is_some()),
@@ -195,7 +195,7 @@ fn tif_date(order: &OrderFields, tif: Tif) -> Result<Option<Timestamp>, OrderRej
     }
 }
 
-fn qty(qty: Option<Decimal<Qty>>) -> Result<Qty, OrderRejectReason> {
+fn qty(qty: Option<ParsedDecimal<Qty>>) -> Result<Qty, OrderRejectReason> {
     match qty {
         Some(Ok(qty)) => Ok(qty),
         Some(Err(TextError::TooManyDecimals)) => Err(Reason::BadLot.into()),
@@ -204,7 +204,7 @@ fn qty(qty: Option<Decimal<Qty>>) -> Result<Qty, OrderRejectReason> {
     }
 }
 
-fn price(price: Option<Decimal<Price>>) -> Result<Option<Price>, OrderRejectReason> {
+fn price(price: Option<ParsedDecimal<Price>>) -> Result<Option<Price>, OrderRejectReason> {
     match price {
         Some(Ok(price)) => Ok(Some(price)),
         Some(Err(TextError::TooManyDecimals)) => Err(Reason::BadTick.into()),

@@ -148,10 +148,10 @@ fn other_head(bytes: &[u8]) -> FrameHead<'_> {
     }
 }
 
-/// Returns whether `bytes`, as far as they have arrived, begin with `word`.
-fn begins_as(bytes: &[u8], word: &[u8]) -> bool {
-    let common = bytes.len().min(word.len());
-    bytes[..common] == word[..common]
+/// Returns whether `bytes`, as far as they have arrived, begin with `prefix`.
+fn begins_as(bytes: &[u8], prefix: &[u8]) -> bool {
+    let common = bytes.len().min(prefix.len());
+    bytes[..common] == prefix[..common]
 }
 
 /// Returns how many bytes to skip to the next possible frame. The buffer may end with its first

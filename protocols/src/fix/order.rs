@@ -12,7 +12,7 @@ use super::tag;
 use super::timestamp::{parse_date, parse_timestamp};
 
 /// A well-formed decimal that may be beyond our range.
-pub type Decimal<T> = Result<T, TextError>;
+pub type ParsedDecimal<T> = Result<T, TextError>;
 
 /// Fields of D, F and G; `None` for a field that is absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,9 +29,9 @@ pub struct OrderFields<'a> {
     pub side: Option<u8>,
     pub ord_type: Option<u8>,
     pub time_in_force: Option<u8>,
-    pub order_qty: Option<Decimal<Qty>>,
-    pub price: Option<Decimal<Price>>,
-    pub stop_px: Option<Decimal<Price>>,
+    pub order_qty: Option<ParsedDecimal<Qty>>,
+    pub price: Option<ParsedDecimal<Price>>,
+    pub stop_px: Option<ParsedDecimal<Price>>,
     pub transact_time: Option<Timestamp>,
     pub expire_time: Option<Timestamp>,
     pub expire_date: Option<Day>,
@@ -45,10 +45,10 @@ impl<'a> OrderFields<'a> {
     /// the same branches.
     #[inline]
     pub fn read(message: &FixMessage<'a, '_>) -> Result<OrderFields<'a>, FieldFault> {
-        let mut asked = FieldParser { message, fault: None };
+        let mut parser = FieldParser { message, fault: None };
         let order = OrderFields {
-            cl_ord_id: asked.typed(tag::CL_ORD_ID, id),
-            orig_cl_ord_id: asked.typed(tag::ORIG_CL_ORD_ID, id),
+            cl_ord_id: parser.typed(tag::CL_ORD_ID, id),
+            orig_cl_ord_id: parser.typed(tag::ORIG_CL_ORD_ID, id),
             account: message.get(tag::ACCOUNT),
             symbol: message.get(tag::SYMBOL),
             security_id: message.get(tag::SECURITY_ID),
@@ -56,22 +56,22 @@ impl<'a> OrderFields<'a> {
             security_exchange: message.get(tag::SECURITY_EXCHANGE),
             security_type: message.get(tag::SECURITY_TYPE),
             currency: message.get(tag::CURRENCY),
-            side: asked.typed(tag::SIDE, code),
-            ord_type: asked.typed(tag::ORD_TYPE, code),
-            time_in_force: asked.typed(tag::TIME_IN_FORCE, code),
-            order_qty: asked.typed(tag::ORDER_QTY, |value| decimal(Qty::parse(value))),
-            price: asked.typed(tag::PRICE, |value| decimal(Price::parse(value))),
-            stop_px: asked.typed(tag::STOP_PX, |value| decimal(Price::parse(value))),
-            transact_time: asked.typed(tag::TRANSACT_TIME, instant),
-            expire_time: asked.typed(tag::EXPIRE_TIME, instant),
-            expire_date: asked.typed(tag::EXPIRE_DATE, |value| {
+            side: parser.typed(tag::SIDE, code),
+            ord_type: parser.typed(tag::ORD_TYPE, code),
+            time_in_force: parser.typed(tag::TIME_IN_FORCE, code),
+            order_qty: parser.typed(tag::ORDER_QTY, |value| decimal(Qty::parse(value))),
+            price: parser.typed(tag::PRICE, |value| decimal(Price::parse(value))),
+            stop_px: parser.typed(tag::STOP_PX, |value| decimal(Price::parse(value))),
+            transact_time: parser.typed(tag::TRANSACT_TIME, instant),
+            expire_time: parser.typed(tag::EXPIRE_TIME, instant),
+            expire_date: parser.typed(tag::EXPIRE_DATE, |value| {
                 parse_date(value).ok_or(SessionRejectReason::IncorrectFormat)
             }),
             strategy_id: message.get(tag::STRATEGY_ID),
             strategy_name: message.get(tag::STRATEGY_NAME),
-            exchange_order: asked.typed(tag::EXCHANGE_ORDER, flag),
+            exchange_order: parser.typed(tag::EXCHANGE_ORDER, flag),
         };
-        match asked.fault {
+        match parser.fault {
             Some(fault) => Err(fault),
             None => Ok(order),
         }
@@ -117,7 +117,7 @@ fn code(value: &[u8]) -> Result<u8, SessionRejectReason> {
 }
 
 #[inline]
-fn decimal<T>(parsed: Decimal<T>) -> Result<Decimal<T>, SessionRejectReason> {
+fn decimal<T>(parsed: ParsedDecimal<T>) -> Result<ParsedDecimal<T>, SessionRejectReason> {
     match parsed {
         Err(TextError::Character | TextError::Empty) => Err(SessionRejectReason::IncorrectFormat),
         other => Ok(other),

@@ -2,7 +2,7 @@
 //!
 //! Rules: docs/fix-rules.md#execution-report.
 
-use pitlane_engine::event::{ExecType, OrderReport, Refusal, RequestKind};
+use pitlane_engine::event::{ExecType, OrderReport, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -241,7 +241,7 @@ pub struct CancelReject {
 
 impl CancelReject {
     /// Returns the reject of a request that a shard or the desk refused.
-    pub fn of_refusal(refusal: &Refusal, order: Option<&ClientOrder>) -> CancelReject {
+    pub fn of_refusal(refusal: &RequestRefusal, order: Option<&ClientOrder>) -> CancelReject {
         CancelReject {
             root: order.map_or(IntId::NONE, |order| order.root),
             cl_ord_id: refusal.request_id,

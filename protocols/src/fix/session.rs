@@ -72,7 +72,7 @@ use super::schedule::SessionSchedule;
 use super::store::{MessageStore, ReportedEvent, SequenceNumbers};
 use crate::decoded::Decoded;
 
-pub use self::initiator::{VenueCounts, VenueReport};
+pub use self::initiator::{InboundReport, VenueCounts};
 pub use self::logon::{LoginState, LogonCredentials};
 pub use self::settings::FixSessionSettings;
 pub use self::state::{FixSessionState, SessionInput};

@@ -27,7 +27,7 @@
 //! Rules: docs/fix-rules.md#venue-recovery.
 
 pub mod answer;
-pub mod ask;
+pub mod request;
 pub mod id;
 pub mod prices;
 

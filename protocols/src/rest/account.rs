@@ -1,7 +1,7 @@
 //! Accounts.
 
 use pitlane_engine::id::StrategyId;
-use pitlane_engine::refdata::Account;
+use pitlane_engine::refdata::TradingAccount;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
@@ -24,7 +24,7 @@ pub struct AccountVO<'a> {
 }
 
 impl AccountVO<'_> {
-    pub fn of(row: &Account) -> AccountVO<'_> {
+    pub fn of(row: &TradingAccount) -> AccountVO<'_> {
         AccountVO {
             id: row.id.0,
             name: &row.name,

@@ -1,6 +1,6 @@
 //! Pre-trade limits, switches and restrictions.
 
-use pitlane_engine::command::{Limits, Scope};
+use pitlane_engine::command::{RiskLimits, Scope};
 use pitlane_engine::directive::{Directive, DirectiveKey};
 use pitlane_engine::id::Currency;
 use pitlane_engine::refdata::RefData;
@@ -174,7 +174,7 @@ impl ConfirmationVO {
 }
 
 impl LimitsVO {
-    pub fn of(scope: Scope, limits: &Limits, reference: &RefData) -> LimitsVO {
+    pub fn of(scope: Scope, limits: &RiskLimits, reference: &RefData) -> LimitsVO {
         let (strategy_name, account_name) = names(scope, reference);
         let has_credit = !limits.credit.is_zero();
         LimitsVO {
@@ -194,7 +194,7 @@ impl LimitsVO {
     }
 
     /// Returns these limits with the named values changed, or why a value is refused.
-    pub fn applied_to(&self, old: &Limits) -> Result<Limits, &'static str> {
+    pub fn applied_to(&self, old: &RiskLimits) -> Result<RiskLimits, &'static str> {
         let mut limits = *old;
         let at_least_zero = |decimal: Option<Decimal>, old: i64| match decimal {
             Some(decimal) if decimal.raw < 0 => Err("a limit is not below zero"),

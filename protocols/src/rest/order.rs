@@ -3,11 +3,11 @@
 use pitlane_engine::id::Origin;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
-use pitlane_engine::view::Order;
+use pitlane_engine::view::OrderView;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
-use super::schema::{OrderKindWord, SideWord, StatusWord, TifWord};
+use super::schema::{OrderKindSchema, SideSchema, StatusSchema, TifSchema};
 use super::sender::{SenderVO, SentByVO};
 use super::{Decimal, Moment, NamedValue};
 use crate::codes::WireName;
@@ -19,9 +19,9 @@ pub struct OrderVO<'a> {
     /// The order's current id. A modification gives it a new one.
     pub int_id: &'a str,
     #[serde(rename = "type")]
-    #[schema(value_type = OrderKindWord)]
+    #[schema(value_type = OrderKindSchema)]
     pub kind: NamedValue<OrderKind>,
-    #[schema(value_type = SideWord)]
+    #[schema(value_type = SideSchema)]
     pub side: NamedValue<Side>,
     /// Total quantity.
     pub quantity: Decimal,
@@ -30,7 +30,7 @@ pub struct OrderVO<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop: Option<Decimal>,
     /// Time in force.
-    #[schema(value_type = TifWord)]
+    #[schema(value_type = TifSchema)]
     pub tif: NamedValue<Tif>,
     /// With GTD.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,7 +46,7 @@ pub struct OrderVO<'a> {
     pub exchange_id: Option<u16>,
     /// Passed on to the venue.
     pub exchange_order: bool,
-    #[schema(value_type = StatusWord)]
+    #[schema(value_type = StatusSchema)]
     pub status: NamedValue<Status>,
     pub filled_quantity: Decimal,
     /// The quantity left in the market: zero once the order has ended.
@@ -89,7 +89,7 @@ pub struct OrderVO<'a> {
 impl<'a> OrderVO<'a> {
     /// Returns the value object. `session` is the name of the order's FIX session, if known.
     pub fn of(
-        order: &'a Order,
+        order: &'a OrderView,
         session: Option<&'a str>,
         sent: SentByVO,
         reference: &'a RefData,

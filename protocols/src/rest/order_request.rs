@@ -7,7 +7,7 @@ use pitlane_engine::time::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use super::schema::{OrderKindWord, SideWord, TifWord};
+use super::schema::{OrderKindSchema, SideSchema, TifSchema};
 use super::{Decimal, Moment, NamedValue};
 
 /// A new order of any type, parsed and not yet resolved.
@@ -52,7 +52,7 @@ macro_rules! submits {
             /// absent. The same body under the same id gives the same response and no second order.
             pub int_id: Option<String>,
             pub security_id: u32,
-            #[schema(value_type = SideWord)]
+            #[schema(value_type = SideSchema)]
             pub side: NamedValue<Side>,
             /// Above zero, a multiple of the lot size.
             pub quantity: Decimal,
@@ -65,7 +65,7 @@ macro_rules! submits {
             /// The security's own exchange; another one is refused.
             pub exchange_id: Option<u16>,
             /// Time in force; DAY if absent.
-            #[schema(value_type = Option<TifWord>)]
+            #[schema(value_type = Option<TifSchema>)]
             pub tif: Option<NamedValue<Tif>>,
             /// End of a GTD order.
             pub tif_date: Option<Moment>,
@@ -127,11 +127,11 @@ submits! {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct AnyOrderVO {
     #[serde(rename = "type")]
-    #[schema(value_type = OrderKindWord)]
+    #[schema(value_type = OrderKindSchema)]
     pub kind: NamedValue<OrderKind>,
     pub int_id: Option<String>,
     pub security_id: u32,
-    #[schema(value_type = SideWord)]
+    #[schema(value_type = SideSchema)]
     pub side: NamedValue<Side>,
     pub quantity: Decimal,
     /// Of LIMIT and STOP_LIMIT.
@@ -142,7 +142,7 @@ pub struct AnyOrderVO {
     pub strategy_name: Option<String>,
     pub account_id: Option<u16>,
     pub exchange_id: Option<u16>,
-    #[schema(value_type = Option<TifWord>)]
+    #[schema(value_type = Option<TifSchema>)]
     pub tif: Option<NamedValue<Tif>>,
     pub tif_date: Option<Moment>,
     #[serde(default)]
@@ -185,13 +185,13 @@ macro_rules! modifies {
             /// The new total quantity, filled quantity included.
             pub quantity: Option<Decimal>,
             $(pub $price: Option<Decimal>,)*
-            #[schema(value_type = Option<TifWord>)]
+            #[schema(value_type = Option<TifSchema>)]
             pub tif: Option<NamedValue<Tif>>,
             pub tif_date: Option<Moment>,
             /// Cannot be changed, and may be left out.
             pub security_id: Option<u32>,
             /// Cannot be changed, and may be left out.
-            #[schema(value_type = Option<SideWord>)]
+            #[schema(value_type = Option<SideSchema>)]
             pub side: Option<NamedValue<Side>>,
         }
 

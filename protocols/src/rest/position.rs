@@ -1,7 +1,7 @@
 //! Positions at market prices.
 
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::view::{Position, View};
+use pitlane_engine::view::{PositionView, View};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -37,7 +37,7 @@ pub struct PositionVO<'a> {
 }
 
 impl<'a> PositionVO<'a> {
-    pub fn of(position: &Position, view: &View, reference: &'a RefData) -> PositionVO<'a> {
+    pub fn of(position: &PositionView, view: &View, reference: &'a RefData) -> PositionVO<'a> {
         let (strategy, security) = (position.id.strategy(), position.id.security());
         let row = reference.security(security);
         let valuation = view.valuation(position, reference);

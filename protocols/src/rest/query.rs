@@ -32,7 +32,7 @@ impl fmt::Display for BadQuery {
         match self {
             BadQuery::Encoding => f.write_str("it is not percent-encoded UTF-8"),
             BadQuery::TooMany => write!(f, "there are more than {PARAMETERS_MAX} query parameters"),
-            BadQuery::Twice(name) => write!(f, "the query parameter `{name}` stands there twice"),
+            BadQuery::Twice(name) => write!(f, "the query parameter `{name}` occurs twice"),
             BadQuery::Unknown(name) => write!(f, "there is no query parameter `{name}` here"),
             BadQuery::Missing(name) => write!(f, "the query parameter `{name}` is required"),
             BadQuery::Number(name) => write!(f, "the query parameter `{name}` is a whole number above zero"),

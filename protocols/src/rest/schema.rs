@@ -3,7 +3,7 @@
 
 use std::borrow::Cow;
 
-use pitlane_engine::command::{MovementKind, Phase};
+use pitlane_engine::command::{MovementKind, StrategyPhase};
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{KnownFormat, Object, ObjectBuilder, Schema, SchemaFormat, Type};
@@ -31,37 +31,37 @@ macro_rules! described {
 
 // Each is a closed list of names for `NamedValue`: the types belong to the engine, which knows
 // nothing of schemas.
-pub struct SideWord;
-pub struct OrderKindWord;
-pub struct TifWord;
-pub struct StatusWord;
-pub struct PhaseWord;
-pub struct MovementWord;
+pub struct SideSchema;
+pub struct OrderKindSchema;
+pub struct TifSchema;
+pub struct StatusSchema;
+pub struct PhaseSchema;
+pub struct MovementSchema;
 
 described! {
-    SideWord, "Side", words::<Side>("Which side of the market.");
-    OrderKindWord, "OrderType", words::<OrderKind>("The type of an order.");
-    TifWord, "TimeInForce", words::<Tif>("How long an order is good.");
-    StatusWord, "OrderStatus", words::<Status>("Where an order is in its life.");
-    PhaseWord, "Phase", words::<Phase>("Where a strategy is in its life.");
-    MovementWord, "TransactionType", words::<MovementKind>("What a transaction is.");
+    SideSchema, "Side", enum_schema::<Side>("Side of the order: buy or sell.");
+    OrderKindSchema, "OrderType", enum_schema::<OrderKind>("The type of an order.");
+    TifSchema, "TimeInForce", enum_schema::<Tif>("Time in force of an order.");
+    StatusSchema, "OrderStatus", enum_schema::<Status>("Current status of an order.");
+    PhaseSchema, "Phase", enum_schema::<StrategyPhase>("Current phase of a strategy.");
+    MovementSchema, "TransactionType", enum_schema::<MovementKind>("Type of a transaction.");
     Decimal, "Decimal", decimal();
     Moment, "Moment", instant();
 }
 
-fn words<T: WireName>(about: &str) -> Object {
-    let words = T::VALUES.iter().map(|value| value.wire_name());
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(words)).description(Some(about)).build()
+fn enum_schema<T: WireName>(about: &str) -> Object {
+    let names = T::VALUES.iter().map(|value| value.wire_name());
+    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).description(Some(about)).build()
 }
 
 fn decimal() -> Object {
-    let about =
-        "An exact decimal with at most eight places. In a request a text such as \"1.5\" is taken too.";
+    let about = "An exact decimal with at most eight places. In a request, a string such as \"1.5\" is accepted, too.";
     ObjectBuilder::new().schema_type(Type::Number).description(Some(about)).build()
 }
 
 fn instant() -> Object {
-    let about = "An instant as RFC 3339 has it, in UTC, with as many decimals as needed. In a request any offset is taken.";
+    let about =
+        "A time in RFC 3339 format, in UTC, with as many decimals as needed. Requests may use any offset.";
     ObjectBuilder::new()
         .schema_type(Type::String)
         .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))

@@ -1,7 +1,7 @@
 //! Securities, their families, and currency pairs.
 
 use pitlane_engine::refdata::SecurityKind;
-use pitlane_engine::refdata::{Family, RefData, Security};
+use pitlane_engine::refdata::{RefData, Security, SecurityFamily};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -117,7 +117,7 @@ pub struct SecurityFamilyVO<'a> {
 }
 
 impl SecurityFamilyVO<'_> {
-    pub fn of(row: &Family) -> SecurityFamilyVO<'_> {
+    pub fn of(row: &SecurityFamily) -> SecurityFamilyVO<'_> {
         SecurityFamilyVO {
             id: row.id.0,
             name: &row.name,

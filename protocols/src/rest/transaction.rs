@@ -6,11 +6,11 @@ use pitlane_engine::command::{ExecRef, MovementKind};
 use pitlane_engine::id::{Currency, IntId, SecurityId, TransactionId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::view::Transaction;
+use pitlane_engine::view::TransactionView;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use super::schema::MovementWord;
+use super::schema::MovementSchema;
 use super::{Decimal, Moment, NamedValue};
 use crate::codes::WireName;
 
@@ -22,7 +22,7 @@ pub struct TransactionVO<'a> {
     pub uuid: String,
     pub date_time: Moment,
     #[serde(rename = "type")]
-    #[schema(value_type = MovementWord)]
+    #[schema(value_type = MovementSchema)]
     pub kind: NamedValue<MovementKind>,
     pub strategy_id: u16,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -51,7 +51,7 @@ pub struct TransactionVO<'a> {
 
 impl<'a> TransactionVO<'a> {
     /// Returns the value object. `instance` is the installation's id, from which UUIDs are derived.
-    pub fn of(row: &'a Transaction, instance: u64, reference: &'a RefData) -> TransactionVO<'a> {
+    pub fn of(row: &'a TransactionView, instance: u64, reference: &'a RefData) -> TransactionVO<'a> {
         TransactionVO {
             id: row.id.0,
             uuid: uuid_of(row.id, row.order_id, row.exec, instance).to_string(),
@@ -127,7 +127,7 @@ impl fmt::Display for Story<'_> {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub struct TransactionRequestVO {
     #[serde(rename = "type")]
-    #[schema(value_type = MovementWord)]
+    #[schema(value_type = MovementSchema)]
     pub kind: NamedValue<MovementKind>,
     /// Makes the call idempotent: the same UUID again changes nothing.
     pub uuid: Option<String>,

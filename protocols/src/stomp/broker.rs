@@ -24,7 +24,7 @@ mod memory_limit;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use pitlane_engine::command::Phase;
+use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{Depth, OrderTerms};
 use pitlane_engine::id::{AdapterId, Currency, PortId, ShardId, StrategyId};
 use pitlane_engine::number::Money;
@@ -134,7 +134,7 @@ pub struct StompBroker {
     /// Each shard's part of a strategy's cash.
     cash: BTreeMap<(StrategyId, Currency), BTreeMap<ShardId, Money>>,
     /// Last published phases, because every shard reports them.
-    phases: BTreeMap<StrategyId, Phase>,
+    phases: BTreeMap<StrategyId, StrategyPhase>,
     adapters: BTreeMap<AdapterId, BTreeMap<ShardId, bool>>,
     /// Names of FIX sessions as orders show them: `FIX:CLIENT1`.
     fix_sessions: BTreeMap<(PortId, u16), Arc<str>>,

@@ -42,9 +42,9 @@ pub fn receipt(out: &mut Vec<u8>, id: &str, escaping: Escaping) {
 
 /// Writes ERROR, the last frame of a failed session. The text is written twice, because some
 /// clients show the header and some the body.
-pub fn error(out: &mut Vec<u8>, words: &str, receipt: Option<&str>, versions: bool, escaping: Escaping) {
+pub fn error(out: &mut Vec<u8>, text: &str, receipt: Option<&str>, versions: bool, escaping: Escaping) {
     out.extend_from_slice(b"ERROR\nmessage:");
-    escape::push(out, words.as_bytes(), escaping);
+    escape::push(out, text.as_bytes(), escaping);
     if let Some(receipt) = receipt {
         out.extend_from_slice(b"\nreceipt-id:");
         escape::push(out, receipt.as_bytes(), escaping);
@@ -53,9 +53,9 @@ pub fn error(out: &mut Vec<u8>, words: &str, receipt: Option<&str>, versions: bo
         out.extend_from_slice(b"\nversion:1.0,1.1,1.2");
     }
     out.extend_from_slice(b"\ncontent-type:text/plain\ncontent-length:");
-    push_number(out, words.len() as u64);
+    push_number(out, text.len() as u64);
     out.extend_from_slice(b"\n\n");
-    out.extend_from_slice(words.as_bytes());
+    out.extend_from_slice(text.as_bytes());
     out.push(0);
 }
 

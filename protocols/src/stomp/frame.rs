@@ -33,9 +33,9 @@ impl StompVersion {
 
     /// Returns the highest supported version of a list such as `1.0,1.1`.
     pub fn highest_of(list: &str) -> Option<StompVersion> {
-        let offered = list.split(',').map(|word| word.trim_matches(' '));
+        let offered = list.split(',').map(|name| name.trim_matches(' '));
         offered
-            .filter_map(|word| StompVersion::ALL.into_iter().find(|version| version.wire_name() == word))
+            .filter_map(|name| StompVersion::ALL.into_iter().find(|version| version.wire_name() == name))
             .max()
     }
 }
@@ -57,8 +57,8 @@ pub enum ClientCommand {
 }
 
 impl ClientCommand {
-    pub fn from_wire_name(word: &[u8]) -> Option<ClientCommand> {
-        Some(match word {
+    pub fn from_wire_name(name: &[u8]) -> Option<ClientCommand> {
+        Some(match name {
             b"CONNECT" | b"STOMP" => ClientCommand::Connect,
             b"SEND" => ClientCommand::Send,
             b"SUBSCRIBE" => ClientCommand::Subscribe,

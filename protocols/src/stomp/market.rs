@@ -245,12 +245,12 @@ impl MarketTopics {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::refdata::Rows;
+    use pitlane_engine::refdata::RefDataRows;
 
     use super::*;
 
     fn topics(market: &mut MarketTopics, security: SecurityId) -> Vec<Option<u32>> {
-        let reference = RefData::check(Rows::default()).unwrap();
+        let reference = RefData::check(RefDataRows::default()).unwrap();
         let bars: Vec<_> = SIZES.iter().map(|(size, _)| market.bar_topic(security, size)).collect();
         let others = [market.tick_topic(security, &reference), market.book_topic(security, &reference)];
         others.into_iter().chain(bars).collect()

@@ -156,13 +156,13 @@ mod tests {
     #[test]
     fn the_table_behaves_as_a_set() {
         let (mut slots, mut naive) = (Slots::default(), BTreeSet::new());
-        let mut chance = 1u64;
+        let mut rng = 1u64;
         for turn in 0..200_000u64 {
-            chance = chance.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            rng = rng.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
             let range = if turn % 40_000 < 20_000 { 12 } else { 3_000 };
-            let topic = (chance >> 33) as u32 % range;
+            let topic = (rng >> 33) as u32 % range;
             assert_eq!(slots.contains(topic), naive.contains(&topic));
-            match chance >> 60 {
+            match rng >> 60 {
                 0..8 if !slots.contains(topic) => {
                     slots.push(TopicSlot { turn, topic });
                     naive.insert(topic);

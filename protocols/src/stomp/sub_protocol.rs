@@ -18,9 +18,9 @@ pub enum SubProtocolChoice {
 pub fn choose<'a>(headers: impl Iterator<Item = &'a str>) -> SubProtocolChoice {
     let mut answer = None;
     let mut is_offered = false;
-    for word in headers.flat_map(|list| list.split(',')) {
+    for name in headers.flat_map(|list| list.split(',')) {
         is_offered = true;
-        let rank = KNOWN.iter().position(|known| *known == word.trim_matches([' ', '\t']));
+        let rank = KNOWN.iter().position(|known| *known == name.trim_matches([' ', '\t']));
         answer = [answer, rank].into_iter().flatten().min();
     }
     match answer {

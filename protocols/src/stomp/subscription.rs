@@ -22,8 +22,8 @@ pub enum AckMode {
 }
 
 impl AckMode {
-    pub fn from_wire_name(word: &str) -> Option<AckMode> {
-        match word {
+    pub fn from_wire_name(name: &str) -> Option<AckMode> {
+        match name {
             "auto" => Some(AckMode::Auto),
             "client" => Some(AckMode::Client),
             "client-individual" => Some(AckMode::ClientIndividual),

@@ -50,14 +50,14 @@ impl StompTransactions {
         Ok(())
     }
 
-    pub fn add(&mut self, name: &str, deed: TransactionStep) -> Result<(), TransactionError> {
+    pub fn add(&mut self, name: &str, step: TransactionStep) -> Result<(), TransactionError> {
         let at = self.find(name)?;
-        let bytes = self.bytes + deed.bytes();
+        let bytes = self.bytes + step.bytes();
         if self.open[at].1.len() == STEPS_MAX || bytes > EVENT_BYTES_MAX {
             return Err(TransactionError::TooLarge);
         }
         self.bytes = bytes;
-        self.open[at].1.push(deed);
+        self.open[at].1.push(step);
         Ok(())
     }
 

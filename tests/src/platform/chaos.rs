@@ -6,7 +6,7 @@ use pitlane_engine::directive::Directive;
 use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{IntId, Origin, StrategyId};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::shard::{Route, route};
+use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 
 use super::client::Client;
@@ -226,7 +226,7 @@ impl Platform {
             }
             _ => {}
         }
-        let Route::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };
+        let CommandRoute::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };
         let command = Command::new(source(CONTROL, Origin::Server), 1, body);
         self.control.push_back(Errand::One(shard, command));
     }
@@ -274,8 +274,8 @@ impl Platform {
             let next = self.feed_slot.take().or_else(|| {
                 let command = self.feed.poll(self.now)?;
                 match route(&command.body, self.shards) {
-                    Route::One(shard) => Some((shard, command)),
-                    Route::All => None,
+                    CommandRoute::One(shard) => Some((shard, command)),
+                    CommandRoute::All => None,
                 }
             });
             let Some((shard, command)) = next else { return };

@@ -6,7 +6,7 @@ use pitlane_engine::mesh::Broadcast;
 use pitlane_engine::sender::{SenderId, SentBy};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Day;
-use pitlane_engine::view::{Order, View, ViewSettings};
+use pitlane_engine::view::{OrderView, View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
 use super::client::Client;
@@ -154,7 +154,7 @@ impl Platform {
 
     /// Checks that each order was sent by its client, and that both views know the sender. A cancel
     /// may come from the shard itself, or from another client that closes the position.
-    fn senders_agree(&self, order: &Order, fresh: &View) -> Finding {
+    fn senders_agree(&self, order: &OrderView, fresh: &View) -> Finding {
         let SentBy { submitted, modified, canceled } = order.sent;
         for id in [submitted, modified, canceled].into_iter().filter(|id| *id != SenderId::NONE) {
             differ("a sender", &self.view.sender(id), &fresh.sender(id))?;
@@ -182,7 +182,7 @@ impl Platform {
             }
         }
         let open = |view: &View| {
-            let mut list: Vec<Order> = view.open_orders().collect();
+            let mut list: Vec<OrderView> = view.open_orders().collect();
             list.sort_by_key(|order| order.handle);
             list
         };

@@ -21,7 +21,7 @@
 //! every transport unless it names `ws` (what only WebSocket has) or `tcp` (what WebSocket does not
 //! have).
 
-use pitlane_engine::command::{CommandKind, Phase, Report};
+use pitlane_engine::command::{CommandKind, StrategyPhase, VenueReport};
 use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, Tick};
 use pitlane_engine::id::{OrderHandle, SecurityId, ShardId, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -298,9 +298,9 @@ impl Scene<'_> {
                 self.order = order;
                 events
             }
-            ("accepted", []) => self.stage.report(self.order, Report::Accepted),
-            ("replaced", []) => self.stage.report(self.order, Report::Replaced),
-            ("canceled", []) => self.stage.report(self.order, Report::Canceled(Reason::Requested)),
+            ("accepted", []) => self.stage.report(self.order, VenueReport::Accepted),
+            ("replaced", []) => self.stage.report(self.order, VenueReport::Replaced),
+            ("canceled", []) => self.stage.report(self.order, VenueReport::Canceled(Reason::Requested)),
             ("fill", [exec, qty, price]) => {
                 self.stage.fill(self.order, exec.parse().map_err(|_| "a number")?, qty, price)
             }
@@ -313,7 +313,7 @@ impl Scene<'_> {
             }
             ("phase", [strategy]) => {
                 let strategy = StrategyId(strategy.parse().map_err(|_| "a strategy is a number")?);
-                self.stage.tell(CommandKind::Phase { strategy, phase: Phase::Stop })
+                self.stage.tell(CommandKind::Phase { strategy, phase: StrategyPhase::Stop })
             }
             ("adapter", [state]) => {
                 let connected = *state == "up";

@@ -1,6 +1,6 @@
 //! The checks before an order is sent, in the order of the engine's README.
 
-use pitlane_engine::command::{BudgetKind, Limits, Phase, Scope, Session};
+use pitlane_engine::command::{BudgetKind, RiskLimits, Scope, StrategyPhase, TradingSession};
 use pitlane_engine::id::{AdapterId, StrategyId};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -51,7 +51,7 @@ impl Twin {
             return Reason::StrategyNotPermitted;
         }
         let phase = self.phases.get(&terms.strategy).copied().unwrap_or_default();
-        if terms.strategy != StrategyId::SERVER && phase != Phase::Running {
+        if terms.strategy != StrategyId::SERVER && phase != StrategyPhase::Running {
             return Reason::StrategyNotRunning;
         }
         let connected = self.adapters.get(&exchange.adapter).copied().unwrap_or(false);
@@ -134,8 +134,8 @@ impl Twin {
             return false;
         }
         match (terms.tif, self.session_of(terms.security)) {
-            (Tif::Ato, Session::Closed | Session::OpeningAuction) => true,
-            (Tif::Ato, Session::Continuous | Session::ClosingAuction) => false,
+            (Tif::Ato, TradingSession::Closed | TradingSession::OpeningAuction) => true,
+            (Tif::Ato, TradingSession::Continuous | TradingSession::ClosingAuction) => false,
             _ => true,
         }
     }
@@ -182,7 +182,7 @@ impl Twin {
         self.check_credit(terms, old)
     }
 
-    fn check_limits(&self, terms: &Terms, old: Option<usize>, scope: Scope, limits: &Limits) -> Reason {
+    fn check_limits(&self, terms: &Terms, old: Option<usize>, scope: Scope, limits: &RiskLimits) -> Reason {
         let before = old.map(|order| self.orders[order].terms);
         let more = before.is_none_or(|before| terms.qty > before.qty);
         let dearer = before.is_none_or(|before| {
@@ -242,7 +242,7 @@ impl Twin {
 
     /// Returns whether the same terms in every field are among the last 64 of the strategy or
     /// account.
-    fn is_repeated(&self, terms: &Terms, scope: Scope, limits: &Limits) -> bool {
+    fn is_repeated(&self, terms: &Terms, scope: Scope, limits: &RiskLimits) -> bool {
         let window = limits.duplicate_window_ms as u64 * NS_PER_MS;
         let mine = self.sent.iter().rev().filter(|(_, sent)| self.in_scope(sent, scope));
         mine.take(64).any(|(at, sent)| sent == terms && self.now.since(*at) < window)

@@ -182,7 +182,7 @@ impl Twin {
 
 // Reports of a venue.
 impl Twin {
-    pub(super) fn venue_report(&mut self, handle: OrderHandle, report: command::Report) {
+    pub(super) fn venue_report(&mut self, handle: OrderHandle, report: command::VenueReport) {
         let Some(order) = self.order(handle) else {
             return self.alert(Alert::UnknownReport);
         };
@@ -193,36 +193,42 @@ impl Twin {
         self.hear(order, report);
     }
 
-    pub(super) fn hear(&mut self, order: usize, report: command::Report) {
+    pub(super) fn hear(&mut self, order: usize, report: command::VenueReport) {
         let over = self.orders[order].is_over();
         match report {
-            command::Report::Accepted => {
+            command::VenueReport::Accepted => {
                 self.orders[order].acknowledged = true;
                 self.accepted(order);
             }
-            command::Report::Rejected(Reason::VenueUnavailable) if self.never_left(order) => {
+            command::VenueReport::Rejected(Reason::VenueUnavailable) if self.never_left(order) => {
                 self.suspects.push(self.orders[order].terms.security);
                 self.wait_again(order);
             }
-            command::Report::Rejected(reason) => self.venue_rejects(order, reason),
-            command::Report::Filled { exec, qty, price } => {
+            command::VenueReport::Rejected(reason) => self.venue_rejects(order, reason),
+            command::VenueReport::Filled { exec, qty, price } => {
                 self.execution(order, exec, qty, price);
             }
-            command::Report::Canceled(_) if over => self.alert(Alert::UnexpectedReport),
-            command::Report::Canceled(_) if self.stops_here(order) && self.orders[order].cancel.is_none() => {
+            command::VenueReport::Canceled(_) if over => self.alert(Alert::UnexpectedReport),
+            command::VenueReport::Canceled(_)
+                if self.stops_here(order) && self.orders[order].cancel.is_none() =>
+            {
                 self.stop_here(order);
                 self.too_late(order);
             }
-            command::Report::Canceled(reason) => self.end(order, Base::Canceled, ExecType::Canceled, reason),
-            command::Report::Expired(_) if over => self.alert(Alert::UnexpectedReport),
-            command::Report::Expired(reason) => self.end(order, Base::Expired, ExecType::Expired, reason),
-            // The venue's answer to a request that the end of the order has answered.
-            command::Report::CancelRefused(_) | command::Report::ReplaceRefused(_) if over => {}
-            // A cancel waits behind a modification, so the modification was refused.
-            command::Report::CancelRefused(reason) if self.orders[order].replace.is_some() => {
-                self.hear(order, command::Report::ReplaceRefused(reason));
+            command::VenueReport::Canceled(reason) => {
+                self.end(order, Base::Canceled, ExecType::Canceled, reason)
             }
-            command::Report::CancelRefused(reason) => {
+            command::VenueReport::Expired(_) if over => self.alert(Alert::UnexpectedReport),
+            command::VenueReport::Expired(reason) => {
+                self.end(order, Base::Expired, ExecType::Expired, reason)
+            }
+            // The venue's answer to a request that the end of the order has answered.
+            command::VenueReport::CancelRefused(_) | command::VenueReport::ReplaceRefused(_) if over => {}
+            // A cancel waits behind a modification, so the modification was refused.
+            command::VenueReport::CancelRefused(reason) if self.orders[order].replace.is_some() => {
+                self.hear(order, command::VenueReport::ReplaceRefused(reason));
+            }
+            command::VenueReport::CancelRefused(reason) => {
                 let Some(id) = self.orders[order].cancel.take() else {
                     return self.alert(Alert::UnexpectedReport);
                 };
@@ -231,14 +237,14 @@ impl Twin {
                 self.refuse_closing(&terms, reason);
                 self.ask_after_refusal(order, reason);
             }
-            command::Report::Replaced if over => self.alert(Alert::UnexpectedReport),
-            command::Report::Replaced => {
+            command::VenueReport::Replaced if over => self.alert(Alert::UnexpectedReport),
+            command::VenueReport::Replaced => {
                 if self.orders[order].replace.is_none() {
                     return self.alert(Alert::UnexpectedReport);
                 }
                 self.replaced(order);
             }
-            command::Report::ReplaceRefused(reason) => {
+            command::VenueReport::ReplaceRefused(reason) => {
                 let Some((id, _)) = self.orders[order].replace.take() else {
                     return self.alert(Alert::UnexpectedReport);
                 };
@@ -248,21 +254,23 @@ impl Twin {
                 self.ask_after_refusal(order, reason);
                 self.pass_on(order);
             }
-            command::Report::Reconciled => self.reconciled(order),
-            command::Report::Busted { exec } => {
+            command::VenueReport::Reconciled => self.reconciled(order),
+            command::VenueReport::Busted { exec } => {
                 self.amend(order, exec, ExecRef(0), Qty::ZERO, Price::ZERO, !over);
             }
-            command::Report::Corrected { exec, qty, price } => {
+            command::VenueReport::Corrected { exec, qty, price } => {
                 self.amend(order, exec, ExecRef(0), qty, price, !over);
             }
-            command::Report::Amended { exec_ref, exec, qty, price, is_open } => {
+            command::VenueReport::Amended { exec_ref, exec, qty, price, is_open } => {
                 self.amend(order, exec_ref, exec, qty, price, is_open);
             }
-            command::Report::FilledTo { exec, qty, price, cum } => {
+            command::VenueReport::FilledTo { exec, qty, price, cum } => {
                 self.filled_to(order, exec, qty, price, cum);
             }
-            command::Report::Standing { cum, average, state } => self.standing(order, cum, average, state),
-            command::Report::Unsure => self.unsure(order),
+            command::VenueReport::Standing { cum, average, state } => {
+                self.standing(order, cum, average, state)
+            }
+            command::VenueReport::Unsure => self.unsure(order),
         }
     }
 

@@ -24,8 +24,10 @@ mod venue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane_engine::command::{BudgetKind, Command, CommandKind, ExecRef, Limits, Phase, Scope, Session};
-use pitlane_engine::directive::{DirectiveKey, Version};
+use pitlane_engine::command::{
+    BudgetKind, Command, CommandKind, ExecRef, RiskLimits, Scope, StrategyPhase, TradingSession,
+};
+use pitlane_engine::directive::{DirectiveKey, DirectiveVersion};
 use pitlane_engine::event::{Alert, ExecType, RequestKind};
 use pitlane_engine::id::{AdapterId, ExchangeId, IntId, OrderHandle, SecurityId, Source, StrategyId, Uuid};
 use pitlane_engine::number::{Money, Price, Qty};
@@ -120,16 +122,16 @@ pub struct Twin {
     pub orders: Vec<Order>,
     pub markets: BTreeMap<SecurityId, Market>,
     pub transactions: Vec<Transaction>,
-    pub sessions: BTreeMap<ExchangeId, Session>,
+    pub sessions: BTreeMap<ExchangeId, TradingSession>,
     /// Exchanges that close by a calendar.
     pub with_hours: Vec<ExchangeId>,
-    pub phases: BTreeMap<StrategyId, Phase>,
+    pub phases: BTreeMap<StrategyId, StrategyPhase>,
     pub adapters: BTreeMap<AdapterId, bool>,
-    pub limits: BTreeMap<Scope, Limits>,
+    pub limits: BTreeMap<Scope, RiskLimits>,
     pub budgets: Budgets,
     pub restricted: Vec<(Scope, SecurityId)>,
     pub killed: Vec<Scope>,
-    directives: BTreeMap<DirectiveKey, Version>,
+    directives: BTreeMap<DirectiveKey, DirectiveVersion>,
     pub subscriptions: Vec<(StrategyId, SecurityId)>,
     handles: BTreeMap<OrderHandle, usize>,
     executions: Vec<Execution>,
@@ -268,13 +270,13 @@ impl Twin {
         self.reference.exchange_of(row).id
     }
 
-    fn session_of(&self, security: SecurityId) -> Session {
+    fn session_of(&self, security: SecurityId) -> TradingSession {
         self.sessions.get(&self.exchange_of(security)).copied().unwrap_or_default()
     }
 
     /// Returns whether orders match and stops trigger.
     fn is_trading(&self, security: SecurityId) -> bool {
-        self.session_of(security) == Session::Continuous && !self.markets[&security].halted
+        self.session_of(security) == TradingSession::Continuous && !self.markets[&security].halted
     }
 
     fn known_securities(&self) -> Vec<SecurityId> {

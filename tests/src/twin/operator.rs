@@ -1,7 +1,9 @@
 //! Kill switches, limits, phases, sessions and the clock.
 
-use pitlane_engine::command::{Budget, BudgetAct, BudgetKind, Limits, Phase, Scope, Session};
-use pitlane_engine::directive::{Directive, Version};
+use pitlane_engine::command::{
+    BudgetAct, BudgetChange, BudgetKind, RiskLimits, Scope, StrategyPhase, TradingSession,
+};
+use pitlane_engine::directive::{Directive, DirectiveVersion};
 use pitlane_engine::event::{Alert, ExecType};
 use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
@@ -62,7 +64,7 @@ impl Twin {
 
     /// Applies a directive. Of the directives with one key the newest counts, in whatever order
     /// they come.
-    pub(super) fn direct(&mut self, version: Version, directive: Directive) {
+    pub(super) fn direct(&mut self, version: DirectiveVersion, directive: Directive) {
         let key = directive.key();
         if self.directives.get(&key).is_some_and(|known| *known >= version) {
             return self.done(Reason::None);
@@ -77,7 +79,7 @@ impl Twin {
         }
     }
 
-    pub(super) fn set_limits(&mut self, scope: Scope, limits: Limits) {
+    pub(super) fn set_limits(&mut self, scope: Scope, limits: RiskLimits) {
         if !self.has_limits(scope) {
             return self.done(Reason::UnknownScope);
         }
@@ -151,7 +153,7 @@ impl Twin {
         self.done(Reason::None);
     }
 
-    pub(super) fn phase(&mut self, strategy: StrategyId, phase: Phase) {
+    pub(super) fn phase(&mut self, strategy: StrategyId, phase: StrategyPhase) {
         if self.reference.strategy(strategy).is_none() {
             return self.done(Reason::UnknownStrategy);
         }
@@ -159,7 +161,7 @@ impl Twin {
         self.done(Reason::None);
     }
 
-    pub(super) fn budget(&mut self, budget: &Budget) {
+    pub(super) fn budget(&mut self, budget: &BudgetChange) {
         if !self.has_limits(budget.scope) {
             return self.done(Reason::UnknownScope);
         }
@@ -183,7 +185,7 @@ impl Twin {
             return self.done(Reason::UnknownSecurity);
         };
         let was = std::mem::replace(&mut market.halted, on);
-        if was && !on && self.session_of(security) == Session::Continuous {
+        if was && !on && self.session_of(security) == TradingSession::Continuous {
             self.uncross(security);
             self.expire_where(security, Reason::ExpiredAuction, |tif, _| tif == Tif::Ato);
             self.serve_line(security);
@@ -192,7 +194,7 @@ impl Twin {
         self.done(Reason::None);
     }
 
-    pub(super) fn session(&mut self, exchange: ExchangeId, session: Session) {
+    pub(super) fn session(&mut self, exchange: ExchangeId, session: TradingSession) {
         if self.reference.exchange(exchange).is_none() {
             return self.done(Reason::UnknownExchange);
         }
@@ -208,7 +210,7 @@ impl Twin {
     }
 
     /// Sets a session by the calendar, and whether the exchange has hours.
-    pub(super) fn schedule(&mut self, exchange: ExchangeId, session: Session, has_hours: bool) {
+    pub(super) fn schedule(&mut self, exchange: ExchangeId, session: TradingSession, has_hours: bool) {
         self.with_hours.retain(|&id| id != exchange);
         if has_hours {
             self.with_hours.push(exchange);
@@ -240,13 +242,13 @@ impl Twin {
     }
 
     /// Moves one security from one session to the next.
-    fn turn(&mut self, security: SecurityId, before: Session, session: Session) {
+    fn turn(&mut self, security: SecurityId, before: TradingSession, session: TradingSession) {
         let halted = self.markets[&security].halted;
-        let closed = before == Session::ClosingAuction;
-        if closed && !halted && session != Session::Continuous {
+        let closed = before == TradingSession::ClosingAuction;
+        if closed && !halted && session != TradingSession::Continuous {
             self.uncross(security);
         }
-        if session == Session::Continuous && !halted {
+        if session == TradingSession::Continuous && !halted {
             self.uncross(security);
             self.expire_where(security, Reason::ExpiredAuction, |tif, _| tif == Tif::Ato);
         }
@@ -255,14 +257,14 @@ impl Twin {
                 tif == Tif::Atc && place != Place::Parked
             });
         }
-        if session == Session::Continuous && !halted {
+        if session == TradingSession::Continuous && !halted {
             self.serve_line(security);
             self.settle_stops(security);
         }
-        if session == Session::ClosingAuction {
+        if session == TradingSession::ClosingAuction {
             self.unpark(security);
         }
-        if session == Session::Closed {
+        if session == TradingSession::Closed {
             self.expire_where(security, Reason::ExpiredDay, |tif, place| {
                 tif == Tif::Day && place != Place::Stop && place != Place::Outside
             });
@@ -277,7 +279,7 @@ impl Twin {
     pub(super) fn trading_day(&mut self) {
         for security in self.known_securities() {
             let has_hours = self.with_hours.contains(&self.exchange_of(security));
-            if !has_hours && self.session_of(security) != Session::Closed {
+            if !has_hours && self.session_of(security) != TradingSession::Closed {
                 self.expire_where(security, Reason::ExpiredDay, |tif, _| tif == Tif::Day);
             }
         }

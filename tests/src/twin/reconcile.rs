@@ -1,7 +1,7 @@
 //! Later reports of an external venue: busted or corrected fills, and the status of an order after
 //! messages were lost.
 
-use pitlane_engine::command::{ExecRef, Report, Session, VenueState};
+use pitlane_engine::command::{ExecRef, TradingSession, VenueReport, VenueState};
 use pitlane_engine::event::{Alert, ExecType};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -156,8 +156,8 @@ impl Twin {
             return;
         }
         match state {
-            VenueState::Canceled(reason) => self.hear(order, Report::Canceled(reason)),
-            VenueState::Expired(reason) => self.hear(order, Report::Expired(reason)),
+            VenueState::Canceled(reason) => self.hear(order, VenueReport::Canceled(reason)),
+            VenueState::Expired(reason) => self.hear(order, VenueReport::Expired(reason)),
             // An answer to a query from before it was sent says nothing about it.
             VenueState::Rejected(Reason::UnknownOrder)
                 if self.never_left(order) && !self.orders[order].asked =>
@@ -169,10 +169,10 @@ impl Twin {
                 self.venue_rejects(order, Reason::VenueUnavailable);
             }
             VenueState::Rejected(reason) => {
-                self.hear(order, Report::Rejected(reason));
+                self.hear(order, VenueReport::Rejected(reason));
             }
             VenueState::Open if agrees => {
-                self.hear(order, Report::Accepted);
+                self.hear(order, VenueReport::Accepted);
                 self.orders[order].unsure = false;
                 self.reconciled(order);
             }
@@ -309,7 +309,10 @@ impl Twin {
         let ends = [
             (Reason::SecurityExpired, self.markets[&terms.security].expired),
             (Reason::ExpiredGtd, terms.tif == Tif::Gtd && terms.tif_date <= self.now),
-            (Reason::ExpiredDay, terms.tif == Tif::Day && self.session_of(terms.security) == Session::Closed),
+            (
+                Reason::ExpiredDay,
+                terms.tif == Tif::Day && self.session_of(terms.security) == TradingSession::Closed,
+            ),
         ];
         ends.into_iter().find(|(_, is_over)| *is_over).map(|(reason, _)| reason)
     }

@@ -1,6 +1,6 @@
 //! The simulated venue: price, then time, found by looking at every order.
 
-use pitlane_engine::command::{Quote, Session, Trade};
+use pitlane_engine::command::{Quote, Trade, TradingSession};
 use pitlane_engine::event::ExecType;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::Price;
@@ -40,7 +40,7 @@ impl Twin {
         let terms = self.orders[order].terms;
         self.orders[order].arrival = self.next_arrival();
         let session = self.session_of(terms.security);
-        if terms.tif == Tif::Atc && session != Session::ClosingAuction {
+        if terms.tif == Tif::Atc && session != TradingSession::ClosingAuction {
             self.orders[order].place = Place::Parked;
             return;
         }

@@ -5,7 +5,7 @@ use crate::event::Alert;
 
 const EXCHANGE: ExchangeId = ExchangeId(1);
 
-fn schedule(session: Session, since: u64, has_hours: bool) -> CommandKind {
+fn schedule(session: TradingSession, since: u64, has_hours: bool) -> CommandKind {
     CommandKind::Schedule { exchange: EXCHANGE, session, since: Timestamp(since), has_hours }
 }
 
@@ -25,49 +25,49 @@ fn stop(side: Side, account: u16, stop: &str) -> Terms {
 #[test]
 fn an_exchange_with_hours_keeps_its_day_orders_over_the_rollover() {
     let mut bench = Bench::new();
-    bench.send(schedule(Session::Continuous, 5, true));
+    bench.send(schedule(TradingSession::Continuous, 5, true));
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop(Side::Buy, 1, "12") });
     let events = bench.send(CommandKind::TradingDay { day: Day(3) });
     assert_eq!(ended(&events), []);
     assert_eq!(bench.shard.open_orders(Scope::Global), 2);
-    let events = bench.send(schedule(Session::Closed, 9, true));
+    let events = bench.send(schedule(TradingSession::Closed, 9, true));
     assert_eq!(ended(&events), [Reason::ExpiredDay, Reason::ExpiredDay]);
 }
 
 #[test]
 fn an_order_of_the_evening_waits_for_the_next_session() {
     let mut bench = Bench::new();
-    bench.send(schedule(Session::Closed, 5, true));
+    bench.send(schedule(TradingSession::Closed, 5, true));
     bench.submit(limit(Side::Sell, 1, "1", "10"));
     assert_eq!(ended(&bench.send(CommandKind::TradingDay { day: Day(3) })), []);
-    assert_eq!(ended(&bench.send(schedule(Session::Continuous, 6, true))), []);
-    assert_eq!(ended(&bench.send(schedule(Session::Closed, 7, true))), [Reason::ExpiredDay]);
+    assert_eq!(ended(&bench.send(schedule(TradingSession::Continuous, 6, true))), []);
+    assert_eq!(ended(&bench.send(schedule(TradingSession::Closed, 7, true))), [Reason::ExpiredDay]);
 }
 
 #[test]
 fn an_exchange_that_loses_its_hours_ends_its_day_orders_with_the_day() {
     let mut bench = Bench::new();
-    bench.send(schedule(Session::Continuous, 5, true));
+    bench.send(schedule(TradingSession::Continuous, 5, true));
     bench.submit(limit(Side::Sell, 1, "1", "10"));
-    bench.send(schedule(Session::Continuous, 0, false));
+    bench.send(schedule(TradingSession::Continuous, 0, false));
     assert_eq!(ended(&bench.send(CommandKind::TradingDay { day: Day(3) })), [Reason::ExpiredDay]);
 }
 
 #[test]
 fn the_state_of_a_stream_decodes_to_itself() {
     let mut bench = Bench::new();
-    bench.send(schedule(Session::ClosingAuction, 77, true));
+    bench.send(schedule(TradingSession::ClosingAuction, 77, true));
     let mut bytes = Vec::new();
     bench.shard.save(&mut bytes);
     let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
     let loaded = Shard::load(&bytes, ShardId(0), 1, reference, settings).unwrap();
     assert_eq!(loaded.session_states(), bench.shard.session_states());
     assert_eq!(loaded.digest(), bench.shard.digest());
-    let standing = loaded.session_states()[0];
-    let session = Session::ClosingAuction;
+    let state = loaded.session_states()[0];
+    let session = TradingSession::ClosingAuction;
     let expected = SessionState { exchange: EXCHANGE, session, since: Timestamp(77), has_hours: true };
-    assert_eq!(standing, expected);
+    assert_eq!(state, expected);
 }
 
 /// Returns a bench in which the first security of the exchange expires on day 10.
@@ -78,9 +78,10 @@ fn expiring(settings: ShardSettings) -> Bench {
     bench
 }
 
-fn dated(day: i32) -> Rows {
+fn dated(day: i32) -> RefDataRows {
     let mut rows = rows();
-    let family = Family { id: FamilyId(3), name: "F3".into(), expirable: true, ..rows.families[0].clone() };
+    let family =
+        SecurityFamily { id: FamilyId(3), name: "F3".into(), expirable: true, ..rows.families[0].clone() };
     rows.families.push(family);
     let row = &mut rows.securities[0];
     (row.kind, row.family, row.expiration) = (SecurityKind::Future, FamilyId(3), Some(Day(day)));

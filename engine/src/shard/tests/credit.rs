@@ -12,7 +12,7 @@ fn used(bench: &Bench) -> Money {
 }
 
 fn set_credit(bench: &mut Bench, credit: &str) {
-    let limits = Limits { credit: money(credit), credit_currency: usd(), ..Limits::default() };
+    let limits = RiskLimits { credit: money(credit), credit_currency: usd(), ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(ME), limits });
 }
 
@@ -159,11 +159,11 @@ fn manual_trades_and_rebalances_count_and_are_never_refused() {
 fn manual_trades_beyond_half_of_the_budget_are_reported() {
     let mut bench = credited("1000");
     let events = by_hand(&mut bench, MovementKind::Buy, "6", "100");
-    let told =
+    let reported =
         events.iter().find_map(|body| if let EventKind::Budget(usage) = body { Some(*usage) } else { None });
     let raw = |text: &str| money(text).raw();
     assert!(
-        matches!(told, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))
+        matches!(reported, Some(BudgetUse { granted, used, .. }) if (granted, used) == (raw("1000"), raw("600")))
     );
 }
 
@@ -181,21 +181,21 @@ fn an_expiry_closes_what_every_account_holds() {
 #[test]
 fn a_bust_and_a_correction_count() {
     let mut bench = Bench::new();
-    let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
+    let limits = RiskLimits { credit: money("1000"), credit_currency: usd(), ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(3)), limits });
     let used = |bench: &Bench| Money::from_raw(bench.shard.credit_used(AccountId(3)).unwrap() as i64);
     let (order, _) = bench.submit(outside("10"));
     assert_eq!(used(&bench), money("100.01"));
-    bench.report(order, Report::Accepted);
+    bench.report(order, VenueReport::Accepted);
     let fill =
-        |exec, q| Report::Filled { exec: crate::command::ExecRef(exec), qty: qty(q), price: price("9") };
+        |exec, q| VenueReport::Filled { exec: crate::command::ExecRef(exec), qty: qty(q), price: price("9") };
     bench.report(order, fill(1, "4"));
     assert_eq!(used(&bench), money("96.01"), "36 and commission, and 60.006 set aside");
     bench.report(order, fill(2, "6"));
     assert_eq!(used(&bench), money("90.01"));
     bench.report(
         order,
-        Report::Corrected { exec: crate::command::ExecRef(1), qty: qty("2"), price: price("9") },
+        VenueReport::Corrected { exec: crate::command::ExecRef(1), qty: qty("2"), price: price("9") },
     );
     assert_eq!(used(&bench), money("72.008"));
 }
@@ -215,7 +215,7 @@ fn a_credit_that_is_set_later_counts_existing_positions() {
     assert_eq!(used(&late), used(&early));
     // Another currency counts other securities, and none of these.
     let eur = Currency::parse(b"EUR").unwrap();
-    let limits = Limits { credit: money("5000"), credit_currency: eur, ..Limits::default() };
+    let limits = RiskLimits { credit: money("5000"), credit_currency: eur, ..RiskLimits::default() };
     late.send(CommandKind::Limits { scope: Scope::Account(ME), limits });
     assert_eq!(used(&late), Money::ZERO);
     set_credit(&mut late, "5000");

@@ -9,7 +9,7 @@ use crate::worker::Worker;
 const VIEWER: PortId = PortId(0);
 
 fn watch(security: SecurityId, on: bool) -> CommandKind {
-    CommandKind::Watch { port: VIEWER, what: Watch::Depth(security), on }
+    CommandKind::Watch { port: VIEWER, what: WatchTarget::Depth(security), on }
 }
 
 fn subscribe(security: SecurityId, on: bool) -> CommandKind {

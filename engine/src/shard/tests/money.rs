@@ -29,11 +29,11 @@ fn an_uncountable_fill_is_reported_and_the_order_continues() {
     assert_eq!(events.iter().filter(is_overflow).count(), 1);
     assert_eq!(events.iter().filter(|body| matches!(body, EventKind::Booked(_))).count(), 2);
     assert!(events.iter().any(|body| matches!(body, EventKind::Halt { on: true, .. })));
-    let told =
+    let reported =
         events.iter().rev().find_map(|body| if let EventKind::Status(r) = body { Some(r) } else { None });
-    let told = told.unwrap();
-    assert_eq!((told.order, told.what, told.reason), (last, ExecType::Filled, Reason::Overflow));
-    assert_eq!((told.status, told.cum_qty), (Status::PartiallyFilled, qty("9000000")));
+    let reported = reported.unwrap();
+    assert_eq!((reported.order, reported.what, reported.reason), (last, ExecType::Filled, Reason::Overflow));
+    assert_eq!((reported.status, reported.cum_qty), (Status::PartiallyFilled, qty("9000000")));
     let events = bench.cancel(last);
     assert_eq!(reports(&events).last(), Some(&(ExecType::Canceled, Status::Canceled, qty("9000000"))));
 }
@@ -61,7 +61,7 @@ fn credit_that_a_modification_sets_free_is_free_at_once() {
         let mut settings = ShardSettings::default();
         settings.venue.delays.response_ns = response_ns;
         let mut bench = Bench::with(settings);
-        let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
+        let limits = RiskLimits { credit: money("1000"), credit_currency: usd(), ..RiskLimits::default() };
         bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
         let (order, _) = bench.submit(limit(Side::Buy, 1, "10", "90"));
         let wait = |bench: &mut Bench| {

@@ -8,13 +8,13 @@ use crate::sender::SenderId;
 use crate::shard::order_entry::FINISHED_OUTSIDE_DAYS;
 use crate::time::NS_PER_DAY;
 
-fn filled(exec: u128, q: &str, p: &str) -> Report {
-    Report::Filled { exec: ExecRef(exec), qty: qty(q), price: price(p) }
+fn filled(exec: u128, q: &str, p: &str) -> VenueReport {
+    VenueReport::Filled { exec: ExecRef(exec), qty: qty(q), price: price(p) }
 }
 
-fn busted(exec_ref: u128, exec: u128, is_open: bool) -> Report {
+fn busted(exec_ref: u128, exec: u128, is_open: bool) -> VenueReport {
     let (exec_ref, exec) = (ExecRef(exec_ref), ExecRef(exec));
-    Report::Amended { exec_ref, exec, qty: Qty::ZERO, price: Price::ZERO, is_open }
+    VenueReport::Amended { exec_ref, exec, qty: Qty::ZERO, price: Price::ZERO, is_open }
 }
 
 fn credit_used(bench: &Bench) -> Money {
@@ -41,7 +41,7 @@ fn instructions(events: &[EventKind]) -> Vec<Instruction> {
 #[test]
 fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
     let mut bench = Bench::new();
-    let limits = Limits { credit: money("1000"), credit_currency: usd(), ..Limits::default() };
+    let limits = RiskLimits { credit: money("1000"), credit_currency: usd(), ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(3)), limits });
     let (order, _) = bench.submit(outside("10"));
     let whole = credit_used(&bench);
@@ -57,7 +57,7 @@ fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
     bench.report(order, busted(1, 4, true));
     assert_eq!(credit_used(&bench), whole);
     bench.cancel(order);
-    bench.report(order, Report::Canceled(Reason::Requested));
+    bench.report(order, VenueReport::Canceled(Reason::Requested));
     assert_eq!(credit_used(&bench), Money::ZERO);
 }
 
@@ -76,13 +76,13 @@ fn a_fill_after_the_rollover_is_booked_for_as_many_days_as_orders_are_kept() {
     let mut bench = Bench::new();
     bench.send(CommandKind::TradingDay { day: Day(1) });
     let (order, _) = bench.submit(outside("10"));
-    bench.report(order, Report::Canceled(Reason::VenueCancelled));
+    bench.report(order, VenueReport::Canceled(Reason::VenueCancelled));
     bench.now += NS_PER_DAY;
     bench.send(CommandKind::TradingDay { day: Day(2) });
     let events = bench.report(order, filled(1, "4", "9"));
     assert!(events.iter().any(|body| matches!(body, EventKind::Booked(_))), "{events:?}");
     assert!(
-        matches!(events[0], EventKind::Order(told) if told.what == ExecType::Snapshot),
+        matches!(events[0], EventKind::Order(reported) if reported.what == ExecType::Snapshot),
         "readers have put it away: {events:?}"
     );
     assert_eq!(alerts(&events), [Alert::LateFill]);
@@ -98,12 +98,12 @@ fn close(bench: &mut Bench) -> Vec<EventKind> {
     bench.send(CommandKind::Close { id, strategy, account, security: OUTSIDE, qty: Qty::ZERO })
 }
 
-/// A position of ten, and an order to sell six.
+/// Returns a position of ten, and an order to sell six.
 fn position_and_order(bench: &mut Bench) -> OrderHandle {
     let (bought, _) = bench.submit(outside("10"));
     bench.report(bought, filled(1, "10", "9"));
     let (sale, _) = bench.submit(Terms { side: Side::Sell, limit: price("12"), ..outside("6") });
-    bench.report(sale, Report::Accepted);
+    bench.report(sale, VenueReport::Accepted);
     sale
 }
 
@@ -113,18 +113,18 @@ fn a_close_leaves_when_the_cancels_are_confirmed_with_the_size_of_the_position()
     let sale = position_and_order(&mut bench);
     let events = close(&mut bench);
     assert!(
-        instructions(&events).iter().all(|instructions| instructions.ask == VenueRequest::Cancel),
+        instructions(&events).iter().all(|instruction| instruction.request == VenueRequest::Cancel),
         "{events:?}"
     );
     assert_eq!(reason(&close(&mut bench)), Reason::CloseInProgress);
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::CloseInProgress);
     // The order fills a part before it is cancelled.
     bench.report(sale, filled(2, "4", "12"));
-    let events = bench.report(sale, Report::Canceled(Reason::Requested));
+    let events = bench.report(sale, VenueReport::Canceled(Reason::Requested));
     let instructions = instructions(&events);
     assert_eq!(instructions.len(), 1, "{events:?}");
     assert_eq!(
-        (instructions[0].ask, instructions[0].terms.qty, instructions[0].terms.side),
+        (instructions[0].request, instructions[0].terms.qty, instructions[0].terms.side),
         (VenueRequest::New, qty("6"), Side::Sell)
     );
 }
@@ -134,7 +134,7 @@ fn a_close_whose_cancel_is_refused_or_whose_venue_is_lost_is_refused() {
     let mut bench = Bench::new();
     let sale = position_and_order(&mut bench);
     close(&mut bench);
-    let events = bench.report(sale, Report::CancelRefused(Reason::VenueRejected));
+    let events = bench.report(sale, VenueReport::CancelRefused(Reason::VenueRejected));
     assert!(
         events.iter().any(|body| matches!(body, EventKind::Order(o) if o.reason == Reason::VenueRejected)),
         "{events:?}"
@@ -153,7 +153,7 @@ fn a_close_whose_position_was_sold_by_the_other_order_is_refused_as_flat() {
     let (bought, _) = bench.submit(outside("6"));
     bench.report(bought, filled(1, "6", "9"));
     let (sale, _) = bench.submit(Terms { side: Side::Sell, limit: price("12"), ..outside("6") });
-    bench.report(sale, Report::Accepted);
+    bench.report(sale, VenueReport::Accepted);
     close(&mut bench);
     let events = bench.report(sale, filled(2, "6", "12"));
     assert!(
@@ -182,17 +182,17 @@ fn a_missed_fill_has_the_price_that_makes_the_average_right() {
     let (order, _) = bench.submit(outside("10"));
     bench.report(order, filled(1, "2", "8"));
     let state = VenueState::Open;
-    let events = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
+    let events = bench.report(order, VenueReport::Standing { cum: qty("6"), average: price("9"), state });
     let fill =
         events.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("4"), price("9.5")));
     // A price beyond the limit is impossible: then the average is used.
-    let events = bench.report(order, Report::Standing { cum: qty("7"), average: price("9.9"), state });
+    let events = bench.report(order, VenueReport::Standing { cum: qty("7"), average: price("9.9"), state });
     let fill =
         events.iter().find_map(|body| if let EventKind::Booked(b) = body { Some(*b) } else { None }).unwrap();
     assert_eq!((fill.qty, fill.price), (qty("1"), price("9.9")));
     // A bust that was never reported takes back what was presumed.
-    let events = bench.report(order, Report::Standing { cum: qty("6"), average: price("9"), state });
+    let events = bench.report(order, VenueReport::Standing { cum: qty("6"), average: price("9"), state });
     assert_eq!(reports(&events)[0], (ExecType::Corrected, Status::PartiallyFilled, qty("6")));
     assert!(alerts(&events).is_empty(), "{events:?}");
 }
@@ -220,21 +220,25 @@ fn a_stop_is_sent_once_even_if_several_answers_say_it_is_unknown() {
     bench.send(CommandKind::Trade { security: OUTSIDE, trade });
     let stop = Terms { kind: OrderKind::Stop, stop: price("10"), stop_given: true, ..outside("5") };
     let (order, events) = bench.submit(Terms { limit: Price::ZERO, limit_given: false, ..stop });
-    assert_eq!(asks(&events), [VenueRequest::New]);
+    assert_eq!(venue_requests(&events), [VenueRequest::New]);
     for connected in [false, true, false, true] {
         bench.send(CommandKind::Adapter { adapter: ADAPTER, connected });
     }
     let state = VenueState::Rejected(Reason::UnknownOrder);
-    let unknown = Report::Standing { cum: Qty::ZERO, average: Price::ZERO, state };
-    assert_eq!(asks(&bench.report(order, unknown)), [VenueRequest::New]);
+    let unknown = VenueReport::Standing { cum: Qty::ZERO, average: Price::ZERO, state };
+    assert_eq!(venue_requests(&bench.report(order, unknown)), [VenueRequest::New]);
     assert_eq!(
-        asks(&bench.report(order, unknown)),
+        venue_requests(&bench.report(order, unknown)),
         [VenueRequest::Status],
         "it is the answer to the earlier question"
     );
-    assert_eq!(asks(&bench.report(order, unknown)), [VenueRequest::New], "it is the answer to the later one");
+    assert_eq!(
+        venue_requests(&bench.report(order, unknown)),
+        [VenueRequest::New],
+        "it is the answer to the later one"
+    );
 }
 
-fn asks(events: &[EventKind]) -> Vec<VenueRequest> {
-    instructions(events).iter().map(|instructions| instructions.ask).collect()
+fn venue_requests(events: &[EventKind]) -> Vec<VenueRequest> {
+    instructions(events).iter().map(|instruction| instruction.request).collect()
 }

@@ -59,8 +59,8 @@ fn busy() -> Bench {
     });
     bench.modify(dated, Changes::default().with_qty(qty("2")));
     let (order, _) = bench.submit(outside("10"));
-    bench.report(order, Report::Accepted);
-    bench.report(order, Report::Filled { exec: ExecRef(5), qty: qty("2"), price: price("10") });
+    bench.report(order, VenueReport::Accepted);
+    bench.report(order, VenueReport::Filled { exec: ExecRef(5), qty: qty("2"), price: price("10") });
     bench.modify(order, Changes::default().with_qty(qty("7")));
     bench.submit(outside("1"));
     bench.submit(limit(Side::Buy, 1, "1", "0.001"));
@@ -68,7 +68,7 @@ fn busy() -> Bench {
         security: SIM_OTHER,
         quote: Quote { bid: price("9"), bid_size: qty("5"), ..Quote::default() },
     });
-    let limits = Limits { max_open_orders: 50, duplicate_window_ms: 9, ..Limits::default() };
+    let limits = RiskLimits { max_open_orders: 50, duplicate_window_ms: 9, ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
     bench.submit(limit(Side::Buy, 1, "2", "7"));
     bench.send(CommandKind::Kill { scope: Scope::Security(SIM_OTHER), on: true });
@@ -136,9 +136,9 @@ fn a_restart_forgets_ports_and_marks_pending_orders_in_doubt() {
     let mut bench = busy();
     let subscribe = CommandKind::Subscribe { strategy: StrategyId::SERVER, security: SIM_STOCK, on: true };
     bench.send(subscribe);
-    let told = bench.shard.applied();
+    let reported = bench.shard.applied();
     let events = bench.begin(ShardSettings::default());
-    assert_eq!(bench.shard.applied(), told + 1);
+    assert_eq!(bench.shard.applied(), reported + 1);
     let in_doubt = events.iter().filter(|body| matches!(body, EventKind::Status(report) if report.in_doubt));
     assert_eq!(in_doubt.count(), 2, "one was never acknowledged, one is being changed: {events:?}");
     assert!(
@@ -151,7 +151,7 @@ fn a_restart_forgets_ports_and_marks_pending_orders_in_doubt() {
     assert_eq!(reason(&bench.submit(outside("1")).1), Reason::VenueUnavailable);
     // Orders that the shard holds continue.
     assert_eq!(reports(&bench.submit(limit(Side::Sell, 2, "1", "9")).1).last().unwrap().0, ExecType::Filled);
-    bench.send(CommandKind::Watch { port: PortId(0), what: Watch::Ticks(SIM_STOCK), on: true });
+    bench.send(CommandKind::Watch { port: PortId(0), what: WatchTarget::Ticks(SIM_STOCK), on: true });
     let events = bench.send(CommandKind::Trade { security: SIM_STOCK, trade });
     assert!(events.iter().any(|body| matches!(body, EventKind::Tick(_))), "a strategy is still subscribed");
 }
@@ -191,9 +191,9 @@ fn everything_in_transit_arrives_when_delays_change() {
     bench.send(CommandKind::Timer);
     bench.submit(limit(Side::Buy, 2, "3", "10"));
     let events = bench.begin(ShardSettings::default());
-    let told: Vec<_> = reports(&events).into_iter().map(|(what, status, _)| (what, status)).collect();
+    let reported: Vec<_> = reports(&events).into_iter().map(|(what, status, _)| (what, status)).collect();
     assert_eq!(
-        told,
+        reported,
         [
             (ExecType::Accepted, Status::New),
             (ExecType::Accepted, Status::New),
@@ -216,9 +216,9 @@ fn books_continue_under_new_settings() {
 
 /// Returns the number of ids sent to a port after a restart.
 fn used_ids(events: &[EventKind]) -> usize {
-    let told =
+    let reported =
         events.iter().map(|body| if let EventKind::UsedIds(used) = body { used.hashes().len() } else { 0 });
-    told.sum()
+    reported.sum()
 }
 
 #[test]
@@ -240,8 +240,8 @@ fn used_ids_and_first_ids_are_sent_after_a_restart() {
     let ids: Vec<(String, String)> = events
         .iter()
         .filter_map(|body| match body {
-            EventKind::Order(told) if told.order == order => {
-                Some((told.id.to_string(), told.orig_id.to_string()))
+            EventKind::Order(reported) if reported.order == order => {
+                Some((reported.id.to_string(), reported.orig_id.to_string()))
             }
             _ => None,
         })

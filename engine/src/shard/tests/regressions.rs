@@ -88,9 +88,9 @@ fn closing_a_flat_position_cancels_nothing() {
 fn an_internal_cancel_that_fails_is_reported() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
-    bench.report(order, Report::Accepted);
+    bench.report(order, VenueReport::Accepted);
     bench.send(CommandKind::Kill { scope: Scope::Global, on: true });
-    let events = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
+    let events = bench.report(order, VenueReport::CancelRefused(Reason::VenueRejected));
     assert_eq!(reports(&events), [(ExecType::Snapshot, Status::New, Qty::ZERO)]);
 }
 
@@ -100,18 +100,18 @@ fn an_internal_cancel_that_fails_is_reported() {
 fn a_refusal_answers_the_request_that_was_sent() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
-    let fill = Report::Filled { exec: ExecRef(1), qty: qty("4"), price: price("10") };
+    let fill = VenueReport::Filled { exec: ExecRef(1), qty: qty("4"), price: price("10") };
     bench.report(order, fill);
     // Modified to the filled quantity: the venue is asked to cancel the rest. The client's own
     // cancel waits behind.
     bench.modify(order, Changes::default().with_qty(qty("4")));
     bench.cancel(order);
-    let events = bench.report(order, Report::CancelRefused(Reason::VenueRejected));
+    let events = bench.report(order, VenueReport::CancelRefused(Reason::VenueRejected));
     let refused = events
         .iter()
         .find_map(|body| if let EventKind::Refused(refusal) = body { Some(refusal.request) } else { None });
     assert_eq!(refused, Some(RequestKind::Replace));
-    let events = bench.report(order, Report::Canceled(Reason::Requested));
+    let events = bench.report(order, VenueReport::Canceled(Reason::Requested));
     assert_eq!(reports(&events), [(ExecType::Canceled, Status::Canceled, qty("4"))]);
 }
 
@@ -122,7 +122,7 @@ fn doubt_ends_with_the_order() {
     let (order, _) = bench.submit(outside("10"));
     bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: false });
     bench.send(CommandKind::Adapter { adapter: ADAPTER, connected: true });
-    let events = bench.report(order, Report::Rejected(Reason::VenueRejected));
+    let events = bench.report(order, VenueReport::Rejected(Reason::VenueRejected));
     let report = events
         .iter()
         .find_map(|body| if let EventKind::Status(report) = body { Some(*report) } else { None });
@@ -135,8 +135,8 @@ fn a_correction_recomputes_the_average() {
     let mut bench = Bench::new();
     let (order, _) = bench.submit(outside("10"));
     let exec = ExecRef(1);
-    bench.report(order, Report::Filled { exec, qty: qty("10"), price: price("10") });
-    let events = bench.report(order, Report::Corrected { exec, qty: qty("10"), price: price("9") });
+    bench.report(order, VenueReport::Filled { exec, qty: qty("10"), price: price("10") });
+    let events = bench.report(order, VenueReport::Corrected { exec, qty: qty("10"), price: price("9") });
     let report = events
         .iter()
         .find_map(|body| if let EventKind::Status(report) = body { Some(*report) } else { None });
@@ -149,7 +149,7 @@ fn a_smaller_order_needs_no_price() {
     let mut bench = Bench::new();
     let market = Terms { kind: OrderKind::Market, limit_given: false, ..limit(Side::Buy, 1, "5", "0") };
     let (order, _) = bench.submit(market);
-    let limits = Limits { max_order_value: money("1"), price_collar_bp: 10, ..Limits::default() };
+    let limits = RiskLimits { max_order_value: money("1"), price_collar_bp: 10, ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(1)), limits });
     let events = bench.modify(order, Changes::default().with_qty(qty("4")));
     assert_eq!(reports(&events).last(), Some(&(ExecType::Replaced, Status::New, Qty::ZERO)));
@@ -159,7 +159,7 @@ fn a_smaller_order_needs_no_price() {
 #[test]
 fn the_first_rule_that_fails_gives_its_reason() {
     let mut bench = Bench::new();
-    let off = Limits { trading_enabled: false, ..Limits::default() };
+    let off = RiskLimits { trading_enabled: false, ..RiskLimits::default() };
     bench.send(CommandKind::Restrict {
         scope: Scope::Strategy(StrategyId(0)),
         security: SIM_STOCK,

@@ -13,7 +13,7 @@ use super::super::host::StrategyFactory;
 use super::super::orders::{Refused, StrategyRequestKind};
 use super::super::parameters::{BadParameter, Parameters};
 use super::super::{Failure, Strategy};
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::event::{Booking, OrderReport, Tick};
 use crate::id::{IntId, SecurityId};
 use crate::number::{Money, Price, Qty};
@@ -22,7 +22,7 @@ use crate::terms::{Changes, Side, Status};
 
 pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["qty", "half_spread_ticks", "position_max", "loss_max"])?;
-    let settings = Settings {
+    let settings = MarketMakerSettings {
         qty: parameters.qty("qty")?,
         half_spread_ticks: parameters.count("half_spread_ticks", 1..=1_000_000)? as i64,
         position_max: parameters.qty("position_max")?,
@@ -37,7 +37,7 @@ pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<Strate
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
+struct MarketMakerSettings {
     qty: Qty,
     half_spread_ticks: i64,
     position_max: Qty,
@@ -45,44 +45,47 @@ struct Settings {
 }
 
 struct MarketMaker {
-    settings: Settings,
-    pairs: Vec<Pair>,
+    settings: MarketMakerSettings,
+    pairs: Vec<QuotePair>,
 }
 
 /// Its quotes in one security, by side.
-struct Pair {
+struct QuotePair {
     security: SecurityId,
     tick_size: Price,
     quotes: [Option<IntId>; 2],
 }
 
 impl MarketMaker {
-    fn new(settings: Settings, securities: &[SecurityId]) -> MarketMaker {
-        let pair =
-            |security: &SecurityId| Pair { security: *security, tick_size: Price::ZERO, quotes: [None; 2] };
+    fn new(settings: MarketMakerSettings, securities: &[SecurityId]) -> MarketMaker {
+        let pair = |security: &SecurityId| QuotePair {
+            security: *security,
+            tick_size: Price::ZERO,
+            quotes: [None; 2],
+        };
         MarketMaker { settings, pairs: securities.iter().map(pair).collect() }
     }
 }
 
 impl Strategy for MarketMaker {
-    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+    fn on_phase(&mut self, phase: StrategyPhase, context: &mut Context<'_>) -> Result<(), Failure> {
         match phase {
-            Phase::Init => {
+            StrategyPhase::Init => {
                 for pair in &mut self.pairs {
                     let row = context.reference().security(pair.security).ok_or(Reason::UnknownSecurity)?;
                     pair.tick_size = context.reference().family_of(row).tick_size;
                     context.subscribe(pair.security)?;
                 }
             }
-            Phase::Stop => context.cancel_all(),
-            Phase::Prefeed | Phase::Start | Phase::Running | Phase::Exit => {}
+            StrategyPhase::Stop => context.cancel_all(),
+            StrategyPhase::Prefeed | StrategyPhase::Start | StrategyPhase::Running | StrategyPhase::Exit => {}
         }
         Ok(())
     }
 
     fn on_tick(&mut self, tick: &Tick, context: &mut Context<'_>) -> Result<(), Failure> {
         let is_quoted = tick.bid_size.is_positive() && tick.ask_size.is_positive();
-        if context.phase() != Phase::Running || !is_quoted {
+        if context.phase() != StrategyPhase::Running || !is_quoted {
             return Ok(());
         }
         let settings = self.settings;
@@ -107,7 +110,8 @@ impl Strategy for MarketMaker {
         Ok(())
     }
 
-    /// A quote that ended while it was being moved is no problem; the next tick sends another.
+    /// A quote that ended while it was being moved is no problem; the next tick sends
+    /// another.
     fn on_refused(&mut self, refused: &Refused, _: &mut Context<'_>) -> Result<(), Failure> {
         if refused.request == StrategyRequestKind::Submit {
             self.forget(&refused.id);
@@ -132,13 +136,13 @@ impl MarketMaker {
     }
 }
 
-impl Pair {
+impl QuotePair {
     /// Sends, moves or withdraws one of the two quotes.
     fn quote(
         &mut self,
         side: Side,
         tick: &Tick,
-        settings: &Settings,
+        settings: &MarketMakerSettings,
         context: &mut Context<'_>,
     ) -> Result<(), Failure> {
         let held = context.position(self.security).qty;
@@ -162,7 +166,7 @@ impl Pair {
 
     /// Returns the price: half a spread from the middle, and one tick further for each quote size
     /// of position that this side would add to.
-    fn price(&self, side: Side, tick: &Tick, held: Qty, settings: &Settings) -> Option<Price> {
+    fn price(&self, side: Side, tick: &Tick, held: Qty, settings: &MarketMakerSettings) -> Option<Price> {
         let middle = tick.bid.raw().midpoint(tick.ask.raw()).div_euclid(self.tick_size.raw());
         let lean = held.raw() / settings.qty.raw();
         let ticks = match side {

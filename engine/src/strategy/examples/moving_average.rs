@@ -13,7 +13,7 @@ use super::super::context::Context;
 use super::super::host::StrategyFactory;
 use super::super::parameters::{BadParameter, Parameters};
 use super::super::{Failure, Strategy};
-use crate::command::Phase;
+use crate::command::StrategyPhase;
 use crate::event::{OrderReport, Tick};
 use crate::id::{IntId, SecurityId};
 use crate::number::{Price, Qty};
@@ -22,7 +22,7 @@ use crate::time::NS_PER_S;
 
 pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["fast", "slow", "bar_s", "qty", "short"])?;
-    let settings = Settings {
+    let settings = MovingAverageSettings {
         fast: parameters.count("fast", 1..=100_000)? as usize,
         slow: parameters.count("slow", 2..=1_000_000)? as usize,
         bar_ns: parameters.count("bar_s", 0..=86_400)? * NS_PER_S,
@@ -37,7 +37,7 @@ pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<Strate
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Settings {
+struct MovingAverageSettings {
     fast: usize,
     slow: usize,
     bar_ns: u64,
@@ -46,7 +46,7 @@ struct Settings {
 }
 
 struct MovingAverage {
-    settings: Settings,
+    settings: MovingAverageSettings,
     series: Vec<PriceSeries>,
 }
 
@@ -63,7 +63,7 @@ struct PriceSeries {
 }
 
 impl MovingAverage {
-    fn new(settings: Settings, securities: &[SecurityId]) -> MovingAverage {
+    fn new(settings: MovingAverageSettings, securities: &[SecurityId]) -> MovingAverage {
         let line = |security: &SecurityId| PriceSeries {
             security: *security,
             prices: Vec::with_capacity(settings.slow),
@@ -84,14 +84,14 @@ impl MovingAverage {
         let settings = self.settings;
         let Some(line) = self.series.iter_mut().find(|line| line.security == security) else { return Ok(()) };
         let Some(above) = line.add(price.raw(), &settings) else { return Ok(()) };
-        if line.above.replace(above) == Some(above) || context.phase() != Phase::Running {
+        if line.above.replace(above) == Some(above) || context.phase() != StrategyPhase::Running {
             return Ok(());
         }
         settings.trade(security, above, context)
     }
 }
 
-impl Settings {
+impl MovingAverageSettings {
     /// Moves the position to its target. While an order is open it waits for the next cross.
     fn trade(&self, security: SecurityId, above: bool, context: &mut Context<'_>) -> Result<(), Failure> {
         if context.open_orders().iter().any(|order| order.security == security) {
@@ -114,8 +114,8 @@ impl Settings {
 impl PriceSeries {
     /// Adds a price and returns whether the fast average is above the slow one; `None` while there
     /// are too few prices.
-    fn add(&mut self, price: i64, settings: &Settings) -> Option<bool> {
-        let Settings { fast, slow, .. } = *settings;
+    fn add(&mut self, price: i64, settings: &MovingAverageSettings) -> Option<bool> {
+        let MovingAverageSettings { fast, slow, .. } = *settings;
         if self.prices.len() < slow {
             self.prices.push(price);
         } else {
@@ -137,9 +137,9 @@ impl PriceSeries {
 }
 
 impl Strategy for MovingAverage {
-    fn on_phase(&mut self, phase: Phase, context: &mut Context<'_>) -> Result<(), Failure> {
+    fn on_phase(&mut self, phase: StrategyPhase, context: &mut Context<'_>) -> Result<(), Failure> {
         match phase {
-            Phase::Init => {
+            StrategyPhase::Init => {
                 for line in &self.series {
                     match self.settings.bar_ns {
                         0 => context.subscribe(line.security)?,
@@ -147,8 +147,8 @@ impl Strategy for MovingAverage {
                     }
                 }
             }
-            Phase::Stop => context.cancel_all(),
-            Phase::Prefeed | Phase::Start | Phase::Running | Phase::Exit => {}
+            StrategyPhase::Stop => context.cancel_all(),
+            StrategyPhase::Prefeed | StrategyPhase::Start | StrategyPhase::Running | StrategyPhase::Exit => {}
         }
         Ok(())
     }
@@ -164,7 +164,8 @@ impl Strategy for MovingAverage {
         self.price(bar.security, bar.close, context)
     }
 
-    /// A strategy whose orders are rejected does not know its position: it stops rather than guess.
+    /// A strategy whose orders are rejected does not know its position: it stops rather
+    /// than guess.
     fn on_order_status(
         &mut self,
         _: &IntId,
@@ -184,7 +185,8 @@ mod tests {
 
     #[test]
     fn averages_are_those_of_the_last_prices() {
-        let settings = Settings { fast: 2, slow: 5, bar_ns: 0, qty: Qty::from_raw(1), short: false };
+        let settings =
+            MovingAverageSettings { fast: 2, slow: 5, bar_ns: 0, qty: Qty::from_raw(1), short: false };
         let mut strategy = MovingAverage::new(settings, &[SecurityId(1)]);
         let line = &mut strategy.series[0];
         let prices = [5, 9, -3, 7, 7, 2, 8, 8, 1, 0, 0, 4, 100, 3, 3, 3, 3];

@@ -15,7 +15,7 @@ fn price_comes_before_time_and_the_trade_price_is_the_resting_orders() {
     let fills = [(4, 5, 100), (2, 5, 100), (4, 5, 100), (3, 5, 100), (4, 2, 101), (1, 2, 101)];
     let mut expected = vec![(4, Accepted)];
     expected.extend(fills.map(|(slot, q, p)| filled(slot, q, p)));
-    assert_eq!(bench.said(), expected);
+    assert_eq!(bench.all_outcomes(), expected);
     assert_eq!((bench.depth(Buy), bench.depth(Sell)), (vec![], vec![(101, 3)]));
     let market = bench.venue.market(0);
     assert_eq!(
@@ -139,7 +139,7 @@ fn the_rest_of_an_ioc_is_cancelled() {
     bench.order(2, Buy, 8, Some(100), Tif::Ioc);
     assert_eq!(bench.outcomes(), [filled(2, 5, 100), filled(1, 5, 100), (2, Canceled(Reason::Ioc))]);
     bench.order(3, Buy, 8, None, Tif::Ioc);
-    assert_eq!(bench.said(), [(3, Accepted), (3, Canceled(Reason::Ioc))]);
+    assert_eq!(bench.all_outcomes(), [(3, Accepted), (3, Canceled(Reason::Ioc))]);
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn random_rejects_follow_the_permille_and_the_seed() {
         for slot in 0..1000 {
             bench.order(slot, Buy, 1, Some(100), Tif::Day);
         }
-        bench.said()
+        bench.all_outcomes()
     };
     let refused = run(1, 7).iter().filter(|(_, o)| *o == Rejected(Reason::VenueRandomReject)).count();
     assert!((200..300).contains(&refused), "{refused}");

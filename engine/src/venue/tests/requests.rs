@@ -8,7 +8,7 @@ fn a_smaller_quantity_alone_keeps_the_place_in_line() {
     bench.limit(1, Buy, 5, 100);
     bench.limit(2, Buy, 5, 100);
     bench.venue.replace(1, qty(3), Some(100), Tif::Day);
-    assert_eq!(bench.said(), [(1, Replaced)]);
+    assert_eq!(bench.all_outcomes(), [(1, Replaced)]);
     bench.order(3, Sell, 4, Some(100), Tif::Day);
     assert_eq!(
         bench.outcomes(),
@@ -23,7 +23,7 @@ fn every_other_change_gives_up_the_place_in_the_queue() {
         bench.limit(1, Buy, 5, 100);
         bench.limit(2, Buy, 5, 100);
         bench.venue.replace(1, qty(quantity), Some(100), tif);
-        assert_eq!(bench.said(), [(1, Replaced)]);
+        assert_eq!(bench.all_outcomes(), [(1, Replaced)]);
         bench.order(3, Sell, 1, Some(100), Tif::Day);
         assert_eq!(bench.outcomes(), [filled(3, 1, 100), filled(2, 1, 100)]);
     }
@@ -35,10 +35,10 @@ fn a_changed_order_trades_if_it_can() {
     bench.limit(1, Buy, 5, 99);
     bench.limit(2, Sell, 3, 100);
     bench.venue.replace(1, qty(5), Some(101), Tif::Day);
-    assert_eq!(bench.said(), [(1, Replaced), filled(1, 3, 100), filled(2, 3, 100)]);
+    assert_eq!(bench.all_outcomes(), [(1, Replaced), filled(1, 3, 100), filled(2, 3, 100)]);
     assert_eq!(bench.depth(Buy), [(101, 2)]);
     bench.venue.replace(1, qty(2), Some(101), Tif::Ioc);
-    assert_eq!(bench.said(), [(1, Replaced), (1, Canceled(Reason::Ioc))]);
+    assert_eq!(bench.all_outcomes(), [(1, Replaced), (1, Canceled(Reason::Ioc))]);
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn waiting_and_parked_orders_can_be_changed_and_cancelled_too() {
     bench.venue.cancel(2);
     bench.venue.expire(3, Reason::ExpiredGtd);
     assert_eq!(
-        bench.said(),
+        bench.all_outcomes(),
         [
             (1, Replaced),
             (3, Replaced),
@@ -66,7 +66,7 @@ fn waiting_and_parked_orders_can_be_changed_and_cancelled_too() {
     );
     assert_eq!(bench.depth(Buy), [(90, 2)]);
     bench.venue.cancel(1);
-    assert_eq!(bench.said(), [(1, Canceled(Reason::Requested))]);
+    assert_eq!(bench.all_outcomes(), [(1, Canceled(Reason::Requested))]);
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn an_invalid_change_leaves_the_order_unchanged() {
     bench.venue.replace(1, qty(1), Some(i64::MAX), Tif::Day);
     bench.venue.replace(1, qty(1), Some(100), Tif::Ato);
     let reasons = [Reason::QuantityNotPositive, Reason::Overflow, Reason::NoAuctionAhead];
-    assert_eq!(bench.said(), reasons.map(|reason| (1, ReplaceRefused(reason))));
+    assert_eq!(bench.all_outcomes(), reasons.map(|reason| (1, ReplaceRefused(reason))));
     assert_eq!(bench.depth(Buy), [(100, 5)]);
 }
 
@@ -92,7 +92,7 @@ fn every_request_about_an_absent_order_is_refused() {
         bench.venue.replace(slot, qty(1), Some(1), Tif::Day);
         bench.venue.expire(slot, Reason::ExpiredDay);
         let reason = Reason::OrderFinished;
-        assert_eq!(bench.said(), [(slot, CancelRefused(reason)), (slot, ReplaceRefused(reason))]);
+        assert_eq!(bench.all_outcomes(), [(slot, CancelRefused(reason)), (slot, ReplaceRefused(reason))]);
     }
 }
 
@@ -119,14 +119,14 @@ fn an_invalid_order_is_rejected() {
     ];
     for (entry, reason) in bad {
         bench.venue.enter(&entry);
-        assert_eq!(bench.said(), [(entry.slot, Rejected(reason))]);
+        assert_eq!(bench.all_outcomes(), [(entry.slot, Rejected(reason))]);
     }
     bench.venue.enter(&OrderEntry { qty: Qty::MAX, ..good });
     bench.venue.enter(&OrderEntry { slot: 3, ..good });
     assert_eq!(bench.outcomes(), [(3, Canceled(Reason::Overflow))], "the sum at a price must be countable");
     for (book, on) in [(9, true), (9, false)] {
         bench.venue.halt(book, on);
-        bench.venue.session(book, Session::Closed);
+        bench.venue.session(book, TradingSession::Closed);
         bench.venue.quote(book, &Quote::default());
         bench.venue.trade(book, &Trade::default());
         assert!(!bench.venue.work(book));

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn outside_continuous_trading_orders_collect_and_the_feed_fills_none() {
-    for session in [Session::Closed, Session::OpeningAuction, Session::ClosingAuction] {
+    for session in [TradingSession::Closed, TradingSession::OpeningAuction, TradingSession::ClosingAuction] {
         let mut bench = bench();
         bench.venue.session(0, session);
         bench.limit(1, Sell, 5, 100);
@@ -24,7 +24,7 @@ fn ioc_and_fok_are_cancelled_at_once_where_nothing_matches() {
     bench.venue.halt(0, true);
     for tif in [Tif::Ioc, Tif::Fok] {
         bench.order(1, Buy, 5, Some(100), tif);
-        assert_eq!(bench.said(), [(1, Accepted), (1, Canceled(Reason::NoLiquidity))]);
+        assert_eq!(bench.all_outcomes(), [(1, Accepted), (1, Canceled(Reason::NoLiquidity))]);
     }
 }
 
@@ -32,10 +32,10 @@ fn ioc_and_fok_are_cancelled_at_once_where_nothing_matches() {
 fn an_auction_order_needs_its_auction_ahead() {
     let mut bench = bench();
     bench.order(1, Buy, 5, Some(100), Tif::Ato);
-    assert_eq!(bench.said(), [(1, Rejected(Reason::NoAuctionAhead))]);
-    bench.venue.session(0, Session::ClosingAuction);
+    assert_eq!(bench.all_outcomes(), [(1, Rejected(Reason::NoAuctionAhead))]);
+    bench.venue.session(0, TradingSession::ClosingAuction);
     bench.order(1, Buy, 5, Some(100), Tif::Ato);
-    assert_eq!(bench.said(), [(1, Rejected(Reason::NoAuctionAhead))]);
+    assert_eq!(bench.all_outcomes(), [(1, Rejected(Reason::NoAuctionAhead))]);
     let mut plain = desk_with(VenueSettings::default());
     let book = plain.venue.add_book(BookSpec { auctions: false, ..spec(VenueSettings::default()) });
     let entry = OrderEntry {
@@ -48,19 +48,19 @@ fn an_auction_order_needs_its_auction_ahead() {
         account: AccountId(1),
     };
     plain.venue.enter(&entry);
-    assert_eq!(plain.said(), [(1, Rejected(Reason::NoAuctionAhead))]);
+    assert_eq!(plain.all_outcomes(), [(1, Rejected(Reason::NoAuctionAhead))]);
 }
 
 #[test]
 fn ato_orders_collect_and_are_over_after_the_opening_uncross() {
     let mut bench = bench();
-    bench.venue.session(0, Session::Closed);
+    bench.venue.session(0, TradingSession::Closed);
     bench.order(1, Buy, 5, Some(100), Tif::Ato);
-    bench.venue.session(0, Session::OpeningAuction);
+    bench.venue.session(0, TradingSession::OpeningAuction);
     bench.order(2, Buy, 5, None, Tif::Ato);
     bench.order(3, Sell, 7, Some(99), Tif::Day);
     assert_eq!(bench.outcomes(), []);
-    bench.venue.session(0, Session::Continuous);
+    bench.venue.session(0, TradingSession::Continuous);
     assert_eq!(
         bench.outcomes(),
         [
@@ -81,10 +81,10 @@ fn atc_orders_are_kept_aside_until_the_closing_auction_and_are_over_after_it() {
     bench.limit(3, Buy, 2, 99);
     bench.order(4, Sell, 1, Some(100), Tif::Ioc);
     assert_eq!(bench.outcomes(), [(4, Canceled(Reason::Ioc))], "parked orders do not trade");
-    bench.venue.session(0, Session::ClosingAuction);
+    bench.venue.session(0, TradingSession::ClosingAuction);
     assert_eq!((bench.outcomes(), bench.depth(Buy)), (vec![], vec![(100, 5), (99, 2)]));
     bench.order(5, Sell, 3, Some(200), Tif::Atc);
-    bench.venue.session(0, Session::Closed);
+    bench.venue.session(0, TradingSession::Closed);
     assert_eq!(
         bench.outcomes(),
         [
@@ -110,7 +110,7 @@ fn day_orders_end_when_the_exchange_becomes_closed_then_parked_ones_and_gtc_and_
     bench.order(6, Buy, 5, None, Tif::Day);
     bench.order(7, Sell, 5, None, Tif::Gtc);
     bench.outcomes();
-    bench.venue.session(0, Session::Closed);
+    bench.venue.session(0, TradingSession::Closed);
     assert_eq!(
         bench.outcomes(),
         [
@@ -127,10 +127,10 @@ fn day_orders_end_when_the_exchange_becomes_closed_then_parked_ones_and_gtc_and_
 #[test]
 fn a_halted_book_does_not_uncross_at_the_close_but_its_atc_orders_are_over() {
     let mut bench = bench();
-    bench.venue.session(0, Session::ClosingAuction);
+    bench.venue.session(0, TradingSession::ClosingAuction);
     bench.order(1, Buy, 5, Some(100), Tif::Atc);
     bench.order(2, Sell, 5, Some(100), Tif::Gtc);
     bench.venue.halt(0, true);
-    bench.venue.session(0, Session::Closed);
+    bench.venue.session(0, TradingSession::Closed);
     assert_eq!(bench.outcomes(), [(1, Expired(Reason::ExpiredAuction))]);
 }

@@ -6,10 +6,10 @@ use super::*;
 fn steps(bench: &mut VenueBench) -> (usize, usize) {
     let (mut steps, mut fills) = (0, 0);
     loop {
-        let said = bench.venue.outcomes();
-        let filled = said.iter().filter(|(_, outcome)| matches!(outcome, Filled { .. })).count();
+        let outcomes = bench.venue.outcomes();
+        let filled = outcomes.iter().filter(|(_, outcome)| matches!(outcome, Filled { .. })).count();
         assert!(filled <= 2 * FILLS_PER_STEP as usize, "{filled} in one step");
-        assert!(said.len() <= OUTCOMES_PER_STEP_MAX, "{}", said.len());
+        assert!(outcomes.len() <= OUTCOMES_PER_STEP_MAX, "{}", outcomes.len());
         (steps, fills) = (steps + 1, fills + filled);
         let more = bench.venue.has_work(0);
         bench.venue.clear_outcomes();
@@ -54,9 +54,9 @@ fn feeds_uncrosses_lines_and_ends_of_day_take_small_steps_too() {
     assert!(steps(&mut bench).0 > 1);
     bench.quote(80, 500, 90, 500);
     assert!(steps(&mut bench).0 > 1);
-    bench.venue.session(0, Session::ClosingAuction);
+    bench.venue.session(0, TradingSession::ClosingAuction);
     assert!(steps(&mut bench).0 > 30);
-    bench.venue.session(0, Session::Closed);
+    bench.venue.session(0, TradingSession::Closed);
     assert!(steps(&mut bench).0 > 30);
     assert!((0..1200).all(|slot| bench.venue.remaining(slot).is_none_or(|_| (600..900).contains(&slot))));
 }
@@ -106,7 +106,7 @@ fn any_call(venue: &mut Venue, rng: &mut Rng) -> Qty {
             venue.trade(book, &Trade { price, size, at: Timestamp(2) });
         }
         94..97 => venue.halt(book, rng.below(3) == 0),
-        _ => venue.session(book, Session::ALL[rng.below(4).max(rng.below(3)) as usize]),
+        _ => venue.session(book, TradingSession::ALL[rng.below(4).max(rng.below(3)) as usize]),
     }
     qty
 }
@@ -160,19 +160,19 @@ fn random_calls_never_panic_and_every_order_ends_once() {
 }
 
 fn is_open(venue: &Venue, book: u32) -> bool {
-    !venue.books[book as usize].mode.has(Mode::COLLECTING)
+    !venue.books[book as usize].mode.has(BookMode::COLLECTING)
 }
 
 /// Follows the remaining quantity of an order by its outcomes.
-fn follow(left: &mut Qty, asked: Qty, outcome: VenueOutcome) {
+fn follow(left: &mut Qty, requested: Qty, outcome: VenueOutcome) {
     match outcome {
         Accepted => {
             assert!(left.is_zero());
-            *left = asked;
+            *left = requested;
         }
         Replaced => {
             assert!(left.is_positive());
-            *left = asked;
+            *left = requested;
         }
         Rejected(_) | CancelRefused(_) | ReplaceRefused(_) => {}
         Filled { qty, .. } => {

@@ -6,7 +6,7 @@ use super::*;
 /// volume at which they clear.
 fn clears(buys: &[(i64, i64)], sells: &[(i64, i64)], last: i64) -> Option<(i64, i64)> {
     let mut bench = bench();
-    bench.venue.session(0, Session::OpeningAuction);
+    bench.venue.session(0, TradingSession::OpeningAuction);
     let sides = buys.iter().map(|order| (Buy, order)).chain(sells.iter().map(|order| (Sell, order)));
     for (slot, (side, &(limit, quantity))) in sides.enumerate() {
         let limit = (limit != 0).then_some(limit);
@@ -16,7 +16,7 @@ fn clears(buys: &[(i64, i64)], sells: &[(i64, i64)], last: i64) -> Option<(i64, 
         bench.trade(last, 0);
     }
     bench.outcomes();
-    bench.venue.session(0, Session::Continuous);
+    bench.venue.session(0, TradingSession::Continuous);
     let mut fills = bench.outcomes().into_iter().filter_map(|(slot, outcome)| match outcome {
         Filled { qty, price } => ((slot as usize) < buys.len()).then_some((price.raw(), qty.raw())),
         _ => None,
@@ -76,11 +76,11 @@ fn within_the_volume_market_orders_come_first_then_better_limits_then_arrival() 
 #[test]
 fn an_account_may_meet_itself_in_an_auction() {
     let mut bench = bench();
-    bench.venue.session(0, Session::OpeningAuction);
+    bench.venue.session(0, TradingSession::OpeningAuction);
     bench.order_of(1, 1, Buy, 5, Some(100), Tif::Day);
     bench.order_of(1, 2, Sell, 5, Some(100), Tif::Day);
     bench.outcomes();
-    bench.venue.session(0, Session::Continuous);
+    bench.venue.session(0, TradingSession::Continuous);
     assert_eq!(bench.outcomes(), [filled(1, 5, 100), filled(2, 5, 100)]);
 }
 

@@ -5,15 +5,18 @@ fn the_lowest_shard_that_knows_decides() {
     let mut bench = ViewBench::new(3);
     let exchange = ExchangeId(1);
     assert_eq!(bench.view.session(exchange), None);
-    bench.emit(2, EventKind::Session { exchange, session: Session::Continuous });
-    assert_eq!(bench.view.session(exchange), Some(Session::Continuous));
-    bench.emit(1, EventKind::Session { exchange, session: Session::Closed });
-    assert_eq!(bench.view.session(exchange), Some(Session::Closed));
+    bench.emit(2, EventKind::Session { exchange, session: TradingSession::Continuous });
+    assert_eq!(bench.view.session(exchange), Some(TradingSession::Continuous));
+    bench.emit(1, EventKind::Session { exchange, session: TradingSession::Closed });
+    assert_eq!(bench.view.session(exchange), Some(TradingSession::Closed));
     assert_eq!(bench.view.session(ExchangeId(0)), None);
     let strategy = StrategyId(4);
-    bench.emit(1, EventKind::Phase { strategy, phase: Phase::Start });
-    assert_eq!((bench.view.phase(strategy), bench.view.phase(StrategyId(3))), (Some(Phase::Start), None));
-    let limits = Limits { max_open_orders: 5, ..Limits::default() };
+    bench.emit(1, EventKind::Phase { strategy, phase: StrategyPhase::Start });
+    assert_eq!(
+        (bench.view.phase(strategy), bench.view.phase(StrategyId(3))),
+        (Some(StrategyPhase::Start), None)
+    );
+    let limits = RiskLimits { max_open_orders: 5, ..RiskLimits::default() };
     for shard in [0, 1] {
         bench.emit(shard, EventKind::Limits { scope: Scope::Global, limits });
     }
@@ -63,7 +66,7 @@ fn events_for_other_readers_change_only_the_number() {
         EventKind::ToVenue(Instruction {
             adapter: AdapterId(1),
             order: handle(0, 0, 0),
-            ask: VenueRequest::New,
+            request: VenueRequest::New,
             id: id("a"),
             request_id: IntId::NONE,
             terms: Terms::default(),

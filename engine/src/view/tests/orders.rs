@@ -108,7 +108,7 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
     let mut bench = ViewBench::new(1);
     bench.enter(A(), "a");
     bench.report(A(), ExecType::CancelPending, Status::PendingCancel);
-    let refusal = Refusal {
+    let refusal = RequestRefusal {
         order: A(),
         id: id("a"),
         request_id: id("x"),
@@ -120,14 +120,14 @@ fn a_refused_request_is_no_longer_shown_as_pending() {
     bench.emit(0, EventKind::Refused(refusal));
     assert_eq!(bench.view.order(A()).unwrap().status, Status::New);
     // For another source the order is unknown, and its status is not exposed.
-    let stranger =
-        Refusal { id: IntId::NONE, status: Status::Rejected, reason: Reason::UnknownOrder, ..refusal };
-    bench.emit(0, EventKind::Refused(stranger));
-    bench.emit(0, EventKind::Refused(Refusal { order: handle(0, 9, 9), ..refusal }));
+    let unknown =
+        RequestRefusal { id: IntId::NONE, status: Status::Rejected, reason: Reason::UnknownOrder, ..refusal };
+    bench.emit(0, EventKind::Refused(unknown));
+    bench.emit(0, EventKind::Refused(RequestRefusal { order: handle(0, 9, 9), ..refusal }));
     assert_eq!(bench.view.order(A()).unwrap().status, Status::New);
     // A venue may not know it either, and then the order's own status is reported.
     bench.report(A(), ExecType::CancelPending, Status::PendingCancel);
-    bench.emit(0, EventKind::Refused(Refusal { reason: Reason::UnknownOrder, ..refusal }));
+    bench.emit(0, EventKind::Refused(RequestRefusal { reason: Reason::UnknownOrder, ..refusal }));
     assert_eq!(bench.view.order(A()).unwrap().status, Status::New);
 }
 
@@ -240,7 +240,7 @@ fn an_order_without_a_slot_is_not_kept() {
 }
 
 #[test]
-#[should_panic(expected = "a shard tells of its own orders")]
+#[should_panic(expected = "a shard reports only its own orders")]
 fn a_shard_cannot_report_orders_of_another() {
     let mut bench = ViewBench::new(2);
     bench.emit(1, EventKind::Order(entered(A(), "a")));
@@ -251,17 +251,17 @@ fn a_shard_cannot_report_orders_of_another() {
 fn the_view_agrees_with_a_naive_twin() {
     let settings = ViewSettings { finished_max: 40, ..ViewSettings::default() };
     let mut bench = ViewBench::with(3, settings);
-    let mut chance = Rng::new(11);
+    let mut rng = Rng::new(11);
     let mut generations: BTreeMap<(u8, u32), u32> = BTreeMap::new();
     let mut open: Vec<(u64, OrderHandle)> = Vec::new();
     let mut finished: Vec<OrderHandle> = Vec::new();
     for step in 0..20_000u64 {
-        let (shard, slot) = (chance.below(3) as u8, chance.below(60) as u32);
+        let (shard, slot) = (rng.below(3) as u8, rng.below(60) as u32);
         let generation = generations.entry((shard, slot)).or_insert(0);
         let order = handle(shard, *generation, slot);
         let known = open.iter().any(|(_, other)| *other == order);
         let ended = known || finished.contains(&order);
-        match chance.below(4) {
+        match rng.below(4) {
             0 if !ended => {
                 bench.emit_at(step, shard, EventKind::Order(entered(order, &format!("o{}", step % 97))));
                 open.push((step, order));

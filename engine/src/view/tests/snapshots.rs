@@ -4,13 +4,13 @@ use super::*;
 fn an_order_that_was_modified_twice_is_found_by_each_id_and_listed_once() {
     let mut bench = ViewBench::new(1);
     let image = |orig: &str, now: &str| {
-        let told = OrderTerms {
+        let terms = OrderTerms {
             what: ExecType::Snapshot,
             id: id(now),
             orig_id: id(orig),
             ..entered(handle(0, 0, 2), now)
         };
-        EventKind::Order(told)
+        EventKind::Order(terms)
     };
     // The same snapshot again changes nothing.
     for _ in 0..2 {
@@ -69,12 +69,12 @@ fn rows_that_a_snapshot_omits_are_dropped_for_its_shard_only() {
     for shard in [0, 1] {
         fill_everything(&mut bench, shard);
     }
-    let before = picture(&bench.view);
+    let before = counts(&bench.view);
     assert!(before.iter().all(|(_, count)| *count == 2), "{before:?}");
     bench.begin(0);
-    assert_eq!(picture(&bench.view), before);
+    assert_eq!(counts(&bench.view), before);
     bench.end(0);
-    let after = picture(&bench.view);
+    let after = counts(&bench.view);
     assert!(after.iter().all(|(_, count)| *count == 1), "{after:?}");
 }
 
@@ -83,13 +83,13 @@ fn rows_that_a_snapshot_mentions_stay() {
     let mut bench = ViewBench::new(2);
     fill_everything(&mut bench, 0);
     fill_everything(&mut bench, 1);
-    let before = picture(&bench.view);
+    let before = counts(&bench.view);
     bench.begin(1);
     bench.begin(1);
     fill_everything(&mut bench, 1);
     bench.end(1);
     bench.end(1);
-    assert_eq!(picture(&bench.view), before);
+    assert_eq!(counts(&bench.view), before);
 }
 
 #[test]
@@ -134,15 +134,18 @@ fn fill_everything(bench: &mut ViewBench, shard: u8) {
     bench.emit(shard, EventKind::Tick(Tick { security, ..Tick::default() }));
     bench.emit(shard, EventKind::Subscription { strategy, security, on: true, subscribers: 1 });
     bench.emit(shard, EventKind::Halt { security, on: true });
-    bench.emit(shard, EventKind::Session { exchange: ExchangeId(shard as u16), session: Session::Closed });
-    bench.emit(shard, EventKind::Phase { strategy, phase: Phase::Running });
+    bench.emit(
+        shard,
+        EventKind::Session { exchange: ExchangeId(shard as u16), session: TradingSession::Closed },
+    );
+    bench.emit(shard, EventKind::Phase { strategy, phase: StrategyPhase::Running });
     bench.emit(shard, EventKind::Adapter { adapter: AdapterId(shard), connected: true });
-    bench.emit(shard, EventKind::Limits { scope, limits: Limits::default() });
+    bench.emit(shard, EventKind::Limits { scope, limits: RiskLimits::default() });
     bench.emit(shard, EventKind::Restrict { scope, security, on: true });
     bench.emit(shard, EventKind::Kill { scope, on: true });
 }
 
-fn picture(view: &View) -> Vec<(&'static str, usize)> {
+fn counts(view: &View) -> Vec<(&'static str, usize)> {
     let strategies = || [StrategyId(0), StrategyId(1)].into_iter();
     let securities = || [SecurityId(0), SecurityId(1)].into_iter();
     vec![

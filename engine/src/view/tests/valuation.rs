@@ -1,9 +1,9 @@
 use super::*;
 
-/// Securities 1 and 2 in USD with contract size 10, 3 in EUR, 4 in CHF, 5 = EUR/USD, 6 = USD/CHF, 7
-/// = EUR/USD elsewhere.
+/// Returns securities 1 and 2 in USD with contract size 10, 3 in EUR, 4 in CHF, 5 = EUR/USD, 6 =
+/// USD/CHF, 7 = EUR/USD elsewhere.
 fn reference() -> RefData {
-    let mut rows = Rows::default();
+    let mut rows = RefDataRows::default();
     rows.exchanges.push(Exchange {
         id: ExchangeId(1),
         name: "one".into(),
@@ -16,7 +16,7 @@ fn reference() -> RefData {
         adapter_type: "SIM".into(),
     });
     for (number, code, size) in [(1, "USD", 10), (2, "EUR", 1), (3, "CHF", 1), (4, "USD", 1)] {
-        rows.families.push(Family {
+        rows.families.push(SecurityFamily {
             id: FamilyId(number),
             name: format!("{code} {size}"),
             symbol_root: code.into(),
@@ -214,8 +214,8 @@ fn sums_that_cannot_be_counted_are_absent_and_named() {
     // currency.
     pay(&mut bench, 2, "EUR", Money::MAX);
     quote(&mut bench, 5, "1.10", "1.20", "");
-    let rich = bench.view.portfolio(Some(StrategyId(2)), currency("USD"), &reference());
-    assert_eq!(rich.missing, [Missing::TooLarge(currency("EUR"))]);
+    let portfolio = bench.view.portfolio(Some(StrategyId(2)), currency("USD"), &reference());
+    assert_eq!(portfolio.missing, [Missing::TooLarge(currency("EUR"))]);
     pay(&mut bench, 3, "EUR", Money::MAX);
     let both = bench.view.portfolio(None, currency("EUR"), &reference());
     assert!(both.missing.contains(&Missing::TooLarge(currency("EUR"))));

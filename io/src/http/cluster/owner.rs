@@ -18,12 +18,12 @@ use pitlane_engine::cluster::{
     ClusterEvent, ClusterMessage, EventRecipient, MemberId, MemberIdentity, concerns_remote_client,
     owner_of_port, source_of, translate_command,
 };
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::shard::{Route, route, shard_of};
+use pitlane_engine::shard::{CommandRoute, route, shard_of};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::refusal;
 
@@ -88,10 +88,7 @@ impl LocalOwner {
         (window_bytes, events_kept): (usize, usize),
     ) -> LocalOwner {
         let shards = link.shards();
-        let everything =
-            |shard| (shard, CommandKind::Watch { port: PortId::LINK, what: Watch::Everything, on: true });
-        let follower = |_| FollowerState { from: vec![0; shards as usize], ..FollowerState::default() };
-        LocalOwner {
+let everything = | shard | { ( shard , CommandKind::Watch { port : PortId::LINK , what : WatchTarget::Everything , on : true } ) } ; let follower = | _ | FollowerState { from : vec! [ 0 ; shards as usize ] , ..FollowerState::default ( ) } ; LocalOwner { 
             card,
             own,
             shards,
@@ -301,8 +298,8 @@ impl LocalOwner {
             follower.taken = number;
             translate_command(&mut command, member);
             let is_right = match route(&command.body, *shards) {
-                Route::One(right) => right == shard,
-                Route::All => true,
+                CommandRoute::One(right) => right == shard,
+                CommandRoute::All => true,
             };
             if !own.contains(shard) || !is_right || !is_allowed_from_peer(&command.body) {
                 continue;
@@ -328,7 +325,7 @@ impl LocalOwner {
         let depths: BTreeSet<SecurityId> =
             self.followers.iter().flat_map(|follower| &follower.depths).copied().collect();
         for &security in depths.symmetric_difference(&self.depths) {
-            let (what, on) = (Watch::Depth(security), depths.contains(&security));
+            let (what, on) = (WatchTarget::Depth(security), depths.contains(&security));
             let shard = shard_of(security, self.shards);
             if self.own.contains(shard) {
                 self.pending_commands.push_back((shard, CommandKind::Watch { port: PortId::LINK, what, on }));

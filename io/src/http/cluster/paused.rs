@@ -4,8 +4,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::command::{CommandKind, Limits, Scope};
-use pitlane_engine::directive::{Directive, DirectiveKey, Directives, Version};
+use pitlane_engine::command::{CommandKind, RiskLimits, Scope};
+use pitlane_engine::directive::{Directive, DirectiveKey, DirectiveVersion, Directives};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::rng::Rng;
@@ -31,7 +31,7 @@ struct SimShard {
 
 impl SimShard {
     /// As `engine/src/shard/control.rs` does.
-    fn apply(&mut self, version: Version, directive: Directive) -> Option<Event> {
+    fn apply(&mut self, version: DirectiveVersion, directive: Directive) -> Option<Event> {
         if self.directives.is_newer(&directive, version) != Ok(true) {
             return None;
         }
@@ -66,7 +66,7 @@ struct SimMember {
     /// By shard: whether a snapshot has begun and not ended.
     is_open: [bool; MEMBERS],
     /// Commands in flight to its shard, of any age.
-    commands: Vec<(Version, Directive)>,
+    commands: Vec<(DirectiveVersion, Directive)>,
 }
 
 struct DirectiveSimulation {
@@ -74,8 +74,7 @@ struct DirectiveSimulation {
     now: u64,
     members: Vec<SimMember>,
     /// By key: the newest directive of an operator, and its version.
-    last: BTreeMap<DirectiveKey, (Directive, Version)>,
-    issued: Vec<Version>,
+last : BTreeMap < DirectiveKey , ( Directive , DirectiveVersion ) > , issued : Vec < DirectiveVersion > , 
 }
 
 fn new_view() -> View {
@@ -154,8 +153,7 @@ impl DirectiveSimulation {
         let on = self.rng.below(2) == 0;
         match self.rng.below(3) {
             0 => {
-                let max_open_orders = self.rng.below(9) as u32;
-                Directive::Limits { scope, limits: Limits { max_open_orders, ..Limits::default() } }
+let max_open_orders = self.rng.below ( 9 ) as u32 ; Directive::Limits { scope , limits : RiskLimits { max_open_orders , ..RiskLimits::default ( ) } } 
             }
             1 => Directive::Restrict { scope, security: SecurityId(1), on },
             _ => Directive::Kill { scope, on },
@@ -184,7 +182,7 @@ impl DirectiveSimulation {
         }
     }
 
-    fn apply(&mut self, at: usize, version: Version, directive: Directive) {
+    fn apply(&mut self, at: usize, version: DirectiveVersion, directive: Directive) {
         let Some(event) = self.members[at].shard.apply(version, directive) else { return };
         for (other, member) in self.members.iter_mut().enumerate() {
             if other == at || !member.is_paused {

@@ -2,7 +2,7 @@
 //! while it is away.
 
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::event::{EventKind, ExecType, OrderTerms, Refusal, RequestKind};
+use pitlane_engine::event::{EventKind, ExecType, OrderTerms, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Source};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Status;
@@ -75,7 +75,15 @@ fn refused(
 ) -> EventKind {
     let known = view.order(order);
     let (id, status) = known.map_or((IntId::NONE, Status::Rejected), |known| (known.id, known.status));
-    EventKind::Refused(Refusal { order, id, request_id, source, request, status, reason: Reason::OwnerAway })
+    EventKind::Refused(RequestRefusal {
+        order,
+        id,
+        request_id,
+        source,
+        request,
+        status,
+        reason: Reason::OwnerAway,
+    })
 }
 
 /// Marks the owner as up once all that it has sent is delivered. Commands to an earlier life that

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::cluster::source_of;
-use pitlane_engine::command::Watch;
+use pitlane_engine::command::WatchTarget;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, PortMask, SecurityId};
 
@@ -22,18 +22,15 @@ pub struct PortSubscriptions {
 
 impl PortSubscriptions {
     /// Changes a subscription. Returns whether the set of wanted market data has changed.
-    pub fn watch(&mut self, port: PortId, what: Watch, on: bool) -> bool {
+    pub fn watch(&mut self, port: PortId, what: WatchTarget, on: bool) -> bool {
         let one = PortMask::one(port);
         let set = |mask: &mut PortMask| {
             *mask = if on { mask.with(one) } else { mask.without(one) };
         };
         match what {
-            Watch::Everything => set(&mut self.everything),
-            Watch::Orders => set(&mut self.orders),
+WatchTarget::Everything => set ( & mut self.everything ) , WatchTarget::Orders => set ( & mut self.orders ) , 
             // Venues and limits of another server are its own.
-            Watch::Venue(_) | Watch::Budgets => {}
-            Watch::Ticks(security) => return set_security(&mut self.ticks, security, set),
-            Watch::Depth(security) => return set_security(&mut self.depths, security, set),
+WatchTarget::Venue ( _ ) | WatchTarget::Budgets => { } WatchTarget::Ticks ( security ) => return set_security ( & mut self.ticks , security , set ) , WatchTarget::Depth ( security ) => return set_security ( & mut self.depths , security , set ) , 
         }
         false
     }

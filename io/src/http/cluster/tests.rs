@@ -4,8 +4,8 @@
 use std::collections::VecDeque;
 
 use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberIdentity, remote_port};
-use pitlane_engine::command::{Command, CommandKind, Watch};
-use pitlane_engine::event::{Event, EventKind, Refusal, RequestKind};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
+use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::reason::Reason;
@@ -74,7 +74,7 @@ fn member(card: MemberIdentity) -> (ClusterPeer, PortEnd) {
     let mut client = ports.remove(1);
     let port = client.id();
     for body in
-        [CommandKind::Watch { port, what: Watch::Everything, on: true }, CommandKind::Snapshot { port }]
+        [CommandKind::Watch { port, what: WatchTarget::Everything, on: true }, CommandKind::Snapshot { port }]
     {
         client.send(SHARD, Command::new(CLIENT, u32::MAX, body)).expect("there is room");
     }
@@ -147,8 +147,7 @@ impl ClusterSimulation {
         let source = Source { origin: Origin::Fix, port: remote_port(0, CLIENT.port), session: 1 };
         let (order, id) = (OrderHandle::NONE, IntId::NONE);
         let (request, status, reason) = (RequestKind::Cancel, Status::Rejected, Reason::None);
-        let refusal = Refusal { order, id, request_id: id, source, request, status, reason };
-        self.shard.send(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
+let refusal = RequestRefusal { order , id , request_id : id , source , request , status , reason } ; self.shard.send ( PortMask::one ( PortId::LINK ) , EventKind::Refused ( refusal ) ) ; 
     }
 
     /// Returns how often a message arrives.

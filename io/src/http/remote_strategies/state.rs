@@ -8,7 +8,7 @@ use pitlane_engine::sender::SenderId;
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::strategy::remote_protocol::StateItem;
 use pitlane_engine::time::Timestamp;
-use pitlane_engine::view::{Order, View};
+use pitlane_engine::view::{OrderView, View};
 
 pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
     let id = StrategyId(strategy.session);
@@ -45,7 +45,7 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
 }
 
 /// Returns the terms of an order with this execution type.
-pub fn terms_of(order: &Order, what: ExecType) -> OrderTerms {
+pub fn terms_of(order: &OrderView, what: ExecType) -> OrderTerms {
     OrderTerms {
         order: order.handle,
         id: order.id,
@@ -59,7 +59,7 @@ pub fn terms_of(order: &Order, what: ExecType) -> OrderTerms {
     }
 }
 
-fn report_of(order: &Order) -> OrderReport {
+fn report_of(order: &OrderView) -> OrderReport {
     OrderReport {
         order: order.handle,
         id: order.id,

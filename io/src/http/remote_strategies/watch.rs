@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, Phase};
+use pitlane_engine::command::{Command, CommandKind, StrategyPhase};
 use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::strategy::lifecycle;
 use pitlane_engine::time::Timestamp;
@@ -69,12 +69,10 @@ impl RemoteStrategies {
             tracing::warn!(strategy = %name, host = %host_text(&host), "the process of a strategy is silent");
             self.inner.borrow_mut().unfollow_all(at);
         }
-        if matches!(phase, Phase::Init | Phase::Stop | Phase::Exit) {
+        if matches!(phase, StrategyPhase::Init | StrategyPhase::Stop | StrategyPhase::Exit) {
             return None;
         }
-        let body = CommandKind::Phase { strategy, phase: Phase::Stop };
-        shard_client.forward(Command::new(source, 0, body)).ok()?;
-        self.inner.borrow_mut().slots[at].begin_stop();
+let body = CommandKind::Phase { strategy , phase : StrategyPhase::Stop } ; shard_client.forward ( Command::new ( source , 0 , body ) ).ok ( ) ? ; self.inner.borrow_mut ( ).slots [ at ].begin_stop ( ) ; 
         if cancels {
             self.cancel_all(source, shard_client);
         }
@@ -120,7 +118,7 @@ impl RemoteStrategies {
 /// operator can start it.
 fn start(source: Source, shard_client: &ShardClient) -> bool {
     let strategy = StrategyId(source.session);
-    let phases = lifecycle::path(Phase::Stop, Phase::Running).unwrap_or_default();
+    let phases = lifecycle::path(StrategyPhase::Stop, StrategyPhase::Running).unwrap_or_default();
     phases.into_iter().all(|phase| {
         let body = CommandKind::Phase { strategy, phase };
         shard_client.forward(Command::new(source, 0, body)).is_ok()

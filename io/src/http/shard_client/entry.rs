@@ -7,9 +7,9 @@ use pitlane_engine::desk::{CloseRequest, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Sender, SenderId};
-use pitlane_engine::shard::{Route, route};
+use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::terms::{Changes, Terms};
-use pitlane_engine::view::Order;
+use pitlane_engine::view::OrderView;
 
 use super::waiting::{Awaited, NO_TOKEN, PendingResponse, Waiting};
 use super::{Receipt, RestRequest, ShardClient, ShardsBusy};
@@ -69,7 +69,7 @@ impl ShardClient {
     pub fn modify(
         &self,
         sender: SenderId,
-        order: &Order,
+        order: &OrderView,
         id: IntId,
         changes: Changes,
     ) -> Result<(IntId, PendingResponse), Declined> {
@@ -100,7 +100,7 @@ impl ShardClient {
     }
 
     /// Sends a cancel of an order from any source.
-    pub fn cancel(&self, sender: SenderId, order: &Order) -> Result<PendingResponse, Declined> {
+pub fn cancel ( & self , sender : SenderId , order : & OrderView ) -> Result < PendingResponse , Declined > { 
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, self.session_for(order), IntId::NONE, sender);
         let made = match self.is_ours(order) {
@@ -124,8 +124,8 @@ impl ShardClient {
     /// shards. The sender receives the result among the events.
     pub fn forward(&self, command: Command) -> Result<u8, ShardsBusy> {
         let shards = match route(&command.body, self.shards()) {
-            Route::One(shard) => shard.0..shard.0 + 1,
-            Route::All => 0..self.shards(),
+            CommandRoute::One(shard) => shard.0..shard.0 + 1,
+            CommandRoute::All => 0..self.shards(),
         };
         let mut port = self.port.borrow_mut();
         // This thread is the only writer of these lanes, so room once seen stays.
@@ -169,10 +169,9 @@ impl ShardClient {
         // The desk knows the orders from here, unless they come from a version that gave all
         // strategies one session.
         let is_desks =
-            |order: &Order| self.is_from_here(order) && order.source.session == session_of(strategy);
+            |order: &OrderView| self.is_from_here(order) && order.source.session == session_of(strategy);
         let is_other =
-            |order: &Order| is_rest_order(order) && order.terms.strategy == strategy && !is_desks(order);
-        self.is_in_flight(strategy, id) || self.view().orders_with_id(id).iter().any(is_other)
+| order : & OrderView | is_rest_order ( order ) && order.terms.strategy == strategy && ! is_desks ( order ) ; self.is_in_flight ( strategy , id ) || self.view ( ).orders_with_id ( id ).iter ( ).any ( is_other ) 
     }
 
     /// Returns whether another server has sent an order of this id to a shard of ours; the read
@@ -184,7 +183,7 @@ impl ShardClient {
     /// Takes an id for an order that another server sends to a shard of ours. Returns false if it
     /// has been used.
     pub fn claim(&self, strategy: StrategyId, id: &IntId) -> bool {
-        let is_same = |order: &Order| is_rest_order(order) && order.terms.strategy == strategy;
+let is_same = | order : & OrderView | is_rest_order ( order ) && order.terms.strategy == strategy ; 
         let is_used = self.knows(strategy, id) || self.view().orders_with_id(id).iter().any(is_same);
         if !is_used {
             self.elsewhere.borrow_mut().add(strategy, *id);
@@ -203,12 +202,12 @@ impl ShardClient {
     }
 
     /// Returns whether an order came over REST, at this server.
-    pub fn is_from_here(&self, order: &Order) -> bool {
+    pub fn is_from_here(&self, order: &OrderView) -> bool {
         order.source.port == self.port.borrow().id() && order.source.origin == Origin::Rest
     }
 
     /// Returns whether an order came over REST, at this server, and the desk still knows it.
-    fn is_ours(&self, order: &Order) -> bool {
+    fn is_ours(&self, order: &OrderView) -> bool {
         self.is_from_here(order)
             && self
                 .desk
@@ -220,7 +219,7 @@ impl ShardClient {
     /// Returns the session of a request about an order: the order's own, by which the desk knows it
     /// (which differs from that of its strategy for orders of an earlier version), or that of its
     /// strategy.
-    fn session_for(&self, order: &Order) -> u16 {
+    fn session_for(&self, order: &OrderView) -> u16 {
         if self.is_ours(order) { order.source.session } else { session_of(order.terms.strategy) }
     }
 
@@ -232,7 +231,7 @@ impl ShardClient {
     /// Sends a request about an order that is not the desk's.
     fn request(
         &self,
-        order: &Order,
+        order: &OrderView,
         ticket: Ticket,
         body: impl FnOnce(IntId) -> CommandKind,
     ) -> Result<IntId, Declined> {
@@ -254,14 +253,12 @@ impl ShardClient {
         self.wake_shards();
     }
 
-    fn expect_request(&self, pending: &PendingResponse, order: &Order, id: IntId, until_executed: bool) {
-        pending.expect(Awaited::Request { order: order.handle, id, until_executed });
-        self.wake_shards();
+fn expect_request ( & self , pending : & PendingResponse , order : & OrderView , id : IntId , until_executed : bool ) { pending.expect ( Awaited::Request { order : order.handle , id , until_executed } ) ; self.wake_shards ( ) ; 
     }
 
     /// Returns whether the order's venue is the simulated one inside the shard, which executes
     /// requests immediately.
-    fn is_simulated(&self, order: &Order) -> bool {
+    fn is_simulated(&self, order: &OrderView) -> bool {
         let reference = self.reference.borrow();
         let security = reference.security(order.terms.security);
         security.is_some_and(|row| reference.exchange_of(row).adapter == AdapterId::SIM)
@@ -275,7 +272,7 @@ impl ShardClient {
 }
 
 /// Returns whether an order came over REST, at whichever server.
-pub fn is_rest_order(order: &Order) -> bool {
+pub fn is_rest_order ( order : & OrderView ) -> bool { 
     let Source { origin, port, .. } = order.source;
     let port = owner_of_port(port).map_or(port, |(_, port)| port);
     origin == Origin::Rest && port == HTTP

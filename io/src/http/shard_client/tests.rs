@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::{Pin, pin};
 use std::task::{Context, Poll, Waker};
 
-use pitlane_engine::command::{Phase, Scope};
+use pitlane_engine::command::{Scope, StrategyPhase};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::ExecType;
 use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
@@ -113,9 +113,7 @@ fn a_refusal_by_any_shard_is_the_response() {
 
 #[test]
 fn an_order_is_answered_by_the_first_report_of_its_id() {
-    let mut app = TestApp::started(Depths::default());
-    for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
-        app.send_and_run(CommandKind::Phase { strategy: StrategyId::SERVER, phase });
+let mut app = TestApp::started ( Depths::default ( ) ) ; for phase in [ StrategyPhase::Init , StrategyPhase::Prefeed , StrategyPhase::Start , StrategyPhase::Running ] { app.send_and_run ( CommandKind::Phase { strategy : StrategyId::SERVER , phase } ) ; 
     }
     let reference = app.shard_client.reference().clone();
     let stock = reference.security(SecurityId(1)).unwrap();

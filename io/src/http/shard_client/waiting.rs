@@ -9,7 +9,7 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
 use pitlane_engine::reason::Reason;
 
@@ -30,7 +30,7 @@ pub enum CommandOutcome {
     /// The first report of the order, or of the request about it.
     Order(OrderReport),
     /// The cancel or modification was refused.
-    Refused(Refusal),
+    Refused(RequestRefusal),
 }
 
 /// How a response is recognised.
@@ -189,11 +189,7 @@ impl Waiting {
     }
 
     /// Completes the response to a request that was refused.
-    pub fn handle_refusal(&mut self, refusal: &Refusal) {
-        self.complete(
-            ResponseKey::Request(refusal.order, refusal.request_id),
-            CommandOutcome::Refused(*refusal),
-        );
+pub fn handle_refusal ( & mut self , refusal : & RequestRefusal ) { self.complete ( ResponseKey::Request ( refusal.order , refusal.request_id ) , CommandOutcome::Refused ( * refusal ) ) ; 
     }
 
     fn done(&mut self, token: u32, reason: Reason) {

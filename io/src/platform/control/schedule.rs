@@ -11,7 +11,7 @@
 
 use std::collections::BTreeSet;
 
-use pitlane_engine::command::{CommandKind, Session};
+use pitlane_engine::command::{CommandKind, TradingSession};
 use pitlane_engine::id::ExchangeId;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::SessionState;
@@ -43,8 +43,9 @@ impl Schedule {
         match self.calendar.has_hours(exchange) {
             // Without hours an exchange is open, whatever its state was.
             false => {
-                let is_plain = session == Session::Continuous && since == Timestamp::ZERO && !has_hours;
-                let (session, since) = (Session::Continuous, Timestamp::ZERO);
+                let is_plain =
+                    session == TradingSession::Continuous && since == Timestamp::ZERO && !has_hours;
+                let (session, since) = (TradingSession::Continuous, Timestamp::ZERO);
                 (!is_plain).then_some(CommandKind::Schedule { exchange, session, since, has_hours: false })
             }
             // A version that did not store hours has sent sessions.
@@ -83,8 +84,10 @@ impl Schedule {
             let expiry = self.calendar.over(exchange, at).and_then(|day| self.expiry(exchange, day, over));
             let schedule = CommandKind::Schedule { exchange, session, since: at, has_hours: true };
             match session {
-                Session::Closed => commands.extend([Some(schedule), expiry].into_iter().flatten()),
-                Session::OpeningAuction | Session::Continuous | Session::ClosingAuction => {
+                TradingSession::Closed => commands.extend([Some(schedule), expiry].into_iter().flatten()),
+                TradingSession::OpeningAuction
+                | TradingSession::Continuous
+                | TradingSession::ClosingAuction => {
                     commands.extend([expiry, Some(schedule)].into_iter().flatten());
                 }
             }

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::{CommandKind, Watch};
+use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::{PortId, SecurityId};
 use pitlane_engine::number::Price;
@@ -114,7 +114,7 @@ impl PendingSettlements {
         if !waiting.contains(&security) {
             waiting.push(security);
         }
-        CommandKind::Watch { port, what: Watch::Ticks(market), on: true }
+        CommandKind::Watch { port, what: WatchTarget::Ticks(market), on: true }
     }
 
     /// Returns the securities that a tick settles, with their prices. Their market need not be

@@ -215,7 +215,7 @@ fn source_of(port: PortId, adapter: AdapterId) -> Source {
 /// Returns the new orders that were never sent.
 fn never_sent(missed: &[Unreported], adapter: AdapterId) -> BTreeSet<OrderHandle> {
     let news = missed.iter().filter_map(|missed| match &missed.event.body {
-        EventKind::ToVenue(told) if told.adapter == adapter && told.ask == VenueRequest::New => {
+        EventKind::ToVenue(told) if told.adapter == adapter && told.request == VenueRequest::New => {
             Some(told.order)
         }
         _ => None,

@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use pitlane_engine::command::Report;
+use pitlane_engine::command::VenueReport;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
@@ -72,9 +72,9 @@ pub struct VenueCounts {
 
 /// Report of the venue about an order, for the order's shard.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct VenueReport {
+pub struct InboundReport {
     pub order: OrderHandle,
-    pub report: Report,
+    pub report: VenueReport,
     /// Token to give back once the shard has stored the report ([`FixSession::handle_stored`]);
     /// zero means that nothing waits for it.
     pub token: u32,
@@ -93,7 +93,7 @@ pub(super) struct Initiator {
     pub logout_text: Option<String>,
     /// Reports for the shards, in order. They are bounded by the instructions and messages handled:
     /// the gateway takes all of them before it reads on.
-    pub reports: VecDeque<VenueReport>,
+    pub reports: VecDeque<InboundReport>,
     pub token: u32,
     /// Orders whose New Order Single is stored, so that the venue has it once we are synchronized.
     pub known_orders: BTreeSet<OrderHandle>,
@@ -196,7 +196,7 @@ impl FixSession {
 
     /// Handles received messages up to the next report or price, and returns the report. The caller
     /// takes prices first ([`FixSession::poll_price`]).
-    pub fn poll_report(&mut self, now: Timestamp) -> Option<VenueReport> {
+    pub fn poll_report(&mut self, now: Timestamp) -> Option<InboundReport> {
         let desk = self.initiator.as_mut()?.desk.take()?;
         let report = loop {
             if let Some(report) = self.initiator.as_mut().and_then(|initiator| initiator.reports.pop_front())

@@ -2,7 +2,7 @@
 //! for the client.
 
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal, RequestKind};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
@@ -159,7 +159,7 @@ impl FixSession {
     }
 
     /// Handles a request refused by a shard or by the desk on its behalf.
-    pub fn handle_refusal(&mut self, now: Timestamp, refusal: &Refusal, desk: &Desk) {
+    pub fn handle_refusal(&mut self, now: Timestamp, refusal: &RequestRefusal, desk: &Desk) {
         if refusal.source != self.settings.source {
             return;
         }

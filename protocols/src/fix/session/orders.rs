@@ -120,7 +120,7 @@ impl FixSession {
         now: Timestamp,
         message: &FixMessage,
         order: &OrderFields,
-        asked: RequestKind,
+        kind: RequestKind,
         desk: &Desk,
     ) {
         let id = order.cl_ord_id.unwrap_or_default();
@@ -132,18 +132,18 @@ impl FixSession {
             cl_ord_id: id,
             orig_cl_ord_id,
             status,
-            request: asked,
+            request: kind,
             why,
         };
         let Some((key, known)) = found else {
             let reject = refused(IntId::NONE, Status::Rejected, orig, Reason::UnknownOrder.into());
             return self.refuse_change(now, message, &reject);
         };
-        let request = self.change(order, key, &known, asked);
+        let request = self.change(order, key, &known, kind);
         match request {
             Ok(request) => {
                 let Some(kept) = self.orders.get_mut(&key) else { return };
-                match asked {
+                match kind {
                     RequestKind::Cancel if kept.cancel.is_none() => kept.cancel = id,
                     RequestKind::Replace if kept.replace.is_none() => kept.replace = id,
                     RequestKind::Cancel | RequestKind::Replace => {}
@@ -165,7 +165,7 @@ impl FixSession {
         order: &OrderFields,
         key: OrderKey,
         known: &ClientOrder,
-        asked: RequestKind,
+        kind: RequestKind,
     ) -> Result<ClientRequest, OrderRejectReason> {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
@@ -178,10 +178,10 @@ impl FixSession {
             return Err(Reason::OrderFinished.into());
         }
         // Reports of two pending replacements could not be told apart.
-        if asked == RequestKind::Replace && !known.replace.is_none() {
+        if kind == RequestKind::Replace && !known.replace.is_none() {
             return Err(Reason::RequestPending.into());
         }
-        match asked {
+        match kind {
             RequestKind::Cancel => {
                 entry::matches(&self.reference, order, known)?;
                 Ok(ClientRequest::Cancel { ticket: self.ticket(id), key, order: known.cl_ord_id })

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::command::Report;
+use pitlane_engine::command::VenueReport;
 use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 
-use super::initiator::{Initiator, VenueReport};
+use super::initiator::{InboundReport, Initiator};
 use super::{FixSession, OUTPUT_BYTES_HIGH};
 use crate::decoded::Decoded;
 use crate::fix::fields::{FixMessage, read};
@@ -16,8 +16,8 @@ use crate::fix::frame;
 use crate::fix::msg_type;
 use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
-use crate::fix::venue::ask::{self, RequestIds};
 use crate::fix::venue::id::{order_of, venue_id};
+use crate::fix::venue::request::{self, RequestIds};
 
 /// Orders at one venue whose New Order Single is remembered, and requests without an answer. The
 /// bound is what all shards may hold together; further ones are refused.
@@ -49,7 +49,7 @@ impl FixSession {
             return;
         }
         self.cause = Some(ReportedEvent { shard, seq });
-        match instruction.ask {
+        match instruction.request {
             VenueRequest::New => self.send_order(now, instruction),
             VenueRequest::Cancel | VenueRequest::Replace => self.send_change(now, instruction),
             VenueRequest::Query => self.handle_query(now, instruction),
@@ -60,16 +60,16 @@ impl FixSession {
 
     fn send_order(&mut self, now: Timestamp, instruction: &Instruction) {
         let order = instruction.order;
-        let room =
+        let has_room =
             self.initiator.as_ref().is_some_and(|initiator| initiator.known_orders.len() < KNOWN_ORDERS_MAX);
-        if self.is_synchronized() && (self.output.len() >= OUTPUT_BYTES_HIGH || !room) {
-            return self.reject_instruction(order, Report::Rejected(Reason::LaneFull));
+        if self.is_synchronized() && (self.output.len() >= OUTPUT_BYTES_HIGH || !has_room) {
+            return self.reject_instruction(order, VenueReport::Rejected(Reason::LaneFull));
         }
         if !self.is_synchronized() {
-            return self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
+            return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
         if !self.send(now, msg_type::NEW_ORDER_SINGLE, instruction, &instruction.id, None) {
-            return self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
+            return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
         if let Some(initiator) = &mut self.initiator {
             initiator.known_orders.insert(order);
@@ -83,36 +83,37 @@ impl FixSession {
         if !self.is_synchronized() {
             return;
         }
-        let Instruction { order, ask, .. } = *instruction;
-        let (msg_type, refused) = match ask {
-            VenueRequest::Replace => {
-                (msg_type::ORDER_CANCEL_REPLACE_REQUEST, Report::ReplaceRefused(Reason::VenueUnavailable))
-            }
+        let Instruction { order, request, .. } = *instruction;
+        let (msg_type, refused) = match request {
+            VenueRequest::Replace => (
+                msg_type::ORDER_CANCEL_REPLACE_REQUEST,
+                VenueReport::ReplaceRefused(Reason::VenueUnavailable),
+            ),
             VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
-                (msg_type::ORDER_CANCEL_REQUEST, Report::CancelRefused(Reason::VenueUnavailable))
+                (msg_type::ORDER_CANCEL_REQUEST, VenueReport::CancelRefused(Reason::VenueUnavailable))
             }
         };
         let Some(initiator) = &self.initiator else { return };
         // The rest of an order is cancelled for a replacement that has no id of its own, each time
         // under another id.
         let nameless = instruction.request_id.is_none();
-        let request = match nameless {
+        let request_id = match nameless {
             true => IntId::numbered(b'=', self.cause.map_or(0, |cause| cause.seq)),
             false => instruction.request_id,
         };
-        let id = venue_id(initiator.settings.folder_id, order, &request);
-        let pending = nameless && initiator.has_pending_change(order, ask);
+        let id = venue_id(initiator.settings.folder_id, order, &request_id);
+        let pending = nameless && initiator.has_pending_change(order, request);
         if pending || initiator.pending_changes.contains_key(&(order, id)) {
             // The venue has the request already, and its answer will come.
             return;
         }
         if initiator.pending_changes.len() >= PENDING_CHANGES_MAX
-            || !self.send(now, msg_type, instruction, &request, Some(&instruction.id))
+            || !self.send(now, msg_type, instruction, &request_id, Some(&instruction.id))
         {
             return self.reject_instruction(order, refused);
         }
         if let Some(initiator) = &mut self.initiator {
-            initiator.pending_changes.insert((order, id), ask);
+            initiator.pending_changes.insert((order, id), request);
         }
     }
 
@@ -122,10 +123,10 @@ impl FixSession {
         let order = instruction.order;
         let Some(initiator) = &mut self.initiator else { return };
         if initiator.known_orders.contains(&order) {
-            return self.queue_report(order, Report::Reconciled);
+            return self.queue_report(order, VenueReport::Reconciled);
         }
         // Messages of the venue were lost since the order was sent.
-        self.queue_report(order, Report::Unsure);
+        self.queue_report(order, VenueReport::Unsure);
         self.request_status(now, instruction);
     }
 
@@ -157,7 +158,7 @@ impl FixSession {
     pub fn reject_never_sent(&mut self) {
         let Some(initiator) = &mut self.initiator else { return };
         for order in std::mem::take(&mut initiator.never_sent) {
-            self.reject_instruction(order, Report::Rejected(Reason::VenueUnavailable));
+            self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
     }
 
@@ -167,13 +168,13 @@ impl FixSession {
         now: Timestamp,
         msg_type: u8,
         instruction: &Instruction,
-        request: &IntId,
+        request_id: &IntId,
         orig: Option<&IntId>,
     ) -> bool {
         let Some(initiator) = &self.initiator else { return false };
         let (folder_id, order, terms) = (initiator.settings.folder_id, instruction.order, instruction.terms);
         let account = initiator.settings.account.clone();
-        let cl_ord_id = venue_id(folder_id, order, request);
+        let cl_ord_id = venue_id(folder_id, order, request_id);
         let orig = orig.map(|orig| venue_id(folder_id, order, orig));
         let before = self.sequence.next_sender();
         self.send_app(now, msg_type, |draft, _, reference| {
@@ -183,15 +184,15 @@ impl FixSession {
                 account: account.as_deref(),
             };
             match msg_type {
-                msg_type::ORDER_CANCEL_REQUEST => ask::cancel(draft, &names, reference, &terms, now),
-                msg_type::ORDER_STATUS_REQUEST => ask::status(draft, &names, reference, &terms),
-                _ => ask::order(draft, &names, reference, &terms, now),
+                msg_type::ORDER_CANCEL_REQUEST => request::cancel(draft, &names, reference, &terms, now),
+                msg_type::ORDER_STATUS_REQUEST => request::status(draft, &names, reference, &terms),
+                _ => request::order(draft, &names, reference, &terms, now),
             }
         });
         self.sequence.next_sender() > before
     }
 
-    fn reject_instruction(&mut self, order: OrderHandle, report: Report) {
+    fn reject_instruction(&mut self, order: OrderHandle, report: VenueReport) {
         if let Some(initiator) = &mut self.initiator {
             initiator.counts.refused += 1;
         }
@@ -199,16 +200,16 @@ impl FixSession {
     }
 
     /// Queues a report for the shard of the order.
-    pub(super) fn queue_report(&mut self, order: OrderHandle, report: Report) {
+    pub(super) fn queue_report(&mut self, order: OrderHandle, report: VenueReport) {
         if let Some(initiator) = &mut self.initiator {
-            initiator.reports.push_back(VenueReport { order, report, token: 0 });
+            initiator.reports.push_back(InboundReport { order, report, token: 0 });
         }
     }
 
     /// Loads the orders and requests in the store: those that the venue has or will ask for.
     pub(super) fn load_requests(&mut self) {
         let (mut message, mut next) = (Vec::new(), 1);
-        let mut asked = VecDeque::new();
+        let mut pending = VecDeque::new();
         let Some(mut fields) = self.fields.take() else { return };
         while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
             next = number + 1;
@@ -222,32 +223,32 @@ impl FixSession {
             match named.msg_type {
                 msg_type::NEW_ORDER_SINGLE => _ = initiator.known_orders.insert(named.order),
                 msg_type::ORDER_CANCEL_REQUEST => {
-                    asked.push_back(((named.order, named.cl_ord_id), VenueRequest::Cancel))
+                    pending.push_back(((named.order, named.cl_ord_id), VenueRequest::Cancel))
                 }
                 msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
-                    asked.push_back(((named.order, named.cl_ord_id), VenueRequest::Replace))
+                    pending.push_back(((named.order, named.cl_ord_id), VenueRequest::Replace))
                 }
                 _ => {}
             }
             // Some of them were answered, which the store does not show; the oldest were answered
             // for certain.
-            if asked.len() > PENDING_CHANGES_MAX / 2 {
-                asked.pop_front();
+            if pending.len() > PENDING_CHANGES_MAX / 2 {
+                pending.pop_front();
             }
         }
         self.fields = Some(fields);
         if let Some(initiator) = &mut self.initiator {
-            initiator.pending_changes = asked.into_iter().collect();
+            initiator.pending_changes = pending.into_iter().collect();
         }
     }
 }
 
 impl Initiator {
     /// Returns whether such a request has no answer yet.
-    pub(super) fn has_pending_change(&self, order: OrderHandle, ask: VenueRequest) -> bool {
+    pub(super) fn has_pending_change(&self, order: OrderHandle, request: VenueRequest) -> bool {
         let of_order =
             self.pending_changes.range((order, IntId::NONE)..).take_while(|((of, _), _)| *of == order);
-        of_order.into_iter().any(|(_, asked)| *asked == ask)
+        of_order.into_iter().any(|(_, pending)| *pending == request)
     }
 
     /// Forgets a finished order.
@@ -286,7 +287,7 @@ mod tests {
     use std::sync::Arc;
 
     use pitlane_engine::id::{AdapterId, Origin, PortId, Source};
-    use pitlane_engine::refdata::{RefData, Rows};
+    use pitlane_engine::refdata::{RefData, RefDataRows};
     use pitlane_engine::terms::Terms;
 
     use super::super::initiator::SyncState;
@@ -302,7 +303,7 @@ mod tests {
         let source = Source { origin: Origin::Server, port: PortId(1), session: 1 };
         let settings = FixSessionSettings::new("PITLANE", "VENUE", source);
         let (venue, store) = (InitiatorSettings::new(1), Box::new(MemoryStore::new(NOW)));
-        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
         let mut session = FixSession::initiator(settings, venue, store, reference, BTreeSet::new());
         session.state = FixSessionState::LoggedOn;
         initiator(&mut session).sync = SyncState::Synchronized;
@@ -319,11 +320,11 @@ mod tests {
 
     /// Returns how many messages were sent to the venue, and the report to the shard, because of an
     /// instruction.
-    fn ask(session: &mut FixSession, ask: VenueRequest, slot: usize) -> (u64, Option<Report>) {
+    fn instruct(session: &mut FixSession, request: VenueRequest, slot: usize) -> (u64, Option<VenueReport>) {
         let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
         let terms = Terms::default();
         let instruction =
-            Instruction { adapter: AdapterId(1), order: order(slot), ask, id, request_id, terms };
+            Instruction { adapter: AdapterId(1), order: order(slot), request, id, request_id, terms };
         let before = session.sequence.next_sender();
         session.handle_instruction(NOW, ShardId(0), slot as u64, &instruction);
         let count = session.poll_transmit().len();
@@ -336,37 +337,37 @@ mod tests {
     fn an_order_above_the_known_orders_of_a_venue_is_refused() {
         let mut session = session();
         initiator(&mut session).known_orders.extend((1..KNOWN_ORDERS_MAX).map(order));
-        assert_eq!(ask(&mut session, VenueRequest::New, 0), (1, None));
-        let refused = Some(Report::Rejected(Reason::LaneFull));
-        assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (0, refused));
+        assert_eq!(instruct(&mut session, VenueRequest::New, 0), (1, None));
+        let refused = Some(VenueReport::Rejected(Reason::LaneFull));
+        assert_eq!(instruct(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (0, refused));
         assert_eq!(initiator(&mut session).known_orders.len(), KNOWN_ORDERS_MAX);
         // Known orders continue, and a finished order makes room.
-        assert_eq!(ask(&mut session, VenueRequest::Cancel, 0), (1, None));
+        assert_eq!(instruct(&mut session, VenueRequest::Cancel, 0), (1, None));
         initiator(&mut session).forget(order(0));
-        assert_eq!(ask(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (1, None));
+        assert_eq!(instruct(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (1, None));
     }
 
     #[test]
     fn a_change_above_the_pending_changes_is_refused() {
         let mut session = session();
         for slot in 0..PENDING_CHANGES_MAX {
-            assert_eq!(ask(&mut session, VenueRequest::Cancel, slot), (1, None));
+            assert_eq!(instruct(&mut session, VenueRequest::Cancel, slot), (1, None));
         }
-        let refused = |ask| match ask {
-            VenueRequest::Replace => Some(Report::ReplaceRefused(Reason::VenueUnavailable)),
-            _ => Some(Report::CancelRefused(Reason::VenueUnavailable)),
+        let refused = |request| match request {
+            VenueRequest::Replace => Some(VenueReport::ReplaceRefused(Reason::VenueUnavailable)),
+            _ => Some(VenueReport::CancelRefused(Reason::VenueUnavailable)),
         };
         for kind in [VenueRequest::Cancel, VenueRequest::Replace] {
-            assert_eq!(ask(&mut session, kind, PENDING_CHANGES_MAX), (0, refused(kind)));
+            assert_eq!(instruct(&mut session, kind, PENDING_CHANGES_MAX), (0, refused(kind)));
         }
         assert_eq!(initiator(&mut session).pending_changes.len(), PENDING_CHANGES_MAX);
         assert_eq!(
-            ask(&mut session, VenueRequest::Cancel, 0),
+            instruct(&mut session, VenueRequest::Cancel, 0),
             (0, None),
             "what was asked is there, and its answer comes"
         );
         initiator(&mut session).forget(order(0));
-        assert_eq!(ask(&mut session, VenueRequest::Cancel, PENDING_CHANGES_MAX), (1, None));
+        assert_eq!(instruct(&mut session, VenueRequest::Cancel, PENDING_CHANGES_MAX), (1, None));
     }
 
     #[test]
@@ -377,8 +378,8 @@ mod tests {
         session.output.bytes.resize(OUTPUT_BYTES_HIGH, b' ');
         for slot in 0..=STATUS_REQUESTS_MAX {
             let (id, request_id, terms) = (IntId::numbered(b'o', slot as u64), IntId::NONE, Terms::default());
-            let (adapter, ask) = (AdapterId(1), VenueRequest::Status);
-            let query = Instruction { adapter, order: order(slot), ask, id, request_id, terms };
+            let (adapter, request) = (AdapterId(1), VenueRequest::Status);
+            let query = Instruction { adapter, order: order(slot), request, id, request_id, terms };
             session.handle_instruction(NOW, ShardId(0), slot as u64, &query);
         }
         assert_eq!(initiator(&mut session).status_requests.len(), STATUS_REQUESTS_MAX);

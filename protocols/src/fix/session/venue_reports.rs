@@ -2,7 +2,7 @@
 //!
 //! Rules: docs/fix-rules.md#venue-reports.
 
-use pitlane_engine::command::{Report, VenueState};
+use pitlane_engine::command::{VenueReport, VenueState};
 use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::OrderHandle;
 use pitlane_engine::number::Qty;
@@ -68,16 +68,18 @@ impl FixSession {
             true => Reason::Requested,
             false => Reason::VenueCancelled,
         };
-        let asked = initiator.pending_changes.get(&(order, answer.cl_ord_id)).copied();
-        let is_fill =
-            matches!(answer.meaning, Meaning::Report(Report::Filled { .. } | Report::FilledTo { .. }));
+        let requested = initiator.pending_changes.get(&(order, answer.cl_ord_id)).copied();
+        let is_fill = matches!(
+            answer.meaning,
+            Meaning::Report(VenueReport::Filled { .. } | VenueReport::FilledTo { .. })
+        );
         if answer.is_final {
             initiator.forget(order);
         } else if !is_fill && answer.meaning != Meaning::Pending {
             initiator.pending_changes.remove(&(order, answer.cl_ord_id));
         }
         // Everything is known of an order that was filled and is open again.
-        if let Meaning::Report(Report::Amended { is_open: true, .. }) = answer.meaning
+        if let Meaning::Report(VenueReport::Amended { is_open: true, .. }) = answer.meaning
             && !initiator.unreconciled.contains(&order)
             && initiator.known_orders.len() < KNOWN_ORDERS_MAX
         {
@@ -87,7 +89,7 @@ impl FixSession {
         if reconciliation.is_some() && !is_fill {
             self.record_reject_text(message);
         } else {
-            self.queue_execution(message, answer, asked, by);
+            self.queue_execution(message, answer, requested, by);
         }
         reconciliation.into_iter().for_each(|report| self.queue_report(order, report));
     }
@@ -100,7 +102,7 @@ impl FixSession {
         message: &FixMessage,
         answer: &VenueExecution,
         by: Reason,
-    ) -> Option<Report> {
+    ) -> Option<VenueReport> {
         let initiator = self.initiator.as_mut()?;
         let tells = answer.is_status || !initiator.settings.supports_status_request;
         if !tells || !initiator.unreconciled.contains(&answer.order) {
@@ -116,28 +118,28 @@ impl FixSession {
         if state == VenueState::Open && initiator.known_orders.len() < KNOWN_ORDERS_MAX {
             initiator.known_orders.insert(answer.order);
         }
-        Some(Report::Standing { cum, average: answer.average, state })
+        Some(VenueReport::Standing { cum, average: answer.average, state })
     }
 
     fn queue_execution(
         &mut self,
         message: &FixMessage,
         answer: &VenueExecution,
-        asked: Option<VenueRequest>,
+        requested: Option<VenueRequest>,
         by: Reason,
     ) {
         let order = answer.order;
         match answer.meaning {
             Meaning::Pending => {}
             Meaning::Report(report) => {
-                if let Report::Rejected(_) = report {
+                if let VenueReport::Rejected(_) = report {
                     self.record_reject_text(message);
                 }
                 self.queue_report(order, report);
             }
-            Meaning::Canceled => self.queue_report(order, Report::Canceled(by)),
-            Meaning::Replaced => self.queue_report(order, Report::Replaced),
-            Meaning::Status(status) => self.handle_status(message, order, status, asked, by),
+            Meaning::Canceled => self.queue_report(order, VenueReport::Canceled(by)),
+            Meaning::Replaced => self.queue_report(order, VenueReport::Replaced),
+            Meaning::Status(status) => self.handle_status(message, order, status, requested, by),
         }
     }
 
@@ -148,7 +150,7 @@ impl FixSession {
         message: &FixMessage,
         order: OrderHandle,
         status: u8,
-        asked: Option<VenueRequest>,
+        requested: Option<VenueRequest>,
         by: Reason,
     ) {
         if self.initiator.as_ref().is_some_and(|initiator| initiator.unreconciled.contains(&order)) {
@@ -157,23 +159,23 @@ impl FixSession {
         }
         match status {
             ord_status::NEW | ord_status::PARTIALLY_FILLED | ord_status::FILLED
-                if asked == Some(VenueRequest::Replace) =>
+                if requested == Some(VenueRequest::Replace) =>
             {
-                self.queue_report(order, Report::Replaced)
+                self.queue_report(order, VenueReport::Replaced)
             }
             ord_status::NEW
             | ord_status::PARTIALLY_FILLED
             | ord_status::FILLED
             | ord_status::PENDING_CANCEL
-            | ord_status::PENDING_REPLACE => self.queue_report(order, Report::Accepted),
+            | ord_status::PENDING_REPLACE => self.queue_report(order, VenueReport::Accepted),
             ord_status::PENDING_NEW => {}
-            ord_status::CANCELED => self.queue_report(order, Report::Canceled(by)),
+            ord_status::CANCELED => self.queue_report(order, VenueReport::Canceled(by)),
             ord_status::EXPIRED | ord_status::DONE_FOR_DAY => {
-                self.queue_report(order, Report::Expired(Reason::ExpiredDay))
+                self.queue_report(order, VenueReport::Expired(Reason::ExpiredDay))
             }
             ord_status::REJECTED => {
                 self.record_reject_text(message);
-                self.queue_report(order, Report::Rejected(Reason::VenueRejected));
+                self.queue_report(order, VenueReport::Rejected(Reason::VenueRejected));
             }
             _ => self.count_ignored(IgnoreReason::UnknownValue),
         }
@@ -181,20 +183,20 @@ impl FixSession {
 
     fn handle_cancel_reject(&mut self, message: &FixMessage, answer: &VenueCancelReject) {
         let Some(initiator) = &mut self.initiator else { return };
-        let Some(asked) = initiator.pending_changes.remove(&(answer.order, answer.cl_ord_id)) else {
+        let Some(requested) = initiator.pending_changes.remove(&(answer.order, answer.cl_ord_id)) else {
             // The request was answered before or never made. Reporting it again would refuse
             // another request.
             initiator.counts.unknown_orders += 1;
             return;
         };
-        if answer.response_to.is_some_and(|to| to != asked) {
+        if answer.response_to.is_some_and(|to| to != requested) {
             initiator.counts.unknown_values += 1;
         }
         self.record_reject_text(message);
-        let report = match asked {
-            VenueRequest::Replace => Report::ReplaceRefused(answer.reason),
+        let report = match requested {
+            VenueRequest::Replace => VenueReport::ReplaceRefused(answer.reason),
             VenueRequest::Cancel | VenueRequest::New | VenueRequest::Query | VenueRequest::Status => {
-                Report::CancelRefused(answer.reason)
+                VenueReport::CancelRefused(answer.reason)
             }
         };
         self.queue_report(answer.order, report);
@@ -216,17 +218,17 @@ impl FixSession {
         match msg_type {
             msg_type::NEW_ORDER_SINGLE => {
                 initiator.known_orders.remove(&order);
-                self.queue_report(order, Report::Rejected(Reason::VenueRejected));
+                self.queue_report(order, VenueReport::Rejected(Reason::VenueRejected));
             }
             msg_type::ORDER_CANCEL_REQUEST
                 if initiator.pending_changes.remove(&(order, cl_ord_id)).is_some() =>
             {
-                self.queue_report(order, Report::CancelRefused(Reason::VenueRejected));
+                self.queue_report(order, VenueReport::CancelRefused(Reason::VenueRejected));
             }
             msg_type::ORDER_CANCEL_REPLACE_REQUEST
                 if initiator.pending_changes.remove(&(order, cl_ord_id)).is_some() =>
             {
-                self.queue_report(order, Report::ReplaceRefused(Reason::VenueRejected));
+                self.queue_report(order, VenueReport::ReplaceRefused(Reason::VenueRejected));
             }
             // The venue does not support Order Status Request: the order stays in doubt.
             _ => {}

@@ -1,6 +1,6 @@
 //! Reads a venue's Execution Report (8) and Order Cancel Reject (9) into reports for a shard.
 
-use pitlane_engine::command::{ExecRef, Report, VenueState};
+use pitlane_engine::command::{ExecRef, VenueReport, VenueState};
 use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::number::{Price, Qty};
@@ -38,7 +38,7 @@ pub enum Meaning {
     /// The venue has not decided yet: nothing has happened.
     Pending,
     /// A report for the shard.
-    Report(Report),
+    Report(VenueReport),
     /// The order was cancelled; the pending requests tell by whom.
     Canceled,
     /// The new terms apply.
@@ -72,17 +72,17 @@ impl VenueExecution {
                 | ord_status::DONE_FOR_DAY
         );
         let meaning = match exec {
-            exec_type::NEW => Meaning::Report(Report::Accepted),
+            exec_type::NEW => Meaning::Report(VenueReport::Accepted),
             exec_type::PENDING_NEW | exec_type::PENDING_CANCEL | exec_type::PENDING_REPLACE => {
                 Meaning::Pending
             }
-            exec_type::REJECTED => Meaning::Report(Report::Rejected(Reason::VenueRejected)),
+            exec_type::REJECTED => Meaning::Report(VenueReport::Rejected(Reason::VenueRejected)),
             // FIX before 4.3 uses 1 and 2.
             exec_type::TRADE | exec_type::PARTIAL_FILL | exec_type::FILL => Meaning::Report(fill(message)?),
             exec_type::CANCELED => Meaning::Canceled,
             exec_type::REPLACED => Meaning::Replaced,
             exec_type::EXPIRED | exec_type::DONE_FOR_DAY => {
-                Meaning::Report(Report::Expired(Reason::ExpiredDay))
+                Meaning::Report(VenueReport::Expired(Reason::ExpiredDay))
             }
             exec_type::TRADE_CANCEL => {
                 Meaning::Report(amendment(message, (Qty::ZERO, Price::ZERO), !is_final)?)
@@ -174,11 +174,11 @@ pub fn whose(message: &FixMessage) -> Option<(OrderHandle, IntId)> {
     named(tag::CL_ORD_ID).or_else(|| named(tag::ORIG_CL_ORD_ID))
 }
 
-fn fill(message: &FixMessage) -> Result<Report, IgnoreReason> {
+fn fill(message: &FixMessage) -> Result<VenueReport, IgnoreReason> {
     let ((qty, price), exec) = (last(message)?, exec_ref(message, tag::EXEC_ID)?);
     Ok(match cum_qty(message) {
-        Some(cum) => Report::FilledTo { exec, qty, price, cum },
-        None => Report::Filled { exec, qty, price },
+        Some(cum) => VenueReport::FilledTo { exec, qty, price, cum },
+        None => VenueReport::Filled { exec, qty, price },
     })
 }
 
@@ -186,11 +186,11 @@ fn amendment(
     message: &FixMessage,
     (qty, price): (Qty, Price),
     is_open: bool,
-) -> Result<Report, IgnoreReason> {
+) -> Result<VenueReport, IgnoreReason> {
     let exec_ref_id = exec_ref(message, tag::EXEC_REF_ID)?;
     // A venue that gives the correction no id of its own is understood too.
     let exec = exec_ref(message, tag::EXEC_ID).unwrap_or_default();
-    Ok(Report::Amended { exec_ref: exec_ref_id, exec, qty, price, is_open })
+    Ok(VenueReport::Amended { exec_ref: exec_ref_id, exec, qty, price, is_open })
 }
 
 fn cum_qty(message: &FixMessage) -> Option<Qty> {

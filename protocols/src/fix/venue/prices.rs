@@ -16,7 +16,7 @@ use pitlane_engine::refdata::{RefData, Security};
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
-use super::ask;
+use super::request;
 use crate::fix::encode::Draft;
 use crate::fix::fields::FixMessage;
 use crate::fix::msg_type;
@@ -157,7 +157,7 @@ impl VenuePrices {
         draft.number(prefix::NO_MD_ENTRY_TYPES, 3);
         [BID, OFFER, TRADE].iter().for_each(|kind| draft.text(prefix::MD_ENTRY_TYPE, kind));
         draft.number(prefix::NO_RELATED_SYM, 1);
-        ask::instrument(draft, reference, security);
+        request::instrument(draft, reference, security);
     }
 
     /// Reads a snapshot (W) or an incremental refresh (X).
@@ -235,12 +235,12 @@ impl VenuePrices {
 
     /// Returns the security of a whole message: by the id of our request, or by its symbol.
     pub fn named(&self, message: &FixMessage, reference: &RefData) -> Option<SecurityId> {
-        let asked = message.get(tag::MD_REQ_ID).and_then(|id| {
+        let requested = message.get(tag::MD_REQ_ID).and_then(|id| {
             let id = id.split(|&byte| byte == b'-').next()?;
             let id = SecurityId(u32::try_from(parse_u64(id).ok()?).ok()?);
             self.requested.contains(&id).then_some(id)
         });
-        asked.or_else(|| self.by_symbol(message.get(tag::SYMBOL)?, reference))
+        requested.or_else(|| self.by_symbol(message.get(tag::SYMBOL)?, reference))
     }
 
     fn by_symbol(&self, symbol: &[u8], reference: &RefData) -> Option<SecurityId> {

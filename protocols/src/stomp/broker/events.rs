@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::command::Phase;
+use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{
     Adjustment, Booking, Event, EventKind, ExecType, OrderReport, OrderTerms, PositionState,
 };
@@ -117,9 +117,9 @@ impl StompBroker {
             .order_histories
             .of(order_terms.order)
             .unwrap_or(OrderHistory { submitted: stamp.at, ..OrderHistory::default() });
-        let standing = OrderContext { report, past, session: name.as_deref() };
+        let context = OrderContext { report, past, session: name.as_deref() };
         self.publish(now, &topic, stamp.at, |out| {
-            orders::order(out, stamp, order_terms, standing, &reference)
+            orders::order(out, stamp, order_terms, context, &reference)
         });
     }
 
@@ -256,7 +256,7 @@ impl StompBroker {
         now: Timestamp,
         stamp: EventStamp,
         strategy: StrategyId,
-        phase: Phase,
+        phase: StrategyPhase,
     ) {
         if self.phases.insert(strategy, phase) == Some(phase) {
             return;
@@ -274,11 +274,13 @@ impl StompBroker {
     pub fn publish_failure(&mut self, now: Timestamp, name: &str, reason: &str) {
         let reference = self.reference.clone();
         let Some(row) = reference.strategies().iter().find(|row| row.name == name) else { return };
-        self.phases.insert(row.id, Phase::Stop);
+        self.phases.insert(row.id, StrategyPhase::Stop);
         let stamp = EventStamp { seq: self.next_seq(), at: now };
         let topic = Topic::Lifecycle { strategy: name };
         let why = Some(reason);
-        self.publish(now, &topic, now, |out| system::lifecycle(out, stamp, row.id, name, Phase::Stop, why));
+        self.publish(now, &topic, now, |out| {
+            system::lifecycle(out, stamp, row.id, name, StrategyPhase::Stop, why)
+        });
     }
 
     /// Publishes when an adapter's state changes. An adapter is connected when every shard that
@@ -291,10 +293,11 @@ impl StompBroker {
         adapter: AdapterId,
         connected: bool,
     ) {
-        let words = self.adapters.entry(adapter).or_default();
-        let before = (!words.is_empty()).then(|| words.values().all(|word| *word));
-        words.insert(shard, connected);
-        let after = words.values().all(|word| *word);
+        let connected_by_shard = self.adapters.entry(adapter).or_default();
+        let before = (!connected_by_shard.is_empty())
+            .then(|| connected_by_shard.values().all(|is_connected| *is_connected));
+        connected_by_shard.insert(shard, connected);
+        let after = connected_by_shard.values().all(|is_connected| *is_connected);
         if before == Some(after) {
             return;
         }

@@ -67,7 +67,7 @@ impl StompBroker {
 mod tests {
     use std::sync::Arc;
 
-    use pitlane_engine::refdata::{RefData, Rows};
+    use pitlane_engine::refdata::{RefData, RefDataRows};
 
     use super::*;
     use crate::stomp::broker::SessionId;
@@ -80,7 +80,7 @@ mod tests {
 
     fn broker() -> StompBroker {
         let limits = StompLimits { total_bytes_max: TOTAL, mark_bytes: 64 * 1_024, ..StompLimits::default() };
-        let reference = Arc::new(RefData::check(Rows::default()).unwrap());
+        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
         StompBroker::new(BrokerSettings { limits, ..BrokerSettings::default() }, reference)
     }
 

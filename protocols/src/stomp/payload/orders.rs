@@ -65,10 +65,10 @@ pub fn order(
     out: &mut Vec<u8>,
     stamp: EventStamp,
     order_terms: &OrderTerms,
-    standing: OrderContext<'_>,
+    context: OrderContext<'_>,
     reference: &RefData,
 ) {
-    let OrderContext { report, past, session } = standing;
+    let OrderContext { report, past, session } = context;
     let terms = &order_terms.terms;
     let mut object = begin(out, "ORDER", stamp);
     identity(&mut object, (&order_terms.id, &order_terms.orig_id));

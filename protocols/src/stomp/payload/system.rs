@@ -1,6 +1,6 @@
 //! Subscriptions, external sessions, life cycles, log events and generic events.
 
-use pitlane_engine::command::Phase;
+use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::id::{SecurityId, StrategyId};
 use pitlane_engine::refdata::RefData;
 
@@ -95,7 +95,7 @@ pub fn lifecycle(
     stamp: EventStamp,
     strategy: StrategyId,
     name: &str,
-    phase: Phase,
+    phase: StrategyPhase,
     reason: Option<&str>,
 ) {
     let mut object = begin(out, "LIFECYCLE", stamp);

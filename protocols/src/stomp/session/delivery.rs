@@ -109,7 +109,7 @@ impl StompSession {
                     return;
                 }
                 let slot = self.subscription(place).and_then(|subscription| subscription.slots.pop());
-                let slot = slot.expect("who stands in line has something to send");
+                let slot = slot.expect("a queued subscription has something to send");
                 self.slots -= 1;
                 self.send_market_data(now, place, slot.topic, false, market);
                 self.update_queues(place);
@@ -139,16 +139,16 @@ impl StompSession {
     }
 
     /// Removes a subscription and its waiting messages.
-    pub(super) fn forget(&mut self, place: u16, gone: &Subscription) {
-        if let Some(turn) = gone.backlog_turn {
+    pub(super) fn forget(&mut self, place: u16, removed: &Subscription) {
+        if let Some(turn) = removed.backlog_turn {
             self.backlog_queue.remove(&(turn, place));
         }
-        if let Some(turn) = gone.slots_turn {
+        if let Some(turn) = removed.slots_turn {
             self.slots_queue.remove(&(turn, place));
         }
-        self.backlog -= gone.backlog.len();
-        self.backlog_bytes -= gone.backlog.iter().map(|waiting| waiting.tail.len()).sum::<usize>();
-        self.slots -= gone.slots.len();
+        self.backlog -= removed.backlog.len();
+        self.backlog_bytes -= removed.backlog.iter().map(|waiting| waiting.tail.len()).sum::<usize>();
+        self.slots -= removed.slots.len();
     }
 
     fn wait(&mut self, now: Timestamp, place: u16, topic: u32) {
@@ -190,7 +190,7 @@ impl StompSession {
     fn send_backlog(&mut self, now: Timestamp, place: u16) {
         self.note_output_start(now);
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
-        let waiting = subscription.backlog.pop_front().expect("who stands in line has something to send");
+        let waiting = subscription.backlog.pop_front().expect("a queued subscription has something to send");
         self.messages += 1;
         self.counters.messages += 1;
         subscription.encode(&mut self.outbox, self.messages, &waiting.tail);

@@ -218,8 +218,8 @@ impl StompSession {
         frame: &StompFrame<'_>,
         actions: &mut Vec<SessionAction>,
     ) -> Result<(), StompCloseReason> {
-        for deed in self.transactions.end(&transaction_of(frame)?)? {
-            match deed {
+        for step in self.transactions.end(&transaction_of(frame)?)? {
+            match step {
                 TransactionStep::Acknowledge(message) => self.take_acknowledgement(message),
                 TransactionStep::Send { name, body } => actions.push(SessionAction::Send { name, body }),
             }
@@ -263,8 +263,8 @@ fn transaction_of<'a>(frame: &StompFrame<'a>) -> Result<Cow<'a, str>, StompClose
 
 /// Returns the window that a client requests under either of the usual names, at most our limit.
 fn window_of(frame: &StompFrame<'_>, max: u32) -> Result<u32, StompCloseReason> {
-    let asked = frame.header("prefetch-count").or_else(|| frame.header("activemq.prefetchSize"));
-    let Some(text) = asked else { return Ok(max) };
+    let requested = frame.header("prefetch-count").or_else(|| frame.header("activemq.prefetchSize"));
+    let Some(text) = requested else { return Ok(max) };
     let is_number = !text.is_empty() && text.len() <= 9 && text.bytes().all(|b| b.is_ascii_digit());
     let window: u32 = text.parse().ok().filter(|_| is_number).ok_or(StompCloseReason::BadPrefetch)?;
     if window == 0 { Err(StompCloseReason::BadPrefetch) } else { Ok(window.min(max)) }

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use pitlane_engine::event::{Event, Refusal};
+use pitlane_engine::event::{Event, RequestRefusal};
 use pitlane_engine::id::{PortId, ShardId};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore};
@@ -29,7 +29,7 @@ pub struct Unreported {
 pub struct Early {
     pub shard: ShardId,
     pub event: Event,
-    pub refusal: Option<Refusal>,
+    pub refusal: Option<RequestRefusal>,
     pub number: u16,
 }
 

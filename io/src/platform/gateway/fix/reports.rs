@@ -1,6 +1,6 @@
 //! Routes order events of the shards to the sessions that sent the orders.
 
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestRefusal};
 use pitlane_engine::id::{Origin, ShardId};
 use pitlane_engine::time::Timestamp;
 
@@ -37,7 +37,7 @@ impl FixEndpoint {
         &mut self,
         now: Timestamp,
         (shard, event): (ShardId, &Event),
-        refusal: Option<Refusal>,
+        refusal: Option<RequestRefusal>,
         number: u16,
         mut recorder: Option<&mut Recorder>,
     ) {

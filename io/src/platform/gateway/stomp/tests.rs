@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::{Duration, Instant};
 
-use pitlane_engine::refdata::Rows;
+use pitlane_engine::refdata::RefDataRows;
 
 use super::*;
 use crate::auth::Role;
@@ -39,7 +39,7 @@ impl Scene {
 /// long.
 #[test]
 fn a_cycle_writes_to_a_bounded_number_of_clients_and_the_next_to_the_others() {
-    let reference = Arc::new(RefData::check(Rows::default()).expect("nothing is wrong with nothing"));
+    let reference = Arc::new(RefData::check(RefDataRows::default()).expect("nothing is wrong with nothing"));
     let room = StompEndpoint::new(BrokerSettings::default(), reference, Logins::new(None, Role::Trade));
     let mut scene = Scene { net: Net::open(NetSettings::default()).expect("a driver opens"), room };
     let any = "127.0.0.1:0".parse().expect("an address");

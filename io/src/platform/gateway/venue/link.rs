@@ -8,7 +8,7 @@ use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
-use pitlane_protocols::fix::session::{FixSession, FixSessionState, VenueReport};
+use pitlane_protocols::fix::session::{FixSession, FixSessionState, InboundReport};
 
 use super::stored::Stored;
 use crate::fix::caller::Caller;
@@ -296,8 +296,8 @@ impl Link {
     }
 
     /// Sends a report to the shard of its order, at once if the lane accepts it.
-    fn send_report(&mut self, report: VenueReport, port: &mut PortEnd) {
-        let VenueReport { order, report, token } = report;
+    fn send_report(&mut self, report: InboundReport, port: &mut PortEnd) {
+        let InboundReport { order, report, token } = report;
         let shard = order.shard();
         // An id without a shard is not ours: the report is skipped.
         let Some(stored) = self.stored.get_mut(shard.0 as usize) else {

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::command::{Command, CommandKind, Watch};
+use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::id::{AdapterId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
@@ -49,7 +49,7 @@ impl Stored {
         }
         let token = self.token.wrapping_add(1);
         // This is watched already, so the command changes nothing.
-        let body = CommandKind::Watch { port: source.port, what: Watch::Venue(adapter), on: true };
+        let body = CommandKind::Watch { port: source.port, what: WatchTarget::Venue(adapter), on: true };
         if port.send(shard, Command::new(source, token, body)).is_err() {
             return false;
         }

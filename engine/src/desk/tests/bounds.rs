@@ -1,0 +1,224 @@
+//! Bounds, days and restarts: what a desk forgets, and what a snapshot restores.
+
+use super::*;
+
+#[test]
+fn the_oldest_finished_orders_are_forgotten_first() {
+    let mut table = table_with(DeskSettings { finished_max: 2, ..settings() }, 16);
+    for text in ["A", "B", "C"] {
+        let order = table.working(text);
+        table.handle_report(order, (text, ""), ExecType::Filled, Status::Filled);
+    }
+    assert_eq!(table.known("A"), None);
+    assert!(table.known("B").is_some() && table.known("C").is_some());
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "its id stays used today");
+    table.desk.handle_event(&event(EventKind::TradingDay { day: Day(1) }));
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId), "the day of a start ends nothing");
+    table.desk.handle_event(&event(EventKind::TradingDay { day: Day(2) }));
+    assert!(table.submit("A").is_ok(), "tomorrow it may be used again");
+}
+
+#[test]
+fn a_late_report_about_a_former_owner_of_an_id_does_not_change_the_new_one() {
+    let mut table = table_with(DeskSettings { finished_max: 0, ..settings() }, 16);
+    let old = table.working("A");
+    table.handle_report(old, ("A", ""), ExecType::Filled, Status::Filled);
+    (1..3).for_each(|day| _ = table.desk.handle_event(&event(EventKind::TradingDay { day: Day(day) })));
+    table.submit("A").unwrap();
+    table.handle_report(old, ("A", ""), ExecType::Corrected, Status::Filled);
+    assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
+    let forgotten = EventKind::Forgotten { order: old, source: source(0), id: id("A") };
+    table.desk.handle_event(&event(forgotten));
+    let new = table.enter("A");
+    assert_eq!(table.desk.order(0, &id("A")).unwrap().order, new);
+    table.handle_report(old, ("A", ""), ExecType::Corrected, Status::Filled);
+    assert_eq!(table.known("A").unwrap().2, Status::PendingNew);
+}
+
+#[test]
+fn a_full_desk_refuses_unless_a_finished_order_can_go() {
+    let small = DeskSettings { orders_max: 2, ids_max: 3, ..settings() };
+    let mut table = table_with(small, 16);
+    let order = table.working("A");
+    table.submit("B").unwrap();
+    assert_eq!(table.submit("C"), Err(Reason::ShardFull));
+    table.cancel("B", "X").unwrap();
+    assert_eq!(reason(table.modify("A", "Y")), Reason::ShardFull);
+    table.handle_report(order, ("A", ""), ExecType::Expired, Status::Expired);
+    assert!(table.submit("C").is_ok());
+    assert_eq!(table.known("A"), None);
+    assert_eq!(reason(table.cancel("C", "Y")), Reason::ShardFull);
+    // Further orders of a shard cannot be kept, and are counted.
+    table.enter("D");
+    assert_eq!((table.known("D"), table.desk.untracked()), (None, 1));
+}
+
+#[test]
+fn held_cancels_have_a_maximum() {
+    let many = DeskSettings { orders_max: 3_000, ids_max: 6_000, ..settings() };
+    let mut table = table_with(many, 3_000);
+    for n in 0..HELD_MAX {
+        table.submit(&format!("o{n}")).unwrap();
+        table.cancel(&format!("o{n}"), "").unwrap_or_else(|_| panic!("{n}"));
+        if table.desk.numbers_left() < 10 {
+            table.desk.numbers = IdBlock { next: 10_000, end: 20_000 };
+        }
+    }
+    table.submit("last").unwrap();
+    assert_eq!(reason(table.cancel("last", "")), Reason::LaneFull);
+    table.enter("o0");
+    assert_eq!(reason(table.cancel("last", "")), Reason::LaneFull, "it still waits for the lane");
+    assert_eq!(table.desk.poll(&mut table.port), 1);
+    assert!(table.cancel("last", "").is_ok());
+}
+
+#[test]
+fn a_new_day_forgets_finished_orders_a_few_at_a_time() {
+    let many = DeskSettings { orders_max: 300, ids_max: 600, finished_max: 200, ..settings() };
+    let mut table = table_with(many, 16);
+    let day = |day| event(EventKind::TradingDay { day: Day(day) });
+    table.desk.handle_event(&day(1));
+    table.working("open");
+    for n in 0..100 {
+        let text = format!("o{n}");
+        let order = table.working(&text);
+        table.handle_report(order, (&text, ""), ExecType::Filled, Status::Filled);
+    }
+    table.desk.handle_event(&day(1));
+    assert_eq!(table.desk.poll(&mut table.port), 0, "the same day again");
+    table.desk.handle_event(&day(2));
+    let late = table.working("late");
+    table.handle_report(late, ("late", ""), ExecType::Filled, Status::Filled);
+    table.desk.handle_event(&day(2));
+    assert_eq!(table.desk.poll(&mut table.port), FORGET_PER_POLL_MAX as usize);
+    assert_eq!(table.desk.poll(&mut table.port), 100 - FORGET_PER_POLL_MAX as usize);
+    assert_eq!(table.desk.poll(&mut table.port), 0);
+    assert_eq!(table.desk.len(), 2);
+    assert!(table.known("open").is_some() && table.known("late").is_some());
+}
+
+#[test]
+fn orders_that_a_shard_forgot_stay_used_and_finished() {
+    let mut table = table();
+    let order = table.working("A");
+    let forgotten = |port| {
+        let source = Source { port, ..source(0) };
+        event(EventKind::Forgotten { order, source, id: id("A") })
+    };
+    table.handle_report(order, ("A", ""), ExecType::Canceled, Status::Canceled);
+    table.desk.handle_event(&forgotten(PortId(0)));
+    assert_eq!(table.desk.order(0, &id("A")).unwrap().order, order);
+    table.desk.handle_event(&forgotten(PORT));
+    assert_eq!(table.desk.order(0, &id("A")).unwrap().order, OrderHandle::NONE);
+    assert_eq!(reason(table.cancel("A", "C")), Reason::OrderFinished);
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId));
+}
+
+#[test]
+fn a_corrected_order_can_work_again() {
+    let mut table = table();
+    let order = table.working("A");
+    table.handle_report(order, ("A", ""), ExecType::Filled, Status::Filled);
+    table.handle_report(order, ("A", ""), ExecType::Corrected, Status::PartiallyFilled);
+    assert!(!table.known("A").unwrap().3);
+    assert!(table.cancel("A", "C").is_ok());
+}
+
+#[test]
+fn a_snapshot_restores_the_orders() {
+    let mut table = table();
+    let handle = |slot| OrderHandle::new(ShardId(1), 3, slot);
+    table.handle_report(handle(1), ("A", ""), ExecType::Snapshot, Status::PartiallyFilled);
+    table.handle_report(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
+    table.handle_report(handle(3), ("C", ""), ExecType::Snapshot, Status::Filled);
+    // Reported twice, kept once.
+    table.handle_report(handle(2), ("B.1", "B"), ExecType::Snapshot, Status::New);
+    table.handle_report(handle(9), ("D", ""), ExecType::Filled, Status::Filled);
+    assert_eq!(table.desk.len(), 3);
+    assert_eq!(table.known("B").unwrap(), ("B".into(), "B.1".into(), Status::New, false));
+    assert!(table.known("C").unwrap().3);
+    assert_eq!(table.submit("B.1"), Err(Reason::DuplicateId));
+    assert_eq!(table.modify("B.1", "").as_deref(), Ok("B.2"));
+    assert_eq!(
+        table.sent_commands(),
+        [CommandKind::Modify { order: handle(2), id: id("B.2"), changes: Changes::default() }]
+    );
+    // An order under an id that another has: it cannot be found, and is counted.
+    table.handle_report(handle(4), ("A", ""), ExecType::Snapshot, Status::New);
+    table.handle_report(handle(2), ("A", "B.1"), ExecType::Replaced, Status::New);
+    assert_eq!(table.desk.untracked(), 2);
+}
+
+#[test]
+fn ids_from_before_a_restart_stay_used() {
+    let mut log = UsedIdLog::new(100);
+    log.push(source(0), &id("A"));
+    log.push(Source { port: PortId(0), ..source(0) }, &id("B"));
+    log.push(source(1), &id("C"));
+    let mut table = table();
+    for port in [PORT, PortId(0)] {
+        table.desk.handle_event(&event(EventKind::UsedIds(log.batch(0, port).0)));
+    }
+    assert_eq!(table.submit("A"), Err(Reason::DuplicateId));
+    assert_eq!(table.known("A"), None);
+    assert!(table.submit("B").is_ok() && table.submit("C").is_ok(), "those are of another port and session");
+    let order = table.enter("B");
+    assert_eq!(reason(table.modify("B", "A")), Reason::DuplicateId);
+    assert_eq!(reason(table.cancel("B", "A")), Reason::DuplicateId);
+    // An order whose id is among them is still found by it.
+    table.handle_report(order, ("B", ""), ExecType::Accepted, Status::New);
+    table.handle_report(OrderHandle::new(ShardId(1), 1, 77), ("A", ""), ExecType::Snapshot, Status::New);
+    assert!(table.known("A").is_some() && table.cancel("A", "").is_ok());
+}
+
+#[test]
+fn a_snapshot_contains_the_first_id_of_an_order_that_was_modified_twice() {
+    let mut table = table();
+    let order = OrderHandle::new(ShardId(1), 3, 1);
+    table.handle_report(order, ("B", "A"), ExecType::Snapshot, Status::New);
+    table.handle_report(order, ("C", "B"), ExecType::Snapshot, Status::New);
+    for text in ["A", "B", "C"] {
+        assert_eq!(table.known(text).unwrap(), ("A".into(), "C".into(), Status::New, false));
+        assert_eq!(table.submit(text), Err(Reason::DuplicateId));
+    }
+}
+
+#[test]
+fn a_report_identifies_its_order() {
+    let mut table = table();
+    let order = table.working("A");
+    table.cancel("A", "C").unwrap();
+    let EventKind::Status(pending) =
+        report(order, ("C", "A"), ExecType::CancelPending, Status::PendingCancel).body
+    else {
+        panic!()
+    };
+    assert_eq!(table.desk.order_of(&pending).unwrap().root, id("A"));
+    let unknown = OrderReport { id: id("Z"), orig_id: IntId::NONE, ..pending };
+    assert_eq!(table.desk.order_of(&unknown), None);
+}
+
+#[test]
+fn events_of_others_are_not_ours() {
+    let mut table = table();
+    let order = table.working("A");
+    let EventKind::Status(ours) = report(order, ("A", ""), ExecType::Filled, Status::Filled).body else {
+        panic!()
+    };
+    let theirs = OrderReport { source: Source { port: PortId(0), ..ours.source }, ..ours };
+    table.desk.handle_event(&event(EventKind::Status(theirs)));
+    let refusal = RequestRefusal {
+        order,
+        id: id("A"),
+        request_id: id("A"),
+        source: theirs.source,
+        request: RequestKind::Cancel,
+        status: Status::Filled,
+        reason: Reason::None,
+    };
+    table.desk.handle_event(&event(EventKind::Refused(refusal)));
+    let halt = EventKind::Halt { security: SecurityId(1), on: true };
+    table.desk.handle_event(&event(halt));
+    assert_eq!(table.known("A").unwrap().2, Status::New);
+    assert!(!table.desk.is_empty());
+}

@@ -1,0 +1,91 @@
+//! Recounts positions and cash from the opening balance and the kept transactions, and folds old
+//! transactions into that balance.
+
+use super::arithmetic::{after, change};
+use super::{FOLD_AHEAD, Ledger};
+use crate::event::PositionState;
+use crate::number::Money;
+use crate::prefetch::fetch;
+
+impl Ledger {
+    /// Recounts everything from the opening balance and the transactions kept.
+    pub fn recount(&mut self) {
+        for position in self.positions.iter_mut().flatten() {
+            position.recount = position.opening;
+        }
+        for cash in &mut self.cash {
+            cash.recount = cash.opening;
+        }
+        for kept in &mut self.transactions {
+            let booking = &mut kept.booking;
+            if booking.security.is_some() {
+                let position = &mut self.positions[kept.local as usize][kept.position as usize];
+                position.recount = after(&position.recount, booking.qty, booking.price, kept.size)
+                    .expect("what was counted once can be counted again");
+                booking.position = position.recount;
+            }
+            let cash = &mut self.cash[kept.cash as usize];
+            let change = change(booking, kept.size);
+            cash.recount =
+                cash.recount.checked_add(change).expect("what was counted once can be counted again");
+            booking.cash = cash.recount;
+        }
+    }
+
+    /// Corrects a position after [`Ledger::recount`]. Returns the states before and after if they
+    /// differ.
+    pub fn adjust_position(&mut self, local: u32, at: u16) -> Option<(PositionState, PositionState)> {
+        let position = self.position_mut(local, at);
+        let before = position.state;
+        position.state = position.recount;
+        (before != position.recount).then_some((before, position.recount))
+    }
+
+    /// Corrects a cash balance after [`Ledger::recount`]. Returns the amounts before and after if
+    /// they differ.
+    pub fn adjust_cash(&mut self, at: usize) -> Option<(Money, Money)> {
+        let cash = &mut self.cash[at];
+        let before = cash.amount;
+        cash.amount = cash.recount;
+        (before != cash.recount).then_some((before, cash.recount))
+    }
+
+    /// Folds every kept transaction into the opening balance, at the end of the day.
+    pub fn fold_all(&mut self) {
+        while !self.transactions.is_empty() {
+            self.fold_oldest();
+        }
+    }
+
+    /// Returns whether both sides of every booking add up to zero, currency by currency, and flat
+    /// positions have no cost.
+    pub fn is_balanced(&self) -> bool {
+        let flat = self.positions.iter().flatten().all(|p| !p.state.qty.is_zero() || p.state.cost.is_zero());
+        let sums = self.contras.iter().enumerate().all(|(at, contra)| {
+            let ours = self.cash.iter().filter(|cash| cash.contra == at as u32);
+            ours.map(|cash| cash.amount.raw() as i128).sum::<i128>().checked_add(contra.amount) == Some(0)
+        });
+        flat && sums
+    }
+
+    /// Folds the oldest kept transaction: the opening balance becomes the position and cash after
+    /// it.
+    pub(super) fn fold_oldest(&mut self) {
+        let Some(oldest) = self.transactions.front() else {
+            return;
+        };
+        if oldest.booking.security.is_some() {
+            self.positions[oldest.local as usize][oldest.position as usize].opening = oldest.booking.position;
+        }
+        self.cash[oldest.cash as usize].opening = oldest.booking.cash;
+        self.folded += 1;
+        self.transactions.pop_front();
+        // The next transactions to fold have not been read since they were written.
+        if let Some(coming) = self.transactions.get(FOLD_AHEAD) {
+            fetch(coming);
+            fetch(&coming.booking.order_id);
+            fetch(&coming.booking.position);
+            fetch(&coming.cash);
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Bytes of the guards.
+
+use super::{BudgetShare, RECENT_MAX, RiskGuard};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
+use crate::terms::Terms;
+use crate::time::Timestamp;
+
+/// Half of the granted amount follows from the other fields.
+impl Codec for BudgetShare {
+    fn encode(&self, out: &mut impl ByteSink) {
+        self.limited.encode(out);
+        self.granted.encode(out);
+        self.used.encode(out);
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Result<BudgetShare, DecodeError> {
+        let mut share = BudgetShare::default();
+        let (limited, granted) = Codec::decode(from)?;
+        share.grant(limited, granted);
+        share.used = Codec::decode(from)?;
+        Ok(share)
+    }
+}
+
+impl Codec for RiskGuard {
+    fn encode(&self, out: &mut impl ByteSink) {
+        self.scope.encode(out);
+        self.limits.encode(out);
+        self.killed.encode(out);
+        self.restricted.encode(out);
+        [self.open_orders, self.rate, self.credit].encode(out);
+        self.credit_sum.encode(out);
+        self.second_ns.encode(out);
+        self.newest.encode(out);
+        self.recent.encode(out);
+        self.recent_at.encode(out);
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Result<RiskGuard, DecodeError> {
+        let mut guard = RiskGuard::new(Codec::decode(from)?);
+        guard.limits = Codec::decode(from)?;
+        guard.killed = Codec::decode(from)?;
+        guard.restricted = Codec::decode(from)?;
+        [guard.open_orders, guard.rate, guard.credit] = Codec::decode(from)?;
+        guard.credit_sum = Codec::decode(from)?;
+        guard.second_ns = Codec::decode(from)?;
+        guard.newest = Codec::decode(from)?;
+        let recent: Vec<(Timestamp, Terms)> = Codec::decode(from)?;
+        guard.recent_at = Codec::decode(from)?;
+        let sound = guard.restricted.is_sorted_by(|a, b| a < b)
+            && recent.len() <= RECENT_MAX
+            && guard.recent_at <= recent.len();
+        from.check(sound, DecodeProblem::Contradiction)?;
+        if guard.limits.duplicate_window_ms > 0 {
+            guard.recent.reserve_exact(RECENT_MAX);
+        }
+        guard.recent.extend(recent);
+        Ok(guard)
+    }
+}

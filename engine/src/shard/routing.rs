@@ -1,0 +1,65 @@
+//! Routing: which shard owns a security, and which shards apply a command.
+
+use crate::command::CommandKind;
+use crate::id::{SecurityId, ShardId, StrategyId};
+
+/// Returns the shard that owns a security. Unknown securities have an owner too: one shard must
+/// refuse them.
+pub fn shard_of(security: SecurityId, shards: u8) -> ShardId {
+    ShardId((security.0 % shards as u32) as u8)
+}
+
+/// Returns the shard that books a strategy's movements of cash.
+pub fn shard_of_cash(strategy: StrategyId, shards: u8) -> ShardId {
+    ShardId((strategy.0 % shards as u16) as u8)
+}
+
+/// Destination of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CommandRoute {
+    One(ShardId),
+    /// Every shard applies it.
+    All,
+}
+
+/// Returns the destination of a command.
+pub fn route(body: &CommandKind, shards: u8) -> CommandRoute {
+    match body {
+        CommandKind::Submit { terms, .. } | CommandKind::Validate { terms } => {
+            CommandRoute::One(shard_of(terms.security, shards))
+        }
+        CommandKind::Modify { order, .. }
+        | CommandKind::Cancel { order, .. }
+        | CommandKind::Report { order, .. } => CommandRoute::One(order.shard()),
+        CommandKind::Close { security, .. }
+        | CommandKind::Subscribe { security, .. }
+        | CommandKind::Quote { security, .. }
+        | CommandKind::Trade { security, .. }
+        | CommandKind::Tick { security, .. }
+        | CommandKind::Expire { security, .. }
+        | CommandKind::Halt { security, .. } => CommandRoute::One(shard_of(*security, shards)),
+        CommandKind::Transaction(movement) => CommandRoute::One(match movement.security {
+            Some(security) => shard_of(security, shards),
+            None => shard_of_cash(movement.strategy, shards),
+        }),
+        CommandKind::Adapter { .. }
+        | CommandKind::ResetPositions
+        | CommandKind::ResetCash
+        | CommandKind::Limits { .. }
+        | CommandKind::Restrict { .. }
+        | CommandKind::Kill { .. }
+        | CommandKind::Direct { .. }
+        | CommandKind::Phase { .. }
+        | CommandKind::Budget(_)
+        | CommandKind::Session { .. }
+        | CommandKind::TradingDay { .. }
+        | CommandKind::Schedule { .. }
+        | CommandKind::Expiry { .. }
+        | CommandKind::Timer
+        | CommandKind::Watch { .. }
+        | CommandKind::Snapshot { .. }
+        | CommandKind::Reference { .. }
+        | CommandKind::Sender { .. }
+        | CommandKind::AuditAnchor(_) => CommandRoute::All,
+    }
+}
