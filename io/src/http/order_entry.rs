@@ -236,7 +236,9 @@ async fn replay_response(
 /// Answers a modification from before a restart: the order already has this id, and its terms show
 /// whether the same was requested.
 fn modified_before(
-app : & AppState , ctx : & RequestContext < ' _ > , order : & OrderView , 
+    app: &AppState,
+    ctx: &RequestContext<'_>,
+    order: &OrderView,
     change: &OrderChange,
 ) -> Result<HttpResponse, Problem> {
     if check_fixed(order, change).is_err() || change.changes.applied_to(&order.terms) != order.terms {
@@ -260,11 +262,15 @@ fn respond(
 }
 
 /// Returns an order in the response, for a client that wants it.
-fn order_response ( app : & AppState , order : Option < & OrderView > ) -> HttpResponse { let Some ( order ) = order else { return HttpResponse::empty ( ) } ; let sent = SentByVO::of ( & order.sent , & app.shard_client.view ( ) ) ; HttpResponse::json ( & OrderVO::of ( order , None , sent , & app.shard_client.reference ( ) ) ) 
+fn order_response(app: &AppState, order: Option<&OrderView>) -> HttpResponse {
+    let Some(order) = order else { return HttpResponse::empty() };
+    let sent = SentByVO::of(&order.sent, &app.shard_client.view());
+    HttpResponse::json(&OrderVO::of(order, None, sent, &app.shard_client.reference()))
 }
 
 /// Returns the order that this request was about: a pending modification is not yet among its ids.
-fn own_order ( app : & AppState , ( strategy , id ) : & OwnId ) -> Option < OrderView > { let view = app.shard_client.view ( ) ; 
+fn own_order(app: &AppState, (strategy, id): &OwnId) -> Option<OrderView> {
+    let view = app.shard_client.view();
     let mut found = view.orders_with_id(id);
     if let Some(RestRequest::Modify(handle, _)) =
         app.shard_client.receipt(*strategy, id).map(|receipt| receipt.request)
@@ -377,7 +383,10 @@ pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> 
 
 /// Returns the orders that the caller selects by an id and may access; at least one. Orders of
 /// other strategies are as unknown as orders that never existed.
-fn orders_in_scope ( app : & AppState , ctx : & RequestContext < ' _ > , id : & str ) -> Result < Vec < OrderView > , Problem > { let scope = ctx.scope ( & app.shard_client.reference ( ) ) ; let mut found = orders::with_id ( app , id ) ? ; found.retain ( | order | scope.contains ( order.terms.strategy ) ) ; 
+fn orders_in_scope(app: &AppState, ctx: &RequestContext<'_>, id: &str) -> Result<Vec<OrderView>, Problem> {
+    let scope = ctx.scope(&app.shard_client.reference());
+    let mut found = orders::with_id(app, id)?;
+    found.retain(|order| scope.contains(order.terms.strategy));
     if found.is_empty() {
         return Err(Problem::refused(Reason::UnknownOrder));
     }

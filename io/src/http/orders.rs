@@ -63,7 +63,7 @@ pub fn one(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Pro
 }
 
 /// Returns the orders with an id, without a check of the caller's scope; at least one.
-pub fn with_id ( app : & AppState , text : & str ) -> Result < Vec < OrderView > , Problem > { 
+pub fn with_id(app: &AppState, text: &str) -> Result<Vec<OrderView>, Problem> {
     let id = IntId::parse(text.as_bytes()).ok();
     let found = id.map(|id| app.shard_client.view().orders_with_id(&id)).unwrap_or_default();
     if found.is_empty() {
@@ -72,10 +72,15 @@ pub fn with_id ( app : & AppState , text : & str ) -> Result < Vec < OrderView >
     Ok(found)
 }
 
-fn at_once ( app : & AppState , orders : impl Iterator < Item = OrderView > ) -> HttpResponse { HttpResponse::from_json ( rendered ( app , orders ) ) 
+fn at_once(app: &AppState, orders: impl Iterator<Item = OrderView>) -> HttpResponse {
+    HttpResponse::from_json(rendered(app, orders))
 }
 
-fn rendered ( app : & AppState , orders : impl Iterator < Item = OrderView > ) -> Bytes { let reference = app.shard_client.reference ( ) ; let orders : Vec < OrderView > = orders.collect ( ) ; let ( names , view ) = ( app.notification_hub.names ( ) , app.shard_client.view ( ) ) ; let sent = | order : & OrderView | SentByVO::of ( & order.sent , & view ) ; 
+fn rendered(app: &AppState, orders: impl Iterator<Item = OrderView>) -> Bytes {
+    let reference = app.shard_client.reference();
+    let orders: Vec<OrderView> = orders.collect();
+    let (names, view) = (app.notification_hub.names(), app.shard_client.view());
+    let sent = |order: &OrderView| SentByVO::of(&order.sent, &view);
     let shown =
         orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
     let mut bytes = Vec::with_capacity(ORDER_BYTES * orders.len() + 2);
@@ -89,12 +94,18 @@ async fn in_portions(
     app: &Rc<AppState>,
     ctx: &RequestContext<'_>,
     limit: usize,
-scope : StrategyScope , begin : impl FnOnce ( & mut View ) -> Option < WalkHandle > ) -> Result < HttpResponse , Problem > { let guard = WalkGuard::begin ( app , ctx , begin ).await ? ; let reader = guard.reader.clone ( ) ; let ( mut left , mut rows ) = ( limit , JsonRows::default ( ) ) ; 
+    scope: StrategyScope,
+    begin: impl FnOnce(&mut View) -> Option<WalkHandle>,
+) -> Result<HttpResponse, Problem> {
+    let guard = WalkGuard::begin(app, ctx, begin).await?;
+    let reader = guard.reader.clone();
+    let (mut left, mut rows) = (limit, JsonRows::default());
     let portions = StreamedList::new(move |bytes| {
         let shard_client = &guard.app.shard_client;
         guard.app.readers.step(&guard.reader);
         let mut is_over = false;
-let orders : Vec < OrderView > = { let mut view = shard_client.view_mut ( ) ; 
+        let orders: Vec<OrderView> = {
+            let mut view = shard_client.view_mut();
             let mut next = || {
                 let order = view.walk_next(guard.reader.walk());
                 is_over = order.is_none();
@@ -104,7 +115,9 @@ let orders : Vec < OrderView > = { let mut view = shard_client.view_mut ( ) ;
             walked.filter(|order| scope.contains(order.terms.strategy)).take(left).collect()
         };
         left -= orders.len();
-let ( goes_on , reference ) = ( ! is_over && left > 0 , shard_client.reference ( ) ) ; let ( names , view ) = ( guard.app.notification_hub.names ( ) , shard_client.view ( ) ) ; let sent = | order : & OrderView | SentByVO::of ( & order.sent , & view ) ; 
+        let (goes_on, reference) = (!is_over && left > 0, shard_client.reference());
+        let (names, view) = (guard.app.notification_hub.names(), shard_client.view());
+        let sent = |order: &OrderView| SentByVO::of(&order.sent, &view);
         let shown =
             orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
         rows.push(bytes, shown, !goes_on);
@@ -121,7 +134,13 @@ struct WalkGuard {
 
 impl WalkGuard {
     async fn begin(
-app : & Rc < AppState > , ctx : & RequestContext < ' _ > , begin : impl FnOnce ( & mut View ) -> Option < WalkHandle > ) -> Result < WalkGuard , Problem > { let login = match ctx.caller { RequestCaller::Known ( identity ) => identity.name.clone ( ) , RequestCaller::Anonymous => Arc::default ( ) , 
+        app: &Rc<AppState>,
+        ctx: &RequestContext<'_>,
+        begin: impl FnOnce(&mut View) -> Option<WalkHandle>,
+    ) -> Result<WalkGuard, Problem> {
+        let login = match ctx.caller {
+            RequestCaller::Known(identity) => identity.name.clone(),
+            RequestCaller::Anonymous => Arc::default(),
         };
         let client = ListClient { network: network(ctx.connection.peer.ip()), login };
         let slot = timeout(app.settings.answer_timeout, app.readers.wait_for_room(&client)).await;

@@ -88,14 +88,15 @@ async fn send(
 }
 
 /// Returns the position of the path, if the caller may act for its strategy.
-fn find ( app : & AppState , ctx : & RequestContext < ' _ > ) -> Result < PositionView , Problem > { let found = ctx.id ( ).and_then ( | id | app.shard_client.view ( ).position ( PositionId ( id ) ) ) ; 
+fn find(app: &AppState, ctx: &RequestContext<'_>) -> Result<PositionView, Problem> {
+    let found = ctx.id().and_then(|id| app.shard_client.view().position(PositionId(id)));
     let found = found.ok_or_else(|| Problem::refused(Reason::UnknownPosition))?;
     ctx.scope(&app.shard_client.reference()).authorize(found.id.strategy())?;
     Ok(found)
 }
 
 /// Returns the account that traded the position last; else the only one that can.
-fn account_of ( app : & AppState , position : & PositionView ) -> Option < AccountId > { 
+fn account_of(app: &AppState, position: &PositionView) -> Option<AccountId> {
     let (strategy, security) = (position.id.strategy(), position.id.security());
     let view = app.shard_client.view();
     let last = view.transactions(Some(strategy)).find(|row| row.security == Some(security));

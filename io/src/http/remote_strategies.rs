@@ -363,7 +363,11 @@ impl RemoteStrategies {
     /// of it.
     pub fn idle_progress(&self, shard_client: &ShardClient) -> Option<IdleProgress> {
         let inner = self.inner.borrow();
-let view = shard_client.view ( ) ; let is_settled = | slot : & StrategySlot | { let phase = view.phase ( slot.strategy ( ) ).unwrap_or_default ( ) ; ! slot.section.start || matches!( phase , StrategyPhase::Stop | StrategyPhase::Exit ) || { phase == StrategyPhase::Running && slot.is_present ( ) && slot.is_quiet ( inner.prices ) 
+        let view = shard_client.view();
+        let is_settled = |slot: &StrategySlot| {
+            let phase = view.phase(slot.strategy()).unwrap_or_default();
+            !slot.section.start || matches!(phase, StrategyPhase::Stop | StrategyPhase::Exit) || {
+                phase == StrategyPhase::Running && slot.is_present() && slot.is_quiet(inner.prices)
             }
         };
         let is_idle =
@@ -455,7 +459,11 @@ impl RemoteState {
         has_work
     }
 
-fn queue_phase ( & mut self , strategy : StrategyId , phase : StrategyPhase ) { let Some ( slot ) = self.slots.iter ( ).find ( | slot | slot.strategy ( ) == strategy ) else { return } ; let text = pitlane_protocols::codes::WireName::wire_name ( phase ) ; let payload = serde_json::json!( { "strategyName" : & * slot.name , "phase" : text } ) ; self.phases.push_back ( payload.to_string ( ).into ( ) ) ; 
+    fn queue_phase(&mut self, strategy: StrategyId, phase: StrategyPhase) {
+        let Some(slot) = self.slots.iter().find(|slot| slot.strategy() == strategy) else { return };
+        let text = pitlane_protocols::codes::WireName::wire_name(phase);
+        let payload = serde_json::json!( { "strategyName" : & * slot.name , "phase" : text } );
+        self.phases.push_back(payload.to_string().into());
         if self.phases.len() > GENERICS_MAX {
             self.phases.pop_front();
             self.dropped += 1;

@@ -111,7 +111,8 @@ impl ShardClient {
         assert_eq!(wakeups.len(), port.shards() as usize, "every shard has a wake-up");
         let id = port.id();
         let source = Source { origin: Origin::Server, port: id, session: 0 };
-let startup_commands = [ CommandKind::Watch { port : id , what : WatchTarget::Everything , on : true } , 
+        let startup_commands = [
+            CommandKind::Watch { port: id, what: WatchTarget::Everything, on: true },
             CommandKind::Snapshot { port: id },
         ];
         let startup_commands =

@@ -34,9 +34,18 @@ pub fn one(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Pro
 /// Lists today's transactions, newest first.
 pub fn daily(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let known = ["strategy", "limit"];
-let ( query , limit ) = ( ctx.query ( & known ) ? , limit_of ( ctx , & known ) ? ) ; let reference = app.shard_client.reference ( ) ; let scope = ctx.scope ( & reference ) ; let strategy = strategy_named ( query.get ( "strategy" ) , & scope , & reference ) ? ; let app = app.clone ( ) ; let ( mut last , mut left , mut rows ) = ( None::< TransactionView > , limit , JsonRows::default ( ) ) ; Ok ( HttpResponse::streamed ( StreamedList::new ( move | bytes | { let ( reference , view ) = ( app.shard_client.reference ( ) , app.shard_client.view ( ) ) ; let found : Vec < & TransactionView > = 
+    let (query, limit) = (ctx.query(&known)?, limit_of(ctx, &known)?);
+    let reference = app.shard_client.reference();
+    let scope = ctx.scope(&reference);
+    let strategy = strategy_named(query.get("strategy"), &scope, &reference)?;
+    let app = app.clone();
+    let (mut last, mut left, mut rows) = (None::<TransactionView>, limit, JsonRows::default());
+    Ok(HttpResponse::streamed(StreamedList::new(move |bytes| {
+        let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
+        let found: Vec<&TransactionView> =
             view.transactions_before(last.as_ref(), strategy).take(ROWS_PER_PORTION).collect();
-let seen = found.iter ( ).filter ( | row | scope.contains ( row.strategy ) ).take ( left ) ; let seen : Vec < && TransactionView > = seen.collect ( ) ; 
+        let seen = found.iter().filter(|row| scope.contains(row.strategy)).take(left);
+        let seen: Vec<&&TransactionView> = seen.collect();
         left -= seen.len();
         let goes_on = found.len() == ROWS_PER_PORTION && left > 0;
         let shown = seen.iter().map(|row| TransactionVO::of(row, app.settings.instance, &reference));

@@ -27,18 +27,25 @@ pub struct CatchUp {
     was_lacking: bool,
     compared_at: Timestamp,
     /// The newest version that this server has issued.
-issued : DirectiveVersion , 
+    issued: DirectiveVersion,
 }
 
 impl CatchUp {
     pub fn new(own: ShardMask) -> CatchUp {
-CatchUp { own , seen : 0 , was_lacking : false , compared_at : Timestamp::ZERO , issued : DirectiveVersion::default ( ) } 
+        CatchUp {
+            own,
+            seen: 0,
+            was_lacking: false,
+            compared_at: Timestamp::ZERO,
+            issued: DirectiveVersion::default(),
+        }
     }
 
     /// Returns a version newer than all that are known here.
     pub fn next_version(&mut self, now: Timestamp, member: u8, view: &View) -> DirectiveVersion {
         let known = view.directives().map(|(_, version)| version).max().unwrap_or_default();
-self.issued = DirectiveVersion::after ( known.max ( self.issued ) , now , member ) ; self.issued 
+        self.issued = DirectiveVersion::after(known.max(self.issued), now, member);
+        self.issued
     }
 
     /// Returns the commands for our shards, if something has changed since the last comparison or
@@ -91,7 +98,8 @@ mod tests {
     fn a_directive_that_our_shard_lacks_is_sent_to_it_once() {
         let mut view = View::new(2, ViewSettings::default());
         let mut catch_up = CatchUp::new([OWN].into_iter().collect());
-let newest = DirectiveVersion ( 80 ) ; apply ( & mut view , OTHER , EventKind::Directed { version : newest , directive : kill ( true ) } ) ; 
+        let newest = DirectiveVersion(80);
+        apply(&mut view, OTHER, EventKind::Directed { version: newest, directive: kill(true) });
         assert_eq!(catch_up.missed(Timestamp(1), &view), [], "it is not known yet what it lacks");
         let port = PortId(0);
         apply(&mut view, OWN, EventKind::SnapshotBegin { port });

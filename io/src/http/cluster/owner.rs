@@ -88,7 +88,11 @@ impl LocalOwner {
         (window_bytes, events_kept): (usize, usize),
     ) -> LocalOwner {
         let shards = link.shards();
-let everything = | shard | { ( shard , CommandKind::Watch { port : PortId::LINK , what : WatchTarget::Everything , on : true } ) } ; let follower = | _ | FollowerState { from : vec! [ 0 ; shards as usize ] , ..FollowerState::default ( ) } ; LocalOwner { 
+        let everything = |shard| {
+            (shard, CommandKind::Watch { port: PortId::LINK, what: WatchTarget::Everything, on: true })
+        };
+        let follower = |_| FollowerState { from: vec![0; shards as usize], ..FollowerState::default() };
+        LocalOwner {
             card,
             own,
             shards,

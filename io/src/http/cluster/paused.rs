@@ -74,7 +74,8 @@ struct DirectiveSimulation {
     now: u64,
     members: Vec<SimMember>,
     /// By key: the newest directive of an operator, and its version.
-last : BTreeMap < DirectiveKey , ( Directive , DirectiveVersion ) > , issued : Vec < DirectiveVersion > , 
+    last: BTreeMap<DirectiveKey, (Directive, DirectiveVersion)>,
+    issued: Vec<DirectiveVersion>,
 }
 
 fn new_view() -> View {
@@ -153,7 +154,8 @@ impl DirectiveSimulation {
         let on = self.rng.below(2) == 0;
         match self.rng.below(3) {
             0 => {
-let max_open_orders = self.rng.below ( 9 ) as u32 ; Directive::Limits { scope , limits : RiskLimits { max_open_orders , ..RiskLimits::default ( ) } } 
+                let max_open_orders = self.rng.below(9) as u32;
+                Directive::Limits { scope, limits: RiskLimits { max_open_orders, ..RiskLimits::default() } }
             }
             1 => Directive::Restrict { scope, security: SecurityId(1), on },
             _ => Directive::Kill { scope, on },

@@ -28,9 +28,12 @@ impl PortSubscriptions {
             *mask = if on { mask.with(one) } else { mask.without(one) };
         };
         match what {
-WatchTarget::Everything => set ( & mut self.everything ) , WatchTarget::Orders => set ( & mut self.orders ) , 
+            WatchTarget::Everything => set(&mut self.everything),
+            WatchTarget::Orders => set(&mut self.orders),
             // Venues and limits of another server are its own.
-WatchTarget::Venue ( _ ) | WatchTarget::Budgets => { } WatchTarget::Ticks ( security ) => return set_security ( & mut self.ticks , security , set ) , WatchTarget::Depth ( security ) => return set_security ( & mut self.depths , security , set ) , 
+            WatchTarget::Venue(_) | WatchTarget::Budgets => {}
+            WatchTarget::Ticks(security) => return set_security(&mut self.ticks, security, set),
+            WatchTarget::Depth(security) => return set_security(&mut self.depths, security, set),
         }
         false
     }

@@ -147,7 +147,8 @@ impl ClusterSimulation {
         let source = Source { origin: Origin::Fix, port: remote_port(0, CLIENT.port), session: 1 };
         let (order, id) = (OrderHandle::NONE, IntId::NONE);
         let (request, status, reason) = (RequestKind::Cancel, Status::Rejected, Reason::None);
-let refusal = RequestRefusal { order , id , request_id : id , source , request , status , reason } ; self.shard.send ( PortMask::one ( PortId::LINK ) , EventKind::Refused ( refusal ) ) ; 
+        let refusal = RequestRefusal { order, id, request_id: id, source, request, status, reason };
+        self.shard.send(PortMask::one(PortId::LINK), EventKind::Refused(refusal));
     }
 
     /// Returns how often a message arrives.

@@ -147,9 +147,9 @@ impl StrategySlot {
     }
 
     /// Handles the phase of the strategy that a shard reports.
-pub fn handle_phase ( & mut self , phase : StrategyPhase ) { 
+    pub fn handle_phase(&mut self, phase: StrategyPhase) {
         self.silence = match (self.silence, phase) {
-( SilenceEffect::Stopping , StrategyPhase::Stop ) => SilenceEffect::Stopped , 
+            (SilenceEffect::Stopping, StrategyPhase::Stop) => SilenceEffect::Stopped,
             // A phase from before the stop took effect.
             (SilenceEffect::Stopping, _) => SilenceEffect::Stopping,
             (SilenceEffect::Nothing | SilenceEffect::Stopped, _) => SilenceEffect::Nothing,
@@ -208,7 +208,20 @@ mod tests {
 
     #[test]
     fn a_return_is_reported_once_and_only_while_the_strategy_stays_stopped() {
-let mut slot = slot ( ) ; slot.attach ( 1 , Timestamp ( 10 ) ) ; assert!( ! slot.take_return ( ) ) ; slot.handle_phase ( StrategyPhase::Stop ) ; assert!( ! slot.take_return ( ) , "an operator has stopped it" ) ; slot.begin_stop ( ) ; slot.handle_phase ( StrategyPhase::Running ) ; assert!( ! slot.take_return ( ) , "it is not stopped yet" ) ; slot.handle_phase ( StrategyPhase::Stop ) ; assert!( slot.take_return ( ) && ! slot.take_return ( ) ) ; slot.begin_stop ( ) ; slot.handle_phase ( StrategyPhase::Stop ) ; slot.handle_phase ( StrategyPhase::Init ) ; assert!( ! slot.take_return ( ) , "an operator has started it" ) ; 
+        let mut slot = slot();
+        slot.attach(1, Timestamp(10));
+        assert!(!slot.take_return());
+        slot.handle_phase(StrategyPhase::Stop);
+        assert!(!slot.take_return(), "an operator has stopped it");
+        slot.begin_stop();
+        slot.handle_phase(StrategyPhase::Running);
+        assert!(!slot.take_return(), "it is not stopped yet");
+        slot.handle_phase(StrategyPhase::Stop);
+        assert!(slot.take_return() && !slot.take_return());
+        slot.begin_stop();
+        slot.handle_phase(StrategyPhase::Stop);
+        slot.handle_phase(StrategyPhase::Init);
+        assert!(!slot.take_return(), "an operator has started it");
     }
 
     #[test]

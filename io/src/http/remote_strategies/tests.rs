@@ -4,7 +4,8 @@ use pitlane_engine::refdata::RefDataRows;
 
 use super::*;
 
-fn remote_strategies ( ) -> RemoteStrategies { let reference = RefData::check ( RefDataRows::default ( ) ).unwrap ( ) ; 
+fn remote_strategies() -> RemoteStrategies {
+    let reference = RefData::check(RefDataRows::default()).unwrap();
     let strategy = Strategy {
         name: reference.strategies()[0].name.clone(),
         kind: String::new(),
@@ -57,7 +58,8 @@ fn waiting_events_and_phases_are_bounded_and_dropped_ones_are_counted() {
     queue(GENERICS_MAX);
     assert_eq!(remote_strategies.dropped(), 1, "there is room again");
     for n in 0..=GENERICS_MAX {
-let phase = if n == 0 { StrategyPhase::Stop } else { StrategyPhase::Running } ; remote_strategies.inner.borrow_mut ( ).queue_phase ( StrategyId::SERVER , phase ) ; 
+        let phase = if n == 0 { StrategyPhase::Stop } else { StrategyPhase::Running };
+        remote_strategies.inner.borrow_mut().queue_phase(StrategyId::SERVER, phase);
     }
     assert_eq!(remote_strategies.dropped(), 2);
     let phases: Vec<Bytes> =

@@ -72,7 +72,9 @@ impl RemoteStrategies {
         if matches!(phase, StrategyPhase::Init | StrategyPhase::Stop | StrategyPhase::Exit) {
             return None;
         }
-let body = CommandKind::Phase { strategy , phase : StrategyPhase::Stop } ; shard_client.forward ( Command::new ( source , 0 , body ) ).ok ( ) ? ; self.inner.borrow_mut ( ).slots [ at ].begin_stop ( ) ; 
+        let body = CommandKind::Phase { strategy, phase: StrategyPhase::Stop };
+        shard_client.forward(Command::new(source, 0, body)).ok()?;
+        self.inner.borrow_mut().slots[at].begin_stop();
         if cancels {
             self.cancel_all(source, shard_client);
         }

@@ -236,7 +236,8 @@ async fn receive_unknown(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategi
 /// may already have reacted to the first of them. So when all processes are idle, the shards get a
 /// command that changes nothing: a shard that has answered it has sent everything before it. If
 /// none of that was new, the processes are idle indeed.
-async fn pace_market ( app : Rc < AppState > , remote_strategies : Rc < RemoteStrategies > ) { let probe = CommandKind::Watch { port : app.shard_client.port ( ) , what : WatchTarget::Everything , on : true } ; 
+async fn pace_market(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
+    let probe = CommandKind::Watch { port: app.shard_client.port(), what: WatchTarget::Everything, on: true };
     let mut last = None;
     loop {
         remote_strategies.pace_check.notified().await;

@@ -100,7 +100,7 @@ impl ShardClient {
     }
 
     /// Sends a cancel of an order from any source.
-pub fn cancel ( & self , sender : SenderId , order : & OrderView ) -> Result < PendingResponse , Declined > { 
+    pub fn cancel(&self, sender: SenderId, order: &OrderView) -> Result<PendingResponse, Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, self.session_for(order), IntId::NONE, sender);
         let made = match self.is_ours(order) {
@@ -171,7 +171,8 @@ pub fn cancel ( & self , sender : SenderId , order : & OrderView ) -> Result < P
         let is_desks =
             |order: &OrderView| self.is_from_here(order) && order.source.session == session_of(strategy);
         let is_other =
-| order : & OrderView | is_rest_order ( order ) && order.terms.strategy == strategy && ! is_desks ( order ) ; self.is_in_flight ( strategy , id ) || self.view ( ).orders_with_id ( id ).iter ( ).any ( is_other ) 
+            |order: &OrderView| is_rest_order(order) && order.terms.strategy == strategy && !is_desks(order);
+        self.is_in_flight(strategy, id) || self.view().orders_with_id(id).iter().any(is_other)
     }
 
     /// Returns whether another server has sent an order of this id to a shard of ours; the read
@@ -183,7 +184,7 @@ pub fn cancel ( & self , sender : SenderId , order : & OrderView ) -> Result < P
     /// Takes an id for an order that another server sends to a shard of ours. Returns false if it
     /// has been used.
     pub fn claim(&self, strategy: StrategyId, id: &IntId) -> bool {
-let is_same = | order : & OrderView | is_rest_order ( order ) && order.terms.strategy == strategy ; 
+        let is_same = |order: &OrderView| is_rest_order(order) && order.terms.strategy == strategy;
         let is_used = self.knows(strategy, id) || self.view().orders_with_id(id).iter().any(is_same);
         if !is_used {
             self.elsewhere.borrow_mut().add(strategy, *id);
@@ -253,7 +254,9 @@ let is_same = | order : & OrderView | is_rest_order ( order ) && order.terms.str
         self.wake_shards();
     }
 
-fn expect_request ( & self , pending : & PendingResponse , order : & OrderView , id : IntId , until_executed : bool ) { pending.expect ( Awaited::Request { order : order.handle , id , until_executed } ) ; self.wake_shards ( ) ; 
+    fn expect_request(&self, pending: &PendingResponse, order: &OrderView, id: IntId, until_executed: bool) {
+        pending.expect(Awaited::Request { order: order.handle, id, until_executed });
+        self.wake_shards();
     }
 
     /// Returns whether the order's venue is the simulated one inside the shard, which executes
@@ -272,7 +275,7 @@ fn expect_request ( & self , pending : & PendingResponse , order : & OrderView ,
 }
 
 /// Returns whether an order came over REST, at whichever server.
-pub fn is_rest_order ( order : & OrderView ) -> bool { 
+pub fn is_rest_order(order: &OrderView) -> bool {
     let Source { origin, port, .. } = order.source;
     let port = owner_of_port(port).map_or(port, |(_, port)| port);
     origin == Origin::Rest && port == HTTP

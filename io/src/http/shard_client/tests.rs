@@ -113,7 +113,9 @@ fn a_refusal_by_any_shard_is_the_response() {
 
 #[test]
 fn an_order_is_answered_by_the_first_report_of_its_id() {
-let mut app = TestApp::started ( Depths::default ( ) ) ; for phase in [ StrategyPhase::Init , StrategyPhase::Prefeed , StrategyPhase::Start , StrategyPhase::Running ] { app.send_and_run ( CommandKind::Phase { strategy : StrategyId::SERVER , phase } ) ; 
+    let mut app = TestApp::started(Depths::default());
+    for phase in [StrategyPhase::Init, StrategyPhase::Prefeed, StrategyPhase::Start, StrategyPhase::Running] {
+        app.send_and_run(CommandKind::Phase { strategy: StrategyId::SERVER, phase });
     }
     let reference = app.shard_client.reference().clone();
     let stock = reference.security(SecurityId(1)).unwrap();

@@ -189,7 +189,11 @@ impl Waiting {
     }
 
     /// Completes the response to a request that was refused.
-pub fn handle_refusal ( & mut self , refusal : & RequestRefusal ) { self.complete ( ResponseKey::Request ( refusal.order , refusal.request_id ) , CommandOutcome::Refused ( * refusal ) ) ; 
+    pub fn handle_refusal(&mut self, refusal: &RequestRefusal) {
+        self.complete(
+            ResponseKey::Request(refusal.order, refusal.request_id),
+            CommandOutcome::Refused(*refusal),
+        );
     }
 
     fn done(&mut self, token: u32, reason: Reason) {

@@ -14,7 +14,11 @@ const NOW: Timestamp = Timestamp(1);
 /// Creates a member that has answered our join, and a port that receives all its events.
 fn joined() -> (ClusterPeer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, Depths { commands: 8, events: 8 });
-let mut peer = ClusterPeer::new ( "b".to_string ( ) , 1 , OWN , vec! [ ends.remove ( 1 ) ] , ( 1_000 , NS_PER_MS ) ) ; peer.shards [ 0 ].subscriptions.watch ( PortId ( 1 ) , WatchTarget::Everything , true ) ; peer.handle_broadcast ( NOW , ClusterBroadcast::Heartbeat { card : THEIRS , last : 0 } ) ; peer.handle_message ( & ClusterMessage::Joined { card : THEIRS , after : 0 , complete : true } ) ; peer.phase = PeerPhase::Up ; 
+    let mut peer = ClusterPeer::new("b".to_string(), 1, OWN, vec![ends.remove(1)], (1_000, NS_PER_MS));
+    peer.shards[0].subscriptions.watch(PortId(1), WatchTarget::Everything, true);
+    peer.handle_broadcast(NOW, ClusterBroadcast::Heartbeat { card: THEIRS, last: 0 });
+    peer.handle_message(&ClusterMessage::Joined { card: THEIRS, after: 0, complete: true });
+    peer.phase = PeerPhase::Up;
     (peer, ports.remove(1))
 }
 
