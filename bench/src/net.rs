@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use pitlane::net::Net;
 use pitlane::net::event::SocketEvent;
 use pitlane::net::listener::Listener;
-use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
+use pitlane::net::settings::{BufferLimits, DriverKind, ListenerSettings, NetSettings};
 use pitlane::net::sockets::Sockets;
 use pitlane_engine::time::Timestamp;
 use pitlane_sys::affinity::pin_current_thread;
@@ -237,7 +237,7 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
 fn listening(start: &Start, driver: DriverKind) -> Net {
     let mut net = Net::open(NetSettings { driver, ..NetSettings::default() }).expect("a driver opens");
     let address = "127.0.0.1:0".parse().expect("an address");
-    let limits = Limits::default();
+    let limits = BufferLimits::default();
     let listener = Listener::bind(ListenerSettings { limits, ..ListenerSettings::at(address) });
     let listener = listener.expect("loopback has a port");
     start.listening_at(listener.address());

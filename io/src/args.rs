@@ -25,20 +25,20 @@ Settings: config/default.toml explains every key; `pitlane config show` prints w
 #[command(name = "pitlane", version, args_conflicts_with_subcommands = true, after_help = CODES)]
 pub struct Cli {
     #[command(subcommand)]
-    verb: Option<Verb>,
+    verb: Option<CliCommand>,
     #[command(flatten)]
-    serve: Serve,
+    serve: ServeArgs,
 }
 
 impl Cli {
     /// Returns the command; `serve` if none is named.
-    pub fn verb(self) -> Verb {
-        self.verb.unwrap_or(Verb::Serve(self.serve))
+    pub fn verb(self) -> CliCommand {
+        self.verb.unwrap_or(CliCommand::Serve(self.serve))
     }
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum Verb {
+pub enum CliCommand {
     /// Run the platform (the default)
     ///
     /// Without options, the platform uses the simulated venue and feed and listens on loopback
@@ -47,7 +47,7 @@ pub enum Verb {
   pitlane serve
   pitlane serve --config dev --set http.listen=127.0.0.1:8080
   pitlane serve --config pinned --config /etc/pitlane.toml --data /var/lib/pitlane")]
-    Serve(Serve),
+    Serve(ServeArgs),
     /// Run strategies over historical data
     ///
     /// Runs the configured strategies over files of ticks or bars, with a virtual clock and the
@@ -56,7 +56,7 @@ pub enum Verb {
     #[command(after_help = "Examples:
   pitlane simulate --config mine.toml --data ticks.csv --report report
   pitlane simulate --config mine.toml --data aapl.csv,msft.csv --from 2026-11-02T14:30:00Z --to 2026-11-03")]
-    Simulate(Simulate),
+    Simulate(SimulateArgs),
     /// Run one strategy in this process, connected to its server through the broker
     ///
     /// The server runs with `--config distributed` and has the `[[strategy]]` section of the
@@ -72,10 +72,10 @@ pub enum Verb {
     #[command(after_help = "Examples:
   pitlane check --config mine.toml
   pitlane check --refdata config/refdata")]
-    Check(Check),
+    Check(CheckArgs),
     /// Show the settings
     #[command(subcommand)]
-    Config(ConfigVerb),
+    Config(ConfigCommand),
     /// Check whether this machine suits low latency
     ///
     /// Checks cores, clocks, memory, limits, ports and disk for the given settings, and prints the
@@ -83,7 +83,7 @@ pub enum Verb {
     #[command(after_help = "Examples:
   pitlane doctor --config pinned
   pitlane doctor --json | jq '.findings[] | select(.verdict == \"unfit\")'")]
-    Doctor(Doctor),
+    Doctor(DoctorArgs),
     /// Ask the service on this machine whether it is ready
     ///
     /// Requests `/health/ready` at http.listen of the given settings. Exits with 0 if the service
@@ -91,40 +91,40 @@ pub enum Verb {
     #[command(after_help = "Examples:
   pitlane health
   pitlane health --config /etc/pitlane/pitlane.toml --wait 60")]
-    Health(Health),
+    Health(HealthArgs),
     /// Inspect the journal
     #[command(subcommand)]
-    Journal(JournalVerb),
+    Journal(JournalCommand),
     /// Decide which copy is valid when the folder of a standby server and the stream have diverged
     #[command(subcommand)]
-    Standby(StandbyVerb),
+    Standby(StandbyCommand),
     /// Manage users, who log in with a password
     #[command(subcommand)]
-    User(UserVerb),
+    User(UserCommand),
     /// Manage tokens, with which programs log in
     #[command(subcommand)]
-    Token(TokenVerb),
+    Token(TokenCommand),
     /// Inspect the audit log, and show who sent which order
     #[command(subcommand)]
-    Audit(AuditVerb),
+    Audit(AuditCommand),
     /// Print completions for a shell
     #[command(after_help = "Example:
   pitlane completions bash > /etc/bash_completion.d/pitlane")]
-    Completions(Completions),
+    Completions(CompletionsArgs),
     /// Write manual pages into a folder
     ///
     /// Writes one page for each command, with the text of `--help`. The folder must exist.
     #[command(after_help = "Example:
   pitlane man /usr/local/share/man/man1")]
-    Man(Man),
+    Man(ManArgs),
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Serve {
+pub struct ServeArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     #[command(flatten)]
-    pub refdata: Folder,
+    pub refdata: RefDataFolderArgs,
     /// Folder of journal and certificates: service.data_dir
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -145,7 +145,7 @@ pub struct Serve {
     pub quiet: bool,
 }
 
-impl Serve {
+impl ServeArgs {
     /// Returns the sources of the settings. The shorthand options override `--set`.
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
@@ -160,11 +160,11 @@ impl Serve {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Simulate {
+pub struct SimulateArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     #[command(flatten)]
-    pub refdata: Folder,
+    pub refdata: RefDataFolderArgs,
     /// First time that counts, such as 2026-11-14T09:30:00Z: simulation.from
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
@@ -185,7 +185,7 @@ pub struct Simulate {
     pub quiet: bool,
 }
 
-impl Simulate {
+impl SimulateArgs {
     /// Returns the sources of the settings. The preset has the lowest priority, and the shorthand
     /// options override `--set`.
     pub fn sources(&self) -> Sources {
@@ -210,7 +210,7 @@ impl Simulate {
 #[derive(Clone, Debug, Args)]
 pub struct StrategyArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     /// Name of a strategy in the server's settings
     #[arg(long, value_name = "NAME")]
     pub name: String,
@@ -231,14 +231,14 @@ impl StrategyArgs {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Check {
+pub struct CheckArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     #[command(flatten)]
-    pub refdata: Folder,
+    pub refdata: RefDataFolderArgs,
 }
 
-impl Check {
+impl CheckArgs {
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.options.extend(self.refdata.setting());
@@ -247,27 +247,27 @@ impl Check {
 }
 
 #[derive(Clone, Debug, Subcommand)]
-pub enum ConfigVerb {
+pub enum ConfigCommand {
     /// Print every effective setting and its source
     #[command(after_help = "Examples:
   pitlane config show --config pinned
   pitlane config show --changed")]
-    Show(Show),
+    Show(ShowArgs),
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Show {
+pub struct ShowArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     /// Only settings that differ from the built-in ones
     #[arg(long)]
     pub changed: bool,
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Doctor {
+pub struct DoctorArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     /// Folder of journal and certificates: service.data_dir
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -276,7 +276,7 @@ pub struct Doctor {
     pub json: bool,
 }
 
-impl Doctor {
+impl DoctorArgs {
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
@@ -286,26 +286,26 @@ impl Doctor {
 
 /// Subcommands of `pitlane journal`.
 #[derive(Clone, Debug, Subcommand)]
-pub enum JournalVerb {
+pub enum JournalCommand {
     /// Print one line for each record
     #[command(after_help = "Example:
   pitlane journal dump --data /var/lib/pitlane --shard 0 --from 1000 --limit 20")]
-    Dump(JournalPart),
+    Dump(JournalPartArgs),
     /// Check every checksum, link and snapshot, and that replay reproduces the stored digests
     #[command(after_help = "Example:
   pitlane journal verify --data /var/lib/pitlane")]
-    Verify(JournalPart),
+    Verify(JournalPartArgs),
     /// Rebuild the state as a start would, or up to a record, and print it
     #[command(after_help = "Example:
   pitlane journal replay --data /var/lib/pitlane --shard 0 --to 1000")]
-    Replay(JournalPart),
+    Replay(JournalPartArgs),
 }
 
 /// Part of a journal. No command changes the journal, and a service may be using it.
 #[derive(Clone, Debug, Args)]
-pub struct JournalPart {
+pub struct JournalPartArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     /// Folder of journal and certificates: service.data_dir
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
@@ -323,7 +323,7 @@ pub struct JournalPart {
     pub limit: Option<u64>,
 }
 
-impl JournalPart {
+impl JournalPartArgs {
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
@@ -333,7 +333,7 @@ impl JournalPart {
 
 /// Subcommands of `pitlane audit`.
 #[derive(Clone, Debug, Subcommand)]
-pub enum AuditVerb {
+pub enum AuditCommand {
     /// Check that every line follows from the previous one, and that no line is missing; exits with
     /// 1 if not
     ///
@@ -341,17 +341,17 @@ pub enum AuditVerb {
     /// service may be running.
     #[command(after_help = "Example:
   pitlane audit verify --data /var/lib/pitlane")]
-    Verify(AuditVerify),
+    Verify(AuditVerifyArgs),
     /// Print who sent each order, modification and cancel, as lines of JSON from the journal
     #[command(after_help = "Example:
   pitlane audit orders --data /var/lib/pitlane --login alice")]
-    Orders(AuditOrders),
+    Orders(AuditOrdersArgs),
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct AuditVerify {
+pub struct AuditVerifyArgs {
     #[command(flatten)]
-    pub folder: DataFolder,
+    pub folder: DataFolderArgs,
     /// Number of the first line, if files with older lines were moved away
     #[arg(long, value_name = "LINE")]
     pub begins_with: Option<u64>,
@@ -359,9 +359,9 @@ pub struct AuditVerify {
 
 /// Selection of orders. The command does not change the journal, and a service may be using it.
 #[derive(Clone, Debug, Args)]
-pub struct AuditOrders {
+pub struct AuditOrdersArgs {
     #[command(flatten)]
-    pub part: JournalPart,
+    pub part: JournalPartArgs,
     /// Only commands of this login
     #[arg(long, value_name = "NAME")]
     pub login: Option<String>,
@@ -371,15 +371,15 @@ pub struct AuditOrders {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct DataFolder {
+pub struct DataFolderArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     /// Folder of journal and certificates: service.data_dir
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }
 
-impl DataFolder {
+impl DataFolderArgs {
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
@@ -390,48 +390,48 @@ impl DataFolder {
 /// Subcommands of `pitlane standby`. The server that owns the folder must not run. The decision
 /// applies to its next start, once.
 #[derive(Clone, Debug, Subcommand)]
-pub enum StandbyVerb {
+pub enum StandbyCommand {
     /// Lead with this folder and rebuild the stream from it; data that only the stream has are
     /// discarded
     #[command(after_help = "Example:
   pitlane standby lead --data /var/lib/pitlane")]
-    Lead(DataFolder),
+    Lead(DataFolderArgs),
     /// Follow the stream; this folder is moved aside, to standby/before
     #[command(after_help = "Example:
   pitlane standby follow --data /var/lib/pitlane")]
-    Follow(DataFolder),
+    Follow(DataFolderArgs),
 }
 
 /// Subcommands of `pitlane user`. A running service applies the change on SIGHUP.
 #[derive(Clone, Debug, Subcommand)]
-pub enum UserVerb {
+pub enum UserCommand {
     /// Add a user; the password is read from the terminal, or from the first line of standard input
     #[command(after_help = "Example:
   pitlane user add alice --role trade --strategies PAIRS,MOMENTUM --file /etc/pitlane/users")]
-    Add(Newcomer),
+    Add(NewCredentialArgs),
     /// Change the password of a user
-    Passwd(Named),
+    Passwd(CredentialNameArgs),
     /// Remove a user
-    Remove(Named),
+    Remove(CredentialNameArgs),
     /// List all users with role and strategies
-    List(CredentialFile),
+    List(CredentialFileArgs),
 }
 
 /// Subcommands of `pitlane token`. A running service applies the change on SIGHUP.
 #[derive(Clone, Debug, Subcommand)]
-pub enum TokenVerb {
+pub enum TokenCommand {
     /// Make a token and print it; it is shown only this once and not stored
     #[command(after_help = "Example:
   pitlane token create robot --role trade --file /etc/pitlane/tokens")]
-    Create(Newcomer),
+    Create(NewCredentialArgs),
     /// Revoke a token
-    Revoke(Named),
+    Revoke(CredentialNameArgs),
     /// List the name of each token with role and strategies
-    List(CredentialFile),
+    List(CredentialFileArgs),
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Newcomer {
+pub struct NewCredentialArgs {
     pub name: String,
     /// read, trade or admin; each has all rights of the one before
     #[arg(long, value_parser = credentials::parse_role)]
@@ -441,49 +441,49 @@ pub struct Newcomer {
     #[arg(long, value_name = "LIST", default_value = "*", value_parser = credentials::parse_strategies)]
     pub strategies: Strategies,
     #[command(flatten)]
-    pub file: CredentialFile,
+    pub file: CredentialFileArgs,
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Named {
+pub struct CredentialNameArgs {
     pub name: String,
     #[command(flatten)]
-    pub file: CredentialFile,
+    pub file: CredentialFileArgs,
 }
 
 /// File of users or tokens.
 #[derive(Clone, Debug, Args)]
-pub struct CredentialFile {
+pub struct CredentialFileArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     /// File of users or tokens [default: auth.users_file, auth.tokens_file]
     #[arg(long, value_name = "FILE")]
     pub file: Option<PathBuf>,
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Health {
+pub struct HealthArgs {
     #[command(flatten)]
-    pub settings: Settings,
+    pub settings: SettingsArgs,
     /// Repeat the request until the service is ready, for at most this many seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 0)]
     pub wait: u32,
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Completions {
+pub struct CompletionsArgs {
     pub shell: Shell,
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Man {
+pub struct ManArgs {
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
 }
 
 /// Sources of the settings, for every command that uses settings.
 #[derive(Clone, Debug, Args)]
-pub struct Settings {
+pub struct SettingsArgs {
     /// A file of settings, or a preset: dev, bench, pinned, simulation, distributed; if repeated,
     /// the later wins
     #[arg(long, value_name = "FILE|PRESET")]
@@ -493,7 +493,7 @@ pub struct Settings {
     pub set: Vec<Setting>,
 }
 
-impl Settings {
+impl SettingsArgs {
     pub fn sources(&self) -> Sources {
         let text = |(name, value): (_, _)| Some((os_text(name)?, os_text(value)?));
         Sources {
@@ -510,14 +510,14 @@ fn os_text(text: std::ffi::OsString) -> Option<String> {
 }
 
 #[derive(Clone, Debug, Args)]
-pub struct Folder {
+pub struct RefDataFolderArgs {
     /// Folder with exchanges.csv, families.csv, securities.csv, accounts.csv and strategies.csv:
     /// refdata.dir
     #[arg(long = "refdata", value_name = "DIR")]
     pub dir: Option<PathBuf>,
 }
 
-impl Folder {
+impl RefDataFolderArgs {
     fn setting(&self) -> Option<Setting> {
         self.dir.as_ref().map(|dir| shorthand("--refdata", "refdata.dir", &dir.display().to_string()))
     }
@@ -537,7 +537,7 @@ mod tests {
     use crate::config::{self, Machine};
     use clap::CommandFactory;
 
-    fn verb(words: &str) -> Result<Verb, clap::Error> {
+    fn verb(words: &str) -> Result<CliCommand, clap::Error> {
         Cli::try_parse_from(words.split(' ')).map(Cli::verb)
     }
 
@@ -549,24 +549,24 @@ mod tests {
     #[test]
     fn serve_is_the_default_command() {
         for words in ["pitlane --seed 7 --for 1 --quiet", "pitlane serve --seed 7 --for 1 --quiet"] {
-            let Verb::Serve(serve) = verb(words).unwrap() else { panic!("{words}") };
+            let CliCommand::Serve(serve) = verb(words).unwrap() else { panic!("{words}") };
             assert_eq!(
                 (serve.seed, serve.seconds, serve.quiet, serve.shards),
                 (Some(7), Some(1), true, None)
             );
         }
-        assert!(matches!(verb("pitlane check --refdata x"), Ok(Verb::Check(_))));
-        assert!(matches!(verb("pitlane doctor --json"), Ok(Verb::Doctor(_))));
-        assert!(matches!(verb("pitlane completions zsh"), Ok(Verb::Completions(_))));
-        assert!(matches!(verb("pitlane health --wait 5"), Ok(Verb::Health(_))));
-        assert!(matches!(verb("pitlane man d"), Ok(Verb::Man(_))));
-        assert!(matches!(verb("pitlane config show"), Ok(Verb::Config(ConfigVerb::Show(_)))));
+        assert!(matches!(verb("pitlane check --refdata x"), Ok(CliCommand::Check(_))));
+        assert!(matches!(verb("pitlane doctor --json"), Ok(CliCommand::Doctor(_))));
+        assert!(matches!(verb("pitlane completions zsh"), Ok(CliCommand::Completions(_))));
+        assert!(matches!(verb("pitlane health --wait 5"), Ok(CliCommand::Health(_))));
+        assert!(matches!(verb("pitlane man d"), Ok(CliCommand::Man(_))));
+        assert!(matches!(verb("pitlane config show"), Ok(CliCommand::Config(ConfigCommand::Show(_)))));
     }
 
     #[test]
     fn shorthands_are_settings_and_win_over_set() {
         let words = "pitlane --set service.seed=5 --set feed.rate=9 --seed 7 --shards 3 --rate 11 --data d --refdata r";
-        let Verb::Serve(serve) = verb(words).unwrap() else { panic!("{words}") };
+        let CliCommand::Serve(serve) = verb(words).unwrap() else { panic!("{words}") };
         let sources = Sources { environment: Vec::new(), ..serve.sources() };
         let machine = Machine { cores: vec![0], cores_usable: 1 };
         let config = config::load(&sources, &machine).unwrap().config;
@@ -580,10 +580,10 @@ mod tests {
         #[derive(Parser)]
         struct Alone {
             #[command(subcommand)]
-            verb: JournalVerb,
+            verb: JournalCommand,
         }
         let words = "journal dump --data d --shard 3 --from 5 --to 9 --limit 2";
-        let JournalVerb::Dump(part) = Alone::parse_from(words.split(' ')).verb else { panic!("{words}") };
+        let JournalCommand::Dump(part) = Alone::parse_from(words.split(' ')).verb else { panic!("{words}") };
         assert_eq!((part.shard, part.from, part.to, part.limit), (Some(3), 5, Some(9), Some(2)));
         assert_eq!(part.sources().options[0].key, "service.data_dir");
         Alone::command().debug_assert();

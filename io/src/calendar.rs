@@ -18,7 +18,7 @@ use pitlane_engine::id::ExchangeId;
 use pitlane_engine::refdata::{Exchange, RefData};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 
-use crate::config::{Config, Hours, HoursBy};
+use crate::config::{Config, HoursBy, TradingHoursConfig};
 use crate::zone::Zone;
 
 /// Days searched for the next change. If there are more holidays in a row, the search continues at
@@ -31,11 +31,11 @@ const WALK_DAYS_MAX: i32 = 40;
 /// Exchanges that follow their hours; all other exchanges are always open.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Calendar {
-    places: BTreeMap<ExchangeId, Place>,
+    places: BTreeMap<ExchangeId, ExchangeHours>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Place {
+struct ExchangeHours {
     zone: Zone,
     open: TimeOfDay,
     close: TimeOfDay,
@@ -46,14 +46,14 @@ struct Place {
 
 /// Beginning of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Change {
+pub struct SessionChange {
     pub at: Timestamp,
     pub session: Session,
 }
 
 /// Current session of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct CurrentSession {
     pub session: Session,
     /// Begin of the session, as far as a short search backwards can find it.
     pub since: Timestamp,
@@ -65,7 +65,7 @@ impl Calendar {
     pub fn of(config: &Config, reference: &RefData) -> Calendar {
         let places = reference.exchanges().iter().filter_map(|row| {
             let hours = config.calendar.of(&row.mic);
-            Some((row.id, Place::new(row, hours).filter(|_| hours.by == HoursBy::Exchange)?))
+            Some((row.id, ExchangeHours::new(row, hours).filter(|_| hours.by == HoursBy::Exchange)?))
         });
         Calendar { places: places.collect() }
     }
@@ -76,7 +76,7 @@ impl Calendar {
         reference.with_auctions_where(|row| {
             let hours = config.calendar.of(&row.mic);
             let has_time = hours.opening_auction_s > 0 || hours.closing_auction_s > 0;
-            has_time && hours.by == HoursBy::Exchange && Place::new(row, hours).is_some()
+            has_time && hours.by == HoursBy::Exchange && ExchangeHours::new(row, hours).is_some()
         })
     }
 
@@ -93,21 +93,21 @@ impl Calendar {
     /// Returns the changes of an exchange after `from` and up to `now`, in order. Of a long pause,
     /// whole trading days after the first close and before the last are omitted: the first close
     /// has ended all orders that live for a session, and no client could enter more.
-    pub fn walk(&self, exchange: ExchangeId, from: Timestamp, now: Timestamp) -> Vec<Change> {
+    pub fn walk(&self, exchange: ExchangeId, from: Timestamp, now: Timestamp) -> Vec<SessionChange> {
         self.places.get(&exchange).map_or_else(Vec::new, |place| place.walk(from, now))
     }
 
-    pub fn at(&self, now: Timestamp) -> impl Iterator<Item = (ExchangeId, Standing)> {
+    pub fn at(&self, now: Timestamp) -> impl Iterator<Item = (ExchangeId, CurrentSession)> {
         self.places.iter().map(move |(exchange, place)| (*exchange, place.at(now)))
     }
 }
 
-impl Place {
+impl ExchangeHours {
     /// Returns None for an exchange that never closes.
-    fn new(row: &Exchange, hours: &Hours) -> Option<Place> {
+    fn new(row: &Exchange, hours: &TradingHoursConfig) -> Option<ExchangeHours> {
         let is_always = row.open == TimeOfDay(0) && row.close == TimeOfDay(86_400);
         let auction_ns = |seconds: u32| if row.auctions { seconds as u64 * NS_PER_S } else { 0 };
-        (!is_always).then(|| Place {
+        (!is_always).then(|| ExchangeHours {
             // The reader of the reference data has checked the name.
             zone: Zone::parse(&row.time_zone).unwrap_or_default(),
             open: row.open,
@@ -118,11 +118,12 @@ impl Place {
         })
     }
 
-    fn at(&self, now: Timestamp) -> Standing {
+    fn at(&self, now: Timestamp) -> CurrentSession {
         let (today, _) = self.zone.local(now);
         let days = (today.0 - 1..=today.0 + DAYS_AHEAD).map(Day);
         let midnight = self.zone.instant(today, TimeOfDay(0)).min(now);
-        let mut standing = Standing { session: Session::Closed, since: midnight, until: Timestamp::MAX };
+        let mut standing =
+            CurrentSession { session: Session::Closed, since: midnight, until: Timestamp::MAX };
         for (begins, session) in days.filter_map(|day| self.course(day)).flatten() {
             if begins > now {
                 standing.until = begins;
@@ -140,7 +141,7 @@ impl Place {
         Day(today.0 - trades as i32)
     }
 
-    fn walk(&self, from: Timestamp, now: Timestamp) -> Vec<Change> {
+    fn walk(&self, from: Timestamp, now: Timestamp) -> Vec<SessionChange> {
         let (first, last) = (self.zone.local(from).0.0 - 1, self.zone.local(now).0.0);
         let is_long = last - first > 2 * WALK_DAYS_MAX;
         let skipped = if is_long { first + WALK_DAYS_MAX..last - WALK_DAYS_MAX } else { 0..0 };
@@ -155,7 +156,7 @@ impl Place {
                 reached = reached.max(begins);
                 let is_empty = ends.is_some_and(|ends| ends <= reached);
                 if reached > from && reached <= now && !is_empty {
-                    changes.push(Change { at: reached, session });
+                    changes.push(SessionChange { at: reached, session });
                 }
             }
         }
@@ -200,9 +201,9 @@ fn is_weekend(day: Day) -> bool {
 mod tests {
     use super::*;
 
-    fn place(zone: &str, open: &str, close: &str, auction_s: u64) -> Place {
+    fn place(zone: &str, open: &str, close: &str, auction_s: u64) -> ExchangeHours {
         let time = |text: &str| TimeOfDay::parse(text.as_bytes()).unwrap();
-        Place {
+        ExchangeHours {
             zone: Zone::parse(zone).unwrap(),
             open: time(open),
             close: time(close),
@@ -219,8 +220,8 @@ mod tests {
     }
 
     /// Returns the session and when the next one begins.
-    fn standing(place: &Place, now: &str) -> (Session, String) {
-        let Standing { session, until, .. } = place.at(instant(now));
+    fn standing(place: &ExchangeHours, now: &str) -> (Session, String) {
+        let CurrentSession { session, until, .. } = place.at(instant(now));
         (session, until.to_string())
     }
 
@@ -294,9 +295,11 @@ mod tests {
     }
 
     /// Returns the walked changes, each as the hour of a day and the first letters of a session.
-    fn walked(place: &Place, from: &str, now: &str) -> Vec<String> {
+    fn walked(place: &ExchangeHours, from: &str, now: &str) -> Vec<String> {
         let changes = place.walk(instant(from), instant(now)).into_iter();
-        changes.map(|Change { at, session }| format!("{} {session:?}", &at.to_string()[5..16])).collect()
+        changes
+            .map(|SessionChange { at, session }| format!("{} {session:?}", &at.to_string()[5..16]))
+            .collect()
     }
 
     #[test]

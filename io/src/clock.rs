@@ -28,7 +28,7 @@ const BACK_NS_MAX: u64 = 1_000_000;
 pub struct Clock {
     counter: quanta::Clock,
     start: u64,
-    course: Course,
+    course: SlewedTime,
     /// If set, the clock shows this value.
     hand: Option<Arc<AtomicU64>>,
 }
@@ -37,12 +37,12 @@ impl Clock {
     pub fn new() -> Clock {
         let counter = quanta::Clock::new();
         let start = counter.raw();
-        Clock { counter, start, course: Course::from(wall_ns()), hand: None }
+        Clock { counter, start, course: SlewedTime::from(wall_ns()), hand: None }
     }
 
     /// Creates a clock that starts at this time or later.
     pub fn starting_at(earliest: Timestamp) -> Clock {
-        Clock { course: Course::from(wall_ns().max(earliest.0)), ..Clock::new() }
+        Clock { course: SlewedTime::from(wall_ns().max(earliest.0)), ..Clock::new() }
     }
 
     /// Returns the time at which the clock started.
@@ -88,7 +88,7 @@ fn wall_ns() -> u64 {
 
 /// Our time as a function of the counter, corrected by the wall clock. All fields in nanoseconds.
 #[derive(Debug)]
-struct Course {
+struct SlewedTime {
     /// Our time at the last reading.
     base: u64,
     /// The counter's time at the last reading.
@@ -98,9 +98,9 @@ struct Course {
     began: u64,
 }
 
-impl Course {
-    fn from(wall: u64) -> Course {
-        Course { base: wall, looked: 0, told: wall, began: wall }
+impl SlewedTime {
+    fn from(wall: u64) -> SlewedTime {
+        SlewedTime { base: wall, looked: 0, told: wall, began: wall }
     }
 
     fn at(&mut self, elapsed: u64, wall: impl FnOnce() -> u64) -> u64 {
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn between_readings_the_counter_measures_the_time() {
-        let mut course = Course::from(START);
+        let mut course = SlewedTime::from(START);
         let nobody = || unreachable!("the wall clock is not asked");
         assert_eq!(course.at(0, nobody), START);
         assert_eq!(course.at(LOOK_NS - 1, nobody), START + LOOK_NS - 1);
@@ -132,7 +132,7 @@ mod tests {
 
     #[test]
     fn a_wall_clock_ahead_is_followed_at_once() {
-        let mut course = Course::from(START);
+        let mut course = SlewedTime::from(START);
         let hour = 3_600_000_000_000;
         assert_eq!(course.at(LOOK_NS, || START + hour), START + hour);
         assert_eq!(course.at(LOOK_NS + 5, || 0), START + hour + 5);
@@ -140,7 +140,7 @@ mod tests {
 
     #[test]
     fn a_wall_clock_that_was_set_back_is_approached_without_going_back() {
-        let mut course = Course::from(START);
+        let mut course = SlewedTime::from(START);
         let behind = 10 * BACK_NS_MAX;
         let mut before = START;
         for step in 1..=1_000u64 {
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_clock_that_starts_ahead_keeps_running_and_its_lead_shrinks() {
         let (hour, second) = (3_600_000_000_000, 1_000_000_000);
-        let mut course = Course::from(START + hour);
+        let mut course = SlewedTime::from(START + hour);
         let mut before = START + hour;
         for step in 1..=600u64 {
             let elapsed = step * LOOK_NS;

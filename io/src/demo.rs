@@ -22,7 +22,7 @@ const REACH_TICKS: u64 = 6;
 const LOTS_MAX: u64 = 10;
 
 #[derive(Debug)]
-pub struct Demo {
+pub struct RandomTrader {
     chance: Rng,
     strategies: Vec<StrategyId>,
     /// Mean time between two actions, in nanoseconds.
@@ -31,10 +31,10 @@ pub struct Demo {
     token: u32,
 }
 
-impl Demo {
+impl RandomTrader {
     /// Creates a trader that acts for these strategies.
-    pub fn new(strategies: Vec<StrategyId>, seed: u64, pause_ns: u64) -> Demo {
-        Demo { chance: Rng::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
+    pub fn new(strategies: Vec<StrategyId>, seed: u64, pause_ns: u64) -> RandomTrader {
+        RandomTrader { chance: Rng::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
     }
 
     /// Returns the time of the next action.
@@ -64,27 +64,27 @@ impl Demo {
         let ticket = Ticket { source, token: self.token, sender, ..Ticket::default() };
         // A declined request is not an error; the next action follows soon.
         let asked = match self.choose(now, view, reference)? {
-            Act::Submit(terms) => desk.submit(port, ticket, terms),
-            Act::Modify(order, changes) => desk.modify(port, ticket, &order.id, changes),
-            Act::Cancel(order) => desk.cancel(port, ticket, &order.id),
-            Act::Close(closing) => desk.close(port, ticket, closing),
+            DemoAction::Submit(terms) => desk.submit(port, ticket, terms),
+            DemoAction::Modify(order, changes) => desk.modify(port, ticket, &order.id, changes),
+            DemoAction::Cancel(order) => desk.cancel(port, ticket, &order.id),
+            DemoAction::Close(closing) => desk.close(port, ticket, closing),
         };
         Some(asked.ok())
     }
 
-    fn choose(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<Act> {
+    fn choose(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<DemoAction> {
         let open = view.open_orders_len();
         let dice = self.chance.below(100);
         match dice {
-            _ if open >= OPEN_MAX => self.any_order(view).map(Act::Cancel),
-            0..15 if open > 0 => self.any_order(view).map(Act::Cancel),
+            _ if open >= OPEN_MAX => self.any_order(view).map(DemoAction::Cancel),
+            0..15 if open > 0 => self.any_order(view).map(DemoAction::Cancel),
             15..35 if open > 0 => self.modification(view, reference),
             35..40 => self.closing(view, reference),
             _ => self.submission(now, view, reference),
         }
     }
 
-    fn submission(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<Act> {
+    fn submission(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<DemoAction> {
         let quoted = view.ticks().filter(|tick| tick.bid_size.is_positive() && tick.ask_size.is_positive());
         let tick = *self.pick(quoted.collect())?;
         let security = reference.security(tick.security)?;
@@ -95,7 +95,7 @@ impl Demo {
         let (limit, stop) = self.prices(&tick, family, kind, side)?;
         let tif = self.tif(kind)?;
         let patience_ns = (1 + self.chance.below(30)) * NS_PER_S;
-        Some(Act::Submit(Terms {
+        Some(DemoAction::Submit(Terms {
             qty: self.lots(family),
             limit: limit.unwrap_or_default(),
             stop: stop.unwrap_or_default(),
@@ -149,7 +149,7 @@ impl Demo {
     }
 
     /// Returns another quantity, or a price one tick away.
-    fn modification(&mut self, view: &View, reference: &RefData) -> Option<Act> {
+    fn modification(&mut self, view: &View, reference: &RefData) -> Option<DemoAction> {
         let order = self.any_order(view)?;
         let family = reference.family_of(reference.security(order.terms.security)?);
         let tick = family.tick_size;
@@ -161,10 +161,10 @@ impl Demo {
             }
             _ => Changes::default().with_qty(self.lots(family)),
         };
-        Some(Act::Modify(order, changes))
+        Some(DemoAction::Modify(order, changes))
     }
 
-    fn closing(&mut self, view: &View, reference: &RefData) -> Option<Act> {
+    fn closing(&mut self, view: &View, reference: &RefData) -> Option<DemoAction> {
         let ours = |strategy: &StrategyId| self.strategies.contains(strategy);
         let held = view
             .positions()
@@ -179,7 +179,7 @@ impl Demo {
             security: id.security(),
             qty: Qty::ZERO,
         };
-        Some(Act::Close(closing))
+        Some(DemoAction::Close(closing))
     }
 
     fn any_order(&mut self, view: &View) -> Option<Order> {
@@ -199,7 +199,7 @@ impl Demo {
     }
 }
 
-enum Act {
+enum DemoAction {
     Submit(Terms),
     Modify(Order, Changes),
     Cancel(Order),

@@ -58,7 +58,7 @@ mod asked {
 
     const VARIABLE: &str = "PITLANE_FAULT";
 
-    enum Fault {
+    enum InjectedFault {
         Panic { thread: String, rounds: AtomicU64 },
         Kill { writes: AtomicU64 },
         Audit { writes: AtomicU64 },
@@ -66,40 +66,40 @@ mod asked {
         Clock { looks: AtomicU64, ns: i64 },
     }
 
-    fn asked() -> Option<&'static Fault> {
-        static ASKED: OnceLock<Option<Fault>> = OnceLock::new();
+    fn asked() -> Option<&'static InjectedFault> {
+        static ASKED: OnceLock<Option<InjectedFault>> = OnceLock::new();
         ASKED.get_or_init(|| parse(&env::var(VARIABLE).ok()?)).as_ref()
     }
 
-    fn parse(text: &str) -> Option<Fault> {
+    fn parse(text: &str) -> Option<InjectedFault> {
         let count = |text: &str| text.parse().ok().map(AtomicU64::new);
         if let Some(writes) = text.strip_prefix("kill:") {
-            return Some(Fault::Kill { writes: count(writes)? });
+            return Some(InjectedFault::Kill { writes: count(writes)? });
         }
         if let Some(writes) = text.strip_prefix("audit:") {
-            return Some(Fault::Audit { writes: count(writes)? });
+            return Some(InjectedFault::Audit { writes: count(writes)? });
         }
         if let Some(syncs) = text.strip_prefix("sync:") {
-            return Some(Fault::Sync { syncs: count(syncs)? });
+            return Some(InjectedFault::Sync { syncs: count(syncs)? });
         }
         if let Some(jump) = text.strip_prefix("clock:") {
             let (looks, seconds) = jump.split_once(':')?;
             let ns = seconds.parse::<i64>().ok()?.checked_mul(NS_PER_S as i64)?;
-            return Some(Fault::Clock { looks: count(looks)?, ns });
+            return Some(InjectedFault::Clock { looks: count(looks)?, ns });
         }
         let (thread, rounds) = text.strip_prefix("panic:")?.rsplit_once(':')?;
-        Some(Fault::Panic { thread: thread.to_string(), rounds: count(rounds)? })
+        Some(InjectedFault::Panic { thread: thread.to_string(), rounds: count(rounds)? })
     }
 
     pub fn after_round(thread: &str, work: usize) {
-        let Some(Fault::Panic { thread: doomed, rounds }) = asked() else { return };
+        let Some(InjectedFault::Panic { thread: doomed, rounds }) = asked() else { return };
         if work > 0 && doomed == thread && rounds.fetch_sub(1, Ordering::Relaxed) == 1 {
             panic!("asked for by {VARIABLE}");
         }
     }
 
     pub fn before_note() -> io::Result<()> {
-        let Some(Fault::Audit { writes }) = asked() else { return Ok(()) };
+        let Some(InjectedFault::Audit { writes }) = asked() else { return Ok(()) };
         match is_over(writes) {
             false => Ok(()),
             true => Err(io::Error::other(format!("asked for by {VARIABLE}"))),
@@ -107,7 +107,7 @@ mod asked {
     }
 
     pub fn before_sync() -> io::Result<()> {
-        let Some(Fault::Sync { syncs }) = asked() else { return Ok(()) };
+        let Some(InjectedFault::Sync { syncs }) = asked() else { return Ok(()) };
         match syncs.fetch_sub(1, Ordering::Relaxed) {
             1 => Err(io::Error::other(format!("asked for by {VARIABLE}"))),
             _ => Ok(()),
@@ -116,7 +116,7 @@ mod asked {
 
     pub fn shown(wall_ns: u64) -> u64 {
         match asked() {
-            Some(Fault::Clock { looks, ns }) if is_over(looks) => wall_ns.saturating_add_signed(*ns),
+            Some(InjectedFault::Clock { looks, ns }) if is_over(looks) => wall_ns.saturating_add_signed(*ns),
             _ => wall_ns,
         }
     }
@@ -127,7 +127,7 @@ mod asked {
     }
 
     pub fn after_write() {
-        let Some(Fault::Kill { writes }) = asked() else { return };
+        let Some(InjectedFault::Kill { writes }) = asked() else { return };
         if writes.fetch_sub(1, Ordering::Relaxed) == 1 {
             // This does not return: the signal ends the process.
             let _ = raise(SIGKILL);

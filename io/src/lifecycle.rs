@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Course {
+pub enum LifecyclePhase {
     Opening,
     Open,
     Closing,
@@ -28,14 +28,19 @@ pub enum Course {
     Ended,
 }
 
-impl Course {
-    pub const ALL: [Course; 5] =
-        [Course::Opening, Course::Open, Course::Closing, Course::Draining, Course::Ended];
+impl LifecyclePhase {
+    pub const ALL: [LifecyclePhase; 5] = [
+        LifecyclePhase::Opening,
+        LifecyclePhase::Open,
+        LifecyclePhase::Closing,
+        LifecyclePhase::Draining,
+        LifecyclePhase::Ended,
+    ];
 }
 
 /// The reason why a thread requests a stop. Signals and the time limit are handled by main itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// Requested over http.
     Asked,
     /// The reader of our output has closed it (broken pipe).
@@ -51,8 +56,8 @@ pub enum Stop {
 pub struct Lifecycle {
     course: AtomicU8,
     /// Number of threads that have acknowledged a phase, by phase.
-    arrived: [AtomicU32; Course::ALL.len()],
-    stop: OnceLock<Stop>,
+    arrived: [AtomicU32; LifecyclePhase::ALL.len()],
+    stop: OnceLock<StopReason>,
     /// One byte wakes main. Signal handlers write here too.
     doorbell: UnixStream,
 }
@@ -63,7 +68,7 @@ impl Lifecycle {
         let (ours, theirs) = UnixStream::pair()?;
         theirs.set_nonblocking(true)?;
         let life = Lifecycle {
-            course: AtomicU8::new(Course::Opening as u8),
+            course: AtomicU8::new(LifecyclePhase::Opening as u8),
             arrived: Default::default(),
             stop: OnceLock::new(),
             doorbell: theirs,
@@ -72,33 +77,33 @@ impl Lifecycle {
     }
 
     #[inline]
-    pub fn course(&self) -> Course {
-        Course::ALL[self.course.load(Ordering::Acquire) as usize]
+    pub fn course(&self) -> LifecyclePhase {
+        LifecyclePhase::ALL[self.course.load(Ordering::Acquire) as usize]
     }
 
     /// Enters a phase. Only main calls this, and wakes all threads afterwards.
-    pub fn enter(&self, course: Course) {
+    pub fn enter(&self, course: LifecyclePhase) {
         self.course.store(course as u8, Ordering::Release);
     }
 
     /// Acknowledges that the calling thread has completed its work in this phase. Called once per
     /// phase.
-    pub fn ack_phase(&self, course: Course) {
+    pub fn ack_phase(&self, course: LifecyclePhase) {
         self.arrived[course as usize].fetch_add(1, Ordering::AcqRel);
         self.ring_main();
     }
 
-    pub fn arrived(&self, course: Course) -> u32 {
+    pub fn arrived(&self, course: LifecyclePhase) -> u32 {
         self.arrived[course as usize].load(Ordering::Acquire)
     }
 
     /// Requests a stop. Only the first reason is recorded.
-    pub fn stop(&self, why: Stop) {
+    pub fn stop(&self, why: StopReason) {
         let _ = self.stop.set(why);
         self.ring_main();
     }
 
-    pub fn stopped(&self) -> Option<&Stop> {
+    pub fn stopped(&self) -> Option<&StopReason> {
         self.stop.get()
     }
 
@@ -160,11 +165,11 @@ mod tests {
         let threads: Vec<_> = (0..3)
             .map(|_| {
                 let life = life.clone();
-                thread::spawn(move || life.ack_phase(Course::Opening))
+                thread::spawn(move || life.ack_phase(LifecyclePhase::Opening))
             })
             .collect();
-        assert!(main.wait(None, || life.arrived(Course::Opening) == 3).unwrap());
-        assert_eq!(life.arrived(Course::Closing), 0);
+        assert!(main.wait(None, || life.arrived(LifecyclePhase::Opening) == 3).unwrap());
+        assert_eq!(life.arrived(LifecyclePhase::Closing), 0);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 
@@ -173,10 +178,10 @@ mod tests {
         let (life, mut main) = Lifecycle::begin().unwrap();
         let past = Some(Instant::now());
         assert!(!main.wait(past, || life.stopped().is_some()).unwrap());
-        life.stop(Stop::Asked);
-        life.stop(Stop::NobodyListens);
+        life.stop(StopReason::Asked);
+        life.stop(StopReason::NobodyListens);
         assert!(main.wait(None, || life.stopped().is_some()).unwrap());
-        assert_eq!(life.stopped(), Some(&Stop::Asked));
+        assert_eq!(life.stopped(), Some(&StopReason::Asked));
     }
 
     #[test]
@@ -190,7 +195,7 @@ mod tests {
     #[test]
     fn the_current_phase_is_the_one_that_was_entered() {
         let (life, _main) = Lifecycle::begin().unwrap();
-        for (at, course) in Course::ALL.into_iter().enumerate() {
+        for (at, course) in LifecyclePhase::ALL.into_iter().enumerate() {
             assert_eq!(course as usize, at);
             life.enter(course);
             assert_eq!(life.course(), course);

@@ -38,7 +38,7 @@ use pitlane_engine::time::Timestamp;
 
 use crate::wakeup::Wakeup;
 
-use self::driver::Driver;
+use self::driver::SocketDriver;
 use self::event::SocketEvent;
 use self::listener::{Listener, ListenerId};
 use self::settings::{DriverKind, NetSettings};
@@ -51,13 +51,13 @@ pub use self::slab::ConnectionId;
 pub struct Net {
     // Dropped before the driver, to which its streams belong.
     sockets: Sockets,
-    driver: Driver,
+    driver: SocketDriver,
     fallback: Option<String>,
 }
 
 impl Net {
     pub fn open(settings: NetSettings) -> io::Result<Net> {
-        let (driver, fallback) = Driver::open(settings.driver)?;
+        let (driver, fallback) = SocketDriver::open(settings.driver)?;
         let sockets = Sockets::new(settings, driver.registrar()?);
         Ok(Net { sockets, driver, fallback })
     }

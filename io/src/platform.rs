@@ -41,17 +41,17 @@ use rtrb::{Producer, RingBuffer};
 
 use self::control::{Briefing, Control, standings};
 
-use self::demo_trader::Trader;
+use self::demo_trader::DemoTrader;
 use self::gateway::Gateway;
-use self::market_source::Market;
-use self::reread::{REREADS_MAX, Reread};
-use self::shard_thread::{Keeping, ShardDuty};
+use self::market_source::MarketSource;
+use self::reread::{REREADS_MAX, ReloadedRefData};
+use self::shard_thread::{CommandJournaling, ShardDuty};
 use self::strategy_runner::RunnerDuty;
-use crate::config::{Config, GATEWAYS_MAX, Mode, Strategy};
+use crate::config::{Config, GATEWAYS_MAX, ServiceMode, StrategyConfig};
 use crate::journal::Writer;
-use crate::lifecycle::Course;
+use crate::lifecycle::LifecyclePhase;
 use crate::metrics::Registry;
-use crate::stages::{self, Recorder, stages};
+use crate::stages::{self, LatencyRecorder, stages};
 use crate::strategies;
 use crate::wakeups::Wakeups;
 
@@ -75,15 +75,15 @@ const FIXED_PORTS: [PortClass; GATEWAYS as usize] =
 
 /// The thread that polls a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum PortThread {
     Gateway(u8),
     Http,
 }
 
-pub fn home(port: usize) -> Home {
+pub fn home(port: usize) -> PortThread {
     match PortId(port as u8) {
-        HTTP => Home::Http,
-        PortId(port) => Home::Gateway(port.saturating_sub(GATEWAYS)),
+        HTTP => PortThread::Http,
+        PortId(port) => PortThread::Gateway(port.saturating_sub(GATEWAYS)),
     }
 }
 
@@ -115,7 +115,7 @@ pub struct PlatformSettings {
     /// Id numbers for the orders of the demo trader and of the strategies.
     pub numbers: IdBlock,
     /// The strategies that run in this process.
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<StrategyConfig>,
     /// Whether the threads measure stage latencies.
     pub stages: bool,
 }
@@ -139,8 +139,8 @@ impl PlatformSettings {
             numbers: IdBlock { next: 1, end: 1 << 48 },
             // In distributed mode the strategies run in processes of their own.
             strategies: match config.service.mode {
-                Mode::Embedded | Mode::Simulation => config.strategies.clone(),
-                Mode::Distributed => Vec::new(),
+                ServiceMode::Embedded | ServiceMode::Simulation => config.strategies.clone(),
+                ServiceMode::Distributed => Vec::new(),
             },
             stages: config.metrics.stages,
         }
@@ -166,35 +166,35 @@ pub struct RecoveredShard {
 
 /// Everything that runs on the threads of shards and gateways, and the port of the http thread.
 #[derive(Debug)]
-pub struct Parts {
+pub struct PlatformParts {
     pub shards: Vec<ShardDuty>,
     pub gateways: Vec<Gateway>,
     pub http: PortEnd,
     /// The connection to other servers; `None` if this server owns all shards.
-    pub far: Option<Far>,
+    pub far: Option<RemoteShards>,
     /// The recorder of the http thread's own latencies.
-    pub http_recorder: Option<Recorder>,
+    pub http_recorder: Option<LatencyRecorder>,
     /// The readers of stage latencies, by thread name.
-    pub stages: Vec<(String, stages::Reader)>,
-    pub news: RereadLanes,
+    pub stages: Vec<(String, stages::LatencyReader)>,
+    pub news: ReloadLanes,
 }
 
 /// The connection to other servers: their shards' ends of our lanes, and the port through which our
 /// shards' events reach them.
 #[derive(Debug)]
-pub struct Far {
+pub struct RemoteShards {
     pub link: PortEnd,
     pub shards: Vec<ShardEnd>,
 }
 
 /// The lanes that carry reference data to the threads after a reload.
 #[derive(Debug)]
-pub struct RereadLanes {
-    pub shards: Vec<Producer<Reread>>,
-    pub gateways: Vec<Producer<Reread>>,
+pub struct ReloadLanes {
+    pub shards: Vec<Producer<ReloadedRefData>>,
+    pub gateways: Vec<Producer<ReloadedRefData>>,
 }
 
-impl Parts {
+impl PlatformParts {
     /// Returns shards without any state.
     pub fn fresh_shards(reference: &Arc<RefData>, settings: &PlatformSettings) -> Vec<RecoveredShard> {
         let shards = settings.shards;
@@ -211,7 +211,7 @@ impl Parts {
         born: Vec<RecoveredShard>,
         bells: &Arc<Wakeups>,
         registry: &Arc<Registry>,
-    ) -> Parts {
+    ) -> PlatformParts {
         assert!(
             born.iter().map(|born| born.shard.id()).eq(settings.own.iter().copied()),
             "every shard is there"
@@ -225,7 +225,7 @@ impl Parts {
         let link = is_shared.then(|| link(&mut ends, settings.depths));
         let (ends, far): (Vec<_>, Vec<_>) =
             ends.into_iter().partition(|end| settings.own.contains(&end.id()));
-        let far = link.map(|link| Far { link, shards: far });
+        let far = link.map(|link| RemoteShards { link, shards: far });
         let own = ports.split_off(GATEWAYS as usize);
         let [control, http, feed, trader, runner] =
             <[PortEnd; FIXED_PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
@@ -242,7 +242,7 @@ impl Parts {
             let worker = Worker::restored(born.shard, end, born.seq, born.at);
             let (producer, news) = RingBuffer::new(REREADS_MAX);
             shard_news.push(producer);
-            let keeping = Keeping { journal: born.writer, recorder, news: Some(news) };
+            let keeping = CommandJournaling { journal: born.writer, recorder, news: Some(news) };
             ShardDuty::new(worker, keeping, bells.clone(), registry.clone())
         });
         let shards = shards.collect();
@@ -257,18 +257,18 @@ impl Parts {
         let first = &mut gateways[0];
         first.control = Some(Control::new(control, now, settings.briefing.clone(), standings));
         let (seed, interval_ns) = (settings.seed, settings.interval_ns);
-        first.market = Some(Market::new(feed, reference, seed, interval_ns, settings.quoted.clone()));
+        first.market = Some(MarketSource::new(feed, reference, seed, interval_ns, settings.quoted.clone()));
         first.trader = (settings.pause_ns > 0).then(|| {
             let (running, chance) = (settings.briefing.running.clone(), (settings.seed, settings.pause_ns));
-            Trader::new(trader, reference.clone(), running, chance, settings.numbers)
+            DemoTrader::new(trader, reference.clone(), running, chance, settings.numbers)
         });
         let hosts = strategies::hosts(&settings.strategies, reference);
         first.runner = (!hosts.is_empty()).then(|| {
             let run = strategies::runner_settings(Operation::RealTime, settings.numbers, settings.seed);
             Box::new(RunnerDuty::new(Runner::new(runner, reference.clone(), run, hosts)))
         });
-        let news = RereadLanes { shards: shard_news, gateways: gateway_news };
-        Parts { shards, gateways, http, far, http_recorder, stages: readers, news }
+        let news = ReloadLanes { shards: shard_news, gateways: gateway_news };
+        PlatformParts { shards, gateways, http, far, http_recorder, stages: readers, news }
     }
 }
 
@@ -290,24 +290,32 @@ pub struct Platform {
     port: PortEnd,
     pending_commands: PendingCommands,
     view: View,
-    course: Course,
+    course: LifecyclePhase,
 }
 
 impl Platform {
     /// Creates a platform without any state. It does nothing until it is polled.
     pub fn new(now: Timestamp, reference: Arc<RefData>, settings: &PlatformSettings) -> Platform {
         let bells = Arc::new(Wakeups::silent(settings.shards, ports_len(settings.gateways)));
-        let born = Parts::fresh_shards(&reference, settings);
+        let born = PlatformParts::fresh_shards(&reference, settings);
         let registry = Arc::new(Registry::new(settings.shards));
-        let Parts { shards, gateways, http, .. } =
-            Parts::new(now, &reference, settings, born, &bells, &registry);
+        let PlatformParts { shards, gateways, http, .. } =
+            PlatformParts::new(now, &reference, settings, born, &bells, &registry);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
         pending_commands.push_all(CommandKind::Watch { port: HTTP, what: Watch::Everything, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: HTTP });
         let view =
             View::new(settings.shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() });
-        Platform { shards, gateways, reference, port: http, pending_commands, view, course: Course::Opening }
+        Platform {
+            shards,
+            gateways,
+            reference,
+            port: http,
+            pending_commands,
+            view,
+            course: LifecyclePhase::Opening,
+        }
     }
 
     pub fn reference(&self) -> &RefData {
@@ -320,7 +328,7 @@ impl Platform {
 
     /// Stops new orders and prices; work in progress is completed.
     pub fn wind_down(&mut self) {
-        self.course = Course::Closing;
+        self.course = LifecyclePhase::Closing;
     }
 
     /// Does a bounded amount of work and returns its amount. Calls `hear` with every event, after
@@ -335,9 +343,9 @@ impl Platform {
             hear(&self.view, &self.reference, &event);
             work += 1;
         }
-        let is_ready = self.gateways.iter().all(|gateway| gateway.is_done(Course::Opening));
-        if self.course == Course::Opening && is_ready {
-            self.course = Course::Open;
+        let is_ready = self.gateways.iter().all(|gateway| gateway.is_done(LifecyclePhase::Opening));
+        if self.course == LifecyclePhase::Opening && is_ready {
+            self.course = LifecyclePhase::Open;
             work += 1;
         }
         work

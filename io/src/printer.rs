@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::lifecycle::{Lifecycle, Stop};
+use crate::lifecycle::{Lifecycle, StopReason};
 
 /// Texts that wait to be written. Each holds the lines of one cycle, at most a hundred kilobytes.
 const WAITING_MAX: usize = 64;
@@ -91,9 +91,12 @@ fn write(texts: &Receiver<String>, out: &mut impl Write, life: &Lifecycle) {
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         match written {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return life.stop(Stop::NobodyListens),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                return life.stop(StopReason::NobodyListens);
+            }
             Err(error) => {
-                return life.stop(Stop::Failed(format!("cannot write to the standard output: {error}")));
+                return life
+                    .stop(StopReason::Failed(format!("cannot write to the standard output: {error}")));
             }
         }
     }
@@ -152,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_closed_output_ends_the_platform() {
-        struct Closed(ErrorKind);
-        impl Write for Closed {
+        struct ClosedOutput(ErrorKind);
+        impl Write for ClosedOutput {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(self.0.into())
             }
@@ -166,8 +169,8 @@ mod tests {
             let (texts, received) = sync_channel(1);
             texts.send("a\n".to_string()).unwrap();
             drop(texts);
-            write(&received, &mut Closed(kind), &life);
-            assert_eq!(matches!(life.stopped(), Some(Stop::Failed(_))), is_failure);
+            write(&received, &mut ClosedOutput(kind), &life);
+            assert_eq!(matches!(life.stopped(), Some(StopReason::Failed(_))), is_failure);
             assert!(life.stopped().is_some());
         }
     }

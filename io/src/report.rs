@@ -12,24 +12,24 @@ use pitlane_protocols::order_line::OrderLine;
 
 use crate::event_counts::Heard;
 use crate::printer::Printer;
-use crate::ticks::record::Recorder;
+use crate::ticks::record::TickRecorder;
 
 /// Currency of the summary.
 const BASE: &[u8] = b"USD";
 
 /// Lines of one cycle.
 #[derive(Debug)]
-pub struct Report {
+pub struct OrderReportPrinter {
     printer: Printer,
     quiet: bool,
     /// Lines that the printer does not have yet.
     lines: String,
-    recorder: Option<Recorder>,
+    recorder: Option<TickRecorder>,
 }
 
-impl Report {
-    pub fn new(printer: Printer, quiet: bool, recorder: Option<Recorder>) -> Report {
-        Report { printer, quiet, lines: String::new(), recorder }
+impl OrderReportPrinter {
+    pub fn new(printer: Printer, quiet: bool, recorder: Option<TickRecorder>) -> OrderReportPrinter {
+        OrderReportPrinter { printer, quiet, lines: String::new(), recorder }
     }
 
     /// Receives an event that the view has applied.
@@ -51,7 +51,7 @@ impl Report {
     /// Gives the lines of this cycle to the printer.
     pub fn flush(&mut self) {
         self.printer.print(&mut self.lines);
-        self.recorder.iter_mut().for_each(Recorder::flush);
+        self.recorder.iter_mut().for_each(TickRecorder::flush);
     }
 
     /// Prints the last line, after all others.

@@ -26,19 +26,19 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
-use self::housekeeping::Watch;
-use self::refdata_reload::Library;
-use self::standby::Standby;
+use self::housekeeping::Housekeeper;
+use self::refdata_reload::RefDataReloader;
+use self::standby::StandbyMember;
 pub use self::start::auth_settings;
-use self::store::Store;
+use self::store::RecoveredState;
 use crate::audit::AuditError;
 use crate::clock::{self, Clock};
 use crate::config::{Config, Params};
-use crate::fix::caller::Caller;
-use crate::fix::message_log::AtWork;
+use crate::fix::caller::VenueSessionSettings;
+use crate::fix::message_log::FixLogThread;
 use crate::http::{Phase, Remote, ServiceStatus};
 use crate::journal::{Fault, Lock};
-use crate::lifecycle::{Course, Lifecycle, Main, Stop};
+use crate::lifecycle::{Lifecycle, LifecyclePhase, Main, StopReason};
 use crate::log::Events;
 use crate::printer::Printer;
 use crate::refdata;
@@ -72,14 +72,14 @@ pub enum ServeError {
     Journal(Fault),
     Tls(TlsError),
     /// A file of users or tokens has a fault.
-    Auth(refdata::Faults),
+    Auth(refdata::RefDataFaults),
     Audit(AuditError),
     /// A part of the service failed.
     Failed(String),
     /// Another server may lead: this one restarts, to follow.
     Deposed(String),
     /// The service did not stop in time.
-    Late(Course),
+    Late(LifecyclePhase),
 }
 
 impl fmt::Display for ServeError {
@@ -125,11 +125,11 @@ pub fn serve(
     let (life, mut main) = Lifecycle::begin().map_err(system("cannot begin"))?;
     let life = Arc::new(life);
     let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
-    let wait = Wait { signalled, time: settings.time };
+    let wait = StopConditions { signalled, time: settings.time };
     let config = &settings.config;
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
-    let mut standby = Standby::open(config, &life)?;
+    let mut standby = StandbyMember::open(config, &life)?;
     let reference = match &mut standby {
         // A long time may have passed since the files were read.
         Some(standby) => match standby.wait_to_lead(&life, &mut main, &wait)? {
@@ -139,9 +139,9 @@ pub fn serve(
         None => reference,
     };
     let now = Clock::new().now();
-    let callers =
-        Caller::all(config).map_err(|no| ServeError::System(no.key, io::Error::other(no.problem)))?;
-    let store = Store::open(config, callers, reference, now)?;
+    let callers = VenueSessionSettings::all(config)
+        .map_err(|no| ServeError::System(no.key, io::Error::other(no.problem)))?;
+    let store = RecoveredState::open(config, callers, reference, now)?;
     if let Some(standby) = &mut standby
         && !standby.wait_until_shipped(&store, &life, &mut main, &wait)?
     {
@@ -189,13 +189,13 @@ fn reload_by_signal(life: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
 }
 
 /// Conditions on which main waits.
-struct Wait {
+struct StopConditions {
     signalled: Arc<AtomicBool>,
     /// Time limit, counted from `ready`.
     time: Option<Duration>,
 }
 
-impl Wait {
+impl StopConditions {
     fn is_over(&self, life: &Lifecycle) -> bool {
         self.signalled.load(Ordering::Relaxed) || life.stopped().is_some()
     }
@@ -205,19 +205,19 @@ impl Wait {
 /// an orderly stop.
 fn check_lead(life: &Lifecycle) -> Result<(), ServeError> {
     match life.stopped() {
-        Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
-        Some(Stop::Asked | Stop::NobodyListens | Stop::Failed(_)) | None => Ok(()),
+        Some(StopReason::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
+        Some(StopReason::Asked | StopReason::NobodyListens | StopReason::Failed(_)) | None => Ok(()),
     }
 }
 
 /// The started threads.
-struct Running {
+struct RunningServer {
     /// Wake-ups of all threads of the platform.
     bells: Vec<Wakeup>,
     remote: Remote,
     standing: Arc<ServiceStatus>,
-    watch: Watch,
-    library: Library,
+    watch: Housekeeper,
+    library: RefDataReloader,
     /// All threads that take part in the phases.
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
@@ -227,16 +227,16 @@ struct Running {
     ready: String,
     _lock: Option<Lock>,
     /// Announces that another server may lead, when everything is written.
-    standby: Option<Standby>,
+    standby: Option<StandbyMember>,
     /// Writes its pending data when this is dropped.
-    _fix_clerk: AtWork,
+    _fix_clerk: FixLogThread,
 }
 
-impl Running {
+impl RunningServer {
     /// Waits until all threads are ready, then for the stop, then for the end.
-    fn run(mut self, life: &Lifecycle, mut main: Main, wait: &Wait) -> Result<(), ServeError> {
+    fn run(mut self, life: &Lifecycle, mut main: Main, wait: &StopConditions) -> Result<(), ServeError> {
         let all = self.threads.len() as u32;
-        let is_open = || life.arrived(Course::Opening) == all;
+        let is_open = || life.arrived(LifecyclePhase::Opening) == all;
         self.wait(&mut main, None, || wait.is_over(life) || is_open())?;
         check_lead(life)?;
         if is_open() {
@@ -244,13 +244,13 @@ impl Running {
             // follow this line.
             self.standing.set_phase(Phase::Running);
             self.printer.begin(format!("{}\n", self.ready));
-            self.enter(life, Course::Open);
+            self.enter(life, LifecyclePhase::Open);
             let until = wait.time.map(|time| Instant::now() + time);
             self.wait(&mut main, until, || wait.is_over(life))?;
             check_lead(life)?;
         }
         let until = Some(Instant::now() + END_MAX);
-        for course in [Course::Closing, Course::Draining, Course::Ended] {
+        for course in [LifecyclePhase::Closing, LifecyclePhase::Draining, LifecyclePhase::Ended] {
             self.enter(life, course);
             if !self.wait(&mut main, until, || life.arrived(course) == all)? {
                 return Err(ServeError::Late(course));
@@ -287,15 +287,15 @@ impl Running {
         }
     }
 
-    fn enter(&self, life: &Lifecycle, course: Course) {
+    fn enter(&self, life: &Lifecycle, course: LifecyclePhase) {
         life.enter(course);
         match course {
-            Course::Opening | Course::Open | Course::Draining => {}
-            Course::Closing => {
+            LifecyclePhase::Opening | LifecyclePhase::Open | LifecyclePhase::Draining => {}
+            LifecyclePhase::Closing => {
                 self.standing.set_phase(Phase::Stopping);
                 self.remote.close();
             }
-            Course::Ended => self.remote.end(),
+            LifecyclePhase::Ended => self.remote.end(),
         }
         wake_all(&self.bells);
     }
@@ -315,9 +315,9 @@ impl Running {
             thread::sleep(Duration::from_millis(1));
         }
         match life.stopped() {
-            Some(Stop::Failed(why)) => Err(ServeError::Failed(why.clone())),
-            Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
-            Some(Stop::Asked | Stop::NobodyListens) | None => Ok(()),
+            Some(StopReason::Failed(why)) => Err(ServeError::Failed(why.clone())),
+            Some(StopReason::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
+            Some(StopReason::Asked | StopReason::NobodyListens) | None => Ok(()),
         }
     }
 }

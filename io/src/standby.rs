@@ -112,7 +112,7 @@ use self::state::State;
 use self::stream::Stream;
 use crate::config::Config;
 use crate::journal::Health;
-use crate::lifecycle::{Lifecycle, Stop};
+use crate::lifecycle::{Lifecycle, StopReason};
 use crate::nats::link::{self, BrokerHealth};
 use crate::nats::rights;
 use crate::nats::subjects::Subjects;
@@ -264,12 +264,12 @@ impl StandbyTask {
     fn run(self, member: Member, orders: mpsc::Receiver<Order>) {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-            Err(error) => return self.life.stop(Stop::Failed(format!("the thread standby: {error}"))),
+            Err(error) => return self.life.stop(StopReason::Failed(format!("the thread standby: {error}"))),
         };
         match runtime.block_on(self.serve(member, orders)) {
             Ok(Over::Ended) => {}
-            Ok(Over::Deposed(why)) => self.life.stop(Stop::Deposed(why)),
-            Err(why) => self.life.stop(Stop::Failed(format!("standby: {why}"))),
+            Ok(Over::Deposed(why)) => self.life.stop(StopReason::Deposed(why)),
+            Err(why) => self.life.stop(StopReason::Failed(format!("standby: {why}"))),
         }
     }
 

@@ -19,28 +19,28 @@ use std::sync::Arc;
 use pitlane_engine::id::ShardId;
 
 use self::worker_thread::{Duty, ThreadSpec};
-use crate::config::{Layout, Topology};
+use crate::config::{Layout, TopologyConfig};
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
 use crate::platform::shard_thread::ShardDuty;
-use crate::platform::{self, Home};
+use crate::platform::{self, PortThread};
 use crate::thread_wakeup::ThreadWakeup;
 use crate::wakeup::Wakeup;
 use crate::wakeups::Wakeups;
 
 /// The planned threads and their wake-ups.
 #[derive(Debug)]
-pub struct Plan {
-    settings: Topology,
+pub struct ThreadPlan {
+    settings: TopologyConfig,
     /// Name, wake-up slot and wake-up, by thread.
     wakeups: Vec<(String, ThreadWakeup, Wakeup)>,
     pub bells: Arc<Wakeups>,
 }
 
-impl Plan {
+impl ThreadPlan {
     /// Plans the configured threads for the shards in `own`. `http` wakes the http thread, which
     /// forwards commands to the shards of other servers.
-    pub fn new(settings: Topology, own: &[ShardId], http: Wakeup) -> Plan {
+    pub fn new(settings: TopologyConfig, own: &[ShardId], http: Wakeup) -> ThreadPlan {
         let (shards, gateways) = (own.len(), settings.gateways);
         let names: Vec<String> = match settings.layout {
             Layout::Shared => vec!["shared".to_string()],
@@ -66,12 +66,12 @@ impl Plan {
         let shard_bells: Vec<Wakeup> = (0..settings.shards).map(shard_bell).collect();
         let gateway_bell = |gateway: usize| bell(shards + gateway);
         let port_bells = (0..platform::ports_len(gateways)).map(|port| match platform::home(port) {
-            Home::Gateway(gateway) => gateway_bell(gateway as usize),
-            Home::Http => http.clone(),
+            PortThread::Gateway(gateway) => gateway_bell(gateway as usize),
+            PortThread::Http => http.clone(),
         });
         let bells =
             Arc::new(Wakeups { ports: port_bells.collect(), shards: shard_bells, link: http.clone() });
-        Plan { settings, wakeups, bells }
+        ThreadPlan { settings, wakeups, bells }
     }
 
     /// Returns the threads of shards and gateways, each with its duties.
@@ -81,7 +81,7 @@ impl Plan {
         gateways: Vec<Gateway>,
         net: &NetSettings,
     ) -> Vec<ThreadSpec> {
-        let Topology { shard_cores, gateway_cores, .. } = &self.settings;
+        let TopologyConfig { shard_cores, gateway_cores, .. } = &self.settings;
         let cores: Vec<Option<u32>> = match self.settings.layout {
             Layout::Shared => vec![shard_cores.first().copied()],
             Layout::Dedicated => {

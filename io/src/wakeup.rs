@@ -17,10 +17,10 @@ use crate::sync::{Arc, AtomicBool, Ordering, fence};
 /// The wake-up of one thread. The thread itself and all senders hold clones of it.
 #[derive(Clone)]
 pub struct Wakeup {
-    shared: Arc<Shared>,
+    shared: Arc<WakeupState>,
 }
 
-struct Shared {
+struct WakeupState {
     dozing: AtomicBool,
     /// Unblocks the thread: unparks it, writes to its poller, or notifies its runtime. A call that
     /// comes before the thread blocks must not be lost; all three mechanisms remember it.
@@ -29,7 +29,7 @@ struct Shared {
 
 impl Wakeup {
     pub fn new(call: impl Fn() + Send + Sync + 'static) -> Wakeup {
-        Wakeup { shared: Arc::new(Shared { dozing: AtomicBool::new(false), call: Box::new(call) }) }
+        Wakeup { shared: Arc::new(WakeupState { dozing: AtomicBool::new(false), call: Box::new(call) }) }
     }
 
     /// Wakes the thread if it is blocked. Senders call this after they have put work where the

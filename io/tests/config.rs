@@ -4,8 +4,8 @@ use std::fs;
 use std::path::PathBuf;
 
 use pitlane::config::{
-    self, Config, Demo, Durability, Faults, IdleBy, Layout, Loaded, Machine, Mode, PRESETS, Rate, Setting,
-    Sources,
+    self, Config, ConfigFaults, DemoConfig, Durability, EventsPerSecond, IdleBy, Layout, Loaded, Machine,
+    PRESETS, ServiceMode, Setting, Sources,
 };
 use pitlane::faults::FAULTS_MAX;
 use pitlane::refdata;
@@ -19,7 +19,7 @@ fn machine() -> Machine {
     Machine { cores: (0..8).collect(), cores_usable: 8 }
 }
 
-fn load(sources: &Sources) -> Result<Loaded, Faults> {
+fn load(sources: &Sources) -> Result<Loaded, ConfigFaults> {
     config::load(sources, &machine())
 }
 
@@ -174,7 +174,7 @@ fn every_preset_is_sound_and_changes_something() {
         (pinned.config.topology.layout, pinned.config.topology.idle),
         (Layout::Dedicated, IdleBy::Spin)
     );
-    assert_eq!(named("simulation").expect("it is sound").config.service.mode, Mode::Simulation);
+    assert_eq!(named("simulation").expect("it is sound").config.service.mode, ServiceMode::Simulation);
     assert!(named("dev").expect("it is sound").config.demo.on);
     assert_eq!(named("distributed").expect("it is sound").config.durability(), Durability::Disk);
     let unknown = named("pined").expect_err("there is no such preset").to_string();
@@ -192,7 +192,7 @@ fn the_command_line_wins_over_the_environment_and_that_over_files() {
         variables(&[("PITLANE_DEMO__RATE", "8"), ("pitlane_lanes__events", "10")]).environment;
     sources.options = options(&["lanes.events=11"]).options;
     let Loaded { config, params, warnings } = load(&sources).expect("all is well");
-    assert_eq!(config.demo, Demo { on: true, rate: 8 });
+    assert_eq!(config.demo, DemoConfig { on: true, rate: 8 });
     assert_eq!((config.lanes.events, config.lanes.commands, config.net.backlog), (11, 1_024, 3));
     assert_eq!(warnings, [""; 0]);
     let origin = |name: &str| params.get(name).expect("it is a setting").origin.to_string();
@@ -224,7 +224,7 @@ fn the_environment_knows_every_kind_of_value() {
         ("HOME", "/root"),
     ]))
     .expect("all is well");
-    assert_eq!(config.broker.max_rate_per_connection, Rate::from_raw(1_250_000_000));
+    assert_eq!(config.broker.max_rate_per_connection, EventsPerSecond::from_raw(1_250_000_000));
     assert_eq!(config.service.name, "42");
     assert_eq!(config.topology.main_cores, [3]);
     assert_eq!(config.http.cors_origins, ["https://a.example", "https://b.example"]);

@@ -16,7 +16,7 @@ use net_world::{Gateway, Manners, PATIENCE, World, at_loopback, connect, on_each
 use pitlane::net::Net;
 use pitlane::net::detached::Detached;
 use pitlane::net::event::{CloseReason, SocketEvent};
-use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
+use pitlane::net::settings::{BufferLimits, DriverKind, ListenerSettings, NetSettings};
 use pitlane_engine::time::Timestamp;
 use socket2::{Domain, Socket, Type};
 
@@ -311,7 +311,7 @@ fn wander(first: DriverKind, second: DriverKind) {
 #[test]
 fn unsent_output_moves_along_and_limits_apply_there_too() {
     on_each_driver(|driver| {
-        let limits = Limits { input_bytes_max: 500, output_bytes_max: 64 << 20 };
+        let limits = BufferLimits { input_bytes_max: 500, output_bytes_max: 64 << 20 };
         let settings = NetSettings { driver, ..NetSettings::default() };
         let mut first = World::with(settings, ListenerSettings { limits, ..at_loopback() });
         let mut second = World::new(driver);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use pitlane::faults::FAULTS_MAX;
-use pitlane::refdata::{self, RECORDS_MAX, Source, TEXT_BYTES_MAX};
+use pitlane::refdata::{self, RECORDS_MAX, TableSource, TEXT_BYTES_MAX};
 use pitlane_engine::refdata::{SecurityKind, Table};
 
 const EXCHANGES: &str = "\
@@ -30,9 +30,9 @@ id,name,autoActivate
 1,MOMENTUM,true
 ";
 
-fn sources() -> [Source; 5] {
+fn sources() -> [TableSource; 5] {
     let texts = [EXCHANGES, FAMILIES, SECURITIES, ACCOUNTS, STRATEGIES];
-    std::array::from_fn(|at| Source {
+    std::array::from_fn(|at| TableSource {
         name: format!("{}.csv", Table::ALL[at].name()),
         bytes: texts[at].as_bytes().to_vec(),
     })

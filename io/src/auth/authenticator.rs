@@ -15,7 +15,7 @@ use super::token::Sum;
 use super::tokens::Tokens;
 use super::{AuthSettings, Credentials, Identity, Refusal, Role, Shared, Verdict, random};
 use crate::audit::{Act, AuditClient, Busy};
-use crate::refdata::Faults;
+use crate::refdata::RefDataFaults;
 
 #[derive(Debug)]
 pub struct Authenticator {
@@ -42,10 +42,10 @@ struct Books {
 }
 
 impl Authenticator {
-    pub(super) fn new(settings: AuthSettings, shared: Arc<Shared>) -> Result<Authenticator, Faults> {
+    pub(super) fn new(settings: AuthSettings, shared: Arc<Shared>) -> Result<Authenticator, RefDataFaults> {
         let books = Books::open(&settings)?;
         if settings.required && books.is_empty() {
-            let mut faults = Faults::default();
+            let mut faults = RefDataFaults::default();
             let paths = [&settings.users, &settings.tokens].into_iter().flatten();
             let file = paths.map(|path| path.display().to_string()).next().unwrap_or("auth".to_string());
             faults.add(&file, 0, "", "nobody is in it, so nobody could log in: pitlane user add".to_string());
@@ -199,8 +199,8 @@ impl Authenticator {
 }
 
 impl Books {
-    fn open(settings: &AuthSettings) -> Result<Books, Faults> {
-        let mut faults = Faults::default();
+    fn open(settings: &AuthSettings) -> Result<Books, RefDataFaults> {
+        let mut faults = RefDataFaults::default();
         let mut read = |kind: Kind, path: Option<&Path>| {
             let Some(path) = path else { return CredentialStore::default() };
             match CredentialStore::open(kind, path) {

@@ -16,8 +16,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::settings::schedule_in;
-use crate::config::{Adapter, Config};
-use crate::net::settings::{Call, Limits};
+use crate::config::{AdapterConfig, Config};
+use crate::net::settings::{BufferLimits, ConnectTarget};
 use crate::tls::provider;
 use crate::zone::Zone;
 
@@ -26,12 +26,12 @@ const ADDRESSES_MAX: usize = 16;
 
 /// The settings of one venue, checked and complete.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct VenueSessionSettings {
     pub id: AdapterId,
-    config: Adapter,
+    config: AdapterConfig,
     zone: Zone,
     /// One entry per address of the host; they are tried in turn.
-    pub calls: Vec<Call>,
+    pub calls: Vec<ConnectTarget>,
     pub store_folder: PathBuf,
     pub store_bytes: usize,
     pub log_folder: Option<PathBuf>,
@@ -42,25 +42,35 @@ pub struct Caller {
 
 /// The reason why a venue cannot be connected to.
 #[derive(Debug)]
-pub struct NoCaller {
+pub struct VenueSessionError {
     pub key: String,
     pub problem: String,
 }
 
-impl fmt::Display for NoCaller {
+impl fmt::Display for VenueSessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.key, self.problem)
     }
 }
 
-impl Caller {
+impl VenueSessionSettings {
     /// Returns all configured venues. Host names are resolved here, once.
-    pub fn all(config: &Config) -> Result<Vec<Caller>, NoCaller> {
-        config.adapters.iter().enumerate().map(|(at, adapter)| Caller::of(config, at, adapter)).collect()
+    pub fn all(config: &Config) -> Result<Vec<VenueSessionSettings>, VenueSessionError> {
+        config
+            .adapters
+            .iter()
+            .enumerate()
+            .map(|(at, adapter)| VenueSessionSettings::of(config, at, adapter))
+            .collect()
     }
 
-    fn of(config: &Config, at: usize, adapter: &Adapter) -> Result<Caller, NoCaller> {
-        let wrong = |key: &str, problem: String| NoCaller { key: format!("adapter.{at}.{key}"), problem };
+    fn of(
+        config: &Config,
+        at: usize,
+        adapter: &AdapterConfig,
+    ) -> Result<VenueSessionSettings, VenueSessionError> {
+        let wrong =
+            |key: &str, problem: String| VenueSessionError { key: format!("adapter.{at}.{key}"), problem };
         let host = adapter.socket_connect_host.as_str();
         let addresses = addresses_of(host, adapter.socket_connect_port);
         let addresses = addresses.map_err(|told| wrong("SocketConnectHost", told))?;
@@ -69,15 +79,18 @@ impl Caller {
             // The config check rejects one without the other.
             (true, None) | (false, _) => None,
         };
-        let limits = Limits {
+        let limits = BufferLimits {
             input_bytes_max: 2 * config.fix.message_bytes_max,
             output_bytes_max: config.fix.out_buffer_bytes,
         };
         let usual = &adapter.usual;
-        Ok(Caller {
+        Ok(VenueSessionSettings {
             id: AdapterId(u8::try_from(at + 1).map_err(|_| wrong("name", "there are too many".to_string()))?),
             zone: config.service.timezone.clone(),
-            calls: addresses.into_iter().map(|address| Call { address, tls: tls.clone(), limits }).collect(),
+            calls: addresses
+                .into_iter()
+                .map(|address| ConnectTarget { address, tls: tls.clone(), limits })
+                .collect(),
             store_folder: usual
                 .file_store_path
                 .clone()

@@ -14,7 +14,7 @@ const PASSING_MAX: usize = 256;
 
 /// The session that a client may log on to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct AdmittedLogon {
     /// Name of the session.
     pub name: String,
     /// The login and the generation of the credentials it was verified against; `None` if the
@@ -25,7 +25,7 @@ pub struct Admitted {
 /// A client that may log on, with its connection.
 #[derive(Debug)]
 pub struct Handoff {
-    pub admitted: Admitted,
+    pub admitted: AdmittedLogon,
     pub detached: Detached,
 }
 

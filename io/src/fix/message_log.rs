@@ -41,12 +41,12 @@ const HEAD_BYTES: usize = 16;
 
 /// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum MessageDirection {
     In,
     Out,
 }
 
-enum Errand {
+enum LogRequest {
     Log { session: u16, path: PathBuf },
     Sync { file: Arc<File> },
 }
@@ -54,7 +54,7 @@ enum Errand {
 /// The gateway's end.
 pub struct FixLogHandle {
     bytes: Producer<u8>,
-    pending_commands: Producer<Errand>,
+    pending_commands: Producer<LogRequest>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -68,16 +68,16 @@ impl FixLogHandle {
     /// Starts logging the messages of this session to this file. Returns whether the request fitted
     /// into the lane.
     pub fn open_log(&mut self, session: u16, path: PathBuf) -> bool {
-        self.pending_commands.push(Errand::Log { session, path }).is_ok()
+        self.pending_commands.push(LogRequest::Log { session, path }).is_ok()
     }
 
     /// Starts syncing this store. Returns whether the request fitted into the lane.
     pub fn sync(&mut self, file: Arc<File>) -> bool {
-        self.pending_commands.push(Errand::Sync { file }).is_ok()
+        self.pending_commands.push(LogRequest::Sync { file }).is_ok()
     }
 
     /// Sends a copy of a message.
-    pub fn log(&mut self, session: u16, way: Way, now: Timestamp, message: &[u8]) {
+    pub fn log(&mut self, session: u16, way: MessageDirection, now: Timestamp, message: &[u8]) {
         let bytes = HEAD_BYTES + message.len();
         let Ok(chunk) = self.bytes.write_chunk_uninit(bytes) else {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -93,9 +93,9 @@ impl FixLogHandle {
 }
 
 /// The writer's end of one gateway.
-struct Tray {
+struct GatewayLog {
     bytes: Consumer<u8>,
-    pending_commands: Consumer<Errand>,
+    pending_commands: Consumer<LogRequest>,
     dropped: Arc<AtomicU64>,
     told_dropped: u64,
     logs: BTreeMap<u16, BufWriter<fs::File>>,
@@ -107,17 +107,17 @@ struct Tray {
 /// A writer that has not been started.
 #[derive(Default)]
 pub struct FixLogWriter {
-    trays: Vec<Tray>,
+    trays: Vec<GatewayLog>,
 }
 
 /// The running writer. Dropping it writes the remaining messages and ends the thread.
 #[derive(Debug)]
-pub struct AtWork {
+pub struct FixLogThread {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for AtWork {
+impl Drop for FixLogThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -134,7 +134,7 @@ impl FixLogWriter {
         let (bytes, theirs) = RingBuffer::new(LANE_BYTES);
         let (pending_commands, orders) = RingBuffer::new(ERRANDS_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
-        self.trays.push(Tray {
+        self.trays.push(GatewayLog {
             bytes: theirs,
             pending_commands: orders,
             dropped: dropped.clone(),
@@ -146,12 +146,12 @@ impl FixLogWriter {
         FixLogHandle { bytes, pending_commands, dropped }
     }
 
-    pub fn start(mut self) -> io::Result<AtWork> {
+    pub fn start(mut self) -> io::Result<FixLogThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let work = move || loop {
             let last = stopped.load(Ordering::Acquire);
-            self.trays.iter_mut().for_each(Tray::poll);
+            self.trays.iter_mut().for_each(GatewayLog::poll);
             if last {
                 return;
             }
@@ -159,16 +159,16 @@ impl FixLogWriter {
             thread::park_timeout(if idle { EVERY_IDLE } else { EVERY });
         };
         let thread = thread::Builder::new().name("fix-clerk".to_string()).spawn(work)?;
-        Ok(AtWork { stop, thread: Some(thread) })
+        Ok(FixLogThread { stop, thread: Some(thread) })
     }
 }
 
-impl Tray {
+impl GatewayLog {
     fn poll(&mut self) {
         while let Ok(errand) = self.pending_commands.pop() {
             match errand {
-                Errand::Log { session, path } => self.open(session, path),
-                Errand::Sync { file } => self.stores.push(file),
+                LogRequest::Log { session, path } => self.open(session, path),
+                LogRequest::Sync { file } => self.stores.push(file),
             }
         }
         while self.take_one() {}
@@ -222,7 +222,7 @@ impl Tray {
             partial.clear();
             return true;
         };
-        let sign = if fields[2] == Way::In as u8 { b" < " } else { b" > " };
+        let sign = if fields[2] == MessageDirection::In as u8 { b" < " } else { b" > " };
         let mut begin = TimestampText::default().text(now).to_vec();
         begin.extend_from_slice(sign);
         if let Err(error) = write_messages(partial, &begin, log) {
@@ -302,10 +302,15 @@ mod tests {
         let logon = sealed("35=A|553=me|554=secret|95=7|96=raw|raw|");
         // Split in the middle of the password.
         let cut = logon.windows(3).position(|bytes| bytes == b"cre").unwrap();
-        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &logon[..cut]);
-        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &[&logon[cut..], b"554=secret"].concat());
-        desk.log(9, Way::In, Timestamp(1), b"of nobody");
-        desk.log(3, Way::Out, Timestamp(1_763_200_000_124_000_000), &sealed("35=0|58=a\nb|"));
+        desk.log(3, MessageDirection::In, Timestamp(1_763_200_000_123_000_000), &logon[..cut]);
+        desk.log(
+            3,
+            MessageDirection::In,
+            Timestamp(1_763_200_000_123_000_000),
+            &[&logon[cut..], b"554=secret"].concat(),
+        );
+        desk.log(9, MessageDirection::In, Timestamp(1), b"of nobody");
+        desk.log(3, MessageDirection::Out, Timestamp(1_763_200_000_124_000_000), &sealed("35=0|58=a\nb|"));
         drop(at_work);
         let text = fs::read_to_string(&path).unwrap();
         fs::remove_dir_all(&folder).unwrap();
@@ -322,7 +327,7 @@ mod tests {
         let mut clerk = FixLogWriter::default();
         let mut desk = clerk.desk();
         for _ in 0..100 {
-            desk.log(1, Way::Out, Timestamp(1), &[b'x'; 65_536]);
+            desk.log(1, MessageDirection::Out, Timestamp(1), &[b'x'; 65_536]);
         }
         assert!(desk.dropped.load(Ordering::Relaxed) > 30);
     }

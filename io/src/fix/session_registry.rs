@@ -16,7 +16,7 @@ pub const NAME_BYTES_MAX: usize = 128;
 
 /// The gateway and number of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct SessionAssignment {
     pub gateway: u8,
     /// Session number on the gateway's port.
     pub number: u16,
@@ -24,19 +24,19 @@ pub struct Home {
 
 /// All assignments as of the start of the service: the same for every gateway.
 #[derive(Clone, Debug, Default)]
-pub struct Homes {
+pub struct SessionAssignments {
     gateways: u8,
-    known: BTreeMap<String, Home>,
+    known: BTreeMap<String, SessionAssignment>,
 }
 
-impl Homes {
+impl SessionAssignments {
     /// Reads the assignments; without a journal there are none.
-    pub fn read(notes: Option<&JournalMetadata>, gateways: u8) -> Result<Homes, Fault> {
+    pub fn read(notes: Option<&JournalMetadata>, gateways: u8) -> Result<SessionAssignments, Fault> {
         let mut known = BTreeMap::new();
         for gateway in 0..GATEWAYS_MAX {
             for (at, name) in names(notes, gateway)?.into_iter().enumerate() {
                 if gateway < gateways {
-                    known.insert(name, Home { gateway, number: at as u16 + 1 });
+                    known.insert(name, SessionAssignment { gateway, number: at as u16 + 1 });
                 } else {
                     // Its orders remain, but their reports reach no client over FIX.
                     tracing::warn!(
@@ -47,10 +47,10 @@ impl Homes {
                 }
             }
         }
-        Ok(Homes { gateways, known })
+        Ok(SessionAssignments { gateways, known })
     }
 
-    pub fn known(&self) -> impl Iterator<Item = (&str, Home)> {
+    pub fn known(&self) -> impl Iterator<Item = (&str, SessionAssignment)> {
         self.known.iter().map(|(name, home)| (name.as_str(), *home))
     }
 
@@ -143,7 +143,7 @@ mod tests {
     fn a_session_keeps_its_gateway_and_number() {
         let disk = Disk::Simulated(Simulated::new(1));
         let notes = JournalMetadata::open(&disk, Path::new("data")).unwrap();
-        let homes = Homes::read(Some(&notes), 3).unwrap();
+        let homes = SessionAssignments::read(Some(&notes), 3).unwrap();
         let home = homes.gateway("PITLANE-CLIENT1");
         let mut ledger = SessionRegistry::open(Some(notes.clone()), home).unwrap();
         assert_eq!(ledger.number("PITLANE-OTHER").unwrap(), Some(1));
@@ -151,7 +151,7 @@ mod tests {
         let mut again = SessionRegistry::open(Some(notes.clone()), home).unwrap();
         assert_eq!(again.number("PITLANE-CLIENT1").unwrap(), Some(2));
         // Another number of gateways does not move the session, as long as its own gateway exists.
-        let homes = Homes::read(Some(&notes), home + 1).unwrap();
+        let homes = SessionAssignments::read(Some(&notes), home + 1).unwrap();
         assert_eq!(homes.gateway("PITLANE-CLIENT1"), home);
         assert_eq!(homes.known().count(), 2);
     }

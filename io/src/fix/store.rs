@@ -81,7 +81,7 @@ pub struct FileStore {
     tail: u64,
     head: u64,
     /// All stored messages, by number.
-    index: VecDeque<Entry>,
+    index: VecDeque<MessageIndexEntry>,
     /// Number of slot writes.
     turn: u64,
     heard: Box<[u64; SHARDS_MAX]>,
@@ -90,7 +90,7 @@ pub struct FileStore {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct MessageIndexEntry {
     number: u64,
     at: u64,
     bytes: u32,
@@ -104,7 +104,7 @@ impl fmt::Debug for FileStore {
 
 /// The location and size of a store.
 #[derive(Clone, Debug)]
-pub struct Place<'a> {
+pub struct StoreLocation<'a> {
     pub disk: &'a Disk,
     pub path: PathBuf,
     /// Name of the session.
@@ -116,7 +116,7 @@ pub struct Place<'a> {
 
 /// The content of a file.
 #[derive(Debug)]
-struct Kept {
+struct StoreContent {
     numbers: SequenceNumbers,
     heard: Box<[u64; SHARDS_MAX]>,
     messages: Vec<(u64, Option<ReportedEvent>, Vec<u8>)>,
@@ -128,8 +128,8 @@ struct Kept {
 impl FileStore {
     /// Opens the store, or creates one: then all events of the shards up to `heard` count as
     /// reported.
-    pub fn open(place: &Place<'_>, now: Timestamp, heard: &[u64]) -> Result<FileStore, Fault> {
-        let Place { disk, path, .. } = place;
+    pub fn open(place: &StoreLocation<'_>, now: Timestamp, heard: &[u64]) -> Result<FileStore, Fault> {
+        let StoreLocation { disk, path, .. } = place;
         let kept = match disk.read(path) {
             Ok(bytes) => reading::read(place, &bytes)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
@@ -140,7 +140,7 @@ impl FileStore {
                 if lost_power {
                     numbers.next_sender_msg_seq_num += NUMBERS_PASSED_OVER;
                 }
-                Kept { numbers, heard: table, messages: Vec::new(), lost_power, file_bytes: 0 }
+                StoreContent { numbers, heard: table, messages: Vec::new(), lost_power, file_bytes: 0 }
             }
             Err(error) => return Err(Fault::new(path, 0, What::Io(error))),
         };
@@ -148,7 +148,7 @@ impl FileStore {
     }
 
     /// Returns the last reported event of each shard from the file; `None` if there is no file.
-    pub fn peek(place: &Place<'_>) -> Result<Option<Vec<u64>>, Fault> {
+    pub fn peek(place: &StoreLocation<'_>) -> Result<Option<Vec<u64>>, Fault> {
         match place.disk.read(&place.path) {
             Ok(bytes) => Ok(Some(reading::read(place, &bytes)?.heard.to_vec())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
@@ -158,7 +158,7 @@ impl FileStore {
 
     /// Returns the same from the first page alone, which may lack one event of each shard. After a
     /// power loss the whole file is read.
-    pub fn peek_head(place: &Place<'_>) -> Result<Option<Vec<u64>>, Fault> {
+    pub fn peek_head(place: &StoreLocation<'_>) -> Result<Option<Vec<u64>>, Fault> {
         match place.disk.read_head(&place.path, PAGE_BYTES) {
             Ok(page) => reading::heard_of_head(place, &page)
                 .map_or_else(|| FileStore::peek(place), |heard| Ok(Some(heard))),
@@ -172,8 +172,8 @@ impl FileStore {
         &self.file
     }
 
-    fn begin(place: &Place<'_>, kept: Kept) -> std::io::Result<FileStore> {
-        let Place { disk, path, name, bytes, level } = place;
+    fn begin(place: &StoreLocation<'_>, kept: StoreContent) -> std::io::Result<FileStore> {
+        let StoreLocation { disk, path, name, bytes, level } = place;
         let fresh = path.with_extension("fresh");
         if disk.exists(&fresh) {
             disk.remove(&fresh)?;
@@ -315,7 +315,7 @@ impl MessageStore for FileStore {
         head[4..8].copy_from_slice(&sum.to_le_bytes());
         self.region.write(at + HEAD_BYTES, message);
         self.region.write(at, &head);
-        self.index.push_back(Entry { number, at: self.head, bytes: message.len() as u32 });
+        self.index.push_back(MessageIndexEntry { number, at: self.head, bytes: message.len() as u32 });
         self.head += bytes;
         // Recovery finds the record even if the slots do not include it yet.
         self.numbers.next_sender_msg_seq_num = self.numbers.next_sender_msg_seq_num.max(number + 1);

@@ -14,28 +14,28 @@ use super::body::{self, Input};
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::Answer;
-use crate::platform::reread::Reread;
+use crate::platform::reread::ReloadedRefData;
 use crate::wakeup::Wakeup;
 
 /// Source of the reference data that main has reloaded, and the gateways that receive them.
 #[derive(Debug)]
 pub struct Rereads {
-    answers: Consumer<Result<Reread, String>>,
+    answers: Consumer<Result<ReloadedRefData, String>>,
     gateways: Vec<Gateway>,
 }
 
 #[derive(Debug)]
 struct Gateway {
-    lane: Producer<Reread>,
+    lane: Producer<ReloadedRefData>,
     /// The newest data, if there was no room for them yet.
-    waiting: Option<Reread>,
+    waiting: Option<ReloadedRefData>,
     bell: Wakeup,
 }
 
 impl Rereads {
     pub fn new(
-        answers: Consumer<Result<Reread, String>>,
-        gateways: Vec<Producer<Reread>>,
+        answers: Consumer<Result<ReloadedRefData, String>>,
+        gateways: Vec<Producer<ReloadedRefData>>,
         bells: Vec<Wakeup>,
     ) -> Rereads {
         let gateways = gateways.into_iter().zip(bells);
@@ -62,7 +62,7 @@ impl Gateway {
 #[derive(Debug, Default)]
 pub struct Cache {
     rereads: RefCell<Option<Rereads>>,
-    answer: RefCell<Option<Result<Reread, String>>>,
+    answer: RefCell<Option<Result<ReloadedRefData, String>>>,
     come: Notify,
     is_busy: Cell<bool>,
 }
@@ -83,7 +83,7 @@ impl Cache {
         handed_on + 1
     }
 
-    async fn read_again(&self, house: &AppState) -> Result<Reread, Problem> {
+    async fn read_again(&self, house: &AppState) -> Result<ReloadedRefData, Problem> {
         // The result of an earlier request that timed out is not ours.
         self.answer.take();
         (house.tell)(HttpEvent::RereadAsked);
@@ -104,7 +104,7 @@ impl Cache {
 
     /// Sends the data to every gateway; all shards have them already. A gateway without room
     /// receives the newest data in a later cycle.
-    fn hand_on(&self, reread: &Reread) {
+    fn hand_on(&self, reread: &ReloadedRefData) {
         let mut rereads = self.rereads.borrow_mut();
         let Some(Rereads { gateways, .. }) = rereads.as_mut() else { return };
         for gateway in gateways {
@@ -159,8 +159,11 @@ mod tests {
     #[test]
     fn a_gateway_without_room_receives_the_newest_data_later() {
         let reference = Arc::new(RefData::check(Rows::default()).unwrap());
-        let reread =
-            |name| Reread { name, reference: reference.clone(), briefing: Arc::<Briefing>::default() };
+        let reread = |name| ReloadedRefData {
+            name,
+            reference: reference.clone(),
+            briefing: Arc::<Briefing>::default(),
+        };
         let (_answered, answers) = RingBuffer::new(REREADS_MAX);
         let (lane, mut news) = RingBuffer::new(REREADS_MAX);
         let cache = Cache::new(Some(Rereads::new(answers, vec![lane], vec![Wakeup::new(|| {})])));

@@ -40,11 +40,11 @@ use self::owner::Owner;
 use self::peer::{Asked, Peer};
 use self::relay::{settle, take_commands};
 use super::shard_client::ShardClient;
-use crate::config::{Cluster as Settings, Config, Member, Nats};
+use crate::config::{ClusterConfig as Settings, Config, MemberConfig, NatsConfig};
 use crate::journal::{self, Past};
 use crate::nats::rights::{self, Rights};
 use crate::nats::subjects::{Subjects, segment};
-use crate::platform::Far;
+use crate::platform::RemoteShards;
 use crate::wakeups::Wakeups;
 
 pub use self::peer::{Counts, Phase};
@@ -60,11 +60,11 @@ const DOUBTS_SHOWN_MAX: usize = 100;
 
 /// What the http thread needs to run the cluster.
 pub struct ClusterParts {
-    pub nats: Nats,
+    pub nats: NatsConfig,
     pub subjects: Subjects,
     pub settings: Settings,
-    pub members: Vec<Member>,
-    pub far: Far,
+    pub members: Vec<MemberConfig>,
+    pub far: RemoteShards,
     pub bells: Arc<Wakeups>,
     /// The number of this start, see [`lives`].
     pub life: u64,
@@ -84,7 +84,7 @@ impl ClusterParts {
     pub fn of(
         config: &Config,
         reference: &RefData,
-        far: Option<Far>,
+        far: Option<RemoteShards>,
         bells: &Arc<Wakeups>,
     ) -> Option<ClusterParts> {
         let far = far.filter(|_| config.cluster.is_on())?;
@@ -142,7 +142,7 @@ pub struct MemberState {
 
 #[derive(Debug)]
 pub struct Cluster {
-    pub nats: Nats,
+    pub nats: NatsConfig,
     pub settings: Settings,
     /// Prefix of all subjects, with its last dot.
     prefix: String,
@@ -197,7 +197,7 @@ impl Cluster {
             owner.remember(ShardId(shard as u8), past.from, past.events.iter().copied());
         }
         let mut ends = far.shards;
-        let mut peer = |(at, row): (usize, &Member)| {
+        let mut peer = |(at, row): (usize, &MemberConfig)| {
             if at == member as usize {
                 return None;
             }

@@ -58,7 +58,7 @@ use self::prices::Board;
 use self::slot::StrategySlot;
 pub use self::state::terms_of;
 use super::shard_client::ShardClient;
-use crate::config::{Config, Nats, RemoteStrategySettings, Strategy};
+use crate::config::{Config, NatsConfig, RemoteStrategiesConfig, StrategyConfig};
 use crate::journal::Past;
 use crate::nats::generic::Generic;
 use crate::nats::subjects::Subjects;
@@ -80,10 +80,10 @@ const PREFIX: u8 = b'o';
 
 /// What the http thread needs to serve remote strategies.
 pub struct RemoteStrategiesParts {
-    pub nats: Nats,
-    pub keeping: RemoteStrategySettings,
+    pub nats: NatsConfig,
+    pub keeping: RemoteStrategiesConfig,
     pub subjects: Subjects,
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<StrategyConfig>,
     /// By shard: events of the strategies, read from the journal.
     pub past: Vec<Past>,
     /// By shard: the last event before this start.
@@ -111,8 +111,8 @@ impl RemoteStrategiesParts {
 
 #[derive(Debug)]
 pub struct RemoteStrategies {
-    pub nats: Nats,
-    pub keeping: RemoteStrategySettings,
+    pub nats: NatsConfig,
+    pub keeping: RemoteStrategiesConfig,
     pub subjects: Subjects,
     inner: RefCell<Inner>,
     /// Notified when there is something to send.
@@ -194,7 +194,7 @@ impl RemoteStrategies {
         reference: &RefData,
     ) -> RemoteStrategies {
         let RemoteStrategiesParts { nats, keeping, subjects, strategies, past, heard, numbers, pace } = parts;
-        let seat = |strategy: &Strategy| {
+        let seat = |strategy: &StrategyConfig| {
             let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
             let source = said::source(port, row.id);
             let mut told = EventHistory::new(shards, keeping.events_kept);
@@ -556,7 +556,7 @@ impl Inner {
     }
 }
 
-fn section_of(strategy: &Strategy, reference: &RefData) -> StrategySetup {
+fn section_of(strategy: &StrategyConfig, reference: &RefData) -> StrategySetup {
     StrategySetup {
         kind: strategy.kind.clone(),
         securities: strategy.security_ids(reference),

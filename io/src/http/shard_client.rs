@@ -44,8 +44,8 @@ use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 use crate::event_counts::Heard;
 use crate::pages::LARGE_PAGES;
-use crate::report::Report;
-use crate::stages::Stage;
+use crate::report::OrderReportPrinter;
+use crate::stages::LatencyStage;
 use crate::wakeup::Wakeup;
 
 /// Events taken from the lanes per cycle, before requests are served again: some 100 µs of work.
@@ -90,7 +90,7 @@ pub struct ShardClient {
     heard: Cell<Heard>,
     /// Number of events received other than ticks.
     changes: Cell<u64>,
-    report: RefCell<Option<Report>>,
+    report: RefCell<Option<OrderReportPrinter>>,
     /// Broker of the WebSocket clients; `None` in tests.
     hall: Option<Rc<WebSocketBroker>>,
     /// Strategies in processes of their own; `None` if there are none.
@@ -157,7 +157,7 @@ impl ShardClient {
     }
 
     /// Sets the report that prints events.
-    pub fn set_report(&mut self, report: Option<Report>) {
+    pub fn set_report(&mut self, report: Option<OrderReportPrinter>) {
         self.report = RefCell::new(report);
     }
 
@@ -295,7 +295,7 @@ impl ShardClient {
         self.heard.set(heard);
         self.changes.set(changes);
         if let Some((hall, _)) = hall {
-            hall.count(Stage::StompRender, taken);
+            hall.count(LatencyStage::StompRender, taken);
             hall.settle();
             work += hall.poll_watches(&mut port);
         }

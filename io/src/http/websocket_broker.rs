@@ -29,7 +29,7 @@ use tokio::time::timeout;
 use crate::auth::{Credentials, RevocationWatch};
 use crate::clock::Clock;
 use crate::notifications::{Notification, SessionInfo};
-use crate::stages::{Recorder, Stage, Stamp};
+use crate::stages::{CounterStamp, LatencyRecorder, LatencyStage};
 use crate::stomp::BrokerHost;
 use crate::wakeup::Wakeup;
 
@@ -41,7 +41,7 @@ pub struct WebSocketBroker {
     company: RefCell<BrokerHost>,
     clock: RefCell<Clock>,
     /// Latency recorder; `None`: nothing is stamped.
-    recorder: RefCell<Option<Recorder>>,
+    recorder: RefCell<Option<LatencyRecorder>>,
     /// Tasks of the clients, by slot of the session.
     chairs: RefCell<Vec<Option<ClientTask>>>,
     /// Wakes this thread, which forwards notifications and watches and may be parked.
@@ -68,7 +68,7 @@ impl WebSocketBroker {
         reference: Arc<RefData>,
         bell: Wakeup,
         clock: Clock,
-        recorder: Option<Recorder>,
+        recorder: Option<LatencyRecorder>,
         roll: RevocationWatch,
     ) -> WebSocketBroker {
         WebSocketBroker {
@@ -91,12 +91,12 @@ impl WebSocketBroker {
     }
 
     /// Returns the current stamp if this cycle is sampled.
-    pub fn sample(&self) -> Option<Stamp> {
-        self.recorder.borrow_mut().as_mut().and_then(Recorder::sample_turn)
+    pub fn sample(&self) -> Option<CounterStamp> {
+        self.recorder.borrow_mut().as_mut().and_then(LatencyRecorder::sample_turn)
     }
 
     /// Records the duration of a stage if its begin was stamped.
-    pub fn count(&self, stage: Stage, from: Option<Stamp>) {
+    pub fn count(&self, stage: LatencyStage, from: Option<CounterStamp>) {
         if let (Some(from), Some(recorder)) = (from, self.recorder.borrow_mut().as_mut()) {
             recorder.count(stage, from, recorder.stamp());
         }

@@ -10,28 +10,28 @@ use std::net::SocketAddr;
 
 use pitlane_engine::time::Timestamp;
 
-use super::counts::Counts;
-use super::driver::Stream;
+use super::counts::SocketCounts;
+use super::driver::SocketStream;
 use super::event::CloseReason;
-use super::input::{Input, Spare};
+use super::input::{SocketInput, SpareBuffers};
 use super::listener::ListenerId;
-use super::output::Output;
-use super::settings::Limits;
-use super::tls::Tls;
+use super::output::SocketOutput;
+use super::settings::BufferLimits;
+use super::tls::TlsSession;
 
 /// First bytes of a TLS connection: a handshake record. None of our protocols starts with them.
 const TLS_RECORD: [u8; 2] = [0x16, 0x03];
 
 pub(super) struct Connection {
-    pub(super) stream: Stream,
+    pub(super) stream: SocketStream,
     pub(super) peer: SocketAddr,
     /// Listener that accepted it; `None` for an adopted or outgoing connection.
     pub(super) listener: Option<ListenerId>,
-    pub(super) limits: Limits,
-    pub(super) phase: Phase,
-    pub(super) tls: Option<Box<Tls>>,
-    pub(super) input: Input,
-    pub(super) output: Output,
+    pub(super) limits: BufferLimits,
+    pub(super) phase: ConnectionPhase,
+    pub(super) tls: Option<Box<TlsSession>>,
+    pub(super) input: SocketInput,
+    pub(super) output: SocketOutput,
     /// Whether reading, or writing, may make progress: set by the driver, cleared when a call would
     /// block.
     pub(super) readable: bool,
@@ -59,7 +59,7 @@ pub(super) struct Connection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// The TLS handshake is not complete; the gateway does not know the connection yet.
     Handshake,
     /// No byte has arrived yet.
@@ -80,16 +80,16 @@ pub(super) enum ReadOutcome {
 }
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr, limits: Limits) -> Connection {
+    pub(super) fn new(peer: SocketAddr, limits: BufferLimits) -> Connection {
         Connection {
-            stream: Stream::Loose,
+            stream: SocketStream::Loose,
             peer,
             listener: None,
             limits,
-            phase: Phase::Fresh,
+            phase: ConnectionPhase::Fresh,
             tls: None,
-            input: Input::default(),
-            output: Output::default(),
+            input: SocketInput::default(),
+            output: SocketOutput::default(),
             readable: false,
             // A new socket usually accepts output; if not, the first write shows it.
             writable: true,
@@ -109,7 +109,7 @@ impl Connection {
 
     /// Returns whether the gateway may use it.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Fresh | Phase::Open)
+        matches!(self.phase, ConnectionPhase::Fresh | ConnectionPhase::Open)
     }
 
     /// Returns whether nothing can be sent yet, because the TLS handshake is not complete.
@@ -118,7 +118,7 @@ impl Connection {
     }
 
     pub(super) fn is_leaving(&self) -> bool {
-        matches!(self.phase, Phase::Finishing | Phase::Lingering)
+        matches!(self.phase, ConnectionPhase::Finishing | ConnectionPhase::Lingering)
     }
 
     pub(super) fn has_output(&self) -> bool {
@@ -140,9 +140,9 @@ impl Connection {
     /// Reads once. While finishing, received bytes are discarded.
     pub(super) fn receive(
         &mut self,
-        spare: &mut Spare,
+        spare: &mut SpareBuffers,
         bytes_max: usize,
-        counts: &mut Counts,
+        counts: &mut SocketCounts,
     ) -> ReadOutcome {
         if std::mem::take(&mut self.again) && !self.input.is_empty() {
             return ReadOutcome::Bytes;
@@ -165,7 +165,12 @@ impl Connection {
         }
     }
 
-    fn receive_plain(&mut self, spare: &mut Spare, bytes_max: usize, counts: &mut Counts) -> ReadOutcome {
+    fn receive_plain(
+        &mut self,
+        spare: &mut SpareBuffers,
+        bytes_max: usize,
+        counts: &mut SocketCounts,
+    ) -> ReadOutcome {
         let Some(space) = self.input.space(spare, self.limits.input_bytes_max) else {
             return ReadOutcome::Over(CloseReason::InputFull);
         };
@@ -178,13 +183,13 @@ impl Connection {
         self.input.filled(count);
         let first = self.input.bytes();
         let is_tls = first[0] == TLS_RECORD[0] && first.get(1).is_none_or(|&byte| byte == TLS_RECORD[1]);
-        if self.phase == Phase::Fresh && is_tls {
+        if self.phase == ConnectionPhase::Fresh && is_tls {
             return ReadOutcome::Over(CloseReason::TlsToPlain);
         }
         ReadOutcome::Bytes
     }
 
-    fn receive_records(&mut self, spare: &mut Spare, counts: &mut Counts) -> ReadOutcome {
+    fn receive_records(&mut self, spare: &mut SpareBuffers, counts: &mut SocketCounts) -> ReadOutcome {
         if self.tls.as_ref().is_some_and(|tls| tls.peer_left) {
             return ReadOutcome::Over(CloseReason::ByPeer);
         }
@@ -196,7 +201,7 @@ impl Connection {
         let took = match self.heard(result, wire.len(), counts) {
             Ok(count) => self.decrypt(&wire[..count], spare),
             // The stream ended without close_notify.
-            Err(ReadOutcome::Over(CloseReason::ByPeer)) if self.phase != Phase::Handshake => {
+            Err(ReadOutcome::Over(CloseReason::ByPeer)) if self.phase != ConnectionPhase::Handshake => {
                 ReadOutcome::Over(CloseReason::Truncated)
             }
             Err(took) => took,
@@ -205,7 +210,7 @@ impl Connection {
         took
     }
 
-    fn decrypt(&mut self, wire: &[u8], spare: &mut Spare) -> ReadOutcome {
+    fn decrypt(&mut self, wire: &[u8], spare: &mut SpareBuffers) -> ReadOutcome {
         let Some(tls) = &mut self.tls else { return ReadOutcome::Nothing };
         match tls.decrypt(wire, &mut self.input, spare) {
             Ok(()) => {
@@ -227,7 +232,7 @@ impl Connection {
         &mut self,
         result: io::Result<usize>,
         asked: usize,
-        counts: &mut Counts,
+        counts: &mut SocketCounts,
     ) -> Result<usize, ReadOutcome> {
         counts.reads += 1;
         match result {
@@ -249,7 +254,7 @@ impl Connection {
 
     /// Passes bytes to the system without the output buffer, which must be empty: this saves a
     /// copy.
-    pub(super) fn write(&mut self, bytes: &[u8], counts: &mut Counts) -> io::Result<usize> {
+    pub(super) fn write(&mut self, bytes: &[u8], counts: &mut SocketCounts) -> io::Result<usize> {
         if bytes.is_empty() || self.output.pending() > 0 || self.broken.is_some() {
             return Ok(0);
         }
@@ -265,13 +270,13 @@ impl Connection {
 
     /// Writes what the system accepts at once: one call with plain text, one for each 64 KiB with
     /// TLS. Returns the bytes accepted.
-    pub(super) fn flush(&mut self, counts: &mut Counts) -> io::Result<usize> {
+    pub(super) fn flush(&mut self, counts: &mut SocketCounts) -> io::Result<usize> {
         let result = match &mut self.tls {
             None if self.output.pending() == 0 => return Ok(0),
             None => self.stream.write(self.output.unsent()).inspect(|&count| self.output.sent(count)),
             Some(tls) => {
                 tls.encrypt(&mut self.output)?;
-                if self.phase == Phase::Finishing && self.output.pending() == 0 {
+                if self.phase == ConnectionPhase::Finishing && self.output.pending() == 0 {
                     tls.leave();
                 }
                 if !tls.wants_write() {
@@ -284,7 +289,7 @@ impl Connection {
     }
 
     /// Returns the bytes written, zero if the system's buffer is full.
-    fn told(&mut self, result: io::Result<usize>, counts: &mut Counts) -> io::Result<usize> {
+    fn told(&mut self, result: io::Result<usize>, counts: &mut SocketCounts) -> io::Result<usize> {
         counts.writes += 1;
         match result {
             Ok(count) => {

@@ -3,7 +3,7 @@
 use super::event::CloseReason;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SocketCounts {
     pub accepted: u64,
     /// Connections refused by limit: in total, of this listener, of this peer.
     pub refused_all: u64,
@@ -40,7 +40,7 @@ pub struct Counts {
     pub closed_failed: u64,
 }
 
-impl Counts {
+impl SocketCounts {
     pub(super) fn closed(&mut self, why: CloseReason) {
         let counter = match why {
             CloseReason::ByPeer => &mut self.closed_by_peer,

@@ -14,18 +14,18 @@ use std::time::Duration;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::connection::{Connection, Phase, ReadOutcome};
-use super::connection_limits::{ConnectionLimits, Refused};
-use super::counts::Counts;
+use super::connection::{Connection, ConnectionPhase, ReadOutcome};
+use super::connection_limits::{LimitReached, PeerLimits};
+use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
-use super::driver::{BELL, FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, Ready, Registrar};
+use super::driver::{BELL, FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, ReadyToken, SocketRegistrar};
 use super::event::{CloseReason, SocketEvent};
-use super::input::Spare;
-use super::listener::{AcceptOutcome, Door, Listener, ListenerId, prepare};
+use super::input::SpareBuffers;
+use super::listener::{AcceptOutcome, ActiveListener, Listener, ListenerId, prepare};
 use super::settings::NetSettings;
-use super::slab::{ConnectionId, Slab};
+use super::slab::{ConnectionId, ConnectionSlab};
 use super::sockets::Sockets;
-use super::tls::Tls;
+use super::tls::TlsSession;
 
 /// Maximum number of connections accepted from one listener in one cycle. A burst of connections
 /// delays the existing ones by about 20 µs each.
@@ -36,17 +36,17 @@ const DUE_PER_CYCLE_MAX: usize = 256;
 const LOOK_BACK_NS: u64 = NS_PER_S;
 
 impl Sockets {
-    pub(super) fn new(settings: NetSettings, registrar: Registrar) -> Sockets {
+    pub(super) fn new(settings: NetSettings, registrar: SocketRegistrar) -> Sockets {
         Sockets {
-            connections: Slab::new(),
+            connections: ConnectionSlab::new(),
             doors: Vec::new(),
             line: VecDeque::new(),
             dirty: Vec::new(),
             loose: Vec::new(),
             deadlines: Deadlines::default(),
-            crowd: ConnectionLimits::new(settings.connections_max, settings.per_peer_max),
-            spare: Spare::new(settings.read_bytes),
-            counts: Counts::default(),
+            crowd: PeerLimits::new(settings.connections_max, settings.per_peer_max),
+            spare: SpareBuffers::new(settings.read_bytes),
+            counts: SocketCounts::default(),
             registrar,
             settings,
             now: Timestamp::ZERO,
@@ -56,7 +56,7 @@ impl Sockets {
 
     pub(super) fn listen(&mut self, listener: Listener) -> ListenerId {
         assert!(self.doors.len() < LISTENERS_MAX, "a thread has few listeners");
-        self.doors.push(Door::new(listener));
+        self.doors.push(ActiveListener::new(listener));
         ListenerId((self.doors.len() - 1) as u8)
     }
 
@@ -75,7 +75,7 @@ impl Sockets {
 
     pub(super) fn turn(
         &mut self,
-        ready: &[Ready],
+        ready: &[ReadyToken],
         now: Timestamp,
         mut handle: impl FnMut(&mut Sockets, SocketEvent),
     ) -> usize {
@@ -102,7 +102,7 @@ impl Sockets {
 
     /// Records readiness and returns how often the wake-up was triggered. That counts as work: the
     /// waking thread brought something, perhaps after this thread had checked its inputs.
-    fn note(&mut self, ready: &[Ready]) -> usize {
+    fn note(&mut self, ready: &[ReadyToken]) -> usize {
         let mut rung = 0;
         for ready in ready {
             match ready.token {
@@ -118,7 +118,7 @@ impl Sockets {
         rung
     }
 
-    fn note_connection(&mut self, slot: usize, ready: &Ready) {
+    fn note_connection(&mut self, slot: usize, ready: &ReadyToken) {
         let Some(id) = self.connections.id_at(slot) else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.readable |= ready.readable;
@@ -181,11 +181,11 @@ impl Sockets {
             return;
         }
         match self.crowd.admits(peer.ip()) {
-            Err(Refused::All) => return self.counts.refused_all += 1,
-            Err(Refused::Peer) => return self.counts.refused_peer += 1,
+            Err(LimitReached::All) => return self.counts.refused_all += 1,
+            Err(LimitReached::Peer) => return self.counts.refused_peer += 1,
             Ok(()) => {}
         }
-        let tls = settings.tls.clone().map(Tls::new).transpose();
+        let tls = settings.tls.clone().map(TlsSession::new).transpose();
         let (Ok(tls), Ok(())) = (tls, prepare(&stream, &self.settings)) else {
             self.counts.accept_failed += 1;
             return;
@@ -195,7 +195,7 @@ impl Sockets {
         connection.listener = Some(listener);
         let patience = if tls.is_some() { settings.handshake } else { settings.first_byte };
         connection.guard = Some(after(self.now, patience));
-        connection.phase = if tls.is_some() { Phase::Handshake } else { Phase::Fresh };
+        connection.phase = if tls.is_some() { ConnectionPhase::Handshake } else { ConnectionPhase::Fresh };
         connection.tls = tls.map(Box::new);
         let id = self.connections.insert(connection);
         self.crowd.enter(peer.ip());
@@ -205,7 +205,7 @@ impl Sockets {
             Ok(stream) => {
                 let Some(connection) = self.connections.get_mut(id) else { return };
                 connection.stream = stream;
-                let known = connection.phase != Phase::Handshake;
+                let known = connection.phase != ConnectionPhase::Handshake;
                 self.schedule(id);
                 if known {
                     handle(self, SocketEvent::Accepted { id, listener, peer });
@@ -225,7 +225,7 @@ impl Sockets {
             let Some(connection) = self.connections.get_mut(id) else { continue };
             connection.entry = None;
             if connection.guard.is_some_and(|guard| guard <= now) {
-                let why = if connection.phase == Phase::Handshake {
+                let why = if connection.phase == ConnectionPhase::Handshake {
                     CloseReason::HandshakeSlow
                 } else {
                     CloseReason::Silent
@@ -272,13 +272,13 @@ impl Sockets {
     /// Handles received bytes: the handshake continues, or the gateway receives them.
     fn heard(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.phase == Phase::Handshake {
+        if connection.phase == ConnectionPhase::Handshake {
             if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
                 return self.mark_dirty(id);
             }
             let (peer, listener) = (connection.peer, connection.listener.unwrap_or(ListenerId(0)));
             let first_byte = self.doors[usize::from(listener.0)].settings.first_byte;
-            connection.phase = Phase::Fresh;
+            connection.phase = ConnectionPhase::Fresh;
             connection.guard = Some(after(self.now, first_byte));
             connection.stream.acknowledge();
             self.schedule(id);
@@ -286,8 +286,8 @@ impl Sockets {
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (records, bytes) = (connection.has_output(), !connection.input.is_empty());
-        if bytes && connection.phase == Phase::Fresh {
-            connection.phase = Phase::Open;
+        if bytes && connection.phase == ConnectionPhase::Fresh {
+            connection.phase = ConnectionPhase::Open;
             connection.guard = None;
         }
         let open = connection.is_open();
@@ -331,9 +331,9 @@ impl Sockets {
             }
             return;
         }
-        if connection.phase == Phase::Finishing {
+        if connection.phase == ConnectionPhase::Finishing {
             connection.stream.shutdown_write();
-            connection.phase = Phase::Lingering;
+            connection.phase = ConnectionPhase::Lingering;
             if connection.end_seen {
                 self.remove(id);
             }
@@ -403,7 +403,7 @@ impl Sockets {
     pub(super) fn begin_finishing(&mut self, id: ConnectionId) {
         let guard = after(self.now, self.settings.linger);
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.phase = Phase::Finishing;
+        connection.phase = ConnectionPhase::Finishing;
         connection.paused = false;
         connection.again = false;
         connection.input.consume(connection.input.bytes().len());

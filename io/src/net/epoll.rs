@@ -11,7 +11,7 @@ use mio::{Events, Interest, Poll, Registry, Token, Waker};
 
 use crate::wakeup::Wakeup;
 
-use super::driver::{BELL, Ready};
+use super::driver::{BELL, ReadyToken};
 
 /// Maximum number of events per poll. The next poll reports the rest.
 const EVENTS_MAX: usize = 1_024;
@@ -20,7 +20,7 @@ pub(super) struct Epoll {
     poll: Poll,
     events: Events,
     /// Reported and not yet handled.
-    ready: Vec<Ready>,
+    ready: Vec<ReadyToken>,
     bell: Wakeup,
 }
 
@@ -33,15 +33,15 @@ impl Epoll {
         Ok(Epoll { poll, events: Events::with_capacity(EVENTS_MAX), ready, bell })
     }
 
-    pub(super) fn registrar(&self) -> io::Result<Registrar> {
-        Ok(Registrar { registry: self.poll.registry().try_clone()? })
+    pub(super) fn registrar(&self) -> io::Result<EpollRegistrar> {
+        Ok(EpollRegistrar { registry: self.poll.registry().try_clone()? })
     }
 
     pub(super) fn bell(&self) -> Wakeup {
         self.bell.clone()
     }
 
-    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
+    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         if self.ready.is_empty() {
             self.look(Duration::ZERO);
         }
@@ -65,7 +65,7 @@ impl Epoll {
         }
         self.ready.extend(self.events.iter().map(|event| {
             let failed = event.is_error();
-            Ready {
+            ReadyToken {
                 token: event.token().0,
                 readable: event.is_readable() || event.is_read_closed() || failed,
                 writable: event.is_writable() || failed,
@@ -75,11 +75,11 @@ impl Epoll {
     }
 }
 
-pub(super) struct Registrar {
+pub(super) struct EpollRegistrar {
     registry: Registry,
 }
 
-impl Registrar {
+impl EpollRegistrar {
     pub(super) fn attach(&self, token: usize, stream: TcpStream) -> io::Result<TcpStream> {
         let both = Interest::READABLE | Interest::WRITABLE;
         self.registry.register(&mut SourceFd(&stream.as_raw_fd()), Token(token), both)?;

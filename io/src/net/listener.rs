@@ -8,7 +8,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use super::driver::Watch;
+use super::driver::ListenerWatch;
 use super::settings::{ListenerSettings, NetSettings};
 
 /// Pause of accepting after the system lacked a resource.
@@ -70,11 +70,11 @@ impl Listener {
 }
 
 /// A listener in service.
-pub(super) struct Door {
+pub(super) struct ActiveListener {
     /// Bound socket; `None` after it was shut.
     pub(super) socket: Option<TcpListener>,
     pub(super) settings: ListenerSettings,
-    pub(super) watch: Option<Watch>,
+    pub(super) watch: Option<ListenerWatch>,
     pub(super) connections: u32,
     /// Whether a connection may be pending.
     pub(super) ready: bool,
@@ -93,12 +93,12 @@ pub(super) enum AcceptOutcome {
     WouldBlock,
 }
 
-impl Door {
-    pub(super) fn new(listener: Listener) -> Door {
+impl ActiveListener {
+    pub(super) fn new(listener: Listener) -> ActiveListener {
         let Listener { socket, settings, .. } = listener;
         let (watch, connections, ready, paused_until) = (None, 0, true, None);
         let socket = Some(socket);
-        Door { socket, settings, watch, connections, ready, paused_until, reserve: reserve() }
+        ActiveListener { socket, settings, watch, connections, ready, paused_until, reserve: reserve() }
     }
 
     /// Stops accepting; existing connections stay.

@@ -11,22 +11,22 @@ use rustix::io::Errno;
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::{Connection, Phase};
-use super::connection_limits::ConnectionLimits;
-use super::counts::Counts;
+use super::connection::{Connection, ConnectionPhase};
+use super::connection_limits::PeerLimits;
+use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
 use super::detached::Detached;
-use super::driver::Registrar;
+use super::driver::SocketRegistrar;
 use super::event::CloseReason;
-use super::input::Spare;
-use super::listener::{Door, ListenerId, prepare};
-use super::settings::{Call, NetSettings};
-use super::slab::{ConnectionId, Slab};
-use super::tls::Tls;
+use super::input::SpareBuffers;
+use super::listener::{ActiveListener, ListenerId, prepare};
+use super::settings::{ConnectTarget, NetSettings};
+use super::slab::{ConnectionId, ConnectionSlab};
+use super::tls::TlsSession;
 
 pub struct Sockets {
-    pub(super) connections: Slab<Connection>,
-    pub(super) doors: Vec<Door>,
+    pub(super) connections: ConnectionSlab<Connection>,
+    pub(super) doors: Vec<ActiveListener>,
     /// Read queue, in order. Each connection is in it once.
     pub(super) line: VecDeque<ConnectionId>,
     /// Connections with output to write, each once.
@@ -34,10 +34,10 @@ pub struct Sockets {
     /// Adopted or outgoing connections, to be attached in the next cycle.
     pub(super) loose: Vec<(ConnectionId, TcpStream)>,
     pub(super) deadlines: Deadlines,
-    pub(super) crowd: ConnectionLimits,
-    pub(super) spare: Spare,
-    pub(super) counts: Counts,
-    pub(super) registrar: Registrar,
+    pub(super) crowd: PeerLimits,
+    pub(super) spare: SpareBuffers,
+    pub(super) counts: SocketCounts,
+    pub(super) registrar: SocketRegistrar,
     pub(super) settings: NetSettings,
     pub(super) now: Timestamp,
     pub(super) looked_back: Timestamp,
@@ -201,7 +201,7 @@ impl Sockets {
     /// Stops accepting on all listeners; existing connections stay. Must be called while an event
     /// is handled.
     pub fn shut_doors(&mut self) {
-        self.doors.iter_mut().for_each(Door::shut);
+        self.doors.iter_mut().for_each(ActiveListener::shut);
     }
 
     /// Removes a connection, for another thread to adopt. Returns `None` if there is none, or if
@@ -234,7 +234,7 @@ impl Sockets {
 
     /// Starts a non-blocking connect. Buffered output is sent once it succeeds; failure is reported
     /// as `Closed`.
-    pub fn call(&mut self, call: &Call) -> io::Result<ConnectionId> {
+    pub fn call(&mut self, call: &ConnectTarget) -> io::Result<ConnectionId> {
         let socket = Socket::new(Domain::for_address(call.address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
         match socket.connect(&call.address.into()) {
@@ -244,10 +244,10 @@ impl Sockets {
         }
         let stream = TcpStream::from(socket);
         prepare(&stream, &self.settings)?;
-        let tls = call.tls.clone().map(|(config, name)| Tls::calling(config, name));
+        let tls = call.tls.clone().map(|(config, name)| TlsSession::calling(config, name));
         let tls = tls.transpose().map_err(io::Error::other)?;
         let mut connection = Connection::new(call.address, call.limits);
-        (connection.phase, connection.tls) = (Phase::Open, tls.map(Box::new));
+        (connection.phase, connection.tls) = (ConnectionPhase::Open, tls.map(Box::new));
         connection.readable = true;
         self.counts.called += 1;
         self.crowd.enter(call.address.ip());
@@ -263,7 +263,7 @@ impl Sockets {
     pub fn adopt(&mut self, detached: Detached) -> ConnectionId {
         let Detached { stream, peer, limits, tls, input, output } = detached;
         let mut connection = Connection::new(peer, limits);
-        (connection.phase, connection.tls) = (Phase::Open, tls);
+        (connection.phase, connection.tls) = (ConnectionPhase::Open, tls);
         (connection.input, connection.output) = (input, output);
         // The previous thread may already have received the readiness.
         (connection.readable, connection.again) = (true, true);
@@ -276,7 +276,7 @@ impl Sockets {
         id
     }
 
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &SocketCounts {
         &self.counts
     }
 

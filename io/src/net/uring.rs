@@ -33,7 +33,7 @@ use socket2_of_glommio::Socket;
 
 use crate::wakeup::Wakeup;
 
-use super::driver::{BELL, Ready};
+use super::driver::{BELL, ReadyToken};
 
 /// Bytes of lockable memory that glommio requires at least.
 const MEMLOCK_BYTES_MIN: u64 = 512 * 1024;
@@ -44,10 +44,10 @@ const IO_MEMORY_BYTES: usize = 64 * 1024;
 
 pub(super) struct Uring {
     // Dropped before the executor, to which it belongs.
-    bell_end: Option<Stream>,
+    bell_end: Option<UringStream>,
     bell: Wakeup,
-    woken: Arc<Mutex<Woken>>,
-    ready: Vec<Ready>,
+    woken: Arc<Mutex<WokenTokens>>,
+    ready: Vec<ReadyToken>,
     executor: LocalExecutor,
     process: Arc<OwnedFd>,
 }
@@ -64,7 +64,7 @@ impl Uring {
             .make()
             .map_err(|error| format!("glommio does not start: {error}"))?;
         let (bell, end) = bell().map_err(|error| format!("no socket for waking: {error}"))?;
-        let woken = Arc::new(Mutex::new(Woken::default()));
+        let woken = Arc::new(Mutex::new(WokenTokens::default()));
         let mut uring =
             Uring { bell_end: None, bell, woken, ready: Vec::new(), executor, process: Arc::new(process) };
         let registrar = uring.registrar();
@@ -81,20 +81,20 @@ impl Uring {
         back.map(drop).map_err(|error| format!("a socket cannot be handed on (pidfd_getfd: {error})"))
     }
 
-    pub(super) fn registrar(&self) -> Registrar {
-        Registrar { woken: Arc::clone(&self.woken), process: Arc::clone(&self.process) }
+    pub(super) fn registrar(&self) -> UringRegistrar {
+        UringRegistrar { woken: Arc::clone(&self.woken), process: Arc::clone(&self.process) }
     }
 
     pub(super) fn bell(&self) -> Wakeup {
         self.bell.clone()
     }
 
-    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
+    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         let Uring { bell_end, woken, ready, executor, .. } = self;
         executor.run(async {
             ready.clear();
             // One waker serves reading and writing, so both may be possible.
-            ready.extend(lock(woken).tokens.drain(..).map(|token| Ready {
+            ready.extend(lock(woken).tokens.drain(..).map(|token| ReadyToken {
                 token,
                 readable: true,
                 writable: true,
@@ -156,31 +156,31 @@ fn bell() -> io::Result<(Wakeup, TcpStream)> {
 }
 
 /// Reads the pending bytes of the wake-up, until the driver reports the next one.
-fn hush(end: &mut Stream) {
+fn hush(end: &mut UringStream) {
     let mut bytes = [0; 64];
     while matches!(end.read(&mut bytes), Ok(count) if count > 0) {}
 }
 
 /// The woken tokens. Only wakers on the same thread write it, so the lock is never contended.
 #[derive(Default)]
-struct Woken {
+struct WokenTokens {
     /// Woken tokens, at most two for each stream: one for reading, one for writing.
     tokens: Vec<usize>,
     /// Waker of the waiting thread's task.
     sleeper: Option<Waker>,
 }
 
-fn lock(woken: &Mutex<Woken>) -> MutexGuard<'_, Woken> {
+fn lock(woken: &Mutex<WokenTokens>) -> MutexGuard<'_, WokenTokens> {
     woken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Call {
+struct TokenWaker {
     token: usize,
-    woken: Arc<Mutex<Woken>>,
+    woken: Arc<Mutex<WokenTokens>>,
 }
 
-impl Wake for Call {
-    fn wake(self: Arc<Call>) {
+impl Wake for TokenWaker {
+    fn wake(self: Arc<TokenWaker>) {
         let sleeper = {
             let mut woken = lock(&self.woken);
             woken.tokens.push(self.token);
@@ -192,21 +192,21 @@ impl Wake for Call {
     }
 }
 
-pub(super) struct Registrar {
-    woken: Arc<Mutex<Woken>>,
+pub(super) struct UringRegistrar {
+    woken: Arc<Mutex<WokenTokens>>,
     process: Arc<OwnedFd>,
 }
 
-impl Registrar {
-    pub(super) fn attach(&self, token: usize, stream: TcpStream) -> Stream {
+impl UringRegistrar {
+    pub(super) fn attach(&self, token: usize, stream: TcpStream) -> UringStream {
         let stream = glommio::net::TcpStream::from(Socket::from(stream));
-        let waker = Waker::from(Arc::new(Call { token, woken: Arc::clone(&self.woken) }));
-        let mut stream = Stream { stream, waker };
+        let waker = Waker::from(Arc::new(TokenWaker { token, woken: Arc::clone(&self.woken) }));
+        let mut stream = UringStream { stream, waker };
         stream.expect_more();
         stream
     }
 
-    pub(super) fn detach(&self, stream: &Stream) -> io::Result<TcpStream> {
+    pub(super) fn detach(&self, stream: &UringStream) -> io::Result<TcpStream> {
         let number = stream.stream.as_raw_fd() as ForeignRawFd;
         let socket = pidfd_getfd(&self.process, number, PidfdGetfdFlags::empty())?;
         Ok(TcpStream::from(socket))
@@ -214,18 +214,18 @@ impl Registrar {
 
     /// Creates a stream that is never read: its waker fires when the listener has a pending
     /// connection.
-    pub(super) fn watch(&self, token: usize, listener: &TcpListener) -> io::Result<Stream> {
+    pub(super) fn watch(&self, token: usize, listener: &TcpListener) -> io::Result<UringStream> {
         let socket = OwnedFd::from(listener.try_clone()?);
         Ok(self.attach(token, TcpStream::from(socket)))
     }
 }
 
-pub(super) struct Stream {
+pub(super) struct UringStream {
     stream: glommio::net::TcpStream,
     waker: Waker,
 }
 
-impl Stream {
+impl UringStream {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut context = Context::from_waker(&self.waker);
         let count = ready(Pin::new(&mut self.stream).poll_read(&mut context, buffer))?;

@@ -24,11 +24,11 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{SessionState, Shard, shard_of};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 
-use self::schedule::Schedule;
+use self::schedule::ExchangeSchedule;
 use self::settlement::{PendingSettlements, Resolution, SettlementPrices};
 use super::EVENTS_PER_POLL_MAX;
-use crate::calendar::Change;
-use crate::config::{Config, Rules};
+use crate::calendar::SessionChange;
+use crate::config::{Config, RiskRules};
 use crate::strategies;
 use crate::zone::Zone;
 
@@ -51,7 +51,7 @@ pub struct Briefing {
     /// Time of day at which the trading day changes, in the time zone `zone`.
     pub rollover: TimeOfDay,
     pub zone: Zone,
-    pub schedule: Schedule,
+    pub schedule: ExchangeSchedule,
     /// Prices at which expired securities are settled.
     pub settlement: SettlementPrices,
 }
@@ -69,7 +69,7 @@ impl Briefing {
             followed: reference.securities().iter().map(|row| row.id).collect(),
             rollover: config.service.trading_day_rollover,
             zone: config.service.timezone.clone(),
-            schedule: Schedule::of(config, reference),
+            schedule: ExchangeSchedule::of(config, reference),
             settlement: SettlementPrices::of(config, reference),
             ..Briefing::default()
         };
@@ -82,7 +82,7 @@ impl Briefing {
         briefing
     }
 
-    fn rule(&mut self, scope: Scope, rules: &Rules, reference: &RefData) {
+    fn rule(&mut self, scope: Scope, rules: &RiskRules, reference: &RefData) {
         self.limits.push((scope, rules.limits));
         self.restrictions
             .extend(rules.restricted_ids(reference).into_iter().map(|security| (scope, security)));
@@ -107,7 +107,7 @@ pub struct Control {
     treasurer: Source,
     briefing: Briefing,
     /// By shard.
-    known: Vec<Known>,
+    known: Vec<KnownShardState>,
     /// Answers to the budget's questions that are still missing; the limits are set when it is
     /// zero.
     unanswered: usize,
@@ -118,7 +118,7 @@ pub struct Control {
     /// Session states of the exchanges in the shards of this server, as of the start.
     standings: BTreeMap<ShardId, Vec<SessionState>>,
     /// Sessions of the exchanges in the calendar, as sent to the shards.
-    sessions: BTreeMap<ExchangeId, Change>,
+    sessions: BTreeMap<ExchangeId, SessionChange>,
     /// By exchange: the last date whose end was sent to the shards.
     over: BTreeMap<ExchangeId, Day>,
     awaited: PendingSettlements,
@@ -133,7 +133,7 @@ pub struct Control {
 
 /// The state of a shard according to its snapshot.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownShardState {
     /// The shard's current trading day.
     day: Option<Day>,
     limits: BTreeMap<Scope, Limits>,
@@ -159,7 +159,7 @@ impl Control {
         pending_commands.push_all(CommandKind::Watch { port: id, what: Watch::Budgets, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: id });
         let shards = port.shards();
-        let known = (0..shards).map(|_| Known::default()).collect();
+        let known = (0..shards).map(|_| KnownShardState::default()).collect();
         Control {
             pending_commands,
             budget: BudgetPool::new(shards, source(1)),
@@ -440,7 +440,7 @@ impl Control {
         for standing in standings {
             let (exchange, mut over) = (standing.exchange, None);
             let since = (standing.since > Timestamp::ZERO).then_some(standing.since);
-            let known = since.map(|at| Change { at, session: standing.session });
+            let known = since.map(|at| SessionChange { at, session: standing.session });
             let changes = schedule.changes(exchange, known, self.rung);
             schedule
                 .commands(exchange, &changes, &mut over)
@@ -469,7 +469,7 @@ impl Control {
             pending_commands
                 .push(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
         }
-        self.known[shard.0 as usize] = Known { briefed: true, ..Known::default() };
+        self.known[shard.0 as usize] = KnownShardState { briefed: true, ..KnownShardState::default() };
         if self.known.iter().all(|known| known.briefed) {
             // Every limit is already queued before these: a shard takes its share of a new limit
             // before it answers.
@@ -517,7 +517,9 @@ pub fn standings<'a>(shards: impl Iterator<Item = &'a Shard>) -> BTreeMap<ShardI
 }
 
 /// Returns the session states of the exchanges according to the calendar at this time.
-fn sessions_at(briefing: &Briefing, now: Timestamp) -> BTreeMap<ExchangeId, Change> {
+fn sessions_at(briefing: &Briefing, now: Timestamp) -> BTreeMap<ExchangeId, SessionChange> {
     let standings = briefing.schedule.calendar.at(now);
-    standings.map(|(id, standing)| (id, Change { at: standing.since, session: standing.session })).collect()
+    standings
+        .map(|(id, standing)| (id, SessionChange { at: standing.since, session: standing.session }))
+        .collect()
 }

@@ -28,31 +28,31 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::Consumer;
 
 use self::fix::FixEndpoint;
-use self::listeners::{Listeners, Protocol};
+use self::listeners::{GatewayListeners, ListenerProtocol};
 use self::stomp::StompEndpoint;
-use self::stomp::watch::{self, Watch as StompWatch};
+use self::stomp::watch::{self, StompLatency};
 use self::venue::VenueConnector;
 use super::EVENTS_PER_POLL_MAX;
 use super::control::{Briefing, Control};
-use super::demo_trader::Trader;
-use super::market_source::Market;
-use super::reread::Reread;
+use super::demo_trader::DemoTrader;
+use super::market_source::MarketSource;
+use super::reread::ReloadedRefData;
 use super::strategy_runner::RunnerDuty;
-use crate::lifecycle::Course;
+use crate::lifecycle::LifecyclePhase;
 use crate::net::Net;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
 use crate::notifications::{Notification, NotificationChannel, SessionInfo};
-use crate::stages::Recorder;
+use crate::stages::LatencyRecorder;
 use crate::wakeups::Wakeups;
 
 #[derive(Debug)]
 pub struct Gateway {
     /// Port of the sessions of its sockets.
     port: PortEnd,
-    doors: Listeners,
+    doors: GatewayListeners,
     stomp: Option<StompEndpoint>,
-    stomp_watch: StompWatch,
+    stomp_watch: StompLatency,
     fix: Option<Box<FixEndpoint>>,
     venue: Option<Box<VenueConnector>>,
     /// Commands that the endpoints need before clients can connect.
@@ -60,14 +60,14 @@ pub struct Gateway {
     /// Shards whose snapshot is not complete yet.
     untold: ShardMask,
     pub control: Option<Control>,
-    pub market: Option<Market>,
-    pub trader: Option<Trader>,
+    pub market: Option<MarketSource>,
+    pub trader: Option<DemoTrader>,
     pub runner: Option<Box<RunnerDuty>>,
     /// Lane of new reference data that are effective in all shards.
-    pub news: Option<Consumer<Reread>>,
+    pub news: Option<Consumer<ReloadedRefData>>,
     bells: Arc<Wakeups>,
     /// `None` if latencies are not recorded.
-    recorder: Option<Recorder>,
+    recorder: Option<LatencyRecorder>,
     /// Whether the last cycle drained any events.
     heard: bool,
     /// Whether the last cycle did not poll the sockets for readiness.
@@ -92,13 +92,13 @@ const WIND_DOWN_NS_MAX: u64 = 5 * NS_PER_S / 2;
 const ROLL_NS: u64 = NS_PER_S;
 
 impl Gateway {
-    pub fn new(port: PortEnd, bells: Arc<Wakeups>, recorder: Option<Recorder>) -> Gateway {
+    pub fn new(port: PortEnd, bells: Arc<Wakeups>, recorder: Option<LatencyRecorder>) -> Gateway {
         let pending_commands = PendingCommands::new(source(&port));
         Gateway {
             port,
-            doors: Listeners::default(),
+            doors: GatewayListeners::default(),
             stomp: None,
-            stomp_watch: StompWatch::default(),
+            stomp_watch: StompLatency::default(),
             fix: None,
             venue: None,
             pending_commands,
@@ -130,7 +130,7 @@ impl Gateway {
     /// from the beginning; with FIX only, it receives the orders of its own sessions.
     pub fn attach_clients(
         &mut self,
-        doors: Listeners,
+        doors: GatewayListeners,
         stomp: Option<StompEndpoint>,
         fix: Option<FixEndpoint>,
         post: NotificationChannel,
@@ -164,11 +164,11 @@ impl Gateway {
 
     /// Does a bounded amount of work and returns its amount. `net` is passed to one gateway per
     /// thread.
-    pub fn poll(&mut self, now: Timestamp, course: Course, net: Option<&mut Net>) -> usize {
+    pub fn poll(&mut self, now: Timestamp, course: LifecyclePhase, net: Option<&mut Net>) -> usize {
         let heard = self.hear(now);
         self.heard = heard > 0;
         let mut work = heard;
-        if course <= Course::Closing {
+        if course <= LifecyclePhase::Closing {
             work += self.speak(now, course);
         }
         if let Some(net) = net {
@@ -230,14 +230,15 @@ impl Gateway {
                 }
             });
         }
-        heard += market.as_mut().map_or(0, Market::hear);
+        heard += market.as_mut().map_or(0, MarketSource::hear);
         heard += runner.as_mut().map_or(0, |runner| runner.hear(now));
         heard + trader.as_mut().map_or(0, |trader| trader.hear(recorder.as_mut()))
     }
 
     /// Takes new reference data. The demo trader keeps those it started with.
     fn adopt(&mut self) -> usize {
-        let Some(Reread { reference, briefing, .. }) = self.news.as_mut().and_then(|news| news.pop().ok())
+        let Some(ReloadedRefData { reference, briefing, .. }) =
+            self.news.as_mut().and_then(|news| news.pop().ok())
         else {
             return 0;
         };
@@ -293,11 +294,11 @@ impl Gateway {
         self.stomp.iter().flat_map(StompEndpoint::rows).chain(fix).chain(venue)
     }
 
-    fn speak(&mut self, now: Timestamp, course: Course) -> usize {
-        let is_open = course == Course::Open;
+    fn speak(&mut self, now: Timestamp, course: LifecyclePhase) -> usize {
+        let is_open = course == LifecyclePhase::Open;
         let mut said = self.pending_commands.poll(&mut self.port);
         if let Some(control) = &mut self.control {
-            if course == Course::Closing {
+            if course == LifecyclePhase::Closing {
                 control.close();
             } else {
                 let market = &mut self.market;
@@ -310,7 +311,7 @@ impl Gateway {
         }
         // A replay starts when the strategies that receive it are running.
         let awaits = self.runner.as_ref().is_some_and(|runner| !runner.is_settled());
-        let may_speak = |market: &&mut Market| is_open && !(awaits && market.is_replay());
+        let may_speak = |market: &&mut MarketSource| is_open && !(awaits && market.is_replay());
         if let Some(market) = self.market.as_mut().filter(may_speak) {
             said += market.poll(now);
         }
@@ -321,7 +322,7 @@ impl Gateway {
     }
 
     /// Runs the strategies, and forwards their notifications to all threads.
-    fn run(&mut self, now: Timestamp, course: Course) -> usize {
+    fn run(&mut self, now: Timestamp, course: LifecyclePhase) -> usize {
         let Gateway { runner: Some(runner), stomp, post, .. } = self else { return 0 };
         let mut said = runner.poll(now, course);
         while let Some(note) = runner.take_note() {
@@ -337,12 +338,12 @@ impl Gateway {
     }
 
     /// Runs one cycle of the sockets.
-    fn turn(&mut self, now: Timestamp, course: Course, net: &mut Net) -> usize {
-        if course == Course::Open {
+    fn turn(&mut self, now: Timestamp, course: LifecyclePhase, net: &mut Net) -> usize {
+        if course == LifecyclePhase::Open {
             self.doors.open(net);
         }
         // All events have been drained: now the endpoints send their final messages.
-        if course == Course::Ended && !self.heard && self.winding_down.is_none() {
+        if course == LifecyclePhase::Ended && !self.heard && self.winding_down.is_none() {
             self.winding_down = Some(now);
             self.stomp.iter_mut().for_each(|stomp| stomp.wind_down(now));
             self.fix.iter_mut().for_each(|fix| fix.wind_down(now));
@@ -365,7 +366,7 @@ impl Gateway {
     fn handle(
         &mut self,
         now: Timestamp,
-        course: Course,
+        course: LifecyclePhase,
         sockets: &mut Sockets,
         happening: SocketEvent,
     ) -> usize {
@@ -374,11 +375,11 @@ impl Gateway {
             SocketEvent::Accepted { id, listener, .. } => {
                 let Gateway { doors, stomp, fix, recorder, .. } = self;
                 match (doors.protocol(listener), stomp, fix) {
-                    (Some(Protocol::Stomp), Some(stomp), _) => stomp.handle(now, sockets, happening),
-                    (Some(Protocol::Fix), _, Some(fix)) => {
+                    (Some(ListenerProtocol::Stomp), Some(stomp), _) => stomp.handle(now, sockets, happening),
+                    (Some(ListenerProtocol::Fix), _, Some(fix)) => {
                         fix.handle(now, sockets, happening, doors.port(listener), recorder.as_mut());
                     }
-                    (Some(Protocol::Stomp | Protocol::Fix) | None, _, _) => sockets.close(id),
+                    (Some(ListenerProtocol::Stomp | ListenerProtocol::Fix) | None, _, _) => sockets.close(id),
                 }
                 return 1;
             }
@@ -401,18 +402,23 @@ impl Gateway {
     }
 
     /// Sends the output of this cycle, after all socket events have been handled.
-    fn say(&mut self, now: Timestamp, course: Course, sockets: &mut Sockets) -> usize {
-        if course >= Course::Closing {
+    fn say(&mut self, now: Timestamp, course: LifecyclePhase, sockets: &mut Sockets) -> usize {
+        if course >= LifecyclePhase::Closing {
             sockets.shut_doors();
         }
-        let takes_commands = course <= Course::Closing;
+        let takes_commands = course <= LifecyclePhase::Closing;
         let Gateway { stomp, stomp_watch, fix, venue, port, post, recorder, runner, .. } = self;
         let mut said = 0;
         if let Some(venue) = venue {
-            said += venue.poll(now, sockets, takes_commands.then_some(&mut *port), course == Course::Open);
+            said += venue.poll(
+                now,
+                sockets,
+                takes_commands.then_some(&mut *port),
+                course == LifecyclePhase::Open,
+            );
         }
         if let Some(fix) = fix {
-            fix.set_ready(course == Course::Open);
+            fix.set_ready(course == LifecyclePhase::Open);
             said += fix.poll(now, sockets, takes_commands.then_some(&mut *port), recorder.as_mut());
             for note in fix.take_notes() {
                 if let Some(stomp) = stomp {
@@ -441,24 +447,26 @@ impl Gateway {
         let called = [
             self.port.take_wakeups(),
             self.control.as_mut().map(Control::take_wakeups).unwrap_or_default(),
-            self.market.as_mut().map(Market::take_wakeups).unwrap_or_default(),
-            self.trader.as_mut().map(Trader::take_wakeups).unwrap_or_default(),
+            self.market.as_mut().map(MarketSource::take_wakeups).unwrap_or_default(),
+            self.trader.as_mut().map(DemoTrader::take_wakeups).unwrap_or_default(),
             self.runner.as_mut().map(|runner| runner.take_wakeups()).unwrap_or_default(),
         ];
         self.bells.wake_shards(called.into_iter().fold(ShardMask::default(), ShardMask::with));
     }
 
-    pub fn is_done(&self, course: Course) -> bool {
+    pub fn is_done(&self, course: LifecyclePhase) -> bool {
         match course {
-            Course::Opening => self.untold.is_empty() && self.control.as_ref().is_none_or(Control::is_ready),
-            Course::Open | Course::Draining => true,
-            Course::Closing => {
+            LifecyclePhase::Opening => {
+                self.untold.is_empty() && self.control.as_ref().is_none_or(Control::is_ready)
+            }
+            LifecyclePhase::Open | LifecyclePhase::Draining => true,
+            LifecyclePhase::Closing => {
                 self.trader.as_ref().is_none_or(|trader| !trader.is_waiting())
                     && self.runner.as_ref().is_none_or(|runner| runner.has_left())
                     && self.fix.as_ref().is_none_or(|fix| !fix.is_waiting())
                     && self.venue.as_ref().is_none_or(|venue| !venue.is_waiting())
             }
-            Course::Ended => !self.heard && self.has_left(),
+            LifecyclePhase::Ended => !self.heard && self.has_left(),
         }
     }
 
@@ -480,14 +488,14 @@ impl Gateway {
             || self.fix.as_ref().is_some_and(|fix| fix.is_waiting())
             || self.venue.as_ref().is_some_and(|venue| venue.is_waiting())
             || self.control.as_ref().is_some_and(Control::is_waiting)
-            || self.market.as_ref().is_some_and(Market::is_waiting)
-            || self.trader.as_ref().is_some_and(Trader::is_waiting)
+            || self.market.as_ref().is_some_and(MarketSource::is_waiting)
+            || self.trader.as_ref().is_some_and(DemoTrader::is_waiting)
             || self.runner.as_ref().is_some_and(|runner| runner.is_waiting())
     }
 
-    pub fn deadline(&self, course: Course) -> Timestamp {
+    pub fn deadline(&self, course: LifecyclePhase) -> Timestamp {
         let control = self.control.as_ref().map_or(Timestamp::MAX, Control::deadline);
-        let stages = self.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline);
+        let stages = self.recorder.as_ref().map_or(Timestamp::MAX, LatencyRecorder::deadline);
         let stomp = self.stomp.as_ref().map_or(Timestamp::MAX, StompEndpoint::deadline);
         let fix = self.fix.as_ref().map_or(Timestamp::MAX, |fix| fix.deadline());
         let has_clients = self.connected > 0 || self.had_sessions;
@@ -495,9 +503,9 @@ impl Gateway {
         let cut = self.winding_down.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
         let venue = self.venue.as_ref().map_or(Timestamp::MAX, |venue| venue.deadline());
         let mut deadline = control.min(stages).min(stomp).min(fix).min(venue).min(roll).min(cut);
-        if course == Course::Open {
-            let market = self.market.as_ref().map_or(Timestamp::MAX, Market::deadline);
-            let trader = self.trader.as_ref().map_or(Timestamp::MAX, Trader::deadline);
+        if course == LifecyclePhase::Open {
+            let market = self.market.as_ref().map_or(Timestamp::MAX, MarketSource::deadline);
+            let trader = self.trader.as_ref().map_or(Timestamp::MAX, DemoTrader::deadline);
             let runner = self.runner.as_ref().map_or(Timestamp::MAX, |runner| runner.deadline());
             deadline = deadline.min(market).min(trader).min(runner);
         }

@@ -10,7 +10,7 @@ use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 
 use super::EVENTS_PER_POLL_MAX;
-use crate::lifecycle::Course;
+use crate::lifecycle::LifecyclePhase;
 use crate::notifications::Notification;
 
 #[derive(Debug)]
@@ -46,11 +46,11 @@ impl RunnerDuty {
     }
 
     /// Starts the strategies when the platform is open, and stops them when it closes.
-    pub fn poll(&mut self, now: Timestamp, course: Course) -> usize {
-        if course == Course::Open {
+    pub fn poll(&mut self, now: Timestamp, course: LifecyclePhase) -> usize {
+        if course == LifecyclePhase::Open {
             self.runner.begin();
         }
-        if course >= Course::Closing && !self.left {
+        if course >= LifecyclePhase::Closing && !self.left {
             self.left = true;
             self.runner.stop_all(now);
         }

@@ -12,14 +12,14 @@ use crate::auth::Auth;
 use crate::config::{Config, Layout};
 use crate::fix::handoff::ConnectionHandoff;
 use crate::fix::message_log::FixLogWriter;
-use crate::fix::session_registry::{Home, Homes, SessionRegistry};
+use crate::fix::session_registry::{SessionAssignment, SessionAssignments, SessionRegistry};
 use crate::fix::settings::FixSettings;
-use crate::fix::store::{FileStore, Place, path_of};
+use crate::fix::store::{FileStore, StoreLocation, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
 use crate::journal::{Fault, Heard, Level, Unheard};
 use crate::platform::GATEWAYS;
-use crate::platform::gateway::fix::{FixEndpoint, FixParts, Past, Unreported};
+use crate::platform::gateway::fix::{FixEndpoint, FixParts, SessionRecovery, Unreported};
 use crate::wakeups::Wakeups;
 
 /// Numbers for ids reserved at each start, for each gateway: for cancels that the platform makes.
@@ -30,7 +30,7 @@ pub struct Acceptor {
     level: Level,
     /// None: nothing is stored.
     notes: Option<JournalMetadata>,
-    homes: Arc<Homes>,
+    homes: Arc<SessionAssignments>,
     settings: Arc<FixSettings>,
     /// Events of the last process that were not reported.
     pub missed: Vec<Unreported>,
@@ -47,7 +47,7 @@ impl Acceptor {
                 Some(JournalMetadata::open(&Disk::Real, &config.service.data_dir)?)
             }
         };
-        let homes = Arc::new(Homes::read(notes.as_ref(), gateways(config))?);
+        let homes = Arc::new(SessionAssignments::read(notes.as_ref(), gateways(config))?);
         let settings = Arc::new(FixSettings::of(config, reference));
         Ok(Acceptor { level, notes, homes, settings, missed: Vec::new(), heard: Vec::new() })
     }
@@ -55,7 +55,7 @@ impl Acceptor {
     /// Returns the last shard event that each session has reported. The store of a session is read
     /// only if the journal has an event for it.
     pub fn unheard(&self) -> Unheard {
-        let source = |home: Home| Source {
+        let source = |home: SessionAssignment| Source {
             origin: Origin::Fix,
             port: PortId(GATEWAYS + home.gateway),
             session: home.number,
@@ -112,7 +112,7 @@ impl Acceptor {
                 Some(notes) => notes.reserve(&format!("fix-ids-{gateway}"), NUMBERS)?,
                 None => IdBlock { next: 1, end: NUMBERS },
             };
-            let past = Past {
+            let past = SessionRecovery {
                 level: self.level,
                 store_bytes: self.settings.store_bytes,
                 heard: self.heard.clone(),
@@ -139,10 +139,10 @@ impl Acceptor {
 }
 
 /// Returns the location of a session's store; None if the settings no longer have such a session.
-fn place_of<'a>(settings: &FixSettings, level: Level, name: &'a str) -> Option<Place<'a>> {
+fn place_of<'a>(settings: &FixSettings, level: Level, name: &'a str) -> Option<StoreLocation<'a>> {
     let (family, _) = settings.family_of(name)?;
     let path = path_of(&family.store_folder, name);
-    Some(Place { disk: &Disk::Real, path, name, bytes: settings.store_bytes, level })
+    Some(StoreLocation { disk: &Disk::Real, path, name, bytes: settings.store_bytes, level })
 }
 
 /// Returns the number of gateways with sockets: in the shared layout the first has those of all.

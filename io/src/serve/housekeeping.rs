@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pitlane_engine::id::ShardId;
 
-use super::store::Supply;
+use super::store::IdSupply;
 use crate::auth::Reload;
 use crate::clock::wall;
 use crate::http::{Journaling, ServiceStatus};
@@ -20,7 +20,7 @@ use crate::tls::Tls;
 pub const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Watch {
+pub struct Housekeeper {
     /// Empty if nothing is stored.
     healths: Vec<(ShardId, Arc<Health>)>,
     registry: Arc<Registry>,
@@ -32,23 +32,32 @@ pub struct Watch {
     tls: Option<Arc<Tls>>,
     users: Option<Reload>,
     /// Supply of numbers for ids; None if nothing is stored.
-    supply: Option<Supply>,
+    supply: Option<IdSupply>,
 }
 
-impl Watch {
+impl Housekeeper {
     pub fn new(
         healths: Vec<(ShardId, Arc<Health>)>,
         registry: Arc<Registry>,
         standing: Arc<ServiceStatus>,
-        supply: Option<Supply>,
-    ) -> Watch {
+        supply: Option<IdSupply>,
+    ) -> Housekeeper {
         let reload = Arc::default();
-        Watch { healths, registry, standing, door: WriteMode::Open, reload, tls: None, users: None, supply }
+        Housekeeper {
+            healths,
+            registry,
+            standing,
+            door: WriteMode::Open,
+            reload,
+            tls: None,
+            users: None,
+            supply,
+        }
     }
 
     /// Sets the certificate and users that a requested reload reads.
-    pub fn with_reload(self, reload: Arc<AtomicBool>, tls: Option<Arc<Tls>>, users: Reload) -> Watch {
-        Watch { reload, tls, users: Some(users), ..self }
+    pub fn with_reload(self, reload: Arc<AtomicBool>, tls: Option<Arc<Tls>>, users: Reload) -> Housekeeper {
+        Housekeeper { reload, tls, users: Some(users), ..self }
     }
 
     pub fn look(&mut self) {

@@ -13,12 +13,12 @@ use crate::http::Remote;
 use crate::journal::disk::Disk;
 use crate::journal::{keep_reference, name_of};
 use crate::platform::control::Briefing;
-use crate::platform::reread::Reread;
+use crate::platform::reread::ReloadedRefData;
 use crate::refdata;
 use crate::wakeup::Wakeup;
 
 #[derive(Debug)]
-pub struct Library {
+pub struct RefDataReloader {
     pub config: Config,
     pub params: Params,
     /// The newest set that was published.
@@ -26,14 +26,14 @@ pub struct Library {
     /// Whether a reload is requested.
     pub asked: Arc<AtomicBool>,
     /// One queue to each shard.
-    pub shards: Vec<Producer<Reread>>,
+    pub shards: Vec<Producer<ReloadedRefData>>,
     pub shard_bells: Vec<Wakeup>,
     /// Queue to the http thread: the set, or the description of its faults.
-    pub answers: Producer<Result<Reread, String>>,
+    pub answers: Producer<Result<ReloadedRefData, String>>,
     pub remote: Remote,
 }
 
-impl Library {
+impl RefDataReloader {
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Acquire)
     }
@@ -53,7 +53,7 @@ impl Library {
         self.remote.bell().wake();
     }
 
-    fn read_again(&mut self) -> Result<Reread, String> {
+    fn read_again(&mut self) -> Result<ReloadedRefData, String> {
         let config = &self.config;
         let reference = read(config, &self.params, &self.current)?;
         let name = match config.durability() {
@@ -67,7 +67,7 @@ impl Library {
             return Err("the shards have not taken the last ones yet; try again".to_string());
         }
         let briefing = Arc::new(Briefing::of(config, &reference));
-        let reread = Reread { name, reference: Arc::new(reference), briefing };
+        let reread = ReloadedRefData { name, reference: Arc::new(reference), briefing };
         for (lane, bell) in self.shards.iter_mut().zip(&self.shard_bells) {
             let pushed = lane.push(reread.clone());
             assert!(pushed.is_ok(), "there was room and nobody else writes");
@@ -111,7 +111,7 @@ mod tests {
         config.journal.level = Some(Durability::None);
         let (lane, mut news) = RingBuffer::new(REREADS_MAX);
         let (answers, mut answered) = RingBuffer::new(REREADS_MAX);
-        let mut library = Library {
+        let mut library = RefDataReloader {
             config,
             params: Params::default(),
             current: Arc::new(refdata::shipped().unwrap()),

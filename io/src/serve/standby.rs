@@ -5,21 +5,21 @@ use std::io::{self, Write};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::store::Store;
-use super::{ServeError, Wait, check_lead, system};
+use super::store::RecoveredState;
+use super::{ServeError, StopConditions, check_lead, system};
 use crate::config::Config;
-use crate::lifecycle::{Lifecycle, Main, Stop};
+use crate::lifecycle::{Lifecycle, Main, StopReason};
 use crate::standby::{Progress, StandbyHandle};
 
 const WHAT: &str = "standby";
 
 #[derive(Debug)]
-pub struct Standby {
+pub struct StandbyMember {
     post: StandbyHandle,
     group: String,
 }
 
-impl Deref for Standby {
+impl Deref for StandbyMember {
     type Target = StandbyHandle;
 
     fn deref(&self) -> &StandbyHandle {
@@ -27,12 +27,12 @@ impl Deref for Standby {
     }
 }
 
-impl Standby {
+impl StandbyMember {
     /// Returns None if there is no group.
-    pub fn open(config: &Config, life: &Arc<Lifecycle>) -> Result<Option<Standby>, ServeError> {
+    pub fn open(config: &Config, life: &Arc<Lifecycle>) -> Result<Option<StandbyMember>, ServeError> {
         let group = config.standby.group.clone().unwrap_or_default();
         let post = StandbyHandle::open(config, life).map_err(system(WHAT))?;
-        Ok(post.map(|post| Standby { post, group }))
+        Ok(post.map(|post| StandbyMember { post, group }))
     }
 
     /// Returns false if the service stops before it leads.
@@ -40,7 +40,7 @@ impl Standby {
         &mut self,
         life: &Lifecycle,
         main: &mut Main,
-        wait: &Wait,
+        wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         self.wait_for(Progress::Leads, life, main, wait)
     }
@@ -49,10 +49,10 @@ impl Standby {
     /// an acknowledgement survives the loss of this machine.
     pub fn wait_until_shipped(
         &mut self,
-        store: &Store,
+        store: &RecoveredState,
         life: &Lifecycle,
         main: &mut Main,
-        wait: &Wait,
+        wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         // All shards are on this server: a standby excludes a cluster.
         let healths = store.staff.iter().flat_map(|staff| &staff.healths);
@@ -65,7 +65,7 @@ impl Standby {
         goal: Progress,
         life: &Lifecycle,
         main: &mut Main,
-        wait: &Wait,
+        wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         loop {
             let mut progress = Ok(Progress::Waiting);
@@ -81,7 +81,7 @@ impl Standby {
             }
             check_lead(life)?;
             match life.stopped() {
-                Some(Stop::Failed(why)) => return Err(ServeError::Failed(why.clone())),
+                Some(StopReason::Failed(why)) => return Err(ServeError::Failed(why.clone())),
                 Some(_) => return self.stop(),
                 None if wait.is_over(life) => return self.stop(),
                 None => {}

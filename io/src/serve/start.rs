@@ -12,15 +12,15 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::settings::BrokerSettings;
 use rtrb::RingBuffer;
 
-use super::housekeeping::Watch;
-use super::refdata_reload::Library;
-use super::standby::Standby;
-use super::store::{Staff, Store};
-use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
+use super::housekeeping::Housekeeper;
+use super::refdata_reload::RefDataReloader;
+use super::standby::StandbyMember;
+use super::store::{JournalParts, RecoveredState};
+use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
 use crate::audit::{Anchor, AuditWriter, Link};
 use crate::auth::{Auth, AuthSettings};
 use crate::clock::Clock;
-use crate::config::{Config, Durability, IdleBy, Layout, Mode};
+use crate::config::{Config, Durability, IdleBy, Layout, ServiceMode};
 use crate::http::{
     ClusterParts, Http, HttpEvent, HttpSettings, Parts as HttpParts, Remote, RemoteStrategiesParts, Rereads,
     ServiceStatus, next_life,
@@ -28,7 +28,7 @@ use crate::http::{
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
 use crate::journal::{Fault, header};
-use crate::lifecycle::{Course, Lifecycle, Stop};
+use crate::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::listener::BoundAddress;
@@ -36,35 +36,35 @@ use crate::net::settings::NetSettings;
 use crate::notifications::{NotificationChannel, channels};
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::fix::FixEndpoint;
-use crate::platform::gateway::listeners::{Listeners, Protocol};
+use crate::platform::gateway::listeners::{GatewayListeners, ListenerProtocol};
 use crate::platform::gateway::stomp::StompEndpoint;
 use crate::platform::reread::REREADS_MAX;
 use crate::platform::{FEED, GATEWAYS};
-use crate::platform::{Parts, PlatformSettings};
+use crate::platform::{PlatformParts, PlatformSettings};
 use crate::printer::Printer;
-use crate::report::Report;
-use crate::stages::Reader;
+use crate::report::OrderReportPrinter;
+use crate::stages::LatencyReader;
 use crate::stomp::{self, Logins};
 use crate::ticks::pace::Pace;
 use crate::ticks::record;
-use crate::ticks::replay::Replay;
+use crate::ticks::replay::MarketReplay;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
-use crate::topology::Plan;
+use crate::topology::ThreadPlan;
 use crate::topology::worker_thread::{Duty, ThreadSpec, pin};
 use crate::wakeups::Wakeups;
 
 pub fn start(
     settings: &ServeSettings,
-    store: Store,
+    store: RecoveredState,
     now: Timestamp,
     life: &Arc<Lifecycle>,
     log: Option<Events>,
-    standby: Option<Standby>,
-) -> Result<Running, ServeError> {
+    standby: Option<StandbyMember>,
+) -> Result<RunningServer, ServeError> {
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store {
+    let RecoveredState {
         mut born,
         reference,
         configured,
@@ -78,7 +78,7 @@ pub fn start(
         outpost_numbers,
     } = store;
     let remote = Remote::new();
-    let plan = Plan::new(topology.clone(), &config.own_shards(), remote.bell().clone());
+    let plan = ThreadPlan::new(topology.clone(), &config.own_shards(), remote.bell().clone());
     let bells = plan.bells.clone();
     let registry = Arc::new(Registry::new(topology.shards));
     let formats = vec![("image", codec::FORMAT), ("journal", header::FORMAT), ("state", codec::STATE_FORMAT)];
@@ -89,19 +89,19 @@ pub fn start(
         standing.set_standby(standby.state().clone());
     }
     let (mut members, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
-    if let Some(Staff { keeper, steward, healths: all, lock: held }) = staff {
+    if let Some(JournalParts { keeper, steward, healths: all, lock: held }) = staff {
         let core = topology.journal_cores.first().copied();
-        members.extend(Staff::members(keeper, steward, &mut born, &bells, core, standby.as_deref()));
+        members.extend(JournalParts::members(keeper, steward, &mut born, &bells, core, standby.as_deref()));
         (healths, lock) = (all, Some(held));
     }
     let anchored = born.iter().find_map(|born| born.shard.audit_anchor());
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
-    let mut parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
-    let replay = Replay::open(&config.replay, &config.simulation, &reference);
+    let mut parts = PlatformParts::new(now, &reference, &platform, born, &bells, &registry);
+    let replay = MarketReplay::open(&config.replay, &config.simulation, &reference);
     let replay =
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
     let far_past = if config.cluster.is_on() { past.clone() } else { Vec::new() };
-    let is_distributed = config.service.mode == Mode::Distributed;
+    let is_distributed = config.service.mode == ServiceMode::Distributed;
     let mut outposts = is_distributed
         .then(|| RemoteStrategiesParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
     if let Some(market) = &mut parts.gateways[0].market {
@@ -120,11 +120,11 @@ pub fn start(
         cluster.life = life_of(config, now)?;
     }
     let tls = open_tls(config, now)?;
-    let doors = Listeners::bind(config, tls.as_deref());
+    let doors = GatewayListeners::bind(config, tls.as_deref());
     let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
     let mut listeners = doors.listeners();
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
-    let (rooms, mut clerk_of_fix) = match doors.lead_to(Protocol::Fix) {
+    let (rooms, mut clerk_of_fix) = match doors.lead_to(ListenerProtocol::Fix) {
         true => acceptor.rooms(now, config, &reference, &bells, &mut auth)?,
         false => Default::default(),
     };
@@ -150,7 +150,7 @@ pub fn start(
     let (answered, answers) = RingBuffer::new(REREADS_MAX);
     let gateway_bells = bells.ports[GATEWAYS as usize..].to_vec();
     let asked = Arc::new(AtomicBool::new(false));
-    let library = Library {
+    let library = RefDataReloader {
         config: config.clone(),
         params: settings.params.clone(),
         current: reference.clone(),
@@ -168,7 +168,7 @@ pub fn start(
         registry: registry.clone(),
         standing: standing.clone(),
         stages: shown(parts.stages),
-        report: Some(Report::new(printer.clone(), settings.quiet, recorder)),
+        report: Some(OrderReportPrinter::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
         rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
         tls: tls.clone(),
@@ -197,8 +197,9 @@ pub fn start(
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal(life).map_err(system("cannot hear signals"))?;
-    let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
-    Ok(Running {
+    let watch =
+        Housekeeper::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
+    Ok(RunningServer {
         bells,
         remote,
         standing,
@@ -266,7 +267,7 @@ fn attach_clients(
     config: &Config,
     reference: &Arc<RefData>,
     gateways: &mut [Gateway],
-    doors: Listeners,
+    doors: GatewayListeners,
     auth: &mut Auth,
     (bells, remote, rooms): (&Wakeups, &Remote, Vec<FixEndpoint>),
 ) -> io::Result<Vec<NotificationChannel>> {
@@ -281,7 +282,7 @@ fn attach_clients(
         let bell = bells.ports[source.port.0 as usize].clone();
         let (post, end) = channels(bell.clone(), remote.bell().clone());
         ends.push(end);
-        let room = doors.lead_to(Protocol::Stomp).then(|| {
+        let room = doors.lead_to(ListenerProtocol::Stomp).then(|| {
             let logins = Logins::new(Some(auth.seat(bell)), config.stomp.generic_event_role);
             let settings = BrokerSettings { receives_all_ticks: false, ..stomp::settings(config) };
             StompEndpoint::new(settings, reference.clone(), logins)
@@ -292,7 +293,7 @@ fn attach_clients(
 }
 
 /// Returns a function that collects the stage latencies of all threads, for the http thread.
-fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSummary> + Send> {
+fn shown(mut readers: Vec<(String, LatencyReader)>) -> Box<dyn FnMut() -> Vec<StageSummary> + Send> {
     Box::new(move || {
         let mut summaries = Vec::new();
         for (thread, reader) in &mut readers {
@@ -306,17 +307,17 @@ fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSumm
 /// Returns a function that handles the events of the http thread.
 fn told(life: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) + Send> {
     Box::new(move |news| match news {
-        HttpEvent::Complete => life.ack_phase(Course::Opening),
-        HttpEvent::ExitAsked => life.stop(Stop::Asked),
+        HttpEvent::Complete => life.ack_phase(LifecyclePhase::Opening),
+        HttpEvent::ExitAsked => life.stop(StopReason::Asked),
         HttpEvent::RereadAsked => {
             reread.store(true, Ordering::Release);
             life.ring_main();
         }
         HttpEvent::Quiet => {
-            life.ack_phase(Course::Closing);
+            life.ack_phase(LifecyclePhase::Closing);
             // The http thread has nothing to drain but its events, and receives those until the
             // end.
-            life.ack_phase(Course::Draining);
+            life.ack_phase(LifecyclePhase::Draining);
         }
     })
 }
@@ -325,9 +326,9 @@ fn start_http(http: Http, core: Option<u32>, life: Arc<Lifecycle>) -> io::Result
     thread::Builder::new().name("http".to_string()).spawn(move || {
         pin(core);
         if let Err(error) = http.run() {
-            life.stop(Stop::Failed(format!("the http thread: {error}")));
+            life.stop(StopReason::Failed(format!("the http thread: {error}")));
         }
-        life.ack_phase(Course::Ended);
+        life.ack_phase(LifecyclePhase::Ended);
     })
 }
 

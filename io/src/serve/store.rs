@@ -15,9 +15,9 @@ use pitlane_engine::time::Timestamp;
 use rtrb::{Producer, RingBuffer};
 
 use super::acceptor::Acceptor;
-use super::venues::Venues;
-use crate::config::{Config, Durability, IdleBy, Mode};
-use crate::fix::caller::Caller;
+use super::venues::VenueStores;
+use crate::config::{Config, Durability, IdleBy, ServiceMode};
+use crate::fix::caller::VenueSessionSettings;
 use crate::http::Numbers;
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
@@ -26,7 +26,7 @@ use crate::journal::{
     Unheard,
 };
 use crate::platform::gateway::fix::Unreported;
-use crate::platform::{HTTP, NUMBERS, Parts, PlatformSettings, RecoveredShard};
+use crate::platform::{HTTP, NUMBERS, PlatformParts, PlatformSettings, RecoveredShard};
 use crate::standby::StandbyHandle;
 use crate::strategies;
 use crate::thread_wakeup::ThreadWakeup;
@@ -51,38 +51,38 @@ const PROGRESS: Duration = Duration::from_secs(1);
 
 /// Shards as this process starts them, and the journal they continue.
 #[derive(Debug)]
-pub struct Store {
+pub struct RecoveredState {
     pub born: Vec<RecoveredShard>,
     /// The configured reference data, and all rows that vanished since the journal began.
     pub reference: Arc<RefData>,
     /// Only the configured reference data.
     pub configured: Arc<RefData>,
     /// None: nothing is stored.
-    pub staff: Option<Staff>,
+    pub staff: Option<JournalParts>,
     /// Unused numbers for ids of orders of the demo trader and of strategies in this process.
     pub numbers: IdBlock,
     pub acceptor: Acceptor,
     /// Events about remote strategies, by shard, and numbers for the ids of their orders.
     pub past: Vec<Past>,
     pub outpost_numbers: IdBlock,
-    pub venues: Venues,
+    pub venues: VenueStores,
     /// Numbers for ids of REST orders, and their refill.
     pub rest_numbers: Numbers,
-    pub supply: Option<Supply>,
+    pub supply: Option<IdSupply>,
 }
 
 /// Keeps blocks of numbers in reserve for threads that make ids and must not wait for the disk.
 #[derive(Debug)]
-pub struct Supply {
+pub struct IdSupply {
     notes: JournalMetadata,
     blocks: Producer<IdBlock>,
 }
 
-impl Supply {
-    fn begin(notes: JournalMetadata) -> Result<(Numbers, Supply), Fault> {
+impl IdSupply {
+    fn begin(notes: JournalMetadata) -> Result<(Numbers, IdSupply), Fault> {
         let first = notes.reserve(REST_IDS, REST_NUMBERS)?;
         let (blocks, lane) = RingBuffer::new(REST_BLOCKS);
-        let mut supply = Supply { notes, blocks };
+        let mut supply = IdSupply { notes, blocks };
         supply.fill()?;
         Ok((Numbers::new(first, lane), supply))
     }
@@ -100,7 +100,7 @@ impl Supply {
 
 /// The parts of the journal besides the shards.
 #[derive(Debug)]
-pub struct Staff {
+pub struct JournalParts {
     pub keeper: Syncer,
     pub steward: SegmentManager,
     pub healths: Vec<(ShardId, Arc<Health>)>,
@@ -108,26 +108,26 @@ pub struct Staff {
     pub lock: Lock,
 }
 
-impl Store {
+impl RecoveredState {
     pub fn open(
         config: &Config,
-        callers: Vec<Caller>,
+        callers: Vec<VenueSessionSettings>,
         reference: &Arc<RefData>,
         now: Timestamp,
-    ) -> Result<Store, Fault> {
+    ) -> Result<RecoveredState, Fault> {
         let settings = PlatformSettings::of(config, reference);
         let level = match config.durability() {
             Durability::Replicated => Level::Replicated,
             Durability::Disk => Level::Disk,
             Durability::Os => Level::Os,
             Durability::None => {
-                let born = Parts::fresh_shards(reference, &settings);
+                let born = PlatformParts::fresh_shards(reference, &settings);
                 let numbers = IdBlock { next: 1, end: NUMBERS };
                 let acceptor = Acceptor::open(config, reference, Level::None)?;
-                let venues = Venues::open(config, callers, Level::None, now)?;
+                let venues = VenueStores::open(config, callers, Level::None, now)?;
                 let rest_numbers = Numbers::only(numbers);
                 let reference = reference.clone();
-                return Ok(Store {
+                return Ok(RecoveredState {
                     born,
                     configured: reference.clone(),
                     reference,
@@ -144,7 +144,7 @@ impl Store {
         };
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
         let acceptor = Acceptor::open(config, reference, level)?;
-        let venues = Venues::open(config, callers, level, now)?;
+        let venues = VenueStores::open(config, callers, level, now)?;
         let setup = Setup {
             disk: &disk,
             data,
@@ -160,19 +160,19 @@ impl Store {
                 ..acceptor.unheard()
             },
         };
-        let mut telling = Telling { told: Instant::now() };
+        let mut telling = RecoveryLog { told: Instant::now() };
         let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
         let notes = JournalMetadata::open(&disk, data)?;
         let numbers = notes.reserve(TRADER_IDS, NUMBERS)?;
         let outpost_numbers = notes.reserve(OUTPOST_IDS, OUTPOST_NUMBERS)?;
-        let (rest_numbers, supply) = Supply::begin(notes)?;
+        let (rest_numbers, supply) = IdSupply::begin(notes)?;
         let supply = Some(supply);
-        Ok(Store {
+        Ok(RecoveredState {
             configured: reference.clone(),
             rest_numbers,
             supply,
             outpost_numbers,
-            ..Store::of(opened, settings.shards, numbers, acceptor, venues)
+            ..RecoveredState::of(opened, settings.shards, numbers, acceptor, venues)
         })
     }
 
@@ -186,8 +186,8 @@ impl Store {
         shards_all: u8,
         numbers: IdBlock,
         mut acceptor: Acceptor,
-        mut venues: Venues,
-    ) -> Store {
+        mut venues: VenueStores,
+    ) -> RecoveredState {
         let Opened { shards, keeper, steward, lock, reference } = opened;
         // This server has no state of shards that other members own.
         for heard in [&mut acceptor.heard, &mut venues.heard] {
@@ -222,10 +222,10 @@ impl Store {
                 writer: Some(shard.writer),
             });
         }
-        let staff = Some(Staff { keeper, steward, healths, lock });
+        let staff = Some(JournalParts { keeper, steward, healths, lock });
         let (rest_numbers, outpost_numbers) = (Numbers::default(), IdBlock::default());
         let supply = None;
-        Store {
+        RecoveredState {
             born,
             configured: reference.clone(),
             reference,
@@ -241,7 +241,7 @@ impl Store {
     }
 }
 
-impl Staff {
+impl JournalParts {
     /// Returns the threads of the syncer and the segment manager, with the wake-ups connected.
     pub fn members(
         mut keeper: Syncer,
@@ -281,7 +281,7 @@ impl Staff {
 
 /// Returns the sources whose earlier events are read from the journal.
 fn elsewhere(config: &Config, reference: &RefData) -> Vec<Source> {
-    if config.service.mode != Mode::Distributed {
+    if config.service.mode != ServiceMode::Distributed {
         return Vec::new();
     }
     let here = strategies::run_here(&config.strategies, reference);
@@ -310,11 +310,11 @@ fn journal_settings(config: &Config, level: Level) -> JournalSettings {
 }
 
 /// Reports the progress of a recovery that takes long.
-struct Telling {
+struct RecoveryLog {
     told: Instant,
 }
 
-impl Telling {
+impl RecoveryLog {
     fn hear(&mut self, progress: Progress) {
         if self.told.elapsed() < PROGRESS {
             return;

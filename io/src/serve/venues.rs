@@ -11,7 +11,7 @@ use pitlane_engine::time::Timestamp;
 
 use super::acceptor::gateways;
 use crate::config::Config;
-use crate::fix::caller::Caller;
+use crate::fix::caller::VenueSessionSettings;
 use crate::fix::message_log::FixLogWriter;
 use crate::fix::store::FileStore;
 use crate::journal::disk::Disk;
@@ -25,9 +25,9 @@ use crate::platform::gateway::venue::{VenueConnector, VenueParts, place_of};
 const BIRTH: &str = "venue-birth";
 
 #[derive(Debug)]
-pub struct Venues {
+pub struct VenueStores {
     level: Level,
-    callers: Vec<Caller>,
+    callers: Vec<VenueSessionSettings>,
     /// Distinguishes the ids of this data folder from those of another.
     birth: u64,
     /// Instructions for which no store has a message.
@@ -36,13 +36,13 @@ pub struct Venues {
     pub heard: Vec<u64>,
 }
 
-impl Venues {
+impl VenueStores {
     pub fn open(
         config: &Config,
-        callers: Vec<Caller>,
+        callers: Vec<VenueSessionSettings>,
         level: Level,
         now: Timestamp,
-    ) -> Result<Venues, Fault> {
+    ) -> Result<VenueStores, Fault> {
         let birth = match level {
             Level::None => now.0,
             Level::Replicated | Level::Disk | Level::Os if callers.is_empty() => 0,
@@ -50,7 +50,7 @@ impl Venues {
                 birth(&JournalMetadata::open(&Disk::Real, &config.service.data_dir)?, now)?
             }
         };
-        Ok(Venues { level, callers, birth, missed: Vec::new(), heard: Vec::new() })
+        Ok(VenueStores { level, callers, birth, missed: Vec::new(), heard: Vec::new() })
     }
 
     /// Returns the last instruction whose message each session has stored.
@@ -83,8 +83,8 @@ impl Venues {
         let gateways = gateways(config);
         let mut rooms = Vec::new();
         for gateway in 0..gateways {
-            let is_here = |caller: &&Caller| (caller.id.0 - 1) % gateways == gateway;
-            let callers: Vec<Caller> = self.callers.iter().filter(is_here).cloned().collect();
+            let is_here = |caller: &&VenueSessionSettings| (caller.id.0 - 1) % gateways == gateway;
+            let callers: Vec<VenueSessionSettings> = self.callers.iter().filter(is_here).cloned().collect();
             if callers.is_empty() {
                 rooms.push(None);
                 continue;

@@ -16,12 +16,12 @@ use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 
-use super::account::Account;
+use super::account::SimulationAccount;
 use crate::config::Config;
 use crate::platform::control::{Control, standings};
-use crate::platform::{Parts, PlatformSettings};
+use crate::platform::{PlatformParts, PlatformSettings};
 use crate::strategies;
-use crate::ticks::Row;
+use crate::ticks::TickRow;
 
 const CONTROL: PortId = PortId(0);
 const READER: PortId = PortId(1);
@@ -35,14 +35,14 @@ const EVENTS_MAX: usize = 4_096;
 const ROUNDS_MAX: usize = 100_000;
 
 #[derive(Debug)]
-pub struct Rig {
+pub struct SimulatedMarket {
     workers: Vec<Worker>,
     control: Control,
     feed: PortEnd,
     runner: Runner,
     reader: PortEnd,
     pending_commands: PendingCommands,
-    account: Account,
+    account: SimulationAccount,
     now: Timestamp,
     /// End of PREFEED.
     from: Timestamp,
@@ -51,15 +51,20 @@ pub struct Rig {
     next: Timestamp,
 }
 
-impl Rig {
+impl SimulatedMarket {
     /// Creates a running platform at `now`, with strategies that run from `from` on.
-    pub fn new(config: &Config, reference: &Arc<RefData>, now: Timestamp, from: Timestamp) -> Rig {
+    pub fn new(
+        config: &Config,
+        reference: &Arc<RefData>,
+        now: Timestamp,
+        from: Timestamp,
+    ) -> SimulatedMarket {
         let settings = PlatformSettings::of(config, reference);
         let (ports, ends) = mesh(&PORTS, settings.shards, settings.depths);
         let [control, reader, feed, runner] =
             <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         assert_eq!([CONTROL, READER, FEED, RUNNER], [control.id(), reader.id(), feed.id(), runner.id()]);
-        let born = Parts::fresh_shards(reference, &settings);
+        let born = PlatformParts::fresh_shards(reference, &settings);
         let standings = standings(born.iter().map(|born| &born.shard));
         let workers = born.into_iter().zip(ends).map(|(born, end)| Worker::new(born.shard, end)).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };
@@ -69,14 +74,14 @@ impl Rig {
             PendingCommands::new(Source { origin: Origin::Server, port: READER, session: 0 });
         pending_commands.push_all(CommandKind::Watch { port: READER, what: Watch::Orders, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: READER });
-        let mut rig = Rig {
+        let mut rig = SimulatedMarket {
             workers,
             control: Control::new(control, now, settings.briefing, standings),
             feed,
             runner: Runner::new(runner, reference.clone(), run, hosts),
             reader,
             pending_commands,
-            account: Account::new(config, reference.clone(), settings.shards),
+            account: SimulationAccount::new(config, reference.clone(), settings.shards),
             now,
             from,
             is_running: false,
@@ -120,7 +125,7 @@ impl Rig {
     /// Handles a row of data: first everything that is due before it, then the row, then all its
     /// consequences.
     #[inline]
-    pub fn handle(&mut self, row: &Row) {
+    pub fn handle(&mut self, row: &TickRow) {
         if !self.is_running && row.at >= self.from {
             self.advance(self.from);
             self.lead(Phase::Running);
@@ -209,7 +214,7 @@ impl Rig {
 
     /// Ends the run after all data: strategies stop, and open positions are valued at the last
     /// prices.
-    pub fn end(mut self) -> Account {
+    pub fn end(mut self) -> SimulationAccount {
         if !self.is_running {
             self.account.begin(self.now);
         }

@@ -18,7 +18,7 @@ const SENT_PER_POLL_MAX: usize = 256;
 
 /// The kind of market data of a security.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SubscriptionScope {
+enum MarketDataKind {
     Ticks,
     Depth,
 }
@@ -30,12 +30,12 @@ pub struct Subscriptions {
     /// Whether this thread receives every tick anyway.
     hears_ticks: bool,
     /// Wanted for every security.
-    all: BTreeSet<SubscriptionScope>,
-    wanted: BTreeSet<(SecurityId, SubscriptionScope)>,
+    all: BTreeSet<MarketDataKind>,
+    wanted: BTreeSet<(SecurityId, MarketDataKind)>,
     /// As sent to the shards.
-    told: BTreeSet<(SecurityId, SubscriptionScope)>,
+    told: BTreeSet<(SecurityId, MarketDataKind)>,
     /// Where the wanted state may have changed.
-    changed: BTreeSet<(SecurityId, SubscriptionScope)>,
+    changed: BTreeSet<(SecurityId, MarketDataKind)>,
 }
 
 impl Subscriptions {
@@ -55,29 +55,29 @@ impl Subscriptions {
     pub fn set(&mut self, interest: Interest, on: bool) {
         match interest {
             Interest::Ticks(_) | Interest::AllTicks if self.hears_ticks => {}
-            Interest::Ticks(security) => self.set_one(security, SubscriptionScope::Ticks, on),
-            Interest::Depth(security) => self.set_one(security, SubscriptionScope::Depth, on),
-            Interest::AllTicks => self.set_all(SubscriptionScope::Ticks, on),
-            Interest::AllDepths => self.set_all(SubscriptionScope::Depth, on),
+            Interest::Ticks(security) => self.set_one(security, MarketDataKind::Ticks, on),
+            Interest::Depth(security) => self.set_one(security, MarketDataKind::Depth, on),
+            Interest::AllTicks => self.set_all(MarketDataKind::Ticks, on),
+            Interest::AllDepths => self.set_all(MarketDataKind::Depth, on),
             // Every thread with clients always receives orders and system events: a receipt for a
             // subscription must mean that nothing is missed from there on, whatever the lanes hold.
             Interest::Rest => {}
         }
     }
 
-    fn set_one(&mut self, security: SecurityId, sight: SubscriptionScope, on: bool) {
+    fn set_one(&mut self, security: SecurityId, sight: MarketDataKind, on: bool) {
         if self.reference.security(security).is_some() {
             put(&mut self.wanted, (security, sight), on);
             self.changed.insert((security, sight));
         }
     }
 
-    fn set_all(&mut self, sight: SubscriptionScope, on: bool) {
+    fn set_all(&mut self, sight: MarketDataKind, on: bool) {
         put(&mut self.all, sight, on);
         self.all_changed(sight);
     }
 
-    fn all_changed(&mut self, sight: SubscriptionScope) {
+    fn all_changed(&mut self, sight: MarketDataKind) {
         self.changed.extend(self.reference.securities().iter().map(|row| (row.id, sight)));
     }
 
@@ -94,8 +94,8 @@ impl Subscriptions {
             let on = self.all.contains(&sight) || self.wanted.contains(&key);
             if on != self.told.contains(&key) {
                 let what = match sight {
-                    SubscriptionScope::Ticks => Watch::Ticks(security),
-                    SubscriptionScope::Depth => Watch::Depth(security),
+                    MarketDataKind::Ticks => Watch::Ticks(security),
+                    MarketDataKind::Depth => Watch::Depth(security),
                 };
                 let body = CommandKind::Watch { port: port.id(), what, on };
                 let command = Command::new(source, 0, body);

@@ -14,9 +14,9 @@ use crate::auth::Authenticator;
 use crate::clock::Clock;
 use crate::config::IdleBy;
 use crate::fault;
-use crate::idle::{Idle, Rest};
+use crate::idle::{IdleAction, IdlePolicy};
 use crate::journal::{SegmentManager, Syncer};
-use crate::lifecycle::{Course, Lifecycle, Stop};
+use crate::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use crate::net::Net;
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
@@ -52,13 +52,13 @@ pub struct SyncerDuty {
 }
 
 impl SyncerDuty {
-    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+    fn poll(&mut self, now: Timestamp, course: LifecyclePhase) -> usize {
         let work = self.keeper.poll(now);
         if work > 0 {
             self.steward.wake();
         }
         // The shards have closed, so these were their last records.
-        if course == Course::Ended && work == 0 && !self.finished {
+        if course == LifecyclePhase::Ended && work == 0 && !self.finished {
             self.keeper.finish(now);
             self.finished = true;
         }
@@ -68,24 +68,24 @@ impl SyncerDuty {
 
 impl Duty {
     /// Polls the duty. The first gateway of a thread takes its sockets.
-    fn poll(&mut self, now: Timestamp, course: Course, net: &mut Option<&mut Net>) -> usize {
+    fn poll(&mut self, now: Timestamp, course: LifecyclePhase, net: &mut Option<&mut Net>) -> usize {
         match self {
             Duty::Shard(shard) => shard.poll(now, course),
             Duty::Gateway(gateway) => gateway.poll(now, course, net.take()),
             Duty::Syncer(keeper) => keeper.poll(now, course),
-            Duty::SegmentManager(steward) if course <= Course::Open => steward.poll(now),
+            Duty::SegmentManager(steward) if course <= LifecyclePhase::Open => steward.poll(now),
             Duty::SegmentManager(_) => 0,
-            Duty::Authenticator(clerk) if course <= Course::Open => clerk.poll(now),
+            Duty::Authenticator(clerk) if course <= LifecyclePhase::Open => clerk.poll(now),
             Duty::Authenticator(clerk) => clerk.close(now),
             Duty::AuditWriter(scribe) => scribe.poll(now),
         }
     }
 
-    fn is_done(&self, course: Course) -> bool {
+    fn is_done(&self, course: LifecyclePhase) -> bool {
         match self {
             Duty::Shard(shard) => shard.is_done(course),
             Duty::Gateway(gateway) => gateway.is_done(course),
-            Duty::Syncer(keeper) => course != Course::Ended || keeper.finished,
+            Duty::Syncer(keeper) => course != LifecyclePhase::Ended || keeper.finished,
             Duty::SegmentManager(_) | Duty::Authenticator(_) | Duty::AuditWriter(_) => true,
         }
     }
@@ -112,7 +112,7 @@ impl Duty {
         }
     }
 
-    fn deadline(&self, course: Course) -> Timestamp {
+    fn deadline(&self, course: LifecyclePhase) -> Timestamp {
         match self {
             Duty::Shard(shard) => shard.deadline(),
             Duty::Gateway(gateway) => gateway.deadline(course),
@@ -145,7 +145,7 @@ impl ThreadSpec {
             pin(self.core);
             let net = self.net.clone().and_then(|settings| open_net(settings, &life));
             self.wakeup.bind_current_thread(net.as_ref().map(Net::bell));
-            let (idle, clock) = (Idle::new(self.idle), Clock::starting_at(now));
+            let (idle, clock) = (IdlePolicy::new(self.idle), Clock::starting_at(now));
             ThreadLoop { idle, member: self, net, life, clock, arrived: None }.run();
         })
     }
@@ -156,7 +156,7 @@ fn open_net(settings: NetSettings, life: &Lifecycle) -> Option<Net> {
     let net = match Net::open(settings) {
         Ok(net) => net,
         Err(error) => {
-            life.stop(Stop::Failed(format!("cannot open sockets: {error}")));
+            life.stop(StopReason::Failed(format!("cannot open sockets: {error}")));
             return None;
         }
     };
@@ -179,11 +179,11 @@ struct ThreadLoop {
     member: ThreadSpec,
     /// Sockets of a thread with a gateway, which waits in their poller.
     net: Option<Net>,
-    idle: Idle,
+    idle: IdlePolicy,
     life: Arc<Lifecycle>,
     clock: Clock,
     /// The last phase that this thread has acknowledged.
-    arrived: Option<Course>,
+    arrived: Option<LifecyclePhase>,
 }
 
 impl ThreadLoop {
@@ -196,11 +196,11 @@ impl ThreadLoop {
             }
             match self.idle.after(now, work) {
                 // The thread it waits for may need this core.
-                Rest::None | Rest::Spin if self.is_held_up() => thread::yield_now(),
-                Rest::None => {}
-                Rest::Spin => hint::spin_loop(),
-                Rest::Yield => thread::yield_now(),
-                Rest::Sleep => self.sleep(now, course),
+                IdleAction::None | IdleAction::Spin if self.is_held_up() => thread::yield_now(),
+                IdleAction::None => {}
+                IdleAction::Spin => hint::spin_loop(),
+                IdleAction::Yield => thread::yield_now(),
+                IdleAction::Sleep => self.sleep(now, course),
             }
         }
     }
@@ -209,7 +209,7 @@ impl ThreadLoop {
         self.member.duties.iter().any(Duty::is_held_up)
     }
 
-    fn poll(&mut self, course: Course) -> (Timestamp, usize) {
+    fn poll(&mut self, course: LifecyclePhase) -> (Timestamp, usize) {
         let now = self.clock.now();
         let (duties, mut net) = (&mut self.member.duties, self.net.as_mut());
         let work = duties.iter_mut().map(|duty| duty.poll(now, course, &mut net)).sum();
@@ -219,24 +219,24 @@ impl ThreadLoop {
 
     /// Acknowledges each phase once, when all duties have completed it; returns whether it was the
     /// last.
-    fn has_ended(&mut self, course: Course) -> bool {
+    fn has_ended(&mut self, course: LifecyclePhase) -> bool {
         if !self.can_arrive(course) {
             return false;
         }
         self.arrived = Some(course);
         self.life.ack_phase(course);
-        course == Course::Ended
+        course == LifecyclePhase::Ended
     }
 
-    fn can_arrive(&self, course: Course) -> bool {
-        course != Course::Open
+    fn can_arrive(&self, course: LifecyclePhase) -> bool {
+        course != LifecyclePhase::Open
             && self.arrived != Some(course)
             && self.member.duties.iter().all(|duty| duty.is_done(course))
     }
 
     /// Blocks until woken or due, unless there is work after all: see `wakeup.rs` for why it polls
     /// once more.
-    fn sleep(&mut self, now: Timestamp, course: Course) {
+    fn sleep(&mut self, now: Timestamp, course: LifecyclePhase) {
         let bell = self.member.bell.clone();
         bell.prepare_sleep();
         let (_, work) = self.poll(course);
@@ -250,7 +250,7 @@ impl ThreadLoop {
         bell.finish_sleep();
     }
 
-    fn longest_sleep(&self, now: Timestamp, course: Course) -> Duration {
+    fn longest_sleep(&self, now: Timestamp, course: LifecyclePhase) -> Duration {
         let duties = &self.member.duties;
         let is_waiting = duties.iter().any(Duty::is_waiting);
         let longest = if is_waiting { NAP_NS } else { SLEEP_NS_MAX };

@@ -5,8 +5,8 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::store::{ReportedEvent, SequenceNumbers};
 
 use super::{
-    HEAD_BYTES, HEARD_AT, Kept, MAGIC, NAME_AT, NAME_BYTES_MAX, NUMBERS_PASSED_OVER, Place, RING_AT,
-    SHARDS_MAX, SLOT_AT, SLOT_BYTES, record_bytes,
+    HEAD_BYTES, HEARD_AT, MAGIC, NAME_AT, NAME_BYTES_MAX, NUMBERS_PASSED_OVER, RING_AT, SHARDS_MAX, SLOT_AT,
+    SLOT_BYTES, StoreContent, StoreLocation, record_bytes,
 };
 use crate::journal::disk::PAGE_BYTES;
 use crate::journal::{Fault, What};
@@ -21,7 +21,7 @@ fn half(bytes: &[u8], at: usize) -> u32 {
 
 /// Reads a file. An incomplete record at the end of the ring was never sent and is dropped; a file
 /// without an intact slot, or of another session, is an error.
-pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
+pub(super) fn read(place: &StoreLocation<'_>, bytes: &[u8]) -> Result<StoreContent, Fault> {
     let damaged = |at: usize, words: &str| {
         Err(Fault::new(&place.path, at, What::StateDamaged(format!("the FIX store {words}"))))
     };
@@ -43,7 +43,7 @@ pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
     else {
         return damaged(SLOT_AT, "has no numbers that can be read");
     };
-    let mut kept = Kept {
+    let mut kept = StoreContent {
         numbers: SequenceNumbers {
             next_target_msg_seq_num,
             next_sender_msg_seq_num,
@@ -75,12 +75,12 @@ pub(super) fn read(place: &Place<'_>, bytes: &[u8]) -> Result<Kept, Fault> {
 }
 
 /// Reads all records from this position on, and returns where they end.
-fn read_ring(ring: &[u8], begin: u64, kept: &mut Kept) -> u64 {
+fn read_ring(ring: &[u8], begin: u64, kept: &mut StoreContent) -> u64 {
     let mut at = begin;
     while at < begin + ring.len() as u64 {
         match record_at(ring, at) {
-            Some(Found::Padding(bytes)) => at += bytes,
-            Some(Found::Record { number, cause, message }) => {
+            Some(RingItem::Padding(bytes)) => at += bytes,
+            Some(RingItem::Record { number, cause, message }) => {
                 if let Some(ReportedEvent { shard, seq }) = cause {
                     kept.heard[shard.0 as usize] = kept.heard[shard.0 as usize].max(seq);
                 }
@@ -94,18 +94,18 @@ fn read_ring(ring: &[u8], begin: u64, kept: &mut Kept) -> u64 {
 }
 
 /// A valid item at a position of the stream.
-enum Found<'a> {
+enum RingItem<'a> {
     Padding(u64),
     Record { number: u64, cause: Option<ReportedEvent>, message: &'a [u8] },
 }
 
-fn record_at(ring: &[u8], at: u64) -> Option<Found<'_>> {
+fn record_at(ring: &[u8], at: u64) -> Option<RingItem<'_>> {
     let rest = &ring[(at % ring.len() as u64) as usize..];
     if rest.len() < 16 || word(rest, 8) != at {
         return None;
     }
     if half(rest, 0) == u32::MAX {
-        return Some(Found::Padding(rest.len() as u64));
+        return Some(RingItem::Padding(rest.len() as u64));
     }
     let length = half(rest, 0) as usize;
     if length > rest.len().checked_sub(HEAD_BYTES)? {
@@ -117,7 +117,7 @@ fn record_at(ring: &[u8], at: u64) -> Option<Found<'_>> {
     }
     let (shard, seq) = (ShardId(rest[32] & ShardId::MAX), word(rest, 24));
     let cause = (rest[33] == 1).then_some(ReportedEvent { shard, seq });
-    Some(Found::Record { number: word(rest, 16), cause, message })
+    Some(RingItem::Record { number: word(rest, 16), cause, message })
 }
 
 /// Returns where the valid records start after a power loss. In the first lap through the ring
@@ -142,8 +142,8 @@ fn chain_begin(ring: &[u8], tail: u64) -> u64 {
         end = begin;
         while let Some(found) = record_at(ring, end) {
             end += match found {
-                Found::Padding(bytes) => bytes,
-                Found::Record { message, .. } => record_bytes(message.len()),
+                RingItem::Padding(bytes) => bytes,
+                RingItem::Record { message, .. } => record_bytes(message.len()),
             };
         }
         if end - begin > longest.end - longest.start {
@@ -155,7 +155,7 @@ fn chain_begin(ring: &[u8], tail: u64) -> u64 {
 
 /// Returns the last reported event of each shard from the first page; `None` if the page does not
 /// suffice.
-pub(super) fn heard_of_head(place: &Place<'_>, page: &[u8]) -> Option<Vec<u64>> {
+pub(super) fn heard_of_head(place: &StoreLocation<'_>, page: &[u8]) -> Option<Vec<u64>> {
     let is_ours = page.len() == PAGE_BYTES
         && page[..8] == MAGIC
         && page[8..24] == place.disk.boot().to_le_bytes()

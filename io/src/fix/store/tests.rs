@@ -5,8 +5,8 @@ use crate::journal::simulated_disk::Simulated;
 
 const BYTES: usize = 8 * PAGE_BYTES;
 
-fn place(disk: &Disk) -> Place<'_> {
-    Place { disk, path: "fix/A-B.store".into(), name: "A-B", bytes: BYTES, level: Level::Os }
+fn place(disk: &Disk) -> StoreLocation<'_> {
+    StoreLocation { disk, path: "fix/A-B.store".into(), name: "A-B", bytes: BYTES, level: Level::Os }
 }
 
 fn open(disk: &Disk) -> FileStore {
@@ -95,7 +95,7 @@ fn after_a_power_loss_no_sequence_number_is_used_twice() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let mut store =
-        FileStore::open(&Place { level: Level::Disk, ..place(&disk) }, Timestamp(1), &[]).unwrap();
+        FileStore::open(&StoreLocation { level: Level::Disk, ..place(&disk) }, Timestamp(1), &[]).unwrap();
     store.save(1, &message(1), Some(ReportedEvent { shard: ShardId(0), seq: 9 })).unwrap();
     store.set_sequence_numbers(numbers(4, 2)).unwrap();
     store.file().sync().unwrap();
@@ -112,7 +112,7 @@ fn after_a_power_loss_at_any_moment_no_report_is_missing_or_invented() {
     for seed in 0..300 {
         let (simulated, mut chance) = (Simulated::new(seed), Rng::new(seed));
         let disk = Disk::Simulated(simulated.clone());
-        let place = Place { level: Level::Disk, ..place(&disk) };
+        let place = StoreLocation { level: Level::Disk, ..place(&disk) };
         let mut store = FileStore::open(&place, Timestamp(1), &[]).unwrap();
         let last = 1 + chance.below(2_000);
         let mut synced = 0;
@@ -130,7 +130,7 @@ fn after_a_power_loss_at_any_moment_no_report_is_missing_or_invented() {
         }
         let held = kept(&store);
         let after = Disk::Simulated(simulated.power_loss());
-        let place = Place { disk: &after, ..place };
+        let place = StoreLocation { disk: &after, ..place };
         let again = FileStore::open(&place, Timestamp(1), &[]).unwrap();
         assert!(
             again.sequence_numbers().next_sender_msg_seq_num > last,
@@ -158,15 +158,15 @@ fn a_message_that_is_too_long_and_a_foreign_file_are_rejected() {
     let mut store = open(&disk);
     assert_eq!(store.save(1, &[0; BYTES], None), Err(StoreFailed));
     drop(store);
-    let other = Place { name: "A-C", ..place(&disk) };
+    let other = StoreLocation { name: "A-C", ..place(&disk) };
     assert!(FileStore::open(&other, Timestamp(1), &[]).unwrap_err().to_string().contains("another"));
 }
 
 /// Larger than a new store, so that it grows.
 const LONG_BYTES: usize = 128 * PAGE_BYTES;
 
-fn long_place(disk: &Disk) -> Place<'_> {
-    Place { bytes: LONG_BYTES, level: Level::Disk, ..place(disk) }
+fn long_place(disk: &Disk) -> StoreLocation<'_> {
+    StoreLocation { bytes: LONG_BYTES, level: Level::Disk, ..place(disk) }
 }
 
 #[test]

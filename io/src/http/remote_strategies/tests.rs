@@ -6,7 +6,7 @@ use super::*;
 
 fn outposts() -> RemoteStrategies {
     let reference = RefData::check(Rows::default()).unwrap();
-    let strategy = Strategy {
+    let strategy = StrategyConfig {
         name: reference.strategies()[0].name.clone(),
         kind: String::new(),
         securities: Vec::new(),

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http::connection::Stream;
 use crate::http::websocket_broker::WebSocketBroker;
-use crate::stages::Stage;
+use crate::stages::LatencyStage;
 
 /// Bytes per read. Clients send little.
 const INPUT_BYTES: usize = 4 * 1_024;
@@ -86,7 +86,7 @@ impl Talk {
         let session = self.session;
         let state = self.receiver.handle_bytes(bytes, |payload| broker.handle_bytes(now, session, payload));
         drop(broker);
-        hall.count(Stage::StompDecode, came);
+        hall.count(LatencyStage::StompDecode, came);
         if let WebSocketState::Closing(code) = state {
             self.part(code, "");
             self.deaf = true;
@@ -188,7 +188,7 @@ impl Talk {
             self.sent += count;
             self.tell_taken(hall);
         }
-        hall.count(Stage::StompWrite, begun);
+        hall.count(LatencyStage::StompWrite, begun);
         Ok(Pin::new(&mut self.stream).poll_flush(cx)?.is_ready())
     }
 

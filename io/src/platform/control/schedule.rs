@@ -17,20 +17,20 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::SessionState;
 use pitlane_engine::time::{Day, Timestamp};
 
-use crate::calendar::{Calendar, Change};
+use crate::calendar::{Calendar, SessionChange};
 use crate::config::Config;
 
 /// Trading hours of exchanges, and the exchanges with securities that expire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Schedule {
+pub struct ExchangeSchedule {
     pub calendar: Calendar,
     expiring: BTreeSet<ExchangeId>,
 }
 
-impl Schedule {
-    pub fn of(config: &Config, reference: &RefData) -> Schedule {
+impl ExchangeSchedule {
+    pub fn of(config: &Config, reference: &RefData) -> ExchangeSchedule {
         let expiring = reference.securities().iter().filter(|row| row.expiration.is_some());
-        Schedule {
+        ExchangeSchedule {
             calendar: Calendar::of(config, reference),
             expiring: expiring.map(|row| reference.exchange_of(row).id).collect(),
         }
@@ -57,7 +57,12 @@ impl Schedule {
 
     /// Returns the changes that an exchange with hours goes through from its known state to `now`.
     /// An exchange that had no hours has no known state: it only enters its current session.
-    pub fn changes(&self, exchange: ExchangeId, known: Option<Change>, now: Timestamp) -> Vec<Change> {
+    pub fn changes(
+        &self,
+        exchange: ExchangeId,
+        known: Option<SessionChange>,
+        now: Timestamp,
+    ) -> Vec<SessionChange> {
         let Some((_, standing)) = self.calendar.at(now).find(|(id, _)| *id == exchange) else {
             return Vec::new();
         };
@@ -65,7 +70,7 @@ impl Schedule {
         // A calendar that was changed may contradict its own past.
         let last = changes.last().copied().or(known).map(|change| change.session);
         if last != Some(standing.session) {
-            changes.push(Change { at: standing.since, session: standing.session });
+            changes.push(SessionChange { at: standing.since, session: standing.session });
         }
         changes
     }
@@ -75,11 +80,11 @@ impl Schedule {
     pub fn commands(
         &self,
         exchange: ExchangeId,
-        changes: &[Change],
+        changes: &[SessionChange],
         over: &mut Option<Day>,
     ) -> Vec<CommandKind> {
         let mut commands = Vec::new();
-        for &Change { at, session } in changes {
+        for &SessionChange { at, session } in changes {
             let expiry = self.calendar.over(exchange, at).and_then(|day| self.expiry(exchange, day, over));
             let schedule = CommandKind::Schedule { exchange, session, since: at, has_hours: true };
             match session {

@@ -1,7 +1,7 @@
 //! FIX over TCP and TLS: the sessions of this thread, between its sockets and its lanes.
 //!
 //! ```text
-//! Accepted ─► PendingLogons ─ Logon, password ─┬─► Client: FixSession ─ ClientRequest ─► Desk ─► port      Event ─► Desk ─► FixSession ─► poll: one write
+//! Accepted ─► PendingLogons ─ Logon, password ─┬─► FixClient: FixSession ─ ClientRequest ─► Desk ─► port      Event ─► Desk ─► FixSession ─► poll: one write
 //!                                              └─► another gateway, which owns the session
 //! ```
 //!
@@ -28,23 +28,23 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::fix::session::{DisconnectReason, FixSessionState};
 
-use self::client::{Client, Driven};
-use self::latency::Watch;
-use self::pending_logons::{Full, PendingLogons};
-use self::recovery::Early;
-pub use self::recovery::{Past, Unreported};
+use self::client::{DriveOutcome, FixClient};
+use self::latency::FixLatency;
+use self::pending_logons::{PendingLogons, PendingLogonsFull};
+use self::recovery::EarlyEvent;
+pub use self::recovery::{SessionRecovery, Unreported};
 use crate::auth::{AuthClient, RevocationWatch};
 use crate::fix::handoff::ConnectionHandoff;
-use crate::fix::message_log::{self, Way};
-use crate::fix::session_registry::{Homes, SessionRegistry};
-use crate::fix::settings::{Arrival, FixSettings};
+use crate::fix::message_log::{self, MessageDirection};
+use crate::fix::session_registry::{SessionAssignments, SessionRegistry};
+use crate::fix::settings::{ConnectionEnds, FixSettings};
 use crate::log::LineLimit;
 use crate::net::ConnectionId;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
 use crate::notifications::{Kind, Notification};
 use crate::pages::LARGE_PAGES;
-use crate::stages::Recorder;
+use crate::stages::LatencyRecorder;
 
 /// Maximum time for the final messages of all sessions when the service stops; then the connections
 /// are closed.
@@ -57,10 +57,10 @@ pub struct FixParts {
     pub port: PortId,
     pub shards: u8,
     pub settings: Arc<FixSettings>,
-    pub homes: Arc<Homes>,
+    pub homes: Arc<SessionAssignments>,
     pub ledger: SessionRegistry,
     pub reference: Arc<RefData>,
-    pub past: Past,
+    pub past: SessionRecovery,
     pub passage: ConnectionHandoff,
     pub clerk: message_log::FixLogHandle,
     pub seat: AuthClient,
@@ -73,10 +73,10 @@ pub struct FixEndpoint {
     gateway: u8,
     port: PortId,
     settings: Arc<FixSettings>,
-    homes: Arc<Homes>,
+    homes: Arc<SessionAssignments>,
     ledger: SessionRegistry,
     reference: Arc<RefData>,
-    past: Past,
+    past: SessionRecovery,
     passage: ConnectionHandoff,
     clerk: message_log::FixLogHandle,
     seat: AuthClient,
@@ -86,7 +86,7 @@ pub struct FixEndpoint {
     lobby: PendingLogons,
     /// By session number minus one. `None` for a known session without any activity since the
     /// start.
-    clients: Vec<Option<Box<Client>>>,
+    clients: Vec<Option<Box<FixClient>>>,
     /// Sessions whose store cannot be read.
     broken: BTreeSet<u16>,
     /// Rate limit of log lines about connections.
@@ -101,14 +101,14 @@ pub struct FixEndpoint {
     ready: bool,
     /// When all sessions started to be logged out.
     ending: Option<Timestamp>,
-    watch: Watch,
+    watch: FixLatency,
     /// Notifications for the other threads. A few per session, taken in every cycle.
     notes: Vec<Notification>,
     /// Events that arrive before the snapshots of all shards are complete. Reports are sent in the
     /// order of their events, and the unreported events from before the restart come first. No
     /// client is connected yet, so there are few: what a shard had left to do when the process last
     /// ended.
-    early: Option<Vec<Early>>,
+    early: Option<Vec<EarlyEvent>>,
 }
 
 /// Maximum number of orders of one gateway's sessions, including finished ones, and of the ids that
@@ -173,7 +173,7 @@ impl FixEndpoint {
             deadline: Timestamp::MAX,
             ready: false,
             ending: None,
-            watch: Watch::default(),
+            watch: FixLatency::default(),
             notes: Vec::new(),
             early: Some(Vec::new()),
             settings: settings.clone(),
@@ -196,11 +196,11 @@ impl FixEndpoint {
         sockets: &mut Sockets,
         happening: SocketEvent,
         port: u16,
-        recorder: Option<&mut Recorder>,
+        recorder: Option<&mut LatencyRecorder>,
     ) {
         match happening {
             SocketEvent::Accepted { id, peer, .. } => {
-                let arrival = Arrival { peer: peer.ip(), port };
+                let arrival = ConnectionEnds { peer: peer.ip(), port };
                 if self.ending.is_some() {
                     return sockets.close(id);
                 }
@@ -210,7 +210,7 @@ impl FixEndpoint {
                         self.lobby.refused += 1;
                         sockets.close(evicted);
                     }
-                    Err(Full) => {
+                    Err(PendingLogonsFull) => {
                         self.lobby.refused += 1;
                         return sockets.close(id);
                     }
@@ -279,7 +279,7 @@ impl FixEndpoint {
         now: Timestamp,
         sockets: &mut Sockets,
         mut port: Option<&mut PortEnd>,
-        mut recorder: Option<&mut Recorder>,
+        mut recorder: Option<&mut LatencyRecorder>,
     ) -> usize {
         self.adopt(now, sockets);
         self.hear_verdicts(now, sockets);
@@ -335,7 +335,7 @@ impl FixEndpoint {
         let bytes = sockets.input(id);
         let taken = client.session.handle_bytes(now, bytes);
         if client.logged {
-            clerk.log(number, Way::In, now, &bytes[..taken]);
+            clerk.log(number, MessageDirection::In, now, &bytes[..taken]);
         }
         if taken < bytes.len() {
             sockets.pause(id);
@@ -353,12 +353,13 @@ impl FixEndpoint {
         number: u16,
         sockets: &mut Sockets,
         port: Option<&mut PortEnd>,
-        mut recorder: Option<&mut Recorder>,
+        mut recorder: Option<&mut LatencyRecorder>,
     ) -> usize {
         let FixEndpoint { clients, desk, clerk, watch, .. } = self;
         let Some(client) = client_of(clients, number) else { return 0 };
         client.queued = false;
-        let Driven { work, again } = client.drive(now, desk, port, &mut watch.at(recorder.as_deref_mut()));
+        let DriveOutcome { work, again } =
+            client.drive(now, desk, port, &mut watch.at(recorder.as_deref_mut()));
         let (mut work, mut again) = (work, again);
         if let Some(id) = client.connection {
             let begun = watch.writes(recorder.as_deref());
@@ -454,7 +455,7 @@ impl FixEndpoint {
     }
 }
 
-fn client_of(clients: &mut [Option<Box<Client>>], number: u16) -> Option<&mut Client> {
+fn client_of(clients: &mut [Option<Box<FixClient>>], number: u16) -> Option<&mut FixClient> {
     clients.get_mut((number as usize).checked_sub(1)?)?.as_deref_mut()
 }
 

@@ -41,7 +41,7 @@ const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 pub struct StompEndpoint {
     company: BrokerHost,
     /// By slot of the connection.
-    seats: Vec<Option<Seat>>,
+    seats: Vec<Option<SessionConnection>>,
     /// By slot of the session.
     connections: Vec<Option<ConnectionId>>,
     /// Events since the last cycle.
@@ -54,7 +54,7 @@ pub struct StompEndpoint {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seat {
+struct SessionConnection {
     connection: ConnectionId,
     session: SessionId,
 }
@@ -176,7 +176,7 @@ impl StompEndpoint {
     fn welcome(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, peer: SocketAddr) {
         let session = if self.ending.is_none() { self.company.enter(now, peer) } else { None };
         let Some(session) = session else { return sockets.close(id) };
-        put(&mut self.seats, id.slot(), Seat { connection: id, session });
+        put(&mut self.seats, id.slot(), SessionConnection { connection: id, session });
         put(&mut self.connections, session.slot(), id);
     }
 

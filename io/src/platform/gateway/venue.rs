@@ -2,8 +2,8 @@
 //! lanes.
 //!
 //! ```text
-//! shard ─ instruction ─► Link: FixSession ─► one write ─► venue
-//! shard ◄─ report ◄───── Link: FixSession ◄─ Received ◄── venue       stored? ─► the message's number counts as processed
+//! shard ─ instruction ─► VenueLink: FixSession ─► one write ─► venue
+//! shard ◄─ report ◄───── VenueLink: FixSession ◄─ Received ◄── venue       stored? ─► the message's number counts as processed
 //! ```
 //!
 //! An adapter belongs to one gateway permanently. Orders of all clients reach it through the
@@ -23,11 +23,11 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::fix::session::{DisconnectReason, FixSession};
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore};
 
-use self::link::Link;
+use self::link::VenueLink;
 use super::fix::Unreported;
-use crate::fix::caller::Caller;
+use crate::fix::caller::VenueSessionSettings;
 use crate::fix::message_log;
-use crate::fix::store::{FileStore, Place, path_of};
+use crate::fix::store::{FileStore, StoreLocation, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::{Fault, Level};
 use crate::net::ConnectionId;
@@ -46,7 +46,7 @@ const FIRST_SESSION: u16 = 0xff00;
 #[derive(Debug)]
 pub struct VenueParts {
     pub port: PortId,
-    pub callers: Vec<Caller>,
+    pub callers: Vec<VenueSessionSettings>,
     pub reference: Arc<RefData>,
     pub level: Level,
     /// Last event of each shard at the start.
@@ -60,7 +60,7 @@ pub struct VenueParts {
 
 #[derive(Debug)]
 pub struct VenueConnector {
-    links: Vec<Link>,
+    links: Vec<VenueLink>,
     clerk: message_log::FixLogHandle,
     /// Whether the connector connects to venues.
     is_open: bool,
@@ -83,7 +83,7 @@ impl VenueConnector {
             let logged = caller.log_folder.as_ref().is_some_and(|folder| {
                 clerk.open_log(source.session, folder.join(format!("{}.log", caller.name())))
             });
-            links.push(Link::new(caller, source, session, logged));
+            links.push(VenueLink::new(caller, source, session, logged));
         }
         Ok(VenueConnector { links, clerk, is_open: false, ending: None })
     }
@@ -156,7 +156,7 @@ impl VenueConnector {
 
     /// Returns every venue, connected or not.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
-        self.links.iter().map(Link::row)
+        self.links.iter().map(VenueLink::row)
     }
 
     /// Does what is due, sends the venue's reports to the shards, and writes output. `port` is
@@ -185,7 +185,7 @@ impl VenueConnector {
 
     /// Returns whether commands wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
-        self.links.iter().any(Link::is_waiting)
+        self.links.iter().any(VenueLink::is_waiting)
     }
 
     pub fn deadline(&self) -> Timestamp {
@@ -226,7 +226,7 @@ fn never_sent(missed: &[Unreported], adapter: AdapterId) -> BTreeSet<OrderHandle
 /// Returns the store, and whether it has every message that was ever sent.
 fn open_store(
     now: Timestamp,
-    caller: &Caller,
+    caller: &VenueSessionSettings,
     level: Level,
     heard: &[u64],
     clerk: &mut message_log::FixLogHandle,
@@ -251,7 +251,7 @@ fn open_store(
 }
 
 /// Returns the location of a venue's store.
-pub fn place_of<'a>(disk: &'a Disk, caller: &'a Caller, level: Level) -> Place<'a> {
+pub fn place_of<'a>(disk: &'a Disk, caller: &'a VenueSessionSettings, level: Level) -> StoreLocation<'a> {
     let path = path_of(&caller.store_folder, caller.name());
-    Place { disk, path, name: caller.name(), bytes: caller.store_bytes, level }
+    StoreLocation { disk, path, name: caller.name(), bytes: caller.store_bytes, level }
 }

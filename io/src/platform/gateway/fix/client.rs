@@ -14,7 +14,7 @@ use pitlane_protocols::fix::session::{FixSession, FixSessionSettings, FixSession
 use pitlane_protocols::fix::store::MessageStore;
 
 use super::is_full;
-use super::latency::Turn;
+use super::latency::DriveTiming;
 use crate::fix::message_log;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
@@ -27,7 +27,7 @@ use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 const REQUESTS_PER_ROUND_MAX: usize = 256;
 
 #[derive(Debug)]
-pub struct Client {
+pub struct FixClient {
     pub name: String,
     pub session: FixSession,
     pub connection: Option<ConnectionId>,
@@ -55,20 +55,20 @@ pub struct Client {
     pub sender: SenderId,
 }
 
-pub struct Driven {
+pub struct DriveOutcome {
     pub work: usize,
     /// Whether there is more to do, now or when a lane accepts more.
     pub again: bool,
 }
 
-impl Client {
+impl FixClient {
     pub fn new(
         name: &str,
         settings: FixSessionSettings,
         store: Box<dyn MessageStore>,
         reference: Arc<RefData>,
-    ) -> Client {
-        Client {
+    ) -> FixClient {
+        FixClient {
             name: name.to_string(),
             session: FixSession::new(settings, store, reference),
             connection: None,
@@ -114,19 +114,19 @@ impl Client {
         now: Timestamp,
         desk: &mut Desk,
         port: Option<&mut PortEnd>,
-        turn: &mut Turn<'_>,
-    ) -> Driven {
+        turn: &mut DriveTiming<'_>,
+    ) -> DriveOutcome {
         let Some(port) = port else {
             // No command is sent any more. Input is still read, because the client's Logout may be
             // in it.
             if self.held.is_none() {
                 self.held = self.session.poll_command(now, desk);
             }
-            return Driven { work: 0, again: false };
+            return DriveOutcome { work: 0, again: false };
         };
         for work in 0..REQUESTS_PER_ROUND_MAX {
             let Some(request) = self.held.take().or_else(|| self.session.poll_command(now, desk)) else {
-                return Driven { work, again: false };
+                return DriveOutcome { work, again: false };
             };
             turn.decoded();
             let sender = self.sender(port);
@@ -134,12 +134,12 @@ impl Client {
                 Ok(id) => turn.sent(id),
                 Err(declined) if is_full(declined.reason) => {
                     self.held = Some(request);
-                    return Driven { work, again: true };
+                    return DriveOutcome { work, again: true };
                 }
                 Err(declined) => self.session.handle_declined(now, &request, &declined),
             }
         }
-        Driven { work: REQUESTS_PER_ROUND_MAX, again: true }
+        DriveOutcome { work: REQUESTS_PER_ROUND_MAX, again: true }
     }
 
     /// Returns the sender for this session, with the login and address of the connection.

@@ -9,12 +9,12 @@ use pitlane_protocols::fix::logon_probe;
 use pitlane_protocols::fix::session::DisconnectReason;
 use subtle::ConstantTimeEq;
 
-use super::pending_logons::Asked;
+use super::pending_logons::PendingLogin;
 use super::{FixEndpoint, client_of};
 use crate::auth::{Credentials, Identity, Role, Strategies};
 use crate::config::Secret;
-use crate::fix::handoff::Admitted;
-use crate::fix::settings::{Arrival, Proof};
+use crate::fix::handoff::AdmittedLogon;
+use crate::fix::settings::{ConnectionEnds, LogonProof};
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
 
@@ -28,7 +28,7 @@ impl FixEndpoint {
         now: Timestamp,
         sockets: &mut Sockets,
         id: ConnectionId,
-        arrival: Arrival,
+        arrival: ConnectionEnds,
         name: String,
     ) {
         let settings = self.settings.clone();
@@ -37,22 +37,22 @@ impl FixEndpoint {
         };
         let shown = logon_probe::credentials(sockets.input(id));
         match family.proof() {
-            Proof::None => self.let_in(now, sockets, id, Admitted { name, login: None }),
-            Proof::Config(login, secret) => {
+            LogonProof::None => self.let_in(now, sockets, id, AdmittedLogon { name, login: None }),
+            LogonProof::Config(login, secret) => {
                 let right =
                     shown.username.ct_eq(login.as_bytes()) & shown.password.ct_eq(secret.reveal().as_bytes());
                 // No name in the credential files has a colon.
                 let judged = self.seat.admit(now, &format!("fix:{name}"), arrival.peer, right.into());
                 match judged {
-                    Ok(()) => self.let_in(now, sockets, id, Admitted { name, login: None }),
+                    Ok(()) => self.let_in(now, sockets, id, AdmittedLogon { name, login: None }),
                     Err(_) => self.turn_away(now, sockets, id, &name),
                 }
             }
-            Proof::Books => {
+            LogonProof::Books => {
                 let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
                 let (login, secret) = (Some(text(shown.username)), Secret::new(&text(shown.password)));
                 let credentials = Credentials { login, secret, peer: arrival.peer };
-                let asked = Asked { name: name.clone(), generation: self.seat.generation() };
+                let asked = PendingLogin { name: name.clone(), generation: self.seat.generation() };
                 let ticket = self.lobby.ask(id, asked);
                 let is_asked = ticket.is_some_and(|ticket| self.seat.ask(now, ticket, credentials).is_ok());
                 match is_asked {
@@ -68,7 +68,7 @@ impl FixEndpoint {
     pub(super) fn hear_verdicts(&mut self, now: Timestamp, sockets: &mut Sockets) {
         while let Some((ticket, verdict)) = self.seat.poll() {
             let Some((id, _, asked)) = self.lobby.answered(ticket) else { continue };
-            let Asked { name, generation } = asked;
+            let PendingLogin { name, generation } = asked;
             // An order may name any strategy, so a login that is limited to some strategies does
             // not suffice.
             let may =
@@ -76,7 +76,7 @@ impl FixEndpoint {
             match verdict.ok().filter(may) {
                 Some(identity) => {
                     let login = Some((identity.name, generation));
-                    self.let_in(now, sockets, id, Admitted { name, login });
+                    self.let_in(now, sockets, id, AdmittedLogon { name, login });
                 }
                 None => self.turn_away(now, sockets, id, &name),
             }

@@ -11,7 +11,7 @@ use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::logon_probe::identify;
 
 use crate::auth::network;
-use crate::fix::settings::{Arrival, FixSettings};
+use crate::fix::settings::{ConnectionEnds, FixSettings};
 use crate::net::ConnectionId;
 
 /// Maximum number of connections that are not logged on. A regular client logs on within moments.
@@ -22,7 +22,7 @@ const PER_ADDRESS_MAX: usize = LOBBY_MAX / 4;
 #[derive(Debug, Default)]
 pub struct PendingLogons {
     /// By slot of the connection.
-    seats: Vec<Option<Pending>>,
+    seats: Vec<Option<PendingConnection>>,
     /// Connections without a complete Logon, in the order of arrival; by arrival number.
     silent: BTreeMap<u64, ConnectionId>,
     /// Connections whose password is being verified; by arrival number, which is the ticket.
@@ -35,16 +35,16 @@ pub struct PendingLogons {
 }
 
 #[derive(Clone, Debug)]
-struct Pending {
+struct PendingConnection {
     id: ConnectionId,
-    arrival: Arrival,
+    arrival: ConnectionEnds,
     number: u64,
-    asked: Option<Asked>,
+    asked: Option<PendingLogin>,
 }
 
 /// The session and credentials that a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct PendingLogin {
     /// Name of the session.
     pub name: String,
     /// Generation of the credentials at the time of the question.
@@ -53,17 +53,21 @@ pub struct Asked {
 
 /// The table is full, and no connection can be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Full;
+pub struct PendingLogonsFull;
 
 impl PendingLogons {
     /// Adds a connection. Returns a connection that is evicted for it and has to be closed.
-    pub fn enter(&mut self, id: ConnectionId, arrival: Arrival) -> Result<Option<ConnectionId>, Full> {
+    pub fn enter(
+        &mut self,
+        id: ConnectionId,
+        arrival: ConnectionEnds,
+    ) -> Result<Option<ConnectionId>, PendingLogonsFull> {
         let address = network(arrival.peer);
         let evicted = if self.count(address) >= PER_ADDRESS_MAX {
-            Some(self.oldest_silent(address).ok_or(Full)?)
+            Some(self.oldest_silent(address).ok_or(PendingLogonsFull)?)
         } else if self.len >= LOBBY_MAX {
             let most = self.by_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address);
-            Some(most.and_then(|most| self.oldest_silent(most)).ok_or(Full)?)
+            Some(most.and_then(|most| self.oldest_silent(most)).ok_or(PendingLogonsFull)?)
         } else {
             None
         };
@@ -72,7 +76,7 @@ impl PendingLogons {
             self.seats.resize(id.slot() + 1, None);
         }
         self.arrivals += 1;
-        self.seats[id.slot()] = Some(Pending { id, arrival, number: self.arrivals, asked: None });
+        self.seats[id.slot()] = Some(PendingConnection { id, arrival, number: self.arrivals, asked: None });
         self.silent.insert(self.arrivals, id);
         *self.by_address.entry(address).or_default() += 1;
         self.len += 1;
@@ -84,12 +88,12 @@ impl PendingLogons {
     }
 
     /// Returns the address of a connection that has not sent a complete Logon.
-    pub fn silent(&self, id: ConnectionId) -> Option<Arrival> {
+    pub fn silent(&self, id: ConnectionId) -> Option<ConnectionEnds> {
         self.pending(id).filter(|pending| pending.asked.is_none()).map(|pending| pending.arrival)
     }
 
     /// Records the question about a connection. Returns the ticket of the question.
-    pub fn ask(&mut self, id: ConnectionId, asked: Asked) -> Option<u64> {
+    pub fn ask(&mut self, id: ConnectionId, asked: PendingLogin) -> Option<u64> {
         let pending = self.seats.get_mut(id.slot())?.as_mut().filter(|pending| pending.id == id)?;
         pending.asked = Some(asked);
         self.silent.remove(&pending.number);
@@ -98,13 +102,13 @@ impl PendingLogons {
     }
 
     /// Returns the connection of a ticket and its question; `None` if the connection is gone.
-    pub fn answered(&self, ticket: u64) -> Option<(ConnectionId, Arrival, Asked)> {
+    pub fn answered(&self, ticket: u64) -> Option<(ConnectionId, ConnectionEnds, PendingLogin)> {
         let pending = self.pending(*self.asked.get(&ticket)?)?;
         Some((pending.id, pending.arrival, pending.asked.clone()?))
     }
 
-    pub fn leave(&mut self, id: ConnectionId) -> Option<Arrival> {
-        let Pending { arrival, number, .. } = self.pending(id)?.clone();
+    pub fn leave(&mut self, id: ConnectionId) -> Option<ConnectionEnds> {
+        let PendingConnection { arrival, number, .. } = self.pending(id)?.clone();
         self.seats[id.slot()] = None;
         self.silent.remove(&number);
         self.asked.remove(&number);
@@ -129,7 +133,7 @@ impl PendingLogons {
         all
     }
 
-    fn pending(&self, id: ConnectionId) -> Option<&Pending> {
+    fn pending(&self, id: ConnectionId) -> Option<&PendingConnection> {
         self.seats.get(id.slot())?.as_ref().filter(|pending| pending.id == id)
     }
 
@@ -156,7 +160,7 @@ pub enum LogonRoute {
     Reject,
 }
 
-pub fn route(settings: &FixSettings, arrival: Arrival, bytes: &[u8]) -> LogonRoute {
+pub fn route(settings: &FixSettings, arrival: ConnectionEnds, bytes: &[u8]) -> LogonRoute {
     let greeting = match identify(bytes) {
         Ok(Decoded::Message { message, .. }) => message,
         Ok(Decoded::Incomplete) if bytes.len() <= settings.logon_bytes_max => return LogonRoute::Incomplete,
@@ -173,8 +177,8 @@ pub fn route(settings: &FixSettings, arrival: Arrival, bytes: &[u8]) -> LogonRou
 mod tests {
     use super::*;
 
-    fn arrival(address: u8) -> Arrival {
-        Arrival { peer: IpAddr::from([10, 0, 0, address]), port: 1 }
+    fn arrival(address: u8) -> ConnectionEnds {
+        ConnectionEnds { peer: IpAddr::from([10, 0, 0, address]), port: 1 }
     }
 
     /// Fills the share of one address, whose connections have the slots from `first` on.
@@ -188,7 +192,7 @@ mod tests {
     fn at_the_limit_of_an_address_its_oldest_silent_connection_is_evicted() {
         let mut lobby = PendingLogons::default();
         fill(&mut lobby, 1, 0);
-        let asked = Asked { name: "PITLANE-A".to_string(), generation: 0 };
+        let asked = PendingLogin { name: "PITLANE-A".to_string(), generation: 0 };
         let ticket = lobby.ask(ConnectionId::of_slot(0), asked.clone()).unwrap();
         // The first has sent its Logon and stays.
         let next = ConnectionId::of_slot(5_000);
@@ -221,9 +225,11 @@ mod tests {
         let mut lobby = PendingLogons::default();
         fill(&mut lobby, 1, 0);
         for slot in 0..PER_ADDRESS_MAX {
-            lobby.ask(ConnectionId::of_slot(slot), Asked { name: String::new(), generation: 0 }).unwrap();
+            lobby
+                .ask(ConnectionId::of_slot(slot), PendingLogin { name: String::new(), generation: 0 })
+                .unwrap();
         }
-        assert_eq!(lobby.enter(ConnectionId::of_slot(5_000), arrival(1)), Err(Full));
+        assert_eq!(lobby.enter(ConnectionId::of_slot(5_000), arrival(1)), Err(PendingLogonsFull));
         assert_eq!(lobby.enter(ConnectionId::of_slot(5_000), arrival(2)), Ok(None));
     }
 }

@@ -10,8 +10,8 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore};
 
 use crate::fix::message_log;
-use crate::fix::settings::Family;
-use crate::fix::store::{FileStore, Place, path_of};
+use crate::fix::settings::SessionFamily;
+use crate::fix::store::{FileStore, StoreLocation, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::{Fault, Level};
 
@@ -26,7 +26,7 @@ pub struct Unreported {
 /// An event after the restart that waits for the earlier ones, with the refusal that the desk
 /// derived from it for its session.
 #[derive(Debug)]
-pub struct Early {
+pub struct EarlyEvent {
     pub shard: ShardId,
     pub event: Event,
     pub refusal: Option<Refusal>,
@@ -34,7 +34,7 @@ pub struct Early {
 }
 
 #[derive(Clone, Debug)]
-pub struct Past {
+pub struct SessionRecovery {
     pub level: Level,
     pub store_bytes: usize,
     /// Last event of each shard at the start: to a new store, all events up to it count as
@@ -43,13 +43,13 @@ pub struct Past {
     pub missed: Vec<Unreported>,
 }
 
-impl Past {
+impl SessionRecovery {
     /// Opens the store of a session; in memory, where nothing is persisted.
     pub fn open_store(
         &self,
         now: Timestamp,
         name: &str,
-        family: &Family,
+        family: &SessionFamily,
         clerk: &mut message_log::FixLogHandle,
     ) -> Result<Box<dyn MessageStore>, Fault> {
         if self.level == Level::None {
@@ -59,7 +59,7 @@ impl Past {
         let folder = &family.store_folder;
         disk.make_folder(folder).map_err(Fault::io(folder))?;
         let path: PathBuf = path_of(folder, name);
-        let place = Place { disk: &disk, path, name, bytes: self.store_bytes, level: self.level };
+        let place = StoreLocation { disk: &disk, path, name, bytes: self.store_bytes, level: self.level };
         let store = FileStore::open(&place, now, &self.heard)?;
         if store.lost_power {
             tracing::warn!(

@@ -4,13 +4,19 @@ use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, Refusal};
 use pitlane_engine::id::{Origin, ShardId};
 use pitlane_engine::time::Timestamp;
 
-use super::recovery::Early;
+use super::recovery::EarlyEvent;
 use super::{FixEndpoint, Unreported, client_of};
-use crate::stages::Recorder;
+use crate::stages::LatencyRecorder;
 
 impl FixEndpoint {
     /// Handles an event of a shard: the desk first, then the session of its source.
-    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
+    pub fn hear(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        recorder: Option<&mut LatencyRecorder>,
+    ) {
         let source = match &event.body {
             EventKind::Order(order) => Some(order.source),
             EventKind::Status(report) => Some(report.source),
@@ -27,7 +33,7 @@ impl FixEndpoint {
         if let Some(early) = &mut self.early
             && !is_image(event)
         {
-            return early.push(Early { shard, event: *event, refusal, number });
+            return early.push(EarlyEvent { shard, event: *event, refusal, number });
         }
         self.report(now, (shard, event), refusal, number, recorder);
     }
@@ -39,7 +45,7 @@ impl FixEndpoint {
         (shard, event): (ShardId, &Event),
         refusal: Option<Refusal>,
         number: u16,
-        mut recorder: Option<&mut Recorder>,
+        mut recorder: Option<&mut LatencyRecorder>,
     ) {
         if matches!(&event.body, EventKind::Order(_) | EventKind::Status(_) | EventKind::Refused(_)) {
             self.open(now, number);
@@ -83,7 +89,7 @@ impl FixEndpoint {
         for Unreported { shard, event } in self.past.take_missed(self.port) {
             self.report_missed(now, shard, &event);
         }
-        for Early { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
+        for EarlyEvent { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
             self.report(now, (shard, &event), refusal, number, None);
         }
     }

@@ -4,7 +4,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::FixSessionState;
 
 use super::FixEndpoint;
-use super::client::Client;
+use super::client::FixClient;
 use crate::notifications::{Kind, SessionInfo};
 
 impl FixEndpoint {
@@ -23,7 +23,7 @@ impl FixEndpoint {
     }
 }
 
-fn row_of(number: u16, client: &Client) -> SessionInfo {
+fn row_of(number: u16, client: &FixClient) -> SessionInfo {
     let (numbers, counts) = (client.session.sequence_numbers(), client.session.counts());
     SessionInfo {
         peer: client.peer.filter(|_| client.connection.is_some()),

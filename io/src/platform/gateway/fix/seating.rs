@@ -5,11 +5,11 @@ use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::Timestamp;
 
-use super::client::Client;
+use super::client::FixClient;
 use super::pending_logons::{self, LogonRoute};
 use super::{FixEndpoint, client_of};
-use crate::fix::handoff::{Admitted, Handoff};
-use crate::fix::settings::Proof;
+use crate::fix::handoff::{AdmittedLogon, Handoff};
+use crate::fix::settings::LogonProof;
 use crate::journal::Fault;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
@@ -37,7 +37,7 @@ impl FixEndpoint {
         now: Timestamp,
         sockets: &mut Sockets,
         id: ConnectionId,
-        admitted: Admitted,
+        admitted: AdmittedLogon,
     ) {
         self.lobby.leave(id);
         sockets.set_deadline(id, None);
@@ -61,8 +61,8 @@ impl FixEndpoint {
 
     /// Attaches a connection to its session; a second connection is closed without an answer, and
     /// the first is not affected.
-    fn seat(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, admitted: Admitted) {
-        let Admitted { name, login } = admitted;
+    fn seat(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, admitted: AdmittedLogon) {
+        let AdmittedLogon { name, login } = admitted;
         // The login may have been revoked since the verdict.
         if login.as_ref().is_some_and(|(login, generation)| self.roll.is_revoked(login, *generation)) {
             return self.turn_away(now, sockets, id, &name);
@@ -109,8 +109,8 @@ impl FixEndpoint {
             let source = Source { origin: Origin::Fix, port: self.port, session: number };
             let settings = family.session(now, &self.settings, &comp_id, source);
             let store = self.past.open_store(now, name, family, &mut self.clerk)?;
-            let mut client = Client::new(name, settings, store, self.reference.clone());
-            if let Proof::Config(login, _) = family.proof() {
+            let mut client = FixClient::new(name, settings, store, self.reference.clone());
+            if let LogonProof::Config(login, _) = family.proof() {
                 client.login = Some(login.to_string());
             }
             if let Some(folder) = &family.log_folder {

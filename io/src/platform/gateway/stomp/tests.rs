@@ -16,12 +16,12 @@ const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
 /// Maximum time for bytes to pass from one socket to another.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-struct Scene {
+struct EndpointUnderTest {
     net: Net,
     room: StompEndpoint,
 }
 
-impl Scene {
+impl EndpointUnderTest {
     fn turn(&mut self) {
         let room = &mut self.room;
         self.net.turn(NOW, |sockets, happening| match happening {
@@ -41,7 +41,8 @@ impl Scene {
 fn a_cycle_writes_to_a_bounded_number_of_clients_and_the_next_to_the_others() {
     let reference = Arc::new(RefData::check(Rows::default()).expect("nothing is wrong with nothing"));
     let room = StompEndpoint::new(BrokerSettings::default(), reference, Logins::new(None, Role::Trade));
-    let mut scene = Scene { net: Net::open(NetSettings::default()).expect("a driver opens"), room };
+    let mut scene =
+        EndpointUnderTest { net: Net::open(NetSettings::default()).expect("a driver opens"), room };
     let any = "127.0.0.1:0".parse().expect("an address");
     let listener = Listener::bind(ListenerSettings::at(any)).expect("loopback has a port");
     let address = listener.address();
@@ -59,7 +60,7 @@ fn a_cycle_writes_to_a_bounded_number_of_clients_and_the_next_to_the_others() {
         })
         .collect();
     let mut heard = vec![String::new(); crowd];
-    let mut until = |scene: &mut Scene, word: &str| {
+    let mut until = |scene: &mut EndpointUnderTest, word: &str| {
         let late = Instant::now() + PATIENCE;
         while !heard.iter().all(|text| text.contains(word)) {
             assert!(Instant::now() < late, "everybody hears {word}: {heard:?}");

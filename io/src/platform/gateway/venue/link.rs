@@ -10,12 +10,12 @@ use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::fix::session::{FixSession, FixSessionState, VenueReport};
 
-use super::stored::Stored;
-use crate::fix::caller::Caller;
-use crate::fix::message_log::{self, Way};
+use super::stored::ReportConfirmations;
+use crate::fix::caller::VenueSessionSettings;
+use crate::fix::message_log::{self, MessageDirection};
 use crate::net::ConnectionId;
 use crate::net::event::CloseReason;
-use crate::net::settings::Call;
+use crate::net::settings::ConnectTarget;
 use crate::net::sockets::Sockets;
 use crate::notifications::{Kind, SessionInfo};
 use crate::platform::gateway::transmit::transmit;
@@ -27,8 +27,8 @@ const REPORTS_PER_ROUND_MAX: usize = 256;
 const WORDS_EVERY_NS: u64 = NS_PER_S;
 
 #[derive(Debug)]
-pub struct Link {
-    pub caller: Caller,
+pub struct VenueLink {
+    pub caller: VenueSessionSettings,
     /// Source of its commands to the shards.
     pub source: Source,
     pub session: FixSession,
@@ -39,7 +39,7 @@ pub struct Link {
     /// is read before they are sent.
     pending_commands: PendingCommands,
     /// By shard.
-    stored: Vec<Stored>,
+    stored: Vec<ReportConfirmations>,
     /// The value of [`FixSession::synchronizations`] last sent to the shards; `None` if they take
     /// the venue to be disconnected.
     told_touches: Option<u64>,
@@ -57,9 +57,9 @@ pub struct Link {
     attempt: usize,
 }
 
-impl Link {
-    pub fn new(caller: Caller, source: Source, session: FixSession, logged: bool) -> Link {
-        Link {
+impl VenueLink {
+    pub fn new(caller: VenueSessionSettings, source: Source, session: FixSession, logged: bool) -> VenueLink {
+        VenueLink {
             caller,
             source,
             session,
@@ -90,7 +90,7 @@ impl Link {
         let bytes = sockets.input(id);
         let taken = self.session.handle_bytes(now, bytes);
         if self.logged {
-            clerk.log(self.source.session, Way::In, now, &bytes[..taken]);
+            clerk.log(self.source.session, MessageDirection::In, now, &bytes[..taken]);
         }
         if taken < bytes.len() {
             sockets.pause(id);
@@ -176,7 +176,8 @@ impl Link {
     }
 
     pub fn deadline(&self, is_open: bool) -> Timestamp {
-        let stored = self.stored.iter().map(Stored::deadline).fold(Timestamp::MAX, Timestamp::min);
+        let stored =
+            self.stored.iter().map(ReportConfirmations::deadline).fold(Timestamp::MAX, Timestamp::min);
         // Without a connection, nothing is due before the service opens or after it closes.
         let calls = self.connection.is_some() || is_open;
         let session = self.session.poll_timeout().filter(|_| calls);
@@ -211,7 +212,7 @@ impl Link {
     }
 
     /// Returns the current address.
-    fn call(&self) -> &Call {
+    fn call(&self) -> &ConnectTarget {
         &self.caller.calls[self.attempt % self.caller.calls.len()]
     }
 
@@ -241,7 +242,7 @@ impl Link {
     /// Sends the shards what was received: first the reports, then whether the venue is connected.
     fn tell_shards(&mut self, now: Timestamp, port: &mut PortEnd) -> usize {
         if self.stored.is_empty() {
-            self.stored.resize_with(port.shards() as usize, Stored::default);
+            self.stored.resize_with(port.shards() as usize, ReportConfirmations::default);
         }
         if !std::mem::replace(&mut self.has_begun, true) {
             self.session.reject_never_sent();
