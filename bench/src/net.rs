@@ -198,7 +198,7 @@ fn driven_echo(start: Start, driver: DriverKind) {
     let mut net = listening(&start, driver);
     let mut answer = Vec::with_capacity(4_096);
     while !start.is_over() {
-        net.turn(Timestamp::ZERO, |sockets, happening| {
+        net.run_cycle(Timestamp::ZERO, |sockets, happening| {
             let SocketEvent::Received { id } = happening else { return };
             answer.clear();
             answer.extend_from_slice(sockets.input(id));
@@ -212,7 +212,7 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
     let mut net = listening(&start, driver);
     let mut ids = Vec::new();
     while ids.len() < consumers && !start.is_over() {
-        net.turn(Timestamp::ZERO, |_, happening| {
+        net.run_cycle(Timestamp::ZERO, |_, happening| {
             if let SocketEvent::Accepted { id, .. } = happening {
                 ids.push(id);
             }
@@ -230,7 +230,7 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
                 ids.iter().for_each(|&id| sockets.send(id, &tick).expect("there is room"));
             }
         }
-        net.turn(Timestamp::ZERO, |_, _| {});
+        net.run_cycle(Timestamp::ZERO, |_, _| {});
     }
 }
 

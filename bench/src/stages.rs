@@ -56,7 +56,7 @@ pub fn road(stamped: bool, commands: usize) -> f64 {
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
     let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
     let (recorder, mut reader) = stages();
-    let keeping = CommandJournaling { journal: None, recorder: stamped.then_some(recorder), news: None };
+    let keeping = CommandJournaling { journal: None, recorder: stamped.then_some(recorder), reloads: None };
     let (bells, registry) = (Arc::new(Wakeups::silent(1, 1)), Arc::new(Registry::new(1)));
     let mut duty = ShardDuty::new(worker, keeping, bells, registry);
     let mut client = Client::at(ports.remove(0));

@@ -203,7 +203,7 @@ impl Auth {
             strategies: Strategies::All,
         });
         let clerk = Authenticator::new(settings, shared.clone())?;
-        Ok(Auth { clerk, bell: wakeup.bell(), wakeup, anybody, shared })
+        Ok(Auth { clerk, bell: wakeup.wakeup(), wakeup, anybody, shared })
     }
 
     /// Returns the identity of every client where no login is required.

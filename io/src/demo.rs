@@ -23,7 +23,7 @@ const LOTS_MAX: u64 = 10;
 
 #[derive(Debug)]
 pub struct RandomTrader {
-    chance: Rng,
+    rng: Rng,
     strategies: Vec<StrategyId>,
     /// Mean time between two actions, in nanoseconds.
     pause_ns: u64,
@@ -34,7 +34,7 @@ pub struct RandomTrader {
 impl RandomTrader {
     /// Creates a trader that acts for these strategies.
     pub fn new(strategies: Vec<StrategyId>, seed: u64, pause_ns: u64) -> RandomTrader {
-        RandomTrader { chance: Rng::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
+        RandomTrader { rng: Rng::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
     }
 
     /// Returns the time of the next action.
@@ -55,7 +55,7 @@ impl RandomTrader {
         if now < self.next {
             return None;
         }
-        self.next = now.plus(1 + self.chance.below(2 * self.pause_ns));
+        self.next = now.plus(1 + self.rng.below(2 * self.pause_ns));
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: port.id(), session: 0 };
         let login = SenderText::new("demo-trader");
@@ -63,19 +63,19 @@ impl RandomTrader {
             port.register_sender(Sender { protocol: Protocol::Internal, login, ..Sender::default() });
         let ticket = Ticket { source, token: self.token, sender, ..Ticket::default() };
         // A declined request is not an error; the next action follows soon.
-        let asked = match self.choose(now, view, reference)? {
+        let outcome = match self.choose(now, view, reference)? {
             DemoAction::Submit(terms) => desk.submit(port, ticket, terms),
             DemoAction::Modify(order, changes) => desk.modify(port, ticket, &order.id, changes),
             DemoAction::Cancel(order) => desk.cancel(port, ticket, &order.id),
             DemoAction::Close(closing) => desk.close(port, ticket, closing),
         };
-        Some(asked.ok())
+        Some(outcome.ok())
     }
 
     fn choose(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<DemoAction> {
         let open = view.open_orders_len();
-        let dice = self.chance.below(100);
-        match dice {
+        let choice = self.rng.below(100);
+        match choice {
             _ if open >= OPEN_MAX => self.any_order(view).map(DemoAction::Cancel),
             0..15 if open > 0 => self.any_order(view).map(DemoAction::Cancel),
             15..35 if open > 0 => self.modification(view, reference),
@@ -94,7 +94,7 @@ impl RandomTrader {
         let side = self.pick(Side::BOTH.to_vec())?;
         let (limit, stop) = self.prices(&tick, family, kind, side)?;
         let tif = self.tif(kind)?;
-        let patience_ns = (1 + self.chance.below(30)) * NS_PER_S;
+        let patience_ns = (1 + self.rng.below(30)) * NS_PER_S;
         Some(DemoAction::Submit(Terms {
             qty: self.lots(family),
             limit: limit.unwrap_or_default(),
@@ -127,8 +127,8 @@ impl RandomTrader {
         };
         let size = family.tick_size;
         let at = market.ticks(size)?;
-        let stop = at + outward * (1 + self.chance.below(REACH_TICKS) as i64);
-        let inward = self.chance.below(2 * REACH_TICKS) as i64 - REACH_TICKS as i64 / 2;
+        let stop = at + outward * (1 + self.rng.below(REACH_TICKS) as i64);
+        let inward = self.rng.below(2 * REACH_TICKS) as i64 - REACH_TICKS as i64 / 2;
         let limit = if kind.has_stop() { stop + outward } else { at - outward * inward };
         let price = |ticks: i64| Price::from_ticks(ticks.max(1), size);
         let limit = if kind.has_limit() { Some(price(limit)?) } else { None };
@@ -138,7 +138,7 @@ impl RandomTrader {
 
     /// Returns a time in force that suits the type, and sometimes one that does not.
     fn tif(&mut self, kind: OrderKind) -> Option<Tif> {
-        if self.chance.below(40) == 0 {
+        if self.rng.below(40) == 0 {
             return self.pick(Tif::ALL.to_vec());
         }
         match kind {
@@ -154,8 +154,8 @@ impl RandomTrader {
         let family = reference.family_of(reference.security(order.terms.security)?);
         let tick = family.tick_size;
         let changes = match order.terms.kind {
-            OrderKind::Limit if self.chance.below(2) == 0 => {
-                let step = 1 - 2 * self.chance.below(2) as i64;
+            OrderKind::Limit if self.rng.below(2) == 0 => {
+                let step = 1 - 2 * self.rng.below(2) as i64;
                 let limit = Price::from_ticks((order.terms.limit.ticks(tick)? + step).max(1), tick)?;
                 Changes::default().with_limit(limit)
             }
@@ -165,10 +165,9 @@ impl RandomTrader {
     }
 
     fn closing(&mut self, view: &View, reference: &RefData) -> Option<DemoAction> {
-        let ours = |strategy: &StrategyId| self.strategies.contains(strategy);
-        let held = view
-            .positions()
-            .filter(|position| !position.state.qty.is_zero() && ours(&position.id.strategy()));
+        let own = |strategy: &StrategyId| self.strategies.contains(strategy);
+        let held =
+            view.positions().filter(|position| !position.state.qty.is_zero() && own(&position.id.strategy()));
         let held = held.map(|position| position.id).collect();
         let id = self.pick(held)?;
         let security = reference.security(id.security())?;
@@ -183,18 +182,18 @@ impl RandomTrader {
     }
 
     fn any_order(&mut self, view: &View) -> Option<Order> {
-        let ours = |order: &Order| self.strategies.contains(&order.terms.strategy);
-        let open = view.open_orders().filter(ours).collect();
+        let own = |order: &Order| self.strategies.contains(&order.terms.strategy);
+        let open = view.open_orders().filter(own).collect();
         self.pick(open)
     }
 
     fn lots(&mut self, family: &Family) -> Qty {
-        let lots = 1 + self.chance.below(LOTS_MAX) as i64;
+        let lots = 1 + self.rng.below(LOTS_MAX) as i64;
         Qty::from_raw(family.lot_size.raw().saturating_mul(lots))
     }
 
     fn pick<T>(&mut self, mut from: Vec<T>) -> Option<T> {
-        let at = (!from.is_empty()).then(|| self.chance.below(from.len() as u64))?;
+        let at = (!from.is_empty()).then(|| self.rng.below(from.len() as u64))?;
         Some(from.swap_remove(at as usize))
     }
 }

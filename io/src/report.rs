@@ -33,9 +33,9 @@ impl OrderReportPrinter {
     }
 
     /// Receives an event that the view has applied.
-    pub fn hear(&mut self, view: &View, reference: &RefData, event: &Event) {
+    pub fn handle_event(&mut self, view: &View, reference: &RefData, event: &Event) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.hear(event);
+            recorder.handle_event(event);
         }
         if self.quiet {
             return;
@@ -55,8 +55,8 @@ impl OrderReportPrinter {
     }
 
     /// Prints the last line, after all others.
-    pub fn end(mut self, view: &View, reference: &RefData, heard: Heard) {
-        let Heard { ticks, orders, rejected, fills, .. } = heard;
+    pub fn end(mut self, view: &View, reference: &RefData, counts: Heard) {
+        let Heard { ticks, orders, rejected, fills, .. } = counts;
         let base = Currency::parse(BASE).expect("the base currency is one");
         let portfolio = view.portfolio(None, base, reference);
         let positions = view.positions().filter(|position| !position.state.qty.is_zero()).count();

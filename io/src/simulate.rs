@@ -3,8 +3,8 @@
 //!
 //! ```text
 //! files ─► Merge ─► SimulatedMarket: feed ─► shards with their venues ─► runner: strategies ─► orders ─┐
-//!                    ▲                                                                     │
-//!                    └── the same instant, until no part has work left ◄───────────────────┘
+//!                    ▲                                                                                 │
+//!                    └── the same instant, until no part has work left ◄───────────────────────────────┘
 //!                    └► SimulationAccount: equity by samples, trades ─► SimulationReport: text, JSON, HTML
 //! ```
 //!

@@ -34,13 +34,13 @@ use crate::metrics::StageSummary;
 /// an order cost less than a hundredth of its path.
 pub const EVERY: u32 = 61;
 /// Interval between two handovers of the histograms.
-const TURN_NS: u64 = NS_PER_S;
+const HANDOVER_NS: u64 = NS_PER_S;
 /// Longest recorded time, in nanoseconds; longer times are recorded as this.
 const LONGEST_NS: u64 = 10 * NS_PER_S;
 /// Significant digits: a latency is accurate to one percent, and a histogram takes 14 KiB.
 const DIGITS: u8 = 2;
 /// Sets of histograms per thread: one being written, one being read, one in transit.
-const SHEETS: usize = 3;
+const SETS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatencyStage {
@@ -81,7 +81,7 @@ impl LatencyStage {
         LatencyStage::StompWrite,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             LatencyStage::Decode => "decode",
             LatencyStage::Send => "send",
@@ -127,19 +127,19 @@ fn histogram() -> Histogram<u32> {
 
 /// Creates the two ends of one thread's latency records.
 pub fn stages() -> (LatencyRecorder, LatencyReader) {
-    let (full_in, full_out) = RingBuffer::new(SHEETS);
-    let (mut empty_in, empty_out) = RingBuffer::new(SHEETS);
-    for _ in 1..SHEETS {
+    let (full_in, full_out) = RingBuffer::new(SETS);
+    let (mut empty_in, empty_out) = RingBuffer::new(SETS);
+    for _ in 1..SETS {
         empty_in.push(Box::new(LatencyHistograms::new())).expect("there is room for all sheets");
     }
     let recorder = LatencyRecorder {
         clock: quanta::Clock::new(),
-        sheet: Box::new(LatencyHistograms::new()),
+        histograms: Box::new(LatencyHistograms::new()),
         full: full_in,
         empty: empty_out,
-        turn: Timestamp::ZERO,
+        handover_at: Timestamp::ZERO,
         skip: 0,
-        skip_turns: 0,
+        skip_cycles: 0,
     };
     (recorder, LatencyReader { full: full_out, empty: empty_in, latest: Box::new(LatencyHistograms::new()) })
 }
@@ -148,15 +148,15 @@ pub fn stages() -> (LatencyRecorder, LatencyReader) {
 #[derive(Debug)]
 pub struct LatencyRecorder {
     clock: quanta::Clock,
-    sheet: Box<LatencyHistograms>,
+    histograms: Box<LatencyHistograms>,
     full: Producer<Box<LatencyHistograms>>,
     empty: Consumer<Box<LatencyHistograms>>,
     /// Time of the next handover.
-    turn: Timestamp,
+    handover_at: Timestamp,
     /// Commands until the next sample.
     skip: u32,
     /// Broker cycles until the next sample.
-    skip_turns: u32,
+    skip_cycles: u32,
 }
 
 impl LatencyRecorder {
@@ -169,8 +169,8 @@ impl LatencyRecorder {
     /// Returns the current time if this broker cycle is sampled. It has a counter of its own, so
     /// that commands and broker cycles do not hide each other.
     #[inline]
-    pub fn sample_turn(&mut self) -> Option<CounterStamp> {
-        is_sampled(&mut self.skip_turns).then(|| self.stamp())
+    pub fn sample_cycle(&mut self) -> Option<CounterStamp> {
+        is_sampled(&mut self.skip_cycles).then(|| self.stamp())
     }
 
     #[inline]
@@ -181,28 +181,28 @@ impl LatencyRecorder {
     /// Records the duration of a stage.
     pub fn count(&mut self, stage: LatencyStage, from: CounterStamp, to: CounterStamp) {
         let ns = self.clock.delta_as_nanos(from.0, to.0);
-        self.sheet.stages[stage as usize].saturating_record(ns.max(1));
-        self.sheet.is_empty = false;
+        self.histograms.stages[stage as usize].saturating_record(ns.max(1));
+        self.histograms.is_empty = false;
     }
 
     /// Hands the histograms over when their second has ended. Called in every cycle; it usually
     /// compares two numbers.
     #[inline]
     pub fn poll(&mut self, now: Timestamp) {
-        if now >= self.turn {
-            self.turn_over(now);
+        if now >= self.handover_at {
+            self.hand_over(now);
         }
     }
 
     #[cold]
-    fn turn_over(&mut self, now: Timestamp) {
-        self.turn = now.plus(TURN_NS);
+    fn hand_over(&mut self, now: Timestamp) {
+        self.handover_at = now.plus(HANDOVER_NS);
         self.skip = 0;
-        if self.sheet.is_empty || self.full.is_full() {
+        if self.histograms.is_empty || self.full.is_full() {
             return;
         }
         if let Ok(empty) = self.empty.pop() {
-            let full = std::mem::replace(&mut self.sheet, empty);
+            let full = std::mem::replace(&mut self.histograms, empty);
             self.full.push(full).expect("there was room, and nobody else writes");
         }
     }
@@ -210,7 +210,7 @@ impl LatencyRecorder {
     /// Returns when the thread should run to hand its histograms over; `Timestamp::MAX` if they are
     /// empty.
     pub fn deadline(&self) -> Timestamp {
-        if self.sheet.is_empty { Timestamp::MAX } else { self.turn }
+        if self.histograms.is_empty { Timestamp::MAX } else { self.handover_at }
     }
 }
 
@@ -232,8 +232,8 @@ pub struct LatencyReader {
 impl LatencyReader {
     /// Takes the sets that were handed over; the newest is the one that is published.
     pub fn poll(&mut self) {
-        while let Ok(sheet) = self.full.pop() {
-            let mut old = std::mem::replace(&mut self.latest, sheet);
+        while let Ok(histograms) = self.full.pop() {
+            let mut old = std::mem::replace(&mut self.latest, histograms);
             old.clear();
             self.empty.push(old).expect("there is room for all sheets");
         }
@@ -244,7 +244,7 @@ impl LatencyReader {
         let stages = LatencyStage::ALL.into_iter().zip(&self.latest.stages);
         stages.filter(|(_, counts)| !counts.is_empty()).map(move |(stage, counts)| StageSummary {
             thread: thread.to_string(),
-            stage: stage.word(),
+            stage: stage.name(),
             count: counts.len(),
             p50: counts.value_at_quantile(0.5),
             p90: counts.value_at_quantile(0.9),
@@ -322,7 +322,7 @@ mod tests {
         let StageSummary { p50, p90, p99, p999, max, .. } = summary;
         assert!(1 <= p50 && p50 <= p90 && p90 <= p99 && p99 <= p999 && p999 <= max);
         for (at, stage) in LatencyStage::ALL.into_iter().enumerate() {
-            assert_eq!(stage as usize, at, "{}", stage.word());
+            assert_eq!(stage as usize, at, "{}", stage.name());
         }
     }
 }

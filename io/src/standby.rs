@@ -319,7 +319,7 @@ impl StandbyTask {
         let (news, life) = (self.news.clone(), self.life.clone());
         let shipped = Box::new(move || {
             let _ = news.try_send(StandbyEvent::Shipped);
-            life.ring_main();
+            life.wake_main();
         });
         let shipper = shipper.telling(self.state.clone(), shipped);
         shipper.run(&mut orders, &self.rung, &self.bell).await
@@ -392,6 +392,6 @@ impl StandbyTask {
 
     fn tell(&self, news: StandbyEvent) {
         let _ = self.news.try_send(news);
-        self.life.ring_main();
+        self.life.wake_main();
     }
 }

@@ -45,11 +45,11 @@ fn output_buffered_during_a_connect_is_sent_afterwards() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
         let call = ConnectTarget { address: world.address, tls: None, limits: BufferLimits::default() };
-        let id = world.sockets().call(&call).unwrap();
+        let id = world.sockets().connect(&call).unwrap();
         world.sockets().send(id, b"hello\n").unwrap();
         // The line goes there and back, is echoed once more, and so on.
         world.until("it has gone round", |w| w.sockets().counts().received_bytes >= 4 * 6);
-        assert_eq!((world.sockets().counts().called, world.gateway.accepted().len()), (1, 1));
+        assert_eq!((world.sockets().counts().connects, world.gateway.accepted().len()), (1, 1));
         world.sockets().close(id);
         world.until("the other end has noticed", |w| w.sockets().is_empty());
     });
@@ -63,7 +63,7 @@ fn a_connect_that_fails_is_reported() {
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let id = world
             .sockets()
-            .call(&ConnectTarget { address, tls: None, limits: BufferLimits::default() })
+            .connect(&ConnectTarget { address, tls: None, limits: BufferLimits::default() })
             .unwrap();
         world.sockets().send(id, b"hello\n").unwrap();
         world.until("it is told", |w| !w.gateway.closed().is_empty());
@@ -153,7 +153,7 @@ fn a_slow_reader_hits_its_cap_and_the_others_go_on() {
             assert_eq!(world.read(&mut quick, 4), b"news");
         }
         // The reader catches up, nothing is missing, and the drained output is reported.
-        world.sockets().tell_drained(slow_id);
+        world.sockets().notify_drained(slow_id);
         assert!(world.read(&mut slow, said).iter().all(|&byte| byte == b's'));
         world.until("it is told", |world| world.gateway.told.contains(&SocketEvent::Drained { id: slow_id }));
         assert!(world.gateway.closed().is_empty());
@@ -446,7 +446,7 @@ fn two_threads_may_accept_from_one_listener() {
         let now = world.now;
         let mut seen = 0;
         world.until("all are accepted", |world| {
-            other.turn(now, |_, happening| {
+            other.run_cycle(now, |_, happening| {
                 seen += usize::from(matches!(happening, SocketEvent::Accepted { .. }))
             });
             seen + world.gateway.accepted().len() == 50

@@ -99,7 +99,7 @@ impl Trail {
     /// Writes lines that lead to this end, and syncs. After a failure this file must not be written
     /// again. Unless [`Trail::make_room`] is called first, the file may exceed its maximum size.
     pub fn write(&mut self, lines: &str, end: End) -> Result<(), AuditError> {
-        let written = fault::before_note()
+        let written = fault::before_audit_write()
             .and_then(|()| self.file.write_all(lines.as_bytes()))
             .and_then(|()| self.file.sync_data());
         written.map_err(|error| AuditError::Io(self.path.clone(), error))?;

@@ -209,7 +209,7 @@ impl Books {
                     book
                 }
                 Err(found) => {
-                    found.told().iter().cloned().for_each(|fault| faults.tell(fault));
+                    found.reported().iter().cloned().for_each(|fault| faults.push(fault));
                     CredentialStore::default()
                 }
             }

@@ -27,6 +27,6 @@ pub type ConfigFaults = faults::Faults<ConfigFault>;
 
 impl ConfigFaults {
     pub fn add(&mut self, origin: &SettingOrigin, key: &str, problem: impl Into<String>) {
-        self.tell(ConfigFault { origin: origin.clone(), key: key.to_string(), problem: problem.into() });
+        self.push(ConfigFault { origin: origin.clone(), key: key.to_string(), problem: problem.into() });
     }
 }

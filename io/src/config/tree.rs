@@ -190,7 +190,7 @@ mod tests {
     fn every_syntax_error_is_reported() {
         let mut faults = ConfigFaults::default();
         parse("a.toml", "a = \nb = 1\nb = 2\nc = \"x", &mut faults);
-        let places: Vec<String> = faults.told().iter().map(|fault| fault.origin.to_string()).collect();
+        let places: Vec<String> = faults.reported().iter().map(|fault| fault.origin.to_string()).collect();
         assert!(places.len() >= 3, "{faults}");
         assert!(
             places[0].starts_with("a.toml:1:") && places[places.len() - 1].starts_with("a.toml:4:"),

@@ -43,7 +43,7 @@ pub struct SessionFamily {
     /// Whether its Logon must carry the name and secret of a user or token. Two CompIDs that anyone
     /// can guess prove nothing: where a login is required, a client needs a password of its own, an
     /// allowed address, or a login.
-    by_the_books: bool,
+    needs_login: bool,
     pub store_folder: PathBuf,
     pub log_folder: Option<PathBuf>,
 }
@@ -55,7 +55,7 @@ pub enum LogonProof<'a> {
     /// This name and password.
     Config(&'a str, &'a Secret),
     /// Name and secret of a user or token.
-    Books,
+    Credentials,
 }
 
 /// The two ends of a connection.
@@ -80,7 +80,7 @@ impl FixSettings {
             SessionFamily {
                 zone: config.service.timezone.clone(),
                 strategy: named.map_or(StrategyId::SERVER, |strategy| strategy.id),
-                by_the_books: config.login_required()
+                needs_login: config.login_required()
                     && session.password.is_none()
                     && session.addresses_allowed.is_empty(),
                 store_folder: session
@@ -106,13 +106,17 @@ impl FixSettings {
     /// Returns the family of a client by the CompIDs in its Logon; an exact name takes precedence
     /// over one with a `*`.
     pub fn family(&self, sender_comp_id: &[u8], target_comp_id: &[u8]) -> Option<&SessionFamily> {
-        let is_meant = |family: &&SessionFamily| {
+        let matches = |family: &&SessionFamily| {
             family.config.sender_comp_id.as_bytes() == target_comp_id
                 && matches_comp_id(&family.config.target_comp_id, sender_comp_id)
         };
-        let mut meant = self.families.iter().filter(is_meant);
-        let first = meant.next()?;
-        if first.is_single() { Some(first) } else { meant.find(|family| family.is_single()).or(Some(first)) }
+        let mut matching = self.families.iter().filter(matches);
+        let first = matching.next()?;
+        if first.is_single() {
+            Some(first)
+        } else {
+            matching.find(|family| family.is_single()).or(Some(first))
+        }
     }
 
     /// Returns the family of a session that exists already.
@@ -161,7 +165,7 @@ impl SessionFamily {
             Some(password) => {
                 LogonProof::Config(self.config.username.as_deref().unwrap_or_default(), password)
             }
-            None if self.by_the_books => LogonProof::Books,
+            None if self.needs_login => LogonProof::Credentials,
             None => LogonProof::None,
         }
     }

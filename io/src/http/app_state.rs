@@ -122,7 +122,7 @@ impl AppState {
         let prefix = cluster.as_ref().map_or(PREFIX, |cluster| cluster.id_prefix());
         let room = ShardClientSettings { view: settings.view, orders_max: settings.orders_max, prefix };
         let (broker, bell) = (settings.broker.clone(), remote.bell().clone());
-        let began = clock.began();
+        let began = clock.started_at();
         let hall =
             Rc::new(WebSocketBroker::new(broker, reference.clone(), bell, clock, recorder, seat.roll()));
         if let Some(log) = &log {

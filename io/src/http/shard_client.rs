@@ -273,7 +273,7 @@ impl ShardClient {
             heard.count(&event);
             changes += u64::from(!matches!(event.body, EventKind::Tick(_)));
             if let Some(report) = report.as_mut() {
-                report.hear(&view, &reference, &event);
+                report.handle_event(&view, &reference, &event);
             }
             if let EventKind::Adjusted { strategy, what } = &event.body {
                 warn_of_adjustment(*strategy, what);

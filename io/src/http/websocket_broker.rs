@@ -92,7 +92,7 @@ impl WebSocketBroker {
 
     /// Returns the current stamp if this cycle is sampled.
     pub fn sample(&self) -> Option<CounterStamp> {
-        self.recorder.borrow_mut().as_mut().and_then(LatencyRecorder::sample_turn)
+        self.recorder.borrow_mut().as_mut().and_then(LatencyRecorder::sample_cycle)
     }
 
     /// Records the duration of a stage if its begin was stamped.
@@ -165,12 +165,12 @@ impl WebSocketBroker {
 
     /// Sends a notification to its subscribers. [`WebSocketBroker::settle`] must follow.
     pub fn tell(&self, note: &Notification) {
-        self.company.borrow_mut().handle_note(self.now(), note);
+        self.company.borrow_mut().handle_notification(self.now(), note);
     }
 
     /// Takes a notification that a client here sends to all.
     pub fn take_note(&self) -> Option<Notification> {
-        self.company.borrow_mut().take_note()
+        self.company.borrow_mut().take_notification()
     }
 
     /// Returns the number of notifications of clients that were dropped for lack of room.

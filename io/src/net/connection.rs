@@ -49,7 +49,7 @@ pub(super) struct Connection {
     pub(super) queued: bool,
     /// Whether it is in the list of connections to write.
     pub(super) dirty: bool,
-    pub(super) tell_drained: bool,
+    pub(super) notify_drained: bool,
     /// Time at which it is closed if it is still in its phase.
     pub(super) guard: Option<Timestamp>,
     /// Time at which the gateway wants a timeout event.
@@ -82,7 +82,7 @@ pub(super) enum ReadOutcome {
 impl Connection {
     pub(super) fn new(peer: SocketAddr, limits: BufferLimits) -> Connection {
         Connection {
-            stream: SocketStream::Loose,
+            stream: SocketStream::Unattached,
             peer,
             listener: None,
             limits,
@@ -100,7 +100,7 @@ impl Connection {
             again: false,
             queued: false,
             dirty: false,
-            tell_drained: false,
+            notify_drained: false,
             guard: None,
             deadline: None,
             entry: None,
@@ -113,11 +113,11 @@ impl Connection {
     }
 
     /// Returns whether nothing can be sent yet, because the TLS handshake is not complete.
-    pub(super) fn is_shaking_hands(&self) -> bool {
+    pub(super) fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    pub(super) fn is_leaving(&self) -> bool {
+    pub(super) fn is_closing(&self) -> bool {
         matches!(self.phase, ConnectionPhase::Finishing | ConnectionPhase::Lingering)
     }
 
@@ -147,21 +147,21 @@ impl Connection {
         if std::mem::take(&mut self.again) && !self.input.is_empty() {
             return ReadOutcome::Bytes;
         }
-        let took = match self.tls {
+        let outcome = match self.tls {
             Some(_) => self.receive_records(spare, counts),
             None => self.receive_plain(spare, bytes_max, counts),
         };
-        if self.is_leaving() {
+        if self.is_closing() {
             self.input.consume(self.input.bytes().len());
         }
         // The system reports an error only once, and that was at a write; afterwards the end looks
         // like a regular close.
-        match (took, self.broken) {
+        match (outcome, self.broken) {
             (
                 ReadOutcome::Nothing | ReadOutcome::Over(CloseReason::ByPeer | CloseReason::Truncated),
-                Some(why),
-            ) => ReadOutcome::Over(why),
-            _ => took,
+                Some(reason),
+            ) => ReadOutcome::Over(reason),
+            _ => outcome,
         }
     }
 
@@ -176,9 +176,9 @@ impl Connection {
         };
         let length = space.len().min(bytes_max);
         let result = self.stream.read(&mut space[..length]);
-        let count = match self.heard(result, length, counts) {
+        let count = match self.read_result(result, length, counts) {
             Ok(count) => count,
-            Err(took) => return took,
+            Err(outcome) => return outcome,
         };
         self.input.filled(count);
         let first = self.input.bytes();
@@ -190,7 +190,7 @@ impl Connection {
     }
 
     fn receive_records(&mut self, spare: &mut SpareBuffers, counts: &mut SocketCounts) -> ReadOutcome {
-        if self.tls.as_ref().is_some_and(|tls| tls.peer_left) {
+        if self.tls.as_ref().is_some_and(|tls| tls.peer_closed) {
             return ReadOutcome::Over(CloseReason::ByPeer);
         }
         if self.input.bytes().len() >= self.limits.input_bytes_max {
@@ -198,16 +198,16 @@ impl Connection {
         }
         let mut wire = spare.take();
         let result = self.stream.read(&mut wire);
-        let took = match self.heard(result, wire.len(), counts) {
+        let outcome = match self.read_result(result, wire.len(), counts) {
             Ok(count) => self.decrypt(&wire[..count], spare),
             // The stream ended without close_notify.
             Err(ReadOutcome::Over(CloseReason::ByPeer)) if self.phase != ConnectionPhase::Handshake => {
                 ReadOutcome::Over(CloseReason::Truncated)
             }
-            Err(took) => took,
+            Err(outcome) => outcome,
         };
-        spare.give(wire);
-        took
+        spare.put_back(wire);
+        outcome
     }
 
     fn decrypt(&mut self, wire: &[u8], spare: &mut SpareBuffers) -> ReadOutcome {
@@ -215,20 +215,20 @@ impl Connection {
         match tls.decrypt(wire, &mut self.input, spare) {
             Ok(()) => {
                 // The close_notify is handled after the bytes before it.
-                self.readable |= tls.peer_left;
+                self.readable |= tls.peer_closed;
                 ReadOutcome::Bytes
             }
-            Err(why) => {
+            Err(reason) => {
                 // The peer receives an alert, if it still reads.
                 _ = tls.write(&mut self.stream);
                 self.stream.shutdown_write();
-                ReadOutcome::Over(why)
+                ReadOutcome::Over(reason)
             }
         }
     }
 
     /// Returns the bytes read, or the meaning of a read without bytes.
-    fn heard(
+    fn read_result(
         &mut self,
         result: io::Result<usize>,
         asked: usize,
@@ -263,7 +263,7 @@ impl Connection {
             None if !self.writable => Ok(0),
             None => {
                 let result = self.stream.write(bytes);
-                self.told(result, counts)
+                self.write_result(result, counts)
             }
         }
     }
@@ -277,7 +277,7 @@ impl Connection {
             Some(tls) => {
                 tls.encrypt(&mut self.output)?;
                 if self.phase == ConnectionPhase::Finishing && self.output.pending() == 0 {
-                    tls.leave();
+                    tls.send_close_notify();
                 }
                 if !tls.wants_write() {
                     return Ok(0);
@@ -285,11 +285,11 @@ impl Connection {
                 tls.write(&mut self.stream)
             }
         };
-        self.told(result, counts)
+        self.write_result(result, counts)
     }
 
     /// Returns the bytes written, zero if the system's buffer is full.
-    fn told(&mut self, result: io::Result<usize>, counts: &mut SocketCounts) -> io::Result<usize> {
+    fn write_result(&mut self, result: io::Result<usize>, counts: &mut SocketCounts) -> io::Result<usize> {
         counts.writes += 1;
         match result {
             Ok(count) => {

@@ -21,7 +21,7 @@ pub struct SocketCounts {
     /// Calls of `send` refused because the output was full.
     pub sends_refused: u64,
     /// Outgoing connections.
-    pub called: u64,
+    pub connects: u64,
     pub adopted: u64,
     pub released: u64,
     /// Connections closed by the gateway.
@@ -41,8 +41,8 @@ pub struct SocketCounts {
 }
 
 impl SocketCounts {
-    pub(super) fn closed(&mut self, why: CloseReason) {
-        let counter = match why {
+    pub(super) fn closed(&mut self, reason: CloseReason) {
+        let counter = match reason {
             CloseReason::ByPeer => &mut self.closed_by_peer,
             CloseReason::Reset => &mut self.closed_reset,
             CloseReason::Lost => &mut self.closed_lost,

@@ -18,7 +18,7 @@ use super::settings::DriverKind;
 use super::uring::{self, Uring};
 
 /// Tokens: first the wake-up, then the listeners, then one for each connection slot.
-pub(super) const BELL: usize = 0;
+pub(super) const WAKEUP: usize = 0;
 pub(super) const FIRST_LISTENER: usize = 1;
 /// Maximum number of listeners of a thread: FIX and STOMP, each plain and with TLS, at a few
 /// addresses.
@@ -77,31 +77,31 @@ impl SocketDriver {
         }
     }
 
-    pub(super) fn bell(&self) -> Wakeup {
+    pub(super) fn wakeup(&self) -> Wakeup {
         match self {
-            SocketDriver::Epoll(epoll) => epoll.bell(),
+            SocketDriver::Epoll(epoll) => epoll.wakeup(),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            SocketDriver::Uring(uring) => uring.bell(),
+            SocketDriver::Uring(uring) => uring.wakeup(),
         }
     }
 
     /// Polls for readiness without waiting, and calls `inside` with the result. Streams are
     /// attached, read and written only there.
-    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
+    pub(super) fn run_cycle<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         match self {
-            SocketDriver::Epoll(epoll) => epoll.turn(inside),
+            SocketDriver::Epoll(epoll) => epoll.run_cycle(inside),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            SocketDriver::Uring(uring) => uring.turn(inside),
+            SocketDriver::Uring(uring) => uring.run_cycle(inside),
         }
     }
 
     /// Runs `inside` without polling, where polling costs a system call. The next cycle reports
     /// readiness.
-    pub(super) fn turn_blind<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
+    pub(super) fn run_cycle_unpolled<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         match self {
             SocketDriver::Epoll(_) => inside(&[]),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            SocketDriver::Uring(uring) => uring.turn(inside),
+            SocketDriver::Uring(uring) => uring.run_cycle(inside),
         }
     }
 
@@ -134,7 +134,7 @@ impl SocketRegistrar {
 
     pub(super) fn detach(&self, stream: SocketStream) -> io::Result<TcpStream> {
         match (self, stream) {
-            (_, SocketStream::Loose) => unreachable!("it was never attached"),
+            (_, SocketStream::Unattached) => unreachable!("it was never attached"),
             (SocketRegistrar::Epoll(registrar), SocketStream::Epoll(stream)) => registrar.detach(stream),
             #[cfg(all(feature = "uring", target_os = "linux"))]
             (SocketRegistrar::Uring(registrar), SocketStream::Uring(stream)) => registrar.detach(&stream),
@@ -179,7 +179,7 @@ pub(super) enum ListenerWatch {
 /// A connected socket.
 pub(super) enum SocketStream {
     /// The socket is not attached yet.
-    Loose,
+    Unattached,
     Epoll(TcpStream),
     #[cfg(all(feature = "uring", target_os = "linux"))]
     Uring(uring::UringStream),
@@ -195,7 +195,7 @@ impl SocketStream {
     /// Shuts down the sending direction, which signals the end to the peer.
     pub(super) fn shutdown_write(&mut self) {
         match self {
-            SocketStream::Loose => {}
+            SocketStream::Unattached => {}
             // The peer may be gone already, which has the same effect.
             SocketStream::Epoll(stream) => _ = stream.shutdown(Shutdown::Write),
             #[cfg(all(feature = "uring", target_os = "linux"))]
@@ -207,7 +207,7 @@ impl SocketStream {
 impl Read for SocketStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            SocketStream::Loose => Err(io::ErrorKind::WouldBlock.into()),
+            SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
             SocketStream::Epoll(stream) => stream.read(buffer),
             #[cfg(all(feature = "uring", target_os = "linux"))]
             SocketStream::Uring(stream) => stream.read(buffer),
@@ -218,7 +218,7 @@ impl Read for SocketStream {
 impl Write for SocketStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            SocketStream::Loose => Err(io::ErrorKind::WouldBlock.into()),
+            SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
             SocketStream::Epoll(stream) => stream.write(bytes),
             #[cfg(all(feature = "uring", target_os = "linux"))]
             SocketStream::Uring(stream) => stream.write(bytes),
@@ -227,7 +227,7 @@ impl Write for SocketStream {
 
     fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            SocketStream::Loose => Err(io::ErrorKind::WouldBlock.into()),
+            SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
             SocketStream::Epoll(stream) => stream.write_vectored(parts),
             #[cfg(all(feature = "uring", target_os = "linux"))]
             SocketStream::Uring(stream) => stream.write_vectored(parts),

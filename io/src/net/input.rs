@@ -30,7 +30,7 @@ impl SpareBuffers {
     }
 
     /// Returns a storage to the pool. A storage that grew is freed.
-    pub(super) fn give(&mut self, storage: Vec<u8>) {
+    pub(super) fn put_back(&mut self, storage: Vec<u8>) {
         if storage.len() == self.size && self.storages.len() < SPARES_MAX {
             self.storages.push(storage);
         }
@@ -86,7 +86,7 @@ impl SocketInput {
     }
 
     /// Returns space for exactly `count` bytes, whatever is stored already.
-    pub(super) fn room(&mut self, spare: &mut SpareBuffers, count: usize) -> &mut [u8] {
+    pub(super) fn reserve(&mut self, spare: &mut SpareBuffers, count: usize) -> &mut [u8] {
         if self.storage.is_empty() {
             self.storage = spare.take();
         }
@@ -100,9 +100,9 @@ impl SocketInput {
     }
 
     /// Returns the storage to the pool if it is empty.
-    pub(super) fn rest(&mut self, spare: &mut SpareBuffers) {
+    pub(super) fn release_if_empty(&mut self, spare: &mut SpareBuffers) {
         if self.is_empty() && !self.storage.is_empty() {
-            spare.give(std::mem::take(&mut self.storage));
+            spare.put_back(std::mem::take(&mut self.storage));
         }
     }
 
@@ -130,7 +130,7 @@ mod tests {
         let mut input = SocketInput::default();
         assert_eq!(put(&mut input, &mut spare, 64, b"abc"), 3);
         input.consume(3);
-        input.rest(&mut spare);
+        input.release_if_empty(&mut spare);
         assert!(input.storage.is_empty());
         assert_eq!(spare.storages.len(), 1);
     }
@@ -152,7 +152,7 @@ mod tests {
         assert_eq!(put(&mut input, &mut spare, 20, &[b'y'; 100]), 15);
         assert_eq!(input.bytes(), b"xxxxxyyyyyyyyyyyyyyy");
         input.consume(20);
-        input.rest(&mut spare);
+        input.release_if_empty(&mut spare);
         assert!(spare.storages.is_empty(), "a storage that grew is let go");
     }
 
@@ -178,7 +178,7 @@ mod tests {
                 next_out = next_out.wrapping_add(1);
             }
             input.consume(count);
-            input.rest(&mut spare);
+            input.release_if_empty(&mut spare);
         }
     }
 }

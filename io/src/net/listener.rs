@@ -102,7 +102,7 @@ impl ActiveListener {
     }
 
     /// Stops accepting; existing connections stay.
-    pub(super) fn shut(&mut self) {
+    pub(super) fn close(&mut self) {
         (self.socket, self.watch, self.ready, self.reserve) = (None, None, false, None);
     }
 
@@ -122,7 +122,7 @@ impl ActiveListener {
                 self.ready = false;
                 AcceptOutcome::WouldBlock
             }
-            Some(Errno::MFILE | Errno::NFILE) => self.turn_away(now),
+            Some(Errno::MFILE | Errno::NFILE) => self.reject_pending(now),
             // These are errors of the pending connection.
             Some(Errno::CONNABORTED | Errno::PROTO | Errno::PERM | Errno::INTR) => AcceptOutcome::Aborted,
             _ => {
@@ -139,14 +139,14 @@ impl ActiveListener {
 
     /// Handles the lack of descriptors: accepts with the spare one and closes, so that the client
     /// learns it and does not wait.
-    fn turn_away(&mut self, now: Timestamp) -> AcceptOutcome {
+    fn reject_pending(&mut self, now: Timestamp) -> AcceptOutcome {
         let accepts = |socket: &TcpListener| socket.accept().is_ok();
-        let turned_away = self.reserve.take().is_some() && self.socket.as_ref().is_some_and(accepts);
+        let rejected = self.reserve.take().is_some() && self.socket.as_ref().is_some_and(accepts);
         self.reserve = reserve();
-        if self.reserve.is_none() || !turned_away {
+        if self.reserve.is_none() || !rejected {
             self.pause(now);
         }
-        if turned_away { AcceptOutcome::FdLimit } else { AcceptOutcome::WouldBlock }
+        if rejected { AcceptOutcome::FdLimit } else { AcceptOutcome::WouldBlock }
     }
 }
 

@@ -53,7 +53,7 @@ impl SocketOutput {
     }
 
     /// Frees memory that was not needed since the last call. To be called from time to time.
-    pub(super) fn look_back(&mut self) {
+    pub(super) fn shrink(&mut self) {
         if !self.used && self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
             self.bytes = Vec::new();
         }
@@ -89,9 +89,9 @@ mod tests {
         let mut output = SocketOutput::default();
         output.tail().extend_from_slice(&[0; 100_000]);
         output.sent(100_000);
-        output.look_back();
+        output.shrink();
         assert!(output.bytes.capacity() >= 100_000, "it was just in use");
-        output.look_back();
+        output.shrink();
         assert_eq!(output.bytes.capacity(), 0);
     }
 }

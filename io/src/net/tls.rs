@@ -21,8 +21,8 @@ const RECORDS_BYTES_MAX: usize = 64 * 1024;
 pub(super) struct TlsSession {
     connection: Connection,
     /// Whether the peer sent close_notify.
-    pub(super) peer_left: bool,
-    left: bool,
+    pub(super) peer_closed: bool,
+    close_notify_sent: bool,
 }
 
 impl TlsSession {
@@ -31,7 +31,7 @@ impl TlsSession {
     }
 
     /// Creates the client side, for a peer that must prove this name.
-    pub(super) fn calling(
+    pub(super) fn client(
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
     ) -> Result<TlsSession, rustls::Error> {
@@ -40,7 +40,7 @@ impl TlsSession {
 
     fn of(mut connection: Connection) -> TlsSession {
         connection.set_buffer_limit(Some(RECORDS_BYTES_MAX));
-        TlsSession { connection, peer_left: false, left: false }
+        TlsSession { connection, peer_closed: false, close_notify_sent: false }
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -58,16 +58,17 @@ impl TlsSession {
         input: &mut SocketInput,
         spare: &mut SpareBuffers,
     ) -> Result<(), CloseReason> {
-        while !wire.is_empty() && !self.peer_left {
+        while !wire.is_empty() && !self.peer_closed {
             let handshaking = self.is_handshaking();
             let taken = self.connection.read_tls(&mut wire).map_err(|error| CloseReason::of(&error))?;
             assert!(taken > 0, "records are processed as soon as they are there, so there is room");
-            let state = self.connection.process_new_packets().map_err(|error| why(&error, handshaking))?;
-            self.peer_left = state.peer_has_closed();
+            let state =
+                self.connection.process_new_packets().map_err(|error| close_reason(&error, handshaking))?;
+            self.peer_closed = state.peer_has_closed();
             let count = state.plaintext_bytes_to_read();
             if count > 0 {
-                let room = input.room(spare, count);
-                self.connection.reader().read_exact(room).map_err(|error| CloseReason::of(&error))?;
+                let reserve = input.reserve(spare, count);
+                self.connection.reader().read_exact(reserve).map_err(|error| CloseReason::of(&error))?;
                 input.filled(count);
             }
         }
@@ -94,15 +95,15 @@ impl TlsSession {
     }
 
     /// Sends close_notify after all output, which proves to the peer that nothing was cut off.
-    pub(super) fn leave(&mut self) {
-        if !self.left {
-            self.left = true;
+    pub(super) fn send_close_notify(&mut self) {
+        if !self.close_notify_sent {
+            self.close_notify_sent = true;
             self.connection.send_close_notify();
         }
     }
 }
 
-fn why(error: &rustls::Error, handshaking: bool) -> CloseReason {
+fn close_reason(error: &rustls::Error, handshaking: bool) -> CloseReason {
     match error {
         rustls::Error::InvalidMessage(
             InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,

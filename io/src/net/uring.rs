@@ -33,7 +33,7 @@ use socket2_of_glommio::Socket;
 
 use crate::wakeup::Wakeup;
 
-use super::driver::{BELL, ReadyToken};
+use super::driver::{ReadyToken, WAKEUP};
 
 /// Bytes of lockable memory that glommio requires at least.
 const MEMLOCK_BYTES_MIN: u64 = 512 * 1024;
@@ -44,8 +44,8 @@ const IO_MEMORY_BYTES: usize = 64 * 1024;
 
 pub(super) struct Uring {
     // Dropped before the executor, to which it belongs.
-    bell_end: Option<UringStream>,
-    bell: Wakeup,
+    wakeup_end: Option<UringStream>,
+    wakeup: Wakeup,
     woken: Arc<Mutex<WokenTokens>>,
     ready: Vec<ReadyToken>,
     executor: LocalExecutor,
@@ -63,20 +63,26 @@ impl Uring {
             .io_memory(IO_MEMORY_BYTES)
             .make()
             .map_err(|error| format!("glommio does not start: {error}"))?;
-        let (bell, end) = bell().map_err(|error| format!("no socket for waking: {error}"))?;
+        let (wakeup, end) = wakeup().map_err(|error| format!("no socket for waking: {error}"))?;
         let woken = Arc::new(Mutex::new(WokenTokens::default()));
-        let mut uring =
-            Uring { bell_end: None, bell, woken, ready: Vec::new(), executor, process: Arc::new(process) };
+        let mut uring = Uring {
+            wakeup_end: None,
+            wakeup,
+            woken,
+            ready: Vec::new(),
+            executor,
+            process: Arc::new(process),
+        };
         let registrar = uring.registrar();
-        uring.bell_end = Some(uring.executor.run(async { registrar.attach(BELL, end) }));
-        uring.try_handing_back()?;
+        uring.wakeup_end = Some(uring.executor.run(async { registrar.attach(WAKEUP, end) }));
+        uring.check_detach()?;
         Ok(uring)
     }
 
     /// Checks that `detach` works. Sandboxes may forbid what it needs, and that is better known at
     /// the start.
-    fn try_handing_back(&self) -> Result<(), String> {
-        let end = self.bell_end.as_ref().expect("the bell has just been attached");
+    fn check_detach(&self) -> Result<(), String> {
+        let end = self.wakeup_end.as_ref().expect("the bell has just been attached");
         let back = self.registrar().detach(end);
         back.map(drop).map_err(|error| format!("a socket cannot be handed on (pidfd_getfd: {error})"))
     }
@@ -85,12 +91,12 @@ impl Uring {
         UringRegistrar { woken: Arc::clone(&self.woken), process: Arc::clone(&self.process) }
     }
 
-    pub(super) fn bell(&self) -> Wakeup {
-        self.bell.clone()
+    pub(super) fn wakeup(&self) -> Wakeup {
+        self.wakeup.clone()
     }
 
-    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
-        let Uring { bell_end, woken, ready, executor, .. } = self;
+    pub(super) fn run_cycle<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
+        let Uring { wakeup_end, woken, ready, executor, .. } = self;
         executor.run(async {
             ready.clear();
             // One waker serves reading and writing, so both may be possible.
@@ -100,8 +106,8 @@ impl Uring {
                 writable: true,
                 ended: false,
             }));
-            if ready.iter().any(|ready| ready.token == BELL) {
-                bell_end.iter_mut().for_each(hush);
+            if ready.iter().any(|ready| ready.token == WAKEUP) {
+                wakeup_end.iter_mut().for_each(drain_wakeups);
             }
             inside(ready)
         })
@@ -116,12 +122,12 @@ impl Uring {
                 if !woken.tokens.is_empty() {
                     return Poll::Ready(());
                 }
-                woken.sleeper = Some(context.waker().clone());
+                woken.waiting_task = Some(context.waker().clone());
                 drop(woken);
                 Pin::new(&mut timer).poll(context).map(drop)
             })
             .await;
-            lock(woken).sleeper = None;
+            lock(woken).waiting_task = None;
         });
     }
 }
@@ -147,16 +153,16 @@ fn probe() -> Result<(), String> {
 
 /// Creates a wake-up that sends a byte through a socket pair. If the byte does not fit, others are
 /// pending already.
-fn bell() -> io::Result<(Wakeup, TcpStream)> {
+fn wakeup() -> io::Result<(Wakeup, TcpStream)> {
     use std::io::Write;
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let bell = Wakeup::new(move || _ = (&ours).write(&[1]));
-    Ok((bell, TcpStream::from(OwnedFd::from(theirs))))
+    let wakeup = Wakeup::new(move || _ = (&ours).write(&[1]));
+    Ok((wakeup, TcpStream::from(OwnedFd::from(theirs))))
 }
 
 /// Reads the pending bytes of the wake-up, until the driver reports the next one.
-fn hush(end: &mut UringStream) {
+fn drain_wakeups(end: &mut UringStream) {
     let mut bytes = [0; 64];
     while matches!(end.read(&mut bytes), Ok(count) if count > 0) {}
 }
@@ -167,7 +173,7 @@ struct WokenTokens {
     /// Woken tokens, at most two for each stream: one for reading, one for writing.
     tokens: Vec<usize>,
     /// Waker of the waiting thread's task.
-    sleeper: Option<Waker>,
+    waiting_task: Option<Waker>,
 }
 
 fn lock(woken: &Mutex<WokenTokens>) -> MutexGuard<'_, WokenTokens> {
@@ -181,13 +187,13 @@ struct TokenWaker {
 
 impl Wake for TokenWaker {
     fn wake(self: Arc<TokenWaker>) {
-        let sleeper = {
+        let waiting_task = {
             let mut woken = lock(&self.woken);
             woken.tokens.push(self.token);
-            woken.sleeper.take()
+            woken.waiting_task.take()
         };
-        if let Some(sleeper) = sleeper {
-            sleeper.wake();
+        if let Some(waiting_task) = waiting_task {
+            waiting_task.wake();
         }
     }
 }

@@ -81,9 +81,9 @@ impl DemoTrader {
     }
 
     /// Drains the events of the shards, up to a bound.
-    pub fn hear(&mut self, mut recorder: Option<&mut LatencyRecorder>) -> usize {
-        for heard in 0..EVENTS_PER_POLL_MAX {
-            let Some((shard, event)) = self.port.poll_event() else { return heard };
+    pub fn drain_events(&mut self, mut recorder: Option<&mut LatencyRecorder>) -> usize {
+        for drained in 0..EVENTS_PER_POLL_MAX {
+            let Some((shard, event)) = self.port.poll_event() else { return drained };
             if let Some((id, sent)) = self.timed
                 && event.report().is_some_and(|report| report.id == id)
             {
@@ -107,10 +107,10 @@ impl DemoTrader {
         }
         let sent = recorder.map(LatencyRecorder::stamp);
         let DemoTrader { desk, port, view, reference, demo, .. } = self;
-        let Some(act) = demo.poll(now, desk, port, view, reference) else { return work };
+        let Some(request) = demo.poll(now, desk, port, view, reference) else { return work };
         work += 1;
         if self.timed.is_none() {
-            self.timed = act.zip(sent);
+            self.timed = request.zip(sent);
         }
         work
     }
@@ -153,13 +153,13 @@ mod tests {
         let mut trader = DemoTrader::new(ports.remove(0), reference, strategies.clone(), (7, 1), numbers);
         let mut now = Timestamp(1_800_000_000_000_000_000);
         let source = Source { origin: Origin::Server, port: feed.id(), session: 0 };
-        let mut tell = |now, worker: &mut Worker, body| {
+        let mut send_command = |now, worker: &mut Worker, body| {
             feed.send(ShardId(0), Command::new(source, 0, body)).unwrap();
             worker.poll(now);
             while feed.poll_event().is_some() {}
         };
         for strategy in strategies {
-            tell(now, &mut worker, CommandKind::Phase { strategy, phase: Phase::Running });
+            send_command(now, &mut worker, CommandKind::Phase { strategy, phase: Phase::Running });
         }
         let (mut open_most, mut finished_most) = (0, 0);
         for turn in 0..40_000_i64 {
@@ -170,11 +170,11 @@ mod tests {
                 let ask = Price::from_raw(bid.raw() + 100_000_000);
                 let size = Qty::whole(1_000).unwrap();
                 let quote = Quote { bid, bid_size: size, ask, ask_size: size, at: now };
-                tell(now, &mut worker, CommandKind::Quote { security: SecurityId(1), quote });
+                send_command(now, &mut worker, CommandKind::Quote { security: SecurityId(1), quote });
             }
             trader.poll(now, true, None);
             worker.poll(now);
-            trader.hear(None);
+            trader.drain_events(None);
             open_most = open_most.max(trader.view.open_orders_len());
             finished_most = finished_most.max(trader.view.finished_orders_len());
         }

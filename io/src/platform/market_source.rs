@@ -108,25 +108,25 @@ impl MarketSource {
     }
 
     /// Discards the answers of the shards, which must not fill the lane.
-    pub fn hear(&mut self) -> usize {
-        let mut heard = 0;
-        while heard < EVENTS_PER_POLL_MAX && self.port.poll_event().is_some() {
-            heard += 1;
+    pub fn drain_events(&mut self) -> usize {
+        let mut drained = 0;
+        while drained < EVENTS_PER_POLL_MAX && self.port.poll_event().is_some() {
+            drained += 1;
         }
-        heard
+        drained
     }
 
     /// Sends the events that are due, up to a bound.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let most = if self.replay.is_some() { 1 } else { PRICES_PER_POLL_MAX };
-        for sent in 0..most {
+        let count_max = if self.replay.is_some() { 1 } else { PRICES_PER_POLL_MAX };
+        for sent in 0..count_max {
             let Some((shard, command)) = self.slot.take().or_else(|| self.next(now)) else { return sent };
             if let Err(LaneFull) = self.port.send(shard, command) {
                 self.slot = Some((shard, command));
                 return sent;
             }
         }
-        most
+        count_max
     }
 
     pub fn is_waiting(&self) -> bool {

@@ -33,7 +33,7 @@ pub type RefDataFaults = faults::Faults<RefDataFault>;
 
 impl RefDataFaults {
     pub fn add(&mut self, file: &str, line: usize, column: &str, problem: String) {
-        self.tell(RefDataFault { file: file.to_string(), line, column: column.to_string(), problem });
+        self.push(RefDataFault { file: file.to_string(), line, column: column.to_string(), problem });
     }
 }
 
@@ -60,7 +60,7 @@ mod tests {
         for line in 1..=FAULTS_MAX + 7 {
             faults.add("a.csv", line, "", "odd".into());
         }
-        assert_eq!(faults.told().len(), FAULTS_MAX);
+        assert_eq!(faults.reported().len(), FAULTS_MAX);
         assert!(faults.to_string().ends_with("\nand 7 more"));
     }
 }

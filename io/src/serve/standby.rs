@@ -15,7 +15,7 @@ const WHAT: &str = "standby";
 
 #[derive(Debug)]
 pub struct StandbyMember {
-    post: StandbyHandle,
+    handle: StandbyHandle,
     group: String,
 }
 
@@ -23,26 +23,26 @@ impl Deref for StandbyMember {
     type Target = StandbyHandle;
 
     fn deref(&self) -> &StandbyHandle {
-        &self.post
+        &self.handle
     }
 }
 
 impl StandbyMember {
     /// Returns None if there is no group.
-    pub fn open(config: &Config, life: &Arc<Lifecycle>) -> Result<Option<StandbyMember>, ServeError> {
+    pub fn open(config: &Config, lifecycle: &Arc<Lifecycle>) -> Result<Option<StandbyMember>, ServeError> {
         let group = config.standby.group.clone().unwrap_or_default();
-        let post = StandbyHandle::open(config, life).map_err(system(WHAT))?;
-        Ok(post.map(|post| StandbyMember { post, group }))
+        let handle = StandbyHandle::open(config, lifecycle).map_err(system(WHAT))?;
+        Ok(handle.map(|handle| StandbyMember { handle, group }))
     }
 
     /// Returns false if the service stops before it leads.
     pub fn wait_to_lead(
         &mut self,
-        life: &Lifecycle,
+        lifecycle: &Lifecycle,
         main: &mut Main,
         wait: &StopConditions,
     ) -> Result<bool, ServeError> {
-        self.wait_for(Progress::Leads, life, main, wait)
+        self.wait_for(Progress::Leads, lifecycle, main, wait)
     }
 
     /// Waits until the broker has the recovered state and the record of this start: from then on,
@@ -50,47 +50,49 @@ impl StandbyMember {
     pub fn wait_until_shipped(
         &mut self,
         store: &RecoveredState,
-        life: &Lifecycle,
+        lifecycle: &Lifecycle,
         main: &mut Main,
         wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         // All shards are on this server: a standby excludes a cluster.
-        let healths = store.staff.iter().flat_map(|staff| &staff.healths);
-        self.post.ship(healths.map(|(_, health)| health.clone()).collect());
-        self.wait_for(Progress::Shipped, life, main, wait)
+        let healths = store.journal_parts.iter().flat_map(|parts| &parts.healths);
+        self.handle.ship(healths.map(|(_, health)| health.clone()).collect());
+        self.wait_for(Progress::Shipped, lifecycle, main, wait)
     }
 
     fn wait_for(
         &mut self,
         goal: Progress,
-        life: &Lifecycle,
+        lifecycle: &Lifecycle,
         main: &mut Main,
         wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         loop {
             let mut progress = Ok(Progress::Waiting);
-            let is_news = || {
-                progress = self.post.look();
-                !matches!(progress, Ok(Progress::Waiting)) || wait.is_over(life)
+            let has_progress = || {
+                progress = self.handle.look();
+                !matches!(progress, Ok(Progress::Waiting)) || wait.is_over(lifecycle)
             };
-            main.wait(None, is_news).map_err(system("cannot wait"))?;
+            main.wait(None, has_progress).map_err(system("cannot wait"))?;
             match progress.map_err(system(WHAT))? {
                 progress if progress == goal => return Ok(true),
-                Progress::Follows(address) => self.say(address).map_err(system("standard output"))?,
+                Progress::Follows(address) => {
+                    self.print_standby_line(address).map_err(system("standard output"))?
+                }
                 Progress::Waiting | Progress::Leads | Progress::Shipped => {}
             }
-            check_lead(life)?;
-            match life.stopped() {
-                Some(StopReason::Failed(why)) => return Err(ServeError::Failed(why.clone())),
+            check_lead(lifecycle)?;
+            match lifecycle.stopped() {
+                Some(StopReason::Failed(reason)) => return Err(ServeError::Failed(reason.clone())),
                 Some(_) => return self.stop(),
-                None if wait.is_over(life) => return self.stop(),
+                None if wait.is_over(lifecycle) => return self.stop(),
                 None => {}
             }
         }
     }
 
     /// Prints the line of a server that does not serve yet.
-    fn say(&self, address: Option<std::net::SocketAddr>) -> io::Result<()> {
+    fn print_standby_line(&self, address: Option<std::net::SocketAddr>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         write!(out, "standby group={}", self.group)?;
         if let Some(address) = address {

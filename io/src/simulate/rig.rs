@@ -18,7 +18,7 @@ use pitlane_engine::worker::Worker;
 
 use super::account::SimulationAccount;
 use crate::config::Config;
-use crate::platform::control::{Control, standings};
+use crate::platform::control::{Control, session_states};
 use crate::platform::{PlatformParts, PlatformSettings};
 use crate::strategies;
 use crate::ticks::TickRow;
@@ -65,7 +65,7 @@ impl SimulatedMarket {
             <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         assert_eq!([CONTROL, READER, FEED, RUNNER], [control.id(), reader.id(), feed.id(), runner.id()]);
         let born = PlatformParts::fresh_shards(reference, &settings);
-        let standings = standings(born.iter().map(|born| &born.shard));
+        let session_states = session_states(born.iter().map(|born| &born.shard));
         let workers = born.into_iter().zip(ends).map(|(born, end)| Worker::new(born.shard, end)).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };
         let hosts = strategies::hosts(&config.strategies, reference);
@@ -76,7 +76,7 @@ impl SimulatedMarket {
         pending_commands.push_all(CommandKind::Snapshot { port: READER });
         let mut rig = SimulatedMarket {
             workers,
-            control: Control::new(control, now, settings.briefing, standings),
+            control: Control::new(control, now, settings.briefing, session_states),
             feed,
             runner: Runner::new(runner, reference.clone(), run, hosts),
             reader,
@@ -145,7 +145,7 @@ impl SimulatedMarket {
         worker.poll(self.now);
         self.runner.drain_events(self.now, EVENTS_MAX);
         let has_orders = self.runner.poll(self.now) > 0;
-        if has_orders || self.hear() > 0 || self.workers[shard.0 as usize].has_work() {
+        if has_orders || self.drain_events() > 0 || self.workers[shard.0 as usize].has_work() {
             self.settle();
         }
     }
@@ -184,8 +184,8 @@ impl SimulatedMarket {
         for _ in 0..ROUNDS_MAX {
             let mut work = self.pending_commands.poll(&mut self.reader);
             work += self.workers.iter_mut().map(|worker| worker.poll(self.now)).sum::<usize>();
-            work += self.control.hear(|_, _| {}) + self.control.poll(self.now, |_, _| {});
-            work += self.hear();
+            work += self.control.drain_events(|_, _| {}) + self.control.poll(self.now, |_, _| {});
+            work += self.drain_events();
             work += self.runner.drain_events(self.now, EVENTS_MAX) + self.runner.poll(self.now);
             while self.feed.poll_event().is_some() {
                 work += 1;
@@ -203,13 +203,13 @@ impl SimulatedMarket {
         self.next = self.due();
     }
 
-    fn hear(&mut self) -> usize {
-        let mut heard = 0;
+    fn drain_events(&mut self) -> usize {
+        let mut drained = 0;
         while let Some((shard, event)) = self.reader.poll_event() {
             self.account.handle(shard, &event);
-            heard += 1;
+            drained += 1;
         }
-        heard
+        drained
     }
 
     /// Ends the run after all data: strategies stop, and open positions are valued at the last

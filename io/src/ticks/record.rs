@@ -92,7 +92,7 @@ impl RecordingFile {
 }
 
 impl TickRecorder {
-    pub fn hear(&mut self, event: &Event) {
+    pub fn handle_event(&mut self, event: &Event) {
         let EventKind::Tick(tick) = &event.body else { return };
         // Shards are polled in turn, so their times may overlap slightly; a file must be in time
         // order.
@@ -191,7 +191,7 @@ mod tests {
                 let (bid, bid_size) = (Price::from_raw(number), Qty::whole(1).unwrap());
                 let at = Timestamp(number as u64);
                 let tick = Tick { security: SecurityId(7), bid, bid_size, at, ..Tick::default() };
-                recorder.hear(&Event { seq: 1, at, body: EventKind::Tick(tick) });
+                recorder.handle_event(&Event { seq: 1, at, body: EventKind::Tick(tick) });
                 if recorder.rows.is_empty() {
                     return rows;
                 }

@@ -64,23 +64,24 @@ impl GatewayListeners {
 
     /// Returns the bound addresses, for display.
     pub fn listeners(&self) -> Vec<BoundAddress> {
-        let told = |door: &BoundListener| BoundAddress { name: door.name, address: door.listener.address() };
-        self.closed.iter().map(told).collect()
+        let address_of =
+            |bound: &BoundListener| BoundAddress { name: bound.name, address: bound.listener.address() };
+        self.closed.iter().map(address_of).collect()
     }
 
     /// Returns whether a listener has this protocol.
-    pub fn lead_to(&self, protocol: ListenerProtocol) -> bool {
+    pub fn has_protocol(&self, protocol: ListenerProtocol) -> bool {
         self.closed
             .iter()
-            .map(|door| door.protocol)
+            .map(|bound| bound.protocol)
             .chain(self.open.iter().map(|(protocol, _)| *protocol))
-            .any(|to| to == protocol)
+            .any(|found| found == protocol)
     }
 
     /// Returns the same listeners for another thread.
     pub fn try_clone(&self) -> io::Result<GatewayListeners> {
         let clone =
-            |door: &BoundListener| Ok(BoundListener { listener: door.listener.try_clone()?, ..*door });
+            |bound: &BoundListener| Ok(BoundListener { listener: bound.listener.try_clone()?, ..*bound });
         Ok(GatewayListeners {
             closed: self.closed.iter().map(clone).collect::<io::Result<_>>()?,
             open: Vec::new(),
@@ -89,11 +90,11 @@ impl GatewayListeners {
 
     /// Starts accepting. Further calls have no effect.
     pub(super) fn open(&mut self, net: &mut Net) {
-        for door in self.closed.drain(..) {
-            let port = door.listener.address().port();
-            let ListenerId(id) = net.listen(door.listener);
+        for bound in self.closed.drain(..) {
+            let port = bound.listener.address().port();
+            let ListenerId(id) = net.listen(bound.listener);
             assert_eq!(id as usize, self.open.len(), "nobody else listens on this thread");
-            self.open.push((door.protocol, port));
+            self.open.push((bound.protocol, port));
         }
     }
 

@@ -37,7 +37,7 @@ pub struct FixClient {
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// The state of the last notification.
-    told: ExternalSessionState,
+    notified_state: ExternalSessionState,
     /// A request that the lane did not accept; it is sent before any other.
     pub held: Option<ClientRequest>,
     /// Whether the session is in the list of sessions with work to do.
@@ -76,7 +76,7 @@ impl FixClient {
             since: Timestamp::ZERO,
             bytes_in: 0,
             bytes_out: 0,
-            told: ExternalSessionState::Disconnected,
+            notified_state: ExternalSessionState::Disconnected,
             held: None,
             queued: false,
             paused: false,
@@ -93,7 +93,7 @@ impl FixClient {
     }
 
     /// Returns a notification if the state has changed since the last one.
-    pub fn news(&mut self) -> Option<Notification> {
+    pub fn take_state_change(&mut self) -> Option<Notification> {
         let link = match self.session.state() {
             FixSessionState::Disconnected => ExternalSessionState::Disconnected,
             FixSessionState::AwaitingLogon | FixSessionState::LoggingOut | FixSessionState::Closing => {
@@ -101,7 +101,7 @@ impl FixClient {
             }
             FixSessionState::LoggedOn => ExternalSessionState::LoggedOn,
         };
-        if std::mem::replace(&mut self.told, link) == link {
+        if std::mem::replace(&mut self.notified_state, link) == link {
             return None;
         }
         let name = ["FIX:", &self.session.settings().target_comp_id].concat();
@@ -114,7 +114,7 @@ impl FixClient {
         now: Timestamp,
         desk: &mut Desk,
         port: Option<&mut PortEnd>,
-        turn: &mut DriveTiming<'_>,
+        timing: &mut DriveTiming<'_>,
     ) -> DriveOutcome {
         let Some(port) = port else {
             // No command is sent any more. Input is still read, because the client's Logout may be
@@ -128,10 +128,10 @@ impl FixClient {
             let Some(request) = self.held.take().or_else(|| self.session.poll_command(now, desk)) else {
                 return DriveOutcome { work, again: false };
             };
-            turn.decoded();
+            timing.decoded();
             let sender = self.sender(port);
             match request.send(desk, port, sender) {
-                Ok(id) => turn.sent(id),
+                Ok(id) => timing.sent(id),
                 Err(declined) if is_full(declined.reason) => {
                     self.held = Some(request);
                     return DriveOutcome { work, again: true };
@@ -164,10 +164,10 @@ impl FixClient {
         number: u16,
         id: ConnectionId,
         sockets: &mut Sockets,
-        clerk: &mut message_log::FixLogHandle,
+        fix_log: &mut message_log::FixLogHandle,
     ) -> usize {
         let log = self.logged.then_some(number);
-        let taken = transmit(now, &mut self.session, id, sockets, clerk, log);
+        let taken = transmit(now, &mut self.session, id, sockets, fix_log, log);
         self.bytes_out += taken as u64;
         usize::from(taken > 0)
     }

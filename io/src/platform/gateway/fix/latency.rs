@@ -9,7 +9,7 @@ use crate::stages::{CounterStamp, LatencyRecorder, LatencyStage};
 #[derive(Debug, Default)]
 pub struct FixLatency {
     /// Arrival time of bytes that are not decoded yet.
-    came: Option<CounterStamp>,
+    received: Option<CounterStamp>,
     /// The request whose answer is awaited.
     sent: Option<(IntId, CounterStamp)>,
     /// Whether the bytes of the answer have to be written.
@@ -18,49 +18,57 @@ pub struct FixLatency {
 
 /// The measurement while one session is driven.
 pub struct DriveTiming<'a> {
-    watch: &'a mut FixLatency,
+    latency: &'a mut FixLatency,
     recorder: Option<&'a mut LatencyRecorder>,
     decoded: Option<CounterStamp>,
 }
 
 impl FixLatency {
     /// Starts a measurement on received bytes, if they are sampled.
-    pub fn came(&mut self, recorder: Option<&mut LatencyRecorder>) {
+    pub fn received(&mut self, recorder: Option<&mut LatencyRecorder>) {
         if self.sent.is_none()
             && let Some(stamp) = recorder.and_then(LatencyRecorder::sample)
         {
-            self.came = Some(stamp);
+            self.received = Some(stamp);
         }
     }
 
     pub fn at<'a>(&'a mut self, recorder: Option<&'a mut LatencyRecorder>) -> DriveTiming<'a> {
-        DriveTiming { watch: self, recorder, decoded: None }
+        DriveTiming { latency: self, recorder, decoded: None }
     }
 
     /// Records an event; returns the time if it is the awaited one.
-    pub fn heard(&mut self, event: &Event, recorder: Option<&mut LatencyRecorder>) -> Option<CounterStamp> {
+    pub fn event_received(
+        &mut self,
+        event: &Event,
+        recorder: Option<&mut LatencyRecorder>,
+    ) -> Option<CounterStamp> {
         let (id, sent) = self.sent?;
         let recorder = recorder?;
         event.report().filter(|report| report.id == id)?;
-        let heard = recorder.stamp();
-        recorder.count(LatencyStage::Answer, sent, heard);
+        let event_received = recorder.stamp();
+        recorder.count(LatencyStage::Answer, sent, event_received);
         self.sent = None;
-        Some(heard)
+        Some(event_received)
     }
 
     /// Records that the report of the event is encoded.
-    pub fn encoded(&mut self, heard: Option<CounterStamp>, recorder: Option<&mut LatencyRecorder>) {
-        if let (Some(heard), Some(recorder)) = (heard, recorder) {
-            recorder.count(LatencyStage::Encode, heard, recorder.stamp());
+    pub fn report_encoded(
+        &mut self,
+        event_received: Option<CounterStamp>,
+        recorder: Option<&mut LatencyRecorder>,
+    ) {
+        if let (Some(event_received), Some(recorder)) = (event_received, recorder) {
+            recorder.count(LatencyStage::Encode, event_received, recorder.stamp());
             self.answered = true;
         }
     }
 
-    pub fn writes(&self, recorder: Option<&LatencyRecorder>) -> Option<CounterStamp> {
+    pub fn write_started(&self, recorder: Option<&LatencyRecorder>) -> Option<CounterStamp> {
         recorder.filter(|_| self.answered).map(LatencyRecorder::stamp)
     }
 
-    pub fn wrote(&mut self, begun: Option<CounterStamp>, recorder: Option<&mut LatencyRecorder>) {
+    pub fn write_finished(&mut self, begun: Option<CounterStamp>, recorder: Option<&mut LatencyRecorder>) {
         if let (Some(begun), Some(recorder)) = (begun, recorder) {
             recorder.count(LatencyStage::Write, begun, recorder.stamp());
             self.answered = false;
@@ -71,9 +79,9 @@ impl FixLatency {
 impl DriveTiming<'_> {
     /// Records that the bytes have become a request.
     pub fn decoded(&mut self) {
-        if let (Some(came), Some(recorder)) = (self.watch.came.take(), &mut self.recorder) {
+        if let (Some(received), Some(recorder)) = (self.latency.received.take(), &mut self.recorder) {
             let decoded = recorder.stamp();
-            recorder.count(LatencyStage::Decode, came, decoded);
+            recorder.count(LatencyStage::Decode, received, decoded);
             self.decoded = Some(decoded);
         }
     }
@@ -83,7 +91,7 @@ impl DriveTiming<'_> {
         if let (Some(decoded), Some(recorder)) = (self.decoded.take(), &mut self.recorder) {
             let sent = recorder.stamp();
             recorder.count(LatencyStage::Send, decoded, sent);
-            self.watch.sent = Some((id, sent));
+            self.latency.sent = Some((id, sent));
         }
     }
 }

@@ -39,7 +39,7 @@ pub struct SessionRecovery {
     pub store_bytes: usize,
     /// Last event of each shard at the start: to a new store, all events up to it count as
     /// reported.
-    pub heard: Vec<u64>,
+    pub reported: Vec<u64>,
     pub missed: Vec<Unreported>,
 }
 
@@ -50,7 +50,7 @@ impl SessionRecovery {
         now: Timestamp,
         name: &str,
         family: &SessionFamily,
-        clerk: &mut message_log::FixLogHandle,
+        fix_log: &mut message_log::FixLogHandle,
     ) -> Result<Box<dyn MessageStore>, Fault> {
         if self.level == Level::None {
             return Ok(Box::new(MemoryStore::new(now)));
@@ -60,14 +60,14 @@ impl SessionRecovery {
         disk.make_folder(folder).map_err(Fault::io(folder))?;
         let path: PathBuf = path_of(folder, name);
         let place = StoreLocation { disk: &disk, path, name, bytes: self.store_bytes, level: self.level };
-        let store = FileStore::open(&place, now, &self.heard)?;
+        let store = FileStore::open(&place, now, &self.reported)?;
         if store.lost_power {
             tracing::warn!(
                 session = name,
                 "the machine stopped: numbers of the FIX session were passed over"
             );
         }
-        if self.level.is_synced() && !clerk.sync(Arc::clone(store.file())) {
+        if self.level.is_synced() && !fix_log.sync(Arc::clone(store.file())) {
             tracing::error!(session = name, "the FIX store is not synced: too many at once");
         }
         Ok(Box::new(store))

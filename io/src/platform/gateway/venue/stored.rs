@@ -31,7 +31,7 @@ impl ReportConfirmations {
     }
 
     /// Records a report sent to the shard.
-    pub fn note(&mut self, token: u32) {
+    pub fn record(&mut self, token: u32) {
         self.sent.push_back(token);
     }
 
@@ -86,9 +86,9 @@ mod tests {
         let mut stored = ReportConfirmations::default();
         let now = Timestamp(5);
         assert!(!stored.poll(now, shard, source, AdapterId(1), port), "there is nothing to ask about");
-        stored.note(7);
+        stored.record(7);
         assert!(stored.poll(now, shard, source, AdapterId(1), port));
-        stored.note(8);
+        stored.record(8);
         assert!(!stored.poll(now, shard, source, AdapterId(1), port), "one at a time");
         assert_eq!(stored.handle_done(now, 99, Reason::None).count(), 0);
         assert_eq!(stored.handle_done(now, 1, Reason::None).collect::<Vec<_>>(), [7]);

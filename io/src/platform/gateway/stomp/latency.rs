@@ -7,7 +7,7 @@ use crate::stages::{CounterStamp, LatencyRecorder, LatencyStage};
 #[derive(Debug, Default)]
 pub struct StompLatency {
     /// When the first event of the cycle was taken.
-    taken: Option<CounterStamp>,
+    started: Option<CounterStamp>,
     /// When all of its events were rendered.
     rendered: Option<CounterStamp>,
 }
@@ -15,15 +15,15 @@ pub struct StompLatency {
 impl StompLatency {
     /// Starts a measurement at the first event of a cycle, if clients are connected and the cycle
     /// is sampled.
-    pub fn takes(&mut self, recorder: Option<&mut LatencyRecorder>) {
-        self.taken = recorder.and_then(LatencyRecorder::sample_turn);
+    pub fn start(&mut self, recorder: Option<&mut LatencyRecorder>) {
+        self.started = recorder.and_then(LatencyRecorder::sample_cycle);
     }
 
     /// Records that all events of the cycle are rendered.
     pub fn rendered(&mut self, recorder: Option<&mut LatencyRecorder>) {
-        if let (Some(taken), Some(recorder)) = (self.taken.take(), recorder) {
+        if let (Some(started), Some(recorder)) = (self.started.take(), recorder) {
             let rendered = recorder.stamp();
-            recorder.count(LatencyStage::StompRender, taken, rendered);
+            recorder.count(LatencyStage::StompRender, started, rendered);
             self.rendered = Some(rendered);
         }
     }
@@ -36,14 +36,14 @@ impl StompLatency {
     }
 }
 
-/// Starts a measurement on a client's bytes; the result is passed to [`done`].
-pub fn came(recorder: Option<&mut LatencyRecorder>) -> Option<CounterStamp> {
-    recorder.and_then(LatencyRecorder::sample_turn)
+/// Starts a measurement on a client's bytes; the result is passed to [`finish_input`].
+pub fn start_input(recorder: Option<&mut LatencyRecorder>) -> Option<CounterStamp> {
+    recorder.and_then(LatencyRecorder::sample_cycle)
 }
 
 /// Records that the bytes have been processed.
-pub fn done(came: Option<CounterStamp>, recorder: Option<&mut LatencyRecorder>) {
-    if let (Some(came), Some(recorder)) = (came, recorder) {
-        recorder.count(LatencyStage::StompDecode, came, recorder.stamp());
+pub fn finish_input(start_input: Option<CounterStamp>, recorder: Option<&mut LatencyRecorder>) {
+    if let (Some(start_input), Some(recorder)) = (start_input, recorder) {
+        recorder.count(LatencyStage::StompDecode, start_input, recorder.stamp());
     }
 }
