@@ -44,7 +44,7 @@ const FLUSH_MAX: Duration = Duration::from_millis(500);
 const ROOT: &str = "/";
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().verb() {
+    let done = match Cli::parse().chosen() {
         CliCommand::Serve(serve) => run_serve(&serve),
         CliCommand::Simulate(simulate) => run_simulate(&simulate),
         CliCommand::Strategy(args) => run_strategy(&args),
