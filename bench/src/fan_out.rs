@@ -326,14 +326,14 @@ fn serve(
                 };
                 if matches!(manner, Manner::Large(_)) {
                     // The message carries the time that is passed here.
-                    room.handle_note(at, &large);
+                    room.handle_notification(at, &large);
                     continue;
                 }
                 let body = EventKind::Tick(tick(securities[said as usize % securities.len()], said));
-                room.hear(now, ShardId(0), &Event { seq: said, at, body });
+                room.handle_event(now, ShardId(0), &Event { seq: said, at, body });
             }
         }
-        net.turn(now, |sockets, happening| match happening {
+        net.run_cycle(now, |sockets, happening| match happening {
             SocketEvent::EndOfCycle => _ = room.poll(now, sockets, None, |_| {}),
             other => room.handle(now, sockets, other),
         });

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use hdrhistogram::Histogram;
 use pitlane::clock::Clock;
 use pitlane::config::IdleBy;
-use pitlane::idle::{Idle, Rest};
+use pitlane::idle::{IdleAction, IdlePolicy};
 use pitlane::journal::disk::Disk;
 use pitlane::journal::record::kind;
 use pitlane::journal::{
@@ -348,14 +348,14 @@ const NAP: Duration = Duration::from_millis(1);
 /// Polls like the service: spins a little, yields a little, then sleeps.
 fn cycle(done: &AtomicBool, mut poll: impl FnMut(Timestamp) -> usize) {
     let mut clock = Clock::new();
-    let mut idle = Idle::new(IdleBy::Adaptive);
+    let mut idle = IdlePolicy::new(IdleBy::Adaptive);
     while !done.load(Ordering::Relaxed) {
         let now = clock.now();
         match idle.after(now, poll(now)) {
-            Rest::None => {}
-            Rest::Spin => hint::spin_loop(),
-            Rest::Yield => thread::yield_now(),
-            Rest::Sleep => thread::park_timeout(NAP),
+            IdleAction::None => {}
+            IdleAction::Spin => hint::spin_loop(),
+            IdleAction::Yield => thread::yield_now(),
+            IdleAction::Sleep => thread::park_timeout(NAP),
         }
     }
 }

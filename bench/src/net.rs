@@ -14,7 +14,7 @@ use hdrhistogram::Histogram;
 use pitlane::net::Net;
 use pitlane::net::event::SocketEvent;
 use pitlane::net::listener::Listener;
-use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
+use pitlane::net::settings::{BufferLimits, DriverKind, ListenerSettings, NetSettings};
 use pitlane::net::sockets::Sockets;
 use pitlane_engine::time::Timestamp;
 use pitlane_sys::affinity::pin_current_thread;
@@ -198,7 +198,7 @@ fn driven_echo(start: Start, driver: DriverKind) {
     let mut net = listening(&start, driver);
     let mut answer = Vec::with_capacity(4_096);
     while !start.is_over() {
-        net.turn(Timestamp::ZERO, |sockets, happening| {
+        net.run_cycle(Timestamp::ZERO, |sockets, happening| {
             let SocketEvent::Received { id } = happening else { return };
             answer.clear();
             answer.extend_from_slice(sockets.input(id));
@@ -212,7 +212,7 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
     let mut net = listening(&start, driver);
     let mut ids = Vec::new();
     while ids.len() < consumers && !start.is_over() {
-        net.turn(Timestamp::ZERO, |_, happening| {
+        net.run_cycle(Timestamp::ZERO, |_, happening| {
             if let SocketEvent::Accepted { id, .. } = happening {
                 ids.push(id);
             }
@@ -230,14 +230,14 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
                 ids.iter().for_each(|&id| sockets.send(id, &tick).expect("there is room"));
             }
         }
-        net.turn(Timestamp::ZERO, |_, _| {});
+        net.run_cycle(Timestamp::ZERO, |_, _| {});
     }
 }
 
 fn listening(start: &Start, driver: DriverKind) -> Net {
     let mut net = Net::open(NetSettings { driver, ..NetSettings::default() }).expect("a driver opens");
     let address = "127.0.0.1:0".parse().expect("an address");
-    let limits = Limits::default();
+    let limits = BufferLimits::default();
     let listener = Listener::bind(ListenerSettings { limits, ..ListenerSettings::at(address) });
     let listener = listener.expect("loopback has a port");
     start.listening_at(listener.address());

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use pitlane::config::{self, Config, Machine, Setting, Sources};
 use pitlane::refdata;
-use pitlane::simulate::progress::Progress;
-use pitlane::simulate::report::Report;
+use pitlane::simulate::progress::SimulationProgress;
+use pitlane::simulate::report::SimulationReport;
 use pitlane::simulate::{SimulateError, simulate};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::rng::Rng;
@@ -78,8 +78,8 @@ impl Ticks {
         &self.file
     }
 
-    pub fn simulate(&self) -> Result<Report, SimulateError> {
-        simulate(&self.config, &self.reference, &mut Progress::new(true))
+    pub fn simulate(&self) -> Result<SimulationReport, SimulateError> {
+        simulate(&self.config, &self.reference, &mut SimulationProgress::new(true))
     }
 }
 

@@ -3,9 +3,9 @@
 
 use std::sync::Arc;
 
-use pitlane::lifecycle::Course;
+use pitlane::lifecycle::LifecyclePhase;
 use pitlane::metrics::Registry;
-use pitlane::platform::shard_thread::{Keeping, ShardDuty};
+use pitlane::platform::shard_thread::{CommandJournaling, ShardDuty};
 use pitlane::stages::stages;
 use pitlane::wakeups::Wakeups;
 use pitlane_engine::id::ShardId;
@@ -56,7 +56,7 @@ pub fn road(stamped: bool, commands: usize) -> f64 {
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
     let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
     let (recorder, mut reader) = stages();
-    let keeping = Keeping { journal: None, recorder: stamped.then_some(recorder), news: None };
+    let keeping = CommandJournaling { journal: None, recorder: stamped.then_some(recorder), reloads: None };
     let (bells, registry) = (Arc::new(Wakeups::silent(1, 1)), Arc::new(Registry::new(1)));
     let mut duty = ShardDuty::new(worker, keeping, bells, registry);
     let mut client = Client::at(ports.remove(0));
@@ -65,7 +65,7 @@ pub fn road(stamped: bool, commands: usize) -> f64 {
     let mut take = |n: usize| {
         let command = client.next_command(OPEN_MAX);
         client.port.send(ShardId(0), command).expect("one is in flight, and there is room for more");
-        duty.poll(Timestamp(START.0 + n as u64 * STEP_NS), Course::Open);
+        duty.poll(Timestamp(START.0 + n as u64 * STEP_NS), LifecyclePhase::Open);
         while let Some((_, event)) = client.port.poll_event() {
             client.hear(&event);
         }

@@ -45,7 +45,7 @@ use self::notices::Notices;
 pub use self::password::{Hash, SALT_BYTES};
 pub use self::revocation::RevocationWatch;
 use crate::config::{Config, Secret};
-use crate::refdata::Faults;
+use crate::refdata::RefDataFaults;
 pub use crate::role::Role;
 use crate::thread_wakeup::ThreadWakeup;
 use crate::wakeup::Wakeup;
@@ -186,7 +186,7 @@ impl AuthShared {
 
 impl Auth {
     /// Reads the credential files. Returns all of their faults at once.
-    pub fn open(settings: AuthSettings) -> Result<Auth, Faults> {
+    pub fn open(settings: AuthSettings) -> Result<Auth, RefDataFaults> {
         let wakeup = ThreadWakeup::default();
         let shared = Arc::new(AuthShared {
             generation: AtomicU64::new(0),
@@ -202,8 +202,7 @@ impl Auth {
             role: Role::Admin,
             strategies: Strategies::All,
         });
-        let authenticator = Authenticator::new(settings, shared.clone())?;
-        Ok(Auth { authenticator, bell: wakeup.bell(), wakeup, anybody, shared })
+let authenticator = Authenticator::new ( settings , shared.clone ( ) ) ? ; Ok ( Auth { authenticator , bell : wakeup.wakeup ( ) , wakeup , anybody , shared } ) 
     }
 
     /// Returns the identity of every client where no login is required.

@@ -17,9 +17,9 @@ use crate::fault;
 
 /// Interval between two readings of the wall clock: the counter drifts by less than a microsecond
 /// in that time.
-const LOOK_NS: u64 = 100_000_000;
-/// Maximum correction backwards per reading. Our time stands still that long every [`LOOK_NS`]: a
-/// hundredth of it.
+const READ_INTERVAL_NS: u64 = 100_000_000;
+/// Maximum correction backwards per reading. Our time stands still that long every
+/// [`READ_INTERVAL_NS`]: a hundredth of it.
 const BACK_NS_MAX: u64 = 1_000_000;
 
 /// A thread's clock. Each thread has its own; they differ by at most the difference between the
@@ -28,40 +28,40 @@ const BACK_NS_MAX: u64 = 1_000_000;
 pub struct Clock {
     counter: quanta::Clock,
     start: u64,
-    course: Course,
+    time: SlewedTime,
     /// If set, the clock shows this value.
-    hand: Option<Arc<AtomicU64>>,
+    external: Option<Arc<AtomicU64>>,
 }
 
 impl Clock {
     pub fn new() -> Clock {
         let counter = quanta::Clock::new();
         let start = counter.raw();
-        Clock { counter, start, course: Course::from(wall_ns()), hand: None }
+        Clock { counter, start, time: SlewedTime::from(wall_ns()), external: None }
     }
 
     /// Creates a clock that starts at this time or later.
     pub fn starting_at(earliest: Timestamp) -> Clock {
-        Clock { course: Course::from(wall_ns().max(earliest.0)), ..Clock::new() }
+        Clock { time: SlewedTime::from(wall_ns().max(earliest.0)), ..Clock::new() }
     }
 
     /// Returns the time at which the clock started.
-    pub fn began(&self) -> Timestamp {
-        Timestamp(self.course.began)
+    pub fn started_at(&self) -> Timestamp {
+        Timestamp(self.time.started_at)
     }
 
     /// Creates a clock whose time another thread sets, in nanoseconds since the epoch: for tests
     /// that let an hour pass at once.
-    pub fn told(hand: Arc<AtomicU64>) -> Clock {
-        Clock { hand: Some(hand), ..Clock::new() }
+    pub fn controlled(external: Arc<AtomicU64>) -> Clock {
+        Clock { external: Some(external), ..Clock::new() }
     }
 
     pub fn now(&mut self) -> Timestamp {
-        if let Some(hand) = &self.hand {
-            return Timestamp(hand.load(Ordering::Acquire));
+        if let Some(external) = &self.external {
+            return Timestamp(external.load(Ordering::Acquire));
         }
         let elapsed = self.counter.delta_as_nanos(self.start, self.counter.raw());
-        Timestamp(self.course.at(elapsed, wall_ns))
+        Timestamp(self.time.at(elapsed, wall_ns))
     }
 }
 
@@ -72,8 +72,8 @@ impl Default for Clock {
 }
 
 /// Returns how long a clock that is `ahead_ns` ahead of the wall clock takes until they agree.
-pub fn melting_ns(ahead_ns: u64) -> u64 {
-    ahead_ns.saturating_mul(LOOK_NS / BACK_NS_MAX)
+pub fn catch_up_ns(ahead_ns: u64) -> u64 {
+    ahead_ns.saturating_mul(READ_INTERVAL_NS / BACK_NS_MAX)
 }
 
 /// Returns the unmodified wall clock, for log lines: it may go back.
@@ -83,36 +83,36 @@ pub fn wall() -> Timestamp {
 
 fn wall_ns() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    fault::shown(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    fault::wall_clock(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
 }
 
 /// Our time as a function of the counter, corrected by the wall clock. All fields in nanoseconds.
 #[derive(Debug)]
-struct Course {
+struct SlewedTime {
     /// Our time at the last reading.
     base: u64,
     /// The counter's time at the last reading.
-    looked: u64,
+    read_at: u64,
     /// The latest time returned.
-    told: u64,
-    began: u64,
+    latest: u64,
+    started_at: u64,
 }
 
-impl Course {
-    fn from(wall: u64) -> Course {
-        Course { base: wall, looked: 0, told: wall, began: wall }
+impl SlewedTime {
+    fn from(wall: u64) -> SlewedTime {
+        SlewedTime { base: wall, read_at: 0, latest: wall, started_at: wall }
     }
 
     fn at(&mut self, elapsed: u64, wall: impl FnOnce() -> u64) -> u64 {
-        let since = elapsed.saturating_sub(self.looked);
+        let since = elapsed.saturating_sub(self.read_at);
         let mut now = self.base.saturating_add(since);
-        if since >= LOOK_NS {
+        if since >= READ_INTERVAL_NS {
             let wall = wall();
             now = wall.max(now.saturating_sub(BACK_NS_MAX));
-            (self.base, self.looked) = (now, elapsed);
+            (self.base, self.read_at) = (now, elapsed);
         }
-        self.told = self.told.max(now);
-        self.told
+        self.latest = self.latest.max(now);
+        self.latest
     }
 }
 
@@ -124,42 +124,42 @@ mod tests {
 
     #[test]
     fn between_readings_the_counter_measures_the_time() {
-        let mut course = Course::from(START);
-        let nobody = || unreachable!("the wall clock is not asked");
-        assert_eq!(course.at(0, nobody), START);
-        assert_eq!(course.at(LOOK_NS - 1, nobody), START + LOOK_NS - 1);
+        let mut time = SlewedTime::from(START);
+        let unread = || unreachable!("the wall clock is not asked");
+        assert_eq!(time.at(0, unread), START);
+        assert_eq!(time.at(READ_INTERVAL_NS - 1, unread), START + READ_INTERVAL_NS - 1);
     }
 
     #[test]
     fn a_wall_clock_ahead_is_followed_at_once() {
-        let mut course = Course::from(START);
+        let mut time = SlewedTime::from(START);
         let hour = 3_600_000_000_000;
-        assert_eq!(course.at(LOOK_NS, || START + hour), START + hour);
-        assert_eq!(course.at(LOOK_NS + 5, || 0), START + hour + 5);
+        assert_eq!(time.at(READ_INTERVAL_NS, || START + hour), START + hour);
+        assert_eq!(time.at(READ_INTERVAL_NS + 5, || 0), START + hour + 5);
     }
 
     #[test]
     fn a_wall_clock_that_was_set_back_is_approached_without_going_back() {
-        let mut course = Course::from(START);
+        let mut time = SlewedTime::from(START);
         let behind = 10 * BACK_NS_MAX;
         let mut before = START;
         for step in 1..=1_000u64 {
-            let elapsed = step * LOOK_NS / 10;
-            let now = course.at(elapsed, || START + elapsed - behind);
+            let elapsed = step * READ_INTERVAL_NS / 10;
+            let now = time.at(elapsed, || START + elapsed - behind);
             assert!(now >= before, "time went back by {} ns", before - now);
             before = now;
         }
-        assert_eq!(before, START + 1_000 * LOOK_NS / 10 - behind);
+        assert_eq!(before, START + 1_000 * READ_INTERVAL_NS / 10 - behind);
     }
 
     #[test]
     fn a_clock_that_starts_ahead_keeps_running_and_its_lead_shrinks() {
         let (hour, second) = (3_600_000_000_000, 1_000_000_000);
-        let mut course = Course::from(START + hour);
+        let mut time = SlewedTime::from(START + hour);
         let mut before = START + hour;
         for step in 1..=600u64 {
-            let elapsed = step * LOOK_NS;
-            let now = course.at(elapsed, || START + elapsed);
+            let elapsed = step * READ_INTERVAL_NS;
+            let now = time.at(elapsed, || START + elapsed);
             assert!(now > before, "it stands still");
             before = now;
         }
@@ -169,14 +169,14 @@ mod tests {
             600 * BACK_NS_MAX,
             "a hundredth of the time is taken back"
         );
-        assert_eq!(melting_ns(600 * BACK_NS_MAX), minute);
+        assert_eq!(catch_up_ns(600 * BACK_NS_MAX), minute);
     }
 
     #[test]
     fn a_clock_does_not_start_before_the_given_time() {
         let later = wall().plus(3_600_000_000_000);
         let mut clock = Clock::starting_at(later);
-        assert_eq!(clock.began(), later);
+        assert_eq!(clock.started_at(), later);
         assert!(clock.now() >= later);
         assert!(Clock::starting_at(Timestamp(START)).now() > Timestamp(START));
     }

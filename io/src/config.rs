@@ -47,33 +47,33 @@ use pitlane_engine::mesh::{Depths, ShardMask};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::view::ViewSettings;
 
-pub use adapter::{Adapter, Usual};
-pub use auth::{Auth, AuthMode, Tls};
-pub use calendar::{Calendar, Hours, HoursBy};
-pub use cluster::{Cluster, Member};
-pub use fault::{Fault, Faults};
-pub use fix::{Addresses, ExecTypes, Fix, FixSession};
-pub use http::{Http, Https};
-pub use journal::{Durability, Journal};
+pub use adapter::{AdapterConfig, AdapterDefaults};
+pub use auth::{AuthConfig, AuthMode, TlsConfig};
+pub use calendar::{CalendarConfig, HoursBy, TradingHoursConfig};
+pub use cluster::{ClusterConfig, MemberConfig};
+pub use fault::{ConfigFault, ConfigFaults};
+pub use fix::{AllowedAddress, ExecTypes, FixConfig, FixSessionConfig};
+pub use http::{HttpConfig, HttpsConfig};
+pub use journal::{Durability, JournalConfig};
 pub use layers::{PRESETS, Setting, Sources};
-pub use log::{Format, Log, Metrics};
+pub use log::{LogConfig, LogFormat, MetricsConfig};
 pub use machine::{Machine, parse_cores};
-pub use nats::{Nats, OnReturn, RemoteStrategySettings, parse_url};
-pub use net::{Driver, Net};
-pub use params::{Param, Params};
-pub use risk::{Restricted, Risk, Rules};
-pub use service::{Demo, Feed, Mode, Refdata, Service};
-pub use settlement::{SettleBy, Settlement};
-pub use standby::Standby;
-pub use stomp::{Broker, Stomp};
-pub use strategy::{Record, Replay, Simulation, Strategy};
-pub use topology::{GATEWAYS_MAX, IdleBy, Layout, Topology};
-pub use tree::Origin;
-pub use venue::Venue;
-pub use words::{Rate, Secret};
+pub use nats::{NatsConfig, OnReturn, RemoteStrategiesConfig, parse_url};
+pub use net::{NetConfig, NetDriver};
+pub use params::{EffectiveSetting, Params};
+pub use risk::{Restricted, RiskConfig, RiskRules};
+pub use service::{DemoConfig, FeedConfig, RefDataConfig, ServiceConfig, ServiceMode};
+pub use settlement::{SettleBy, SettlementConfig};
+pub use standby::StandbyConfig;
+pub use stomp::{BrokerConfig, StompConfig};
+pub use strategy::{RecordConfig, ReplayConfig, SimulationConfig, StrategyConfig};
+pub use topology::{GATEWAYS_MAX, IdleBy, Layout, TopologyConfig};
+pub use tree::SettingOrigin;
+pub use venue::VenueConfig;
+pub use words::{EventsPerSecond, Secret};
 
-use section::{Findings, Section};
-use tree::{Entry, Table, Value};
+use section::{Section, SectionFindings};
+use tree::{ConfigEntry, ConfigTable, ConfigValue};
 
 /// Name of the built-in settings.
 pub const BUILT_IN: &str = layers::DEFAULT.0;
@@ -81,41 +81,41 @@ pub const BUILT_IN: &str = layers::DEFAULT.0;
 /// All settings, checked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
-    pub service: Service,
-    pub topology: Topology,
+    pub service: ServiceConfig,
+    pub topology: TopologyConfig,
     pub lanes: Depths,
-    pub net: Net,
-    pub journal: Journal,
-    pub refdata: Refdata,
-    pub http: Http,
-    pub https: Https,
-    pub stomp: Stomp,
-    pub broker: Broker,
-    pub fix: Fix,
-    pub adapters: Vec<Adapter>,
-    pub strategies: Vec<Strategy>,
-    pub nats: Nats,
-    pub remote_strategies: RemoteStrategySettings,
-    pub cluster: Cluster,
+    pub net: NetConfig,
+    pub journal: JournalConfig,
+    pub refdata: RefDataConfig,
+    pub http: HttpConfig,
+    pub https: HttpsConfig,
+    pub stomp: StompConfig,
+    pub broker: BrokerConfig,
+    pub fix: FixConfig,
+    pub adapters: Vec<AdapterConfig>,
+    pub strategies: Vec<StrategyConfig>,
+    pub nats: NatsConfig,
+    pub remote_strategies: RemoteStrategiesConfig,
+    pub cluster: ClusterConfig,
     /// Members of the cluster; empty: this server is alone.
-    pub members: Vec<Member>,
-    pub standby: Standby,
-    pub tls: Tls,
-    pub auth: Auth,
-    pub risk: Risk,
-    pub venue: Venue,
-    pub calendar: Calendar,
-    pub settlement: Settlement,
-    pub feed: Feed,
-    pub demo: Demo,
-    pub replay: Replay,
-    pub record: Record,
-    pub simulation: Simulation,
+    pub members: Vec<MemberConfig>,
+    pub standby: StandbyConfig,
+    pub tls: TlsConfig,
+    pub auth: AuthConfig,
+    pub risk: RiskConfig,
+    pub venue: VenueConfig,
+    pub calendar: CalendarConfig,
+    pub settlement: SettlementConfig,
+    pub feed: FeedConfig,
+    pub demo: DemoConfig,
+    pub replay: ReplayConfig,
+    pub record: RecordConfig,
+    pub simulation: SimulationConfig,
     /// Settings of a shard without those of single exchanges; see [`Config::shard_settings`].
     pub shard: ShardSettings,
     pub view: ViewSettings,
-    pub log: Log,
-    pub metrics: Metrics,
+    pub log: LogConfig,
+    pub metrics: MetricsConfig,
 }
 
 /// Settings, the origin of each, and warnings.
@@ -128,12 +128,12 @@ pub struct Loaded {
 
 /// Lays the sources over the built-in settings and checks everything except names of reference
 /// data.
-pub fn load(sources: &Sources, machine: &Machine) -> Result<Loaded, Faults> {
-    let mut findings = Findings::default();
+pub fn load(sources: &Sources, machine: &Machine) -> Result<Loaded, ConfigFaults> {
+    let mut findings = SectionFindings::default();
     let mut warnings = Vec::new();
     let tree = layers::read(sources, &mut findings.faults, &mut warnings);
     let config = Config::read(tree, &mut findings);
-    let Findings { mut faults, mut params } = findings;
+    let SectionFindings { mut faults, mut params } = findings;
     if faults.is_empty() {
         rules::check(&config, machine, &params, &mut faults, &mut warnings);
         let level = config.durability().to_string();
@@ -143,48 +143,49 @@ pub fn load(sources: &Sources, machine: &Machine) -> Result<Loaded, Faults> {
 }
 
 impl Config {
-    fn read(tree: Table, findings: &mut Findings) -> Config {
-        let whole = Entry { value: Value::Table(tree), origin: Origin::file(layers::DEFAULT.0) };
+    fn read(tree: ConfigTable, findings: &mut SectionFindings) -> Config {
+        let whole =
+            ConfigEntry { value: ConfigValue::Table(tree), origin: SettingOrigin::file(layers::DEFAULT.0) };
         section::read("", whole, findings, Config::ask)
     }
 
     fn ask(root: &mut Section<'_>) -> Config {
         let session = first_session();
-        let service = root.section("service", Service::read);
-        let usual = root.section("adapter_defaults", Usual::read_defaults);
-        let venue = root.section("venue", |section| Venue::read(section, &service));
+        let service = root.section("service", ServiceConfig::read);
+        let usual = root.section("adapter_defaults", AdapterDefaults::read_defaults);
+        let venue = root.section("venue", |section| VenueConfig::read(section, &service));
         Config {
-            topology: root.section("topology", Topology::read),
+            topology: root.section("topology", TopologyConfig::read),
             lanes: root.section("lanes", topology::read_lanes),
-            net: root.section("net", Net::read),
-            journal: root.section("journal", Journal::read),
-            refdata: root.section("refdata", Refdata::read),
-            http: root.section("http", Http::read),
-            https: root.section("https", Https::read),
-            stomp: root.section("stomp", Stomp::read),
-            broker: root.section("broker", Broker::read),
-            fix: root.section("fix", |section| Fix::read(section, &session)),
-            adapters: root.list("adapter", &usual, Adapter::read),
-            strategies: root.list("strategy", &Table::new(), Strategy::read),
-            nats: root.section("nats", Nats::read),
-            remote_strategies: root.section("remote_strategies", RemoteStrategySettings::read),
-            cluster: root.section("cluster", Cluster::read),
-            members: root.list("member", &Table::new(), Member::read),
-            standby: root.section("standby", Standby::read),
-            tls: root.section("tls", Tls::read),
-            auth: root.section("auth", Auth::read),
-            risk: root.section("risk", Risk::read),
-            calendar: root.section("calendar", Calendar::read),
-            settlement: root.section("settlement", Settlement::read),
-            feed: root.section("feed", |section| Feed::read(section, &service)),
-            demo: root.section("demo", Demo::read),
-            replay: root.section("replay", Replay::read),
-            record: root.section("record", Record::read),
-            simulation: root.section("simulation", Simulation::read),
+            net: root.section("net", NetConfig::read),
+            journal: root.section("journal", JournalConfig::read),
+            refdata: root.section("refdata", RefDataConfig::read),
+            http: root.section("http", HttpConfig::read),
+            https: root.section("https", HttpsConfig::read),
+            stomp: root.section("stomp", StompConfig::read),
+            broker: root.section("broker", BrokerConfig::read),
+            fix: root.section("fix", |section| FixConfig::read(section, &session)),
+            adapters: root.list("adapter", &usual, AdapterConfig::read),
+            strategies: root.list("strategy", &ConfigTable::new(), StrategyConfig::read),
+            nats: root.section("nats", NatsConfig::read),
+            remote_strategies: root.section("remote_strategies", RemoteStrategiesConfig::read),
+            cluster: root.section("cluster", ClusterConfig::read),
+            members: root.list("member", &ConfigTable::new(), MemberConfig::read),
+            standby: root.section("standby", StandbyConfig::read),
+            tls: root.section("tls", TlsConfig::read),
+            auth: root.section("auth", AuthConfig::read),
+            risk: root.section("risk", RiskConfig::read),
+            calendar: root.section("calendar", CalendarConfig::read),
+            settlement: root.section("settlement", SettlementConfig::read),
+            feed: root.section("feed", |section| FeedConfig::read(section, &service)),
+            demo: root.section("demo", DemoConfig::read),
+            replay: root.section("replay", ReplayConfig::read),
+            record: root.section("record", RecordConfig::read),
+            simulation: root.section("simulation", SimulationConfig::read),
             shard: root.section("shard", |section| venue::read_shard(section, &service, &venue)),
             view: root.section("view", |section| venue::read_view(section, &service)),
-            log: root.section("log", Log::read),
-            metrics: root.section("metrics", Metrics::read),
+            log: root.section("log", LogConfig::read),
+            metrics: root.section("metrics", MetricsConfig::read),
             venue,
             service,
         }
@@ -196,7 +197,7 @@ impl Config {
     }
 
     /// Returns the adapters that provide market data.
-    pub fn quoting(&self) -> impl Iterator<Item = (AdapterId, &Adapter)> {
+    pub fn quoting(&self) -> impl Iterator<Item = (AdapterId, &AdapterConfig)> {
         // Number 0 is the simulated venue.
         let numbered = (1..).map(AdapterId).zip(&self.adapters);
         numbered.filter(|(_, adapter)| adapter.usual.market_data)
@@ -236,7 +237,7 @@ impl Config {
 /// The built-in settings.
 impl Default for Config {
     fn default() -> Config {
-        let mut findings = Findings::default();
+        let mut findings = SectionFindings::default();
         let tree = layers::builtin(&mut findings.faults);
         let config = Config::read(tree, &mut findings);
         assert!(findings.faults.is_empty(), "the built-in settings are sound: {}", findings.faults);
@@ -245,13 +246,17 @@ impl Default for Config {
 }
 
 /// Returns the defaults of a FIX session: the first built-in session without its names.
-fn first_session() -> Table {
-    let tree = layers::builtin(&mut Faults::default());
-    let Some(Value::Table(fix)) = tree.get("fix").map(|entry| &entry.value) else { return Table::new() };
-    let Some(Value::List(sessions)) = fix.get("session").map(|entry| &entry.value) else {
-        return Table::new();
+fn first_session() -> ConfigTable {
+    let tree = layers::builtin(&mut ConfigFaults::default());
+    let Some(ConfigValue::Table(fix)) = tree.get("fix").map(|entry| &entry.value) else {
+        return ConfigTable::new();
     };
-    let Some(Value::Table(first)) = sessions.first().map(|entry| &entry.value) else { return Table::new() };
+    let Some(ConfigValue::List(sessions)) = fix.get("session").map(|entry| &entry.value) else {
+        return ConfigTable::new();
+    };
+    let Some(ConfigValue::Table(first)) = sessions.first().map(|entry| &entry.value) else {
+        return ConfigTable::new();
+    };
     let named = |key: &str| matches!(key, "SenderCompID" | "TargetCompID");
     first.iter().filter(|(key, _)| !named(key)).map(|(key, entry)| (key.clone(), entry.clone())).collect()
 }

@@ -22,8 +22,8 @@ const REACH_TICKS: u64 = 6;
 const LOTS_MAX: u64 = 10;
 
 #[derive(Debug)]
-pub struct Demo {
-    chance: Rng,
+pub struct RandomTrader {
+    rng: Rng,
     strategies: Vec<StrategyId>,
     /// Mean time between two actions, in nanoseconds.
     pause_ns: u64,
@@ -31,10 +31,10 @@ pub struct Demo {
     token: u32,
 }
 
-impl Demo {
+impl RandomTrader {
     /// Creates a trader that acts for these strategies.
-    pub fn new(strategies: Vec<StrategyId>, seed: u64, pause_ns: u64) -> Demo {
-        Demo { chance: Rng::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
+    pub fn new(strategies: Vec<StrategyId>, seed: u64, pause_ns: u64) -> RandomTrader {
+        RandomTrader { rng: Rng::new(seed), strategies, pause_ns, next: Timestamp::ZERO, token: 0 }
     }
 
     /// Returns the time of the next action.
@@ -55,7 +55,7 @@ impl Demo {
         if now < self.next {
             return None;
         }
-        self.next = now.plus(1 + self.chance.below(2 * self.pause_ns));
+        self.next = now.plus(1 + self.rng.below(2 * self.pause_ns));
         self.token = self.token.wrapping_add(1);
         let source = Source { origin: Origin::Strategy, port: port.id(), session: 0 };
         let login = SenderText::new("demo-trader");
@@ -63,28 +63,28 @@ impl Demo {
             port.register_sender(Sender { protocol: Protocol::Internal, login, ..Sender::default() });
         let ticket = Ticket { source, token: self.token, sender, ..Ticket::default() };
         // A declined request is not an error; the next action follows soon.
-        let asked = match self.choose(now, view, reference)? {
-            Act::Submit(terms) => desk.submit(port, ticket, terms),
-            Act::Modify(order, changes) => desk.modify(port, ticket, &order.id, changes),
-            Act::Cancel(order) => desk.cancel(port, ticket, &order.id),
-            Act::Close(closing) => desk.close(port, ticket, closing),
+        let outcome = match self.choose(now, view, reference)? {
+            DemoAction::Submit(terms) => desk.submit(port, ticket, terms),
+            DemoAction::Modify(order, changes) => desk.modify(port, ticket, &order.id, changes),
+            DemoAction::Cancel(order) => desk.cancel(port, ticket, &order.id),
+            DemoAction::Close(closing) => desk.close(port, ticket, closing),
         };
-        Some(asked.ok())
+        Some(outcome.ok())
     }
 
-    fn choose(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<Act> {
+    fn choose(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<DemoAction> {
         let open = view.open_orders_len();
-        let dice = self.chance.below(100);
-        match dice {
-            _ if open >= OPEN_MAX => self.any_order(view).map(Act::Cancel),
-            0..15 if open > 0 => self.any_order(view).map(Act::Cancel),
+        let choice = self.rng.below(100);
+        match choice {
+            _ if open >= OPEN_MAX => self.any_order(view).map(DemoAction::Cancel),
+            0..15 if open > 0 => self.any_order(view).map(DemoAction::Cancel),
             15..35 if open > 0 => self.modification(view, reference),
             35..40 => self.closing(view, reference),
             _ => self.submission(now, view, reference),
         }
     }
 
-    fn submission(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<Act> {
+    fn submission(&mut self, now: Timestamp, view: &View, reference: &RefData) -> Option<DemoAction> {
         let quoted = view.ticks().filter(|tick| tick.bid_size.is_positive() && tick.ask_size.is_positive());
         let tick = *self.pick(quoted.collect())?;
         let security = reference.security(tick.security)?;
@@ -94,8 +94,8 @@ impl Demo {
         let side = self.pick(Side::BOTH.to_vec())?;
         let (limit, stop) = self.prices(&tick, family, kind, side)?;
         let tif = self.tif(kind)?;
-        let patience_ns = (1 + self.chance.below(30)) * NS_PER_S;
-        Some(Act::Submit(Terms {
+        let patience_ns = (1 + self.rng.below(30)) * NS_PER_S;
+        Some(DemoAction::Submit(Terms {
             qty: self.lots(family),
             limit: limit.unwrap_or_default(),
             stop: stop.unwrap_or_default(),
@@ -127,8 +127,8 @@ impl Demo {
         };
         let size = family.tick_size;
         let at = market.ticks(size)?;
-        let stop = at + outward * (1 + self.chance.below(REACH_TICKS) as i64);
-        let inward = self.chance.below(2 * REACH_TICKS) as i64 - REACH_TICKS as i64 / 2;
+        let stop = at + outward * (1 + self.rng.below(REACH_TICKS) as i64);
+        let inward = self.rng.below(2 * REACH_TICKS) as i64 - REACH_TICKS as i64 / 2;
         let limit = if kind.has_stop() { stop + outward } else { at - outward * inward };
         let price = |ticks: i64| Price::from_ticks(ticks.max(1), size);
         let limit = if kind.has_limit() { Some(price(limit)?) } else { None };
@@ -138,7 +138,7 @@ impl Demo {
 
     /// Returns a time in force that suits the type, and sometimes one that does not.
     fn tif(&mut self, kind: OrderKind) -> Option<Tif> {
-        if self.chance.below(40) == 0 {
+        if self.rng.below(40) == 0 {
             return self.pick(Tif::ALL.to_vec());
         }
         match kind {
@@ -149,26 +149,25 @@ impl Demo {
     }
 
     /// Returns another quantity, or a price one tick away.
-    fn modification(&mut self, view: &View, reference: &RefData) -> Option<Act> {
+    fn modification(&mut self, view: &View, reference: &RefData) -> Option<DemoAction> {
         let order = self.any_order(view)?;
         let family = reference.family_of(reference.security(order.terms.security)?);
         let tick = family.tick_size;
         let changes = match order.terms.kind {
-            OrderKind::Limit if self.chance.below(2) == 0 => {
-                let step = 1 - 2 * self.chance.below(2) as i64;
+            OrderKind::Limit if self.rng.below(2) == 0 => {
+                let step = 1 - 2 * self.rng.below(2) as i64;
                 let limit = Price::from_ticks((order.terms.limit.ticks(tick)? + step).max(1), tick)?;
                 Changes::default().with_limit(limit)
             }
             _ => Changes::default().with_qty(self.lots(family)),
         };
-        Some(Act::Modify(order, changes))
+        Some(DemoAction::Modify(order, changes))
     }
 
-    fn closing(&mut self, view: &View, reference: &RefData) -> Option<Act> {
-        let ours = |strategy: &StrategyId| self.strategies.contains(strategy);
-        let held = view
-            .positions()
-            .filter(|position| !position.state.qty.is_zero() && ours(&position.id.strategy()));
+    fn closing(&mut self, view: &View, reference: &RefData) -> Option<DemoAction> {
+        let own = |strategy: &StrategyId| self.strategies.contains(strategy);
+        let held =
+            view.positions().filter(|position| !position.state.qty.is_zero() && own(&position.id.strategy()));
         let held = held.map(|position| position.id).collect();
         let id = self.pick(held)?;
         let security = reference.security(id.security())?;
@@ -179,27 +178,24 @@ impl Demo {
             security: id.security(),
             qty: Qty::ZERO,
         };
-        Some(Act::Close(closing))
+        Some(DemoAction::Close(closing))
     }
 
-    fn any_order(&mut self, view: &View) -> Option<OrderView> {
-        let ours = |order: &OrderView| self.strategies.contains(&order.terms.strategy);
-        let open = view.open_orders().filter(ours).collect();
+fn any_order ( & mut self , view : & View ) -> Option < OrderView > { let own = | order : & OrderView | self.strategies.contains ( & order.terms.strategy ) ; let open = view.open_orders ( ).filter ( own ).collect ( ) ; 
         self.pick(open)
     }
 
-    fn lots(&mut self, family: &SecurityFamily) -> Qty {
-        let lots = 1 + self.chance.below(LOTS_MAX) as i64;
+fn lots ( & mut self , family : & SecurityFamily ) -> Qty { let lots = 1 + self.rng.below ( LOTS_MAX ) as i64 ; 
         Qty::from_raw(family.lot_size.raw().saturating_mul(lots))
     }
 
     fn pick<T>(&mut self, mut from: Vec<T>) -> Option<T> {
-        let at = (!from.is_empty()).then(|| self.chance.below(from.len() as u64))?;
+        let at = (!from.is_empty()).then(|| self.rng.below(from.len() as u64))?;
         Some(from.swap_remove(at as usize))
     }
 }
 
-enum Act {
+enum DemoAction {
     Submit(Terms),
     Modify(OrderView, Changes),
     Cancel(OrderView),

@@ -18,14 +18,14 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use crate::config::Config;
-pub use host::Host;
-pub use probes::{Port, Probes};
+pub use host::HostFiles;
+pub use probes::{PortProbe, Probes};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct HostFinding {
     /// Name of the check, one word.
     pub check: &'static str,
-    pub verdict: Verdict,
+    pub verdict: HostVerdict,
     /// What was found.
     pub found: String,
     pub why: &'static str,
@@ -34,26 +34,26 @@ pub struct Finding {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum HostVerdict {
     Fit,
     Unfit,
     /// The machine does not reveal it.
     Unknown,
 }
 
-impl Verdict {
+impl HostVerdict {
     pub fn word(self) -> &'static str {
         match self {
-            Verdict::Fit => "ok",
-            Verdict::Unfit => "unfit",
-            Verdict::Unknown => "unknown",
+            HostVerdict::Fit => "ok",
+            HostVerdict::Unfit => "unfit",
+            HostVerdict::Unknown => "unknown",
         }
     }
 }
 
 /// Runs every check, in the order in which findings are best corrected.
-pub fn examine(config: &Config, root: &Path, probes: &Probes) -> Vec<Finding> {
-    let host = Host::at(root);
+pub fn examine(config: &Config, root: &Path, probes: &Probes) -> Vec<HostFinding> {
+    let host = HostFiles::at(root);
     let checks = [
         cores::check(config, &host),
         kernel::check(&host, probes),
@@ -64,12 +64,12 @@ pub fn examine(config: &Config, root: &Path, probes: &Probes) -> Vec<Finding> {
 }
 
 /// Returns the number of findings that need correction.
-pub fn unfit(findings: &[Finding]) -> usize {
-    findings.iter().filter(|finding| finding.verdict == Verdict::Unfit).count()
+pub fn unfit(findings: &[HostFinding]) -> usize {
+    findings.iter().filter(|finding| finding.verdict == HostVerdict::Unfit).count()
 }
 
-pub fn to_json(findings: &[Finding]) -> Value {
-    let one = |finding: &Finding| {
+pub fn to_json(findings: &[HostFinding]) -> Value {
+    let one = |finding: &HostFinding| {
         json!({
             "check": finding.check,
             "verdict": finding.verdict.word(),
@@ -81,10 +81,10 @@ pub fn to_json(findings: &[Finding]) -> Value {
     json!({ "fit": unfit(findings) == 0, "findings": findings.iter().map(one).collect::<Vec<_>>() })
 }
 
-impl fmt::Display for Finding {
+impl fmt::Display for HostFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<8}{:<14}{}", self.verdict.word(), self.check, self.found)?;
-        if self.verdict != Verdict::Fit {
+        if self.verdict != HostVerdict::Fit {
             write!(f, "\n{:22}why:  {}", "", self.why)?;
         }
         if !self.mend.is_empty() {
@@ -96,26 +96,26 @@ impl fmt::Display for Finding {
 
 /// Name and reason of a check, from which its finding is made.
 #[derive(Clone, Copy, Debug)]
-struct Check {
+struct HostCheck {
     name: &'static str,
     why: &'static str,
 }
 
-impl Check {
-    fn fit(self, found: impl Into<String>) -> Finding {
-        self.finding(Verdict::Fit, found, "")
+impl HostCheck {
+    fn fit(self, found: impl Into<String>) -> HostFinding {
+        self.finding(HostVerdict::Fit, found, "")
     }
 
-    fn unfit(self, found: impl Into<String>, mend: impl Into<String>) -> Finding {
-        self.finding(Verdict::Unfit, found, mend)
+    fn unfit(self, found: impl Into<String>, mend: impl Into<String>) -> HostFinding {
+        self.finding(HostVerdict::Unfit, found, mend)
     }
 
-    fn unknown(self, found: impl Into<String>) -> Finding {
-        self.finding(Verdict::Unknown, found, "")
+    fn unknown(self, found: impl Into<String>) -> HostFinding {
+        self.finding(HostVerdict::Unknown, found, "")
     }
 
-    fn finding(self, verdict: Verdict, found: impl Into<String>, mend: impl Into<String>) -> Finding {
-        Finding { check: self.name, verdict, found: found.into(), why: self.why, mend: mend.into() }
+    fn finding(self, verdict: HostVerdict, found: impl Into<String>, mend: impl Into<String>) -> HostFinding {
+        HostFinding { check: self.name, verdict, found: found.into(), why: self.why, mend: mend.into() }
     }
 }
 

@@ -24,7 +24,7 @@ pub fn after_write() {}
 /// The audit writer calls this before it writes lines.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
-pub fn before_note() -> io::Result<()> {
+pub fn before_audit_write() -> io::Result<()> {
     Ok(())
 }
 
@@ -38,15 +38,15 @@ pub fn before_sync() -> io::Result<()> {
 /// Takes the wall clock's time in nanoseconds and returns the time to use.
 #[cfg(not(debug_assertions))]
 #[inline(always)]
-pub fn shown(wall_ns: u64) -> u64 {
+pub fn wall_clock(wall_ns: u64) -> u64 {
     wall_ns
 }
 
 #[cfg(debug_assertions)]
-pub use asked::{after_round, after_write, before_note, before_sync, shown};
+pub use injected::{after_round, after_write, before_audit_write, before_sync, wall_clock};
 
 #[cfg(debug_assertions)]
-mod asked {
+mod injected {
     use std::env;
     use std::io;
     use std::sync::OnceLock;
@@ -58,7 +58,7 @@ mod asked {
 
     const VARIABLE: &str = "PITLANE_FAULT";
 
-    enum Fault {
+    enum InjectedFault {
         Panic { thread: String, rounds: AtomicU64 },
         Kill { writes: AtomicU64 },
         Audit { writes: AtomicU64 },
@@ -66,68 +66,70 @@ mod asked {
         Clock { looks: AtomicU64, ns: i64 },
     }
 
-    fn asked() -> Option<&'static Fault> {
-        static ASKED: OnceLock<Option<Fault>> = OnceLock::new();
+    fn injected() -> Option<&'static InjectedFault> {
+        static ASKED: OnceLock<Option<InjectedFault>> = OnceLock::new();
         ASKED.get_or_init(|| parse(&env::var(VARIABLE).ok()?)).as_ref()
     }
 
-    fn parse(text: &str) -> Option<Fault> {
+    fn parse(text: &str) -> Option<InjectedFault> {
         let count = |text: &str| text.parse().ok().map(AtomicU64::new);
         if let Some(writes) = text.strip_prefix("kill:") {
-            return Some(Fault::Kill { writes: count(writes)? });
+            return Some(InjectedFault::Kill { writes: count(writes)? });
         }
         if let Some(writes) = text.strip_prefix("audit:") {
-            return Some(Fault::Audit { writes: count(writes)? });
+            return Some(InjectedFault::Audit { writes: count(writes)? });
         }
         if let Some(syncs) = text.strip_prefix("sync:") {
-            return Some(Fault::Sync { syncs: count(syncs)? });
+            return Some(InjectedFault::Sync { syncs: count(syncs)? });
         }
         if let Some(jump) = text.strip_prefix("clock:") {
             let (looks, seconds) = jump.split_once(':')?;
             let ns = seconds.parse::<i64>().ok()?.checked_mul(NS_PER_S as i64)?;
-            return Some(Fault::Clock { looks: count(looks)?, ns });
+            return Some(InjectedFault::Clock { looks: count(looks)?, ns });
         }
         let (thread, rounds) = text.strip_prefix("panic:")?.rsplit_once(':')?;
-        Some(Fault::Panic { thread: thread.to_string(), rounds: count(rounds)? })
+        Some(InjectedFault::Panic { thread: thread.to_string(), rounds: count(rounds)? })
     }
 
     pub fn after_round(thread: &str, work: usize) {
-        let Some(Fault::Panic { thread: doomed, rounds }) = asked() else { return };
-        if work > 0 && doomed == thread && rounds.fetch_sub(1, Ordering::Relaxed) == 1 {
+        let Some(InjectedFault::Panic { thread: target, rounds }) = injected() else { return };
+        if work > 0 && target == thread && rounds.fetch_sub(1, Ordering::Relaxed) == 1 {
             panic!("asked for by {VARIABLE}");
         }
     }
 
-    pub fn before_note() -> io::Result<()> {
-        let Some(Fault::Audit { writes }) = asked() else { return Ok(()) };
-        match is_over(writes) {
+    pub fn before_audit_write() -> io::Result<()> {
+        let Some(InjectedFault::Audit { writes }) = injected() else { return Ok(()) };
+        match has_ended(writes) {
             false => Ok(()),
             true => Err(io::Error::other(format!("asked for by {VARIABLE}"))),
         }
     }
 
     pub fn before_sync() -> io::Result<()> {
-        let Some(Fault::Sync { syncs }) = asked() else { return Ok(()) };
+        let Some(InjectedFault::Sync { syncs }) = injected() else { return Ok(()) };
         match syncs.fetch_sub(1, Ordering::Relaxed) {
             1 => Err(io::Error::other(format!("asked for by {VARIABLE}"))),
             _ => Ok(()),
         }
     }
 
-    pub fn shown(wall_ns: u64) -> u64 {
-        match asked() {
-            Some(Fault::Clock { looks, ns }) if is_over(looks) => wall_ns.saturating_add_signed(*ns),
+    pub fn wall_clock(wall_ns: u64) -> u64 {
+        match injected() {
+            Some(InjectedFault::Clock { looks, ns }) if has_ended(looks) => {
+                wall_ns.saturating_add_signed(*ns)
+            }
             _ => wall_ns,
         }
     }
 
     /// Counts down, and returns whether the count had ended before.
-    fn is_over(left: &AtomicU64) -> bool {
+    fn has_ended(left: &AtomicU64) -> bool {
         left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(1)).is_err()
     }
 
     pub fn after_write() {
-        let Some(Fault::Kill { writes }) = asked() else { return };
+        let Some(InjectedFault::Kill { writes }) = injected() else { return };
         if writes.fetch_sub(1, Ordering::Relaxed) == 1 {
             // This does not return: the signal ends the process.
             let _ = raise(SIGKILL);

@@ -9,42 +9,42 @@ pub const FAULTS_MAX: usize = 100;
 /// All faults that were found, up to [`FAULTS_MAX`]; of the others only their number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults<F> {
-    told: Vec<F>,
-    untold: usize,
+    reported: Vec<F>,
+    omitted: usize,
 }
 
 impl<F> Faults<F> {
-    pub fn tell(&mut self, fault: F) {
-        if self.told.len() == FAULTS_MAX {
-            self.untold += 1;
+    pub fn push(&mut self, fault: F) {
+        if self.reported.len() == FAULTS_MAX {
+            self.omitted += 1;
         } else {
-            self.told.push(fault);
+            self.reported.push(fault);
         }
     }
 
-    pub fn told(&self) -> &[F] {
-        &self.told
+    pub fn reported(&self) -> &[F] {
+        &self.reported
     }
 
     pub fn is_empty(&self) -> bool {
-        self.told.is_empty()
+        self.reported.is_empty()
     }
 }
 
 impl<F> Default for Faults<F> {
     fn default() -> Faults<F> {
-        Faults { told: Vec::new(), untold: 0 }
+        Faults { reported: Vec::new(), omitted: 0 }
     }
 }
 
 impl<F: fmt::Display> fmt::Display for Faults<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (at, fault) in self.told.iter().enumerate() {
+        for (at, fault) in self.reported.iter().enumerate() {
             let line_end = if at == 0 { "" } else { "\n" };
             write!(f, "{line_end}{fault}")?;
         }
-        if self.untold > 0 {
-            write!(f, "\nand {} more", self.untold)?;
+        if self.omitted > 0 {
+            write!(f, "\nand {} more", self.omitted)?;
         }
         Ok(())
     }

@@ -3,7 +3,7 @@
 //! writes message logs and syncs stores off the hot path; `handoff` moves a connection to another
 //! gateway; `settings` builds client sessions and `caller` builds venue sessions from the config.
 
-pub mod caller;
+pub mod venue;
 pub mod message_log;
 pub mod session_registry;
 pub mod handoff;

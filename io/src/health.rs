@@ -14,13 +14,13 @@ use crate::config::Config;
 
 /// Time limit of a connect, and of each part of a response. A healthy service responds in a
 /// millisecond.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 /// Pause between two requests while waiting.
 const PAUSE: Duration = Duration::from_millis(50);
 /// Bytes of a response that are read: its first line has the status.
 const ANSWER_BYTES_MAX: u64 = 256;
 
-const QUESTION: &[u8] = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+const REQUEST: &[u8] = b"GET /health/ready HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 /// Reason why the service is not considered ready.
 #[derive(Debug)]
@@ -38,7 +38,7 @@ impl fmt::Display for HealthError {
         match self {
             HealthError::Nowhere(why) => write!(f, "http.listen: {why}"),
             HealthError::Silent(address, error) => write!(f, "{address}: {error}"),
-            HealthError::NotReady(address, said) => write!(f, "{address}: not ready: {said}"),
+            HealthError::NotReady(address, status_line) => write!(f, "{address}: not ready: {status_line}"),
         }
     }
 }
@@ -50,7 +50,7 @@ pub fn ask(config: &Config, wait: Duration) -> Result<SocketAddr, HealthError> {
     loop {
         match ask_once(address) {
             Ok(()) => return Ok(address),
-            Err(unwell) if start.elapsed() >= wait => return Err(unwell),
+            Err(error) if start.elapsed() >= wait => return Err(error),
             Err(_) => thread::sleep(PAUSE),
         }
     }
@@ -62,10 +62,10 @@ fn ask_once(address: SocketAddr) -> Result<(), HealthError> {
 }
 
 fn first_line(address: SocketAddr) -> io::Result<String> {
-    let mut stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
-    stream.write_all(QUESTION)?;
+    let mut stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
+    stream.write_all(REQUEST)?;
     let mut answer = Vec::new();
     stream.take(ANSWER_BYTES_MAX).read_to_end(&mut answer)?;
     let line = answer.split(|byte| *byte == b'\r').next().unwrap_or_default();
@@ -106,32 +106,32 @@ mod tests {
     }
 
     /// Returns how the one response is interpreted.
-    fn told(answer: &'static [u8]) -> Result<(), String> {
+    fn outcome(answer: &'static [u8]) -> Result<(), String> {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let server = thread::spawn(move || {
             let (mut stream, _) = listener.accept().unwrap();
-            let mut question = vec![0; QUESTION.len()];
-            stream.read_exact(&mut question).unwrap();
-            assert_eq!(question, QUESTION);
+            let mut request = vec![0; REQUEST.len()];
+            stream.read_exact(&mut request).unwrap();
+            assert_eq!(request, REQUEST);
             // The client may close before it has read everything.
             let _ = stream.write_all(answer);
         });
-        let told = ask_once(address).map_err(|unwell| unwell.to_string());
+        let outcome = ask_once(address).map_err(|error| error.to_string());
         server.join().unwrap();
-        told.map_err(|words| words.replace(&address.to_string(), "there"))
+        outcome.map_err(|message| message.replace(&address.to_string(), "there"))
     }
 
     #[test]
     fn only_the_answer_200_is_ready() {
-        assert_eq!(told(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"ready\":true}"), Ok(()));
+        assert_eq!(outcome(b"HTTP/1.1 200 OK\r\nContent-Length: 14\r\n\r\n{\"ready\":true}"), Ok(()));
         let refused = "there: not ready: HTTP/1.1 503 Service Unavailable";
-        assert_eq!(told(b"HTTP/1.1 503 Service Unavailable\r\n\r\n"), Err(refused.to_string()));
-        assert_eq!(told(b"SSH-2.0\x1b[2J\r\n"), Err("there: not ready: SSH-2.0\\x1b[2J".to_string()));
-        assert_eq!(told(b""), Err("there: not ready: ".to_string()));
+        assert_eq!(outcome(b"HTTP/1.1 503 Service Unavailable\r\n\r\n"), Err(refused.to_string()));
+        assert_eq!(outcome(b"SSH-2.0\x1b[2J\r\n"), Err("there: not ready: SSH-2.0\\x1b[2J".to_string()));
+        assert_eq!(outcome(b""), Err("there: not ready: ".to_string()));
         let beginning = "x".repeat(ANSWER_BYTES_MAX as usize);
         assert_eq!(
-            told(&[b'x'; 4_096]),
+            outcome(&[b'x'; 4_096]),
             Err(format!("there: not ready: {beginning}")),
             "it is not read to its end"
         );

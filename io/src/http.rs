@@ -87,8 +87,8 @@ use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::listener::BoundAddress;
 use crate::notifications::NotificationChannel;
-use crate::report::Report;
-use crate::stages::Recorder;
+use crate::report::OrderReportPrinter;
+use crate::stages::LatencyRecorder;
 use crate::tls::Tls;
 use crate::wakeup::Wakeup;
 
@@ -107,9 +107,9 @@ pub struct HttpParts {
     /// Returns the newest percentiles of every thread; called when they are requested.
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
     /// Prints events; `None`: nothing is printed.
-    pub report: Option<Report>,
-    /// Client of the `auth` thread, which verifies logins. Its wake-up is [`Remote::wakeup`].
-    pub auth_client: AuthClient,
+pub report : Option < OrderReportPrinter > , 
+/// Client of the `auth` thread, which verifies logins.Its wake-up is [`Remote::wakeup`].
+pub auth_client : AuthClient , 
     /// Notification channels to the gateways, in their order.
     pub notification_channels: Vec<NotificationChannel>,
     /// Warnings and errors of the whole process; `None`: they are not published.
@@ -125,7 +125,7 @@ pub struct HttpParts {
     /// Clock that serves the clients of its broker.
     pub clock: Clock,
     /// Records the latency of its broker; `None`: nothing is stamped.
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<LatencyRecorder>,
     /// Strategies in processes of their own; `None`: they run here, or use another protocol.
     pub remote_strategies: Option<RemoteStrategiesParts>,
     /// The other servers; `None`: this one is alone.

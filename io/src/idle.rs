@@ -15,10 +15,10 @@ use pitlane_engine::time::Timestamp;
 use crate::config::IdleBy;
 
 /// Maximum number of cycles without work before a thread parks: some tens of microseconds.
-const PATIENCE_MAX: u32 = 250;
+const CYCLES_MAX: u32 = 250;
 /// Minimum: the effects of one event take a cycle or two; where they take longer, an early wake-up
 /// raises the number again.
-const PATIENCE_MIN: u32 = 3;
+const CYCLES_MIN: u32 = 3;
 /// The thread spins for four fifths of these cycles and yields for the rest.
 const SPINS_OF_FIVE: u32 = 4;
 /// Work that arrives this soon after parking would have justified more spinning: about the cost of
@@ -27,7 +27,7 @@ const SOON_NS: u64 = 100_000;
 
 /// What to do before the next cycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rest {
+pub enum IdleAction {
     /// Nothing: there was work.
     None,
     Spin,
@@ -37,47 +37,47 @@ pub enum Rest {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct Idle {
+pub struct IdlePolicy {
     by: IdleBy,
     /// Consecutive cycles without work.
-    rounds: u32,
+    cycles: u32,
     /// Number of cycles without work before the thread parks.
-    patience: u32,
+    cycles_max: u32,
     /// When the thread parked, if it has had no work since.
-    lain_down: Option<Timestamp>,
+    parked_at: Option<Timestamp>,
 }
 
-impl Idle {
-    pub fn new(by: IdleBy) -> Idle {
-        Idle { by, rounds: 0, patience: PATIENCE_MAX, lain_down: None }
+impl IdlePolicy {
+    pub fn new(by: IdleBy) -> IdlePolicy {
+        IdlePolicy { by, cycles: 0, cycles_max: CYCLES_MAX, parked_at: None }
     }
 
     /// Returns what to do next. Called after every cycle with the time of its start and the amount
     /// of work done in it.
-    pub fn after(&mut self, now: Timestamp, work: usize) -> Rest {
+    pub fn after(&mut self, now: Timestamp, work: usize) -> IdleAction {
         if work > 0 {
-            self.rounds = 0;
-            if let Some(lain_down) = self.lain_down.take() {
-                self.learn(now.since(lain_down));
+            self.cycles = 0;
+            if let Some(parked_at) = self.parked_at.take() {
+                self.learn(now.since(parked_at));
             }
-            return Rest::None;
+            return IdleAction::None;
         }
-        self.rounds = self.rounds.saturating_add(1);
+        self.cycles = self.cycles.saturating_add(1);
         match self.by {
-            IdleBy::Spin => Rest::Spin,
-            IdleBy::Park => Rest::Sleep,
-            IdleBy::Adaptive if self.rounds <= self.patience * SPINS_OF_FIVE / 5 => Rest::Spin,
-            IdleBy::Adaptive if self.rounds <= self.patience => Rest::Yield,
+            IdleBy::Spin => IdleAction::Spin,
+            IdleBy::Park => IdleAction::Sleep,
+            IdleBy::Adaptive if self.cycles <= self.cycles_max * SPINS_OF_FIVE / 5 => IdleAction::Spin,
+            IdleBy::Adaptive if self.cycles <= self.cycles_max => IdleAction::Yield,
             IdleBy::Adaptive => {
-                self.lain_down = Some(now);
-                Rest::Sleep
+                self.parked_at = Some(now);
+                IdleAction::Sleep
             }
         }
     }
 
-    fn learn(&mut self, slept_ns: u64) {
-        self.patience =
-            if slept_ns <= SOON_NS { PATIENCE_MAX } else { (self.patience / 2).max(PATIENCE_MIN) };
+    fn learn(&mut self, parked_ns: u64) {
+        self.cycles_max =
+            if parked_ns <= SOON_NS { CYCLES_MAX } else { (self.cycles_max / 2).max(CYCLES_MIN) };
     }
 }
 
@@ -89,10 +89,10 @@ mod tests {
 
     /// Returns the decisions for this number of cycles without work, consecutive duplicates
     /// removed.
-    fn course(by: IdleBy, rounds: u32) -> Vec<Rest> {
-        let mut idle = Idle::new(by);
-        let mut rests: Vec<_> = (0..rounds).map(|_| idle.after(START, 0)).collect();
-        assert_eq!(idle.after(START, 1), Rest::None);
+    fn decisions(by: IdleBy, cycles: u32) -> Vec<IdleAction> {
+        let mut idle = IdlePolicy::new(by);
+        let mut rests: Vec<_> = (0..cycles).map(|_| idle.after(START, 0)).collect();
+        assert_eq!(idle.after(START, 1), IdleAction::None);
         assert_eq!(idle.after(START, 0), rests[0], "after work it begins anew");
         rests.dedup();
         rests
@@ -100,39 +100,42 @@ mod tests {
 
     #[test]
     fn each_idle_strategy_follows_its_sequence() {
-        let rounds = PATIENCE_MAX + 10;
-        assert_eq!(course(IdleBy::Spin, rounds), [Rest::Spin]);
-        assert_eq!(course(IdleBy::Adaptive, rounds), [Rest::Spin, Rest::Yield, Rest::Sleep]);
-        assert_eq!(course(IdleBy::Park, rounds), [Rest::Sleep]);
+        let cycles = CYCLES_MAX + 10;
+        assert_eq!(decisions(IdleBy::Spin, cycles), [IdleAction::Spin]);
+        assert_eq!(
+            decisions(IdleBy::Adaptive, cycles),
+            [IdleAction::Spin, IdleAction::Yield, IdleAction::Sleep]
+        );
+        assert_eq!(decisions(IdleBy::Park, cycles), [IdleAction::Sleep]);
     }
 
-    /// Returns the number of cycles before the thread parks; work then arrives after `slept_ns`.
-    fn stays_up(idle: &mut Idle, now: &mut Timestamp, slept_ns: u64) -> u32 {
-        let rounds = (0..).take_while(|_| idle.after(*now, 0) != Rest::Sleep).count() as u32;
-        *now = Timestamp(now.0 + slept_ns);
-        assert_eq!(idle.after(*now, 1), Rest::None);
-        rounds
+    /// Returns the number of cycles before the thread parks; work then arrives after `parked_ns`.
+    fn cycles_before_park(idle: &mut IdlePolicy, now: &mut Timestamp, parked_ns: u64) -> u32 {
+        let cycles = (0..).take_while(|_| idle.after(*now, 0) != IdleAction::Sleep).count() as u32;
+        *now = Timestamp(now.0 + parked_ns);
+        assert_eq!(idle.after(*now, 1), IdleAction::None);
+        cycles
     }
 
     #[test]
     fn long_parking_shortens_spinning_and_early_work_restores_it() {
-        let (mut idle, mut now) = (Idle::new(IdleBy::Adaptive), START);
-        let rare: Vec<_> = (0..8).map(|_| stays_up(&mut idle, &mut now, 8_000_000)).collect();
+        let (mut idle, mut now) = (IdlePolicy::new(IdleBy::Adaptive), START);
+        let rare: Vec<_> = (0..8).map(|_| cycles_before_park(&mut idle, &mut now, 8_000_000)).collect();
         assert_eq!(rare, [250, 125, 62, 31, 15, 7, 3, 3]);
-        assert_eq!(stays_up(&mut idle, &mut now, SOON_NS), PATIENCE_MIN);
-        assert_eq!(stays_up(&mut idle, &mut now, SOON_NS + 1), PATIENCE_MAX);
+        assert_eq!(cycles_before_park(&mut idle, &mut now, SOON_NS), CYCLES_MIN);
+        assert_eq!(cycles_before_park(&mut idle, &mut now, SOON_NS + 1), CYCLES_MAX);
     }
 
     #[test]
-    fn a_wake_up_without_work_does_not_change_the_patience() {
-        let (mut idle, mut now) = (Idle::new(IdleBy::Adaptive), START);
-        stays_up(&mut idle, &mut now, 8_000_000);
-        while idle.after(now, 0) != Rest::Sleep {}
+    fn a_wake_up_without_work_does_not_change_the_spinning() {
+        let (mut idle, mut now) = (IdlePolicy::new(IdleBy::Adaptive), START);
+        cycles_before_park(&mut idle, &mut now, 8_000_000);
+        while idle.after(now, 0) != IdleAction::Sleep {}
         for _ in 0..3 {
             now = Timestamp(now.0 + 8_000_000);
-            assert_eq!(idle.after(now, 0), Rest::Sleep, "it lies down again at once");
+            assert_eq!(idle.after(now, 0), IdleAction::Sleep, "it lies down again at once");
         }
-        assert_eq!(idle.after(Timestamp(now.0 + 1), 1), Rest::None);
-        assert_eq!(idle.patience, PATIENCE_MAX, "work came soon after it lay down for the last time");
+        assert_eq!(idle.after(Timestamp(now.0 + 1), 1), IdleAction::None);
+        assert_eq!(idle.cycles_max, CYCLES_MAX, "work came soon after it lay down for the last time");
     }
 }

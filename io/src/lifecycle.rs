@@ -20,7 +20,7 @@ use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Course {
+pub enum LifecyclePhase {
     Opening,
     Open,
     Closing,
@@ -28,18 +28,23 @@ pub enum Course {
     Ended,
 }
 
-impl Course {
-    pub const ALL: [Course; 5] =
-        [Course::Opening, Course::Open, Course::Closing, Course::Draining, Course::Ended];
+impl LifecyclePhase {
+    pub const ALL: [LifecyclePhase; 5] = [
+        LifecyclePhase::Opening,
+        LifecyclePhase::Open,
+        LifecyclePhase::Closing,
+        LifecyclePhase::Draining,
+        LifecyclePhase::Ended,
+    ];
 }
 
 /// The reason why a thread requests a stop. Signals and the time limit are handled by main itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Stop {
+pub enum StopReason {
     /// Requested over http.
     Asked,
     /// The reader of our output has closed it (broken pipe).
-    NobodyListens,
+    OutputClosed,
     /// A part that the platform cannot run without has failed.
     Failed(String),
     /// Another server may lead: this one sends nothing more and restarts.
@@ -49,12 +54,12 @@ pub enum Stop {
 /// The lifecycle state that all threads share.
 #[derive(Debug)]
 pub struct Lifecycle {
-    course: AtomicU8,
+    phase: AtomicU8,
     /// Number of threads that have acknowledged a phase, by phase.
-    arrived: [AtomicU32; Course::ALL.len()],
-    stop: OnceLock<Stop>,
+    acknowledged: [AtomicU32; LifecyclePhase::ALL.len()],
+    stop: OnceLock<StopReason>,
     /// One byte wakes main. Signal handlers write here too.
-    doorbell: UnixStream,
+    wake_socket: UnixStream,
 }
 
 impl Lifecycle {
@@ -62,78 +67,78 @@ impl Lifecycle {
     pub fn begin() -> io::Result<(Lifecycle, Main)> {
         let (ours, theirs) = UnixStream::pair()?;
         theirs.set_nonblocking(true)?;
-        let life = Lifecycle {
-            course: AtomicU8::new(Course::Opening as u8),
-            arrived: Default::default(),
+        let lifecycle = Lifecycle {
+            phase: AtomicU8::new(LifecyclePhase::Opening as u8),
+            acknowledged: Default::default(),
             stop: OnceLock::new(),
-            doorbell: theirs,
+            wake_socket: theirs,
         };
-        Ok((life, Main { doorbell: ours }))
+        Ok((lifecycle, Main { wake_socket: ours }))
     }
 
     #[inline]
-    pub fn course(&self) -> Course {
-        Course::ALL[self.course.load(Ordering::Acquire) as usize]
+    pub fn phase(&self) -> LifecyclePhase {
+        LifecyclePhase::ALL[self.phase.load(Ordering::Acquire) as usize]
     }
 
     /// Enters a phase. Only main calls this, and wakes all threads afterwards.
-    pub fn enter(&self, course: Course) {
-        self.course.store(course as u8, Ordering::Release);
+    pub fn enter(&self, phase: LifecyclePhase) {
+        self.phase.store(phase as u8, Ordering::Release);
     }
 
     /// Acknowledges that the calling thread has completed its work in this phase. Called once per
     /// phase.
-    pub fn ack_phase(&self, course: Course) {
-        self.arrived[course as usize].fetch_add(1, Ordering::AcqRel);
-        self.ring_main();
+    pub fn ack_phase(&self, phase: LifecyclePhase) {
+        self.acknowledged[phase as usize].fetch_add(1, Ordering::AcqRel);
+        self.wake_main();
     }
 
-    pub fn arrived(&self, course: Course) -> u32 {
-        self.arrived[course as usize].load(Ordering::Acquire)
+    pub fn acknowledged(&self, phase: LifecyclePhase) -> u32 {
+        self.acknowledged[phase as usize].load(Ordering::Acquire)
     }
 
     /// Requests a stop. Only the first reason is recorded.
-    pub fn stop(&self, why: Stop) {
-        let _ = self.stop.set(why);
-        self.ring_main();
+    pub fn stop(&self, reason: StopReason) {
+        let _ = self.stop.set(reason);
+        self.wake_main();
     }
 
-    pub fn stopped(&self) -> Option<&Stop> {
+    pub fn stopped(&self) -> Option<&StopReason> {
         self.stop.get()
     }
 
     /// Returns a copy of the socket that wakes main, for signal handlers.
-    pub fn doorbell(&self) -> io::Result<UnixStream> {
-        self.doorbell.try_clone()
+    pub fn wake_socket(&self) -> io::Result<UnixStream> {
+        self.wake_socket.try_clone()
     }
 
     /// Wakes main, which then re-evaluates its condition.
-    pub fn ring_main(&self) {
+    pub fn wake_main(&self) {
         // If the socket buffer is full, main has enough unread bytes to wake up.
-        let _ = (&self.doorbell).write(&[1]);
+        let _ = (&self.wake_socket).write(&[1]);
     }
 }
 
 /// Main's end of the lifecycle, where it waits.
 #[derive(Debug)]
 pub struct Main {
-    doorbell: UnixStream,
+    wake_socket: UnixStream,
 }
 
 impl Main {
-    /// Waits until `is_so` returns true or the deadline passes; returns whether it is true.
+    /// Waits until `condition` returns true or the deadline passes; returns whether it is true.
     /// Evaluates it after every wake-up.
-    pub fn wait(&mut self, until: Option<Instant>, mut is_so: impl FnMut() -> bool) -> io::Result<bool> {
+    pub fn wait(&mut self, until: Option<Instant>, mut condition: impl FnMut() -> bool) -> io::Result<bool> {
         loop {
-            if is_so() {
+            if condition() {
                 return Ok(true);
             }
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
             if left == Some(Duration::ZERO) {
                 return Ok(false);
             }
-            self.doorbell.set_read_timeout(left)?;
-            match self.doorbell.read(&mut [0; 64]) {
+            self.wake_socket.set_read_timeout(left)?;
+            match self.wake_socket.read(&mut [0; 64]) {
                 Ok(_) => {}
                 Err(error)
                     if matches!(
@@ -155,45 +160,45 @@ mod tests {
 
     #[test]
     fn main_waits_until_all_threads_have_acknowledged() {
-        let (life, mut main) = Lifecycle::begin().unwrap();
-        let life = Arc::new(life);
+        let (lifecycle, mut main) = Lifecycle::begin().unwrap();
+        let lifecycle = Arc::new(lifecycle);
         let threads: Vec<_> = (0..3)
             .map(|_| {
-                let life = life.clone();
-                thread::spawn(move || life.ack_phase(Course::Opening))
+                let lifecycle = lifecycle.clone();
+                thread::spawn(move || lifecycle.ack_phase(LifecyclePhase::Opening))
             })
             .collect();
-        assert!(main.wait(None, || life.arrived(Course::Opening) == 3).unwrap());
-        assert_eq!(life.arrived(Course::Closing), 0);
+        assert!(main.wait(None, || lifecycle.acknowledged(LifecyclePhase::Opening) == 3).unwrap());
+        assert_eq!(lifecycle.acknowledged(LifecyclePhase::Closing), 0);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
     }
 
     #[test]
     fn the_first_reason_to_stop_is_recorded_and_wakes_main() {
-        let (life, mut main) = Lifecycle::begin().unwrap();
+        let (lifecycle, mut main) = Lifecycle::begin().unwrap();
         let past = Some(Instant::now());
-        assert!(!main.wait(past, || life.stopped().is_some()).unwrap());
-        life.stop(Stop::Asked);
-        life.stop(Stop::NobodyListens);
-        assert!(main.wait(None, || life.stopped().is_some()).unwrap());
-        assert_eq!(life.stopped(), Some(&Stop::Asked));
+        assert!(!main.wait(past, || lifecycle.stopped().is_some()).unwrap());
+        lifecycle.stop(StopReason::Asked);
+        lifecycle.stop(StopReason::OutputClosed);
+        assert!(main.wait(None, || lifecycle.stopped().is_some()).unwrap());
+        assert_eq!(lifecycle.stopped(), Some(&StopReason::Asked));
     }
 
     #[test]
     fn waking_main_does_not_block_when_main_does_not_read() {
-        let (life, _main) = Lifecycle::begin().unwrap();
+        let (lifecycle, _main) = Lifecycle::begin().unwrap();
         for _ in 0..1_000_000 {
-            life.ring_main();
+            lifecycle.wake_main();
         }
     }
 
     #[test]
     fn the_current_phase_is_the_one_that_was_entered() {
-        let (life, _main) = Lifecycle::begin().unwrap();
-        for (at, course) in Course::ALL.into_iter().enumerate() {
-            assert_eq!(course as usize, at);
-            life.enter(course);
-            assert_eq!(life.course(), course);
+        let (lifecycle, _main) = Lifecycle::begin().unwrap();
+        for (at, phase) in LifecyclePhase::ALL.into_iter().enumerate() {
+            assert_eq!(phase as usize, at);
+            lifecycle.enter(phase);
+            assert_eq!(lifecycle.phase(), phase);
         }
     }
 }

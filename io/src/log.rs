@@ -39,7 +39,7 @@ pub use lines::{LINE_BYTES_MAX, LINES_MAX, Lines};
 pub use panic::abort_on_panic;
 
 use crate::clock;
-use crate::config::{Format, Log as Settings};
+use crate::config::{LogConfig as Settings, LogFormat};
 
 /// Target of lines that name the login and address of a failed login: for the operator's log, not
 /// for all subscribers of log events.
@@ -50,25 +50,25 @@ const END_MAX: Duration = Duration::from_secs(1);
 
 /// The log of this process. Dropping it flushes the queued lines.
 #[derive(Debug)]
-pub struct Log {
+pub struct LogConfig {
     lines: Lines,
 }
 
-impl Log {
+impl LogConfig {
     /// Returns the queue of lines, for the panic hook, which has to flush it.
     pub fn lines(&self) -> Lines {
         self.lines.clone()
     }
 }
 
-impl Drop for Log {
+impl Drop for LogConfig {
     fn drop(&mut self) {
         self.lines.flush(END_MAX);
     }
 }
 
 /// Starts the writer thread and installs the global subscriber. Called once per process.
-pub fn start(settings: &Settings) -> io::Result<(Log, Events)> {
+pub fn start(settings: &Settings) -> io::Result<(LogConfig, Events)> {
     let (out, terminal): (Box<dyn Write + Send>, bool) = match &settings.file {
         Some(path) => {
             let file = LogFile::open(path, settings.file_bytes_max, settings.files_kept);
@@ -85,7 +85,7 @@ pub fn start(settings: &Settings) -> io::Result<(Log, Events)> {
     let (layer, events) = events::events(EVENTS_MAX);
     let subscriber = subscriber(settings, style, lines.clone(), layer);
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)?;
-    Ok((Log { lines }, events))
+    Ok((LogConfig { lines }, events))
 }
 
 /// Builds the subscriber: lines by the levels of the settings, events for warnings and errors.
@@ -114,11 +114,11 @@ pub struct Style {
 }
 
 impl Style {
-    pub fn of(format: Format, terminal: bool) -> Style {
+    pub fn of(format: LogFormat, terminal: bool) -> Style {
         let json = match format {
-            Format::Auto => !terminal,
-            Format::Text => false,
-            Format::Json => true,
+            LogFormat::Auto => !terminal,
+            LogFormat::Text => false,
+            LogFormat::Json => true,
         };
         Style { json, colour: terminal && !json }
     }

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
 use pitlane::args::{
-    AuditOrders, AuditVerb, AuditVerify, Check, Cli, Completions, ConfigVerb, CredentialFile, Doctor, Health,
-    JournalPart, JournalVerb, Man, Serve, Show, Simulate, StandbyVerb, StrategyArgs, TokenVerb, UserVerb,
-    Verb,
+    AuditCommand, AuditOrdersArgs, AuditVerifyArgs, CheckArgs, Cli, CliCommand, CompletionsArgs,
+    ConfigCommand, CredentialFileArgs, DoctorArgs, HealthArgs, JournalCommand, JournalPartArgs, ManArgs,
+    ServeArgs, ShowArgs, SimulateArgs, StandbyCommand, StrategyArgs, TokenCommand, UserCommand,
 };
 use pitlane::audit::verify::{self, Against};
 use pitlane::audit::{Anchor, AuditError, Link};
@@ -19,7 +19,9 @@ use pitlane::auth::Auth;
 use pitlane::auth::cli as credentials;
 use pitlane::auth::credentials::Kind;
 use pitlane::calendar::Calendar;
-use pitlane::config::{self, Config, Faults, Loaded, Machine, Mode, Origin, Params, Sources};
+use pitlane::config::{
+    self, Config, ConfigFaults, Loaded, Machine, Params, ServiceMode, SettingOrigin, Sources,
+};
 use pitlane::doctor::{self, Probes};
 use pitlane::health::{self, HealthError};
 use pitlane::journal::anchors;
@@ -29,7 +31,7 @@ use pitlane::journal::sent::{self, SentFilter};
 use pitlane::log;
 use pitlane::refdata;
 use pitlane::serve::{self, ServeError, ServeSettings};
-use pitlane::simulate::progress::Progress;
+use pitlane::simulate::progress::SimulationProgress;
 use pitlane::simulate::{self, SimulateError};
 use pitlane::standby;
 use pitlane::strategy_process::{self, StrategyProcessError, StrategyProcessSettings};
@@ -42,22 +44,22 @@ const FLUSH_MAX: Duration = Duration::from_millis(500);
 const ROOT: &str = "/";
 
 fn main() -> ExitCode {
-    let done = match Cli::parse().verb() {
-        Verb::Serve(serve) => run_serve(&serve),
-        Verb::Simulate(simulate) => run_simulate(&simulate),
-        Verb::Strategy(args) => run_strategy(&args),
-        Verb::Check(check) => run_check(&check),
-        Verb::Config(ConfigVerb::Show(show)) => run_show(&show),
-        Verb::Doctor(doctor) => run_doctor(&doctor),
-        Verb::Health(health) => run_health(&health),
-        Verb::Journal(verb) => run_journal(&verb),
-        Verb::Standby(verb) => run_standby(&verb),
-        Verb::User(verb) => run_user(&verb),
-        Verb::Token(verb) => run_token(&verb),
-        Verb::Audit(AuditVerb::Verify(args)) => run_audit(&args),
-        Verb::Audit(AuditVerb::Orders(wanted)) => run_audit_orders(&wanted),
-        Verb::Completions(completions) => run_completions(&completions),
-        Verb::Man(man) => run_man(&man),
+    let done = match Cli::parse().chosen() {
+        CliCommand::Serve(serve) => run_serve(&serve),
+        CliCommand::Simulate(simulate) => run_simulate(&simulate),
+        CliCommand::Strategy(args) => run_strategy(&args),
+        CliCommand::Check(check) => run_check(&check),
+        CliCommand::Config(ConfigCommand::Show(show)) => run_show(&show),
+        CliCommand::Doctor(doctor) => run_doctor(&doctor),
+        CliCommand::Health(health) => run_health(&health),
+        CliCommand::Journal(verb) => run_journal(&verb),
+        CliCommand::Standby(verb) => run_standby(&verb),
+        CliCommand::User(verb) => run_user(&verb),
+        CliCommand::Token(verb) => run_token(&verb),
+        CliCommand::Audit(AuditCommand::Verify(args)) => run_audit(&args),
+        CliCommand::Audit(AuditCommand::Orders(wanted)) => run_audit_orders(&wanted),
+        CliCommand::Completions(completions) => run_completions(&completions),
+        CliCommand::Man(man) => run_man(&man),
     };
     match done {
         Ok(code) => code,
@@ -72,8 +74,8 @@ fn main() -> ExitCode {
 
 /// Reason why a command failed.
 enum CliError {
-    Config(Faults),
-    Refdata(refdata::Faults),
+    Config(ConfigFaults),
+    Refdata(refdata::RefDataFaults),
     Serve(ServeError),
     Simulate(SimulateError),
     Strategy(StrategyProcessError),
@@ -102,14 +104,14 @@ impl std::fmt::Display for CliError {
     }
 }
 
-impl From<Faults> for CliError {
-    fn from(faults: Faults) -> CliError {
+impl From<ConfigFaults> for CliError {
+    fn from(faults: ConfigFaults) -> CliError {
         CliError::Config(faults)
     }
 }
 
-impl From<refdata::Faults> for CliError {
-    fn from(faults: refdata::Faults) -> CliError {
+impl From<refdata::RefDataFaults> for CliError {
+    fn from(faults: refdata::RefDataFaults) -> CliError {
         CliError::Refdata(faults)
     }
 }
@@ -165,7 +167,7 @@ impl From<io::Error> for CliError {
     }
 }
 
-fn run_serve(serve: &Serve) -> Result<ExitCode, CliError> {
+fn run_serve(serve: &ServeArgs) -> Result<ExitCode, CliError> {
     let (loaded, reference) = read(&serve.sources())?;
     let Loaded { config, params, warnings } = loaded;
     refuse_other_modes(&config, &params)?;
@@ -193,22 +195,22 @@ fn restart_process() -> io::Error {
 }
 
 /// Refuses `service.mode = "simulation"` for `serve` and names `pitlane simulate` instead.
-fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), Faults> {
-    let mut faults = Faults::default();
-    if config.service.mode == Mode::Simulation {
+fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), ConfigFaults> {
+    let mut faults = ConfigFaults::default();
+    if config.service.mode == ServiceMode::Simulation {
         let problem = "for simulation there is `pitlane simulate`";
         faults.add(&params.origin("service.mode"), "service.mode", problem);
     }
     if faults.is_empty() { Ok(()) } else { Err(faults) }
 }
 
-fn run_simulate(args: &Simulate) -> Result<ExitCode, CliError> {
+fn run_simulate(args: &SimulateArgs) -> Result<ExitCode, CliError> {
     let (Loaded { config, warnings, .. }, reference) = read(&args.sources())?;
     // A simulation stores no journal on purpose.
     for warning in warnings.iter().filter(|warning| !warning.starts_with("journal.level")) {
         writeln!(io::stderr(), "warning: {warning}")?;
     }
-    let report = simulate::simulate(&config, &Arc::new(reference), &mut Progress::new(args.quiet))?;
+    let report = simulate::simulate(&config, &Arc::new(reference), &mut SimulationProgress::new(args.quiet))?;
     write!(io::stdout(), "{}", report.to_text())?;
     if let Some(folder) = &config.simulation.report_dir {
         let named = |error| io::Error::other(format!("{}: {error}", folder.display()));
@@ -226,7 +228,7 @@ fn run_strategy(args: &StrategyArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_check(check: &Check) -> Result<ExitCode, CliError> {
+fn run_check(check: &CheckArgs) -> Result<ExitCode, CliError> {
     let (loaded, data) = read(&check.sources())?;
     Auth::open(serve::auth_settings(&loaded.config, &data))?;
     for warning in loaded.warnings {
@@ -244,11 +246,10 @@ fn run_check(check: &Check) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_show(show: &Show) -> Result<ExitCode, CliError> {
+fn run_show(show: &ShowArgs) -> Result<ExitCode, CliError> {
     let Loaded { params, warnings, .. } =
         config::load(&show.settings.sources(), &Machine::of(Path::new(ROOT)))?;
-    let is_built_in =
-        |origin: &Origin| matches!(origin, Origin::File { name, .. } if &**name == config::BUILT_IN);
+    let is_built_in = |origin: &SettingOrigin| matches!(origin, SettingOrigin::File { name, .. } if &**name == config::BUILT_IN);
     let mut out = io::stdout().lock();
     for (name, param) in params.iter().filter(|(_, param)| !show.changed || !is_built_in(&param.origin)) {
         writeln!(out, "{:<56} # {}", format!("{name} = {}", param.text), param.origin)?;
@@ -259,7 +260,7 @@ fn run_show(show: &Show) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_doctor(args: &Doctor) -> Result<ExitCode, CliError> {
+fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
     let root = Path::new(ROOT);
     let config = config::load(&args.sources(), &Machine::of(root))?.config;
     let findings = doctor::examine(&config, root, &Probes::take(&config));
@@ -279,33 +280,31 @@ fn run_doctor(args: &Doctor) -> Result<ExitCode, CliError> {
     Ok(if unfit == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run_health(args: &Health) -> Result<ExitCode, CliError> {
+fn run_health(args: &HealthArgs) -> Result<ExitCode, CliError> {
     let config = config::load(&args.settings.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let address = health::ask(&config, Duration::from_secs(args.wait.into()))?;
     writeln!(io::stdout(), "{address}: ready")?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_journal(verb: &JournalVerb) -> Result<ExitCode, CliError> {
-    let (JournalVerb::Dump(args) | JournalVerb::Verify(args) | JournalVerb::Replay(args)) = verb;
+fn run_journal(verb: &JournalCommand) -> Result<ExitCode, CliError> {
+    let (JournalCommand::Dump(args) | JournalCommand::Verify(args) | JournalCommand::Replay(args)) = verb;
     let config = config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let data = config.service.data_dir.as_path();
     let part = part_of(args);
     let mut out = io::BufWriter::new(io::stdout().lock());
     let is_sound = match verb {
-        JournalVerb::Dump(_) => cli::dump(&Disk::Real, data, &part, &mut out).map(|_| true),
-        JournalVerb::Verify(_) => {
+        JournalCommand::Dump(_) => cli::dump(&Disk::Real, data, &part, &mut out).map(|_| true),
+        JournalCommand::Verify(_) => {
             cli::verify(&Disk::Real, data, &part, &mut out).map(|found| found.faults == 0)
         }
-        JournalVerb::Replay(_) => cli::replay(&Disk::Real, data, &part, &mut out).map(|_| true),
+        JournalCommand::Replay(_) => cli::replay(&Disk::Real, data, &part, &mut out).map(|_| true),
     };
     out.flush()?;
     Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn part_of(args: &JournalPart) -> RecordRange {
-    let all = RecordRange::default();
-    RecordRange {
+fn part_of ( args : & JournalPartArgs ) -> RecordRange { let all = RecordRange::default ( ) ; RecordRange { 
         shard: args.shard,
         from: args.from,
         to: args.to.unwrap_or(all.to),
@@ -313,7 +312,7 @@ fn part_of(args: &JournalPart) -> RecordRange {
     }
 }
 
-fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, CliError> {
+fn run_audit_orders(args: &AuditOrdersArgs) -> Result<ExitCode, CliError> {
     let config = config::load(&args.part.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let wanted = SentFilter { login: args.login.clone(), int_id: args.id.clone() };
     let mut out = io::BufWriter::new(io::stdout().lock());
@@ -324,7 +323,7 @@ fn run_audit_orders(args: &AuditOrders) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_audit(args: &AuditVerify) -> Result<ExitCode, CliError> {
+fn run_audit(args: &AuditVerifyArgs) -> Result<ExitCode, CliError> {
     let config = config::load(&args.folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let data = config.service.data_dir.as_path();
     let anchor = |anchor: AuditAnchor| Anchor { log: anchor.log, line: anchor.line, hash: Link(anchor.hash) };
@@ -337,45 +336,45 @@ fn run_audit(args: &AuditVerify) -> Result<ExitCode, CliError> {
     Ok(if is_sound { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn run_standby(verb: &StandbyVerb) -> Result<ExitCode, CliError> {
-    let (StandbyVerb::Lead(folder) | StandbyVerb::Follow(folder)) = verb;
+fn run_standby(verb: &StandbyCommand) -> Result<ExitCode, CliError> {
+    let (StandbyCommand::Lead(folder) | StandbyCommand::Follow(folder)) = verb;
     let config = config::load(&folder.sources(), &Machine::of(Path::new(ROOT)))?.config;
     let decide = match verb {
-        StandbyVerb::Lead(_) => standby::cli::lead,
-        StandbyVerb::Follow(_) => standby::cli::follow,
+        StandbyCommand::Lead(_) => standby::cli::lead,
+        StandbyCommand::Follow(_) => standby::cli::follow,
     };
     writeln!(io::stdout(), "{}", decide(&config.service.data_dir).map_err(CliError::Standby)?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_user(verb: &UserVerb) -> Result<ExitCode, CliError> {
-    let path = |args: &CredentialFile| credential_file(args, Kind::Users);
+fn run_user(verb: &UserCommand) -> Result<ExitCode, CliError> {
+    let path = |args: &CredentialFileArgs| credential_file(args, Kind::Users);
     match verb {
-        UserVerb::Add(new) => {
+        UserCommand::Add(new) => {
             credentials::add_user(&path(&new.file)?, &new.name, new.role, &new.strategies)?;
         }
-        UserVerb::Passwd(named) => credentials::change_password(&path(&named.file)?, &named.name)?,
-        UserVerb::Remove(named) => credentials::remove(Kind::Users, &path(&named.file)?, &named.name)?,
-        UserVerb::List(args) => credentials::list(Kind::Users, &path(args)?, &mut io::stdout().lock())?,
+        UserCommand::Passwd(named) => credentials::change_password(&path(&named.file)?, &named.name)?,
+        UserCommand::Remove(named) => credentials::remove(Kind::Users, &path(&named.file)?, &named.name)?,
+        UserCommand::List(args) => credentials::list(Kind::Users, &path(args)?, &mut io::stdout().lock())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_token(verb: &TokenVerb) -> Result<ExitCode, CliError> {
-    let path = |args: &CredentialFile| credential_file(args, Kind::Tokens);
+fn run_token(verb: &TokenCommand) -> Result<ExitCode, CliError> {
+    let path = |args: &CredentialFileArgs| credential_file(args, Kind::Tokens);
     match verb {
-        TokenVerb::Create(new) => {
+        TokenCommand::Create(new) => {
             let token = credentials::create_token(&path(&new.file)?, &new.name, new.role, &new.strategies)?;
             writeln!(io::stdout(), "{token}")?;
         }
-        TokenVerb::Revoke(named) => credentials::remove(Kind::Tokens, &path(&named.file)?, &named.name)?,
-        TokenVerb::List(args) => credentials::list(Kind::Tokens, &path(args)?, &mut io::stdout().lock())?,
+        TokenCommand::Revoke(named) => credentials::remove(Kind::Tokens, &path(&named.file)?, &named.name)?,
+        TokenCommand::List(args) => credentials::list(Kind::Tokens, &path(args)?, &mut io::stdout().lock())?,
     }
     Ok(ExitCode::SUCCESS)
 }
 
 /// Returns the file that is named, or that of the settings.
-fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, CliError> {
+fn credential_file(args: &CredentialFileArgs, kind: Kind) -> Result<PathBuf, CliError> {
     if let Some(path) = &args.file {
         return Ok(path.clone());
     }
@@ -389,7 +388,7 @@ fn credential_file(args: &CredentialFile, kind: Kind) -> Result<PathBuf, CliErro
     Ok(path.ok_or_else(unset)?)
 }
 
-fn run_completions(completions: &Completions) -> Result<ExitCode, CliError> {
+fn run_completions(completions: &CompletionsArgs) -> Result<ExitCode, CliError> {
     // The generator writes into memory first, so that a closed pipe does not make it fail.
     let mut text = Vec::new();
     clap_complete::generate(completions.shell, &mut Cli::command(), "pitlane", &mut text);
@@ -397,7 +396,7 @@ fn run_completions(completions: &Completions) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_man(man: &Man) -> Result<ExitCode, CliError> {
+fn run_man(man: &ManArgs) -> Result<ExitCode, CliError> {
     let named = |error| io::Error::other(format!("{}: {error}", man.folder.display()));
     clap_mangen::generate_to(Cli::command(), &man.folder).map_err(named)?;
     Ok(ExitCode::SUCCESS)

@@ -3,7 +3,7 @@
 //! ```text
 //! loop {
 //!     gateway.drain_lanes(net.sockets());                      appends events of shards to outputs
-//!     work = net.turn(now, |sockets, event| gateway.handle(…));    read, handle, write
+//!     work = net.run_cycle(now, |sockets, event| gateway.handle(…));    read, handle, write
 //!     if work == 0 { prepare_sleep(); re-check inputs; net.wait(now, …); finish_sleep() }
 //! }
 //! ```
@@ -38,7 +38,7 @@ use pitlane_engine::time::Timestamp;
 
 use crate::wakeup::Wakeup;
 
-use self::driver::Driver;
+use self::driver::SocketDriver;
 use self::event::SocketEvent;
 use self::listener::{Listener, ListenerId};
 use self::settings::{DriverKind, NetSettings};
@@ -51,13 +51,13 @@ pub use self::slab::ConnectionId;
 pub struct Net {
     // Dropped before the driver, to which its streams belong.
     sockets: Sockets,
-    driver: Driver,
+    driver: SocketDriver,
     fallback: Option<String>,
 }
 
 impl Net {
     pub fn open(settings: NetSettings) -> io::Result<Net> {
-        let (driver, fallback) = Driver::open(settings.driver)?;
+        let (driver, fallback) = SocketDriver::open(settings.driver)?;
         let sockets = Sockets::new(settings, driver.registrar()?);
         Ok(Net { sockets, driver, fallback })
     }
@@ -73,8 +73,8 @@ impl Net {
     }
 
     /// Returns a wake-up that ends a [`Net::wait`] from any thread.
-    pub fn bell(&self) -> Wakeup {
-        self.driver.bell()
+    pub fn wakeup(&self) -> Wakeup {
+        self.driver.wakeup()
     }
 
     /// Accepts connections from this listener, starting with the next cycle.
@@ -88,24 +88,28 @@ impl Net {
 
     /// Runs one cycle without waiting: passes the events to `handle`, then writes what was sent
     /// since the last cycle. Returns the amount of work done.
-    pub fn turn(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, SocketEvent)) -> usize {
+    pub fn run_cycle(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let Net { sockets, driver, .. } = self;
-        driver.turn(|ready| sockets.turn(ready, now, handle))
+        driver.run_cycle(|ready| sockets.run_cycle(ready, now, handle))
     }
 
     /// Runs a cycle without polling for readiness: for a thread that has output to send, and polls
     /// in the next cycle.
-    pub fn turn_blind(&mut self, now: Timestamp, handle: impl FnMut(&mut Sockets, SocketEvent)) -> usize {
+    pub fn run_cycle_unpolled(
+        &mut self,
+        now: Timestamp,
+        handle: impl FnMut(&mut Sockets, SocketEvent),
+    ) -> usize {
         let Net { sockets, driver, .. } = self;
-        driver.turn_blind(|ready| sockets.turn(ready, now, handle))
+        driver.run_cycle_unpolled(|ready| sockets.run_cycle(ready, now, handle))
     }
 
     /// Waits until a cycle has work, the wake-up is triggered, or the time is over. May return
     /// early.
     pub fn wait(&mut self, now: Timestamp, at_most: Duration) {
-        let patience = self.sockets.patience(now, at_most);
-        if !patience.is_zero() {
-            self.driver.wait(patience);
+        let wait_max = self.sockets.wait_max(now, at_most);
+        if !wait_max.is_zero() {
+            self.driver.wait(wait_max);
         }
     }
 }

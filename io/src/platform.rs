@@ -39,19 +39,19 @@ use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 use rtrb::{Producer, RingBuffer};
 
-use self::control::{Briefing, Control, standings};
+use self::control::{Briefing, Control, session_states};
 
-use self::demo_trader::Trader;
+use self::demo_trader::DemoTrader;
 use self::gateway::Gateway;
-use self::market_source::Market;
-use self::reread::{REREADS_MAX, Reread};
-use self::shard_thread::{Keeping, ShardDuty};
+use self::market_source::MarketSource;
+use self::reread::{REREADS_MAX, ReloadedRefData};
+use self::shard_thread::{CommandJournaling, ShardDuty};
 use self::strategy_runner::RunnerDuty;
-use crate::config::{Config, GATEWAYS_MAX, Mode, Strategy};
+use crate::config::{Config, GATEWAYS_MAX, ServiceMode, StrategyConfig};
 use crate::journal::Writer;
-use crate::lifecycle::Course;
+use crate::lifecycle::LifecyclePhase;
 use crate::metrics::Registry;
-use crate::stages::{self, Recorder, stages};
+use crate::stages::{self, LatencyRecorder, stages};
 use crate::strategies;
 use crate::wakeups::Wakeups;
 
@@ -75,15 +75,15 @@ const FIXED_PORTS: [PortClass; GATEWAYS as usize] =
 
 /// The thread that polls a port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Home {
+pub enum PortThread {
     Gateway(u8),
     Http,
 }
 
-pub fn home(port: usize) -> Home {
+pub fn port_thread(port: usize) -> PortThread {
     match PortId(port as u8) {
-        HTTP => Home::Http,
-        PortId(port) => Home::Gateway(port.saturating_sub(GATEWAYS)),
+        HTTP => PortThread::Http,
+        PortId(port) => PortThread::Gateway(port.saturating_sub(GATEWAYS)),
     }
 }
 
@@ -115,7 +115,7 @@ pub struct PlatformSettings {
     /// Id numbers for the orders of the demo trader and of the strategies.
     pub numbers: IdBlock,
     /// The strategies that run in this process.
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<StrategyConfig>,
     /// Whether the threads measure stage latencies.
     pub stages: bool,
 }
@@ -139,8 +139,8 @@ impl PlatformSettings {
             numbers: IdBlock { next: 1, end: 1 << 48 },
             // In distributed mode the strategies run in processes of their own.
             strategies: match config.service.mode {
-                Mode::Embedded | Mode::Simulation => config.strategies.clone(),
-                Mode::Distributed => Vec::new(),
+                ServiceMode::Embedded | ServiceMode::Simulation => config.strategies.clone(),
+                ServiceMode::Distributed => Vec::new(),
             },
             stages: config.metrics.stages,
         }
@@ -166,41 +166,42 @@ pub struct RecoveredShard {
 
 /// Everything that runs on the threads of shards and gateways, and the port of the http thread.
 #[derive(Debug)]
-pub struct Parts {
+pub struct PlatformParts {
     pub shards: Vec<ShardDuty>,
     pub gateways: Vec<Gateway>,
     pub http: PortEnd,
     /// The connection to other servers; `None` if this server owns all shards.
-    pub far: Option<Far>,
+    pub remote_shards: Option<RemoteShards>,
     /// The recorder of the http thread's own latencies.
-    pub http_recorder: Option<Recorder>,
+    pub http_recorder: Option<LatencyRecorder>,
     /// The readers of stage latencies, by thread name.
-    pub stages: Vec<(String, stages::Reader)>,
-    pub news: RereadLanes,
+    pub stages: Vec<(String, stages::LatencyReader)>,
+    pub reloads: ReloadLanes,
 }
 
 /// The connection to other servers: their shards' ends of our lanes, and the port through which our
 /// shards' events reach them.
 #[derive(Debug)]
-pub struct Far {
+pub struct RemoteShards {
     pub link: PortEnd,
     pub shards: Vec<ShardEnd>,
 }
 
 /// The lanes that carry reference data to the threads after a reload.
 #[derive(Debug)]
-pub struct RereadLanes {
-    pub shards: Vec<Producer<Reread>>,
-    pub gateways: Vec<Producer<Reread>>,
+pub struct ReloadLanes {
+    pub shards: Vec<Producer<ReloadedRefData>>,
+    pub gateways: Vec<Producer<ReloadedRefData>>,
 }
 
-impl Parts {
+impl PlatformParts {
     /// Returns shards without any state.
     pub fn fresh_shards(reference: &Arc<RefData>, settings: &PlatformSettings) -> Vec<RecoveredShard> {
         let shards = settings.shards;
-        let born = |end| Shard::new(ShardId(end), shards, reference.clone(), settings.shard.clone());
-        let born = |end| RecoveredShard { shard: born(end), seq: 0, at: Timestamp::ZERO, writer: None };
-        settings.own.iter().map(|shard| born(shard.0)).collect()
+        let recovered = |end| Shard::new(ShardId(end), shards, reference.clone(), settings.shard.clone());
+        let recovered =
+            |end| RecoveredShard { shard: recovered(end), seq: 0, at: Timestamp::ZERO, writer: None };
+        settings.own.iter().map(|shard| recovered(shard.0)).collect()
     }
 
     /// Connects all parts. They do nothing until they are polled.
@@ -208,12 +209,12 @@ impl Parts {
         now: Timestamp,
         reference: &Arc<RefData>,
         settings: &PlatformSettings,
-        born: Vec<RecoveredShard>,
-        bells: &Arc<Wakeups>,
+        recovered: Vec<RecoveredShard>,
+        wakeups: &Arc<Wakeups>,
         registry: &Arc<Registry>,
-    ) -> Parts {
+    ) -> PlatformParts {
         assert!(
-            born.iter().map(|born| born.shard.id()).eq(settings.own.iter().copied()),
+            recovered.iter().map(|recovered| recovered.shard.id()).eq(settings.own.iter().copied()),
             "every shard is there"
         );
         assert!((1..=GATEWAYS_MAX).contains(&settings.gateways), "there is a gateway, and room for it");
@@ -223,9 +224,9 @@ impl Parts {
         ports.iter_mut().for_each(|port| port.begin_senders(settings.start()));
         let is_shared = settings.own.len() < settings.shards as usize;
         let link = is_shared.then(|| link(&mut ends, settings.depths));
-        let (ends, far): (Vec<_>, Vec<_>) =
+        let (ends, remote_shards): (Vec<_>, Vec<_>) =
             ends.into_iter().partition(|end| settings.own.contains(&end.id()));
-        let far = link.map(|link| Far { link, shards: far });
+        let remote_shards = link.map(|link| RemoteShards { link, shards: remote_shards });
         let own = ports.split_off(GATEWAYS as usize);
         let [control, http, feed, trader, runner] =
             <[PortEnd; FIXED_PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
@@ -235,40 +236,40 @@ impl Parts {
             readers.push((name, reader));
             Some(recorder)
         };
-        let standings = standings(born.iter().map(|born| &born.shard));
-        let (mut shard_news, mut gateway_news) = (Vec::new(), Vec::new());
-        let shards = born.into_iter().zip(ends).map(|(born, end): (RecoveredShard, ShardEnd)| {
+        let session_states = session_states(recovered.iter().map(|recovered| &recovered.shard));
+        let (mut shard_reloads, mut gateway_reloads) = (Vec::new(), Vec::new());
+        let shards = recovered.into_iter().zip(ends).map(|(recovered, end): (RecoveredShard, ShardEnd)| {
             let recorder = recorder(format!("shard-{}", end.id().0));
-            let worker = Worker::restored(born.shard, end, born.seq, born.at);
-            let (producer, news) = RingBuffer::new(REREADS_MAX);
-            shard_news.push(producer);
-            let keeping = Keeping { journal: born.writer, recorder, news: Some(news) };
-            ShardDuty::new(worker, keeping, bells.clone(), registry.clone())
+            let worker = Worker::restored(recovered.shard, end, recovered.seq, recovered.at);
+            let (producer, reloads) = RingBuffer::new(REREADS_MAX);
+            shard_reloads.push(producer);
+            let keeping = CommandJournaling { journal: recovered.writer, recorder, reloads: Some(reloads) };
+            ShardDuty::new(worker, keeping, wakeups.clone(), registry.clone())
         });
         let shards = shards.collect();
-        let mut gateway = |(at, port)| Gateway::new(port, bells.clone(), recorder(format!("gateway-{at}")));
+        let mut gateway = |(at, port)| Gateway::new(port, wakeups.clone(), recorder(format!("gateway-{at}")));
         let mut gateways: Vec<Gateway> = own.into_iter().enumerate().map(&mut gateway).collect();
         for gateway in &mut gateways {
-            let (producer, news) = RingBuffer::new(REREADS_MAX);
-            gateway_news.push(producer);
-            gateway.news = Some(news);
+            let (producer, reloads) = RingBuffer::new(REREADS_MAX);
+            gateway_reloads.push(producer);
+            gateway.reloads = Some(reloads);
         }
         let http_recorder = recorder("http".to_string());
         let first = &mut gateways[0];
-        first.control = Some(Control::new(control, now, settings.briefing.clone(), standings));
+        first.control = Some(Control::new(control, now, settings.briefing.clone(), session_states));
         let (seed, interval_ns) = (settings.seed, settings.interval_ns);
-        first.market = Some(Market::new(feed, reference, seed, interval_ns, settings.quoted.clone()));
+        first.market = Some(MarketSource::new(feed, reference, seed, interval_ns, settings.quoted.clone()));
         first.trader = (settings.pause_ns > 0).then(|| {
             let (running, chance) = (settings.briefing.running.clone(), (settings.seed, settings.pause_ns));
-            Trader::new(trader, reference.clone(), running, chance, settings.numbers)
+            DemoTrader::new(trader, reference.clone(), running, chance, settings.numbers)
         });
         let hosts = strategies::hosts(&settings.strategies, reference);
         first.runner = (!hosts.is_empty()).then(|| {
             let run = strategies::runner_settings(Operation::RealTime, settings.numbers, settings.seed);
             Box::new(RunnerDuty::new(Runner::new(runner, reference.clone(), run, hosts)))
         });
-        let news = RereadLanes { shards: shard_news, gateways: gateway_news };
-        Parts { shards, gateways, http, far, http_recorder, stages: readers, news }
+        let reloads = ReloadLanes { shards: shard_reloads, gateways: gateway_reloads };
+        PlatformParts { shards, gateways, http, remote_shards, http_recorder, stages: readers, reloads }
     }
 }
 
@@ -290,24 +291,32 @@ pub struct Platform {
     port: PortEnd,
     pending_commands: PendingCommands,
     view: View,
-    course: Course,
+    phase: LifecyclePhase,
 }
 
 impl Platform {
     /// Creates a platform without any state. It does nothing until it is polled.
     pub fn new(now: Timestamp, reference: Arc<RefData>, settings: &PlatformSettings) -> Platform {
-        let bells = Arc::new(Wakeups::silent(settings.shards, ports_len(settings.gateways)));
-        let born = Parts::fresh_shards(&reference, settings);
+        let wakeups = Arc::new(Wakeups::silent(settings.shards, ports_len(settings.gateways)));
+        let recovered = PlatformParts::fresh_shards(&reference, settings);
         let registry = Arc::new(Registry::new(settings.shards));
-        let Parts { shards, gateways, http, .. } =
-            Parts::new(now, &reference, settings, born, &bells, &registry);
+        let PlatformParts { shards, gateways, http, .. } =
+            PlatformParts::new(now, &reference, settings, recovered, &wakeups, &registry);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
         pending_commands.push_all(CommandKind::Watch { port: HTTP, what: WatchTarget::Everything, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: HTTP });
         let view =
             View::new(settings.shards, ViewSettings { seed: settings.seed, ..ViewSettings::default() });
-        Platform { shards, gateways, reference, port: http, pending_commands, view, course: Course::Opening }
+        Platform {
+            shards,
+            gateways,
+            reference,
+            port: http,
+            pending_commands,
+            view,
+            phase: LifecyclePhase::Opening,
+        }
     }
 
     pub fn reference(&self) -> &RefData {
@@ -320,24 +329,24 @@ impl Platform {
 
     /// Stops new orders and prices; work in progress is completed.
     pub fn wind_down(&mut self) {
-        self.course = Course::Closing;
+        self.phase = LifecyclePhase::Closing;
     }
 
-    /// Does a bounded amount of work and returns its amount. Calls `hear` with every event, after
-    /// the view has applied it.
-    pub fn poll(&mut self, now: Timestamp, mut hear: impl FnMut(&View, &RefData, &Event)) -> usize {
-        let course = self.course;
+    /// Does a bounded amount of work and returns its amount. Calls `on_event` with every event,
+    /// after the view has applied it.
+    pub fn poll(&mut self, now: Timestamp, mut on_event: impl FnMut(&View, &RefData, &Event)) -> usize {
+        let phase = self.phase;
         let mut work = self.pending_commands.poll(&mut self.port);
-        work += self.gateways.iter_mut().map(|gateway| gateway.poll(now, course, None)).sum::<usize>();
-        work += self.shards.iter_mut().map(|shard| shard.poll(now, course)).sum::<usize>();
+        work += self.gateways.iter_mut().map(|gateway| gateway.poll(now, phase, None)).sum::<usize>();
+        work += self.shards.iter_mut().map(|shard| shard.poll(now, phase)).sum::<usize>();
         while let Some((shard, event)) = self.port.poll_event() {
             self.view.apply(shard, &event);
-            hear(&self.view, &self.reference, &event);
+            on_event(&self.view, &self.reference, &event);
             work += 1;
         }
-        let is_ready = self.gateways.iter().all(|gateway| gateway.is_done(Course::Opening));
-        if self.course == Course::Opening && is_ready {
-            self.course = Course::Open;
+        let is_ready = self.gateways.iter().all(|gateway| gateway.is_done(LifecyclePhase::Opening));
+        if self.phase == LifecyclePhase::Opening && is_ready {
+            self.phase = LifecyclePhase::Open;
             work += 1;
         }
         work

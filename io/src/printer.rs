@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use crate::lifecycle::{Lifecycle, Stop};
+use crate::lifecycle::{Lifecycle, StopReason};
 
 /// Texts that wait to be written. Each holds the lines of one cycle, at most a hundred kilobytes.
 const WAITING_MAX: usize = 64;
@@ -24,27 +24,27 @@ pub struct Printer {
     /// Whether the first line is printed.
     has_begun: Arc<AtomicBool>,
     /// Lines dropped since the last text that was accepted.
-    left_out: usize,
+    dropped: usize,
 }
 
 impl Printer {
     /// Starts the thread. It ends when the printer is dropped and all lines are written.
-    pub fn start(life: Arc<Lifecycle>) -> io::Result<(Printer, JoinHandle<()>)> {
+    pub fn start(lifecycle: Arc<Lifecycle>) -> io::Result<(Printer, JoinHandle<()>)> {
         let (printer, received) = Printer::pair();
         let thread = thread::Builder::new()
             .name("printer".to_string())
-            .spawn(move || write(&received, &mut io::stdout(), &life))?;
+            .spawn(move || write(&received, &mut io::stdout(), &lifecycle))?;
         Ok((printer, thread))
     }
 
     fn pair() -> (Printer, Receiver<String>) {
         let (texts, received) = sync_channel(WAITING_MAX);
-        (Printer { texts, has_begun: Arc::default(), left_out: 0 }, received)
+        (Printer { texts, has_begun: Arc::default(), dropped: 0 }, received)
     }
 
     /// Prints the first line and adds its line end.
     pub fn begin(&mut self, mut line: String) {
-        self.hand_over(&mut line);
+        self.send(&mut line);
         self.has_begun.store(true, Ordering::Release);
     }
 
@@ -52,22 +52,22 @@ impl Printer {
     /// text for the next call.
     pub fn print(&mut self, lines: &mut String) {
         if self.has_begun.load(Ordering::Acquire) {
-            self.hand_over(lines);
+            self.send(lines);
         } else if lines.len() > EARLY_BYTES_MAX {
-            self.left_out += lines.lines().count();
+            self.dropped += lines.lines().count();
             lines.clear();
         }
     }
 
-    fn hand_over(&mut self, lines: &mut String) {
+    fn send(&mut self, lines: &mut String) {
         if lines.is_empty() {
             return;
         }
         let count = lines.lines().count();
         let text = self.text(lines);
         match self.texts.try_send(text) {
-            Ok(()) => self.left_out = 0,
-            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.left_out += count,
+            Ok(()) => self.dropped = 0,
+            Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => self.dropped += count,
         }
     }
 
@@ -79,21 +79,24 @@ impl Printer {
     }
 
     fn text(&mut self, lines: &mut String) -> String {
-        match self.left_out {
+        match self.dropped {
             0 => mem::take(lines),
             count => format!("… {count} lines left out: the output is read too slowly\n{}", mem::take(lines)),
         }
     }
 }
 
-fn write(texts: &Receiver<String>, out: &mut impl Write, life: &Lifecycle) {
+fn write(texts: &Receiver<String>, out: &mut impl Write, lifecycle: &Lifecycle) {
     for text in texts {
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         match written {
             Ok(()) => {}
-            Err(error) if error.kind() == ErrorKind::BrokenPipe => return life.stop(Stop::NobodyListens),
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                return lifecycle.stop(StopReason::OutputClosed);
+            }
             Err(error) => {
-                return life.stop(Stop::Failed(format!("cannot write to the standard output: {error}")));
+                return lifecycle
+                    .stop(StopReason::Failed(format!("cannot write to the standard output: {error}")));
             }
         }
     }
@@ -104,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_does_not_fit_is_counted_and_told() {
+    fn lines_that_do_not_fit_are_counted_and_reported() {
         let (mut printer, received) = Printer::pair();
         printer.begin("ready\n".to_string());
         assert_eq!(received.recv().unwrap(), "ready\n");
@@ -146,14 +149,14 @@ mod tests {
         assert!(lines.is_empty());
         printer.begin("ready\n".to_string());
         reporter.print(&mut "c\n".to_string());
-        let told = received.try_iter().collect::<String>();
-        assert!(told.ends_with("\nc\n") && told.contains("… 50001 lines left out"), "{told}");
+        let printed = received.try_iter().collect::<String>();
+        assert!(printed.ends_with("\nc\n") && printed.contains("… 50001 lines left out"), "{printed}");
     }
 
     #[test]
     fn a_closed_output_ends_the_platform() {
-        struct Closed(ErrorKind);
-        impl Write for Closed {
+        struct ClosedOutput(ErrorKind);
+        impl Write for ClosedOutput {
             fn write(&mut self, _: &[u8]) -> io::Result<usize> {
                 Err(self.0.into())
             }
@@ -162,13 +165,13 @@ mod tests {
             }
         }
         for (kind, is_failure) in [(ErrorKind::BrokenPipe, false), (ErrorKind::StorageFull, true)] {
-            let (life, _main) = Lifecycle::begin().unwrap();
+            let (lifecycle, _main) = Lifecycle::begin().unwrap();
             let (texts, received) = sync_channel(1);
             texts.send("a\n".to_string()).unwrap();
             drop(texts);
-            write(&received, &mut Closed(kind), &life);
-            assert_eq!(matches!(life.stopped(), Some(Stop::Failed(_))), is_failure);
-            assert!(life.stopped().is_some());
+            write(&received, &mut ClosedOutput(kind), &lifecycle);
+            assert_eq!(matches!(lifecycle.stopped(), Some(StopReason::Failed(_))), is_failure);
+            assert!(lifecycle.stopped().is_some());
         }
     }
 }

@@ -14,8 +14,8 @@ use std::path::Path;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::refdata::{RefData, RefDataRows, RefDataTable};
 
-pub use fault::{Fault, Faults};
-pub use table::{FILE_BYTES_MAX, RECORDS_MAX, Source, TEXT_BYTES_MAX};
+pub use fault::{RefDataFault, RefDataFaults};
+pub use table::{FILE_BYTES_MAX, RECORDS_MAX, TEXT_BYTES_MAX, TableSource};
 
 /// The built-in set, so that the binary runs without files.
 const SHIPPED: [(&str, &str); 5] = [
@@ -28,34 +28,32 @@ const SHIPPED: [(&str, &str); 5] = [
 
 /// Reads the five files of a folder. Exchanges and accounts may name these adapters besides the
 /// simulated one.
-pub fn read(folder: &Path, adapters: &[&str]) -> Result<RefData, Faults> {
+pub fn read(folder: &Path, adapters: &[&str]) -> Result<RefData, RefDataFaults> {
     parse(&open(folder)?, adapters)
 }
 
-fn open(folder: &Path) -> Result<[Source; 5], Faults> {
-    let mut faults = Faults::default();
-    let sources = RefDataTable::ALL.map(|table| {
+fn open ( folder : & Path ) -> Result < [ TableSource ; 5 ] , RefDataFaults > { let mut faults = RefDataFaults::default ( ) ; let sources = RefDataTable::ALL.map ( | table | { 
         let path = folder.join(format!("{}.csv", table.name()));
         let name = path.display().to_string();
         let bytes = read_file(&path).unwrap_or_else(|problem| {
             faults.add(&name, 0, "", problem);
             Vec::new()
         });
-        Source { name, bytes }
+        TableSource { name, bytes }
     });
     if faults.is_empty() { Ok(sources) } else { Err(faults) }
 }
 
 /// Reads the files of a folder, or the built-in set, as successor of `old`, whose orders stay open.
 /// Rows that do not fit are reported with file and line too.
-pub fn read_after(folder: Option<&Path>, old: &RefData, adapters: &[&str]) -> Result<RefData, Faults> {
+pub fn read_after(folder: Option<&Path>, old: &RefData, adapters: &[&str]) -> Result<RefData, RefDataFaults> {
     let sources = match folder {
         Some(folder) => open(folder)?,
         None => built_in(),
     };
     let (new, lines) = parse_lines(&sources, adapters)?;
     new.succeed(old).map_err(|flaws| {
-        let mut faults = Faults::default();
+        let mut faults = RefDataFaults::default();
         for flaw in flaws {
             let table = flaw.table as usize;
             let line = lines[table].get(flaw.row).copied().unwrap_or(0);
@@ -66,24 +64,28 @@ pub fn read_after(folder: Option<&Path>, old: &RefData, adapters: &[&str]) -> Re
 }
 
 /// Returns the built-in set.
-pub fn shipped() -> Result<RefData, Faults> {
+pub fn shipped() -> Result<RefData, RefDataFaults> {
     parse(&built_in(), &[])
 }
 
 /// Returns the sources of the built-in set.
-pub fn built_in() -> [Source; 5] {
-    SHIPPED.map(|(name, text)| Source { name: name.to_string(), bytes: text.as_bytes().to_vec() })
+pub fn built_in() -> [TableSource; 5] {
+    SHIPPED.map(|(name, text)| TableSource { name: name.to_string(), bytes: text.as_bytes().to_vec() })
 }
 
+
 /// Reads the five tables, in the order of [`RefDataTable::ALL`], from the content of their files.
-pub fn parse(sources: &[Source; 5], adapters: &[&str]) -> Result<RefData, Faults> {
+pub fn parse ( sources : & [ TableSource ; 5 ] , adapters : & [ & str ] ) -> Result < RefData , RefDataFaults > { 
     parse_lines(sources, adapters).map(|(reference, _)| reference)
 }
 
 /// Does the same, and returns for each table the lines of its rows, sorted by id like the rows.
-fn parse_lines(sources: &[Source; 5], adapters: &[&str]) -> Result<(RefData, [Vec<usize>; 5]), Faults> {
+fn parse_lines(
+    sources: &[TableSource; 5],
+    adapters: &[&str],
+) -> Result<(RefData, [Vec<usize>; 5]), RefDataFaults> {
     let names = [&[rows::SIMULATED], adapters].concat();
-    let mut faults = Faults::default();
+    let mut faults = RefDataFaults::default();
     let [exchanges, families, securities, accounts, strategies] = sources;
     let exchanges =
         table::read(exchanges, rows::EXCHANGE, |cells| rows::exchange(cells, &names), &mut faults);

@@ -12,30 +12,30 @@ use pitlane_protocols::order_line::OrderLine;
 
 use crate::event_counts::EventCounts;
 use crate::printer::Printer;
-use crate::ticks::record::Recorder;
+use crate::ticks::record::TickRecorder;
 
 /// Currency of the summary.
 const BASE: &[u8] = b"USD";
 
 /// Lines of one cycle.
 #[derive(Debug)]
-pub struct Report {
+pub struct OrderReportPrinter {
     printer: Printer,
     quiet: bool,
     /// Lines that the printer does not have yet.
     lines: String,
-    recorder: Option<Recorder>,
+    recorder: Option<TickRecorder>,
 }
 
-impl Report {
-    pub fn new(printer: Printer, quiet: bool, recorder: Option<Recorder>) -> Report {
-        Report { printer, quiet, lines: String::new(), recorder }
+impl OrderReportPrinter {
+    pub fn new(printer: Printer, quiet: bool, recorder: Option<TickRecorder>) -> OrderReportPrinter {
+        OrderReportPrinter { printer, quiet, lines: String::new(), recorder }
     }
 
     /// Receives an event that the view has applied.
-    pub fn hear(&mut self, view: &View, reference: &RefData, event: &Event) {
+    pub fn handle_event(&mut self, view: &View, reference: &RefData, event: &Event) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.hear(event);
+            recorder.handle_event(event);
         }
         if self.quiet {
             return;
@@ -51,12 +51,11 @@ impl Report {
     /// Gives the lines of this cycle to the printer.
     pub fn flush(&mut self) {
         self.printer.print(&mut self.lines);
-        self.recorder.iter_mut().for_each(Recorder::flush);
+        self.recorder.iter_mut().for_each(TickRecorder::flush);
     }
 
     /// Prints the last line, after all others.
-    pub fn end(mut self, view: &View, reference: &RefData, heard: EventCounts) {
-        let EventCounts { ticks, orders, rejected, fills, .. } = heard;
+pub fn end ( mut self , view : & View , reference : & RefData , counts : EventCounts ) { let EventCounts { ticks , orders , rejected , fills , .. } = counts ; 
         let base = Currency::parse(BASE).expect("the base currency is one");
         let portfolio = view.portfolio(None, base, reference);
         let positions = view.positions().filter(|position| !position.state.qty.is_zero()).count();

@@ -26,19 +26,17 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
 
-use self::housekeeping::Watch;
-use self::refdata_reload::Library;
-use self::standby::Standby;
+use self::housekeeping::Housekeeper;
+use self::refdata_reload::RefDataReloader;
+use self::standby::StandbyMember;
 pub use self::start::auth_settings;
-use self::store::Store;
+use self::store::RecoveredState;
 use crate::audit::AuditError;
 use crate::clock::{self, Clock};
 use crate::config::{Config, Params};
-use crate::fix::caller::Caller;
-use crate::fix::message_log::AtWork;
-use crate::http::{Remote, ServicePhase, ServiceStatus};
+use crate::fix::message_log::FixLogThread ; use crate::fix::venue::VenueSessionSettings ; use crate::http::{ Remote , ServicePhase , ServiceStatus } ; 
 use crate::journal::{Fault, Lock};
-use crate::lifecycle::{Course, Lifecycle, Main, Stop};
+use crate::lifecycle::{Lifecycle, LifecyclePhase, Main, StopReason};
 use crate::log::Events;
 use crate::printer::Printer;
 use crate::refdata;
@@ -72,14 +70,14 @@ pub enum ServeError {
     Journal(Fault),
     Tls(TlsError),
     /// A file of users or tokens has a fault.
-    Auth(refdata::Faults),
+    Auth(refdata::RefDataFaults),
     Audit(AuditError),
     /// A part of the service failed.
     Failed(String),
     /// Another server may lead: this one restarts, to follow.
     Deposed(String),
     /// The service did not stop in time.
-    Late(Course),
+    Late(LifecyclePhase),
 }
 
 impl fmt::Display for ServeError {
@@ -90,10 +88,10 @@ impl fmt::Display for ServeError {
             ServeError::Tls(error) => error.fmt(f),
             ServeError::Auth(faults) => faults.fmt(f),
             ServeError::Audit(error) => write!(f, "the audit log: {error}"),
-            ServeError::Failed(why) => f.write_str(why),
-            ServeError::Deposed(why) => write!(f, "no longer the leader: {why}"),
-            ServeError::Late(course) => {
-                write!(f, "not ended in good order after {END_MAX:?}: stuck in {course:?}")
+            ServeError::Failed(reason) => f.write_str(reason),
+            ServeError::Deposed(reason) => write!(f, "no longer the leader: {reason}"),
+            ServeError::Late(phase) => {
+                write!(f, "not ended in good order after {END_MAX:?}: stuck in {phase:?}")
             }
         }
     }
@@ -122,34 +120,34 @@ pub fn serve(
     reference: &Arc<RefData>,
     log: Option<Events>,
 ) -> Result<(), ServeError> {
-    let (life, mut main) = Lifecycle::begin().map_err(system("cannot begin"))?;
-    let life = Arc::new(life);
-    let signalled = stop_by_signal(&life).map_err(system("cannot hear signals"))?;
-    let wait = Wait { signalled, time: settings.time };
+    let (lifecycle, mut main) = Lifecycle::begin().map_err(system("cannot begin"))?;
+    let lifecycle = Arc::new(lifecycle);
+    let signalled = stop_by_signal(&lifecycle).map_err(system("cannot hear signals"))?;
+    let wait = StopConditions { signalled, time: settings.time };
     let config = &settings.config;
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
-    let mut standby = Standby::open(config, &life)?;
+    let mut standby = StandbyMember::open(config, &lifecycle)?;
     let reference = match &mut standby {
         // A long time may have passed since the files were read.
-        Some(standby) => match standby.wait_to_lead(&life, &mut main, &wait)? {
-            true => &refdata_reload::read_anew(settings, reference),
+        Some(standby) => match standby.wait_to_lead(&lifecycle, &mut main, &wait)? {
+            true => &refdata_reload::read_current(settings, reference),
             false => return Ok(()),
         },
         None => reference,
     };
     let now = Clock::new().now();
-    let callers =
-        Caller::all(config).map_err(|no| ServeError::System(no.key, io::Error::other(no.problem)))?;
-    let store = Store::open(config, callers, reference, now)?;
+    let venues = VenueSessionSettings::all(config)
+        .map_err(|error| ServeError::System(error.key, io::Error::other(error.problem)))?;
+    let store = RecoveredState::open(config, venues, reference, now)?;
     if let Some(standby) = &mut standby
-        && !standby.wait_until_shipped(&store, &life, &mut main, &wait)?
+        && !standby.wait_until_shipped(&store, &lifecycle, &mut main, &wait)?
     {
         return Ok(());
     }
     let now = not_before(store.last(), now);
-    let running = start::start(settings, store, now, &life, log, standby)?;
-    running.run(&life, main, &wait)
+    let running = start::start(settings, store, now, &lifecycle, log, standby)?;
+    running.run(&lifecycle, main, &wait)
 }
 
 /// Returns the time of this start: not before the last command of the journal, even if the wall
@@ -157,10 +155,10 @@ pub fn serve(
 fn not_before(last: Timestamp, now: Timestamp) -> Timestamp {
     let ahead_ns = last.since(now);
     if ahead_ns > AHEAD_NS_MAX {
-        let (ahead_s, melting_s) = (ahead_ns / NS_PER_S, clock::melting_ns(ahead_ns) / NS_PER_S);
+        let (ahead_s, catch_up_s) = (ahead_ns / NS_PER_S, clock::catch_up_ns(ahead_ns) / NS_PER_S);
         tracing::warn!(
             ahead_s,
-            melting_s,
+            catch_up_s,
             "the journal is ahead of the wall clock: the service begins at its last time, {last}, and slows down by a hundredth \
              until the wall clock has come up. If the clock was wrong then, GTD orders and sessions are early by as much"
         );
@@ -169,55 +167,55 @@ fn not_before(last: Timestamp, now: Timestamp) -> Timestamp {
 }
 
 /// The signals wake main; the second signal finds the flag set and ends the process.
-fn stop_by_signal(life: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
+fn stop_by_signal(lifecycle: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
     let signalled = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
         flag::register_conditional_shutdown(signal, 128 + signal, signalled.clone())?;
         flag::register(signal, signalled.clone())?;
-        pipe::register(signal, life.doorbell()?)?;
+        pipe::register(signal, lifecycle.wake_socket()?)?;
     }
     Ok(signalled)
 }
 
 /// SIGHUP requests a reload of certificate, users and tokens, and wakes main at once.
-fn reload_by_signal(life: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
+fn reload_by_signal(lifecycle: &Lifecycle) -> io::Result<Arc<AtomicBool>> {
     let asked = Arc::new(AtomicBool::new(false));
     // The flag is registered first: main must find it set when it wakes.
     flag::register(SIGHUP, asked.clone())?;
-    pipe::register(SIGHUP, life.doorbell()?)?;
+    pipe::register(SIGHUP, lifecycle.wake_socket()?)?;
     Ok(asked)
 }
 
 /// Conditions on which main waits.
-struct Wait {
+struct StopConditions {
     signalled: Arc<AtomicBool>,
     /// Time limit, counted from `ready`.
     time: Option<Duration>,
 }
 
-impl Wait {
-    fn is_over(&self, life: &Lifecycle) -> bool {
-        self.signalled.load(Ordering::Relaxed) || life.stopped().is_some()
+impl StopConditions {
+    fn is_over(&self, lifecycle: &Lifecycle) -> bool {
+        self.signalled.load(Ordering::Relaxed) || lifecycle.stopped().is_some()
     }
 }
 
 /// Returns an error if this server must not lead any longer: then it sends nothing more, not even
 /// an orderly stop.
-fn check_lead(life: &Lifecycle) -> Result<(), ServeError> {
-    match life.stopped() {
-        Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
-        Some(Stop::Asked | Stop::NobodyListens | Stop::Failed(_)) | None => Ok(()),
+fn check_lead(lifecycle: &Lifecycle) -> Result<(), ServeError> {
+    match lifecycle.stopped() {
+        Some(StopReason::Deposed(reason)) => Err(ServeError::Deposed(reason.clone())),
+        Some(StopReason::Asked | StopReason::OutputClosed | StopReason::Failed(_)) | None => Ok(()),
     }
 }
 
 /// The started threads.
-struct Running {
+struct RunningServer {
     /// Wake-ups of all threads of the platform.
-    bells: Vec<Wakeup>,
+    wakeups: Vec<Wakeup>,
     remote: Remote,
-    standing: Arc<ServiceStatus>,
-    watch: Watch,
-    library: Library,
+    status: Arc<ServiceStatus>,
+    housekeeper: Housekeeper,
+    reloader: RefDataReloader,
     /// All threads that take part in the phases.
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
@@ -227,36 +225,36 @@ struct Running {
     ready: String,
     _lock: Option<Lock>,
     /// Announces that another server may lead, when everything is written.
-    standby: Option<Standby>,
+    standby: Option<StandbyMember>,
     /// Writes its pending data when this is dropped.
-    _fix_clerk: AtWork,
+    _fix_log: FixLogThread,
 }
 
-impl Running {
+impl RunningServer {
     /// Waits until all threads are ready, then for the stop, then for the end.
-    fn run(mut self, life: &Lifecycle, mut main: Main, wait: &Wait) -> Result<(), ServeError> {
+    fn run(mut self, lifecycle: &Lifecycle, mut main: Main, wait: &StopConditions) -> Result<(), ServeError> {
         let all = self.threads.len() as u32;
-        let is_open = || life.arrived(Course::Opening) == all;
-        self.wait(&mut main, None, || wait.is_over(life) || is_open())?;
-        check_lead(life)?;
+        let is_open = || lifecycle.acknowledged(LifecyclePhase::Opening) == all;
+        self.wait(&mut main, None, || wait.is_over(lifecycle) || is_open())?;
+        check_lead(lifecycle)?;
         if is_open() {
             // A client that reads the line may send a request at once, and lines about orders
             // follow this line.
-            self.standing.set_phase(ServicePhase::Running);
+self.status.set_phase ( ServicePhase::Running ) ; 
             self.printer.begin(format!("{}\n", self.ready));
-            self.enter(life, Course::Open);
+            self.enter(lifecycle, LifecyclePhase::Open);
             let until = wait.time.map(|time| Instant::now() + time);
-            self.wait(&mut main, until, || wait.is_over(life))?;
-            check_lead(life)?;
+            self.wait(&mut main, until, || wait.is_over(lifecycle))?;
+            check_lead(lifecycle)?;
         }
         let until = Some(Instant::now() + END_MAX);
-        for course in [Course::Closing, Course::Draining, Course::Ended] {
-            self.enter(life, course);
-            if !self.wait(&mut main, until, || life.arrived(course) == all)? {
-                return Err(ServeError::Late(course));
+        for phase in [LifecyclePhase::Closing, LifecyclePhase::Draining, LifecyclePhase::Ended] {
+            self.enter(lifecycle, phase);
+            if !self.wait(&mut main, until, || lifecycle.acknowledged(phase) == all)? {
+                return Err(ServeError::Late(phase));
             }
         }
-        self.end(life, until)
+        self.end(lifecycle, until)
     }
 
     /// Waits, and checks journal, certificate and users meanwhile.
@@ -264,44 +262,39 @@ impl Running {
         &mut self,
         main: &mut Main,
         until: Option<Instant>,
-        mut is_so: impl FnMut() -> bool,
+        mut condition: impl FnMut() -> bool,
     ) -> Result<bool, ServeError> {
         loop {
-            let look = Instant::now() + housekeeping::EVERY;
-            let next = until.map_or(look, |until| until.min(look));
-            let (library, watch) = (&self.library, &self.watch);
-            let is_asked = || library.is_asked() || watch.is_reload_asked();
-            main.wait(Some(next), || is_so() || is_asked()).map_err(system("cannot wait"))?;
-            if is_so() {
+            let next_check = Instant::now() + housekeeping::EVERY;
+            let next = until.map_or(next_check, |until| until.min(next_check));
+            let (reloader, housekeeper) = (&self.reloader, &self.housekeeper);
+            let is_asked = || reloader.is_requested() || housekeeper.is_reload_requested();
+            main.wait(Some(next), || condition() || is_asked()).map_err(system("cannot wait"))?;
+            if condition() {
                 return Ok(true);
             }
-            self.library.look();
-            self.watch.reload_if_asked();
+            self.reloader.poll();
+            self.housekeeper.reload_if_requested();
             if Instant::now() < next {
                 continue;
             }
-            self.watch.look();
+            self.housekeeper.check();
             if until.is_some_and(|until| until <= Instant::now()) {
                 return Ok(false);
             }
         }
     }
 
-    fn enter(&self, life: &Lifecycle, course: Course) {
-        life.enter(course);
-        match course {
-            Course::Opening | Course::Open | Course::Draining => {}
-            Course::Closing => {
-                self.standing.set_phase(ServicePhase::Stopping);
+fn enter ( & self , lifecycle : & Lifecycle , phase : LifecyclePhase ) { lifecycle.enter ( phase ) ; match phase { LifecyclePhase::Opening | LifecyclePhase::Open | LifecyclePhase::Draining => { } LifecyclePhase::Closing => { self.status.set_phase ( ServicePhase::Stopping ) ; 
                 self.remote.close();
             }
-            Course::Ended => self.remote.end(),
+            LifecyclePhase::Ended => self.remote.end(),
         }
-        wake_all(&self.bells);
+        wake_all(&self.wakeups);
     }
 
     /// All threads have ended; their last lines are printed.
-    fn end(self, life: &Lifecycle, until: Option<Instant>) -> Result<(), ServeError> {
+    fn end(self, lifecycle: &Lifecycle, until: Option<Instant>) -> Result<(), ServeError> {
         drop(self.printer);
         for thread in self.threads {
             thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
@@ -314,10 +307,10 @@ impl Running {
             // waited longer than this.
             thread::sleep(Duration::from_millis(1));
         }
-        match life.stopped() {
-            Some(Stop::Failed(why)) => Err(ServeError::Failed(why.clone())),
-            Some(Stop::Deposed(why)) => Err(ServeError::Deposed(why.clone())),
-            Some(Stop::Asked | Stop::NobodyListens) | None => Ok(()),
+        match lifecycle.stopped() {
+            Some(StopReason::Failed(reason)) => Err(ServeError::Failed(reason.clone())),
+            Some(StopReason::Deposed(reason)) => Err(ServeError::Deposed(reason.clone())),
+            Some(StopReason::Asked | StopReason::OutputClosed) | None => Ok(()),
         }
     }
 }
@@ -330,8 +323,8 @@ mod tests {
 
     #[test]
     fn a_signal_to_reload_wakes_main_at_once() {
-        let (life, mut main) = Lifecycle::begin().unwrap();
-        let asked = reload_by_signal(&life).unwrap();
+        let (lifecycle, mut main) = Lifecycle::begin().unwrap();
+        let asked = reload_by_signal(&lifecycle).unwrap();
         raise(SIGHUP).unwrap();
         // There is no deadline: only the signal itself can end this wait.
         assert!(main.wait(None, || asked.load(Ordering::Relaxed)).unwrap());

@@ -2,10 +2,10 @@
 //! data drive.
 //!
 //! ```text
-//! files ─► Merge ─► Rig: feed ─► shards with their venues ─► runner: strategies ─► orders ─┐
-//!                    ▲                                                                     │
-//!                    └── the same instant, until no part has work left ◄───────────────────┘
-//!                    └► Account: equity by samples, trades ─► Report: text, JSON, HTML
+//! files ─► Merge ─► SimulatedMarket: feed ─► shards with their venues ─► runner: strategies ─► orders ─┐
+//!                    ▲                                                                                 │
+//!                    └── the same instant, until no part has work left ◄───────────────────────────────┘
+//!                    └► SimulationAccount: equity by samples, trades ─► SimulationReport: text, JSON, HTML
 //! ```
 //!
 //! No part reads a clock or uses random numbers without a seed: the same data, settings and seed
@@ -25,9 +25,9 @@ use std::time::Instant;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use self::progress::Progress;
-use self::report::{Report, Speed};
-use self::rig::Rig;
+use self::progress::SimulationProgress;
+use self::report::{SimulationReport, Speed};
+use self::rig::SimulatedMarket;
 use crate::config::Config;
 use crate::ticks::{self, BarPath, DataError};
 
@@ -67,8 +67,8 @@ impl From<DataError> for SimulateError {
 pub fn simulate(
     config: &Config,
     reference: &Arc<RefData>,
-    progress: &mut Progress,
-) -> Result<Report, SimulateError> {
+    progress: &mut SimulationProgress,
+) -> Result<SimulationReport, SimulateError> {
     if config.strategies.is_empty() {
         return Err(SimulateError::NoStrategies);
     }
@@ -80,7 +80,7 @@ pub fn simulate(
     let mut data = ticks::open(&settings.data, reference, bars, range)?;
     let first = data.peek().ok_or(SimulateError::NoData)?;
     let from = settings.from.unwrap_or(first.plus(settings.prefeed_ns));
-    let mut rig = Rig::new(config, reference, first.min(from), from);
+    let mut rig = SimulatedMarket::new(config, reference, first.min(from), from);
     let mut rows: u64 = 0;
     while let Some(row) = data.next_row()? {
         rig.handle(&row);
@@ -91,7 +91,7 @@ pub fn simulate(
     }
     let account = rig.end();
     progress.end();
-    let mut report = Report::new(config, reference, account, rows, from);
+    let mut report = SimulationReport::new(config, reference, account, rows, from);
     report.speed = Speed::of(rows, begun.elapsed());
     Ok(report)
 }

@@ -34,16 +34,16 @@ use crate::metrics::StageSummary;
 /// an order cost less than a hundredth of its path.
 pub const EVERY: u32 = 61;
 /// Interval between two handovers of the histograms.
-const TURN_NS: u64 = NS_PER_S;
+const HANDOVER_NS: u64 = NS_PER_S;
 /// Longest recorded time, in nanoseconds; longer times are recorded as this.
 const LONGEST_NS: u64 = 10 * NS_PER_S;
 /// Significant digits: a latency is accurate to one percent, and a histogram takes 14 KiB.
 const DIGITS: u8 = 2;
 /// Sets of histograms per thread: one being written, one being read, one in transit.
-const SHEETS: usize = 3;
+const SETS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum LatencyStage {
     /// From the arrival of the bytes to the decoded message.
     Decode,
     /// From the decoded message to its command on the lane.
@@ -67,50 +67,50 @@ pub enum Stage {
     StompWrite,
 }
 
-impl Stage {
-    pub const ALL: [Stage; 10] = [
-        Stage::Decode,
-        Stage::Send,
-        Stage::Journal,
-        Stage::Apply,
-        Stage::Answer,
-        Stage::Encode,
-        Stage::Write,
-        Stage::StompDecode,
-        Stage::StompRender,
-        Stage::StompWrite,
+impl LatencyStage {
+    pub const ALL: [LatencyStage; 10] = [
+        LatencyStage::Decode,
+        LatencyStage::Send,
+        LatencyStage::Journal,
+        LatencyStage::Apply,
+        LatencyStage::Answer,
+        LatencyStage::Encode,
+        LatencyStage::Write,
+        LatencyStage::StompDecode,
+        LatencyStage::StompRender,
+        LatencyStage::StompWrite,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Stage::Decode => "decode",
-            Stage::Send => "send",
-            Stage::Journal => "journal",
-            Stage::Apply => "apply",
-            Stage::Answer => "answer",
-            Stage::Encode => "encode",
-            Stage::Write => "write",
-            Stage::StompDecode => "stomp-decode",
-            Stage::StompRender => "stomp-render",
-            Stage::StompWrite => "stomp-write",
+            LatencyStage::Decode => "decode",
+            LatencyStage::Send => "send",
+            LatencyStage::Journal => "journal",
+            LatencyStage::Apply => "apply",
+            LatencyStage::Answer => "answer",
+            LatencyStage::Encode => "encode",
+            LatencyStage::Write => "write",
+            LatencyStage::StompDecode => "stomp-decode",
+            LatencyStage::StompRender => "stomp-render",
+            LatencyStage::StompWrite => "stomp-write",
         }
     }
 }
 
 /// A raw value of the processor's counter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Stamp(u64);
+pub struct CounterStamp(u64);
 
 /// One histogram per stage.
 #[derive(Debug)]
-struct Sheet {
-    stages: [Histogram<u32>; Stage::ALL.len()],
+struct LatencyHistograms {
+    stages: [Histogram<u32>; LatencyStage::ALL.len()],
     is_empty: bool,
 }
 
-impl Sheet {
-    fn new() -> Sheet {
-        Sheet { stages: Stage::ALL.map(|_| histogram()), is_empty: true }
+impl LatencyHistograms {
+    fn new() -> LatencyHistograms {
+        LatencyHistograms { stages: LatencyStage::ALL.map(|_| histogram()), is_empty: true }
     }
 
     fn clear(&mut self) {
@@ -126,83 +126,83 @@ fn histogram() -> Histogram<u32> {
 }
 
 /// Creates the two ends of one thread's latency records.
-pub fn stages() -> (Recorder, Reader) {
-    let (full_in, full_out) = RingBuffer::new(SHEETS);
-    let (mut empty_in, empty_out) = RingBuffer::new(SHEETS);
-    for _ in 1..SHEETS {
-        empty_in.push(Box::new(Sheet::new())).expect("there is room for all sheets");
+pub fn stages() -> (LatencyRecorder, LatencyReader) {
+    let (full_in, full_out) = RingBuffer::new(SETS);
+    let (mut empty_in, empty_out) = RingBuffer::new(SETS);
+    for _ in 1..SETS {
+        empty_in.push(Box::new(LatencyHistograms::new())).expect("there is room for all sheets");
     }
-    let recorder = Recorder {
+    let recorder = LatencyRecorder {
         clock: quanta::Clock::new(),
-        sheet: Box::new(Sheet::new()),
+        histograms: Box::new(LatencyHistograms::new()),
         full: full_in,
         empty: empty_out,
-        turn: Timestamp::ZERO,
+        handover_at: Timestamp::ZERO,
         skip: 0,
-        skip_turns: 0,
+        skip_cycles: 0,
     };
-    (recorder, Reader { full: full_out, empty: empty_in, latest: Box::new(Sheet::new()) })
+    (recorder, LatencyReader { full: full_out, empty: empty_in, latest: Box::new(LatencyHistograms::new()) })
 }
 
 /// The end of the thread that records.
 #[derive(Debug)]
-pub struct Recorder {
+pub struct LatencyRecorder {
     clock: quanta::Clock,
-    sheet: Box<Sheet>,
-    full: Producer<Box<Sheet>>,
-    empty: Consumer<Box<Sheet>>,
+    histograms: Box<LatencyHistograms>,
+    full: Producer<Box<LatencyHistograms>>,
+    empty: Consumer<Box<LatencyHistograms>>,
     /// Time of the next handover.
-    turn: Timestamp,
+    handover_at: Timestamp,
     /// Commands until the next sample.
     skip: u32,
     /// Broker cycles until the next sample.
-    skip_turns: u32,
+    skip_cycles: u32,
 }
 
-impl Recorder {
+impl LatencyRecorder {
     /// Returns the current time if this command is sampled.
     #[inline]
-    pub fn sample(&mut self) -> Option<Stamp> {
+    pub fn sample(&mut self) -> Option<CounterStamp> {
         is_sampled(&mut self.skip).then(|| self.stamp())
     }
 
     /// Returns the current time if this broker cycle is sampled. It has a counter of its own, so
     /// that commands and broker cycles do not hide each other.
     #[inline]
-    pub fn sample_turn(&mut self) -> Option<Stamp> {
-        is_sampled(&mut self.skip_turns).then(|| self.stamp())
+    pub fn sample_cycle(&mut self) -> Option<CounterStamp> {
+        is_sampled(&mut self.skip_cycles).then(|| self.stamp())
     }
 
     #[inline]
-    pub fn stamp(&self) -> Stamp {
-        Stamp(self.clock.raw())
+    pub fn stamp(&self) -> CounterStamp {
+        CounterStamp(self.clock.raw())
     }
 
     /// Records the duration of a stage.
-    pub fn count(&mut self, stage: Stage, from: Stamp, to: Stamp) {
+    pub fn count(&mut self, stage: LatencyStage, from: CounterStamp, to: CounterStamp) {
         let ns = self.clock.delta_as_nanos(from.0, to.0);
-        self.sheet.stages[stage as usize].saturating_record(ns.max(1));
-        self.sheet.is_empty = false;
+        self.histograms.stages[stage as usize].saturating_record(ns.max(1));
+        self.histograms.is_empty = false;
     }
 
     /// Hands the histograms over when their second has ended. Called in every cycle; it usually
     /// compares two numbers.
     #[inline]
     pub fn poll(&mut self, now: Timestamp) {
-        if now >= self.turn {
-            self.turn_over(now);
+        if now >= self.handover_at {
+            self.hand_over(now);
         }
     }
 
     #[cold]
-    fn turn_over(&mut self, now: Timestamp) {
-        self.turn = now.plus(TURN_NS);
+    fn hand_over(&mut self, now: Timestamp) {
+        self.handover_at = now.plus(HANDOVER_NS);
         self.skip = 0;
-        if self.sheet.is_empty || self.full.is_full() {
+        if self.histograms.is_empty || self.full.is_full() {
             return;
         }
         if let Ok(empty) = self.empty.pop() {
-            let full = std::mem::replace(&mut self.sheet, empty);
+            let full = std::mem::replace(&mut self.histograms, empty);
             self.full.push(full).expect("there was room, and nobody else writes");
         }
     }
@@ -210,7 +210,7 @@ impl Recorder {
     /// Returns when the thread should run to hand its histograms over; `Timestamp::MAX` if they are
     /// empty.
     pub fn deadline(&self) -> Timestamp {
-        if self.sheet.is_empty { Timestamp::MAX } else { self.turn }
+        if self.histograms.is_empty { Timestamp::MAX } else { self.handover_at }
     }
 }
 
@@ -223,17 +223,17 @@ fn is_sampled(skip: &mut u32) -> bool {
 
 /// The end of the thread that publishes the latencies.
 #[derive(Debug)]
-pub struct Reader {
-    full: Consumer<Box<Sheet>>,
-    empty: Producer<Box<Sheet>>,
-    latest: Box<Sheet>,
+pub struct LatencyReader {
+    full: Consumer<Box<LatencyHistograms>>,
+    empty: Producer<Box<LatencyHistograms>>,
+    latest: Box<LatencyHistograms>,
 }
 
-impl Reader {
+impl LatencyReader {
     /// Takes the sets that were handed over; the newest is the one that is published.
     pub fn poll(&mut self) {
-        while let Ok(sheet) = self.full.pop() {
-            let mut old = std::mem::replace(&mut self.latest, sheet);
+        while let Ok(histograms) = self.full.pop() {
+            let mut old = std::mem::replace(&mut self.latest, histograms);
             old.clear();
             self.empty.push(old).expect("there is room for all sheets");
         }
@@ -241,10 +241,10 @@ impl Reader {
 
     /// Returns the summaries of the stages that have records, under this thread name.
     pub fn summaries(&self, thread: &str) -> impl Iterator<Item = StageSummary> {
-        let stages = Stage::ALL.into_iter().zip(&self.latest.stages);
+        let stages = LatencyStage::ALL.into_iter().zip(&self.latest.stages);
         stages.filter(|(_, counts)| !counts.is_empty()).map(move |(stage, counts)| StageSummary {
             thread: thread.to_string(),
-            stage: stage.word(),
+            stage: stage.name(),
             count: counts.len(),
             p50: counts.value_at_quantile(0.5),
             p90: counts.value_at_quantile(0.9),
@@ -259,7 +259,7 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn count(recorder: &mut Recorder, stage: Stage, times: usize) {
+    fn count(recorder: &mut LatencyRecorder, stage: LatencyStage, times: usize) {
         for _ in 0..times {
             let from = recorder.stamp();
             let to = recorder.stamp();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     /// Returns the number of records per stage.
-    fn shown(reader: &mut Reader) -> Vec<(&'static str, u64)> {
+    fn shown(reader: &mut LatencyReader) -> Vec<(&'static str, u64)> {
         reader.poll();
         reader.summaries("t").map(|summary| (summary.stage, summary.count)).collect()
     }
@@ -279,13 +279,13 @@ mod tests {
         let second = |n: u64| Timestamp(n * NS_PER_S);
         recorder.poll(second(1));
         assert_eq!(recorder.deadline(), Timestamp::MAX);
-        count(&mut recorder, Stage::Apply, 5);
+        count(&mut recorder, LatencyStage::Apply, 5);
         assert_eq!(recorder.deadline(), second(2));
         recorder.poll(Timestamp(second(2).0 - 1));
         assert_eq!(shown(&mut reader), []);
         recorder.poll(second(2));
         assert_eq!(shown(&mut reader), [("apply", 5)]);
-        count(&mut recorder, Stage::Journal, 1);
+        count(&mut recorder, LatencyStage::Journal, 1);
         recorder.poll(second(3));
         assert_eq!(shown(&mut reader), [("journal", 1)], "a second begins with nothing");
         recorder.poll(second(4));
@@ -297,7 +297,7 @@ mod tests {
         let (mut recorder, mut reader) = stages();
         for second in 1..=10 {
             recorder.poll(Timestamp(second * NS_PER_S));
-            count(&mut recorder, Stage::Answer, 1);
+            count(&mut recorder, LatencyStage::Answer, 1);
         }
         // Two sets were handed over; the other records are in the third.
         assert_eq!(shown(&mut reader), [("answer", 1)]);
@@ -312,7 +312,7 @@ mod tests {
         for _ in 0..100 * EVERY {
             if let Some(from) = recorder.sample() {
                 let to = recorder.stamp();
-                recorder.count(Stage::Send, from, to);
+                recorder.count(LatencyStage::Send, from, to);
             }
         }
         recorder.poll(Timestamp(2 * NS_PER_S));
@@ -321,8 +321,8 @@ mod tests {
         assert_eq!(summary.count, 100);
         let StageSummary { p50, p90, p99, p999, max, .. } = summary;
         assert!(1 <= p50 && p50 <= p90 && p90 <= p99 && p99 <= p999 && p999 <= max);
-        for (at, stage) in Stage::ALL.into_iter().enumerate() {
-            assert_eq!(stage as usize, at, "{}", stage.word());
+        for (at, stage) in LatencyStage::ALL.into_iter().enumerate() {
+            assert_eq!(stage as usize, at, "{}", stage.name());
         }
     }
 }

@@ -13,7 +13,7 @@ use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
 
 pub use self::broker_host::BrokerHost;
 pub use self::logins::{Logins, access};
-use crate::config::{Broker, Config, Stomp};
+use crate::config::{BrokerConfig, Config, StompConfig};
 
 /// Returns the broker settings of this config.
 pub fn settings(config: &Config) -> BrokerSettings {
@@ -32,14 +32,14 @@ pub fn settings(config: &Config) -> BrokerSettings {
     }
 }
 
-pub fn throttle(broker: &Broker) -> Throttle {
+pub fn throttle(broker: &BrokerConfig) -> Throttle {
     Throttle {
         max_rate_per_connection: EventRate::from_raw(broker.max_rate_per_connection.raw()),
         min_rate_per_consumer: EventRate::from_raw(broker.min_rate_per_consumer.raw()),
     }
 }
 
-fn limits(stomp: &Stomp) -> StompLimits {
+fn limits(stomp: &StompConfig) -> StompLimits {
     let ns = |ms: u32| u64::from(ms) * NS_PER_MS;
     StompLimits {
         frame: FrameLimits {

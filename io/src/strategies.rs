@@ -7,7 +7,7 @@ use pitlane_engine::strategy::Operation;
 use pitlane_engine::strategy::host::HostSettings;
 use pitlane_engine::strategy::runner::RunnerSettings;
 
-use crate::config::Strategy;
+use crate::config::StrategyConfig;
 use crate::log::fenced;
 use crate::pages::LARGE_PAGES;
 
@@ -17,15 +17,15 @@ const ORDERS_MAX: u32 = 65_536;
 const FINISHED_MAX: u32 = 16_384;
 
 /// Returns the ids of the strategies that run in this process.
-pub fn run_here(strategies: &[Strategy], reference: &RefData) -> Vec<StrategyId> {
+pub fn run_here(strategies: &[StrategyConfig], reference: &RefData) -> Vec<StrategyId> {
     let rows = reference.strategies().iter();
     let here = |name: &String| strategies.iter().any(|strategy| strategy.name == *name);
     rows.filter(|row| here(&row.name)).map(|row| row.id).collect()
 }
 
 /// Returns the strategies that the reference data contain; a start with any other is refused.
-pub fn hosts(strategies: &[Strategy], reference: &RefData) -> Vec<HostSettings> {
-    let host = |strategy: &Strategy| {
+pub fn hosts(strategies: &[StrategyConfig], reference: &RefData) -> Vec<HostSettings> {
+    let host = |strategy: &StrategyConfig| {
         let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
         Some(HostSettings {
             id: row.id,
@@ -61,7 +61,7 @@ mod tests {
     use pitlane_engine::shard::Shard;
     use pitlane_engine::strategy::host::StrategyFactory;
     use pitlane_engine::strategy::runner::{Notice, Runner};
-    use pitlane_engine::strategy::{Context, Failure, Strategy as Trait};
+    use pitlane_engine::strategy::{Context, Failure, Strategy};
     use pitlane_engine::time::Timestamp;
     use pitlane_engine::worker::Worker;
 
@@ -70,16 +70,14 @@ mod tests {
 
     struct Panicking;
 
-    impl Trait for Panicking {
-        fn on_phase(&mut self, phase: StrategyPhase, _: &mut Context<'_>) -> Result<(), Failure> {
-            assert_ne!(phase, StrategyPhase::Running, "it does not know how to run");
+impl Strategy for Panicking { fn on_phase ( & mut self , phase : StrategyPhase , _ : & mut Context < '_ > ) -> Result < ( ) , Failure > { assert_ne!( phase , StrategyPhase::Running , "it does not know how to run" ) ; 
             Ok(())
         }
     }
 
-    struct Calm;
+    struct DoesNothing;
 
-    impl Trait for Calm {}
+    impl Strategy for DoesNothing {}
 
     #[test]
     fn a_strategy_that_panics_is_stopped_alone() {
@@ -96,8 +94,8 @@ mod tests {
             cancel_on_failure: true,
         };
         let hosts = vec![
-            host(1, Box::new(|| -> Box<dyn Trait> { Box::new(Panicking) }) as StrategyFactory),
-            host(2, Box::new(|| -> Box<dyn Trait> { Box::new(Calm) })),
+            host(1, Box::new(|| -> Box<dyn Strategy> { Box::new(Panicking) }) as StrategyFactory),
+            host(2, Box::new(|| -> Box<dyn Strategy> { Box::new(DoesNothing) })),
         ];
         let run = runner_settings(Operation::RealTime, IdBlock { next: 1, end: 100 }, 1);
         let mut runner = Runner::new(ports.remove(0), reference.clone(), run, hosts);

@@ -24,7 +24,7 @@ use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use tokio::runtime::Builder;
 
-use crate::config::{Config, Strategy};
+use crate::config::{Config, StrategyConfig};
 use crate::nats::link::LinkError;
 
 #[derive(Clone, Debug)]
@@ -79,7 +79,7 @@ pub fn run(settings: &StrategyProcessSettings) -> Result<(), StrategyProcessErro
 
 impl StrategyProcessSettings {
     /// Returns the section in the settings of this process, if there is one.
-    fn own(&self) -> Option<&Strategy> {
+    fn own(&self) -> Option<&StrategyConfig> {
         self.config.strategies.iter().find(|strategy| strategy.name == self.name)
     }
 }

@@ -20,11 +20,11 @@ enum WakeTarget {
 }
 
 impl ThreadWakeup {
-    pub fn bell(&self) -> Wakeup {
+    pub fn wakeup(&self) -> Wakeup {
         let target = self.target.clone();
         Wakeup::new(move || match target.get() {
             Some(WakeTarget::Thread(thread)) => thread.unpark(),
-            Some(WakeTarget::Sockets(bell)) => bell.call(),
+            Some(WakeTarget::Sockets(wakeup)) => wakeup.call(),
             None => {}
         })
     }
@@ -33,7 +33,7 @@ impl ThreadWakeup {
     /// this before it first parks.
     pub fn bind_current_thread(&self, sockets: Option<Wakeup>) {
         let _ = self.target.set(match sockets {
-            Some(bell) => WakeTarget::Sockets(bell),
+            Some(wakeup) => WakeTarget::Sockets(wakeup),
             None => WakeTarget::Thread(thread::current()),
         });
     }

@@ -32,7 +32,7 @@ pub use self::merge::{Merge, open};
 
 /// Market data at one time: a quote, a trade or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct TickRow {
     pub at: Timestamp,
     pub security: SecurityId,
     pub body: CommandKind,

@@ -19,28 +19,28 @@ use std::sync::Arc;
 use pitlane_engine::id::ShardId;
 
 use self::worker_thread::{Duty, ThreadSpec};
-use crate::config::{Layout, Topology};
+use crate::config::{Layout, TopologyConfig};
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
 use crate::platform::shard_thread::ShardDuty;
-use crate::platform::{self, Home};
+use crate::platform::{self, PortThread};
 use crate::thread_wakeup::ThreadWakeup;
 use crate::wakeup::Wakeup;
 use crate::wakeups::Wakeups;
 
 /// The planned threads and their wake-ups.
 #[derive(Debug)]
-pub struct Plan {
-    settings: Topology,
+pub struct ThreadPlan {
+    settings: TopologyConfig,
     /// Name, wake-up slot and wake-up, by thread.
-    wakeups: Vec<(String, ThreadWakeup, Wakeup)>,
-    pub bells: Arc<Wakeups>,
+    threads: Vec<(String, ThreadWakeup, Wakeup)>,
+    pub wakeups: Arc<Wakeups>,
 }
 
-impl Plan {
+impl ThreadPlan {
     /// Plans the configured threads for the shards in `own`. `http` wakes the http thread, which
     /// forwards commands to the shards of other servers.
-    pub fn new(settings: Topology, own: &[ShardId], http: Wakeup) -> Plan {
+    pub fn new(settings: TopologyConfig, own: &[ShardId], http: Wakeup) -> ThreadPlan {
         let (shards, gateways) = (own.len(), settings.gateways);
         let names: Vec<String> = match settings.layout {
             Layout::Shared => vec!["shared".to_string()],
@@ -50,38 +50,38 @@ impl Plan {
             }
         };
         let with_wakeup = |name: String| {
-            let wakeup = ThreadWakeup::default();
-            let bell = wakeup.bell();
-            (name, wakeup, bell)
+            let wakeup_slot = ThreadWakeup::default();
+            let wakeup = wakeup_slot.wakeup();
+            (name, wakeup_slot, wakeup)
         };
-        let wakeups: Vec<_> = names.into_iter().map(with_wakeup).collect();
-        let bell = |thread: usize| match settings.layout {
-            Layout::Shared => wakeups[0].2.clone(),
-            Layout::Dedicated => wakeups[thread].2.clone(),
+        let threads: Vec<_> = names.into_iter().map(with_wakeup).collect();
+        let wakeup = |thread: usize| match settings.layout {
+            Layout::Shared => threads[0].2.clone(),
+            Layout::Dedicated => threads[thread].2.clone(),
         };
-        let shard_bell = |shard: u8| match own.iter().position(|own| own.0 == shard) {
-            Some(thread) => bell(thread),
+        let shard_wakeup = |shard: u8| match own.iter().position(|own| own.0 == shard) {
+            Some(thread) => wakeup(thread),
             None => http.clone(),
         };
-        let shard_bells: Vec<Wakeup> = (0..settings.shards).map(shard_bell).collect();
-        let gateway_bell = |gateway: usize| bell(shards + gateway);
-        let port_bells = (0..platform::ports_len(gateways)).map(|port| match platform::home(port) {
-            Home::Gateway(gateway) => gateway_bell(gateway as usize),
-            Home::Http => http.clone(),
+        let shard_wakeups: Vec<Wakeup> = (0..settings.shards).map(shard_wakeup).collect();
+        let gateway_wakeup = |gateway: usize| wakeup(shards + gateway);
+        let port_wakeups = (0..platform::ports_len(gateways)).map(|port| match platform::port_thread(port) {
+            PortThread::Gateway(gateway) => gateway_wakeup(gateway as usize),
+            PortThread::Http => http.clone(),
         });
-        let bells =
-            Arc::new(Wakeups { ports: port_bells.collect(), shards: shard_bells, link: http.clone() });
-        Plan { settings, wakeups, bells }
+        let wakeups =
+            Arc::new(Wakeups { ports: port_wakeups.collect(), shards: shard_wakeups, link: http.clone() });
+        ThreadPlan { settings, threads, wakeups }
     }
 
     /// Returns the threads of shards and gateways, each with its duties.
-    pub fn members(
+    pub fn thread_specs(
         self,
         shards: Vec<ShardDuty>,
         gateways: Vec<Gateway>,
         net: &NetSettings,
     ) -> Vec<ThreadSpec> {
-        let Topology { shard_cores, gateway_cores, .. } = &self.settings;
+        let TopologyConfig { shard_cores, gateway_cores, .. } = &self.settings;
         let cores: Vec<Option<u32>> = match self.settings.layout {
             Layout::Shared => vec![shard_cores.first().copied()],
             Layout::Dedicated => {
@@ -95,15 +95,15 @@ impl Plan {
         duties.extend(gateways.into_iter().map(|gateway| Duty::Gateway(Box::new(gateway))));
         let mut duties = duties.into_iter();
         let idle = self.settings.idle;
-        let members = self.wakeups.into_iter().zip(cores).map(|((name, wakeup, bell), core)| {
+        let thread_specs = self.threads.into_iter().zip(cores).map(|((name, wakeup_slot, wakeup), core)| {
             let duties: Vec<Duty> = match self.settings.layout {
                 Layout::Shared => duties.by_ref().collect(),
                 Layout::Dedicated => duties.by_ref().take(1).collect(),
             };
             let has_gateway = duties.iter().any(|duty| matches!(duty, Duty::Gateway(_)));
             let net = has_gateway.then(|| net.clone());
-            ThreadSpec { name, duties, idle, core, wakeup, bell, net }
+            ThreadSpec { name, duties, idle, core, wakeup_slot, wakeup, net }
         });
-        members.collect()
+        thread_specs.collect()
     }
 }

@@ -17,11 +17,11 @@ use crate::sync::{Arc, AtomicBool, Ordering, fence};
 /// The wake-up of one thread. The thread itself and all senders hold clones of it.
 #[derive(Clone)]
 pub struct Wakeup {
-    shared: Arc<Shared>,
+    shared: Arc<WakeupState>,
 }
 
-struct Shared {
-    dozing: AtomicBool,
+struct WakeupState {
+    is_blocked: AtomicBool,
     /// Unblocks the thread: unparks it, writes to its poller, or notifies its runtime. A call that
     /// comes before the thread blocks must not be lost; all three mechanisms remember it.
     call: Box<dyn Fn() + Send + Sync>,
@@ -29,7 +29,7 @@ struct Shared {
 
 impl Wakeup {
     pub fn new(call: impl Fn() + Send + Sync + 'static) -> Wakeup {
-        Wakeup { shared: Arc::new(Shared { dozing: AtomicBool::new(false), call: Box::new(call) }) }
+        Wakeup { shared: Arc::new(WakeupState { is_blocked: AtomicBool::new(false), call: Box::new(call) }) }
     }
 
     /// Wakes the thread if it is blocked. Senders call this after they have put work where the
@@ -44,11 +44,11 @@ impl Wakeup {
         (self.shared.call)();
     }
 
-    fn call_if_dozing(&self) {
-        let dozing = &self.shared.dozing;
+    fn call_if_blocked(&self) {
+        let is_blocked = &self.shared.is_blocked;
         // Of several concurrent senders, one makes the call.
-        if dozing.load(Ordering::Relaxed)
-            && dozing.compare_exchange(true, false, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+        if is_blocked.load(Ordering::Relaxed)
+            && is_blocked.compare_exchange(true, false, Ordering::Relaxed, Ordering::Relaxed).is_ok()
         {
             (self.shared.call)();
         }
@@ -57,26 +57,26 @@ impl Wakeup {
     /// Announces that the thread is about to block. The thread calls this before it looks for work
     /// a last time.
     pub fn prepare_sleep(&self) {
-        self.shared.dozing.store(true, Ordering::Relaxed);
+        self.shared.is_blocked.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// Withdraws the announcement. The thread calls this when it continues, woken or not.
     pub fn finish_sleep(&self) {
-        self.shared.dozing.store(false, Ordering::Relaxed);
+        self.shared.is_blocked.store(false, Ordering::Relaxed);
     }
 }
 
 /// Wakes several threads with a single fence.
-pub fn wake_all<'a>(bells: impl IntoIterator<Item = &'a Wakeup>) {
+pub fn wake_all<'a>(wakeups: impl IntoIterator<Item = &'a Wakeup>) {
     fence(Ordering::SeqCst);
-    for bell in bells {
-        bell.call_if_dozing();
+    for wakeup in wakeups {
+        wakeup.call_if_blocked();
     }
 }
 
 impl fmt::Debug for Wakeup {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Wakeup").field("dozing", &self.shared.dozing).finish()
+        f.debug_struct("Wakeup").field("dozing", &self.shared.is_blocked).finish()
     }
 }

@@ -20,24 +20,28 @@ impl Wakeups {
     /// Returns wake-ups without effect, for a platform that one thread steps and in which no thread
     /// blocks.
     pub fn silent(shards: u8, ports: usize) -> Wakeups {
-        let bell = Wakeup::new(|| {});
-        Wakeups { shards: vec![bell.clone(); shards as usize], ports: vec![bell.clone(); ports], link: bell }
+        let wakeup = Wakeup::new(|| {});
+        Wakeups {
+            shards: vec![wakeup.clone(); shards as usize],
+            ports: vec![wakeup.clone(); ports],
+            link: wakeup,
+        }
     }
 
-    pub fn wake_shards(&self, called: ShardMask) {
-        if !called.is_empty() {
-            wake_all(called.shards().map(|shard| &self.shards[shard.0 as usize]));
+    pub fn wake_shards(&self, woken: ShardMask) {
+        if !woken.is_empty() {
+            wake_all(woken.shards().map(|shard| &self.shards[shard.0 as usize]));
         }
     }
 
     /// Unblocks the threads of these ports unconditionally.
-    pub fn call_ports(&self, awaited: PortMask) {
-        awaited.ports().for_each(|port| self.port(port).call());
+    pub fn call_ports(&self, blocking: PortMask) {
+        blocking.ports().for_each(|port| self.port(port).call());
     }
 
-    pub fn wake_ports(&self, called: PortMask) {
-        if !called.is_empty() {
-            wake_all(called.ports().map(|port| self.port(port)));
+    pub fn wake_ports(&self, woken: PortMask) {
+        if !woken.is_empty() {
+            wake_all(woken.ports().map(|port| self.port(port)));
         }
     }
 

@@ -62,18 +62,18 @@ impl Zone {
     /// Returns the time of the last change of the local clock, the current instant included.
     pub fn changed(&self, now: Timestamp) -> Option<Timestamp> {
         let behind = jiff::Timestamp::from_nanosecond(now.0 as i128 + 1).unwrap_or(jiff::Timestamp::MAX);
-        self.zone.preceding(behind).next().and_then(|change| told(change.timestamp()))
+        self.zone.preceding(behind).next().and_then(|change| timestamp_of(change.timestamp()))
     }
 
     /// Returns the time of the next change of the local clock.
     pub fn changes(&self, now: Timestamp) -> Option<Timestamp> {
         let now = jiff::Timestamp::from_nanosecond(now.0 as i128).unwrap_or(jiff::Timestamp::MAX);
-        self.zone.following(now).next().and_then(|change| told(change.timestamp()))
+        self.zone.following(now).next().and_then(|change| timestamp_of(change.timestamp()))
     }
 }
 
 /// Returns None for an instant beyond 64 bits.
-fn told(when: jiff::Timestamp) -> Option<Timestamp> {
+fn timestamp_of(when: jiff::Timestamp) -> Option<Timestamp> {
     u64::try_from(when.as_nanosecond()).ok().map(Timestamp)
 }
 

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use pitlane::config::{self, Config, Machine, Setting, Sources};
-use pitlane::doctor::{self, Finding, Port, Probes, Verdict};
-use pitlane::standby::broker::BrokerFacts;
+use pitlane::doctor::{ self , HostFinding , HostVerdict , PortProbe , Probes } ; use pitlane::standby::broker::BrokerFacts ; 
 
 #[path = "folder/mod.rs"]
 mod folder;
@@ -82,9 +81,9 @@ fn well() -> Probes {
 }
 
 /// Returns the one finding that is not fit.
-fn only(findings: Vec<Finding>) -> Finding {
-    let mut wrong: Vec<Finding> =
-        findings.into_iter().filter(|finding| finding.verdict != Verdict::Fit).collect();
+fn only(findings: Vec<HostFinding>) -> HostFinding {
+    let mut wrong: Vec<HostFinding> =
+        findings.into_iter().filter(|finding| finding.verdict != HostVerdict::Fit).collect();
     assert_eq!(wrong.len(), 1, "{wrong:#?}");
     wrong.remove(0)
 }
@@ -93,7 +92,7 @@ fn only(findings: Vec<Finding>) -> Finding {
 fn wrong(check: &str, changes: &[(&str, &str)], found: &str, mend: &str) {
     let root = machine(check, changes);
     let finding = only(doctor::examine(&pinned(&[]), &root, &well()));
-    assert_eq!((finding.check, finding.verdict), (check, Verdict::Unfit), "{finding}");
+    assert_eq!((finding.check, finding.verdict), (check, HostVerdict::Unfit), "{finding}");
     assert!(finding.found.contains(found), "{finding}");
     assert!(finding.mend.contains(mend), "{finding}");
     assert!(!finding.why.is_empty());
@@ -103,7 +102,7 @@ fn wrong(check: &str, changes: &[(&str, &str)], found: &str, mend: &str) {
 fn a_fit_machine_has_no_findings() {
     let findings = doctor::examine(&pinned(&[]), &machine("fit", &[]), &well());
     for finding in &findings {
-        assert_eq!(finding.verdict, Verdict::Fit, "{finding}");
+        assert_eq!(finding.verdict, HostVerdict::Fit, "{finding}");
         assert_eq!(finding.mend, "", "{finding}");
     }
     assert_eq!((doctor::unfit(&findings), findings.len()), (0, 19));
@@ -245,11 +244,11 @@ fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_reported() {
     let alone =
         BrokerFacts { replicas: Some(1), is_in_memory: false, forgets: false, free_bytes: None, foreign: 0 };
     let finding = told(Ok(alone), &words);
-    assert_eq!(finding.verdict, Verdict::Unfit);
+    assert_eq!(finding.verdict, HostVerdict::Unfit);
     assert!(finding.mend.contains("sync_interval: always"), "{finding}");
     let confirmed = [&words[..], &["standby.broker_syncs=true"]].concat();
-    assert_eq!(told(Ok(alone), &confirmed).verdict, Verdict::Fit);
-    assert_eq!(told(Err("it does not answer".to_string()), &words).verdict, Verdict::Unfit);
+    assert_eq!(told(Ok(alone), &confirmed).verdict, HostVerdict::Fit);
+    assert_eq!(told(Err("it does not answer".to_string()), &words).verdict, HostVerdict::Unfit);
     let without = doctor::examine(&pinned(&[]), &root, &well());
     assert!(without.iter().all(|finding| finding.check != "broker"), "there is no standby");
 }
@@ -274,15 +273,15 @@ fn probes_are_reported() {
     assert_eq!(doctor::unfit(&doctor::examine(&pinned(&[]), &root, &slow)), 0, "nobody waits for it");
 
     let finding = told(Probes { clock_synchronized: Some(false), ..well() }, &[]);
-    assert_eq!((finding.check, finding.verdict), ("clock-sync", Verdict::Unfit));
+    assert_eq!((finding.check, finding.verdict), ("clock-sync", HostVerdict::Unfit));
     let finding = told(Probes { clock_synchronized: None, ..well() }, &[]);
-    assert_eq!((finding.check, finding.verdict), ("clock-sync", Verdict::Unknown));
+    assert_eq!((finding.check, finding.verdict), ("clock-sync", HostVerdict::Unknown));
     let marked = machine("marked", &[("run/systemd/timesync/synchronized", " ")]);
     let nobody = Probes { clock_synchronized: None, ..well() };
-    assert!(doctor::examine(&pinned(&[]), &marked, &nobody).iter().all(|at| at.verdict == Verdict::Fit));
+    assert!(doctor::examine(&pinned(&[]), &marked, &nobody).iter().all(|at| at.verdict == HostVerdict::Fit));
 
     let address = "127.0.0.1:9090".parse().expect("an address");
-    let port = Port { key: "http.listen", address, trouble: Some("Address already in use".to_string()) };
+    let port = PortProbe { key: "http.listen", address, trouble: Some("Address already in use".to_string()) };
     let finding = told(Probes { ports: vec![port], ..well() }, &[]);
     assert_eq!(
         (finding.check, finding.found.as_str()),
@@ -322,7 +321,8 @@ fn without_configured_cores_the_whole_machine_is_checked() {
 fn a_machine_that_reveals_nothing_is_not_reported_as_fit() {
     let root = Folder::new("machines", "nothing");
     let findings = doctor::examine(&pinned(&[]), &root, &well());
-    let unknown = |check: &str| findings.iter().any(|at| at.check == check && at.verdict == Verdict::Unknown);
+    let unknown =
+        |check: &str| findings.iter().any(|at| at.check == check && at.verdict == HostVerdict::Unknown);
     for check in ["governor", "clock-source", "memlock", "open-files", "file-system"] {
         assert!(unknown(check), "{check}: {findings:#?}");
     }

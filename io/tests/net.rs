@@ -12,7 +12,7 @@ use net_world::{Manners, World, at_loopback, connect, on_each_driver, take};
 use pitlane::net::Net;
 use pitlane::net::event::{CloseReason, SocketEvent};
 use pitlane::net::listener::{Listener, ListenerId};
-use pitlane::net::settings::{Call, Limits, ListenerSettings, NetSettings};
+use pitlane::net::settings::{BufferLimits, ConnectTarget, ListenerSettings, NetSettings};
 use pitlane::net::sockets::SendError;
 use socket2::{SockRef, Socket};
 
@@ -44,12 +44,12 @@ fn a_line_is_echoed_wherever_it_is_cut() {
 fn output_buffered_during_a_connect_is_sent_afterwards() {
     on_each_driver(|driver| {
         let mut world = World::new(driver);
-        let call = Call { address: world.address, tls: None, limits: Limits::default() };
-        let id = world.sockets().call(&call).unwrap();
+        let call = ConnectTarget { address: world.address, tls: None, limits: BufferLimits::default() };
+        let id = world.sockets().connect(&call).unwrap();
         world.sockets().send(id, b"hello\n").unwrap();
         // The line goes there and back, is echoed once more, and so on.
         world.until("it has gone round", |w| w.sockets().counts().received_bytes >= 4 * 6);
-        assert_eq!((world.sockets().counts().called, world.gateway.accepted().len()), (1, 1));
+        assert_eq!((world.sockets().counts().connects, world.gateway.accepted().len()), (1, 1));
         world.sockets().close(id);
         world.until("the other end has noticed", |w| w.sockets().is_empty());
     });
@@ -61,7 +61,10 @@ fn a_connect_that_fails_is_reported() {
         let mut world = World::new(driver);
         // The port is bound and released: there is no listener.
         let address = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let id = world.sockets().call(&Call { address, tls: None, limits: Limits::default() }).unwrap();
+        let id = world
+            .sockets()
+            .connect(&ConnectTarget { address, tls: None, limits: BufferLimits::default() })
+            .unwrap();
         world.sockets().send(id, b"hello\n").unwrap();
         world.until("it is told", |w| !w.gateway.closed().is_empty());
         assert_eq!(
@@ -91,7 +94,7 @@ fn output_of_one_cycle_leaves_in_one_call() {
 fn megabytes_are_echoed_unchanged() {
     on_each_driver(|driver| {
         let listener = ListenerSettings {
-            limits: Limits { input_bytes_max: 1 << 16, output_bytes_max: 1 << 24 },
+            limits: BufferLimits { input_bytes_max: 1 << 16, output_bytes_max: 1 << 24 },
             ..at_loopback()
         };
         let mut world = World::with(NetSettings { driver, ..NetSettings::default() }, listener);
@@ -124,7 +127,7 @@ fn a_slow_reader_hits_its_cap_and_the_others_go_on() {
     on_each_driver(|driver| {
         let cap = 100_000;
         let listener = ListenerSettings {
-            limits: Limits { output_bytes_max: cap, ..Limits::default() },
+            limits: BufferLimits { output_bytes_max: cap, ..BufferLimits::default() },
             ..at_loopback()
         };
         let mut world = World::with(NetSettings { driver, ..NetSettings::default() }, listener);
@@ -150,7 +153,7 @@ fn a_slow_reader_hits_its_cap_and_the_others_go_on() {
             assert_eq!(world.read(&mut quick, 4), b"news");
         }
         // The reader catches up, nothing is missing, and the drained output is reported.
-        world.sockets().tell_drained(slow_id);
+        world.sockets().notify_drained(slow_id);
         assert!(world.read(&mut slow, said).iter().all(|&byte| byte == b's'));
         world.until("it is told", |world| world.gateway.told.contains(&SocketEvent::Drained { id: slow_id }));
         assert!(world.gateway.closed().is_empty());
@@ -194,7 +197,7 @@ fn a_paused_connection_slows_its_client_and_loses_nothing() {
 fn more_than_may_wait_unconsumed_ends_the_connection() {
     on_each_driver(|driver| {
         let listener = ListenerSettings {
-            limits: Limits { input_bytes_max: 1_000, ..Limits::default() },
+            limits: BufferLimits { input_bytes_max: 1_000, ..BufferLimits::default() },
             ..at_loopback()
         };
         let mut world = World::with(NetSettings { driver, ..NetSettings::default() }, listener);
@@ -443,7 +446,7 @@ fn two_threads_may_accept_from_one_listener() {
         let now = world.now;
         let mut seen = 0;
         world.until("all are accepted", |world| {
-            other.turn(now, |_, happening| {
+            other.run_cycle(now, |_, happening| {
                 seen += usize::from(matches!(happening, SocketEvent::Accepted { .. }))
             });
             seen + world.gateway.accepted().len() == 50

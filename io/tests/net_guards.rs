@@ -16,7 +16,7 @@ use net_world::{Gateway, Manners, PATIENCE, World, at_loopback, connect, on_each
 use pitlane::net::Net;
 use pitlane::net::detached::Detached;
 use pitlane::net::event::{CloseReason, SocketEvent};
-use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
+use pitlane::net::settings::{BufferLimits, DriverKind, ListenerSettings, NetSettings};
 use pitlane_engine::time::Timestamp;
 use socket2::{Domain, Socket, Type};
 
@@ -178,10 +178,10 @@ fn a_wakeup_ends_the_wait_every_time() {
         let (send_bell, bell) = mpsc::channel();
         let sleeper = thread::spawn(move || {
             let mut net = Net::open(NetSettings { driver, ..NetSettings::default() }).unwrap();
-            let bell = net.bell();
-            send_bell.send(net.bell()).unwrap();
+            let bell = net.wakeup();
+            send_bell.send(net.wakeup()).unwrap();
             while their_answered.load(Ordering::Relaxed) < RINGS {
-                net.turn(Timestamp(1), |_, _| {});
+                net.run_cycle(Timestamp(1), |_, _| {});
                 bell.prepare_sleep();
                 let seen = their_asked.load(Ordering::Relaxed);
                 if seen == their_answered.load(Ordering::Relaxed) {
@@ -260,8 +260,8 @@ fn wander(first: DriverKind, second: DriverKind) {
         let (give_other, other) = mpsc::channel::<pitlane::wakeup::Wakeup>();
         thread::spawn(move || {
             let mut world = World::new(driver);
-            let bell = world.net.bell();
-            send_bells.send((world.net.bell(), give_other)).unwrap();
+            let bell = world.net.wakeup();
+            send_bells.send((world.net.wakeup(), give_other)).unwrap();
             send_address.send(world.address).unwrap();
             let other = other.recv().unwrap();
             while !stop.load(Ordering::Relaxed) {
@@ -273,7 +273,7 @@ fn wander(first: DriverKind, second: DriverKind) {
                 bell.finish_sleep();
                 arrived.into_iter().for_each(|detached| _ = world.sockets().adopt(detached));
                 let World { net, now, .. } = &mut world;
-                net.turn(*now, |sockets, happening| {
+                net.run_cycle(*now, |sockets, happening| {
                     let SocketEvent::Received { id } = happening else { return };
                     let Some(end) = sockets.input(id).iter().position(|&byte| byte == b'\n') else { return };
                     let line = sockets.input(id)[..=end].to_vec();
@@ -311,7 +311,7 @@ fn wander(first: DriverKind, second: DriverKind) {
 #[test]
 fn unsent_output_moves_along_and_limits_apply_there_too() {
     on_each_driver(|driver| {
-        let limits = Limits { input_bytes_max: 500, output_bytes_max: 64 << 20 };
+        let limits = BufferLimits { input_bytes_max: 500, output_bytes_max: 64 << 20 };
         let settings = NetSettings { driver, ..NetSettings::default() };
         let mut first = World::with(settings, ListenerSettings { limits, ..at_loopback() });
         let mut second = World::new(driver);
@@ -369,7 +369,7 @@ fn a_gateway_may_call_any_function_inside_a_callback() {
         while world.sockets().counts().closed_by_us + world.sockets().counts().released < 6 {
             assert!(begin.elapsed() < PATIENCE);
             let (net, now) = (&mut world.net, world.now);
-            net.turn(now, |sockets, happening| {
+            net.run_cycle(now, |sockets, happening| {
                 gateway.handle(sockets, happening);
                 let SocketEvent::Received { id } = happening else { return };
                 sockets.close(id);

@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 use net_world::{Manners, PATIENCE, World, at_loopback, connect, on_each_driver};
 use pitlane::net::event::{CloseReason, SocketEvent};
 use pitlane::net::listener::ListenerId;
-use pitlane::net::settings::{DriverKind, Limits, ListenerSettings, NetSettings};
+use pitlane::net::settings::{BufferLimits, DriverKind, ListenerSettings, NetSettings};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{
@@ -58,7 +58,7 @@ impl Identity {
 }
 
 fn world(driver: DriverKind, identity: &Identity) -> World {
-    let limits = Limits { output_bytes_max: 1 << 24, ..Limits::default() };
+    let limits = BufferLimits { output_bytes_max: 1 << 24, ..BufferLimits::default() };
     let listener = ListenerSettings { tls: Some(Arc::clone(&identity.config)), limits, ..at_loopback() };
     World::with(NetSettings { driver, ..NetSettings::default() }, listener)
 }

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use pitlane::faults::FAULTS_MAX;
-use pitlane::refdata::{self, RECORDS_MAX, Source, TEXT_BYTES_MAX};
-use pitlane_engine::refdata::{RefDataTable, SecurityKind};
+use pitlane::refdata::{ self , RECORDS_MAX , TEXT_BYTES_MAX , TableSource } ; use pitlane_engine::refdata::{ RefDataTable , SecurityKind } ; 
 
 const EXCHANGES: &str = "\
 id,name,mic,timeZone,open,close,auctions,adapterType
@@ -30,10 +29,9 @@ id,name,autoActivate
 1,MOMENTUM,true
 ";
 
-fn sources() -> [Source; 5] {
+fn sources() -> [TableSource; 5] {
     let texts = [EXCHANGES, FAMILIES, SECURITIES, ACCOUNTS, STRATEGIES];
-    std::array::from_fn(|at| Source {
-        name: format!("{}.csv", RefDataTable::ALL[at].name()),
+std::array::from_fn ( | at | TableSource { name : format!( "{}.csv" , RefDataTable::ALL [ at ].name ( ) ) , 
         bytes: texts[at].as_bytes().to_vec(),
     })
 }
@@ -79,7 +77,7 @@ fn the_folder_reads_as_what_is_built_in() {
 #[test]
 fn a_folder_without_files_names_each() {
     let faults = refdata::read(Path::new("no/such/folder"), &[]).unwrap_err();
-    assert_eq!(faults.told().len(), 5);
+    assert_eq!(faults.reported().len(), 5);
     assert!(faults.to_string().starts_with("no/such/folder/exchanges.csv: cannot be opened: "), "{faults}");
 }
 
@@ -289,12 +287,12 @@ fn all_faults_are_told_up_to_a_bound() {
     sources[1].bytes = FAMILIES.replace("0.01", "a").replace("0.65", "b").into_bytes();
     sources[4].bytes = STRATEGIES.replace("true", "c").into_bytes();
     let faults = refdata::parse(&sources, &[]).unwrap_err();
-    let places: Vec<_> = faults.told().iter().map(|fault| (fault.line, fault.column.as_str())).collect();
+    let places: Vec<_> = faults.reported().iter().map(|fault| (fault.line, fault.column.as_str())).collect();
     assert_eq!(places, [(2, "tickSize"), (3, "commission"), (2, "autoActivate")]);
 
     sources[4].bytes.extend("x,y,z\n".repeat(1_000).into_bytes());
     let faults = refdata::parse(&sources, &[]).unwrap_err();
-    assert_eq!(faults.told().len(), FAULTS_MAX);
+    assert_eq!(faults.reported().len(), FAULTS_MAX);
     assert!(faults.to_string().contains("\nand "), "{faults}");
 }
 

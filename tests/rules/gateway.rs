@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 
 use pitlane::auth::{Auth, Role};
 use pitlane::config::{Config, Machine, Setting, Sources, load};
-use pitlane::lifecycle::Course;
+use pitlane::lifecycle::LifecyclePhase;
 use pitlane::net::Net;
 use pitlane::net::settings::NetSettings;
 use pitlane::notifications::{Notification, SessionKind, channels};
 use pitlane::platform::gateway::Gateway;
-use pitlane::platform::gateway::listeners::Listeners;
+use pitlane::platform::gateway::listeners::GatewayListeners;
 use pitlane::platform::gateway::stomp::StompEndpoint;
 use pitlane::stomp::Logins;
 use pitlane::tls::Tls;
@@ -57,7 +57,8 @@ impl GatewayHost {
         let (mut ports, shards) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, Depths::default());
         let port = ports.pop().expect("there are two");
         assert_eq!(port.id(), PORT);
-        let doors = Listeners::bind(&config(tls.is_some()), tls.as_ref().map(|(tls, _)| *tls)).unwrap();
+        let doors =
+            GatewayListeners::bind(&config(tls.is_some()), tls.as_ref().map(|(tls, _)| *tls)).unwrap();
         let address = doors.listeners()[0].address;
         let mut auth =
             Auth::open(auth_settings(folder, &plan.people, settings.anonymous_access.is_none())).unwrap();
@@ -76,7 +77,7 @@ impl GatewayHost {
     }
 
     fn step(&mut self, now: Timestamp) -> bool {
-        let mut work = self.gateway.poll(now, Course::Open, Some(&mut self.net));
+        let mut work = self.gateway.poll(now, LifecyclePhase::Open, Some(&mut self.net));
         work += self.company.turn();
         self.company.ignore();
         work > 0
@@ -144,7 +145,7 @@ impl Wired for GatewayHost {
     fn wait(&mut self, from: Timestamp, to: Timestamp) {
         let mut now = from;
         loop {
-            let next = self.gateway.deadline(Course::Open).max(now.plus(NS_PER_MS));
+            let next = self.gateway.deadline(LifecyclePhase::Open).max(now.plus(NS_PER_MS));
             if next >= to {
                 break;
             }

@@ -75,7 +75,7 @@ impl HttpHost {
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
             rereads: None,
             tls: None,
-            clock: Clock::told(hand.clone()),
+            clock: Clock::controlled(hand.clone()),
             recorder: None,
             remote_strategies: None,
             cluster: None,

@@ -10,7 +10,7 @@ use pitlane::audit::verify;
 use pitlane::auth::credentials::{CredentialStore, Kind};
 use pitlane::config::{self, Machine, Setting, Sources};
 use pitlane::log::spare_fenced;
-use pitlane::refdata::{self, Source};
+use pitlane::refdata::{self, TableSource};
 use pitlane::ticks::csv::CsvFile;
 use pitlane::ticks::file::DataFile;
 use pitlane::ticks::{BarPath, DataError};
@@ -59,7 +59,7 @@ pub fn settings(bytes: &[u8]) {
 pub fn reference(bytes: &[u8]) {
     let mut tables = bytes.split(|byte| *byte == 0);
     let sources = refdata::built_in().map(|shipped| match tables.next() {
-        Some(table) if !table.is_empty() => Source { bytes: table.to_vec(), ..shipped },
+        Some(table) if !table.is_empty() => TableSource { bytes: table.to_vec(), ..shipped },
         _ => shipped,
     });
     match refdata::parse(&sources, &["VENUE"]) {

@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use pitlane::calendar::Calendar;
 use pitlane::config::{Config, HoursBy, SettleBy};
-use pitlane::platform::control::{Briefing, Control, standings};
-use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, RiskLimits, Trade, WatchTarget};
+use pitlane::platform::control::{ Briefing , Control , session_states } ; use pitlane_engine::command::{ Command , CommandKind , Movement , MovementKind , RiskLimits , Trade , WatchTarget } ; 
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{
     AccountId, Currency, ExchangeId, IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId,
@@ -161,11 +160,11 @@ impl Hours {
             drain(&mut shard, &mut out);
             begun.push((shard, seq + 1_000));
         }
-        let standings = standings(begun.iter().map(|(shard, _)| shard));
+        let session_states = session_states(begun.iter().map(|(shard, _)| shard));
         let briefing = Briefing::of(&self.config, &self.reference);
         let worker = |((shard, seq), end)| Worker::restored(shard, end, seq, self.now);
         let workers = begun.into_iter().zip(ends).map(worker).collect();
-        let control = Control::new(control, self.now, briefing, standings);
+        let control = Control::new(control, self.now, briefing, session_states);
         let mut server = Server { control, workers, client };
         for shard in 0..SHARDS {
             let watch = CommandKind::Watch { port: CLIENT, what: WatchTarget::Everything, on: true };
@@ -202,7 +201,7 @@ impl Hours {
     fn round(&mut self) -> usize {
         let Some(server) = &mut self.server else { return 0 };
         let now = self.now;
-        let mut work = server.control.hear(|_, _| {}) + server.control.poll(now, |_, _| {});
+        let mut work = server.control.drain_events(|_, _| {}) + server.control.poll(now, |_, _| {});
         work += server.workers.iter_mut().map(|worker| worker.poll(now)).sum::<usize>();
         work + self.hear()
     }

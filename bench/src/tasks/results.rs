@@ -42,7 +42,7 @@ pub fn report(folder: &Path) -> Result<Verdicts, Failure> {
     let machine = Machine::of(Path::new("/"));
     let loaded = config::load(&Sources::default(), &machine).map_err(|faults| faults.to_string())?;
     let findings = doctor::examine(&loaded.config, Path::new("/"), &Probes::take(&loaded.config));
-    let unfit = findings.into_iter().filter(|finding| finding.verdict != doctor::Verdict::Fit);
+    let unfit = findings.into_iter().filter(|finding| finding.verdict != doctor::HostVerdict::Fit);
     let rows: Vec<page::Finding> = unfit
         .map(|finding| {
             [finding.check.to_string(), finding.verdict.word().to_string(), finding.found, finding.mend]

@@ -15,7 +15,7 @@ use super::token::Sum;
 use super::tokens::Tokens;
 use super::{AuthSettings, AuthShared, Credentials, Identity, Refusal, Role, Verdict, random};
 use crate::audit::{Act, AuditClient, Busy};
-use crate::refdata::Faults;
+use crate::refdata::RefDataFaults;
 
 #[derive(Debug)]
 pub struct Authenticator {
@@ -42,10 +42,7 @@ struct CredentialFiles {
 }
 
 impl Authenticator {
-    pub(super) fn new(settings: AuthSettings, shared: Arc<AuthShared>) -> Result<Authenticator, Faults> {
-        let files = CredentialFiles::open(&settings)?;
-        if settings.required && files.is_empty() {
-            let mut faults = Faults::default();
+pub ( super ) fn new ( settings : AuthSettings , shared : Arc < AuthShared > ) -> Result < Authenticator , RefDataFaults > { let files = CredentialFiles::open ( & settings ) ? ; if settings.required && files.is_empty ( ) { let mut faults = RefDataFaults::default ( ) ; 
             let paths = [&settings.users, &settings.tokens].into_iter().flatten();
             let file = paths.map(|path| path.display().to_string()).next().unwrap_or("auth".to_string());
             faults.add(
@@ -203,9 +200,7 @@ impl Authenticator {
     }
 }
 
-impl CredentialFiles {
-    fn open(settings: &AuthSettings) -> Result<CredentialFiles, Faults> {
-        let mut faults = Faults::default();
+impl CredentialFiles { fn open ( settings : & AuthSettings ) -> Result < CredentialFiles , RefDataFaults > { let mut faults = RefDataFaults::default ( ) ; 
         let mut read = |kind: Kind, path: Option<&Path>| {
             let Some(path) = path else { return CredentialStore::default() };
             match CredentialStore::open(kind, path) {
@@ -214,7 +209,7 @@ impl CredentialFiles {
                     store
                 }
                 Err(found) => {
-                    found.told().iter().cloned().for_each(|fault| faults.tell(fault));
+                    found.reported().iter().cloned().for_each(|fault| faults.push(fault));
                     CredentialStore::default()
                 }
             }

@@ -12,7 +12,7 @@ use super::credentials::{CredentialStore, Kind, check_name, line_of, text_of};
 use super::password::Hash;
 use super::token::{self, Sum};
 use super::{Role, Strategies, prompt, random};
-use crate::refdata::Faults;
+use crate::refdata::RefDataFaults;
 
 const HEAD_USERS: &str = "# name role strategies password; changed by `pitlane user`, read again on SIGHUP\n";
 const HEAD_TOKENS: &str = "# name role strategies token; changed by `pitlane token`, read again on SIGHUP\n";
@@ -21,7 +21,7 @@ const HEAD_TOKENS: &str = "# name role strategies token; changed by `pitlane tok
 #[derive(Debug)]
 pub enum CredentialCliError {
     /// The existing file cannot be read.
-    Faults(Faults),
+    Faults(RefDataFaults),
     Refused(String),
     Io(PathBuf, io::Error),
     Password(io::Error),

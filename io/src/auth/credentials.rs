@@ -17,7 +17,7 @@ use super::token::Sum;
 use super::writable;
 use super::{Identity, Role, Strategies};
 use crate::faults::suggestion;
-use crate::refdata::Faults;
+use crate::refdata::RefDataFaults;
 
 /// Maximum number of entries in one file. A larger organisation has a directory service.
 pub const ENTRIES_MAX: usize = 10_000;
@@ -66,14 +66,13 @@ pub struct CredentialStore {
 
 impl CredentialStore {
     /// Reads this file, or returns all of its faults.
-    pub fn open(kind: Kind, path: &Path) -> Result<CredentialStore, Faults> {
+    pub fn open(kind: Kind, path: &Path) -> Result<CredentialStore, RefDataFaults> {
         writable::check(path)?;
         CredentialStore::parse(kind, &path.display().to_string(), &text_of(path)?)
     }
 
     /// Parses this text, or returns all of its faults under the name of the file.
-    pub fn parse(kind: Kind, file: &str, text: &str) -> Result<CredentialStore, Faults> {
-        let mut reader = CredentialReader { kind, file, faults: Faults::default(), names: BTreeSet::new() };
+pub fn parse ( kind : Kind , file : & str , text : & str ) -> Result < CredentialStore , RefDataFaults > { let mut reader = CredentialReader { kind , file , faults : RefDataFaults::default ( ) , names : BTreeSet::new ( ) } ; 
         let mut entries = Vec::new();
         for (at, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.starts_with('#') {
@@ -118,8 +117,7 @@ impl CredentialStore {
     }
 
     /// Adds a fault for each strategy that does not exist.
-    pub fn check_strategies(&self, file: &str, known: &[String], faults: &mut Faults) {
-        let tokens: Vec<&str> = known.iter().map(String::as_str).collect();
+pub fn check_strategies ( & self , file : & str , known : & [ String ] , faults : & mut RefDataFaults ) { let tokens : Vec < & str > = known.iter ( ).map ( String::as_str ).collect ( ) ; 
         for entry in &self.entries {
             let Strategies::Only(names) = &entry.identity.strategies else { continue };
             for name in names.iter().filter(|name| !tokens.contains(&&***name)) {
@@ -131,10 +129,10 @@ impl CredentialStore {
 }
 
 /// Reads a file of at most [`FILE_BYTES_MAX`].
-pub fn text_of(path: &Path) -> Result<String, Faults> {
+pub fn text_of(path: &Path) -> Result<String, RefDataFaults> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text));
-    let mut faults = Faults::default();
+    let mut faults = RefDataFaults::default();
     let mut fault = |problem: String| faults.add(&path.display().to_string(), 0, "", problem);
     match read {
         Ok(_) if text.len() as u64 <= FILE_BYTES_MAX => return Ok(text),
@@ -184,7 +182,7 @@ pub fn line_of(name: &str, role: Role, strategies: &Strategies, proof: &str) -> 
 struct CredentialReader<'a> {
     kind: Kind,
     file: &'a str,
-    faults: Faults,
+    faults: RefDataFaults,
     names: BTreeSet<String>,
 }
 
@@ -274,10 +272,7 @@ mod tests {
 
     #[test]
     fn strategies_must_exist() {
-        let store =
-            CredentialStore::parse(Kind::Tokens, "f", &format!("a read PAIRS,MOMENTM {SUM}")).unwrap();
-        let mut faults = Faults::default();
-        store.check_strategies("f", &["PAIRS".to_string(), "MOMENTUM".to_string()], &mut faults);
+let store = CredentialStore::parse ( Kind::Tokens , "f" , & format!( "a read PAIRS,MOMENTM {SUM}" ) ).unwrap ( ) ; let mut faults = RefDataFaults::default ( ) ; store.check_strategies ( "f" , & [ "PAIRS".to_string ( ) , "MOMENTUM".to_string ( ) ] , & mut faults ) ; 
         assert_eq!(
             faults.to_string(),
             "f:1: strategies: there is no strategy MOMENTM (did you mean MOMENTUM?)"

@@ -5,7 +5,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::refdata::Faults;
+use crate::refdata::RefDataFaults;
 
 /// Mode bit: all users may write.
 const OTHERS_WRITE: u32 = 0o002;
@@ -14,7 +14,7 @@ const STICKY: u32 = 0o1000;
 
 /// Rejects a file that all users may write, or replace in its folder. Metadata that cannot be read
 /// is left to the reader of the file.
-pub fn check(path: &Path) -> Result<(), Faults> {
+pub fn check(path: &Path) -> Result<(), RefDataFaults> {
     let may_write = |about: &Metadata| about.mode() & OTHERS_WRITE != 0;
     let problem = match (fs::metadata(path), fs::metadata(folder_of(path))) {
         (Ok(file), _) if may_write(&file) => "every user of this machine may write it: chmod o-w",
@@ -23,7 +23,7 @@ pub fn check(path: &Path) -> Result<(), Faults> {
         }
         _ => return Ok(()),
     };
-    let mut faults = Faults::default();
+    let mut faults = RefDataFaults::default();
     faults.add(&path.display().to_string(), 0, "", problem.to_string());
     Err(faults)
 }

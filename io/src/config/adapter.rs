@@ -7,24 +7,24 @@ use pitlane_engine::time::TimeOfDay;
 
 use super::fix::read_comp_id;
 use super::section::Section;
-use super::tree::Table;
+use super::tree::ConfigTable;
 use super::words::Secret;
 
 /// An adapter to a real venue.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Adapter {
+pub struct AdapterConfig {
     /// Name of the adapter in the reference data.
     pub name: String,
     pub sender_comp_id: String,
     pub target_comp_id: String,
     pub socket_connect_host: String,
     pub socket_connect_port: u16,
-    pub usual: Usual,
+    pub usual: AdapterDefaults,
 }
 
 /// Settings that have a default.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Usual {
+pub struct AdapterDefaults {
     pub heart_bt_int_s: u32,
     pub reconnect_interval_s: u32,
     pub start_time: TimeOfDay,
@@ -46,31 +46,31 @@ pub struct Usual {
     pub file_log_path: Option<PathBuf>,
 }
 
-impl Adapter {
-    pub(super) fn read(section: &mut Section<'_>) -> Adapter {
+impl AdapterConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> AdapterConfig {
         section.word("type", &[("FIX", ())]);
-        Adapter {
+        AdapterConfig {
             name: section.name("name", 32),
             sender_comp_id: read_comp_id(section, "SenderCompID", false),
             target_comp_id: read_comp_id(section, "TargetCompID", false),
             socket_connect_host: section.text("SocketConnectHost"),
             socket_connect_port: section.number("SocketConnectPort", 1..=u16::MAX),
-            usual: Usual::read(section),
+            usual: AdapterDefaults::read(section),
         }
     }
 }
 
-impl Usual {
+impl AdapterDefaults {
     /// Reads the defaults, checked as strictly as the adapters themselves.
-    pub(super) fn read_defaults(section: &mut Section<'_>) -> Table {
+    pub(super) fn read_defaults(section: &mut Section<'_>) -> ConfigTable {
         let like = section.like();
         section.word("type", &[("FIX", ())]);
-        Usual::read(section);
+        AdapterDefaults::read(section);
         like
     }
 
-    fn read(section: &mut Section<'_>) -> Usual {
-        Usual {
+    fn read(section: &mut Section<'_>) -> AdapterDefaults {
+        AdapterDefaults {
             heart_bt_int_s: section.number("HeartBtInt", 1..=3_600),
             reconnect_interval_s: section.number("ReconnectInterval", 1..=3_600),
             start_time: section.time_of_day("StartTime"),

@@ -6,21 +6,25 @@ use super::section::Section;
 
 /// Certificate files; without them, a self-signed certificate in the data folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tls {
+pub struct TlsConfig {
     pub cert: Option<PathBuf>,
     pub key: Option<PathBuf>,
     /// None: clients need no certificate.
     pub client_ca: Option<PathBuf>,
 }
 
-impl Tls {
-    pub(super) fn read(section: &mut Section<'_>) -> Tls {
-        Tls { cert: section.path("cert"), key: section.path("key"), client_ca: section.path("client_ca") }
+impl TlsConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> TlsConfig {
+        TlsConfig {
+            cert: section.path("cert"),
+            key: section.path("key"),
+            client_ca: section.path("client_ca"),
+        }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Auth {
+pub struct AuthConfig {
     pub mode: AuthMode,
     pub allow_plaintext: bool,
     pub users_file: Option<PathBuf>,
@@ -35,9 +39,9 @@ pub enum AuthMode {
     Off,
 }
 
-impl Auth {
-    pub(super) fn read(section: &mut Section<'_>) -> Auth {
-        Auth {
+impl AuthConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> AuthConfig {
+        AuthConfig {
             mode: section.word(
                 "mode",
                 &[("auto", AuthMode::Auto), ("required", AuthMode::Required), ("off", AuthMode::Off)],

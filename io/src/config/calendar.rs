@@ -10,14 +10,14 @@ use super::section::{Section, text_of};
 const AUCTION_S_MAX: u32 = 3_600;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Calendar {
-    pub hours: Hours,
+pub struct CalendarConfig {
+    pub hours: TradingHoursConfig,
     /// Settings of single exchanges, by MIC.
-    pub exchange: BTreeMap<String, Hours>,
+    pub exchange: BTreeMap<String, TradingHoursConfig>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hours {
+pub struct TradingHoursConfig {
     pub by: HoursBy,
     /// Seconds, for exchanges that have auctions.
     pub opening_auction_s: u32,
@@ -33,23 +33,26 @@ pub enum HoursBy {
     Exchange,
 }
 
-impl Calendar {
-    pub(super) fn read(section: &mut Section<'_>) -> Calendar {
+impl CalendarConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> CalendarConfig {
         let like = section.like();
-        Calendar { exchange: section.named("exchange", &like, Hours::read), hours: Hours::read(section) }
+        CalendarConfig {
+            exchange: section.named("exchange", &like, TradingHoursConfig::read),
+            hours: TradingHoursConfig::read(section),
+        }
     }
 
-    pub fn of(&self, mic: &str) -> &Hours {
+    pub fn of(&self, mic: &str) -> &TradingHoursConfig {
         self.exchange.get(mic).unwrap_or(&self.hours)
     }
 }
 
-impl Hours {
-    fn read(section: &mut Section<'_>) -> Hours {
+impl TradingHoursConfig {
+    fn read(section: &mut Section<'_>) -> TradingHoursConfig {
         let day = |text: &str| {
             Day::parse(text.as_bytes()).map_err(|_| format!("{text:?} is not a day such as 2026-12-25"))
         };
-        Hours {
+        TradingHoursConfig {
             by: section.word("hours", &[("always", HoursBy::Always), ("exchange", HoursBy::Exchange)]),
             opening_auction_s: section.number("opening_auction_s", 0..=AUCTION_S_MAX),
             closing_auction_s: section.number("closing_auction_s", 0..=AUCTION_S_MAX),

@@ -12,7 +12,7 @@ const WINDOW_MB_MAX: usize = 4_096;
 
 /// This server's part in the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Cluster {
+pub struct ClusterConfig {
     /// Name of the cluster; empty: this server is alone.
     pub name: String,
     /// Name of this server among the members.
@@ -26,9 +26,9 @@ pub struct Cluster {
     pub events_kept: usize,
 }
 
-impl Cluster {
-    pub(super) fn read(section: &mut Section<'_>) -> Cluster {
-        let cluster = Cluster {
+impl ClusterConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> ClusterConfig {
+        let cluster = ClusterConfig {
             name: section.text("name"),
             member: section.text("member"),
             beat_ms: section.number("beat_ms", 10..=LEASE_MS_MAX),
@@ -57,20 +57,20 @@ fn is_plain(octet: u8) -> bool {
 
 /// One server of the cluster.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Member {
+pub struct MemberConfig {
     pub name: String,
     /// Shards that this member owns.
     pub shards: Vec<u8>,
 }
 
-impl Member {
-    pub(super) fn read(section: &mut Section<'_>) -> Member {
-        Member { name: section.name("name", 32), shards: section.numbers("shards", 0..=ShardId::MAX) }
+impl MemberConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> MemberConfig {
+        MemberConfig { name: section.name("name", 32), shards: section.numbers("shards", 0..=ShardId::MAX) }
     }
 }
 
 /// Describes what is wrong with a list of members; None if nothing is.
-pub(super) fn flaw(cluster: &Cluster, members: &[Member], shards: u8) -> Option<String> {
+pub(super) fn flaw(cluster: &ClusterConfig, members: &[MemberConfig], shards: u8) -> Option<String> {
     if !(2..=MEMBERS_MAX).contains(&members.len()) {
         return Some(format!("a cluster has 2 to {MEMBERS_MAX} tables [[member]]"));
     }

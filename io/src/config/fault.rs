@@ -2,18 +2,18 @@
 
 use std::fmt;
 
-use super::tree::Origin;
+use super::tree::SettingOrigin;
 use crate::faults;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
-    pub origin: Origin,
+pub struct ConfigFault {
+    pub origin: SettingOrigin,
     /// Dotted key; empty if the fault concerns the whole source.
     pub key: String,
     pub problem: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.origin)?;
         if !self.key.is_empty() {
@@ -23,10 +23,10 @@ impl fmt::Display for Fault {
     }
 }
 
-pub type Faults = faults::Faults<Fault>;
+pub type ConfigFaults = faults::Faults<ConfigFault>;
 
-impl Faults {
-    pub fn add(&mut self, origin: &Origin, key: &str, problem: impl Into<String>) {
-        self.tell(Fault { origin: origin.clone(), key: key.to_string(), problem: problem.into() });
+impl ConfigFaults {
+    pub fn add(&mut self, origin: &SettingOrigin, key: &str, problem: impl Into<String>) {
+        self.push(ConfigFault { origin: origin.clone(), key: key.to_string(), problem: problem.into() });
     }
 }

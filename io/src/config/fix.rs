@@ -6,14 +6,14 @@ use std::path::PathBuf;
 use pitlane_engine::time::TimeOfDay;
 
 use super::section::Section;
-use super::tree::{Table, Value};
+use super::tree::{ConfigTable, ConfigValue};
 use super::words::Secret;
 
 /// Longest CompID, in bytes; longer ones are a mistake.
 const COMP_ID_BYTES_MAX: usize = 32;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fix {
+pub struct FixConfig {
     pub listen: Option<SocketAddr>,
     pub tls_listen: Option<SocketAddr>,
     pub exec_type: ExecTypes,
@@ -25,7 +25,7 @@ pub struct Fix {
     pub out_buffer_bytes: usize,
     /// Bytes of each session's store.
     pub store_bytes: usize,
-    pub sessions: Vec<FixSession>,
+    pub sessions: Vec<FixSessionConfig>,
 }
 
 /// How cancels, replacements and expiry are reported.
@@ -38,7 +38,7 @@ pub enum ExecTypes {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct FixSession {
+pub struct FixSessionConfig {
     pub sender_comp_id: String,
     /// CompID of the client; may end in `*`.
     pub target_comp_id: String,
@@ -59,7 +59,7 @@ pub struct FixSession {
     pub username: Option<String>,
     pub password: Option<Secret>,
     /// Empty: any address.
-    pub addresses_allowed: Vec<Addresses>,
+    pub addresses_allowed: Vec<AllowedAddress>,
     /// None: the strategy SERVER.
     pub strategy: Option<String>,
     /// Seconds after which the orders of a disconnected session are cancelled.
@@ -70,10 +70,10 @@ pub struct FixSession {
     pub cancels_per_s_max: u32,
 }
 
-impl Fix {
+impl FixConfig {
     /// Reads the section. `like` is the first session of the built-in settings.
-    pub(super) fn read(section: &mut Section<'_>, like: &Table) -> Fix {
-        Fix {
+    pub(super) fn read(section: &mut Section<'_>, like: &ConfigTable) -> FixConfig {
+        FixConfig {
             listen: section.address("listen"),
             tls_listen: section.address("tls_listen"),
             exec_type: section
@@ -84,19 +84,19 @@ impl Fix {
             sending_time_s_max: section.number("sending_time_s_max", 0..=86_400),
             out_buffer_bytes: section.number("out_buffer_bytes", 65_536..=1 << 30),
             store_bytes: section.number::<usize>("store_bytes", 1 << 20..=1 << 32).next_multiple_of(4_096),
-            sessions: section.list("session", like, FixSession::read),
+            sessions: section.list("session", like, FixSessionConfig::read),
         }
     }
 }
 
-impl FixSession {
-    fn read(section: &mut Section<'_>) -> FixSession {
+impl FixSessionConfig {
+    fn read(section: &mut Section<'_>) -> FixSessionConfig {
         section.word("ConnectionType", &[("acceptor", ())]);
         section.word("BeginString", &[("FIX.4.4", ())]);
         let port: u16 = section.number("SocketAcceptPort", 0..=u16::MAX);
         let cancel = section.flag("cancel_on_disconnect");
         let grace_s = section.number("cancel_grace_s", 0..=86_400);
-        FixSession {
+        FixSessionConfig {
             sender_comp_id: read_comp_id(section, "SenderCompID", false),
             target_comp_id: read_comp_id(section, "TargetCompID", true),
             heart_bt_int_s: section.number("HeartBtInt", 0..=3_600),
@@ -114,7 +114,7 @@ impl FixSession {
             socket_accept_port: (port > 0).then_some(port),
             username: section.optional("username"),
             password: section.secret("password"),
-            addresses_allowed: section.items("addresses_allowed", Addresses::read, Addresses::show),
+            addresses_allowed: section.items("addresses_allowed", AllowedAddress::read, AllowedAddress::show),
             strategy: section.optional("strategy"),
             cancel_on_disconnect_s: cancel.then_some(grace_s),
             report_open_orders: section.flag("report_open_orders"),
@@ -158,18 +158,18 @@ fn show_order_types(types: &[bool; 4]) -> String {
 
 /// An address, or a network of addresses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses {
+pub struct AllowedAddress {
     base: IpAddr,
     prefix_bits: u8,
 }
 
-impl Addresses {
-    pub fn parse(text: &str) -> Option<Addresses> {
+impl AllowedAddress {
+    pub fn parse(text: &str) -> Option<AllowedAddress> {
         let (base, bits) = text.split_once('/').map_or((text, None), |(base, bits)| (base, Some(bits)));
         let base: IpAddr = base.parse().ok()?;
         let width = if base.is_ipv4() { 32 } else { 128 };
         let prefix_bits = bits.map_or(Some(width), |bits| bits.parse().ok().filter(|bits| *bits <= width))?;
-        Some(Addresses { base, prefix_bits })
+        Some(AllowedAddress { base, prefix_bits })
     }
 
     pub fn contains(&self, address: IpAddr) -> bool {
@@ -186,11 +186,11 @@ impl Addresses {
         }
     }
 
-    fn read(value: &Value) -> Result<Addresses, String> {
-        let Value::Text(text) = value else {
+    fn read(value: &ConfigValue) -> Result<AllowedAddress, String> {
+        let ConfigValue::Text(text) = value else {
             return Err(format!("it must be a list of texts, not of {}", value.kind()));
         };
-        Addresses::parse(text)
+        AllowedAddress::parse(text)
             .ok_or_else(|| format!("{text:?} is not an address such as 10.1.2.3 or 10.1.0.0/16"))
     }
 
@@ -206,7 +206,7 @@ mod tests {
     #[test]
     fn addresses_are_one_or_a_network() {
         let inside = |network: &str, address: &str| {
-            Addresses::parse(network).unwrap().contains(address.parse().unwrap())
+            AllowedAddress::parse(network).unwrap().contains(address.parse().unwrap())
         };
         assert!(inside("10.1.0.0/16", "10.1.255.3") && !inside("10.1.0.0/16", "10.2.0.1"));
         assert!(inside("10.1.2.3", "10.1.2.3") && !inside("10.1.2.3", "10.1.2.4"));
@@ -214,7 +214,7 @@ mod tests {
         assert!(inside("0.0.0.0/0", "8.8.8.8") && !inside("0.0.0.0/0", "::1"));
         assert!(inside("fe80::/10", "fe80::1") && !inside("fe80::/10", "2001:db8::1"));
         for text in ["", "10.1.0.0/33", "10.1.0.0/", "host", "::/129"] {
-            assert_eq!(Addresses::parse(text), None, "{text}");
+            assert_eq!(AllowedAddress::parse(text), None, "{text}");
         }
     }
 }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use super::section::Section;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Http {
+pub struct HttpConfig {
     pub listen: Option<SocketAddr>,
     /// Host in addresses that the service publishes; None: the host that the client used.
     pub public_host: Option<String>,
@@ -28,9 +28,9 @@ pub struct Http {
     pub orders_max: u32,
 }
 
-impl Http {
-    pub(super) fn read(section: &mut Section<'_>) -> Http {
-        Http {
+impl HttpConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> HttpConfig {
+        HttpConfig {
             listen: section.address("listen"),
             public_host: section.optional("public_host"),
             hosts_allowed: section.texts("hosts_allowed"),
@@ -50,12 +50,12 @@ impl Http {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Https {
+pub struct HttpsConfig {
     pub listen: Option<SocketAddr>,
 }
 
-impl Https {
-    pub(super) fn read(section: &mut Section<'_>) -> Https {
-        Https { listen: section.address("listen") }
+impl HttpsConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> HttpsConfig {
+        HttpsConfig { listen: section.address("listen") }
     }
 }

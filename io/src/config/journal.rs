@@ -8,7 +8,7 @@ use super::section::Section;
 pub const PAGE_BYTES: usize = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Journal {
+pub struct JournalConfig {
     /// None: derived from the settings, see [`super::Config::durability`].
     pub level: Option<Durability>,
     /// Bytes of a segment, in whole pages.
@@ -58,9 +58,9 @@ impl fmt::Display for Durability {
     }
 }
 
-impl Journal {
-    pub(super) fn read(section: &mut Section<'_>) -> Journal {
-        Journal {
+impl JournalConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> JournalConfig {
+        JournalConfig {
             level: section.word(
                 "level",
                 &[

@@ -4,8 +4,8 @@
 use std::fs::File;
 use std::io::Read;
 
-use super::fault::Faults;
-use super::tree::{self, Entry, Origin, Table, Value};
+use super::fault::ConfigFaults;
+use super::tree::{self, ConfigEntry, ConfigTable, ConfigValue, SettingOrigin};
 use crate::faults::suggestion;
 
 /// Largest file of settings, in bytes; a larger file is something else.
@@ -64,12 +64,12 @@ impl Setting {
 }
 
 /// Reads all layers into one tree. Warnings are about what was ignored.
-pub fn read(sources: &Sources, faults: &mut Faults, warnings: &mut Vec<String>) -> Table {
+pub fn read(sources: &Sources, faults: &mut ConfigFaults, warnings: &mut Vec<String>) -> ConfigTable {
     let mut tree = builtin(faults);
     for name in &sources.files {
         match text_of(name) {
             Ok((name, text)) => tree::overlay(&mut tree, tree::parse(&name, &text, faults)),
-            Err(problem) => faults.add(&Origin::file(name), "", problem),
+            Err(problem) => faults.add(&SettingOrigin::file(name), "", problem),
         }
     }
     for (name, value) in &sources.environment {
@@ -79,17 +79,24 @@ pub fn read(sources: &Sources, faults: &mut Faults, warnings: &mut Vec<String>) 
             continue;
         }
         let path: Vec<&str> = path.split("__").collect();
-        set(&mut tree, &path, Case::Ignored, value, &Origin::Variable(name.as_str().into()), faults);
+        set(
+            &mut tree,
+            &path,
+            KeyCase::Ignored,
+            value,
+            &SettingOrigin::Variable(name.as_str().into()),
+            faults,
+        );
     }
     for Setting { option, key, value } in &sources.options {
         let path: Vec<&str> = key.split('.').collect();
-        set(&mut tree, &path, Case::Kept, value, &Origin::Option(option), faults);
+        set(&mut tree, &path, KeyCase::Kept, value, &SettingOrigin::Option(option), faults);
     }
     tree
 }
 
 /// Returns the built-in settings.
-pub fn builtin(faults: &mut Faults) -> Table {
+pub fn builtin(faults: &mut ConfigFaults) -> ConfigTable {
     tree::parse(DEFAULT.0, DEFAULT.1, faults)
 }
 
@@ -115,13 +122,20 @@ fn text_of(name: &str) -> Result<(String, String), String> {
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Case {
+enum KeyCase {
     Kept,
     Ignored,
 }
 
 /// Puts one value at its path. Whether the value is valid is checked later, when it is read.
-fn set(tree: &mut Table, path: &[&str], case: Case, text: &str, origin: &Origin, faults: &mut Faults) {
+fn set(
+    tree: &mut ConfigTable,
+    path: &[&str],
+    case: KeyCase,
+    text: &str,
+    origin: &SettingOrigin,
+    faults: &mut ConfigFaults,
+) {
     let found = resolve(tree, path, case).and_then(|found| {
         let value = value_of(text, found.template.as_ref(), origin)?;
         Ok((found.path, value))
@@ -129,9 +143,12 @@ fn set(tree: &mut Table, path: &[&str], case: Case, text: &str, origin: &Origin,
     match found {
         Ok((path, value)) => {
             let wrap = |inner, key| {
-                Value::Table(Table::from([(key, Entry { value: inner, origin: origin.clone() })]))
+                ConfigValue::Table(ConfigTable::from([(
+                    key,
+                    ConfigEntry { value: inner, origin: origin.clone() },
+                )]))
             };
-            if let Value::Table(above) = path.into_iter().rev().fold(value, wrap) {
+            if let ConfigValue::Table(above) = path.into_iter().rev().fold(value, wrap) {
                 tree::overlay(tree, above);
             }
         }
@@ -140,21 +157,21 @@ fn set(tree: &mut Table, path: &[&str], case: Case, text: &str, origin: &Origin,
 }
 
 /// A path with its keys as they are spelt, and the value there or in a similar table.
-struct Found {
+struct ResolvedKey {
     path: Vec<String>,
-    template: Option<Value>,
+    template: Option<ConfigValue>,
 }
 
-fn resolve(tree: &Table, path: &[&str], case: Case) -> Result<Found, String> {
-    let mut found = Found { path: Vec::new(), template: Some(Value::Table(tree.clone())) };
+fn resolve(tree: &ConfigTable, path: &[&str], case: KeyCase) -> Result<ResolvedKey, String> {
+    let mut found = ResolvedKey { path: Vec::new(), template: Some(ConfigValue::Table(tree.clone())) };
     for wanted in path {
         let here = found.path.join(".");
-        let Some(Value::Table(table)) = found.template else {
+        let Some(ConfigValue::Table(table)) = found.template else {
             return Err(format!("{here} is not a table; give all of it as one TOML value"));
         };
         let known = table.keys().find(|key| match case {
-            Case::Kept => *key == wanted,
-            Case::Ignored => key.eq_ignore_ascii_case(wanted),
+            KeyCase::Kept => *key == wanted,
+            KeyCase::Ignored => key.eq_ignore_ascii_case(wanted),
         });
         let named = NAMED.iter().find(|(name, _)| *name == here);
         let key = match (known, named) {
@@ -175,35 +192,39 @@ fn resolve(tree: &Table, path: &[&str], case: Case) -> Result<Found, String> {
 }
 
 /// Returns the table at a path; None if the path is empty.
-fn table_at(tree: &Table, path: &str) -> Option<Value> {
-    let step = |table: Option<Value>, key: &str| match table {
-        Some(Value::Table(table)) => table.get(key).map(|entry| entry.value.clone()),
+fn table_at(tree: &ConfigTable, path: &str) -> Option<ConfigValue> {
+    let step = |table: Option<ConfigValue>, key: &str| match table {
+        Some(ConfigValue::Table(table)) => table.get(key).map(|entry| entry.value.clone()),
         _ => None,
     };
-    path.split('.').fold(Some(Value::Table(tree.clone())), step)
+    path.split('.').fold(Some(ConfigValue::Table(tree.clone())), step)
 }
 
 /// Converts a text to the type of the existing value: a text as it is, a list separated by commas,
 /// anything else as TOML.
-fn value_of(text: &str, template: Option<&Value>, origin: &Origin) -> Result<Value, String> {
+fn value_of(
+    text: &str,
+    template: Option<&ConfigValue>,
+    origin: &SettingOrigin,
+) -> Result<ConfigValue, String> {
     let parsed = tree::parse_value(text, origin);
     match (template, parsed) {
-        (Some(Value::Text(_)), Ok(Value::Text(text))) => Ok(Value::Text(text)),
-        (Some(Value::Text(_)), _) => Ok(Value::Text(text.to_string())),
-        (Some(Value::List(_)), Ok(Value::List(items))) => Ok(Value::List(items)),
-        (Some(Value::List(_)), Err(problem)) if text.starts_with('[') => Err(problem),
-        (Some(Value::List(_)), _) => {
+        (Some(ConfigValue::Text(_)), Ok(ConfigValue::Text(text))) => Ok(ConfigValue::Text(text)),
+        (Some(ConfigValue::Text(_)), _) => Ok(ConfigValue::Text(text.to_string())),
+        (Some(ConfigValue::List(_)), Ok(ConfigValue::List(items))) => Ok(ConfigValue::List(items)),
+        (Some(ConfigValue::List(_)), Err(problem)) if text.starts_with('[') => Err(problem),
+        (Some(ConfigValue::List(_)), _) => {
             let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-            let item = |word| Entry { value: plain(word, origin), origin: origin.clone() };
-            Ok(Value::List(words.map(item).collect()))
+            let item = |word| ConfigEntry { value: plain(word, origin), origin: origin.clone() };
+            Ok(ConfigValue::List(words.map(item).collect()))
         }
         (_, Ok(value)) => Ok(value),
-        (_, Err(_)) => Ok(Value::Text(text.to_string())),
+        (_, Err(_)) => Ok(ConfigValue::Text(text.to_string())),
     }
 }
 
-fn plain(word: &str, origin: &Origin) -> Value {
-    tree::parse_value(word, origin).unwrap_or_else(|_| Value::Text(word.to_string()))
+fn plain(word: &str, origin: &SettingOrigin) -> ConfigValue {
+    tree::parse_value(word, origin).unwrap_or_else(|_| ConfigValue::Text(word.to_string()))
 }
 
 fn strip_prefix_without_case<'a>(text: &'a str, prefix: &str) -> Option<&'a str> {

@@ -17,9 +17,9 @@ const LEVELS: [(&str, LevelFilter); 6] = [
 ];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Log {
+pub struct LogConfig {
     pub level: LevelFilter,
-    pub format: Format,
+    pub format: LogFormat,
     /// None: standard error.
     pub file: Option<PathBuf>,
     /// Size at which the file is renamed, in bytes; 0: never.
@@ -31,19 +31,21 @@ pub struct Log {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum LogFormat {
     /// Text on a terminal, JSON otherwise.
     Auto,
     Text,
     Json,
 }
 
-impl Log {
-    pub(super) fn read(section: &mut Section<'_>) -> Log {
-        Log {
+impl LogConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> LogConfig {
+        LogConfig {
             level: section.word("level", &LEVELS),
-            format: section
-                .word("format", &[("auto", Format::Auto), ("text", Format::Text), ("json", Format::Json)]),
+            format: section.word(
+                "format",
+                &[("auto", LogFormat::Auto), ("text", LogFormat::Text), ("json", LogFormat::Json)],
+            ),
             file: section.path("file"),
             file_bytes_max: section.number::<u64>("file_mb_max", 0..=1 << 20) << 20,
             files_kept: section.number::<u32>("files_kept", 0..=1_000),
@@ -53,13 +55,13 @@ impl Log {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Metrics {
+pub struct MetricsConfig {
     pub on: bool,
     pub stages: bool,
 }
 
-impl Metrics {
-    pub(super) fn read(section: &mut Section<'_>) -> Metrics {
-        Metrics { on: section.flag("on"), stages: section.flag("stages") }
+impl MetricsConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> MetricsConfig {
+        MetricsConfig { on: section.flag("on"), stages: section.flag("stages") }
     }
 }

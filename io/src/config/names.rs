@@ -10,11 +10,11 @@ use pitlane_engine::strategy::host::StrategyFactory;
 use pitlane_engine::strategy::parameters::{BadParameter, Parameters};
 use pitlane_engine::strategy::registry::{STRATEGY_KINDS, StrategyKind};
 
-use super::fault::Faults;
+use super::fault::ConfigFaults;
 use super::params::Params;
-use super::risk::{Restricted, Rules};
-use super::settlement::Settlement;
-use super::{Config, Origin, Strategy};
+use super::risk::{Restricted, RiskRules};
+use super::settlement::SettlementConfig;
+use super::{Config, SettingOrigin, StrategyConfig};
 use crate::faults::suggestion;
 
 /// Adapter of exchanges and accounts at the simulated venue.
@@ -35,8 +35,8 @@ impl Config {
     }
 
     /// Reports every name in the settings that the reference data do not contain.
-    pub fn check_names(&self, reference: &RefData, params: &Params) -> Result<(), Faults> {
-        let mut check = Names { params, faults: Faults::default() };
+    pub fn check_names(&self, reference: &RefData, params: &Params) -> Result<(), ConfigFaults> {
+        let mut check = NameCheck { params, faults: ConfigFaults::default() };
         let strategies: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
         let accounts: Vec<&str> = reference.accounts().iter().map(|row| row.name.as_str()).collect();
         let mics: Vec<&str> = reference.exchanges().iter().map(|row| row.mic.as_str()).collect();
@@ -44,7 +44,9 @@ impl Config {
         check.known("risk.account", self.risk.account.keys(), &accounts, "account");
         check.known("venue.exchange", self.venue.exchange.keys(), &mics, "exchange");
         check.known("calendar.exchange", self.calendar.exchange.keys(), &mics, "exchange");
-        for name in self.settlement.prices.keys().filter(|name| Settlement::ids(name, reference).is_empty()) {
+        for name in
+            self.settlement.prices.keys().filter(|name| SettlementConfig::ids(name, reference).is_empty())
+        {
             check.fault(&format!("settlement.prices.{name}"), format!("there is no security {name}"));
         }
         check.restricted(&self.risk.strategies, "risk.strategies", reference);
@@ -67,7 +69,7 @@ impl Config {
     }
 
     /// Checks that each strategy is known, runs once, and has the parameters of its kind.
-    fn check_strategies(&self, reference: &RefData, check: &mut Names<'_>) {
+    fn check_strategies(&self, reference: &RefData, check: &mut NameCheck<'_>) {
         let names: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
         let kinds: Vec<&str> = STRATEGY_KINDS.iter().map(|kind| kind.name).collect();
         for (at, strategy) in self.strategies.iter().enumerate() {
@@ -94,20 +96,20 @@ impl Config {
         }
     }
 
-    fn check_adapters(&self, reference: &RefData, check: &mut Names<'_>) {
+    fn check_adapters(&self, reference: &RefData, check: &mut NameCheck<'_>) {
         for row in reference.exchanges() {
             let adapter = row.adapter_type.as_str();
             let configured = self.adapters.iter().any(|configured| configured.name == adapter);
             if adapter != SIMULATED && !configured {
                 let problem =
                     format!("exchange {} wants the adapter {adapter}, which is not configured", row.mic);
-                check.faults.add(&Origin::file("exchanges.csv"), "adapterType", problem);
+                check.faults.add(&SettingOrigin::file("exchanges.csv"), "adapterType", problem);
             }
         }
     }
 }
 
-impl Strategy {
+impl StrategyConfig {
     /// Returns the securities it is configured with.
     pub fn security_ids(&self, reference: &RefData) -> Vec<SecurityId> {
         self.securities.iter().flat_map(|security| security.ids(reference)).collect()
@@ -122,7 +124,7 @@ impl Strategy {
     }
 }
 
-impl Rules {
+impl RiskRules {
     /// Returns the securities that may not be traded.
     pub fn restricted_ids(&self, reference: &RefData) -> Vec<SecurityId> {
         let ids = self.restricted.iter().flat_map(|restricted| restricted.ids(reference));
@@ -141,12 +143,12 @@ impl Restricted {
     }
 }
 
-struct Names<'a> {
+struct NameCheck<'a> {
     params: &'a Params,
-    faults: Faults,
+    faults: ConfigFaults,
 }
 
-impl Names<'_> {
+impl NameCheck<'_> {
     fn fault(&mut self, key: &str, problem: String) {
         self.faults.add(&self.params.origin(key), key, problem);
     }
@@ -164,7 +166,7 @@ impl Names<'_> {
         }
     }
 
-    fn restricted(&mut self, rules: &Rules, table: &str, reference: &RefData) {
+    fn restricted(&mut self, rules: &RiskRules, table: &str, reference: &RefData) {
         for restricted in rules.restricted.iter().filter(|restricted| restricted.ids(reference).is_empty()) {
             self.fault(&format!("{table}.restricted"), format!("there is no security {restricted}"));
         }

@@ -14,7 +14,7 @@ const GENERIC_KEEP_S_MAX: u64 = 30 * 86_400;
 
 /// Connection to the broker.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Nats {
+pub struct NatsConfig {
     /// URL of one server, or of several servers of a broker cluster, separated by commas.
     pub url: String,
     pub user: Option<String>,
@@ -33,9 +33,9 @@ pub struct Nats {
     pub prefix: String,
 }
 
-impl Nats {
-    pub(super) fn read(section: &mut Section<'_>) -> Nats {
-        Nats {
+impl NatsConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> NatsConfig {
+        NatsConfig {
             url: section.text_as("url", parse_url, String::clone).unwrap_or_default(),
             user: section.optional("user"),
             password: section.secret("password"),
@@ -54,11 +54,11 @@ impl Nats {
 
     /// Returns the connection of servers of a standby group or a cluster to each other, with a
     /// login that strategies do not have.
-    pub fn between_servers(&self) -> Nats {
+    pub fn between_servers(&self) -> NatsConfig {
         if !self.has_peer_login() {
             return self.clone();
         }
-        Nats {
+        NatsConfig {
             user: self.peer_user.clone(),
             password: self.peer_password.clone(),
             token: None,
@@ -125,7 +125,7 @@ pub enum OnReturn {
 
 /// Supervision of remote strategies.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteStrategySettings {
+pub struct RemoteStrategiesConfig {
     pub lease_ms: u32,
     pub on_return: OnReturn,
     /// Events kept in memory for each strategy.
@@ -136,9 +136,9 @@ pub struct RemoteStrategySettings {
     pub record_dir: Option<PathBuf>,
 }
 
-impl RemoteStrategySettings {
-    pub(super) fn read(section: &mut Section<'_>) -> RemoteStrategySettings {
-        RemoteStrategySettings {
+impl RemoteStrategiesConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> RemoteStrategiesConfig {
+        RemoteStrategiesConfig {
             lease_ms: section.number("lease_ms", 100..=LEASE_MS_MAX),
             on_return: section
                 .word("on_return", &[("stay_stopped", OnReturn::StayStopped), ("start", OnReturn::Start)]),
@@ -156,7 +156,7 @@ mod tests {
 
     #[test]
     fn address_and_tls_are_known_for_all_servers_of_a_broker() {
-        let with = |url: &str| Nats { url: url.to_string(), ..crate::config::Config::default().nats };
+        let with = |url: &str| NatsConfig { url: url.to_string(), ..crate::config::Config::default().nats };
         for here in ["nats://127.0.0.1:4222", "tls://localhost:1", "nats://[::1]:4222", "nats://127.8.8.8"] {
             assert!(with(here).is_loopback(), "{here}");
         }
@@ -166,7 +166,7 @@ mod tests {
         }
         assert!(with("tls://a:1, tls://b:1").is_encrypted());
         assert!(!with("tls://a:1,nats://b:1").is_encrypted() && !with("nats://a:1").is_encrypted());
-        assert!(Nats { tls: true, ..with("nats://a:1") }.is_encrypted());
+        assert!(NatsConfig { tls: true, ..with("nats://a:1") }.is_encrypted());
     }
 
     #[test]

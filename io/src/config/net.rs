@@ -3,8 +3,8 @@
 use super::section::Section;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Net {
-    pub driver: Driver,
+pub struct NetConfig {
+    pub driver: NetDriver,
     pub connections_max: u32,
     pub per_peer_max: u32,
     /// Bytes read at most from one connection in one cycle.
@@ -21,15 +21,15 @@ pub struct Net {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Driver {
+pub enum NetDriver {
     Epoll,
     Uring,
 }
 
-impl Net {
-    pub(super) fn read(section: &mut Section<'_>) -> Net {
-        Net {
-            driver: section.word("driver", &[("epoll", Driver::Epoll), ("uring", Driver::Uring)]),
+impl NetConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> NetConfig {
+        NetConfig {
+            driver: section.word("driver", &[("epoll", NetDriver::Epoll), ("uring", NetDriver::Uring)]),
             connections_max: section.number("connections_max", 1..=1_000_000),
             per_peer_max: section.number("per_peer_max", 1..=1_000_000),
             read_buffer_bytes: section.number("read_buffer_bytes", 4_096..=1 << 20),

@@ -2,43 +2,43 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::Origin;
+use super::tree::SettingOrigin;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Param {
+pub struct EffectiveSetting {
     pub text: String,
-    pub origin: Origin,
+    pub origin: SettingOrigin,
 }
 
 /// Settings by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Params {
-    by_name: BTreeMap<String, Param>,
+    by_name: BTreeMap<String, EffectiveSetting>,
     /// Origins of tables whose names are chosen by the user.
-    tables: BTreeMap<String, Origin>,
+    tables: BTreeMap<String, SettingOrigin>,
 }
 
 impl Params {
-    pub fn add(&mut self, name: String, text: String, origin: Origin) {
-        self.by_name.insert(name, Param { text, origin });
+    pub fn add(&mut self, name: String, text: String, origin: SettingOrigin) {
+        self.by_name.insert(name, EffectiveSetting { text, origin });
     }
 
-    pub fn place(&mut self, table: &str, origin: Origin) {
+    pub fn place(&mut self, table: &str, origin: SettingOrigin) {
         self.tables.insert(table.to_string(), origin);
     }
 
-    pub fn get(&self, name: &str) -> Option<&Param> {
+    pub fn get(&self, name: &str) -> Option<&EffectiveSetting> {
         self.by_name.get(name)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Param)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &EffectiveSetting)> {
         self.by_name.iter().map(|(name, param)| (name.as_str(), param))
     }
 
     /// Returns the origin of a setting or a table, for faults that concern several of them.
-    pub fn origin(&self, name: &str) -> Origin {
+    pub fn origin(&self, name: &str) -> SettingOrigin {
         let setting = self.get(name).map(|param| &param.origin);
         let known = setting.or_else(|| self.tables.get(name)).cloned();
-        known.unwrap_or_else(|| Origin::file(super::layers::DEFAULT.0))
+        known.unwrap_or_else(|| SettingOrigin::file(super::layers::DEFAULT.0))
     }
 }

@@ -8,7 +8,7 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::Money;
 
 use super::section::Section;
-use super::tree::{Table, Value};
+use super::tree::{ConfigTable, ConfigValue};
 
 /// Largest collar, in hundredths of a percent: beyond the price itself it stops nothing.
 pub const COLLAR_BP_MAX: u32 = 10_000;
@@ -17,18 +17,17 @@ pub const COLLAR_BP_MAX: u32 = 10_000;
 const DUPLICATE_WINDOW_MS_MAX: u32 = 60_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Risk {
+pub struct RiskConfig {
     /// Limits of every strategy, and of every account.
-    pub strategies: Rules,
-    pub accounts: Rules,
+    pub strategies: RiskRules,
+    pub accounts: RiskRules,
     /// Limits of single strategies and accounts, by name.
-    pub strategy: BTreeMap<String, Rules>,
-    pub account: BTreeMap<String, Rules>,
+    pub strategy: BTreeMap<String, RiskRules>,
+    pub account: BTreeMap<String, RiskRules>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    pub limits: RiskLimits,
+pub struct RiskRules { pub limits : RiskLimits , 
     pub restricted: Vec<Restricted>,
 }
 
@@ -39,30 +38,28 @@ pub enum Restricted {
     Symbol(String),
 }
 
-impl Risk {
-    pub(super) fn read(section: &mut Section<'_>) -> Risk {
+impl RiskConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> RiskConfig {
         let like = |key| section.peek(key).cloned().unwrap_or_default();
-        let (strategies, accounts): (Table, Table) = (like("strategies"), like("accounts"));
-        Risk {
-            strategies: section.section("strategies", Rules::read),
-            accounts: section.section("accounts", Rules::read_account),
-            strategy: section.named("strategy", &strategies, Rules::read),
-            account: section.named("account", &accounts, Rules::read_account),
+        let (strategies, accounts): (ConfigTable, ConfigTable) = (like("strategies"), like("accounts"));
+        RiskConfig {
+            strategies: section.section("strategies", RiskRules::read),
+            accounts: section.section("accounts", RiskRules::read_account),
+            strategy: section.named("strategy", &strategies, RiskRules::read),
+            account: section.named("account", &accounts, RiskRules::read_account),
         }
     }
 
-    pub fn of_strategy(&self, name: &str) -> &Rules {
+    pub fn of_strategy(&self, name: &str) -> &RiskRules {
         self.strategy.get(name).unwrap_or(&self.strategies)
     }
 
-    pub fn of_account(&self, name: &str) -> &Rules {
+    pub fn of_account(&self, name: &str) -> &RiskRules {
         self.account.get(name).unwrap_or(&self.accounts)
     }
 }
 
-impl Rules {
-    fn read(section: &mut Section<'_>) -> Rules {
-        let limits = RiskLimits {
+impl RiskRules { fn read ( section : & mut Section < '_ > ) -> RiskRules { let limits = RiskLimits { 
             trading_enabled: section.flag("trading_enabled"),
             max_order_qty: section.qty("max_order_qty"),
             max_order_value: section.money("max_order_value"),
@@ -73,11 +70,11 @@ impl Rules {
             duplicate_window_ms: section.number("duplicate_window_ms", 0..=DUPLICATE_WINDOW_MS_MAX),
             ..RiskLimits::default()
         };
-        Rules { limits, restricted: section.items("restricted", Restricted::read, Restricted::to_string) }
+        RiskRules { limits, restricted: section.items("restricted", Restricted::read, Restricted::to_string) }
     }
 
-    fn read_account(section: &mut Section<'_>) -> Rules {
-        let mut rules = Rules::read(section);
+    fn read_account(section: &mut Section<'_>) -> RiskRules {
+        let mut rules = RiskRules::read(section);
         rules.limits.credit = section.money("credit");
         if let Some(currency) = section.currency("credit_currency") {
             rules.limits.credit_currency = currency;
@@ -89,10 +86,10 @@ impl Rules {
 }
 
 impl Restricted {
-    pub(super) fn read(value: &Value) -> Result<Restricted, String> {
+    pub(super) fn read(value: &ConfigValue) -> Result<Restricted, String> {
         match value {
-            Value::Text(symbol) if !symbol.is_empty() => Ok(Restricted::Symbol(symbol.clone())),
-            Value::Integer(id) => match u32::try_from(*id).ok().filter(|id| *id <= SecurityId::MAX) {
+            ConfigValue::Text(symbol) if !symbol.is_empty() => Ok(Restricted::Symbol(symbol.clone())),
+            ConfigValue::Integer(id) => match u32::try_from(*id).ok().filter(|id| *id <= SecurityId::MAX) {
                 Some(id) => Ok(Restricted::Id(SecurityId(id))),
                 None => Err(format!("{id} is not the id of a security")),
             },

@@ -7,11 +7,11 @@ use std::path::Path;
 
 use pitlane_protocols::stomp::topic::{ALIASES_MAX, NamingError};
 
-use super::fault::Faults;
+use super::fault::ConfigFaults;
 use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
-use super::{AuthMode, Config, Durability, IdleBy, Layout, Mode};
+use super::{AuthMode, Config, Durability, IdleBy, Layout, ServiceMode};
 
 /// Shortest secret of a standby group: 128 bits, if they are random.
 const SECRET_BYTES_MIN: usize = 16;
@@ -22,10 +22,10 @@ pub fn check(
     config: &Config,
     machine: &Machine,
     params: &Params,
-    faults: &mut Faults,
+    faults: &mut ConfigFaults,
     warnings: &mut Vec<String>,
 ) {
-    let mut rules = Check { config, machine, params, faults, warnings };
+    let mut rules = RuleCheck { config, machine, params, faults, warnings };
     rules.listeners();
     rules.login();
     rules.tls();
@@ -42,16 +42,16 @@ pub fn check(
     rules.bounds();
 }
 
-struct Check<'a> {
+struct RuleCheck<'a> {
     config: &'a Config,
     machine: &'a Machine,
     params: &'a Params,
-    faults: &'a mut Faults,
+    faults: &'a mut ConfigFaults,
     warnings: &'a mut Vec<String>,
 }
 
 /// A listener for clients.
-struct Listener {
+struct ConfiguredListener {
     key: &'static str,
     address: SocketAddr,
     tls: bool,
@@ -81,7 +81,7 @@ impl Config {
     }
 }
 
-impl Check<'_> {
+impl RuleCheck<'_> {
     fn fault(&mut self, key: &str, problem: impl Into<String>) {
         self.faults.add(&self.params.origin(key), key, problem);
     }
@@ -113,15 +113,18 @@ impl Check<'_> {
         if auth.mode == AuthMode::Required && !known {
             self.fault("auth.mode", "nobody could log in: set auth.users_file or auth.tokens_file");
         }
-        let listeners =
-            self.config.listeners().into_iter().map(|(key, address, tls)| Listener { key, address, tls });
+        let listeners = self.config.listeners().into_iter().map(|(key, address, tls)| ConfiguredListener {
+            key,
+            address,
+            tls,
+        });
         for listener in listeners.filter(|listener| !listener.address.ip().is_loopback()) {
             self.beyond_loopback(&listener, known);
         }
     }
 
-    fn beyond_loopback(&mut self, listener: &Listener, known: bool) {
-        let Listener { key, address, tls } = *listener;
+    fn beyond_loopback(&mut self, listener: &ConfiguredListener, known: bool) {
+        let ConfiguredListener { key, address, tls } = *listener;
         let auth = &self.config.auth;
         if auth.mode == AuthMode::Auto && !known {
             let problem = format!("{address} is not loopback: set auth.users_file or auth.tokens_file");
@@ -313,7 +316,7 @@ impl Check<'_> {
 
     fn nats(&mut self) {
         let is_used = self.config.cluster.is_on() || self.config.standby.group.is_some();
-        if self.config.service.mode != Mode::Distributed && !is_used {
+        if self.config.service.mode != ServiceMode::Distributed && !is_used {
             return;
         }
         let nats = &self.config.nats;
@@ -340,7 +343,11 @@ impl Check<'_> {
                 "it is the same as nats.user: servers need a login that is not used for strategies",
             );
         }
-        if is_used && self.config.service.mode == Mode::Distributed && proofs > 0 && !nats.has_peer_login() {
+        if is_used
+            && self.config.service.mode == ServiceMode::Distributed
+            && proofs > 0
+            && !nats.has_peer_login()
+        {
             let text = "nats.peer_user: servers and strategies share a login at the broker: see config/nats/pitlane.conf";
             self.warnings.push(text.to_string());
         }
@@ -373,7 +380,7 @@ impl Check<'_> {
         if let Some(flaw) = super::cluster::flaw(cluster, members, topology.shards) {
             self.fault("member", flaw);
         }
-        if self.config.service.mode == Mode::Simulation {
+        if self.config.service.mode == ServiceMode::Simulation {
             self.fault("cluster.name", "a simulation has no others to join");
         }
         if self.config.durability() == Durability::None {

@@ -16,10 +16,10 @@ use pitlane_engine::number::{Money, Qty};
 use pitlane_engine::text;
 use pitlane_engine::time::TimeOfDay;
 
-use super::fault::Faults;
+use super::fault::ConfigFaults;
 use super::params::Params;
-use super::tree::{self, Entry, Origin, Table, Value};
-use super::words::{Rate, Secret};
+use super::tree::{self, ConfigEntry, ConfigTable, ConfigValue, SettingOrigin};
+use super::words::{EventsPerSecond, Secret};
 use crate::faults::suggestion;
 
 /// Largest number of items of a table or list, and of bytes of a text; more is a mistake.
@@ -30,8 +30,8 @@ const BASIS_POINT: i64 = 1_000_000;
 
 /// Results of reading besides the settings.
 #[derive(Debug, Default)]
-pub struct Findings {
-    pub faults: Faults,
+pub struct SectionFindings {
+    pub faults: ConfigFaults,
     pub params: Params,
 }
 
@@ -40,29 +40,29 @@ pub struct Section<'a> {
     /// Dotted name as it is shown; empty for the whole tree.
     name: String,
     /// Position of the table, for keys that are missing in it.
-    origin: Origin,
+    origin: SettingOrigin,
     /// Keys that are not yet read.
-    table: Table,
+    table: ConfigTable,
     asked: Vec<&'static str>,
     /// Whether the value is no table at all. That is reported; its missing keys are not reported
     /// too.
     broken: bool,
-    findings: &'a mut Findings,
+    findings: &'a mut SectionFindings,
 }
 
 /// Reads a whole table; `ask` reads every possible key.
 pub fn read<T>(
     name: &str,
-    entry: Entry,
-    findings: &mut Findings,
+    entry: ConfigEntry,
+    findings: &mut SectionFindings,
     ask: impl FnOnce(&mut Section<'_>) -> T,
 ) -> T {
     let (name, origin, asked) = (name.to_string(), entry.origin, Vec::new());
     let mut section = match entry.value {
-        Value::Table(table) => Section { name, origin, table, asked, broken: false, findings },
+        ConfigValue::Table(table) => Section { name, origin, table, asked, broken: false, findings },
         other => {
             findings.faults.add(&origin, &name, format!("it must be a table, not {}", other.kind()));
-            Section { name, origin, table: Table::new(), asked, broken: true, findings }
+            Section { name, origin, table: ConfigTable::new(), asked, broken: true, findings }
         }
     };
     let value = ask(&mut section);
@@ -125,8 +125,8 @@ impl Section<'_> {
     }
 
     pub fn flag(&mut self, key: &'static str) -> bool {
-        let parse = |value: &Value| match value {
-            Value::Flag(flag) => Ok(*flag),
+        let parse = |value: &ConfigValue| match value {
+            ConfigValue::Flag(flag) => Ok(*flag),
             other => Err(format!("it must be true or false, not {}", other.kind())),
         };
         self.value(key, parse, bool::to_string).unwrap_or_default()
@@ -134,10 +134,10 @@ impl Section<'_> {
 
     /// Reads `Y` or `N`, as in FIX engines; true and false are accepted.
     pub fn yes(&mut self, key: &'static str) -> bool {
-        let parse = |value: &Value| match value {
-            Value::Flag(flag) => Ok(*flag),
-            Value::Text(text) if text == "Y" => Ok(true),
-            Value::Text(text) if text == "N" => Ok(false),
+        let parse = |value: &ConfigValue| match value {
+            ConfigValue::Flag(flag) => Ok(*flag),
+            ConfigValue::Text(text) if text == "Y" => Ok(true),
+            ConfigValue::Text(text) if text == "N" => Ok(false),
             _ => Err("it must be \"Y\" or \"N\"".to_string()),
         };
         self.value(key, parse, |yes| if *yes { "Y" } else { "N" }.to_string()).unwrap_or_default()
@@ -165,11 +165,11 @@ impl Section<'_> {
     pub fn items<T>(
         &mut self,
         key: &'static str,
-        parse: impl Fn(&Value) -> Result<T, String>,
+        parse: impl Fn(&ConfigValue) -> Result<T, String>,
         show: impl Fn(&T) -> String,
     ) -> Vec<T> {
-        let parse = |value: &Value| {
-            let Value::List(items) = value else {
+        let parse = |value: &ConfigValue| {
+            let ConfigValue::List(items) = value else {
                 return Err(format!("it must be a list, not {}", value.kind()));
             };
             if items.len() > ITEMS_MAX {
@@ -189,13 +189,15 @@ impl Section<'_> {
         Money::from_raw(self.decimal(key, 0..=i64::MAX, |raw| Money::from_raw(raw).to_string()))
     }
 
-    pub fn rate(&mut self, key: &'static str) -> Rate {
-        Rate::from_raw(self.decimal(key, i64::MIN..=i64::MAX, |raw| Rate::from_raw(raw).to_string()))
+    pub fn rate(&mut self, key: &'static str) -> EventsPerSecond {
+        EventsPerSecond::from_raw(
+            self.decimal(key, i64::MIN..=i64::MAX, |raw| EventsPerSecond::from_raw(raw).to_string()),
+        )
     }
 
     /// Reads a percentage with at most two decimals, as hundredths of a percent.
     pub fn percent(&mut self, key: &'static str, bp_max: u32) -> u32 {
-        let parse = |value: &Value| {
+        let parse = |value: &ConfigValue| {
             let raw = decimal_of(value)?;
             let bp = u32::try_from(raw / BASIS_POINT).ok().filter(|bp| *bp <= bp_max);
             match bp.filter(|_| raw % BASIS_POINT == 0) {
@@ -237,13 +239,13 @@ impl Section<'_> {
     pub fn named<T>(
         &mut self,
         key: &'static str,
-        like: &Table,
+        like: &ConfigTable,
         ask: impl Fn(&mut Section<'_>) -> T,
     ) -> BTreeMap<String, T> {
         let mut named = BTreeMap::new();
-        let Some(Entry { value, origin }) = self.take(key) else { return named };
+        let Some(ConfigEntry { value, origin }) = self.take(key) else { return named };
         let whole = self.dotted(key);
-        let Value::Table(tables) = value else {
+        let ConfigValue::Table(tables) = value else {
             self.findings.faults.add(&origin, &whole, format!("it must be a table, not {}", value.kind()));
             return named;
         };
@@ -260,13 +262,13 @@ impl Section<'_> {
     pub fn list<T>(
         &mut self,
         key: &'static str,
-        like: &Table,
+        like: &ConfigTable,
         ask: impl Fn(&mut Section<'_>) -> T,
     ) -> Vec<T> {
         let mut list = Vec::new();
-        let Some(Entry { value, origin }) = self.take(key) else { return list };
+        let Some(ConfigEntry { value, origin }) = self.take(key) else { return list };
         let whole = self.dotted(key);
-        let Value::List(items) = value else {
+        let ConfigValue::List(items) = value else {
             self.findings.faults.add(
                 &origin,
                 &whole,
@@ -284,7 +286,7 @@ impl Section<'_> {
     pub fn words<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> BTreeMap<String, T> {
         let mut named = BTreeMap::new();
         let Some(entry) = self.take(key) else { return named };
-        let Value::Table(table) = entry.value else {
+        let ConfigValue::Table(table) = entry.value else {
             let whole = self.dotted(key);
             let problem = format!("it must be a table, not {}", entry.value.kind());
             self.findings.faults.add(&entry.origin, &whole, problem);
@@ -295,7 +297,7 @@ impl Section<'_> {
             let whole = format!("{}.{name}", self.dotted(key));
             let known = |text: &str| words.iter().find(|(word, _)| *word == text);
             match &entry.value {
-                Value::Text(text) if let Some((word, value)) = known(text) => {
+                ConfigValue::Text(text) if let Some((word, value)) = known(text) => {
                     self.findings.params.add(whole, word.to_string(), entry.origin);
                     named.insert(name, *value);
                 }
@@ -312,7 +314,7 @@ impl Section<'_> {
     pub fn texts_by_name(&mut self, key: &'static str) -> BTreeMap<String, String> {
         let mut named = BTreeMap::new();
         let Some(entry) = self.take(key) else { return named };
-        let Value::Table(table) = entry.value else {
+        let ConfigValue::Table(table) = entry.value else {
             let (whole, kind) = (self.dotted(key), entry.value.kind());
             self.findings.faults.add(&entry.origin, &whole, format!("it must be a table, not {kind}"));
             return named;
@@ -320,10 +322,10 @@ impl Section<'_> {
         for (name, entry) in table {
             let whole = format!("{}.{name}", self.dotted(key));
             let text = match entry.value {
-                Value::Text(text) | Value::Decimal(text) | Value::Huge(text) => text,
-                Value::Integer(number) => number.to_string(),
-                Value::Flag(flag) => flag.to_string(),
-                Value::List(_) | Value::Table(_) | Value::Date(_) => {
+                ConfigValue::Text(text) | ConfigValue::Decimal(text) | ConfigValue::Huge(text) => text,
+                ConfigValue::Integer(number) => number.to_string(),
+                ConfigValue::Flag(flag) => flag.to_string(),
+                ConfigValue::List(_) | ConfigValue::Table(_) | ConfigValue::Date(_) => {
                     let problem =
                         format!("it must be a text, a number or a flag, not {}", entry.value.kind());
                     self.findings.faults.add(&entry.origin, &whole, problem);
@@ -338,23 +340,24 @@ impl Section<'_> {
 
     /// Reads a table within this one.
     pub fn section<T>(&mut self, key: &'static str, ask: impl FnOnce(&mut Section<'_>) -> T) -> T {
-        let missing = Entry { value: Value::Table(Table::new()), origin: self.origin.clone() };
+        let missing =
+            ConfigEntry { value: ConfigValue::Table(ConfigTable::new()), origin: self.origin.clone() };
         let entry = self.take(key).unwrap_or(missing);
         read(&self.dotted(key), entry, self.findings, ask)
     }
 
     /// Returns the table under a key, as it was written.
-    pub fn peek(&self, key: &str) -> Option<&Table> {
+    pub fn peek(&self, key: &str) -> Option<&ConfigTable> {
         match self.table.get(key).map(|entry| &entry.value) {
-            Some(Value::Table(table)) => Some(table),
+            Some(ConfigValue::Table(table)) => Some(table),
             _ => None,
         }
     }
 
     /// Returns the keys that are not read yet, without nested tables: the defaults of similar
     /// tables.
-    pub fn like(&self) -> Table {
-        let plain = self.table.iter().filter(|(_, entry)| !matches!(entry.value, Value::Table(_)));
+    pub fn like(&self) -> ConfigTable {
+        let plain = self.table.iter().filter(|(_, entry)| !matches!(entry.value, ConfigValue::Table(_)));
         plain.map(|(key, entry)| (key.clone(), entry.clone())).collect()
     }
 
@@ -369,7 +372,7 @@ impl Section<'_> {
     fn value<T>(
         &mut self,
         key: &'static str,
-        parse: impl FnOnce(&Value) -> Result<T, String>,
+        parse: impl FnOnce(&ConfigValue) -> Result<T, String>,
         show: impl FnOnce(&T) -> String,
     ) -> Option<T> {
         let entry = self.take(key)?;
@@ -386,7 +389,7 @@ impl Section<'_> {
         }
     }
 
-    fn take(&mut self, key: &'static str) -> Option<Entry> {
+    fn take(&mut self, key: &'static str) -> Option<ConfigEntry> {
         self.asked.push(key);
         let entry = self.table.remove(key);
         if entry.is_none() && !self.broken {
@@ -414,7 +417,7 @@ impl Section<'_> {
         range: RangeInclusive<i64>,
         show: impl FnOnce(i64) -> String,
     ) -> i64 {
-        let parse = |value: &Value| match decimal_of(value)? {
+        let parse = |value: &ConfigValue| match decimal_of(value)? {
             raw if range.contains(&raw) => Ok(raw),
             _ => Err("it must not be negative".to_string()),
         };
@@ -423,14 +426,14 @@ impl Section<'_> {
 }
 
 /// Adds the missing keys of `like` to a table.
-fn completed(entry: Entry, like: &Table) -> Entry {
+fn completed(entry: ConfigEntry, like: &ConfigTable) -> ConfigEntry {
     match entry.value {
-        Value::Table(above) => {
+        ConfigValue::Table(above) => {
             let mut table = like.clone();
             tree::overlay(&mut table, above);
-            Entry { value: Value::Table(table), origin: entry.origin }
+            ConfigEntry { value: ConfigValue::Table(table), origin: entry.origin }
         }
-        other => Entry { value: other, origin: entry.origin },
+        other => ConfigEntry { value: other, origin: entry.origin },
     }
 }
 
@@ -442,21 +445,21 @@ fn name_of(text: &str, bytes_max: usize) -> Result<String, String> {
     }
 }
 
-pub(super) fn text_of(value: &Value) -> Result<&str, String> {
+pub(super) fn text_of(value: &ConfigValue) -> Result<&str, String> {
     match value {
-        Value::Text(text) if text.len() > TEXT_BYTES_MAX => {
+        ConfigValue::Text(text) if text.len() > TEXT_BYTES_MAX => {
             Err(format!("it may have {TEXT_BYTES_MAX} bytes, not {}", text.len()))
         }
-        Value::Text(text) => Ok(text),
+        ConfigValue::Text(text) => Ok(text),
         other => Err(format!("it must be a text in quotes, not {}", other.kind())),
     }
 }
 
-fn number_of<T>(value: &Value, range: &RangeInclusive<T>) -> Result<T, String>
+fn number_of<T>(value: &ConfigValue, range: &RangeInclusive<T>) -> Result<T, String>
 where
     T: Copy + Display + PartialOrd + TryFrom<i64>,
 {
-    let Value::Integer(number) = value else {
+    let ConfigValue::Integer(number) = value else {
         return Err(format!("it must be a whole number, not {}", value.kind()));
     };
     match T::try_from(*number).ok().filter(|number| range.contains(number)) {
@@ -467,10 +470,10 @@ where
 
 /// Parses a number with at most eight decimals exactly; also as a text, for numbers that TOML
 /// cannot hold.
-fn decimal_of(value: &Value) -> Result<i64, String> {
+fn decimal_of(value: &ConfigValue) -> Result<i64, String> {
     let text = match value {
-        Value::Integer(number) => number.to_string(),
-        Value::Decimal(text) | Value::Huge(text) | Value::Text(text) => text.clone(),
+        ConfigValue::Integer(number) => number.to_string(),
+        ConfigValue::Decimal(text) | ConfigValue::Huge(text) | ConfigValue::Text(text) => text.clone(),
         other => return Err(format!("it must be a number, not {}", other.kind())),
     };
     text::parse_scaled(text.as_bytes())

@@ -9,29 +9,29 @@ use super::section::Section;
 use crate::zone::Zone;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Service {
+pub struct ServiceConfig {
     pub name: String,
     pub data_dir: PathBuf,
     pub timezone: Zone,
     /// Time of day in that zone.
     pub trading_day_rollover: TimeOfDay,
     pub base_currency: Currency,
-    pub mode: Mode,
+    pub mode: ServiceMode,
     pub seed: u64,
     pub instance: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Mode {
+pub enum ServiceMode {
     #[default]
     Embedded,
     Simulation,
     Distributed,
 }
 
-impl Service {
-    pub(super) fn read(section: &mut Section<'_>) -> Service {
-        Service {
+impl ServiceConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> ServiceConfig {
+        ServiceConfig {
             name: section.name("name", 32),
             data_dir: section
                 .text_as("data_dir", parse_folder, |dir| dir.display().to_string())
@@ -44,9 +44,9 @@ impl Service {
             mode: section.word(
                 "mode",
                 &[
-                    ("embedded", Mode::Embedded),
-                    ("simulation", Mode::Simulation),
-                    ("distributed", Mode::Distributed),
+                    ("embedded", ServiceMode::Embedded),
+                    ("simulation", ServiceMode::Simulation),
+                    ("distributed", ServiceMode::Distributed),
                 ],
             ),
             seed: section.number("seed", 0..=i64::MAX as u64),
@@ -64,55 +64,56 @@ fn parse_currency(text: &str) -> Result<Currency, String> {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refdata {
+pub struct RefDataConfig {
     /// None: the built-in set.
     pub dir: Option<PathBuf>,
 }
 
-impl Refdata {
-    pub(super) fn read(section: &mut Section<'_>) -> Refdata {
-        Refdata { dir: section.path("dir") }
+impl RefDataConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> RefDataConfig {
+        RefDataConfig { dir: section.path("dir") }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Feed {
+pub struct FeedConfig {
     pub on: bool,
-    /// Events per second, of all securities together; None: [`Feed::RATE_PER_SECURITY`] for each.
+    /// Events per second, of all securities together; None: [`FeedConfig::RATE_PER_SECURITY`] for
+    /// each.
     pub rate: Option<u64>,
     pub seed: u64,
 }
 
-impl Feed {
+impl FeedConfig {
     /// Default rate of a security, in events per second: lively, and still readable.
     pub const RATE_PER_SECURITY: u64 = 5;
 
-    pub(super) fn read(section: &mut Section<'_>, service: &Service) -> Feed {
+    pub(super) fn read(section: &mut Section<'_>, service: &ServiceConfig) -> FeedConfig {
         let (on, rate) = (section.flag("on"), section.number("rate", 0..=100_000_000));
         let seed = match section.number("seed", 0..=i64::MAX as u64) {
             0 => service.seed,
             seed => seed,
         };
-        Feed { on, rate: (rate > 0).then_some(rate), seed }
+        FeedConfig { on, rate: (rate > 0).then_some(rate), seed }
     }
 
     /// Returns the mean time between two events of one of so many securities, in nanoseconds.
     pub fn interval_ns(&self, securities: usize) -> u64 {
         let securities = securities.max(1) as u64;
-        let rate = self.rate.unwrap_or(securities * Feed::RATE_PER_SECURITY);
+        let rate = self.rate.unwrap_or(securities * FeedConfig::RATE_PER_SECURITY);
         (pitlane_engine::time::NS_PER_S.saturating_mul(securities) / rate).max(1)
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Demo {
+pub struct DemoConfig {
     pub on: bool,
     /// Mean number of actions per second.
     pub rate: u64,
 }
 
-impl Demo {
-    pub(super) fn read(section: &mut Section<'_>) -> Demo {
-        Demo { on: section.flag("on"), rate: section.number("rate", 1..=1_000) }
+impl DemoConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> DemoConfig {
+        DemoConfig { on: section.flag("on"), rate: section.number("rate", 1..=1_000) }
     }
 }

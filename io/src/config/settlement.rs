@@ -9,7 +9,7 @@ use pitlane_engine::refdata::RefData;
 use super::section::Section;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Settlement {
+pub struct SettlementConfig {
     pub by: SettleBy,
     /// Known prices, by id or symbol of the security or of the underlying of an option.
     pub prices: BTreeMap<String, Price>,
@@ -23,8 +23,8 @@ pub enum SettleBy {
     Operator,
 }
 
-impl Settlement {
-    pub(super) fn read(section: &mut Section<'_>) -> Settlement {
+impl SettlementConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> SettlementConfig {
         let by = section.word("by", &[("last", SettleBy::Last), ("operator", SettleBy::Operator)]);
         let mut prices = BTreeMap::new();
         for (name, text) in section.texts_by_name("prices") {
@@ -33,7 +33,7 @@ impl Settlement {
                 Err(_) => section.fault(&format!("prices.{name}"), "it must be a price such as 5985.25"),
             }
         }
-        Settlement { by, prices }
+        SettlementConfig { by, prices }
     }
 
     /// Returns the securities of a price's name. A symbol may stand for securities of several

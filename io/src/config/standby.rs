@@ -7,7 +7,7 @@ use super::words::Secret;
 const LEASE_MS_MAX: u32 = 600_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standby {
+pub struct StandbyConfig {
     /// Common name of the servers of a pair; None: there is only one server.
     pub group: Option<String>,
     pub lease_ms: u32,
@@ -20,9 +20,9 @@ pub struct Standby {
     pub secret: Option<Secret>,
 }
 
-impl Standby {
-    pub(super) fn read(section: &mut Section<'_>) -> Standby {
-        Standby {
+impl StandbyConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> StandbyConfig {
+        StandbyConfig {
             group: section.optional_name("group", 32),
             lease_ms: section.number("lease_ms", 300..=LEASE_MS_MAX),
             replicas: section.number("replicas", 1..=5),

@@ -5,11 +5,11 @@ use std::net::SocketAddr;
 use pitlane_protocols::stomp::topic::{Naming, NamingError};
 
 use super::section::Section;
-use super::words::Rate;
+use super::words::EventsPerSecond;
 use crate::role::Role;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stomp {
+pub struct StompConfig {
     pub listen: Option<SocketAddr>,
     pub tls_listen: Option<SocketAddr>,
     pub connect_timeout_ms: u32,
@@ -30,9 +30,9 @@ pub struct Stomp {
     pub generic_event_role: Role,
 }
 
-impl Stomp {
-    pub(super) fn read(section: &mut Section<'_>) -> Stomp {
-        Stomp {
+impl StompConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> StompConfig {
+        StompConfig {
             listen: section.address("listen"),
             tls_listen: section.address("tls_listen"),
             connect_timeout_ms: section.number("connect_timeout_ms", 100..=600_000),
@@ -55,24 +55,24 @@ impl Stomp {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Broker {
+pub struct BrokerConfig {
     /// Over one WebSocket connection.
-    pub max_rate_per_connection: Rate,
+    pub max_rate_per_connection: EventsPerSecond,
     /// Of one instrument; below this rate nothing is throttled.
-    pub min_rate_per_consumer: Rate,
+    pub min_rate_per_consumer: EventsPerSecond,
     pub order_topic_prefix: String,
     pub order_topic_aliases: Vec<String>,
 }
 
-impl Broker {
+impl BrokerConfig {
     /// Returns the names of order topics.
     pub fn naming(&self) -> Result<Naming, NamingError> {
         let aliases: Vec<&str> = self.order_topic_aliases.iter().map(String::as_str).collect();
         Naming::new(&self.order_topic_prefix, &aliases)
     }
 
-    pub(super) fn read(section: &mut Section<'_>) -> Broker {
-        Broker {
+    pub(super) fn read(section: &mut Section<'_>) -> BrokerConfig {
+        BrokerConfig {
             max_rate_per_connection: section.rate("maxRatePerConnection"),
             min_rate_per_consumer: section.rate("minRatePerConsumer"),
             order_topic_prefix: section
@@ -81,7 +81,7 @@ impl Broker {
             order_topic_aliases: section.items(
                 "orderTopicAliases",
                 |value| match value {
-                    super::tree::Value::Text(text) => parse_segment(text),
+                    super::tree::ConfigValue::Text(text) => parse_segment(text),
                     other => Err(format!("it must be a list of texts, not of {}", other.kind())),
                 },
                 String::clone,

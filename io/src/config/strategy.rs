@@ -16,7 +16,7 @@ const INTERVAL_S_MAX: u64 = 7 * 86_400;
 const PREFEED_S_MAX: u64 = 3_650 * 86_400;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Strategy {
+pub struct StrategyConfig {
     /// Name of the strategy in the reference data.
     pub name: String,
     pub kind: String,
@@ -28,9 +28,9 @@ pub struct Strategy {
     pub parameters: BTreeMap<String, String>,
 }
 
-impl Strategy {
-    pub(super) fn read(section: &mut Section<'_>) -> Strategy {
-        Strategy {
+impl StrategyConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> StrategyConfig {
+        StrategyConfig {
             name: section.text("name"),
             kind: section.text("kind"),
             securities: section.items("securities", Restricted::read, Restricted::to_string),
@@ -43,7 +43,7 @@ impl Strategy {
 
 /// Settings of `pitlane simulate`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Simulation {
+pub struct SimulationConfig {
     pub data: Vec<PathBuf>,
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
@@ -58,13 +58,13 @@ pub struct Simulation {
     pub report_dir: Option<PathBuf>,
 }
 
-impl Simulation {
-    pub(super) fn read(section: &mut Section<'_>) -> Simulation {
+impl SimulationConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> SimulationConfig {
         let instant = |section: &mut Section<'_>, key| {
             let show = |at: &Option<Timestamp>| at.map_or(String::new(), |at| at.to_string());
             section.text_as(key, parse_instant, show).flatten()
         };
-        let simulation = Simulation {
+        let simulation = SimulationConfig {
             data: section.texts("data").into_iter().map(PathBuf::from).collect(),
             from: instant(section, "from"),
             to: instant(section, "to"),
@@ -98,31 +98,31 @@ fn parse_instant(text: &str) -> Result<Option<Timestamp>, String> {
 
 /// Recording of ticks of the live market into a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct RecordConfig {
     /// None: nothing is recorded.
     pub file: Option<PathBuf>,
 }
 
-impl Record {
-    pub(super) fn read(section: &mut Section<'_>) -> Record {
-        Record { file: section.path("file") }
+impl RecordConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> RecordConfig {
+        RecordConfig { file: section.path("file") }
     }
 }
 
 /// Prices from files instead of the simulated feed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Replay {
+pub struct ReplayConfig {
     /// Empty: the simulated feed.
     pub data: Vec<PathBuf>,
     /// Speed relative to the original, in thousandths; None: as fast as the receivers accept.
     pub speed_permille: Option<u64>,
 }
 
-impl Replay {
-    pub(super) fn read(section: &mut Section<'_>) -> Replay {
+impl ReplayConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> ReplayConfig {
         let data = section.texts("data").into_iter().map(PathBuf::from).collect();
         // A rate has eight decimals.
         let speed = section.rate("speed").raw() / 100_000;
-        Replay { data, speed_permille: u64::try_from(speed).ok().filter(|speed| *speed > 0) }
+        ReplayConfig { data, speed_permille: u64::try_from(speed).ok().filter(|speed| *speed > 0) }
     }
 }

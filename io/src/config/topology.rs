@@ -13,7 +13,7 @@ const CORE_MAX: u32 = 8_191;
 const DEPTH_MAX: usize = 1 << 20;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Topology {
+pub struct TopologyConfig {
     pub layout: Layout,
     pub shards: u8,
     pub gateways: u8,
@@ -42,9 +42,9 @@ pub enum IdleBy {
     Park,
 }
 
-impl Topology {
-    pub(super) fn read(section: &mut Section<'_>) -> Topology {
-        Topology {
+impl TopologyConfig {
+    pub(super) fn read(section: &mut Section<'_>) -> TopologyConfig {
+        TopologyConfig {
             layout: section.word("layout", &[("shared", Layout::Shared), ("dedicated", Layout::Dedicated)]),
             shards: section.number("shards", 1..=ShardId::MAX + 1),
             gateways: section.number("gateways", 1..=GATEWAYS_MAX),

@@ -8,18 +8,18 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
-use super::fault::Faults;
+use super::fault::ConfigFaults;
 
-pub type Table = BTreeMap<String, Entry>;
+pub type ConfigTable = BTreeMap<String, ConfigEntry>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Entry {
-    pub value: Value,
-    pub origin: Origin,
+pub struct ConfigEntry {
+    pub value: ConfigValue,
+    pub origin: SettingOrigin,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Value {
+pub enum ConfigValue {
     Text(String),
     Integer(i64),
     /// An integer that does not fit.
@@ -27,31 +27,31 @@ pub enum Value {
     /// A number with a point or an exponent, as it was written.
     Decimal(String),
     Flag(bool),
-    List(Vec<Entry>),
-    Table(Table),
+    List(Vec<ConfigEntry>),
+    Table(ConfigTable),
     /// A date or a time, which no key accepts.
     Date(String),
 }
 
-impl Value {
+impl ConfigValue {
     /// Returns the name of its type, for error messages.
     pub fn kind(&self) -> &'static str {
         match self {
-            Value::Text(_) => "a text",
-            Value::Integer(_) => "a whole number",
-            Value::Huge(_) => "one of more than 64 bits",
-            Value::Decimal(_) => "a decimal",
-            Value::Flag(_) => "true or false",
-            Value::List(_) => "a list",
-            Value::Table(_) => "a table",
-            Value::Date(_) => "a date",
+            ConfigValue::Text(_) => "a text",
+            ConfigValue::Integer(_) => "a whole number",
+            ConfigValue::Huge(_) => "one of more than 64 bits",
+            ConfigValue::Decimal(_) => "a decimal",
+            ConfigValue::Flag(_) => "true or false",
+            ConfigValue::List(_) => "a list",
+            ConfigValue::Table(_) => "a table",
+            ConfigValue::Date(_) => "a date",
         }
     }
 }
 
 /// Origin of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum SettingOrigin {
     /// Line and column from 1; both 0 if the fault concerns the whole file.
     File {
         name: Arc<str>,
@@ -63,27 +63,27 @@ pub enum Origin {
     Option(&'static str),
 }
 
-impl Origin {
-    pub fn file(name: &str) -> Origin {
-        Origin::File { name: name.into(), line: 0, column: 0 }
+impl SettingOrigin {
+    pub fn file(name: &str) -> SettingOrigin {
+        SettingOrigin::File { name: name.into(), line: 0, column: 0 }
     }
 }
 
-impl fmt::Display for Origin {
+impl fmt::Display for SettingOrigin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Origin::File { name, line: 0, .. } => f.write_str(name),
-            Origin::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
-            Origin::Variable(name) => f.write_str(name),
-            Origin::Option(name) => f.write_str(name),
+            SettingOrigin::File { name, line: 0, .. } => f.write_str(name),
+            SettingOrigin::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
+            SettingOrigin::Variable(name) => f.write_str(name),
+            SettingOrigin::Option(name) => f.write_str(name),
         }
     }
 }
 
 /// Parses a TOML document; syntax errors become faults, and the rest is parsed nevertheless.
-pub fn parse(name: &str, text: &str, faults: &mut Faults) -> Table {
+pub fn parse(name: &str, text: &str, faults: &mut ConfigFaults) -> ConfigTable {
     let (document, errors) = DeTable::parse_recoverable(text);
-    let place = Place::new(name, text);
+    let place = TomlSource::new(name, text);
     for error in errors {
         faults.add(&place.origin(error.span().unwrap_or(0..0)), "", error.message());
     }
@@ -91,81 +91,84 @@ pub fn parse(name: &str, text: &str, faults: &mut Faults) -> Table {
 }
 
 /// Parses a single TOML value, from the environment or the command line.
-pub fn parse_value(text: &str, origin: &Origin) -> Result<Value, String> {
+pub fn parse_value(text: &str, origin: &SettingOrigin) -> Result<ConfigValue, String> {
     let parsed = DeValue::parse(text).map_err(|error| error.message().to_string())?;
-    Ok(moved(Place::new("", text).value(parsed.get_ref()), origin))
+    Ok(moved(TomlSource::new("", text).value(parsed.get_ref()), origin))
 }
 
 /// Returns the value with every part of it at one origin.
-fn moved(value: Value, origin: &Origin) -> Value {
-    let entry = |entry: Entry| Entry { value: moved(entry.value, origin), origin: origin.clone() };
+fn moved(value: ConfigValue, origin: &SettingOrigin) -> ConfigValue {
+    let entry =
+        |entry: ConfigEntry| ConfigEntry { value: moved(entry.value, origin), origin: origin.clone() };
     match value {
-        Value::List(items) => Value::List(items.into_iter().map(entry).collect()),
-        Value::Table(table) => Value::Table(table.into_iter().map(|(key, at)| (key, entry(at))).collect()),
+        ConfigValue::List(items) => ConfigValue::List(items.into_iter().map(entry).collect()),
+        ConfigValue::Table(table) => {
+            ConfigValue::Table(table.into_iter().map(|(key, at)| (key, entry(at))).collect())
+        }
         plain => plain,
     }
 }
 
 /// Lays one table over another: tables are merged key by key, everything else is replaced.
-pub fn overlay(below: &mut Table, above: Table) {
+pub fn overlay(below: &mut ConfigTable, above: ConfigTable) {
     for (key, entry) in above {
         match (below.get_mut(&key).map(|entry| &mut entry.value), entry.value) {
-            (Some(Value::Table(below)), Value::Table(above)) => overlay(below, above),
-            (_, value) => _ = below.insert(key, Entry { value, origin: entry.origin }),
+            (Some(ConfigValue::Table(below)), ConfigValue::Table(above)) => overlay(below, above),
+            (_, value) => _ = below.insert(key, ConfigEntry { value, origin: entry.origin }),
         }
     }
 }
 
 /// A document and its name, to convert offsets to lines and columns.
-struct Place<'a> {
+struct TomlSource<'a> {
     name: Arc<str>,
     text: &'a str,
     /// Offsets of the first byte of each line.
     lines: Vec<usize>,
 }
 
-impl<'a> Place<'a> {
-    fn new(name: &str, text: &'a str) -> Place<'a> {
+impl<'a> TomlSource<'a> {
+    fn new(name: &str, text: &'a str) -> TomlSource<'a> {
         let after_ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n').map(|(at, _)| at + 1);
-        Place { name: name.into(), text, lines: [0].into_iter().chain(after_ends).collect() }
+        TomlSource { name: name.into(), text, lines: [0].into_iter().chain(after_ends).collect() }
     }
 
-    fn table(&self, table: &DeTable<'_>) -> Table {
+    fn table(&self, table: &DeTable<'_>) -> ConfigTable {
         let entry = |(key, value): (&Spanned<DeString<'_>>, &Spanned<DeValue<'_>>)| {
             // The position of a key is more precise than that of its table, which TOML may open
             // twice.
             let origin = self.origin(key.span());
-            (key.get_ref().to_string(), Entry { value: self.value(value.get_ref()), origin })
+            (key.get_ref().to_string(), ConfigEntry { value: self.value(value.get_ref()), origin })
         };
         table.iter().map(entry).collect()
     }
 
-    fn value(&self, value: &DeValue<'_>) -> Value {
+    fn value(&self, value: &DeValue<'_>) -> ConfigValue {
         match value {
-            DeValue::String(text) => Value::Text(text.to_string()),
-            DeValue::Boolean(flag) => Value::Flag(*flag),
-            DeValue::Float(number) => Value::Decimal(number.as_str().to_string()),
-            DeValue::Datetime(date) => Value::Date(date.to_string()),
+            DeValue::String(text) => ConfigValue::Text(text.to_string()),
+            DeValue::Boolean(flag) => ConfigValue::Flag(*flag),
+            DeValue::Float(number) => ConfigValue::Decimal(number.as_str().to_string()),
+            DeValue::Datetime(date) => ConfigValue::Date(date.to_string()),
             DeValue::Integer(number) => match i64::from_str_radix(number.as_str(), number.radix()) {
-                Ok(number) => Value::Integer(number),
-                Err(_) => Value::Huge(number.to_string()),
+                Ok(number) => ConfigValue::Integer(number),
+                Err(_) => ConfigValue::Huge(number.to_string()),
             },
             DeValue::Array(items) => {
-                let item = |item: &Spanned<DeValue<'_>>| Entry {
+                let item = |item: &Spanned<DeValue<'_>>| ConfigEntry {
                     value: self.value(item.get_ref()),
                     origin: self.origin(item.span()),
                 };
-                Value::List(items.iter().map(item).collect())
+                ConfigValue::List(items.iter().map(item).collect())
             }
-            DeValue::Table(table) => Value::Table(self.table(table)),
+            DeValue::Table(table) => ConfigValue::Table(self.table(table)),
         }
     }
 
-    fn origin(&self, span: Range<usize>) -> Origin {
+    fn origin(&self, span: Range<usize>) -> SettingOrigin {
         let at = span.start.min(self.text.len());
         let line = self.lines.partition_point(|start| *start <= at);
         let before = self.text.get(self.lines[line - 1]..at).unwrap_or_default();
-        Origin::File { name: self.name.clone(), line, column: 1 + before.chars().count() }
+        SettingOrigin::File { name: self.name.clone(), line, column: 1 + before.chars().count() }
     }
 }
 
@@ -175,19 +178,19 @@ mod tests {
 
     #[test]
     fn a_value_knows_its_line_and_column() {
-        let mut faults = Faults::default();
+        let mut faults = ConfigFaults::default();
         let tree = parse("a.toml", "[net]\n  backlog = 5\n[[x.y]]\nz = [1,\n 2]", &mut faults);
         assert!(faults.is_empty());
-        let Value::Table(net) = &tree["net"].value else { panic!("a table") };
+        let ConfigValue::Table(net) = &tree["net"].value else { panic!("a table") };
         assert_eq!(net["backlog"].origin.to_string(), "a.toml:2:3");
-        assert_eq!(net["backlog"].value, Value::Integer(5));
+        assert_eq!(net["backlog"].value, ConfigValue::Integer(5));
     }
 
     #[test]
     fn every_syntax_error_is_reported() {
-        let mut faults = Faults::default();
+        let mut faults = ConfigFaults::default();
         parse("a.toml", "a = \nb = 1\nb = 2\nc = \"x", &mut faults);
-        let places: Vec<String> = faults.told().iter().map(|fault| fault.origin.to_string()).collect();
+        let places: Vec<String> = faults.reported().iter().map(|fault| fault.origin.to_string()).collect();
         assert!(places.len() >= 3, "{faults}");
         assert!(
             places[0].starts_with("a.toml:1:") && places[places.len() - 1].starts_with("a.toml:4:"),
@@ -197,15 +200,15 @@ mod tests {
 
     #[test]
     fn tables_meet_and_the_rest_is_replaced() {
-        let mut faults = Faults::default();
+        let mut faults = ConfigFaults::default();
         let mut below = parse("below", "[a]\nx = 1\ny = [1, 2]\n[b]\nz = 1", &mut faults);
         overlay(&mut below, parse("above", "[a]\ny = [3]", &mut faults));
-        let Value::Table(a) = &below["a"].value else { panic!("a table") };
+        let ConfigValue::Table(a) = &below["a"].value else { panic!("a table") };
         assert_eq!(
             (a["x"].origin.to_string(), a["y"].origin.to_string()),
             ("below:2:1".into(), "above:2:1".into())
         );
-        assert!(matches!(&a["y"].value, Value::List(items) if items.len() == 1));
+        assert!(matches!(&a["y"].value, ConfigValue::List(items) if items.len() == 1));
         assert!(below.contains_key("b"));
     }
 }

@@ -6,7 +6,7 @@ use pitlane_engine::settings::{Delays, FillModel, SelfTrade, ShardSettings, Trig
 use pitlane_engine::view::ViewSettings;
 
 use super::section::Section;
-use super::service::Service;
+use super::service::ServiceConfig;
 use crate::pages::LARGE_PAGES;
 
 /// Highest number of quote levels: each order that takes a quote walks its portions one by one.
@@ -18,17 +18,17 @@ const DELAY_US_MAX: u64 = 60_000_000;
 const NS_PER_US: u64 = 1_000;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Venue {
+pub struct VenueConfig {
     pub settings: VenueSettings,
     /// Settings of single exchanges, by MIC.
     pub exchange: BTreeMap<String, VenueSettings>,
 }
 
-impl Venue {
-    pub(super) fn read(section: &mut Section<'_>, service: &Service) -> Venue {
+impl VenueConfig {
+    pub(super) fn read(section: &mut Section<'_>, service: &ServiceConfig) -> VenueConfig {
         let like = section.like();
         let seed = service.seed;
-        Venue {
+        VenueConfig {
             exchange: section.named("exchange", &like, |section| read_settings(section, seed)),
             settings: read_settings(section, seed),
         }
@@ -64,7 +64,11 @@ fn read_delay(section: &mut Section<'_>, key: &'static str) -> u64 {
 }
 
 /// Reads the section without the venues, whose exchanges are in the reference data.
-pub(super) fn read_shard(section: &mut Section<'_>, service: &Service, venue: &Venue) -> ShardSettings {
+pub(super) fn read_shard(
+    section: &mut Section<'_>,
+    service: &ServiceConfig,
+    venue: &VenueConfig,
+) -> ShardSettings {
     ShardSettings {
         instance: service.instance,
         orders_max: section.number("orders_max", 1..=100_000_000),
@@ -79,7 +83,7 @@ pub(super) fn read_shard(section: &mut Section<'_>, service: &Service, venue: &V
     }
 }
 
-pub(super) fn read_view(section: &mut Section<'_>, service: &Service) -> ViewSettings {
+pub(super) fn read_view(section: &mut Section<'_>, service: &ServiceConfig) -> ViewSettings {
     ViewSettings {
         finished_max: section.number("finished_max", 1..=100_000_000),
         transactions_max: section.number("transactions_max", 1..=100_000_000),

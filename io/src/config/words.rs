@@ -34,14 +34,14 @@ impl fmt::Debug for Secret {
 
 /// Events per second, with up to eight decimals; zero or less: no rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Rate(i64);
+pub struct EventsPerSecond(i64);
 
-impl Rate {
+impl EventsPerSecond {
     /// One event per second.
     const ONE: i64 = 100_000_000;
 
-    pub fn from_raw(raw: i64) -> Rate {
-        Rate(raw)
+    pub fn from_raw(raw: i64) -> EventsPerSecond {
+        EventsPerSecond(raw)
     }
 
     pub fn raw(self) -> i64 {
@@ -51,12 +51,12 @@ impl Rate {
     /// Returns the time between two events; None if there is no rate.
     pub fn interval_ns(self) -> Option<u64> {
         let raw = u128::try_from(self.0).ok().filter(|raw| *raw > 0)?;
-        let ns = NS_PER_S as u128 * Rate::ONE as u128 / raw;
+        let ns = NS_PER_S as u128 * EventsPerSecond::ONE as u128 / raw;
         Some(u64::try_from(ns).unwrap_or(u64::MAX).max(1))
     }
 }
 
-impl fmt::Display for Rate {
+impl fmt::Display for EventsPerSecond {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Qty::from_raw(self.0).fmt(f)
     }
@@ -75,10 +75,16 @@ mod tests {
 
     #[test]
     fn a_rate_is_an_interval_unless_there_is_none() {
-        assert_eq!(Rate::from_raw(50 * Rate::ONE).interval_ns(), Some(20_000_000));
-        assert_eq!(Rate::from_raw(Rate::ONE / 10).interval_ns(), Some(10 * NS_PER_S));
-        assert_eq!(Rate::from_raw(i64::MAX).interval_ns(), Some(1));
-        assert_eq!((Rate::from_raw(0).interval_ns(), Rate::from_raw(-Rate::ONE).interval_ns()), (None, None));
-        assert_eq!(Rate::from_raw(Rate::ONE / 10).to_string(), "0.1");
+        assert_eq!(EventsPerSecond::from_raw(50 * EventsPerSecond::ONE).interval_ns(), Some(20_000_000));
+        assert_eq!(EventsPerSecond::from_raw(EventsPerSecond::ONE / 10).interval_ns(), Some(10 * NS_PER_S));
+        assert_eq!(EventsPerSecond::from_raw(i64::MAX).interval_ns(), Some(1));
+        assert_eq!(
+            (
+                EventsPerSecond::from_raw(0).interval_ns(),
+                EventsPerSecond::from_raw(-EventsPerSecond::ONE).interval_ns()
+            ),
+            (None, None)
+        );
+        assert_eq!(EventsPerSecond::from_raw(EventsPerSecond::ONE / 10).to_string(), "0.1");
     }
 }

@@ -1,26 +1,27 @@
 //! Checks whether the cores of shards and gateways are reserved for them, and awake.
 
-use super::host::Host;
-use super::{Check, Finding, show};
+use super::host::HostFiles;
+use super::{HostCheck, HostFinding, show};
 use crate::config::Config;
 
 /// Longest exit latency of an idle state that does not affect response times, in microseconds.
 const WAKE_US_MAX: u64 = 10;
 
-const ISOLATION: Check =
-    Check { name: "isolation", why: "other threads on a shard's core push it aside for milliseconds" };
-const TICKLESS: Check =
-    Check { name: "tickless", why: "the scheduler's tick interrupts a core up to 1,000 times a second" };
-const GOVERNOR: Check =
-    Check { name: "governor", why: "a core that saves power answers slowly after each pause" };
-const SIBLINGS: Check = Check { name: "siblings", why: "two threads of one core share its caches and units" };
-const IDLE: Check =
-    Check { name: "idle-states", why: "leaving a deep idle state takes tens of microseconds" };
-const INTERRUPTS: Check =
-    Check { name: "interrupts", why: "each interrupt stops the thread on its core for microseconds" };
-const NODES: Check = Check { name: "numa", why: "memory of another node is twice as far" };
+const ISOLATION: HostCheck =
+    HostCheck { name: "isolation", why: "other threads on a shard's core push it aside for milliseconds" };
+const TICKLESS: HostCheck =
+    HostCheck { name: "tickless", why: "the scheduler's tick interrupts a core up to 1,000 times a second" };
+const GOVERNOR: HostCheck =
+    HostCheck { name: "governor", why: "a core that saves power answers slowly after each pause" };
+const SIBLINGS: HostCheck =
+    HostCheck { name: "siblings", why: "two threads of one core share its caches and units" };
+const IDLE: HostCheck =
+    HostCheck { name: "idle-states", why: "leaving a deep idle state takes tens of microseconds" };
+const INTERRUPTS: HostCheck =
+    HostCheck { name: "interrupts", why: "each interrupt stops the thread on its core for microseconds" };
+const NODES: HostCheck = HostCheck { name: "numa", why: "memory of another node is twice as far" };
 
-pub fn check(config: &Config, host: &Host) -> Vec<Finding> {
+pub fn check(config: &Config, host: &HostFiles) -> Vec<HostFinding> {
     let quick = config.topology.quick_cores();
     vec![
         isolation(host, &quick),
@@ -33,7 +34,7 @@ pub fn check(config: &Config, host: &Host) -> Vec<Finding> {
     ]
 }
 
-fn isolation(host: &Host, quick: &[u32]) -> Finding {
+fn isolation(host: &HostFiles, quick: &[u32]) -> HostFinding {
     let isolated = host.core_list("sys/devices/system/cpu/isolated").unwrap_or_default();
     let wanted = candidates(host, quick);
     let outside: Vec<u32> = quick.iter().copied().filter(|core| !isolated.contains(core)).collect();
@@ -56,7 +57,7 @@ fn isolation(host: &Host, quick: &[u32]) -> Finding {
     ISOLATION.fit(format!("cores {} are kept free", show(quick)))
 }
 
-fn tickless(host: &Host, quick: &[u32]) -> Finding {
+fn tickless(host: &HostFiles, quick: &[u32]) -> HostFinding {
     // The kernel writes "(null)" if there are none.
     let tickless = host.core_list("sys/devices/system/cpu/nohz_full").unwrap_or_default();
     let with_tick: Vec<u32> = quick.iter().copied().filter(|core| !tickless.contains(core)).collect();
@@ -74,7 +75,7 @@ fn tickless(host: &Host, quick: &[u32]) -> Finding {
     TICKLESS.fit(format!("cores {} have no tick", show(quick)))
 }
 
-fn governor(host: &Host, quick: &[u32]) -> Finding {
+fn governor(host: &HostFiles, quick: &[u32]) -> HostFinding {
     let governor =
         |core: &u32| host.text(&format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor"));
     let watched = watched(host, quick);
@@ -94,7 +95,7 @@ fn governor(host: &Host, quick: &[u32]) -> Finding {
         .unfit(format!("{name} on cores {list}"), format!("cpupower -c {list} frequency-set -g performance"))
 }
 
-fn siblings(host: &Host, quick: &[u32]) -> Finding {
+fn siblings(host: &HostFiles, quick: &[u32]) -> HostFinding {
     let of = |core: &u32| {
         let path = format!("sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list");
         let others = host.core_list(&path).unwrap_or_default().into_iter().filter(|other| other != core);
@@ -116,7 +117,7 @@ fn siblings(host: &Host, quick: &[u32]) -> Finding {
         .unfit(format!("cores {} are second threads of configured ones", show(&beside)), offline.join("; "))
 }
 
-fn idle_states(host: &Host, quick: &[u32]) -> Finding {
+fn idle_states(host: &HostFiles, quick: &[u32]) -> HostFinding {
     let mut deepest: Option<(u64, String)> = None;
     for core in watched(host, quick) {
         let folder = format!("sys/devices/system/cpu/cpu{core}/cpuidle");
@@ -140,7 +141,7 @@ fn idle_states(host: &Host, quick: &[u32]) -> Finding {
     }
 }
 
-fn interrupts(host: &Host, quick: &[u32]) -> Finding {
+fn interrupts(host: &HostFiles, quick: &[u32]) -> HostFinding {
     if quick.is_empty() {
         return INTERRUPTS.fit("no core is configured that could be disturbed");
     }
@@ -165,7 +166,7 @@ fn interrupts(host: &Host, quick: &[u32]) -> Finding {
     INTERRUPTS.unfit(format!("{} interrupts may come to cores {}", disturbing.len(), show(quick)), mend)
 }
 
-fn nodes(host: &Host, quick: &[u32]) -> Finding {
+fn nodes(host: &HostFiles, quick: &[u32]) -> HostFinding {
     let is_node = |name: &String| name.strip_prefix("node").is_some_and(|rest| rest.parse::<u32>().is_ok());
     let nodes: Vec<String> = host.names("sys/devices/system/node").into_iter().filter(is_node).collect();
     if nodes.len() < 2 {
@@ -188,12 +189,12 @@ fn nodes(host: &Host, quick: &[u32]) -> Finding {
 }
 
 /// Returns the cores to check: the configured ones, or all.
-fn watched<'a>(host: &'a Host, quick: &'a [u32]) -> &'a [u32] {
+fn watched<'a>(host: &'a HostFiles, quick: &'a [u32]) -> &'a [u32] {
     if quick.is_empty() { &host.cores } else { quick }
 }
 
 /// Returns the cores to isolate: the configured ones, or the second half of the machine's cores.
-fn candidates(host: &Host, quick: &[u32]) -> String {
+fn candidates(host: &HostFiles, quick: &[u32]) -> String {
     let upper = &host.cores[host.cores.len() / 2..];
     show(if quick.is_empty() { upper } else { quick })
 }

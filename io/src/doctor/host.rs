@@ -9,14 +9,14 @@ use crate::config::{Machine, parse_cores};
 const ENTRIES_MAX: usize = 10_000;
 
 #[derive(Clone, Debug)]
-pub struct Host {
+pub struct HostFiles {
     root: PathBuf,
     pub cores: Vec<u32>,
 }
 
-impl Host {
-    pub fn at(root: &Path) -> Host {
-        Host { root: root.to_path_buf(), cores: Machine::of(root).cores }
+impl HostFiles {
+    pub fn at(root: &Path) -> HostFiles {
+        HostFiles { root: root.to_path_buf(), cores: Machine::of(root).cores }
     }
 
     /// Returns the trimmed text of a file; None if there is no such file.
@@ -68,7 +68,7 @@ mod tests {
         fs::create_dir_all(root.join("sys")).unwrap();
         let make = |n: usize| fs::File::create(root.join(format!("sys/{n}"))).map(drop).unwrap();
         (0..ENTRIES_MAX).for_each(make);
-        let host = Host::at(&root);
+        let host = HostFiles::at(&root);
         assert_eq!(host.names("sys").len(), ENTRIES_MAX);
         make(ENTRIES_MAX);
         assert_eq!(host.names("sys").len(), ENTRIES_MAX);

@@ -1,27 +1,30 @@
 //! Checks of clocks, memory and virtualisation.
 
-use super::host::Host;
+use super::host::HostFiles;
 use super::probes::Probes;
-use super::{Check, Finding};
+use super::{HostCheck, HostFinding};
 
 /// Highest acceptable steal time of a virtual machine, in thousandths.
 const STEAL_PERMILLE_MAX: u64 = 1;
 
-const CLOCK: Check = Check {
+const CLOCK: HostCheck = HostCheck {
     name: "clock-source",
     why: "a clock that is not the time-stamp counter costs a system call a reading",
 };
-const SYNC: Check = Check { name: "clock-sync", why: "times in reports and journal must be those of others" };
-const PAGES: Check =
-    Check { name: "huge-pages", why: "the kernel stops a thread while it puts large pages together" };
-const SWAP: Check = Check { name: "swap", why: "memory that was swapped out comes back in milliseconds" };
-const VIRTUAL: Check = Check { name: "virtual", why: "a hypervisor takes the core away when it likes" };
+const SYNC: HostCheck =
+    HostCheck { name: "clock-sync", why: "times in reports and journal must be those of others" };
+const PAGES: HostCheck =
+    HostCheck { name: "huge-pages", why: "the kernel stops a thread while it puts large pages together" };
+const SWAP: HostCheck =
+    HostCheck { name: "swap", why: "memory that was swapped out comes back in milliseconds" };
+const VIRTUAL: HostCheck =
+    HostCheck { name: "virtual", why: "a hypervisor takes the core away when it likes" };
 
-pub fn check(host: &Host, probes: &Probes) -> Vec<Finding> {
+pub fn check(host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
     vec![clock_source(host), clock_sync(host, probes), huge_pages(host), swap(host), virtual_machine(host)]
 }
 
-fn clock_source(host: &Host) -> Finding {
+fn clock_source(host: &HostFiles) -> HostFinding {
     let folder = "sys/devices/system/clocksource/clocksource0";
     let Some(current) = host.text(&format!("{folder}/current_clocksource")) else {
         return CLOCK.unknown("the kernel does not tell its clock source");
@@ -46,7 +49,7 @@ fn clock_source(host: &Host) -> Finding {
     CLOCK.unfit(format!("{current} rather than tsc"), mend)
 }
 
-fn clock_sync(host: &Host, probes: &Probes) -> Finding {
+fn clock_sync(host: &HostFiles, probes: &Probes) -> HostFinding {
     // Where the tools are missing, the marker file of systemd is used.
     let marked = host.text("run/systemd/timesync/synchronized").map(|_| true);
     match probes.clock_synchronized.or(marked) {
@@ -58,7 +61,7 @@ fn clock_sync(host: &Host, probes: &Probes) -> Finding {
     }
 }
 
-fn huge_pages(host: &Host) -> Finding {
+fn huge_pages(host: &HostFiles) -> HostFinding {
     let file = "sys/kernel/mm/transparent_hugepage/enabled";
     match host.text(file) {
         None => PAGES.fit("the kernel has no transparent huge pages"),
@@ -72,7 +75,7 @@ fn huge_pages(host: &Host) -> Finding {
     }
 }
 
-fn swap(host: &Host) -> Finding {
+fn swap(host: &HostFiles) -> HostFinding {
     let Some(text) = host.text("proc/swaps") else { return SWAP.fit("the kernel has no swap") };
     let areas: Vec<&str> = text.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     match areas[..] {
@@ -82,7 +85,7 @@ fn swap(host: &Host) -> Finding {
     }
 }
 
-fn virtual_machine(host: &Host) -> Finding {
+fn virtual_machine(host: &HostFiles) -> HostFinding {
     let text = host.text("proc/stat").unwrap_or_default();
     let line = text.lines().find_map(|line| line.strip_prefix("cpu ")).unwrap_or_default();
     let ticks: Vec<u64> = line.split_whitespace().filter_map(|word| word.parse().ok()).collect();

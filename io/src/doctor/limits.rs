@@ -1,9 +1,9 @@
 //! Checks of the limits of this process: memory, files, rings, ports.
 
-use super::host::Host;
+use super::host::HostFiles;
 use super::probes::Probes;
-use super::{Check, Finding};
-use crate::config::{Config, Driver};
+use super::{HostCheck, HostFinding};
+use crate::config::{Config, NetDriver};
 use crate::net::NOT_BUILT;
 
 /// Memory that a ring and its buffers lock, for each gateway: the requirement of glommio and a
@@ -12,24 +12,26 @@ const LOCKED_BYTES_PER_GATEWAY: u64 = 16 << 20;
 /// Files besides connections: journals, logs, stores, pollers.
 const FILES_BESIDES: u64 = 256;
 
-const LOCKED: Check = Check { name: "memlock", why: "io_uring needs locked memory, or falls back to epoll" };
-const FILES: Check = Check {
+const LOCKED: HostCheck =
+    HostCheck { name: "memlock", why: "io_uring needs locked memory, or falls back to epoll" };
+const FILES: HostCheck = HostCheck {
     name: "open-files",
     why: "each connection is an open file; without one left, clients are refused",
 };
-const RING: Check = Check { name: "io_uring", why: "without it net.driver = \"uring\" falls back to epoll" };
-const PORTS: Check = Check { name: "ports", why: "a listener whose port is taken refuses to start" };
+const RING: HostCheck =
+    HostCheck { name: "io_uring", why: "without it net.driver = \"uring\" falls back to epoll" };
+const PORTS: HostCheck = HostCheck { name: "ports", why: "a listener whose port is taken refuses to start" };
 
-pub fn check(config: &Config, host: &Host, probes: &Probes) -> Vec<Finding> {
+pub fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
     vec![locked_memory(config, host), open_files(config, host), ring(config, host, probes), ports(probes)]
 }
 
-fn locked_memory(config: &Config, host: &Host) -> Finding {
+fn locked_memory(config: &Config, host: &HostFiles) -> HostFinding {
     let wanted = LOCKED_BYTES_PER_GATEWAY * config.topology.gateways as u64;
     match host.limit("Max locked memory") {
         None => LOCKED.unknown("the system does not tell the limit"),
         Some(u64::MAX) => LOCKED.fit("unlimited"),
-        Some(bytes) if bytes >= wanted || config.net.driver == Driver::Epoll => {
+        Some(bytes) if bytes >= wanted || config.net.driver == NetDriver::Epoll => {
             LOCKED.fit(format!("{} KiB{}", bytes >> 10, not_needed(config)))
         }
         Some(bytes) => {
@@ -39,7 +41,7 @@ fn locked_memory(config: &Config, host: &Host) -> Finding {
     }
 }
 
-fn open_files(config: &Config, host: &Host) -> Finding {
+fn open_files(config: &Config, host: &HostFiles) -> HostFinding {
     let wanted = config.net.connections_max as u64 + config.http.connections_max as u64 + FILES_BESIDES;
     match host.limit("Max open files") {
         None => FILES.unknown("the system does not tell the limit"),
@@ -51,7 +53,7 @@ fn open_files(config: &Config, host: &Host) -> Finding {
     }
 }
 
-fn ring(config: &Config, host: &Host, probes: &Probes) -> Finding {
+fn ring(config: &Config, host: &HostFiles, probes: &Probes) -> HostFinding {
     let disabled = host.text("proc/sys/kernel/io_uring_disabled").unwrap_or("0".to_string());
     let trouble = match (&probes.ring, disabled.as_str()) {
         (Ok(()), _) => return RING.fit("a ring could be made"),
@@ -67,19 +69,19 @@ fn ring(config: &Config, host: &Host, probes: &Probes) -> Finding {
         }
     };
     match config.net.driver {
-        Driver::Epoll => RING.fit(format!("{}{}", trouble.0, not_needed(config))),
-        Driver::Uring => RING.unfit(trouble.0, trouble.1),
+        NetDriver::Epoll => RING.fit(format!("{}{}", trouble.0, not_needed(config))),
+        NetDriver::Uring => RING.unfit(trouble.0, trouble.1),
     }
 }
 
 fn not_needed(config: &Config) -> &'static str {
     match config.net.driver {
-        Driver::Epoll => "; not needed with net.driver = \"epoll\"",
-        Driver::Uring => "",
+        NetDriver::Epoll => "; not needed with net.driver = \"epoll\"",
+        NetDriver::Uring => "",
     }
 }
 
-fn ports(probes: &Probes) -> Finding {
+fn ports(probes: &Probes) -> HostFinding {
     let taken: Vec<String> = probes
         .ports
         .iter()

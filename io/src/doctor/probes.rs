@@ -30,7 +30,7 @@ pub struct Probes {
     /// Whether a ring could be created.
     pub ring: Result<(), String>,
     pub clock_synchronized: Option<bool>,
-    pub ports: Vec<Port>,
+    pub ports: Vec<PortProbe>,
     /// How the broker stores the stream of the standby; None: there is no standby.
     pub broker: Option<Result<BrokerFacts, String>>,
     /// Faults of the rights at the broker; None: there is no broker.
@@ -39,7 +39,7 @@ pub struct Probes {
 
 /// A listener, and what prevents it from listening.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Port {
+pub struct PortProbe {
     pub key: &'static str,
     pub address: SocketAddr,
     pub trouble: Option<String>,
@@ -138,9 +138,9 @@ fn said(program: &str, words: &[&str]) -> Option<String> {
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-fn try_port(key: &'static str, address: SocketAddr) -> Port {
+fn try_port(key: &'static str, address: SocketAddr) -> PortProbe {
     let trouble = TcpListener::bind(address).err().map(|error| error.to_string());
-    Port { key, address, trouble }
+    PortProbe { key, address, trouble }
 }
 
 #[cfg(test)]

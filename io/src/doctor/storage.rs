@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use super::host::Host;
+use super::host::HostFiles;
 use super::probes::Probes;
-use super::{Check, Finding};
+use super::{HostCheck, HostFinding};
 use crate::config::Config;
 
 /// Highest acceptable sync time, in microseconds: a group of orders waits for one sync.
@@ -15,15 +15,18 @@ const SNAPSHOTS: u64 = 3;
 const FORGETFUL: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
 const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"];
 
-const KIND: Check = Check { name: "file-system", why: "the journal is only as durable as what it lies on" };
-const ROOM: Check = Check { name: "free-space", why: "a full disk stops order entry" };
-const BROKER: Check =
-    Check { name: "broker", why: "at level replicated an order is acknowledged when the broker has it" };
-const RIGHTS: Check =
-    Check { name: "broker-rights", why: "whoever may publish on a subject of the server speaks in its name" };
-const SPEED: Check = Check { name: "sync-speed", why: "at level disk each answer waits for a sync" };
+const KIND: HostCheck =
+    HostCheck { name: "file-system", why: "the journal is only as durable as what it lies on" };
+const ROOM: HostCheck = HostCheck { name: "free-space", why: "a full disk stops order entry" };
+const BROKER: HostCheck =
+    HostCheck { name: "broker", why: "at level replicated an order is acknowledged when the broker has it" };
+const RIGHTS: HostCheck = HostCheck {
+    name: "broker-rights",
+    why: "whoever may publish on a subject of the server speaks in its name",
+};
+const SPEED: HostCheck = HostCheck { name: "sync-speed", why: "at level disk each answer waits for a sync" };
 
-pub fn check(config: &Config, host: &Host, probes: &Probes) -> Vec<Finding> {
+pub fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
     let mut findings = vec![kind(config, host, probes), room(config, probes), speed(config, probes)];
     findings.extend(broker(config, probes));
     findings.extend(rights(probes));
@@ -31,7 +34,7 @@ pub fn check(config: &Config, host: &Host, probes: &Probes) -> Vec<Finding> {
 }
 
 /// Checks the rights at the broker.
-fn rights(probes: &Probes) -> Vec<Finding> {
+fn rights(probes: &Probes) -> Vec<HostFinding> {
     match &probes.rights {
         None => Vec::new(),
         Some(Err(error)) => {
@@ -54,7 +57,7 @@ fn rights(probes: &Probes) -> Vec<Finding> {
 }
 
 /// Checks what the guarantee of the standby depends on, as far as a client sees it.
-fn broker(config: &Config, probes: &Probes) -> Vec<Finding> {
+fn broker(config: &Config, probes: &Probes) -> Vec<HostFinding> {
     match &probes.broker {
         None => Vec::new(),
         Some(Err(error)) => {
@@ -71,7 +74,7 @@ fn broker(config: &Config, probes: &Probes) -> Vec<Finding> {
     }
 }
 
-fn kind(config: &Config, host: &Host, probes: &Probes) -> Finding {
+fn kind(config: &Config, host: &HostFiles, probes: &Probes) -> HostFinding {
     let mounts = host.text("proc/self/mountinfo").unwrap_or_default();
     let Some((point, kind)) = mount_of(&mounts, &probes.data_dir) else {
         return KIND.unknown("the system does not tell what is mounted");
@@ -101,7 +104,7 @@ fn mount_of<'a>(mounts: &'a str, folder: &Path) -> Option<(&'a str, &'a str)> {
     above.max_by_key(|(point, _)| Path::new(point).components().count())
 }
 
-fn room(config: &Config, probes: &Probes) -> Finding {
+fn room(config: &Config, probes: &Probes) -> HostFinding {
     let journal = &config.journal;
     let segments = journal.segment_bytes as u64 * (journal.reserve_segments as u64 + 1);
     let wanted = (segments + SNAPSHOTS * journal.snapshot_every_bytes) * config.topology.shards as u64;
@@ -123,7 +126,7 @@ fn room(config: &Config, probes: &Probes) -> Finding {
     }
 }
 
-fn speed(config: &Config, probes: &Probes) -> Finding {
+fn speed(config: &Config, probes: &Probes) -> HostFinding {
     let level = config.durability();
     match &probes.sync_us {
         Err(problem) => SPEED.unknown(format!("{}: {problem}", probes.data_dir.display())),

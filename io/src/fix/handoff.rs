@@ -10,11 +10,11 @@ use crate::wakeup::Wakeup;
 
 /// Maximum number of connections in transit from one gateway to another. Further ones are closed;
 /// their clients may reconnect.
-const PASSING_MAX: usize = 256;
+const HANDOFFS_MAX: usize = 256;
 
 /// The session that a client may log on to.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Admitted {
+pub struct AdmittedLogon {
     /// Name of the session.
     pub name: String,
     /// The login and the generation of the credentials it was verified against; `None` if the
@@ -25,7 +25,7 @@ pub struct Admitted {
 /// A client that may log on, with its connection.
 #[derive(Debug)]
 pub struct Handoff {
-    pub admitted: Admitted,
+    pub admitted: AdmittedLogon,
     pub detached: Detached,
 }
 
@@ -39,15 +39,15 @@ pub struct ConnectionHandoff {
 
 impl ConnectionHandoff {
     /// Creates the ends of all gateways from their wake-ups.
-    pub fn between(bells: &[Wakeup]) -> Vec<ConnectionHandoff> {
-        let mut ends: Vec<ConnectionHandoff> = bells.iter().map(|_| ConnectionHandoff::default()).collect();
-        for from in 0..bells.len() {
-            for (to, bell) in bells.iter().enumerate() {
-                let way = (from != to).then(|| RingBuffer::new(PASSING_MAX)).map(|(producer, consumer)| {
+    pub fn between(wakeups: &[Wakeup]) -> Vec<ConnectionHandoff> {
+        let mut ends: Vec<ConnectionHandoff> = wakeups.iter().map(|_| ConnectionHandoff::default()).collect();
+        for from in 0..wakeups.len() {
+            for (to, wakeup) in wakeups.iter().enumerate() {
+                let lane = (from != to).then(|| RingBuffer::new(HANDOFFS_MAX)).map(|(producer, consumer)| {
                     ends[to].into.push(consumer);
-                    (producer, bell.clone())
+                    (producer, wakeup.clone())
                 });
-                ends[from].out.push(way);
+                ends[from].out.push(lane);
             }
         }
         ends
@@ -55,14 +55,14 @@ impl ConnectionHandoff {
 
     /// Sends a connection to the gateway of its session. Returns false if the lane is full; the
     /// connection is then closed.
-    pub fn send(&mut self, gateway: u8, passing: Handoff) -> bool {
-        let Some(Some((way, bell))) = self.out.get_mut(gateway as usize) else { return false };
-        let sent = way.push(passing).is_ok();
-        bell.wake();
+    pub fn send(&mut self, gateway: u8, handoff: Handoff) -> bool {
+        let Some(Some((lane, wakeup))) = self.out.get_mut(gateway as usize) else { return false };
+        let sent = lane.push(handoff).is_ok();
+        wakeup.wake();
         sent
     }
 
     pub fn receive(&mut self) -> Option<Handoff> {
-        self.into.iter_mut().find_map(|way| way.pop().ok())
+        self.into.iter_mut().find_map(|lane| lane.pop().ok())
     }
 }

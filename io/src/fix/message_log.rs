@@ -29,11 +29,11 @@ use crate::journal::disk::File;
 /// Capacity in bytes of the lane for messages: a burst of some ten thousand.
 const LANE_BYTES: usize = 4 << 20;
 /// Maximum number of requests in transit to open a log or to sync a store.
-const ERRANDS_MAX: usize = 4_096;
+const REQUESTS_MAX: usize = 4_096;
 /// Poll interval: logs are read by people, and at level `disk` a store is synced this often.
-const EVERY: Duration = Duration::from_millis(20);
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// Poll interval while there is no log and no store.
-const EVERY_IDLE: Duration = Duration::from_secs(1);
+const POLL_INTERVAL_IDLE: Duration = Duration::from_secs(1);
 /// Maximum length of a logged message: every session rejects longer ones.
 const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// Bytes before each message on the lane: session, direction, length, time.
@@ -41,12 +41,12 @@ const HEAD_BYTES: usize = 16;
 
 /// The direction of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum MessageDirection {
     In,
     Out,
 }
 
-enum Errand {
+enum LogRequest {
     Log { session: u16, path: PathBuf },
     Sync { file: Arc<File> },
 }
@@ -54,7 +54,7 @@ enum Errand {
 /// The gateway's end.
 pub struct FixLogHandle {
     bytes: Producer<u8>,
-    pending_commands: Producer<Errand>,
+    requests: Producer<LogRequest>,
     dropped: Arc<AtomicU64>,
 }
 
@@ -68,16 +68,16 @@ impl FixLogHandle {
     /// Starts logging the messages of this session to this file. Returns whether the request fitted
     /// into the lane.
     pub fn open_log(&mut self, session: u16, path: PathBuf) -> bool {
-        self.pending_commands.push(Errand::Log { session, path }).is_ok()
+        self.requests.push(LogRequest::Log { session, path }).is_ok()
     }
 
     /// Starts syncing this store. Returns whether the request fitted into the lane.
     pub fn sync(&mut self, file: Arc<File>) -> bool {
-        self.pending_commands.push(Errand::Sync { file }).is_ok()
+        self.requests.push(LogRequest::Sync { file }).is_ok()
     }
 
     /// Sends a copy of a message.
-    pub fn log(&mut self, session: u16, way: Way, now: Timestamp, message: &[u8]) {
+    pub fn log(&mut self, session: u16, direction: MessageDirection, now: Timestamp, message: &[u8]) {
         let bytes = HEAD_BYTES + message.len();
         let Ok(chunk) = self.bytes.write_chunk_uninit(bytes) else {
             self.dropped.fetch_add(1, Ordering::Relaxed);
@@ -85,7 +85,7 @@ impl FixLogHandle {
         };
         let mut head = [0; HEAD_BYTES];
         head[0..2].copy_from_slice(&session.to_le_bytes());
-        head[2] = way as u8;
+        head[2] = direction as u8;
         head[4..8].copy_from_slice(&(message.len() as u32).to_le_bytes());
         head[8..16].copy_from_slice(&now.0.to_le_bytes());
         chunk.fill_from_iter(head.into_iter().chain(message.iter().copied()));
@@ -93,11 +93,11 @@ impl FixLogHandle {
 }
 
 /// The writer's end of one gateway.
-struct Tray {
+struct GatewayLog {
     bytes: Consumer<u8>,
-    pending_commands: Consumer<Errand>,
+    requests: Consumer<LogRequest>,
     dropped: Arc<AtomicU64>,
-    told_dropped: u64,
+    reported_dropped: u64,
     logs: BTreeMap<u16, BufWriter<fs::File>>,
     stores: Vec<Arc<File>>,
     /// By session and direction: bytes of a message whose rest has not arrived.
@@ -107,17 +107,17 @@ struct Tray {
 /// A writer that has not been started.
 #[derive(Default)]
 pub struct FixLogWriter {
-    trays: Vec<Tray>,
+    gateways: Vec<GatewayLog>,
 }
 
 /// The running writer. Dropping it writes the remaining messages and ends the thread.
 #[derive(Debug)]
-pub struct AtWork {
+pub struct FixLogThread {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
-impl Drop for AtWork {
+impl Drop for FixLogThread {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
@@ -130,55 +130,55 @@ impl Drop for AtWork {
 
 impl FixLogWriter {
     /// Creates a handle for one more gateway.
-    pub fn desk(&mut self) -> FixLogHandle {
+    pub fn handle(&mut self) -> FixLogHandle {
         let (bytes, theirs) = RingBuffer::new(LANE_BYTES);
-        let (pending_commands, orders) = RingBuffer::new(ERRANDS_MAX);
+        let (requests, taken_requests) = RingBuffer::new(REQUESTS_MAX);
         let dropped = Arc::new(AtomicU64::new(0));
-        self.trays.push(Tray {
+        self.gateways.push(GatewayLog {
             bytes: theirs,
-            pending_commands: orders,
+            requests: taken_requests,
             dropped: dropped.clone(),
-            told_dropped: 0,
+            reported_dropped: 0,
             logs: BTreeMap::new(),
             stores: Vec::new(),
             partial: BTreeMap::new(),
         });
-        FixLogHandle { bytes, pending_commands, dropped }
+        FixLogHandle { bytes, requests, dropped }
     }
 
-    pub fn start(mut self) -> io::Result<AtWork> {
+    pub fn start(mut self) -> io::Result<FixLogThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
         let work = move || loop {
             let last = stopped.load(Ordering::Acquire);
-            self.trays.iter_mut().for_each(Tray::poll);
+            self.gateways.iter_mut().for_each(GatewayLog::poll);
             if last {
                 return;
             }
-            let idle = self.trays.iter().all(|tray| tray.logs.is_empty() && tray.stores.is_empty());
-            thread::park_timeout(if idle { EVERY_IDLE } else { EVERY });
+            let idle =
+                self.gateways.iter().all(|gateway| gateway.logs.is_empty() && gateway.stores.is_empty());
+            thread::park_timeout(if idle { POLL_INTERVAL_IDLE } else { POLL_INTERVAL });
         };
-        let thread = thread::Builder::new().name("fix-log".to_string()).spawn(work)?;
-        Ok(AtWork { stop, thread: Some(thread) })
+let thread = thread::Builder::new ( ).name ( "fix-log".to_string ( ) ).spawn ( work ) ? ; Ok ( FixLogThread { stop , thread : Some ( thread ) } ) 
     }
 }
 
-impl Tray {
+impl GatewayLog {
     fn poll(&mut self) {
-        while let Ok(errand) = self.pending_commands.pop() {
-            match errand {
-                Errand::Log { session, path } => self.open(session, path),
-                Errand::Sync { file } => self.stores.push(file),
+        while let Ok(request) = self.requests.pop() {
+            match request {
+                LogRequest::Log { session, path } => self.open(session, path),
+                LogRequest::Sync { file } => self.stores.push(file),
             }
         }
         while self.take_one() {}
         let dropped = self.dropped.load(Ordering::Relaxed);
-        if dropped > self.told_dropped {
+        if dropped > self.reported_dropped {
             tracing::warn!(
-                messages = dropped - self.told_dropped,
+                messages = dropped - self.reported_dropped,
                 "FIX messages are missing in message logs: too many at once"
             );
-            self.told_dropped = dropped;
+            self.reported_dropped = dropped;
         }
         for log in self.logs.values_mut() {
             if let Err(error) = log.flush() {
@@ -210,7 +210,7 @@ impl Tray {
     fn take_one(&mut self) -> bool {
         let Ok(head) = self.bytes.read_chunk(HEAD_BYTES) else { return false };
         let mut fields = [0; HEAD_BYTES];
-        fields.iter_mut().zip(head).for_each(|(place, byte)| *place = byte);
+        fields.iter_mut().zip(head).for_each(|(field, byte)| *field = byte);
         let session = u16::from_le_bytes([fields[0], fields[1]]);
         let length = u32::from_le_bytes([fields[4], fields[5], fields[6], fields[7]]) as usize;
         let now = Timestamp(u64::from_le_bytes(fields[8..16].try_into().expect("eight bytes")));
@@ -222,7 +222,7 @@ impl Tray {
             partial.clear();
             return true;
         };
-        let sign = if fields[2] == Way::In as u8 { b" < " } else { b" > " };
+        let sign = if fields[2] == MessageDirection::In as u8 { b" < " } else { b" > " };
         let mut begin = TimestampText::default().text(now).to_vec();
         begin.extend_from_slice(sign);
         if let Err(error) = write_messages(partial, &begin, log) {
@@ -286,27 +286,32 @@ mod tests {
 
     #[test]
     fn messages_are_written_in_order_without_secrets() {
-        let folder = std::env::temp_dir().join(format!("pitlane-clerk-{}", std::process::id()));
+        let folder = std::env::temp_dir().join(format!("pitlane-fix-log-{}", std::process::id()));
         let path = folder.join("logs/A-B.log");
-        let mut clerk = FixLogWriter::default();
-        let mut desk = clerk.desk();
-        let at_work = clerk.start().unwrap();
-        assert!(desk.open_log(3, path.clone()));
-        let sealed = |body: &str| {
+        let mut writer = FixLogWriter::default();
+        let mut handle = writer.handle();
+        let running = writer.start().unwrap();
+        assert!(handle.open_log(3, path.clone()));
+        let framed = |body: &str| {
             let body = body.replace('|', "\x01");
             let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
             let sum = frame::check_sum(&bytes);
             bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
             bytes
         };
-        let logon = sealed("35=A|553=me|554=secret|95=7|96=raw|raw|");
+        let logon = framed("35=A|553=me|554=secret|95=7|96=raw|raw|");
         // Split in the middle of the password.
         let cut = logon.windows(3).position(|bytes| bytes == b"cre").unwrap();
-        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &logon[..cut]);
-        desk.log(3, Way::In, Timestamp(1_763_200_000_123_000_000), &[&logon[cut..], b"554=secret"].concat());
-        desk.log(9, Way::In, Timestamp(1), b"of nobody");
-        desk.log(3, Way::Out, Timestamp(1_763_200_000_124_000_000), &sealed("35=0|58=a\nb|"));
-        drop(at_work);
+        handle.log(3, MessageDirection::In, Timestamp(1_763_200_000_123_000_000), &logon[..cut]);
+        handle.log(
+            3,
+            MessageDirection::In,
+            Timestamp(1_763_200_000_123_000_000),
+            &[&logon[cut..], b"554=secret"].concat(),
+        );
+        handle.log(9, MessageDirection::In, Timestamp(1), b"of nobody");
+        handle.log(3, MessageDirection::Out, Timestamp(1_763_200_000_124_000_000), &framed("35=0|58=a\nb|"));
+        drop(running);
         let text = fs::read_to_string(&path).unwrap();
         fs::remove_dir_all(&folder).unwrap();
         let lines: Vec<&str> = text.lines().collect();
@@ -319,11 +324,11 @@ mod tests {
 
     #[test]
     fn a_full_lane_does_not_block_the_sender() {
-        let mut clerk = FixLogWriter::default();
-        let mut desk = clerk.desk();
+        let mut writer = FixLogWriter::default();
+        let mut handle = writer.handle();
         for _ in 0..100 {
-            desk.log(1, Way::Out, Timestamp(1), &[b'x'; 65_536]);
+            handle.log(1, MessageDirection::Out, Timestamp(1), &[b'x'; 65_536]);
         }
-        assert!(desk.dropped.load(Ordering::Relaxed) > 30);
+        assert!(handle.dropped.load(Ordering::Relaxed) > 30);
     }
 }

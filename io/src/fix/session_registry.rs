@@ -16,7 +16,7 @@ pub const NAME_BYTES_MAX: usize = 128;
 
 /// The gateway and number of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Home {
+pub struct SessionAssignment {
     pub gateway: u8,
     /// Session number on the gateway's port.
     pub number: u16,
@@ -24,19 +24,19 @@ pub struct Home {
 
 /// All assignments as of the start of the service: the same for every gateway.
 #[derive(Clone, Debug, Default)]
-pub struct Homes {
+pub struct SessionAssignments {
     gateways: u8,
-    known: BTreeMap<String, Home>,
+    known: BTreeMap<String, SessionAssignment>,
 }
 
-impl Homes {
+impl SessionAssignments {
     /// Reads the assignments; without a journal there are none.
-    pub fn read(notes: Option<&JournalMetadata>, gateways: u8) -> Result<Homes, Fault> {
+    pub fn read(metadata: Option<&JournalMetadata>, gateways: u8) -> Result<SessionAssignments, Fault> {
         let mut known = BTreeMap::new();
         for gateway in 0..GATEWAYS_MAX {
-            for (at, name) in names(notes, gateway)?.into_iter().enumerate() {
+            for (at, name) in names(metadata, gateway)?.into_iter().enumerate() {
                 if gateway < gateways {
-                    known.insert(name, Home { gateway, number: at as u16 + 1 });
+                    known.insert(name, SessionAssignment { gateway, number: at as u16 + 1 });
                 } else {
                     // Its orders remain, but their reports reach no client over FIX.
                     tracing::warn!(
@@ -47,33 +47,33 @@ impl Homes {
                 }
             }
         }
-        Ok(Homes { gateways, known })
+        Ok(SessionAssignments { gateways, known })
     }
 
-    pub fn known(&self) -> impl Iterator<Item = (&str, Home)> {
-        self.known.iter().map(|(name, home)| (name.as_str(), *home))
+    pub fn known(&self) -> impl Iterator<Item = (&str, SessionAssignment)> {
+        self.known.iter().map(|(name, assignment)| (name.as_str(), *assignment))
     }
 
     /// Returns the gateway of a session. New sessions are distributed by a hash of their name.
     pub fn gateway(&self, name: &str) -> u8 {
         let spread = || (xxhash_rust::xxh3::xxh3_64(name.as_bytes()) % self.gateways.max(1) as u64) as u8;
-        self.known.get(name).map_or_else(spread, |home| home.gateway)
+        self.known.get(name).map_or_else(spread, |assignment| assignment.gateway)
     }
 }
 
 /// The sessions of one gateway.
 #[derive(Debug)]
 pub struct SessionRegistry {
-    notes: Option<JournalMetadata>,
+    metadata: Option<JournalMetadata>,
     gateway: u8,
     /// Names by number; the first has number one.
     names: Vec<String>,
 }
 
 impl SessionRegistry {
-    pub fn open(notes: Option<JournalMetadata>, gateway: u8) -> Result<SessionRegistry, Fault> {
-        let names = names(notes.as_ref(), gateway)?;
-        Ok(SessionRegistry { notes, gateway, names })
+    pub fn open(metadata: Option<JournalMetadata>, gateway: u8) -> Result<SessionRegistry, Fault> {
+        let names = names(metadata.as_ref(), gateway)?;
+        Ok(SessionRegistry { metadata, gateway, names })
     }
 
     /// Returns the number of registered sessions.
@@ -100,8 +100,8 @@ impl SessionRegistry {
             return Ok(None);
         }
         self.names.push(name.to_string());
-        if let Some(notes) = &self.notes {
-            notes.put(&key(self.gateway), self.names.join("\n").as_bytes())?;
+        if let Some(metadata) = &self.metadata {
+            metadata.put(&key(self.gateway), self.names.join("\n").as_bytes())?;
         }
         Ok(Some(self.names.len() as u16))
     }
@@ -117,9 +117,9 @@ fn key(gateway: u8) -> String {
     format!("fix-sessions-{gateway}")
 }
 
-fn names(notes: Option<&JournalMetadata>, gateway: u8) -> Result<Vec<String>, Fault> {
-    let Some(notes) = notes else { return Ok(Vec::new()) };
-    let Some(bytes) = notes.get(&key(gateway))? else { return Ok(Vec::new()) };
+fn names(metadata: Option<&JournalMetadata>, gateway: u8) -> Result<Vec<String>, Fault> {
+    let Some(metadata) = metadata else { return Ok(Vec::new()) };
+    let Some(bytes) = metadata.get(&key(gateway))? else { return Ok(Vec::new()) };
     let damaged =
         || Fault::new(key(gateway).as_ref(), 0, FaultKind::StateDamaged("names of FIX sessions".to_string()));
     let text = String::from_utf8(bytes).map_err(|_| damaged())?;
@@ -142,28 +142,28 @@ mod tests {
     #[test]
     fn a_session_keeps_its_gateway_and_number() {
         let disk = Disk::Simulated(Simulated::new(1));
-        let notes = JournalMetadata::open(&disk, Path::new("data")).unwrap();
-        let homes = Homes::read(Some(&notes), 3).unwrap();
-        let home = homes.gateway("PITLANE-CLIENT1");
-        let mut ledger = SessionRegistry::open(Some(notes.clone()), home).unwrap();
-        assert_eq!(ledger.number("PITLANE-OTHER").unwrap(), Some(1));
-        assert_eq!(ledger.number("PITLANE-CLIENT1").unwrap(), Some(2));
-        let mut again = SessionRegistry::open(Some(notes.clone()), home).unwrap();
-        assert_eq!(again.number("PITLANE-CLIENT1").unwrap(), Some(2));
+        let metadata = JournalMetadata::open(&disk, Path::new("data")).unwrap();
+        let assignments = SessionAssignments::read(Some(&metadata), 3).unwrap();
+        let assignment = assignments.gateway("PITLANE-CLIENT1");
+        let mut registry = SessionRegistry::open(Some(metadata.clone()), assignment).unwrap();
+        assert_eq!(registry.number("PITLANE-OTHER").unwrap(), Some(1));
+        assert_eq!(registry.number("PITLANE-CLIENT1").unwrap(), Some(2));
+        let mut reopened = SessionRegistry::open(Some(metadata.clone()), assignment).unwrap();
+        assert_eq!(reopened.number("PITLANE-CLIENT1").unwrap(), Some(2));
         // Another number of gateways does not move the session, as long as its own gateway exists.
-        let homes = Homes::read(Some(&notes), home + 1).unwrap();
-        assert_eq!(homes.gateway("PITLANE-CLIENT1"), home);
-        assert_eq!(homes.known().count(), 2);
+        let assignments = SessionAssignments::read(Some(&metadata), assignment + 1).unwrap();
+        assert_eq!(assignments.gateway("PITLANE-CLIENT1"), assignment);
+        assert_eq!(assignments.known().count(), 2);
     }
 
     #[test]
     fn the_number_of_sessions_per_gateway_is_bounded() {
-        let mut ledger = SessionRegistry::open(None, 0).unwrap();
+        let mut registry = SessionRegistry::open(None, 0).unwrap();
         for number in 1..=SESSIONS_MAX {
-            assert_eq!(ledger.number(&format!("PITLANE-C{number}")).unwrap(), Some(number as u16));
+            assert_eq!(registry.number(&format!("PITLANE-C{number}")).unwrap(), Some(number as u16));
         }
-        assert_eq!(ledger.number("PITLANE-MORE").unwrap(), None);
-        assert_eq!(ledger.number("PITLANE-C7").unwrap(), Some(7), "who is known stays");
+        assert_eq!(registry.number("PITLANE-MORE").unwrap(), None);
+        assert_eq!(registry.number("PITLANE-C7").unwrap(), Some(7), "who is known stays");
     }
 
     #[test]

@@ -15,7 +15,7 @@ use pitlane_protocols::fix::schedule::{SessionSchedule, UtcOffsets};
 use pitlane_protocols::fix::session::FixSessionSettings;
 
 use super::session_registry::is_plain;
-use crate::config::{Config, ExecTypes, FixSession, Secret};
+use crate::config::{Config, ExecTypes, FixSessionConfig, Secret};
 use crate::zone::Zone;
 
 /// Settings common to all sessions.
@@ -30,37 +30,37 @@ pub struct FixSettings {
     pub logon_bytes_max: usize,
     /// Maximum size in bytes of the store of each session.
     pub store_bytes: usize,
-    pub families: Vec<Family>,
+    pub families: Vec<SessionFamily>,
 }
 
 /// A configured session: one client, or all clients with a common name prefix.
 #[derive(Clone, Debug)]
-pub struct Family {
-    config: FixSession,
+pub struct SessionFamily {
+    config: FixSessionConfig,
     /// Time zone of the session's schedule.
     zone: Zone,
     strategy: StrategyId,
     /// Whether its Logon must carry the name and secret of a user or token. Two CompIDs that anyone
     /// can guess prove nothing: where a login is required, a client needs a password of its own, an
     /// allowed address, or a login.
-    by_the_books: bool,
+    needs_login: bool,
     pub store_folder: PathBuf,
     pub log_folder: Option<PathBuf>,
 }
 
 /// The proof that a Logon must carry beside the CompIDs and the address.
 #[derive(Clone, Copy, Debug)]
-pub enum Proof<'a> {
+pub enum LogonProof<'a> {
     None,
     /// This name and password.
     Config(&'a str, &'a Secret),
     /// Name and secret of a user or token.
-    Books,
+    Credentials,
 }
 
 /// The two ends of a connection.
 #[derive(Clone, Copy, Debug)]
-pub struct Arrival {
+pub struct ConnectionEnds {
     pub peer: IpAddr,
     /// The local port.
     pub port: u16,
@@ -73,14 +73,14 @@ impl FixSettings {
             ExecTypes::Spec => FixProfile::Spec,
             ExecTypes::Strict44 => FixProfile::Strict44,
         };
-        let family = |session: &FixSession| {
+        let family = |session: &FixSessionConfig| {
             let named = session.strategy.as_deref();
             let named =
                 named.and_then(|name| reference.strategies().iter().find(|known| &*known.name == name));
-            Family {
+            SessionFamily {
                 zone: config.service.timezone.clone(),
                 strategy: named.map_or(StrategyId::SERVER, |strategy| strategy.id),
-                by_the_books: config.login_required()
+                needs_login: config.login_required()
                     && session.password.is_none()
                     && session.addresses_allowed.is_empty(),
                 store_folder: session
@@ -105,18 +105,22 @@ impl FixSettings {
 
     /// Returns the family of a client by the CompIDs in its Logon; an exact name takes precedence
     /// over one with a `*`.
-    pub fn family(&self, sender_comp_id: &[u8], target_comp_id: &[u8]) -> Option<&Family> {
-        let is_meant = |family: &&Family| {
+    pub fn family(&self, sender_comp_id: &[u8], target_comp_id: &[u8]) -> Option<&SessionFamily> {
+        let matches = |family: &&SessionFamily| {
             family.config.sender_comp_id.as_bytes() == target_comp_id
                 && matches_comp_id(&family.config.target_comp_id, sender_comp_id)
         };
-        let mut meant = self.families.iter().filter(is_meant);
-        let first = meant.next()?;
-        if first.is_single() { Some(first) } else { meant.find(|family| family.is_single()).or(Some(first)) }
+        let mut matching = self.families.iter().filter(matches);
+        let first = matching.next()?;
+        if first.is_single() {
+            Some(first)
+        } else {
+            matching.find(|family| family.is_single()).or(Some(first))
+        }
     }
 
     /// Returns the family of a session that exists already.
-    pub fn family_of(&self, name: &str) -> Option<(&Family, String)> {
+    pub fn family_of(&self, name: &str) -> Option<(&SessionFamily, String)> {
         self.families.iter().find_map(|family| {
             let client = name.strip_prefix(family.config.sender_comp_id.as_str())?.strip_prefix('-')?;
             let found = self.family(client.as_bytes(), family.config.sender_comp_id.as_bytes())?;
@@ -125,7 +129,7 @@ impl FixSettings {
     }
 }
 
-impl Family {
+impl SessionFamily {
     pub fn is_single(&self) -> bool {
         !self.config.target_comp_id.ends_with('*')
     }
@@ -144,7 +148,7 @@ impl Family {
     }
 
     /// Returns whether a client may connect from this address to this port.
-    pub fn admits(&self, arrival: Arrival) -> bool {
+    pub fn admits(&self, arrival: ConnectionEnds) -> bool {
         let addresses = &self.config.addresses_allowed;
         let from = addresses.is_empty() || addresses.iter().any(|allowed| allowed.contains(arrival.peer));
         from && self.config.socket_accept_port.is_none_or(|port| port == arrival.port)
@@ -156,11 +160,13 @@ impl Family {
     }
 
     /// Returns the proof that a Logon must carry.
-    pub fn proof(&self) -> Proof<'_> {
+    pub fn proof(&self) -> LogonProof<'_> {
         match &self.config.password {
-            Some(password) => Proof::Config(self.config.username.as_deref().unwrap_or_default(), password),
-            None if self.by_the_books => Proof::Books,
-            None => Proof::None,
+            Some(password) => {
+                LogonProof::Config(self.config.username.as_deref().unwrap_or_default(), password)
+            }
+            None if self.needs_login => LogonProof::Credentials,
+            None => LogonProof::None,
         }
     }
 

@@ -46,7 +46,7 @@ const NAME_AT: usize = 32;
 const NAME_BYTES_MAX: usize = 160;
 const SLOT_AT: usize = 256;
 const SLOT_BYTES: usize = 64;
-const HEARD_AT: usize = 1_024;
+const REPORTED_AT: usize = 1_024;
 const SHARDS_MAX: usize = ShardId::MAX as usize + 1;
 const RING_AT: usize = PAGE_BYTES;
 const HEAD_BYTES: usize = 40;
@@ -62,11 +62,11 @@ const GROW_BYTES: usize = 32 * PAGE_BYTES;
 const EVICT_PARTS: u64 = 16;
 /// Sequence numbers skipped after a power loss, because some may have been sent and not stored:
 /// more than a session sends between two syncs. A gap fill informs the client.
-const NUMBERS_PASSED_OVER: u64 = 100_000;
+const NUMBERS_SKIPPED: u64 = 100_000;
 
 const _: () = assert!(NAME_AT + NAME_BYTES_MAX <= SLOT_AT);
-const _: () = assert!(SLOT_AT + 2 * SLOT_BYTES <= HEARD_AT);
-const _: () = assert!(HEARD_AT + SHARDS_MAX * 8 <= RING_AT);
+const _: () = assert!(SLOT_AT + 2 * SLOT_BYTES <= REPORTED_AT);
+const _: () = assert!(REPORTED_AT + SHARDS_MAX * 8 <= RING_AT);
 
 pub struct FileStore {
     region: Region,
@@ -76,21 +76,21 @@ pub struct FileStore {
     capacity: u64,
     capacity_max: u64,
     /// Whether the disk had no space to grow: then the oldest messages are evicted earlier.
-    is_stunted: bool,
+    cannot_grow: bool,
     /// Stream positions of the start of the oldest message and the end of the newest.
     tail: u64,
     head: u64,
     /// All stored messages, by number.
-    index: VecDeque<Entry>,
+    index: VecDeque<MessageIndexEntry>,
     /// Number of slot writes.
-    turn: u64,
-    heard: Box<[u64; SHARDS_MAX]>,
+    slot_writes: u64,
+    reported: Box<[u64; SHARDS_MAX]>,
     /// Whether sequence numbers were skipped because the machine lost its power.
     pub lost_power: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Entry {
+struct MessageIndexEntry {
     number: u64,
     at: u64,
     bytes: u32,
@@ -104,7 +104,7 @@ impl fmt::Debug for FileStore {
 
 /// The location and size of a store.
 #[derive(Clone, Debug)]
-pub struct Place<'a> {
+pub struct StoreLocation<'a> {
     pub disk: &'a Disk,
     pub path: PathBuf,
     /// Name of the session.
@@ -116,9 +116,9 @@ pub struct Place<'a> {
 
 /// The content of a file.
 #[derive(Debug)]
-struct Kept {
+struct StoreContent {
     numbers: SequenceNumbers,
-    heard: Box<[u64; SHARDS_MAX]>,
+    reported: Box<[u64; SHARDS_MAX]>,
     messages: Vec<(u64, Option<ReportedEvent>, Vec<u8>)>,
     lost_power: bool,
     /// Length of the file, rounded up to whole pages.
@@ -126,44 +126,44 @@ struct Kept {
 }
 
 impl FileStore {
-    /// Opens the store, or creates one: then all events of the shards up to `heard` count as
+    /// Opens the store, or creates one: then all events of the shards up to `reported` count as
     /// reported.
-    pub fn open(place: &Place<'_>, now: Timestamp, heard: &[u64]) -> Result<FileStore, Fault> {
-        let Place { disk, path, .. } = place;
-        let kept = match disk.read(path) {
-            Ok(bytes) => reading::read(place, &bytes)?,
+    pub fn open(location: &StoreLocation<'_>, now: Timestamp, reported: &[u64]) -> Result<FileStore, Fault> {
+        let StoreLocation { disk, path, .. } = location;
+        let content = match disk.read(path) {
+            Ok(bytes) => reading::read(location, &bytes)?,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let mut table = Box::new([0; SHARDS_MAX]);
-                table[..heard.len()].copy_from_slice(heard);
+                table[..reported.len()].copy_from_slice(reported);
                 let mut numbers = SequenceNumbers::fresh(now);
                 let lost_power = disk.exists(&path.with_file_name(TAKEN_OVER));
                 if lost_power {
-                    numbers.next_sender_msg_seq_num += NUMBERS_PASSED_OVER;
+                    numbers.next_sender_msg_seq_num += NUMBERS_SKIPPED;
                 }
-                Kept { numbers, heard: table, messages: Vec::new(), lost_power, file_bytes: 0 }
+                StoreContent { numbers, reported: table, messages: Vec::new(), lost_power, file_bytes: 0 }
             }
             Err(error) => return Err(Fault::new(path, 0, FaultKind::Io(error))),
         };
-        FileStore::begin(place, kept).map_err(Fault::io(path))
+        FileStore::begin(location, content).map_err(Fault::io(path))
     }
 
     /// Returns the last reported event of each shard from the file; `None` if there is no file.
-    pub fn peek(place: &Place<'_>) -> Result<Option<Vec<u64>>, Fault> {
-        match place.disk.read(&place.path) {
-            Ok(bytes) => Ok(Some(reading::read(place, &bytes)?.heard.to_vec())),
+    pub fn peek(location: &StoreLocation<'_>) -> Result<Option<Vec<u64>>, Fault> {
+        match location.disk.read(&location.path) {
+            Ok(bytes) => Ok(Some(reading::read(location, &bytes)?.reported.to_vec())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Fault::new(&place.path, 0, FaultKind::Io(error))),
+Err ( error ) => Err ( Fault::new ( & location.path , 0 , FaultKind::Io ( error ) ) ) , 
         }
     }
 
     /// Returns the same from the first page alone, which may lack one event of each shard. After a
     /// power loss the whole file is read.
-    pub fn peek_head(place: &Place<'_>) -> Result<Option<Vec<u64>>, Fault> {
-        match place.disk.read_head(&place.path, PAGE_BYTES) {
-            Ok(page) => reading::heard_of_head(place, &page)
-                .map_or_else(|| FileStore::peek(place), |heard| Ok(Some(heard))),
+    pub fn peek_head(location: &StoreLocation<'_>) -> Result<Option<Vec<u64>>, Fault> {
+        match location.disk.read_head(&location.path, PAGE_BYTES) {
+            Ok(page) => reading::reported_in_head(location, &page)
+                .map_or_else(|| FileStore::peek(location), |reported| Ok(Some(reported))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(Fault::new(&place.path, 0, FaultKind::Io(error))),
+Err ( error ) => Err ( Fault::new ( & location.path , 0 , FaultKind::Io ( error ) ) ) , 
         }
     }
 
@@ -172,16 +172,16 @@ impl FileStore {
         &self.file
     }
 
-    fn begin(place: &Place<'_>, kept: Kept) -> std::io::Result<FileStore> {
-        let Place { disk, path, name, bytes, level } = place;
+    fn begin(location: &StoreLocation<'_>, content: StoreContent) -> std::io::Result<FileStore> {
+        let StoreLocation { disk, path, name, bytes, level } = location;
         let fresh = path.with_extension("fresh");
         if disk.exists(&fresh) {
             disk.remove(&fresh)?;
         }
         let synced = level.is_synced();
-        let messages = kept.messages.iter().map(|(_, _, message)| record_bytes(message.len()) as usize);
+        let messages = content.messages.iter().map(|(_, _, message)| record_bytes(message.len()) as usize);
         let needed = (RING_AT + messages.sum::<usize>()).next_multiple_of(PAGE_BYTES);
-        let first = needed.max(kept.file_bytes).max(FIRST_BYTES).min(*bytes);
+        let first = needed.max(content.file_bytes).max(FIRST_BYTES).min(*bytes);
         let (file, mut region) = disk.create(&fresh, first, synced)?;
         region.write(0, &MAGIC);
         region.write(8, &disk.boot().to_le_bytes());
@@ -190,23 +190,23 @@ impl FileStore {
         let mut store = FileStore {
             capacity: (first - RING_AT) as u64,
             capacity_max: (bytes - RING_AT) as u64,
-            is_stunted: false,
+            cannot_grow: false,
             region,
             file: Arc::new(file),
-            numbers: kept.numbers,
+            numbers: content.numbers,
             tail: 0,
             head: 0,
             index: VecDeque::new(),
-            turn: 0,
-            heard: kept.heard,
-            lost_power: kept.lost_power,
+            slot_writes: 0,
+            reported: content.reported,
+            lost_power: content.lost_power,
         };
-        for (number, cause, message) in &kept.messages {
+        for (number, cause, message) in &content.messages {
             // A message that fitted into a larger file may no longer fit; it is the oldest.
             let _ = store.save(*number, message, *cause);
         }
-        for (shard, &seq) in store.heard.clone().iter().enumerate().filter(|(_, seq)| **seq > 0) {
-            store.region.write(HEARD_AT + shard * 8, &seq.to_le_bytes());
+        for (shard, &seq) in store.reported.clone().iter().enumerate().filter(|(_, seq)| **seq > 0) {
+            store.region.write(REPORTED_AT + shard * 8, &seq.to_le_bytes());
         }
         // Twice, so that both slots are valid.
         store.write_slot();
@@ -220,24 +220,30 @@ impl FileStore {
 
     fn write_slot(&mut self) {
         let SequenceNumbers { next_target_msg_seq_num, next_sender_msg_seq_num, since } = self.numbers;
-        self.turn += 1;
+        self.slot_writes += 1;
         let mut slot = [0; SLOT_BYTES];
-        let words =
-            [self.turn, next_target_msg_seq_num, next_sender_msg_seq_num, since.0, self.tail, self.head];
-        for (place, word) in slot.chunks_exact_mut(8).zip(words) {
-            place.copy_from_slice(&word.to_le_bytes());
+        let values = [
+            self.slot_writes,
+            next_target_msg_seq_num,
+            next_sender_msg_seq_num,
+            since.0,
+            self.tail,
+            self.head,
+        ];
+        for (bytes, value) in slot.chunks_exact_mut(8).zip(values) {
+            bytes.copy_from_slice(&value.to_le_bytes());
         }
         let sum = crc32c::crc32c(&slot[..48]);
         slot[48..52].copy_from_slice(&sum.to_le_bytes());
-        self.region.write(SLOT_AT + (self.turn % 2) as usize * SLOT_BYTES, &slot);
+        self.region.write(SLOT_AT + (self.slot_writes % 2) as usize * SLOT_BYTES, &slot);
     }
 
     /// Enlarges the ring, if it is in its first lap and below its maximum: then the position of no
     /// record depends on the length.
     fn grow(&mut self, bytes: u64) {
         let needed = self.head + bytes;
-        let is_first_round = self.head <= self.capacity;
-        if !is_first_round || needed <= self.capacity || self.capacity == self.capacity_max || self.is_stunted
+        let is_first_lap = self.head <= self.capacity;
+        if !is_first_lap || needed <= self.capacity || self.capacity == self.capacity_max || self.cannot_grow
         {
             return;
         }
@@ -247,13 +253,13 @@ impl FileStore {
             Ok(()) => self.capacity = longer,
             Err(error) => {
                 tracing::warn!(%error, "a FIX store cannot grow: it holds fewer messages");
-                self.is_stunted = true;
+                self.cannot_grow = true;
             }
         }
     }
 
     /// Evicts messages until this many contiguous bytes are free after the head.
-    fn make_room(&mut self, bytes: u64) {
+    fn make_space(&mut self, bytes: u64) {
         let left = self.capacity - self.head % self.capacity;
         let padding = if left < bytes { left } else { 0 };
         if self.head + padding + bytes > self.tail + self.capacity {
@@ -301,7 +307,7 @@ impl MessageStore for FileStore {
         if bytes > self.capacity / 2 {
             return Err(StoreFailed);
         }
-        self.make_room(bytes);
+        self.make_space(bytes);
         let at = RING_AT + (self.head % self.capacity) as usize;
         let mut head = [0; HEAD_BYTES];
         head[8..16].copy_from_slice(&self.head.to_le_bytes());
@@ -315,19 +321,19 @@ impl MessageStore for FileStore {
         head[4..8].copy_from_slice(&sum.to_le_bytes());
         self.region.write(at + HEAD_BYTES, message);
         self.region.write(at, &head);
-        self.index.push_back(Entry { number, at: self.head, bytes: message.len() as u32 });
+        self.index.push_back(MessageIndexEntry { number, at: self.head, bytes: message.len() as u32 });
         self.head += bytes;
         // Recovery finds the record even if the slots do not include it yet.
         self.numbers.next_sender_msg_seq_num = self.numbers.next_sender_msg_seq_num.max(number + 1);
         if let Some(ReportedEvent { shard, seq }) = cause {
-            self.heard[shard.0 as usize] = seq;
-            self.region.write(HEARD_AT + shard.0 as usize * 8, &seq.to_le_bytes());
+            self.reported[shard.0 as usize] = seq;
+            self.region.write(REPORTED_AT + shard.0 as usize * 8, &seq.to_le_bytes());
         }
         Ok(())
     }
 
     fn last_reported_event(&self, shard: ShardId) -> u64 {
-        self.heard[shard.0 as usize]
+        self.reported[shard.0 as usize]
     }
 
     fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {

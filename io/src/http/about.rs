@@ -15,7 +15,7 @@ use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use crate::auth::Role;
-use crate::config::Rate;
+use crate::config::EventsPerSecond;
 
 /// Returns every effective setting, by its dotted name; secrets are `***`. Rates are those in
 /// force, which may have changed since the start.
@@ -27,7 +27,7 @@ pub fn params(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, 
         ("broker.maxRatePerConnection", max_rate_per_connection),
         ("broker.minRatePerConsumer", min_rate_per_consumer),
     ] {
-        params.insert(name.to_string(), Rate::from_raw(rate.raw()).to_string());
+        params.insert(name.to_string(), EventsPerSecond::from_raw(rate.raw()).to_string());
     }
     Ok(HttpResponse::json(&params))
 }

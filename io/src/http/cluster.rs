@@ -40,11 +40,11 @@ use self::owner::LocalOwner;
 use self::peer::{ClusterPeer, RoutedCommand};
 use self::relay::{mark_up, take_commands};
 use super::shard_client::ShardClient;
-use crate::config::{Cluster, Config, Member, Nats};
+use crate::config::{ClusterConfig, Config, MemberConfig, NatsConfig};
 use crate::journal::{self, PastEvents};
 use crate::nats::rights::{self, Rights};
 use crate::nats::subjects::{Subjects, segment};
-use crate::platform::Far;
+use crate::platform::RemoteShards;
 use crate::wakeups::Wakeups;
 
 pub use self::peer::{PeerCounts, PeerPhase};
@@ -60,12 +60,9 @@ const DOUBTS_LISTED_MAX: usize = 100;
 
 /// What the http thread needs to run the cluster.
 pub struct ClusterParts {
-    pub nats: Nats,
+    pub nats: NatsConfig,
     pub subjects: Subjects,
-    pub settings: Cluster,
-    pub members: Vec<Member>,
-    pub far: Far,
-    pub wakeups: Arc<Wakeups>,
+pub settings : ClusterConfig , pub members : Vec < MemberConfig > , pub far : RemoteShards , pub wakeups : Arc < Wakeups > , 
     /// The number of this start, see [`lives`].
     pub life: u64,
     /// Hash of the settings that all members must share.
@@ -84,8 +81,7 @@ impl ClusterParts {
     pub fn of(
         config: &Config,
         reference: &RefData,
-        far: Option<Far>,
-        wakeups: &Arc<Wakeups>,
+far : Option < RemoteShards > , wakeups : & Arc < Wakeups > , 
     ) -> Option<ClusterParts> {
         let far = far.filter(|_| config.cluster.is_on())?;
         Some(ClusterParts {
@@ -141,9 +137,7 @@ pub struct MemberState {
 }
 
 #[derive(Debug)]
-pub struct ClusterNode {
-    pub nats: Nats,
-    pub settings: Cluster,
+pub struct ClusterNode { pub nats : NatsConfig , pub settings : ClusterConfig , 
     /// Prefix of all subjects, with its last dot.
     prefix: String,
     inner: RefCell<ClusterState>,
@@ -197,7 +191,7 @@ impl ClusterNode {
             owner.remember(ShardId(shard as u8), past.from, past.events.iter().copied());
         }
         let mut ends = far.shards;
-        let mut peer = |(at, row): (usize, &Member)| {
+        let mut peer = |(at, row): (usize, &MemberConfig)| {
             if at == member as usize {
                 return None;
             }

@@ -56,8 +56,7 @@ use self::prices::PriceTable;
 use self::slot::StrategySlot;
 pub use self::state::terms_of;
 use super::shard_client::ShardClient;
-use crate::config::{Config, Nats, RemoteStrategySettings, Strategy};
-use crate::journal::PastEvents;
+use crate::config::{ Config , NatsConfig , RemoteStrategiesConfig , StrategyConfig } ; use crate::journal::PastEvents ; 
 use crate::nats::generic::Generic;
 use crate::nats::subjects::Subjects;
 use crate::ticks::pace::Pace;
@@ -78,10 +77,9 @@ const PREFIX: u8 = b'o';
 
 /// What the http thread needs to serve remote strategies.
 pub struct RemoteStrategiesParts {
-    pub nats: Nats,
-    pub settings: RemoteStrategySettings,
+pub nats : NatsConfig , pub settings : RemoteStrategiesConfig , 
     pub subjects: Subjects,
-    pub strategies: Vec<Strategy>,
+    pub strategies: Vec<StrategyConfig>,
     /// By shard: events of the strategies, read from the journal.
     pub past: Vec<PastEvents>,
     /// By shard: the last event before this start.
@@ -114,8 +112,7 @@ impl RemoteStrategiesParts {
 
 #[derive(Debug)]
 pub struct RemoteStrategies {
-    pub nats: Nats,
-    pub settings: RemoteStrategySettings,
+pub nats : NatsConfig , pub settings : RemoteStrategiesConfig , 
     pub subjects: Subjects,
     inner: RefCell<RemoteState>,
     /// Notified when there is something to send.
@@ -196,9 +193,7 @@ impl RemoteStrategies {
         epoch: Timestamp,
         reference: &RefData,
     ) -> RemoteStrategies {
-        let RemoteStrategiesParts { nats, settings, subjects, strategies, past, last_seqs, numbers, pace } =
-            parts;
-        let slot = |strategy: &Strategy| {
+let RemoteStrategiesParts { nats , settings , subjects , strategies , past , last_seqs , numbers , pace } = parts ; let slot = | strategy : & StrategyConfig | { 
             let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
             let source = remote_protocol::source(port, row.id);
             let mut history = EventHistory::new(shards, settings.events_kept);
@@ -564,7 +559,7 @@ impl RemoteState {
     }
 }
 
-fn section_of(strategy: &Strategy, reference: &RefData) -> StrategySetup {
+fn section_of(strategy: &StrategyConfig, reference: &RefData) -> StrategySetup {
     StrategySetup {
         kind: strategy.kind.clone(),
         securities: strategy.security_ids(reference),

@@ -10,7 +10,7 @@ use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use super::admission::HttpConnectionLimits;
 use crate::auth::Role;
-use crate::config::{Config, Mode, Params};
+use crate::config::{Config, Params, ServiceMode};
 use crate::stomp;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,8 +109,7 @@ impl HttpSettings {
             stomp_tls: config.stomp.tls_listen,
             instance: config.shard.instance,
             base_currency: config.service.base_currency,
-            metrics: config.metrics.on,
-            simulation: config.service.mode == Mode::Simulation,
+metrics : config.metrics.on , simulation : config.service.mode == ServiceMode::Simulation , 
             feeds: feeds(config),
             params: params.iter().map(|(name, param)| (name.to_string(), param.text.clone())).collect(),
             ..HttpSettings::default()

@@ -44,8 +44,8 @@ use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 use crate::event_counts::EventCounts;
 use crate::pages::LARGE_PAGES;
-use crate::report::Report;
-use crate::stages::Stage;
+use crate::report::OrderReportPrinter;
+use crate::stages::LatencyStage;
 use crate::wakeup::Wakeup;
 
 /// Events taken from the lanes per cycle, before requests are served again: some 100 µs of work.
@@ -90,7 +90,7 @@ pub struct ShardClient {
     event_counts: Cell<EventCounts>,
     /// Number of events received other than ticks.
     changes: Cell<u64>,
-    report: RefCell<Option<Report>>,
+    report: RefCell<Option<OrderReportPrinter>>,
     /// Broker of the WebSocket clients; `None` in tests.
     ws_broker: Option<Rc<WebSocketBroker>>,
     /// Strategies in processes of their own; `None` if there are none.
@@ -158,7 +158,7 @@ impl ShardClient {
     }
 
     /// Sets the report that prints events.
-    pub fn set_report(&mut self, report: Option<Report>) {
+    pub fn set_report(&mut self, report: Option<OrderReportPrinter>) {
         self.report = RefCell::new(report);
     }
 
@@ -274,7 +274,7 @@ impl ShardClient {
             counts.count(&event);
             changes += u64::from(!matches!(event.body, EventKind::Tick(_)));
             if let Some(report) = report.as_mut() {
-                report.hear(&view, &reference, &event);
+                report.handle_event(&view, &reference, &event);
             }
             if let EventKind::Adjusted { strategy, what } = &event.body {
                 warn_of_adjustment(*strategy, what);
@@ -295,10 +295,7 @@ impl ShardClient {
         }
         self.event_counts.set(counts);
         self.changes.set(changes);
-        if let Some((ws_broker, _)) = ws_broker {
-            ws_broker.count(Stage::StompRender, render_begin);
-            ws_broker.flush();
-            work += ws_broker.poll_watches(&mut port);
+if let Some ( ( ws_broker , _ ) ) = ws_broker { ws_broker.count ( LatencyStage::StompRender , render_begin ) ; ws_broker.flush ( ) ; work += ws_broker.poll_watches ( & mut port ) ; 
         }
         port.take_wakeups().shards().for_each(|shard| self.wakeups[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {

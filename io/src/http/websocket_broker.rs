@@ -29,7 +29,7 @@ use tokio::time::timeout;
 use crate::auth::{Credentials, RevocationWatch};
 use crate::clock::Clock;
 use crate::notifications::{Notification, SessionInfo};
-use crate::stages::{Recorder, Stage, Stamp};
+use crate::stages::{CounterStamp, LatencyRecorder, LatencyStage};
 use crate::stomp::BrokerHost;
 use crate::wakeup::Wakeup;
 
@@ -41,7 +41,7 @@ pub struct WebSocketBroker {
     broker_host: RefCell<BrokerHost>,
     clock: RefCell<Clock>,
     /// Latency recorder; `None`: nothing is stamped.
-    recorder: RefCell<Option<Recorder>>,
+    recorder: RefCell<Option<LatencyRecorder>>,
     /// Tasks of the clients, by slot of the session.
     client_tasks: RefCell<Vec<Option<ClientTask>>>,
     /// Wakes this thread, which forwards notifications and watches and may be parked.
@@ -68,8 +68,7 @@ impl WebSocketBroker {
         reference: Arc<RefData>,
         wakeup: Wakeup,
         clock: Clock,
-        recorder: Option<Recorder>,
-        revocations: RevocationWatch,
+recorder : Option < LatencyRecorder > , revocations : RevocationWatch , 
     ) -> WebSocketBroker {
         WebSocketBroker {
             broker_host: RefCell::new(BrokerHost::new(
@@ -96,12 +95,12 @@ impl WebSocketBroker {
     }
 
     /// Returns the current stamp if this cycle is sampled.
-    pub fn sample(&self) -> Option<Stamp> {
-        self.recorder.borrow_mut().as_mut().and_then(Recorder::sample_turn)
+    pub fn sample(&self) -> Option<CounterStamp> {
+        self.recorder.borrow_mut().as_mut().and_then(LatencyRecorder::sample_cycle)
     }
 
     /// Records the duration of a stage if its begin was stamped.
-    pub fn count(&self, stage: Stage, from: Option<Stamp>) {
+    pub fn count(&self, stage: LatencyStage, from: Option<CounterStamp>) {
         if let (Some(from), Some(recorder)) = (from, self.recorder.borrow_mut().as_mut()) {
             recorder.count(stage, from, recorder.stamp());
         }
@@ -169,13 +168,11 @@ impl WebSocketBroker {
     }
 
     /// Sends a notification to its subscribers. [`WebSocketBroker::settle`] must follow.
-    pub fn handle_notification(&self, notification: &Notification) {
-        self.broker_host.borrow_mut().handle_note(self.now(), notification);
+pub fn handle_notification ( & self , notification : & Notification ) { self.broker_host.borrow_mut ( ).handle_notification ( self.now ( ) , notification ) ; 
     }
 
     /// Takes a notification that a client here sends to all.
-    pub fn take_notification(&self) -> Option<Notification> {
-        self.broker_host.borrow_mut().take_note()
+pub fn take_notification ( & self ) -> Option < Notification > { self.broker_host.borrow_mut ( ).take_notification ( ) 
     }
 
     /// Returns the number of notifications of clients that were dropped for lack of room.

@@ -13,7 +13,7 @@ use super::Warning;
 use super::link::{self, BrokerHealth};
 use super::rights::{self, Rights};
 use super::subjects::{Subjects, segment};
-use crate::config::{Config, Mode, Nats};
+use crate::config::{Config, NatsConfig, ServiceMode};
 
 /// Time limit for all checks together.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
@@ -21,21 +21,22 @@ const FILE: &str = "give the logins the rights of config/nats/pitlane.conf";
 
 /// A configured login, and its purpose.
 struct Login {
-    purpose: &'static str,
-    nats: Nats,
+purpose : & 'static str , nats : NatsConfig , 
     inbox: String,
     rights: Rights,
 }
 
 /// Returns whether these settings use a broker.
 pub fn is_used(config: &Config) -> bool {
-    config.service.mode == Mode::Distributed || config.cluster.is_on() || config.standby.group.is_some()
+    config.service.mode == ServiceMode::Distributed
+        || config.cluster.is_on()
+        || config.standby.group.is_some()
 }
 
 fn logins(config: &Config) -> Vec<Login> {
     let subjects = Subjects::of(&config.nats, &config.service);
     let mut logins = Vec::new();
-    if config.service.mode == Mode::Distributed {
+    if config.service.mode == ServiceMode::Distributed {
         let strategies: Vec<&str> = config.strategies.iter().map(|strategy| strategy.name.as_str()).collect();
         let (nats, inbox) = (config.nats.clone(), subjects.server_inbox());
         logins.push(Login {

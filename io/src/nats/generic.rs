@@ -16,7 +16,7 @@ use bytes::Bytes;
 use pitlane_protocols::json;
 
 use super::subjects::{Subjects, segment};
-use crate::config::RemoteStrategySettings;
+use crate::config::RemoteStrategiesConfig;
 
 const NAME: &str = "Pitlane-Event";
 const FROM: &str = "Pitlane-From";
@@ -82,7 +82,7 @@ pub fn context(client: &Client) -> Context {
 pub async fn ensure_stream(
     context: &Context,
     subjects: &Subjects,
-    settings: &RemoteStrategySettings,
+    settings: &RemoteStrategiesConfig,
 ) -> Result<(), String> {
     let stream = StreamConfig {
         name: subjects.stream(),

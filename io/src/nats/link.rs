@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use async_nats::{Client, ConnectOptions, Event};
 use tokio::sync::Notify;
 
-use crate::config::Nats;
+use crate::config::NatsConfig;
 
 /// Capacity of the queue to the client's own task. Beyond it a publisher waits, and its next values
 /// become newer in the meantime.
@@ -118,7 +118,7 @@ impl std::error::Error for LinkError {}
 /// Opens a client that connects as soon as the broker is reachable. `name` identifies this client
 /// to the broker's operator, `inbox` is the prefix of its reply subjects.
 pub async fn open(
-    settings: &Nats,
+    settings: &NatsConfig,
     name: &str,
     inbox: String,
 ) -> Result<(Client, Arc<BrokerHealth>), LinkError> {

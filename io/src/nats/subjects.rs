@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::config::{Nats, Service};
+use crate::config::{NatsConfig, ServiceConfig};
 
 /// Longest reply subject of a strategy in bytes: an inbox, an id of the client and a number.
 const REPLY_BYTES_MAX: usize = 256;
@@ -15,7 +15,7 @@ pub struct Subjects {
 }
 
 impl Subjects {
-    pub fn of(nats: &Nats, service: &Service) -> Subjects {
+    pub fn of(nats: &NatsConfig, service: &ServiceConfig) -> Subjects {
         Subjects { prefix: format!("{}.{}.", nats.prefix, service.name) }
     }
 

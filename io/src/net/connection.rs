@@ -10,28 +10,28 @@ use std::net::SocketAddr;
 
 use pitlane_engine::time::Timestamp;
 
-use super::counts::Counts;
-use super::driver::Stream;
+use super::counts::SocketCounts;
+use super::driver::SocketStream;
 use super::event::CloseReason;
-use super::input::{Input, Spare};
+use super::input::{SocketInput, SpareBuffers};
 use super::listener::ListenerId;
-use super::output::Output;
-use super::settings::Limits;
-use super::tls::Tls;
+use super::output::SocketOutput;
+use super::settings::BufferLimits;
+use super::tls::TlsSession;
 
 /// First bytes of a TLS connection: a handshake record. None of our protocols starts with them.
 const TLS_RECORD: [u8; 2] = [0x16, 0x03];
 
 pub(super) struct Connection {
-    pub(super) stream: Stream,
+    pub(super) stream: SocketStream,
     pub(super) peer: SocketAddr,
     /// Listener that accepted it; `None` for an adopted or outgoing connection.
     pub(super) listener: Option<ListenerId>,
-    pub(super) limits: Limits,
-    pub(super) phase: Phase,
-    pub(super) tls: Option<Box<Tls>>,
-    pub(super) input: Input,
-    pub(super) output: Output,
+    pub(super) limits: BufferLimits,
+    pub(super) phase: ConnectionPhase,
+    pub(super) tls: Option<Box<TlsSession>>,
+    pub(super) input: SocketInput,
+    pub(super) output: SocketOutput,
     /// Whether reading, or writing, may make progress: set by the driver, cleared when a call would
     /// block.
     pub(super) readable: bool,
@@ -49,7 +49,7 @@ pub(super) struct Connection {
     pub(super) queued: bool,
     /// Whether it is in the list of connections to write.
     pub(super) dirty: bool,
-    pub(super) tell_drained: bool,
+    pub(super) notify_drained: bool,
     /// Time at which it is closed if it is still in its phase.
     pub(super) guard: Option<Timestamp>,
     /// Time at which the gateway wants a timeout event.
@@ -59,7 +59,7 @@ pub(super) struct Connection {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum ConnectionPhase {
     /// The TLS handshake is not complete; the gateway does not know the connection yet.
     Handshake,
     /// No byte has arrived yet.
@@ -80,16 +80,16 @@ pub(super) enum ReadOutcome {
 }
 
 impl Connection {
-    pub(super) fn new(peer: SocketAddr, limits: Limits) -> Connection {
+    pub(super) fn new(peer: SocketAddr, limits: BufferLimits) -> Connection {
         Connection {
-            stream: Stream::Loose,
+            stream: SocketStream::Unattached,
             peer,
             listener: None,
             limits,
-            phase: Phase::Fresh,
+            phase: ConnectionPhase::Fresh,
             tls: None,
-            input: Input::default(),
-            output: Output::default(),
+            input: SocketInput::default(),
+            output: SocketOutput::default(),
             readable: false,
             // A new socket usually accepts output; if not, the first write shows it.
             writable: true,
@@ -100,7 +100,7 @@ impl Connection {
             again: false,
             queued: false,
             dirty: false,
-            tell_drained: false,
+            notify_drained: false,
             guard: None,
             deadline: None,
             entry: None,
@@ -109,16 +109,16 @@ impl Connection {
 
     /// Returns whether the gateway may use it.
     pub(super) fn is_open(&self) -> bool {
-        matches!(self.phase, Phase::Fresh | Phase::Open)
+        matches!(self.phase, ConnectionPhase::Fresh | ConnectionPhase::Open)
     }
 
     /// Returns whether nothing can be sent yet, because the TLS handshake is not complete.
-    pub(super) fn is_shaking_hands(&self) -> bool {
+    pub(super) fn is_handshaking(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_handshaking())
     }
 
-    pub(super) fn is_leaving(&self) -> bool {
-        matches!(self.phase, Phase::Finishing | Phase::Lingering)
+    pub(super) fn is_closing(&self) -> bool {
+        matches!(self.phase, ConnectionPhase::Finishing | ConnectionPhase::Lingering)
     }
 
     pub(super) fn has_output(&self) -> bool {
@@ -140,52 +140,57 @@ impl Connection {
     /// Reads once. While finishing, received bytes are discarded.
     pub(super) fn receive(
         &mut self,
-        spare: &mut Spare,
+        spare: &mut SpareBuffers,
         bytes_max: usize,
-        counts: &mut Counts,
+        counts: &mut SocketCounts,
     ) -> ReadOutcome {
         if std::mem::take(&mut self.again) && !self.input.is_empty() {
             return ReadOutcome::Bytes;
         }
-        let took = match self.tls {
+        let outcome = match self.tls {
             Some(_) => self.receive_records(spare, counts),
             None => self.receive_plain(spare, bytes_max, counts),
         };
-        if self.is_leaving() {
+        if self.is_closing() {
             self.input.consume(self.input.bytes().len());
         }
         // The system reports an error only once, and that was at a write; afterwards the end looks
         // like a regular close.
-        match (took, self.broken) {
+        match (outcome, self.broken) {
             (
                 ReadOutcome::Nothing | ReadOutcome::Over(CloseReason::ByPeer | CloseReason::Truncated),
-                Some(why),
-            ) => ReadOutcome::Over(why),
-            _ => took,
+                Some(reason),
+            ) => ReadOutcome::Over(reason),
+            _ => outcome,
         }
     }
 
-    fn receive_plain(&mut self, spare: &mut Spare, bytes_max: usize, counts: &mut Counts) -> ReadOutcome {
+    fn receive_plain(
+        &mut self,
+        spare: &mut SpareBuffers,
+        bytes_max: usize,
+        counts: &mut SocketCounts,
+    ) -> ReadOutcome {
         let Some(space) = self.input.space(spare, self.limits.input_bytes_max) else {
             return ReadOutcome::Over(CloseReason::InputFull);
         };
         let length = space.len().min(bytes_max);
         let result = self.stream.read(&mut space[..length]);
-        let count = match self.heard(result, length, counts) {
+        let count = match self.read_result(result, length, counts) {
             Ok(count) => count,
-            Err(took) => return took,
+            Err(outcome) => return outcome,
         };
         self.input.filled(count);
         let first = self.input.bytes();
         let is_tls = first[0] == TLS_RECORD[0] && first.get(1).is_none_or(|&byte| byte == TLS_RECORD[1]);
-        if self.phase == Phase::Fresh && is_tls {
+        if self.phase == ConnectionPhase::Fresh && is_tls {
             return ReadOutcome::Over(CloseReason::TlsToPlain);
         }
         ReadOutcome::Bytes
     }
 
-    fn receive_records(&mut self, spare: &mut Spare, counts: &mut Counts) -> ReadOutcome {
-        if self.tls.as_ref().is_some_and(|tls| tls.peer_left) {
+    fn receive_records(&mut self, spare: &mut SpareBuffers, counts: &mut SocketCounts) -> ReadOutcome {
+        if self.tls.as_ref().is_some_and(|tls| tls.peer_closed) {
             return ReadOutcome::Over(CloseReason::ByPeer);
         }
         if self.input.bytes().len() >= self.limits.input_bytes_max {
@@ -193,41 +198,41 @@ impl Connection {
         }
         let mut wire = spare.take();
         let result = self.stream.read(&mut wire);
-        let took = match self.heard(result, wire.len(), counts) {
+        let outcome = match self.read_result(result, wire.len(), counts) {
             Ok(count) => self.decrypt(&wire[..count], spare),
             // The stream ended without close_notify.
-            Err(ReadOutcome::Over(CloseReason::ByPeer)) if self.phase != Phase::Handshake => {
+            Err(ReadOutcome::Over(CloseReason::ByPeer)) if self.phase != ConnectionPhase::Handshake => {
                 ReadOutcome::Over(CloseReason::Truncated)
             }
-            Err(took) => took,
+            Err(outcome) => outcome,
         };
-        spare.give(wire);
-        took
+        spare.put_back(wire);
+        outcome
     }
 
-    fn decrypt(&mut self, wire: &[u8], spare: &mut Spare) -> ReadOutcome {
+    fn decrypt(&mut self, wire: &[u8], spare: &mut SpareBuffers) -> ReadOutcome {
         let Some(tls) = &mut self.tls else { return ReadOutcome::Nothing };
         match tls.decrypt(wire, &mut self.input, spare) {
             Ok(()) => {
                 // The close_notify is handled after the bytes before it.
-                self.readable |= tls.peer_left;
+                self.readable |= tls.peer_closed;
                 ReadOutcome::Bytes
             }
-            Err(why) => {
+            Err(reason) => {
                 // The peer receives an alert, if it still reads.
                 _ = tls.write(&mut self.stream);
                 self.stream.shutdown_write();
-                ReadOutcome::Over(why)
+                ReadOutcome::Over(reason)
             }
         }
     }
 
     /// Returns the bytes read, or the meaning of a read without bytes.
-    fn heard(
+    fn read_result(
         &mut self,
         result: io::Result<usize>,
         asked: usize,
-        counts: &mut Counts,
+        counts: &mut SocketCounts,
     ) -> Result<usize, ReadOutcome> {
         counts.reads += 1;
         match result {
@@ -249,7 +254,7 @@ impl Connection {
 
     /// Passes bytes to the system without the output buffer, which must be empty: this saves a
     /// copy.
-    pub(super) fn write(&mut self, bytes: &[u8], counts: &mut Counts) -> io::Result<usize> {
+    pub(super) fn write(&mut self, bytes: &[u8], counts: &mut SocketCounts) -> io::Result<usize> {
         if bytes.is_empty() || self.output.pending() > 0 || self.broken.is_some() {
             return Ok(0);
         }
@@ -258,21 +263,21 @@ impl Connection {
             None if !self.writable => Ok(0),
             None => {
                 let result = self.stream.write(bytes);
-                self.told(result, counts)
+                self.write_result(result, counts)
             }
         }
     }
 
     /// Writes what the system accepts at once: one call with plain text, one for each 64 KiB with
     /// TLS. Returns the bytes accepted.
-    pub(super) fn flush(&mut self, counts: &mut Counts) -> io::Result<usize> {
+    pub(super) fn flush(&mut self, counts: &mut SocketCounts) -> io::Result<usize> {
         let result = match &mut self.tls {
             None if self.output.pending() == 0 => return Ok(0),
             None => self.stream.write(self.output.unsent()).inspect(|&count| self.output.sent(count)),
             Some(tls) => {
                 tls.encrypt(&mut self.output)?;
-                if self.phase == Phase::Finishing && self.output.pending() == 0 {
-                    tls.leave();
+                if self.phase == ConnectionPhase::Finishing && self.output.pending() == 0 {
+                    tls.send_close_notify();
                 }
                 if !tls.wants_write() {
                     return Ok(0);
@@ -280,11 +285,11 @@ impl Connection {
                 tls.write(&mut self.stream)
             }
         };
-        self.told(result, counts)
+        self.write_result(result, counts)
     }
 
     /// Returns the bytes written, zero if the system's buffer is full.
-    fn told(&mut self, result: io::Result<usize>, counts: &mut Counts) -> io::Result<usize> {
+    fn write_result(&mut self, result: io::Result<usize>, counts: &mut SocketCounts) -> io::Result<usize> {
         counts.writes += 1;
         match result {
             Ok(count) => {

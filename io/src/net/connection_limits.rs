@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 
 #[derive(Debug)]
-pub(super) struct ConnectionLimits {
+pub(super) struct PeerLimits {
     all: u32,
     all_max: u32,
     peers: BTreeMap<IpAddr, u32>,
@@ -12,36 +12,36 @@ pub(super) struct ConnectionLimits {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Refused {
+pub(super) enum LimitReached {
     All,
     Peer,
 }
 
-impl ConnectionLimits {
-    pub(super) fn new(all_max: u32, per_peer_max: u32) -> ConnectionLimits {
-        ConnectionLimits { all: 0, all_max, peers: BTreeMap::new(), per_peer_max }
+impl PeerLimits {
+    pub(super) fn new(all_max: u32, per_peer_max: u32) -> PeerLimits {
+        PeerLimits { all: 0, all_max, peers: BTreeMap::new(), per_peer_max }
     }
 
-    pub(super) fn admits(&self, peer: IpAddr) -> Result<(), Refused> {
+    pub(super) fn admits(&self, peer: IpAddr) -> Result<(), LimitReached> {
         if self.all >= self.all_max {
-            return Err(Refused::All);
+            return Err(LimitReached::All);
         }
-        let present = self.peers.get(&home(peer)).copied().unwrap_or(0);
-        if present >= self.per_peer_max { Err(Refused::Peer) } else { Ok(()) }
+        let present = self.peers.get(&network_of(peer)).copied().unwrap_or(0);
+        if present >= self.per_peer_max { Err(LimitReached::Peer) } else { Ok(()) }
     }
 
     pub(super) fn enter(&mut self, peer: IpAddr) {
         self.all += 1;
-        *self.peers.entry(home(peer)).or_insert(0) += 1;
+        *self.peers.entry(network_of(peer)).or_insert(0) += 1;
     }
 
     pub(super) fn leave(&mut self, peer: IpAddr) {
         self.all -= 1;
-        let home = home(peer);
-        if let Some(count) = self.peers.get_mut(&home) {
+        let network_of = network_of(peer);
+        if let Some(count) = self.peers.get_mut(&network_of) {
             *count -= 1;
             if *count == 0 {
-                self.peers.remove(&home);
+                self.peers.remove(&network_of);
             }
         }
     }
@@ -49,7 +49,7 @@ impl ConnectionLimits {
 
 /// Returns an IPv4 address as such, even if it is mapped to IPv6; or the /64 network of an IPv6
 /// address, which is what one host has.
-fn home(peer: IpAddr) -> IpAddr {
+fn network_of(peer: IpAddr) -> IpAddr {
     match peer.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64)),
@@ -62,24 +62,24 @@ mod tests {
 
     #[test]
     fn a_peer_is_one_address_or_one_network() {
-        let mut crowd = ConnectionLimits::new(100, 1);
+        let mut limits = PeerLimits::new(100, 1);
         let ip = |text: &str| text.parse::<IpAddr>().unwrap();
-        crowd.enter(ip("10.0.0.1"));
-        assert_eq!(crowd.admits(ip("::ffff:10.0.0.1")), Err(Refused::Peer));
-        assert_eq!(crowd.admits(ip("10.0.0.2")), Ok(()));
-        crowd.enter(ip("2001:db8::1"));
-        assert_eq!(crowd.admits(ip("2001:db8::2")), Err(Refused::Peer));
-        assert_eq!(crowd.admits(ip("2001:db8:0:1::1")), Ok(()));
-        crowd.leave(ip("10.0.0.1"));
-        assert_eq!(crowd.admits(ip("10.0.0.1")), Ok(()));
-        crowd.leave(ip("2001:db8::7"));
-        assert!(crowd.peers.is_empty());
+        limits.enter(ip("10.0.0.1"));
+        assert_eq!(limits.admits(ip("::ffff:10.0.0.1")), Err(LimitReached::Peer));
+        assert_eq!(limits.admits(ip("10.0.0.2")), Ok(()));
+        limits.enter(ip("2001:db8::1"));
+        assert_eq!(limits.admits(ip("2001:db8::2")), Err(LimitReached::Peer));
+        assert_eq!(limits.admits(ip("2001:db8:0:1::1")), Ok(()));
+        limits.leave(ip("10.0.0.1"));
+        assert_eq!(limits.admits(ip("10.0.0.1")), Ok(()));
+        limits.leave(ip("2001:db8::7"));
+        assert!(limits.peers.is_empty());
     }
 
     #[test]
     fn the_total_is_limited() {
-        let mut crowd = ConnectionLimits::new(1, 10);
-        crowd.enter("10.0.0.1".parse().unwrap());
-        assert_eq!(crowd.admits("10.0.0.2".parse().unwrap()), Err(Refused::All));
+        let mut limits = PeerLimits::new(1, 10);
+        limits.enter("10.0.0.1".parse().unwrap());
+        assert_eq!(limits.admits("10.0.0.2".parse().unwrap()), Err(LimitReached::All));
     }
 }

@@ -3,7 +3,7 @@
 use super::event::CloseReason;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct SocketCounts {
     pub accepted: u64,
     /// Connections refused by limit: in total, of this listener, of this peer.
     pub refused_all: u64,
@@ -21,7 +21,7 @@ pub struct Counts {
     /// Calls of `send` refused because the output was full.
     pub sends_refused: u64,
     /// Outgoing connections.
-    pub called: u64,
+    pub connects: u64,
     pub adopted: u64,
     pub released: u64,
     /// Connections closed by the gateway.
@@ -40,9 +40,9 @@ pub struct Counts {
     pub closed_failed: u64,
 }
 
-impl Counts {
-    pub(super) fn closed(&mut self, why: CloseReason) {
-        let counter = match why {
+impl SocketCounts {
+    pub(super) fn closed(&mut self, reason: CloseReason) {
+        let counter = match reason {
             CloseReason::ByPeer => &mut self.closed_by_peer,
             CloseReason::Reset => &mut self.closed_reset,
             CloseReason::Lost => &mut self.closed_lost,

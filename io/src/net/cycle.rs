@@ -14,18 +14,18 @@ use std::time::Duration;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::connection::{Connection, Phase, ReadOutcome};
-use super::connection_limits::{ConnectionLimits, Refused};
-use super::counts::Counts;
+use super::connection::{Connection, ConnectionPhase, ReadOutcome};
+use super::connection_limits::{LimitReached, PeerLimits};
+use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
-use super::driver::{BELL, FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, Ready, Registrar};
+use super::driver::{FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, ReadyToken, SocketRegistrar, WAKEUP};
 use super::event::{CloseReason, SocketEvent};
-use super::input::Spare;
-use super::listener::{AcceptOutcome, Door, Listener, ListenerId, prepare};
+use super::input::SpareBuffers;
+use super::listener::{AcceptOutcome, ActiveListener, Listener, ListenerId, prepare};
 use super::settings::NetSettings;
-use super::slab::{ConnectionId, Slab};
+use super::slab::{ConnectionId, ConnectionSlab};
 use super::sockets::Sockets;
-use super::tls::Tls;
+use super::tls::TlsSession;
 
 /// Maximum number of connections accepted from one listener in one cycle. A burst of connections
 /// delays the existing ones by about 20 µs each.
@@ -33,113 +33,117 @@ const ACCEPTS_PER_CYCLE_MAX: usize = 16;
 /// Maximum number of deadlines handled in one cycle; the others are handled a little later.
 const DUE_PER_CYCLE_MAX: usize = 256;
 /// Interval at which outputs free unneeded memory.
-const LOOK_BACK_NS: u64 = NS_PER_S;
+const SHRINK_INTERVAL_NS: u64 = NS_PER_S;
 
 impl Sockets {
-    pub(super) fn new(settings: NetSettings, registrar: Registrar) -> Sockets {
+    pub(super) fn new(settings: NetSettings, registrar: SocketRegistrar) -> Sockets {
         Sockets {
-            connections: Slab::new(),
-            doors: Vec::new(),
-            line: VecDeque::new(),
+            connections: ConnectionSlab::new(),
+            active_listeners: Vec::new(),
+            read_queue: VecDeque::new(),
             dirty: Vec::new(),
-            loose: Vec::new(),
+            unattached: Vec::new(),
             deadlines: Deadlines::default(),
-            crowd: ConnectionLimits::new(settings.connections_max, settings.per_peer_max),
-            spare: Spare::new(settings.read_bytes),
-            counts: Counts::default(),
+            peer_limits: PeerLimits::new(settings.connections_max, settings.per_peer_max),
+            spare: SpareBuffers::new(settings.read_bytes),
+            counts: SocketCounts::default(),
             registrar,
             settings,
             now: Timestamp::ZERO,
-            looked_back: Timestamp::ZERO,
+            shrunk_at: Timestamp::ZERO,
         }
     }
 
     pub(super) fn listen(&mut self, listener: Listener) -> ListenerId {
-        assert!(self.doors.len() < LISTENERS_MAX, "a thread has few listeners");
-        self.doors.push(Door::new(listener));
-        ListenerId((self.doors.len() - 1) as u8)
+        assert!(self.active_listeners.len() < LISTENERS_MAX, "a thread has few listeners");
+        self.active_listeners.push(ActiveListener::new(listener));
+        ListenerId((self.active_listeners.len() - 1) as u8)
     }
 
     /// Returns how long a thread may wait from now on without missing anything.
-    pub(super) fn patience(&self, now: Timestamp, at_most: Duration) -> Duration {
-        let busy = !self.line.is_empty() || !self.dirty.is_empty() || !self.loose.is_empty();
-        if busy || self.doors.iter().any(|door| door.is_open(now)) {
+    pub(super) fn wait_max(&self, now: Timestamp, at_most: Duration) -> Duration {
+        let busy = !self.read_queue.is_empty() || !self.dirty.is_empty() || !self.unattached.is_empty();
+        if busy || self.active_listeners.iter().any(|active| active.is_open(now)) {
             return Duration::ZERO;
         }
-        let paused = self.doors.iter().filter(|door| door.ready).filter_map(|door| door.paused_until);
+        let paused = self
+            .active_listeners
+            .iter()
+            .filter(|active| active.ready)
+            .filter_map(|active| active.paused_until);
         match paused.chain(self.deadlines.next()).min() {
             Some(when) => at_most.min(Duration::from_nanos(when.since(now))),
             None => at_most,
         }
     }
 
-    pub(super) fn turn(
+    pub(super) fn run_cycle(
         &mut self,
-        ready: &[Ready],
+        ready: &[ReadyToken],
         now: Timestamp,
         mut handle: impl FnMut(&mut Sockets, SocketEvent),
     ) -> usize {
         self.now = now;
-        self.attach_loose(&mut handle);
-        let rung = self.note(ready);
-        let work = rung + self.accept(&mut handle) + self.expire(&mut handle) + self.receive(&mut handle);
+        self.attach_pending(&mut handle);
+        let wakeups = self.note(ready);
+        let work = wakeups + self.accept(&mut handle) + self.expire(&mut handle) + self.receive(&mut handle);
         handle(self, SocketEvent::EndOfCycle);
         let work = work + self.flush(&mut handle);
-        self.look_back();
+        self.shrink_outputs();
         work
     }
 
-    fn attach_loose(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
-        for (id, stream) in std::mem::take(&mut self.loose) {
+    fn attach_pending(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
+        for (id, stream) in std::mem::take(&mut self.unattached) {
             let attached = self.registrar.attach(FIRST_SLOT + id.slot(), stream);
             let Some(connection) = self.connections.get_mut(id) else { continue };
             match attached {
                 Ok(stream) => connection.stream = stream,
-                Err(error) => self.over(id, CloseReason::of(&error), handle),
+                Err(error) => self.end_connection(id, CloseReason::of(&error), handle),
             }
         }
     }
 
     /// Records readiness and returns how often the wake-up was triggered. That counts as work: the
     /// waking thread brought something, perhaps after this thread had checked its inputs.
-    fn note(&mut self, ready: &[Ready]) -> usize {
-        let mut rung = 0;
+    fn note(&mut self, ready: &[ReadyToken]) -> usize {
+        let mut wakeups = 0;
         for ready in ready {
             match ready.token {
-                BELL => rung += 1,
+                WAKEUP => wakeups += 1,
                 token if token < FIRST_SLOT => {
-                    if let Some(door) = self.doors.get_mut(token - FIRST_LISTENER) {
-                        door.ready = true;
+                    if let Some(active) = self.active_listeners.get_mut(token - FIRST_LISTENER) {
+                        active.ready = true;
                     }
                 }
                 token => self.note_connection(token - FIRST_SLOT, ready),
             }
         }
-        rung
+        wakeups
     }
 
-    fn note_connection(&mut self, slot: usize, ready: &Ready) {
+    fn note_connection(&mut self, slot: usize, ready: &ReadyToken) {
         let Some(id) = self.connections.id_at(slot) else { return };
         let Some(connection) = self.connections.get_mut(id) else { return };
         connection.readable |= ready.readable;
         connection.writable |= ready.writable;
         connection.ended |= ready.ended;
-        if ready.writable && (connection.has_output() || connection.tell_drained) {
+        if ready.writable && (connection.has_output() || connection.notify_drained) {
             self.mark_dirty(id);
         }
-        self.line_up(id);
+        self.enqueue_read(id);
     }
 
     fn accept(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let mut work = 0;
-        for index in 0..self.doors.len() {
+        for index in 0..self.active_listeners.len() {
             for _ in 0..ACCEPTS_PER_CYCLE_MAX {
-                let door = &mut self.doors[index];
-                if !door.is_open(self.now) {
+                let active = &mut self.active_listeners[index];
+                if !active.is_open(self.now) {
                     break;
                 }
                 work += 1;
-                match door.accept(self.now) {
+                match active.accept(self.now) {
                     AcceptOutcome::Connection(stream, peer) => self.admit(index, stream, peer, handle),
                     AcceptOutcome::Aborted => self.counts.accept_failed += 1,
                     AcceptOutcome::FdLimit => self.counts.refused_no_descriptor += 1,
@@ -155,15 +159,15 @@ impl Sockets {
 
     /// Requests a notification from the driver after no connection was left to accept.
     fn watch(&mut self, index: usize) {
-        let door = &mut self.doors[index];
-        if door.ready {
+        let active = &mut self.active_listeners[index];
+        if active.ready {
             return;
         }
-        let before = door.watch.take();
-        let Some(socket) = &door.socket else { return };
+        let before = active.watch.take();
+        let Some(socket) = &active.socket else { return };
         match self.registrar.watch(FIRST_LISTENER + index, socket, before) {
-            Ok(watch) => door.watch = Some(watch),
-            Err(_) => door.pause(self.now),
+            Ok(watch) => active.watch = Some(watch),
+            Err(_) => active.pause(self.now),
         }
     }
 
@@ -174,18 +178,18 @@ impl Sockets {
         peer: SocketAddr,
         handle: &mut impl FnMut(&mut Sockets, SocketEvent),
     ) {
-        let door = &self.doors[index];
-        let settings = &door.settings;
-        if door.connections >= settings.connections_max {
+        let active = &self.active_listeners[index];
+        let settings = &active.settings;
+        if active.connections >= settings.connections_max {
             self.counts.refused_listener += 1;
             return;
         }
-        match self.crowd.admits(peer.ip()) {
-            Err(Refused::All) => return self.counts.refused_all += 1,
-            Err(Refused::Peer) => return self.counts.refused_peer += 1,
+        match self.peer_limits.admits(peer.ip()) {
+            Err(LimitReached::All) => return self.counts.refused_all += 1,
+            Err(LimitReached::Peer) => return self.counts.refused_peer += 1,
             Ok(()) => {}
         }
-        let tls = settings.tls.clone().map(Tls::new).transpose();
+        let tls = settings.tls.clone().map(TlsSession::new).transpose();
         let (Ok(tls), Ok(())) = (tls, prepare(&stream, &self.settings)) else {
             self.counts.accept_failed += 1;
             return;
@@ -193,19 +197,19 @@ impl Sockets {
         let mut connection = Connection::new(peer, settings.limits);
         let listener = ListenerId(index as u8);
         connection.listener = Some(listener);
-        let patience = if tls.is_some() { settings.handshake } else { settings.first_byte };
-        connection.guard = Some(after(self.now, patience));
-        connection.phase = if tls.is_some() { Phase::Handshake } else { Phase::Fresh };
+        let wait_max = if tls.is_some() { settings.handshake } else { settings.first_byte };
+        connection.guard = Some(after(self.now, wait_max));
+        connection.phase = if tls.is_some() { ConnectionPhase::Handshake } else { ConnectionPhase::Fresh };
         connection.tls = tls.map(Box::new);
         let id = self.connections.insert(connection);
-        self.crowd.enter(peer.ip());
-        self.doors[index].connections += 1;
+        self.peer_limits.enter(peer.ip());
+        self.active_listeners[index].connections += 1;
         self.counts.accepted += 1;
         match self.registrar.attach(FIRST_SLOT + id.slot(), stream) {
             Ok(stream) => {
                 let Some(connection) = self.connections.get_mut(id) else { return };
                 connection.stream = stream;
-                let known = connection.phase != Phase::Handshake;
+                let known = connection.phase != ConnectionPhase::Handshake;
                 self.schedule(id);
                 if known {
                     handle(self, SocketEvent::Accepted { id, listener, peer });
@@ -225,12 +229,12 @@ impl Sockets {
             let Some(connection) = self.connections.get_mut(id) else { continue };
             connection.entry = None;
             if connection.guard.is_some_and(|guard| guard <= now) {
-                let why = if connection.phase == Phase::Handshake {
+                let reason = if connection.phase == ConnectionPhase::Handshake {
                     CloseReason::HandshakeSlow
                 } else {
                     CloseReason::Silent
                 };
-                self.over(id, why, handle);
+                self.end_connection(id, reason, handle);
                 continue;
             }
             let due = connection.deadline.is_some_and(|deadline| deadline <= now);
@@ -248,8 +252,8 @@ impl Sockets {
     fn receive(&mut self, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) -> usize {
         let mut work = 0;
         // Connections that join the queue meanwhile are read in the next cycle.
-        for _ in 0..self.line.len() {
-            let Some(id) = self.line.pop_front() else { break };
+        for _ in 0..self.read_queue.len() {
+            let Some(id) = self.read_queue.pop_front() else { break };
             let Some(connection) = self.connections.get_mut(id) else { continue };
             connection.queued = false;
             if !connection.wants_reading() {
@@ -258,27 +262,27 @@ impl Sockets {
             work += 1;
             match connection.receive(&mut self.spare, self.settings.read_bytes, &mut self.counts) {
                 ReadOutcome::Nothing => {}
-                ReadOutcome::Bytes => self.heard(id, handle),
-                ReadOutcome::Over(why) => self.over(id, why, handle),
+                ReadOutcome::Bytes => self.handle_received(id, handle),
+                ReadOutcome::Over(reason) => self.end_connection(id, reason, handle),
             }
             if let Some(connection) = self.connections.get_mut(id) {
-                connection.input.rest(&mut self.spare);
+                connection.input.release_if_empty(&mut self.spare);
             }
-            self.line_up(id);
+            self.enqueue_read(id);
         }
         work
     }
 
     /// Handles received bytes: the handshake continues, or the gateway receives them.
-    fn heard(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
+    fn handle_received(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        if connection.phase == Phase::Handshake {
+        if connection.phase == ConnectionPhase::Handshake {
             if connection.tls.as_ref().is_some_and(|tls| tls.is_handshaking()) {
                 return self.mark_dirty(id);
             }
             let (peer, listener) = (connection.peer, connection.listener.unwrap_or(ListenerId(0)));
-            let first_byte = self.doors[usize::from(listener.0)].settings.first_byte;
-            connection.phase = Phase::Fresh;
+            let first_byte = self.active_listeners[usize::from(listener.0)].settings.first_byte;
+            connection.phase = ConnectionPhase::Fresh;
             connection.guard = Some(after(self.now, first_byte));
             connection.stream.acknowledge();
             self.schedule(id);
@@ -286,8 +290,8 @@ impl Sockets {
         }
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (records, bytes) = (connection.has_output(), !connection.input.is_empty());
-        if bytes && connection.phase == Phase::Fresh {
-            connection.phase = Phase::Open;
+        if bytes && connection.phase == ConnectionPhase::Fresh {
+            connection.phase = ConnectionPhase::Open;
             connection.guard = None;
         }
         let open = connection.is_open();
@@ -312,7 +316,7 @@ impl Sockets {
             match connection.flush(&mut self.counts) {
                 Ok(count) => {
                     work += usize::from(count > 0);
-                    self.flushed(id, handle);
+                    self.handle_flushed(id, handle);
                 }
                 Err(error) => self.broken(id, CloseReason::of(&error), handle),
             }
@@ -323,7 +327,7 @@ impl Sockets {
         work
     }
 
-    fn flushed(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
+    fn handle_flushed(&mut self, id: ConnectionId, handle: &mut impl FnMut(&mut Sockets, SocketEvent)) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.has_output() {
             if connection.writable {
@@ -331,9 +335,9 @@ impl Sockets {
             }
             return;
         }
-        if connection.phase == Phase::Finishing {
+        if connection.phase == ConnectionPhase::Finishing {
             connection.stream.shutdown_write();
-            connection.phase = Phase::Lingering;
+            connection.phase = ConnectionPhase::Lingering;
             if connection.end_seen {
                 self.remove(id);
             }
@@ -341,8 +345,8 @@ impl Sockets {
         }
         // While the handshake is not complete there was nothing to drain.
         if connection.is_open()
-            && !connection.is_shaking_hands()
-            && std::mem::take(&mut connection.tell_drained)
+            && !connection.is_handshaking()
+            && std::mem::take(&mut connection.notify_drained)
         {
             handle(self, SocketEvent::Drained { id });
         }
@@ -353,95 +357,95 @@ impl Sockets {
     fn broken(
         &mut self,
         id: ConnectionId,
-        why: CloseReason,
+        reason: CloseReason,
         handle: &mut impl FnMut(&mut Sockets, SocketEvent),
     ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.broken = Some(why);
+        connection.broken = Some(reason);
         connection.output.clear();
         if connection.paused || !connection.is_open() {
-            return self.over(id, why, handle);
+            return self.end_connection(id, reason, handle);
         }
         connection.readable = true;
-        self.line_up(id);
+        self.enqueue_read(id);
     }
 
     /// Handles a failed write of the gateway itself: the close is reported in the next cycle.
-    pub(super) fn give_up(&mut self, id: ConnectionId, why: CloseReason) {
+    pub(super) fn fail_write(&mut self, id: ConnectionId, reason: CloseReason) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.broken = Some(why);
+        connection.broken = Some(reason);
         (connection.paused, connection.readable) = (false, true);
-        self.line_up(id);
+        self.enqueue_read(id);
     }
 
     /// Ends a connection for a reason other than the gateway.
-    fn over(
+    fn end_connection(
         &mut self,
         id: ConnectionId,
-        why: CloseReason,
+        reason: CloseReason,
         handle: &mut impl FnMut(&mut Sockets, SocketEvent),
     ) {
         let Some(connection) = self.connections.get_mut(id) else { return };
-        let (known, leaving) = (connection.is_open(), connection.is_leaving());
+        let (known, closing) = (connection.is_open(), connection.is_closing());
         connection.end_seen = true;
         // A close is answered by one where the protocol has it; and answers to earlier messages are
         // still sent.
-        let more_to_say = connection.has_output() || connection.tls.is_some();
-        if known && why == CloseReason::ByPeer && more_to_say {
+        let has_more_to_send = connection.has_output() || connection.tls.is_some();
+        if known && reason == CloseReason::ByPeer && has_more_to_send {
             self.begin_finishing(id);
         } else {
             self.remove(id);
         }
-        if !leaving {
-            self.counts.closed(why);
+        if !closing {
+            self.counts.closed(reason);
         }
         if known {
-            handle(self, SocketEvent::Closed { id, why });
+            handle(self, SocketEvent::Closed { id, reason });
         }
     }
 
     pub(super) fn begin_finishing(&mut self, id: ConnectionId) {
         let guard = after(self.now, self.settings.linger);
         let Some(connection) = self.connections.get_mut(id) else { return };
-        connection.phase = Phase::Finishing;
+        connection.phase = ConnectionPhase::Finishing;
         connection.paused = false;
         connection.again = false;
         connection.input.consume(connection.input.bytes().len());
-        connection.input.rest(&mut self.spare);
+        connection.input.release_if_empty(&mut self.spare);
         connection.deadline = None;
         connection.guard = Some(guard);
         self.schedule(id);
         self.mark_dirty(id);
-        self.line_up(id);
+        self.enqueue_read(id);
     }
 
     pub(super) fn remove(&mut self, id: ConnectionId) {
         // Dropping the connection closes the socket.
-        drop(self.take_out(id));
+        drop(self.remove_entry(id));
     }
 
-    pub(super) fn take_out(&mut self, id: ConnectionId) -> Option<Connection> {
+    pub(super) fn remove_entry(&mut self, id: ConnectionId) -> Option<Connection> {
         let mut connection = self.connections.remove(id)?;
         self.deadlines.forget(id, &mut connection.entry);
-        self.crowd.leave(connection.peer.ip());
+        self.peer_limits.leave(connection.peer.ip());
         if let Some(listener) = connection.listener {
-            self.doors[usize::from(listener.0)].connections -= 1;
+            self.active_listeners[usize::from(listener.0)].connections -= 1;
         }
         Some(connection)
     }
 
-    fn look_back(&mut self) {
-        if self.now.since(self.looked_back) >= LOOK_BACK_NS {
-            self.looked_back = self.now;
-            self.connections.values_mut().for_each(|connection| connection.output.look_back());
+    fn shrink_outputs(&mut self) {
+        if self.now.since(self.shrunk_at) >= SHRINK_INTERVAL_NS {
+            self.shrunk_at = self.now;
+            self.connections.values_mut().for_each(|connection| connection.output.shrink());
         }
     }
 
-    pub(super) fn line_up(&mut self, id: ConnectionId) {
+    pub(super) fn enqueue_read(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         if connection.wants_reading() && !connection.queued {
             connection.queued = true;
-            self.line.push_back(id);
+            self.read_queue.push_back(id);
         }
     }
 

@@ -4,20 +4,20 @@
 use std::fmt;
 use std::net::{SocketAddr, TcpStream};
 
-use super::input::Input;
-use super::output::Output;
-use super::settings::Limits;
-use super::tls::Tls;
+use super::input::SocketInput;
+use super::output::SocketOutput;
+use super::settings::BufferLimits;
+use super::tls::TlsSession;
 
 /// The socket, its TLS state, the unconsumed input and the unsent output. Dropping it closes the
 /// connection.
 pub struct Detached {
     pub(super) stream: TcpStream,
     pub(super) peer: SocketAddr,
-    pub(super) limits: Limits,
-    pub(super) tls: Option<Box<Tls>>,
-    pub(super) input: Input,
-    pub(super) output: Output,
+    pub(super) limits: BufferLimits,
+    pub(super) tls: Option<Box<TlsSession>>,
+    pub(super) input: SocketInput,
+    pub(super) output: SocketOutput,
 }
 
 impl Detached {

@@ -18,7 +18,7 @@ use super::settings::DriverKind;
 use super::uring::{self, Uring};
 
 /// Tokens: first the wake-up, then the listeners, then one for each connection slot.
-pub(super) const BELL: usize = 0;
+pub(super) const WAKEUP: usize = 0;
 pub(super) const FIRST_LISTENER: usize = 1;
 /// Maximum number of listeners of a thread: FIX and STOMP, each plain and with TLS, at a few
 /// addresses.
@@ -28,7 +28,7 @@ pub(super) const FIRST_SLOT: usize = FIRST_LISTENER + LISTENERS_MAX;
 /// Readiness of one token: an operation can proceed without waiting. It may be reported spuriously,
 /// but is never missed.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadyToken {
     pub(super) token: usize,
     pub(super) readable: bool,
     pub(super) writable: bool,
@@ -39,69 +39,69 @@ pub(super) struct Ready {
 /// Reason why this build has no io_uring driver.
 pub const NOT_BUILT: &str = "this build has no io_uring driver (it was built without the feature `uring`)";
 
-pub(super) enum Driver {
+pub(super) enum SocketDriver {
     Epoll(Epoll),
     #[cfg(all(feature = "uring", target_os = "linux"))]
     Uring(Box<Uring>),
 }
 
-impl Driver {
+impl SocketDriver {
     /// Opens a driver, and returns it with the reason why it is not the configured one.
-    pub(super) fn open(kind: DriverKind) -> io::Result<(Driver, Option<String>)> {
+    pub(super) fn open(kind: DriverKind) -> io::Result<(SocketDriver, Option<String>)> {
         let reason = match kind {
             DriverKind::Epoll => None,
             #[cfg(all(feature = "uring", target_os = "linux"))]
             DriverKind::Uring => match Uring::open() {
-                Ok(uring) => return Ok((Driver::Uring(Box::new(uring)), None)),
+                Ok(uring) => return Ok((SocketDriver::Uring(Box::new(uring)), None)),
                 Err(reason) => Some(reason),
             },
             #[cfg(not(all(feature = "uring", target_os = "linux")))]
             DriverKind::Uring => Some(NOT_BUILT.to_owned()),
         };
-        Ok((Driver::Epoll(Epoll::open()?), reason))
+        Ok((SocketDriver::Epoll(Epoll::open()?), reason))
     }
 
     pub(super) fn kind(&self) -> DriverKind {
         match self {
-            Driver::Epoll(_) => DriverKind::Epoll,
+            SocketDriver::Epoll(_) => DriverKind::Epoll,
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Driver::Uring(_) => DriverKind::Uring,
+            SocketDriver::Uring(_) => DriverKind::Uring,
         }
     }
 
-    pub(super) fn registrar(&self) -> io::Result<Registrar> {
+    pub(super) fn registrar(&self) -> io::Result<SocketRegistrar> {
         match self {
-            Driver::Epoll(epoll) => epoll.registrar().map(Registrar::Epoll),
+            SocketDriver::Epoll(epoll) => epoll.registrar().map(SocketRegistrar::Epoll),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Driver::Uring(uring) => Ok(Registrar::Uring(uring.registrar())),
+            SocketDriver::Uring(uring) => Ok(SocketRegistrar::Uring(uring.registrar())),
         }
     }
 
-    pub(super) fn bell(&self) -> Wakeup {
+    pub(super) fn wakeup(&self) -> Wakeup {
         match self {
-            Driver::Epoll(epoll) => epoll.bell(),
+            SocketDriver::Epoll(epoll) => epoll.wakeup(),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Driver::Uring(uring) => uring.bell(),
+            SocketDriver::Uring(uring) => uring.wakeup(),
         }
     }
 
     /// Polls for readiness without waiting, and calls `inside` with the result. Streams are
     /// attached, read and written only there.
-    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
+    pub(super) fn run_cycle<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         match self {
-            Driver::Epoll(epoll) => epoll.turn(inside),
+            SocketDriver::Epoll(epoll) => epoll.run_cycle(inside),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Driver::Uring(uring) => uring.turn(inside),
+            SocketDriver::Uring(uring) => uring.run_cycle(inside),
         }
     }
 
     /// Runs `inside` without polling, where polling costs a system call. The next cycle reports
     /// readiness.
-    pub(super) fn turn_blind<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
+    pub(super) fn run_cycle_unpolled<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         match self {
-            Driver::Epoll(_) => inside(&[]),
+            SocketDriver::Epoll(_) => inside(&[]),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Driver::Uring(uring) => uring.turn(inside),
+            SocketDriver::Uring(uring) => uring.run_cycle(inside),
         }
     }
 
@@ -109,37 +109,38 @@ impl Driver {
     /// receives the readiness.
     pub(super) fn wait(&mut self, at_most: Duration) {
         match self {
-            Driver::Epoll(epoll) => epoll.wait(at_most),
+            SocketDriver::Epoll(epoll) => epoll.wait(at_most),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Driver::Uring(uring) => uring.wait(at_most),
+            SocketDriver::Uring(uring) => uring.wait(at_most),
         }
     }
 }
 
 /// Registers sockets with a driver.
-pub(super) enum Registrar {
-    Epoll(epoll::Registrar),
+pub(super) enum SocketRegistrar {
+    Epoll(epoll::EpollRegistrar),
     #[cfg(all(feature = "uring", target_os = "linux"))]
-    Uring(uring::Registrar),
+    Uring(uring::UringRegistrar),
 }
 
-impl Registrar {
-    pub(super) fn attach(&self, token: usize, stream: TcpStream) -> io::Result<Stream> {
+impl SocketRegistrar {
+    pub(super) fn attach(&self, token: usize, stream: TcpStream) -> io::Result<SocketStream> {
         match self {
-            Registrar::Epoll(registrar) => registrar.attach(token, stream).map(Stream::Epoll),
+            SocketRegistrar::Epoll(registrar) => registrar.attach(token, stream).map(SocketStream::Epoll),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Registrar::Uring(registrar) => Ok(Stream::Uring(registrar.attach(token, stream))),
+            SocketRegistrar::Uring(registrar) => Ok(SocketStream::Uring(registrar.attach(token, stream))),
         }
     }
 
-    pub(super) fn detach(&self, stream: Stream) -> io::Result<TcpStream> {
+    pub(super) fn detach(&self, stream: SocketStream) -> io::Result<TcpStream> {
         match (self, stream) {
-            (_, Stream::Loose) => unreachable!("it was never attached"),
-            (Registrar::Epoll(registrar), Stream::Epoll(stream)) => registrar.detach(stream),
+            (_, SocketStream::Unattached) => unreachable!("it was never attached"),
+            (SocketRegistrar::Epoll(registrar), SocketStream::Epoll(stream)) => registrar.detach(stream),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            (Registrar::Uring(registrar), Stream::Uring(stream)) => registrar.detach(&stream),
+            (SocketRegistrar::Uring(registrar), SocketStream::Uring(stream)) => registrar.detach(&stream),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            (Registrar::Epoll(_), Stream::Uring(_)) | (Registrar::Uring(_), Stream::Epoll(_)) => {
+            (SocketRegistrar::Epoll(_), SocketStream::Uring(_))
+            | (SocketRegistrar::Uring(_), SocketStream::Epoll(_)) => {
                 unreachable!("a stream belongs to the driver that attached it")
             }
         }
@@ -151,42 +152,42 @@ impl Registrar {
         &self,
         token: usize,
         listener: &TcpListener,
-        before: Option<Watch>,
-    ) -> io::Result<Watch> {
+        before: Option<ListenerWatch>,
+    ) -> io::Result<ListenerWatch> {
         match self {
-            Registrar::Epoll(registrar) => {
+            SocketRegistrar::Epoll(registrar) => {
                 if before.is_none() {
                     registrar.watch(token, listener)?;
                 }
-                Ok(Watch::Epoll)
+                Ok(ListenerWatch::Epoll)
             }
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Registrar::Uring(registrar) => {
+            SocketRegistrar::Uring(registrar) => {
                 drop(before);
-                registrar.watch(token, listener).map(Watch::Uring)
+                registrar.watch(token, listener).map(ListenerWatch::Uring)
             }
         }
     }
 }
 
-pub(super) enum Watch {
+pub(super) enum ListenerWatch {
     Epoll,
     #[cfg(all(feature = "uring", target_os = "linux"))]
-    Uring(#[expect(dead_code, reason = "watches as long as it is there")] uring::Stream),
+    Uring(#[expect(dead_code, reason = "watches as long as it is there")] uring::UringStream),
 }
 
 /// A connected socket.
-pub(super) enum Stream {
+pub(super) enum SocketStream {
     /// The socket is not attached yet.
-    Loose,
+    Unattached,
     Epoll(TcpStream),
     #[cfg(all(feature = "uring", target_os = "linux"))]
-    Uring(uring::Stream),
+    Uring(uring::UringStream),
 }
 
-impl Stream {
+impl SocketStream {
     pub(super) fn acknowledge(&self) {
-        if let Stream::Epoll(stream) = self {
+        if let SocketStream::Epoll(stream) = self {
             acknowledge(stream);
         }
     }
@@ -194,42 +195,42 @@ impl Stream {
     /// Shuts down the sending direction, which signals the end to the peer.
     pub(super) fn shutdown_write(&mut self) {
         match self {
-            Stream::Loose => {}
+            SocketStream::Unattached => {}
             // The peer may be gone already, which has the same effect.
-            Stream::Epoll(stream) => _ = stream.shutdown(Shutdown::Write),
+            SocketStream::Epoll(stream) => _ = stream.shutdown(Shutdown::Write),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Stream::Uring(stream) => stream.shutdown_write(),
+            SocketStream::Uring(stream) => stream.shutdown_write(),
         }
     }
 }
 
-impl Read for Stream {
+impl Read for SocketStream {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         match self {
-            Stream::Loose => Err(io::ErrorKind::WouldBlock.into()),
-            Stream::Epoll(stream) => stream.read(buffer),
+            SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
+            SocketStream::Epoll(stream) => stream.read(buffer),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Stream::Uring(stream) => stream.read(buffer),
+            SocketStream::Uring(stream) => stream.read(buffer),
         }
     }
 }
 
-impl Write for Stream {
+impl Write for SocketStream {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         match self {
-            Stream::Loose => Err(io::ErrorKind::WouldBlock.into()),
-            Stream::Epoll(stream) => stream.write(bytes),
+            SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
+            SocketStream::Epoll(stream) => stream.write(bytes),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Stream::Uring(stream) => stream.write(bytes),
+            SocketStream::Uring(stream) => stream.write(bytes),
         }
     }
 
     fn write_vectored(&mut self, parts: &[io::IoSlice<'_>]) -> io::Result<usize> {
         match self {
-            Stream::Loose => Err(io::ErrorKind::WouldBlock.into()),
-            Stream::Epoll(stream) => stream.write_vectored(parts),
+            SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
+            SocketStream::Epoll(stream) => stream.write_vectored(parts),
             #[cfg(all(feature = "uring", target_os = "linux"))]
-            Stream::Uring(stream) => stream.write_vectored(parts),
+            SocketStream::Uring(stream) => stream.write_vectored(parts),
         }
     }
 
@@ -244,9 +245,9 @@ mod tests {
 
     #[test]
     fn without_the_io_uring_driver_epoll_is_used_and_the_reason_is_given() {
-        let (driver, reason) = Driver::open(DriverKind::Uring).expect("epoll is there");
+        let (driver, reason) = SocketDriver::open(DriverKind::Uring).expect("epoll is there");
         assert_eq!((driver.kind(), reason.as_deref()), (DriverKind::Epoll, Some(NOT_BUILT)));
-        let (_, reason) = Driver::open(DriverKind::Epoll).expect("epoll is there");
+        let (_, reason) = SocketDriver::open(DriverKind::Epoll).expect("epoll is there");
         assert_eq!(reason, None);
     }
 }

@@ -11,7 +11,7 @@ use mio::{Events, Interest, Poll, Registry, Token, Waker};
 
 use crate::wakeup::Wakeup;
 
-use super::driver::{BELL, Ready};
+use super::driver::{ReadyToken, WAKEUP};
 
 /// Maximum number of events per poll. The next poll reports the rest.
 const EVENTS_MAX: usize = 1_024;
@@ -20,30 +20,30 @@ pub(super) struct Epoll {
     poll: Poll,
     events: Events,
     /// Reported and not yet handled.
-    ready: Vec<Ready>,
-    bell: Wakeup,
+    ready: Vec<ReadyToken>,
+    wakeup: Wakeup,
 }
 
 impl Epoll {
     pub(super) fn open() -> io::Result<Epoll> {
         let poll = Poll::new()?;
-        let waker = Arc::new(Waker::new(poll.registry(), Token(BELL))?);
-        let bell = Wakeup::new(move || waker.wake().expect("an eventfd takes a one at any time"));
+        let waker = Arc::new(Waker::new(poll.registry(), Token(WAKEUP))?);
+        let wakeup = Wakeup::new(move || waker.wake().expect("an eventfd takes a one at any time"));
         let ready = Vec::with_capacity(EVENTS_MAX);
-        Ok(Epoll { poll, events: Events::with_capacity(EVENTS_MAX), ready, bell })
+        Ok(Epoll { poll, events: Events::with_capacity(EVENTS_MAX), ready, wakeup })
     }
 
-    pub(super) fn registrar(&self) -> io::Result<Registrar> {
-        Ok(Registrar { registry: self.poll.registry().try_clone()? })
+    pub(super) fn registrar(&self) -> io::Result<EpollRegistrar> {
+        Ok(EpollRegistrar { registry: self.poll.registry().try_clone()? })
     }
 
-    pub(super) fn bell(&self) -> Wakeup {
-        self.bell.clone()
+    pub(super) fn wakeup(&self) -> Wakeup {
+        self.wakeup.clone()
     }
 
-    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
+    pub(super) fn run_cycle<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         if self.ready.is_empty() {
-            self.look(Duration::ZERO);
+            self.poll_events(Duration::ZERO);
         }
         let result = inside(&self.ready);
         self.ready.clear();
@@ -53,11 +53,11 @@ impl Epoll {
     pub(super) fn wait(&mut self, at_most: Duration) {
         // Each change is reported once, so the events of a wait are kept until the next cycle.
         if self.ready.is_empty() {
-            self.look(at_most);
+            self.poll_events(at_most);
         }
     }
 
-    fn look(&mut self, at_most: Duration) {
+    fn poll_events(&mut self, at_most: Duration) {
         match self.poll.poll(&mut self.events, Some(at_most)) {
             Ok(()) => {}
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return,
@@ -65,7 +65,7 @@ impl Epoll {
         }
         self.ready.extend(self.events.iter().map(|event| {
             let failed = event.is_error();
-            Ready {
+            ReadyToken {
                 token: event.token().0,
                 readable: event.is_readable() || event.is_read_closed() || failed,
                 writable: event.is_writable() || failed,
@@ -75,11 +75,11 @@ impl Epoll {
     }
 }
 
-pub(super) struct Registrar {
+pub(super) struct EpollRegistrar {
     registry: Registry,
 }
 
-impl Registrar {
+impl EpollRegistrar {
     pub(super) fn attach(&self, token: usize, stream: TcpStream) -> io::Result<TcpStream> {
         let both = Interest::READABLE | Interest::WRITABLE;
         self.registry.register(&mut SourceFd(&stream.as_raw_fd()), Token(token), both)?;

@@ -12,14 +12,14 @@ pub enum SocketEvent {
     Accepted { id: ConnectionId, listener: ListenerId, peer: SocketAddr },
     /// `Sockets::input` has new bytes, or reading was resumed and some are left.
     Received { id: ConnectionId },
-    /// The system has accepted all output. Emitted once after `Sockets::tell_drained`, and after a
-    /// `Sockets::write` that was not accepted completely.
+    /// The system has accepted all output. Emitted once after `Sockets::notify_drained`, and after
+    /// a `Sockets::write` that was not accepted completely.
     Drained { id: ConnectionId },
     /// The deadline set by the gateway has passed. The connection is unchanged.
     Timeout { id: ConnectionId },
     /// The connection is closed, and `id` is no longer valid. Not emitted if the gateway itself
     /// closed it.
-    Closed { id: ConnectionId, why: CloseReason },
+    Closed { id: ConnectionId, reason: CloseReason },
     /// All events of this cycle have been emitted. Emitted once in every cycle: output appended now
     /// leaves with the cycle.
     EndOfCycle,

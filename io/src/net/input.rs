@@ -15,14 +15,14 @@ const SPARES_MAX: usize = 64;
 
 /// Storages of one size, with all bytes initialised.
 #[derive(Debug)]
-pub(super) struct Spare {
+pub(super) struct SpareBuffers {
     storages: Vec<Vec<u8>>,
     size: usize,
 }
 
-impl Spare {
-    pub(super) fn new(size: usize) -> Spare {
-        Spare { storages: Vec::with_capacity(SPARES_MAX), size }
+impl SpareBuffers {
+    pub(super) fn new(size: usize) -> SpareBuffers {
+        SpareBuffers { storages: Vec::with_capacity(SPARES_MAX), size }
     }
 
     pub(super) fn take(&mut self) -> Vec<u8> {
@@ -30,7 +30,7 @@ impl Spare {
     }
 
     /// Returns a storage to the pool. A storage that grew is freed.
-    pub(super) fn give(&mut self, storage: Vec<u8>) {
+    pub(super) fn put_back(&mut self, storage: Vec<u8>) {
         if storage.len() == self.size && self.storages.len() < SPARES_MAX {
             self.storages.push(storage);
         }
@@ -39,13 +39,13 @@ impl Spare {
 
 /// Invariant: `head <= tail <= storage.len()`; without bytes both are 0.
 #[derive(Debug, Default)]
-pub(super) struct Input {
+pub(super) struct SocketInput {
     storage: Vec<u8>,
     head: usize,
     tail: usize,
 }
 
-impl Input {
+impl SocketInput {
     pub(super) fn bytes(&self) -> &[u8] {
         &self.storage[self.head..self.tail]
     }
@@ -63,7 +63,7 @@ impl Input {
     }
 
     /// Returns space to read into, up to `cap` bytes in total; `None` if the input is full.
-    pub(super) fn space(&mut self, spare: &mut Spare, cap: usize) -> Option<&mut [u8]> {
+    pub(super) fn space(&mut self, spare: &mut SpareBuffers, cap: usize) -> Option<&mut [u8]> {
         if self.storage.is_empty() {
             self.storage = spare.take();
         }
@@ -86,7 +86,7 @@ impl Input {
     }
 
     /// Returns space for exactly `count` bytes, whatever is stored already.
-    pub(super) fn room(&mut self, spare: &mut Spare, count: usize) -> &mut [u8] {
+    pub(super) fn reserve(&mut self, spare: &mut SpareBuffers, count: usize) -> &mut [u8] {
         if self.storage.is_empty() {
             self.storage = spare.take();
         }
@@ -100,9 +100,9 @@ impl Input {
     }
 
     /// Returns the storage to the pool if it is empty.
-    pub(super) fn rest(&mut self, spare: &mut Spare) {
+    pub(super) fn release_if_empty(&mut self, spare: &mut SpareBuffers) {
         if self.is_empty() && !self.storage.is_empty() {
-            spare.give(std::mem::take(&mut self.storage));
+            spare.put_back(std::mem::take(&mut self.storage));
         }
     }
 
@@ -116,7 +116,7 @@ impl Input {
 mod tests {
     use super::*;
 
-    fn put(input: &mut Input, spare: &mut Spare, cap: usize, bytes: &[u8]) -> usize {
+    fn put(input: &mut SocketInput, spare: &mut SpareBuffers, cap: usize, bytes: &[u8]) -> usize {
         let Some(space) = input.space(spare, cap) else { return 0 };
         let count = bytes.len().min(space.len());
         space[..count].copy_from_slice(&bytes[..count]);
@@ -126,19 +126,19 @@ mod tests {
 
     #[test]
     fn an_empty_input_holds_no_storage() {
-        let mut spare = Spare::new(8);
-        let mut input = Input::default();
+        let mut spare = SpareBuffers::new(8);
+        let mut input = SocketInput::default();
         assert_eq!(put(&mut input, &mut spare, 64, b"abc"), 3);
         input.consume(3);
-        input.rest(&mut spare);
+        input.release_if_empty(&mut spare);
         assert!(input.storage.is_empty());
         assert_eq!(spare.storages.len(), 1);
     }
 
     #[test]
     fn an_input_grows_to_its_cap_and_no_further() {
-        let mut spare = Spare::new(8);
-        let mut input = Input::default();
+        let mut spare = SpareBuffers::new(8);
+        let mut input = SocketInput::default();
         let mut taken = 0;
         loop {
             let count = put(&mut input, &mut spare, 20, &[b'x'; 100]);
@@ -152,22 +152,22 @@ mod tests {
         assert_eq!(put(&mut input, &mut spare, 20, &[b'y'; 100]), 15);
         assert_eq!(input.bytes(), b"xxxxxyyyyyyyyyyyyyyy");
         input.consume(20);
-        input.rest(&mut spare);
+        input.release_if_empty(&mut spare);
         assert!(spare.storages.is_empty(), "a storage that grew is let go");
     }
 
     #[test]
     fn a_cap_below_the_spare_size_holds() {
-        let mut spare = Spare::new(64);
-        let mut input = Input::default();
+        let mut spare = SpareBuffers::new(64);
+        let mut input = SocketInput::default();
         assert_eq!(put(&mut input, &mut spare, 10, &[1; 100]), 10);
         assert_eq!(put(&mut input, &mut spare, 10, &[1; 100]), 0);
     }
 
     #[test]
     fn bytes_stay_in_order_through_any_mix() {
-        let mut spare = Spare::new(16);
-        let mut input = Input::default();
+        let mut spare = SpareBuffers::new(16);
+        let mut input = SocketInput::default();
         let (mut next_in, mut next_out) = (0u8, 0u8);
         for step in 1..500usize {
             let bytes: Vec<u8> = (0..step % 13).map(|at| next_in.wrapping_add(at as u8)).collect();
@@ -178,7 +178,7 @@ mod tests {
                 next_out = next_out.wrapping_add(1);
             }
             input.consume(count);
-            input.rest(&mut spare);
+            input.release_if_empty(&mut spare);
         }
     }
 }

@@ -8,7 +8,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use rustix::io::Errno;
 use socket2::{Domain, Protocol, SockRef, Socket, TcpKeepalive, Type};
 
-use super::driver::Watch;
+use super::driver::ListenerWatch;
 use super::settings::{ListenerSettings, NetSettings};
 
 /// Pause of accepting after the system lacked a resource.
@@ -70,11 +70,11 @@ impl Listener {
 }
 
 /// A listener in service.
-pub(super) struct Door {
+pub(super) struct ActiveListener {
     /// Bound socket; `None` after it was shut.
     pub(super) socket: Option<TcpListener>,
     pub(super) settings: ListenerSettings,
-    pub(super) watch: Option<Watch>,
+    pub(super) watch: Option<ListenerWatch>,
     pub(super) connections: u32,
     /// Whether a connection may be pending.
     pub(super) ready: bool,
@@ -93,16 +93,16 @@ pub(super) enum AcceptOutcome {
     WouldBlock,
 }
 
-impl Door {
-    pub(super) fn new(listener: Listener) -> Door {
+impl ActiveListener {
+    pub(super) fn new(listener: Listener) -> ActiveListener {
         let Listener { socket, settings, .. } = listener;
         let (watch, connections, ready, paused_until) = (None, 0, true, None);
         let socket = Some(socket);
-        Door { socket, settings, watch, connections, ready, paused_until, reserve: reserve() }
+        ActiveListener { socket, settings, watch, connections, ready, paused_until, reserve: reserve() }
     }
 
     /// Stops accepting; existing connections stay.
-    pub(super) fn shut(&mut self) {
+    pub(super) fn close(&mut self) {
         (self.socket, self.watch, self.ready, self.reserve) = (None, None, false, None);
     }
 
@@ -122,7 +122,7 @@ impl Door {
                 self.ready = false;
                 AcceptOutcome::WouldBlock
             }
-            Some(Errno::MFILE | Errno::NFILE) => self.turn_away(now),
+            Some(Errno::MFILE | Errno::NFILE) => self.reject_pending(now),
             // These are errors of the pending connection.
             Some(Errno::CONNABORTED | Errno::PROTO | Errno::PERM | Errno::INTR) => AcceptOutcome::Aborted,
             _ => {
@@ -139,14 +139,14 @@ impl Door {
 
     /// Handles the lack of descriptors: accepts with the spare one and closes, so that the client
     /// learns it and does not wait.
-    fn turn_away(&mut self, now: Timestamp) -> AcceptOutcome {
+    fn reject_pending(&mut self, now: Timestamp) -> AcceptOutcome {
         let accepts = |socket: &TcpListener| socket.accept().is_ok();
-        let turned_away = self.reserve.take().is_some() && self.socket.as_ref().is_some_and(accepts);
+        let rejected = self.reserve.take().is_some() && self.socket.as_ref().is_some_and(accepts);
         self.reserve = reserve();
-        if self.reserve.is_none() || !turned_away {
+        if self.reserve.is_none() || !rejected {
             self.pause(now);
         }
-        if turned_away { AcceptOutcome::FdLimit } else { AcceptOutcome::WouldBlock }
+        if rejected { AcceptOutcome::FdLimit } else { AcceptOutcome::WouldBlock }
     }
 }
 

@@ -5,14 +5,14 @@ const KEPT_BYTES: usize = 4 * 1024;
 
 /// Invariant: `sent <= bytes.len()`.
 #[derive(Debug, Default)]
-pub(super) struct Output {
+pub(super) struct SocketOutput {
     bytes: Vec<u8>,
     sent: usize,
     /// Whether something was appended since the last check.
     used: bool,
 }
 
-impl Output {
+impl SocketOutput {
     pub(super) fn pending(&self) -> usize {
         self.bytes.len() - self.sent
     }
@@ -53,7 +53,7 @@ impl Output {
     }
 
     /// Frees memory that was not needed since the last call. To be called from time to time.
-    pub(super) fn look_back(&mut self) {
+    pub(super) fn shrink(&mut self) {
         if !self.used && self.bytes.is_empty() && self.bytes.capacity() > KEPT_BYTES {
             self.bytes = Vec::new();
         }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn bytes_leave_in_order_and_memory_stays_bounded() {
-        let mut output = Output::default();
+        let mut output = SocketOutput::default();
         let (mut next_in, mut next_out) = (0u8, 0u8);
         for step in 0..10_000usize {
             for _ in 0..step % 5 {
@@ -86,12 +86,12 @@ mod tests {
 
     #[test]
     fn memory_is_freed_after_a_quiet_time() {
-        let mut output = Output::default();
+        let mut output = SocketOutput::default();
         output.tail().extend_from_slice(&[0; 100_000]);
         output.sent(100_000);
-        output.look_back();
+        output.shrink();
         assert!(output.bytes.capacity() >= 100_000, "it was just in use");
-        output.look_back();
+        output.shrink();
         assert_eq!(output.bytes.capacity(), 0);
     }
 }

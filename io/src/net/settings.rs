@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::config::{Driver, Net};
+use crate::config::{NetConfig, NetDriver};
 
 /// The settings of one thread's sockets.
 #[derive(Clone, Debug)]
@@ -31,7 +31,7 @@ pub struct NetSettings {
 
 impl NetSettings {
     /// Creates the settings from the configuration.
-    pub fn of(config: &Net) -> NetSettings {
+    pub fn of(config: &NetConfig) -> NetSettings {
         let usual = NetSettings::default();
         let idle = match config.keep_alive_s {
             0 => NEVER,
@@ -39,8 +39,8 @@ impl NetSettings {
         };
         NetSettings {
             driver: match config.driver {
-                Driver::Epoll => DriverKind::Epoll,
-                Driver::Uring => DriverKind::Uring,
+                NetDriver::Epoll => DriverKind::Epoll,
+                NetDriver::Uring => DriverKind::Uring,
             },
             connections_max: config.connections_max,
             per_peer_max: config.per_peer_max,
@@ -105,7 +105,7 @@ pub struct ListenerSettings {
     /// Size of the kernel's send buffer of each connection, in bytes; 0 for the system's default. A
     /// small one reveals a slow reader early.
     pub send_kernel_bytes: usize,
-    pub limits: Limits,
+    pub limits: BufferLimits,
     /// Time limit from the connection to the end of the TLS handshake.
     pub handshake: Duration,
     /// Time limit from there to the first byte. A client that stays silent that long is a scanner
@@ -121,7 +121,7 @@ impl ListenerSettings {
             connections_max: u32::MAX,
             backlog: 1_024,
             send_kernel_bytes: 0,
-            limits: Limits::default(),
+            limits: BufferLimits::default(),
             handshake: Duration::from_secs(10),
             first_byte: Duration::from_secs(30),
         }
@@ -130,25 +130,25 @@ impl ListenerSettings {
 
 /// The target of an outgoing connection, and its settings.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ConnectTarget {
     pub address: SocketAddr,
     /// TLS configuration, and the name that the peer must prove.
     pub tls: Option<(Arc<rustls::ClientConfig>, rustls::pki_types::ServerName<'static>)>,
-    pub limits: Limits,
+    pub limits: BufferLimits,
 }
 
 /// Memory limits of one connection. With TLS, one cycle's read and 64 KiB of encrypted bytes come
 /// on top.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct BufferLimits {
     /// Bytes received and not yet consumed: at least the longest message of the protocol.
     pub input_bytes_max: usize,
     /// Bytes appended and not yet accepted by the system.
     pub output_bytes_max: usize,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { input_bytes_max: 256 * 1024, output_bytes_max: 1024 * 1024 }
+impl Default for BufferLimits {
+    fn default() -> BufferLimits {
+        BufferLimits { input_bytes_max: 256 * 1024, output_bytes_max: 1024 * 1024 }
     }
 }

@@ -28,20 +28,20 @@ impl ConnectionId {
 }
 
 #[derive(Debug)]
-pub(super) struct Slab<T> {
-    slots: Vec<Slot<T>>,
+pub(super) struct ConnectionSlab<T> {
+    slots: Vec<SlabSlot<T>>,
     free: Vec<usize>,
 }
 
 #[derive(Debug)]
-struct Slot<T> {
+struct SlabSlot<T> {
     generation: u32,
     value: Option<T>,
 }
 
-impl<T> Slab<T> {
-    pub(super) fn new() -> Slab<T> {
-        Slab { slots: Vec::new(), free: Vec::new() }
+impl<T> ConnectionSlab<T> {
+    pub(super) fn new() -> ConnectionSlab<T> {
+        ConnectionSlab { slots: Vec::new(), free: Vec::new() }
     }
 
     pub(super) fn len(&self) -> usize {
@@ -50,7 +50,7 @@ impl<T> Slab<T> {
 
     pub(super) fn insert(&mut self, value: T) -> ConnectionId {
         let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Slot { generation: 0, value: None });
+            self.slots.push(SlabSlot { generation: 0, value: None });
             self.slots.len() - 1
         });
         let place = &mut self.slots[slot];
@@ -92,7 +92,7 @@ mod tests {
 
     #[test]
     fn an_old_id_does_not_find_a_new_connection() {
-        let mut slab = Slab::new();
+        let mut slab = ConnectionSlab::new();
         let first = slab.insert("first");
         assert_eq!(slab.remove(first), Some("first"));
         let second = slab.insert("second");

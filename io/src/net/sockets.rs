@@ -11,36 +11,36 @@ use rustix::io::Errno;
 use rustls::ServerConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::connection::{Connection, Phase};
-use super::connection_limits::ConnectionLimits;
-use super::counts::Counts;
+use super::connection::{Connection, ConnectionPhase};
+use super::connection_limits::PeerLimits;
+use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
 use super::detached::Detached;
-use super::driver::Registrar;
+use super::driver::SocketRegistrar;
 use super::event::CloseReason;
-use super::input::Spare;
-use super::listener::{Door, ListenerId, prepare};
-use super::settings::{Call, NetSettings};
-use super::slab::{ConnectionId, Slab};
-use super::tls::Tls;
+use super::input::SpareBuffers;
+use super::listener::{ActiveListener, ListenerId, prepare};
+use super::settings::{ConnectTarget, NetSettings};
+use super::slab::{ConnectionId, ConnectionSlab};
+use super::tls::TlsSession;
 
 pub struct Sockets {
-    pub(super) connections: Slab<Connection>,
-    pub(super) doors: Vec<Door>,
+    pub(super) connections: ConnectionSlab<Connection>,
+    pub(super) active_listeners: Vec<ActiveListener>,
     /// Read queue, in order. Each connection is in it once.
-    pub(super) line: VecDeque<ConnectionId>,
+    pub(super) read_queue: VecDeque<ConnectionId>,
     /// Connections with output to write, each once.
     pub(super) dirty: Vec<ConnectionId>,
     /// Adopted or outgoing connections, to be attached in the next cycle.
-    pub(super) loose: Vec<(ConnectionId, TcpStream)>,
+    pub(super) unattached: Vec<(ConnectionId, TcpStream)>,
     pub(super) deadlines: Deadlines,
-    pub(super) crowd: ConnectionLimits,
-    pub(super) spare: Spare,
-    pub(super) counts: Counts,
-    pub(super) registrar: Registrar,
+    pub(super) peer_limits: PeerLimits,
+    pub(super) spare: SpareBuffers,
+    pub(super) counts: SocketCounts,
+    pub(super) registrar: SocketRegistrar,
     pub(super) settings: NetSettings,
     pub(super) now: Timestamp,
-    pub(super) looked_back: Timestamp,
+    pub(super) shrunk_at: Timestamp,
 }
 
 /// The reason why nothing was appended.
@@ -118,16 +118,16 @@ impl Sockets {
         };
         let taken = connection.write(bytes, &mut self.counts);
         let is_short = taken.as_ref().is_ok_and(|count| *count < bytes.len());
-        connection.tell_drained |= is_short;
+        connection.notify_drained |= is_short;
         // Encrypted bytes leave with the cycle; and one more call shows whether the system's buffer
         // is really full.
-        if connection.has_output() || (is_short && connection.writable && !connection.is_shaking_hands()) {
+        if connection.has_output() || (is_short && connection.writable && !connection.is_handshaking()) {
             self.mark_dirty(id);
         }
         match taken {
             Ok(count) => Ok(count),
             Err(error) => {
-                self.give_up(id, CloseReason::of(&error));
+                self.fail_write(id, CloseReason::of(&error));
                 Err(SendError::Gone)
             }
         }
@@ -152,13 +152,13 @@ impl Sockets {
             connection.again |= connection.paused && !connection.input.is_empty();
             connection.paused = false;
         }
-        self.line_up(id);
+        self.enqueue_read(id);
     }
 
     /// Requests one `Drained` event when the system has accepted all output.
-    pub fn tell_drained(&mut self, id: ConnectionId) {
+    pub fn notify_drained(&mut self, id: ConnectionId) {
         let Some(connection) = self.open_mut(id) else { return };
-        connection.tell_drained = true;
+        connection.notify_drained = true;
         self.mark_dirty(id);
     }
 
@@ -193,25 +193,25 @@ impl Sockets {
 
     /// Sets the TLS configuration for new connections; existing ones keep theirs.
     pub fn set_tls(&mut self, listener: ListenerId, config: Arc<ServerConfig>) {
-        if let Some(door) = self.doors.get_mut(usize::from(listener.0)) {
-            door.settings.tls = Some(config);
+        if let Some(active) = self.active_listeners.get_mut(usize::from(listener.0)) {
+            active.settings.tls = Some(config);
         }
     }
 
     /// Stops accepting on all listeners; existing connections stay. Must be called while an event
     /// is handled.
-    pub fn shut_doors(&mut self) {
-        self.doors.iter_mut().for_each(Door::shut);
+    pub fn stop_accepting(&mut self) {
+        self.active_listeners.iter_mut().for_each(ActiveListener::close);
     }
 
     /// Removes a connection, for another thread to adopt. Returns `None` if there is none, or if
     /// the system failed to detach it and it is closed.
     pub fn release(&mut self, id: ConnectionId) -> Option<Detached> {
         self.open(id)?;
-        let at = self.loose.iter().position(|(loose, _)| *loose == id);
-        let loose = at.map(|at| self.loose.swap_remove(at).1);
-        let connection = self.take_out(id)?;
-        let stream = match loose {
+        let at = self.unattached.iter().position(|(unattached, _)| *unattached == id);
+        let unattached = at.map(|at| self.unattached.swap_remove(at).1);
+        let connection = self.remove_entry(id)?;
+        let stream = match unattached {
             Some(stream) => stream,
             None => match self.registrar.detach(connection.stream) {
                 Ok(stream) => stream,
@@ -234,26 +234,26 @@ impl Sockets {
 
     /// Starts a non-blocking connect. Buffered output is sent once it succeeds; failure is reported
     /// as `Closed`.
-    pub fn call(&mut self, call: &Call) -> io::Result<ConnectionId> {
-        let socket = Socket::new(Domain::for_address(call.address), Type::STREAM, Some(Protocol::TCP))?;
+    pub fn connect(&mut self, target: &ConnectTarget) -> io::Result<ConnectionId> {
+        let socket = Socket::new(Domain::for_address(target.address), Type::STREAM, Some(Protocol::TCP))?;
         socket.set_nonblocking(true)?;
-        match socket.connect(&call.address.into()) {
+        match socket.connect(&target.address.into()) {
             Ok(()) => {}
             Err(error) if Errno::from_io_error(&error) == Some(Errno::INPROGRESS) => {}
             Err(error) => return Err(error),
         }
         let stream = TcpStream::from(socket);
         prepare(&stream, &self.settings)?;
-        let tls = call.tls.clone().map(|(config, name)| Tls::calling(config, name));
+        let tls = target.tls.clone().map(|(config, name)| TlsSession::client(config, name));
         let tls = tls.transpose().map_err(io::Error::other)?;
-        let mut connection = Connection::new(call.address, call.limits);
-        (connection.phase, connection.tls) = (Phase::Open, tls.map(Box::new));
+        let mut connection = Connection::new(target.address, target.limits);
+        (connection.phase, connection.tls) = (ConnectionPhase::Open, tls.map(Box::new));
         connection.readable = true;
-        self.counts.called += 1;
-        self.crowd.enter(call.address.ip());
+        self.counts.connects += 1;
+        self.peer_limits.enter(target.address.ip());
         let id = self.connections.insert(connection);
-        self.loose.push((id, stream));
-        self.line_up(id);
+        self.unattached.push((id, stream));
+        self.enqueue_read(id);
         self.mark_dirty(id);
         Ok(id)
     }
@@ -263,20 +263,20 @@ impl Sockets {
     pub fn adopt(&mut self, detached: Detached) -> ConnectionId {
         let Detached { stream, peer, limits, tls, input, output } = detached;
         let mut connection = Connection::new(peer, limits);
-        (connection.phase, connection.tls) = (Phase::Open, tls);
+        (connection.phase, connection.tls) = (ConnectionPhase::Open, tls);
         (connection.input, connection.output) = (input, output);
         // The previous thread may already have received the readiness.
         (connection.readable, connection.again) = (true, true);
         self.counts.adopted += 1;
-        self.crowd.enter(peer.ip());
+        self.peer_limits.enter(peer.ip());
         let id = self.connections.insert(connection);
-        self.loose.push((id, stream));
-        self.line_up(id);
+        self.unattached.push((id, stream));
+        self.enqueue_read(id);
         self.mark_dirty(id);
         id
     }
 
-    pub fn counts(&self) -> &Counts {
+    pub fn counts(&self) -> &SocketCounts {
         &self.counts
     }
 

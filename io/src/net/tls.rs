@@ -9,38 +9,38 @@ use std::sync::Arc;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection, Connection, InvalidMessage, ServerConfig, ServerConnection};
 
-use super::driver::Stream;
+use super::driver::SocketStream;
 use super::event::CloseReason;
-use super::input::{Input, Spare};
-use super::output::Output;
+use super::input::{SocketInput, SpareBuffers};
+use super::output::SocketOutput;
 
 /// Maximum number of encrypted bytes that wait for the system; the rest waits in plain text, where
 /// the gateway limits it.
 const RECORDS_BYTES_MAX: usize = 64 * 1024;
 
-pub(super) struct Tls {
+pub(super) struct TlsSession {
     connection: Connection,
     /// Whether the peer sent close_notify.
-    pub(super) peer_left: bool,
-    left: bool,
+    pub(super) peer_closed: bool,
+    close_notify_sent: bool,
 }
 
-impl Tls {
-    pub(super) fn new(config: Arc<ServerConfig>) -> Result<Tls, rustls::Error> {
-        ServerConnection::new(config).map(|connection| Tls::of(connection.into()))
+impl TlsSession {
+    pub(super) fn new(config: Arc<ServerConfig>) -> Result<TlsSession, rustls::Error> {
+        ServerConnection::new(config).map(|connection| TlsSession::of(connection.into()))
     }
 
     /// Creates the client side, for a peer that must prove this name.
-    pub(super) fn calling(
+    pub(super) fn client(
         config: Arc<ClientConfig>,
         name: ServerName<'static>,
-    ) -> Result<Tls, rustls::Error> {
-        ClientConnection::new(config, name).map(|connection| Tls::of(connection.into()))
+    ) -> Result<TlsSession, rustls::Error> {
+        ClientConnection::new(config, name).map(|connection| TlsSession::of(connection.into()))
     }
 
-    fn of(mut connection: Connection) -> Tls {
+    fn of(mut connection: Connection) -> TlsSession {
         connection.set_buffer_limit(Some(RECORDS_BYTES_MAX));
-        Tls { connection, peer_left: false, left: false }
+        TlsSession { connection, peer_closed: false, close_notify_sent: false }
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -55,19 +55,20 @@ impl Tls {
     pub(super) fn decrypt(
         &mut self,
         mut wire: &[u8],
-        input: &mut Input,
-        spare: &mut Spare,
+        input: &mut SocketInput,
+        spare: &mut SpareBuffers,
     ) -> Result<(), CloseReason> {
-        while !wire.is_empty() && !self.peer_left {
+        while !wire.is_empty() && !self.peer_closed {
             let handshaking = self.is_handshaking();
             let taken = self.connection.read_tls(&mut wire).map_err(|error| CloseReason::of(&error))?;
             assert!(taken > 0, "records are processed as soon as they are there, so there is room");
-            let state = self.connection.process_new_packets().map_err(|error| why(&error, handshaking))?;
-            self.peer_left = state.peer_has_closed();
+            let state =
+                self.connection.process_new_packets().map_err(|error| close_reason(&error, handshaking))?;
+            self.peer_closed = state.peer_has_closed();
             let count = state.plaintext_bytes_to_read();
             if count > 0 {
-                let room = input.room(spare, count);
-                self.connection.reader().read_exact(room).map_err(|error| CloseReason::of(&error))?;
+                let reserve = input.reserve(spare, count);
+                self.connection.reader().read_exact(reserve).map_err(|error| CloseReason::of(&error))?;
                 input.filled(count);
             }
         }
@@ -75,7 +76,7 @@ impl Tls {
     }
 
     /// Encrypts as much of `output` as fits.
-    pub(super) fn encrypt(&mut self, output: &mut Output) -> io::Result<()> {
+    pub(super) fn encrypt(&mut self, output: &mut SocketOutput) -> io::Result<()> {
         if output.pending() > 0 {
             let count = self.take(output.unsent())?;
             output.sent(count);
@@ -89,20 +90,20 @@ impl Tls {
     }
 
     /// Writes encrypted bytes, in one system call.
-    pub(super) fn write(&mut self, stream: &mut Stream) -> io::Result<usize> {
+    pub(super) fn write(&mut self, stream: &mut SocketStream) -> io::Result<usize> {
         self.connection.write_tls(stream)
     }
 
     /// Sends close_notify after all output, which proves to the peer that nothing was cut off.
-    pub(super) fn leave(&mut self) {
-        if !self.left {
-            self.left = true;
+    pub(super) fn send_close_notify(&mut self) {
+        if !self.close_notify_sent {
+            self.close_notify_sent = true;
             self.connection.send_close_notify();
         }
     }
 }
 
-fn why(error: &rustls::Error, handshaking: bool) -> CloseReason {
+fn close_reason(error: &rustls::Error, handshaking: bool) -> CloseReason {
     match error {
         rustls::Error::InvalidMessage(
             InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,

@@ -33,7 +33,7 @@ use socket2_of_glommio::Socket;
 
 use crate::wakeup::Wakeup;
 
-use super::driver::{BELL, Ready};
+use super::driver::{ReadyToken, WAKEUP};
 
 /// Bytes of lockable memory that glommio requires at least.
 const MEMLOCK_BYTES_MIN: u64 = 512 * 1024;
@@ -44,10 +44,10 @@ const IO_MEMORY_BYTES: usize = 64 * 1024;
 
 pub(super) struct Uring {
     // Dropped before the executor, to which it belongs.
-    bell_end: Option<Stream>,
-    bell: Wakeup,
-    woken: Arc<Mutex<Woken>>,
-    ready: Vec<Ready>,
+    wakeup_end: Option<UringStream>,
+    wakeup: Wakeup,
+    woken: Arc<Mutex<WokenTokens>>,
+    ready: Vec<ReadyToken>,
     executor: LocalExecutor,
     process: Arc<OwnedFd>,
 }
@@ -63,45 +63,51 @@ impl Uring {
             .io_memory(IO_MEMORY_BYTES)
             .make()
             .map_err(|error| format!("glommio does not start: {error}"))?;
-        let (bell, end) = bell().map_err(|error| format!("no socket for waking: {error}"))?;
-        let woken = Arc::new(Mutex::new(Woken::default()));
-        let mut uring =
-            Uring { bell_end: None, bell, woken, ready: Vec::new(), executor, process: Arc::new(process) };
+        let (wakeup, end) = wakeup().map_err(|error| format!("no socket for waking: {error}"))?;
+        let woken = Arc::new(Mutex::new(WokenTokens::default()));
+        let mut uring = Uring {
+            wakeup_end: None,
+            wakeup,
+            woken,
+            ready: Vec::new(),
+            executor,
+            process: Arc::new(process),
+        };
         let registrar = uring.registrar();
-        uring.bell_end = Some(uring.executor.run(async { registrar.attach(BELL, end) }));
-        uring.try_handing_back()?;
+        uring.wakeup_end = Some(uring.executor.run(async { registrar.attach(WAKEUP, end) }));
+        uring.check_detach()?;
         Ok(uring)
     }
 
     /// Checks that `detach` works. Sandboxes may forbid what it needs, and that is better known at
     /// the start.
-    fn try_handing_back(&self) -> Result<(), String> {
-        let end = self.bell_end.as_ref().expect("the bell has just been attached");
+    fn check_detach(&self) -> Result<(), String> {
+        let end = self.wakeup_end.as_ref().expect("the bell has just been attached");
         let back = self.registrar().detach(end);
         back.map(drop).map_err(|error| format!("a socket cannot be handed on (pidfd_getfd: {error})"))
     }
 
-    pub(super) fn registrar(&self) -> Registrar {
-        Registrar { woken: Arc::clone(&self.woken), process: Arc::clone(&self.process) }
+    pub(super) fn registrar(&self) -> UringRegistrar {
+        UringRegistrar { woken: Arc::clone(&self.woken), process: Arc::clone(&self.process) }
     }
 
-    pub(super) fn bell(&self) -> Wakeup {
-        self.bell.clone()
+    pub(super) fn wakeup(&self) -> Wakeup {
+        self.wakeup.clone()
     }
 
-    pub(super) fn turn<R>(&mut self, inside: impl FnOnce(&[Ready]) -> R) -> R {
-        let Uring { bell_end, woken, ready, executor, .. } = self;
+    pub(super) fn run_cycle<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
+        let Uring { wakeup_end, woken, ready, executor, .. } = self;
         executor.run(async {
             ready.clear();
             // One waker serves reading and writing, so both may be possible.
-            ready.extend(lock(woken).tokens.drain(..).map(|token| Ready {
+            ready.extend(lock(woken).tokens.drain(..).map(|token| ReadyToken {
                 token,
                 readable: true,
                 writable: true,
                 ended: false,
             }));
-            if ready.iter().any(|ready| ready.token == BELL) {
-                bell_end.iter_mut().for_each(hush);
+            if ready.iter().any(|ready| ready.token == WAKEUP) {
+                wakeup_end.iter_mut().for_each(drain_wakeups);
             }
             inside(ready)
         })
@@ -116,12 +122,12 @@ impl Uring {
                 if !woken.tokens.is_empty() {
                     return Poll::Ready(());
                 }
-                woken.sleeper = Some(context.waker().clone());
+                woken.waiting_task = Some(context.waker().clone());
                 drop(woken);
                 Pin::new(&mut timer).poll(context).map(drop)
             })
             .await;
-            lock(woken).sleeper = None;
+            lock(woken).waiting_task = None;
         });
     }
 }
@@ -147,66 +153,66 @@ fn probe() -> Result<(), String> {
 
 /// Creates a wake-up that sends a byte through a socket pair. If the byte does not fit, others are
 /// pending already.
-fn bell() -> io::Result<(Wakeup, TcpStream)> {
+fn wakeup() -> io::Result<(Wakeup, TcpStream)> {
     use std::io::Write;
     let (ours, theirs) = UnixStream::pair()?;
     ours.set_nonblocking(true)?;
-    let bell = Wakeup::new(move || _ = (&ours).write(&[1]));
-    Ok((bell, TcpStream::from(OwnedFd::from(theirs))))
+    let wakeup = Wakeup::new(move || _ = (&ours).write(&[1]));
+    Ok((wakeup, TcpStream::from(OwnedFd::from(theirs))))
 }
 
 /// Reads the pending bytes of the wake-up, until the driver reports the next one.
-fn hush(end: &mut Stream) {
+fn drain_wakeups(end: &mut UringStream) {
     let mut bytes = [0; 64];
     while matches!(end.read(&mut bytes), Ok(count) if count > 0) {}
 }
 
 /// The woken tokens. Only wakers on the same thread write it, so the lock is never contended.
 #[derive(Default)]
-struct Woken {
+struct WokenTokens {
     /// Woken tokens, at most two for each stream: one for reading, one for writing.
     tokens: Vec<usize>,
     /// Waker of the waiting thread's task.
-    sleeper: Option<Waker>,
+    waiting_task: Option<Waker>,
 }
 
-fn lock(woken: &Mutex<Woken>) -> MutexGuard<'_, Woken> {
+fn lock(woken: &Mutex<WokenTokens>) -> MutexGuard<'_, WokenTokens> {
     woken.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-struct Call {
+struct TokenWaker {
     token: usize,
-    woken: Arc<Mutex<Woken>>,
+    woken: Arc<Mutex<WokenTokens>>,
 }
 
-impl Wake for Call {
-    fn wake(self: Arc<Call>) {
-        let sleeper = {
+impl Wake for TokenWaker {
+    fn wake(self: Arc<TokenWaker>) {
+        let waiting_task = {
             let mut woken = lock(&self.woken);
             woken.tokens.push(self.token);
-            woken.sleeper.take()
+            woken.waiting_task.take()
         };
-        if let Some(sleeper) = sleeper {
-            sleeper.wake();
+        if let Some(waiting_task) = waiting_task {
+            waiting_task.wake();
         }
     }
 }
 
-pub(super) struct Registrar {
-    woken: Arc<Mutex<Woken>>,
+pub(super) struct UringRegistrar {
+    woken: Arc<Mutex<WokenTokens>>,
     process: Arc<OwnedFd>,
 }
 
-impl Registrar {
-    pub(super) fn attach(&self, token: usize, stream: TcpStream) -> Stream {
+impl UringRegistrar {
+    pub(super) fn attach(&self, token: usize, stream: TcpStream) -> UringStream {
         let stream = glommio::net::TcpStream::from(Socket::from(stream));
-        let waker = Waker::from(Arc::new(Call { token, woken: Arc::clone(&self.woken) }));
-        let mut stream = Stream { stream, waker };
+        let waker = Waker::from(Arc::new(TokenWaker { token, woken: Arc::clone(&self.woken) }));
+        let mut stream = UringStream { stream, waker };
         stream.expect_more();
         stream
     }
 
-    pub(super) fn detach(&self, stream: &Stream) -> io::Result<TcpStream> {
+    pub(super) fn detach(&self, stream: &UringStream) -> io::Result<TcpStream> {
         let number = stream.stream.as_raw_fd() as ForeignRawFd;
         let socket = pidfd_getfd(&self.process, number, PidfdGetfdFlags::empty())?;
         Ok(TcpStream::from(socket))
@@ -214,18 +220,18 @@ impl Registrar {
 
     /// Creates a stream that is never read: its waker fires when the listener has a pending
     /// connection.
-    pub(super) fn watch(&self, token: usize, listener: &TcpListener) -> io::Result<Stream> {
+    pub(super) fn watch(&self, token: usize, listener: &TcpListener) -> io::Result<UringStream> {
         let socket = OwnedFd::from(listener.try_clone()?);
         Ok(self.attach(token, TcpStream::from(socket)))
     }
 }
 
-pub(super) struct Stream {
+pub(super) struct UringStream {
     stream: glommio::net::TcpStream,
     waker: Waker,
 }
 
-impl Stream {
+impl UringStream {
     pub(super) fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut context = Context::from_waker(&self.waker);
         let count = ready(Pin::new(&mut self.stream).poll_read(&mut context, buffer))?;

@@ -24,11 +24,11 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{SessionState, Shard, shard_of};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 
-use self::schedule::Schedule;
+use self::schedule::ExchangeSchedule;
 use self::settlement::{PendingSettlements, Resolution, SettlementPrices};
 use super::EVENTS_PER_POLL_MAX;
-use crate::calendar::Change;
-use crate::config::{Config, Rules};
+use crate::calendar::SessionChange;
+use crate::config::{Config, RiskRules};
 use crate::strategies;
 use crate::zone::Zone;
 
@@ -51,7 +51,7 @@ pub struct Briefing {
     /// Time of day at which the trading day changes, in the time zone `zone`.
     pub rollover: TimeOfDay,
     pub zone: Zone,
-    pub schedule: Schedule,
+    pub schedule: ExchangeSchedule,
     /// Prices at which expired securities are settled.
     pub settlement: SettlementPrices,
 }
@@ -69,7 +69,7 @@ impl Briefing {
             followed: reference.securities().iter().map(|row| row.id).collect(),
             rollover: config.service.trading_day_rollover,
             zone: config.service.timezone.clone(),
-            schedule: Schedule::of(config, reference),
+            schedule: ExchangeSchedule::of(config, reference),
             settlement: SettlementPrices::of(config, reference),
             ..Briefing::default()
         };
@@ -82,7 +82,7 @@ impl Briefing {
         briefing
     }
 
-    fn rule(&mut self, scope: Scope, rules: &Rules, reference: &RefData) {
+    fn rule(&mut self, scope: Scope, rules: &RiskRules, reference: &RefData) {
         self.limits.push((scope, rules.limits));
         self.restrictions
             .extend(rules.restricted_ids(reference).into_iter().map(|security| (scope, security)));
@@ -104,10 +104,10 @@ pub struct Control {
     pending_commands: PendingCommands,
     budget: BudgetPool,
     /// Source of the budget's commands.
-    treasurer: Source,
+    budget_source: Source,
     briefing: Briefing,
     /// By shard.
-    known: Vec<Known>,
+    known: Vec<KnownShardState>,
     /// Answers to the budget's questions that are still missing; the limits are set when it is
     /// zero.
     unanswered: usize,
@@ -116,24 +116,24 @@ pub struct Control {
     /// Time at which the trading day ends.
     tomorrow: Timestamp,
     /// Session states of the exchanges in the shards of this server, as of the start.
-    standings: BTreeMap<ShardId, Vec<SessionState>>,
+    session_states: BTreeMap<ShardId, Vec<SessionState>>,
     /// Sessions of the exchanges in the calendar, as sent to the shards.
-    sessions: BTreeMap<ExchangeId, Change>,
+    sessions: BTreeMap<ExchangeId, SessionChange>,
     /// By exchange: the last date whose end was sent to the shards.
-    over: BTreeMap<ExchangeId, Day>,
+    ended_dates: BTreeMap<ExchangeId, Day>,
     awaited: PendingSettlements,
     /// Sessions of the exchanges, as passed to the market source.
-    shown: BTreeMap<ExchangeId, TradingSession>,
+market_sessions : BTreeMap < ExchangeId , TradingSession > , 
     /// Time of the last evaluation of the calendar: shards that are briefed later start from there.
-    rung: Timestamp,
+    calendar_at: Timestamp,
     /// Time of the next evaluation of the calendar.
-    bell: Timestamp,
-    remind: Timestamp,
+    next_calendar_at: Timestamp,
+    remind_at: Timestamp,
 }
 
 /// The state of a shard according to its snapshot.
 #[derive(Debug, Default)]
-struct Known {
+struct KnownShardState {
     /// The shard's current trading day.
     day: Option<Day>,
     limits: BTreeMap<Scope, RiskLimits>,
@@ -141,17 +141,17 @@ struct Known {
     phases: BTreeMap<StrategyId, StrategyPhase>,
     followed: BTreeSet<SecurityId>,
     /// Whether the snapshot is complete, and the missing settings have been sent.
-    briefed: bool,
+    is_configured: bool,
 }
 
 impl Control {
-    /// Creates the port. `standings` holds the session states of the shards of this server, see
-    /// [`standings`].
+    /// Creates the port. `session_states` holds the session states of the shards of this server,
+    /// see [`session_states`].
     pub fn new(
         port: PortEnd,
         now: Timestamp,
         briefing: Briefing,
-        standings: BTreeMap<ShardId, Vec<SessionState>>,
+        session_states: BTreeMap<ShardId, Vec<SessionState>>,
     ) -> Control {
         let id = port.id();
         let source = |session| Source { origin: Origin::Server, port: id, session };
@@ -159,26 +159,26 @@ impl Control {
         pending_commands.push_all(CommandKind::Watch { port: id, what: WatchTarget::Budgets, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: id });
         let shards = port.shards();
-        let known = (0..shards).map(|_| Known::default()).collect();
+        let known = (0..shards).map(|_| KnownShardState::default()).collect();
         Control {
             pending_commands,
             budget: BudgetPool::new(shards, source(1)),
-            treasurer: source(1),
+            budget_source: source(1),
             day: briefing.day_at(now),
             tomorrow: briefing.tomorrow(briefing.day_at(now)),
-            standings,
+            session_states,
             sessions: sessions_at(&briefing, now),
-            over: briefing.schedule.over(now, briefing.day_at(now)).collect(),
+            ended_dates: briefing.schedule.ended_dates(now, briefing.day_at(now)).collect(),
             awaited: PendingSettlements::default(),
-            shown: BTreeMap::new(),
-            rung: now,
-            bell: now,
+            market_sessions: BTreeMap::new(),
+            calendar_at: now,
+            next_calendar_at: now,
             unanswered: briefing.limits.len() * shards as usize * KINDS_ASKED,
             limits_set: false,
             briefing,
             known,
             port,
-            remind: now.plus(REMIND_NS),
+            remind_at: now.plus(REMIND_NS),
         }
     }
 
@@ -211,8 +211,8 @@ impl Control {
             pending_commands.push(shard_of(security, shards), body);
         }
         // New exchanges may have trading hours; and new securities may have expired.
-        self.bell = Timestamp::ZERO;
-        self.tell_over();
+        self.next_calendar_at = Timestamp::ZERO;
+        self.send_ended_dates();
     }
 
     /// Returns whether the shards have all settings they need.
@@ -226,12 +226,12 @@ impl Control {
     }
 
     pub fn deadline(&self) -> Timestamp {
-        self.remind.min(self.tomorrow).min(self.bell)
+        self.remind_at.min(self.tomorrow).min(self.next_calendar_at)
     }
 
     /// Returns when the trading day or a session changes next.
     pub fn next_change(&self) -> Timestamp {
-        self.tomorrow.min(self.bell)
+        self.tomorrow.min(self.next_calendar_at)
     }
 
     pub fn take_wakeups(&mut self) -> ShardMask {
@@ -240,16 +240,16 @@ impl Control {
 
     /// Drains the events of the shards, up to a bound. Calls `follow` with whether a security has
     /// subscribers.
-    pub fn hear(&mut self, mut follow: impl FnMut(SecurityId, bool)) -> usize {
-        for heard in 0..EVENTS_PER_POLL_MAX {
-            let Some((shard, event)) = self.port.poll_event() else { return heard };
+    pub fn drain_events(&mut self, mut follow: impl FnMut(SecurityId, bool)) -> usize {
+        for drained in 0..EVENTS_PER_POLL_MAX {
+            let Some((shard, event)) = self.port.poll_event() else { return drained };
             if let EventKind::Subscription { security, subscribers, .. } = event.body {
                 follow(security, subscribers > 0);
             }
-            self.learn(shard, &event);
-            self.note_answer(&event);
+            self.apply_snapshot_event(shard, &event);
+            self.count_answer(&event);
             match &event.body {
-                EventKind::Limits { scope, limits } => self.note_limits(*scope, *limits),
+                EventKind::Limits { scope, limits } => self.handle_limits(*scope, *limits),
                 EventKind::Alert { alert: Alert::Unsettled, security, .. } => self.settle(*security),
                 EventKind::Tick(tick) => {
                     let settled = self.awaited.settle(tick, &self.briefing.settlement);
@@ -271,19 +271,17 @@ impl Control {
 
     /// Does what is due, and sends commands while the lanes accept them. Calls `enter` with the
     /// current session of an exchange when it changes.
-    pub fn poll(&mut self, now: Timestamp, enter: impl FnMut(ExchangeId, TradingSession)) -> usize {
-        if now >= self.remind {
-            self.remind = now.plus(REMIND_NS);
+pub fn poll ( & mut self , now : Timestamp , enter : impl FnMut ( ExchangeId , TradingSession ) ) -> usize { if now >= self.remind_at { self.remind_at = now.plus ( REMIND_NS ) ; 
             let pending_commands = &mut self.pending_commands;
             self.budget.remind(|shard, command| pending_commands.push_command(shard, command));
         }
-        if now >= self.bell {
-            self.ring(now, enter);
+        if now >= self.next_calendar_at {
+            self.apply_calendar(now, enter);
         }
         if now >= self.tomorrow {
-            self.turn_over(now);
+            self.roll_trading_day(now);
         }
-        if !self.limits_set && self.unanswered == 0 && self.known.iter().all(|known| known.briefed) {
+        if !self.limits_set && self.unanswered == 0 && self.known.iter().all(|known| known.is_configured) {
             self.set_limits();
         }
         self.pending_commands.poll(&mut self.port)
@@ -291,51 +289,48 @@ impl Control {
 
     /// Sends the session changes that are due, including those missed since the last evaluation:
     /// the process may have been suspended, or its clock may have jumped.
-    fn ring(&mut self, now: Timestamp, mut enter: impl FnMut(ExchangeId, TradingSession)) {
-        (self.bell, self.rung) = (Timestamp::MAX, now);
+fn apply_calendar ( & mut self , now : Timestamp , mut enter : impl FnMut ( ExchangeId , TradingSession ) ) { ( self.next_calendar_at , self.calendar_at ) = ( Timestamp::MAX , now ) ; 
         let Briefing { schedule, .. } = &self.briefing;
-        let mut told = Vec::new();
-        for (exchange, standing) in schedule.calendar.at(now) {
-            self.bell = self.bell.min(standing.until);
+        let mut commands = Vec::new();
+        for (exchange, current) in schedule.calendar.at(now) {
+            self.next_calendar_at = self.next_calendar_at.min(current.until);
             let changes = schedule.changes(exchange, self.sessions.get(&exchange).copied(), now);
-            let mut over = self.over.get(&exchange).copied();
-            told.extend(schedule.commands(exchange, &changes, &mut over));
-            if let Some(over) = over {
-                self.over.insert(exchange, over);
+            let mut last_ended = self.ended_dates.get(&exchange).copied();
+            commands.extend(schedule.commands(exchange, &changes, &mut last_ended));
+            if let Some(day) = last_ended {
+                self.ended_dates.insert(exchange, day);
             }
             if let Some(change) = changes.last() {
                 self.sessions.insert(exchange, *change);
             }
-            if self.shown.insert(exchange, standing.session) != Some(standing.session) {
-                enter(exchange, standing.session);
+            if self.market_sessions.insert(exchange, current.session) != Some(current.session) {
+                enter(exchange, current.session);
             }
         }
         // Exchanges whose trading hours the reference data have removed.
         for (&exchange, _) in self.sessions.iter().filter(|(id, _)| !schedule.calendar.has_hours(**id)) {
-            let (session, since) = (TradingSession::Continuous, Timestamp::ZERO);
-            told.push(CommandKind::Schedule { exchange, session, since, has_hours: false });
-            self.shown.remove(&exchange);
+let ( session , since ) = ( TradingSession::Continuous , Timestamp::ZERO ) ; commands.push ( CommandKind::Schedule { exchange , session , since , has_hours : false } ) ; self.market_sessions.remove ( & exchange ) ; 
             enter(exchange, session);
         }
         self.sessions.retain(|exchange, _| schedule.calendar.has_hours(*exchange));
-        told.into_iter().for_each(|body| self.tell_briefed(body));
+        commands.into_iter().for_each(|body| self.send_to_configured(body));
     }
 
     /// Sends a command to every briefed shard of this server; the others receive everything when
     /// they are briefed.
-    fn tell_briefed(&mut self, body: CommandKind) {
-        for &shard in self.standings.keys().filter(|shard| self.known[shard.0 as usize].briefed) {
+    fn send_to_configured(&mut self, body: CommandKind) {
+        for &shard in self.session_states.keys().filter(|shard| self.known[shard.0 as usize].is_configured) {
             self.pending_commands.push(shard, body);
         }
     }
 
     /// Sends the dates that have ended, even if they were sent before: shards then repeat the
     /// alerts for positions that are still not settled.
-    fn tell_over(&mut self) {
-        let over: Vec<_> = self.briefing.schedule.over(self.rung, self.day).collect();
-        for (exchange, day) in over {
-            self.over.insert(exchange, day);
-            self.tell_briefed(CommandKind::Expiry { exchange, day });
+    fn send_ended_dates(&mut self) {
+        let ended_dates: Vec<_> = self.briefing.schedule.ended_dates(self.calendar_at, self.day).collect();
+        for (exchange, day) in ended_dates {
+            self.ended_dates.insert(exchange, day);
+            self.send_to_configured(CommandKind::Expiry { exchange, day });
         }
     }
 
@@ -360,15 +355,15 @@ impl Control {
             .push(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
     }
 
-    fn turn_over(&mut self, now: Timestamp) {
+    fn roll_trading_day(&mut self, now: Timestamp) {
         let today = self.briefing.day_at(now);
         self.tomorrow = self.briefing.tomorrow(today);
         // A clock that was set back does not restore the previous day.
         if today > self.day {
             self.day = today;
             self.pending_commands.push_all(CommandKind::TradingDay { day: today });
-            self.rung = self.rung.max(now);
-            self.tell_over();
+            self.calendar_at = self.calendar_at.max(now);
+            self.send_ended_dates();
         }
     }
 
@@ -378,9 +373,9 @@ impl Control {
     }
 
     /// Records the content of a snapshot, and briefs the shard at its end.
-    fn learn(&mut self, shard: ShardId, event: &Event) {
+    fn apply_snapshot_event(&mut self, shard: ShardId, event: &Event) {
         let known = &mut self.known[shard.0 as usize];
-        if known.briefed {
+        if known.is_configured {
             return;
         }
         match event.body {
@@ -393,7 +388,7 @@ impl Control {
             EventKind::Subscription { strategy: StrategyId::SERVER, security, on: true, .. } => {
                 known.followed.insert(security);
             }
-            EventKind::SnapshotEnd { .. } => self.brief(shard),
+            EventKind::SnapshotEnd { .. } => self.configure_shard(shard),
             EventKind::Restrict { on: false, .. }
             | EventKind::Subscription { .. }
             | EventKind::Order(_)
@@ -421,16 +416,16 @@ impl Control {
     }
 
     /// Sends a shard the settings it lacks, and asks for its shares of the limits.
-    fn brief(&mut self, shard: ShardId) {
+    fn configure_shard(&mut self, shard: ShardId) {
         let shards = self.port.shards();
         let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
         let known = std::mem::take(&mut self.known[shard.0 as usize]);
         let pending_commands = &mut self.pending_commands;
-        let standings = self.standings.get(&shard).map_or(&[][..], Vec::as_slice);
+        let session_states = self.session_states.get(&shard).map_or(&[][..], Vec::as_slice);
         let schedule = &self.briefing.schedule;
-        standings
+        session_states
             .iter()
-            .filter_map(|standing| schedule.regime(standing))
+            .filter_map(|current| schedule.regime(current))
             .for_each(|body| pending_commands.push(shard, body));
         // A clock that was set back does not restore the previous day, of this shard or of another.
         if let Some(day) = known.day.filter(|day| *day > self.day) {
@@ -439,18 +434,18 @@ impl Control {
         if known.day.is_none_or(|day| day < self.day) {
             pending_commands.push(shard, CommandKind::TradingDay { day: self.day });
         }
-        for standing in standings {
-            let (exchange, mut over) = (standing.exchange, None);
-            let since = (standing.since > Timestamp::ZERO).then_some(standing.since);
-            let known = since.map(|at| Change { at, session: standing.session });
-            let changes = schedule.changes(exchange, known, self.rung);
+        for current in session_states {
+            let (exchange, mut last_ended) = (current.exchange, None);
+            let since = (current.since > Timestamp::ZERO).then_some(current.since);
+            let known = since.map(|at| SessionChange { at, session: current.session });
+            let changes = schedule.changes(exchange, known, self.calendar_at);
             schedule
-                .commands(exchange, &changes, &mut over)
+                .commands(exchange, &changes, &mut last_ended)
                 .into_iter()
                 .for_each(|body| pending_commands.push(shard, body));
         }
-        let own = !standings.is_empty();
-        for (exchange, day) in schedule.over(self.rung, self.day).filter(|_| own) {
+        let own = !session_states.is_empty();
+        for (exchange, day) in schedule.ended_dates(self.calendar_at, self.day).filter(|_| own) {
             pending_commands.push(shard, CommandKind::Expiry { exchange, day });
         }
         for (scope, limits) in limits.iter().filter(|(scope, limits)| known.limits.get(scope) != Some(limits))
@@ -473,8 +468,8 @@ impl Control {
             pending_commands
                 .push(shard, CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
         }
-        self.known[shard.0 as usize] = Known { briefed: true, ..Known::default() };
-        if self.known.iter().all(|known| known.briefed) {
+        self.known[shard.0 as usize] = KnownShardState { is_configured: true, ..KnownShardState::default() };
+        if self.known.iter().all(|known| known.is_configured) {
             // Every limit is already queued before these: a shard takes its share of a new limit
             // before it answers.
             for (scope, _) in limits {
@@ -484,9 +479,9 @@ impl Control {
     }
 
     /// Counts the answers to the budget's questions at the start.
-    fn note_answer(&mut self, event: &Event) {
+    fn count_answer(&mut self, event: &Event) {
         if let EventKind::Done { source, .. } = event.body
-            && source == self.treasurer
+            && source == self.budget_source
             && !self.limits_set
         {
             self.unanswered = self.unanswered.saturating_sub(1);
@@ -495,7 +490,7 @@ impl Control {
 
     /// Handles changed limits: the first shard that reports them counts, the others report the
     /// same.
-    fn note_limits(&mut self, scope: Scope, limits: RiskLimits) {
+fn handle_limits ( & mut self , scope : Scope , limits : RiskLimits ) { 
         let known = self.briefing.limits.iter_mut().find(|(other, _)| *other == scope);
         let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
         *known = limits;
@@ -516,12 +511,14 @@ impl Control {
 }
 
 /// Returns the session states of the exchanges according to each of these shards.
-pub fn standings<'a>(shards: impl Iterator<Item = &'a Shard>) -> BTreeMap<ShardId, Vec<SessionState>> {
+pub fn session_states<'a>(shards: impl Iterator<Item = &'a Shard>) -> BTreeMap<ShardId, Vec<SessionState>> {
     shards.map(|shard| (shard.id(), shard.session_states())).collect()
 }
 
 /// Returns the session states of the exchanges according to the calendar at this time.
-fn sessions_at(briefing: &Briefing, now: Timestamp) -> BTreeMap<ExchangeId, Change> {
-    let standings = briefing.schedule.calendar.at(now);
-    standings.map(|(id, standing)| (id, Change { at: standing.since, session: standing.session })).collect()
+fn sessions_at(briefing: &Briefing, now: Timestamp) -> BTreeMap<ExchangeId, SessionChange> {
+    let session_states = briefing.schedule.calendar.at(now);
+    session_states
+        .map(|(id, current)| (id, SessionChange { at: current.since, session: current.session }))
+        .collect()
 }

@@ -13,27 +13,27 @@ use pitlane_engine::view::{View, ViewSettings};
 
 use super::EVENTS_PER_POLL_MAX;
 
-use crate::demo::Demo;
+use crate::demo::RandomTrader;
 use crate::pages::LARGE_PAGES;
-use crate::stages::{Recorder, Stage, Stamp};
+use crate::stages::{CounterStamp, LatencyRecorder, LatencyStage};
 
 /// Maximum number of finished orders and transactions in the trader's own view: it only uses open
 /// orders.
 const HISTORY_MAX: u32 = 1_000;
 
 #[derive(Debug)]
-pub struct Trader {
+pub struct DemoTrader {
     port: PortEnd,
     pending_commands: PendingCommands,
     desk: Desk,
     view: View,
-    demo: Demo,
+    demo: RandomTrader,
     reference: Arc<RefData>,
     /// The order whose answer is being timed.
-    timed: Option<(IntId, Stamp)>,
+    timed: Option<(IntId, CounterStamp)>,
 }
 
-impl Trader {
+impl DemoTrader {
     /// Creates a trader for these strategies. `pause_ns` is the mean time between two actions;
     /// `numbers` are for the ids of its orders.
     pub fn new(
@@ -42,7 +42,7 @@ impl Trader {
         strategies: Vec<StrategyId>,
         (seed, pause_ns): (u64, u64),
         numbers: IdBlock,
-    ) -> Trader {
+    ) -> DemoTrader {
         let (id, shards) = (port.id(), port.shards());
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Strategy, port: id, session: 0 });
@@ -64,11 +64,11 @@ impl Trader {
             seed,
             ..ViewSettings::default()
         };
-        Trader {
+        DemoTrader {
             pending_commands,
             desk: Desk::new(desk, numbers),
             view: View::new(shards, history),
-            demo: Demo::new(strategies, seed, pause_ns),
+            demo: RandomTrader::new(strategies, seed, pause_ns),
             reference,
             port,
             timed: None,
@@ -81,14 +81,14 @@ impl Trader {
     }
 
     /// Drains the events of the shards, up to a bound.
-    pub fn hear(&mut self, mut recorder: Option<&mut Recorder>) -> usize {
-        for heard in 0..EVENTS_PER_POLL_MAX {
-            let Some((shard, event)) = self.port.poll_event() else { return heard };
+    pub fn drain_events(&mut self, mut recorder: Option<&mut LatencyRecorder>) -> usize {
+        for drained in 0..EVENTS_PER_POLL_MAX {
+            let Some((shard, event)) = self.port.poll_event() else { return drained };
             if let Some((id, sent)) = self.timed
                 && event.report().is_some_and(|report| report.id == id)
             {
                 if let Some(recorder) = recorder.as_deref_mut() {
-                    recorder.count(Stage::Answer, sent, recorder.stamp());
+                    recorder.count(LatencyStage::Answer, sent, recorder.stamp());
                 }
                 self.timed = None;
             }
@@ -100,17 +100,17 @@ impl Trader {
     }
 
     /// Acts if allowed and due; sends pending commands.
-    pub fn poll(&mut self, now: Timestamp, may_act: bool, recorder: Option<&Recorder>) -> usize {
+    pub fn poll(&mut self, now: Timestamp, may_act: bool, recorder: Option<&LatencyRecorder>) -> usize {
         let mut work = self.pending_commands.poll(&mut self.port) + self.desk.poll(&mut self.port);
         if !may_act || !self.is_ready() {
             return work;
         }
-        let sent = recorder.map(Recorder::stamp);
-        let Trader { desk, port, view, reference, demo, .. } = self;
-        let Some(act) = demo.poll(now, desk, port, view, reference) else { return work };
+        let sent = recorder.map(LatencyRecorder::stamp);
+        let DemoTrader { desk, port, view, reference, demo, .. } = self;
+        let Some(request) = demo.poll(now, desk, port, view, reference) else { return work };
         work += 1;
         if self.timed.is_none() {
-            self.timed = act.zip(sent);
+            self.timed = request.zip(sent);
         }
         work
     }
@@ -150,16 +150,16 @@ mod tests {
         let mut worker = Worker::new(shard, ends.remove(0));
         let mut feed = ports.remove(1);
         let numbers = IdBlock { next: 1, end: 1_000_000 };
-        let mut trader = Trader::new(ports.remove(0), reference, strategies.clone(), (7, 1), numbers);
+        let mut trader = DemoTrader::new(ports.remove(0), reference, strategies.clone(), (7, 1), numbers);
         let mut now = Timestamp(1_800_000_000_000_000_000);
         let source = Source { origin: Origin::Server, port: feed.id(), session: 0 };
-        let mut tell = |now, worker: &mut Worker, body| {
+        let mut send_command = |now, worker: &mut Worker, body| {
             feed.send(ShardId(0), Command::new(source, 0, body)).unwrap();
             worker.poll(now);
             while feed.poll_event().is_some() {}
         };
         for strategy in strategies {
-            tell(now, &mut worker, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
+send_command ( now , & mut worker , CommandKind::Phase { strategy , phase : StrategyPhase::Running } ) ; 
         }
         let (mut open_most, mut finished_most) = (0, 0);
         for turn in 0..40_000_i64 {
@@ -170,11 +170,11 @@ mod tests {
                 let ask = Price::from_raw(bid.raw() + 100_000_000);
                 let size = Qty::whole(1_000).unwrap();
                 let quote = Quote { bid, bid_size: size, ask, ask_size: size, at: now };
-                tell(now, &mut worker, CommandKind::Quote { security: SecurityId(1), quote });
+                send_command(now, &mut worker, CommandKind::Quote { security: SecurityId(1), quote });
             }
             trader.poll(now, true, None);
             worker.poll(now);
-            trader.hear(None);
+            trader.drain_events(None);
             open_most = open_most.max(trader.view.open_orders_len());
             finished_most = finished_most.max(trader.view.finished_orders_len());
         }

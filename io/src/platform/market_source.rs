@@ -15,14 +15,14 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::EVENTS_PER_POLL_MAX;
 use crate::ticks::pace::Pace;
-use crate::ticks::replay::Replay;
+use crate::ticks::replay::MarketReplay;
 
 /// Maximum number of prices sent per poll: a shard handles as many in some tens of microseconds.
 const PRICES_PER_POLL_MAX: usize = 256;
 
 /// The feed, and the price that the lane did not accept.
 #[derive(Debug)]
-pub struct Market {
+pub struct MarketSource {
     feed: Feed,
     port: PortEnd,
     exchanges: BTreeMap<SecurityId, ExchangeId>,
@@ -33,12 +33,12 @@ pub struct Market {
     quoted: Vec<AdapterId>,
     slot: Option<(ShardId, Command)>,
     /// Replay of files, instead of the feed.
-    replay: Option<Box<Replay>>,
+    replay: Option<Box<MarketReplay>>,
     /// Pace of the strategies in other processes, which the replay waits for.
     pace: Option<Arc<Pace>>,
 }
 
-impl Market {
+impl MarketSource {
     /// Creates the market. `interval_ns` is the mean time between two events of one security; zero
     /// disables them. The securities of the adapters in `quoted` are left out.
     pub fn new(
@@ -47,7 +47,7 @@ impl Market {
         seed: u64,
         interval_ns: u64,
         quoted: Vec<AdapterId>,
-    ) -> Market {
+    ) -> MarketSource {
         let feed = FeedSettings {
             seed,
             interval_ns,
@@ -59,11 +59,11 @@ impl Market {
         let exchanges = exchanges(reference, &quoted);
         let (wanted, closed) = (BTreeSet::new(), BTreeSet::new());
         let feed = Feed::new(reference, feed);
-        Market { feed, port, exchanges, wanted, closed, quoted, slot: None, replay: None, pace: None }
+        MarketSource { feed, port, exchanges, wanted, closed, quoted, slot: None, replay: None, pace: None }
     }
 
     /// Takes prices from files from now on.
-    pub fn set_replay(&mut self, replay: Option<Replay>) {
+    pub fn set_replay(&mut self, replay: Option<MarketReplay>) {
         self.replay = replay.map(Box::new);
     }
 
@@ -108,25 +108,25 @@ impl Market {
     }
 
     /// Discards the answers of the shards, which must not fill the lane.
-    pub fn hear(&mut self) -> usize {
-        let mut heard = 0;
-        while heard < EVENTS_PER_POLL_MAX && self.port.poll_event().is_some() {
-            heard += 1;
+    pub fn drain_events(&mut self) -> usize {
+        let mut drained = 0;
+        while drained < EVENTS_PER_POLL_MAX && self.port.poll_event().is_some() {
+            drained += 1;
         }
-        heard
+        drained
     }
 
     /// Sends the events that are due, up to a bound.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let most = if self.replay.is_some() { 1 } else { PRICES_PER_POLL_MAX };
-        for sent in 0..most {
+        let count_max = if self.replay.is_some() { 1 } else { PRICES_PER_POLL_MAX };
+        for sent in 0..count_max {
             let Some((shard, command)) = self.slot.take().or_else(|| self.next(now)) else { return sent };
             if let Err(LaneFull) = self.port.send(shard, command) {
                 self.slot = Some((shard, command));
                 return sent;
             }
         }
-        most
+        count_max
     }
 
     pub fn is_waiting(&self) -> bool {

@@ -18,7 +18,7 @@ use super::control::Briefing;
 pub const REREADS_MAX: usize = 2;
 
 #[derive(Clone, Debug)]
-pub struct Reread {
+pub struct ReloadedRefData {
     /// Name under which the journal stores them.
     pub name: u64,
     pub reference: Arc<RefData>,

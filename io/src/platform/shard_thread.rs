@@ -9,76 +9,81 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 use rtrb::Consumer;
 
-use super::reread::Reread;
+use super::reread::ReloadedRefData;
 use crate::fault;
 use crate::journal::Writer;
-use crate::lifecycle::Course;
+use crate::lifecycle::LifecyclePhase;
 use crate::metrics::Registry;
-use crate::stages::{Recorder, Stage};
+use crate::stages::{LatencyRecorder, LatencyStage};
 use crate::wakeups::Wakeups;
 
 #[derive(Debug)]
 pub struct ShardDuty {
     worker: Worker,
-    keeping: Keeping,
-    bells: Arc<Wakeups>,
+    journaling: CommandJournaling,
+    wakeups: Arc<Wakeups>,
     registry: Arc<Registry>,
     /// Ports whose lanes were full after the last cycle.
-    awaited: PortMask,
+    blocked: PortMask,
     /// Whether all events are sent and no more commands are accepted.
     closed: bool,
 }
 
 /// Journal and latency recorder of the shard's commands.
 #[derive(Debug)]
-pub struct Keeping {
+pub struct CommandJournaling {
     /// `None` if commands are not journaled.
     pub journal: Option<Writer>,
     /// `None` if latencies are not recorded.
-    pub recorder: Option<Recorder>,
+    pub recorder: Option<LatencyRecorder>,
     /// Lane of new reference data, which arrive ahead of the command that makes them effective;
     /// `None` if there are never any.
-    pub news: Option<Consumer<Reread>>,
+    pub reloads: Option<Consumer<ReloadedRefData>>,
 }
 
 impl ShardDuty {
-    pub fn new(worker: Worker, keeping: Keeping, bells: Arc<Wakeups>, registry: Arc<Registry>) -> ShardDuty {
-        ShardDuty { worker, keeping, bells, registry, awaited: PortMask::NONE, closed: false }
+    pub fn new(
+        worker: Worker,
+        journaling: CommandJournaling,
+        wakeups: Arc<Wakeups>,
+        registry: Arc<Registry>,
+    ) -> ShardDuty {
+        ShardDuty { worker, journaling, wakeups, registry, blocked: PortMask::NONE, closed: false }
     }
 
     /// Does a bounded amount of work and returns its amount.
-    pub fn poll(&mut self, now: Timestamp, course: Course) -> usize {
+    pub fn poll(&mut self, now: Timestamp, phase: LifecyclePhase) -> usize {
         if self.closed {
             return 0;
         }
-        let work = self.keeping.poll(&mut self.worker, now);
-        self.bells.wake_ports(self.worker.take_wakeups());
-        self.urge();
+        let work = self.journaling.poll(&mut self.worker, now);
+        self.wakeups.wake_ports(self.worker.take_wakeups());
+        self.wake_slow_readers();
         if work > 0 {
             let shard = self.worker.shard().id().0 as usize;
             self.registry.shards[shard].publish(&self.worker.counts());
         }
         // All senders have closed before, so these commands were the last.
-        self.closed = course >= Course::Draining && work == 0 && !self.worker.has_work();
+        self.closed = phase >= LifecyclePhase::Draining && work == 0 && !self.worker.has_work();
         work
     }
 
     /// Wakes the threads whose lanes are full, once: they may have parked for a short time.
-    fn urge(&mut self) {
-        let awaited = self.worker.blocked_ports();
-        if awaited != self.awaited {
-            self.bells.call_ports(awaited.without(self.awaited));
-            self.awaited = awaited;
+    fn wake_slow_readers(&mut self) {
+        let blocked = self.worker.blocked_ports();
+        if blocked != self.blocked {
+            self.wakeups.call_ports(blocked.without(self.blocked));
+            self.blocked = blocked;
         }
     }
 
     /// Returns whether this shard cannot continue before another thread drains its lane.
     pub fn is_held_up(&self) -> bool {
-        !self.awaited.is_empty()
+        !self.blocked.is_empty()
     }
 
-    pub fn is_done(&self, course: Course) -> bool {
-        course < Course::Draining || self.closed
+    pub fn is_done(&self, phase: LifecyclePhase) -> bool {
+        phase < LifecyclePhase::Draining || self.closed
     }
 
     /// Returns whether something waits for a free slot of a lane or for the journal.
@@ -88,16 +93,18 @@ impl ShardDuty {
 
     pub fn deadline(&self) -> Timestamp {
         let timers = self.worker.deadline().filter(|_| !self.closed).unwrap_or(Timestamp::MAX);
-        timers.min(self.keeping.recorder.as_ref().map_or(Timestamp::MAX, Recorder::deadline))
+        timers.min(self.journaling.recorder.as_ref().map_or(Timestamp::MAX, LatencyRecorder::deadline))
     }
 }
 
-impl Keeping {
+impl CommandJournaling {
     /// Polls the worker. Each command is journaled before it is applied, and some are timed. A
     /// command is applied when the next is taken, or when the poll ends.
     fn poll(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
-        let Keeping { journal, recorder, news } = self;
-        while let Some(Reread { name, reference, .. }) = news.as_mut().and_then(|news| news.pop().ok()) {
+        let CommandJournaling { journal, recorder, reloads } = self;
+        while let Some(ReloadedRefData { name, reference, .. }) =
+            reloads.as_mut().and_then(|reloads| reloads.pop().ok())
+        {
             worker.stage(name, reference);
         }
         let stored = journal.as_ref().map_or(ALL_STORED, Writer::stored);
@@ -110,7 +117,7 @@ impl Keeping {
             let mut timed = None;
             if let Some(recorder) = recorder.as_mut() {
                 if let Some(journaled) = applying.take() {
-                    recorder.count(Stage::Apply, journaled, recorder.stamp());
+                    recorder.count(LatencyStage::Apply, journaled, recorder.stamp());
                 }
                 timed = recorder.sample();
             }
@@ -128,7 +135,7 @@ impl Keeping {
                 && taken == JournalOutcome::Accepted
             {
                 let journaled = recorder.stamp();
-                recorder.count(Stage::Journal, begun, journaled);
+                recorder.count(LatencyStage::Journal, begun, journaled);
                 applying = Some(journaled);
             }
             taken
@@ -138,7 +145,7 @@ impl Keeping {
         }
         if let Some(recorder) = recorder {
             if let Some(journaled) = applying {
-                recorder.count(Stage::Apply, journaled, recorder.stamp());
+                recorder.count(LatencyStage::Apply, journaled, recorder.stamp());
             }
             recorder.poll(now);
         }

@@ -10,19 +10,19 @@ use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 
 use super::EVENTS_PER_POLL_MAX;
-use crate::lifecycle::Course;
+use crate::lifecycle::LifecyclePhase;
 use crate::notifications::Notification;
 
 #[derive(Debug)]
 pub struct RunnerDuty {
     runner: Runner,
     /// Whether every strategy has been stopped.
-    left: bool,
+    stopped: bool,
 }
 
 impl RunnerDuty {
     pub fn new(runner: Runner) -> RunnerDuty {
-        RunnerDuty { runner, left: false }
+        RunnerDuty { runner, stopped: false }
     }
 
     pub fn runner_mut(&mut self) -> &mut Runner {
@@ -34,31 +34,31 @@ impl RunnerDuty {
     }
 
     /// Drains the events of the shards, up to a bound.
-    pub fn hear(&mut self, now: Timestamp) -> usize {
+    pub fn drain_events(&mut self, now: Timestamp) -> usize {
         self.runner.drain_events(now, EVENTS_PER_POLL_MAX)
     }
 
     /// Handles notifications of other threads: events between strategies.
-    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
-        if let Notification::Generic { name, body } = note {
+    pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
+        if let Notification::Generic { name, body } = notification {
             self.runner.handle_generic(now, name, body);
         }
     }
 
     /// Starts the strategies when the platform is open, and stops them when it closes.
-    pub fn poll(&mut self, now: Timestamp, course: Course) -> usize {
-        if course == Course::Open {
+    pub fn poll(&mut self, now: Timestamp, phase: LifecyclePhase) -> usize {
+        if phase == LifecyclePhase::Open {
             self.runner.begin();
         }
-        if course >= Course::Closing && !self.left {
-            self.left = true;
+        if phase >= LifecyclePhase::Closing && !self.stopped {
+            self.stopped = true;
             self.runner.stop_all(now);
         }
         self.runner.poll(now)
     }
 
     /// Returns the next notification for all threads with clients.
-    pub fn take_note(&mut self) -> Option<Notification> {
+    pub fn take_notification(&mut self) -> Option<Notification> {
         let notice = self.runner.poll_notice()?;
         Some(match notice {
             Notice::Generic { name, body } => Notification::Generic { name, body },
@@ -71,10 +71,7 @@ impl RunnerDuty {
 
     /// Returns whether every strategy that should run is running, or has failed.
     pub fn is_settled(&self) -> bool {
-        let is_there = |host: &StrategyHost| {
-            !host.starts() || matches!(host.phase(), StrategyPhase::Running | StrategyPhase::Stop)
-        };
-        !self.runner.is_waiting() && self.runner.hosts().iter().all(is_there)
+let is_settled_host = | host : & StrategyHost | { ! host.starts ( ) || matches!( host.phase ( ) , StrategyPhase::Running | StrategyPhase::Stop ) } ; ! self.runner.is_waiting ( ) && self.runner.hosts ( ).iter ( ).all ( is_settled_host ) 
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -82,8 +79,8 @@ impl RunnerDuty {
     }
 
     /// Returns whether the strategies have stopped and all their commands are sent.
-    pub fn has_left(&self) -> bool {
-        self.left && !self.runner.is_waiting()
+    pub fn has_stopped(&self) -> bool {
+        self.stopped && !self.runner.is_waiting()
     }
 
     pub fn deadline(&self) -> Timestamp {

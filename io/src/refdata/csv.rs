@@ -11,7 +11,7 @@ pub const CELLS_MAX: usize = 64;
 
 /// One record and the line it begins on, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct CsvRecord {
     pub line: usize,
     pub cells: Vec<String>,
 }
@@ -44,7 +44,7 @@ impl CsvError {
 
 /// Returns the records of a text, in order; a bad one is skipped up to the end of its line and
 /// reported with the number of that line.
-pub fn records(text: &str) -> impl Iterator<Item = Result<Record, (usize, CsvError)>> {
+pub fn records(text: &str) -> impl Iterator<Item = Result<CsvRecord, (usize, CsvError)>> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut line = 1;
     std::iter::from_fn(move || {
@@ -57,7 +57,7 @@ pub fn records(text: &str) -> impl Iterator<Item = Result<Record, (usize, CsvErr
         }
         let start = line;
         let (record, after) = match record(rest) {
-            Ok((cells, after)) => (Ok(Record { line: start, cells }), after),
+            Ok((cells, after)) => (Ok(CsvRecord { line: start, cells }), after),
             Err(error) => (Err((start, error)), skip_line(rest)),
         };
         line += rest[..rest.len() - after.len()].matches('\n').count();

@@ -6,7 +6,7 @@ use std::fmt;
 use crate::faults;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct RefDataFault {
     /// Name as the reader received it.
     pub file: String,
     /// Counted from 1; 0 if the fault concerns the whole file.
@@ -16,7 +16,7 @@ pub struct Fault {
     pub problem: String,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for RefDataFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.file)?;
         if self.line > 0 {
@@ -29,11 +29,11 @@ impl fmt::Display for Fault {
     }
 }
 
-pub type Faults = faults::Faults<Fault>;
+pub type RefDataFaults = faults::Faults<RefDataFault>;
 
-impl Faults {
+impl RefDataFaults {
     pub fn add(&mut self, file: &str, line: usize, column: &str, problem: String) {
-        self.tell(Fault { file: file.to_string(), line, column: column.to_string(), problem });
+        self.push(RefDataFault { file: file.to_string(), line, column: column.to_string(), problem });
     }
 }
 
@@ -44,7 +44,7 @@ mod tests {
 
     #[test]
     fn a_fault_names_file_line_and_column_as_far_as_there_are() {
-        let mut faults = Faults::default();
+        let mut faults = RefDataFaults::default();
         faults.add("a.csv", 12, "tickSize", "it is odd".into());
         faults.add("a.csv", 12, "", "it is short".into());
         faults.add("a.csv", 0, "", "it is gone".into());
@@ -56,11 +56,11 @@ mod tests {
 
     #[test]
     fn faults_beyond_the_bound_are_counted() {
-        let mut faults = Faults::default();
+        let mut faults = RefDataFaults::default();
         for line in 1..=FAULTS_MAX + 7 {
             faults.add("a.csv", line, "", "odd".into());
         }
-        assert_eq!(faults.told().len(), FAULTS_MAX);
+        assert_eq!(faults.reported().len(), FAULTS_MAX);
         assert!(faults.to_string().ends_with("\nand 7 more"));
     }
 }

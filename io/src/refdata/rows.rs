@@ -8,7 +8,7 @@ use pitlane_engine::refdata::{
 };
 use pitlane_engine::time::{Day, TimeOfDay};
 
-use super::table::Cells;
+use super::table::RowCells;
 use crate::zone::Zone;
 
 /// Name of the adapter that always exists.
@@ -16,7 +16,7 @@ pub const SIMULATED: &str = "SIM";
 
 pub const EXCHANGE: &[&str] = &["id", "name", "mic", "timeZone", "open", "close", "auctions", "adapterType"];
 
-pub fn exchange(cells: &mut Cells<'_>, adapters: &[&str]) -> Exchange {
+pub fn exchange(cells: &mut RowCells<'_>, adapters: &[&str]) -> Exchange {
     let exchange = Exchange {
         id: ExchangeId(cells.number("id", ExchangeId::MAX)),
         name: cells.name("name"),
@@ -49,8 +49,7 @@ pub const FAMILY: &[&str] = &[
     "expirable",
 ];
 
-pub fn family(cells: &mut Cells<'_>) -> SecurityFamily {
-    SecurityFamily {
+pub fn family ( cells : & mut RowCells < '_ > ) -> SecurityFamily { SecurityFamily { 
         id: FamilyId(cells.number("id", FamilyId::MAX)),
         name: cells.name("name"),
         symbol_root: cells.text("symbolRoot"),
@@ -81,8 +80,8 @@ pub const SECURITY: &[&str] = &[
     "tradeable",
 ];
 
-pub fn security(cells: &mut Cells<'_>) -> Security {
-    let price = |cells: &mut Cells<'_>, column: &str| cells.value(column, "a decimal", Price::parse);
+pub fn security(cells: &mut RowCells<'_>) -> Security {
+    let price = |cells: &mut RowCells<'_>, column: &str| cells.value(column, "a decimal", Price::parse);
     let kinds = SecurityKind::ALL.map(SecurityKind::name);
     let options = [OptionKind::Call.name(), OptionKind::Put.name()];
     Security {
@@ -113,7 +112,7 @@ pub const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeI
 /// A file without this column lets every strategy use every account.
 pub const STRATEGY_IDS: &str = "strategyIds";
 
-pub fn account(cells: &mut Cells<'_>, adapters: &[&str]) -> TradingAccount {
+pub fn account ( cells : & mut RowCells < '_ > , adapters : & [ & str ] ) -> TradingAccount { 
     adapter(cells, adapters);
     TradingAccount {
         id: AccountId(cells.number("id", AccountId::MAX)),
@@ -127,8 +126,7 @@ pub fn account(cells: &mut Cells<'_>, adapters: &[&str]) -> TradingAccount {
 
 pub const STRATEGY: &[&str] = &["id", "name", "autoActivate"];
 
-pub fn strategy(cells: &mut Cells<'_>) -> StrategyInfo {
-    StrategyInfo {
+pub fn strategy ( cells : & mut RowCells < '_ > ) -> StrategyInfo { StrategyInfo { 
         id: StrategyId(cells.number("id", StrategyId::MAX)),
         name: cells.name("name"),
         auto_activate: cells.flag("autoActivate"),
@@ -136,14 +134,14 @@ pub fn strategy(cells: &mut Cells<'_>) -> StrategyInfo {
 }
 
 /// Reads the name of an adapter; its position is the [`AdapterId`].
-fn adapter(cells: &mut Cells<'_>, adapters: &[&str]) -> AdapterId {
+fn adapter(cells: &mut RowCells<'_>, adapters: &[&str]) -> AdapterId {
     let index = |word: &str| adapters.iter().position(|name| *name == word);
     let index = cells.word("adapterType", adapters, index).unwrap_or_default();
     AdapterId(u8::try_from(index).expect("there are few adapters"))
 }
 
 /// Reads ids separated by spaces; an empty list is valid.
-fn exchange_ids(cells: &mut Cells<'_>) -> Vec<ExchangeId> {
+fn exchange_ids(cells: &mut RowCells<'_>) -> Vec<ExchangeId> {
     let mut ids = Vec::new();
     for word in cells.raw("exchangeIds").split(' ').filter(|word| !word.is_empty()) {
         match word.parse::<u16>() {
@@ -155,7 +153,7 @@ fn exchange_ids(cells: &mut Cells<'_>) -> Vec<ExchangeId> {
 }
 
 /// Sorted by number, so that the same strategies are the same data.
-fn strategy_ids(cells: &mut Cells<'_>) -> Vec<StrategyId> {
+fn strategy_ids(cells: &mut RowCells<'_>) -> Vec<StrategyId> {
     let mut ids = Vec::new();
     for word in cells.raw(STRATEGY_IDS).split(' ').filter(|word| !word.is_empty()) {
         match word.parse::<u16>() {

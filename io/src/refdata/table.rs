@@ -4,8 +4,8 @@
 use pitlane_engine::id::Currency;
 use pitlane_engine::text::{self, DECIMALS, TextError};
 
-use super::csv::{self, Record};
-use super::fault::Faults;
+use super::csv::{self, CsvRecord};
+use super::fault::RefDataFaults;
 use crate::faults::suggestion;
 
 /// Bytes in one file: a million securities of some sixty bytes.
@@ -17,7 +17,7 @@ pub const TEXT_BYTES_MAX: usize = 256;
 
 /// A file as it was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Source {
+pub struct TableSource {
     /// Name of the file in faults.
     pub name: String,
     pub bytes: Vec<u8>,
@@ -25,7 +25,7 @@ pub struct Source {
 
 /// Rows of one table, each with its line.
 #[derive(Debug)]
-pub struct Rows<T> {
+pub struct TableRows<T> {
     pub rows: Vec<T>,
     pub lines: Vec<usize>,
 }
@@ -33,12 +33,12 @@ pub struct Rows<T> {
 /// Reads a file with exactly these columns, in any order. A row with a fault is created with
 /// defaults in the bad cells; if there is a fault, no code uses the rows.
 pub fn read<T>(
-    source: &Source,
+    source: &TableSource,
     columns: &[&'static str],
-    make: impl Fn(&mut Cells<'_>) -> T,
-    faults: &mut Faults,
-) -> Rows<T> {
-    let mut table = Rows { rows: Vec::new(), lines: Vec::new() };
+    make: impl Fn(&mut RowCells<'_>) -> T,
+    faults: &mut RefDataFaults,
+) -> TableRows<T> {
+    let mut table = TableRows { rows: Vec::new(), lines: Vec::new() };
     let text = match std::str::from_utf8(&source.bytes) {
         Ok(text) => text,
         Err(error) => {
@@ -76,7 +76,7 @@ pub fn read<T>(
             Some(places) => {
                 let file = &source.name;
                 table.lines.push(record.line);
-                table.rows.push(make(&mut Cells { file, record: &record, columns, places, faults }));
+                table.rows.push(make(&mut RowCells { file, record: &record, columns, places, faults }));
             }
         }
     }
@@ -93,9 +93,9 @@ const OPTIONAL: [&str; 1] = [super::rows::STRATEGY_IDS];
 /// of them once and no other.
 fn places(
     file: &str,
-    header: &Record,
+    header: &CsvRecord,
     columns: &[&'static str],
-    faults: &mut Faults,
+    faults: &mut RefDataFaults,
 ) -> Option<Vec<Option<usize>>> {
     let mut sound = true;
     let mut fault = |column: &str, problem: String| {
@@ -122,15 +122,15 @@ fn places(
 
 /// The cells of one record by column name. Each method returns the value, or reports a fault and
 /// returns the default.
-pub struct Cells<'a> {
+pub struct RowCells<'a> {
     file: &'a str,
-    record: &'a Record,
+    record: &'a CsvRecord,
     columns: &'a [&'static str],
     places: &'a [Option<usize>],
-    faults: &'a mut Faults,
+    faults: &'a mut RefDataFaults,
 }
 
-impl<'a> Cells<'a> {
+impl<'a> RowCells<'a> {
     pub fn fault(&mut self, column: &str, problem: String) {
         self.faults.add(self.file, self.record.line, column, problem);
     }

@@ -12,14 +12,14 @@ use crate::auth::Auth;
 use crate::config::{Config, Layout};
 use crate::fix::handoff::ConnectionHandoff;
 use crate::fix::message_log::FixLogWriter;
-use crate::fix::session_registry::{Home, Homes, SessionRegistry};
+use crate::fix::session_registry::{SessionAssignment, SessionAssignments, SessionRegistry};
 use crate::fix::settings::FixSettings;
-use crate::fix::store::{FileStore, Place, path_of};
+use crate::fix::store::{FileStore, StoreLocation, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
 use crate::journal::{EventReceivers, Fault, Level, ReceivedSeqs};
 use crate::platform::GATEWAYS;
-use crate::platform::gateway::fix::{FixEndpoint, FixParts, Past, Unreported};
+use crate::platform::gateway::fix::{FixEndpoint, FixParts, SessionRecovery, Unreported};
 use crate::wakeups::Wakeups;
 
 /// Numbers for ids reserved at each start, for each gateway: for cancels that the platform makes.
@@ -29,93 +29,95 @@ const NUMBERS: u64 = 1 << 32;
 pub struct Acceptor {
     level: Level,
     /// None: nothing is stored.
-    notes: Option<JournalMetadata>,
-    homes: Arc<Homes>,
+    metadata: Option<JournalMetadata>,
+    assignments: Arc<SessionAssignments>,
     settings: Arc<FixSettings>,
     /// Events of the last process that were not reported.
     pub missed: Vec<Unreported>,
     /// Number of the last event of the last process, by shard.
-    pub heard: Vec<u64>,
+    pub reported: Vec<u64>,
 }
 
 impl Acceptor {
     /// Reads the registry of sessions.
     pub fn open(config: &Config, reference: &RefData, level: Level) -> Result<Acceptor, Fault> {
-        let notes = match level {
+        let metadata = match level {
             Level::None => None,
             Level::Replicated | Level::Disk | Level::Os => {
                 Some(JournalMetadata::open(&Disk::Real, &config.service.data_dir)?)
             }
         };
-        let homes = Arc::new(Homes::read(notes.as_ref(), gateways(config))?);
+        let assignments = Arc::new(SessionAssignments::read(metadata.as_ref(), gateways(config))?);
         let settings = Arc::new(FixSettings::of(config, reference));
-        Ok(Acceptor { level, notes, homes, settings, missed: Vec::new(), heard: Vec::new() })
+        Ok(Acceptor { level, metadata, assignments, settings, missed: Vec::new(), reported: Vec::new() })
     }
 
     /// Returns the last shard event that each session has reported. The store of a session is read
     /// only if the journal has an event for it.
-    pub fn unheard(&self) -> EventReceivers {
-        let source = |home: Home| Source {
+pub fn unreported ( & self ) -> EventReceivers { let source = | assignment : SessionAssignment | Source { 
             origin: Origin::Fix,
-            port: PortId(GATEWAYS + home.gateway),
-            session: home.number,
+            port: PortId(GATEWAYS + assignment.gateway),
+            session: assignment.number,
         };
-        let names: BTreeMap<Source, String> =
-            self.homes.known().map(|(name, home)| (source(home), name.to_string())).collect();
+        let names: BTreeMap<Source, String> = self
+            .assignments
+            .known()
+            .map(|(name, assignment)| (source(assignment), name.to_string()))
+            .collect();
         if names.is_empty() {
             return EventReceivers::default();
         }
         let (settings, level) = (self.settings.clone(), self.level);
-        let look = move |source: Source| {
+        let read_reported = move |source: Source| {
             let name = names.get(&source)?;
-            let heard = FileStore::peek(&place_of(&settings, level, name)?);
+            let reported = FileStore::peek(&location_of(&settings, level, name)?);
             // The session cannot be opened either; the fault is reported again when its client logs
             // on.
-            heard
+            reported
                 .inspect_err(|fault| tracing::error!(session = name, %fault, "a FIX store cannot be read"))
                 .ok()?
         };
-        EventReceivers { sources: ReceivedSeqs::by(look), ..EventReceivers::default() }
+EventReceivers { sources : ReceivedSeqs::by ( read_reported ) , ..EventReceivers::default ( ) } 
     }
 
     /// Returns by shard the last event that every session has reported; None if no session stores
     /// anything.
-    pub fn least_heard(&self) -> Result<Option<Vec<u64>>, Fault> {
+    pub fn least_reported(&self) -> Result<Option<Vec<u64>>, Fault> {
         let mut least: Option<Vec<u64>> = None;
-        for (name, _) in self.homes.known() {
-            let Some(place) = place_of(&self.settings, self.level, name) else { continue };
-            let Some(heard) = FileStore::peek_head(&place)? else { continue };
+        for (name, _) in self.assignments.known() {
+            let Some(location) = location_of(&self.settings, self.level, name) else { continue };
+            let Some(reported) = FileStore::peek_head(&location)? else { continue };
             least = Some(match least {
-                Some(least) => least.iter().zip(&heard).map(|(one, other)| *one.min(other)).collect(),
-                None => heard,
+                Some(least) => least.iter().zip(&reported).map(|(one, other)| *one.min(other)).collect(),
+                None => reported,
             });
         }
         Ok(least)
     }
 
     /// Creates an endpoint for each gateway with sockets, and the log writer for all of them.
-    pub fn rooms(
+    pub fn endpoints(
         self,
         now: Timestamp,
         config: &Config,
         reference: &Arc<RefData>,
-        bells: &Wakeups,
+        wakeups: &Wakeups,
         auth: &mut Auth,
     ) -> Result<(Vec<FixEndpoint>, FixLogWriter), Fault> {
-        let (gateways, mut clerk) = (gateways(config), FixLogWriter::default());
+        let (gateways, mut fix_log) = (gateways(config), FixLogWriter::default());
         let port = |gateway: u8| PortId(GATEWAYS + gateway);
-        let bell = |gateway: u8| bells.ports[port(gateway).0 as usize].clone();
-        let bells: Vec<_> = (0..gateways).map(bell).collect();
-        let mut rooms = Vec::new();
-        for (gateway, passage) in (0..gateways).zip(ConnectionHandoff::between(&bells)) {
-            let numbers = match &self.notes {
-                Some(notes) => notes.reserve(&format!("fix-ids-{gateway}"), NUMBERS)?,
+        let wakeup = |gateway: u8| wakeups.ports[port(gateway).0 as usize].clone();
+        let wakeups: Vec<_> = (0..gateways).map(wakeup).collect();
+        let mut endpoints = Vec::new();
+        for (gateway, handoff) in (0..gateways).zip(ConnectionHandoff::between(&wakeups)) {
+            let numbers = match &self.metadata {
+                Some(metadata) => metadata.reserve(&format!("fix-ids-{gateway}"), NUMBERS)?,
                 None => IdBlock { next: 1, end: NUMBERS },
             };
-            let past = Past {
+            let recovery = SessionRecovery {
                 level: self.level,
                 store_bytes: self.settings.store_bytes,
-                heard: self.heard.clone(),
+                reported: self.reported.clone(),
                 missed: self.missed.clone(),
             };
             let parts = FixParts {
@@ -123,26 +125,23 @@ impl Acceptor {
                 port: port(gateway),
                 shards: config.topology.shards,
                 settings: self.settings.clone(),
-                homes: self.homes.clone(),
-                ledger: SessionRegistry::open(self.notes.clone(), gateway)?,
+                assignments: self.assignments.clone(),
+                registry: SessionRegistry::open(self.metadata.clone(), gateway)?,
                 reference: reference.clone(),
-                past,
-                passage,
-                clerk: clerk.desk(),
-                seat: auth.client(bells[gateway as usize].clone()),
+recovery , handoff , fix_log : fix_log.handle ( ) , auth : auth.client ( wakeups [ gateway as usize ].clone ( ) ) , 
                 numbers,
             };
-            rooms.push(FixEndpoint::new(now, parts)?);
+            endpoints.push(FixEndpoint::new(now, parts)?);
         }
-        Ok((rooms, clerk))
+        Ok((endpoints, fix_log))
     }
 }
 
 /// Returns the location of a session's store; None if the settings no longer have such a session.
-fn place_of<'a>(settings: &FixSettings, level: Level, name: &'a str) -> Option<Place<'a>> {
+fn location_of<'a>(settings: &FixSettings, level: Level, name: &'a str) -> Option<StoreLocation<'a>> {
     let (family, _) = settings.family_of(name)?;
     let path = path_of(&family.store_folder, name);
-    Some(Place { disk: &Disk::Real, path, name, bytes: settings.store_bytes, level })
+    Some(StoreLocation { disk: &Disk::Real, path, name, bytes: settings.store_bytes, level })
 }
 
 /// Returns the number of gateways with sockets: in the shared layout the first has those of all.

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pitlane_engine::id::ShardId;
 
-use super::store::Supply;
+use super::store::IdSupply;
 use crate::auth::Reload;
 use crate::clock::wall;
 use crate::http::{Journaling, ServiceStatus};
@@ -20,39 +20,48 @@ use crate::tls::Tls;
 pub const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Watch {
+pub struct Housekeeper {
     /// Empty if nothing is stored.
     healths: Vec<(ShardId, Arc<Health>)>,
     registry: Arc<Registry>,
-    standing: Arc<ServiceStatus>,
+    status: Arc<ServiceStatus>,
     /// The most restrictive write mode at the last check.
-    door: WriteMode,
+    write_mode: WriteMode,
     /// Whether a reload is requested.
     reload: Arc<AtomicBool>,
     tls: Option<Arc<Tls>>,
     users: Option<Reload>,
     /// Supply of numbers for ids; None if nothing is stored.
-    supply: Option<Supply>,
+    supply: Option<IdSupply>,
 }
 
-impl Watch {
+impl Housekeeper {
     pub fn new(
         healths: Vec<(ShardId, Arc<Health>)>,
         registry: Arc<Registry>,
-        standing: Arc<ServiceStatus>,
-        supply: Option<Supply>,
-    ) -> Watch {
+        status: Arc<ServiceStatus>,
+        supply: Option<IdSupply>,
+    ) -> Housekeeper {
         let reload = Arc::default();
-        Watch { healths, registry, standing, door: WriteMode::Open, reload, tls: None, users: None, supply }
+        Housekeeper {
+            healths,
+            registry,
+            status,
+            write_mode: WriteMode::Open,
+            reload,
+            tls: None,
+            users: None,
+            supply,
+        }
     }
 
     /// Sets the certificate and users that a requested reload reads.
-    pub fn with_reload(self, reload: Arc<AtomicBool>, tls: Option<Arc<Tls>>, users: Reload) -> Watch {
-        Watch { reload, tls, users: Some(users), ..self }
+    pub fn with_reload(self, reload: Arc<AtomicBool>, tls: Option<Arc<Tls>>, users: Reload) -> Housekeeper {
+        Housekeeper { reload, tls, users: Some(users), ..self }
     }
 
-    pub fn look(&mut self) {
-        self.look_at_journal();
+    pub fn check(&mut self) {
+        self.check_journal();
         if let Some(supply) = &mut self.supply
             && let Err(fault) = supply.fill()
         {
@@ -60,12 +69,12 @@ impl Watch {
         }
     }
 
-    pub fn is_reload_asked(&self) -> bool {
+    pub fn is_reload_requested(&self) -> bool {
         self.reload.load(Ordering::Relaxed)
     }
 
     /// Reloads certificate, users and tokens if a signal arrived since the last call.
-    pub fn reload_if_asked(&self) {
+    pub fn reload_if_requested(&self) {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return;
         }
@@ -80,8 +89,8 @@ impl Watch {
         }
     }
 
-    fn look_at_journal(&mut self) {
-        let mut door = WriteMode::Open;
+    fn check_journal(&mut self) {
+        let mut write_mode = WriteMode::Open;
         let mut error = None;
         for (shard, health) in &self.healths {
             let meter = &self.registry.shards[shard.0 as usize];
@@ -90,26 +99,25 @@ impl Watch {
             meter.journal.bytes.set(report.bytes);
             meter.journal.syncs.set(report.syncs);
             meter.journal.snapshots.set(report.snapshots);
-            if report.write_mode > door {
-                (door, error) = (report.write_mode, report.last_error);
+if report.write_mode > write_mode { ( write_mode , error ) = ( report.write_mode , report.last_error ) ; 
             }
         }
-        if door != self.door {
-            self.tell(door, error.as_deref());
+        if write_mode != self.write_mode {
+            self.publish(write_mode, error.as_deref());
         }
-        self.door = door;
+        self.write_mode = write_mode;
     }
 
-    fn tell(&self, door: WriteMode, error: Option<&str>) {
-        self.standing.set_journaling(match door {
+    fn publish(&self, write_mode: WriteMode, error: Option<&str>) {
+        self.status.set_journaling(match write_mode {
             WriteMode::Open => Journaling::Sound,
             WriteMode::Full | WriteMode::BrokerFull => Journaling::Full,
             WriteMode::Failed | WriteMode::Shut => Journaling::Failed,
         });
-        match door {
+        match write_mode {
             WriteMode::Open => tracing::info!("the journal takes everything again"),
             WriteMode::Full | WriteMode::BrokerFull | WriteMode::Failed | WriteMode::Shut => {
-                tracing::error!(error, "{door}")
+                tracing::error!(error, "{write_mode}")
             }
         }
     }

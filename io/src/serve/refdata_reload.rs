@@ -13,34 +13,34 @@ use crate::http::Remote;
 use crate::journal::disk::Disk;
 use crate::journal::{keep_reference, name_of};
 use crate::platform::control::Briefing;
-use crate::platform::reread::Reread;
+use crate::platform::reread::ReloadedRefData;
 use crate::refdata;
 use crate::wakeup::Wakeup;
 
 #[derive(Debug)]
-pub struct Library {
+pub struct RefDataReloader {
     pub config: Config,
     pub params: Params,
     /// The newest set that was published.
     pub current: Arc<RefData>,
     /// Whether a reload is requested.
-    pub asked: Arc<AtomicBool>,
+    pub requested: Arc<AtomicBool>,
     /// One queue to each shard.
-    pub shards: Vec<Producer<Reread>>,
-    pub shard_bells: Vec<Wakeup>,
+    pub shards: Vec<Producer<ReloadedRefData>>,
+    pub shard_wakeups: Vec<Wakeup>,
     /// Queue to the http thread: the set, or the description of its faults.
-    pub answers: Producer<Result<Reread, String>>,
+    pub answers: Producer<Result<ReloadedRefData, String>>,
     pub remote: Remote,
 }
 
-impl Library {
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Ordering::Acquire)
+impl RefDataReloader {
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
     }
 
     /// Executes the requested reload, if there is one.
-    pub fn look(&mut self) {
-        if !self.asked.swap(false, Ordering::AcqRel) {
+    pub fn poll(&mut self) {
+        if !self.requested.swap(false, Ordering::AcqRel) {
             return;
         }
         let answer = self.read_again();
@@ -53,7 +53,7 @@ impl Library {
         self.remote.wakeup().wake();
     }
 
-    fn read_again(&mut self) -> Result<Reread, String> {
+    fn read_again(&mut self) -> Result<ReloadedRefData, String> {
         let config = &self.config;
         let reference = read(config, &self.params, &self.current)?;
         let name = match config.durability() {
@@ -67,11 +67,11 @@ impl Library {
             return Err("the shards have not taken the last ones yet; try again".to_string());
         }
         let briefing = Arc::new(Briefing::of(config, &reference));
-        let reread = Reread { name, reference: Arc::new(reference), briefing };
-        for (lane, bell) in self.shards.iter_mut().zip(&self.shard_bells) {
+        let reread = ReloadedRefData { name, reference: Arc::new(reference), briefing };
+        for (lane, wakeup) in self.shards.iter_mut().zip(&self.shard_wakeups) {
             let pushed = lane.push(reread.clone());
             assert!(pushed.is_ok(), "there was room and nobody else writes");
-            bell.wake();
+            wakeup.wake();
         }
         self.current = reread.reference.clone();
         Ok(reread)
@@ -88,7 +88,7 @@ fn read(config: &Config, params: &Params, current: &RefData) -> Result<RefData, 
 
 /// Does the same for a server that has waited to lead; if the files have a fault, it keeps the set
 /// of its start.
-pub fn read_anew(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
+pub fn read_current(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
     match read(&settings.config, &settings.params, current) {
         Ok(reference) => Arc::new(reference),
         Err(faults) => {
@@ -106,37 +106,37 @@ mod tests {
     use crate::platform::reread::REREADS_MAX;
 
     #[test]
-    fn who_asks_before_the_shards_have_taken_the_last_ones_is_told_so() {
+    fn a_reload_before_the_shards_have_taken_the_last_one_is_rejected() {
         let mut config = Config::default();
         config.journal.level = Some(Durability::None);
-        let (lane, mut news) = RingBuffer::new(REREADS_MAX);
+        let (lane, mut reloads) = RingBuffer::new(REREADS_MAX);
         let (answers, mut answered) = RingBuffer::new(REREADS_MAX);
-        let mut library = Library {
+        let mut reloader = RefDataReloader {
             config,
             params: Params::default(),
             current: Arc::new(refdata::shipped().unwrap()),
-            asked: Arc::default(),
+            requested: Arc::default(),
             shards: vec![lane],
-            shard_bells: vec![Wakeup::new(|| {})],
+            shard_wakeups: vec![Wakeup::new(|| {})],
             answers,
             remote: Remote::new(),
         };
         let mut ask = || {
-            library.asked.store(true, Ordering::Release);
-            library.look();
+            reloader.requested.store(true, Ordering::Release);
+            reloader.poll();
             answered.pop().unwrap().map(|reread| reread.name)
         };
         for _ in 0..REREADS_MAX {
             assert!(ask().is_ok());
         }
-        assert!(ask().is_err_and(|told| told.contains("try again")));
-        news.pop().unwrap();
+        assert!(ask().is_err_and(|problem| problem.contains("try again")));
+        reloads.pop().unwrap();
         assert!(ask().is_ok());
         // Responses that no request takes are not kept for the next request.
         for _ in 0..=REREADS_MAX {
-            news.pop().unwrap();
-            library.asked.store(true, Ordering::Release);
-            library.look();
+            reloads.pop().unwrap();
+            reloader.requested.store(true, Ordering::Release);
+            reloader.poll();
         }
         assert_eq!(answered.slots(), REREADS_MAX);
     }

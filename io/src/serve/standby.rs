@@ -5,92 +5,87 @@ use std::io::{self, Write};
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::store::Store;
-use super::{ServeError, Wait, check_lead, system};
+use super::store::RecoveredState;
+use super::{ServeError, StopConditions, check_lead, system};
 use crate::config::Config;
-use crate::lifecycle::{Lifecycle, Main, Stop};
-use crate::standby::{StandbyHandle, StandbyProgress};
+use crate::lifecycle::{ Lifecycle , Main , StopReason } ; use crate::standby::{ StandbyHandle , StandbyProgress } ; 
 
 const WHAT: &str = "standby";
 
 #[derive(Debug)]
-pub struct Standby {
-    post: StandbyHandle,
+pub struct StandbyMember {
+    handle: StandbyHandle,
     group: String,
 }
 
-impl Deref for Standby {
+impl Deref for StandbyMember {
     type Target = StandbyHandle;
 
     fn deref(&self) -> &StandbyHandle {
-        &self.post
+        &self.handle
     }
 }
 
-impl Standby {
+impl StandbyMember {
     /// Returns None if there is no group.
-    pub fn open(config: &Config, life: &Arc<Lifecycle>) -> Result<Option<Standby>, ServeError> {
+    pub fn open(config: &Config, lifecycle: &Arc<Lifecycle>) -> Result<Option<StandbyMember>, ServeError> {
         let group = config.standby.group.clone().unwrap_or_default();
-        let post = StandbyHandle::open(config, life).map_err(system(WHAT))?;
-        Ok(post.map(|post| Standby { post, group }))
+        let handle = StandbyHandle::open(config, lifecycle).map_err(system(WHAT))?;
+        Ok(handle.map(|handle| StandbyMember { handle, group }))
     }
 
     /// Returns false if the service stops before it leads.
     pub fn wait_to_lead(
         &mut self,
-        life: &Lifecycle,
+        lifecycle: &Lifecycle,
         main: &mut Main,
-        wait: &Wait,
+        wait: &StopConditions,
     ) -> Result<bool, ServeError> {
-        self.wait_for(StandbyProgress::Leads, life, main, wait)
+self.wait_for ( StandbyProgress::Leads , lifecycle , main , wait ) 
     }
 
     /// Waits until the broker has the recovered state and the record of this start: from then on,
     /// an acknowledgement survives the loss of this machine.
     pub fn wait_until_shipped(
         &mut self,
-        store: &Store,
-        life: &Lifecycle,
+        store: &RecoveredState,
+        lifecycle: &Lifecycle,
         main: &mut Main,
-        wait: &Wait,
+        wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         // All shards are on this server: a standby excludes a cluster.
-        let healths = store.staff.iter().flat_map(|staff| &staff.healths);
-        self.post.ship(healths.map(|(_, health)| health.clone()).collect());
-        self.wait_for(StandbyProgress::Shipped, life, main, wait)
+let healths = store.journal_parts.iter ( ).flat_map ( | parts | & parts.healths ) ; self.handle.ship ( healths.map ( | ( _ , health ) | health.clone ( ) ).collect ( ) ) ; self.wait_for ( StandbyProgress::Shipped , lifecycle , main , wait ) 
     }
 
     fn wait_for(
         &mut self,
-        goal: StandbyProgress,
-        life: &Lifecycle,
+goal : StandbyProgress , lifecycle : & Lifecycle , 
         main: &mut Main,
-        wait: &Wait,
+        wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         loop {
-            let mut progress = Ok(StandbyProgress::Waiting);
-            let is_news = || {
-                progress = self.post.poll_event();
-                !matches!(progress, Ok(StandbyProgress::Waiting)) || wait.is_over(life)
+let mut progress = Ok ( StandbyProgress::Waiting ) ; let has_progress = || { progress = self.handle.poll_event ( ) ; ! matches!( progress , Ok ( StandbyProgress::Waiting ) ) || wait.is_over ( lifecycle ) 
             };
-            main.wait(None, is_news).map_err(system("cannot wait"))?;
+            main.wait(None, has_progress).map_err(system("cannot wait"))?;
             match progress.map_err(system(WHAT))? {
                 progress if progress == goal => return Ok(true),
-                StandbyProgress::Follows(address) => self.say(address).map_err(system("standard output"))?,
+                StandbyProgress::Follows(address) => {
+                    self.print_standby_line(address).map_err(system("standard output"))?
+                }
                 StandbyProgress::Waiting | StandbyProgress::Leads | StandbyProgress::Shipped => {}
             }
-            check_lead(life)?;
-            match life.stopped() {
-                Some(Stop::Failed(why)) => return Err(ServeError::Failed(why.clone())),
+            check_lead(lifecycle)?;
+            match lifecycle.stopped() {
+                Some(StopReason::Failed(reason)) => return Err(ServeError::Failed(reason.clone())),
                 Some(_) => return self.stop(),
-                None if wait.is_over(life) => return self.stop(),
+                None if wait.is_over(lifecycle) => return self.stop(),
                 None => {}
             }
         }
     }
 
     /// Prints the line of a server that does not serve yet.
-    fn say(&self, address: Option<std::net::SocketAddr>) -> io::Result<()> {
+    fn print_standby_line(&self, address: Option<std::net::SocketAddr>) -> io::Result<()> {
         let mut out = io::stdout().lock();
         write!(out, "standby group={}", self.group)?;
         if let Some(address) = address {

@@ -12,15 +12,15 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::settings::BrokerSettings;
 use rtrb::RingBuffer;
 
-use super::housekeeping::Watch;
-use super::refdata_reload::Library;
-use super::standby::Standby;
-use super::store::{Staff, Store};
-use super::{Running, ServeError, ServeSettings, reload_by_signal, system};
+use super::housekeeping::Housekeeper;
+use super::refdata_reload::RefDataReloader;
+use super::standby::StandbyMember;
+use super::store::{JournalParts, RecoveredState};
+use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
 use crate::audit::{Anchor, AuditWriter, Link};
 use crate::auth::{Auth, AuthSettings};
 use crate::clock::Clock;
-use crate::config::{Config, Durability, IdleBy, Layout, Mode};
+use crate::config::{Config, Durability, IdleBy, Layout, ServiceMode};
 use crate::http::{
     ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, Remote, RemoteStrategiesParts, Rereads,
     ServiceStatus, next_life,
@@ -28,7 +28,7 @@ use crate::http::{
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
 use crate::journal::{Fault, header};
-use crate::lifecycle::{Course, Lifecycle, Stop};
+use crate::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use crate::log::Events;
 use crate::metrics::{Registry, StageSummary};
 use crate::net::listener::BoundAddress;
@@ -36,174 +36,176 @@ use crate::net::settings::NetSettings;
 use crate::notifications::{NotificationChannel, channels};
 use crate::platform::gateway::Gateway;
 use crate::platform::gateway::fix::FixEndpoint;
-use crate::platform::gateway::listeners::{Listeners, Protocol};
+use crate::platform::gateway::listeners::{GatewayListeners, ListenerProtocol};
 use crate::platform::gateway::stomp::StompEndpoint;
 use crate::platform::reread::REREADS_MAX;
 use crate::platform::{FEED, GATEWAYS};
-use crate::platform::{Parts, PlatformSettings};
+use crate::platform::{PlatformParts, PlatformSettings};
 use crate::printer::Printer;
-use crate::report::Report;
-use crate::stages::Reader;
+use crate::report::OrderReportPrinter;
+use crate::stages::LatencyReader;
 use crate::stomp::{self, Logins};
 use crate::ticks::pace::Pace;
 use crate::ticks::record;
-use crate::ticks::replay::Replay;
+use crate::ticks::replay::MarketReplay;
 use crate::tls::{Certificate, Tls, TlsError, TlsSettings};
-use crate::topology::Plan;
+use crate::topology::ThreadPlan;
 use crate::topology::worker_thread::{Duty, ThreadSpec, pin};
 use crate::wakeups::Wakeups;
 
 pub fn start(
     settings: &ServeSettings,
-    store: Store,
+    store: RecoveredState,
     now: Timestamp,
-    life: &Arc<Lifecycle>,
+    lifecycle: &Arc<Lifecycle>,
     log: Option<Events>,
-    standby: Option<Standby>,
-) -> Result<Running, ServeError> {
+    standby: Option<StandbyMember>,
+) -> Result<RunningServer, ServeError> {
     let config = &settings.config;
     let topology = &config.topology;
     pin(topology.main_cores.first().copied());
-    let Store {
-        mut born,
+    let RecoveredState {
+        mut recovered,
         reference,
         configured,
-        staff,
+        journal_parts,
         numbers,
         rest_numbers,
-        supply,
+        id_supply,
         acceptor,
         venues,
         past,
-        outpost_numbers,
+        remote_numbers,
     } = store;
     let remote = Remote::new();
-    let plan = Plan::new(topology.clone(), &config.own_shards(), remote.wakeup().clone());
-    let bells = plan.bells.clone();
+let plan = ThreadPlan::new ( topology.clone ( ) , & config.own_shards ( ) , remote.wakeup ( ).clone ( ) ) ; let wakeups = plan.wakeups.clone ( ) ; 
     let registry = Arc::new(Registry::new(topology.shards));
     let formats = vec![("image", codec::FORMAT), ("journal", header::FORMAT), ("state", codec::STATE_FORMAT)];
-    let standing = Arc::new(ServiceStatus::new(now, config.durability(), formats));
+    let status = Arc::new(ServiceStatus::new(now, config.durability(), formats));
 
     if let Some(standby) = &standby {
-        standby.set_shard_wakeups(bells.shards.clone());
-        standing.set_standby(standby.state().clone());
+standby.set_shard_wakeups ( wakeups.shards.clone ( ) ) ; status.set_standby ( standby.state ( ).clone ( ) ) ; 
     }
-    let (mut members, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
-    if let Some(Staff { keeper, steward, healths: all, lock: held }) = staff {
+    let (mut specs, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
+    if let Some(JournalParts { syncer, segment_manager, healths: all, lock: held }) = journal_parts {
         let core = topology.journal_cores.first().copied();
-        members.extend(Staff::members(keeper, steward, &mut born, &bells, core, standby.as_deref()));
+        specs.extend(JournalParts::thread_specs(
+            syncer,
+            segment_manager,
+            &mut recovered,
+            &wakeups,
+            core,
+            standby.as_deref(),
+        ));
         (healths, lock) = (all, Some(held));
     }
-    let anchored = born.iter().find_map(|born| born.shard.audit_anchor());
+    let anchored = recovered.iter().find_map(|recovered| recovered.shard.audit_anchor());
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
-    let mut parts = Parts::new(now, &reference, &platform, born, &bells, &registry);
-    let replay = Replay::open(&config.replay, &config.simulation, &reference);
+    let mut parts = PlatformParts::new(now, &reference, &platform, recovered, &wakeups, &registry);
+    let replay = MarketReplay::open(&config.replay, &config.simulation, &reference);
     let replay =
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
     let far_past = if config.cluster.is_on() { past.clone() } else { Vec::new() };
-    let is_distributed = config.service.mode == Mode::Distributed;
-    let mut remote_strategies = is_distributed
-        .then(|| RemoteStrategiesParts::of(config, past, acceptor.heard.clone(), outpost_numbers));
+let is_distributed = config.service.mode == ServiceMode::Distributed ; let mut remote_strategies = is_distributed.then ( || RemoteStrategiesParts::of ( config , past , acceptor.reported.clone ( ) , remote_numbers ) ) ; 
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
         // As fast as the receivers accept the data: those in other processes, if there are any.
         let is_paced = market.is_replay() && config.replay.speed_permille.is_none();
-        if let Some(remote_strategies) = remote_strategies.as_mut().filter(|_| is_paced) {
-            let pace = Arc::new(Pace::new(bells.ports[FEED.0 as usize].clone()));
+        if let Some(remote) = remote_strategies.as_mut().filter(|_| is_paced) {
+            let pace = Arc::new(Pace::new(wakeups.ports[FEED.0 as usize].clone()));
             market.set_pace(pace.clone());
-            remote_strategies.pace = Some(pace);
+            remote.pace = Some(pace);
         }
     }
-    let mut cluster = ClusterParts::of(config, &configured, parts.far, &bells);
+    let mut cluster = ClusterParts::of(config, &configured, parts.remote_shards, &wakeups);
     if let Some(cluster) = &mut cluster {
-        (cluster.past, cluster.reported) = (far_past, acceptor.least_heard()?);
-        cluster.life = life_of(config, now)?;
+( cluster.past , cluster.reported ) = ( far_past , acceptor.least_reported ( ) ? ) ; cluster.life = start_number ( config , now ) ? ; 
     }
     let tls = open_tls(config, now)?;
-    let doors = Listeners::bind(config, tls.as_deref());
-    let doors = doors.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
-    let mut listeners = doors.listeners();
+    let listeners_bound = GatewayListeners::bind(config, tls.as_deref());
+    let listeners_bound =
+        listeners_bound.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
+    let mut listeners = listeners_bound.listeners();
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
-    let (rooms, mut clerk_of_fix) = match doors.lead_to(Protocol::Fix) {
-        true => acceptor.rooms(now, config, &reference, &bells, &mut auth)?,
+    let (endpoints, mut fix_log_writer) = match listeners_bound.has_protocol(ListenerProtocol::Fix) {
+        true => acceptor.endpoints(now, config, &reference, &wakeups, &mut auth)?,
         false => Default::default(),
     };
-    let venues = venues.rooms(now, config, &reference, &mut clerk_of_fix)?;
-    for (gateway, room) in parts.gateways.iter_mut().zip(venues) {
-        room.into_iter().for_each(|room| gateway.attach_venue(room));
+    let venues = venues.connectors(now, config, &reference, &mut fix_log_writer)?;
+    for (gateway, connector) in parts.gateways.iter_mut().zip(venues) {
+        connector.into_iter().for_each(|connector| gateway.attach_venue(connector));
     }
-    let fix_clerk = clerk_of_fix.start().map_err(system(NO_THREAD))?;
-    let furnishing = (&*bells, &remote, rooms);
-    let posts = attach_clients(config, &reference, &mut parts.gateways, doors, &mut auth, furnishing)
+    let fix_log = fix_log_writer.start().map_err(system(NO_THREAD))?;
+    let links = (&*wakeups, &remote, endpoints);
+    let posts = attach_clients(config, &reference, &mut parts.gateways, listeners_bound, &mut auth, links)
         .map_err(system("cannot share a listener"))?;
-    members.extend(plan.members(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
+    specs.extend(plan.thread_specs(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
-    let mut scribe = AuditWriter::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
+    let mut audit_writer = AuditWriter::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;
     if let Some(AuditAnchor { log, line, hash }) = anchored {
         let anchored = Anchor { log, line, hash: Link(hash) };
-        scribe.compare(anchored, standby.is_some()).map_err(ServeError::Audit)?;
+        audit_writer.compare(anchored, standby.is_some()).map_err(ServeError::Audit)?;
     }
 
-    let (printer, printing) = Printer::start(life.clone()).map_err(system(NO_THREAD))?;
+    let (printer, printing) = Printer::start(lifecycle.clone()).map_err(system(NO_THREAD))?;
     let recording = config.record.file.as_deref().map(record::start).transpose();
     let (recorder, recording) = recording.map_err(system("record.file"))?.unzip();
     let (answered, answers) = RingBuffer::new(REREADS_MAX);
-    let gateway_bells = bells.ports[GATEWAYS as usize..].to_vec();
-    let asked = Arc::new(AtomicBool::new(false));
-    let library = Library {
+    let gateway_wakeups = wakeups.ports[GATEWAYS as usize..].to_vec();
+    let reload_requested = Arc::new(AtomicBool::new(false));
+    let reloader = RefDataReloader {
         config: config.clone(),
         params: settings.params.clone(),
         current: reference.clone(),
-        asked: asked.clone(),
-        shards: parts.news.shards,
-        shard_bells: platform.own.iter().map(|shard| bells.shards[shard.0 as usize].clone()).collect(),
+        requested: reload_requested.clone(),
+        shards: parts.reloads.shards,
+        shard_wakeups: platform.own.iter().map(|shard| wakeups.shards[shard.0 as usize].clone()).collect(),
         answers: answered,
         remote: remote.clone(),
     };
     let http = HttpParts {
         port: parts.http,
-        wakeups: bells.shards.clone(),
+wakeups : wakeups.shards.clone ( ) , 
         reference: reference.clone(),
         remote: remote.clone(),
         registry: registry.clone(),
-        service_status: standing.clone(),
-        stages: shown(parts.stages),
-        report: Some(Report::new(printer.clone(), settings.quiet, recorder)),
+service_status : status.clone ( ) , stages : stage_summaries ( parts.stages ) , report : Some ( OrderReportPrinter::new ( printer.clone ( ) , settings.quiet , recorder ) ) , 
         numbers: rest_numbers,
-        rereads: Some(Rereads::new(answers, parts.news.gateways, gateway_bells)),
+        rereads: Some(Rereads::new(answers, parts.reloads.gateways, gateway_wakeups)),
         tls: tls.clone(),
         auth_client: auth.client(remote.wakeup().clone()),
         notification_channels: posts,
         log,
-        audit: Some(scribe.client_with_anchors(auth.bell().clone(), remote.wakeup().clone())),
+audit : Some ( audit_writer.client_with_anchors ( auth.bell ( ).clone ( ) , remote.wakeup ( ).clone ( ) ) ) , 
         clock: Clock::starting_at(now),
         recorder: parts.http_recorder,
         remote_strategies,
         cluster,
-        send_event: told(life.clone(), asked),
+send_event : http_event_handler ( lifecycle.clone ( ) , reload_requested ) , 
     };
     let http = HttpServer::bind(HttpSettings::of(config, &settings.params), http)
         .map_err(system("http.listen or https.listen"))?;
     listeners.splice(0..0, http.listeners().iter().copied());
     let ready = ready_line(config, &reference, &listeners);
-    standing.set_listeners(listeners);
+    status.set_listeners(listeners);
 
-    let reread = auth.reload();
-    members.push(office(auth, scribe, topology.main_cores.first().copied()));
-    let bells = members.iter().map(|member| member.bell.clone()).collect();
-    let start = |member: ThreadSpec| member.start(life.clone(), now);
-    let threads: io::Result<Vec<_>> = members.into_iter().map(start).collect();
+    let auth_reload = auth.reload();
+    specs.push(auth_thread(auth, audit_writer, topology.main_cores.first().copied()));
+    let thread_wakeups = specs.iter().map(|spec| spec.wakeup.clone()).collect();
+    let start = |spec: ThreadSpec| spec.start(lifecycle.clone(), now);
+    let threads: io::Result<Vec<_>> = specs.into_iter().map(start).collect();
     let mut threads = threads.map_err(system(NO_THREAD))?;
     let core = topology.http_cores.first().copied();
-    threads.push(start_http(http, core, life.clone()).map_err(system(NO_THREAD))?);
-    let reload = reload_by_signal(life).map_err(system("cannot hear signals"))?;
-    let watch = Watch::new(healths, registry, standing.clone(), supply).with_reload(reload, tls, reread);
-    Ok(Running {
-        bells,
+    threads.push(start_http(http, core, lifecycle.clone()).map_err(system(NO_THREAD))?);
+    let reload = reload_by_signal(lifecycle).map_err(system("cannot hear signals"))?;
+    let housekeeper =
+        Housekeeper::new(healths, registry, status.clone(), id_supply).with_reload(reload, tls, auth_reload);
+    Ok(RunningServer {
+        wakeups: thread_wakeups,
         remote,
-        standing,
-        watch,
-        library,
+        status,
+        housekeeper,
+        reloader,
         threads,
         printer,
         printing,
@@ -211,7 +213,7 @@ pub fn start(
         ready,
         _lock: lock,
         standby,
-        _fix_clerk: fix_clerk,
+        _fix_log: fix_log,
     })
 }
 
@@ -224,16 +226,15 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
 
 /// The thread `auth`, which authenticates clients and writes the audit log. It is separate from the
 /// shards: a password takes 20 ms.
-fn office(auth: Auth, mut scribe: AuditWriter, core: Option<u32>) -> ThreadSpec {
-    let (mut clerk, wakeup, bell) = auth.into_parts();
-    clerk.set_audit(scribe.client(bell.clone(), bell.clone()));
+fn auth_thread ( auth : Auth , mut audit_writer : AuditWriter , core : Option < u32 > ) -> ThreadSpec { let ( mut authenticator , wakeup_slot , wakeup ) = auth.into_parts ( ) ; authenticator.set_audit ( audit_writer.client ( wakeup.clone ( ) , wakeup.clone ( ) ) ) ; 
     // The audit writer is first: an action waits for at most one password.
-    let duties = vec![Duty::AuditWriter(Box::new(scribe)), Duty::Authenticator(Box::new(clerk))];
-    ThreadSpec { name: "auth".to_string(), duties, idle: IdleBy::Park, core, wakeup, bell, net: None }
+    let duties =
+        vec![Duty::AuditWriter(Box::new(audit_writer)), Duty::Authenticator(Box::new(authenticator))];
+    ThreadSpec { name: "auth".to_string(), duties, idle: IdleBy::Park, core, wakeup_slot, wakeup, net: None }
 }
 
 /// Returns the number of this start among those of a member of a cluster.
-fn life_of(config: &Config, now: Timestamp) -> Result<u64, Fault> {
+fn start_number(config: &Config, now: Timestamp) -> Result<u64, Fault> {
     let notes = match config.durability() {
         Durability::None => None,
         Durability::Os | Durability::Disk | Durability::Replicated => {
@@ -266,33 +267,33 @@ fn attach_clients(
     config: &Config,
     reference: &Arc<RefData>,
     gateways: &mut [Gateway],
-    doors: Listeners,
+    listeners: GatewayListeners,
     auth: &mut Auth,
-    (bells, remote, rooms): (&Wakeups, &Remote, Vec<FixEndpoint>),
+    (wakeups, remote, endpoints): (&Wakeups, &Remote, Vec<FixEndpoint>),
 ) -> io::Result<Vec<NotificationChannel>> {
-    let furnished = match config.topology.layout {
+    let with_sockets = match config.topology.layout {
         Layout::Shared => 1,
         Layout::Dedicated => gateways.len(),
     };
     let mut ends = Vec::new();
-    let mut rooms = rooms.into_iter();
-    for gateway in &mut gateways[..furnished] {
+    let mut endpoints = endpoints.into_iter();
+    for gateway in &mut gateways[..with_sockets] {
         let source = gateway.source();
-        let bell = bells.ports[source.port.0 as usize].clone();
-        let (post, end) = channels(bell.clone(), remote.wakeup().clone());
+let wakeup = wakeups.ports [ source.port.0 as usize ].clone ( ) ; let ( post , end ) = channels ( wakeup.clone ( ) , remote.wakeup ( ).clone ( ) ) ; 
         ends.push(end);
-        let room = doors.lead_to(Protocol::Stomp).then(|| {
-            let logins = Logins::new(Some(auth.client(bell)), config.stomp.generic_event_role);
+let stomp_endpoint = listeners.has_protocol ( ListenerProtocol::Stomp ).then ( || { let logins = Logins::new ( Some ( auth.client ( wakeup ) ) , config.stomp.generic_event_role ) ; 
             let settings = BrokerSettings { receives_all_ticks: false, ..stomp::settings(config) };
             StompEndpoint::new(settings, reference.clone(), logins)
         });
-        gateway.attach_clients(doors.try_clone()?, room, rooms.next(), post);
+        gateway.attach_clients(listeners.try_clone()?, stomp_endpoint, endpoints.next(), post);
     }
     Ok(ends)
 }
 
 /// Returns a function that collects the stage latencies of all threads, for the http thread.
-fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSummary> + Send> {
+fn stage_summaries(
+    mut readers: Vec<(String, LatencyReader)>,
+) -> Box<dyn FnMut() -> Vec<StageSummary> + Send> {
     Box::new(move || {
         let mut summaries = Vec::new();
         for (thread, reader) in &mut readers {
@@ -304,30 +305,26 @@ fn shown(mut readers: Vec<(String, Reader)>) -> Box<dyn FnMut() -> Vec<StageSumm
 }
 
 /// Returns a function that handles the events of the http thread.
-fn told(life: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) + Send> {
-    Box::new(move |news| match news {
-        HttpEvent::Complete => life.ack_phase(Course::Opening),
-        HttpEvent::ExitRequested => life.stop(Stop::Asked),
-        HttpEvent::ReloadRequested => {
+fn http_event_handler ( lifecycle : Arc < Lifecycle > , reread : Arc < AtomicBool > ) -> Box < dyn Fn ( HttpEvent ) + Send > { Box::new ( move | event | match event { HttpEvent::Complete => lifecycle.ack_phase ( LifecyclePhase::Opening ) , HttpEvent::ExitRequested => lifecycle.stop ( StopReason::Asked ) , HttpEvent::ReloadRequested => { 
             reread.store(true, Ordering::Release);
-            life.ring_main();
+            lifecycle.wake_main();
         }
         HttpEvent::Quiet => {
-            life.ack_phase(Course::Closing);
+            lifecycle.ack_phase(LifecyclePhase::Closing);
             // The http thread has nothing to drain but its events, and receives those until the
             // end.
-            life.ack_phase(Course::Draining);
+            lifecycle.ack_phase(LifecyclePhase::Draining);
         }
     })
 }
 
-fn start_http(http: HttpServer, core: Option<u32>, life: Arc<Lifecycle>) -> io::Result<JoinHandle<()>> {
+fn start_http ( http : HttpServer , core : Option < u32 > , lifecycle : Arc < Lifecycle > ) -> io::Result < JoinHandle < ( ) > > { 
     thread::Builder::new().name("http".to_string()).spawn(move || {
         pin(core);
         if let Err(error) = http.run() {
-            life.stop(Stop::Failed(format!("the http thread: {error}")));
+            lifecycle.stop(StopReason::Failed(format!("the http thread: {error}")));
         }
-        life.ack_phase(Course::Ended);
+        lifecycle.ack_phase(LifecyclePhase::Ended);
     })
 }
 

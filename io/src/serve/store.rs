@@ -15,9 +15,9 @@ use pitlane_engine::time::Timestamp;
 use rtrb::{Producer, RingBuffer};
 
 use super::acceptor::Acceptor;
-use super::venues::Venues;
-use crate::config::{Config, Durability, IdleBy, Mode};
-use crate::fix::caller::Caller;
+use super::venues::VenueStores;
+use crate::config::{Config, Durability, IdleBy, ServiceMode};
+use crate::fix::venue::VenueSessionSettings;
 use crate::http::Numbers;
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
@@ -26,7 +26,7 @@ use crate::journal::{
     RecoveryProgress, SegmentManager, Syncer,
 };
 use crate::platform::gateway::fix::Unreported;
-use crate::platform::{HTTP, NUMBERS, Parts, PlatformSettings, RecoveredShard};
+use crate::platform::{HTTP, NUMBERS, PlatformParts, PlatformSettings, RecoveredShard};
 use crate::standby::StandbyHandle;
 use crate::strategies;
 use crate::thread_wakeup::ThreadWakeup;
@@ -43,54 +43,52 @@ const REST_NUMBERS: u64 = 1 << 16;
 /// Blocks of numbers in reserve: some more seconds, since they are refilled once a second.
 const REST_BLOCKS: usize = 4;
 /// Metadata key of the numbers of orders of remote strategies. Each start reserves
-/// `OUTPOST_NUMBERS` of them: enough for some ten thousand processes.
-const OUTPOST_IDS: &str = "outpost-ids";
-const OUTPOST_NUMBERS: u64 = 1 << 42;
+/// `REMOTE_NUMBERS` of them: enough for some ten thousand processes.
+const REMOTE_IDS: &str = "outpost-ids";
+const REMOTE_NUMBERS: u64 = 1 << 42;
 /// Interval of progress messages of a long recovery.
-const PROGRESS: Duration = Duration::from_secs(1);
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shards as this process starts them, and the journal they continue.
 #[derive(Debug)]
-pub struct Store {
-    pub born: Vec<RecoveredShard>,
+pub struct RecoveredState {
+    pub recovered: Vec<RecoveredShard>,
     /// The configured reference data, and all rows that vanished since the journal began.
     pub reference: Arc<RefData>,
     /// Only the configured reference data.
     pub configured: Arc<RefData>,
     /// None: nothing is stored.
-    pub staff: Option<Staff>,
+    pub journal_parts: Option<JournalParts>,
     /// Unused numbers for ids of orders of the demo trader and of strategies in this process.
     pub numbers: IdBlock,
     pub acceptor: Acceptor,
     /// Events about remote strategies, by shard, and numbers for the ids of their orders.
-    pub past: Vec<PastEvents>,
-    pub outpost_numbers: IdBlock,
-    pub venues: Venues,
+pub past : Vec < PastEvents > , pub remote_numbers : IdBlock , pub venues : VenueStores , 
     /// Numbers for ids of REST orders, and their refill.
     pub rest_numbers: Numbers,
-    pub supply: Option<Supply>,
+    pub id_supply: Option<IdSupply>,
 }
 
 /// Keeps blocks of numbers in reserve for threads that make ids and must not wait for the disk.
 #[derive(Debug)]
-pub struct Supply {
-    notes: JournalMetadata,
+pub struct IdSupply {
+    metadata: JournalMetadata,
     blocks: Producer<IdBlock>,
 }
 
-impl Supply {
-    fn begin(notes: JournalMetadata) -> Result<(Numbers, Supply), Fault> {
-        let first = notes.reserve(REST_IDS, REST_NUMBERS)?;
+impl IdSupply {
+    fn begin(metadata: JournalMetadata) -> Result<(Numbers, IdSupply), Fault> {
+        let first = metadata.reserve(REST_IDS, REST_NUMBERS)?;
         let (blocks, lane) = RingBuffer::new(REST_BLOCKS);
-        let mut supply = Supply { notes, blocks };
-        supply.fill()?;
-        Ok((Numbers::new(first, lane), supply))
+        let mut id_supply = IdSupply { metadata, blocks };
+        id_supply.fill()?;
+        Ok((Numbers::new(first, lane), id_supply))
     }
 
     /// Reserves as many blocks as were taken.
     pub fn fill(&mut self) -> Result<(), Fault> {
         while self.blocks.slots() > 0 {
-            let block = self.notes.reserve(REST_IDS, REST_NUMBERS)?;
+            let block = self.metadata.reserve(REST_IDS, REST_NUMBERS)?;
             let pushed = self.blocks.push(block);
             assert!(pushed.is_ok(), "there was room and nobody else writes");
         }
@@ -100,85 +98,82 @@ impl Supply {
 
 /// The parts of the journal besides the shards.
 #[derive(Debug)]
-pub struct Staff {
-    pub keeper: Syncer,
-    pub steward: SegmentManager,
+pub struct JournalParts {
+    pub syncer: Syncer,
+    pub segment_manager: SegmentManager,
     pub healths: Vec<(ShardId, Arc<Health>)>,
     /// Lock on the journal: while it is held, no other process opens the journal.
     pub lock: Lock,
 }
 
-impl Store {
+impl RecoveredState {
     pub fn open(
         config: &Config,
-        callers: Vec<Caller>,
+        venues: Vec<VenueSessionSettings>,
         reference: &Arc<RefData>,
         now: Timestamp,
-    ) -> Result<Store, Fault> {
+    ) -> Result<RecoveredState, Fault> {
         let settings = PlatformSettings::of(config, reference);
         let level = match config.durability() {
             Durability::Replicated => Level::Replicated,
             Durability::Disk => Level::Disk,
             Durability::Os => Level::Os,
             Durability::None => {
-                let born = Parts::fresh_shards(reference, &settings);
+                let recovered = PlatformParts::fresh_shards(reference, &settings);
                 let numbers = IdBlock { next: 1, end: NUMBERS };
                 let acceptor = Acceptor::open(config, reference, Level::None)?;
-                let venues = Venues::open(config, callers, Level::None, now)?;
+                let venues = VenueStores::open(config, venues, Level::None, now)?;
                 let rest_numbers = Numbers::only(numbers);
                 let reference = reference.clone();
-                return Ok(Store {
-                    born,
+                return Ok(RecoveredState {
+                    recovered,
                     configured: reference.clone(),
                     reference,
-                    staff: None,
+                    journal_parts: None,
                     numbers,
                     rest_numbers,
-                    supply: None,
+                    id_supply: None,
                     acceptor,
                     past: Vec::new(),
-                    outpost_numbers: IdBlock { next: 1, end: OUTPOST_NUMBERS },
+                    remote_numbers: IdBlock { next: 1, end: REMOTE_NUMBERS },
                     venues,
                 });
             }
         };
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
         let acceptor = Acceptor::open(config, reference, level)?;
-        let venues = Venues::open(config, callers, level, now)?;
-        let setup = JournalSetup {
+let venues = VenueStores::open ( config , venues , level , now ) ? ; let setup = JournalSetup { 
             disk: &disk,
             data,
             journal: journal_settings(config, level),
             shards: settings.shards,
             reference: RefData::clone(reference),
             settings: settings.shard,
-            receivers: EventReceivers {
-                venues: venues.unheard()?,
-                elsewhere: elsewhere(config, reference),
+receivers : EventReceivers { venues : venues.unreported ( ) ? , elsewhere : remote_sources ( config , reference ) , 
                 abroad: config.cluster.is_on(),
                 elsewhere_max: config.remote_strategies.events_kept.max(config.cluster.events_kept),
-                ..acceptor.unheard()
+                ..acceptor.unreported()
             },
         };
-        let mut telling = Telling { told: Instant::now() };
-        let opened = journal::open(setup, now, &mut |progress| telling.hear(progress))?;
-        let notes = JournalMetadata::open(&disk, data)?;
-        let numbers = notes.reserve(TRADER_IDS, NUMBERS)?;
-        let outpost_numbers = notes.reserve(OUTPOST_IDS, OUTPOST_NUMBERS)?;
-        let (rest_numbers, supply) = Supply::begin(notes)?;
-        let supply = Some(supply);
-        Ok(Store {
+        let mut recovery_log = RecoveryLog { logged_at: Instant::now() };
+        let opened = journal::open(setup, now, &mut |progress| recovery_log.log_progress(progress))?;
+        let metadata = JournalMetadata::open(&disk, data)?;
+        let numbers = metadata.reserve(TRADER_IDS, NUMBERS)?;
+        let remote_numbers = metadata.reserve(REMOTE_IDS, REMOTE_NUMBERS)?;
+        let (rest_numbers, id_supply) = IdSupply::begin(metadata)?;
+        let id_supply = Some(id_supply);
+        Ok(RecoveredState {
             configured: reference.clone(),
             rest_numbers,
-            supply,
-            outpost_numbers,
-            ..Store::of(opened, settings.shards, numbers, acceptor, venues)
+            id_supply,
+            remote_numbers,
+            ..RecoveredState::of(opened, settings.shards, numbers, acceptor, venues)
         })
     }
 
     /// Returns the time of the last command that any shard has applied.
     pub fn last(&self) -> Timestamp {
-        self.born.iter().map(|born| born.at).max().unwrap_or(Timestamp::ZERO)
+        self.recovered.iter().map(|recovered| recovered.at).max().unwrap_or(Timestamp::ZERO)
     }
 
     fn of(
@@ -186,16 +181,12 @@ impl Store {
         shards_all: u8,
         numbers: IdBlock,
         mut acceptor: Acceptor,
-        mut venues: Venues,
-    ) -> Store {
-        let Opened { shards, syncer: keeper, segment_manager: steward, lock, reference } = opened;
+mut venues : VenueStores ) -> RecoveredState { let Opened { shards , syncer , segment_manager , lock , reference } = opened ; 
         // This server has no state of shards that other members own.
-        for heard in [&mut acceptor.heard, &mut venues.heard] {
-            heard.resize(shards_all as usize, 0);
+        for reported in [&mut acceptor.reported, &mut venues.reported] {
+            reported.resize(shards_all as usize, 0);
         }
-        let mut past: Vec<PastEvents> = Vec::new();
-        past.resize_with(shards_all as usize, PastEvents::default);
-        let (mut born, mut healths) = (Vec::new(), Vec::new());
+let mut past : Vec < PastEvents > = Vec::new ( ) ; past.resize_with ( shards_all as usize , PastEvents::default ) ; let ( mut recovered , mut healths ) = ( Vec::new ( ) , Vec::new ( ) ) ; 
         for shard in shards {
             let (found, id) = (shard.found, shard.shard.id());
             let at = id.0 as usize;
@@ -212,76 +203,71 @@ impl Store {
             }
             healths.push((id, shard.writer.health().clone()));
             let missed = shard.missed.into_iter().map(|event| Unreported { shard: id, event });
-            acceptor.missed.extend(missed.inspect(|missed| venues.miss(missed)));
+            acceptor.missed.extend(missed.inspect(|missed| venues.add_missed(missed)));
             past[at] = shard.past;
-            (acceptor.heard[at], venues.heard[at]) = (shard.event, shard.event);
-            born.push(RecoveredShard {
+            (acceptor.reported[at], venues.reported[at]) = (shard.event, shard.event);
+            recovered.push(RecoveredShard {
                 shard: shard.shard,
                 seq: shard.event,
                 at: shard.now,
                 writer: Some(shard.writer),
             });
         }
-        let staff = Some(Staff { keeper, steward, healths, lock });
-        let (rest_numbers, outpost_numbers) = (Numbers::default(), IdBlock::default());
-        let supply = None;
-        Store {
-            born,
+        let journal_parts = Some(JournalParts { syncer, segment_manager, healths, lock });
+        let (rest_numbers, remote_numbers) = (Numbers::default(), IdBlock::default());
+        let id_supply = None;
+        RecoveredState {
+            recovered,
             configured: reference.clone(),
             reference,
-            staff,
+            journal_parts,
             numbers,
             rest_numbers,
-            supply,
+            id_supply,
             acceptor,
             venues,
             past,
-            outpost_numbers,
+            remote_numbers,
         }
     }
 }
 
-impl Staff {
+impl JournalParts {
     /// Returns the threads of the syncer and the segment manager, with the wake-ups connected.
-    pub fn members(
-        mut keeper: Syncer,
-        steward: SegmentManager,
-        born: &mut [RecoveredShard],
-        bells: &Wakeups,
+    pub fn thread_specs(
+        mut syncer: Syncer,
+        segment_manager: SegmentManager,
+        recovered: &mut [RecoveredShard],
+        wakeups: &Wakeups,
         core: Option<u32>,
         standby: Option<&StandbyHandle>,
     ) -> [ThreadSpec; 2] {
-        let member = |name: &str, duty, wakeup: ThreadWakeup, bell| ThreadSpec {
+        let spec = |name: &str, duty, wakeup_slot: ThreadWakeup, wakeup| ThreadSpec {
             name: name.to_string(),
             duties: vec![duty],
             idle: IdleBy::Park,
             core,
+            wakeup_slot,
             wakeup,
-            bell,
             net: None,
         };
-        let (keeping, stewarding) = (ThreadWakeup::default(), ThreadWakeup::default());
-        let (keeper_bell, steward_bell) = (keeping.bell(), stewarding.bell());
-        for writer in born.iter_mut().filter_map(|born| born.writer.as_mut()) {
-            writer.set_wakeup(keeper_bell.clone());
+let ( syncer_slot , manager_slot ) = ( ThreadWakeup::default ( ) , ThreadWakeup::default ( ) ) ; let ( syncer_wakeup , manager_wakeup ) = ( syncer_slot.wakeup ( ) , manager_slot.wakeup ( ) ) ; for writer in recovered.iter_mut ( ).filter_map ( | recovered | recovered.writer.as_mut ( ) ) { writer.set_wakeup ( syncer_wakeup.clone ( ) ) ; 
         }
-        for (at, born) in born.iter().enumerate() {
-            keeper.set_wakeup(at, bells.shards[born.shard.id().0 as usize].clone());
+for ( at , recovered ) in recovered.iter ( ).enumerate ( ) { syncer.set_wakeup ( at , wakeups.shards [ recovered.shard.id ( ).0 as usize ].clone ( ) ) ; 
         }
         if let Some(standby) = standby {
-            keeper.set_shipper(standby.wakeup());
+syncer.set_shipper ( standby.wakeup ( ) ) ; 
         }
-        let keeper = SyncerDuty { keeper, steward: steward_bell.clone(), finished: false };
+        let syncer = SyncerDuty { syncer, segment_manager: manager_wakeup.clone(), finished: false };
         [
-            member("journal", Duty::Syncer(Box::new(keeper)), keeping, keeper_bell),
-            member("segments", Duty::SegmentManager(Box::new(steward)), stewarding, steward_bell),
+spec ( "journal" , Duty::Syncer ( Box::new ( syncer ) ) , syncer_slot , syncer_wakeup ) , spec ( "segments" , Duty::SegmentManager ( Box::new ( segment_manager ) ) , manager_slot , manager_wakeup ) , 
         ]
     }
 }
 
 /// Returns the sources whose earlier events are read from the journal.
-fn elsewhere(config: &Config, reference: &RefData) -> Vec<Source> {
-    if config.service.mode != Mode::Distributed {
+fn remote_sources(config: &Config, reference: &RefData) -> Vec<Source> {
+    if config.service.mode != ServiceMode::Distributed {
         return Vec::new();
     }
     let here = strategies::run_here(&config.strategies, reference);
@@ -310,17 +296,14 @@ fn journal_settings(config: &Config, level: Level) -> JournalSettings {
 }
 
 /// Reports the progress of a recovery that takes long.
-struct Telling {
-    told: Instant,
+struct RecoveryLog {
+    logged_at: Instant,
 }
 
-impl Telling {
-    fn hear(&mut self, progress: RecoveryProgress) {
-        if self.told.elapsed() < PROGRESS {
+impl RecoveryLog { fn log_progress ( & mut self , progress : RecoveryProgress ) { if self.logged_at.elapsed ( ) < PROGRESS_INTERVAL { 
             return;
         }
-        self.told = Instant::now();
-        let RecoveryProgress { shard, bytes_done, bytes_total } = progress;
+self.logged_at = Instant::now ( ) ; let RecoveryProgress { shard , bytes_done , bytes_total } = progress ; 
         let percent = (bytes_done * 100).checked_div(bytes_total).unwrap_or(100);
         tracing::info!(shard, percent, bytes_done, bytes_total, "reading the journal back");
     }

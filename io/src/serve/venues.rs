@@ -11,61 +11,61 @@ use pitlane_engine::time::Timestamp;
 
 use super::acceptor::gateways;
 use crate::config::Config;
-use crate::fix::caller::Caller;
 use crate::fix::message_log::FixLogWriter;
 use crate::fix::store::FileStore;
+use crate::fix::venue::VenueSessionSettings;
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
 use crate::journal::{Fault, FaultKind, Level};
 use crate::platform::GATEWAYS;
 use crate::platform::gateway::fix::Unreported;
-use crate::platform::gateway::venue::{VenueConnector, VenueParts, place_of};
+use crate::platform::gateway::venue::{VenueConnector, VenueParts, location_of};
 
 /// Metadata key of the time at which the data folder first connected to a venue.
-const BIRTH: &str = "venue-birth";
+const FOLDER_ID: &str = "venue-birth";
 
 #[derive(Debug)]
-pub struct Venues {
+pub struct VenueStores {
     level: Level,
-    callers: Vec<Caller>,
+    venues: Vec<VenueSessionSettings>,
     /// Distinguishes the ids of this data folder from those of another.
-    birth: u64,
+    folder_id: u64,
     /// Instructions for which no store has a message.
     missed: Vec<Unreported>,
     /// Number of the last event of the last process, by shard.
-    pub heard: Vec<u64>,
+    pub reported: Vec<u64>,
 }
 
-impl Venues {
+impl VenueStores {
     pub fn open(
         config: &Config,
-        callers: Vec<Caller>,
+        venues: Vec<VenueSessionSettings>,
         level: Level,
         now: Timestamp,
-    ) -> Result<Venues, Fault> {
-        let birth = match level {
+    ) -> Result<VenueStores, Fault> {
+        let folder_id = match level {
             Level::None => now.0,
-            Level::Replicated | Level::Disk | Level::Os if callers.is_empty() => 0,
+            Level::Replicated | Level::Disk | Level::Os if venues.is_empty() => 0,
             Level::Replicated | Level::Disk | Level::Os => {
-                birth(&JournalMetadata::open(&Disk::Real, &config.service.data_dir)?, now)?
+                folder_id(&JournalMetadata::open(&Disk::Real, &config.service.data_dir)?, now)?
             }
         };
-        Ok(Venues { level, callers, birth, missed: Vec::new(), heard: Vec::new() })
+        Ok(VenueStores { level, venues, folder_id, missed: Vec::new(), reported: Vec::new() })
     }
 
     /// Returns the last instruction whose message each session has stored.
-    pub fn unheard(&self) -> Result<BTreeMap<AdapterId, Vec<u64>>, Fault> {
-        let mut unheard = BTreeMap::new();
-        for caller in &self.callers {
-            if let Some(heard) = FileStore::peek(&place_of(&Disk::Real, caller, self.level))? {
-                unheard.insert(caller.id, heard);
+    pub fn unreported(&self) -> Result<BTreeMap<AdapterId, Vec<u64>>, Fault> {
+        let mut unreported = BTreeMap::new();
+        for venue in &self.venues {
+            if let Some(reported) = FileStore::peek(&location_of(&Disk::Real, venue, self.level))? {
+                unreported.insert(venue.id, reported);
             }
         }
-        Ok(unheard)
+        Ok(unreported)
     }
 
     /// Handles an event of the last process; keeps instructions.
-    pub fn miss(&mut self, missed: &Unreported) {
+    pub fn add_missed(&mut self, missed: &Unreported) {
         if let EventKind::ToVenue(_) = missed.event.body {
             self.missed.push(*missed);
         }
@@ -73,49 +73,48 @@ impl Venues {
 
     /// Creates a venue connector for each gateway that has sockets and venues: adapters are spread
     /// over the gateways in order.
-    pub fn rooms(
+    pub fn connectors(
         self,
         now: Timestamp,
         config: &Config,
         reference: &Arc<RefData>,
-        clerk: &mut FixLogWriter,
+        fix_log: &mut FixLogWriter,
     ) -> Result<Vec<Option<VenueConnector>>, Fault> {
         let gateways = gateways(config);
-        let mut rooms = Vec::new();
+        let mut connectors = Vec::new();
         for gateway in 0..gateways {
-            let is_here = |caller: &&Caller| (caller.id.0 - 1) % gateways == gateway;
-            let callers: Vec<Caller> = self.callers.iter().filter(is_here).cloned().collect();
-            if callers.is_empty() {
-                rooms.push(None);
+            let is_here = |venue: &&VenueSessionSettings| (venue.id.0 - 1) % gateways == gateway;
+            let venues: Vec<VenueSessionSettings> = self.venues.iter().filter(is_here).cloned().collect();
+            if venues.is_empty() {
+                connectors.push(None);
                 continue;
             }
             let parts = VenueParts {
                 port: PortId(GATEWAYS + gateway),
-                callers,
+                venues,
                 reference: reference.clone(),
                 level: self.level,
-                heard: self.heard.clone(),
+                reported: self.reported.clone(),
                 missed: self.missed.clone(),
-                birth: self.birth,
-                clerk: clerk.desk(),
+                folder_id: self.folder_id,
+                fix_log: fix_log.handle(),
             };
-            rooms.push(Some(VenueConnector::new(now, parts)?));
+            connectors.push(Some(VenueConnector::new(now, parts)?));
         }
-        Ok(rooms)
+        Ok(connectors)
     }
 }
 
-fn birth(notes: &JournalMetadata, now: Timestamp) -> Result<u64, Fault> {
-    match notes.get(BIRTH)? {
+fn folder_id(metadata: &JournalMetadata, now: Timestamp) -> Result<u64, Fault> {
+    match metadata.get(FOLDER_ID)? {
         Some(bytes) => {
             let damaged = |_| {
-                let what = FaultKind::StateDamaged("the note of the first venue is not a number".to_string());
-                Fault::new(BIRTH.as_ref(), 0, what)
+let what = FaultKind::StateDamaged ( "the note of the first venue is not a number".to_string ( ) ) ; Fault::new ( FOLDER_ID.as_ref ( ) , 0 , what ) 
             };
             Ok(u64::from_le_bytes(bytes.as_slice().try_into().map_err(damaged)?))
         }
         None => {
-            notes.put(BIRTH, &now.0.to_le_bytes())?;
+            metadata.put(FOLDER_ID, &now.0.to_le_bytes())?;
             Ok(now.0)
         }
     }

@@ -15,7 +15,7 @@ use pitlane_engine::view::{Missing, View, ViewSettings};
 
 use crate::config::Config;
 use crate::strategies;
-use crate::ticks::Row;
+use crate::ticks::TickRow;
 
 /// Samples of a curve. Beyond this number, every second sample is dropped and the interval is
 /// doubled: enough for any plot, and a run may have any length.
@@ -25,7 +25,7 @@ const TRADES_MAX: usize = 10_000;
 
 /// Results of one strategy.
 #[derive(Clone, Debug, Default)]
-pub struct Line {
+pub struct StrategyResult {
     pub strategy: StrategyId,
     pub name: String,
     /// Time and value in the base currency of each sample.
@@ -46,7 +46,7 @@ pub struct Line {
 
 /// A transaction, as the report lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Deal {
+pub struct SimulatedTrade {
     pub at: Timestamp,
     pub strategy: StrategyId,
     pub security: SecurityId,
@@ -59,15 +59,15 @@ pub struct Deal {
 }
 
 #[derive(Debug)]
-pub struct Account {
+pub struct SimulationAccount {
     reference: Arc<RefData>,
     base: Currency,
     shards: u8,
     view: View,
     /// The newest market of every security.
     market: MarketCache,
-    lines: Vec<Line>,
-    deals: Vec<Deal>,
+    lines: Vec<StrategyResult>,
+    deals: Vec<SimulatedTrade>,
     deals_more: u64,
     /// Profit realised so far, by position.
     realized: BTreeMap<PositionId, Money>,
@@ -78,16 +78,16 @@ pub struct Account {
     missing: Vec<Missing>,
 }
 
-impl Account {
-    pub fn new(config: &Config, reference: Arc<RefData>, shards: u8) -> Account {
+impl SimulationAccount {
+    pub fn new(config: &Config, reference: Arc<RefData>, shards: u8) -> SimulationAccount {
         let mut market = MarketCache::default();
         for row in reference.securities() {
             market.follow(row.id, 0, true);
         }
         let name = |id| reference.strategy(id).map(|row| row.name.clone()).unwrap_or_default();
         let here = strategies::run_here(&config.strategies, &reference);
-        let line = |strategy| Line { strategy, name: name(strategy), ..Line::default() };
-        Account {
+        let line = |strategy| StrategyResult { strategy, name: name(strategy), ..StrategyResult::default() };
+        SimulationAccount {
             base: config.service.base_currency,
             shards,
             view: View::new(shards, ViewSettings { seed: config.service.seed, ..config.view }),
@@ -109,11 +109,11 @@ impl Account {
         &self.reference
     }
 
-    pub fn lines(&self) -> &[Line] {
+    pub fn lines(&self) -> &[StrategyResult] {
         &self.lines
     }
 
-    pub fn deals(&self) -> &[Deal] {
+    pub fn deals(&self) -> &[SimulatedTrade] {
         &self.deals
     }
 
@@ -151,7 +151,7 @@ impl Account {
 
     /// Called before a row of data is applied.
     #[inline]
-    pub fn see(&mut self, row: &Row) {
+    pub fn see(&mut self, row: &TickRow) {
         let Some(tick) = self.market.tick_mut(row.security) else { return };
         let (quote, trade) = match &row.body {
             CommandKind::Quote { quote, .. } => (Some(quote), None),
@@ -217,7 +217,16 @@ impl Account {
         }
         if self.deals.len() < TRADES_MAX {
             let position = position.qty;
-            self.deals.push(Deal { at, strategy, security, qty, price, commission, realized, position });
+            self.deals.push(SimulatedTrade {
+                at,
+                strategy,
+                security,
+                qty,
+                price,
+                commission,
+                realized,
+                position,
+            });
         } else {
             self.deals_more += 1;
         }
@@ -275,10 +284,10 @@ mod tests {
 
     const STRATEGY: StrategyId = StrategyId(1);
 
-    fn account() -> Account {
+    fn account() -> SimulationAccount {
         let reference = Arc::new(crate::refdata::shipped().unwrap());
-        let mut account = Account::new(&Config::default(), reference, 1);
-        account.lines = vec![Line { strategy: STRATEGY, ..Line::default() }];
+        let mut account = SimulationAccount::new(&Config::default(), reference, 1);
+        account.lines = vec![StrategyResult { strategy: STRATEGY, ..StrategyResult::default() }];
         account
     }
 
@@ -300,7 +309,7 @@ mod tests {
     #[test]
     fn so_many_trades_are_listed_and_all_are_counted() {
         let mut account = account();
-        let book = |account: &mut Account, n: usize| {
+        let book = |account: &mut SimulationAccount, n: usize| {
             let realized = Money::from_raw(n as i64 + 1);
             let booking = Booking {
                 id: TransactionId(n as u64),

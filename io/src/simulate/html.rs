@@ -6,7 +6,7 @@ use std::fmt::Write;
 use pitlane_engine::time::Timestamp;
 use serde_json::Value;
 
-use super::report::{Performance, Report, amount, thinned};
+use super::report::{Performance, SimulationReport, amount, thinned};
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
@@ -21,7 +21,7 @@ table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.
 svg{width:100%;height:auto;background:#fbfbfc;border:1px solid #e3e6ea}h2{margin-top:2.2rem}.axis{stroke:#c8ccd2;stroke-width:1}\
 text{font-size:11px;fill:#57606a}.fail{color:#a40e26}";
 
-pub fn page(report: &Report) -> String {
+pub fn page(report: &SimulationReport) -> String {
     let mut out = String::new();
     let title = escaped(&report.title);
     let _ = write!(
@@ -122,7 +122,7 @@ fn plot(out: &mut String, id: &str, title: &str, points: &[(Timestamp, f64)], co
     out.push_str("</svg></figure>");
 }
 
-fn trades(out: &mut String, report: &Report) {
+fn trades(out: &mut String, report: &SimulationReport) {
     const COLUMNS: [&str; 7] = ["time", "strategy", "symbol", "quantity", "price", "realized", "position"];
     let all = report.trades.len() as u64 + report.trades_more;
     let shown = report.trades.len().min(TRADES_SHOWN);

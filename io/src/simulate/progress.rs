@@ -9,15 +9,15 @@ const WIDTH: usize = 40;
 
 /// Writes to standard error, if that is a terminal.
 #[derive(Debug)]
-pub struct Progress {
+pub struct SimulationProgress {
     on: bool,
     begun: Instant,
     shown: Option<Instant>,
 }
 
-impl Progress {
-    pub fn new(quiet: bool) -> Progress {
-        Progress { on: !quiet && io::stderr().is_terminal(), begun: Instant::now(), shown: None }
+impl SimulationProgress {
+    pub fn new(quiet: bool) -> SimulationProgress {
+        SimulationProgress { on: !quiet && io::stderr().is_terminal(), begun: Instant::now(), shown: None }
     }
 
     pub fn show(&mut self, done: u64, all: u64, rows: u64) {

@@ -15,7 +15,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::account::{Account, Line};
+use super::account::{SimulationAccount, StrategyResult};
 use super::html;
 use super::statistics::Statistics;
 use crate::config::Config;
@@ -40,14 +40,14 @@ impl Speed {
 /// Figures of one strategy.
 #[derive(Clone, Debug)]
 pub struct Performance {
-    pub line: Line,
+    pub line: StrategyResult,
     pub kind: String,
     pub parameters: Vec<(String, String)>,
     pub statistics: Statistics,
 }
 
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct SimulationReport {
     pub title: String,
     pub base: String,
     pub from: Timestamp,
@@ -63,15 +63,15 @@ pub struct Report {
     pub speed: Speed,
 }
 
-impl Report {
+impl SimulationReport {
     pub fn new(
         config: &Config,
         reference: &Arc<RefData>,
-        account: Account,
+        account: SimulationAccount,
         rows: u64,
         from: Timestamp,
-    ) -> Report {
-        let result = |line: &Line| {
+    ) -> SimulationReport {
+        let result = |line: &StrategyResult| {
             let settings = config.strategies.iter().find(|strategy| strategy.name == line.name);
             let samples: Vec<(Timestamp, f64)> =
                 line.equity.iter().map(|(at, worth)| (*at, amount(*worth))).collect();
@@ -102,7 +102,7 @@ impl Report {
         let mut missing: Vec<String> =
             account.missing().iter().map(|missing| format!("{missing:?}")).collect();
         missing.dedup();
-        Report {
+        SimulationReport {
             title: "Simulation".to_string(),
             base: config.service.base_currency.to_string(),
             from,

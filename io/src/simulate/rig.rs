@@ -16,12 +16,12 @@ use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 
-use super::account::Account;
+use super::account::SimulationAccount;
 use crate::config::Config;
-use crate::platform::control::{Control, standings};
-use crate::platform::{Parts, PlatformSettings};
+use crate::platform::control::{Control, session_states};
+use crate::platform::{PlatformParts, PlatformSettings};
 use crate::strategies;
-use crate::ticks::Row;
+use crate::ticks::TickRow;
 
 const CONTROL: PortId = PortId(0);
 const READER: PortId = PortId(1);
@@ -35,14 +35,14 @@ const EVENTS_MAX: usize = 4_096;
 const ROUNDS_MAX: usize = 100_000;
 
 #[derive(Debug)]
-pub struct Rig {
+pub struct SimulatedMarket {
     workers: Vec<Worker>,
     control: Control,
     feed: PortEnd,
     runner: Runner,
     reader: PortEnd,
     pending_commands: PendingCommands,
-    account: Account,
+    account: SimulationAccount,
     now: Timestamp,
     /// End of PREFEED.
     from: Timestamp,
@@ -51,16 +51,21 @@ pub struct Rig {
     next: Timestamp,
 }
 
-impl Rig {
+impl SimulatedMarket {
     /// Creates a running platform at `now`, with strategies that run from `from` on.
-    pub fn new(config: &Config, reference: &Arc<RefData>, now: Timestamp, from: Timestamp) -> Rig {
+    pub fn new(
+        config: &Config,
+        reference: &Arc<RefData>,
+        now: Timestamp,
+        from: Timestamp,
+    ) -> SimulatedMarket {
         let settings = PlatformSettings::of(config, reference);
         let (ports, ends) = mesh(&PORTS, settings.shards, settings.depths);
         let [control, reader, feed, runner] =
             <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         assert_eq!([CONTROL, READER, FEED, RUNNER], [control.id(), reader.id(), feed.id(), runner.id()]);
-        let born = Parts::fresh_shards(reference, &settings);
-        let standings = standings(born.iter().map(|born| &born.shard));
+        let born = PlatformParts::fresh_shards(reference, &settings);
+        let session_states = session_states(born.iter().map(|born| &born.shard));
         let workers = born.into_iter().zip(ends).map(|(born, end)| Worker::new(born.shard, end)).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };
         let hosts = strategies::hosts(&config.strategies, reference);
@@ -69,14 +74,14 @@ impl Rig {
             PendingCommands::new(Source { origin: Origin::Server, port: READER, session: 0 });
         pending_commands.push_all(CommandKind::Watch { port: READER, what: WatchTarget::Orders, on: true });
         pending_commands.push_all(CommandKind::Snapshot { port: READER });
-        let mut rig = Rig {
+        let mut rig = SimulatedMarket {
             workers,
-            control: Control::new(control, now, settings.briefing, standings),
+            control: Control::new(control, now, settings.briefing, session_states),
             feed,
             runner: Runner::new(runner, reference.clone(), run, hosts),
             reader,
             pending_commands,
-            account: Account::new(config, reference.clone(), settings.shards),
+            account: SimulationAccount::new(config, reference.clone(), settings.shards),
             now,
             from,
             is_running: false,
@@ -120,7 +125,7 @@ impl Rig {
     /// Handles a row of data: first everything that is due before it, then the row, then all its
     /// consequences.
     #[inline]
-    pub fn handle(&mut self, row: &Row) {
+    pub fn handle(&mut self, row: &TickRow) {
         if !self.is_running && row.at >= self.from {
             self.advance(self.from);
             self.lead(StrategyPhase::Running);
@@ -140,7 +145,7 @@ impl Rig {
         worker.poll(self.now);
         self.runner.drain_events(self.now, EVENTS_MAX);
         let has_orders = self.runner.poll(self.now) > 0;
-        if has_orders || self.hear() > 0 || self.workers[shard.0 as usize].has_work() {
+        if has_orders || self.drain_events() > 0 || self.workers[shard.0 as usize].has_work() {
             self.settle();
         }
     }
@@ -179,8 +184,8 @@ impl Rig {
         for _ in 0..ROUNDS_MAX {
             let mut work = self.pending_commands.poll(&mut self.reader);
             work += self.workers.iter_mut().map(|worker| worker.poll(self.now)).sum::<usize>();
-            work += self.control.hear(|_, _| {}) + self.control.poll(self.now, |_, _| {});
-            work += self.hear();
+            work += self.control.drain_events(|_, _| {}) + self.control.poll(self.now, |_, _| {});
+            work += self.drain_events();
             work += self.runner.drain_events(self.now, EVENTS_MAX) + self.runner.poll(self.now);
             while self.feed.poll_event().is_some() {
                 work += 1;
@@ -198,18 +203,18 @@ impl Rig {
         self.next = self.due();
     }
 
-    fn hear(&mut self) -> usize {
-        let mut heard = 0;
+    fn drain_events(&mut self) -> usize {
+        let mut drained = 0;
         while let Some((shard, event)) = self.reader.poll_event() {
             self.account.handle(shard, &event);
-            heard += 1;
+            drained += 1;
         }
-        heard
+        drained
     }
 
     /// Ends the run after all data: strategies stop, and open positions are valued at the last
     /// prices.
-    pub fn end(mut self) -> Account {
+    pub fn end(mut self) -> SimulationAccount {
         if !self.is_running {
             self.account.begin(self.now);
         }

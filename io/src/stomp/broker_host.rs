@@ -23,7 +23,7 @@ use crate::notifications::{Notification, SessionInfo, SessionKind};
 
 /// Maximum number of notifications that wait to be forwarded. They are taken in every cycle, so
 /// only a flood reaches this bound; beyond it they are dropped and counted.
-const NOTES_MAX: usize = 4_096;
+const NOTIFICATIONS_MAX: usize = 4_096;
 
 #[derive(Debug)]
 pub struct BrokerHost {
@@ -31,13 +31,13 @@ pub struct BrokerHost {
     transport: Transport,
     watches: Subscriptions,
     /// `None` if clients do not log in here.
-    roll: Option<RevocationWatch>,
+    revocations: Option<RevocationWatch>,
     /// By slot of the session.
-    guests: Vec<Option<ConnectedClient>>,
+    clients: Vec<Option<ConnectedClient>>,
     /// Number of connections so far.
     number: u64,
     /// Events of clients to all strategies, for other threads.
-    notes: VecDeque<Notification>,
+    notifications: VecDeque<Notification>,
     dropped: u64,
 }
 
@@ -57,16 +57,16 @@ impl BrokerHost {
         settings: BrokerSettings,
         reference: Arc<RefData>,
         transport: Transport,
-        roll: Option<RevocationWatch>,
+        revocations: Option<RevocationWatch>,
     ) -> BrokerHost {
         BrokerHost {
             watches: Subscriptions::new(reference.clone(), settings.receives_all_ticks),
             broker: StompBroker::new(settings, reference),
             transport,
-            roll,
-            guests: Vec::new(),
+            revocations,
+            clients: Vec::new(),
             number: 0,
-            notes: VecDeque::new(),
+            notifications: VecDeque::new(),
             dropped: 0,
         }
     }
@@ -81,35 +81,33 @@ impl BrokerHost {
     pub fn enter(&mut self, now: Timestamp, peer: SocketAddr) -> Option<SessionId> {
         let session = self.broker.open(now, self.transport)?;
         self.number += 1;
-        if self.guests.len() <= session.slot() {
-            self.guests.resize_with(session.slot() + 1, || None);
+        if self.clients.len() <= session.slot() {
+            self.clients.resize_with(session.slot() + 1, || None);
         }
-        let guest =
+        let client =
             ConnectedClient { session, number: self.number, peer, since: now, name: None, generation: 0 };
-        self.guests[session.slot()] = Some(guest);
+        self.clients[session.slot()] = Some(client);
         Some(session)
     }
 
     /// Removes a connection that is gone.
     pub fn leave(&mut self, session: SessionId) {
-        if self.guest(session).is_some() {
-            self.guests[session.slot()] = None;
+        if self.client(session).is_some() {
+            self.clients[session.slot()] = None;
             self.broker.close(session);
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.guests.iter().all(Option::is_none)
+        self.clients.iter().all(Option::is_none)
     }
 
-    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+    pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         self.broker.handle_event(now, shard, event);
     }
 
     /// Handles a notification of another thread.
-    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
-        note.publish(now, &mut self.broker);
-        if let Notification::Kick { kind, number } = *note
+pub fn handle_notification ( & mut self , now : Timestamp , notification : & Notification ) { notification.publish ( now , & mut self.broker ) ; if let Notification::Kick { kind , number } = * notification 
             && kind == self.kind()
         {
             self.kick(now, number);
@@ -123,28 +121,25 @@ impl BrokerHost {
             match command {
                 BrokerCommand::Watch { interest, on } => self.watches.set(interest, on),
                 BrokerCommand::Login { session, login, passcode, .. } => {
-                    let generation = self.roll.as_ref().map_or(0, RevocationWatch::generation);
-                    let peer = self.guest(session).map(|guest| {
-                        guest.generation = generation;
-                        guest.peer.ip()
+                    let generation = self.revocations.as_ref().map_or(0, RevocationWatch::generation);
+                    let peer = self.client(session).map(|client| {
+                        client.generation = generation;
+                        client.peer.ip()
                     });
                     // A client library may send an empty `login:` with a token. It means the same
                     // as none.
                     let login = login.filter(|login| !login.is_empty());
-                    let shown = peer.zip(passcode).map(|(peer, Passcode(passcode))| Credentials {
+                    let credentials = peer.zip(passcode).map(|(peer, Passcode(passcode))| Credentials {
                         login,
                         secret: Secret::new(&passcode),
                         peer,
                     });
-                    if !shown.is_some_and(|credentials| ask(session, credentials)) {
+                    if !credentials.is_some_and(|credentials| ask(session, credentials)) {
                         self.broker.handle_login_result(now, session, None);
                     }
                 }
                 BrokerCommand::Generic { name, body, .. } => {
-                    let note = Notification::Generic { name: name.into(), body: body.into() };
-                    note.publish(now, &mut self.broker);
-                    if self.notes.len() < NOTES_MAX {
-                        self.notes.push_back(note);
+let notification = Notification::Generic { name : name.into ( ) , body : body.into ( ) } ; notification.publish ( now , & mut self.broker ) ; if self.notifications.len ( ) < NOTIFICATIONS_MAX { self.notifications.push_back ( notification ) ; 
                     } else {
                         self.dropped += 1;
                     }
@@ -160,13 +155,14 @@ impl BrokerHost {
         session: SessionId,
         known: Option<(Arc<str>, StompAccess)>,
     ) {
-        let generation = self.guest(session).map_or(0, |guest| guest.generation);
+        let generation = self.client(session).map_or(0, |client| client.generation);
         // The login may have been revoked since the verdict.
-        let is_revoked =
-            |name: &str| self.roll.as_ref().is_some_and(|roll| roll.is_revoked(name, generation));
+        let is_revoked = |name: &str| {
+            self.revocations.as_ref().is_some_and(|revocations| revocations.is_revoked(name, generation))
+        };
         let (name, access) = known.filter(|(name, _)| !is_revoked(name)).unzip();
-        if let Some(guest) = self.guest(session) {
-            guest.name = name;
+        if let Some(client) = self.client(session) {
+            client.name = name;
         }
         self.broker.handle_login_result(now, session, access);
     }
@@ -178,13 +174,13 @@ impl BrokerHost {
     }
 
     /// Returns the next event of a client to all strategies.
-    pub fn take_note(&mut self) -> Option<Notification> {
-        self.notes.pop_front()
+    pub fn take_notification(&mut self) -> Option<Notification> {
+        self.notifications.pop_front()
     }
 
     /// Returns whether something has to be sent to shards or other threads.
     pub fn is_waiting(&self) -> bool {
-        self.watches.is_waiting() || !self.notes.is_empty()
+        self.watches.is_waiting() || !self.notifications.is_empty()
     }
 
     /// Returns the number of dropped notifications.
@@ -194,31 +190,31 @@ impl BrokerHost {
 
     /// Returns all sessions.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
-        self.guests.iter().flatten().filter_map(|guest| {
+        self.clients.iter().flatten().filter_map(|client| {
             let row = SessionInfo::of_stomp(
                 self.kind(),
-                guest.number,
-                guest.since,
-                self.broker.session_status(guest.session)?,
+                client.number,
+                client.since,
+                self.broker.session_status(client.session)?,
             );
-            Some(SessionInfo { name: guest.name.clone(), peer: Some(guest.peer), ..row })
+            Some(SessionInfo { name: client.name.clone(), peer: Some(client.peer), ..row })
         })
     }
 
     /// Returns the number of messages sent to all connected clients.
     pub fn messages(&self) -> u64 {
-        self.guests
+        self.clients
             .iter()
             .flatten()
-            .filter_map(|guest| self.broker.session_status(guest.session))
-            .map(|look| look.1.messages)
+            .filter_map(|client| self.broker.session_status(client.session))
+            .map(|status| status.1.messages)
             .sum()
     }
 
     /// Ends the session of this number; returns false if there is none.
     pub fn kick(&mut self, now: Timestamp, number: u64) -> bool {
-        let meant = self.guests.iter().flatten().find(|guest| guest.number == number);
-        let Some(session) = meant.map(|guest| guest.session) else { return false };
+        let found = self.clients.iter().flatten().find(|client| client.number == number);
+        let Some(session) = found.map(|client| client.session) else { return false };
         self.broker.end(now, session);
         true
     }
@@ -226,21 +222,21 @@ impl BrokerHost {
     /// Ends each session whose login was removed or changed since its CONNECT. Returns how many
     /// were ended.
     pub fn revoke(&mut self, now: Timestamp) -> usize {
-        let BrokerHost { roll: Some(roll), guests, broker, .. } = self else { return 0 };
-        if !roll.has_changed() {
+        let BrokerHost { revocations: Some(revocations), clients, broker, .. } = self else { return 0 };
+        if !revocations.has_changed() {
             return 0;
         }
-        let is_revoked = |guest: &&ConnectedClient| {
-            guest.name.as_ref().is_some_and(|name| roll.is_revoked(name, guest.generation))
+        let is_revoked = |client: &&ConnectedClient| {
+            client.name.as_ref().is_some_and(|name| revocations.is_revoked(name, client.generation))
         };
-        let struck = guests.iter().flatten().filter(is_revoked);
-        struck.map(|guest| broker.end(now, guest.session)).count()
+        let revoked = clients.iter().flatten().filter(is_revoked);
+        revoked.map(|client| broker.end(now, client.session)).count()
     }
 
     /// Ends all sessions, with a reason.
     pub fn end_all(&mut self, now: Timestamp) {
-        for guest in self.guests.iter().flatten() {
-            self.broker.end(now, guest.session);
+        for client in self.clients.iter().flatten() {
+            self.broker.end(now, client.session);
         }
     }
 
@@ -251,8 +247,8 @@ impl BrokerHost {
         }
     }
 
-    fn guest(&mut self, session: SessionId) -> Option<&mut ConnectedClient> {
-        self.guests.get_mut(session.slot())?.as_mut().filter(|guest| guest.session == session)
+    fn client(&mut self, session: SessionId) -> Option<&mut ConnectedClient> {
+        self.clients.get_mut(session.slot())?.as_mut().filter(|client| client.session == session)
     }
 }
 
@@ -265,29 +261,23 @@ mod tests {
     #[test]
     fn waiting_notifications_are_bounded_and_those_beyond_are_counted() {
         let now = Timestamp(1);
-        let guest = Some(StompAccess { may_send: true, ..StompAccess::default() });
-        let settings = BrokerSettings { anonymous_access: guest, ..BrokerSettings::default() };
-        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
-        let mut company = BrokerHost::new(settings, reference, Transport::Tcp, None);
-        let session = company.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
-        company.broker.handle_bytes(now, session, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");
-        let send = |company: &mut BrokerHost, n: usize| {
+let client = Some ( StompAccess { may_send : true , ..StompAccess::default ( ) } ) ; let settings = BrokerSettings { anonymous_access : client , ..BrokerSettings::default ( ) } ; let reference = Arc::new ( RefData::check ( RefDataRows::default ( ) ).unwrap ( ) ) ; let mut host = BrokerHost::new ( settings , reference , Transport::Tcp , None ) ; let session = host.enter ( now , SocketAddr::from ( ( [ 127 , 0 , 0 , 1 ] , 1 ) ) ).unwrap ( ) ; host.broker.handle_bytes ( now , session , b "CONNECT\naccept-version:1.2\nhost:x\n\n\0" ) ; let send = | host : & mut BrokerHost , n : usize | { 
             let frame = format!("SEND\ndestination:/topic/generic-event.a\n\n{n}\0");
-            company.broker.handle_bytes(now, session, frame.as_bytes());
-            company.dispatch(now, |_, _| false);
+            host.broker.handle_bytes(now, session, frame.as_bytes());
+            host.dispatch(now, |_, _| false);
         };
-        (0..NOTES_MAX).for_each(|n| send(&mut company, n));
-        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 0));
-        send(&mut company, NOTES_MAX);
-        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 1));
+        (0..NOTIFICATIONS_MAX).for_each(|n| send(&mut host, n));
+        assert_eq!((host.notifications.len(), host.dropped()), (NOTIFICATIONS_MAX, 0));
+        send(&mut host, NOTIFICATIONS_MAX);
+        assert_eq!((host.notifications.len(), host.dropped()), (NOTIFICATIONS_MAX, 1));
         // The waiting notifications come in order, and then there is space again.
-        let text = |note| match note {
+        let text = |notification| match notification {
             Some(Notification::Generic { body, .. }) => String::from_utf8(body.to_vec()).unwrap(),
             other => panic!("{other:?}"),
         };
-        assert_eq!(text(company.take_note()), "0");
-        send(&mut company, NOTES_MAX + 1);
-        assert_eq!((company.notes.len(), company.dropped()), (NOTES_MAX, 1));
-        assert_eq!(text(company.notes.pop_back()), (NOTES_MAX + 1).to_string());
+        assert_eq!(text(host.take_notification()), "0");
+        send(&mut host, NOTIFICATIONS_MAX + 1);
+        assert_eq!((host.notifications.len(), host.dropped()), (NOTIFICATIONS_MAX, 1));
+        assert_eq!(text(host.notifications.pop_back()), (NOTIFICATIONS_MAX + 1).to_string());
     }
 }

@@ -13,41 +13,41 @@ use crate::auth::{AuthClient, Credentials, Identity, RevocationWatch, Role, Stra
 #[derive(Debug)]
 pub struct Logins {
     /// `None` if this thread has no logins.
-    seat: Option<AuthClient>,
+    auth_client: Option<AuthClient>,
     /// Lowest role that may send events to other strategies.
     sender: Role,
     /// Sessions by ticket; at most as many as the `AuthClient` has open questions.
-    asked: BTreeMap<u64, SessionId>,
+    pending: BTreeMap<u64, SessionId>,
     tickets: u64,
 }
 
 impl Logins {
-    pub fn new(seat: Option<AuthClient>, sender: Role) -> Logins {
-        Logins { seat, sender, asked: BTreeMap::new(), tickets: 0 }
+    pub fn new(auth_client: Option<AuthClient>, sender: Role) -> Logins {
+        Logins { auth_client, sender, pending: BTreeMap::new(), tickets: 0 }
     }
 
     /// Returns a watch that detects revoked logins of open sessions.
     pub fn roll(&self) -> Option<RevocationWatch> {
-        self.seat.as_ref().map(AuthClient::roll)
+        self.auth_client.as_ref().map(AuthClient::roll)
     }
 
     /// Starts the verification of credentials. Returns false if it is not possible now, and the
     /// login is refused.
     pub fn ask(&mut self, now: Timestamp, session: SessionId, credentials: Credentials) -> bool {
-        let Some(seat) = &mut self.seat else { return false };
+        let Some(auth_client) = &mut self.auth_client else { return false };
         self.tickets += 1;
-        let is_asked = seat.ask(now, self.tickets, credentials).is_ok();
-        if is_asked {
-            self.asked.insert(self.tickets, session);
+        let is_queued = auth_client.ask(now, self.tickets, credentials).is_ok();
+        if is_queued {
+            self.pending.insert(self.tickets, session);
         }
-        is_asked
+        is_queued
     }
 
     /// Returns the next verdict: name and rights of the client; `None` if it is refused.
     #[expect(clippy::type_complexity, reason = "it is taken apart at once")]
     pub fn poll(&mut self) -> Option<(SessionId, Option<(Arc<str>, StompAccess)>)> {
-        let (ticket, verdict) = self.seat.as_mut()?.poll()?;
-        let session = self.asked.remove(&ticket)?;
+        let (ticket, verdict) = self.auth_client.as_mut()?.poll()?;
+        let session = self.pending.remove(&ticket)?;
         let known = verdict.ok().map(|identity| (identity.name.clone(), access(&identity, self.sender)));
         Some((session, known))
     }

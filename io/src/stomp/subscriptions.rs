@@ -18,7 +18,7 @@ const SENT_PER_POLL_MAX: usize = 256;
 
 /// The kind of market data of a security.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum SubscriptionScope {
+enum MarketDataKind {
     Ticks,
     Depth,
 }
@@ -28,57 +28,57 @@ enum SubscriptionScope {
 pub struct Subscriptions {
     reference: Arc<RefData>,
     /// Whether this thread receives every tick anyway.
-    hears_ticks: bool,
+    receives_all_ticks: bool,
     /// Wanted for every security.
-    all: BTreeSet<SubscriptionScope>,
-    wanted: BTreeSet<(SecurityId, SubscriptionScope)>,
+    all: BTreeSet<MarketDataKind>,
+    wanted: BTreeSet<(SecurityId, MarketDataKind)>,
     /// As sent to the shards.
-    told: BTreeSet<(SecurityId, SubscriptionScope)>,
+    sent: BTreeSet<(SecurityId, MarketDataKind)>,
     /// Where the wanted state may have changed.
-    changed: BTreeSet<(SecurityId, SubscriptionScope)>,
+    changed: BTreeSet<(SecurityId, MarketDataKind)>,
 }
 
 impl Subscriptions {
-    pub fn new(reference: Arc<RefData>, hears_ticks: bool) -> Subscriptions {
-        let (all, wanted, told, changed) = Default::default();
-        Subscriptions { reference, hears_ticks, all, wanted, told, changed }
+    pub fn new(reference: Arc<RefData>, receives_all_ticks: bool) -> Subscriptions {
+        let (all, wanted, sent, changed) = Default::default();
+        Subscriptions { reference, receives_all_ticks, all, wanted, sent, changed }
     }
 
     /// Takes new reference data; subscriptions to all securities include the new ones.
     pub fn adopt(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
-        for sight in self.all.clone() {
-            self.all_changed(sight);
+        for kind in self.all.clone() {
+            self.all_changed(kind);
         }
     }
 
     pub fn set(&mut self, interest: Interest, on: bool) {
         match interest {
-            Interest::Ticks(_) | Interest::AllTicks if self.hears_ticks => {}
-            Interest::Ticks(security) => self.set_one(security, SubscriptionScope::Ticks, on),
-            Interest::Depth(security) => self.set_one(security, SubscriptionScope::Depth, on),
-            Interest::AllTicks => self.set_all(SubscriptionScope::Ticks, on),
-            Interest::AllDepths => self.set_all(SubscriptionScope::Depth, on),
+            Interest::Ticks(_) | Interest::AllTicks if self.receives_all_ticks => {}
+            Interest::Ticks(security) => self.set_one(security, MarketDataKind::Ticks, on),
+            Interest::Depth(security) => self.set_one(security, MarketDataKind::Depth, on),
+            Interest::AllTicks => self.set_all(MarketDataKind::Ticks, on),
+            Interest::AllDepths => self.set_all(MarketDataKind::Depth, on),
             // Every thread with clients always receives orders and system events: a receipt for a
             // subscription must mean that nothing is missed from there on, whatever the lanes hold.
             Interest::Rest => {}
         }
     }
 
-    fn set_one(&mut self, security: SecurityId, sight: SubscriptionScope, on: bool) {
+    fn set_one(&mut self, security: SecurityId, kind: MarketDataKind, on: bool) {
         if self.reference.security(security).is_some() {
-            put(&mut self.wanted, (security, sight), on);
-            self.changed.insert((security, sight));
+            put(&mut self.wanted, (security, kind), on);
+            self.changed.insert((security, kind));
         }
     }
 
-    fn set_all(&mut self, sight: SubscriptionScope, on: bool) {
-        put(&mut self.all, sight, on);
-        self.all_changed(sight);
+    fn set_all(&mut self, kind: MarketDataKind, on: bool) {
+        put(&mut self.all, kind, on);
+        self.all_changed(kind);
     }
 
-    fn all_changed(&mut self, sight: SubscriptionScope) {
-        self.changed.extend(self.reference.securities().iter().map(|row| (row.id, sight)));
+    fn all_changed(&mut self, kind: MarketDataKind) {
+        self.changed.extend(self.reference.securities().iter().map(|row| (row.id, kind)));
     }
 
     pub fn is_waiting(&self) -> bool {
@@ -90,19 +90,14 @@ impl Subscriptions {
         let source = Source { origin: Origin::Server, port: port.id(), session: 0 };
         for sent in 0..SENT_PER_POLL_MAX {
             let Some(&key) = self.changed.first() else { return sent };
-            let (security, sight) = key;
-            let on = self.all.contains(&sight) || self.wanted.contains(&key);
-            if on != self.told.contains(&key) {
-                let what = match sight {
-                    SubscriptionScope::Ticks => WatchTarget::Ticks(security),
-                    SubscriptionScope::Depth => WatchTarget::Depth(security),
+let ( security , kind ) = key ; let on = self.all.contains ( & kind ) || self.wanted.contains ( & key ) ; if on != self.sent.contains ( & key ) { let what = match kind { MarketDataKind::Ticks => WatchTarget::Ticks ( security ) , MarketDataKind::Depth => WatchTarget::Depth ( security ) , 
                 };
                 let body = CommandKind::Watch { port: port.id(), what, on };
                 let command = Command::new(source, 0, body);
                 if port.send(shard_of(security, port.shards()), command).is_err() {
                     return sent;
                 }
-                put(&mut self.told, key, on);
+                put(&mut self.sent, key, on);
             }
             self.changed.pop_first();
         }
@@ -138,13 +133,12 @@ mod tests {
             watches.set(Interest::Depth(security), true);
             watches.set(Interest::Depth(security), false);
         }
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         while watches.is_waiting() {
             watches.poll(&mut ports[0]);
-            told.extend(shards[0].poll_command().map(|command| command.body));
+            sent.extend(shards[0].poll_command().map(|command| command.body));
         }
-        let (port, what) = (ports[0].id(), WatchTarget::Ticks(security));
-        assert_eq!(told, [CommandKind::Watch { port, what, on: true }]);
+let ( port , what ) = ( ports [ 0 ].id ( ) , WatchTarget::Ticks ( security ) ) ; assert_eq!( sent , [ CommandKind::Watch { port , what , on : true } ] ) ; 
         watches.set(Interest::Ticks(security), false);
         watches.poll(&mut ports[0]);
         assert_eq!(shards[0].id(), ShardId(0));

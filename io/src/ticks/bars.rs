@@ -17,7 +17,7 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::Row;
+use super::TickRow;
 
 /// Number of steps of a bar.
 pub const STEPS: usize = 4;
@@ -47,7 +47,7 @@ pub struct BarRow {
 
 impl BarPath {
     /// Returns the rows of a bar, earliest first. `tick` and `lot` are the security's.
-    pub fn rows(&self, bar: &BarRow, tick: Price, lot: Qty) -> [Row; STEPS] {
+    pub fn rows(&self, bar: &BarRow, tick: Price, lot: Qty) -> [TickRow; STEPS] {
         let to_high = bar.high.raw().abs_diff(bar.open.raw());
         let to_low = bar.low.raw().abs_diff(bar.open.raw());
         let (first, second) = if to_low <= to_high { (bar.low, bar.high) } else { (bar.high, bar.low) };
@@ -60,7 +60,7 @@ impl BarPath {
             let around = |side: i64| Price::from_raw(price.raw().saturating_add(side * tick.raw()));
             let quote = Quote { bid: around(-1), bid_size: size, ask: around(1), ask_size: size, at };
             let trade = Trade { price, size, at };
-            Row {
+            TickRow {
                 at,
                 security: bar.security,
                 body: CommandKind::Tick { security: bar.security, quote, trade },
@@ -79,19 +79,19 @@ impl BarPath {
 /// Converts the bars of one file into rows, in time order even if several securities have bars at
 /// once.
 #[derive(Debug)]
-pub struct Unfolding {
+pub struct BarExpansion {
     path: BarPath,
     reference: Arc<RefData>,
     /// Rows by time, and for equal times in order of arrival.
-    waiting: BTreeMap<(Timestamp, u64), Row>,
+    waiting: BTreeMap<(Timestamp, u64), TickRow>,
     unfolded: u64,
     /// Next bar, whose start limits how far the other bars may proceed.
     next: Option<BarRow>,
 }
 
-impl Unfolding {
-    pub fn new(path: BarPath, reference: Arc<RefData>) -> Unfolding {
-        Unfolding { path, reference, waiting: BTreeMap::new(), unfolded: 0, next: None }
+impl BarExpansion {
+    pub fn new(path: BarPath, reference: Arc<RefData>) -> BarExpansion {
+        BarExpansion { path, reference, waiting: BTreeMap::new(), unfolded: 0, next: None }
     }
 
     /// Returns whether it needs the next bar, if there is one, before it returns a row.
@@ -105,7 +105,7 @@ impl Unfolding {
 
     /// Returns a row whose time has come. `None` means that the bar was converted, or that nothing
     /// is left.
-    pub fn poll(&mut self) -> Result<Option<Row>, String> {
+    pub fn poll(&mut self) -> Result<Option<TickRow>, String> {
         let until = self.next.map_or(Timestamp::MAX, |bar| bar.at);
         if let Some(first) = self.waiting.first_entry()
             && first.key().0 <= until

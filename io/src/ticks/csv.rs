@@ -10,9 +10,9 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::rest::Moment;
 
 use super::bars::BarRow;
-use super::entry::{Entry, TickCells, bar_of};
+use super::entry::{DataEntry, TickCells, bar_of};
 use super::symbols::Symbols;
-use super::{DataError, Row};
+use super::{DataError, TickRow};
 
 /// Bytes read at once: large enough that the system calls do not matter, small enough to stay in
 /// the cache.
@@ -24,7 +24,7 @@ pub const TICKS: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize";
 pub const BARS: &str = "time,security,open,high,low,close,volume";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum CsvLayout {
     Ticks,
     Bars,
 }
@@ -33,9 +33,9 @@ enum Kind {
 #[derive(Debug)]
 pub struct CsvFile {
     name: String,
-    file: Box<dyn Source>,
+    file: Box<dyn CsvSource>,
     symbols: Symbols,
-    kind: Kind,
+    kind: CsvLayout,
     /// Buffer; the bytes from `from` to `to` are still to be processed.
     block: Vec<u8>,
     from: usize,
@@ -46,8 +46,8 @@ pub struct CsvFile {
     consumed: u64,
 }
 
-trait Source: Read + Send + std::fmt::Debug {}
-impl<T: Read + Send + std::fmt::Debug> Source for T {}
+trait CsvSource: Read + Send + std::fmt::Debug {}
+impl<T: Read + Send + std::fmt::Debug> CsvSource for T {}
 
 impl CsvFile {
     pub fn new(
@@ -59,7 +59,7 @@ impl CsvFile {
             name,
             file: Box::new(file),
             symbols: Symbols::new(reference),
-            kind: Kind::Ticks,
+            kind: CsvLayout::Ticks,
             block: vec![0; BLOCK_BYTES],
             from: 0,
             to: 0,
@@ -75,8 +75,8 @@ impl CsvFile {
         let Some((from, to)) = self.next_line()? else { return Err(self.fault("it is empty")) };
         let header = self.block[from..to].strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.block[from..to]);
         self.kind = match header {
-            header if header == TICKS.as_bytes() => Kind::Ticks,
-            header if header == BARS.as_bytes() => Kind::Bars,
+            header if header == TICKS.as_bytes() => CsvLayout::Ticks,
+            header if header == BARS.as_bytes() => CsvLayout::Bars,
             _ => return Err(self.fault(&format!("the first line must be {TICKS} or {BARS}"))),
         };
         Ok(())
@@ -89,16 +89,16 @@ impl CsvFile {
 
     /// Returns the next row; `None` at the end.
     #[inline]
-    pub fn next_entry(&mut self) -> Result<Option<Entry>, DataError> {
+    pub fn next_entry(&mut self) -> Result<Option<DataEntry>, DataError> {
         loop {
             let Some((from, to)) = self.next_line()? else { return Ok(None) };
             if from == to {
                 continue;
             }
-            let cells = Cells::new(&self.block[from..self.to], to - from);
+            let cells = TickCellReader::new(&self.block[from..self.to], to - from);
             let parsed = match self.kind {
-                Kind::Ticks => tick(cells, &mut self.symbols).map(Entry::Tick),
-                Kind::Bars => bar(cells, &mut self.symbols).map(Entry::Bar),
+                CsvLayout::Ticks => tick(cells, &mut self.symbols).map(DataEntry::Tick),
+                CsvLayout::Bars => bar(cells, &mut self.symbols).map(DataEntry::Bar),
             };
             let entry = parsed.map_err(|problem| self.fault(&problem))?;
             if entry.at() < self.last {
@@ -152,7 +152,7 @@ impl CsvFile {
 }
 
 #[inline]
-fn tick(mut cells: Cells<'_>, symbols: &mut Symbols) -> Result<Row, String> {
+fn tick(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<TickRow, String> {
     let told = TickCells {
         at: cells.time()?,
         security: symbols.find(cells.next("security")?)?,
@@ -167,7 +167,7 @@ fn tick(mut cells: Cells<'_>, symbols: &mut Symbols) -> Result<Row, String> {
     told.row()
 }
 
-fn bar(mut cells: Cells<'_>, symbols: &mut Symbols) -> Result<BarRow, String> {
+fn bar(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<BarRow, String> {
     let at = cells.time()?;
     let security = symbols.find(cells.next("security")?)?;
     let mut price = |name| cells.decimal(name);
@@ -178,7 +178,7 @@ fn bar(mut cells: Cells<'_>, symbols: &mut Symbols) -> Result<BarRow, String> {
 }
 
 /// The cells of a line, in order.
-struct Cells<'a> {
+struct TickCellReader<'a> {
     /// The line and the bytes behind it, so that numbers can be read in whole words.
     text: &'a [u8],
     /// Offset of the line's end.
@@ -186,9 +186,9 @@ struct Cells<'a> {
     at: usize,
 }
 
-impl<'a> Cells<'a> {
-    fn new(text: &'a [u8], end: usize) -> Cells<'a> {
-        Cells { text, end, at: 0 }
+impl<'a> TickCellReader<'a> {
+    fn new(text: &'a [u8], end: usize) -> TickCellReader<'a> {
+        TickCellReader { text, end, at: 0 }
     }
 
     #[inline]
@@ -277,7 +277,7 @@ mod tests {
         }
     }
 
-    fn read(text: &str) -> Result<Vec<Row>, DataError> {
+    fn read(text: &str) -> Result<Vec<TickRow>, DataError> {
         let reference = Arc::new(refdata::shipped().unwrap());
         let whole = io::Cursor::new(text.as_bytes().to_vec());
         let rows = |file: Result<CsvFile, DataError>| {
@@ -312,10 +312,10 @@ mod tests {
             ask_size: qty("200"),
             at,
         };
-        assert_eq!(rows[0], Row { at, security, body: CommandKind::Quote { security, quote } });
+        assert_eq!(rows[0], TickRow { at, security, body: CommandKind::Quote { security, quote } });
         let at = Timestamp(1_794_648_600_000_000_000);
         let trade = Trade { price: price("232.505"), size: qty("7"), at };
-        assert_eq!(rows[1], Row { at, security, body: CommandKind::Trade { security, trade } });
+        assert_eq!(rows[1], TickRow { at, security, body: CommandKind::Trade { security, trade } });
         let CommandKind::Tick { quote, trade, .. } = rows[2].body else { panic!("{:?}", rows[2]) };
         assert_eq!((quote.ask_size, trade.size, rows[2].security), (Qty::ZERO, Qty::ZERO, SecurityId(2)));
     }

@@ -5,22 +5,22 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::time::Timestamp;
 
-use super::Row;
+use super::TickRow;
 use super::bars::BarRow;
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Entry {
-    Tick(Row),
+pub enum DataEntry {
+    Tick(TickRow),
     Bar(BarRow),
 }
 
-impl Entry {
+impl DataEntry {
     #[inline]
     pub fn at(&self) -> Timestamp {
         match self {
-            Entry::Tick(row) => row.at,
-            Entry::Bar(bar) => bar.at,
+            DataEntry::Tick(row) => row.at,
+            DataEntry::Bar(bar) => bar.at,
         }
     }
 }
@@ -41,7 +41,7 @@ pub struct TickCells {
 impl TickCells {
     /// Converts the cells into a quote, a trade or both.
     #[inline]
-    pub fn row(&self) -> Result<Row, String> {
+    pub fn row(&self) -> Result<TickRow, String> {
         let TickCells { at, security, .. } = *self;
         let (bid, bid_size) = side(self.bid, self.bid_size, "bid")?;
         let (ask, ask_size) = side(self.ask, self.ask_size, "ask")?;
@@ -58,7 +58,7 @@ impl TickCells {
             (false, Some(last)) => CommandKind::Trade { security, trade: trade(last) },
             (false, None) => return Err("there is neither a quote nor a trade".to_string()),
         };
-        Ok(Row { at, security, body })
+        Ok(TickRow { at, security, body })
     }
 }
 

@@ -9,23 +9,23 @@ use std::sync::Arc;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::bars::{BarPath, Unfolding};
+use super::bars::{BarExpansion, BarPath};
 use super::csv::CsvFile;
-use super::entry::Entry;
+use super::entry::DataEntry;
 use super::parquet::ParquetFile;
-use super::{DataError, Row};
+use super::{DataError, TickRow};
 
 /// Magic bytes at the beginning and the end of a Parquet file.
 pub const PARQUET: [u8; 4] = *b"PAR1";
 
 #[derive(Debug)]
 pub struct DataFile {
-    format: Format,
-    bars: Unfolding,
+    format: FileFormat,
+    bars: BarExpansion,
 }
 
 #[derive(Debug)]
-enum Format {
+enum FileFormat {
     Csv(CsvFile),
     Parquet(Box<ParquetFile>),
 }
@@ -50,33 +50,33 @@ impl DataFile {
         let is_parquet = file.read_exact(&mut first).is_ok() && first == PARQUET;
         file.rewind().map_err(whole)?;
         let format = if is_parquet {
-            Format::Parquet(Box::new(ParquetFile::new(name, file, reference, bars.interval_ns, range)?))
+            FileFormat::Parquet(Box::new(ParquetFile::new(name, file, reference, bars.interval_ns, range)?))
         } else {
-            Format::Csv(CsvFile::new(name, file, reference)?)
+            FileFormat::Csv(CsvFile::new(name, file, reference)?)
         };
-        Ok(DataFile { format, bars: Unfolding::new(bars, reference.clone()) })
+        Ok(DataFile { format, bars: BarExpansion::new(bars, reference.clone()) })
     }
 
     /// Wraps an open file.
     pub fn of_csv(file: CsvFile, reference: &Arc<RefData>, bars: BarPath) -> DataFile {
-        DataFile { format: Format::Csv(file), bars: Unfolding::new(bars, reference.clone()) }
+        DataFile { format: FileFormat::Csv(file), bars: BarExpansion::new(bars, reference.clone()) }
     }
 
     pub fn is_parquet(&self) -> bool {
-        matches!(self.format, Format::Parquet(_))
+        matches!(self.format, FileFormat::Parquet(_))
     }
 
     /// Returns the bytes of the file that were processed.
     pub fn consumed(&self) -> u64 {
         match &self.format {
-            Format::Csv(file) => file.consumed(),
-            Format::Parquet(file) => file.consumed(),
+            FileFormat::Csv(file) => file.consumed(),
+            FileFormat::Parquet(file) => file.consumed(),
         }
     }
 
     /// Returns the next row; `None` at the end.
     #[inline]
-    pub fn next_row(&mut self) -> Result<Option<Row>, DataError> {
+    pub fn next_row(&mut self) -> Result<Option<TickRow>, DataError> {
         loop {
             if !self.bars.wants()
                 && let Some(row) = self.poll_bars()?
@@ -84,25 +84,25 @@ impl DataFile {
                 return Ok(Some(row));
             }
             match self.next_entry()? {
-                Some(Entry::Tick(row)) => return Ok(Some(row)),
-                Some(Entry::Bar(bar)) => self.bars.put(bar),
+                Some(DataEntry::Tick(row)) => return Ok(Some(row)),
+                Some(DataEntry::Bar(bar)) => self.bars.put(bar),
                 None => return self.poll_bars(),
             }
         }
     }
 
     #[inline]
-    fn next_entry(&mut self) -> Result<Option<Entry>, DataError> {
+    fn next_entry(&mut self) -> Result<Option<DataEntry>, DataError> {
         match &mut self.format {
-            Format::Csv(file) => file.next_entry(),
-            Format::Parquet(file) => file.next_entry(),
+            FileFormat::Csv(file) => file.next_entry(),
+            FileFormat::Parquet(file) => file.next_entry(),
         }
     }
 
-    fn poll_bars(&mut self) -> Result<Option<Row>, DataError> {
+    fn poll_bars(&mut self) -> Result<Option<TickRow>, DataError> {
         self.bars.poll().map_err(|problem| match &self.format {
-            Format::Csv(file) => file.fault(&problem),
-            Format::Parquet(file) => file.fault(&problem),
+            FileFormat::Csv(file) => file.fault(&problem),
+            FileFormat::Parquet(file) => file.fault(&problem),
         })
     }
 }

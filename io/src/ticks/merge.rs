@@ -10,7 +10,7 @@ use pitlane_engine::time::Timestamp;
 
 use super::bars::BarPath;
 use super::file::DataFile;
-use super::{DataError, Row};
+use super::{DataError, TickRow};
 
 /// Maximum number of files at once: each has a buffer and an open handle.
 pub const FILES_MAX: usize = 1_024;
@@ -23,7 +23,7 @@ pub const PARQUET_FILES_MAX: usize = 128;
 pub struct Merge {
     files: Vec<DataFile>,
     /// Next row of each file.
-    rows: Vec<Option<Row>>,
+    rows: Vec<Option<TickRow>>,
     heads: BinaryHeap<Reverse<(Timestamp, usize)>>,
     bytes: u64,
     until: Timestamp,
@@ -82,7 +82,7 @@ impl Merge {
 
     /// Returns the next row; `None` at the end.
     #[inline]
-    pub fn next_row(&mut self) -> Result<Option<Row>, DataError> {
+    pub fn next_row(&mut self) -> Result<Option<TickRow>, DataError> {
         let Some(mut head) = self.heads.peek_mut() else { return Ok(None) };
         let Reverse((at, file)) = *head;
         if at >= self.until {

@@ -21,11 +21,11 @@ use parquet::file::reader::{FileReader, Length, SerializedFileReader};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use self::column::{Batch, Column};
-use self::guarded::{Guarded, guarded};
+use self::column::{ColumnBatch, ParquetColumn};
+use self::guarded::{GuardedFile, guarded};
 use super::DataError;
 use super::csv::{BARS, TICKS};
-use super::entry::{Entry, TickCells, bar_of};
+use super::entry::{DataEntry, TickCells, bar_of};
 use super::symbols::Symbols;
 
 /// Rows of a batch: enough that a call to the decoder does not matter, few enough to stay in the
@@ -65,16 +65,16 @@ impl RowBudget {
 /// One file.
 pub struct ParquetFile {
     name: String,
-    file: SerializedFileReader<Guarded>,
+    file: SerializedFileReader<GuardedFile>,
     symbols: Symbols,
     is_bars: bool,
     /// Columns in the order of the CSV header: time, security, and the numbers.
-    columns: Vec<Column>,
+    columns: Vec<ParquetColumn>,
     /// Row groups still to be read, last first, each with the number of rows before it.
     groups: Vec<(usize, u64)>,
     /// Readers of the current row group, one for each column.
     readers: Vec<ColumnReader>,
-    batch: Batch,
+    batch: ColumnBatch,
     /// Next row of the batch, and its number in the file, from 1.
     at: usize,
     row: u64,
@@ -103,7 +103,7 @@ impl ParquetFile {
         range: (Timestamp, Timestamp),
     ) -> Result<ParquetFile, DataError> {
         let fault = |problem: String| DataError { file: name.clone(), line: 0, problem };
-        let file = Guarded::new(file).map_err(fault)?;
+        let file = GuardedFile::new(file).map_err(fault)?;
         let budget = RowBudget::of(file.len());
         let file = guarded(|| SerializedFileReader::new(file)).map_err(fault)?;
         let (columns, is_bars) = columns(&file).map_err(fault)?;
@@ -115,7 +115,7 @@ impl ParquetFile {
         let groups = groups(&file, &columns[0], reach_ns, range);
         Ok(ParquetFile {
             symbols: Symbols::new(reference),
-            batch: Batch::new(columns.len()),
+            batch: ColumnBatch::new(columns.len()),
             name,
             file,
             is_bars,
@@ -137,7 +137,7 @@ impl ParquetFile {
 
     /// Returns the next row; `None` at the end.
     #[inline]
-    pub fn next_entry(&mut self) -> Result<Option<Entry>, DataError> {
+    pub fn next_entry(&mut self) -> Result<Option<DataEntry>, DataError> {
         while self.at == self.batch.rows() {
             if !self.next_batch()? {
                 return Ok(None);
@@ -155,7 +155,7 @@ impl ParquetFile {
     }
 
     /// Returns the row at this position of the batch.
-    fn entry(&mut self, place: usize) -> Result<Entry, String> {
+    fn entry(&mut self, place: usize) -> Result<DataEntry, String> {
         let ParquetFile { columns, batch, symbols, .. } = self;
         let at = columns[0].time(batch.cell(0, place)).map_err(|why| format!("time: {why}"))?;
         let security = columns[1].security(batch.cell(1, place), symbols)?;
@@ -165,7 +165,7 @@ impl ParquetFile {
         };
         if self.is_bars {
             let prices = [number(2)?, number(3)?, number(4)?, number(5)?];
-            return bar_of(at, security, prices, number(6)?).map(Entry::Bar);
+            return bar_of(at, security, prices, number(6)?).map(DataEntry::Bar);
         }
         let told = TickCells {
             at,
@@ -177,7 +177,7 @@ impl ParquetFile {
             last: number(6)?,
             last_size: number(7)?,
         };
-        told.row().map(Entry::Tick)
+        told.row().map(DataEntry::Tick)
     }
 
     /// Reads the next batch; returns false at the end.
@@ -217,21 +217,22 @@ impl ParquetFile {
 }
 
 /// Returns the columns of a tick or of a bar, whichever exist; the flag is true for a bar.
-fn columns(file: &SerializedFileReader<Guarded>) -> Result<(Vec<Column>, bool), String> {
+fn columns(file: &SerializedFileReader<GuardedFile>) -> Result<(Vec<ParquetColumn>, bool), String> {
     let schema = file.metadata().file_metadata().schema_descr();
-    let find = |header: &'static str| -> Result<Vec<Column>, String> {
-        header.split(',').enumerate().map(|(role, name)| Column::find(schema, name, role)).collect()
+    let find = |header: &'static str| -> Result<Vec<ParquetColumn>, String> {
+        header.split(',').enumerate().map(|(role, name)| ParquetColumn::find(schema, name, role)).collect()
     };
     // A file that has bids is treated as one of ticks, so that its missing columns are reported.
-    let is_bars = Column::find(schema, "open", 2).is_ok() && Column::find(schema, "bid", 2).is_err();
+    let is_bars =
+        ParquetColumn::find(schema, "open", 2).is_ok() && ParquetColumn::find(schema, "bid", 2).is_err();
     Ok((find(if is_bars { BARS } else { TICKS })?, is_bars))
 }
 
 /// Returns the row groups that may have rows in the range, according to the file's statistics of
 /// their times, last first.
 fn groups(
-    file: &SerializedFileReader<Guarded>,
-    time: &Column,
+    file: &SerializedFileReader<GuardedFile>,
+    time: &ParquetColumn,
     reach_ns: u64,
     (from, to): (Timestamp, Timestamp),
 ) -> Vec<(usize, u64)> {

@@ -24,7 +24,7 @@ const WAITING_MAX: usize = 64;
 const TEXT_BYTES: usize = 1 << 18;
 
 #[derive(Debug)]
-pub struct Recorder {
+pub struct TickRecorder {
     texts: SyncSender<String>,
     rows: String,
     /// Previous tick of each security, to find what is new in the next.
@@ -36,21 +36,21 @@ pub struct Recorder {
 
 /// Opens the file and starts the thread, which ends when the recorder is dropped and everything is
 /// written.
-pub fn start(path: &Path) -> io::Result<(Recorder, JoinHandle<()>)> {
-    let mut to = Paper::open(path)?;
+pub fn start(path: &Path) -> io::Result<(TickRecorder, JoinHandle<()>)> {
+    let mut to = RecordingFile::open(path)?;
     let (recorder, received) = pair();
     let thread =
         thread::Builder::new().name("record".to_string()).spawn(move || write(&received, &mut to))?;
     Ok((recorder, thread))
 }
 
-fn pair() -> (Recorder, Receiver<String>) {
+fn pair() -> (TickRecorder, Receiver<String>) {
     let (texts, received) = sync_channel(WAITING_MAX);
     let (rows, before) = (String::new(), BTreeMap::new());
-    (Recorder { texts, rows, before, last: Timestamp::ZERO, left_out: 0 }, received)
+    (TickRecorder { texts, rows, before, last: Timestamp::ZERO, left_out: 0 }, received)
 }
 
-fn write(texts: &Receiver<String>, to: &mut Paper) {
+fn write(texts: &Receiver<String>, to: &mut RecordingFile) {
     let written = texts.iter().try_for_each(|text| to.write(&text)).and_then(|()| to.close());
     if let Err(error) = written {
         tracing::error!(%error, "the market is not recorded any more");
@@ -58,41 +58,41 @@ fn write(texts: &Receiver<String>, to: &mut Paper) {
 }
 
 /// The output file.
-enum Paper {
+enum RecordingFile {
     Csv(File),
     Parquet(Box<TickWriter>),
 }
 
-impl Paper {
+impl RecordingFile {
     /// Opens the output by its name: a CSV file is appended to, Parquet files are created.
-    fn open(path: &Path) -> io::Result<Paper> {
+    fn open(path: &Path) -> io::Result<RecordingFile> {
         if writer::is_meant(path) {
-            return Ok(Paper::Parquet(Box::new(TickWriter::new(path))));
+            return Ok(RecordingFile::Parquet(Box::new(TickWriter::new(path))));
         }
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         if file.metadata()?.len() == 0 {
             file.write_all(format!("{TICKS}\n").as_bytes())?;
         }
-        Ok(Paper::Csv(file))
+        Ok(RecordingFile::Csv(file))
     }
 
     fn write(&mut self, rows: &str) -> io::Result<()> {
         match self {
-            Paper::Csv(file) => file.write_all(rows.as_bytes()),
-            Paper::Parquet(writer) => rows.lines().try_for_each(|row| writer.push(row)),
+            RecordingFile::Csv(file) => file.write_all(rows.as_bytes()),
+            RecordingFile::Parquet(writer) => rows.lines().try_for_each(|row| writer.push(row)),
         }
     }
 
     fn close(&mut self) -> io::Result<()> {
         match self {
-            Paper::Csv(_) => Ok(()),
-            Paper::Parquet(writer) => writer.close(),
+            RecordingFile::Csv(_) => Ok(()),
+            RecordingFile::Parquet(writer) => writer.close(),
         }
     }
 }
 
-impl Recorder {
-    pub fn hear(&mut self, event: &Event) {
+impl TickRecorder {
+    pub fn handle_event(&mut self, event: &Event) {
         let EventKind::Tick(tick) = &event.body else { return };
         // Shards are polled in turn, so their times may overlap slightly; a file must be in time
         // order.
@@ -123,7 +123,7 @@ impl Recorder {
 }
 
 /// Waits for room for the last rows.
-impl Drop for Recorder {
+impl Drop for TickRecorder {
     fn drop(&mut self) {
         let rows = mem::take(&mut self.rows);
         let _ = self.texts.send(rows);
@@ -185,13 +185,13 @@ mod tests {
         let (mut recorder, received) = pair();
         let mut number = 0;
         // Adds rows until a text is passed on or dropped; returns the number of its rows.
-        let mut fill = |recorder: &mut Recorder| {
+        let mut fill = |recorder: &mut TickRecorder| {
             for rows in 1.. {
                 number += 1;
                 let (bid, bid_size) = (Price::from_raw(number), Qty::whole(1).unwrap());
                 let at = Timestamp(number as u64);
                 let tick = Tick { security: SecurityId(7), bid, bid_size, at, ..Tick::default() };
-                recorder.hear(&Event { seq: 1, at, body: EventKind::Tick(tick) });
+                recorder.handle_event(&Event { seq: 1, at, body: EventKind::Tick(tick) });
                 if recorder.rows.is_empty() {
                     return rows;
                 }

@@ -12,11 +12,11 @@ use pitlane_engine::time::Timestamp;
 
 use super::bars::BarPath;
 use super::merge::{self, Merge};
-use super::{DataError, Row};
-use crate::config::{Replay as Settings, Simulation};
+use super::{DataError, TickRow};
+use crate::config::{ReplayConfig, SimulationConfig};
 
 #[derive(Debug)]
-pub struct Replay {
+pub struct MarketReplay {
     data: Merge,
     /// Speed in thousandths; `None` for as fast as possible.
     speed_permille: Option<u64>,
@@ -24,19 +24,19 @@ pub struct Replay {
     begun: Option<(Timestamp, Timestamp)>,
 }
 
-impl Replay {
+impl MarketReplay {
     /// Opens the files; returns `None` if no file is configured.
     pub fn open(
-        settings: &Settings,
-        bars: &Simulation,
+        settings: &ReplayConfig,
+        bars: &SimulationConfig,
         reference: &Arc<RefData>,
-    ) -> Result<Option<Replay>, DataError> {
+    ) -> Result<Option<MarketReplay>, DataError> {
         if settings.data.is_empty() {
             return Ok(None);
         }
         let bars = BarPath { interval_ns: bars.bar_ns, volume_bp: bars.bar_volume_bp };
         let data = merge::open(&settings.data, reference, bars, (Timestamp::ZERO, Timestamp::MAX))?;
-        Ok(Some(Replay { data, speed_permille: settings.speed_permille, begun: None }))
+        Ok(Some(MarketReplay { data, speed_permille: settings.speed_permille, begun: None }))
     }
 
     /// Returns when the next row is due; the maximum time if there is none.
@@ -49,7 +49,7 @@ impl Replay {
     }
 
     /// Returns the next row that is due, with the current time.
-    pub fn poll(&mut self, now: Timestamp) -> Result<Option<Row>, DataError> {
+    pub fn poll(&mut self, now: Timestamp) -> Result<Option<TickRow>, DataError> {
         let Some(at) = self.data.peek() else { return Ok(None) };
         let (first, told) = *self.begun.get_or_insert((at, now));
         if self.moved(at, first, told) > now {
@@ -66,7 +66,7 @@ impl Replay {
 }
 
 /// Returns the row with another time.
-fn restamped(mut row: Row, at: Timestamp) -> Row {
+fn restamped(mut row: TickRow, at: Timestamp) -> TickRow {
     row.at = at;
     match &mut row.body {
         CommandKind::Quote { quote, .. } => quote.at = at,

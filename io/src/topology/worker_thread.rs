@@ -14,9 +14,9 @@ use crate::auth::Authenticator;
 use crate::clock::Clock;
 use crate::config::IdleBy;
 use crate::fault;
-use crate::idle::{Idle, Rest};
+use crate::idle::{IdleAction, IdlePolicy};
 use crate::journal::{SegmentManager, Syncer};
-use crate::lifecycle::{Course, Lifecycle, Stop};
+use crate::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use crate::net::Net;
 use crate::net::settings::NetSettings;
 use crate::platform::gateway::Gateway;
@@ -29,7 +29,7 @@ use crate::wakeup::Wakeup;
 const SLEEP_NS_MAX: u64 = 1_000 * NS_PER_MS;
 /// Maximum time a thread parks while something waits for a free slot of a lane: a receiver does not
 /// wake the sender, since full lanes are rare and a receiver that drains one is busy.
-const NAP_NS: u64 = NS_PER_MS / 10;
+const LANE_FULL_SLEEP_NS: u64 = NS_PER_MS / 10;
 
 /// The parts that a thread polls in turn.
 #[derive(Debug)]
@@ -45,21 +45,21 @@ pub enum Duty {
 /// The journal's syncer, which wakes the segment manager when there may be segments to archive.
 #[derive(Debug)]
 pub struct SyncerDuty {
-    pub keeper: Syncer,
-    pub steward: Wakeup,
+    pub syncer: Syncer,
+    pub segment_manager: Wakeup,
     /// Whether everything is on disk and no more will be written.
     pub finished: bool,
 }
 
 impl SyncerDuty {
-    fn poll(&mut self, now: Timestamp, course: Course) -> usize {
-        let work = self.keeper.poll(now);
+    fn poll(&mut self, now: Timestamp, phase: LifecyclePhase) -> usize {
+        let work = self.syncer.poll(now);
         if work > 0 {
-            self.steward.wake();
+            self.segment_manager.wake();
         }
         // The shards have closed, so these were their last records.
-        if course == Course::Ended && work == 0 && !self.finished {
-            self.keeper.finish(now);
+        if phase == LifecyclePhase::Ended && work == 0 && !self.finished {
+            self.syncer.finish(now);
             self.finished = true;
         }
         work
@@ -68,24 +68,26 @@ impl SyncerDuty {
 
 impl Duty {
     /// Polls the duty. The first gateway of a thread takes its sockets.
-    fn poll(&mut self, now: Timestamp, course: Course, net: &mut Option<&mut Net>) -> usize {
+    fn poll(&mut self, now: Timestamp, phase: LifecyclePhase, net: &mut Option<&mut Net>) -> usize {
         match self {
-            Duty::Shard(shard) => shard.poll(now, course),
-            Duty::Gateway(gateway) => gateway.poll(now, course, net.take()),
-            Duty::Syncer(keeper) => keeper.poll(now, course),
-            Duty::SegmentManager(steward) if course <= Course::Open => steward.poll(now),
+            Duty::Shard(shard) => shard.poll(now, phase),
+            Duty::Gateway(gateway) => gateway.poll(now, phase, net.take()),
+            Duty::Syncer(syncer) => syncer.poll(now, phase),
+            Duty::SegmentManager(segment_manager) if phase <= LifecyclePhase::Open => {
+                segment_manager.poll(now)
+            }
             Duty::SegmentManager(_) => 0,
-            Duty::Authenticator(clerk) if course <= Course::Open => clerk.poll(now),
-            Duty::Authenticator(clerk) => clerk.close(now),
-            Duty::AuditWriter(scribe) => scribe.poll(now),
+            Duty::Authenticator(authenticator) if phase <= LifecyclePhase::Open => authenticator.poll(now),
+            Duty::Authenticator(authenticator) => authenticator.close(now),
+            Duty::AuditWriter(audit_writer) => audit_writer.poll(now),
         }
     }
 
-    fn is_done(&self, course: Course) -> bool {
+    fn is_done(&self, phase: LifecyclePhase) -> bool {
         match self {
-            Duty::Shard(shard) => shard.is_done(course),
-            Duty::Gateway(gateway) => gateway.is_done(course),
-            Duty::Syncer(keeper) => course != Course::Ended || keeper.finished,
+            Duty::Shard(shard) => shard.is_done(phase),
+            Duty::Gateway(gateway) => gateway.is_done(phase),
+            Duty::Syncer(syncer) => phase != LifecyclePhase::Ended || syncer.finished,
             Duty::SegmentManager(_) | Duty::Authenticator(_) | Duty::AuditWriter(_) => true,
         }
     }
@@ -112,11 +114,11 @@ impl Duty {
         }
     }
 
-    fn deadline(&self, course: Course) -> Timestamp {
+    fn deadline(&self, phase: LifecyclePhase) -> Timestamp {
         match self {
             Duty::Shard(shard) => shard.deadline(),
-            Duty::Gateway(gateway) => gateway.deadline(course),
-            Duty::Syncer(keeper) => keeper.keeper.deadline().unwrap_or(Timestamp::MAX),
+            Duty::Gateway(gateway) => gateway.deadline(phase),
+            Duty::Syncer(syncer) => syncer.syncer.deadline().unwrap_or(Timestamp::MAX),
             // These are polled whenever the thread wakes up, at least every `SLEEP_NS_MAX`.
             Duty::SegmentManager(_) | Duty::Authenticator(_) | Duty::AuditWriter(_) => Timestamp::MAX,
         }
@@ -131,8 +133,8 @@ pub struct ThreadSpec {
     pub idle: IdleBy,
     /// The core that the thread is pinned to.
     pub core: Option<u32>,
-    pub wakeup: ThreadWakeup,
-    pub bell: Wakeup,
+    pub wakeup_slot: ThreadWakeup,
+    pub wakeup: Wakeup,
     /// Socket settings of threads with a gateway.
     pub net: Option<NetSettings>,
 }
@@ -140,23 +142,23 @@ pub struct ThreadSpec {
 impl ThreadSpec {
     /// Starts the thread, with a clock that does not start before `now`. The thread ends with the
     /// last phase of the lifecycle.
-    pub fn start(self, life: Arc<Lifecycle>, now: Timestamp) -> io::Result<JoinHandle<()>> {
+    pub fn start(self, lifecycle: Arc<Lifecycle>, now: Timestamp) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name(self.name.clone()).spawn(move || {
             pin(self.core);
-            let net = self.net.clone().and_then(|settings| open_net(settings, &life));
-            self.wakeup.bind_current_thread(net.as_ref().map(Net::bell));
-            let (idle, clock) = (Idle::new(self.idle), Clock::starting_at(now));
-            ThreadLoop { idle, member: self, net, life, clock, arrived: None }.run();
+            let net = self.net.clone().and_then(|settings| open_net(settings, &lifecycle));
+            self.wakeup_slot.bind_current_thread(net.as_ref().map(Net::wakeup));
+            let (idle, clock) = (IdlePolicy::new(self.idle), Clock::starting_at(now));
+            ThreadLoop { idle, spec: self, net, lifecycle, clock, acknowledged: None }.run();
         })
     }
 }
 
 /// Opens the sockets of this thread, which must be created on it.
-fn open_net(settings: NetSettings, life: &Lifecycle) -> Option<Net> {
+fn open_net(settings: NetSettings, lifecycle: &Lifecycle) -> Option<Net> {
     let net = match Net::open(settings) {
         Ok(net) => net,
         Err(error) => {
-            life.stop(Stop::Failed(format!("cannot open sockets: {error}")));
+            lifecycle.stop(StopReason::Failed(format!("cannot open sockets: {error}")));
             return None;
         }
     };
@@ -176,85 +178,85 @@ pub fn pin(core: Option<u32>) {
 
 /// The loop of a thread.
 struct ThreadLoop {
-    member: ThreadSpec,
+    spec: ThreadSpec,
     /// Sockets of a thread with a gateway, which waits in their poller.
     net: Option<Net>,
-    idle: Idle,
-    life: Arc<Lifecycle>,
+    idle: IdlePolicy,
+    lifecycle: Arc<Lifecycle>,
     clock: Clock,
     /// The last phase that this thread has acknowledged.
-    arrived: Option<Course>,
+    acknowledged: Option<LifecyclePhase>,
 }
 
 impl ThreadLoop {
     fn run(mut self) {
         loop {
-            let course = self.life.course();
-            let (now, work) = self.poll(course);
-            if work == 0 && self.has_ended(course) {
+            let phase = self.lifecycle.phase();
+            let (now, work) = self.poll(phase);
+            if work == 0 && self.has_ended(phase) {
                 return;
             }
             match self.idle.after(now, work) {
                 // The thread it waits for may need this core.
-                Rest::None | Rest::Spin if self.is_held_up() => thread::yield_now(),
-                Rest::None => {}
-                Rest::Spin => hint::spin_loop(),
-                Rest::Yield => thread::yield_now(),
-                Rest::Sleep => self.sleep(now, course),
+                IdleAction::None | IdleAction::Spin if self.is_held_up() => thread::yield_now(),
+                IdleAction::None => {}
+                IdleAction::Spin => hint::spin_loop(),
+                IdleAction::Yield => thread::yield_now(),
+                IdleAction::Sleep => self.sleep(now, phase),
             }
         }
     }
 
     fn is_held_up(&self) -> bool {
-        self.member.duties.iter().any(Duty::is_held_up)
+        self.spec.duties.iter().any(Duty::is_held_up)
     }
 
-    fn poll(&mut self, course: Course) -> (Timestamp, usize) {
+    fn poll(&mut self, phase: LifecyclePhase) -> (Timestamp, usize) {
         let now = self.clock.now();
-        let (duties, mut net) = (&mut self.member.duties, self.net.as_mut());
-        let work = duties.iter_mut().map(|duty| duty.poll(now, course, &mut net)).sum();
-        fault::after_round(&self.member.name, work);
+        let (duties, mut net) = (&mut self.spec.duties, self.net.as_mut());
+        let work = duties.iter_mut().map(|duty| duty.poll(now, phase, &mut net)).sum();
+        fault::after_round(&self.spec.name, work);
         (now, work)
     }
 
     /// Acknowledges each phase once, when all duties have completed it; returns whether it was the
     /// last.
-    fn has_ended(&mut self, course: Course) -> bool {
-        if !self.can_arrive(course) {
+    fn has_ended(&mut self, phase: LifecyclePhase) -> bool {
+        if !self.can_acknowledge(phase) {
             return false;
         }
-        self.arrived = Some(course);
-        self.life.ack_phase(course);
-        course == Course::Ended
+        self.acknowledged = Some(phase);
+        self.lifecycle.ack_phase(phase);
+        phase == LifecyclePhase::Ended
     }
 
-    fn can_arrive(&self, course: Course) -> bool {
-        course != Course::Open
-            && self.arrived != Some(course)
-            && self.member.duties.iter().all(|duty| duty.is_done(course))
+    fn can_acknowledge(&self, phase: LifecyclePhase) -> bool {
+        phase != LifecyclePhase::Open
+            && self.acknowledged != Some(phase)
+            && self.spec.duties.iter().all(|duty| duty.is_done(phase))
     }
 
     /// Blocks until woken or due, unless there is work after all: see `wakeup.rs` for why it polls
     /// once more.
-    fn sleep(&mut self, now: Timestamp, course: Course) {
-        let bell = self.member.bell.clone();
-        bell.prepare_sleep();
-        let (_, work) = self.poll(course);
-        if work == 0 && self.life.course() == course && !self.can_arrive(course) {
-            let longest = self.longest_sleep(now, course);
+    fn sleep(&mut self, now: Timestamp, phase: LifecyclePhase) {
+        let wakeup = self.spec.wakeup.clone();
+        wakeup.prepare_sleep();
+        let (_, work) = self.poll(phase);
+        if work == 0 && self.lifecycle.phase() == phase && !self.can_acknowledge(phase) {
+            let longest = self.longest_sleep(now, phase);
             match &mut self.net {
                 Some(net) => net.wait(now, longest),
                 None => thread::park_timeout(longest),
             }
         }
-        bell.finish_sleep();
+        wakeup.finish_sleep();
     }
 
-    fn longest_sleep(&self, now: Timestamp, course: Course) -> Duration {
-        let duties = &self.member.duties;
+    fn longest_sleep(&self, now: Timestamp, phase: LifecyclePhase) -> Duration {
+        let duties = &self.spec.duties;
         let is_waiting = duties.iter().any(Duty::is_waiting);
-        let longest = if is_waiting { NAP_NS } else { SLEEP_NS_MAX };
-        let deadline = duties.iter().map(|duty| duty.deadline(course)).min().unwrap_or(Timestamp::MAX);
+        let longest = if is_waiting { LANE_FULL_SLEEP_NS } else { SLEEP_NS_MAX };
+        let deadline = duties.iter().map(|duty| duty.deadline(phase)).min().unwrap_or(Timestamp::MAX);
         Duration::from_nanos(deadline.since(now).min(longest))
     }
 }

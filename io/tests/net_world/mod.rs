@@ -92,7 +92,7 @@ impl Gateway {
 
     pub fn closed(&self) -> Vec<(ConnectionId, CloseReason)> {
         let ends = self.told.iter().filter_map(|happening| match happening {
-            SocketEvent::Closed { id, why } => Some((*id, *why)),
+            SocketEvent::Closed { id, reason } => Some((*id, *reason)),
             _ => None,
         });
         ends.collect()
@@ -120,7 +120,7 @@ impl World {
 
     pub fn step(&mut self) -> usize {
         let World { net, now, gateway, .. } = self;
-        net.turn(*now, |sockets, happening| gateway.handle(sockets, happening))
+        net.run_cycle(*now, |sockets, happening| gateway.handle(sockets, happening))
     }
 
     pub fn until(&mut self, what: &str, mut come: impl FnMut(&mut World) -> bool) {

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::time::Duration;
 
 use futures_util::{FutureExt, StreamExt};
-use pitlane::config::{Config, Nats};
+use pitlane::config::{Config, NatsConfig};
 use pitlane::nats::link;
 use tokio::task::unconstrained;
 
@@ -16,8 +16,8 @@ use super::service::folder;
 const MESSAGES_MAX: usize = 1_024;
 const HEARD_MAX: usize = 16_384;
 
-fn nats(url: String) -> Nats {
-    Nats { url, ..Config::default().nats }
+fn nats(url: String) -> NatsConfig {
+    NatsConfig { url, ..Config::default().nats }
 }
 
 fn run<T>(what: impl Future<Output = T>) -> T {

@@ -5,12 +5,12 @@ use crate::journal::simulated_disk::Simulated;
 
 const BYTES: usize = 8 * PAGE_BYTES;
 
-fn place(disk: &Disk) -> Place<'_> {
-    Place { disk, path: "fix/A-B.store".into(), name: "A-B", bytes: BYTES, level: Level::Os }
+fn location(disk: &Disk) -> StoreLocation<'_> {
+    StoreLocation { disk, path: "fix/A-B.store".into(), name: "A-B", bytes: BYTES, level: Level::Os }
 }
 
 fn open(disk: &Disk) -> FileStore {
-    FileStore::open(&place(disk), Timestamp(1), &[7]).unwrap()
+    FileStore::open(&location(disk), Timestamp(1), &[7]).unwrap()
 }
 
 fn numbers(next_target_msg_seq_num: u64, next_sender_msg_seq_num: u64) -> SequenceNumbers {
@@ -21,7 +21,7 @@ fn message(number: u64) -> Vec<u8> {
     format!("message {number} {}", "x".repeat(number as usize % 97)).into_bytes()
 }
 
-fn kept(store: &FileStore) -> Vec<u64> {
+fn content(store: &FileStore) -> Vec<u64> {
     let (mut found, mut into, mut next) = (Vec::new(), Vec::new(), 0);
     while let Some(number) = store.next_message(next, u64::MAX, &mut into) {
         assert_eq!(into, message(number));
@@ -53,17 +53,17 @@ fn stored_messages_survive_a_crash_at_any_moment() {
         if number % 37 == 0 {
             let again = open(&disk);
             assert_eq!(again.sequence_numbers(), numbers(number / 2, number + 1));
-            assert_eq!(kept(&again), kept(&store));
+            assert_eq!(content(&again), content(&store));
             assert_eq!(again.last_reported_event(ShardId(1)), number - (number % 3 == 0) as u64);
-            assert_eq!(kept(&again).last(), Some(&number));
+            assert_eq!(content(&again).last(), Some(&number));
             store = again;
         }
     }
-    let last = kept(&store);
+    let last = content(&store);
     assert!(last.len() > 100 && last.len() < 1_000, "the ring holds the newest: {}", last.len());
     store.reset(numbers(1, 1)).unwrap();
     let again = open(&disk);
-    assert_eq!((kept(&again), again.sequence_numbers()), (Vec::new(), numbers(1, 1)));
+    assert_eq!((content(&again), again.sequence_numbers()), (Vec::new(), numbers(1, 1)));
     assert_eq!(again.last_reported_event(ShardId(1)), 2_999);
 }
 
@@ -79,14 +79,15 @@ fn a_torn_end_is_dropped_and_a_torn_slot_leaves_the_previous_one() {
     let last = store.index[4];
     simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[RING_AT + last.at as usize + 50] ^= 1);
     let again = open(&disk);
-    assert_eq!(kept(&again), [1, 2, 3, 4]);
+    assert_eq!(content(&again), [1, 2, 3, 4]);
     assert_eq!(again.sequence_numbers(), numbers(1, 6), "its number was used");
-    let turn = again.turn % 2;
-    simulated
-        .meddle(Path::new("fix/A-B.store"), |bytes| bytes[SLOT_AT + turn as usize * SLOT_BYTES + 8] ^= 1);
+    let slot_writes = again.slot_writes % 2;
+    simulated.meddle(Path::new("fix/A-B.store"), |bytes| {
+        bytes[SLOT_AT + slot_writes as usize * SLOT_BYTES + 8] ^= 1
+    });
     assert_eq!(open(&disk).sequence_numbers().next_sender_msg_seq_num, 6);
     simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[SLOT_AT..SLOT_AT + 128].fill(7));
-    let fault = FileStore::open(&place(&disk), Timestamp(1), &[]).unwrap_err().to_string();
+    let fault = FileStore::open(&location(&disk), Timestamp(1), &[]).unwrap_err().to_string();
     assert!(fault.contains("A-B.store") && fault.contains("numbers"), "{fault}");
 }
 
@@ -95,16 +96,16 @@ fn after_a_power_loss_no_sequence_number_is_used_twice() {
     let simulated = Simulated::new(1);
     let disk = Disk::Simulated(simulated.clone());
     let mut store =
-        FileStore::open(&Place { level: Level::Disk, ..place(&disk) }, Timestamp(1), &[]).unwrap();
+        FileStore::open(&StoreLocation { level: Level::Disk, ..location(&disk) }, Timestamp(1), &[]).unwrap();
     store.save(1, &message(1), Some(ReportedEvent { shard: ShardId(0), seq: 9 })).unwrap();
     store.set_sequence_numbers(numbers(4, 2)).unwrap();
     store.file().sync().unwrap();
     store.save(2, &message(2), Some(ReportedEvent { shard: ShardId(0), seq: 10 })).unwrap();
     store.set_sequence_numbers(numbers(5, 3)).unwrap();
     let after = Disk::Simulated(simulated.power_loss());
-    let again = FileStore::open(&place(&after), Timestamp(1), &[]).unwrap();
-    assert!(again.lost_power && again.sequence_numbers().next_sender_msg_seq_num > NUMBERS_PASSED_OVER);
-    assert!(kept(&again).contains(&1) && (9..=10).contains(&again.last_reported_event(ShardId(0))));
+    let again = FileStore::open(&location(&after), Timestamp(1), &[]).unwrap();
+    assert!(again.lost_power && again.sequence_numbers().next_sender_msg_seq_num > NUMBERS_SKIPPED);
+    assert!(content(&again).contains(&1) && (9..=10).contains(&again.last_reported_event(ShardId(0))));
 }
 
 #[test]
@@ -112,8 +113,8 @@ fn after_a_power_loss_at_any_moment_no_report_is_missing_or_invented() {
     for seed in 0..300 {
         let (simulated, mut chance) = (Simulated::new(seed), Rng::new(seed));
         let disk = Disk::Simulated(simulated.clone());
-        let place = Place { level: Level::Disk, ..place(&disk) };
-        let mut store = FileStore::open(&place, Timestamp(1), &[]).unwrap();
+        let location = StoreLocation { level: Level::Disk, ..location(&disk) };
+        let mut store = FileStore::open(&location, Timestamp(1), &[]).unwrap();
         let last = 1 + chance.below(2_000);
         let mut synced = 0;
         for number in 1..=last {
@@ -128,17 +129,17 @@ fn after_a_power_loss_at_any_moment_no_report_is_missing_or_invented() {
                 synced = number;
             }
         }
-        let held = kept(&store);
+        let held = content(&store);
         let after = Disk::Simulated(simulated.power_loss());
-        let place = Place { disk: &after, ..place };
-        let again = FileStore::open(&place, Timestamp(1), &[]).unwrap();
+        let location = StoreLocation { disk: &after, ..location };
+        let again = FileStore::open(&location, Timestamp(1), &[]).unwrap();
         assert!(
             again.sequence_numbers().next_sender_msg_seq_num > last,
             "a number is used twice with seed {seed}"
         );
-        let (heard, found) = (again.last_reported_event(ShardId(0)), kept(&again));
-        assert!((synced..=last).contains(&heard), "{heard} of {synced}..={last} with seed {seed}");
-        let lost = held.iter().find(|&&number| number <= heard && !found.contains(&number));
+        let (reported, found) = (again.last_reported_event(ShardId(0)), content(&again));
+        assert!((synced..=last).contains(&reported), "{reported} of {synced}..={last} with seed {seed}");
+        let lost = held.iter().find(|&&number| number <= reported && !found.contains(&number));
         assert_eq!(lost, None, "it counts as reported, and is not there, with seed {seed}");
     }
 }
@@ -158,15 +159,15 @@ fn a_message_that_is_too_long_and_a_foreign_file_are_rejected() {
     let mut store = open(&disk);
     assert_eq!(store.save(1, &[0; BYTES], None), Err(StoreFailed));
     drop(store);
-    let other = Place { name: "A-C", ..place(&disk) };
+    let other = StoreLocation { name: "A-C", ..location(&disk) };
     assert!(FileStore::open(&other, Timestamp(1), &[]).unwrap_err().to_string().contains("another"));
 }
 
 /// Larger than a new store, so that it grows.
 const LONG_BYTES: usize = 128 * PAGE_BYTES;
 
-fn long_place(disk: &Disk) -> Place<'_> {
-    Place { bytes: LONG_BYTES, level: Level::Disk, ..place(disk) }
+fn long_place(disk: &Disk) -> StoreLocation<'_> {
+    StoreLocation { bytes: LONG_BYTES, level: Level::Disk, ..location(disk) }
 }
 
 #[test]
@@ -185,7 +186,7 @@ fn a_store_grows_up_to_its_limit_and_keeps_its_messages() {
         }
         if number.is_multiple_of(1_500) {
             store = FileStore::open(&long_place(&disk), Timestamp(1), &[]).unwrap();
-            assert_eq!(kept(&store).last(), Some(&number));
+            assert_eq!(content(&store).last(), Some(&number));
         }
         if bytes < LONG_BYTES as u64 {
             assert_eq!(store.index.len() as u64, number, "nothing gives way before the limit");
@@ -208,7 +209,9 @@ fn on_a_full_disk_the_oldest_messages_are_evicted_earlier() {
     for number in 1..5_000 {
         store.save(number, &message(number), None).unwrap();
     }
-    assert!(kept(&store).len() > 100 && disk.len(Path::new("fix/A-B.store")).unwrap() == FIRST_BYTES as u64);
+    assert!(
+        content(&store).len() > 100 && disk.len(Path::new("fix/A-B.store")).unwrap() == FIRST_BYTES as u64
+    );
     assert_eq!(store.save(5_000, &[b'x'; FIRST_BYTES], None), Err(StoreFailed));
 }
 
@@ -239,7 +242,7 @@ fn after_a_power_loss_a_growing_store_has_what_was_synced() {
             again.sequence_numbers().next_sender_msg_seq_num > last,
             "a number is used twice with seed {seed}"
         );
-        let found = kept(&again);
+        let found = content(&again);
         if store.head <= store.capacity {
             let lost = (1..=synced).find(|number| !found.contains(number));
             assert_eq!(lost, None, "of {synced} that were synced, with seed {seed}");
@@ -250,10 +253,10 @@ fn after_a_power_loss_a_growing_store_has_what_was_synced() {
 #[test]
 fn the_first_page_holds_the_last_reported_events() {
     let disk = Disk::Simulated(Simulated::new(1));
-    assert_eq!(FileStore::peek_head(&place(&disk)).unwrap(), None);
+    assert_eq!(FileStore::peek_head(&location(&disk)).unwrap(), None);
     let mut store = open(&disk);
     store.save(1, &message(1), Some(ReportedEvent { shard: ShardId(2), seq: 9 })).unwrap();
-    let heard = FileStore::peek_head(&place(&disk)).unwrap().unwrap();
-    assert_eq!((heard[0], heard[2]), (7, 9));
-    assert_eq!(FileStore::peek(&place(&disk)).unwrap().unwrap(), heard);
+    let reported = FileStore::peek_head(&location(&disk)).unwrap().unwrap();
+    assert_eq!((reported[0], reported[2]), (7, 9));
+    assert_eq!(FileStore::peek(&location(&disk)).unwrap().unwrap(), reported);
 }

@@ -15,11 +15,10 @@ const LIFE: u64 = 5;
 const DEPTHS: Depths = Depths { commands: 8, events: 8 };
 
 /// Creates the first of two servers, and its shard's end of the lanes.
-fn cluster() -> (ClusterNode, ShardEnd) {
-    let member = |name: &str, shard| Member { name: name.to_string(), shards: vec![shard] };
+fn cluster ( ) -> ( ClusterNode , ShardEnd ) { let member = | name : & str , shard | MemberConfig { name : name.to_string ( ) , shards : vec! [ shard ] } ; 
     let config = Config::default();
     let (_, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
-    let far = Far { link: link(&mut ends, DEPTHS), shards: vec![ends.remove(1)] };
+    let far = RemoteShards { link: link(&mut ends, DEPTHS), shards: vec![ends.remove(1)] };
     let parts = ClusterParts {
         nats: config.nats.clone(),
         subjects: Subjects::of(&config.nats, &config.service),

@@ -16,7 +16,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::http::connection::ClientStream;
 use crate::http::websocket_broker::WebSocketBroker;
-use crate::stages::Stage;
+use crate::stages::LatencyStage;
 
 /// Bytes per read. Clients send little.
 const INPUT_BYTES: usize = 4 * 1_024;
@@ -86,7 +86,7 @@ impl WebSocketStream {
         let session = self.session;
         let state = self.receiver.handle_bytes(bytes, |payload| broker.handle_bytes(now, session, payload));
         drop(broker);
-        ws_broker.count(Stage::StompDecode, received);
+ws_broker.count ( LatencyStage::StompDecode , received ) ; 
         if let WebSocketState::Closing(code) = state {
             self.send_close(code, "");
             self.ignores_input = true;
@@ -192,7 +192,7 @@ impl WebSocketStream {
             self.sent += count;
             self.count_written(ws_broker);
         }
-        ws_broker.count(Stage::StompWrite, begun);
+ws_broker.count ( LatencyStage::StompWrite , begun ) ; 
         Ok(Pin::new(&mut self.stream).poll_flush(cx)?.is_ready())
     }
 

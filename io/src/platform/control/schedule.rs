@@ -17,20 +17,20 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::SessionState;
 use pitlane_engine::time::{Day, Timestamp};
 
-use crate::calendar::{Calendar, Change};
+use crate::calendar::{Calendar, SessionChange};
 use crate::config::Config;
 
 /// Trading hours of exchanges, and the exchanges with securities that expire.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Schedule {
+pub struct ExchangeSchedule {
     pub calendar: Calendar,
     expiring: BTreeSet<ExchangeId>,
 }
 
-impl Schedule {
-    pub fn of(config: &Config, reference: &RefData) -> Schedule {
+impl ExchangeSchedule {
+    pub fn of(config: &Config, reference: &RefData) -> ExchangeSchedule {
         let expiring = reference.securities().iter().filter(|row| row.expiration.is_some());
-        Schedule {
+        ExchangeSchedule {
             calendar: Calendar::of(config, reference),
             expiring: expiring.map(|row| reference.exchange_of(row).id).collect(),
         }
@@ -38,8 +38,8 @@ impl Schedule {
 
     /// Returns the command that a shard needs before its trading day changes, so that it knows
     /// which orders end with the day.
-    pub fn regime(&self, standing: &SessionState) -> Option<CommandKind> {
-        let SessionState { exchange, session, since, has_hours } = *standing;
+    pub fn regime(&self, current: &SessionState) -> Option<CommandKind> {
+        let SessionState { exchange, session, since, has_hours } = *current;
         match self.calendar.has_hours(exchange) {
             // Without hours an exchange is open, whatever its state was.
             false => {
@@ -58,30 +58,36 @@ impl Schedule {
 
     /// Returns the changes that an exchange with hours goes through from its known state to `now`.
     /// An exchange that had no hours has no known state: it only enters its current session.
-    pub fn changes(&self, exchange: ExchangeId, known: Option<Change>, now: Timestamp) -> Vec<Change> {
-        let Some((_, standing)) = self.calendar.at(now).find(|(id, _)| *id == exchange) else {
+    pub fn changes(
+        &self,
+        exchange: ExchangeId,
+        known: Option<SessionChange>,
+        now: Timestamp,
+    ) -> Vec<SessionChange> {
+        let Some((_, current)) = self.calendar.at(now).find(|(id, _)| *id == exchange) else {
             return Vec::new();
         };
         let mut changes = known.map_or_else(Vec::new, |known| self.calendar.walk(exchange, known.at, now));
         // A calendar that was changed may contradict its own past.
         let last = changes.last().copied().or(known).map(|change| change.session);
-        if last != Some(standing.session) {
-            changes.push(Change { at: standing.since, session: standing.session });
+        if last != Some(current.session) {
+            changes.push(SessionChange { at: current.since, session: current.session });
         }
         changes
     }
 
     /// Returns the changes as commands, with the dates that have ended in between: after a close,
-    /// and before any open. `over` is the last date sent so far.
+    /// and before any open. `last_ended` is the last date sent so far.
     pub fn commands(
         &self,
         exchange: ExchangeId,
-        changes: &[Change],
-        over: &mut Option<Day>,
+        changes: &[SessionChange],
+        last_ended: &mut Option<Day>,
     ) -> Vec<CommandKind> {
         let mut commands = Vec::new();
-        for &Change { at, session } in changes {
-            let expiry = self.calendar.over(exchange, at).and_then(|day| self.expiry(exchange, day, over));
+        for &SessionChange { at, session } in changes {
+            let expiry =
+                self.calendar.ended_date(exchange, at).and_then(|day| self.expiry(exchange, day, last_ended));
             let schedule = CommandKind::Schedule { exchange, session, since: at, has_hours: true };
             match session {
                 TradingSession::Closed => commands.extend([Some(schedule), expiry].into_iter().flatten()),
@@ -97,18 +103,18 @@ impl Schedule {
 
     /// Returns the command for the end of a date, if the exchange has securities that expire and it
     /// was not sent yet.
-    fn expiry(&self, exchange: ExchangeId, day: Day, over: &mut Option<Day>) -> Option<CommandKind> {
-        if !self.expiring.contains(&exchange) || over.is_some_and(|over| over >= day) {
+    fn expiry(&self, exchange: ExchangeId, day: Day, last_ended: &mut Option<Day>) -> Option<CommandKind> {
+        if !self.expiring.contains(&exchange) || last_ended.is_some_and(|last| last >= day) {
             return None;
         }
-        *over = Some(day);
+        *last_ended = Some(day);
         Some(CommandKind::Expiry { exchange, day })
     }
 
     /// Returns the dates that have ended, by exchange, where securities expire. Without hours a
     /// date ends with the trading day.
-    pub fn over(&self, now: Timestamp, today: Day) -> impl Iterator<Item = (ExchangeId, Day)> {
+    pub fn ended_dates(&self, now: Timestamp, today: Day) -> impl Iterator<Item = (ExchangeId, Day)> {
         let yesterday = Day(today.0 - 1);
-        self.expiring.iter().map(move |&id| (id, self.calendar.over(id, now).unwrap_or(yesterday)))
+        self.expiring.iter().map(move |&id| (id, self.calendar.ended_date(id, now).unwrap_or(yesterday)))
     }
 }

@@ -17,7 +17,7 @@ use pitlane_engine::id::{PortId, SecurityId};
 use pitlane_engine::number::Price;
 use pitlane_engine::refdata::{OptionKind, RefData, Security, SecurityKind};
 
-use crate::config::{Config, SettleBy, Settlement};
+use crate::config::{Config, SettleBy, SettlementConfig};
 
 /// The rules that give the settlement prices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub struct SettlementPrices {
     prices: BTreeMap<SecurityId, Price>,
     /// All securities that expire, with the market that determines their price; `None` if an
     /// operator has to give it.
-    basis: BTreeMap<SecurityId, Option<Basis>>,
+    basis: BTreeMap<SecurityId, Option<SettlementBasis>>,
     /// Whether the last price is used.
     by_last: bool,
 }
 
 /// The market that determines a settlement price.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Basis {
+struct SettlementBasis {
     market: SecurityId,
     /// Kind and strike of an option; `None` if the market price is the settlement price.
     option: Option<(OptionKind, Price)>,
@@ -49,14 +49,14 @@ pub enum Resolution {
 
 impl SettlementPrices {
     pub fn of(config: &Config, reference: &RefData) -> SettlementPrices {
-        let Settlement { by, prices } = &config.settlement;
+        let SettlementConfig { by, prices } = &config.settlement;
         let named = |(name, price): (&String, &Price)| {
-            Settlement::ids(name, reference).into_iter().map(|id| (id, *price)).collect::<Vec<_>>()
+            SettlementConfig::ids(name, reference).into_iter().map(|id| (id, *price)).collect::<Vec<_>>()
         };
         let expiring = reference.securities().iter().filter(|row| row.expiration.is_some());
         SettlementPrices {
             prices: prices.iter().flat_map(named).collect(),
-            basis: expiring.map(|row| (row.id, Basis::of(row))).collect(),
+            basis: expiring.map(|row| (row.id, SettlementBasis::of(row))).collect(),
             by_last: *by == SettleBy::Last,
         }
     }
@@ -80,12 +80,12 @@ impl SettlementPrices {
     }
 }
 
-impl Basis {
-    fn of(row: &Security) -> Option<Basis> {
+impl SettlementBasis {
+    fn of(row: &Security) -> Option<SettlementBasis> {
         if row.kind != SecurityKind::Option {
-            return Some(Basis { market: row.id, option: None });
+            return Some(SettlementBasis { market: row.id, option: None });
         }
-        Some(Basis { market: row.underlying?, option: Some((row.option?, row.strike?)) })
+        Some(SettlementBasis { market: row.underlying?, option: Some((row.option?, row.strike?)) })
     }
 
     /// Returns the price. An option is worth its intrinsic value, at least zero.

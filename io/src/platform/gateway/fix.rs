@@ -1,7 +1,7 @@
 //! FIX over TCP and TLS: the sessions of this thread, between its sockets and its lanes.
 //!
 //! ```text
-//! Accepted ─► PendingLogons ─ Logon, password ─┬─► Client: FixSession ─ ClientRequest ─► Desk ─► port      Event ─► Desk ─► FixSession ─► poll: one write
+//! Accepted ─► PendingLogons ─ Logon, password ─┬─► FixClient: FixSession ─ ClientRequest ─► Desk ─► port      Event ─► Desk ─► FixSession ─► poll: one write
 //!                                              └─► another gateway, which owns the session
 //! ```
 //!
@@ -14,7 +14,7 @@ mod logins;
 mod recovery;
 mod reports;
 mod rows;
-mod seating;
+mod attach;
 mod latency;
 
 use std::collections::BTreeSet;
@@ -28,23 +28,23 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::fix::session::{DisconnectReason, FixSessionState};
 
-use self::client::{Client, Driven};
-use self::latency::Watch;
-use self::pending_logons::{Full, PendingLogons};
-use self::recovery::Early;
-pub use self::recovery::{Past, Unreported};
+use self::client::{DriveOutcome, FixClient};
+use self::latency::FixLatency;
+use self::pending_logons::{PendingLogons, PendingLogonsFull};
+use self::recovery::EarlyEvent;
+pub use self::recovery::{SessionRecovery, Unreported};
 use crate::auth::{AuthClient, RevocationWatch};
 use crate::fix::handoff::ConnectionHandoff;
-use crate::fix::message_log::{self, Way};
-use crate::fix::session_registry::{Homes, SessionRegistry};
-use crate::fix::settings::{Arrival, FixSettings};
+use crate::fix::message_log::{self, MessageDirection};
+use crate::fix::session_registry::{SessionAssignments, SessionRegistry};
+use crate::fix::settings::{ConnectionEnds, FixSettings};
 use crate::log::LineLimit;
 use crate::net::ConnectionId;
 use crate::net::event::SocketEvent;
 use crate::net::sockets::Sockets;
 use crate::notifications::{Notification, SessionKind};
 use crate::pages::LARGE_PAGES;
-use crate::stages::Recorder;
+use crate::stages::LatencyRecorder;
 
 /// Maximum time for the final messages of all sessions when the service stops; then the connections
 /// are closed.
@@ -57,13 +57,13 @@ pub struct FixParts {
     pub port: PortId,
     pub shards: u8,
     pub settings: Arc<FixSettings>,
-    pub homes: Arc<Homes>,
-    pub ledger: SessionRegistry,
+    pub assignments: Arc<SessionAssignments>,
+    pub registry: SessionRegistry,
     pub reference: Arc<RefData>,
-    pub past: Past,
-    pub passage: ConnectionHandoff,
-    pub clerk: message_log::FixLogHandle,
-    pub seat: AuthClient,
+    pub recovery: SessionRecovery,
+    pub handoff: ConnectionHandoff,
+    pub fix_log: message_log::FixLogHandle,
+    pub auth: AuthClient,
     /// Id numbers for cancels that the platform itself issues.
     pub numbers: pitlane_engine::desk::IdBlock,
 }
@@ -73,26 +73,26 @@ pub struct FixEndpoint {
     gateway: u8,
     port: PortId,
     settings: Arc<FixSettings>,
-    homes: Arc<Homes>,
-    ledger: SessionRegistry,
+    assignments: Arc<SessionAssignments>,
+    registry: SessionRegistry,
     reference: Arc<RefData>,
-    past: Past,
-    passage: ConnectionHandoff,
-    clerk: message_log::FixLogHandle,
-    seat: AuthClient,
+    recovery: SessionRecovery,
+    handoff: ConnectionHandoff,
+    fix_log: message_log::FixLogHandle,
+    auth: AuthClient,
     /// Detects revoked logins of open sessions.
-    roll: RevocationWatch,
+    revocations: RevocationWatch,
     desk: Desk,
-    lobby: PendingLogons,
+    pending_logons: PendingLogons,
     /// By session number minus one. `None` for a known session without any activity since the
     /// start.
-    clients: Vec<Option<Box<Client>>>,
+    clients: Vec<Option<Box<FixClient>>>,
     /// Sessions whose store cannot be read.
     broken: BTreeSet<u16>,
     /// Rate limit of log lines about connections.
-    lines: LineLimit,
+    log_limit: LineLimit,
     /// By slot of the connection: the session number.
-    seats: Vec<Option<(ConnectionId, u16)>>,
+    sessions_by_slot: Vec<Option<(ConnectionId, u16)>>,
     /// Sessions with work to do, each once.
     active: Vec<u16>,
     working: Vec<u16>,
@@ -100,15 +100,15 @@ pub struct FixEndpoint {
     deadline: Timestamp,
     ready: bool,
     /// When all sessions started to be logged out.
-    ending: Option<Timestamp>,
-    watch: Watch,
+    ending_since: Option<Timestamp>,
+    latency: FixLatency,
     /// Notifications for the other threads. A few per session, taken in every cycle.
-    notes: Vec<Notification>,
+    notifications: Vec<Notification>,
     /// Events that arrive before the snapshots of all shards are complete. Reports are sent in the
     /// order of their events, and the unreported events from before the restart come first. No
     /// client is connected yet, so there are few: what a shard had left to do when the process last
     /// ended.
-    early: Option<Vec<Early>>,
+    early: Option<Vec<EarlyEvent>>,
 }
 
 /// Maximum number of orders of one gateway's sessions, including finished ones, and of the ids that
@@ -132,13 +132,13 @@ impl FixEndpoint {
             port,
             shards,
             settings,
-            homes,
-            ledger,
+            assignments,
+            registry,
             reference,
-            past,
-            passage,
-            clerk,
-            seat,
+            recovery,
+            handoff,
+            fix_log,
+            auth,
             numbers,
         } = parts;
         let desk = DeskSettings {
@@ -151,75 +151,75 @@ impl FixEndpoint {
             seed: settings.instance ^ now.0,
             pages: LARGE_PAGES,
         };
-        let mut room = FixEndpoint {
+        let mut endpoint = FixEndpoint {
             gateway,
             port,
-            homes: homes.clone(),
-            ledger,
+            assignments: assignments.clone(),
+            registry,
             reference,
-            past,
-            passage,
-            clerk,
-            roll: seat.roll(),
-            seat,
+            recovery,
+            handoff,
+            fix_log,
+            revocations: auth.roll(),
+            auth,
             desk: Desk::new(desk, numbers),
-            lobby: PendingLogons::default(),
+            pending_logons: PendingLogons::default(),
             clients: Vec::new(),
             broken: BTreeSet::new(),
-            lines: LineLimit::default(),
-            seats: Vec::new(),
+            log_limit: LineLimit::default(),
+            sessions_by_slot: Vec::new(),
             active: Vec::new(),
             working: Vec::new(),
             deadline: Timestamp::MAX,
             ready: false,
-            ending: None,
-            watch: Watch::default(),
-            notes: Vec::new(),
+            ending_since: None,
+            latency: FixLatency::default(),
+            notifications: Vec::new(),
             early: Some(Vec::new()),
             settings: settings.clone(),
         };
-        let singles = settings.families.iter().filter_map(|family| family.name(family.single()?));
-        for name in singles.filter(|name| homes.gateway(name) == gateway) {
-            room.ledger.number(&name)?;
+        let single_names = settings.families.iter().filter_map(|family| family.name(family.single()?));
+        for name in single_names.filter(|name| assignments.gateway(name) == gateway) {
+            endpoint.registry.number(&name)?;
         }
-        room.name_all();
-        Ok(room)
+        endpoint.publish_names();
+        Ok(endpoint)
     }
 
     pub fn owns(&self, id: ConnectionId) -> bool {
-        self.lobby.has(id) || self.number_of(id).is_some()
+        self.pending_logons.has(id) || self.number_of(id).is_some()
     }
 
     pub fn handle(
         &mut self,
         now: Timestamp,
         sockets: &mut Sockets,
-        happening: SocketEvent,
+        socket_event: SocketEvent,
         port: u16,
-        recorder: Option<&mut Recorder>,
+        recorder: Option<&mut LatencyRecorder>,
     ) {
-        match happening {
+        match socket_event {
             SocketEvent::Accepted { id, peer, .. } => {
-                let arrival = Arrival { peer: peer.ip(), port };
-                if self.ending.is_some() {
+                let arrival = ConnectionEnds { peer: peer.ip(), port };
+                if self.ending_since.is_some() {
                     return sockets.close(id);
                 }
-                match self.lobby.enter(id, arrival) {
+                match self.pending_logons.enter(id, arrival) {
                     Ok(None) => {}
                     Ok(Some(evicted)) => {
-                        self.lobby.refused += 1;
+                        self.pending_logons.refused += 1;
                         sockets.close(evicted);
                     }
-                    Err(Full) => {
-                        self.lobby.refused += 1;
+                    Err(PendingLogonsFull) => {
+                        self.pending_logons.refused += 1;
                         return sockets.close(id);
                     }
                 }
                 sockets.set_deadline(id, Some(now.plus(self.settings.logon_ns_max)));
             }
-            SocketEvent::Received { id } if self.lobby.has(id) => self.greet(now, sockets, id),
+            SocketEvent::Received { id } if self.pending_logons.has(id) => self.read_logon(now, sockets, id),
             SocketEvent::Received { id } => {
-                self.watch.came(recorder);
+                self.latency.received(recorder);
                 self.receive(now, sockets, id);
             }
             SocketEvent::Drained { id } => {
@@ -229,26 +229,24 @@ impl FixEndpoint {
             }
             // Only a connection with a pending Logon has a socket deadline.
             SocketEvent::Timeout { id } => {
-                if self.lobby.leave(id).is_some() {
-                    self.lobby.refused += 1;
+                if self.pending_logons.leave(id).is_some() {
+                    self.pending_logons.refused += 1;
                     sockets.close(id);
                 }
             }
-            SocketEvent::Closed { id, .. } => self.lose(now, id),
+            SocketEvent::Closed { id, .. } => self.handle_disconnect(now, id),
             SocketEvent::EndOfCycle => {}
         }
     }
 
     /// Returns the notifications since the last call.
-    pub fn take_notes(&mut self) -> Vec<Notification> {
-        std::mem::take(&mut self.notes)
+    pub fn take_notifications(&mut self) -> Vec<Notification> {
+        std::mem::take(&mut self.notifications)
     }
 
     /// Handles requests of other threads: an operator ends a session or resets its sequence
     /// numbers.
-    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
-        let (number, resets) = match *note {
-            Notification::Kick { kind: SessionKind::Fix, number } => (number as u16, false),
+pub fn handle_notification ( & mut self , now : Timestamp , notification : & Notification ) { let ( number , resets ) = match * notification { Notification::Kick { kind : SessionKind::Fix , number } => ( number as u16 , false ) , 
             Notification::Reset { number } => (number as u16, true),
             _ => return,
         };
@@ -279,14 +277,14 @@ impl FixEndpoint {
         now: Timestamp,
         sockets: &mut Sockets,
         mut port: Option<&mut PortEnd>,
-        mut recorder: Option<&mut Recorder>,
+        mut recorder: Option<&mut LatencyRecorder>,
     ) -> usize {
         self.adopt(now, sockets);
-        self.hear_verdicts(now, sockets);
+        self.drain_verdicts(now, sockets);
         self.revoke(now);
-        self.log_left_out(now);
+        self.log_omitted(now);
         if now >= self.deadline {
-            self.look_at_all(now);
+            self.poll_deadlines(now);
         }
         let mut work = 0;
         if let Some(port) = port.as_deref_mut() {
@@ -297,7 +295,7 @@ impl FixEndpoint {
             work += self.drive(now, self.working[at], sockets, port.as_deref_mut(), recorder.as_deref_mut());
         }
         self.working.clear();
-        self.cut_off(now, sockets);
+        self.close_remaining(now, sockets);
         work
     }
 
@@ -307,13 +305,13 @@ impl FixEndpoint {
     }
 
     pub fn deadline(&self) -> Timestamp {
-        let cut = self.ending.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
-        self.deadline.min(cut)
+        let end = self.ending_since.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
+        self.deadline.min(end)
     }
 
     /// Logs all sessions out, with a reason.
     pub fn wind_down(&mut self, now: Timestamp) {
-        self.ending = Some(now);
+        self.ending_since = Some(now);
         for number in 1..=self.clients.len() as u16 {
             if let Some(client) = client_of(&mut self.clients, number)
                 && client.connection.is_some()
@@ -325,17 +323,17 @@ impl FixEndpoint {
     }
 
     pub fn is_done(&self) -> bool {
-        self.seats.iter().all(Option::is_none) && self.lobby.is_empty()
+        self.sessions_by_slot.iter().all(Option::is_none) && self.pending_logons.is_empty()
     }
 
     fn receive(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
         let Some(number) = self.number_of(id) else { return };
-        let FixEndpoint { clients, clerk, .. } = self;
+        let FixEndpoint { clients, fix_log, .. } = self;
         let Some(client) = client_of(clients, number) else { return };
         let bytes = sockets.input(id);
         let taken = client.session.handle_bytes(now, bytes);
         if client.logged {
-            clerk.log(number, Way::In, now, &bytes[..taken]);
+            fix_log.log(number, MessageDirection::In, now, &bytes[..taken]);
         }
         if taken < bytes.len() {
             sockets.pause(id);
@@ -353,17 +351,18 @@ impl FixEndpoint {
         number: u16,
         sockets: &mut Sockets,
         port: Option<&mut PortEnd>,
-        mut recorder: Option<&mut Recorder>,
+        mut recorder: Option<&mut LatencyRecorder>,
     ) -> usize {
-        let FixEndpoint { clients, desk, clerk, watch, .. } = self;
+        let FixEndpoint { clients, desk, fix_log, latency, .. } = self;
         let Some(client) = client_of(clients, number) else { return 0 };
         client.queued = false;
-        let Driven { work, again } = client.drive(now, desk, port, &mut watch.at(recorder.as_deref_mut()));
+        let DriveOutcome { work, again } =
+            client.drive(now, desk, port, &mut latency.at(recorder.as_deref_mut()));
         let (mut work, mut again) = (work, again);
         if let Some(id) = client.connection {
-            let begun = watch.writes(recorder.as_deref());
-            let written = client.write(now, number, id, sockets, clerk);
-            watch.wrote(begun.filter(|_| written > 0), recorder);
+            let begun = latency.write_started(recorder.as_deref());
+            let written = client.write(now, number, id, sockets, fix_log);
+            latency.write_finished(begun.filter(|_| written > 0), recorder);
             // Written bytes free buffer space for output that was held back.
             again |= written > 0;
             work += written;
@@ -377,12 +376,12 @@ impl FixEndpoint {
                     tracing::info!(session = name, ?ending, "FIX session ended");
                 }
                 sockets.finish(id);
-                self.lose(now, id);
+                self.handle_disconnect(now, id);
                 return work + 1;
             }
         }
         let Some(client) = client_of(&mut self.clients, number) else { return work };
-        self.notes.extend(client.news());
+        self.notifications.extend(client.take_state_change());
         self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
         if again {
             self.wake(number);
@@ -391,16 +390,16 @@ impl FixEndpoint {
     }
 
     /// Handles a lost connection; the session remains.
-    fn lose(&mut self, now: Timestamp, id: ConnectionId) {
-        if self.lobby.leave(id).is_some() {
+    fn handle_disconnect(&mut self, now: Timestamp, id: ConnectionId) {
+        if self.pending_logons.leave(id).is_some() {
             return;
         }
         let Some(number) = self.number_of(id) else { return };
-        self.seats[id.slot()] = None;
+        self.sessions_by_slot[id.slot()] = None;
         if let Some(client) = client_of(&mut self.clients, number) {
             let lost = (client.session.state() != FixSessionState::Closing).then(|| client.name.clone());
             client.disconnect(now);
-            self.notes.extend(client.news());
+            self.notifications.extend(client.take_state_change());
             self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
             if let Some(name) = lost.filter(|_| self.may_log(now)) {
                 tracing::info!(session = name, "FIX connection lost");
@@ -408,7 +407,7 @@ impl FixEndpoint {
         }
     }
 
-    fn look_at_all(&mut self, now: Timestamp) {
+    fn poll_deadlines(&mut self, now: Timestamp) {
         self.deadline = Timestamp::MAX;
         for number in 1..=self.clients.len() as u16 {
             let Some(client) = client_of(&mut self.clients, number) else { continue };
@@ -424,18 +423,18 @@ impl FixEndpoint {
     }
 
     /// Closes the connections that have not answered the Logout in time.
-    fn cut_off(&mut self, now: Timestamp, sockets: &mut Sockets) {
-        let Some(since) = self.ending else { return };
-        for id in self.lobby.drain() {
+    fn close_remaining(&mut self, now: Timestamp, sockets: &mut Sockets) {
+        let Some(since) = self.ending_since else { return };
+        for id in self.pending_logons.drain() {
             sockets.close(id);
         }
         if now < since.plus(WIND_DOWN_NS_MAX) {
             return;
         }
-        for slot in 0..self.seats.len() {
-            if let Some((id, _)) = self.seats[slot] {
+        for slot in 0..self.sessions_by_slot.len() {
+            if let Some((id, _)) = self.sessions_by_slot[slot] {
                 sockets.close(id);
-                self.lose(now, id);
+                self.handle_disconnect(now, id);
             }
         }
     }
@@ -450,11 +449,16 @@ impl FixEndpoint {
     }
 
     fn number_of(&self, id: ConnectionId) -> Option<u16> {
-        self.seats.get(id.slot()).copied().flatten().filter(|(seat, _)| *seat == id).map(|(_, number)| number)
+        self.sessions_by_slot
+            .get(id.slot())
+            .copied()
+            .flatten()
+            .filter(|(auth, _)| *auth == id)
+            .map(|(_, number)| number)
     }
 }
 
-fn client_of(clients: &mut [Option<Box<Client>>], number: u16) -> Option<&mut Client> {
+fn client_of(clients: &mut [Option<Box<FixClient>>], number: u16) -> Option<&mut FixClient> {
     clients.get_mut((number as usize).checked_sub(1)?)?.as_deref_mut()
 }
 

@@ -10,12 +10,12 @@ use std::io;
 use crate::config::Config;
 use crate::net::Net;
 use crate::net::listener::{BoundAddress, Listener, ListenerId};
-use crate::net::settings::{Limits, ListenerSettings};
+use crate::net::settings::{BufferLimits, ListenerSettings};
 use crate::tls::Tls;
 
 /// The protocol of a listener.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum ListenerProtocol {
     Stomp,
     Fix,
 }
@@ -23,27 +23,27 @@ pub enum Protocol {
 #[derive(Debug)]
 struct BoundListener {
     name: &'static str,
-    protocol: Protocol,
+    protocol: ListenerProtocol,
     listener: Listener,
 }
 
-/// The listeners of one thread: they do not accept before [`Listeners::open`].
+/// The listeners of one thread: they do not accept before [`GatewayListeners::open`].
 #[derive(Debug, Default)]
-pub struct Listeners {
+pub struct GatewayListeners {
     closed: Vec<BoundListener>,
     /// Protocol and local port, by [`ListenerId`].
-    open: Vec<(Protocol, u16)>,
+    open: Vec<(ListenerProtocol, u16)>,
 }
 
-impl Listeners {
+impl GatewayListeners {
     /// Binds all configured addresses. An error carries the config key.
-    pub fn bind(config: &Config, tls: Option<&Tls>) -> Result<Listeners, (&'static str, io::Error)> {
+    pub fn bind(config: &Config, tls: Option<&Tls>) -> Result<GatewayListeners, (&'static str, io::Error)> {
         let Config { stomp, fix, .. } = config;
         let wanted = [
-            ("stomp.listen", "stomp", Protocol::Stomp, stomp.listen, false),
-            ("stomp.tls_listen", "stomp+tls", Protocol::Stomp, stomp.tls_listen, true),
-            ("fix.listen", "fix", Protocol::Fix, fix.listen, false),
-            ("fix.tls_listen", "fix+tls", Protocol::Fix, fix.tls_listen, true),
+            ("stomp.listen", "stomp", ListenerProtocol::Stomp, stomp.listen, false),
+            ("stomp.tls_listen", "stomp+tls", ListenerProtocol::Stomp, stomp.tls_listen, true),
+            ("fix.listen", "fix", ListenerProtocol::Fix, fix.listen, false),
+            ("fix.tls_listen", "fix+tls", ListenerProtocol::Fix, fix.tls_listen, true),
         ];
         let mut closed = Vec::new();
         for (key, name, protocol, address, is_tls) in wanted {
@@ -59,42 +59,46 @@ impl Listeners {
             let listener = Listener::bind(settings).map_err(|error| (key, named(error)))?;
             closed.push(BoundListener { name, protocol, listener });
         }
-        Ok(Listeners { closed, open: Vec::new() })
+        Ok(GatewayListeners { closed, open: Vec::new() })
     }
 
     /// Returns the bound addresses, for display.
     pub fn listeners(&self) -> Vec<BoundAddress> {
-        let told = |door: &BoundListener| BoundAddress { name: door.name, address: door.listener.address() };
-        self.closed.iter().map(told).collect()
+        let address_of =
+            |bound: &BoundListener| BoundAddress { name: bound.name, address: bound.listener.address() };
+        self.closed.iter().map(address_of).collect()
     }
 
     /// Returns whether a listener has this protocol.
-    pub fn lead_to(&self, protocol: Protocol) -> bool {
+    pub fn has_protocol(&self, protocol: ListenerProtocol) -> bool {
         self.closed
             .iter()
-            .map(|door| door.protocol)
+            .map(|bound| bound.protocol)
             .chain(self.open.iter().map(|(protocol, _)| *protocol))
-            .any(|to| to == protocol)
+            .any(|found| found == protocol)
     }
 
     /// Returns the same listeners for another thread.
-    pub fn try_clone(&self) -> io::Result<Listeners> {
+    pub fn try_clone(&self) -> io::Result<GatewayListeners> {
         let clone =
-            |door: &BoundListener| Ok(BoundListener { listener: door.listener.try_clone()?, ..*door });
-        Ok(Listeners { closed: self.closed.iter().map(clone).collect::<io::Result<_>>()?, open: Vec::new() })
+            |bound: &BoundListener| Ok(BoundListener { listener: bound.listener.try_clone()?, ..*bound });
+        Ok(GatewayListeners {
+            closed: self.closed.iter().map(clone).collect::<io::Result<_>>()?,
+            open: Vec::new(),
+        })
     }
 
     /// Starts accepting. Further calls have no effect.
     pub(super) fn open(&mut self, net: &mut Net) {
-        for door in self.closed.drain(..) {
-            let port = door.listener.address().port();
-            let ListenerId(id) = net.listen(door.listener);
+        for bound in self.closed.drain(..) {
+            let port = bound.listener.address().port();
+            let ListenerId(id) = net.listen(bound.listener);
             assert_eq!(id as usize, self.open.len(), "nobody else listens on this thread");
-            self.open.push((door.protocol, port));
+            self.open.push((bound.protocol, port));
         }
     }
 
-    pub(super) fn protocol(&self, listener: ListenerId) -> Option<Protocol> {
+    pub(super) fn protocol(&self, listener: ListenerId) -> Option<ListenerProtocol> {
         self.open.get(listener.0 as usize).map(|(protocol, _)| *protocol)
     }
 
@@ -106,12 +110,12 @@ impl Listeners {
 
 /// Returns the buffer limits of one connection: bytes received and not decoded yet, and bytes
 /// encoded and not sent yet.
-fn limits(config: &Config, protocol: Protocol) -> Limits {
+fn limits(config: &Config, protocol: ListenerProtocol) -> BufferLimits {
     match protocol {
         // The broker takes received bytes at once, and output stays in the session until the socket
         // takes it.
-        Protocol::Stomp => Limits::default(),
-        Protocol::Fix => Limits {
+        ListenerProtocol::Stomp => BufferLimits::default(),
+        ListenerProtocol::Fix => BufferLimits {
             // Two messages, so that a message after a long one is not blocked.
             input_bytes_max: 2 * config.fix.message_bytes_max,
             output_bytes_max: config.fix.out_buffer_bytes,

@@ -7,7 +7,7 @@
 //! Output stays in the session until the socket has taken it, so a reader that stops costs at most
 //! what the broker's limits allow.
 
-pub mod watch;
+pub mod latency;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -29,32 +29,32 @@ use crate::stomp::{BrokerHost, Logins};
 
 /// Maximum number of clients written to per cycle: each costs a system call, and a client that has
 /// sent an order over FIX meanwhile waits for all of them.
-const SESSIONS_PER_TURN_MAX: usize = 4;
+const SESSIONS_PER_CYCLE_MAX: usize = 4;
 /// With this many events in a cycle, all clients are written to: at such a rate the output would
 /// pile up for those who wait. More than a market moves at once.
-const MANY: usize = 64;
+const EVENTS_MANY: usize = 64;
 /// Maximum time for the final messages of all sessions when the service stops; then the connections
 /// are closed.
 const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 
 #[derive(Debug)]
 pub struct StompEndpoint {
-    company: BrokerHost,
+    broker_host: BrokerHost,
     /// By slot of the connection.
-    seats: Vec<Option<Seat>>,
+    connections_by_slot: Vec<Option<SessionConnection>>,
     /// By slot of the session.
     connections: Vec<Option<ConnectionId>>,
     /// Events since the last cycle.
-    heard: usize,
+    events: usize,
     /// Connections whose reading is paused until their session wants bytes again.
-    deaf: Vec<ConnectionId>,
+    paused: Vec<ConnectionId>,
     /// When all sessions started to be ended.
-    ending: Option<Timestamp>,
+    ending_since: Option<Timestamp>,
     logins: Logins,
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Seat {
+struct SessionConnection {
     connection: ConnectionId,
     session: SessionId,
 }
@@ -62,17 +62,17 @@ struct Seat {
 impl StompEndpoint {
     /// Takes new reference data, which are effective in all shards.
     pub fn adopt(&mut self, reference: &Arc<RefData>) {
-        self.company.adopt(reference);
+        self.broker_host.adopt(reference);
     }
 
     pub fn new(settings: BrokerSettings, reference: Arc<RefData>, logins: Logins) -> StompEndpoint {
         StompEndpoint {
-            company: BrokerHost::new(settings, reference, Transport::Tcp, logins.roll()),
-            seats: Vec::new(),
+            broker_host: BrokerHost::new(settings, reference, Transport::Tcp, logins.roll()),
+            connections_by_slot: Vec::new(),
             connections: Vec::new(),
-            heard: 0,
-            deaf: Vec::new(),
-            ending: None,
+            events: 0,
+            paused: Vec::new(),
+            ending_since: None,
             logins,
         }
     }
@@ -81,39 +81,39 @@ impl StompEndpoint {
         self.session(id).is_some()
     }
 
-    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: SocketEvent) {
-        match happening {
-            SocketEvent::Accepted { id, peer, .. } => self.welcome(now, sockets, id, peer),
+    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, socket_event: SocketEvent) {
+        match socket_event {
+            SocketEvent::Accepted { id, peer, .. } => self.accept(now, sockets, id, peer),
             SocketEvent::Received { id } => self.receive(now, sockets, id),
             SocketEvent::Drained { id } => {
                 if let Some(session) = self.session(id) {
                     self.write(now, sockets, session);
                 }
             }
-            SocketEvent::Closed { id, .. } => self.forget(id),
+            SocketEvent::Closed { id, .. } => self.remove_connection(id),
             // The broker has its own deadlines.
             SocketEvent::Timeout { .. } | SocketEvent::EndOfCycle => {}
         }
     }
 
-    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        self.heard += 1;
-        self.company.hear(now, shard, event);
+    pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        self.events += 1;
+        self.broker_host.handle_event(now, shard, event);
     }
 
     /// Handles a notification of another thread.
-    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
-        self.company.handle_note(now, note);
+    pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
+        self.broker_host.handle_notification(now, notification);
     }
 
     /// Returns the number of messages sent to all connected clients.
     pub fn messages(&self) -> u64 {
-        self.company.messages()
+        self.broker_host.messages()
     }
 
     /// Returns all sessions.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
-        self.company.rows()
+        self.broker_host.rows()
     }
 
     /// Does what is due, and writes to the clients with output, in turn. Commands are sent first,
@@ -126,57 +126,57 @@ impl StompEndpoint {
         port: Option<&mut PortEnd>,
         mut send: impl FnMut(Notification),
     ) -> usize {
-        let verdicts = self.take_verdicts(now) + self.company.revoke(now);
-        let StompEndpoint { company, logins, .. } = self;
-        if company.broker.poll_timeout().is_some_and(|due| due <= now) {
-            company.broker.handle_timeout(now);
+        let verdicts = self.take_verdicts(now) + self.broker_host.revoke(now);
+        let StompEndpoint { broker_host, logins, .. } = self;
+        if broker_host.broker.poll_timeout().is_some_and(|due| due <= now) {
+            broker_host.broker.handle_timeout(now);
         }
-        company.dispatch(now, |session, credentials| logins.ask(now, session, credentials));
-        while let Some(note) = company.take_note() {
-            send(note);
+        broker_host.dispatch(now, |session, credentials| logins.ask(now, session, credentials));
+        while let Some(notification) = broker_host.take_notification() {
+            send(notification);
         }
-        let mut work = verdicts + port.map_or(0, |port| company.poll_watches(port));
+        let mut work = verdicts + port.map_or(0, |port| broker_host.poll_watches(port));
         // A session with more output than one cycle allows is listed again for the next; so is one
         // whose socket takes nothing, which costs no system call.
-        let many = std::mem::take(&mut self.heard) >= MANY;
-        let (mut written, most) = (0, if many { usize::MAX } else { SESSIONS_PER_TURN_MAX });
-        for _ in 0..self.company.broker.active_len() {
-            if written == most {
+        let is_burst = std::mem::take(&mut self.events) >= EVENTS_MANY;
+        let (mut written, sessions_max) = (0, if is_burst { usize::MAX } else { SESSIONS_PER_CYCLE_MAX });
+        for _ in 0..self.broker_host.broker.active_len() {
+            if written == sessions_max {
                 break;
             }
-            let Some(session) = self.company.broker.poll_active() else { break };
+            let Some(session) = self.broker_host.broker.poll_active() else { break };
             written += self.write(now, sockets, session);
         }
         work += written;
-        self.listen_again(sockets);
-        self.cut_off(now, sockets);
+        self.resume_reading(sockets);
+        self.close_remaining(now, sockets);
         work
     }
 
     /// Returns whether commands wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
-        self.company.is_waiting()
+        self.broker_host.is_waiting()
     }
 
     pub fn deadline(&self) -> Timestamp {
-        let cut = self.ending.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
-        self.company.broker.poll_timeout().unwrap_or(Timestamp::MAX).min(cut)
+        let end = self.ending_since.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
+        self.broker_host.broker.poll_timeout().unwrap_or(Timestamp::MAX).min(end)
     }
 
     /// Ends all sessions, with a reason.
     pub fn wind_down(&mut self, now: Timestamp) {
-        self.ending = Some(now);
-        self.company.end_all(now);
+        self.ending_since = Some(now);
+        self.broker_host.end_all(now);
     }
 
     pub fn is_done(&self) -> bool {
-        self.company.is_empty()
+        self.broker_host.is_empty()
     }
 
-    fn welcome(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, peer: SocketAddr) {
-        let session = if self.ending.is_none() { self.company.enter(now, peer) } else { None };
+    fn accept(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, peer: SocketAddr) {
+        let session = if self.ending_since.is_none() { self.broker_host.enter(now, peer) } else { None };
         let Some(session) = session else { return sockets.close(id) };
-        put(&mut self.seats, id.slot(), Seat { connection: id, session });
+        put(&mut self.connections_by_slot, id.slot(), SessionConnection { connection: id, session });
         put(&mut self.connections, session.slot(), id);
     }
 
@@ -184,11 +184,11 @@ impl StompEndpoint {
         let Some(session) = self.session(id) else { return };
         let bytes = sockets.input(id);
         let count = bytes.len();
-        self.company.broker.handle_bytes(now, session, bytes);
+        self.broker_host.broker.handle_bytes(now, session, bytes);
         sockets.consume(id, count);
-        if !self.company.broker.wants_bytes(session) {
+        if !self.broker_host.broker.wants_bytes(session) {
             sockets.pause(id);
-            self.deaf.push(id);
+            self.paused.push(id);
         }
     }
 
@@ -196,7 +196,7 @@ impl StompEndpoint {
     fn take_verdicts(&mut self, now: Timestamp) -> usize {
         let mut work = 0;
         while let Some((session, verdict)) = self.logins.poll() {
-            self.company.handle_verdict(now, session, verdict);
+            self.broker_host.handle_verdict(now, session, verdict);
             work += 1;
         }
         work
@@ -206,54 +206,58 @@ impl StompEndpoint {
     /// took any bytes.
     fn write(&mut self, now: Timestamp, sockets: &mut Sockets, session: SessionId) -> usize {
         let Some(&Some(id)) = self.connections.get(session.slot()) else { return 0 };
-        let bytes = self.company.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
+        let bytes = self.broker_host.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
         // The socket reports a connection that is gone with an event of its own.
         let taken = sockets.write(id, bytes).unwrap_or(0);
-        self.company.broker.handle_transmitted(now, session, taken);
-        match self.company.broker.poll_close(now, session) {
+        self.broker_host.broker.handle_transmitted(now, session, taken);
+        match self.broker_host.broker.poll_close(now, session) {
             Some(StompClose::Graceful(_)) => sockets.finish(id),
             Some(StompClose::Immediate(_)) => sockets.close(id),
             None => return usize::from(taken > 0),
         }
-        self.forget(id);
+        self.remove_connection(id);
         1
     }
 
-    fn listen_again(&mut self, sockets: &mut Sockets) {
-        let StompEndpoint { deaf, company, seats, .. } = self;
-        deaf.retain(|id| {
-            let seat = seats.get(id.slot()).and_then(Option::as_ref).filter(|seat| seat.connection == *id);
-            let wants = seat.is_some_and(|seat| company.broker.wants_bytes(seat.session));
+    fn resume_reading(&mut self, sockets: &mut Sockets) {
+        let StompEndpoint { paused, broker_host, connections_by_slot, .. } = self;
+        paused.retain(|id| {
+            let entry = connections_by_slot
+                .get(id.slot())
+                .and_then(Option::as_ref)
+                .filter(|entry| entry.connection == *id);
+            let wants = entry.is_some_and(|entry| broker_host.broker.wants_bytes(entry.session));
             if wants {
                 sockets.resume(*id);
             }
-            seat.is_some() && !wants
+            entry.is_some() && !wants
         });
     }
 
     /// Closes the connections that have not taken their final output in time.
-    fn cut_off(&mut self, now: Timestamp, sockets: &mut Sockets) {
-        if self.ending.is_none_or(|since| now < since.plus(WIND_DOWN_NS_MAX)) {
+    fn close_remaining(&mut self, now: Timestamp, sockets: &mut Sockets) {
+        if self.ending_since.is_none_or(|since| now < since.plus(WIND_DOWN_NS_MAX)) {
             return;
         }
-        for slot in 0..self.seats.len() {
-            if let Some(connection) = self.seats[slot].as_ref().map(|seat| seat.connection) {
+        for slot in 0..self.connections_by_slot.len() {
+            if let Some(connection) = self.connections_by_slot[slot].as_ref().map(|entry| entry.connection) {
                 sockets.close(connection);
-                self.forget(connection);
+                self.remove_connection(connection);
             }
         }
     }
 
-    fn forget(&mut self, id: ConnectionId) {
+    fn remove_connection(&mut self, id: ConnectionId) {
         let Some(session) = self.session(id) else { return };
-        self.seats[id.slot()] = None;
+        self.connections_by_slot[id.slot()] = None;
         self.connections[session.slot()] = None;
-        self.company.leave(session);
+        self.broker_host.leave(session);
     }
 
     fn session(&self, id: ConnectionId) -> Option<SessionId> {
-        let seat = self.seats.get(id.slot())?.as_ref().filter(|seat| seat.connection == id)?;
-        Some(seat.session)
+        let entry =
+            self.connections_by_slot.get(id.slot())?.as_ref().filter(|entry| entry.connection == id)?;
+        Some(entry.session)
     }
 }
 

@@ -4,7 +4,7 @@
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::FixSession;
 
-use crate::fix::message_log::{self, Way};
+use crate::fix::message_log::{self, MessageDirection};
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
 
@@ -15,7 +15,7 @@ pub fn transmit(
     session: &mut FixSession,
     id: ConnectionId,
     sockets: &mut Sockets,
-    clerk: &mut message_log::FixLogHandle,
+    fix_log: &mut message_log::FixLogHandle,
     log: Option<u16>,
 ) -> usize {
     let bytes = session.poll_transmit();
@@ -25,7 +25,7 @@ pub fn transmit(
     // The socket reports a connection that is gone with an event of its own.
     let taken = sockets.write(id, bytes).unwrap_or(0);
     if let Some(number) = log.filter(|_| taken > 0) {
-        clerk.log(number, Way::Out, now, &bytes[..taken]);
+        fix_log.log(number, MessageDirection::Out, now, &bytes[..taken]);
     }
     session.handle_transmitted(now, taken);
     taken

@@ -2,8 +2,8 @@
 //! lanes.
 //!
 //! ```text
-//! shard ─ instruction ─► Link: FixSession ─► one write ─► venue
-//! shard ◄─ report ◄───── Link: FixSession ◄─ Received ◄── venue       stored? ─► the message's number counts as processed
+//! shard ─ instruction ─► VenueLink: FixSession ─► one write ─► venue
+//! shard ◄─ report ◄───── VenueLink: FixSession ◄─ Received ◄── venue       stored? ─► the message's number counts as processed
 //! ```
 //!
 //! An adapter belongs to one gateway permanently. Orders of all clients reach it through the
@@ -23,11 +23,11 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::fix::session::{DisconnectReason, FixSession};
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore};
 
-use self::link::Link;
+use self::link::VenueLink;
 use super::fix::Unreported;
-use crate::fix::caller::Caller;
 use crate::fix::message_log;
-use crate::fix::store::{FileStore, Place, path_of};
+use crate::fix::store::{FileStore, StoreLocation, path_of};
+use crate::fix::venue::VenueSessionSettings;
 use crate::journal::disk::Disk;
 use crate::journal::{Fault, Level};
 use crate::net::ConnectionId;
@@ -46,51 +46,52 @@ const FIRST_SESSION: u16 = 0xff00;
 #[derive(Debug)]
 pub struct VenueParts {
     pub port: PortId,
-    pub callers: Vec<Caller>,
+    pub venues: Vec<VenueSessionSettings>,
     pub reference: Arc<RefData>,
     pub level: Level,
     /// Last event of each shard at the start.
-    pub heard: Vec<u64>,
+    pub reported: Vec<u64>,
     /// Instructions from before the restart whose message was not stored.
     pub missed: Vec<Unreported>,
     /// Identifier of the data folder.
-    pub birth: u64,
-    pub clerk: message_log::FixLogHandle,
+    pub folder_id: u64,
+    pub fix_log: message_log::FixLogHandle,
 }
 
 #[derive(Debug)]
 pub struct VenueConnector {
-    links: Vec<Link>,
-    clerk: message_log::FixLogHandle,
+    links: Vec<VenueLink>,
+    fix_log: message_log::FixLogHandle,
     /// Whether the connector connects to venues.
     is_open: bool,
     /// When all sessions started to be logged out.
-    ending: Option<Timestamp>,
+    ending_since: Option<Timestamp>,
 }
 
 impl VenueConnector {
     pub fn new(now: Timestamp, parts: VenueParts) -> Result<VenueConnector, Fault> {
-        let VenueParts { port, callers, reference, level, heard, missed, birth, mut clerk } = parts;
+        let VenueParts { port, venues, reference, level, reported, missed, folder_id, mut fix_log } = parts;
         let mut links = Vec::new();
-        for caller in callers {
-            let source = source_of(port, caller.id);
-            let (store, certain) = open_store(now, &caller, level, &heard, &mut clerk)?;
+        for settings in venues {
+            let source = source_of(port, settings.id);
+            let (store, certain) = open_store(now, &settings, level, &reported, &mut fix_log)?;
             // After a power loss, messages that were sent may be missing from the store: then
             // nothing is certain.
-            let never_sent = if certain { never_sent(&missed, caller.id) } else { BTreeSet::new() };
-            let (settings, venue) = (caller.session(now, source), caller.venue(birth));
-            let session = FixSession::initiator(settings, venue, store, reference.clone(), never_sent);
-            let logged = caller.log_folder.as_ref().is_some_and(|folder| {
-                clerk.open_log(source.session, folder.join(format!("{}.log", caller.name())))
+            let never_sent = if certain { never_sent(&missed, settings.id) } else { BTreeSet::new() };
+            let (session_settings, venue) = (settings.session(now, source), settings.venue(folder_id));
+            let session =
+                FixSession::initiator(session_settings, venue, store, reference.clone(), never_sent);
+            let logged = settings.log_folder.as_ref().is_some_and(|folder| {
+                fix_log.open_log(source.session, folder.join(format!("{}.log", settings.name())))
             });
-            links.push(Link::new(caller, source, session, logged));
+            links.push(VenueLink::new(settings, source, session, logged));
         }
-        Ok(VenueConnector { links, clerk, is_open: false, ending: None })
+        Ok(VenueConnector { links, fix_log, is_open: false, ending_since: None })
     }
 
     /// Returns the adapters of this thread, which must receive the instructions for them.
     pub fn adapters(&self) -> impl Iterator<Item = AdapterId> {
-        self.links.iter().map(|link| link.caller.id)
+        self.links.iter().map(|link| link.settings.id)
     }
 
     pub fn set_reference(&mut self, reference: &Arc<RefData>) {
@@ -101,33 +102,34 @@ impl VenueConnector {
         self.links.iter().any(|link| link.connection == Some(id))
     }
 
-    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, happening: SocketEvent) {
-        let VenueConnector { links, clerk, .. } = self;
-        let id = match happening {
+    pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, socket_event: SocketEvent) {
+        let VenueConnector { links, fix_log, .. } = self;
+        let id = match socket_event {
             SocketEvent::Received { id } | SocketEvent::Drained { id } | SocketEvent::Closed { id, .. } => id,
             SocketEvent::Accepted { .. } | SocketEvent::Timeout { .. } | SocketEvent::EndOfCycle => return,
         };
         let Some(link) = links.iter_mut().find(|link| link.connection == Some(id)) else { return };
-        link.awake = true;
-        match happening {
-            SocketEvent::Received { .. } => link.receive(now, id, sockets, clerk),
-            SocketEvent::Closed { why, .. } => link.lose(now, Some(why)),
+        link.has_work = true;
+        match socket_event {
+            SocketEvent::Received { .. } => link.receive(now, id, sockets, fix_log),
+            SocketEvent::Closed { reason, .. } => link.handle_disconnect(now, Some(reason)),
             _ => {}
         }
     }
 
     /// Handles events of the shards: instructions, and confirmations that reports are stored.
-    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+    pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         match &event.body {
             EventKind::ToVenue(instruction) => {
-                if let Some(link) = self.links.iter_mut().find(|link| link.caller.id == instruction.adapter) {
-                    link.awake = true;
+                if let Some(link) = self.links.iter_mut().find(|link| link.settings.id == instruction.adapter)
+                {
+                    link.has_work = true;
                     link.session.handle_instruction(now, shard, event.seq, instruction);
                 }
             }
             EventKind::Done { source, token, reason } if source.session >= FIRST_SESSION => {
                 if let Some(link) = self.links.iter_mut().find(|link| link.source == *source) {
-                    link.awake = true;
+                    link.has_work = true;
                     link.handle_done(now, shard, *token, *reason);
                 }
             }
@@ -137,16 +139,14 @@ impl VenueConnector {
 
     /// Handles requests of other threads: an operator ends a session, which reconnects by itself,
     /// or resets its sequence numbers.
-    pub fn handle_note(&mut self, now: Timestamp, note: &Notification) {
-        let (number, resets) = match *note {
-            Notification::Kick { kind: SessionKind::Venue, number } => (number, false),
+pub fn handle_notification ( & mut self , now : Timestamp , notification : & Notification ) { let ( number , resets ) = match * notification { Notification::Kick { kind : SessionKind::Venue , number } => ( number , false ) , 
             Notification::Reset { number } => (number, true),
             _ => return,
         };
         let Some(link) = self.links.iter_mut().find(|link| link.source.session as u64 == number) else {
             return;
         };
-        link.awake = true;
+        link.has_work = true;
         if resets {
             link.session.reset(now);
         } else {
@@ -156,7 +156,7 @@ impl VenueConnector {
 
     /// Returns every venue, connected or not.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
-        self.links.iter().map(Link::row)
+        self.links.iter().map(VenueLink::row)
     }
 
     /// Does what is due, sends the venue's reports to the shards, and writes output. `port` is
@@ -171,13 +171,13 @@ impl VenueConnector {
     ) -> usize {
         let mut work = 0;
         self.is_open = is_open;
-        let VenueConnector { links, clerk, ending, .. } = self;
-        let is_late = ending.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
+        let VenueConnector { links, fix_log, ending_since, .. } = self;
+        let is_late = ending_since.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
         for link in links {
-            work += link.poll(now, sockets, port.as_deref_mut(), clerk, is_open);
+            work += link.poll(now, sockets, port.as_deref_mut(), fix_log, is_open);
             if is_late && let Some(id) = link.connection {
                 sockets.close(id);
-                link.lose(now, None);
+                link.handle_disconnect(now, None);
             }
         }
         work
@@ -185,20 +185,20 @@ impl VenueConnector {
 
     /// Returns whether commands wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
-        self.links.iter().any(Link::is_waiting)
+        self.links.iter().any(VenueLink::is_waiting)
     }
 
     pub fn deadline(&self) -> Timestamp {
-        let cut = self.ending.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
-        self.links.iter().map(|link| link.deadline(self.is_open)).fold(cut, Timestamp::min)
+        let end = self.ending_since.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
+        self.links.iter().map(|link| link.deadline(self.is_open)).fold(end, Timestamp::min)
     }
 
     /// Logs out of every venue.
     pub fn wind_down(&mut self, now: Timestamp) {
-        self.ending = Some(now);
+        self.ending_since = Some(now);
         for link in self.links.iter_mut().filter(|link| link.connection.is_some()) {
             link.session.log_out(now, b"The service stops", DisconnectReason::EndedByUs);
-            link.awake = true;
+            link.has_work = true;
         }
     }
 
@@ -214,44 +214,46 @@ fn source_of(port: PortId, adapter: AdapterId) -> Source {
 
 /// Returns the new orders that were never sent.
 fn never_sent(missed: &[Unreported], adapter: AdapterId) -> BTreeSet<OrderHandle> {
-    let news = missed.iter().filter_map(|missed| match &missed.event.body {
-        EventKind::ToVenue(told) if told.adapter == adapter && told.request == VenueRequest::New => {
-            Some(told.order)
+let new_orders = missed.iter ( ).filter_map ( | missed | match & missed.event.body { EventKind::ToVenue ( instruction ) if instruction.adapter == adapter && instruction.request == VenueRequest::New => { Some ( instruction.order ) 
         }
         _ => None,
     });
-    news.collect()
+    new_orders.collect()
 }
 
 /// Returns the store, and whether it has every message that was ever sent.
 fn open_store(
     now: Timestamp,
-    caller: &Caller,
+    settings: &VenueSessionSettings,
     level: Level,
-    heard: &[u64],
-    clerk: &mut message_log::FixLogHandle,
+    reported: &[u64],
+    fix_log: &mut message_log::FixLogHandle,
 ) -> Result<(Box<dyn MessageStore>, bool), Fault> {
     if level == Level::None {
         return Ok((Box::new(MemoryStore::new(now)), true));
     }
-    let (disk, folder) = (Disk::Real, &caller.store_folder);
+    let (disk, folder) = (Disk::Real, &settings.store_folder);
     disk.make_folder(folder).map_err(Fault::io(folder))?;
-    let store = FileStore::open(&place_of(&disk, caller, level), now, heard)?;
+    let store = FileStore::open(&location_of(&disk, settings, level), now, reported)?;
     if store.lost_power {
         tracing::warn!(
-            venue = caller.name(),
+            venue = settings.name(),
             "the machine stopped: numbers of the session were passed over, and new orders of the last moment are in doubt"
         );
     }
-    if level.is_synced() && !clerk.sync(Arc::clone(store.file())) {
-        tracing::error!(venue = caller.name(), "the store is not synced: too many at once");
+    if level.is_synced() && !fix_log.sync(Arc::clone(store.file())) {
+        tracing::error!(venue = settings.name(), "the store is not synced: too many at once");
     }
     let certain = !store.lost_power;
     Ok((Box::new(store), certain))
 }
 
 /// Returns the location of a venue's store.
-pub fn place_of<'a>(disk: &'a Disk, caller: &'a Caller, level: Level) -> Place<'a> {
-    let path = path_of(&caller.store_folder, caller.name());
-    Place { disk, path, name: caller.name(), bytes: caller.store_bytes, level }
+pub fn location_of<'a>(
+    disk: &'a Disk,
+    settings: &'a VenueSessionSettings,
+    level: Level,
+) -> StoreLocation<'a> {
+    let path = path_of(&settings.store_folder, settings.name());
+    StoreLocation { disk, path, name: settings.name(), bytes: settings.store_bytes, level }
 }

@@ -21,7 +21,7 @@ const TEXT_BYTES_MAX: usize = 64;
 const EXACT_MAX: f64 = (1_u64 << 53) as f64;
 
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct ParquetColumn {
     name: &'static str,
     /// Position in the file.
     nth: usize,
@@ -33,9 +33,9 @@ pub struct Column {
     unit_ns: i64,
 }
 
-impl Column {
+impl ParquetColumn {
     /// Finds the column of this name. `role` is 0 for a time, 1 for a security, otherwise a number.
-    pub fn find(schema: &SchemaDescriptor, name: &'static str, role: usize) -> Result<Column, String> {
+    pub fn find(schema: &SchemaDescriptor, name: &'static str, role: usize) -> Result<ParquetColumn, String> {
         let mut columns = schema.columns().iter().enumerate();
         let is_it = |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
         let (nth, column) =
@@ -56,7 +56,7 @@ impl Column {
         }
         let unsigned =
             [ConvertedType::UINT_8, ConvertedType::UINT_16, ConvertedType::UINT_32, ConvertedType::UINT_64];
-        Ok(Column {
+        Ok(ParquetColumn {
             name,
             nth,
             is_unsigned: column.physical_type() == Physical::INT32
@@ -78,32 +78,38 @@ impl Column {
     /// numeric times have them.
     pub fn span(&self, statistics: &Statistics) -> Option<(Timestamp, Timestamp)> {
         let Statistics::Int64(values) = statistics else { return None };
-        let time = |value: &i64| self.time(Some(Cell::Whole(*value))).ok();
+        let time = |value: &i64| self.time(Some(ParquetCell::Whole(*value))).ok();
         Some((time(values.min_opt()?)?, time(values.max_opt()?)?))
     }
 
-    pub fn time(&self, cell: Option<Cell<'_>>) -> Result<Timestamp, String> {
+    pub fn time(&self, cell: Option<ParquetCell<'_>>) -> Result<Timestamp, String> {
         let ns = match cell {
-            Some(Cell::Whole(value)) => value.checked_mul(self.unit_ns).and_then(|ns| u64::try_from(ns).ok()),
-            Some(Cell::Text(bytes)) if bytes.len() > TEXT_BYTES_MAX => None,
-            Some(Cell::Text(bytes)) => match text::parse_u64(bytes) {
+            Some(ParquetCell::Whole(value)) => {
+                value.checked_mul(self.unit_ns).and_then(|ns| u64::try_from(ns).ok())
+            }
+            Some(ParquetCell::Text(bytes)) if bytes.len() > TEXT_BYTES_MAX => None,
+            Some(ParquetCell::Text(bytes)) => match text::parse_u64(bytes) {
                 Ok(ns) => Some(ns),
                 Err(_) => {
                     let moment = std::str::from_utf8(bytes).ok().and_then(|text| Moment::parse(text).ok());
                     moment.map(|moment| moment.0.0)
                 }
             },
-            Some(Cell::Float(_) | Cell::Short(_) | Cell::Wide(_)) => None,
+            Some(ParquetCell::Float(_) | ParquetCell::Short(_) | ParquetCell::Wide(_)) => None,
             None => return Err("it is empty".to_string()),
         };
         ns.map(Timestamp).ok_or_else(|| "it is no time since 1970".to_string())
     }
 
-    pub fn security(&self, cell: Option<Cell<'_>>, symbols: &mut Symbols) -> Result<SecurityId, String> {
+    pub fn security(
+        &self,
+        cell: Option<ParquetCell<'_>>,
+        symbols: &mut Symbols,
+    ) -> Result<SecurityId, String> {
         match cell {
-            Some(Cell::Text(name)) => symbols.find(name),
-            Some(Cell::Whole(id)) => symbols.number(self.whole(id)),
-            Some(Cell::Float(_) | Cell::Short(_) | Cell::Wide(_)) | None => {
+            Some(ParquetCell::Text(name)) => symbols.find(name),
+            Some(ParquetCell::Whole(id)) => symbols.number(self.whole(id)),
+            Some(ParquetCell::Float(_) | ParquetCell::Short(_) | ParquetCell::Wide(_)) | None => {
                 Err("security is empty".to_string())
             }
         }
@@ -111,25 +117,25 @@ impl Column {
 
     /// Returns a number in units of 10⁻⁸; `None` if the cell is empty. NaN counts as empty too:
     /// pandas has no other marker.
-    pub fn number(&self, cell: Option<Cell<'_>>) -> Result<Option<i64>, String> {
+    pub fn number(&self, cell: Option<ParquetCell<'_>>) -> Result<Option<i64>, String> {
         let told = |error: text::TextError| error.to_string();
         match cell {
             None => Ok(None),
-            Some(Cell::Whole(value)) => self.decimal(self.whole(value) as i128).map(Some),
-            Some(Cell::Wide(bytes)) => self.decimal(wide(bytes)).map(Some),
-            Some(Cell::Float(value)) if value.is_nan() => Ok(None),
-            Some(Cell::Float(value)) => nearest(value).map(Some),
-            Some(Cell::Short(value)) if value.is_nan() => Ok(None),
+            Some(ParquetCell::Whole(value)) => self.decimal(self.whole(value) as i128).map(Some),
+            Some(ParquetCell::Wide(bytes)) => self.decimal(wide(bytes)).map(Some),
+            Some(ParquetCell::Float(value)) if value.is_nan() => Ok(None),
+            Some(ParquetCell::Float(value)) => nearest(value).map(Some),
+            Some(ParquetCell::Short(value)) if value.is_nan() => Ok(None),
             // The shortest text that represents the value gives what was written, not the
             // neighbouring float.
-            Some(Cell::Short(value)) => {
+            Some(ParquetCell::Short(value)) => {
                 text::parse_scaled(value.to_string().as_bytes()).map(Some).map_err(told)
             }
-            Some(Cell::Text([])) => Ok(None),
-            Some(Cell::Text(bytes)) if bytes.len() > TEXT_BYTES_MAX => {
+            Some(ParquetCell::Text([])) => Ok(None),
+            Some(ParquetCell::Text(bytes)) if bytes.len() > TEXT_BYTES_MAX => {
                 Err(format!("a number of {} bytes", bytes.len()))
             }
-            Some(Cell::Text(bytes)) => text::parse_scaled(bytes).map(Some).map_err(told),
+            Some(ParquetCell::Text(bytes)) => text::parse_scaled(bytes).map(Some).map_err(told),
         }
     }
 
@@ -199,7 +205,7 @@ fn words(column: &ColumnDescriptor) -> String {
 
 /// A value as it is stored.
 #[derive(Clone, Copy, Debug)]
-pub enum Cell<'a> {
+pub enum ParquetCell<'a> {
     Whole(i64),
     Float(f64),
     Short(f32),
@@ -210,22 +216,22 @@ pub enum Cell<'a> {
 
 /// Some rows of every column.
 #[derive(Debug)]
-pub struct Batch {
-    columns: Vec<Values>,
+pub struct ColumnBatch {
+    columns: Vec<ColumnValues>,
     rows: usize,
 }
 
 #[derive(Debug, Default)]
-struct Values {
+struct ColumnValues {
     /// For each row, 1 if there is a value; empty if all rows have one.
     levels: Vec<i16>,
     /// Position of each row's value; used only while there are levels.
     places: Vec<u32>,
-    stored: Stored,
+    stored: StoredValues,
 }
 
 #[derive(Debug, Default)]
-enum Stored {
+enum StoredValues {
     #[default]
     Nothing,
     Int32(Vec<i32>),
@@ -236,9 +242,9 @@ enum Stored {
     Wide(Vec<parquet::data_type::FixedLenByteArray>),
 }
 
-impl Batch {
-    pub fn new(columns: usize) -> Batch {
-        Batch { columns: (0..columns).map(|_| Values::default()).collect(), rows: 0 }
+impl ColumnBatch {
+    pub fn new(columns: usize) -> ColumnBatch {
+        ColumnBatch { columns: (0..columns).map(|_| ColumnValues::default()).collect(), rows: 0 }
     }
 
     pub fn rows(&self) -> usize {
@@ -264,7 +270,7 @@ impl Batch {
 
     /// Returns a cell; `None` if it is empty.
     #[inline]
-    pub fn cell(&self, column: usize, row: usize) -> Option<Cell<'_>> {
+    pub fn cell(&self, column: usize, row: usize) -> Option<ParquetCell<'_>> {
         let values = &self.columns[column];
         let place = if values.levels.is_empty() {
             row
@@ -274,18 +280,18 @@ impl Batch {
             return None;
         };
         Some(match &values.stored {
-            Stored::Nothing => return None,
-            Stored::Int32(values) => Cell::Whole(values[place] as i64),
-            Stored::Int64(values) => Cell::Whole(values[place]),
-            Stored::Float(values) => Cell::Short(values[place]),
-            Stored::Double(values) => Cell::Float(values[place]),
-            Stored::Text(values) => Cell::Text(values[place].data()),
-            Stored::Wide(values) => Cell::Wide(values[place].data()),
+            StoredValues::Nothing => return None,
+            StoredValues::Int32(values) => ParquetCell::Whole(values[place] as i64),
+            StoredValues::Int64(values) => ParquetCell::Whole(values[place]),
+            StoredValues::Float(values) => ParquetCell::Short(values[place]),
+            StoredValues::Double(values) => ParquetCell::Float(values[place]),
+            StoredValues::Text(values) => ParquetCell::Text(values[place].data()),
+            StoredValues::Wide(values) => ParquetCell::Wide(values[place].data()),
         })
     }
 }
 
-impl Values {
+impl ColumnValues {
     fn read(&mut self, reader: &mut ColumnReader, most: usize) -> Decoded<usize> {
         self.levels.clear();
         // The type of the values is the column's, and never changes.
@@ -301,12 +307,12 @@ impl Values {
             }};
         }
         let (rows, count, held) = match reader {
-            ColumnReader::Int32ColumnReader(reader) => read!(reader, Stored::Int32),
-            ColumnReader::Int64ColumnReader(reader) => read!(reader, Stored::Int64),
-            ColumnReader::FloatColumnReader(reader) => read!(reader, Stored::Float),
-            ColumnReader::DoubleColumnReader(reader) => read!(reader, Stored::Double),
-            ColumnReader::ByteArrayColumnReader(reader) => read!(reader, Stored::Text),
-            ColumnReader::FixedLenByteArrayColumnReader(reader) => read!(reader, Stored::Wide),
+            ColumnReader::Int32ColumnReader(reader) => read!(reader, StoredValues::Int32),
+            ColumnReader::Int64ColumnReader(reader) => read!(reader, StoredValues::Int64),
+            ColumnReader::FloatColumnReader(reader) => read!(reader, StoredValues::Float),
+            ColumnReader::DoubleColumnReader(reader) => read!(reader, StoredValues::Double),
+            ColumnReader::ByteArrayColumnReader(reader) => read!(reader, StoredValues::Text),
+            ColumnReader::FixedLenByteArrayColumnReader(reader) => read!(reader, StoredValues::Wide),
             ColumnReader::BoolColumnReader(_) | ColumnReader::Int96ColumnReader(_) => {
                 return Err(ParquetError::General("a column of another kind than it was".to_string()));
             }

@@ -18,13 +18,13 @@ const FOOTER_BYTES_MAX: u32 = 64 << 20;
 const READ_BYTES_MAX: usize = 256 << 20;
 
 /// A file, read in pieces of bounded length.
-pub struct Guarded {
+pub struct GuardedFile {
     file: File,
     length: u64,
 }
 
-impl Guarded {
-    pub fn new(mut file: File) -> std::result::Result<Guarded, String> {
+impl GuardedFile {
+    pub fn new(mut file: File) -> std::result::Result<GuardedFile, String> {
         let told = |error: std::io::Error| error.to_string();
         let length = file.metadata().map_err(told)?.len();
         let mut end = [0; 8];
@@ -39,7 +39,7 @@ impl Guarded {
         if footer > FOOTER_BYTES_MAX || footer as u64 + 12 > length {
             return Err(format!("the description at its end cannot have {footer} bytes"));
         }
-        Ok(Guarded { file, length })
+        Ok(GuardedFile { file, length })
     }
 
     fn at(&self, start: u64) -> Result<File> {
@@ -49,13 +49,13 @@ impl Guarded {
     }
 }
 
-impl Length for Guarded {
+impl Length for GuardedFile {
     fn len(&self) -> u64 {
         self.length
     }
 }
 
-impl ChunkReader for Guarded {
+impl ChunkReader for GuardedFile {
     type T = BufReader<File>;
 
     fn get_read(&self, start: u64) -> Result<BufReader<File>> {

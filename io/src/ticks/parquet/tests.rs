@@ -20,20 +20,20 @@ use crate::refdata;
 use crate::ticks::bars::BarPath;
 use crate::ticks::csv::{BARS, TICKS};
 use crate::ticks::file::DataFile;
-use crate::ticks::{DataError, Row, merge};
+use crate::ticks::{DataError, TickRow, merge};
 
 const PATH: BarPath = BarPath { interval_ns: 60_000_000_000, volume_bp: 1_000 };
 const ALL: (Timestamp, Timestamp) = (Timestamp::ZERO, Timestamp::MAX);
 /// 2026-11-02T14:30:00Z.
 const START: u64 = 1_793_629_800_000_000_000;
 
-struct Folder(PathBuf);
+struct TestFolder(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl TestFolder {
+    fn new(name: &str) -> TestFolder {
         let path = std::env::temp_dir().join(format!("pitlane-parquet-{name}-{}", std::process::id()));
         fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        TestFolder(path)
     }
 
     fn file(&self, name: &str, content: &[u8]) -> PathBuf {
@@ -43,13 +43,13 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TestFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
-fn read_in(path: &Path, range: (Timestamp, Timestamp)) -> Result<Vec<Row>, DataError> {
+fn read_in(path: &Path, range: (Timestamp, Timestamp)) -> Result<Vec<TickRow>, DataError> {
     let reference = Arc::new(refdata::shipped().unwrap());
     let mut file = DataFile::open(path, &reference, PATH, range)?;
     let mut rows = Vec::new();
@@ -59,19 +59,25 @@ fn read_in(path: &Path, range: (Timestamp, Timestamp)) -> Result<Vec<Row>, DataE
     Ok(rows)
 }
 
-fn read(path: &Path) -> Result<Vec<Row>, DataError> {
+fn read(path: &Path) -> Result<Vec<TickRow>, DataError> {
     read_in(path, ALL)
 }
 
 type Write<'a> = &'a dyn Fn(usize, &mut SerializedColumnWriter<'_>);
 
 /// Creates a file of this schema with `groups` row groups; `write` fills a column of one.
-fn made(folder: &Folder, schema: &str, compression: Compression, groups: usize, write: Write<'_>) -> PathBuf {
+fn made(
+    folder: &TestFolder,
+    schema: &str,
+    compression: Compression,
+    groups: usize,
+    write: Write<'_>,
+) -> PathBuf {
     made_with(folder, schema, WriterProperties::builder().set_compression(compression), groups, write)
 }
 
 fn made_with(
-    folder: &Folder,
+    folder: &TestFolder,
     schema: &str,
     properties: WriterPropertiesBuilder,
     groups: usize,
@@ -100,13 +106,13 @@ const CSV: &str = "1793629800000000000,1,232.51,100,232.53,200,,\n\
                    1793629800250000000,2,,,,,415.1,7\n\
                    1793629801000000000,1,232.5,300,232.52,100,232.505,12.5\n";
 
-fn expected(folder: &Folder) -> Vec<Row> {
+fn expected(folder: &TestFolder) -> Vec<TickRow> {
     read(&folder.file("expected.csv", format!("{TICKS}\n{CSV}").as_bytes())).unwrap()
 }
 
 #[test]
 fn default_files_of_other_libraries_are_read() {
-    let folder = Folder::new("others");
+    let folder = TestFolder::new("others");
     let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/ticks");
     for name in ["pandas", "polars"] {
         assert_eq!(read(&data.join(format!("{name}.parquet"))).unwrap(), expected(&folder), "{name}");
@@ -119,7 +125,7 @@ fn default_files_of_other_libraries_are_read() {
 
 #[test]
 fn files_of_the_recorder_are_read() {
-    let folder = Folder::new("recorder");
+    let folder = TestFolder::new("recorder");
     let path = folder.0.join("ticks.parquet");
     for life in 1..=2 {
         let mut writer = TickWriter::new(&path);
@@ -142,7 +148,7 @@ fn files_of_the_recorder_are_read() {
 /// However a number is stored, it gives the decimal that was written.
 #[test]
 fn numbers_are_decimals_floats_or_texts() {
-    let folder = Folder::new("kinds");
+    let folder = TestFolder::new("kinds");
     let schema = "REQUIRED BYTE_ARRAY time (STRING); OPTIONAL BYTE_ARRAY security (STRING); OPTIONAL FLOAT bid;
         REQUIRED DOUBLE bidSize; OPTIONAL FIXED_LEN_BYTE_ARRAY(9) ask (DECIMAL(20,10)); REQUIRED INT32 askSize (DECIMAL(9,1));
         OPTIONAL BYTE_ARRAY last (STRING); OPTIONAL INT32 lastSize (INTEGER(32,false)); REQUIRED INT64 other;";
@@ -200,7 +206,7 @@ fn quotes(nth: usize, column: &mut SerializedColumnWriter<'_>) {
 
 #[test]
 fn row_groups_outside_the_time_range_are_not_read() {
-    let folder = Folder::new("groups");
+    let folder = TestFolder::new("groups");
     let path = made(&folder, QUOTES, Compression::SNAPPY, 5, &quotes);
     assert_eq!(read(&path).unwrap().len(), 50);
     let within = (Timestamp(START + 15_000), Timestamp(START + 30_000));
@@ -221,7 +227,7 @@ fn row_groups_outside_the_time_range_are_not_read() {
 
 #[test]
 fn errors_are_reported() {
-    let folder = Folder::new("wrong");
+    let folder = TestFolder::new("wrong");
     let problem = |path: &Path| read(path).unwrap_err().to_string();
     let one = |schema: &str, from: &str, to: &str| schema.replacen(from, to, 1);
     let nothing = |_: usize, column: &mut SerializedColumnWriter<'_>| _ = column;
@@ -257,7 +263,7 @@ fn errors_are_reported() {
 /// Very many equal rows take no bytes: such a file of a few kilobytes once took half a minute.
 #[test]
 fn a_small_file_of_very_many_rows_is_refused_before_they_are_read() {
-    let folder = Folder::new("many");
+    let folder = TestFolder::new("many");
     let many = |rows: usize| {
         move |nth: usize, column: &mut SerializedColumnWriter<'_>| {
             let written = match nth % 100 {
@@ -297,7 +303,7 @@ fn rows_are_counted_whatever_the_metadata_says() {
 
 #[test]
 fn an_overlong_text_is_not_a_number() {
-    let folder = Folder::new("long");
+    let folder = TestFolder::new("long");
     let schema = "REQUIRED INT64 time; REQUIRED INT32 security; REQUIRED BYTE_ARRAY bid (STRING);
         REQUIRED INT64 bidSize; REQUIRED INT64 ask; REQUIRED INT64 askSize; REQUIRED INT64 last; REQUIRED INT64 lastSize;";
     let zeros = |nth: usize, column: &mut SerializedColumnWriter<'_>| {
@@ -319,7 +325,7 @@ fn an_overlong_text_is_not_a_number() {
 /// A file that is cut or damaged anywhere is either read or reported as an error.
 #[test]
 fn a_damaged_file_is_an_error() {
-    let folder = Folder::new("damaged");
+    let folder = TestFolder::new("damaged");
     let sound = fs::read(made(&folder, QUOTES, Compression::SNAPPY, 3, &quotes)).unwrap();
     let (mut faults, mut read_anyway) = (0, 0);
     for length in (4..sound.len()).step_by(7) {

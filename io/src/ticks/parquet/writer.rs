@@ -51,18 +51,18 @@ pub struct TickWriter {
     securities: Vec<i32>,
     /// Columns: for each row whether it has a value, and the values.
     numbers: [(Vec<i16>, Vec<i64>); NUMBERS],
-    file: Option<Growing>,
+    file: Option<OpenColumns>,
 }
 
 /// A file that is not complete yet.
-struct Growing {
+struct OpenColumns {
     writer: SerializedFileWriter<File>,
     groups: usize,
     part: PathBuf,
     whole: PathBuf,
 }
 
-impl std::fmt::Debug for Growing {
+impl std::fmt::Debug for OpenColumns {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Growing")
             .field("part", &self.part)
@@ -149,7 +149,7 @@ impl TickWriter {
     }
 
     /// Creates the next file whose name is free.
-    fn begin(&mut self) -> io::Result<Growing> {
+    fn begin(&mut self) -> io::Result<OpenColumns> {
         let stem = self.path.with_extension("");
         let stem = stem.display();
         while self.number < FILES_MAX {
@@ -164,7 +164,7 @@ impl TickWriter {
             let file = File::create(&part)?;
             let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
                 .map_err(io::Error::other)?;
-            return Ok(Growing { writer, groups: 0, part, whole });
+            return Ok(OpenColumns { writer, groups: 0, part, whole });
         }
         Err(io::Error::other(format!("{stem}: all numbers are taken")))
     }

@@ -14,7 +14,7 @@ use pitlane_protocols::fix::session::{FixSession, FixSessionSettings, FixSession
 use pitlane_protocols::fix::store::MessageStore;
 
 use super::is_full;
-use super::latency::Turn;
+use super::latency::DriveTiming;
 use crate::fix::message_log;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
@@ -27,7 +27,7 @@ use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 const REQUESTS_PER_ROUND_MAX: usize = 256;
 
 #[derive(Debug)]
-pub struct Client {
+pub struct FixClient {
     pub name: String,
     pub session: FixSession,
     pub connection: Option<ConnectionId>,
@@ -37,7 +37,7 @@ pub struct Client {
     pub bytes_in: u64,
     pub bytes_out: u64,
     /// The state of the last notification.
-    told: ExternalSessionState,
+    notified_state: ExternalSessionState,
     /// A request that the lane did not accept; it is sent before any other.
     pub held: Option<ClientRequest>,
     /// Whether the session is in the list of sessions with work to do.
@@ -55,20 +55,20 @@ pub struct Client {
     pub sender: SenderId,
 }
 
-pub struct Driven {
+pub struct DriveOutcome {
     pub work: usize,
     /// Whether there is more to do, now or when a lane accepts more.
     pub again: bool,
 }
 
-impl Client {
+impl FixClient {
     pub fn new(
         name: &str,
         settings: FixSessionSettings,
         store: Box<dyn MessageStore>,
         reference: Arc<RefData>,
-    ) -> Client {
-        Client {
+    ) -> FixClient {
+        FixClient {
             name: name.to_string(),
             session: FixSession::new(settings, store, reference),
             connection: None,
@@ -76,7 +76,7 @@ impl Client {
             since: Timestamp::ZERO,
             bytes_in: 0,
             bytes_out: 0,
-            told: ExternalSessionState::Disconnected,
+            notified_state: ExternalSessionState::Disconnected,
             held: None,
             queued: false,
             paused: false,
@@ -93,7 +93,7 @@ impl Client {
     }
 
     /// Returns a notification if the state has changed since the last one.
-    pub fn news(&mut self) -> Option<Notification> {
+    pub fn take_state_change(&mut self) -> Option<Notification> {
         let link = match self.session.state() {
             FixSessionState::Disconnected => ExternalSessionState::Disconnected,
             FixSessionState::AwaitingLogon | FixSessionState::LoggingOut | FixSessionState::Closing => {
@@ -101,7 +101,7 @@ impl Client {
             }
             FixSessionState::LoggedOn => ExternalSessionState::LoggedOn,
         };
-        if std::mem::replace(&mut self.told, link) == link {
+        if std::mem::replace(&mut self.notified_state, link) == link {
             return None;
         }
         let name = ["FIX:", &self.session.settings().target_comp_id].concat();
@@ -114,32 +114,32 @@ impl Client {
         now: Timestamp,
         desk: &mut Desk,
         port: Option<&mut PortEnd>,
-        turn: &mut Turn<'_>,
-    ) -> Driven {
+        timing: &mut DriveTiming<'_>,
+    ) -> DriveOutcome {
         let Some(port) = port else {
             // No command is sent any more. Input is still read, because the client's Logout may be
             // in it.
             if self.held.is_none() {
                 self.held = self.session.poll_command(now, desk);
             }
-            return Driven { work: 0, again: false };
+            return DriveOutcome { work: 0, again: false };
         };
         for work in 0..REQUESTS_PER_ROUND_MAX {
             let Some(request) = self.held.take().or_else(|| self.session.poll_command(now, desk)) else {
-                return Driven { work, again: false };
+                return DriveOutcome { work, again: false };
             };
-            turn.decoded();
+            timing.decoded();
             let sender = self.sender(port);
             match request.send(desk, port, sender) {
-                Ok(id) => turn.sent(id),
+                Ok(id) => timing.sent(id),
                 Err(declined) if is_full(declined.reason) => {
                     self.held = Some(request);
-                    return Driven { work, again: true };
+                    return DriveOutcome { work, again: true };
                 }
                 Err(declined) => self.session.handle_declined(now, &request, &declined),
             }
         }
-        Driven { work: REQUESTS_PER_ROUND_MAX, again: true }
+        DriveOutcome { work: REQUESTS_PER_ROUND_MAX, again: true }
     }
 
     /// Returns the sender for this session, with the login and address of the connection.
@@ -164,10 +164,10 @@ impl Client {
         number: u16,
         id: ConnectionId,
         sockets: &mut Sockets,
-        clerk: &mut message_log::FixLogHandle,
+        fix_log: &mut message_log::FixLogHandle,
     ) -> usize {
         let log = self.logged.then_some(number);
-        let taken = transmit(now, &mut self.session, id, sockets, clerk, log);
+        let taken = transmit(now, &mut self.session, id, sockets, fix_log, log);
         self.bytes_out += taken as u64;
         usize::from(taken > 0)
     }

@@ -3,77 +3,85 @@
 use pitlane_engine::event::Event;
 use pitlane_engine::id::IntId;
 
-use crate::stages::{Recorder, Stage, Stamp};
+use crate::stages::{CounterStamp, LatencyRecorder, LatencyStage};
 
 /// The message being timed, one at a time.
 #[derive(Debug, Default)]
-pub struct Watch {
+pub struct FixLatency {
     /// Arrival time of bytes that are not decoded yet.
-    came: Option<Stamp>,
+    received: Option<CounterStamp>,
     /// The request whose answer is awaited.
-    sent: Option<(IntId, Stamp)>,
+    sent: Option<(IntId, CounterStamp)>,
     /// Whether the bytes of the answer have to be written.
     answered: bool,
 }
 
 /// The measurement while one session is driven.
-pub struct Turn<'a> {
-    watch: &'a mut Watch,
-    recorder: Option<&'a mut Recorder>,
-    decoded: Option<Stamp>,
+pub struct DriveTiming<'a> {
+    latency: &'a mut FixLatency,
+    recorder: Option<&'a mut LatencyRecorder>,
+    decoded: Option<CounterStamp>,
 }
 
-impl Watch {
+impl FixLatency {
     /// Starts a measurement on received bytes, if they are sampled.
-    pub fn came(&mut self, recorder: Option<&mut Recorder>) {
+    pub fn received(&mut self, recorder: Option<&mut LatencyRecorder>) {
         if self.sent.is_none()
-            && let Some(stamp) = recorder.and_then(Recorder::sample)
+            && let Some(stamp) = recorder.and_then(LatencyRecorder::sample)
         {
-            self.came = Some(stamp);
+            self.received = Some(stamp);
         }
     }
 
-    pub fn at<'a>(&'a mut self, recorder: Option<&'a mut Recorder>) -> Turn<'a> {
-        Turn { watch: self, recorder, decoded: None }
+    pub fn at<'a>(&'a mut self, recorder: Option<&'a mut LatencyRecorder>) -> DriveTiming<'a> {
+        DriveTiming { latency: self, recorder, decoded: None }
     }
 
     /// Records an event; returns the time if it is the awaited one.
-    pub fn heard(&mut self, event: &Event, recorder: Option<&mut Recorder>) -> Option<Stamp> {
+    pub fn event_received(
+        &mut self,
+        event: &Event,
+        recorder: Option<&mut LatencyRecorder>,
+    ) -> Option<CounterStamp> {
         let (id, sent) = self.sent?;
         let recorder = recorder?;
         event.report().filter(|report| report.id == id)?;
-        let heard = recorder.stamp();
-        recorder.count(Stage::Answer, sent, heard);
+        let event_received = recorder.stamp();
+        recorder.count(LatencyStage::Answer, sent, event_received);
         self.sent = None;
-        Some(heard)
+        Some(event_received)
     }
 
     /// Records that the report of the event is encoded.
-    pub fn encoded(&mut self, heard: Option<Stamp>, recorder: Option<&mut Recorder>) {
-        if let (Some(heard), Some(recorder)) = (heard, recorder) {
-            recorder.count(Stage::Encode, heard, recorder.stamp());
+    pub fn report_encoded(
+        &mut self,
+        event_received: Option<CounterStamp>,
+        recorder: Option<&mut LatencyRecorder>,
+    ) {
+        if let (Some(event_received), Some(recorder)) = (event_received, recorder) {
+            recorder.count(LatencyStage::Encode, event_received, recorder.stamp());
             self.answered = true;
         }
     }
 
-    pub fn writes(&self, recorder: Option<&Recorder>) -> Option<Stamp> {
-        recorder.filter(|_| self.answered).map(Recorder::stamp)
+    pub fn write_started(&self, recorder: Option<&LatencyRecorder>) -> Option<CounterStamp> {
+        recorder.filter(|_| self.answered).map(LatencyRecorder::stamp)
     }
 
-    pub fn wrote(&mut self, begun: Option<Stamp>, recorder: Option<&mut Recorder>) {
+    pub fn write_finished(&mut self, begun: Option<CounterStamp>, recorder: Option<&mut LatencyRecorder>) {
         if let (Some(begun), Some(recorder)) = (begun, recorder) {
-            recorder.count(Stage::Write, begun, recorder.stamp());
+            recorder.count(LatencyStage::Write, begun, recorder.stamp());
             self.answered = false;
         }
     }
 }
 
-impl Turn<'_> {
+impl DriveTiming<'_> {
     /// Records that the bytes have become a request.
     pub fn decoded(&mut self) {
-        if let (Some(came), Some(recorder)) = (self.watch.came.take(), &mut self.recorder) {
+        if let (Some(received), Some(recorder)) = (self.latency.received.take(), &mut self.recorder) {
             let decoded = recorder.stamp();
-            recorder.count(Stage::Decode, came, decoded);
+            recorder.count(LatencyStage::Decode, received, decoded);
             self.decoded = Some(decoded);
         }
     }
@@ -82,8 +90,8 @@ impl Turn<'_> {
     pub fn sent(&mut self, id: IntId) {
         if let (Some(decoded), Some(recorder)) = (self.decoded.take(), &mut self.recorder) {
             let sent = recorder.stamp();
-            recorder.count(Stage::Send, decoded, sent);
-            self.watch.sent = Some((id, sent));
+            recorder.count(LatencyStage::Send, decoded, sent);
+            self.latency.sent = Some((id, sent));
         }
     }
 }

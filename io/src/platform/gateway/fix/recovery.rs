@@ -10,8 +10,8 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore};
 
 use crate::fix::message_log;
-use crate::fix::settings::Family;
-use crate::fix::store::{FileStore, Place, path_of};
+use crate::fix::settings::SessionFamily;
+use crate::fix::store::{FileStore, StoreLocation, path_of};
 use crate::journal::disk::Disk;
 use crate::journal::{Fault, Level};
 
@@ -26,7 +26,7 @@ pub struct Unreported {
 /// An event after the restart that waits for the earlier ones, with the refusal that the desk
 /// derived from it for its session.
 #[derive(Debug)]
-pub struct Early {
+pub struct EarlyEvent {
     pub shard: ShardId,
     pub event: Event,
     pub refusal: Option<RequestRefusal>,
@@ -34,23 +34,23 @@ pub struct Early {
 }
 
 #[derive(Clone, Debug)]
-pub struct Past {
+pub struct SessionRecovery {
     pub level: Level,
     pub store_bytes: usize,
     /// Last event of each shard at the start: to a new store, all events up to it count as
     /// reported.
-    pub heard: Vec<u64>,
+    pub reported: Vec<u64>,
     pub missed: Vec<Unreported>,
 }
 
-impl Past {
+impl SessionRecovery {
     /// Opens the store of a session; in memory, where nothing is persisted.
     pub fn open_store(
         &self,
         now: Timestamp,
         name: &str,
-        family: &Family,
-        clerk: &mut message_log::FixLogHandle,
+        family: &SessionFamily,
+        fix_log: &mut message_log::FixLogHandle,
     ) -> Result<Box<dyn MessageStore>, Fault> {
         if self.level == Level::None {
             return Ok(Box::new(MemoryStore::new(now)));
@@ -59,15 +59,15 @@ impl Past {
         let folder = &family.store_folder;
         disk.make_folder(folder).map_err(Fault::io(folder))?;
         let path: PathBuf = path_of(folder, name);
-        let place = Place { disk: &disk, path, name, bytes: self.store_bytes, level: self.level };
-        let store = FileStore::open(&place, now, &self.heard)?;
+        let place = StoreLocation { disk: &disk, path, name, bytes: self.store_bytes, level: self.level };
+        let store = FileStore::open(&place, now, &self.reported)?;
         if store.lost_power {
             tracing::warn!(
                 session = name,
                 "the machine stopped: numbers of the FIX session were passed over"
             );
         }
-        if self.level.is_synced() && !clerk.sync(Arc::clone(store.file())) {
+        if self.level.is_synced() && !fix_log.sync(Arc::clone(store.file())) {
             tracing::error!(session = name, "the FIX store is not synced: too many at once");
         }
         Ok(Box::new(store))

@@ -4,13 +4,19 @@ use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestRefu
 use pitlane_engine::id::{Origin, ShardId};
 use pitlane_engine::time::Timestamp;
 
-use super::recovery::Early;
+use super::recovery::EarlyEvent;
 use super::{FixEndpoint, Unreported, client_of};
-use crate::stages::Recorder;
+use crate::stages::LatencyRecorder;
 
 impl FixEndpoint {
     /// Handles an event of a shard: the desk first, then the session of its source.
-    pub fn hear(&mut self, now: Timestamp, shard: ShardId, event: &Event, recorder: Option<&mut Recorder>) {
+    pub fn handle_event(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        recorder: Option<&mut LatencyRecorder>,
+    ) {
         let source = match &event.body {
             EventKind::Order(order) => Some(order.source),
             EventKind::Status(report) => Some(report.source),
@@ -25,9 +31,9 @@ impl FixEndpoint {
         let refusal = self.desk.handle_event(event);
         let Some(number) = source.map(|source| source.session) else { return };
         if let Some(early) = &mut self.early
-            && !is_image(event)
+            && !is_snapshot(event)
         {
-            return early.push(Early { shard, event: *event, refusal, number });
+            return early.push(EarlyEvent { shard, event: *event, refusal, number });
         }
         self.report(now, (shard, event), refusal, number, recorder);
     }
@@ -39,16 +45,16 @@ impl FixEndpoint {
         (shard, event): (ShardId, &Event),
         refusal: Option<RequestRefusal>,
         number: u16,
-        mut recorder: Option<&mut Recorder>,
+        mut recorder: Option<&mut LatencyRecorder>,
     ) {
         if matches!(&event.body, EventKind::Order(_) | EventKind::Status(_) | EventKind::Refused(_)) {
             self.open(now, number);
         }
-        let FixEndpoint { clients, desk, watch, .. } = self;
+        let FixEndpoint { clients, desk, latency, .. } = self;
         let Some(client) = client_of(clients, number) else { return };
-        let heard = watch.heard(event, recorder.as_deref_mut());
+        let received = latency.event_received(event, recorder.as_deref_mut());
         client.session.handle_event(now, shard, event, desk);
-        watch.encoded(heard, recorder);
+        latency.report_encoded(received, recorder);
         if let Some(refusal) = refusal {
             client.session.handle_refusal(now, &refusal, desk);
         }
@@ -57,18 +63,18 @@ impl FixEndpoint {
 
     /// Handles an event that a shard of another server emitted while we were down; it comes after
     /// the shard's snapshot.
-    pub fn hear_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+    pub fn handle_missed_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let event = Event { seq: event.seq & !Event::SNAPSHOT, ..*event };
         match &event.body {
             EventKind::Status(report) if report.what == ExecType::Snapshot => {
-                self.report_standing(now, report)
+                self.report_order_status(now, report)
             }
             _ => self.report_missed(now, shard, &event),
         }
     }
 
     /// Reports the status of an order whose events are lost.
-    fn report_standing(&mut self, now: Timestamp, report: &OrderReport) {
+    fn report_order_status(&mut self, now: Timestamp, report: &OrderReport) {
         self.open(now, report.source.session);
         let FixEndpoint { clients, desk, .. } = self;
         if let Some(client) = client_of(clients, report.source.session) {
@@ -80,10 +86,10 @@ impl FixEndpoint {
     /// Reports the unreported events from before the restart, and then the events since, when the
     /// snapshots of all shards are complete.
     pub fn complete(&mut self, now: Timestamp) {
-        for Unreported { shard, event } in self.past.take_missed(self.port) {
+        for Unreported { shard, event } in self.recovery.take_missed(self.port) {
             self.report_missed(now, shard, &event);
         }
-        for Early { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
+        for EarlyEvent { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
             self.report(now, (shard, &event), refusal, number, None);
         }
     }
@@ -105,7 +111,7 @@ impl FixEndpoint {
 }
 
 /// Returns whether the event describes a state, and not a change.
-fn is_image(event: &Event) -> bool {
+fn is_snapshot(event: &Event) -> bool {
     match &event.body {
         EventKind::Order(order) => order.what == ExecType::Snapshot,
         EventKind::Status(report) => report.what == ExecType::Snapshot,

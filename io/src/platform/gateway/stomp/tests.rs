@@ -14,24 +14,24 @@ use crate::net::settings::{ListenerSettings, NetSettings};
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
 /// Maximum time for bytes to pass from one socket to another.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-struct Scene {
+struct EndpointUnderTest {
     net: Net,
-    room: StompEndpoint,
+    endpoint: StompEndpoint,
 }
 
-impl Scene {
-    fn turn(&mut self) {
-        let room = &mut self.room;
-        self.net.turn(NOW, |sockets, happening| match happening {
-            SocketEvent::EndOfCycle => _ = room.poll(NOW, sockets, None, |_| {}),
-            other => room.handle(NOW, sockets, other),
+impl EndpointUnderTest {
+    fn run_cycle(&mut self) {
+        let endpoint = &mut self.endpoint;
+        self.net.run_cycle(NOW, |sockets, socket_event| match socket_event {
+            SocketEvent::EndOfCycle => _ = endpoint.poll(NOW, sockets, None, |_| {}),
+            other => endpoint.handle(NOW, sockets, other),
         });
     }
 
     fn waiting(&self) -> usize {
-        self.room.company.broker.active_len()
+        self.endpoint.broker_host.broker.active_len()
     }
 }
 
@@ -39,32 +39,30 @@ impl Scene {
 /// long.
 #[test]
 fn a_cycle_writes_to_a_bounded_number_of_clients_and_the_next_to_the_others() {
-    let reference = Arc::new(RefData::check(RefDataRows::default()).expect("nothing is wrong with nothing"));
-    let room = StompEndpoint::new(BrokerSettings::default(), reference, Logins::new(None, Role::Trade));
-    let mut scene = Scene { net: Net::open(NetSettings::default()).expect("a driver opens"), room };
+let reference = Arc::new ( RefData::check ( RefDataRows::default ( ) ).expect ( "nothing is wrong with nothing" ) ) ; let endpoint = StompEndpoint::new ( BrokerSettings::default ( ) , reference , Logins::new ( None , Role::Trade ) ) ; let mut test = EndpointUnderTest { net : Net::open ( NetSettings::default ( ) ).expect ( "a driver opens" ) , endpoint } ; 
     let any = "127.0.0.1:0".parse().expect("an address");
     let listener = Listener::bind(ListenerSettings::at(any)).expect("loopback has a port");
     let address = listener.address();
-    scene.net.listen(listener);
+    test.net.listen(listener);
 
-    let crowd = 2 * SESSIONS_PER_TURN_MAX + 3;
-    let mut clients: Vec<TcpStream> = (0..crowd)
+    let clients_count = 2 * SESSIONS_PER_CYCLE_MAX + 3;
+    let mut clients: Vec<TcpStream> = (0..clients_count)
         .map(|_| {
             let mut client = TcpStream::connect(address).expect("it listens");
-            let words = "CONNECT\naccept-version:1.2\nhost:x\n\n\0\
+            let frames = "CONNECT\naccept-version:1.2\nhost:x\n\n\0\
                          SUBSCRIBE\nid:1\ndestination:/topic/generic-event.*\nreceipt:r\n\n\0";
-            client.write_all(words.as_bytes()).expect("there is room");
+            client.write_all(frames.as_bytes()).expect("there is room");
             client.set_nonblocking(true).expect("it may");
             client
         })
         .collect();
-    let mut heard = vec![String::new(); crowd];
-    let mut until = |scene: &mut Scene, word: &str| {
-        let late = Instant::now() + PATIENCE;
-        while !heard.iter().all(|text| text.contains(word)) {
-            assert!(Instant::now() < late, "everybody hears {word}: {heard:?}");
-            scene.turn();
-            for (client, text) in clients.iter_mut().zip(&mut heard) {
+    let mut received = vec![String::new(); clients_count];
+    let mut until = |test: &mut EndpointUnderTest, expected: &str| {
+        let deadline = Instant::now() + TIMEOUT;
+        while !received.iter().all(|text| text.contains(expected)) {
+            assert!(Instant::now() < deadline, "every client receives {expected}: {received:?}");
+            test.run_cycle();
+            for (client, text) in clients.iter_mut().zip(&mut received) {
                 let mut bytes = [0; 4_096];
                 if let Ok(count) = client.read(&mut bytes) {
                     text.push_str(&String::from_utf8_lossy(&bytes[..count]));
@@ -72,13 +70,18 @@ fn a_cycle_writes_to_a_bounded_number_of_clients_and_the_next_to_the_others() {
             }
         }
     };
-    until(&mut scene, "receipt-id:r");
-    assert_eq!(scene.waiting(), 0);
+    until(&mut test, "receipt-id:r");
+    assert_eq!(test.waiting(), 0);
 
-    scene.room.handle_note(NOW, &Notification::Generic { name: "bell".into(), body: (*b"\"rings\"").into() });
-    for left in [crowd, crowd - SESSIONS_PER_TURN_MAX, crowd - 2 * SESSIONS_PER_TURN_MAX, 0] {
-        assert_eq!(scene.waiting(), left);
-        scene.turn();
+    test.endpoint.handle_notification(
+        NOW,
+        &Notification::Generic { name: "bell".into(), body: (*b"\"rings\"").into() },
+    );
+    for left in
+        [clients_count, clients_count - SESSIONS_PER_CYCLE_MAX, clients_count - 2 * SESSIONS_PER_CYCLE_MAX, 0]
+    {
+        assert_eq!(test.waiting(), left);
+        test.run_cycle();
     }
-    until(&mut scene, "rings");
+    until(&mut test, "rings");
 }

@@ -10,12 +10,12 @@ use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::fix::session::{FixSession, FixSessionState, InboundReport};
 
-use super::stored::Stored;
-use crate::fix::caller::Caller;
-use crate::fix::message_log::{self, Way};
+use super::stored::ReportConfirmations;
+use crate::fix::message_log::{self, MessageDirection};
+use crate::fix::venue::VenueSessionSettings;
 use crate::net::ConnectionId;
 use crate::net::event::CloseReason;
-use crate::net::settings::Call;
+use crate::net::settings::ConnectTarget;
 use crate::net::sockets::Sockets;
 use crate::notifications::{SessionInfo, SessionKind};
 use crate::platform::gateway::transmit::transmit;
@@ -24,58 +24,63 @@ use crate::platform::gateway::transmit::transmit;
 const REPORTS_PER_ROUND_MAX: usize = 256;
 
 /// Minimum interval between log lines with the venue's reject texts.
-const WORDS_EVERY_NS: u64 = NS_PER_S;
+const REJECT_TEXT_INTERVAL_NS: u64 = NS_PER_S;
 
 #[derive(Debug)]
-pub struct Link {
-    pub caller: Caller,
+pub struct VenueLink {
+    pub settings: VenueSessionSettings,
     /// Source of its commands to the shards.
     pub source: Source,
     pub session: FixSession,
     pub connection: Option<ConnectionId>,
     /// Whether there may be work to do.
-    pub awake: bool,
+    pub has_work: bool,
     /// Commands for the shards, in order: reports, and whether the venue is connected. Nothing more
     /// is read before they are sent.
     pending_commands: PendingCommands,
     /// By shard.
-    stored: Vec<Stored>,
+    stored: Vec<ReportConfirmations>,
     /// The value of [`FixSession::synchronizations`] last sent to the shards; `None` if they take
     /// the venue to be disconnected.
-    told_touches: Option<u64>,
+    sent_synchronizations: Option<u64>,
     since: Timestamp,
     bytes_in: u64,
     bytes_out: u64,
     paused: bool,
     logged: bool,
-    words_at: Timestamp,
+    reject_text_at: Timestamp,
     /// Whether the orders that were never sent have been rejected.
     has_begun: bool,
     /// Whether the last attempt failed too: then the failure is not logged again.
-    was_refused: bool,
+    had_failed: bool,
     /// Number of failed attempts: each moves to the next address.
     attempt: usize,
 }
 
-impl Link {
-    pub fn new(caller: Caller, source: Source, session: FixSession, logged: bool) -> Link {
-        Link {
-            caller,
+impl VenueLink {
+    pub fn new(
+        settings: VenueSessionSettings,
+        source: Source,
+        session: FixSession,
+        logged: bool,
+    ) -> VenueLink {
+        VenueLink {
+            settings,
             source,
             session,
             connection: None,
-            awake: true,
+            has_work: true,
             pending_commands: PendingCommands::new(source),
             stored: Vec::new(),
-            told_touches: None,
+            sent_synchronizations: None,
             since: Timestamp::ZERO,
             bytes_in: 0,
             bytes_out: 0,
             paused: false,
             logged,
-            words_at: Timestamp::ZERO,
+            reject_text_at: Timestamp::ZERO,
             has_begun: false,
-            was_refused: false,
+            had_failed: false,
             attempt: 0,
         }
     }
@@ -85,12 +90,12 @@ impl Link {
         now: Timestamp,
         id: ConnectionId,
         sockets: &mut Sockets,
-        clerk: &mut message_log::FixLogHandle,
+        fix_log: &mut message_log::FixLogHandle,
     ) {
         let bytes = sockets.input(id);
         let taken = self.session.handle_bytes(now, bytes);
         if self.logged {
-            clerk.log(self.source.session, Way::In, now, &bytes[..taken]);
+            fix_log.log(self.source.session, MessageDirection::In, now, &bytes[..taken]);
         }
         if taken < bytes.len() {
             sockets.pause(id);
@@ -102,11 +107,11 @@ impl Link {
 
     /// Handles a lost connection. Orders stay as they are; the shards learn that the venue is
     /// disconnected.
-    pub fn lose(&mut self, now: Timestamp, why: Option<CloseReason>) {
+    pub fn handle_disconnect(&mut self, now: Timestamp, why: Option<CloseReason>) {
         let state = self.session.state();
         let refusal = self.session.take_logout_text();
-        let venue = self.caller.name();
-        let is_news = !self.was_refused || state == FixSessionState::LoggedOn;
+        let venue = self.settings.name();
+        let is_news = !self.had_failed || state == FixSessionState::LoggedOn;
         match refusal {
             Some(text) if is_news => tracing::warn!(venue, text, "the venue has ended the session"),
             None if is_news => tracing::warn!(venue, ?why, ?state, "the connection to the venue is lost"),
@@ -114,9 +119,9 @@ impl Link {
         }
         // Another address of the venue may work.
         self.attempt += usize::from(state == FixSessionState::AwaitingLogon);
-        self.was_refused = true;
+        self.had_failed = true;
         self.session.disconnect(now);
-        (self.connection, self.paused, self.awake) = (None, false, true);
+        (self.connection, self.paused, self.has_work) = (None, false, true);
     }
 
     /// Handles the answer of a shard to a question that followed some reports.
@@ -132,20 +137,20 @@ impl Link {
         now: Timestamp,
         sockets: &mut Sockets,
         port: Option<&mut PortEnd>,
-        clerk: &mut message_log::FixLogHandle,
+        fix_log: &mut message_log::FixLogHandle,
         is_open: bool,
     ) -> usize {
         let is_due = now >= self.deadline(is_open);
-        if !self.awake && !is_due {
+        if !self.has_work && !is_due {
             return 0;
         }
-        self.awake = false;
+        self.has_work = false;
         if self.session.poll_timeout().is_some_and(|at| at <= now) {
             self.session.handle_timeout(now);
-            self.try_calling(now, sockets, is_open);
+            self.try_connect(now, sockets, is_open);
         }
         let mut work = match port {
-            Some(port) => self.tell_shards(now, port),
+            Some(port) => self.send_to_shards(now, port),
             // No command is sent any more. Input is still read, and the venue will send it again:
             // none of it is stored.
             None => {
@@ -153,20 +158,20 @@ impl Link {
                 0
             }
         };
-        self.log_words(now);
+        self.log_reject_text(now);
         let Some(id) = self.connection else { return work };
-        let written = self.write(now, id, sockets, clerk);
+        let written = self.write(now, id, sockets, fix_log);
         work += written;
         // Written bytes free buffer space for output that was held back.
-        self.awake |= written > 0;
+        self.has_work |= written > 0;
         if self.paused && self.session.wants_bytes() {
             self.paused = false;
             sockets.resume(id);
         }
         if let Some(ending) = self.session.poll_close() {
-            tracing::info!(venue = self.caller.name(), ?ending, "session with the venue ended");
+            tracing::info!(venue = self.settings.name(), ?ending, "session with the venue ended");
             sockets.finish(id);
-            self.lose(now, None);
+            self.handle_disconnect(now, None);
         }
         work
     }
@@ -176,10 +181,11 @@ impl Link {
     }
 
     pub fn deadline(&self, is_open: bool) -> Timestamp {
-        let stored = self.stored.iter().map(Stored::deadline).fold(Timestamp::MAX, Timestamp::min);
+        let stored =
+            self.stored.iter().map(ReportConfirmations::deadline).fold(Timestamp::MAX, Timestamp::min);
         // Without a connection, nothing is due before the service opens or after it closes.
-        let calls = self.connection.is_some() || is_open;
-        let session = self.session.poll_timeout().filter(|_| calls);
+        let connects = self.connection.is_some() || is_open;
+        let session = self.session.poll_timeout().filter(|_| connects);
         stored.min(session.unwrap_or(Timestamp::MAX))
     }
 
@@ -188,8 +194,8 @@ impl Link {
         SessionInfo {
             kind: SessionKind::Venue,
             number: self.source.session as u64,
-            name: Some(self.caller.name().into()),
-            peer: self.connection.map(|_| self.call().address),
+            name: Some(self.settings.name().into()),
+            peer: self.connection.map(|_| self.target().address),
             since: self.since,
             state: match self.session.state() {
                 FixSessionState::Disconnected => "DISCONNECTED",
@@ -211,27 +217,27 @@ impl Link {
     }
 
     /// Returns the current address.
-    fn call(&self) -> &Call {
-        &self.caller.calls[self.attempt % self.caller.calls.len()]
+    fn target(&self) -> &ConnectTarget {
+        &self.settings.targets[self.attempt % self.settings.targets.len()]
     }
 
     /// Connects to the venue if it is time.
-    fn try_calling(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
+    fn try_connect(&mut self, now: Timestamp, sockets: &mut Sockets, is_open: bool) {
         if self.connection.is_some() || self.session.state() != FixSessionState::Disconnected || !is_open {
             return;
         }
-        self.session.set_schedule(self.caller.schedule(now));
+        self.session.set_schedule(self.settings.schedule(now));
         if !self.session.wants_connection(now) {
             return self.session.handle_connect_failed(now);
         }
-        match sockets.call(self.call()) {
+        match sockets.connect(self.target()) {
             Ok(id) => {
                 let connected = self.session.connect(now);
                 assert!(connected, "who is offline can connect");
                 (self.connection, self.since) = (Some(id), now);
             }
             Err(error) => {
-                tracing::warn!(venue = self.caller.name(), %error, "the venue cannot be called");
+                tracing::warn!(venue = self.settings.name(), %error, "the venue cannot be called");
                 self.attempt += 1;
                 self.session.handle_connect_failed(now);
             }
@@ -239,9 +245,9 @@ impl Link {
     }
 
     /// Sends the shards what was received: first the reports, then whether the venue is connected.
-    fn tell_shards(&mut self, now: Timestamp, port: &mut PortEnd) -> usize {
+    fn send_to_shards(&mut self, now: Timestamp, port: &mut PortEnd) -> usize {
         if self.stored.is_empty() {
-            self.stored.resize_with(port.shards() as usize, Stored::default);
+            self.stored.resize_with(port.shards() as usize, ReportConfirmations::default);
         }
         if !std::mem::replace(&mut self.has_begun, true) {
             self.session.reject_never_sent();
@@ -258,39 +264,43 @@ impl Link {
             }
             work += 1;
         }
-        self.awake |= !self.pending_commands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
+        self.has_work |= !self.pending_commands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
         if self.session.take_message_loss() {
-            let venue = self.caller.name();
+            let venue = self.settings.name();
             tracing::info!(
                 venue,
                 "the numbers of the session were reset: open orders are unknown until the venue tells"
             );
         }
-        let touches = self.session.synchronizations();
-        if self.pending_commands.is_empty() && work < REPORTS_PER_ROUND_MAX && touches != self.told_touches {
-            let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
-            let connected = touches.is_some();
-            let venue = self.caller.name();
+        let synchronizations = self.session.synchronizations();
+        if self.pending_commands.is_empty()
+            && work < REPORTS_PER_ROUND_MAX
+            && synchronizations != self.sent_synchronizations
+        {
+            let was_connected =
+                std::mem::replace(&mut self.sent_synchronizations, synchronizations).is_some();
+            let connected = synchronizations.is_some();
+            let venue = self.settings.name();
             if was_connected && connected {
                 // The connection was interrupted: instructions sent meanwhile were refused, and the
                 // shards must ask again.
                 self.pending_commands
-                    .push_all(CommandKind::Adapter { adapter: self.caller.id, connected: false });
+                    .push_all(CommandKind::Adapter { adapter: self.settings.id, connected: false });
             }
             match connected {
                 true => tracing::info!(venue, "in touch with the venue"),
                 false => tracing::warn!(venue, "the venue is away: orders for it are refused"),
             }
-            self.was_refused &= !connected;
-            self.pending_commands.push_all(CommandKind::Adapter { adapter: self.caller.id, connected });
+            self.had_failed &= !connected;
+            self.pending_commands.push_all(CommandKind::Adapter { adapter: self.settings.id, connected });
             work += self.pending_commands.poll(port);
-            self.awake = true;
+            self.has_work = true;
         }
         // A question must not overtake the reports it is about.
         let asks = self.pending_commands.is_empty();
         for (shard, stored) in self.stored.iter_mut().enumerate().filter(|_| asks) {
             let shard = ShardId(shard as u8);
-            work += usize::from(stored.poll(now, shard, self.source, self.caller.id, port));
+            work += usize::from(stored.poll(now, shard, self.source, self.settings.id, port));
         }
         work
     }
@@ -304,7 +314,7 @@ impl Link {
             return self.session.handle_stored(token);
         };
         if token != 0 {
-            stored.note(token);
+            stored.record(token);
         }
         self.send(shard, CommandKind::Report { order, report }, port);
     }
@@ -330,22 +340,22 @@ impl Link {
         now: Timestamp,
         id: ConnectionId,
         sockets: &mut Sockets,
-        clerk: &mut message_log::FixLogHandle,
+        fix_log: &mut message_log::FixLogHandle,
     ) -> usize {
         let log = self.logged.then_some(self.source.session);
-        let taken = transmit(now, &mut self.session, id, sockets, clerk, log);
+        let taken = transmit(now, &mut self.session, id, sockets, fix_log, log);
         self.bytes_out += taken as u64;
         usize::from(taken > 0)
     }
 
     /// Logs why the venue refused something, at a limited rate.
-    fn log_words(&mut self, now: Timestamp) {
-        if now < self.words_at {
+    fn log_reject_text(&mut self, now: Timestamp) {
+        if now < self.reject_text_at {
             return;
         }
         if let Some(text) = self.session.take_reject_text() {
-            self.words_at = now.plus(WORDS_EVERY_NS);
-            tracing::warn!(venue = self.caller.name(), text, "the venue has refused an order or a request");
+            self.reject_text_at = now.plus(REJECT_TEXT_INTERVAL_NS);
+            tracing::warn!(venue = self.settings.name(), text, "the venue has refused an order or a request");
         }
     }
 }

@@ -15,7 +15,7 @@ const RETRY_NS: u64 = 10 * NS_PER_MS;
 
 /// The reports sent to one shard. Bounded by the number of a session's messages in transit.
 #[derive(Debug, Default)]
-pub struct Stored {
+pub struct ReportConfirmations {
     /// Tokens of reports that were sent.
     sent: VecDeque<u32>,
     /// The open question: its token, and how many of `sent` were sent before it.
@@ -25,13 +25,13 @@ pub struct Stored {
     ask_at: Timestamp,
 }
 
-impl Stored {
+impl ReportConfirmations {
     pub fn deadline(&self) -> Timestamp {
         if self.sent.is_empty() || self.asked.is_some() { Timestamp::MAX } else { self.ask_at }
     }
 
     /// Records a report sent to the shard.
-    pub fn note(&mut self, token: u32) {
+    pub fn record(&mut self, token: u32) {
         self.sent.push_back(token);
     }
 
@@ -83,12 +83,12 @@ mod tests {
         let (mut ports, _shards) = mesh(&[PortClass::Client], 1, Depths::default());
         let (port, shard) = (&mut ports[0], ShardId(0));
         let source = Source { origin: Origin::Server, port: PortId(0), session: 9 };
-        let mut stored = Stored::default();
+        let mut stored = ReportConfirmations::default();
         let now = Timestamp(5);
         assert!(!stored.poll(now, shard, source, AdapterId(1), port), "there is nothing to ask about");
-        stored.note(7);
+        stored.record(7);
         assert!(stored.poll(now, shard, source, AdapterId(1), port));
-        stored.note(8);
+        stored.record(8);
         assert!(!stored.poll(now, shard, source, AdapterId(1), port), "one at a time");
         assert_eq!(stored.handle_done(now, 99, Reason::None).count(), 0);
         assert_eq!(stored.handle_done(now, 1, Reason::None).collect::<Vec<_>>(), [7]);

@@ -5,11 +5,11 @@ use pitlane_engine::id::{Origin, Source};
 use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::Timestamp;
 
-use super::client::Client;
+use super::client::FixClient;
 use super::pending_logons::{self, LogonRoute};
 use super::{FixEndpoint, client_of};
-use crate::fix::handoff::{Admitted, Handoff};
-use crate::fix::settings::Proof;
+use crate::fix::handoff::{AdmittedLogon, Handoff};
+use crate::fix::settings::LogonProof;
 use crate::journal::Fault;
 use crate::net::ConnectionId;
 use crate::net::sockets::Sockets;
@@ -17,14 +17,14 @@ use crate::notifications::Notification;
 
 impl FixEndpoint {
     /// Reads the first frame, once it is complete, and identifies the session.
-    pub(super) fn greet(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
+    pub(super) fn read_logon(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
         // Bytes after a complete Logon wait for the verdict.
-        let Some(arrival) = self.lobby.silent(id) else { return };
+        let Some(arrival) = self.pending_logons.incomplete(id) else { return };
         match pending_logons::route(&self.settings, arrival, sockets.input(id)) {
             LogonRoute::Incomplete => {}
             LogonRoute::Reject => {
-                self.lobby.leave(id);
-                self.lobby.refused += 1;
+                self.pending_logons.leave(id);
+                self.pending_logons.refused += 1;
                 sockets.close(id);
             }
             LogonRoute::Session(name) => self.check_login(now, sockets, id, arrival, name),
@@ -32,40 +32,46 @@ impl FixEndpoint {
     }
 
     /// Attaches a connection that may log on to its session, here or on another gateway.
-    pub(super) fn let_in(
+    pub(super) fn accept_logon(
         &mut self,
         now: Timestamp,
         sockets: &mut Sockets,
         id: ConnectionId,
-        admitted: Admitted,
+        admitted: AdmittedLogon,
     ) {
-        self.lobby.leave(id);
+        self.pending_logons.leave(id);
         sockets.set_deadline(id, None);
-        let home = self.homes.gateway(&admitted.name);
+        let home = self.assignments.gateway(&admitted.name);
         if home == self.gateway {
-            self.seat(now, sockets, id, admitted);
+            self.attach_connection(now, sockets, id, admitted);
         } else if let Some(detached) = sockets.release(id)
-            && !self.passage.send(home, Handoff { admitted, detached })
+            && !self.handoff.send(home, Handoff { admitted, detached })
         {
-            self.lobby.refused += 1;
+            self.pending_logons.refused += 1;
         }
     }
 
     /// Takes connections that other gateways have accepted for our sessions.
     pub(super) fn adopt(&mut self, now: Timestamp, sockets: &mut Sockets) {
-        while let Some(Handoff { admitted, detached }) = self.passage.receive() {
+        while let Some(Handoff { admitted, detached }) = self.handoff.receive() {
             let id = sockets.adopt(detached);
-            self.seat(now, sockets, id, admitted);
+            self.attach_connection(now, sockets, id, admitted);
         }
     }
 
     /// Attaches a connection to its session; a second connection is closed without an answer, and
     /// the first is not affected.
-    fn seat(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, admitted: Admitted) {
-        let Admitted { name, login } = admitted;
+    fn attach_connection(
+        &mut self,
+        now: Timestamp,
+        sockets: &mut Sockets,
+        id: ConnectionId,
+        admitted: AdmittedLogon,
+    ) {
+        let AdmittedLogon { name, login } = admitted;
         // The login may have been revoked since the verdict.
-        if login.as_ref().is_some_and(|(login, generation)| self.roll.is_revoked(login, *generation)) {
-            return self.turn_away(now, sockets, id, &name);
+        if login.as_ref().is_some_and(|(login, generation)| self.revocations.is_revoked(login, *generation)) {
+            return self.reject_logon(now, sockets, id, &name);
         }
         let number = match self.admit(now, &name) {
             Ok(Some(number)) => number,
@@ -79,7 +85,7 @@ impl FixEndpoint {
         let schedule = self.settings.family_of(&name).map(|(family, _)| family.schedule(now));
         let client = client_of(&mut self.clients, number);
         let Some(client) = client.and_then(|client| client.session.connect(now).then_some(client)) else {
-            self.lobby.refused += 1;
+            self.pending_logons.refused += 1;
             return sockets.close(id);
         };
         client.session.set_ready(ready);
@@ -89,10 +95,10 @@ impl FixEndpoint {
         client.peer = sockets.peer(id);
         client.sender = SenderId::NONE;
         client.since = now;
-        if self.seats.len() <= id.slot() {
-            self.seats.resize(id.slot() + 1, None);
+        if self.sessions_by_slot.len() <= id.slot() {
+            self.sessions_by_slot.resize(id.slot() + 1, None);
         }
-        self.seats[id.slot()] = Some((id, number));
+        self.sessions_by_slot[id.slot()] = Some((id, number));
         self.receive(now, sockets, id);
     }
 
@@ -100,7 +106,7 @@ impl FixEndpoint {
     /// log on, or for a session that exists already.
     pub(super) fn admit(&mut self, now: Timestamp, name: &str) -> Result<Option<u16>, Fault> {
         let Some((family, comp_id)) = self.settings.family_of(name) else { return Ok(None) };
-        let Some(number) = self.ledger.number(name)? else { return Ok(None) };
+        let Some(number) = self.registry.number(name)? else { return Ok(None) };
         let at = number as usize - 1;
         if self.clients.len() <= at {
             self.clients.resize_with(at + 1, || None);
@@ -108,16 +114,16 @@ impl FixEndpoint {
         if self.clients[at].is_none() {
             let source = Source { origin: Origin::Fix, port: self.port, session: number };
             let settings = family.session(now, &self.settings, &comp_id, source);
-            let store = self.past.open_store(now, name, family, &mut self.clerk)?;
-            let mut client = Client::new(name, settings, store, self.reference.clone());
-            if let Proof::Config(login, _) = family.proof() {
+            let store = self.recovery.open_store(now, name, family, &mut self.fix_log)?;
+            let mut client = FixClient::new(name, settings, store, self.reference.clone());
+            if let LogonProof::Config(login, _) = family.proof() {
                 client.login = Some(login.to_string());
             }
             if let Some(folder) = &family.log_folder {
-                client.logged = self.clerk.open_log(number, folder.join(format!("{name}.log")));
+                client.logged = self.fix_log.open_log(number, folder.join(format!("{name}.log")));
             }
             let (port, session) = (self.port, number);
-            self.notes.push(Notification::Named { port, session, name: comp_id.into() });
+            self.notifications.push(Notification::Named { port, session, name: comp_id.into() });
             self.clients[at] = Some(Box::new(client));
             self.broken.remove(&number);
         }
@@ -130,7 +136,7 @@ impl FixEndpoint {
         if client_of(&mut self.clients, number).is_some() || self.broken.contains(&number) {
             return;
         }
-        let Some(name) = self.ledger.name(number).map(str::to_string) else { return };
+        let Some(name) = self.registry.name(number).map(str::to_string) else { return };
         if let Err(fault) = self.admit(now, &name) {
             tracing::error!(session = name, %fault, "a FIX session cannot be opened: it is not told of its orders");
             self.broken.insert(number);
@@ -138,12 +144,12 @@ impl FixEndpoint {
     }
 
     /// Publishes the names of all sessions to the other threads.
-    pub(super) fn name_all(&mut self) {
-        for number in 1..=self.ledger.len() as u16 {
-            let Some(name) = self.ledger.name(number) else { continue };
+    pub(super) fn publish_names(&mut self) {
+        for number in 1..=self.registry.len() as u16 {
+            let Some(name) = self.registry.name(number) else { continue };
             if let Some((_, comp_id)) = self.settings.family_of(name) {
                 let (port, session) = (self.port, number);
-                self.notes.push(Notification::Named { port, session, name: comp_id.into() });
+                self.notifications.push(Notification::Named { port, session, name: comp_id.into() });
             }
         }
     }

@@ -16,8 +16,8 @@ use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::settings::schedule_in;
-use crate::config::{Adapter, Config};
-use crate::net::settings::{Call, Limits};
+use crate::config::{AdapterConfig, Config};
+use crate::net::settings::{BufferLimits, ConnectTarget};
 use crate::tls::provider;
 use crate::zone::Zone;
 
@@ -26,12 +26,12 @@ const ADDRESSES_MAX: usize = 16;
 
 /// The settings of one venue, checked and complete.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct VenueSessionSettings {
     pub id: AdapterId,
-    config: Adapter,
+    config: AdapterConfig,
     zone: Zone,
     /// One entry per address of the host; they are tried in turn.
-    pub calls: Vec<Call>,
+    pub targets: Vec<ConnectTarget>,
     pub store_folder: PathBuf,
     pub store_bytes: usize,
     pub log_folder: Option<PathBuf>,
@@ -42,48 +42,61 @@ pub struct Caller {
 
 /// The reason why a venue cannot be connected to.
 #[derive(Debug)]
-pub struct NoCaller {
+pub struct VenueSessionError {
     pub key: String,
     pub problem: String,
 }
 
-impl fmt::Display for NoCaller {
+impl fmt::Display for VenueSessionError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.key, self.problem)
     }
 }
 
-impl Caller {
+impl VenueSessionSettings {
     /// Returns all configured venues. Host names are resolved here, once.
-    pub fn all(config: &Config) -> Result<Vec<Caller>, NoCaller> {
-        config.adapters.iter().enumerate().map(|(at, adapter)| Caller::of(config, at, adapter)).collect()
+    pub fn all(config: &Config) -> Result<Vec<VenueSessionSettings>, VenueSessionError> {
+        config
+            .adapters
+            .iter()
+            .enumerate()
+            .map(|(at, adapter)| VenueSessionSettings::of(config, at, adapter))
+            .collect()
     }
 
-    fn of(config: &Config, at: usize, adapter: &Adapter) -> Result<Caller, NoCaller> {
-        let wrong = |key: &str, problem: String| NoCaller { key: format!("adapter.{at}.{key}"), problem };
+    fn of(
+        config: &Config,
+        at: usize,
+        adapter: &AdapterConfig,
+    ) -> Result<VenueSessionSettings, VenueSessionError> {
+        let error =
+            |key: &str, problem: String| VenueSessionError { key: format!("adapter.{at}.{key}"), problem };
         let host = adapter.socket_connect_host.as_str();
         let addresses = addresses_of(host, adapter.socket_connect_port);
-        let addresses = addresses.map_err(|told| wrong("SocketConnectHost", told))?;
+        let addresses = addresses.map_err(|problem| error("SocketConnectHost", problem))?;
         let tls = match (adapter.usual.tls, &adapter.usual.tls_ca) {
-            (true, Some(path)) => Some(tls_to(host, path).map_err(|told| wrong("tls_ca", told))?),
+            (true, Some(path)) => Some(tls_to(host, path).map_err(|problem| error("tls_ca", problem))?),
             // The config check rejects one without the other.
             (true, None) | (false, _) => None,
         };
-        let limits = Limits {
+        let limits = BufferLimits {
             input_bytes_max: 2 * config.fix.message_bytes_max,
             output_bytes_max: config.fix.out_buffer_bytes,
         };
-        let usual = &adapter.usual;
-        Ok(Caller {
-            id: AdapterId(u8::try_from(at + 1).map_err(|_| wrong("name", "there are too many".to_string()))?),
+        let defaults = &adapter.usual;
+        Ok(VenueSessionSettings {
+            id: AdapterId(u8::try_from(at + 1).map_err(|_| error("name", "there are too many".to_string()))?),
             zone: config.service.timezone.clone(),
-            calls: addresses.into_iter().map(|address| Call { address, tls: tls.clone(), limits }).collect(),
-            store_folder: usual
+            targets: addresses
+                .into_iter()
+                .map(|address| ConnectTarget { address, tls: tls.clone(), limits })
+                .collect(),
+            store_folder: defaults
                 .file_store_path
                 .clone()
                 .unwrap_or_else(|| config.service.data_dir.join("venue")),
             store_bytes: config.fix.store_bytes,
-            log_folder: usual.file_log_path.clone(),
+            log_folder: defaults.file_log_path.clone(),
             message_bytes_max: config.fix.message_bytes_max,
             sending_time_ns_max: config.fix.sending_time_s_max as u64 * NS_PER_S,
             instance: config.service.instance,
@@ -112,19 +125,19 @@ impl Caller {
         }
     }
 
-    pub fn venue(&self, birth: u64) -> InitiatorSettings {
-        let usual = &self.config.usual;
-        let login = usual.username.as_ref().zip(usual.password.as_ref()).map(|(username, password)| {
+    pub fn venue(&self, folder_id: u64) -> InitiatorSettings {
+        let defaults = &self.config.usual;
+        let login = defaults.username.as_ref().zip(defaults.password.as_ref()).map(|(username, password)| {
             VenueLogin { username: username.clone(), password: password.reveal().to_string() }
         });
         InitiatorSettings {
-            heart_bt_int_s: usual.heart_bt_int_s as u64,
-            reconnect_s: usual.reconnect_interval_s as u64,
+            heart_bt_int_s: defaults.heart_bt_int_s as u64,
+            reconnect_s: defaults.reconnect_interval_s as u64,
             login,
-            account: usual.account.clone(),
-            supports_status_request: usual.status_request,
-            market_data_adapter: usual.market_data.then_some(self.id),
-            folder_id: birth,
+            account: defaults.account.clone(),
+            supports_status_request: defaults.status_request,
+            market_data_adapter: defaults.market_data.then_some(self.id),
+            folder_id: folder_id,
         }
     }
 }
@@ -142,14 +155,14 @@ fn tried_of(found: impl Iterator<Item = SocketAddr>) -> Option<Vec<SocketAddr>> 
 
 /// Builds the TLS settings that authenticate the venue.
 fn tls_to(host: &str, path: &std::path::Path) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
-    let told = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
+    let problem = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
     let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| told(&error))? {
-        let certificate = certificate.map_err(|error| told(&error))?;
-        roots.add(certificate).map_err(|error| told(&error))?;
+    for certificate in CertificateDer::pem_file_iter(path).map_err(|error| problem(&error))? {
+        let certificate = certificate.map_err(|error| problem(&error))?;
+        roots.add(certificate).map_err(|error| problem(&error))?;
     }
     if roots.is_empty() {
-        return Err(told(&"there is no certificate in it"));
+        return Err(problem(&"there is no certificate in it"));
     }
     let config = ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()

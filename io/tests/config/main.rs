@@ -1,11 +1,14 @@
 //! Settings from every source: the effective values, and the messages about faults.
 
+mod hostile;
+mod rules;
+
 use std::fs;
 use std::path::PathBuf;
 
 use pitlane::config::{
-    self, Config, Demo, Durability, Faults, IdleBy, Layout, Loaded, Machine, Mode, PRESETS, Rate, Setting,
-    Sources,
+    self, Config, ConfigFaults, DemoConfig, Durability, EventsPerSecond, IdleBy, Layout, Loaded, Machine,
+    PRESETS, ServiceMode, Setting, Sources,
 };
 use pitlane::faults::FAULTS_MAX;
 use pitlane::refdata;
@@ -13,13 +16,13 @@ use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
 use pitlane_engine::view::ViewSettings;
 
-const DEFAULT: &str = include_str!("../../config/default.toml");
+const DEFAULT: &str = include_str!("../../../config/default.toml");
 
 fn machine() -> Machine {
     Machine { cores: (0..8).collect(), cores_usable: 8 }
 }
 
-fn load(sources: &Sources) -> Result<Loaded, Faults> {
+fn load(sources: &Sources) -> Result<Loaded, ConfigFaults> {
     config::load(sources, &machine())
 }
 
@@ -174,7 +177,7 @@ fn every_preset_is_sound_and_changes_something() {
         (pinned.config.topology.layout, pinned.config.topology.idle),
         (Layout::Dedicated, IdleBy::Spin)
     );
-    assert_eq!(named("simulation").expect("it is sound").config.service.mode, Mode::Simulation);
+    assert_eq!(named("simulation").expect("it is sound").config.service.mode, ServiceMode::Simulation);
     assert!(named("dev").expect("it is sound").config.demo.on);
     assert_eq!(named("distributed").expect("it is sound").config.durability(), Durability::Disk);
     let unknown = named("pined").expect_err("there is no such preset").to_string();
@@ -192,7 +195,7 @@ fn the_command_line_wins_over_the_environment_and_that_over_files() {
         variables(&[("PITLANE_DEMO__RATE", "8"), ("pitlane_lanes__events", "10")]).environment;
     sources.options = options(&["lanes.events=11"]).options;
     let Loaded { config, params, warnings } = load(&sources).expect("all is well");
-    assert_eq!(config.demo, Demo { on: true, rate: 8 });
+    assert_eq!(config.demo, DemoConfig { on: true, rate: 8 });
     assert_eq!((config.lanes.events, config.lanes.commands, config.net.backlog), (11, 1_024, 3));
     assert_eq!(warnings, [""; 0]);
     let origin = |name: &str| params.get(name).expect("it is a setting").origin.to_string();
@@ -224,7 +227,7 @@ fn the_environment_knows_every_kind_of_value() {
         ("HOME", "/root"),
     ]))
     .expect("all is well");
-    assert_eq!(config.broker.max_rate_per_connection, Rate::from_raw(1_250_000_000));
+    assert_eq!(config.broker.max_rate_per_connection, EventsPerSecond::from_raw(1_250_000_000));
     assert_eq!(config.service.name, "42");
     assert_eq!(config.topology.main_cores, [3]);
     assert_eq!(config.http.cors_origins, ["https://a.example", "https://b.example"]);
@@ -362,262 +365,4 @@ fn secrets_are_never_shown() {
         loaded.config.fix.sessions[0].password.as_ref().map(|secret| secret.reveal()),
         Some("hunter2")
     );
-}
-
-/// Settings that are refused, or cause a warning, because of each other.
-mod rules {
-    use super::*;
-
-    fn refused(words: &[&str]) -> String {
-        load(&options(words)).expect_err("it does not fit together").to_string()
-    }
-
-    fn warned(words: &[&str]) -> Vec<String> {
-        load(&options(words)).unwrap_or_else(|faults| panic!("{faults}")).warnings
-    }
-
-    /// Returns a non-empty file, for settings that need an existing file.
-    fn present() -> String {
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("present");
-        fs::write(&path, "something").expect("a file for the test");
-        path.display().to_string()
-    }
-
-    #[test]
-    fn an_address_other_than_loopback_needs_users_and_tls() {
-        let said = refused(&["http.listen=0.0.0.0:9090"]);
-        assert_eq!(
-            said,
-            "--set: http.listen: 0.0.0.0:9090 is not loopback: set auth.users_file or auth.tokens_file\n\
-             --set: http.listen: 0.0.0.0:9090 is not loopback and has no TLS: set auth.allow_plaintext to permit it"
-        );
-        let users = format!("auth.users_file={}", present());
-        assert_eq!(refused(&["http.listen=0.0.0.0:9090", &users]).lines().count(), 1);
-        assert_eq!(refused(&["http.listen=0.0.0.0:9090", "auth.allow_plaintext=true"]).lines().count(), 1);
-        assert_eq!(warned(&["http.listen=0.0.0.0:9090", "auth.allow_plaintext=true", &users]), [""; 0]);
-        assert_eq!(warned(&["https.listen=0.0.0.0:9443", &users]), [""; 0]);
-        assert_eq!(refused(&["https.listen=[::]:9443"]).lines().count(), 1);
-        assert_eq!(warned(&["https.listen=[::1]:9443"]), [""; 0]);
-    }
-
-    #[test]
-    fn the_addresses_decide_whether_login_is_required() {
-        let users = format!("auth.users_file={}", present());
-        let required = |words: &[&str]| load(&options(words)).expect("it is sound").config.login_required();
-        assert!(!required(&[]));
-        assert!(required(&["https.listen=10.0.0.1:9443", &users]));
-        assert!(required(&["auth.mode=required", &users]));
-        assert!(refused(&["auth.mode=required"]).contains("nobody could log in"));
-        assert!(!required(&["auth.mode=off"]));
-        // Without login every listener must be on loopback, whatever else is set.
-        let said =
-            refused(&["auth.mode=off", "auth.allow_plaintext=true", "http.listen=10.0.0.1:9090", &users]);
-        assert_eq!(
-            said,
-            "--set: http.listen: 10.0.0.1:9090 is not loopback: anybody who reaches it could trade, since auth.mode is off"
-        );
-    }
-
-    #[test]
-    fn two_listeners_cannot_share_a_port() {
-        assert!(refused(&["stomp.listen=127.0.0.1:9090"]).contains("127.0.0.1:9090 is taken by http.listen"));
-        assert_eq!(warned(&["stomp.listen=127.0.0.1:0", "http.listen=127.0.0.1:0"]), [""; 0]);
-        assert_eq!(warned(&["stomp.listen=127.0.0.2:9090"]), [""; 0]);
-    }
-
-    #[test]
-    fn cores_must_exist_and_suffice() {
-        let dedicated = ["topology.layout=dedicated", "topology.shards=2"];
-        let with = |cores| [dedicated[0], dedicated[1], cores];
-        assert_eq!(warned(&with("topology.shard_cores=2,3")), [""; 0]);
-        assert!(
-            refused(&with("topology.shard_cores=2,9"))
-                .contains("there is no core 9; this machine has 0 to 7")
-        );
-        assert!(
-            refused(&with("topology.shard_cores=2")).contains("it names 1 cores; the dedicated layout has 2")
-        );
-        assert!(refused(&["topology.gateway_cores=2"]).contains("the shared layout has 0 such threads"));
-        assert_eq!(warned(&with("topology.shard_cores=2,2")).len(), 1);
-    }
-
-    #[test]
-    fn more_spinning_threads_than_cores_cause_a_warning() {
-        let spinning = |shards: &str| {
-            warned(&["topology.layout=dedicated", "topology.idle=spin", &format!("topology.shards={shards}")])
-        };
-        assert_eq!(spinning("7"), [""; 0]);
-        assert_eq!(spinning("8"), ["topology.idle: 9 threads spin on 8 cores and hinder each other"]);
-        // With isolated cores a process may use few cores by itself, and pins its threads to the
-        // others.
-        let isolated = Machine { cores: (0..6).collect(), cores_usable: 2 };
-        let pinned = Sources { files: vec!["pinned".to_string()], ..Sources::default() };
-        assert_eq!(config::load(&pinned, &isolated).expect("it is sound").warnings, [""; 0]);
-    }
-
-    #[test]
-    fn a_real_venue_selects_level_disk() {
-        let adapter = "adapter=[{ name = \"V\", type = \"FIX\", SenderCompID = \"A\", TargetCompID = \"B\", \
-                       SocketConnectHost = \"h\", SocketConnectPort = 1, HeartBtInt = 30, ReconnectInterval = 5, \
-                       StartTime = \"00:00:00\", EndTime = \"00:00:00\" }]";
-        let level = |words: &[&str]| {
-            let Loaded { config, params, .. } = load(&options(words)).expect("it is sound");
-            let shown = params.get("journal.level.effective").map(|param| param.text.clone());
-            assert_eq!(shown, Some(config.durability().to_string()));
-            config.durability()
-        };
-        assert_eq!(level(&[]), Durability::Os);
-        assert_eq!(level(&[adapter]), Durability::Disk);
-        assert_eq!(level(&[adapter, "journal.level=os"]), Durability::Os);
-        assert_eq!(warned(&[adapter, "journal.level=os"]).len(), 1);
-        assert_eq!(warned(&["journal.level=none"]).len(), 1);
-        assert!(
-            refused(&["adapter=[{ name = \"V\" }]"]).contains("adapter.0.SocketConnectHost: it is missing")
-        );
-        assert!(refused(&[&adapter.replace("\"V\"", "\"SIM\"")]).contains("SIM is the simulated venue"));
-        let with = |more: &str| adapter.replace(" }]", &format!(", {more} }}]"));
-        assert!(
-            refused(&[&adapter.replace("\"V\"", "\"a/b\"")])
-                .contains("adapter.0.name: it must be 1 to 32 letters")
-        );
-        assert!(
-            refused(&[&with("username = \"me\"")])
-                .contains("adapter.0.username: username and password belong")
-        );
-        assert!(refused(&[&with("tls = true")]).contains("adapter.0.tls_ca: tls needs the certificates"));
-        assert!(refused(&[&with("tls_ca = \"/nowhere/ca\"")]).contains("/nowhere/ca: No such file"));
-        assert!(refused(&[&with("HeartBtIn = 3")]).contains("did you mean HeartBtInt?"));
-        let plain = with("username = \"me\", password = \"sesame\"");
-        assert!(warned(&[&plain]).iter().any(|text| text.contains("adapter.0.password")));
-    }
-
-    #[test]
-    fn named_files_must_exist() {
-        assert!(refused(&["tls.client_ca=/nowhere/ca"]).contains("/nowhere/ca: No such file"));
-        let cert = format!("tls.cert={}", present());
-        assert!(refused(&[&cert]).contains("tls.cert: it needs tls.key"));
-        assert_eq!(warned(&[&cert, &format!("tls.key={}", present())]), [""; 0]);
-    }
-
-    #[test]
-    fn fix_sessions_have_distinct_comp_id_pairs() {
-        let two = "fix.session=[{ SenderCompID = \"A\", TargetCompID = \"B\" }, { SenderCompID = \"A\", TargetCompID = \"B\" }]";
-        assert!(
-            refused(&[two]).contains("fix.session.1.TargetCompID: it is the pair of fix.session.0 once more")
-        );
-        let with =
-            |more: &str| format!("fix.session=[{{ SenderCompID = \"A\", TargetCompID = \"B\", {more} }}]");
-        assert!(refused(&[&with("SocketAcceptPort = 1")]).contains("it is not the port of fix.listen"));
-        assert_eq!(warned(&[&with("SocketAcceptPort = 9880")]), [""; 0]);
-        assert!(refused(&[&with("username = \"u\"")]).contains("belong together"));
-        assert!(refused(&["fix.session=[{ SenderCompID = \"A\" }]"]).contains("TargetCompID: it is missing"));
-    }
-
-    #[test]
-    fn an_origin_that_any_page_could_have_is_refused() {
-        for origin in ["null", "*", "desk.example.com", "https://", "https://desk.example.com/", "file://"] {
-            let words = format!("http.cors_origins=[\"{origin}\"]");
-            assert!(refused(&[&words]).contains("http.cors_origins: "), "{origin}");
-        }
-        let good = "http.cors_origins=[\"https://desk.example.com\", \"http://[::1]:3000\"]";
-        assert_eq!(warned(&[good]), [""; 0]);
-    }
-
-    #[test]
-    fn related_bounds_are_consistent() {
-        for (words, key) in [
-            ("net.per_peer_max=20000", "net.per_peer_max"),
-            ("journal.segment_bytes=2000000", "journal.segment_bytes"),
-            ("http.per_peer_max=20000", "http.per_peer_max"),
-            ("stomp.head_bytes_max=1024", "stomp.header_line_bytes_max"),
-            ("fix.message_bytes_max=8388608", "fix.out_buffer_bytes"),
-        ] {
-            assert!(refused(&[words]).contains(key), "{words}");
-        }
-        assert!(refused(&["risk.accounts.credit=5"]).contains("it needs a credit_currency"));
-    }
-
-    #[test]
-    fn names_must_be_known_to_the_reference_data() {
-        let text = "[risk.strategy.TRENT]\nmax_order_qty = 1\n[risk.account.NEWYORK]\nrestricted = [\"AAPL\", \"NOPE\", 99999]\n\
-                    [venue.exchange.XNAS]\nfill_model = \"touch\"\n[venue.exchange.XXXX]\n\
-                    [[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"B\"\nstrategy = \"NOBODY\"\n";
-        let Loaded { config, params, .. } = load(&file("names.toml", text)).expect("it is well-formed");
-        let reference = refdata::shipped().expect("the shipped set is sound");
-        let faults = config.check_names(&reference, &params).expect_err("names are wrong").to_string();
-        let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
-        let told: Vec<String> = faults.lines().map(|line| line.replace(&folder, "")).collect();
-        assert!(
-            told[0].starts_with("names.toml:1:16: risk.strategy.TRENT: there is no strategy TRENT"),
-            "{faults}"
-        );
-        assert!(
-            told[1].starts_with("names.toml:7:17: venue.exchange.XXXX: there is no exchange XXXX"),
-            "{faults}"
-        );
-        assert_eq!(told[2], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security NOPE");
-        assert_eq!(told[3], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security 99999");
-        assert!(
-            told[4].starts_with("names.toml:11:1: fix.session.0.strategy: there is no strategy NOBODY"),
-            "{faults}"
-        );
-        assert_eq!(told.len(), 5, "{faults}");
-
-        let venues = config.shard_settings(&reference).venues;
-        let touch = venues.get(&reference.exchanges()[0].id).expect("the exchange differs");
-        assert_eq!((venues.len(), touch.fill_model), (1, pitlane_engine::settings::FillModel::Touch));
-        assert_eq!(touch.quote_levels, VenueSettings::default().quote_levels);
-        assert_eq!(config.risk.of_account("NEWYORK").restricted_ids(&reference).len(), 1);
-    }
-}
-
-/// Arbitrary file content is at worst refused.
-mod hostile {
-    use super::*;
-
-    fn swallow(text: &str) {
-        let mut sources = file("hostile.toml", text);
-        let _ = load(&sources);
-        sources.files.clear();
-        for key in [
-            "fix.session",
-            "http.listen",
-            "lanes.events",
-            "topology.main_cores",
-            "risk.strategy.X.restricted",
-        ] {
-            sources.options =
-                vec![Setting { option: "--set", key: key.to_string(), value: text.to_string() }];
-            let _ = load(&sources);
-        }
-    }
-
-    #[test]
-    fn a_file_cut_anywhere_is_refused_or_read() {
-        for at in (0..DEFAULT.len()).step_by(97).filter(|at| DEFAULT.is_char_boundary(*at)) {
-            swallow(&DEFAULT[..at]);
-        }
-    }
-
-    #[test]
-    fn nonsense_is_refused() {
-        let deep = format!("a = {}", "[".repeat(100_000));
-        let tables = format!("[{}x]", "a.".repeat(50_000));
-        let long = format!("[service]\nname = \"{}\"", "x".repeat(200_000));
-        let numbers = format!("[topology]\nmain_cores = [{}]", "1,".repeat(20_000));
-        for text in
-            ["\u{feff}", "\0", "=", "[", "[[fix.session]]", "fix = 5", "[fix]\nsession = 5", "service = []"]
-        {
-            swallow(text);
-        }
-        for text in [deep, tables, long, numbers] {
-            assert!(load(&file("nonsense.toml", &text)).is_err());
-        }
-        let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("bytes.toml");
-        fs::write(&path, [0xff, 0xfe, 0x00]).expect("a file for the test");
-        let sources = Sources { files: vec![path.display().to_string()], ..Sources::default() };
-        assert!(load(&sources).expect_err("it is no text").to_string().ends_with("it is not UTF-8 text"));
-        let folder = Sources { files: vec![env!("CARGO_TARGET_TMPDIR").to_string()], ..Sources::default() };
-        assert!(load(&folder).is_err());
-    }
 }
