@@ -29,8 +29,8 @@ fn file(name: &str, text: &str) -> Sources {
     Sources { files: vec![path.display().to_string()], ..Sources::default() }
 }
 
-fn options(words: &[&str]) -> Sources {
-    let options = words.iter().map(|word| Setting::parse(word).expect("key=value")).collect();
+fn options(settings: &[&str]) -> Sources {
+    let options = settings.iter().map(|setting| Setting::parse(setting).expect("key=value")).collect();
     Sources { options, ..Sources::default() }
 }
 
@@ -40,7 +40,7 @@ fn variables(pairs: &[(&str, &str)]) -> Sources {
 }
 
 /// Returns the faults of a file, without its folder.
-fn complaints(name: &str, text: &str) -> Vec<String> {
+fn faults_of(name: &str, text: &str) -> Vec<String> {
     let faults = load(&file(name, text)).expect_err("something is wrong");
     let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
     faults.to_string().lines().map(|line| line.replace(&folder, "")).collect()
@@ -49,18 +49,18 @@ fn complaints(name: &str, text: &str) -> Vec<String> {
 #[test]
 fn what_is_too_much_for_settings_is_refused() {
     let large = format!("# {}\n", "x".repeat(1 << 20));
-    let told = complaints("limits-large.toml", &large);
-    assert!(told[0].contains("it is larger than 1048576 bytes"), "{told:?}");
+    let faults = faults_of("limits-large.toml", &large);
+    assert!(faults[0].contains("it is larger than 1048576 bytes"), "{faults:?}");
     let at_the_end = &large[..1 << 20];
     assert!(load(&file("limits-size.toml", at_the_end)).is_ok(), "as large as it may be");
     let many = format!("[topology]\nshard_cores = [{}]\n", "1,".repeat(10_001));
-    let told = complaints("limits-many.toml", &many);
-    assert!(told[0].contains("it may have 10000 items, not 10001"), "{told:?}");
-    let long = complaints("limits-long.toml", &format!("[service]\nname = \"{}\"\n", "x".repeat(5_000)));
+    let faults = faults_of("limits-many.toml", &many);
+    assert!(faults[0].contains("it may have 10000 items, not 10001"), "{faults:?}");
+    let long = faults_of("limits-long.toml", &format!("[service]\nname = \"{}\"\n", "x".repeat(5_000)));
     assert!(long[0].contains("service.name"), "{long:?}");
     let names = format!("[[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"{}\"\n", "B".repeat(33));
-    let told = complaints("limits-names.toml", &names);
-    assert!(told[0].contains("TargetCompID"), "{told:?}");
+    let faults = faults_of("limits-names.toml", &names);
+    assert!(faults[0].contains("TargetCompID"), "{faults:?}");
 }
 
 #[test]
@@ -77,10 +77,10 @@ fn a_cluster_has_so_many_members_and_keeps_so_much_for_them() {
     };
     let loaded = load(&file("cluster-most.toml", &settings(7, 4_096))).unwrap();
     assert_eq!((loaded.config.members.len(), loaded.config.cluster.window_bytes), (7, 4_096 << 20));
-    let told = complaints("cluster-more.toml", &settings(8, 4_096));
-    assert!(told[0].contains("a cluster has 2 to 7 tables [[member]]"), "{told:?}");
-    let told = complaints("cluster-larger.toml", &settings(7, 4_097));
-    assert!(told[0].contains("cluster.window_mb"), "{told:?}");
+    let faults = faults_of("cluster-more.toml", &settings(8, 4_096));
+    assert!(faults[0].contains("a cluster has 2 to 7 tables [[member]]"), "{faults:?}");
+    let faults = faults_of("cluster-larger.toml", &settings(7, 4_097));
+    assert!(faults[0].contains("cluster.window_mb"), "{faults:?}");
 }
 
 /// Collects every plain setting of a document as a dotted key and a text.
@@ -282,7 +282,7 @@ retention_days = 2024-01-01
 [demo]
 on = 1
 ";
-    let told = complaints("wrong.toml", text);
+    let faults = faults_of("wrong.toml", text);
     for line in [
         "wrong.toml:2:1: net.conections_max: there is no such key (did you mean connections_max?)",
         "wrong.toml:3:1: net.backlog: it must be a whole number, not a text",
@@ -302,18 +302,18 @@ on = 1
         "wrong.toml:29:1: journal.retention_days: it must be a whole number, not a date",
         "wrong.toml:32:1: demo.on: it must be true or false, not a whole number",
     ] {
-        assert!(told.iter().any(|said| said == line), "{line}\nis not among\n{}", told.join("\n"));
+        assert!(faults.iter().any(|output| output == line), "{line}\nis not among\n{}", faults.join("\n"));
     }
-    assert_eq!(told.len(), 17, "{}", told.join("\n"));
+    assert_eq!(faults.len(), 17, "{}", faults.join("\n"));
 }
 
 #[test]
 fn a_syntax_error_is_reported_beside_other_faults() {
-    let told = complaints("broken.toml", "[demo]\nrate = = 5\n[lanes]\nevents = 0\n");
-    assert!(told.iter().any(|line| line.starts_with("broken.toml:2:8: ")), "{told:?}");
+    let faults = faults_of("broken.toml", "[demo]\nrate = = 5\n[lanes]\nevents = 0\n");
+    assert!(faults.iter().any(|line| line.starts_with("broken.toml:2:8: ")), "{faults:?}");
     assert!(
-        told.contains(&"broken.toml:4:1: lanes.events: it must be 1 to 1048576, not 0".to_string()),
-        "{told:?}"
+        faults.contains(&"broken.toml:4:1: lanes.events: it must be 1 to 1048576, not 0".to_string()),
+        "{faults:?}"
     );
 }
 
@@ -348,8 +348,8 @@ fn faults_name_the_variable_or_option() {
 #[test]
 fn a_file_full_of_faults_is_told_up_to_a_bound() {
     let text: String = (0..FAULTS_MAX + 20).map(|number| format!("[x{number}]\n")).collect();
-    let told = complaints("full.toml", &text);
-    assert_eq!((told.len(), told[FAULTS_MAX].as_str()), (FAULTS_MAX + 1, "and 20 more"));
+    let faults = faults_of("full.toml", &text);
+    assert_eq!((faults.len(), faults[FAULTS_MAX].as_str()), (FAULTS_MAX + 1, "and 20 more"));
 }
 
 #[test]
@@ -368,12 +368,12 @@ fn secrets_are_never_shown() {
 mod rules {
     use super::*;
 
-    fn refused(words: &[&str]) -> String {
-        load(&options(words)).expect_err("it does not fit together").to_string()
+    fn refused(settings: &[&str]) -> String {
+        load(&options(settings)).expect_err("it does not fit together").to_string()
     }
 
-    fn warned(words: &[&str]) -> Vec<String> {
-        load(&options(words)).unwrap_or_else(|faults| panic!("{faults}")).warnings
+    fn warned(settings: &[&str]) -> Vec<String> {
+        load(&options(settings)).unwrap_or_else(|faults| panic!("{faults}")).warnings
     }
 
     /// Returns a non-empty file, for settings that need an existing file.
@@ -385,9 +385,9 @@ mod rules {
 
     #[test]
     fn an_address_other_than_loopback_needs_users_and_tls() {
-        let said = refused(&["http.listen=0.0.0.0:9090"]);
+        let output = refused(&["http.listen=0.0.0.0:9090"]);
         assert_eq!(
-            said,
+            output,
             "--set: http.listen: 0.0.0.0:9090 is not loopback: set auth.users_file or auth.tokens_file\n\
              --set: http.listen: 0.0.0.0:9090 is not loopback and has no TLS: set auth.allow_plaintext to permit it"
         );
@@ -403,17 +403,18 @@ mod rules {
     #[test]
     fn the_addresses_decide_whether_login_is_required() {
         let users = format!("auth.users_file={}", present());
-        let required = |words: &[&str]| load(&options(words)).expect("it is sound").config.login_required();
+        let required =
+            |settings: &[&str]| load(&options(settings)).expect("it is sound").config.login_required();
         assert!(!required(&[]));
         assert!(required(&["https.listen=10.0.0.1:9443", &users]));
         assert!(required(&["auth.mode=required", &users]));
         assert!(refused(&["auth.mode=required"]).contains("nobody could log in"));
         assert!(!required(&["auth.mode=off"]));
         // Without login every listener must be on loopback, whatever else is set.
-        let said =
+        let output =
             refused(&["auth.mode=off", "auth.allow_plaintext=true", "http.listen=10.0.0.1:9090", &users]);
         assert_eq!(
-            said,
+            output,
             "--set: http.listen: 10.0.0.1:9090 is not loopback: anybody who reaches it could trade, since auth.mode is off"
         );
     }
@@ -460,8 +461,8 @@ mod rules {
         let adapter = "adapter=[{ name = \"V\", type = \"FIX\", SenderCompID = \"A\", TargetCompID = \"B\", \
                        SocketConnectHost = \"h\", SocketConnectPort = 1, HeartBtInt = 30, ReconnectInterval = 5, \
                        StartTime = \"00:00:00\", EndTime = \"00:00:00\" }]";
-        let level = |words: &[&str]| {
-            let Loaded { config, params, .. } = load(&options(words)).expect("it is sound");
+        let level = |settings: &[&str]| {
+            let Loaded { config, params, .. } = load(&options(settings)).expect("it is sound");
             let shown = params.get("journal.level.effective").map(|param| param.text.clone());
             assert_eq!(shown, Some(config.durability().to_string()));
             config.durability()
@@ -516,8 +517,8 @@ mod rules {
     #[test]
     fn an_origin_that_any_page_could_have_is_refused() {
         for origin in ["null", "*", "desk.example.com", "https://", "https://desk.example.com/", "file://"] {
-            let words = format!("http.cors_origins=[\"{origin}\"]");
-            assert!(refused(&[&words]).contains("http.cors_origins: "), "{origin}");
+            let settings = format!("http.cors_origins=[\"{origin}\"]");
+            assert!(refused(&[&settings]).contains("http.cors_origins: "), "{origin}");
         }
         let good = "http.cors_origins=[\"https://desk.example.com\", \"http://[::1]:3000\"]";
         assert_eq!(warned(&[good]), [""; 0]);
@@ -525,14 +526,14 @@ mod rules {
 
     #[test]
     fn related_bounds_are_consistent() {
-        for (words, key) in [
+        for (settings, key) in [
             ("net.per_peer_max=20000", "net.per_peer_max"),
             ("journal.segment_bytes=2000000", "journal.segment_bytes"),
             ("http.per_peer_max=20000", "http.per_peer_max"),
             ("stomp.head_bytes_max=1024", "stomp.header_line_bytes_max"),
             ("fix.message_bytes_max=8388608", "fix.out_buffer_bytes"),
         ] {
-            assert!(refused(&[words]).contains(key), "{words}");
+            assert!(refused(&[settings]).contains(key), "{settings}");
         }
         assert!(refused(&["risk.accounts.credit=5"]).contains("it needs a credit_currency"));
     }
@@ -546,22 +547,22 @@ mod rules {
         let reference = refdata::shipped().expect("the shipped set is sound");
         let faults = config.check_names(&reference, &params).expect_err("names are wrong").to_string();
         let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
-        let told: Vec<String> = faults.lines().map(|line| line.replace(&folder, "")).collect();
+        let lines: Vec<String> = faults.lines().map(|line| line.replace(&folder, "")).collect();
         assert!(
-            told[0].starts_with("names.toml:1:16: risk.strategy.TRENT: there is no strategy TRENT"),
+            lines[0].starts_with("names.toml:1:16: risk.strategy.TRENT: there is no strategy TRENT"),
             "{faults}"
         );
         assert!(
-            told[1].starts_with("names.toml:7:17: venue.exchange.XXXX: there is no exchange XXXX"),
+            lines[1].starts_with("names.toml:7:17: venue.exchange.XXXX: there is no exchange XXXX"),
             "{faults}"
         );
-        assert_eq!(told[2], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security NOPE");
-        assert_eq!(told[3], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security 99999");
+        assert_eq!(lines[2], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security NOPE");
+        assert_eq!(lines[3], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security 99999");
         assert!(
-            told[4].starts_with("names.toml:11:1: fix.session.0.strategy: there is no strategy NOBODY"),
+            lines[4].starts_with("names.toml:11:1: fix.session.0.strategy: there is no strategy NOBODY"),
             "{faults}"
         );
-        assert_eq!(told.len(), 5, "{faults}");
+        assert_eq!(lines.len(), 5, "{faults}");
 
         let venues = config.shard_settings(&reference).venues;
         let touch = venues.get(&reference.exchanges()[0].id).expect("the exchange differs");
@@ -575,7 +576,7 @@ mod rules {
 mod hostile {
     use super::*;
 
-    fn swallow(text: &str) {
+    fn check_rejected(text: &str) {
         let mut sources = file("hostile.toml", text);
         let _ = load(&sources);
         sources.files.clear();
@@ -595,7 +596,7 @@ mod hostile {
     #[test]
     fn a_file_cut_anywhere_is_refused_or_read() {
         for at in (0..DEFAULT.len()).step_by(97).filter(|at| DEFAULT.is_char_boundary(*at)) {
-            swallow(&DEFAULT[..at]);
+            check_rejected(&DEFAULT[..at]);
         }
     }
 
@@ -608,7 +609,7 @@ mod hostile {
         for text in
             ["\u{feff}", "\0", "=", "[", "[[fix.session]]", "fix = 5", "[fix]\nsession = 5", "service = []"]
         {
-            swallow(text);
+            check_rejected(text);
         }
         for text in [deep, tables, long, numbers] {
             assert!(load(&file("nonsense.toml", &text)).is_err());

@@ -12,8 +12,8 @@ use pitlane::log;
 /// Set in the child processes that these tests start.
 const CHILD: &str = "LOG_TEST_CHILD";
 
-fn config(words: &[&str]) -> Config {
-    let options = words.iter().map(|word| Setting::parse(word).expect("key=value")).collect();
+fn config(settings: &[&str]) -> Config {
+    let options = settings.iter().map(|setting| Setting::parse(setting).expect("key=value")).collect();
     let machine = Machine { cores: vec![0], cores_usable: 1 };
     config::load(&Sources { options, ..Sources::default() }, &machine).expect("the settings are sound").config
 }
@@ -32,8 +32,8 @@ fn child(name: &str, say: &str) -> (Option<i32>, String) {
 #[ignore = "runs in a process of its own, by the tests below"]
 fn the_child_speaks() {
     let format = std::env::var(CHILD).unwrap_or("text".to_string());
-    let words = [&format!("log.format={format}"), "log.level=warn", "log.targets.loud=debug"];
-    let (log, mut events) = log::start(&config(&words).log).expect("it starts once");
+    let settings = [&format!("log.format={format}"), "log.level=warn", "log.targets.loud=debug"];
+    let (log, mut events) = log::start(&config(&settings).log).expect("it starts once");
     tracing::info!("too quiet to be heard");
     tracing::warn!(orders = 3, "kept");
     tracing::debug!(target: "loud", "heard");

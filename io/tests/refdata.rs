@@ -45,8 +45,9 @@ fn check(table: Table, from: &str, to: &str, expected: &[&str]) {
     let text = String::from_utf8(source.bytes.clone()).expect("the sound set is text");
     assert!(text.contains(from), "{from:?} is not in {text}");
     source.bytes = text.replacen(from, to, 1).into_bytes();
-    let said = refdata::parse(&sources, &[]).err().map(|faults| faults.to_string()).unwrap_or_default();
-    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{to:?}");
+    let faults_text =
+        refdata::parse(&sources, &[]).err().map(|faults| faults.to_string()).unwrap_or_default();
+    assert_eq!(faults_text.lines().collect::<Vec<_>>(), expected, "{to:?}");
 }
 
 use Table::{Accounts, Exchanges, Families, Securities, Strategies};

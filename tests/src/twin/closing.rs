@@ -6,7 +6,7 @@ use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
 
-use super::{Closing, Said, Twin};
+use super::{Closing, Twin, TwinEvent};
 
 impl Twin {
     pub(super) fn close(
@@ -34,7 +34,7 @@ impl Twin {
             ..Terms::default()
         };
         if id.is_none() {
-            return self.said.push(Said::Unrecorded(Reason::BadId));
+            return self.events.push(TwinEvent::Unrecorded(Reason::BadId));
         }
         let whole = qty.is_zero() && !held.is_zero();
         let reducing = self.reducing(strategy, security);

@@ -6,7 +6,7 @@ use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Side, Terms};
 
-use super::{Order, Position, Twin};
+use super::{Order, Twin, TwinPosition};
 
 impl Twin {
     /// Checks that the credit which an order adds fits beside the credit in use.
@@ -54,9 +54,9 @@ impl Twin {
 
     /// Returns the position of an account in a security over all strategies, and the commissions
     /// paid. An expiry closes it, whichever strategies it belongs to.
-    pub(super) fn account_position(&self, account: AccountId, security: SecurityId) -> (Position, i64) {
+    pub(super) fn account_position(&self, account: AccountId, security: SecurityId) -> (TwinPosition, i64) {
         let size = self.contract_size(security);
-        let mut position = Position::default();
+        let mut position = TwinPosition::default();
         let mut fees = 0;
         for at in 0..=self.transactions.len() {
             for &(_, _, price) in self.expiries.iter().filter(|e| (e.0, e.1) == (at, security)) {

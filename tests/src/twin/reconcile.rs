@@ -7,8 +7,8 @@ use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Side, Tif};
 
-use super::order::{Base, Place};
-use super::{Execution, Said, Twin};
+use super::order::{OrderBase, OrderPlace};
+use super::{Execution, Twin, TwinEvent};
 
 impl Twin {
     /// Counts a reported fill if it is one and comes for the first time. Returns whether it was
@@ -18,7 +18,7 @@ impl Twin {
     }
 
     fn execution_for(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, presumed: bool) -> bool {
-        let never_sent = self.orders[order].base == Base::Rejected && !self.orders[order].sent;
+        let never_sent = self.orders[order].base == OrderBase::Rejected && !self.orders[order].sent;
         if !qty.is_positive() || never_sent {
             self.alert(Alert::UnexpectedReport);
             return false;
@@ -89,9 +89,10 @@ impl Twin {
         let short = self.orders[order].cum + qty.raw() < terms.qty.raw();
         if !self.orders[order].is_over() {
             self.orders[order].set_aside += self.credit_again(&terms, old_qty);
-        } else if self.orders[order].base == Base::Filled && self.orders[order].sent && is_open && short {
-            self.orders[order].base = Base::Working;
-            self.orders[order].place = Place::Outside;
+        } else if self.orders[order].base == OrderBase::Filled && self.orders[order].sent && is_open && short
+        {
+            self.orders[order].base = OrderBase::Working;
+            self.orders[order].place = OrderPlace::Outside;
             self.orders[order].set_aside = self.credit_again(&terms, self.orders[order].leaves());
             self.refuse_closing(&terms, if qty.is_zero() { Reason::Bust } else { Reason::Correction });
         }
@@ -103,8 +104,8 @@ impl Twin {
         let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
         let completes = !self.orders[order].is_over() && self.orders[order].leaves() <= 0;
         if completes {
-            self.orders[order].base = Base::Filled;
-            self.orders[order].place = Place::Nowhere;
+            self.orders[order].base = OrderBase::Filled;
+            self.orders[order].place = OrderPlace::Nowhere;
         }
         let over = self.orders[order].cum > self.orders[order].terms.qty.raw() && !qty.is_zero();
         if over {
@@ -112,7 +113,7 @@ impl Twin {
         }
         let mut line = self.image(order, ExecType::Corrected, if over { Reason::Overfill } else { reason });
         (line.last_qty, line.last_price) = (qty, if qty.is_zero() { Price::ZERO } else { price });
-        self.said.push(Said::Report(line));
+        self.events.push(TwinEvent::Report(line));
         if completes {
             (self.orders[order].set_aside, self.orders[order].asked_aside) = (0, 0);
             self.too_late(order);
@@ -156,8 +157,8 @@ impl Twin {
             return;
         }
         match state {
-            VenueState::Canceled(reason) => self.hear(order, Report::Canceled(reason)),
-            VenueState::Expired(reason) => self.hear(order, Report::Expired(reason)),
+            VenueState::Canceled(reason) => self.handle_report(order, Report::Canceled(reason)),
+            VenueState::Expired(reason) => self.handle_report(order, Report::Expired(reason)),
             // An answer to a query from before it was sent says nothing about it.
             VenueState::Rejected(Reason::UnknownOrder)
                 if self.never_left(order) && !self.orders[order].asked =>
@@ -165,14 +166,16 @@ impl Twin {
                 self.ask_status(order)
             }
             VenueState::Rejected(Reason::UnknownOrder) if self.never_left(order) => self.wait_again(order),
-            VenueState::Rejected(Reason::UnknownOrder) if self.orders[order].base == Base::PendingNew => {
+            VenueState::Rejected(Reason::UnknownOrder)
+                if self.orders[order].base == OrderBase::PendingNew =>
+            {
                 self.venue_rejects(order, Reason::VenueUnavailable);
             }
             VenueState::Rejected(reason) => {
-                self.hear(order, Report::Rejected(reason));
+                self.handle_report(order, Report::Rejected(reason));
             }
             VenueState::Open if agrees => {
-                self.hear(order, Report::Accepted);
+                self.handle_report(order, Report::Accepted);
                 self.orders[order].unsure = false;
                 self.reconciled(order);
             }
@@ -239,7 +242,7 @@ impl Twin {
         self.report(order, ExecType::Snapshot, Reason::None);
         // Pending requests are sent again, which fails without a connection.
         let o = &self.orders[order];
-        let asks = o.replace.is_some() || o.cancel.is_some() && o.base == Base::Working;
+        let asks = o.replace.is_some() || o.cancel.is_some() && o.base == OrderBase::Working;
         if asks && !self.is_connected(self.orders[order].terms.security) {
             self.orders[order].in_doubt = true;
         }
@@ -282,7 +285,11 @@ impl Twin {
     pub(super) fn never_left(&self, order: usize) -> bool {
         let o = &self.orders[order];
         let is_stop = o.terms.kind.has_stop() && o.triggered;
-        is_stop && o.place == Place::Outside && !o.acknowledged && o.cum == 0 && o.base == Base::Working
+        is_stop
+            && o.place == OrderPlace::Outside
+            && !o.acknowledged
+            && o.cum == 0
+            && o.base == OrderBase::Working
     }
 
     /// Lets a stop wait again; pending requests are performed at once.
@@ -291,14 +298,14 @@ impl Twin {
         (o.triggered, o.in_doubt, o.unsure, o.sent) = (false, false, false, false);
         self.place_stop(order);
         if self.orders[order].cancel.is_some() {
-            return self.end(order, Base::Canceled, ExecType::Canceled, Reason::Requested);
+            return self.end(order, OrderBase::Canceled, ExecType::Canceled, Reason::Requested);
         }
         self.report(order, ExecType::Snapshot, Reason::VenueUnavailable);
         if self.orders[order].replace.is_some() {
             self.replaced(order);
         }
         match self.overdue(order) {
-            Some(reason) => self.end(order, Base::Expired, ExecType::Expired, reason),
+            Some(reason) => self.end(order, OrderBase::Expired, ExecType::Expired, reason),
             None => self.settle_stops(self.orders[order].terms.security),
         }
     }
