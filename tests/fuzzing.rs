@@ -57,8 +57,8 @@ fn every_target_is_tested_here() {
 
 #[test]
 fn every_corpus_passes() {
-    for (target, play) in TARGETS {
-        replay(target, play);
+    for (target, run) in TARGETS {
+        replay(target, run);
     }
 }
 

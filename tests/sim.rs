@@ -8,7 +8,7 @@ use pitlane_tests::dice::Dice;
 use pitlane_tests::flow::{Histories, OrderFlow};
 #[cfg(feature = "io")]
 use pitlane_tests::hours::HoursModel;
-use pitlane_tests::platform::{Platform, PlatformSetup, Storage};
+use pitlane_tests::platform::{PlatformSetup, SimPlatform, Storage};
 use pitlane_tests::shard_and_twin::ShardAndTwin;
 use pitlane_tests::shard_run::ShardRun;
 use pitlane_tests::workload::{ActionGenerator, Profile};
@@ -176,7 +176,7 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         },
         steps: STEPS,
     };
-    let mut platform = Platform::new(seed, &setup);
+    let mut platform = SimPlatform::new(seed, &setup);
     platform.trace = trace.then(Vec::new);
     let mut run = || {
         for _ in 0..setup.steps {

@@ -26,7 +26,7 @@ use crate::http;
 use crate::report::recording::{Recording, SLICE_NS};
 use crate::report::waterfall::StageTime;
 
-type BoxError = Box<dyn Error>;
+pub(crate) type BoxError = Box<dyn Error>;
 
 /// Unanswered orders of one session at full load.
 const WINDOW: usize = 512;

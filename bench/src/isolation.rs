@@ -10,7 +10,6 @@
 //! So the parts that suffered least, the lower quartile, are compared. A steady attack is in all of
 //! them.
 
-use std::error::Error;
 use std::fs;
 use std::process::Command;
 use std::thread;
@@ -20,10 +19,8 @@ use hdrhistogram::Histogram;
 
 use crate::attacker::{Attack, AttackTargets, Attacker};
 use crate::conditions::Pinning;
-use crate::fix_wire::{FixServer, LoadSession, READ_BYTES};
+use crate::fix_wire::{BoxError, FixServer, LoadSession, READ_BYTES};
 use crate::measure::{histogram, lower_quartile, median};
-
-type BoxError = Box<dyn Error>;
 
 /// Longest wait for a report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(5);

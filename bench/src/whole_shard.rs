@@ -23,12 +23,12 @@ pub struct WholeShard {
     outbox: Outbox,
     now: Timestamp,
     requests: u64,
-    client: ClientOrders,
+    client: BenchOrders,
 }
 
 /// What a client knows: its orders by number, and the numbers by the shard's slots.
 #[derive(Debug)]
-struct ClientOrders {
+struct BenchOrders {
     handles: Vec<OrderHandle>,
     numbers: Vec<u32>,
     open: u64,
@@ -41,7 +41,7 @@ struct ClientOrders {
 impl WholeShard {
     pub fn new(workload: &Workload) -> WholeShard {
         let (shard, outbox) = platform::shard_for(workload);
-        let client = ClientOrders {
+        let client = BenchOrders {
             handles: vec![OrderHandle::NONE; workload.order_id_max as usize + 1],
             numbers: Vec::with_capacity(workload.prefill.len() * 2),
             open: 0,
@@ -89,7 +89,7 @@ impl WholeShard {
     }
 }
 
-impl ClientOrders {
+impl BenchOrders {
     /// Returns a command with only the kind, the order and the book position of a record.
     #[inline]
     fn outline(&self, record: &WorkloadRecord) -> Command {

@@ -202,7 +202,7 @@ fn completions_are_made_for_shells() {
 }
 
 #[test]
-fn pages_are_made_for_man() {
+fn man_pages_are_generated() {
     let folder = folder("man");
     let (code, _, errors) = run(&format!("man {}", folder.display()));
     assert_eq!((code, errors.as_str()), (Some(0), ""));

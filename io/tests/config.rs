@@ -47,7 +47,7 @@ fn faults_of(name: &str, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn what_is_too_much_for_settings_is_refused() {
+fn settings_beyond_their_limits_are_refused() {
     let large = format!("# {}\n", "x".repeat(1 << 20));
     let faults = faults_of("limits-large.toml", &large);
     assert!(faults[0].contains("it is larger than 1048576 bytes"), "{faults:?}");

@@ -55,7 +55,7 @@ fn connect_many(address: SocketAddr, side: usize, count: usize) {
 }
 
 #[test]
-fn one_peer_may_not_take_every_place() {
+fn one_peer_cannot_take_every_connection() {
     on_each_driver(|driver| {
         let settings = NetSettings { driver, per_peer_max: 3, ..NetSettings::default() };
         let mut fixture = NetFixture::with(settings, at_loopback());

@@ -19,16 +19,16 @@ use socket2::{Domain, Socket, Type};
 fn descriptors_many_and_none() {
     on_each_driver(|driver| {
         let mut fixture = NetFixture::new(driver);
-        five_thousand_idle_ones_while_one_pings(&mut fixture);
+        five_thousand_idle_connections_do_not_delay_one_that_pings(&mut fixture);
     });
     on_each_driver(|driver| {
         let mut fixture = NetFixture::new(driver);
-        without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(&mut fixture);
+        without_descriptors_new_connections_are_refused_and_open_ones_continue(&mut fixture);
     });
-    without_locked_memory_epoll_runs_and_says_why();
+    without_locked_memory_epoll_runs_and_logs_why();
 }
 
-fn five_thousand_idle_ones_while_one_pings(fixture: &mut NetFixture) {
+fn five_thousand_idle_connections_do_not_delay_one_that_pings(fixture: &mut NetFixture) {
     const IDLE: usize = 5_000;
     // Both ends are in this process.
     let needed = 2 * IDLE as u64 + 200;
@@ -63,7 +63,7 @@ fn five_thousand_idle_ones_while_one_pings(fixture: &mut NetFixture) {
     setrlimit(Resource::Nofile, limit).unwrap();
 }
 
-fn without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(fixture: &mut NetFixture) {
+fn without_descriptors_new_connections_are_refused_and_open_ones_continue(fixture: &mut NetFixture) {
     let (mut old, _) = fixture.client();
     fixture.step();
     let sockets: Vec<Socket> =
@@ -95,7 +95,7 @@ fn without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(fixture: &mut
     assert_eq!(fixture.read(&mut new, 8), b"welcome\n");
 }
 
-fn without_locked_memory_epoll_runs_and_says_why() {
+fn without_locked_memory_epoll_runs_and_logs_why() {
     let limit = getrlimit(Resource::Memlock);
     setrlimit(Resource::Memlock, Rlimit { current: Some(1_000), ..limit }).unwrap();
     let net = Net::open(NetSettings { driver: DriverKind::Uring, ..NetSettings::default() }).unwrap();

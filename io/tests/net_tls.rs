@@ -70,7 +70,7 @@ fn serve<T>(fixture: &mut NetFixture, client: JoinHandle<T>) -> T {
 }
 
 #[test]
-fn lines_and_megabytes_come_back() {
+fn lines_and_megabytes_are_echoed() {
     on_each_driver(|driver| {
         for version in [&TLS12, &TLS13] {
             let identity = ClientIdentity::new();

@@ -89,7 +89,7 @@ pub struct PlatformJournal {
 }
 
 #[derive(Debug)]
-pub struct Platform {
+pub struct SimPlatform {
     pub now: Timestamp,
     dice: Dice,
     workload: ActionGenerator,
@@ -126,8 +126,8 @@ enum ControlErrand {
 
 type PlatformResult = Result<(), String>;
 
-impl Platform {
-    pub fn new(seed: u64, setup: &PlatformSetup) -> Platform {
+impl SimPlatform {
+    pub fn new(seed: u64, setup: &PlatformSetup) -> SimPlatform {
         let mut dice = Dice::new(seed);
         let reference = test_market::reference();
         let (ports, ends) = mesh(&CLASSES, setup.shards, setup.depths);
@@ -135,7 +135,7 @@ impl Platform {
         let workers: Vec<Worker> =
             ends.into_iter().enumerate().map(|(id, end)| Worker::new(shard(id as u8), end)).collect();
         let profile = Profile { reports: false, ..setup.profile.clone() };
-        let mut platform = Platform {
+        let mut platform = SimPlatform {
             now: test_market::start(),
             workload: ActionGenerator::new(dice.fork(), profile),
             ports,

@@ -142,10 +142,10 @@ impl ShardRun {
         let (reference, settings) = self.first.clone();
         let fresh = Shard::new(ShardId(0), 1, reference, settings);
         replay::check_replay(&self.journal, fresh, &self.shard, Some(self.out.seq()))?;
-        if let Some((bytes, reference, settings, told)) = &self.kept {
+        if let Some((bytes, reference, settings, command_count)) = &self.kept {
             let loaded = Shard::load(bytes, ShardId(0), 1, reference.clone(), settings.clone())
                 .map_err(|damage| damage.to_string())?;
-            replay::check_replay(&self.journal[*told..], loaded, &self.shard, None)?;
+            replay::check_replay(&self.journal[*command_count..], loaded, &self.shard, None)?;
         }
         self.checker.double_entry()
     }

@@ -51,7 +51,7 @@ pub struct VenueHarness {
     /// Whether reports reach the shard: if not, the process ends before its journal has them.
     pub stores: bool,
     /// Orders by their first id.
-    orders: BTreeMap<String, KnownOrder>,
+    orders: BTreeMap<String, ReportedState>,
     pub alerts: Vec<Alert>,
     pub refusals: Vec<Refusal>,
     /// The last tick of each security.
@@ -60,7 +60,7 @@ pub struct VenueHarness {
 
 /// What the client knows of its order.
 #[derive(Clone, Copy, Debug)]
-pub struct KnownOrder {
+pub struct ReportedState {
     pub last: OrderReport,
     pub fills: usize,
 }
@@ -218,7 +218,7 @@ impl VenueHarness {
     }
 
     /// Returns what the client knows of the order with this first id.
-    pub fn order(&self, id: &str) -> Option<&KnownOrder> {
+    pub fn order(&self, id: &str) -> Option<&ReportedState> {
         self.orders.get(id)
     }
 
@@ -299,7 +299,9 @@ impl VenueHarness {
         let known = self.orders.values_mut().find(|known| known.last.order == report.order);
         match known {
             Some(known) => (known.last, known.fills) = (report, known.fills + fill),
-            None => _ = self.orders.insert(report.id.to_string(), KnownOrder { last: report, fills: fill }),
+            None => {
+                _ = self.orders.insert(report.id.to_string(), ReportedState { last: report, fills: fill })
+            }
         }
     }
 

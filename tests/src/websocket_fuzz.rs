@@ -48,7 +48,7 @@ fn cut(stream: &[u8], len: usize) -> ReceivedStream {
 }
 
 /// The header of a frame.
-struct FrameHead {
+struct FuzzedHead {
     opcode: u8,
     is_last: bool,
     length: u64,
@@ -103,7 +103,7 @@ fn naive(mut rest: &[u8]) -> ReceivedStream {
 }
 
 /// Reads a header. `None`: it is incomplete. The error is the code with which the connection ends.
-fn head(bytes: &[u8], within_message: bool) -> Result<Option<FrameHead>, u16> {
+fn head(bytes: &[u8], within_message: bool) -> Result<Option<FuzzedHead>, u16> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
     let (opcode, is_last, short) = (first & 15, first & 128 != 0, second & 127);
     let fits = match opcode {
@@ -126,7 +126,7 @@ fn head(bytes: &[u8], within_message: bool) -> Result<Option<FrameHead>, u16> {
         return Err(code::PROTOCOL);
     }
     let mask = [mask[0], mask[1], mask[2], mask[3]];
-    Ok(Some(FrameHead { opcode, is_last, length, mask, bytes: 6 + extra }))
+    Ok(Some(FuzzedHead { opcode, is_last, length, mask, bytes: 6 + extra }))
 }
 
 /// Returns the code that answers a close.

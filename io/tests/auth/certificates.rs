@@ -71,8 +71,8 @@ fn certificates_and_client_authorities_are_reloaded_for_every_listener() {
     let greetings = greetings();
     let first = greetings.each_ref().map(|greeting| {
         assert!(talk(&secured, greeting, &house_of, None).is_none(), "{}: without one", greeting.0);
-        let stranger = talk(&secured, greeting, &house_of, Some(others.identity()));
-        assert!(stranger.is_none(), "{}: with another's", greeting.0);
+        let unknown = talk(&secured, greeting, &house_of, Some(others.identity()));
+        assert!(unknown.is_none(), "{}: with another's", greeting.0);
         let client = talk(&secured, greeting, &house_of, Some(ours.identity()));
         client.unwrap_or_else(|| panic!("{}: our client was not let in", greeting.0))
     });

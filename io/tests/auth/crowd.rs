@@ -24,7 +24,7 @@ fn get(client: &mut HttpClient, path: &str, headers: &str) -> (u16, String) {
 }
 
 #[test]
-fn idle_connections_from_four_addresses_shut_nobody_out() {
+fn idle_connections_from_four_addresses_do_not_block_other_clients() {
     let secured = SecuredService::start("idle-crowd", &LIMITS);
     let token = bearer(&secured.token[1]);
     let mut known = secured.connect();
@@ -73,9 +73,9 @@ fn the_reserve_is_for_logins_and_health_checks() {
             assert_eq!(answer.status, 503, "{at}");
         }
     }
-    let mut stranger = secured.connect();
-    assert_eq!(get(&mut stranger, "/rest/account", ""), (503, "no-room".to_string()));
-    assert!(stranger.is_closed());
+    let mut unknown = secured.connect();
+    assert_eq!(get(&mut unknown, "/rest/account", ""), (503, "no-room".to_string()));
+    assert!(unknown.is_closed());
     assert_eq!(get(&mut secured.connect(), "/rest/account", &bearer("pit_wrong")).0, 503);
     assert_eq!(get(&mut secured.connect(), "/health/ready", "").0, 200);
     let mut known = secured.connect();
@@ -85,8 +85,8 @@ fn the_reserve_is_for_logins_and_health_checks() {
     // Unknown clients connect and disconnect in the rest of the reserve, and evict no client with a
     // login.
     for _ in 0..100 {
-        let mut stranger = from(&secured, CROWD[3]);
-        stranger.send("GET /version HTTP/1.1\r\n");
+        let mut unknown = from(&secured, CROWD[3]);
+        unknown.send("GET /version HTTP/1.1\r\n");
     }
     assert_eq!(get(&mut known, "/rest/account", &token).0, 200);
     drop((busy, known));

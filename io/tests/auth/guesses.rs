@@ -98,7 +98,7 @@ fn many_addresses_that_guess_at_one_login_are_slowed_down_together() {
 #[test]
 fn a_token_and_another_address_do_not_wait_behind_made_up_logins() {
     let secured = SecuredService::start("guess-crowd", &[]);
-    let mut crowd: Vec<HttpClient> = (0..200)
+    let mut clients: Vec<HttpClient> = (0..200)
         .map(|n| {
             let mut client = HttpClient::new(connect_from(CROWD, secured.service.address()));
             let guess = basic(&format!("user{n}"), "guess");
@@ -115,7 +115,7 @@ fn a_token_and_another_address_do_not_wait_behind_made_up_logins() {
     assert!(over_fix(&secured, GOOD, "admin-robot", &secured.token[2]));
     assert_eq!(http(&secured, GOOD, "GET", "/version", &basic("admin", PASSWORD)).status, 200);
     assert!(over_websocket(&secured, GOOD, "trade", PASSWORD));
-    let answers: Vec<u16> = crowd.iter_mut().map(|client| client.receive(false).status).collect();
+    let answers: Vec<u16> = clients.iter_mut().map(|client| client.receive(false).status).collect();
     assert!(answers.iter().all(|status| [401, 503].contains(status)), "{answers:?}");
     assert!(answers.contains(&503), "the address that fills the queue gets that answer: {answers:?}");
     secured.end();

@@ -178,8 +178,8 @@ fn many_unknown_clients_do_not_delay_the_others() {
     let secured = SecuredService::start("crowd", &[]);
     let known = bearer(&secured.token[0]);
     assert_eq!(secured.ask("GET", "/version", &known).status, 200);
-    let mut crowd: Vec<_> = (0..200).map(|_| secured.connect()).collect();
-    for (n, client) in crowd.iter_mut().enumerate() {
+    let mut clients: Vec<_> = (0..200).map(|_| secured.connect()).collect();
+    for (n, client) in clients.iter_mut().enumerate() {
         let guess = basic(&format!("user{n}"), "guess");
         client.send(&format!("GET /version HTTP/1.1\r\nHost: localhost\r\n{guess}\r\n"));
     }
@@ -187,7 +187,7 @@ fn many_unknown_clients_do_not_delay_the_others() {
         assert_eq!(secured.ask("GET", "/version", &known).status, 200);
     }
     // Each client gets a response; those beyond the queue get 503.
-    let answers: Vec<u16> = crowd.iter_mut().map(|client| client.receive(false).status).collect();
+    let answers: Vec<u16> = clients.iter_mut().map(|client| client.receive(false).status).collect();
     assert!(answers.iter().all(|status| [401, 503].contains(status)), "{answers:?}");
     assert!(answers.contains(&401));
     secured.end();

@@ -97,16 +97,16 @@ fn lists_show_what_belongs_to_the_strategies_of_a_login() {
         "/rest/ext/cash-balance",
     ];
     for path in lists {
-        let (all, his) = logins.both(path, "strategyName");
-        assert_eq!((all, his), (two(["MOMENTUM", "PAIRS"]), vec!["PAIRS".to_string()]), "{path}");
+        let (all, scoped) = logins.both(path, "strategyName");
+        assert_eq!((all, scoped), (two(["MOMENTUM", "PAIRS"]), vec!["PAIRS".to_string()]), "{path}");
     }
     let newest = logins.read(&logins.pairs, "/rest/transaction/daily?limit=1");
     assert_eq!(newest.as_array().unwrap().len(), 1, "the limit counts what is shown: {newest}");
-    let (all, his) =
+    let (all, scoped) =
         (logins.read(&logins.all, "/rest/ext/portfolio"), logins.read(&logins.pairs, "/rest/ext/portfolio"));
-    assert_ne!(all, his, "the total contains the strategies of the login only");
+    assert_ne!(all, scoped, "the total contains the strategies of the login only");
     let named = logins.read(&logins.pairs, "/rest/ext/portfolio?strategy=PAIRS");
-    assert_eq!(his["holdings"], named["holdings"]);
+    assert_eq!(scoped["holdings"], named["holdings"]);
 
     // Data of other strategies are omitted.
     let theirs = logins.read(&logins.all, "/rest/transaction/daily?strategy=MOMENTUM");

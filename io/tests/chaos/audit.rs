@@ -114,7 +114,7 @@ impl Audit<'_> {
         received: &ReceivedState,
         how: CheckScope,
     ) -> io::Result<()> {
-        for (id, standing) in received.orders(how) {
+        for (id, last_status) in received.orders(how) {
             let mut found = self.order(orders, id)?;
             for alias in received.aliases(id) {
                 if found.is_some() {
@@ -123,10 +123,10 @@ impl Audit<'_> {
                 found = self.order(orders, alias)?;
             }
             match found {
-                Some(row) => self.check_order(&row, id, standing),
+                Some(row) => self.check_order(&row, id, last_status),
                 // A refusal is reported, and need not be stored.
-                None if standing.status == "REJECTED" => {}
-                None => self.find(FindingKind::Lost, format!("order {id}, received as {standing:?}")),
+                None if last_status.status == "REJECTED" => {}
+                None => self.find(FindingKind::Lost, format!("order {id}, received as {last_status:?}")),
             }
         }
         for id in &received.cancelled {

@@ -129,15 +129,15 @@ impl Disturbance {
     }
 
     /// Applies the disturbance. The returned value lasts until the process ends.
-    pub fn strike(self, scene: &DisturbanceContext<'_>, dice: &mut Rng) -> Aftermath {
-        let addresses = &scene.addresses;
+    pub fn strike(self, context: &DisturbanceContext<'_>, dice: &mut Rng) -> Aftermath {
+        let addresses = &context.addresses;
         let mut aftermath = Aftermath::default();
         match self {
             Disturbance::Nothing | Disturbance::Clock(_) | Disturbance::BadSync(_) => {}
             Disturbance::Pause(ms) => {
-                scene.service.pause();
-                scene.running.idle(Duration::from_millis(ms));
-                scene.service.signal("CONT");
+                context.service.pause();
+                context.running.idle(Duration::from_millis(ms));
+                context.service.signal("CONT");
             }
             Disturbance::Storm => {
                 for address in [addresses.fix, addresses.stomp, addresses.http] {
@@ -154,19 +154,19 @@ impl Disturbance {
                 }
             }
             Disturbance::AddressSpace => {
-                let limit = address_space(scene.service.id()) + SPARE_BYTES;
-                sh(&format!("prlimit --pid {} --as={limit}", scene.service.id()));
+                let limit = address_space(context.service.id()) + SPARE_BYTES;
+                sh(&format!("prlimit --pid {} --as={limit}", context.service.id()));
                 aftermath.read_slowly(addresses);
             }
             Disturbance::Memory => {
-                aftermath.group = MemoryGroup::around(scene.service.id());
+                aftermath.group = MemoryGroup::around(context.service.id());
                 aftermath.read_slowly(addresses);
             }
             Disturbance::FullDisk => {
-                let ballast = scene.site.ballast();
+                let ballast = context.site.ballast();
                 // As much as there is room for; the command is meant to fail.
                 sh(&format!("dd if=/dev/zero of={} bs=1M 2>/dev/null", ballast.display()));
-                scene.running.wait(scene.acts);
+                context.running.wait(context.acts);
                 let _ = fs::remove_file(ballast);
             }
             Disturbance::Loss => {
@@ -177,7 +177,7 @@ impl Disturbance {
             Disturbance::Partition => {
                 let shut = |port: u16| format!("-i lo -p tcp --dport {port} -j DROP");
                 let rules = PacketRules::set(&[&shut(addresses.fix.port()), &shut(addresses.stomp.port())]);
-                scene.running.idle(Duration::from_millis(500 + dice.below(1_500)));
+                context.running.idle(Duration::from_millis(500 + dice.below(1_500)));
                 drop(rules);
             }
         }

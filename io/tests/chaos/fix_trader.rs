@@ -48,13 +48,13 @@ impl FixTrader {
     }
 
     /// Trades until the connection ends.
-    pub fn session(&mut self, addresses: &ServiceAddresses, bell: &Sender<()>) -> io::Result<()> {
+    pub fn session(&mut self, addresses: &ServiceAddresses, stop_wakeup: &Sender<()>) -> io::Result<()> {
         self.log_on(addresses)?;
         loop {
             for _ in 0..1 + self.dice.below(BURST_MAX) {
                 self.act();
                 // The counting thread may have ended.
-                let _ = bell.send(());
+                let _ = stop_wakeup.send(());
             }
             self.client.try_settle()?;
         }

@@ -46,7 +46,7 @@ pub fn visit(protocol: HostileProtocol, addresses: &ServiceAddresses, sessions: 
 /// the service is expected.
 fn session(protocol: HostileProtocol, addresses: &ServiceAddresses, dice: &mut Rng) -> io::Result<()> {
     let mut socket = wire(protocol.door(addresses))?;
-    let bytes = words(protocol, dice);
+    let bytes = problem(protocol, dice);
     let cut = dice.below(bytes.len() as u64 + 1) as usize;
     for part in [&bytes[..cut], &bytes[cut..]] {
         if socket.write_all(part).is_err() {
@@ -67,7 +67,7 @@ fn session(protocol: HostileProtocol, addresses: &ServiceAddresses, dice: &mut R
     Ok(())
 }
 
-fn words(protocol: HostileProtocol, dice: &mut Rng) -> Vec<u8> {
+fn problem(protocol: HostileProtocol, dice: &mut Rng) -> Vec<u8> {
     if dice.below(4) == 0 {
         return noise(dice);
     }

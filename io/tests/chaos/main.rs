@@ -58,7 +58,7 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn nothing_that_was_told_is_lost_or_doubled_in_any_trouble() {
+fn nothing_acknowledged_is_lost_or_doubled_under_any_disturbance() {
     let seed = number("PITLANE_SEED").unwrap_or(1);
     let Some(seconds) = number("PITLANE_CHAOS") else {
         let site = TestSite::new("short", false).expect("a folder can be made");

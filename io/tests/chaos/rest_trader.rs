@@ -21,11 +21,11 @@ struct TraderRequest {
     method: &'static str,
     path: String,
     body: String,
-    what: RequestKind,
+    what: TraderRequestKind,
 }
 
 #[derive(Clone, Debug)]
-enum RequestKind {
+enum TraderRequestKind {
     Order {
         id: String,
     },
@@ -63,11 +63,11 @@ impl RestTrader {
     }
 
     /// Trades until the connection ends.
-    pub fn session(&mut self, addresses: &ServiceAddresses, bell: &Sender<()>) -> io::Result<()> {
+    pub fn session(&mut self, addresses: &ServiceAddresses, stop_wakeup: &Sender<()>) -> io::Result<()> {
         let mut client = HttpClient::new(wire(addresses.http)?);
         loop {
             self.ask(&mut client)?;
-            let _ = bell.send(());
+            let _ = stop_wakeup.send(());
         }
     }
 
@@ -99,18 +99,18 @@ impl RestTrader {
         Ok(())
     }
 
-    fn receive(&mut self, what: &RequestKind, answer: &Response) {
+    fn receive(&mut self, what: &TraderRequestKind, answer: &Response) {
         if answer.status != 200 {
             self.refused += 1;
             return;
         }
         match what {
-            RequestKind::Order { id } => {
+            TraderRequestKind::Order { id } => {
                 self.received.is_there(id);
                 self.orders.push(id.clone());
             }
-            RequestKind::Cancel { id } => self.received.cancelled.push(id.clone()),
-            RequestKind::Credit { uuid, amount } => {
+            TraderRequestKind::Cancel { id } => self.received.cancelled.push(id.clone()),
+            TraderRequestKind::Credit { uuid, amount } => {
                 self.received.transaction(&serde_json::json!({ "uuid": uuid, "price": amount }));
             }
         }
@@ -128,7 +128,7 @@ impl RestTrader {
             body: format!(
                 r#"{{"intId":"{id}","securityId":{security},"side":"{side}","quantity":{quantity}{terms}}}"#
             ),
-            what: RequestKind::Order { id: id.clone() },
+            what: TraderRequestKind::Order { id: id.clone() },
         };
         match self.dice.below(10) {
             0..=3 => order("market", ""),
@@ -141,7 +141,7 @@ impl RestTrader {
                     method: "DELETE",
                     path: format!("/rest/execution/order/{id}"),
                     body: String::new(),
-                    what: RequestKind::Cancel { id },
+                    what: TraderRequestKind::Cancel { id },
                 }
             }
             _ => {
@@ -152,7 +152,7 @@ impl RestTrader {
                     method: "POST",
                     path: "/rest/transaction".to_string(),
                     body,
-                    what: RequestKind::Credit { uuid, amount: quantity },
+                    what: TraderRequestKind::Credit { uuid, amount: quantity },
                 }
             }
         }

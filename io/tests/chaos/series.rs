@@ -70,14 +70,14 @@ impl RunSeries {
         let half = planned_run.acts / 2;
         if running.wait(planned_run.acts - half) {
             let mut dice = Rng::new(planned_run.seed);
-            let scene = DisturbanceContext {
+            let context = DisturbanceContext {
                 service: &service,
                 addresses,
                 running: &running,
                 site: &self.site,
                 acts: half,
             };
-            let _aftermath = planned_run.disturbance.strike(&scene, &mut dice);
+            let _aftermath = planned_run.disturbance.strike(&context, &mut dice);
             running.wait(half);
         }
         running.is_over();
@@ -95,8 +95,8 @@ impl RunSeries {
         if planned_run.end == RunEnd::PowerCut {
             self.site.power_on();
         }
-        if let Err(words) = self.site.verify() {
-            self.findings.add(FindingKind::Broken, format!("{name}: the journal is not sound: {words}"));
+        if let Err(problem) = self.site.verify() {
+            self.findings.add(FindingKind::Broken, format!("{name}: the journal is not sound: {problem}"));
         }
     }
 
@@ -155,19 +155,21 @@ impl RunSeries {
     }
 
     fn check_end(&mut self, ended: ProcessEnd, planned_run: &PlannedRun, name: &str) {
-        let words = &ended.log_text;
-        if words.contains("pitlane failed") {
-            return self.findings.add(FindingKind::Panic, format!("{name}: {words}"));
+        let problem = &ended.log_text;
+        if problem.contains("pitlane failed") {
+            return self.findings.add(FindingKind::Panic, format!("{name}: {problem}"));
         }
         let as_meant = match (ended.status.signal(), planned_run.end) {
             (Some(SIGKILL), _) => planned_run.end != RunEnd::Stop || planned_run.disturbance.may_end_it(),
-            (Some(SIGABRT), _) => planned_run.disturbance.may_end_it() && words.contains("memory allocation"),
+            (Some(SIGABRT), _) => {
+                planned_run.disturbance.may_end_it() && problem.contains("memory allocation")
+            }
             (None, RunEnd::Stop) => ended.is_orderly(),
             _ => false,
         };
         if !as_meant {
             self.findings
-                .add(FindingKind::Broken, format!("{name}: it ended with {}: {words}", ended.status));
+                .add(FindingKind::Broken, format!("{name}: it ended with {}: {problem}", ended.status));
         }
     }
 }

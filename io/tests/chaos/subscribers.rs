@@ -18,16 +18,16 @@ pub enum SubscriberTransport {
     WebSocket,
 }
 
-pub struct Subscriber {
+pub struct StatusSubscriber {
     over: SubscriberTransport,
     pub received: ReceivedState,
     /// Rows that arrived twice in one connection.
     pub twice: Vec<String>,
 }
 
-impl Subscriber {
-    pub fn new(over: SubscriberTransport) -> Subscriber {
-        Subscriber { over, received: ReceivedState::default(), twice: Vec::new() }
+impl StatusSubscriber {
+    pub fn new(over: SubscriberTransport) -> StatusSubscriber {
+        StatusSubscriber { over, received: ReceivedState::default(), twice: Vec::new() }
     }
 
     /// Receives until the connection ends.
@@ -54,7 +54,7 @@ impl Subscriber {
     }
 }
 
-impl Subscriber {
+impl StatusSubscriber {
     /// A modified order has another id afterwards; only orders that have ended or are never
     /// modified are compared with the platform.
     fn record_status(&mut self, row: &Value) {

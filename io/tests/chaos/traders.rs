@@ -15,7 +15,7 @@ use crate::fix_trader::FixTrader;
 use crate::received::ReceivedState;
 use crate::rest_trader::RestTrader;
 use crate::service::ServiceProcess;
-use crate::subscribers::{Subscriber, SubscriberTransport};
+use crate::subscribers::{StatusSubscriber, SubscriberTransport};
 
 /// Time without a message after which a client opens a new connection.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
@@ -52,7 +52,7 @@ pub fn wire(address: SocketAddr) -> io::Result<TcpStream> {
 pub struct Traders {
     pub fix: FixTrader,
     pub rest: RestTrader,
-    pub subscribers: Vec<Subscriber>,
+    pub subscribers: Vec<StatusSubscriber>,
 }
 
 impl Traders {
@@ -61,8 +61,8 @@ impl Traders {
             fix: FixTrader::new(seed),
             rest: RestTrader::new(seed),
             subscribers: vec![
-                Subscriber::new(SubscriberTransport::Tcp),
-                Subscriber::new(SubscriberTransport::WebSocket),
+                StatusSubscriber::new(SubscriberTransport::Tcp),
+                StatusSubscriber::new(SubscriberTransport::WebSocket),
             ],
         }
     }
@@ -84,16 +84,16 @@ impl Traders {
     /// Starts all clients; each action is reported to the owner of the crowd.
     pub fn go(self, addresses: ServiceAddresses) -> RunningClients {
         let over = Arc::new(AtomicBool::new(false));
-        let (bell, acts) = channel();
+        let (stop_wakeup, acts) = channel();
         let Traders { mut fix, mut rest, subscribers } = self;
-        let (fix_over, fix_bell) = (over.clone(), bell.clone());
+        let (fix_over, fix_bell) = (over.clone(), stop_wakeup.clone());
         let fix = thread::spawn(move || {
             again(&fix_over, || fix.session(&addresses, &fix_bell));
             fix
         });
         let rest_over = over.clone();
         let rest = thread::spawn(move || {
-            again(&rest_over, || rest.session(&addresses, &bell));
+            again(&rest_over, || rest.session(&addresses, &stop_wakeup));
             rest
         });
         let subscribers = subscribers.into_iter().map(|mut subscriber| {
@@ -122,7 +122,7 @@ fn again(over: &AtomicBool, mut session: impl FnMut() -> io::Result<()>) {
 pub struct RunningClients {
     fix: JoinHandle<FixTrader>,
     rest: JoinHandle<RestTrader>,
-    subscribers: Vec<JoinHandle<Subscriber>>,
+    subscribers: Vec<JoinHandle<StatusSubscriber>>,
     acts: Receiver<()>,
     over: Arc<AtomicBool>,
 }

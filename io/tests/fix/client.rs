@@ -23,9 +23,9 @@ pub trait FixStream: Read + Write + Send {}
 impl<T: Read + Write + Send> FixStream for T {}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct FixMessage(pub Vec<(u32, String)>);
+pub struct ReceivedFix(pub Vec<(u32, String)>);
 
-impl FixMessage {
+impl ReceivedFix {
     pub fn get(&self, tag: u32) -> &str {
         self.0.iter().find(|(known, _)| *known == tag).map_or("", |(_, value)| value)
     }
@@ -52,7 +52,7 @@ pub struct FixClient {
     /// Sent application messages by number: type, time and body.
     sent: BTreeMap<u64, (String, String, String)>,
     /// Received application messages in order, each number once.
-    pub received: Vec<FixMessage>,
+    pub received: Vec<ReceivedFix>,
     /// Whether a resend was requested and is not complete.
     asked: bool,
 }
@@ -88,14 +88,14 @@ impl FixClient {
 
     /// Logs on; with a reset both sides begin with one. A message before the response to a Logon is
     /// a fault.
-    pub fn log_on(&mut self, reset: bool) -> FixMessage {
+    pub fn log_on(&mut self, reset: bool) -> ReceivedFix {
         let answer = self.try_log_on(reset).expect("a Logon is answered");
         assert_eq!(answer.get(35), "A", "{}", answer.text());
         answer
     }
 
     /// Does the same with a peer that may be gone, or refuse.
-    pub fn try_log_on(&mut self, reset: bool) -> io::Result<FixMessage> {
+    pub fn try_log_on(&mut self, reset: bool) -> io::Result<ReceivedFix> {
         if reset {
             (self.next_out, self.next_in) = (1, 1);
             self.sent.clear();
@@ -147,7 +147,7 @@ impl FixClient {
 
     /// Returns the next application message, whatever session messages come in between; None at the
     /// end.
-    pub fn next(&mut self) -> Option<FixMessage> {
+    pub fn next(&mut self) -> Option<ReceivedFix> {
         loop {
             let message = self.read().ok()?;
             if self.take_in(&message) {
@@ -191,7 +191,7 @@ impl FixClient {
     }
 
     /// Processes a message in its order. Returns whether it was a new application message.
-    fn take_in(&mut self, message: &FixMessage) -> bool {
+    fn take_in(&mut self, message: &ReceivedFix) -> bool {
         if message.get(35) == "4" {
             assert_eq!(message.get(123), "Y", "{}", message.text());
             if message.number() == self.next_in {
@@ -217,7 +217,7 @@ impl FixClient {
     }
 
     /// Returns whether this number is the next; requests a resend of a gap.
-    fn number(&mut self, message: &FixMessage) -> bool {
+    fn number(&mut self, message: &ReceivedFix) -> bool {
         let number = message.number();
         if number == self.next_in {
             self.next_in += 1;
@@ -238,7 +238,7 @@ impl FixClient {
 
     /// Resends what was requested: application messages as they were, one gap fill for each run of
     /// others.
-    fn resend(&mut self, request: &FixMessage) {
+    fn resend(&mut self, request: &ReceivedFix) {
         let begin: u64 = request.get(7).parse().expect("a number");
         let end = self.next_out;
         let mut at = begin;
@@ -262,7 +262,7 @@ impl FixClient {
     }
 
     /// Reads the next frame.
-    pub fn read(&mut self) -> io::Result<FixMessage> {
+    pub fn read(&mut self) -> io::Result<ReceivedFix> {
         loop {
             if let Some(length) = whole(&self.input) {
                 let bytes: Vec<u8> = self.input.drain(..length).collect();
@@ -329,10 +329,10 @@ fn whole(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= at + 8).then_some(at + 8)
 }
 
-fn parsed(bytes: &[u8]) -> FixMessage {
+fn parsed(bytes: &[u8]) -> ReceivedFix {
     let text = String::from_utf8_lossy(bytes);
     let field = |field: &str| {
         field.split_once('=').map(|(tag, value)| (tag.parse().expect("a tag"), value.to_string()))
     };
-    FixMessage(text.split('\x01').filter_map(field).collect())
+    ReceivedFix(text.split('\x01').filter_map(field).collect())
 }

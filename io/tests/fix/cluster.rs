@@ -212,7 +212,7 @@ fn every_server_accepts_orders_for_all_shards_and_answers_for_all() {
 }
 
 #[test]
-fn while_an_owner_is_away_its_orders_are_refused_and_its_data_has_an_age() {
+fn while_an_owner_is_unreachable_its_orders_are_refused_and_its_data_has_an_age() {
     let mut pair = ClusterPair::start("away");
     assert_eq!(submit(pair.at(0), AAPL, "kept").status, 200);
     let mut client = fix_client(pair.at(0), "KEEP1");
@@ -273,9 +273,9 @@ fn missed_events_are_reported_although_the_owner_has_restarted_since() {
     let message = client.received.len();
     client.log_on(false);
     assert!(client.receive(message + 2), "it gets the pending cancel and the cancel");
-    let told: Vec<_> =
+    let reported: Vec<_> =
         client.received[message..].iter().map(|report| (report.get(37), report.get(39))).collect();
-    assert_eq!(told, [("gone", "6"), ("gone", "4")]);
+    assert_eq!(reported, [("gone", "6"), ("gone", "4")]);
 }
 
 #[test]
@@ -409,8 +409,8 @@ fn no_message_between_servers_ends_a_server() {
         .expect("it reads");
     let mut message = BufReader::new(raw_client.try_clone().expect("a socket"));
     let mut dice = Rng::new(5);
-    let (mut line, mut told) = (String::new(), 0);
-    while told < GARBLED {
+    let (mut line, mut reported) = (String::new(), 0);
+    while reported < GARBLED {
         line.clear();
         message.read_line(&mut line).expect("it speaks");
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -418,10 +418,10 @@ fn no_message_between_servers_ends_a_server() {
         let mut payload = vec![0; length.parse().expect("a length")];
         message.read_exact(&mut payload).expect("the whole message");
         // Creates some traffic.
-        if told % 50 == 0 {
-            submit(pair.at(told / 50 % 2), [MSFT, AAPL][told / 100 % 2], "");
+        if reported % 50 == 0 {
+            submit(pair.at(reported / 50 % 2), [MSFT, AAPL][reported / 100 % 2], "");
         }
-        told += 1;
+        reported += 1;
         for _ in 0..1 + dice.below(3) {
             let at = dice.below(payload.len() as u64) as usize;
             payload[at] = dice.below(256) as u8;

@@ -221,8 +221,9 @@ fn a_fix_client_that_missed_more_than_is_stored_gets_the_status_of_its_orders() 
     client.log_on(false);
     assert!(client.receive(message + 2), "it gets the status of its orders instead of the missed reports");
     client.settle();
-    let told = client.received[message..].iter();
-    let mut told: Vec<_> = told.map(|report| (report.get(37), report.get(150), report.get(39))).collect();
-    told.sort_unstable();
-    assert_eq!(told, [("ends", "I", "4"), ("stays", "I", "0")]);
+    let reported = client.received[message..].iter();
+    let mut reported: Vec<_> =
+        reported.map(|report| (report.get(37), report.get(150), report.get(39))).collect();
+    reported.sort_unstable();
+    assert_eq!(reported, [("ends", "I", "4"), ("stays", "I", "0")]);
 }

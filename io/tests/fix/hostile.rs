@@ -26,7 +26,7 @@ fn send_raw(service: &ServiceProcess, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn who_does_not_begin_as_a_client_gets_no_word() {
+fn a_peer_that_does_not_begin_as_a_client_gets_no_answer() {
     let service = start(&folder("fix-strangers"), &["fix.logon_timeout_ms=300"]);
     let mut good = FixClient::new("KEEP1");
     good.connect(fix(&service));
@@ -150,15 +150,15 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
 }
 
 #[test]
-fn a_crowd_without_a_word_does_not_keep_clients_out() {
+fn silent_connections_do_not_keep_clients_out() {
     let service = start(&folder("fix-crowd"), &[]);
-    let crowd: Vec<TcpStream> =
+    let clients: Vec<TcpStream> =
         (0..300).map(|_| TcpStream::connect(fix(&service)).expect("it listens")).collect();
     let mut good = FixClient::new("KEEP1");
     good.connect(fix(&service));
     good.log_on(false);
     is_undisturbed(&mut good, 1);
-    drop(crowd);
+    drop(clients);
     // Connections that open and close at once.
     for n in 0..200 {
         let mut stream = TcpStream::connect(fix(&service)).expect("it listens");

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::client::FixMessage;
+use crate::client::ReceivedFix;
 
 /// A contradiction, with the message.
 #[derive(Debug)]
@@ -18,7 +18,7 @@ pub enum Contradiction {
 pub struct KnownOrders {
     exec_ids: BTreeSet<String>,
     /// Last report by the order's first id.
-    pub last: BTreeMap<String, FixMessage>,
+    pub last: BTreeMap<String, ReceivedFix>,
     pub filled: BTreeMap<String, u64>,
     /// Number of responses by kind and the request's id.
     answers: BTreeMap<(String, String), u32>,
@@ -28,7 +28,7 @@ pub struct KnownOrders {
 
 impl KnownOrders {
     /// Processes the next message.
-    pub fn take(&mut self, message: &FixMessage) -> Result<(), Contradiction> {
+    pub fn take(&mut self, message: &ReceivedFix) -> Result<(), Contradiction> {
         match message.get(35) {
             "8" => self.report(message),
             "j" => {
@@ -39,7 +39,7 @@ impl KnownOrders {
         }
     }
 
-    fn report(&mut self, message: &FixMessage) -> Result<(), Contradiction> {
+    fn report(&mut self, message: &ReceivedFix) -> Result<(), Contradiction> {
         if !self.exec_ids.insert(message.get(17).to_string()) {
             return Err(Contradiction::Repeated(format!("ExecID of {}", message.text())));
         }
@@ -61,7 +61,7 @@ impl KnownOrders {
     }
 
     /// Counts a response of a kind, with the request's id under a tag.
-    fn answered(&mut self, (kind, tag): (&str, u32), message: &FixMessage) -> Result<(), Contradiction> {
+    fn answered(&mut self, (kind, tag): (&str, u32), message: &ReceivedFix) -> Result<(), Contradiction> {
         let count = self.answers.entry((kind.to_string(), message.get(tag).to_string())).or_default();
         *count += 1;
         match *count {

@@ -1,7 +1,7 @@
 //! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the
 //! stop of the service.
 
-use crate::client::{FixClient, FixMessage, now, tls};
+use crate::client::{FixClient, ReceivedFix, now, tls};
 use crate::service::{ServiceProcess, folder};
 use crate::{address, fix, pitlane, start};
 
@@ -331,7 +331,7 @@ fn of_two_replacements_at_once_the_second_is_refused() {
     assert!(client.receive(5), "one is done, the other refused");
     client.settle();
     let report = |kind: &str, id: &str| {
-        let of_it = |message: &&FixMessage| message.get(35) == kind && message.get(11) == id;
+        let of_it = |message: &&ReceivedFix| message.get(35) == kind && message.get(11) == id;
         client.received[2..].iter().filter(of_it).count()
     };
     assert_eq!((report("8", "b"), report("9", "c"), client.received.len()), (2, 1, 5));

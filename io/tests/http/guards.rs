@@ -92,7 +92,7 @@ fn a_page_of_another_origin_changes_nothing_over_http() {
 }
 
 #[test]
-fn exit_vm_is_not_for_pages_either() {
+fn exit_vm_is_refused_for_other_origins_too() {
     let server = HttpTestServer::start();
     let headers = "Host: localhost\r\nOrigin: https://evil.example\r\n";
     assert_eq!(verdict(&server, "POST", "/rest/runtime/exit-vm", headers, "").0, 403);
@@ -359,7 +359,7 @@ fn cors_headers_name_the_allowed_origins() {
 }
 
 #[test]
-fn every_answer_is_dressed() {
+fn every_response_has_the_common_headers() {
     let server = HttpTestServer::start();
     let page = server.get("/");
     assert_eq!(page.status, 200);

@@ -131,8 +131,8 @@ fn with_a_client_authority_https_is_for_its_clients_alone() {
     let mut client = tls_client(&server, &folder, Some(ours.identity()));
     client.get_mut().write_all(GET.as_bytes()).unwrap();
     assert_eq!(Response::read(&mut client, false).status, 200);
-    for stranger in [None, Some(others.identity())] {
-        let mut client = tls_client(&server, &folder, stranger);
+    for unknown in [None, Some(others.identity())] {
+        let mut client = tls_client(&server, &folder, unknown);
         // With TLS 1.3 the client learns of it when it reads.
         let refused =
             client.get_mut().write_all(GET.as_bytes()).and_then(|()| client.read(&mut [0]).map(|_| ()));

@@ -53,7 +53,7 @@ fn ready_shows_the_state() {
 }
 
 #[test]
-fn without_the_shards_it_lives_and_is_not_ready() {
+fn without_shards_the_service_is_live_and_not_ready() {
     let server = HttpTestServer::with(ServerPlan { alive: false, ..ServerPlan::default() });
     server.service_status.set_phase(Phase::Running);
     assert_eq!(server.get("/health/live").status, 200);

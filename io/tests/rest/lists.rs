@@ -155,7 +155,7 @@ fn clients_that_do_not_read_lose_their_own_places_only() {
     let history = "/rest/ext/order/history";
     service.until(history, |rows| rows.as_array().unwrap().len() == ORDERS);
     // One address with more than its share, and enough others to take every place.
-    let crowd: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], history)).collect();
+    let clients: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], history)).collect();
     let spread: Vec<_> = (4..54).map(|n| stalled(&service, [127, 0, 0, n], history)).collect();
     let read = |path: &str| {
         let answer = ask(&mut service.connect(), "GET", path, "", "");
@@ -166,7 +166,7 @@ fn clients_that_do_not_read_lose_their_own_places_only() {
         assert_eq!(read(history), ORDERS);
         assert_eq!(read("/rest/ext/order/history?limit=2000"), 2_000);
     }
-    drop((crowd, spread));
+    drop((clients, spread));
     assert_eq!(read(history), ORDERS);
 }
 
@@ -177,7 +177,7 @@ fn a_slow_reader_is_left_alone_while_a_crowd_at_another_address_has_its_share() 
     fill(&service);
     let open = "/rest/execution/order";
     let slow = stalled(&service, [127, 0, 0, 2], open);
-    let crowd: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], open)).collect();
+    let clients: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], open)).collect();
     let answer = ask(&mut service.connect(), "GET", open, "", "");
     assert_eq!((answer.status, answer.json().as_array().unwrap().len()), (200, ORDERS));
     // When it continues to read, it gets everything.
@@ -186,5 +186,5 @@ fn a_slow_reader_is_left_alone_while_a_crowd_at_another_address_has_its_share() 
         let rows: usize = chunks(&mut slow).iter().map(|chunk| chunk.matches("\"intId\"").count()).sum();
         assert_eq!(rows, ORDERS);
     }
-    drop(crowd);
+    drop(clients);
 }

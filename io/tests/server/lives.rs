@@ -79,14 +79,14 @@ impl StatusLog {
     }
 
     /// Checks that everything reported is in the state.
-    pub fn check(&self, view: &View, life: u64) {
-        for (id, told) in &self.orders {
+    pub fn check(&self, view: &View, round: u64) {
+        for (id, printed) in &self.orders {
             let found = find(view, id);
-            assert_eq!(found.len(), 1, "life {life}: {id} was told {told:?}");
+            assert_eq!(found.len(), 1, "life {round}: {id} was told {printed:?}");
             let order = &found[0];
-            assert!(order.cum_qty >= told.filled, "life {life}: {id} was told {told:?}, is {order:?}");
-            if ["FILLED", "CANCELED", "REJECTED", "EXPIRED"].contains(&told.status.as_str()) {
-                assert_eq!(order.status.wire_name(), told.status, "life {life}: {id}");
+            assert!(order.cum_qty >= printed.filled, "life {round}: {id} was told {printed:?}, is {order:?}");
+            if ["FILLED", "CANCELED", "REJECTED", "EXPIRED"].contains(&printed.status.as_str()) {
+                assert_eq!(order.status.wire_name(), printed.status, "life {round}: {id}");
             }
         }
     }
@@ -141,11 +141,11 @@ fn no_kill_loses_or_doubles_an_acknowledged_order() {
 fn live(name: &str, first: u64, lives: u64, step: u64) {
     let data = folder(name);
     let mut status_log = StatusLog::default();
-    for life in 0..lives {
-        let at = 1 + (first + life * step) % FARTHEST;
+    for round in 0..lives {
+        let at = 1 + (first + round * step) % FARTHEST;
         // Half of the processes have a thread for each shard, so that shards end in the middle of
         // each other's work.
-        let layout = if life % 2 == 0 { "topology.layout=shared" } else { "topology.layout=dedicated" };
+        let layout = if round % 2 == 0 { "topology.layout=shared" } else { "topology.layout=dedicated" };
         // Every order of every process is kept, so that each can be requested.
         let settings = [&LIVELY[..], &[layout, "shard.finished_max=100000"]].concat();
         let mut service = ServiceProcess::start(&data, &settings, Some(&format!("kill:{at}")));
@@ -157,8 +157,8 @@ fn live(name: &str, first: u64, lives: u64, step: u64) {
             status_log.receive(&line);
         }
         let ended = service.end();
-        assert_eq!(ended.status.signal(), Some(SIGKILL), "life {life}: {}", ended.log_text);
-        status_log.check(&state(&data), life);
+        assert_eq!(ended.status.signal(), Some(SIGKILL), "life {round}: {}", ended.log_text);
+        status_log.check(&state(&data), round);
     }
     assert!(status_log.orders.len() > 20, "the lives were long enough to trade: {}", status_log.orders.len());
     show(&data);

@@ -55,11 +55,11 @@ fn enter_until_taken(pair: &StandbyPair) -> String {
 fn check(mut pair: StandbyPair, again: &str, error: &str) {
     let service = pair.servers[0].take().unwrap();
     service.signal("KILL");
-    let complaints = service.end().log_text;
-    assert!(complaints.contains("no client can see when it syncs"), "it warns when it starts: {complaints}");
-    assert!(complaints.contains("the broker cannot store the journal for the standby"), "{complaints}");
-    assert!(complaints.contains(error), "the broker's error: {complaints}");
-    assert!(complaints.contains("the broker has room again"), "{complaints}");
+    let log_text = service.end().log_text;
+    assert!(log_text.contains("no client can see when it syncs"), "it warns when it starts: {log_text}");
+    assert!(log_text.contains("the broker cannot store the journal for the standby"), "{log_text}");
+    assert!(log_text.contains(error), "the broker's error: {log_text}");
+    assert!(log_text.contains("the broker has room again"), "{log_text}");
     pair.lead(1);
     let ids: Vec<String> = pair.known(1).0.into_iter().map(|(id, _)| id).collect();
     assert!(["b", "c", again].iter().all(|id| ids.iter().any(|known| known == id)), "{ids:?}");
@@ -67,7 +67,7 @@ fn check(mut pair: StandbyPair, again: &str, error: &str) {
 }
 
 #[test]
-fn with_a_full_stream_cancels_go_on_and_orders_do_when_something_was_removed() {
+fn with_a_full_stream_cancels_continue_and_orders_resume_when_messages_were_removed() {
     let place = folder("standby-full-stream");
     let broker = NatsBroker::start(&place);
     BrokerClient::new(&broker).make(ROOM as i64);

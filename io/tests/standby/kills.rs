@@ -7,7 +7,7 @@ use std::time::Instant;
 use pitlane_engine::rng::Rng;
 
 use super::broker::NatsBroker;
-use super::client::{FixClient, FixMessage, now};
+use super::client::{FixClient, ReceivedFix, now};
 use super::load::OrderLoad;
 use super::pair::{StandbyPair, until};
 use super::service::folder;
@@ -88,7 +88,7 @@ fn check(
     at: usize,
     rest: &[String],
     stays: &BTreeSet<String>,
-    count: &[FixMessage],
+    count: &[ReceivedFix],
 ) -> usize {
     let (orders, _) = pair.known(at);
     let open: BTreeMap<&str, u64> = orders.iter().map(|(id, filled)| (id.as_str(), *filled)).collect();
@@ -98,7 +98,7 @@ fn check(
     }
     let mut fills: BTreeSet<&str> = BTreeSet::new();
     let mut filled: BTreeMap<&str, u64> = BTreeMap::new();
-    let mut told: BTreeSet<&str> = BTreeSet::new();
+    let mut reported: BTreeSet<&str> = BTreeSet::new();
     for report in count.iter().filter(|message| message.get(35) == "8") {
         // As after a loss of power, a report may arrive twice, with the same ExecID.
         if report.get(150) == "F" && fills.insert(report.get(17)) {
@@ -106,10 +106,10 @@ fn check(
             *sum += report.get(32).parse::<u64>().unwrap();
             assert_eq!(*sum, report.get(14).parse::<u64>().unwrap(), "a fill is missing: {}", report.text());
         }
-        told.extend(stays.get(report.get(37)).map(String::as_str));
+        reported.extend(stays.get(report.get(37)).map(String::as_str));
     }
-    for id in &told {
+    for id in &reported {
         assert!(open.contains_key(id), "{id} was reported and is gone");
     }
-    told.len()
+    reported.len()
 }

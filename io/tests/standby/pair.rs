@@ -109,8 +109,8 @@ impl StandbyPair {
         while !service.ready.starts_with(prefix) {
             service.ready = service.line();
             if service.ready.is_empty() {
-                let complaints = self.servers[at].take().unwrap().end().log_text;
-                panic!("server {at} ended and did not print {prefix:?}: {complaints}");
+                let log_text = self.servers[at].take().unwrap().end().log_text;
+                panic!("server {at} ended and did not print {prefix:?}: {log_text}");
             }
         }
     }

@@ -24,7 +24,7 @@ fn clients(service: &ServiceProcess) -> Vec<StompClient> {
 }
 
 #[test]
-fn every_limit_of_the_settings_bites() {
+fn every_limit_of_the_settings_applies() {
     let (service, _) = start("limits", &SMALL);
     let long = "x".repeat(300);
     let many = (0..9).map(|n| format!("h{n}:x|")).collect::<String>();

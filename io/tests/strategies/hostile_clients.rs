@@ -121,7 +121,7 @@ fn forged() -> Vec<Vec<u8>> {
 /// A client on an open broker that knows all names. It receives everything, and could take the
 /// place of a strategy that is away; what it sends meanwhile breaks nothing.
 #[test]
-fn whatever_is_said_on_the_broker_breaks_nothing() {
+fn no_message_on_the_broker_breaks_the_service() {
     let place = folder("strangers-open");
     let broker = NatsBroker::start(&place);
     let service = serve(&place, &broker, MAKER, &["feed.rate=2000"]);

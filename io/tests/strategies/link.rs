@@ -28,7 +28,7 @@ fn run<T>(what: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn whoever_says_more_than_goes_out_waits_until_the_broker_is_there() {
+fn a_sender_faster_than_its_link_waits_until_the_broker_is_reachable() {
     let place = folder("link-out");
     let mut broker = NatsBroker::start(&place);
     run(async {
@@ -52,7 +52,7 @@ fn whoever_says_more_than_goes_out_waits_until_the_broker_is_there() {
 }
 
 #[test]
-fn of_what_comes_too_fast_the_newest_is_dropped_and_later_ones_are_heard() {
+fn of_messages_that_come_too_fast_the_newest_are_dropped_and_later_ones_are_received() {
     let place = folder("link-in");
     let broker = NatsBroker::start(&place);
     run(async {

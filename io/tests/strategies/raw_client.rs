@@ -31,7 +31,7 @@ pub fn password(user: &str) -> String {
 
 /// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RawMessage {
+pub struct NatsRawMessage {
     pub subject: String,
     pub headers: Vec<u8>,
     pub payload: Vec<u8>,
@@ -40,7 +40,7 @@ pub struct RawMessage {
 pub struct RawNatsClient {
     socket: TcpStream,
     lines: BufReader<TcpStream>,
-    pub received: Vec<RawMessage>,
+    pub received: Vec<NatsRawMessage>,
 }
 
 impl RawNatsClient {
@@ -113,6 +113,6 @@ impl RawNatsClient {
         self.lines.read_exact(&mut headers).unwrap();
         headers.truncate(all);
         let payload = headers.split_off(head);
-        self.received.push(RawMessage { subject, headers, payload });
+        self.received.push(NatsRawMessage { subject, headers, payload });
     }
 }

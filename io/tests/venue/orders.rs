@@ -73,7 +73,7 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
 }
 
 #[test]
-fn while_the_venue_is_away_orders_are_refused_and_what_is_there_stays() {
+fn while_the_venue_is_disconnected_orders_are_refused_and_open_ones_stay() {
     let data = folder("venue-away");
     let port = free_port();
     let store = data.join("venue-store");

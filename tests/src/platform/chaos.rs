@@ -11,14 +11,14 @@ use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 
 use super::client::PlatformClient;
 use super::{
-    CONTROL, CONTROL_SLOTS_MAX, ControlErrand, FEED, MONITOR, Platform, PlatformResult, VIEW, source,
+    CONTROL, CONTROL_SLOTS_MAX, ControlErrand, FEED, MONITOR, PlatformResult, SimPlatform, VIEW, source,
 };
 use crate::external_venue;
 use crate::replay::{self, ShardInput};
 use crate::shard_and_twin::fold;
 use crate::workload::Action;
 
-impl Platform {
+impl SimPlatform {
     /// Performs one action of one part of the platform.
     pub fn step(&mut self) -> PlatformResult {
         match self.dice.below(20) {

@@ -11,11 +11,11 @@ use pitlane_engine::worker::Worker;
 
 use super::client::PlatformClient;
 use super::client::login_of;
-use super::{FEED, LATECOMER, Platform, PlatformResult, SETTLING_ROUNDS_MAX, Storage, source};
+use super::{FEED, LATECOMER, PlatformResult, SETTLING_ROUNDS_MAX, SimPlatform, Storage, source};
 use crate::external_venue;
 use crate::replay::{self, ShardInput};
 
-impl Platform {
+impl SimPlatform {
     /// Settles the platform: every part runs in every cycle, none misbehaves, and there are no new
     /// requests. Everything must become idle, and then agree.
     pub fn settle(&mut self) -> PlatformResult {
@@ -46,10 +46,10 @@ impl Platform {
     pub(super) fn round(&mut self) -> Result<usize, String> {
         let mut work = 0;
         for at in 0..self.workers.len() {
-            let (before, told) = (self.workers[at].counts(), self.journals[at].entries.len());
+            let (before, entries_before) = (self.workers[at].counts(), self.journals[at].entries.len());
             self.poll_worker(at)?;
             work += (self.workers[at].counts() != before && self.workers[at].has_work()) as usize;
-            work += self.journals[at].entries.len() - told;
+            work += self.journals[at].entries.len() - entries_before;
         }
         for client in &mut self.clients {
             work += client.listen(&mut self.ports, usize::MAX)?;

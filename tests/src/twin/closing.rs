@@ -123,7 +123,7 @@ impl Twin {
         }
         let held = self.position(strategy, security).qty;
         let side = if held.is_positive() { Side::Sell } else { Side::Buy };
-        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
+        let mine = |o: &&super::TwinOrder| (o.terms.strategy, o.terms.security) == (strategy, security);
         let open: i64 =
             self.orders.iter().filter(mine).filter(|o| o.terms.side == side).map(|o| o.leaves()).sum();
         let more = (strategy, security);
@@ -134,7 +134,7 @@ impl Twin {
 
     /// Returns the quantity that open orders of a strategy are closing already.
     fn reducing(&self, strategy: StrategyId, security: SecurityId) -> i64 {
-        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
+        let mine = |o: &&super::TwinOrder| (o.terms.strategy, o.terms.security) == (strategy, security);
         self.orders.iter().filter(|o| o.terms.reduce_only).filter(mine).map(|o| o.leaves()).sum()
     }
 

@@ -6,7 +6,7 @@ use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Side, Terms};
 
-use super::{Order, Twin, TwinPosition};
+use super::{Twin, TwinOrder, TwinPosition};
 
 impl Twin {
     /// Checks that the credit which an order adds fits beside the credit in use.
@@ -92,9 +92,13 @@ impl Twin {
         self.mine((account, security, side)).map(|o| o.open() as i128).sum()
     }
 
-    fn mine(&self, (account, security, side): (AccountId, SecurityId, Side)) -> impl Iterator<Item = &Order> {
-        let same =
-            move |o: &&Order| (o.terms.account, o.terms.security, o.terms.side) == (account, security, side);
+    fn mine(
+        &self,
+        (account, security, side): (AccountId, SecurityId, Side),
+    ) -> impl Iterator<Item = &TwinOrder> {
+        let same = move |o: &&TwinOrder| {
+            (o.terms.account, o.terms.security, o.terms.side) == (account, security, side)
+        };
         self.orders.iter().filter(same)
     }
 

@@ -13,13 +13,13 @@ pub struct TwinMarket {
     pub halted: bool,
     /// Whether its expiry has passed; it is no longer traded.
     pub expired: bool,
-    pub queue_buy: Option<FeedQueue>,
-    pub queue_sell: Option<FeedQueue>,
+    pub queue_buy: Option<TwinQueue>,
+    pub queue_sell: Option<TwinQueue>,
 }
 
 /// The feed's own orders at one price, ahead of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FeedQueue {
+pub struct TwinQueue {
     pub price: i64,
     pub ahead: i64,
     pub shown: i64,
@@ -56,7 +56,7 @@ impl TwinMarket {
         (left > 0).then_some((price, left))
     }
 
-    pub fn queue(&mut self, side: Side) -> &mut Option<FeedQueue> {
+    pub fn queue(&mut self, side: Side) -> &mut Option<TwinQueue> {
         match side {
             Side::Buy => &mut self.queue_buy,
             Side::Sell => &mut self.queue_sell,

@@ -37,7 +37,7 @@ use pitlane_engine::time::Timestamp;
 
 pub use books::{TwinPosition, TwinTransaction};
 pub use market::TwinMarket;
-pub use order::{Order, OrderBase, OrderPlace};
+pub use order::{OrderBase, OrderPlace, TwinOrder};
 
 /// What the twin expects a shard to emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,7 +99,7 @@ struct Closing {
 
 /// An execution of an external venue.
 #[derive(Clone, Debug)]
-struct Execution {
+struct TwinExecution {
     order: usize,
     /// Its own id, and those of its corrections.
     ids: Vec<ExecRef>,
@@ -117,7 +117,7 @@ type Budgets = BTreeMap<(Scope, BudgetKind), i64>;
 pub struct Twin {
     pub reference: Arc<RefData>,
     pub settings: ShardSettings,
-    pub orders: Vec<Order>,
+    pub orders: Vec<TwinOrder>,
     pub markets: BTreeMap<SecurityId, TwinMarket>,
     pub transactions: Vec<TwinTransaction>,
     pub sessions: BTreeMap<ExchangeId, Session>,
@@ -132,7 +132,7 @@ pub struct Twin {
     directives: BTreeMap<DirectiveKey, Version>,
     pub subscriptions: Vec<(StrategyId, SecurityId)>,
     handles: BTreeMap<OrderHandle, usize>,
-    executions: Vec<Execution>,
+    executions: Vec<TwinExecution>,
     closings: Vec<Closing>,
     /// Positions whose reduce-only orders request more than is left of them.
     excess: Vec<(StrategyId, SecurityId)>,
@@ -282,7 +282,7 @@ impl Twin {
     }
 
     fn enter(&mut self, source: Source, id: IntId, terms: Terms) -> usize {
-        self.orders.push(Order::new(source, id, terms));
+        self.orders.push(TwinOrder::new(source, id, terms));
         self.orders.len() - 1
     }
 }

@@ -30,7 +30,7 @@ pub enum OrderPlace {
 }
 
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct TwinOrder {
     pub id: IntId,
     pub orig_id: IntId,
     pub source: Source,
@@ -64,9 +64,9 @@ pub struct Order {
     pub arrival: u64,
 }
 
-impl Order {
-    pub fn new(source: Source, id: IntId, terms: Terms) -> Order {
-        Order {
+impl TwinOrder {
+    pub fn new(source: Source, id: IntId, terms: Terms) -> TwinOrder {
+        TwinOrder {
             id,
             orig_id: IntId::NONE,
             source,

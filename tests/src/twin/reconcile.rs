@@ -8,7 +8,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Side, Tif};
 
 use super::order::{OrderBase, OrderPlace};
-use super::{Execution, Twin, TwinEvent};
+use super::{Twin, TwinEvent, TwinExecution};
 
 impl Twin {
     /// Counts a reported fill if it is one and comes for the first time. Returns whether it was
@@ -28,7 +28,7 @@ impl Twin {
             return false;
         }
         let (ids, raw) = (vec![exec], qty.raw());
-        self.executions.push(Execution { order, ids, qty: raw, price: price.raw(), presumed });
+        self.executions.push(TwinExecution { order, ids, qty: raw, price: price.raw(), presumed });
         let reason = if presumed { Reason::MissedFill } else { Reason::None };
         self.fill_for(order, qty.raw(), price.raw(), reason);
         true
@@ -42,13 +42,14 @@ impl Twin {
     pub(super) fn filled_to(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, cum: Qty) {
         let covered = cum.raw() <= self.orders[order].cum && exec != ExecRef(0) && qty.is_positive();
         if covered && !self.has_heard(order, exec) {
-            let presumed = |known: &&mut Execution| known.order == order && known.presumed && known.qty > 0;
+            let presumed =
+                |known: &&mut TwinExecution| known.order == order && known.presumed && known.qty > 0;
             if let Some(known) = self.executions.iter_mut().rev().find(presumed) {
                 let part = qty.raw().min(known.qty);
                 known.qty -= part;
                 let price = known.price;
                 let ids = vec![exec];
-                self.executions.push(Execution { order, ids, qty: part, price, presumed: false });
+                self.executions.push(TwinExecution { order, ids, qty: part, price, presumed: false });
                 return self.alert(Alert::DuplicateExecution);
             }
         }
@@ -71,7 +72,7 @@ impl Twin {
         if exec != ExecRef(0) && self.has_heard(order, exec) {
             return self.alert(Alert::DuplicateExecution);
         }
-        let is_meant = |known: &Execution| {
+        let is_meant = |known: &TwinExecution| {
             known.order == order && exec_ref != ExecRef(0) && known.ids.contains(&exec_ref) && known.qty != 0
         };
         let Some(at) = self.executions.iter().position(is_meant) else {
@@ -208,7 +209,7 @@ impl Twin {
     /// reported.
     fn correct_missed(&mut self, order: usize, cum: Qty, average: Price, state: VenueState) {
         let o = &self.orders[order];
-        let presumed = |known: &&Execution| known.order == order && known.presumed && known.qty > 0;
+        let presumed = |known: &&TwinExecution| known.order == order && known.presumed && known.qty > 0;
         let Some(known) = self.executions.iter().rev().find(presumed) else { return };
         let less = o.cum - cum.raw();
         if less <= 0 || less > known.qty {

@@ -9,7 +9,7 @@ use pitlane_engine::settings::{FillModel, SelfTrade, TriggerBy, VenueSettings};
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
 
 use super::Twin;
-use super::market::{FeedQueue, TwinMarket};
+use super::market::{TwinMarket, TwinQueue};
 use super::order::{OrderBase, OrderPlace};
 
 /// What an aggressive order meets next.
@@ -74,7 +74,7 @@ impl Twin {
             let at_the_quote = market.shown(terms.side).is_some_and(|(price, _)| price == limit);
             if alone && at_the_quote {
                 let shown = market.unconsumed(terms.side).map_or(0, |(_, size)| size);
-                *market.queue(terms.side) = Some(FeedQueue { price: limit, ahead: shown, shown });
+                *market.queue(terms.side) = Some(TwinQueue { price: limit, ahead: shown, shown });
             }
         }
         self.orders[order].place = place_of(&terms);
@@ -398,7 +398,7 @@ impl Twin {
             let clients = !self.at_price(security, side, price).is_empty();
             let market = self.markets.get_mut(&security).expect("a known security");
             if clients {
-                *market.queue(side) = Some(FeedQueue { price, ahead: size, shown: size });
+                *market.queue(side) = Some(TwinQueue { price, ahead: size, shown: size });
             }
             return;
         }
