@@ -107,7 +107,7 @@ chaos: FOR := $(if $(filter file,$(origin FOR)),300,$(FOR))
 chaos: ## inject faults into the real binary, and compare acknowledged with recovered state (FOR=300 SEED=1)
 	cargo test --package pitlane $(PROFILE) --test chaos --no-run
 	$(if $(SEED),PITLANE_SEED=$(SEED)) PITLANE_CHAOS=$(FOR) $(ALONE) \
-		cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture in_any_trouble
+		cargo test --package pitlane $(PROFILE) --test chaos -- --nocapture under_any_disturbance
 
 # Kills and power losses also happen over a market close. Further runs kill venues, standby and
 # cluster.

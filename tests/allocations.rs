@@ -13,9 +13,9 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{JournalOutcome, Worker};
 use pitlane_tests::dice::Dice;
-use pitlane_tests::stage::{Stage, limit};
+use pitlane_tests::shard_harness::{ShardHarness, limit};
+use pitlane_tests::test_market;
 use pitlane_tests::workload::{lot, tick};
-use pitlane_tests::world;
 
 /// Rounds before counting: every table has reached the size that this flow needs.
 const WARM_ROUNDS: usize = 100_000;
@@ -26,22 +26,22 @@ const OPEN_MAX: usize = 40;
 
 #[test]
 fn a_warm_shard_allocates_nothing() {
-    let mut floor = Floor::new();
+    let mut market = BusyMarket::new();
     for _ in 0..WARM_ROUNDS {
-        floor.round();
+        market.round();
     }
     let mut worst = (0, String::new());
     let mut total = 0;
     for _ in 0..ROUNDS {
-        let info = allocation_counter::measure(|| floor.round());
+        let info = allocation_counter::measure(|| market.round());
         total += info.count_total;
         if info.count_total > worst.0 {
-            worst = (info.count_total, format!("{:?}", floor.last));
+            worst = (info.count_total, format!("{:?}", market.last));
         }
     }
     assert_eq!(total, 0, "at most {} in one round: {}", worst.0, worst.1);
-    assert!(floor.fills > 1_000, "only {} fills: the flow does not trade", floor.fills);
-    assert!(floor.depths > 1_000, "only {} sides of books: nobody sees depth", floor.depths);
+    assert!(market.fills > 1_000, "only {} fills: the flow does not trade", market.fills);
+    assert!(market.depths > 1_000, "only {} sides of books: depth is not published", market.depths);
 }
 
 /// Commands between two groups that are stored together.
@@ -52,17 +52,17 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
     let depths = Depths { commands: 256, events: 4_096 };
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, depths);
     let settings = ShardSettings { orders_max: 1_024, finished_max: 64, ..ShardSettings::default() };
-    let shard = Shard::new(ShardId(0), 1, world::reference(), settings);
+    let shard = Shard::new(ShardId(0), 1, test_market::reference(), settings);
     let mut worker = Worker::new(shard, ends.remove(0));
     let (mut bytes, mut stored, mut heard) = ([0; COMMAND_BYTES_MAX], 0, 0);
     let mut round = |number: u64| {
         // A buyer, then a seller: everything trades.
         let turn = (number % 2) as usize;
         let mut terms = limit(SecurityId(5), Side::BOTH[turn], "1", "100");
-        (terms.strategy, terms.account) = (StrategyId::SERVER, world::HOME_ACCOUNTS[turn]);
+        (terms.strategy, terms.account) = (StrategyId::SERVER, test_market::HOME_ACCOUNTS[turn]);
         terms.qty = Qty::from_raw(lot(SecurityId(5)));
         let body = CommandKind::Submit { id: IntId::numbered(b'o', number), terms };
-        let _ = ports[0].send(ShardId(0), Command::new(world::source(0, 1), 1, body));
+        let _ = ports[0].send(ShardId(0), Command::new(test_market::source(0, 1), 1, body));
         if number.is_multiple_of(GROUP) {
             stored = number;
         }
@@ -81,7 +81,7 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
 }
 
 /// A busy market in fixed memory.
-struct Floor {
+struct BusyMarket {
     shard: Shard,
     out: Outbox,
     now: Timestamp,
@@ -93,8 +93,8 @@ struct Floor {
     last: Option<Command>,
 }
 
-impl Floor {
-    fn new() -> Floor {
+impl BusyMarket {
+    fn new() -> BusyMarket {
         let settings = ShardSettings {
             orders_max: 4_096,
             finished_max: 256,
@@ -103,10 +103,10 @@ impl Floor {
             executions_max: 1_024,
             ..ShardSettings::default()
         };
-        let mut floor = Floor {
-            shard: Shard::new(ShardId(0), 1, world::reference(), settings),
+        let mut market = BusyMarket {
+            shard: Shard::new(ShardId(0), 1, test_market::reference(), settings),
             out: Outbox::new(0),
-            now: world::start(),
+            now: test_market::start(),
             dice: Dice::new(1),
             ids: 0,
             open: Vec::with_capacity(1_024),
@@ -114,17 +114,21 @@ impl Floor {
             depths: 0,
             last: None,
         };
-        floor.tell(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
-        floor.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
-        for security in world::SECURITIES {
-            floor.tell(CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
-            floor.tell(CommandKind::Watch { port: PortId(0), what: WatchTarget::Depth(security), on: true });
+        market.send_command(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
+        market.send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: true });
+        for security in test_market::SECURITIES {
+            market.send_command(CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
+            market.send_command(CommandKind::Watch {
+                port: PortId(0),
+                what: WatchTarget::Depth(security),
+                on: true,
+            });
         }
-        floor
+        market
     }
 
-    fn tell(&mut self, body: CommandKind) {
-        let command = Command::new(world::source(0, 1), 1, body);
+    fn send_command(&mut self, body: CommandKind) {
+        let command = Command::new(test_market::source(0, 1), 1, body);
         self.last = Some(command);
         self.shard.apply(self.now, &command, &mut self.out);
         self.hear();
@@ -163,47 +167,47 @@ impl Floor {
         match self.dice.below(12) {
             0..=4 => {
                 let terms = self.terms();
-                self.tell(CommandKind::Submit { id, terms });
+                self.send_command(CommandKind::Submit { id, terms });
             }
             5 | 6 if !self.open.is_empty() => {
                 let order = self.dice.pick(&self.open);
                 let ticks = self.dice.between(-20, 20);
-                let price = world::price("100").raw() + ticks * tick(SecurityId(5));
+                let price = test_market::price("100").raw() + ticks * tick(SecurityId(5));
                 let changes = Changes::default().with_limit(pitlane_engine::number::Price::from_raw(price));
-                self.tell(CommandKind::Modify { order, id, changes });
+                self.send_command(CommandKind::Modify { order, id, changes });
             }
             7 | 8 if !self.open.is_empty() => {
                 let order = self.dice.pick(&self.open);
-                self.tell(CommandKind::Cancel { order, id });
+                self.send_command(CommandKind::Cancel { order, id });
             }
             9 if !self.open.is_empty() => {
                 let order = self.dice.pick(&self.open);
                 let report = self.report(order);
-                self.tell(CommandKind::Report { order, report });
+                self.send_command(CommandKind::Report { order, report });
             }
             _ => self.tick(),
         }
-        while self.open.len() > OPEN_MAX * world::SECURITIES.len() {
+        while self.open.len() > OPEN_MAX * test_market::SECURITIES.len() {
             let (order, id) = (self.open[0], self.id());
             self.open.remove(0);
-            self.tell(CommandKind::Cancel { order, id });
+            self.send_command(CommandKind::Cancel { order, id });
         }
         if self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
-            self.tell(CommandKind::Timer);
+            self.send_command(CommandKind::Timer);
         }
     }
 
     fn terms(&mut self) -> Terms {
-        let security = self.dice.pick(&world::SECURITIES);
+        let security = self.dice.pick(&test_market::SECURITIES);
         let side = self.dice.pick(&Side::BOTH);
         let mut terms = limit(security, side, "1", "100");
         terms.strategy = StrategyId::SERVER;
-        if !world::ABROAD.contains(&security) {
-            terms.account = self.dice.pick(&world::HOME_ACCOUNTS);
+        if !test_market::ABROAD.contains(&security) {
+            terms.account = self.dice.pick(&test_market::HOME_ACCOUNTS);
         }
         terms.qty = Qty::from_raw(self.dice.between(1, 9) * lot(security));
         let ticks = self.dice.between(-20, 20) * tick(security);
-        terms.limit = pitlane_engine::number::Price::from_raw(world::price("100").raw() + ticks);
+        terms.limit = pitlane_engine::number::Price::from_raw(test_market::price("100").raw() + ticks);
         terms.tif = self.dice.pick(&[Tif::Day, Tif::Gtc, Tif::Ioc, Tif::Fok, Tif::Gtd]);
         if terms.tif == Tif::Gtd {
             terms.tif_date = self.now.plus(50_000_000);
@@ -223,14 +227,14 @@ impl Floor {
             2 => VenueReport::Replaced,
             _ => {
                 let exec = ExecRef((self.ids as u128) << 64 | order.raw() as u128);
-                VenueReport::Filled { exec, qty, price: world::price("100") }
+                VenueReport::Filled { exec, qty, price: test_market::price("100") }
             }
         }
     }
 
     fn tick(&mut self) {
-        let security = self.dice.pick(&world::SECURITIES);
-        let bid = world::price("100").raw() + self.dice.between(-15, 15) * tick(security);
+        let security = self.dice.pick(&test_market::SECURITIES);
+        let bid = test_market::price("100").raw() + self.dice.between(-15, 15) * tick(security);
         let size = |dice: &mut Dice| Qty::from_raw(dice.between(0, 20) * lot(security));
         let quote = Quote {
             bid: pitlane_engine::number::Price::from_raw(bid),
@@ -240,7 +244,7 @@ impl Floor {
             at: self.now,
         };
         let trade = Trade { price: quote.bid, size: size(&mut self.dice), at: self.now };
-        self.tell(CommandKind::Tick { security, quote, trade });
+        self.send_command(CommandKind::Tick { security, quote, trade });
     }
 }
 
@@ -259,8 +263,8 @@ fn stalled_consumers_cost_little_memory() {
     const INSTRUMENTS: u64 = 1_000;
     const BYTES_MAX: u64 = 64 << 20;
 
-    let now = world::start();
-    let mut broker = StompBroker::new(BrokerSettings::default(), world::reference());
+    let now = test_market::start();
+    let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());
     let mut ids = Vec::new();
     let info = allocation_counter::measure(|| {
         for _ in 0..CONSUMERS {
@@ -297,8 +301,8 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     use pitlane_protocols::stomp::settings::BrokerSettings;
     use pitlane_tests::stomp::wire;
 
-    let now = world::start();
-    let mut broker = StompBroker::new(BrokerSettings::default(), world::reference());
+    let now = test_market::start();
+    let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());
     let mut consumers = Vec::new();
     for _ in 0..10 {
         let id = broker.open(now, Transport::Tcp).expect("there is room");
@@ -308,10 +312,10 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
         consumers.push(id);
     }
     broker.set_fix_session_name(PortId(0), 1, "CLIENT1");
-    let mut stage = Stage::new(ShardSettings::default());
-    let (order, mut events) = stage.submit(limit(world::ABROAD[0], Side::Buy, "10", "100"));
-    events.extend(stage.report(order, VenueReport::Accepted));
-    events.extend(stage.fill(order, 1, "4", "99.5"));
+    let mut harness = ShardHarness::new(ShardSettings::default());
+    let (order, mut events) = harness.submit(limit(test_market::ABROAD[0], Side::Buy, "10", "100"));
+    events.extend(harness.report(order, VenueReport::Accepted));
+    events.extend(harness.fill(order, 1, "4", "99.5"));
     assert!(events.iter().any(|event| matches!(event.body, EventKind::Booked(_))), "it was filled");
     let mut sent = 0;
     let mut turn = |seq: u64| {

@@ -16,7 +16,7 @@
 
 use std::path::Path;
 
-use pitlane_engine::command::TradingSession as Hours;
+use pitlane_engine::command::TradingSession;
 use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
 use pitlane_engine::reason::Reason;
@@ -31,13 +31,13 @@ use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::session::FixSessionSettings;
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
-use pitlane_tests::fix::words::{Bound, filled, fits, number_after};
-use pitlane_tests::fix::{SharedStore, Stage, frame_of, sealed, seconds, settings};
-use pitlane_tests::world;
+use pitlane_tests::fix::fields::{Bound, filled, fits, number_after};
+use pitlane_tests::fix::{FixHarness, SharedStore, frame_of, sealed, seconds, settings};
+use pitlane_tests::test_market;
 
 #[test]
 fn every_dialogue_holds_wherever_the_bytes_are_cut() {
-    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/fix"), 101, play);
+    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/fix"), 101, run);
 }
 
 /// A resend that does not fit the output continues as the client reads; new messages follow it, in
@@ -46,49 +46,49 @@ fn every_dialogue_holds_wherever_the_bytes_are_cut() {
 fn a_long_resend_goes_in_steps_and_new_messages_follow_it() {
     let mut settings = settings();
     settings.reset_on_logon = false;
-    let mut stage = Stage::new(settings);
-    stage.connect();
-    stage.bytes(&frame_of("35=A|98=0|108=0", 1, stage.now));
+    let mut harness = FixHarness::new(settings);
+    harness.connect();
+    harness.bytes(&frame_of("35=A|98=0|108=0", 1, harness.now));
     let order = "55=S8|54=1|38=10|40=2|44=100|1=6|60=20261116-08:00:00";
     for nth in 0..1_500 {
-        stage.bytes(&frame_of(&format!("35=D|11=o{nth}|{order}"), 2 + nth, stage.now));
+        harness.bytes(&frame_of(&format!("35=D|11=o{nth}|{order}"), 2 + nth, harness.now));
     }
-    assert_eq!(stage.said().len(), 1_501);
-    stage.reads = false;
-    stage.bytes(&frame_of("35=2|7=1|16=0", 1_502, stage.now));
-    let waiting = stage.session.poll_transmit().len();
+    assert_eq!(harness.sent().len(), 1_501);
+    harness.reads = false;
+    harness.bytes(&frame_of("35=2|7=1|16=0", 1_502, harness.now));
+    let waiting = harness.session.poll_transmit().len();
     assert!((256 * 1_024..512 * 1_024).contains(&waiting), "{waiting} bytes are written ahead");
-    stage.venue(&["accept"]);
-    stage.venue(&["fill", "10", "100"]);
-    stage.bytes(&frame_of("35=1|112=after", 1_503, stage.now));
-    stage.reads = true;
-    stage.settle();
-    let said = stage.said();
+    harness.venue(&["accept"]);
+    harness.venue(&["fill", "10", "100"]);
+    harness.bytes(&frame_of("35=1|112=after", 1_503, harness.now));
+    harness.reads = true;
+    harness.settle();
+    let sent = harness.sent();
     let number = |message: &str| {
         let field = message.split('|').find_map(|field| field.strip_prefix("34="));
         field.and_then(|number| number.parse::<u64>().ok()).expect("a number")
     };
     // One gap fill for the Logon, the orders again, then the two reports and the answer unchanged.
     assert_eq!(
-        said.iter().map(|message| number(message)).collect::<Vec<_>>(),
+        sent.iter().map(|message| number(message)).collect::<Vec<_>>(),
         (1..=1_504).collect::<Vec<_>>()
     );
-    let marked = said.iter().map(|message| message.contains("|43=Y|"));
-    assert!(marked.eq((1..=1_504).map(|number| number <= 1_501)), "only what was said before is marked");
-    assert!(said[1_503].contains("|112=after|"), "{}", said[1_503]);
+    let marked = sent.iter().map(|message| message.contains("|43=Y|"));
+    assert!(marked.eq((1..=1_504).map(|number| number <= 1_501)), "only messages sent before are marked");
+    assert!(sent[1_503].contains("|112=after|"), "{}", sent[1_503]);
 }
 
 /// A second connection of a session that is logged on is refused without an answer, and the first
 /// continues.
 #[test]
 fn a_second_connection_is_refused_and_the_first_continues() {
-    let mut stage = Stage::new(settings());
-    stage.connect();
-    stage.bytes(&frame_of("35=A|98=0|108=30", 1, stage.now));
-    assert_eq!(stage.said().len(), 1);
-    assert!(!stage.session.connect(stage.now), "there is one already");
-    stage.bytes(&frame_of("35=1|112=x", 2, stage.now));
-    assert!(stage.said()[0].contains("|112=x|"));
+    let mut harness = FixHarness::new(settings());
+    harness.connect();
+    harness.bytes(&frame_of("35=A|98=0|108=30", 1, harness.now));
+    assert_eq!(harness.sent().len(), 1);
+    assert!(!harness.session.connect(harness.now), "there is one already");
+    harness.bytes(&frame_of("35=1|112=x", 2, harness.now));
+    assert!(harness.sent()[0].contains("|112=x|"));
 }
 
 /// In an incident a cancel was refused, the process was killed before the refusal was sent, and
@@ -105,35 +105,35 @@ fn a_refusal_that_was_not_sent_before_a_restart_is_sent_once() {
         status: Status::Rejected,
         reason: Reason::UnknownOrder,
     };
-    let mut stage = Stage::new(settings);
-    let now = stage.now;
-    stage.missed(&Event { seq: 1_000, at: now, body: EventKind::Refused(refusal) });
-    stage.connect();
-    stage.bytes(&frame_of("35=A|98=0|108=0", 3, now));
-    assert!(stage.said()[0].contains("|34=2|"), "the refusal has the number before");
+    let mut harness = FixHarness::new(settings);
+    let now = harness.now;
+    harness.missed(&Event { seq: 1_000, at: now, body: EventKind::Refused(refusal) });
+    harness.connect();
+    harness.bytes(&frame_of("35=A|98=0|108=0", 3, now));
+    assert!(harness.sent()[0].contains("|34=2|"), "the refusal has the number before");
     for (number, id) in [(1, "b"), (2, "c")] {
         let again = format!("35=F|43=Y|122=20261116-08:00:00|11={id}|41=a|55=S8|54=1|60=20261116-08:00:00");
-        stage.bytes(&frame_of(&again, number, now));
+        harness.bytes(&frame_of(&again, number, now));
     }
-    let said = stage.said();
-    let refused: Vec<_> = said.iter().filter(|message| message.contains("|35=9|")).collect();
-    assert!(refused.len() == 1 && refused[0].contains("|11=c|"), "{said:?}");
+    let sent = harness.sent();
+    let refused: Vec<_> = sent.iter().filter(|message| message.contains("|35=9|")).collect();
+    assert!(refused.len() == 1 && refused[0].contains("|11=c|"), "{sent:?}");
 }
 
 /// A dialogue in progress.
-struct Play {
-    stage: Stage,
+struct FixDialogueRun {
+    harness: FixHarness,
     cut: Cut,
     dice: Dice,
     /// The client's next sequence number.
     number: u64,
     /// Bytes to be sent together with the next message.
     held: Vec<u8>,
-    said: Vec<String>,
+    sent: Vec<String>,
     bound: Bound,
 }
 
-fn play(text: &str, cut: Cut) -> Result<(), String> {
+fn run(text: &str, cut: Cut) -> Result<(), String> {
     let mut settings = settings();
     let mut messages_max = 10_000;
     for setting in dialogue::settings(text) {
@@ -142,13 +142,13 @@ fn play(text: &str, cut: Cut) -> Result<(), String> {
             (key, value) => set(&mut settings, key, value),
         }
     }
-    let store = SharedStore::new(world::start(), messages_max);
-    let stage = Stage::with_store(settings, store, ShardSettings::default());
+    let store = SharedStore::new(test_market::start(), messages_max);
+    let harness = FixHarness::with_store(settings, store, ShardSettings::default());
     let dice = cut.dice();
     let bound = Bound::new();
-    let mut play = Play { stage, cut, dice, number: 1, held: Vec::new(), said: Vec::new(), bound };
-    dialogue::perform_each(text, |line| play.perform(line))?;
-    play.nothing_left()
+    let mut run = FixDialogueRun { harness, cut, dice, number: 1, held: Vec::new(), sent: Vec::new(), bound };
+    dialogue::perform_each(text, |line| run.perform(line))?;
+    run.nothing_left()
 }
 
 fn set(settings: &mut FixSessionSettings, key: &str, value: &str) {
@@ -180,18 +180,18 @@ fn set(settings: &mut FixSessionSettings, key: &str, value: &str) {
     }
 }
 
-impl Play {
+impl FixDialogueRun {
     fn perform(&mut self, line: &str) -> Result<(), String> {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if word == "<" {
+        let (keyword, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if keyword == "<" {
             return self.expect(rest);
         }
-        if word != ">>" {
+        if keyword != ">>" {
             self.nothing_left()?;
         }
-        let words: Vec<&str> = rest.split(' ').filter(|word| !word.is_empty()).collect();
-        match word {
-            ">" | ">>" => self.send(rest, word == ">>"),
+        let fields: Vec<&str> = rest.split(' ').filter(|keyword| !keyword.is_empty()).collect();
+        match keyword {
+            ">" | ">>" => self.send(rest, keyword == ">>"),
             ">raw" => self.feed(rest.replace('|', "\x01").into_bytes()),
             ">old" => self.feed(sealed("FIX.4.2", &format!("{}|", self.filled(rest)))),
             "many" => {
@@ -201,48 +201,48 @@ impl Play {
                 }
                 self.feed(Vec::new());
             }
-            "connect" => self.stage.connect(),
+            "connect" => self.harness.connect(),
             "logon" => {
-                self.stage.connect();
-                if self.stage.session.settings().reset_on_logon {
+                self.harness.connect();
+                if self.harness.session.settings().reset_on_logon {
                     self.number = 1;
                 }
                 let extra = if rest.is_empty() { "108=30" } else { rest };
                 self.send(&format!("35=A|98=0|{extra}"), false);
                 self.expect("35=A")?;
             }
-            "disconnect" => self.stage.disconnect(),
-            "restart" => self.stage.restart(),
-            "wait" => self.stage.wait(seconds(rest.parse().map_err(|_| "a number")?)),
-            "ms" => self.stage.wait(rest.parse::<u64>().map_err(|_| "a number")? * 1_000_000),
+            "disconnect" => self.harness.disconnect(),
+            "restart" => self.harness.restart(),
+            "wait" => self.harness.wait(seconds(rest.parse().map_err(|_| "a number")?)),
+            "ms" => self.harness.wait(rest.parse::<u64>().map_err(|_| "a number")? * 1_000_000),
             "number" => self.number = rest.parse().map_err(|_| "a number")?,
-            "venue" => self.stage.venue(&words),
-            "elsewhere" => self.stage.elsewhere(&words),
+            "venue" => self.harness.venue(&fields),
+            "elsewhere" => self.harness.elsewhere(&fields),
             "quote" => {
-                let [security, bid, ask] = words[..] else { return Err("security, bid, ask".to_string()) };
+                let [security, bid, ask] = fields[..] else { return Err("security, bid, ask".to_string()) };
                 let id = security.trim_start_matches('S').parse().map_err(|_| "a security")?;
-                self.stage.quote(SecurityId(id), bid, ask);
+                self.harness.quote(SecurityId(id), bid, ask);
             }
             "hours" => {
                 let hours = match rest {
-                    "Closed" => Hours::Closed,
-                    "Opening" => Hours::OpeningAuction,
-                    "Continuous" => Hours::Continuous,
-                    "Closing" => Hours::ClosingAuction,
+                    "Closed" => TradingSession::Closed,
+                    "Opening" => TradingSession::OpeningAuction,
+                    "Continuous" => TradingSession::Continuous,
+                    "Closing" => TradingSession::ClosingAuction,
                     _ => return Err("no such hours".to_string()),
                 };
-                self.stage.hours(world::AUCTIONS, hours);
+                self.harness.hours(test_market::AUCTIONS, hours);
             }
-            "ready" => self.stage.session.set_ready(rest == "Y"),
+            "ready" => self.harness.session.set_ready(rest == "Y"),
             "stop" => {
                 let ending = pitlane_protocols::fix::session::DisconnectReason::EndedByUs;
-                self.stage.session.log_out(self.stage.now, rest.as_bytes(), ending);
-                self.stage.settle();
+                self.harness.session.log_out(self.harness.now, rest.as_bytes(), ending);
+                self.harness.settle();
             }
-            "break-store" => self.stage.store.break_it(),
-            "reads" => self.stage.reads = rest == "Y",
+            "break-store" => self.harness.store.break_it(),
+            "reads" => self.harness.reads = rest == "Y",
             "numbers" => {
-                let numbers = self.stage.session.sequence_numbers();
+                let numbers = self.harness.session.sequence_numbers();
                 let found =
                     format!("{} {}", numbers.next_target_msg_seq_num, numbers.next_sender_msg_seq_num);
                 if found != rest {
@@ -250,31 +250,31 @@ impl Play {
                 }
             }
             "garbled" => {
-                let found = self.stage.session.counts().garbled.to_string();
+                let found = self.harness.session.counts().garbled.to_string();
                 if found != rest {
                     return Err(format!("{found} stretches were counted"));
                 }
             }
             "open" => {
-                if !self.stage.is_connected() {
-                    return Err(format!("closed: {:?}", self.stage.closed));
+                if !self.harness.is_connected() {
+                    return Err(format!("closed: {:?}", self.harness.closed));
                 }
             }
             "closed" => {
-                let found = self.stage.closed.map(|ending| format!("{ending:?}"));
-                if self.stage.is_connected() || found.as_deref() != Some(rest) {
+                let found = self.harness.closed.map(|ending| format!("{ending:?}"));
+                if self.harness.is_connected() || found.as_deref() != Some(rest) {
                     return Err(format!("found {found:?}"));
                 }
             }
             _ => return Err("no such command".to_string()),
         }
-        self.said.extend(self.stage.said());
+        self.sent.extend(self.harness.sent());
         Ok(())
     }
 
     fn send(&mut self, text: &str, hold: bool) {
         let text = self.filled(text);
-        let bytes = frame_of(&text, self.number, self.stage.now);
+        let bytes = frame_of(&text, self.number, self.harness.now);
         self.number = number_after(&text, self.number);
         self.held.extend_from_slice(&bytes);
         if !hold {
@@ -283,29 +283,29 @@ impl Play {
     }
 
     fn filled(&self, text: &str) -> String {
-        filled(text, self.stage.now, &self.bound)
+        filled(text, self.harness.now, &self.bound)
     }
 
     fn feed(&mut self, bytes: Vec<u8>) {
         let mut held = std::mem::take(&mut self.held);
         held.extend_from_slice(&bytes);
-        let Play { stage, cut, dice, .. } = self;
-        cut.pieces(dice, &held, |piece| stage.bytes(piece));
+        let FixDialogueRun { harness, cut, dice, .. } = self;
+        cut.pieces(dice, &held, |piece| harness.bytes(piece));
     }
 
     fn expect(&mut self, expected: &str) -> Result<(), String> {
-        self.said.extend(self.stage.said());
-        if self.said.is_empty() {
-            return Err(format!("nothing was said; closed: {:?}", self.stage.closed));
+        self.sent.extend(self.harness.sent());
+        if self.sent.is_empty() {
+            return Err(format!("nothing was sent; closed: {:?}", self.harness.closed));
         }
-        let said = self.said.remove(0);
-        fits(expected, &said, &mut self.bound)
+        let sent = self.sent.remove(0);
+        fits(expected, &sent, &mut self.bound)
     }
 
     fn nothing_left(&mut self) -> Result<(), String> {
-        self.said.extend(self.stage.said());
-        match self.said.first() {
-            Some(said) => Err(format!("not expected before this: {said}")),
+        self.sent.extend(self.harness.sent());
+        match self.sent.first() {
+            Some(sent) => Err(format!("not expected before this: {sent}")),
             None => Ok(()),
         }
     }
@@ -324,7 +324,7 @@ fn a_new_order_is_read_without_allocations() {
             };
             let message = read(message, &mut fields);
             let order = OrderFields::read(&message).expect("a good order");
-            assert_eq!(order.price, Some(Ok(world::price("187.25"))));
+            assert_eq!(order.price, Some(Ok(test_market::price("187.25"))));
         }
     });
     assert_eq!(count.count_total, 0);

@@ -8,7 +8,7 @@ use std::path::Path;
 use pitlane_tests::dice::Dice;
 use pitlane_tests::stomp::fuzz as stomp;
 use pitlane_tests::{
-    decode, files_fuzz, fix_fuzz, journal_fuzz, letters_fuzz, rest_fuzz, seeds, websocket_fuzz,
+    decode, files_fuzz, fix_fuzz, journal_fuzz, remote_protocol_fuzz, rest_fuzz, seeds, websocket_fuzz,
 };
 
 /// Most bytes of a random input: some hundred commands.
@@ -17,16 +17,16 @@ const BYTES: u64 = 4_000;
 /// Most bytes of a random script for a FIX session.
 const SCRIPT_BYTES: usize = 300;
 
-type Play = fn(&[u8]);
+type FuzzFn = fn(&[u8]);
 
 /// Every fuzz target: its name, and the function that it calls.
-const TARGETS: [(&str, Play); 18] = [
-    ("commands", decode::play),
+const TARGETS: [(&str, FuzzFn); 18] = [
+    ("commands", decode::run),
     ("fix_decode", fix_fuzz::decode),
     ("fix_session", fix_fuzz::session),
     ("fix_venue", fix_fuzz::venue),
     ("stomp_decode", stomp::decode),
-    ("stomp_broker", stomp::play),
+    ("stomp_broker", stomp::run),
     ("stomp_websocket", stomp::websocket),
     ("websocket", websocket_fuzz::receive),
     ("rest_body", rest_fuzz::body),
@@ -38,7 +38,7 @@ const TARGETS: [(&str, Play); 18] = [
     ("books", files_fuzz::books),
     ("audit", files_fuzz::audit),
     ("journal", journal_fuzz::read),
-    ("letters", letters_fuzz::read),
+    ("letters", remote_protocol_fuzz::read),
 ];
 
 #[test]
@@ -57,38 +57,38 @@ fn every_target_is_tested_here() {
 
 #[test]
 fn every_corpus_passes() {
-    for (target, play) in TARGETS {
-        replay(target, play);
+    for (target, run) in TARGETS {
+        replay(target, run);
     }
 }
 
 /// Plays the whole corpus of a fuzz target.
-fn replay(target: &str, play: Play) {
+fn replay(target: &str, run: FuzzFn) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fuzz/corpus").join(target);
     let mut count = 0;
     for entry in std::fs::read_dir(&folder).expect("the corpus is part of the repository") {
         let path = entry.expect("a readable folder").path();
         println!("{}", path.display());
-        play(&std::fs::read(&path).expect("a readable file"));
+        run(&std::fs::read(&path).expect("a readable file"));
         count += 1;
     }
     assert!(count > 0, "an empty corpus proves nothing");
 }
 
-fn at_random(count: u64, play: impl Fn(&[u8]) + Sync) {
+fn at_random(count: u64, run: impl Fn(&[u8]) + Sync) {
     seeds::run(count, |seed, _| {
         let mut dice = Dice::new(seed ^ 0xf022);
         let length = dice.below(BYTES);
         let bytes: Vec<u8> = (0..length).map(|_| dice.roll() as u8).collect();
-        play(&bytes);
+        run(&bytes);
         Ok(())
     });
 }
 
 #[test]
 fn random_bytes_pass() {
-    at_random(400, decode::play);
-    at_random(200, letters_fuzz::read);
+    at_random(400, decode::run);
+    at_random(200, remote_protocol_fuzz::read);
     at_random(200, files_fuzz::parquet);
     at_random(200, |bytes| journal_fuzz::read(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
     at_random(400, |bytes| fix_fuzz::venue(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
@@ -101,7 +101,7 @@ fn random_scripts_into_a_fix_session_pass() {
 
 #[test]
 fn random_actions_into_the_stomp_broker_pass() {
-    at_random(400, stomp::play);
+    at_random(400, stomp::run);
 }
 
 /// Headers that are nearly right, short payloads, and now and then a random byte.

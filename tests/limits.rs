@@ -20,15 +20,15 @@ fn text(path: &Path) -> String {
 
 /// Returns everything between backticks, with its line.
 fn quoted(page: &str) -> impl Iterator<Item = (&str, &str)> {
-    page.lines().flat_map(|line| line.split('`').skip(1).step_by(2).map(move |words| (line, words)))
+    page.lines().flat_map(|line| line.split('`').skip(1).step_by(2).map(move |cells| (line, cells)))
 }
 
 #[test]
 fn every_test_of_the_page_exists() {
     let page = text(&root().join("tests/LIMITS.md"));
     let mut count = 0;
-    for (_, words) in quoted(&page) {
-        let Some((file, tests)) = words.split_once(".rs: ") else { continue };
+    for (_, cells) in quoted(&page) {
+        let Some((file, tests)) = cells.split_once(".rs: ") else { continue };
         let places = ["", "io/tests/", "tests/"].map(|folder| root().join(format!("{folder}{file}.rs")));
         let place = places.iter().find(|place| place.is_file()).unwrap_or_else(|| panic!("no file {file}"));
         for test in tests.split(", ") {
@@ -45,16 +45,16 @@ fn every_test_of_the_page_exists() {
 #[test]
 fn every_key_of_the_page_exists() {
     let (page, settings) = (text(&root().join("tests/LIMITS.md")), text(&root().join("config/default.toml")));
-    for (_, words) in quoted(&page) {
+    for (_, cells) in quoted(&page) {
         let Some((section, key)) =
-            words.split_once('.').filter(|_| !words.contains([':', '/', '*', ' ', '…']))
+            cells.split_once('.').filter(|_| !cells.contains([':', '/', '*', ' ', '…']))
         else {
             continue;
         };
         let part = settings.split_once(&format!("\n[{section}]\n")).map(|(_, part)| part);
         let part = part.unwrap_or_else(|| panic!("there is no section {section}"));
         let part = part.split("\n[").next().unwrap_or_default();
-        assert!(part.contains(&format!("\n{key} = ")), "there is no key {words}");
+        assert!(part.contains(&format!("\n{key} = ")), "there is no key {cells}");
     }
 }
 
@@ -88,14 +88,14 @@ fn named(page: &str) -> BTreeSet<(String, String)> {
     for line in page.lines() {
         let mut waiting = Vec::new();
         let list = line.strip_prefix("- ").and_then(|list| list.split_once(": "));
-        for words in line.split(['`', ' ', ',', ';', '|']).filter(|words| !words.is_empty()) {
-            if words.ends_with("_MAX") {
+        for cells in line.split(['`', ' ', ',', ';', '|']).filter(|cells| !cells.is_empty()) {
+            if cells.ends_with("_MAX") {
                 match list {
-                    Some((file, _)) => _ = named.insert((file.to_string(), words.to_string())),
-                    None => waiting.push(words.to_string()),
+                    Some((file, _)) => _ = named.insert((file.to_string(), cells.to_string())),
+                    None => waiting.push(cells.to_string()),
                 }
-            } else if words.ends_with(".rs") {
-                named.extend(waiting.drain(..).map(|constant| (words.to_string(), constant)));
+            } else if cells.ends_with(".rs") {
+                named.extend(waiting.drain(..).map(|constant| (cells.to_string(), constant)));
             }
         }
     }

@@ -7,10 +7,10 @@ use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms};
-use pitlane_tests::pair::Pair;
-use pitlane_tests::stage::{Stage, limit};
-use pitlane_tests::workload::{Deed, Workload};
-use pitlane_tests::world;
+use pitlane_tests::shard_and_twin::ShardAndTwin;
+use pitlane_tests::shard_harness::{ShardHarness, limit};
+use pitlane_tests::test_market;
+use pitlane_tests::workload::{Action, ActionGenerator};
 
 #[test]
 fn every_transition_of_an_order_holds() {
@@ -26,67 +26,69 @@ fn every_transition_of_an_order_holds() {
 
 /// Plays one dialogue, and returns the first difference.
 fn check(rule: &str, lines: &str) -> Option<String> {
-    let mut stage = Stage::new(ShardSettings::default());
+    let mut harness = ShardHarness::new(ShardSettings::default());
     let mut order = OrderHandle::NONE;
-    let mut told = String::new();
-    let mut said: Vec<String> = Vec::new();
+    let mut command_line = String::new();
+    let mut output: Vec<String> = Vec::new();
     for line in lines.lines().chain(["> end"]) {
         if let Some(expected) = line.strip_prefix("< ") {
-            if said.first().is_none_or(|line| line != expected) {
-                return Some(format!("{rule}\n  after `{told}` expected `{expected}`\n  said {said:?}"));
+            if output.first().is_none_or(|line| line != expected) {
+                return Some(format!(
+                    "{rule}\n  after `{command_line}` expected `{expected}`\n  got {output:?}"
+                ));
             }
-            said.remove(0);
+            output.remove(0);
         } else if let Some(command) = line.strip_prefix("> ") {
-            if !said.is_empty() {
-                return Some(format!("{rule}\n  after `{told}` not expected: {said:?}"));
+            if !output.is_empty() {
+                return Some(format!("{rule}\n  after `{command_line}` not expected: {output:?}"));
             }
-            told = command.to_string();
+            command_line = command.to_string();
             if command != "end" {
-                said = perform(&mut stage, &mut order, command);
+                output = perform(&mut harness, &mut order, command);
             }
         }
     }
     None
 }
 
-fn perform(stage: &mut Stage, order: &mut OrderHandle, command: &str) -> Vec<String> {
-    let words: Vec<&str> = command.split(' ').collect();
+fn perform(harness: &mut ShardHarness, order: &mut OrderHandle, command: &str) -> Vec<String> {
+    let fields: Vec<&str> = command.split(' ').collect();
     let exec = |text: &str| ExecRef(text.trim_start_matches('e').parse().expect("a number"));
-    let price = |text: &str| world::price(text.trim_start_matches('@'));
-    let events = match words[..] {
+    let price = |text: &str| test_market::price(text.trim_start_matches('@'));
+    let events = match fields[..] {
         ["submit", qty, at] => {
-            let (handle, events) = stage.submit(terms(qty, at));
+            let (handle, events) = harness.submit(terms(qty, at));
             *order = handle;
             events
         }
-        ["cancel"] => stage.cancel(*order),
-        ["modify", ref changes @ ..] => stage.modify(*order, changes_of(changes)),
-        ["lost"] => stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false }),
-        ["connected"] => {
-            stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true })
-        }
+        ["cancel"] => harness.cancel(*order),
+        ["modify", ref changes @ ..] => harness.modify(*order, changes_of(changes)),
+        ["lost"] => harness
+            .send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: false }),
+        ["connected"] => harness
+            .send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: true }),
         ["trade", at] => {
-            let trade = Trade { price: price(at), size: world::qty("1"), at: stage.now };
-            stage.tell(CommandKind::Trade { security: world::ABROAD[0], trade })
+            let trade = Trade { price: price(at), size: test_market::qty("1"), at: harness.now };
+            harness.send_command(CommandKind::Trade { security: test_market::ABROAD[0], trade })
         }
         ["fill", e, qty, at] => {
-            let report = VenueReport::Filled { exec: exec(e), qty: world::qty(qty), price: price(at) };
-            stage.report(*order, report)
+            let report = VenueReport::Filled { exec: exec(e), qty: test_market::qty(qty), price: price(at) };
+            harness.report(*order, report)
         }
-        [word] => stage.report(*order, report_of(word)),
+        [keyword] => harness.report(*order, report_of(keyword)),
         _ => panic!("not a command: {command}"),
     };
     render(&events)
 }
 
 fn terms(qty: &str, at: &str) -> Terms {
-    let security = world::ABROAD[0];
+    let security = test_market::ABROAD[0];
     match at.strip_prefix("stop=") {
         Some(stop) => Terms {
             kind: OrderKind::Stop,
             limit_given: false,
             limit: pitlane_engine::number::Price::ZERO,
-            stop: world::price(stop),
+            stop: test_market::price(stop),
             stop_given: true,
             ..limit(security, Side::Buy, qty, "0")
         },
@@ -94,17 +96,17 @@ fn terms(qty: &str, at: &str) -> Terms {
     }
 }
 
-fn changes_of(words: &[&str]) -> Changes {
-    words.iter().fold(Changes::default(), |changes, word| match word.split_once('=') {
-        Some(("qty", qty)) => changes.with_qty(world::qty(qty)),
-        Some(("limit", price)) => changes.with_limit(world::price(price)),
-        Some(("stop", price)) => changes.with_stop(world::price(price)),
-        _ => panic!("not a change: {word}"),
+fn changes_of(fields: &[&str]) -> Changes {
+    fields.iter().fold(Changes::default(), |changes, keyword| match keyword.split_once('=') {
+        Some(("qty", qty)) => changes.with_qty(test_market::qty(qty)),
+        Some(("limit", price)) => changes.with_limit(test_market::price(price)),
+        Some(("stop", price)) => changes.with_stop(test_market::price(price)),
+        _ => panic!("not a change: {keyword}"),
     })
 }
 
-fn report_of(word: &str) -> VenueReport {
-    match word {
+fn report_of(keyword: &str) -> VenueReport {
+    match keyword {
         "accepted" => VenueReport::Accepted,
         "rejected" => VenueReport::Rejected(Reason::VenueRejected),
         "confirmed" => VenueReport::Canceled(Reason::Requested),
@@ -114,7 +116,7 @@ fn report_of(word: &str) -> VenueReport {
         "replaced" => VenueReport::Replaced,
         "replace-refused" => VenueReport::ReplaceRefused(Reason::VenueRejected),
         "reconciled" => VenueReport::Reconciled,
-        _ => panic!("not a report: {word}"),
+        _ => panic!("not a report: {keyword}"),
     }
 }
 
@@ -225,44 +227,57 @@ fn every_pair_of_state_and_event_agrees_with_the_twin() {
 }
 
 fn walk(way: &[&str], events: &[&str]) -> Result<(), String> {
-    let mut pair = Pair::new(world::reference(), ShardSettings::default());
-    for deed in Workload::opening() {
-        pair.step(&deed)?;
+    let mut pair = ShardAndTwin::new(test_market::reference(), ShardSettings::default());
+    for action in ActionGenerator::opening() {
+        pair.step(&action)?;
     }
-    let terms = limit(world::ABROAD[0], Side::Sell, "10", "100");
-    pair.step(&Deed::Plain(CommandKind::Submit { id: IntId::numbered(b'o', 1), terms }))?;
+    let terms = limit(test_market::ABROAD[0], Side::Sell, "10", "100");
+    pair.step(&Action::Plain(CommandKind::Submit { id: IntId::numbered(b'o', 1), terms }))?;
     for (count, event) in way.iter().chain(events).enumerate() {
         pair.step(&deed_of(event, IntId::numbered(b'r', count as u64)))?;
     }
     Ok(())
 }
 
-fn deed_of(event: &str, id: IntId) -> Deed {
-    let words: Vec<&str> = event.split(' ').collect();
+fn deed_of(event: &str, id: IntId) -> Action {
+    let fields: Vec<&str> = event.split(' ').collect();
     let exec = |text: &str| ExecRef(text.parse().expect("a number"));
-    let (qty, price) = (world::qty("2"), world::price("101"));
-    let report = match words[..] {
-        ["cancel"] => return Deed::Cancel { nth: 0, id },
+    let (qty, price) = (test_market::qty("2"), test_market::price("101"));
+    let report = match fields[..] {
+        ["cancel"] => return Action::Cancel { nth: 0, id },
         ["modify"] => {
-            return Deed::Modify { nth: 0, id, changes: Changes::default().with_qty(world::qty("8")) };
+            return Action::Modify {
+                nth: 0,
+                id,
+                changes: Changes::default().with_qty(test_market::qty("8")),
+            };
         }
         ["modify-less"] => {
-            return Deed::Modify { nth: 0, id, changes: Changes::default().with_qty(world::qty("3")) };
+            return Action::Modify {
+                nth: 0,
+                id,
+                changes: Changes::default().with_qty(test_market::qty("3")),
+            };
         }
         ["lost"] => {
-            return Deed::Plain(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
+            return Action::Plain(CommandKind::Adapter {
+                adapter: test_market::OUTSIDE_ADAPTER,
+                connected: false,
+            });
         }
         ["closed"] => {
             let session = pitlane_engine::command::TradingSession::Closed;
-            return Deed::Plain(CommandKind::Session { exchange: world::OUTSIDE, session });
+            return Action::Plain(CommandKind::Session { exchange: test_market::OUTSIDE, session });
         }
-        ["fill", e, qty] => {
-            VenueReport::Filled { exec: exec(e), qty: world::qty(qty), price: world::price("100") }
-        }
+        ["fill", e, qty] => VenueReport::Filled {
+            exec: exec(e),
+            qty: test_market::qty(qty),
+            price: test_market::price("100"),
+        },
         ["bust", e] => VenueReport::Busted { exec: exec(e) },
         ["correct", e] => VenueReport::Corrected { exec: exec(e), qty, price },
-        [word] => report_of(word),
+        [keyword] => report_of(keyword),
         _ => panic!("not an event: {event}"),
     };
-    Deed::Report { nth: 0, report }
+    Action::Report { nth: 0, report }
 }

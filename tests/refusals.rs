@@ -16,11 +16,11 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::{Delays, ShardSettings};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
-use pitlane_tests::stage::{Stage, limit, reasons};
-use pitlane_tests::world::{self, ABROAD, FUTURES, HOME_ACCOUNTS, SHARES, money, price, qty};
+use pitlane_tests::shard_harness::{ShardHarness, limit, reasons};
+use pitlane_tests::test_market::{self, ABROAD, FUTURES, HOME_ACCOUNTS, SHARES, money, price, qty};
 
 /// One way to be rejected: the reason, a description, and the function that returns the events.
-type Case = (Reason, &'static str, fn() -> Vec<Event>);
+type RefusalCase = (Reason, &'static str, fn() -> Vec<Event>);
 
 const BUY: Side = Side::Buy;
 const SELL: Side = Side::Sell;
@@ -30,12 +30,12 @@ fn good() -> Terms {
     limit(SHARES[0], BUY, "10", "100")
 }
 
-fn stage() -> Stage {
-    Stage::new(ShardSettings::default())
+fn harness() -> ShardHarness {
+    ShardHarness::new(ShardSettings::default())
 }
 
 fn submit(terms: Terms) -> Vec<Event> {
-    stage().submit(terms).1
+    harness().submit(terms).1
 }
 
 fn market(side: Side, tif: Tif) -> Terms {
@@ -54,30 +54,36 @@ fn stop(side: Side, at: &str) -> Terms {
 
 /// Submits under limits of the strategy.
 fn limited(limits: RiskLimits, terms: Terms) -> Vec<Event> {
-    let mut stage = stage();
-    stage.trade(SHARES[0], "100", "1");
-    stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
-    stage.submit(terms).1
+    let mut harness = harness();
+    harness.trade(SHARES[0], "100", "1");
+    harness.send_command(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+    harness.submit(terms).1
 }
 
 /// Submits after the kill switch of a scope was set.
 fn killed(scope: Scope, terms: Terms) -> Vec<Event> {
-    let mut stage = stage();
-    stage.tell(CommandKind::Kill { scope, on: true });
-    stage.submit(terms).1
+    let mut harness = harness();
+    harness.send_command(CommandKind::Kill { scope, on: true });
+    harness.submit(terms).1
 }
 
-fn close(stage: &mut Stage, quantity: &str) -> Vec<Event> {
-    let id = stage.id();
+fn close(harness: &mut ShardHarness, quantity: &str) -> Vec<Event> {
+    let id = harness.id();
     let (strategy, account) = (StrategyId(1), HOME_ACCOUNTS[0]);
-    stage.tell(CommandKind::Close { id, strategy, account, security: SHARES[0], qty: qty(quantity) })
+    harness.send_command(CommandKind::Close {
+        id,
+        strategy,
+        account,
+        security: SHARES[0],
+        qty: qty(quantity),
+    })
 }
 
 /// Returns a stage on which strategy 1 holds 10 of the first share.
-fn holding() -> Stage {
-    let mut stage = stage();
-    stage.tell(CommandKind::Transaction(bought()));
-    stage
+fn holding() -> ShardHarness {
+    let mut harness = harness();
+    harness.send_command(CommandKind::Transaction(bought()));
+    harness
 }
 
 fn bought() -> Movement {
@@ -95,63 +101,71 @@ fn bought() -> Movement {
 }
 
 fn transaction(movement: Movement) -> Vec<Event> {
-    stage().tell(CommandKind::Transaction(movement))
+    harness().send_command(CommandKind::Transaction(movement))
 }
 
 /// Returns an acknowledged order at the external venue.
-fn working() -> (Stage, OrderHandle) {
-    let mut stage = stage();
-    let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
-    stage.report(order, VenueReport::Accepted);
-    (stage, order)
+fn working() -> (ShardHarness, OrderHandle) {
+    let mut harness = harness();
+    let (order, _) = harness.submit(limit(ABROAD[0], BUY, "10", "100"));
+    harness.report(order, VenueReport::Accepted);
+    (harness, order)
 }
 
-fn rejecting(change: fn(&mut ShardSettings)) -> Stage {
+fn rejecting(change: fn(&mut ShardSettings)) -> ShardHarness {
     let mut settings = ShardSettings::default();
     change(&mut settings);
-    Stage::new(settings)
+    ShardHarness::new(settings)
 }
 
-const REFERENCE: &[Case] = &[
-    (Reason::UnknownSecurity, "order", || submit(Terms { security: world::NO_SECURITY, ..good() })),
+const REFERENCE: &[RefusalCase] = &[
+    (Reason::UnknownSecurity, "order", || submit(Terms { security: test_market::NO_SECURITY, ..good() })),
     (Reason::UnknownSecurity, "highest id", || {
         submit(Terms { security: pitlane_engine::id::SecurityId(u32::MAX), ..good() })
     }),
     (Reason::UnknownSecurity, "halt", || {
-        stage().tell(CommandKind::Halt { security: world::NO_SECURITY, on: true })
+        harness().send_command(CommandKind::Halt { security: test_market::NO_SECURITY, on: true })
     }),
     (Reason::UnknownSecurity, "expiry", || {
-        stage().tell(CommandKind::Expire { security: world::NO_SECURITY, price: price("1") })
+        harness().send_command(CommandKind::Expire { security: test_market::NO_SECURITY, price: price("1") })
     }),
-    (Reason::NotTradeable, "order", || submit(Terms { security: world::NOT_TRADEABLE, ..good() })),
-    (Reason::UnknownAccount, "order", || submit(Terms { account: world::NO_ACCOUNT, ..good() })),
-    (Reason::AccountInactive, "order", || submit(Terms { account: world::INACTIVE_ACCOUNT, ..good() })),
+    (Reason::NotTradeable, "order", || submit(Terms { security: test_market::NOT_TRADEABLE, ..good() })),
+    (Reason::UnknownAccount, "order", || submit(Terms { account: test_market::NO_ACCOUNT, ..good() })),
+    (Reason::AccountInactive, "order", || submit(Terms { account: test_market::INACTIVE_ACCOUNT, ..good() })),
     (Reason::AccountElsewhere, "other adapter", || {
-        submit(Terms { account: world::OUTSIDE_ACCOUNT, ..good() })
+        submit(Terms { account: test_market::OUTSIDE_ACCOUNT, ..good() })
     }),
     (Reason::AccountElsewhere, "other exchange", || {
-        submit(Terms { account: world::PLAIN_ACCOUNT, ..good() })
+        submit(Terms { account: test_market::PLAIN_ACCOUNT, ..good() })
     }),
     (Reason::StrategyNotPermitted, "order", || {
-        submit(Terms { account: world::RESERVED_ACCOUNT, strategy: world::STRATEGIES[2], ..good() })
+        submit(Terms {
+            account: test_market::RESERVED_ACCOUNT,
+            strategy: test_market::STRATEGIES[2],
+            ..good()
+        })
     }),
-    (Reason::UnknownStrategy, "order", || submit(Terms { strategy: world::NO_STRATEGY, ..good() })),
+    (Reason::UnknownStrategy, "order", || submit(Terms { strategy: test_market::NO_STRATEGY, ..good() })),
     (Reason::UnknownStrategy, "subscription", || {
-        let (strategy, security) = (world::NO_STRATEGY, SHARES[0]);
-        stage().tell(CommandKind::Subscribe { strategy, security, on: true })
+        let (strategy, security) = (test_market::NO_STRATEGY, SHARES[0]);
+        harness().send_command(CommandKind::Subscribe { strategy, security, on: true })
     }),
-    (Reason::StrategyNotRunning, "order", || submit(Terms { strategy: world::IDLE_STRATEGY, ..good() })),
+    (Reason::StrategyNotRunning, "order", || {
+        submit(Terms { strategy: test_market::IDLE_STRATEGY, ..good() })
+    }),
     (Reason::UnknownExchange, "session", || {
-        stage().tell(CommandKind::Session { exchange: ExchangeId(9), session: TradingSession::Closed })
+        harness()
+            .send_command(CommandKind::Session { exchange: ExchangeId(9), session: TradingSession::Closed })
     }),
     (Reason::VenueUnavailable, "order", || {
-        let mut stage = stage();
-        stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
-        stage.submit(limit(ABROAD[0], BUY, "1", "100")).1
+        let mut harness = harness();
+        harness
+            .send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: false });
+        harness.submit(limit(ABROAD[0], BUY, "1", "100")).1
     }),
 ];
 
-const FORM: &[Case] = &[
+const FORM: &[RefusalCase] = &[
     (Reason::QuantityNotPositive, "zero", || submit(Terms { qty: Qty::ZERO, ..good() })),
     (Reason::QuantityNotPositive, "negative", || submit(Terms { qty: Qty::MIN, ..good() })),
     (Reason::BadLot, "order", || submit(Terms { qty: qty("10.5"), ..good() })),
@@ -170,14 +184,16 @@ const FORM: &[Case] = &[
     (Reason::TifDateMissing, "order", || submit(Terms { tif: Tif::Gtd, ..good() })),
     (Reason::TifDateSuperfluous, "order", || submit(Terms { tif_date: Timestamp::MAX, ..good() })),
     (Reason::TifDatePast, "long ago", || submit(Terms { tif: Tif::Gtd, tif_date: Timestamp(1), ..good() })),
-    (Reason::TifDatePast, "now", || submit(Terms { tif: Tif::Gtd, tif_date: world::start(), ..good() })),
+    (Reason::TifDatePast, "now", || {
+        submit(Terms { tif: Tif::Gtd, tif_date: test_market::start(), ..good() })
+    }),
     (Reason::TifNotAllowed, "stop in an auction", || {
-        let mut stage = stage();
-        stage.tell(CommandKind::Session {
-            exchange: world::AUCTIONS,
+        let mut harness = harness();
+        harness.send_command(CommandKind::Session {
+            exchange: test_market::AUCTIONS,
             session: TradingSession::OpeningAuction,
         });
-        stage.submit(Terms { tif: Tif::Ato, ..stop(BUY, "100") }).1
+        harness.submit(Terms { tif: Tif::Ato, ..stop(BUY, "100") }).1
     }),
     (Reason::NoAuctionAhead, "opening is over", || submit(Terms { tif: Tif::Ato, ..good() })),
     (Reason::NoAuctionAhead, "exchange without", || {
@@ -185,53 +201,55 @@ const FORM: &[Case] = &[
     }),
     (Reason::Overflow, "value", || submit(Terms { qty: qty("92000000000"), ..good() })),
     (Reason::Overflow, "position", || {
-        let mut stage = stage();
+        let mut harness = harness();
         let terms = limit(SHARES[0], BUY, "40000000000", "0.01");
-        stage.submit(terms);
-        stage.submit(terms).1
+        harness.submit(terms);
+        harness.submit(terms).1
     }),
 ];
 
-const IDENTITY: &[Case] = &[
-    (Reason::BadId, "order", || stage().tell(CommandKind::Submit { id: IntId::NONE, terms: good() })),
-    (Reason::UnknownOrder, "cancel", || stage().cancel(OrderHandle::NONE)),
-    (Reason::UnknownOrder, "modify", || stage().modify(OrderHandle::NONE, Changes::default())),
-    (Reason::UnknownOrder, "slot never used", || stage().cancel(OrderHandle::from_raw(5))),
+const IDENTITY: &[RefusalCase] = &[
+    (Reason::BadId, "order", || {
+        harness().send_command(CommandKind::Submit { id: IntId::NONE, terms: good() })
+    }),
+    (Reason::UnknownOrder, "cancel", || harness().cancel(OrderHandle::NONE)),
+    (Reason::UnknownOrder, "modify", || harness().modify(OrderHandle::NONE, Changes::default())),
+    (Reason::UnknownOrder, "slot never used", || harness().cancel(OrderHandle::from_raw(5))),
     (Reason::OrderFinished, "cancel", || {
-        let mut stage = stage();
-        let (order, _) = stage.submit(Terms { qty: Qty::ZERO, ..good() });
-        stage.cancel(order)
+        let mut harness = harness();
+        let (order, _) = harness.submit(Terms { qty: Qty::ZERO, ..good() });
+        harness.cancel(order)
     }),
     (Reason::OrderFinished, "modify", || {
-        let mut stage = stage();
-        let (order, _) = stage.submit(good());
-        stage.cancel(order);
-        stage.modify(order, Changes::default().with_qty(qty("5")))
+        let mut harness = harness();
+        let (order, _) = harness.submit(good());
+        harness.cancel(order);
+        harness.modify(order, Changes::default().with_qty(qty("5")))
     }),
     (Reason::RequestPending, "cancel", || {
-        let (mut stage, order) = working();
-        stage.cancel(order);
-        stage.cancel(order)
+        let (mut harness, order) = working();
+        harness.cancel(order);
+        harness.cancel(order)
     }),
     (Reason::RequestPending, "modify", || {
-        let (mut stage, order) = working();
-        stage.cancel(order);
-        stage.modify(order, Changes::default().with_qty(qty("5")))
+        let (mut harness, order) = working();
+        harness.cancel(order);
+        harness.modify(order, Changes::default().with_qty(qty("5")))
     }),
     (Reason::NotAcknowledged, "modify", || {
-        let mut stage = stage();
-        let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
-        stage.modify(order, Changes::default().with_qty(qty("5")))
+        let mut harness = harness();
+        let (order, _) = harness.submit(limit(ABROAD[0], BUY, "10", "100"));
+        harness.modify(order, Changes::default().with_qty(qty("5")))
     }),
     (Reason::ShardFull, "order", || {
-        let mut stage = rejecting(|settings| settings.orders_max = 2);
-        stage.submit(good());
-        stage.submit(good());
-        stage.submit(good()).1
+        let mut harness = rejecting(|settings| settings.orders_max = 2);
+        harness.submit(good());
+        harness.submit(good());
+        harness.submit(good()).1
     }),
 ];
 
-const RISK: &[Case] = &[
+const RISK: &[RefusalCase] = &[
     (Reason::KillSwitch, "global", || killed(Scope::Global, good())),
     (Reason::KillSwitch, "strategy", || killed(Scope::Strategy(StrategyId(1)), good())),
     (Reason::KillSwitch, "account", || killed(Scope::Account(HOME_ACCOUNTS[0]), good())),
@@ -241,10 +259,10 @@ const RISK: &[Case] = &[
         limited(RiskLimits { trading_enabled: false, ..RiskLimits::default() }, good())
     }),
     (Reason::Restricted, "strategy", || {
-        let mut stage = stage();
+        let mut harness = harness();
         let scope = Scope::Strategy(StrategyId(1));
-        stage.tell(CommandKind::Restrict { scope, security: SHARES[0], on: true });
-        stage.submit(good()).1
+        harness.send_command(CommandKind::Restrict { scope, security: SHARES[0], on: true });
+        harness.submit(good()).1
     }),
     (Reason::MaxOrderQty, "order", || {
         limited(RiskLimits { max_order_qty: qty("9"), ..RiskLimits::default() }, good())
@@ -259,217 +277,229 @@ const RISK: &[Case] = &[
         )
     }),
     (Reason::NoReferencePrice, "collar", || {
-        let mut stage = stage();
+        let mut harness = harness();
         let limits = RiskLimits { price_collar_bp: 100, ..RiskLimits::default() };
-        stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
-        stage.submit(market(BUY, Tif::Day)).1
+        harness.send_command(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+        harness.submit(market(BUY, Tif::Day)).1
     }),
     (Reason::MaxOpenOrders, "order", || {
-        let mut stage = stage();
+        let mut harness = harness();
         let scope = Scope::Strategy(StrategyId(1));
-        stage.tell(CommandKind::Limits {
+        harness.send_command(CommandKind::Limits {
             scope,
             limits: RiskLimits { max_open_orders: 1, ..RiskLimits::default() },
         });
-        stage.budget(scope, BudgetKind::OpenOrders, 1);
-        stage.submit(good());
-        stage.submit(good()).1
+        harness.budget(scope, BudgetKind::OpenOrders, 1);
+        harness.submit(good());
+        harness.submit(good()).1
     }),
     (Reason::MaxPosition, "order", || {
         limited(RiskLimits { max_position: qty("9"), ..RiskLimits::default() }, good())
     }),
     (Reason::OrderRate, "order", || {
-        let mut stage = stage();
+        let mut harness = harness();
         let scope = Scope::Strategy(StrategyId(1));
-        stage.tell(CommandKind::Limits {
+        harness.send_command(CommandKind::Limits {
             scope,
             limits: RiskLimits { max_orders_per_s: 1, ..RiskLimits::default() },
         });
-        stage.budget(scope, BudgetKind::OrdersPerSecond, 1);
-        stage.submit(good());
-        stage.submit(good()).1
+        harness.budget(scope, BudgetKind::OrdersPerSecond, 1);
+        harness.submit(good());
+        harness.submit(good()).1
     }),
     (Reason::DuplicateOrder, "order", || {
-        let mut stage = stage();
+        let mut harness = harness();
         let limits = RiskLimits { duplicate_window_ms: 1_000, ..RiskLimits::default() };
-        stage.tell(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
-        stage.submit(good());
-        stage.submit(good()).1
+        harness.send_command(CommandKind::Limits { scope: Scope::Strategy(StrategyId(1)), limits });
+        harness.submit(good());
+        harness.submit(good()).1
     }),
     (Reason::InsufficientFunds, "order", || {
-        let mut stage = stage();
+        let mut harness = harness();
         let scope = Scope::Account(HOME_ACCOUNTS[0]);
         let limits = RiskLimits {
             credit: money("999"),
-            credit_currency: world::currency("USD"),
+            credit_currency: test_market::currency("USD"),
             ..RiskLimits::default()
         };
-        stage.tell(CommandKind::Limits { scope, limits });
-        stage.budget(scope, BudgetKind::Credit, money("999").raw());
-        stage.submit(good()).1
+        harness.send_command(CommandKind::Limits { scope, limits });
+        harness.budget(scope, BudgetKind::Credit, money("999").raw());
+        harness.submit(good()).1
     }),
-    (Reason::PositionFlat, "close", || close(&mut stage(), "0")),
+    (Reason::PositionFlat, "close", || close(&mut harness(), "0")),
     (Reason::PositionTooSmall, "close", || close(&mut holding(), "11")),
     (Reason::CloseInProgress, "close", || {
-        let mut stage = holding();
-        close(&mut stage, "0");
-        close(&mut stage, "0")
+        let mut harness = holding();
+        close(&mut harness, "0");
+        close(&mut harness, "0")
     }),
     (Reason::ReduceOnly, "modify", || {
-        let mut stage = holding();
-        let entered = close(&mut stage, "0");
+        let mut harness = holding();
+        let entered = close(&mut harness, "0");
         let order = entered.iter().find_map(Event::report).expect("it was entered").order;
-        stage.modify(order, Changes::default().with_qty(qty("5")))
+        harness.modify(order, Changes::default().with_qty(qty("5")))
     }),
 ];
 
-const VENUE: &[Case] = &[
+const VENUE: &[RefusalCase] = &[
     (Reason::VenueRejected, "outside", || {
-        let mut stage = stage();
-        let (order, _) = stage.submit(limit(ABROAD[0], BUY, "10", "100"));
-        stage.report(order, VenueReport::Rejected(Reason::VenueRejected))
+        let mut harness = harness();
+        let (order, _) = harness.submit(limit(ABROAD[0], BUY, "10", "100"));
+        harness.report(order, VenueReport::Rejected(Reason::VenueRejected))
     }),
     (Reason::SelfTrade, "newcomer", || {
-        let mut stage = stage();
-        stage.submit(limit(SHARES[0], SELL, "10", "100"));
-        stage.submit(good()).1
+        let mut harness = harness();
+        harness.submit(limit(SHARES[0], SELL, "10", "100"));
+        harness.submit(good()).1
     }),
     (Reason::Ioc, "rest", || submit(Terms { tif: Tif::Ioc, ..good() })),
     (Reason::Fok, "whole", || submit(Terms { tif: Tif::Fok, ..good() })),
     (Reason::NoLiquidity, "immediate while closed", || {
-        let mut stage = stage();
-        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: TradingSession::Closed });
-        stage.submit(Terms { tif: Tif::Ioc, ..good() }).1
+        let mut harness = harness();
+        harness.send_command(CommandKind::Session {
+            exchange: test_market::AUCTIONS,
+            session: TradingSession::Closed,
+        });
+        harness.submit(Terms { tif: Tif::Ioc, ..good() }).1
     }),
     (Reason::VenueCancelled, "outside", || {
-        let (mut stage, order) = working();
-        stage.report(order, VenueReport::Canceled(Reason::VenueCancelled))
+        let (mut harness, order) = working();
+        harness.report(order, VenueReport::Canceled(Reason::VenueCancelled))
     }),
     (Reason::VenueRandomReject, "dice", || {
-        let mut stage = rejecting(|settings| settings.venue.reject_permille = 1_000);
-        stage.submit(good()).1
+        let mut harness = rejecting(|settings| settings.venue.reject_permille = 1_000);
+        harness.submit(good()).1
     }),
     (Reason::PriceBand, "market far away", || {
-        let mut stage = rejecting(|settings| settings.venue.band_bp = 100);
-        stage.trade(SHARES[0], "100", "1");
-        stage.quote(SHARES[0], ("99", "5"), ("150", "5"));
-        stage.submit(limit(SHARES[0], BUY, "10", "150")).1
+        let mut harness = rejecting(|settings| settings.venue.band_bp = 100);
+        harness.trade(SHARES[0], "100", "1");
+        harness.quote(SHARES[0], ("99", "5"), ("150", "5"));
+        harness.submit(limit(SHARES[0], BUY, "10", "150")).1
     }),
 ];
 
-const ENDS: &[Case] = &[
+const ENDS: &[RefusalCase] = &[
     (Reason::Requested, "cancel", || {
-        let mut stage = stage();
-        let (order, _) = stage.submit(good());
-        stage.cancel(order)
+        let mut harness = harness();
+        let (order, _) = harness.submit(good());
+        harness.cancel(order)
     }),
     (Reason::ExpiredDay, "close of the exchange", || {
-        let mut stage = stage();
-        stage.submit(good());
-        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: TradingSession::Closed })
+        let mut harness = harness();
+        harness.submit(good());
+        harness.send_command(CommandKind::Session {
+            exchange: test_market::AUCTIONS,
+            session: TradingSession::Closed,
+        })
     }),
     (Reason::ExpiredGtd, "its date", || {
-        let mut stage = stage();
-        let tif_date = stage.now.plus(NS_PER_S);
-        stage.submit(Terms { tif: Tif::Gtd, tif_date, ..good() });
-        assert_eq!(stage.shard.deadline(), Some(tif_date));
-        stage.now = tif_date;
-        stage.tell(CommandKind::Timer)
+        let mut harness = harness();
+        let tif_date = harness.now.plus(NS_PER_S);
+        harness.submit(Terms { tif: Tif::Gtd, tif_date, ..good() });
+        assert_eq!(harness.shard.deadline(), Some(tif_date));
+        harness.now = tif_date;
+        harness.send_command(CommandKind::Timer)
     }),
     (Reason::ExpiredAuction, "opening", || {
-        let mut stage = stage();
-        stage.tell(CommandKind::Session {
-            exchange: world::AUCTIONS,
+        let mut harness = harness();
+        harness.send_command(CommandKind::Session {
+            exchange: test_market::AUCTIONS,
             session: TradingSession::OpeningAuction,
         });
-        stage.submit(Terms { tif: Tif::Ato, ..good() });
-        stage.tell(CommandKind::Session { exchange: world::AUCTIONS, session: TradingSession::Continuous })
+        harness.submit(Terms { tif: Tif::Ato, ..good() });
+        harness.send_command(CommandKind::Session {
+            exchange: test_market::AUCTIONS,
+            session: TradingSession::Continuous,
+        })
     }),
     (Reason::Triggered, "stop", || {
-        let mut stage = stage();
-        stage.submit(stop(BUY, "101"));
-        stage.trade(SHARES[0], "101", "1")
+        let mut harness = harness();
+        harness.submit(stop(BUY, "101"));
+        harness.trade(SHARES[0], "101", "1")
     }),
     (Reason::StopHere, "less than filled", || {
-        let mut stage = stage();
-        let (order, _) = stage.submit(good());
-        stage.submit(Terms { account: HOME_ACCOUNTS[1], ..limit(SHARES[0], SELL, "4", "100") });
-        stage.modify(order, Changes::default().with_qty(qty("3")))
+        let mut harness = harness();
+        let (order, _) = harness.submit(good());
+        harness.submit(Terms { account: HOME_ACCOUNTS[1], ..limit(SHARES[0], SELL, "4", "100") });
+        harness.modify(order, Changes::default().with_qty(qty("3")))
     }),
     (Reason::LateFill, "outside", || {
-        let (mut stage, order) = working();
-        stage.report(order, VenueReport::Canceled(Reason::VenueCancelled));
-        stage.fill(order, 1, "5", "100")
+        let (mut harness, order) = working();
+        harness.report(order, VenueReport::Canceled(Reason::VenueCancelled));
+        harness.fill(order, 1, "5", "100")
     }),
     (Reason::Overfill, "outside", || {
-        let (mut stage, order) = working();
-        stage.fill(order, 1, "11", "100")
+        let (mut harness, order) = working();
+        harness.fill(order, 1, "11", "100")
     }),
     (Reason::Bust, "outside", || {
-        let (mut stage, order) = working();
-        stage.fill(order, 1, "5", "100");
-        stage.report(order, VenueReport::Busted { exec: ExecRef(1) })
+        let (mut harness, order) = working();
+        harness.fill(order, 1, "5", "100");
+        harness.report(order, VenueReport::Busted { exec: ExecRef(1) })
     }),
     (Reason::Correction, "outside", || {
-        let (mut stage, order) = working();
-        stage.fill(order, 1, "5", "100");
-        stage.report(order, VenueReport::Corrected { exec: ExecRef(1), qty: qty("4"), price: price("99") })
+        let (mut harness, order) = working();
+        harness.fill(order, 1, "5", "100");
+        harness.report(order, VenueReport::Corrected { exec: ExecRef(1), qty: qty("4"), price: price("99") })
     }),
     (Reason::ExpiredSecurity, "settled", || {
-        let mut stage = stage();
-        stage.tell(CommandKind::Expire { security: SHARES[0], price: price("100") });
-        stage.submit(good()).1
+        let mut harness = harness();
+        harness.send_command(CommandKind::Expire { security: SHARES[0], price: price("100") });
+        harness.submit(good()).1
     }),
     (Reason::ExpiredSecurity, "its date is over", || {
-        let mut stage = stage();
-        stage.tell(CommandKind::Expiry { exchange: world::PLAIN, day: Day(world::START_DAY + 1) });
-        stage.submit(limit(FUTURES[1], BUY, "10", "100")).1
+        let mut harness = harness();
+        harness.send_command(CommandKind::Expiry {
+            exchange: test_market::PLAIN,
+            day: Day(test_market::START_DAY + 1),
+        });
+        harness.submit(limit(FUTURES[1], BUY, "10", "100")).1
     }),
     (Reason::SecurityExpired, "its orders", || {
-        let mut stage = stage();
-        stage.submit(good());
-        stage.tell(CommandKind::Expire { security: SHARES[0], price: price("100") })
+        let mut harness = harness();
+        harness.submit(good());
+        harness.send_command(CommandKind::Expire { security: SHARES[0], price: price("100") })
     }),
     (Reason::InDoubt, "lost adapter", || {
-        let mut stage = stage();
-        stage.submit(limit(ABROAD[0], BUY, "10", "100"));
-        stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false })
+        let mut harness = harness();
+        harness.submit(limit(ABROAD[0], BUY, "10", "100"));
+        harness.send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: false })
     }),
 ];
 
-const BOOKKEEPER: &[Case] = &[
+const BOOKKEEPER: &[RefusalCase] = &[
     (Reason::BadTransaction, "trade without security", || {
         transaction(Movement { security: None, ..bought() })
     }),
     (Reason::BadTransaction, "trade of nothing", || transaction(Movement { qty: Qty::ZERO, ..bought() })),
     (Reason::UnknownStrategy, "transaction", || {
-        transaction(Movement { strategy: world::NO_STRATEGY, ..bought() })
+        transaction(Movement { strategy: test_market::NO_STRATEGY, ..bought() })
     }),
     (Reason::UnknownAccount, "transaction", || {
-        transaction(Movement { account: world::NO_ACCOUNT, ..bought() })
+        transaction(Movement { account: test_market::NO_ACCOUNT, ..bought() })
     }),
     (Reason::UnknownSecurity, "transaction", || {
-        transaction(Movement { security: Some(world::NO_SECURITY), ..bought() })
+        transaction(Movement { security: Some(test_market::NO_SECURITY), ..bought() })
     }),
     (Reason::Overflow, "transaction", || {
         transaction(Movement { qty: Qty::MAX, price: Price::MAX, ..bought() })
     }),
     (Reason::UnknownScope, "limits", || {
-        let scope = Scope::Strategy(world::NO_STRATEGY);
-        stage().tell(CommandKind::Limits { scope, limits: RiskLimits::default() })
+        let scope = Scope::Strategy(test_market::NO_STRATEGY);
+        harness().send_command(CommandKind::Limits { scope, limits: RiskLimits::default() })
     }),
     (Reason::UnknownScope, "switch", || {
-        stage().tell(CommandKind::Kill { scope: Scope::Account(world::NO_ACCOUNT), on: true })
+        harness().send_command(CommandKind::Kill { scope: Scope::Account(test_market::NO_ACCOUNT), on: true })
     }),
     (Reason::UnknownExecution, "bust", || {
-        let (mut stage, order) = working();
+        let (mut harness, order) = working();
         // For an order that is still open, the shard would query its status at the venue.
-        stage.report(order, VenueReport::Canceled(Reason::VenueCancelled));
-        stage.report(order, VenueReport::Busted { exec: ExecRef(9) })
+        harness.report(order, VenueReport::Canceled(Reason::VenueCancelled));
+        harness.report(order, VenueReport::Busted { exec: ExecRef(9) })
     }),
 ];
 
-const TABLES: [&[Case]; 7] = [REFERENCE, FORM, IDENTITY, RISK, VENUE, ENDS, BOOKKEEPER];
+const TABLES: [&[RefusalCase]; 7] = [REFERENCE, FORM, IDENTITY, RISK, VENUE, ENDS, BOOKKEEPER];
 
 /// Reasons that no command can produce here, and where they come from.
 const ELSEWHERE: &[(Reason, &str)] = &[
@@ -488,11 +518,8 @@ const ELSEWHERE: &[(Reason, &str)] = &[
         Reason::OwnerAway,
         "of a server of a cluster, when another owns the security; see the tests of clusters",
     ),
-    (
-        Reason::MissedFill,
-        "no refusal: a fill that was missed, counted from how the venue says the order stands",
-    ),
-    (Reason::ReportLost, "no refusal: of a server of a cluster, when the owner tells no more what it said"),
+    (Reason::MissedFill, "no refusal: a fill that was missed, counted from the order status of the venue"),
+    (Reason::ReportLost, "no refusal: of a server of a cluster, when the owner no longer has what it sent"),
 ];
 
 #[test]
@@ -543,7 +570,7 @@ fn desk(depth: usize) -> (Desk, PortEnd, Ticket) {
     };
     let desk = Desk::new(settings, IdBlock { next: 1, end: 100 });
     let id = IntId::parse(b"mine").expect("a good id");
-    (desk, ports.remove(0), Ticket { source: world::source(0, 1), token: 1, id, ..Ticket::default() })
+    (desk, ports.remove(0), Ticket { source: test_market::source(0, 1), token: 1, id, ..Ticket::default() })
 }
 
 #[test]
@@ -552,7 +579,7 @@ fn the_desk_declines_a_duplicate_id() {
     assert!(desk.submit(&mut port, ticket, good()).is_ok());
     let declined = desk.submit(&mut port, ticket, good()).map_err(|declined| declined.reason);
     assert_eq!(declined, Err(Reason::DuplicateId));
-    let other = Ticket { source: world::source(0, 2), ..ticket };
+    let other = Ticket { source: test_market::source(0, 2), ..ticket };
     assert!(desk.submit(&mut port, other, good()).is_ok(), "ids are unique within their source");
 }
 
@@ -571,16 +598,16 @@ fn the_desk_declines_when_the_lane_is_full_and_keeps_nothing() {
 /// The date of an order may pass while the order is on its way to the venue.
 #[test]
 fn a_gtd_order_in_flight_ends_at_its_date() {
-    let mut stage = rejecting(|settings| settings.venue.delays.entry_ns = 10_000_000);
-    let tif_date = stage.now.plus(5_000_000);
-    let (order, _) = stage.submit(Terms { tif: Tif::Gtd, tif_date, ..good() });
-    let mut told = Vec::new();
-    while let Some(deadline) = stage.shard.deadline() {
-        stage.now = deadline;
-        told.extend(stage.tell(CommandKind::Timer));
+    let mut harness = rejecting(|settings| settings.venue.delays.entry_ns = 10_000_000);
+    let tif_date = harness.now.plus(5_000_000);
+    let (order, _) = harness.submit(Terms { tif: Tif::Gtd, tif_date, ..good() });
+    let mut events = Vec::new();
+    while let Some(deadline) = harness.shard.deadline() {
+        harness.now = deadline;
+        events.extend(harness.send_command(CommandKind::Timer));
     }
-    assert!(reasons(&told).contains(&Reason::ExpiredGtd), "{told:?}");
-    assert_eq!(reasons(&stage.cancel(order)), [Reason::OrderFinished]);
+    assert!(reasons(&events).contains(&Reason::ExpiredGtd), "{events:?}");
+    assert_eq!(reasons(&harness.cancel(order)), [Reason::OrderFinished]);
 }
 
 #[test]

@@ -30,13 +30,13 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::payload::system::LogLevel;
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
 use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
-use pitlane_tests::stomp::host::{Host, Person, Plan, Verdict};
-use pitlane_tests::world;
+use pitlane_tests::stomp::host::{DialogueUser, HostPlan, LoginVerdict, StompHost};
+use pitlane_tests::test_market;
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 use rustls::{ClientConfig, RootCertStore};
 
-use self::Over::{Tcp, WebSocket};
+use self::RuleTransport::{Tcp, WebSocket};
 use self::gateway::GatewayHost;
 use self::http::HttpHost;
 
@@ -47,17 +47,17 @@ const SHARDS: u8 = 2;
 const PORT: PortId = PortId(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+enum RuleTransport {
     Tcp,
     Tls,
     WebSocket,
 }
 
-const ALL: &[Over] = &[Tcp, Over::Tls, WebSocket];
+const ALL: &[RuleTransport] = &[Tcp, RuleTransport::Tls, WebSocket];
 
 /// Rules that are not played over these transports, and why. All of them are played with the broker
 /// alone, in `stomp.rs`.
-const LEFT_OUT: &[(&str, &[Over], &str)] = &[
+const LEFT_OUT: &[(&str, &[RuleTransport], &str)] = &[
     (
         "A consumer that reads again gets a fresh value after at most what the buffers held.",
         ALL,
@@ -72,34 +72,34 @@ const LEFT_OUT: &[(&str, &[Over], &str)] = &[
     (
         "More than 4 KiB before CONNECTED is too much, even behind a CONNECT that is looked at.",
         &[WebSocket],
-        "the hall reads 4 KiB at once, and nothing more while a login is looked at: so there is never more",
+        "the WebSocket broker reads 4 KiB at once, and nothing more while a login is looked at: so there is never more",
     ),
 ];
 
 #[test]
 fn every_rule_holds_over_tcp() {
-    let folder = Folder::new("tcp");
+    let folder = RuleFolder::new("tcp");
     check(Tcp, &|plan| GatewayHost::open(plan, &folder.0, None));
 }
 
 #[test]
 fn every_rule_holds_over_tls() {
-    let folder = Folder::new("tls");
+    let folder = RuleFolder::new("tls");
     let certificate = Certificate::SelfSigned { folder: folder.0.clone() };
     // The client checks the certificate with a clock of its own.
     let now = pitlane::clock::wall();
     let tls = Tls::open(TlsSettings { certificate, client_ca: None }, now).unwrap();
     let trust = trusting(&folder.0.join("self-signed.pem"));
-    check(Over::Tls, &|plan| GatewayHost::open(plan, &folder.0, Some((&tls, trust.clone()))));
+    check(RuleTransport::Tls, &|plan| GatewayHost::open(plan, &folder.0, Some((&tls, trust.clone()))));
 }
 
 #[test]
 fn every_rule_holds_over_websocket() {
-    let folder = Folder::new("websocket");
+    let folder = RuleFolder::new("websocket");
     check(WebSocket, &|plan| HttpHost::open(plan, &folder.0));
 }
 
-fn check(over: Over, open: &dyn Fn(Plan) -> Box<dyn Host>) {
+fn check(over: RuleTransport, open: &dyn Fn(HostPlan) -> Box<dyn StompHost>) {
     let (mut played, mut elsewhere, mut failures) = (0, 0, Vec::new());
     let mut left_out: Vec<&str> =
         LEFT_OUT.iter().filter(|(_, overs, _)| overs.contains(&over)).map(|(rule, _, _)| *rule).collect();
@@ -126,11 +126,11 @@ fn check(over: Over, open: &dyn Fn(Plan) -> Box<dyn Host>) {
 
 /// Returns whether a rule applies to this transport: its first line names the transport unless it
 /// applies to all.
-fn is_about(lines: &[&str], over: Over) -> bool {
+fn is_about(lines: &[&str], over: RuleTransport) -> bool {
     let mut options = lines[0].split_whitespace();
     let is_named = |name: &str| options.clone().any(|option| option == name);
     let is_about = match over {
-        Tcp | Over::Tls => !is_named("ws"),
+        Tcp | RuleTransport::Tls => !is_named("ws"),
         WebSocket => !is_named("tcp"),
     };
     assert_eq!(options.next(), Some("connect"), "a dialogue begins with it");
@@ -145,17 +145,17 @@ fn texts() -> Vec<String> {
 }
 
 /// Folder for the certificate and the users of a test.
-struct Folder(PathBuf);
+struct RuleFolder(PathBuf);
 
-impl Folder {
-    fn new(name: &str) -> Folder {
+impl RuleFolder {
+    fn new(name: &str) -> RuleFolder {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("rules").join(name);
         fs::create_dir_all(&path).unwrap();
-        Folder(path)
+        RuleFolder(path)
     }
 }
 
-impl Drop for Folder {
+impl Drop for RuleFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
@@ -163,24 +163,24 @@ impl Drop for Folder {
 
 /// Returns settings with the users of the dialogue. They have passwords: a token is verified at
 /// once, and a dialogue needs the time between request and verdict.
-fn auth_settings(folder: &Path, people: &[Person], required: bool) -> AuthSettings {
+fn auth_settings(folder: &Path, users: &[DialogueUser], required: bool) -> AuthSettings {
     if !required {
         return AuthSettings::off();
     }
     let path = folder.join("users");
     let mut text = format!("another read * {}\n", Hash::make(b"another secret", [0; SALT_BYTES]));
-    for Person { login, passcode, verdict } in people {
+    for DialogueUser { login, passcode, verdict } in users {
         let (role, strategies) = match verdict {
-            Verdict::Refused => continue,
-            Verdict::Reads => ("read", "*"),
-            Verdict::Sends => ("trade", "*"),
-            Verdict::Only(name) => ("read", name.as_str()),
+            LoginVerdict::Refused => continue,
+            LoginVerdict::Reads => ("read", "*"),
+            LoginVerdict::Sends => ("trade", "*"),
+            LoginVerdict::Only(name) => ("read", name.as_str()),
         };
         let hash = Hash::make(passcode.as_bytes(), [0; SALT_BYTES]);
         text += &format!("{login} {role} {strategies} {hash}\n");
     }
     fs::write(&path, text).unwrap();
-    let strategies = world::reference().strategies().iter().map(|row| row.name.clone()).collect();
+    let strategies = test_market::reference().strategies().iter().map(|row| row.name.clone()).collect();
     AuthSettings { required, users: Some(path), tokens: None, strategies }
 }
 

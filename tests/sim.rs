@@ -5,18 +5,18 @@ use pitlane_engine::mesh::Depths;
 use pitlane_engine::number::Money;
 use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_tests::dice::Dice;
-use pitlane_tests::flow::{Flow, Histories};
+use pitlane_tests::flow::{Histories, OrderFlow};
 #[cfg(feature = "io")]
-use pitlane_tests::hours::Hours;
-use pitlane_tests::life::Life;
-use pitlane_tests::pair::Pair;
-use pitlane_tests::platform::{Platform, Setup, Storage};
-use pitlane_tests::workload::{Profile, Workload};
-use pitlane_tests::{seeds, world};
+use pitlane_tests::hours::HoursModel;
+use pitlane_tests::platform::{PlatformSetup, SimPlatform, Storage};
+use pitlane_tests::shard_and_twin::ShardAndTwin;
+use pitlane_tests::shard_run::ShardRun;
+use pitlane_tests::workload::{ActionGenerator, Profile};
+use pitlane_tests::{seeds, test_market};
 
 /// Actions of one run compared with the twin: long enough to fill a book, short enough for
 /// thousands of runs.
-const DEEDS: usize = 250;
+const ACTIONS: usize = 250;
 /// How often a shard is saved and loaded again, in percent of the actions.
 const RELOADS_PERCENT: u64 = 3;
 
@@ -33,17 +33,19 @@ fn duet(seed: u64, trace: bool) -> Result<(), String> {
         profile.credit = Some(dice.pick(&[500, 3_000, 50_000]));
     }
     let credit = profile.credit;
-    let mut workload = Workload::new(dice.fork(), profile);
-    let mut pair = Pair::new(world::reference(), settings);
+    let mut workload = ActionGenerator::new(dice.fork(), profile);
+    let mut pair = ShardAndTwin::new(test_market::reference(), settings);
     pair.trace = trace.then(Vec::new);
     let mut moments = Dice::new(seed ^ 0x10ad);
     let mut run = || {
-        for deed in Workload::opening().into_iter().chain(credit.into_iter().flat_map(Workload::credit)) {
-            pair.step(&deed)?;
+        for action in
+            ActionGenerator::opening().into_iter().chain(credit.into_iter().flat_map(ActionGenerator::credit))
+        {
+            pair.step(&action)?;
         }
-        for _ in 0..DEEDS {
-            let deed = workload.next(pair.now);
-            pair.step(&deed)?;
+        for _ in 0..ACTIONS {
+            let action = workload.next(pair.now);
+            pair.step(&action)?;
             if moments.percent(RELOADS_PERCENT) {
                 pair.reload()?;
             }
@@ -86,19 +88,19 @@ fn a_journal_gives_the_same_shard_over_many_starts() {
         // No reader receives the events of a start, so a fill that could not be counted would be
         // missed.
         let profile = Profile { tame: true, ..Profile::random(&mut dice) };
-        let mut workload = Workload::new(dice.fork(), profile);
-        let mut life = Life::new(settings(&mut dice));
-        for deed in Workload::opening() {
-            life.step(&deed)?;
+        let mut workload = ActionGenerator::new(dice.fork(), profile);
+        let mut run = ShardRun::new(settings(&mut dice));
+        for action in ActionGenerator::opening() {
+            run.step(&action)?;
         }
-        for _ in 0..DEEDS {
+        for _ in 0..ACTIONS {
             match dice.below(100) {
-                0..3 => life.begin(&mut dice)?,
-                3..6 => life.reload()?,
-                _ => life.step(&workload.next(life.now()))?,
+                0..3 => run.begin(&mut dice)?,
+                3..6 => run.reload()?,
+                _ => run.step(&workload.next(run.now()))?,
             }
         }
-        life.check_journal()
+        run.check_journal()
     });
 }
 
@@ -111,7 +113,7 @@ const HOURS_STEPS: usize = 60;
 #[test]
 fn orders_and_expiries_end_on_time_however_often_the_server_is_down() {
     seeds::run(1_000, |seed, trace| {
-        let mut hours = Hours::new(seed);
+        let mut hours = HoursModel::new(seed);
         let outcome = seeds::guarded(&mut || (0..HOURS_STEPS).try_for_each(|_| hours.step()));
         if outcome.is_err() && trace {
             println!("{}", hours.trace.join("\n"));
@@ -156,7 +158,7 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         max_orders_per_s: dice.pick(&[0, 5, 50]),
         ..RiskLimits::default()
     };
-    let setup = Setup {
+    let setup = PlatformSetup {
         shards: dice.pick(&[1, 2, 5, 7]),
         depths: Depths { commands: dice.pick(&[2, 3, 16, 1_024]), events: dice.pick(&[2, 5, 64, 1_024]) },
         settings,
@@ -164,7 +166,7 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         limits: dice.percent(50).then_some(limits),
         credit: dice.percent(40).then_some(RiskLimits {
             credit: Money::whole(dice.pick(&[2_000, 20_000])).expect("a small number"),
-            credit_currency: world::currency("USD"),
+            credit_currency: test_market::currency("USD"),
             ..RiskLimits::default()
         }),
         storage: Storage {
@@ -174,7 +176,7 @@ fn chaos(seed: u64, trace: bool) -> Result<u64, String> {
         },
         steps: STEPS,
     };
-    let mut platform = Platform::new(seed, &setup);
+    let mut platform = SimPlatform::new(seed, &setup);
     platform.trace = trace.then(Vec::new);
     let mut run = || {
         for _ in 0..setup.steps {
@@ -195,8 +197,11 @@ fn one_shard_and_seven_give_each_order_the_same_history() {
         let mut dice = Dice::new(seed ^ 0x0107);
         let mut settings = settings(&mut dice);
         (settings.finished_max, settings.finished_outside_max) = (1_000, 1_000);
-        let profile =
-            Profile { securities: world::SECURITIES.to_vec(), limits: false, ..Profile::random(&mut dice) };
+        let profile = Profile {
+            securities: test_market::SECURITIES.to_vec(),
+            limits: false,
+            ..Profile::random(&mut dice)
+        };
         let one = histories(1, seed, &settings, &profile);
         for shards in [2, 7] {
             let many = histories(shards, seed, &settings, &profile);
@@ -227,14 +232,14 @@ fn same<T: PartialEq + std::fmt::Debug>(
 }
 
 fn histories(shards: u8, seed: u64, settings: &ShardSettings, profile: &Profile) -> Histories {
-    let mut workload = Workload::new(Dice::new(seed), profile.clone());
-    let mut flow = Flow::new(shards, &world::reference(), settings);
-    for deed in Workload::opening() {
-        flow.step(&deed);
+    let mut workload = ActionGenerator::new(Dice::new(seed), profile.clone());
+    let mut flow = OrderFlow::new(shards, &test_market::reference(), settings);
+    for action in ActionGenerator::opening() {
+        flow.step(&action);
     }
-    for _ in 0..DEEDS {
-        let deed = workload.next(flow.now());
-        flow.step(&deed);
+    for _ in 0..ACTIONS {
+        let action = workload.next(flow.now());
+        flow.step(&action);
     }
     flow.histories()
 }

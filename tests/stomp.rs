@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pitlane_tests::stomp::bare::Bare;
+use pitlane_tests::stomp::bare::BareHost;
 use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
 use pitlane_tests::stomp::wire;
 
@@ -34,11 +34,12 @@ fn every_rule_holds_wherever_the_bytes_are_cut() {
 }
 
 fn check(lines: &[&str]) -> Result<(), String> {
-    let told = |cuts: Cuts| play(lines, &cuts, &Bare::open).map_err(|problem| format!("{cuts:?}: {problem}"));
-    told(Cuts::None)?;
-    told(Cuts::Merged)?;
+    let run_cut =
+        |cuts: Cuts| play(lines, &cuts, &BareHost::open).map_err(|problem| format!("{cuts:?}: {problem}"));
+    run_cut(Cuts::None)?;
+    run_cut(Cuts::Merged)?;
     for len in [1, 2, 3, 5, 11] {
-        told(Cuts::Every(len))?;
+        run_cut(Cuts::Every(len))?;
     }
     for (number, line) in lines.iter().enumerate() {
         let line = line.strip_prefix("2 ").unwrap_or(line);
@@ -51,7 +52,7 @@ fn check(lines: &[&str]) -> Result<(), String> {
             continue;
         }
         for at in 1..len {
-            told(Cuts::At(number, at))?;
+            run_cut(Cuts::At(number, at))?;
         }
     }
     Ok(())
@@ -145,7 +146,7 @@ mod throttle {
     use pitlane_protocols::stomp::session::Transport;
     use pitlane_protocols::stomp::settings::BrokerSettings;
     use pitlane_tests::stomp::wire;
-    use pitlane_tests::world;
+    use pitlane_tests::test_market;
 
     const RATE: usize = 50;
     const BUSY: u32 = 500;
@@ -168,8 +169,8 @@ mod throttle {
 
     impl Consumer {
         fn new() -> Consumer {
-            let now = world::start();
-            let mut broker = StompBroker::new(BrokerSettings::default(), world::reference());
+            let now = test_market::start();
+            let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());
             let id = broker.open(now, Transport::WebSocket).expect("there is room");
             for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
                 broker.handle_bytes(now, id, &wire::frame(frame));

@@ -37,38 +37,38 @@ use pitlane_protocols::fix::session::{DisconnectReason, FixSessionSettings};
 use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
+use pitlane_tests::fix::fields::{Bound, filled, fits, number_after};
 use pitlane_tests::fix::seconds;
-use pitlane_tests::fix::words::{Bound, filled, fits, number_after};
-use pitlane_tests::venue::{Stage, frame_of, settings};
-use pitlane_tests::world::OUTSIDE_ADAPTER;
+use pitlane_tests::test_market::OUTSIDE_ADAPTER;
+use pitlane_tests::venue::{VenueHarness, frame_of, settings};
 
 #[test]
 fn every_dialogue_holds_wherever_the_bytes_are_cut() {
-    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/venue"), 30, play);
+    dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/venue"), 30, run);
 }
 
 /// A dialogue in progress.
-struct Play {
-    stage: Stage,
+struct VenueDialogueRun {
+    harness: VenueHarness,
     cut: Cut,
     dice: Dice,
     /// The venue's next sequence number.
     number: u64,
-    said: Vec<String>,
+    sent: Vec<String>,
     bound: Bound,
 }
 
-fn play(text: &str, cut: Cut) -> Result<(), String> {
+fn run(text: &str, cut: Cut) -> Result<(), String> {
     let (mut settings, mut venue) = (settings(), InitiatorSettings::new(7));
     for setting in dialogue::settings(text) {
         let (key, value) = setting?;
         set(&mut settings, &mut venue, key, value);
     }
     let dice = cut.dice();
-    let stage = Stage::new(settings, venue);
-    let mut play = Play { stage, cut, dice, number: 1, said: Vec::new(), bound: Bound::new() };
-    dialogue::perform_each(text, |line| play.perform(line))?;
-    play.nothing_left()
+    let harness = VenueHarness::new(settings, venue);
+    let mut run = VenueDialogueRun { harness, cut, dice, number: 1, sent: Vec::new(), bound: Bound::new() };
+    dialogue::perform_each(text, |line| run.perform(line))?;
+    run.nothing_left()
 }
 
 fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &str, value: &str) {
@@ -92,114 +92,118 @@ fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &s
     }
 }
 
-impl Play {
+impl VenueDialogueRun {
     fn perform(&mut self, line: &str) -> Result<(), String> {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if word == "<" {
+        let (keyword, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if keyword == "<" {
             return self.expect(rest);
         }
         self.nothing_left()?;
-        let words: Vec<&str> = rest.split(' ').filter(|word| !word.is_empty()).collect();
+        let fields: Vec<&str> = rest.split(' ').filter(|keyword| !keyword.is_empty()).collect();
         let seconds_of = |text: &str| text.parse().map(seconds).map_err(|_| "a number".to_string());
-        match (word, &words[..]) {
+        match (keyword, &fields[..]) {
             (">", _) => self.send(rest),
             (">raw", _) => self.feed(rest.replace('|', "\x01").as_bytes()),
-            ("call", []) => check(self.stage.connect(), "it does not call")?,
+            ("call", []) => check(self.harness.connect(), "it does not call")?,
             ("logon", []) => self.log_on()?,
-            ("disconnect", []) => self.stage.disconnect(),
-            ("restart", []) => self.stage.restart(),
-            ("hears", [word]) => self.stage.hears = *word == "Y",
-            ("stores", [word]) => self.stage.stores = *word == "Y",
-            ("wait", [count]) => self.stage.wait(seconds_of(count)?),
+            ("disconnect", []) => self.harness.disconnect(),
+            ("restart", []) => self.harness.restart(),
+            ("hears", [keyword]) => self.harness.hears = *keyword == "Y",
+            ("stores", [keyword]) => self.harness.stores = *keyword == "Y",
+            ("wait", [count]) => self.harness.wait(seconds_of(count)?),
             ("number", [number]) => self.number = number.parse().map_err(|_| "a number")?,
             ("order", [id, side, qty, price]) => {
                 let side = if *side == "buy" { Side::Buy } else { Side::Sell };
-                self.stage.submit(id, side, qty, price);
+                self.harness.submit(id, side, qty, price);
             }
             ("stop-order", [id, side, qty, stop, rest @ ..]) => {
                 let side = if *side == "buy" { Side::Buy } else { Side::Sell };
                 let until = rest.first().map(|count| seconds_of(count)).transpose()?;
-                self.stage.submit_stop(id, side, qty, stop, until);
+                self.harness.submit_stop(id, side, qty, stop, until);
             }
-            ("trade", [price]) => self.stage.trade(price),
-            ("tells", [word]) => {
-                self.stage.tells = *word == "Y";
-                self.stage.settle();
+            ("trade", [price]) => self.harness.trade(price),
+            ("tells", [keyword]) => {
+                self.harness.tells = *keyword == "Y";
+                self.harness.settle();
             }
             ("alerts", expected) => {
                 let found: Vec<String> =
-                    self.stage.alerts.drain(..).map(|alert| format!("{alert:?}")).collect();
+                    self.harness.alerts.drain(..).map(|alert| format!("{alert:?}")).collect();
                 check(found == expected, &format!("found {found:?}"))?;
             }
             ("orders", [count]) => {
                 for nth in 0..count.parse::<u32>().map_err(|_| "a number")? {
-                    self.stage.submit(&format!("m{nth}"), Side::Buy, "10", "100");
+                    self.harness.submit(&format!("m{nth}"), Side::Buy, "10", "100");
                 }
             }
-            ("reads", [word]) => {
-                self.stage.reads = *word == "Y";
-                self.stage.settle();
+            ("reads", [keyword]) => {
+                self.harness.reads = *keyword == "Y";
+                self.harness.settle();
             }
-            ("cancel", [id, order]) => self.stage.cancel(id, order),
-            ("close", [id]) => self.stage.close(id),
-            ("replace", [id, order, qty]) => self.stage.replace(id, order, qty),
+            ("cancel", [id, order]) => self.harness.cancel(id, order),
+            ("close", [id]) => self.harness.close(id),
+            ("replace", [id, order, qty]) => self.harness.replace(id, order, qty),
             ("stop", _) => {
-                self.stage.session.log_out(self.stage.now, rest.as_bytes(), DisconnectReason::EndedByUs);
-                self.stage.settle();
+                self.harness.session.log_out(self.harness.now, rest.as_bytes(), DisconnectReason::EndedByUs);
+                self.harness.settle();
             }
             ("reset", []) => {
-                self.stage.session.reset(self.stage.now);
-                self.stage.settle();
+                self.harness.session.reset(self.harness.now);
+                self.harness.settle();
             }
-            ("break-store", []) => self.stage.store.break_it(),
-            _ => self.look(word, &words, rest)?,
+            ("break-store", []) => self.harness.store.break_it(),
+            _ => self.look(keyword, &fields, rest)?,
         }
-        self.said.extend(self.stage.said());
-        if word == "reads" {
+        self.sent.extend(self.harness.sent());
+        if keyword == "reads" {
             // Messages that were held back; their number does not matter.
-            self.said.clear();
+            self.sent.clear();
         }
         Ok(())
     }
 
     /// Checks what must hold now.
-    fn look(&self, word: &str, words: &[&str], rest: &str) -> Result<(), String> {
-        let session = &self.stage.session;
-        let found = match (word, words) {
+    fn look(&self, keyword: &str, fields: &[&str], rest: &str) -> Result<(), String> {
+        let session = &self.harness.session;
+        let found = match (keyword, fields) {
             ("is", [id, ..]) => {
-                let known = self.stage.order(id).ok_or("there is no such order")?;
+                let known = self.harness.order(id).ok_or("there is no such order")?;
                 let doubt = if known.last.in_doubt { " unknown" } else { "" };
                 format!("{id} {:?} {}{doubt}", known.last.status, known.last.cum_qty)
             }
             ("reason", [id, _]) => {
-                let known = self.stage.order(id).ok_or("there is no such order")?;
+                let known = self.harness.order(id).ok_or("there is no such order")?;
                 format!("{id} {}", known.last.reason.code())
             }
-            ("fills", [id, _]) => format!("{id} {}", self.stage.order(id).map_or(0, |known| known.fills)),
+            ("fills", [id, _]) => format!("{id} {}", self.harness.order(id).map_or(0, |known| known.fills)),
             ("tick", [security, ..]) => {
                 let id = SecurityId(security.parse().map_err(|_| "a security")?);
                 let none = || "none".to_string();
-                let tick = self.stage.ticks.get(&id).map(|tick| {
+                let tick = self.harness.ticks.get(&id).map(|tick| {
                     let Tick { bid, bid_size, ask, ask_size, last, .. } = tick;
                     format!("{bid_size}@{bid} {ask_size}@{ask} last {last}")
                 });
                 format!("{security} {}", tick.unwrap_or_else(none))
             }
             ("prices", [_]) => session.venue_counts().prices.to_string(),
-            ("refused", [_]) => self.stage.refusals.last().map_or("", |last| last.reason.code()).to_string(),
+            ("refused", [_]) => {
+                self.harness.refusals.last().map_or("", |last| last.reason.code()).to_string()
+            }
             ("numbers", [_, _]) => {
                 let numbers = session.sequence_numbers();
                 format!("{} {}", numbers.next_target_msg_seq_num, numbers.next_sender_msg_seq_num)
             }
             ("touch", [_]) => (if session.is_synchronized() { "Y" } else { "N" }).to_string(),
-            ("calls", [_]) => (if session.wants_connection(self.stage.now) { "Y" } else { "N" }).to_string(),
+            ("calls", [_]) => {
+                (if session.wants_connection(self.harness.now) { "Y" } else { "N" }).to_string()
+            }
             ("passed", [_, _, _]) => {
                 let counts = session.venue_counts();
                 format!("{} {} {}", counts.unknown_values, counts.unknown_orders, counts.incomplete)
             }
-            ("open", []) => (if self.stage.is_connected() { "" } else { "closed" }).to_string(),
-            ("closed", [_]) if !self.stage.is_connected() => {
-                self.stage.closed.map(|ending| format!("{ending:?}")).unwrap_or_default()
+            ("open", []) => (if self.harness.is_connected() { "" } else { "closed" }).to_string(),
+            ("closed", [_]) if !self.harness.is_connected() => {
+                self.harness.closed.map(|ending| format!("{ending:?}")).unwrap_or_default()
             }
             _ => return Err("no such command, or not so".to_string()),
         };
@@ -208,41 +212,41 @@ impl Play {
 
     /// Connects and logs on, until orders can be sent.
     fn log_on(&mut self) -> Result<(), String> {
-        check(self.stage.connect(), "it does not call")?;
-        self.said.extend(self.stage.said());
+        check(self.harness.connect(), "it does not call")?;
+        self.sent.extend(self.harness.sent());
         self.expect("35=A|98=0")?;
         self.send("35=A|98=0|108=30");
         self.expect("35=1|112=$touch")?;
         self.send("35=0|112=$touch");
         self.bound.remove("touch");
-        check(self.stage.session.is_synchronized(), "they are not in touch")
+        check(self.harness.session.is_synchronized(), "they are not in touch")
     }
 
     fn send(&mut self, text: &str) {
-        let text = filled(text, self.stage.now, &self.bound);
-        let bytes = frame_of(&text, self.number, self.stage.now);
+        let text = filled(text, self.harness.now, &self.bound);
+        let bytes = frame_of(&text, self.number, self.harness.now);
         self.number = number_after(&text, self.number);
         self.feed(&bytes);
     }
 
     fn feed(&mut self, bytes: &[u8]) {
-        let Play { stage, cut, dice, .. } = self;
-        cut.pieces(dice, bytes, |piece| stage.bytes(piece));
+        let VenueDialogueRun { harness, cut, dice, .. } = self;
+        cut.pieces(dice, bytes, |piece| harness.bytes(piece));
     }
 
     fn expect(&mut self, expected: &str) -> Result<(), String> {
-        self.said.extend(self.stage.said());
-        if self.said.is_empty() {
-            return Err(format!("nothing was said; closed: {:?}", self.stage.closed));
+        self.sent.extend(self.harness.sent());
+        if self.sent.is_empty() {
+            return Err(format!("nothing was sent; closed: {:?}", self.harness.closed));
         }
-        let said = self.said.remove(0);
-        fits(expected, &said, &mut self.bound)
+        let sent = self.sent.remove(0);
+        fits(expected, &sent, &mut self.bound)
     }
 
     fn nothing_left(&mut self) -> Result<(), String> {
-        self.said.extend(self.stage.said());
-        match self.said.first() {
-            Some(said) => Err(format!("not expected before this: {said}")),
+        self.sent.extend(self.harness.sent());
+        match self.sent.first() {
+            Some(sent) => Err(format!("not expected before this: {sent}")),
             None => Ok(()),
         }
     }

@@ -16,21 +16,18 @@ mod sync {
 #[allow(dead_code)]
 mod wake;
 
-use std::sync::Arc as Shared;
-use std::sync::atomic::AtomicBool as Flag;
-
 use loom::sync::atomic::{AtomicUsize, Ordering};
 use loom::sync::{Arc, Condvar, Mutex};
 use loom::thread;
 use wake::{Wakeup, wake_all};
 
 /// A lane as far as it matters here: how much was put into it, and how much the reader has taken.
-struct Lane {
+struct ModelLane {
     put: Arc<AtomicUsize>,
     taken: usize,
 }
 
-impl Lane {
+impl ModelLane {
     fn take(&mut self) -> usize {
         let put = self.put.load(Ordering::Acquire);
         let new = put - self.taken;
@@ -41,25 +38,25 @@ impl Lane {
 
 /// A thread's place to sleep: as with `park`, a wake-up that comes before is remembered.
 #[derive(Clone)]
-struct Bed(Arc<(Mutex<bool>, Condvar)>);
+struct ModelThread(Arc<(Mutex<bool>, Condvar)>);
 
-impl Bed {
-    fn new() -> Bed {
-        Bed(Arc::new((Mutex::new(false), Condvar::new())))
+impl ModelThread {
+    fn new() -> ModelThread {
+        ModelThread(Arc::new((Mutex::new(false), Condvar::new())))
     }
 
-    fn bell(&self) -> Wakeup {
-        let bed = self.clone();
+    fn wakeup(&self) -> Wakeup {
+        let thread = self.clone();
         Wakeup::new(move || {
-            *bed.0.0.lock().expect("nobody fails holding it") = true;
-            bed.0.1.notify_one();
+            *thread.0.0.lock().expect("no thread panics while it holds the lock") = true;
+            thread.0.1.notify_one();
         })
     }
 
     fn block(&self) {
-        let mut called = self.0.0.lock().expect("nobody fails holding it");
+        let mut called = self.0.0.lock().expect("no thread panics while it holds the lock");
         while !*called {
-            called = self.0.1.wait(called).expect("nobody fails holding it");
+            called = self.0.1.wait(called).expect("no thread panics while it holds the lock");
         }
         *called = false;
     }
@@ -67,20 +64,20 @@ impl Bed {
 
 /// Runs the loop of a thread that sleeps whenever there is no work, until it has received `wanted`
 /// items.
-fn sleeper(bed: &Bed, bell: &Wakeup, mut lanes: Vec<Lane>, wanted: usize) {
-    let mut look = || lanes.iter_mut().map(Lane::take).sum::<usize>();
+fn sleeper(thread: &ModelThread, wakeup: &Wakeup, mut lanes: Vec<ModelLane>, wanted: usize) {
+    let mut look = || lanes.iter_mut().map(ModelLane::take).sum::<usize>();
     let mut had = 0;
     while had < wanted {
         had += look();
         if had == wanted {
             break;
         }
-        bell.prepare_sleep();
+        wakeup.prepare_sleep();
         let found = look();
         if found == 0 {
-            bed.block();
+            thread.block();
         }
-        bell.finish_sleep();
+        wakeup.finish_sleep();
         had += found;
     }
 }
@@ -90,41 +87,41 @@ fn only_a_sleeping_thread_is_woken_and_only_once() {
     loom::model(|| {
         let calls = Arc::new(AtomicUsize::new(0));
         let counter = calls.clone();
-        let bell = Wakeup::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
-        let others = bell.clone();
+        let wakeup = Wakeup::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
+        let others = wakeup.clone();
         let called = |times| assert_eq!(calls.load(Ordering::Relaxed), times);
         others.wake();
         called(0);
-        bell.prepare_sleep();
+        wakeup.prepare_sleep();
         others.wake();
         others.wake();
         called(1);
-        bell.prepare_sleep();
-        bell.finish_sleep();
+        wakeup.prepare_sleep();
+        wakeup.finish_sleep();
         others.wake();
         called(1);
     });
 }
 
 /// Threads bring work to one that sleeps, each `times` times, with a wake-up for each.
-fn bring(bringers: usize, times: usize) {
-    let puts: Vec<_> = (0..bringers).map(|_| Arc::new(AtomicUsize::new(0))).collect();
-    let bed = Bed::new();
-    let bell = bed.bell();
+fn bring(senders: usize, times: usize) {
+    let puts: Vec<_> = (0..senders).map(|_| Arc::new(AtomicUsize::new(0))).collect();
+    let thread = ModelThread::new();
+    let wakeup = thread.wakeup();
     let threads: Vec<_> = puts
         .iter()
         .map(|put| {
-            let (put, bell) = (put.clone(), bell.clone());
+            let (put, wakeup) = (put.clone(), wakeup.clone());
             thread::spawn(move || {
                 for n in 1..=times {
                     put.store(n, Ordering::Release);
-                    bell.wake();
+                    wakeup.wake();
                 }
             })
         })
         .collect();
-    let lanes = puts.into_iter().map(|put| Lane { put, taken: 0 }).collect();
-    sleeper(&bed, &bell, lanes, bringers * times);
+    let lanes = puts.into_iter().map(|put| ModelLane { put, taken: 0 }).collect();
+    sleeper(&thread, &wakeup, lanes, senders * times);
     for thread in threads {
         thread.join().expect("it ends well");
     }
@@ -154,18 +151,18 @@ fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 fn two_sleepers_wake_each_other() {
     check(3, || {
         let (there, back) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
-        let (my_bed, other_bed) = (Bed::new(), Bed::new());
-        let (my_bell, other_bell) = (my_bed.bell(), other_bed.bell());
-        let (ring_me, ring_other) = (my_bell.clone(), other_bell.clone());
+        let (my_thread, other_thread) = (ModelThread::new(), ModelThread::new());
+        let (my_wakeup, other_wakeup) = (my_thread.wakeup(), other_thread.wakeup());
+        let (ring_me, ring_other) = (my_wakeup.clone(), other_wakeup.clone());
         let (asked, answered) = (there.clone(), back.clone());
         let other = thread::spawn(move || {
-            sleeper(&other_bed, &other_bell, vec![Lane { put: asked, taken: 0 }], 1);
+            sleeper(&other_thread, &other_wakeup, vec![ModelLane { put: asked, taken: 0 }], 1);
             answered.store(1, Ordering::Release);
             wake_all([&ring_me]);
         });
         there.store(1, Ordering::Release);
         wake_all([&ring_other]);
-        sleeper(&my_bed, &my_bell, vec![Lane { put: back, taken: 0 }], 1);
+        sleeper(&my_thread, &my_wakeup, vec![ModelLane { put: back, taken: 0 }], 1);
         other.join().expect("it ends well");
     });
 }
@@ -175,25 +172,25 @@ fn two_sleepers_wake_each_other() {
 #[test]
 fn a_sleeper_that_does_not_check_again_is_detected() {
     for looks_again in [true, false] {
-        let lost = Shared::new(Flag::new(false));
+        let lost = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
         let seen = lost.clone();
         loom::model(move || {
             let put = Arc::new(AtomicUsize::new(0));
             let called = Arc::new(AtomicUsize::new(0));
             let counter = called.clone();
-            let bell = Wakeup::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
-            let (bringer_put, bringer_bell) = (put.clone(), bell.clone());
-            let bringer = thread::spawn(move || {
-                bringer_put.store(1, Ordering::Release);
-                bringer_bell.wake();
+            let wakeup = Wakeup::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
+            let (sender_put, sender_bell) = (put.clone(), wakeup.clone());
+            let sender = thread::spawn(move || {
+                sender_put.store(1, Ordering::Release);
+                sender_bell.wake();
             });
-            let mut lane = Lane { put, taken: 0 };
+            let mut lane = ModelLane { put, taken: 0 };
             let mut found = lane.take();
-            bell.prepare_sleep();
+            wakeup.prepare_sleep();
             if looks_again {
                 found += lane.take();
             }
-            bringer.join().expect("it ends well");
+            sender.join().expect("it ends well");
             if found == 0 && called.load(Ordering::Relaxed) == 0 {
                 seen.store(true, Ordering::Relaxed);
             }

@@ -10,15 +10,15 @@ use std::time::{Duration, Instant};
 
 use pitlane_sys::affinity::pin_current_thread;
 
-use crate::chance::Chance;
-use crate::fix::seal;
+use crate::fix::append_message;
+use crate::rng::Xoshiro256;
 
 /// Connections that an attack keeps open, for the kinds that hold some.
-const HELD: usize = 100;
+const HELD_CONNECTIONS: usize = 100;
 /// Bytes of one read.
 const READ_BYTES: usize = 64 * 1_024;
 /// Timeout for connects, reads and writes.
-const PATIENCE: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(2);
 const GET: &[u8] = b"GET /rest/position HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const CONNECT: &[u8] = b"CONNECT\naccept-version:1.2\nhost:localhost\n\n\0";
 /// Subscribes to prices only. With order topics, every order of the measured client would be sent a
@@ -30,7 +30,7 @@ const UPGRADE: &[u8] =
 
 /// Addresses of the service under attack.
 #[derive(Clone, Copy, Debug)]
-pub struct Listeners {
+pub struct AttackTargets {
     pub fix: SocketAddr,
     pub stomp: SocketAddr,
     pub http: SocketAddr,
@@ -62,22 +62,22 @@ impl Attack {
         Attack::WebSocketJunk,
     ];
 
-    pub fn words(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
-            Attack::FixGarbage => "FIX connections that say garbage",
-            Attack::FixLogons => "FIX logons, gone at once",
-            Attack::StompSlowReaders => "100 STOMP subscribers of prices who do not read",
-            Attack::StompSubscribers => "100 STOMP subscribers of prices who read all",
-            Attack::StompMalformed => "STOMP frames that are none",
-            Attack::HttpSlowHeads => "100 HTTP heads, an octet at a time",
+            Attack::FixGarbage => "FIX connections that send garbage",
+            Attack::FixLogons => "FIX logons that disconnect at once",
+            Attack::StompSlowReaders => "100 STOMP subscribers of prices that do not read",
+            Attack::StompSubscribers => "100 STOMP subscribers of prices that read everything",
+            Attack::StompMalformed => "malformed STOMP frames",
+            Attack::HttpSlowHeads => "100 HTTP heads, one byte at a time",
             Attack::RestFlood => "REST requests",
-            Attack::Connections => "connections to every door, gone at once",
-            Attack::WebSocketJunk => "WebSockets with junk",
+            Attack::Connections => "connections to every listener, closed at once",
+            Attack::WebSocketJunk => "WebSockets that send junk",
         }
     }
 
     /// Returns whether the attack keeps connections open, beside what it does at its rate.
-    fn holds(self) -> bool {
+    fn keeps_connections(self) -> bool {
         matches!(self, Attack::StompSlowReaders | Attack::StompSubscribers | Attack::HttpSlowHeads)
     }
 }
@@ -85,34 +85,34 @@ impl Attack {
 /// One attack, running in a thread of its own on one core.
 pub struct Attacker {
     stop: Arc<AtomicBool>,
-    acts: Arc<AtomicU64>,
+    actions: Arc<AtomicU64>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Attacker {
-    pub fn start(attack: Attack, doors: Listeners, rate: u64, core: Option<usize>) -> Attacker {
-        let (stop, acts) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
-        let (stopped, done) = (stop.clone(), acts.clone());
+    pub fn start(attack: Attack, targets: AttackTargets, rate: u64, core: Option<usize>) -> Attacker {
+        let (stop, actions) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let (stopped, counter) = (stop.clone(), actions.clone());
         let thread = thread::spawn(move || {
             core.into_iter().for_each(|core| _ = pin_current_thread(core));
-            let mut visitor = Visitor::new(attack, doors);
+            let mut client = AttackClient::new(attack, targets);
             let begin = Instant::now();
             let gap = Duration::from_nanos(1_000_000_000 / rate.max(1));
             let mut nth = 0;
             while !stopped.load(Ordering::Relaxed) {
                 // The rate is an upper bound: missed acts are not made up for.
-                visitor.act(nth);
-                done.fetch_add(1, Ordering::Relaxed);
+                client.perform(nth);
+                counter.fetch_add(1, Ordering::Relaxed);
                 nth += 1;
                 thread::sleep((begin + gap * nth as u32).saturating_duration_since(Instant::now()));
             }
         });
-        Attacker { stop, acts, thread: Some(thread) }
+        Attacker { stop, actions, thread: Some(thread) }
     }
 
     /// Returns the number of acts so far.
-    pub fn acts(&self) -> u64 {
-        self.acts.load(Ordering::Relaxed)
+    pub fn actions(&self) -> u64 {
+        self.actions.load(Ordering::Relaxed)
     }
 }
 
@@ -123,76 +123,78 @@ impl Drop for Attacker {
     }
 }
 
-struct Visitor {
+struct AttackClient {
     attack: Attack,
-    doors: Listeners,
+    targets: AttackTargets,
     held: Vec<TcpStream>,
-    chance: Chance,
+    rng: Xoshiro256,
     buffer: Vec<u8>,
 }
 
-impl Visitor {
-    fn new(attack: Attack, doors: Listeners) -> Visitor {
-        let mut visitor = Visitor {
+impl AttackClient {
+    fn new(attack: Attack, targets: AttackTargets) -> AttackClient {
+        let mut client = AttackClient {
             attack,
-            doors,
+            targets,
             held: Vec::new(),
-            chance: Chance::seeded(1),
+            rng: Xoshiro256::seeded(1),
             buffer: vec![0; READ_BYTES],
         };
-        if attack.holds() {
-            visitor.held = (0..HELD).filter_map(|_| visitor.opened().ok()).collect();
+        if attack.keeps_connections() {
+            client.held = (0..HELD_CONNECTIONS).filter_map(|_| client.open_held().ok()).collect();
         }
-        visitor
+        client
     }
 
     /// Performs one act. A client that was disconnected or rejected tries again with the next act,
     /// as real attackers do, so errors are ignored.
-    fn act(&mut self, nth: u64) {
-        let Listeners { fix, stomp, http } = self.doors;
+    fn perform(&mut self, nth: u64) {
+        let AttackTargets { fix, stomp, http } = self.targets;
         let _ = match self.attack {
             Attack::FixGarbage => {
-                let noise: Vec<u8> = (0..200).map(|_| self.chance.below(256) as u8).collect();
-                said(fix, &noise)
+                let noise: Vec<u8> = (0..200).map(|_| self.rng.below(256) as u8).collect();
+                send_once(fix, &noise)
             }
-            Attack::FixLogons => said(fix, &logon(nth)),
+            Attack::FixLogons => send_once(fix, &logon(nth)),
             Attack::StompMalformed => {
-                said(stomp, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0SEND\nno header\n\n\0")
+                send_once(stomp, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0SEND\nno header\n\n\0")
             }
             Attack::WebSocketJunk => {
-                let noise: Vec<u8> = (0..100).map(|_| self.chance.below(256) as u8).collect();
-                said(http, &[UPGRADE, &noise].concat())
+                let noise: Vec<u8> = (0..100).map(|_| self.rng.below(256) as u8).collect();
+                send_once(http, &[UPGRADE, &noise].concat())
             }
-            Attack::Connections => connected([fix, stomp, http][nth as usize % 3]).map(drop),
-            Attack::RestFlood => self.ask(),
-            Attack::StompSlowReaders | Attack::StompSubscribers | Attack::HttpSlowHeads => self.tend(nth),
+            Attack::Connections => connect([fix, stomp, http][nth as usize % 3]).map(drop),
+            Attack::RestFlood => self.send_request(),
+            Attack::StompSlowReaders | Attack::StompSubscribers | Attack::HttpSlowHeads => {
+                self.advance_held(nth)
+            }
         };
     }
 
     /// Sends one request on the connection that stays open.
-    fn ask(&mut self) -> io::Result<()> {
+    fn send_request(&mut self) -> io::Result<()> {
         if self.held.is_empty() {
-            self.held.push(connected(self.doors.http)?);
+            self.held.push(connect(self.targets.http)?);
         }
-        let answered = (|| {
+        let response = (|| {
             self.held[0].write_all(GET)?;
             self.held[0].read(&mut self.buffer)
         })();
-        if !answered.is_ok_and(|count| count > 0) {
+        if !response.is_ok_and(|count| count > 0) {
             self.held.clear();
         }
         Ok(())
     }
 
     /// Advances one of the held connections, and reopens it if the service closed it.
-    fn tend(&mut self, nth: u64) -> io::Result<()> {
-        let at = nth as usize % HELD;
+    fn advance_held(&mut self, nth: u64) -> io::Result<()> {
+        let at = nth as usize % HELD_CONNECTIONS;
         if at >= self.held.len() {
-            let another = self.opened()?;
-            self.held.push(another);
+            let connection = self.open_held()?;
+            self.held.push(connection);
             return Ok(());
         }
-        let is_there = match self.attack {
+        let is_open = match self.attack {
             Attack::HttpSlowHeads => self.held[at].write_all(b"x").is_ok(),
             // Its receive window stays full; only a write shows whether the connection is still
             // open.
@@ -202,44 +204,46 @@ impl Visitor {
                 Err(error) => error.kind() == ErrorKind::WouldBlock,
             },
         };
-        if !is_there {
-            self.held[at] = self.opened()?;
+        if !is_open {
+            self.held[at] = self.open_held()?;
         }
         Ok(())
     }
 
     /// Opens a connection of the kind that stays open.
-    fn opened(&self) -> io::Result<TcpStream> {
-        let (address, words) = match self.attack {
-            Attack::HttpSlowHeads => (self.doors.http, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec()),
-            _ => (self.doors.stomp, [CONNECT, SUBSCRIBE].concat()),
+    fn open_held(&self) -> io::Result<TcpStream> {
+        let (address, payload) = match self.attack {
+            Attack::HttpSlowHeads => {
+                (self.targets.http, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec())
+            }
+            _ => (self.targets.stomp, [CONNECT, SUBSCRIBE].concat()),
         };
-        let mut stream = connected(address)?;
-        stream.write_all(&words)?;
+        let mut stream = connect(address)?;
+        stream.write_all(&payload)?;
         stream.set_nonblocking(true)?;
         Ok(stream)
     }
 }
 
-fn connected(address: SocketAddr) -> io::Result<TcpStream> {
-    let stream = TcpStream::connect_timeout(&address, PATIENCE)?;
-    stream.set_read_timeout(Some(PATIENCE))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+fn connect(address: SocketAddr) -> io::Result<TcpStream> {
+    let stream = TcpStream::connect_timeout(&address, TIMEOUT)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    stream.set_write_timeout(Some(TIMEOUT))?;
     Ok(stream)
 }
 
 /// Connects, sends the bytes and disconnects.
-fn said(address: SocketAddr, words: &[u8]) -> io::Result<()> {
-    connected(address)?.write_all(words)
+fn send_once(address: SocketAddr, payload: &[u8]) -> io::Result<()> {
+    connect(address)?.write_all(payload)
 }
 
 /// Returns a Logon under one of eight names, none of which is the measured client's.
 fn logon(nth: u64) -> Vec<u8> {
-    let time = crate::fix_wire::stamp();
+    let time = crate::fix_wire::fix_timestamp();
     let name = 100 + nth % 8;
     let body =
         format!("35=A\x0134=1\x0149=BENCH{name}\x0156=PITLANE\x0152={time}\x0198=0\x01108=30\x01141=Y\x01");
     let mut bytes = Vec::new();
-    seal(&body, &mut bytes);
+    append_message(&body, &mut bytes);
     bytes
 }

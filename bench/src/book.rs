@@ -12,23 +12,23 @@ use pitlane_engine::terms::Tif;
 use pitlane_engine::venue::{BookSpec, OrderEntry, Venue, VenueOutcome};
 
 use crate::units::{self, LOT, TICK};
-use crate::workload::{Kind, Matcher, Outcome, Record, Tally, Workload};
+use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord};
 
 const NONE: u32 = u32::MAX;
 
 #[derive(Debug)]
-pub struct Book {
+pub struct VenueMatcher {
     venue: Venue,
     /// Order ids by slot.
-    tenants: Vec<u32>,
+    order_ids: Vec<u32>,
     /// Slots by order id.
-    places: Vec<u32>,
+    slots: Vec<u32>,
     free: Vec<u32>,
-    tally: Tally,
+    tally: TradeTally,
 }
 
-impl Book {
-    pub fn new(workload: &Workload) -> Book {
+impl VenueMatcher {
+    pub fn new(workload: &Workload) -> VenueMatcher {
         let spec = |security| BookSpec {
             security: SecurityId(security),
             tick_size: TICK,
@@ -37,18 +37,18 @@ impl Book {
             settings: VenueSettings::default(),
         };
         let slots = workload.prefill.len() * 2;
-        Book {
+        VenueMatcher {
             venue: Venue::new((0..workload.securities).map(spec).collect(), slots, LARGE_PAGES),
-            tenants: Vec::with_capacity(slots),
-            places: vec![NONE; workload.order_id_max as usize + 1],
+            order_ids: Vec::with_capacity(slots),
+            slots: vec![NONE; workload.order_id_max as usize + 1],
             free: Vec::with_capacity(slots),
-            tally: Tally::default(),
+            tally: TradeTally::default(),
         }
     }
 
-    fn enter(&mut self, record: &Record, limit: Option<i64>, tif: Tif) {
+    fn enter(&mut self, record: &WorkloadRecord, limit: Option<i64>, tif: Tif) {
         let slot = self.take_slot(record.order as u32);
-        self.places[record.order as usize] = slot;
+        self.slots[record.order as usize] = slot;
         let entry = OrderEntry {
             slot,
             book: record.security,
@@ -65,7 +65,7 @@ impl Book {
     }
 
     fn cancel(&mut self, order: u64) {
-        let slot = self.places[order as usize];
+        let slot = self.slots[order as usize];
         if slot == NONE {
             return self.tally.unknown();
         }
@@ -77,7 +77,7 @@ impl Book {
     }
 
     fn replace(&mut self, order: u64, price: i32) {
-        let slot = self.places[order as usize];
+        let slot = self.slots[order as usize];
         if slot == NONE {
             return self.tally.unknown();
         }
@@ -108,12 +108,12 @@ impl Book {
     #[inline]
     fn drain(&mut self, taker: u32, order: u64) {
         for at in 0..self.venue.outcomes().len() {
-            let (slot, said) = self.venue.outcomes()[at];
-            let VenueOutcome::Filled { qty, price } = said else { continue };
+            let (slot, outcome) = self.venue.outcomes()[at];
+            let VenueOutcome::Filled { qty, price } = outcome else { continue };
             if slot == taker {
                 continue;
             }
-            let maker = self.tenants[slot as usize] as u64;
+            let maker = self.order_ids[slot as usize] as u64;
             self.tally.trade(maker, order, units::ticks(price), units::shares(qty));
             if self.venue.remaining(slot).is_none() {
                 self.give_back(slot, maker);
@@ -123,36 +123,36 @@ impl Book {
     }
 
     #[inline]
-    fn take_slot(&mut self, tenant: u32) -> u32 {
+    fn take_slot(&mut self, order_id: u32) -> u32 {
         let Some(slot) = self.free.pop() else {
-            self.tenants.push(tenant);
-            return self.tenants.len() as u32 - 1;
+            self.order_ids.push(order_id);
+            return self.order_ids.len() as u32 - 1;
         };
-        self.tenants[slot as usize] = tenant;
+        self.order_ids[slot as usize] = order_id;
         slot
     }
 
     #[inline]
     fn give_back(&mut self, slot: u32, order: u64) {
-        self.places[order as usize] = NONE;
+        self.slots[order as usize] = NONE;
         self.free.push(slot);
     }
 }
 
-impl Matcher for Book {
+impl Matcher for VenueMatcher {
     #[inline]
-    fn apply(&mut self, record: &Record) {
+    fn apply(&mut self, record: &WorkloadRecord) {
         match record.kind {
-            Kind::New => self.enter(record, Some(record.price as i64), Tif::Gtc),
-            Kind::Ioc => self.enter(record, Some(record.price as i64), Tif::Ioc),
-            Kind::Market => self.enter(record, None, Tif::Ioc),
-            Kind::Cancel => self.cancel(record.order),
-            Kind::Replace => self.replace(record.order, record.price),
+            RecordKind::New => self.enter(record, Some(record.price as i64), Tif::Gtc),
+            RecordKind::Ioc => self.enter(record, Some(record.price as i64), Tif::Ioc),
+            RecordKind::Market => self.enter(record, None, Tif::Ioc),
+            RecordKind::Cancel => self.cancel(record.order),
+            RecordKind::Replace => self.replace(record.order, record.price),
         }
     }
 
-    fn outcome(&self) -> Outcome {
-        let open = self.places.iter().filter(|&&slot| slot != NONE);
+    fn outcome(&self) -> FlowOutcome {
+        let open = self.slots.iter().filter(|&&slot| slot != NONE);
         let (count, qty) = open.fold((0, 0), |(count, qty), &slot| {
             (count + 1, qty + self.venue.remaining(slot).map_or(0, units::shares))
         });

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::fan_out::{Crowd, Shared, Throughput, WARM_UP};
+use crate::fan_out::{ConsumerPool, FanOutRate, FanOutState, WARM_UP};
 use crate::program;
 use crate::publisher::Publisher;
 
@@ -28,34 +28,34 @@ const AHEAD: u64 = 1_024;
 const BATCH: u64 = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum BrokerKind {
     ActiveMq,
     RabbitMq,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 2] = [Kind::ActiveMq, Kind::RabbitMq];
+impl BrokerKind {
+    pub const ALL: [BrokerKind; 2] = [BrokerKind::ActiveMq, BrokerKind::RabbitMq];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Kind::ActiveMq => "ActiveMQ",
-            Kind::RabbitMq => "RabbitMQ",
+            BrokerKind::ActiveMq => "ActiveMQ",
+            BrokerKind::RabbitMq => "RabbitMQ",
         }
     }
 
     /// Returns the header lines of CONNECT beside the version.
     fn login(self) -> &'static str {
         match self {
-            Kind::ActiveMq => "host:localhost\n",
-            Kind::RabbitMq => "host:/\nlogin:guest\npasscode:guest\n",
+            BrokerKind::ActiveMq => "host:localhost\n",
+            BrokerKind::RabbitMq => "host:/\nlogin:guest\npasscode:guest\n",
         }
     }
 
     /// Returns the command that starts the broker, or the reason why there is none.
-    fn command(self, folder: &Path, port: u16, names: u16) -> Result<Command, String> {
+    fn command(self, folder: &Path, port: u16, epmd_port: u16) -> Result<Command, String> {
         match self {
-            Kind::ActiveMq => activemq(folder, port),
-            Kind::RabbitMq => rabbitmq(folder, port, names),
+            BrokerKind::ActiveMq => activemq(folder, port),
+            BrokerKind::RabbitMq => rabbitmq(folder, port, epmd_port),
         }
     }
 }
@@ -76,7 +76,7 @@ fn activemq(folder: &Path, port: u16) -> Result<Command, String> {
 }
 
 /// Returns a command that runs RabbitMQ with the STOMP plugin and nothing else.
-fn rabbitmq(folder: &Path, port: u16, names: u16) -> Result<Command, String> {
+fn rabbitmq(folder: &Path, port: u16, epmd_port: u16) -> Result<Command, String> {
     let absent = || program::absent("RabbitMQ", "rabbitmq-server");
     let server = program::file("/usr/lib/rabbitmq/bin/rabbitmq-server").ok_or_else(absent)?;
     let settings = format!(
@@ -89,7 +89,7 @@ fn rabbitmq(folder: &Path, port: u16, names: u16) -> Result<Command, String> {
     let mut command = Command::new(server);
     command
         .env("HOME", folder)
-        .env("ERL_EPMD_PORT", names.to_string())
+        .env("ERL_EPMD_PORT", epmd_port.to_string())
         .env("RABBITMQ_DIST_PORT", distribution.to_string())
         .env("RABBITMQ_NODENAME", format!("bench{port}@localhost"))
         .env("RABBITMQ_CONFIG_FILE", config)
@@ -105,59 +105,60 @@ fn free_port() -> std::io::Result<u16> {
 }
 
 /// A running broker. Dropping it stops the broker.
-pub struct Broker {
-    kind: Kind,
+pub struct BrokerProcess {
+    kind: BrokerKind,
     /// Leader of the process group that contains the whole broker.
     child: Child,
     folder: PathBuf,
     address: SocketAddr,
     /// Port of `epmd`, Erlang's name server, which leaves the process group.
-    names: u16,
+    epmd_port: u16,
 }
 
-impl Broker {
+impl BrokerProcess {
     /// Starts the broker and waits until it answers. On failure, returns the reason why it is left
     /// out.
-    pub fn start(kind: Kind, pinning: &Pinning) -> Result<Broker, String> {
-        let say = |error: std::io::Error| format!("{} does not start: {error}", kind.word());
-        let (port, names) = (free_port().map_err(say)?, free_port().map_err(say)?);
+    pub fn start(kind: BrokerKind, pinning: &Pinning) -> Result<BrokerProcess, String> {
+        let describe = |error: std::io::Error| format!("{} does not start: {error}", kind.name());
+        let (port, epmd_port) = (free_port().map_err(describe)?, free_port().map_err(describe)?);
         let folder = std::env::temp_dir().join(format!("pitlane-bench-broker-{port}"));
-        fs::create_dir_all(&folder).map_err(say)?;
-        let found = kind.command(&folder, port, names).inspect_err(|_| _ = fs::remove_dir_all(&folder))?;
+        fs::create_dir_all(&folder).map_err(describe)?;
+        let broker_command =
+            kind.command(&folder, port, epmd_port).inspect_err(|_| _ = fs::remove_dir_all(&folder))?;
         let core = pinning.second.unwrap_or(0).to_string();
         let mut command = Command::new("taskset");
-        command.args(["-c", &core]).arg(found.get_program()).args(found.get_args());
-        command.envs(found.get_envs().filter_map(|(key, value)| Some((key, value?))));
+        command.args(["-c", &core]).arg(broker_command.get_program()).args(broker_command.get_args());
+        command.envs(broker_command.get_envs().filter_map(|(key, value)| Some((key, value?))));
         command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-        let child = command.process_group(0).spawn().map_err(say)?;
+        let child = command.process_group(0).spawn().map_err(describe)?;
         let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let broker = Broker { kind, child, folder, address, names };
-        let late = Instant::now() + START_MAX;
-        while Instant::now() < late {
+        let broker = BrokerProcess { kind, child, folder, address, epmd_port };
+        let deadline = Instant::now() + START_MAX;
+        while Instant::now() < deadline {
             if broker.subscriber().is_ok() {
                 return Ok(broker);
             }
             thread::sleep(Duration::from_millis(200));
         }
-        Err(format!("{} does not answer", kind.word()))
+        Err(format!("{} does not answer", kind.name()))
     }
 
     /// Measures deliveries per second to this many consumers. The reading thread also publishes,
     /// between two polls of the sockets.
-    pub fn throughput(&self, consumers: usize, time: Duration) -> std::io::Result<Throughput> {
+    pub fn throughput(&self, consumers: usize, time: Duration) -> std::io::Result<FanOutRate> {
         let sockets = (0..consumers).map(|_| self.subscriber()).collect::<Result<Vec<_>, _>>()?;
-        let mut crowd = Crowd::by_ends(sockets);
+        let mut pool = ConsumerPool::zero_terminated(sockets);
         let head = format!("SEND\ndestination:/topic/t\ncontent-length:{BYTES}\n\n");
         let message = [head.as_bytes(), &[b'x'; BYTES], b"\0"].concat();
         let mut publisher = Publisher::new(self.connect()?, &message, BATCH);
-        let shared = Shared::default();
+        let shared = FanOutState::default();
         let ahead = |delivered: u64| delivered / consumers as u64 + AHEAD;
-        crowd.read_and(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let (before, octets, begin) = (crowd.messages, crowd.octets, Instant::now());
-        crowd.read_and(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let (messages, octets) = (crowd.messages - before, crowd.octets - octets);
+        pool.read_while(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
+        let (before, octets, begin) = (pool.messages, pool.octets, Instant::now());
+        pool.read_while(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
+        let (messages, octets) = (pool.messages - before, pool.octets - octets);
         let deliveries_per_s = messages as f64 / begin.elapsed().as_secs_f64();
-        Ok(Throughput { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 })
+        Ok(FanOutRate { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 })
     }
 
     fn connect(&self) -> std::io::Result<TcpStream> {
@@ -177,14 +178,14 @@ impl Broker {
     }
 }
 
-impl Drop for Broker {
+impl Drop for BrokerProcess {
     fn drop(&mut self) {
         let group = format!("-{}", self.child.id());
         let _ = Command::new("kill").args(["-KILL", "--", &group]).status();
         let _ = self.child.wait();
-        if self.kind == Kind::RabbitMq {
-            let names = ["-port", &self.names.to_string(), "-kill"].map(str::to_string);
-            let _ = Command::new("epmd").args(names).stdout(Stdio::null()).stderr(Stdio::null()).status();
+        if self.kind == BrokerKind::RabbitMq {
+            let epmd_port = ["-port", &self.epmd_port.to_string(), "-kill"].map(str::to_string);
+            let _ = Command::new("epmd").args(epmd_port).stdout(Stdio::null()).stderr(Stdio::null()).status();
         }
         let _ = fs::remove_dir_all(&self.folder);
     }

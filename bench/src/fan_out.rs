@@ -38,14 +38,14 @@ use crate::stomp::tick;
 
 /// Most ticks published in one cycle: as many as a gateway under load finds on its lanes, which
 /// hold thousands.
-const TICKS_PER_TURN: u64 = 64;
+const TICKS_PER_CYCLE: u64 = 64;
 /// Ticks that may be published and not yet delivered to all consumers. Half of them fill the queue
 /// of one consumer.
-const AHEAD: u64 = 512;
+const AHEAD_MAX: u64 = 512;
 /// Time before anything is counted.
 pub const WARM_UP: Duration = Duration::from_millis(300);
 /// Timeout of every step; none of them takes long.
-const PATIENCE: Duration = Duration::from_secs(30);
+const TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes that a consumer reads at once.
 const READ_BYTES: usize = 256 * 1_024;
 /// Bytes of a large message: the text in the body of an event between strategies.
@@ -53,7 +53,7 @@ const LARGE_BYTES: usize = 4 * 1_024;
 
 /// A measured throughput.
 #[derive(Clone, Debug)]
-pub struct Throughput {
+pub struct FanOutRate {
     pub deliveries_per_s: f64,
     /// Bytes of one delivery, header included.
     pub octets: f64,
@@ -61,23 +61,23 @@ pub struct Throughput {
 
 /// State shared by server and consumers.
 #[derive(Default)]
-pub struct Shared {
+pub struct FanOutState {
     /// Deliveries counted by the consumers.
     delivered: AtomicU64,
     /// Events published to all consumers.
-    said: AtomicU64,
+    published: AtomicU64,
     /// Most bytes that waited for one consumer.
-    held_max: AtomicU64,
+    queued_max: AtomicU64,
     /// Set once all consumers are connected.
-    go: AtomicBool,
+    may_publish: AtomicBool,
     /// Set to end publishing.
-    hush: AtomicBool,
+    stop_publishing: AtomicBool,
     stop: AtomicBool,
 }
 
 /// How the server publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Manner {
+enum PublishMode {
     /// As fast as the slowest of this many consumers reads.
     Fast(u64),
     /// One tick per interval, in nanoseconds.
@@ -92,16 +92,16 @@ pub fn throughput(
     reference: &Arc<RefData>,
     consumers: usize,
     time: Duration,
-) -> Throughput {
-    let room = Room::start(pinning, reference, Manner::Fast(consumers as u64));
-    let mut crowd = Crowd::stomp(room.address, "tick.*", consumers, 0);
-    crowd.read_for(&room.shared, WARM_UP, |_| {});
-    let (before, octets, begin) = (crowd.messages, crowd.octets, Instant::now());
-    crowd.read_for(&room.shared, time, |_| {});
-    let (messages, octets) = (crowd.messages - before, crowd.octets - octets);
+) -> FanOutRate {
+    let server = FanOutServer::start(pinning, reference, PublishMode::Fast(consumers as u64));
+    let mut pool = ConsumerPool::stomp(server.address, "tick.*", consumers, 0);
+    pool.read_for(&server.shared, WARM_UP, |_| {});
+    let (before, octets, begin) = (pool.messages, pool.octets, Instant::now());
+    pool.read_for(&server.shared, time, |_| {});
+    let (messages, octets) = (pool.messages - before, pool.octets - octets);
     let deliveries_per_s = messages as f64 / begin.elapsed().as_secs_f64();
-    room.end();
-    Throughput { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 }
+    server.end();
+    FanOutRate { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 }
 }
 
 /// Measures the nanoseconds from a tick's planned time to its delivery, at `per_second` deliveries
@@ -114,35 +114,40 @@ pub fn latency(
     time: Duration,
 ) -> Recording {
     let pause = 1_000_000_000 * consumers as u64 / per_second;
-    let room = Room::start(pinning, reference, Manner::Paced(pause));
-    let crowd = Crowd::stomp(room.address, "tick.*", consumers, 0);
-    let mut recording = listen(room, crowd, time).recording;
+    let server = FanOutServer::start(pinning, reference, PublishMode::Paced(pause));
+    let pool = ConsumerPool::stomp(server.address, "tick.*", consumers, 0);
+    let mut recording = measure(server, pool, time).recording;
     (recording.name, recording.per_s_planned) = (format!("stomp-to-{consumers}"), per_second as f64);
     recording
 }
 
 /// Measures ten consumers at 1,000 events of 4 KiB per second each, of which `stalled` do not read.
-pub fn beside_stalled(pinning: &Pinning, reference: &Arc<RefData>, stalled: usize, time: Duration) -> Heard {
-    let room = Room::start(pinning, reference, Manner::Large(1_000_000));
-    let crowd = Crowd::stomp(room.address, "generic-event.*", 10 - stalled, stalled);
-    listen(room, crowd, time)
+pub fn with_stalled(
+    pinning: &Pinning,
+    reference: &Arc<RefData>,
+    stalled: usize,
+    time: Duration,
+) -> FanOutResult {
+    let server = FanOutServer::start(pinning, reference, PublishMode::Large(1_000_000));
+    let pool = ConsumerPool::stomp(server.address, "generic-event.*", 10 - stalled, stalled);
+    measure(server, pool, time)
 }
 
 /// Measures one consumer at 1,000 events of 4 KiB per second, either alone or beside one that does
 /// not read, one with the smallest window that reads a byte at a time, and [`CHURNING`] that
 /// connect and disconnect.
-pub fn beside_neighbours(
+pub fn with_bad_neighbours(
     pinning: &Pinning,
     reference: &Arc<RefData>,
-    are_bad: bool,
+    has_bad_neighbours: bool,
     time: Duration,
-) -> Heard {
-    let room = Room::start(pinning, reference, Manner::Large(1_000_000));
-    let mut crowd = Crowd::stomp(room.address, "generic-event.*", 1, usize::from(are_bad));
-    if are_bad {
-        crowd.neighbours = Some(Neighbours::new(room.address));
+) -> FanOutResult {
+    let server = FanOutServer::start(pinning, reference, PublishMode::Large(1_000_000));
+    let mut pool = ConsumerPool::stomp(server.address, "generic-event.*", 1, usize::from(has_bad_neighbours));
+    if has_bad_neighbours {
+        pool.neighbours = Some(Neighbours::new(server.address));
     }
-    listen(room, crowd, time)
+    measure(server, pool, time)
 }
 
 /// Connections that connect and disconnect, each once per [`CHURN_TIME`]: few enough per second
@@ -155,7 +160,7 @@ struct Neighbours {
     address: SocketAddr,
     churning: Vec<TcpStream>,
     /// Index of the connection that is replaced next.
-    turn: usize,
+    next_index: usize,
     due: Instant,
     narrow: TcpStream,
 }
@@ -166,41 +171,41 @@ impl Neighbours {
             socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
         // As small as the system permits.
         narrow.set_recv_buffer_size(1).expect("a socket takes options");
-        narrow.connect(&address.into()).expect("the room is open");
+        narrow.connect(&address.into()).expect("the server listens");
         let mut narrow: TcpStream = narrow.into();
-        narrow.write_all(hello("generic-event.*").as_bytes()).expect("it reads");
+        narrow.write_all(hello("generic-event.*").as_bytes()).expect("the server reads");
         narrow.set_nonblocking(true).expect("a socket takes options");
         let mut neighbours =
-            Neighbours { address, churning: Vec::new(), turn: 0, due: Instant::now(), narrow };
+            Neighbours { address, churning: Vec::new(), next_index: 0, due: Instant::now(), narrow };
         while neighbours.churning.len() < CHURNING {
-            let another = neighbours.another();
-            neighbours.churning.push(another);
+            let connect_quiet = neighbours.connect_quiet();
+            neighbours.churning.push(connect_quiet);
         }
         neighbours
     }
 
-    fn another(&self) -> TcpStream {
-        let mut socket = TcpStream::connect(self.address).expect("the room is open");
+    fn connect_quiet(&self) -> TcpStream {
+        let mut socket = TcpStream::connect(self.address).expect("the server listens");
         // They subscribe to a quiet topic: a hundred that received every event would be a hundred
         // times the work, not bad neighbours.
-        socket.write_all(hello("log-event.*").as_bytes()).expect("it reads");
+        socket.write_all(hello("log-event.*").as_bytes()).expect("the server reads");
         socket
     }
 
-    fn act(&mut self) {
+    fn step(&mut self) {
         // A consumer that was disconnected for its slowness does not reconnect.
         let _ = self.narrow.read(&mut [0; 1]);
         if Instant::now() >= self.due {
             self.due += CHURN_TIME / CHURNING as u32;
-            self.turn = (self.turn + 1) % CHURNING;
-            self.churning[self.turn] = self.another();
+            self.next_index = (self.next_index + 1) % CHURNING;
+            self.churning[self.next_index] = self.connect_quiet();
         }
     }
 }
 
 /// What consumers received.
 #[derive(Clone, Debug)]
-pub struct Heard {
+pub struct FanOutResult {
     pub recording: Recording,
     /// Longest time without any delivery.
     pub gap: Duration,
@@ -208,61 +213,61 @@ pub struct Heard {
     pub missing: u64,
     /// Median nanoseconds that the server's thread spends on an event, from its planned time to the
     /// last write.
-    pub turn_ns: f64,
+    pub event_ns: f64,
     /// Most bytes that ever waited for one consumer.
-    pub held_max: u64,
+    pub queued_max: u64,
 }
 
-fn listen(room: Room, mut crowd: Crowd, time: Duration) -> Heard {
-    crowd.read_for(&room.shared, WARM_UP, |_| {});
+fn measure(server: FanOutServer, mut pool: ConsumerPool, time: Duration) -> FanOutResult {
+    pool.read_for(&server.shared, WARM_UP, |_| {});
     let mut recording = Recording::new("stomp", 0.0, SLICE_NS);
     let (mut gap, mut last) = (Duration::ZERO, Instant::now());
-    let clock = room.clock.clone();
+    let clock = server.clock.clone();
     let begin = clock.delta_as_nanos(0, clock.raw());
-    crowd.read_for(&room.shared, time, |bytes| {
+    pool.read_for(&server.shared, time, |bytes| {
         gap = gap.max(last.elapsed());
         last = Instant::now();
         let now = clock.delta_as_nanos(0, clock.raw());
         for at in memchr::memmem::find_iter(bytes, b"\"ts\":") {
             let digits = bytes[at + 5..].iter().take_while(|byte| byte.is_ascii_digit());
-            let said =
+            let sent_at =
                 digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add((digit - b'0') as u64));
             // A number that was cut in two by the read is not a time.
-            if now > said && now - said < 10_000_000_000 {
-                recording.count(said.saturating_sub(begin), now - said);
+            if now > sent_at && now - sent_at < 10_000_000_000 {
+                recording.count(sent_at.saturating_sub(begin), now - sent_at);
             }
         }
     });
     recording.per_s_reached = recording.all.len() as f64 / time.as_secs_f64();
-    let shared = room.shared.clone();
+    let shared = server.shared.clone();
     // Publishing ends, and the events on their way arrive.
-    shared.hush.store(true, Ordering::Release);
-    let healthy = crowd.sockets.len() as u64;
-    let expected = || shared.said.load(Ordering::Acquire) * healthy;
-    let late = Instant::now() + PATIENCE;
-    while crowd.messages < expected() && Instant::now() < late {
-        crowd.look(&shared, &mut |_| {});
+    shared.stop_publishing.store(true, Ordering::Release);
+    let healthy = pool.sockets.len() as u64;
+    let expected = || shared.published.load(Ordering::Acquire) * healthy;
+    let deadline = Instant::now() + TIMEOUT;
+    while pool.messages < expected() && Instant::now() < deadline {
+        pool.poll(&shared, &mut |_| {});
     }
-    let missing = expected().saturating_sub(crowd.messages);
-    let turns = room.end();
-    let held_max = shared.held_max.load(Ordering::Relaxed);
-    Heard { recording, gap, missing, turn_ns: turns.value_at_quantile(0.5) as f64, held_max }
+    let missing = expected().saturating_sub(pool.messages);
+    let cycles = server.end();
+    let queued_max = shared.queued_max.load(Ordering::Relaxed);
+    FanOutResult { recording, gap, missing, event_ns: cycles.value_at_quantile(0.5) as f64, queued_max }
 }
 
 /// The gateway's side, in a thread of its own.
-struct Room {
+struct FanOutServer {
     address: SocketAddr,
-    shared: Arc<Shared>,
+    shared: Arc<FanOutState>,
     /// Clock that the times of ticks are read from.
     clock: Clock,
     thread: JoinHandle<Histogram<u64>>,
 }
 
-impl Room {
-    fn start(pinning: &Pinning, reference: &Arc<RefData>, manner: Manner) -> Room {
-        let (tell, address) = mpsc::channel();
-        let (shared, clock) = (Arc::new(Shared::default()), Clock::new());
-        let (core, told, reference, time) =
+impl FanOutServer {
+    fn start(pinning: &Pinning, reference: &Arc<RefData>, mode: PublishMode) -> FanOutServer {
+        let (address_sender, address) = mpsc::channel();
+        let (shared, clock) = (Arc::new(FanOutState::default()), Clock::new());
+        let (core, thread_state, reference, time) =
             (pinning.second, shared.clone(), reference.clone(), clock.clone());
         let thread = thread::spawn(move || {
             if let Some(core) = core {
@@ -272,19 +277,19 @@ impl Room {
             let any = "127.0.0.1:0".parse().expect("an address");
             let settings = ListenerSettings { send_kernel_bytes: 256 * 1_024, ..ListenerSettings::at(any) };
             let listener = Listener::bind(settings).expect("loopback has a port");
-            tell.send(listener.address()).expect("somebody waits for it");
+            address_sender.send(listener.address()).expect("the bench waits for the address");
             net.listen(listener);
-            serve(net, reference, &time, manner, &told)
+            serve(net, reference, &time, mode, &thread_state)
         });
-        let address = address.recv_timeout(PATIENCE).expect("the room opens");
-        Room { address, shared, clock, thread }
+        let address = address.recv_timeout(TIMEOUT).expect("the server starts");
+        FanOutServer { address, shared, clock, thread }
     }
 
     /// Stops the thread and returns the durations, in nanoseconds, of the cycles in which something
     /// was published.
     fn end(self) -> Histogram<u64> {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the room does not panic")
+        self.thread.join().expect("the server does not panic")
     }
 }
 
@@ -292,69 +297,73 @@ fn serve(
     mut net: Net,
     reference: Arc<RefData>,
     clock: &Clock,
-    manner: Manner,
-    shared: &Shared,
+    mode: PublishMode,
+    shared: &FanOutState,
 ) -> Histogram<u64> {
-    let mut turns = histogram();
+    let mut cycles = histogram();
     let securities: Vec<SecurityId> = reference.securities().iter().map(|row| row.id).collect();
     let logins = Logins::new(None, Role::Trade);
-    let mut room = StompEndpoint::new(BrokerSettings::default(), reference, logins);
+    let mut endpoint = StompEndpoint::new(BrokerSettings::default(), reference, logins);
     let text = format!("\"{}\"", "x".repeat(LARGE_BYTES));
     let large = Notification::Generic { name: "large".into(), body: text.into_bytes().into() };
-    let (mut said, mut next) = (0u64, 0u64);
+    let (mut published, mut next) = (0u64, 0u64);
     while !shared.stop.load(Ordering::Relaxed) {
         let now = Timestamp(clock.delta_as_nanos(0, clock.raw()));
-        let count = match manner {
-            Manner::Fast(consumers) => {
-                let waiting = room.messages().saturating_sub(shared.delivered.load(Ordering::Acquire));
-                if waiting < AHEAD * consumers { TICKS_PER_TURN } else { 0 }
+        let count = match mode {
+            PublishMode::Fast(consumers) => {
+                let waiting = endpoint.messages().saturating_sub(shared.delivered.load(Ordering::Acquire));
+                if waiting < AHEAD_MAX * consumers { TICKS_PER_CYCLE } else { 0 }
             }
-            Manner::Paced(pause) | Manner::Large(pause) => {
+            PublishMode::Paced(pause) | PublishMode::Large(pause) => {
                 next = if next == 0 { now.0 } else { next };
                 let due = u64::from(now.0 >= next);
                 next += due * pause;
                 due
             }
         };
-        let speaks = shared.go.load(Ordering::Acquire) && !shared.hush.load(Ordering::Acquire);
-        if speaks {
+        let publishes =
+            shared.may_publish.load(Ordering::Acquire) && !shared.stop_publishing.load(Ordering::Acquire);
+        if publishes {
             for _ in 0..count {
-                said += 1;
-                let at = match manner {
-                    Manner::Fast(_) => now,
-                    Manner::Paced(pause) | Manner::Large(pause) => Timestamp(next - pause),
+                published += 1;
+                let at = match mode {
+                    PublishMode::Fast(_) => now,
+                    PublishMode::Paced(pause) | PublishMode::Large(pause) => Timestamp(next - pause),
                 };
-                if matches!(manner, Manner::Large(_)) {
+                if matches!(mode, PublishMode::Large(_)) {
                     // The message carries the time that is passed here.
-                    room.handle_notification(at, &large);
+                    endpoint.handle_notification(at, &large);
                     continue;
                 }
-                let body = EventKind::Tick(tick(securities[said as usize % securities.len()], said));
-                room.handle_event(now, ShardId(0), &Event { seq: said, at, body });
+                let body =
+                    EventKind::Tick(tick(securities[published as usize % securities.len()], published));
+                endpoint.handle_event(now, ShardId(0), &Event { seq: published, at, body });
             }
         }
         net.run_cycle(now, |sockets, happening| match happening {
-            SocketEvent::EndOfCycle => _ = room.poll(now, sockets, None, |_| {}),
-            other => room.handle(now, sockets, other),
+            SocketEvent::EndOfCycle => _ = endpoint.poll(now, sockets, None, |_| {}),
+            other => endpoint.handle(now, sockets, other),
         });
-        if speaks && count > 0 && !matches!(manner, Manner::Fast(_)) {
-            turns.saturating_record(clock.delta_as_nanos(0, clock.raw()) - now.0);
-            shared.said.store(said, Ordering::Release);
-            if said % HELD_EVERY == 0 {
-                let waits =
+        if publishes && count > 0 && !matches!(mode, PublishMode::Fast(_)) {
+            cycles.saturating_record(clock.delta_as_nanos(0, clock.raw()) - now.0);
+            shared.published.store(published, Ordering::Release);
+            if published % QUEUE_CHECK_EVERY == 0 {
+                let queued_bytes =
                     |row: SessionInfo| row.queue_bytes + row.stomp.map_or(0, |stomp| stomp.backlog_bytes);
-                shared.held_max.fetch_max(room.rows().map(waits).max().unwrap_or(0), Ordering::Relaxed);
+                shared
+                    .queued_max
+                    .fetch_max(endpoint.rows().map(queued_bytes).max().unwrap_or(0), Ordering::Relaxed);
             }
         }
     }
-    turns
+    cycles
 }
 
 /// Events between two looks at the queues.
-const HELD_EVERY: u64 = 64;
+const QUEUE_CHECK_EVERY: u64 = 64;
 
 /// All consumers, in the calling thread.
-pub struct Crowd {
+pub struct ConsumerPool {
     sockets: Vec<TcpStream>,
     /// Connections that stay open and do not read.
     _stalled: Vec<TcpStream>,
@@ -366,60 +375,63 @@ pub struct Crowd {
     length: Option<u64>,
 }
 
-impl Crowd {
-    fn stomp(address: SocketAddr, topic: &str, consumers: usize, stalled: usize) -> Crowd {
+impl ConsumerPool {
+    fn stomp(address: SocketAddr, topic: &str, consumers: usize, stalled: usize) -> ConsumerPool {
         let open = |_| {
-            let mut socket = TcpStream::connect(address).expect("the room is open");
-            socket.write_all(hello(topic).as_bytes()).expect("it reads");
+            let mut socket = TcpStream::connect(address).expect("the server listens");
+            socket.write_all(hello(topic).as_bytes()).expect("the server reads");
             // Byte by byte, so that nothing behind the receipt is consumed.
-            let mut answer = Vec::new();
-            while answer.iter().filter(|byte| **byte == 0).count() < 2 {
+            let mut response = Vec::new();
+            while response.iter().filter(|byte| **byte == 0).count() < 2 {
                 let mut byte = [0];
-                socket.read_exact(&mut byte).expect("it answers");
-                answer.extend_from_slice(&byte);
+                socket.read_exact(&mut byte).expect("the server answers");
+                response.extend_from_slice(&byte);
             }
             socket.set_nonblocking(true).expect("a socket takes options");
             socket
         };
         let stalled: Vec<_> = (0..stalled).map(open).collect();
-        Crowd { _stalled: stalled, ..Crowd::by_ends((0..consumers).map(open).collect()) }
+        ConsumerPool {
+            _stalled: stalled,
+            ..ConsumerPool::zero_terminated((0..consumers).map(open).collect())
+        }
     }
 
     /// Creates consumers of STOMP: every frame ends with a zero byte.
-    pub fn by_ends(sockets: Vec<TcpStream>) -> Crowd {
-        Crowd::new(sockets, None)
+    pub fn zero_terminated(sockets: Vec<TcpStream>) -> ConsumerPool {
+        ConsumerPool::new(sockets, None)
     }
 
     /// Creates consumers of messages that all have the same length.
-    pub fn by_length(sockets: Vec<TcpStream>, length: u64) -> Crowd {
-        Crowd::new(sockets, Some(length))
+    pub fn fixed_length(sockets: Vec<TcpStream>, length: u64) -> ConsumerPool {
+        ConsumerPool::new(sockets, Some(length))
     }
 
-    fn new(sockets: Vec<TcpStream>, length: Option<u64>) -> Crowd {
+    fn new(sockets: Vec<TcpStream>, length: Option<u64>) -> ConsumerPool {
         let (stalled, buffer) = (Vec::new(), vec![0; READ_BYTES]);
-        Crowd { sockets, _stalled: stalled, neighbours: None, buffer, messages: 0, octets: 0, length }
+        ConsumerPool { sockets, _stalled: stalled, neighbours: None, buffer, messages: 0, octets: 0, length }
     }
 
-    fn read_for(&mut self, shared: &Shared, time: Duration, see: impl FnMut(&[u8])) {
-        self.read_and(shared, time, see, |_| {});
+    fn read_for(&mut self, shared: &FanOutState, time: Duration, observe: impl FnMut(&[u8])) {
+        self.read_while(shared, time, observe, |_| {});
     }
 
-    /// Reads for `time`, and calls `between` with the number of messages so far after each poll of
-    /// all sockets.
-    pub fn read_and(
+    /// Reads for `time`, and calls `after_poll` with the number of messages so far after each poll
+    /// of all sockets.
+    pub fn read_while(
         &mut self,
-        shared: &Shared,
+        shared: &FanOutState,
         time: Duration,
-        mut see: impl FnMut(&[u8]),
-        mut between: impl FnMut(u64),
+        mut observe: impl FnMut(&[u8]),
+        mut after_poll: impl FnMut(u64),
     ) {
-        shared.go.store(true, Ordering::Release);
+        shared.may_publish.store(true, Ordering::Release);
         let end = Instant::now() + time;
-        let late = end + PATIENCE;
-        let begun = self.messages;
-        while Instant::now() < end || self.messages == begun && Instant::now() < late {
-            let idle = self.look(shared, &mut see);
-            between(self.messages);
+        let deadline = end + TIMEOUT;
+        let messages_before = self.messages;
+        while Instant::now() < end || self.messages == messages_before && Instant::now() < deadline {
+            let idle = self.poll(shared, &mut observe);
+            after_poll(self.messages);
             if idle {
                 spin_loop();
             }
@@ -427,11 +439,11 @@ impl Crowd {
     }
 
     /// Reads what has arrived on each socket, and returns whether that was nothing.
-    fn look(&mut self, shared: &Shared, see: &mut impl FnMut(&[u8])) -> bool {
+    fn poll(&mut self, shared: &FanOutState, observe: &mut impl FnMut(&[u8])) -> bool {
         let mut idle = true;
         for socket in &mut self.sockets {
             match socket.read(&mut self.buffer) {
-                Ok(0) => panic!("the server has hung up"),
+                Ok(0) => panic!("the server closed the connection"),
                 Ok(read) => {
                     let bytes = &self.buffer[..read];
                     self.octets += read as u64;
@@ -439,7 +451,7 @@ impl Crowd {
                         Some(length) => self.messages = self.octets / length,
                         None => self.messages += memchr::memchr_iter(0, bytes).count() as u64,
                     }
-                    see(bytes);
+                    observe(bytes);
                     idle = false;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
@@ -448,7 +460,7 @@ impl Crowd {
         }
         shared.delivered.store(self.messages, Ordering::Release);
         if idle && let Some(neighbours) = &mut self.neighbours {
-            neighbours.act();
+            neighbours.step();
         }
         idle
     }

@@ -42,10 +42,10 @@ pub struct FixCodec {
 
 /// Another codec: reads `ops` messages, cycling through `messages`, and returns the same checksum
 /// as ours.
-pub type Peer = fn(messages: &[Vec<u8>], ops: usize) -> u64;
+pub type PeerCodec = fn(messages: &[Vec<u8>], ops: usize) -> u64;
 
 /// Measures in alternating rounds, so that a busy moment affects all codecs alike.
-pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<Peer>) -> FixCodec {
+pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<PeerCodec>) -> FixCodec {
     let messages = new_orders();
     let (mut decode_ns, mut encode_ns, mut peer_ns) = (Vec::new(), Vec::new(), Vec::new());
     let (mut hash, mut agree) = (0u64, true);
@@ -100,21 +100,21 @@ fn new_orders() -> Vec<Vec<u8>> {
 /// type, price, time in force, transaction time, strategy id and strategy name.
 fn new_order(nth: usize) -> Vec<u8> {
     let at = Day(20_773).start().plus(nth as u64 * 7 * NS_PER_MS);
-    let stamp = String::from_utf8_lossy(TimestampText::default().text(at)).into_owned();
+    let fix_timestamp = String::from_utf8_lossy(TimestampText::default().text(at)).into_owned();
     let (qty, price) = (1 + nth % 900, 100 + nth % 90);
     let body = format!(
-        "35=D|49=CLIENT1|56=PITLANE|34={nth}|52={stamp}|11=order-{nth:06}|1=A1|55=AAPL|207=XNAS|54={}|38={qty}|40=2|\
-         44={price}.25|59=0|60={stamp}|7001=1|7002=SERVER|",
+        "35=D|49=CLIENT1|56=PITLANE|34={nth}|52={fix_timestamp}|11=order-{nth:06}|1=A1|55=AAPL|207=XNAS|54={}|38={qty}|40=2|\
+         44={price}.25|59=0|60={fix_timestamp}|7001=1|7002=SERVER|",
         1 + nth % 2
     )
     .replace('|', "\x01");
     let mut bytes = Vec::new();
-    seal(&body, &mut bytes);
+    append_message(&body, &mut bytes);
     bytes
 }
 
 /// Appends a message to `out`: `body` from MsgType on, framed by header and checksum.
-pub fn seal(body: &str, out: &mut Vec<u8>) {
+pub fn append_message(body: &str, out: &mut Vec<u8>) {
     let begin = out.len();
     out.extend_from_slice(format!("8=FIX.4.4\x019={}\x01{body}", body.len()).as_bytes());
     let sum = check_sum(&out[begin..]);

@@ -19,27 +19,27 @@ use pitlane_protocols::fix::timestamp::TimestampText;
 use pitlane_sys::affinity::pin_current_thread;
 use serde_json::Value;
 
-use crate::attacker::Listeners;
+use crate::attacker::AttackTargets;
 use crate::conditions::Pinning;
-use crate::fix::seal;
+use crate::fix::append_message;
 use crate::http;
 use crate::report::recording::{Recording, SLICE_NS};
-use crate::report::waterfall::Step;
+use crate::report::waterfall::StageTime;
 
-type Failure = Box<dyn Error>;
+pub(crate) type BoxError = Box<dyn Error>;
 
 /// Unanswered orders of one session at full load.
 const WINDOW: usize = 512;
 /// Bytes of one read of the load generator.
 pub(crate) const READ_BYTES: usize = 256 * 1_024;
 /// Longest wait for late reports.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest start-up time of a service.
 const START_MAX: Duration = Duration::from_secs(20);
 
 /// The server under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Peer {
+pub enum FixServerKind {
     Pitlane,
     /// Sends this many reports for each order: two as we do, or one. It keeps the messages that it
     /// must be able to resend in memory or, as we do, in files.
@@ -50,18 +50,18 @@ pub enum Peer {
     Echo,
 }
 
-impl Peer {
-    pub fn word(self) -> &'static str {
+impl FixServerKind {
+    pub fn name(self) -> &'static str {
         match self {
-            Peer::Pitlane => "fix",
-            Peer::QuickFix { .. } => "quickfix",
-            Peer::Echo => "echo",
+            FixServerKind::Pitlane => "fix",
+            FixServerKind::QuickFix { .. } => "quickfix",
+            FixServerKind::Echo => "echo",
         }
     }
 }
 
 /// A running server. Dropping it stops the server.
-pub struct Server {
+pub struct FixServer {
     child: Option<Child>,
     stop: Arc<AtomicBool>,
     pub address: SocketAddr,
@@ -70,7 +70,7 @@ pub struct Server {
     folder: Option<PathBuf>,
 }
 
-impl Drop for Server {
+impl Drop for FixServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(child) = &mut self.child {
@@ -83,17 +83,17 @@ impl Drop for Server {
     }
 }
 
-impl Server {
+impl FixServer {
     /// Starts a server on its core, and waits until it listens.
-    pub fn start(peer: Peer, pinning: &Pinning, sessions: usize) -> Result<Server, Failure> {
+    pub fn start(peer: FixServerKind, pinning: &Pinning, sessions: usize) -> Result<FixServer, BoxError> {
         let address = free_address()?;
         let stop = Arc::new(AtomicBool::new(false));
         let core = pinning.second.unwrap_or(0);
-        let mut server = Server { child: None, stop: stop.clone(), address, http: None, folder: None };
+        let mut server = FixServer { child: None, stop: stop.clone(), address, http: None, folder: None };
         match peer {
-            Peer::Echo => echo(address, pinning, stop)?,
-            Peer::Pitlane => server.serve(core, None)?,
-            Peer::QuickFix { reports, files } => {
+            FixServerKind::Echo => echo(address, pinning, stop)?,
+            FixServerKind::Pitlane => server.serve(core, None)?,
+            FixServerKind::QuickFix { reports, files } => {
                 let mut command = Command::new("taskset");
                 command.args(["-c", &core.to_string()]).arg(quickfix_acceptor()?);
                 let args = [address.port().to_string(), sessions.to_string(), reports.to_string()];
@@ -110,25 +110,25 @@ impl Server {
                 server.child = Some(child);
             }
         }
-        server.until_it_listens()?;
+        server.wait_until_listening()?;
         Ok(server)
     }
 
     /// Starts our service with STOMP and HTTP beside FIX, moving prices, and threads that sleep
     /// when they are idle: spinning threads behind so many listeners on one core would wait for
     /// each other.
-    pub(crate) fn with_every_door(pinning: &Pinning) -> Result<(Server, Listeners), Failure> {
+    pub(crate) fn with_all_listeners(pinning: &Pinning) -> Result<(FixServer, AttackTargets), BoxError> {
         let (address, stomp) = (free_address()?, free_address()?);
         let stop = Arc::new(AtomicBool::new(false));
-        let mut server = Server { child: None, stop, address, http: None, folder: None };
+        let mut server = FixServer { child: None, stop, address, http: None, folder: None };
         server.serve(pinning.second.unwrap_or(0), Some(stomp))?;
-        server.until_it_listens()?;
-        let http = server.http.ok_or("it has no door for HTTP")?;
-        Ok((server, Listeners { fix: address, stomp, http }))
+        server.wait_until_listening()?;
+        let http = server.http.ok_or("the service has no HTTP listener")?;
+        Ok((server, AttackTargets { fix: address, stomp, http }))
     }
 
     /// Starts this program as the service, with STOMP at an address or without.
-    fn serve(&mut self, core: usize, stomp: Option<SocketAddr>) -> Result<(), Failure> {
+    fn serve(&mut self, core: usize, stomp: Option<SocketAddr>) -> Result<(), BoxError> {
         let port = self.address.port();
         let folder = std::env::temp_dir().join(format!("pitlane-bench-fix-{port}"));
         let http = free_address()?;
@@ -141,7 +141,7 @@ impl Server {
         Ok(())
     }
 
-    fn until_it_listens(&self) -> Result<(), Failure> {
+    fn wait_until_listening(&self) -> Result<(), BoxError> {
         let since = Instant::now();
         while TcpStream::connect(self.address).is_err() {
             if since.elapsed() > START_MAX {
@@ -157,21 +157,21 @@ impl Server {
     }
 
     /// Returns whether its process is alive.
-    pub(crate) fn is_there(&mut self) -> bool {
+    pub(crate) fn is_running(&mut self) -> bool {
         self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
     }
 
     /// Returns what the server itself measured in its last second with any work, stage by stage;
     /// empty if it cannot be queried.
-    fn stages(&self) -> Vec<Step> {
-        let ask = |http| http::json(&mut TcpStream::connect(http).ok()?, "/rest/ext/latency");
-        let told = self.http.and_then(ask).unwrap_or_default();
-        let rows = told.as_array().map_or(&[][..], Vec::as_slice).iter();
+    fn stages(&self) -> Vec<StageTime> {
+        let query = |http| http::json(&mut TcpStream::connect(http).ok()?, "/rest/ext/latency");
+        let response = self.http.and_then(query).unwrap_or_default();
+        let rows = response.as_array().map_or(&[][..], Vec::as_slice).iter();
         let counted = rows.filter(|row| row["count"].as_u64().is_some_and(|count| count > 0));
         let step = |row: &Value| {
             let (thread, stage) = (row["thread"].as_str()?, row["stage"].as_str()?);
-            let word = format!("{thread} {stage}");
-            Some(Step { word, p50_ns: row["p50Ns"].as_f64()?, p99_ns: row["p99Ns"].as_f64()? })
+            let label = format!("{thread} {stage}");
+            Some(StageTime { label, p50_ns: row["p50Ns"].as_f64()?, p99_ns: row["p99Ns"].as_f64()? })
         };
         counted.filter_map(step).collect()
     }
@@ -180,7 +180,7 @@ impl Server {
 /// Runs the service as it is measured: everything on one core, the journal in the page cache, no
 /// other activity. With a port for STOMP, all listeners are open, prices move, and idle threads
 /// sleep.
-pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16>) -> Result<(), Failure> {
+pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16>) -> Result<(), BoxError> {
     let (moves, idle) = if stomp.is_some() { (true, "adaptive") } else { (false, "spin") };
     let settings = [
         format!("http.listen=127.0.0.1:{http}"),
@@ -240,7 +240,7 @@ fn echo(address: SocketAddr, pinning: &Pinning, stop: Arc<AtomicBool>) -> io::Re
 }
 
 /// Compiles the acceptor once, in some seconds, against Debian's library.
-fn quickfix_acceptor() -> Result<PathBuf, Failure> {
+fn quickfix_acceptor() -> Result<PathBuf, BoxError> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/quickfix/acceptor.cpp");
     let binary = std::env::temp_dir().join(format!("pitlane-bench-quickfix-{}", std::process::id()));
     if !binary.exists() {
@@ -263,7 +263,7 @@ fn free_address() -> io::Result<SocketAddr> {
 }
 
 /// One session of the load generator.
-pub(crate) struct Session {
+pub(crate) struct LoadSession {
     stream: TcpStream,
     number: u64,
     /// Sequence numbers of the orders sent; they are part of the order ids.
@@ -276,11 +276,11 @@ pub(crate) struct Session {
     answered: usize,
 }
 
-impl Session {
-    pub(crate) fn open(address: SocketAddr, nth: usize, speaks: bool) -> Result<Session, Failure> {
+impl LoadSession {
+    pub(crate) fn open(address: SocketAddr, nth: usize, logs_on: bool) -> Result<LoadSession, BoxError> {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
-        let mut session = Session {
+        let mut session = LoadSession {
             stream,
             number: 1,
             numbers: Vec::new(),
@@ -290,7 +290,7 @@ impl Session {
             sent: 0,
             answered: 0,
         };
-        if speaks {
+        if logs_on {
             let mut logon = Vec::new();
             session.frame("A", "98=0\x01108=0\x01141=Y\x01", &mut logon);
             session.stream.write_all(&logon)?;
@@ -305,13 +305,13 @@ impl Session {
     }
 
     fn frame(&mut self, msg_type: &str, body: &str, out: &mut Vec<u8>) {
-        let time = stamp();
+        let time = fix_timestamp();
         let body = format!(
             "35={msg_type}\x0134={}\x0149={}\x0156=PITLANE\x0152={time}\x01{body}",
             self.number, self.name
         );
         self.number += 1;
-        seal(&body, out);
+        append_message(&body, out);
     }
 
     /// Appends an order that rests: its price is far from the market.
@@ -339,31 +339,31 @@ impl Session {
     }
 
     /// Sends bytes, and waits until the socket has accepted all of them.
-    pub(crate) fn say(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), BoxError> {
         Ok(write_all(&mut self.stream, bytes)?)
     }
 
     /// Reads what has arrived, and returns the number of first reports in it.
-    pub(crate) fn hear(&mut self, mark: &[u8], buffer: &mut [u8]) -> Result<usize, Failure> {
+    pub(crate) fn receive_reports(&mut self, pattern: &[u8], buffer: &mut [u8]) -> Result<usize, BoxError> {
         match self.stream.read(buffer) {
-            Ok(0) => return Err("the server has hung up".into()),
+            Ok(0) => return Err("the server closed the connection".into()),
             Ok(count) => self.input.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
             Err(error) => return Err(error.into()),
         }
         let (mut count, mut at) = (0, 0);
-        for found in memchr::memmem::find_iter(&self.input, mark) {
+        for found in memchr::memmem::find_iter(&self.input, pattern) {
             count += 1;
-            at = found + mark.len();
+            at = found + pattern.len();
         }
         // A mark may be split between two reads.
-        let keep = self.input.len().saturating_sub(at).min(mark.len() - 1);
+        let keep = self.input.len().saturating_sub(at).min(pattern.len() - 1);
         self.input.drain(..self.input.len() - keep);
         self.answered += count;
         Ok(count)
     }
 
-    fn flush(&mut self) -> Result<(), Failure> {
+    fn flush(&mut self) -> Result<(), BoxError> {
         while !self.output.is_empty() {
             match self.stream.write(&self.output) {
                 Ok(count) => drop(self.output.drain(..count)),
@@ -377,11 +377,16 @@ impl Session {
 
 /// Returns the orders per second of all sessions together, from the first order to the last first
 /// report. All orders are built before.
-pub fn flat_out(peer: Peer, pinning: &Pinning, sessions: usize, orders: usize) -> Result<f64, Failure> {
-    let server = Server::start(peer, pinning, sessions)?;
+pub fn full_load(
+    peer: FixServerKind,
+    pinning: &Pinning,
+    sessions: usize,
+    orders: usize,
+) -> Result<f64, BoxError> {
+    let server = FixServer::start(peer, pinning, sessions)?;
     let mut all = Vec::new();
     for nth in 0..sessions {
-        let mut session = Session::open(server.address, nth, peer != Peer::Echo)?;
+        let mut session = LoadSession::open(server.address, nth, peer != FixServerKind::Echo)?;
         let frames: Vec<Vec<u8>> = (0..orders)
             .map(|_| {
                 let mut out = Vec::new();
@@ -391,20 +396,20 @@ pub fn flat_out(peer: Peer, pinning: &Pinning, sessions: usize, orders: usize) -
             .collect();
         all.push((session, frames));
     }
-    let mark = mark(peer);
+    let pattern = pattern(peer);
     let mut buffer = vec![0; READ_BYTES];
     let begin = Instant::now();
     let mut open = sessions;
     while open > 0 {
         open = 0;
         for (session, frames) in &mut all {
-            session.hear(mark, &mut buffer)?;
-            let room = (WINDOW + session.answered).min(frames.len());
-            if session.output.len() < READ_BYTES && session.sent < room {
-                for frame in &frames[session.sent..room] {
+            session.receive_reports(pattern, &mut buffer)?;
+            let send_end = (WINDOW + session.answered).min(frames.len());
+            if session.output.len() < READ_BYTES && session.sent < send_end {
+                for frame in &frames[session.sent..send_end] {
                     session.output.extend_from_slice(frame);
                 }
-                session.sent = room;
+                session.sent = send_end;
             }
             session.flush()?;
             open += usize::from(session.answered < frames.len());
@@ -419,7 +424,7 @@ pub fn flat_out(peer: Peer, pinning: &Pinning, sessions: usize, orders: usize) -
 
 /// A load at planned times.
 #[derive(Clone, Copy, Debug)]
-pub struct Steady {
+pub struct SteadyLoad {
     /// Orders per second.
     pub rate: u64,
     pub orders: usize,
@@ -429,26 +434,26 @@ pub struct Steady {
 }
 
 /// Measures from the planned time of each order to its first report. The first tenth is warm-up and
-/// is not counted; `look` is called about once per second with the server's process.
+/// is not counted; `sample` is called about once per second with the server's process.
 pub fn open_loop(
-    peer: Peer,
+    peer: FixServerKind,
     pinning: &Pinning,
-    load: Steady,
-    mut look: impl FnMut(u32, f64),
-) -> Result<Recording, Failure> {
-    let Steady { rate, orders, open_max } = load;
-    let server = Server::start(peer, pinning, 1)?;
-    let mut session = Session::open(server.address, 0, peer != Peer::Echo)?;
-    let mark = mark(peer);
+    load: SteadyLoad,
+    mut sample: impl FnMut(u32, f64),
+) -> Result<Recording, BoxError> {
+    let SteadyLoad { rate, orders, open_max } = load;
+    let server = FixServer::start(peer, pinning, 1)?;
+    let mut session = LoadSession::open(server.address, 0, peer != FixServerKind::Echo)?;
+    let pattern = pattern(peer);
     let mut buffer = vec![0; READ_BYTES];
     let gap_ns = 1_000_000_000 / rate.max(1);
-    let name = format!("{}-{rate}", peer.word());
+    let name = format!("{}-{rate}", peer.name());
     let mut recording = Recording::new(&name, rate as f64, SLICE_NS);
     let mut frame = Vec::new();
     session.order(&mut frame);
     let begin = Instant::now() + Duration::from_millis(50);
     let planned = |nth: usize| begin + Duration::from_nanos(gap_ns * nth as u64);
-    let late = planned(orders) + PATIENCE;
+    let deadline = planned(orders) + REPORT_TIMEOUT;
     let (warm_up, mut seconds) = (orders / 10, 0.0);
     while session.answered < orders {
         if session.sent < orders && Instant::now() >= planned(session.sent) {
@@ -462,19 +467,19 @@ pub fn open_loop(
             session.order(&mut frame);
         }
         let before = session.answered;
-        let heard = session.hear(mark, &mut buffer)?;
-        for nth in before..before + heard {
+        let reports = session.receive_reports(pattern, &mut buffer)?;
+        for nth in before..before + reports {
             // Reports arrive in the sequence of their orders.
             let took = planned(nth).elapsed().as_nanos() as u64;
             if nth >= warm_up {
                 recording.count(gap_ns * (nth - warm_up) as u64, took);
             }
         }
-        if heard > 0 && begin.elapsed().as_secs_f64() >= seconds {
-            look(server.process(), seconds);
+        if reports > 0 && begin.elapsed().as_secs_f64() >= seconds {
+            sample(server.process(), seconds);
             seconds += 1.0;
         }
-        if Instant::now() > late {
+        if Instant::now() > deadline {
             break;
         }
     }
@@ -486,12 +491,12 @@ pub fn open_loop(
 /// Measures one order at a time, each sent when the previous one was answered: what a client that
 /// waits sees. It shows less than the truth whenever the server pauses, since nothing is sent
 /// meanwhile. The first tenth is not counted.
-pub fn closed_loop(peer: Peer, pinning: &Pinning, orders: usize) -> Result<Recording, Failure> {
-    let server = Server::start(peer, pinning, 1)?;
-    let mut session = Session::open(server.address, 0, peer != Peer::Echo)?;
-    let mark = mark(peer);
+pub fn closed_loop(peer: FixServerKind, pinning: &Pinning, orders: usize) -> Result<Recording, BoxError> {
+    let server = FixServer::start(peer, pinning, 1)?;
+    let mut session = LoadSession::open(server.address, 0, peer != FixServerKind::Echo)?;
+    let pattern = pattern(peer);
     let mut buffer = vec![0; READ_BYTES];
-    let mut recording = Recording::new(&format!("{}-closed", peer.word()), 0.0, SLICE_NS);
+    let mut recording = Recording::new(&format!("{}-closed", peer.name()), 0.0, SLICE_NS);
     let (begin, warm_up) = (Instant::now(), orders / 10);
     for nth in 0..orders {
         let mut frame = Vec::new();
@@ -499,8 +504,8 @@ pub fn closed_loop(peer: Peer, pinning: &Pinning, orders: usize) -> Result<Recor
         session.output.extend_from_slice(&frame);
         let sent = Instant::now();
         session.flush()?;
-        while session.hear(mark, &mut buffer)? == 0 {
-            if sent.elapsed() > PATIENCE {
+        while session.receive_reports(pattern, &mut buffer)? == 0 {
+            if sent.elapsed() > REPORT_TIMEOUT {
                 return Err(format!("order {nth} was not answered").into());
             }
             session.flush()?;
@@ -518,16 +523,16 @@ pub fn closed_loop(peer: Peer, pinning: &Pinning, orders: usize) -> Result<Recor
 pub(crate) const FIRST_REPORT: &[u8] = b"\x01150=A\x01";
 
 /// Returns bytes that only the first answer to an order contains.
-fn mark(peer: Peer) -> &'static [u8] {
+fn pattern(peer: FixServerKind) -> &'static [u8] {
     match peer {
-        Peer::Pitlane | Peer::QuickFix { reports: 2.., .. } => FIRST_REPORT,
-        Peer::QuickFix { .. } => b"\x01150=0\x01",
-        Peer::Echo => b"\x0135=D\x01",
+        FixServerKind::Pitlane | FixServerKind::QuickFix { reports: 2.., .. } => FIRST_REPORT,
+        FixServerKind::QuickFix { .. } => b"\x01150=0\x01",
+        FixServerKind::Echo => b"\x0135=D\x01",
     }
 }
 
 /// Returns the current time in the format of FIX.
-pub(crate) fn stamp() -> String {
+pub(crate) fn fix_timestamp() -> String {
     String::from_utf8_lossy(TimestampText::default().text(now())).into_owned()
 }
 

@@ -38,7 +38,9 @@ impl Flame {
         while !flame.data.exists() {
             let ended = flame.perf.try_wait().map_err(|error| error.to_string())?;
             if ended.is_some() || since.elapsed() > START_MAX {
-                return Err("perf may not look here: see /proc/sys/kernel/perf_event_paranoid".into());
+                return Err(
+                    "perf may not sample this process: see /proc/sys/kernel/perf_event_paranoid".into()
+                );
             }
             std::thread::sleep(Duration::from_millis(10));
         }

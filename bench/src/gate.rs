@@ -10,7 +10,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::measure::median;
-use crate::work::Work;
+use crate::work::MicroBench;
 
 /// Smallest ratio that counts as slower, however quiet the machine is: moving code in memory alone
 /// can change as much.
@@ -18,15 +18,15 @@ const LEAST_RATIO: f64 = 1.03;
 
 /// One piece of work in both builds.
 #[derive(Clone, Debug)]
-pub struct Beside {
-    pub work: Work,
+pub struct BuildComparison {
+    pub work: MicroBench,
     /// Nanoseconds of the old build, one for each round.
     base: Vec<f64>,
     /// Nanoseconds of the new build, in the same rounds.
     new: Vec<f64>,
 }
 
-impl Beside {
+impl BuildComparison {
     pub fn base_ns(&self) -> f64 {
         median(&self.base)
     }
@@ -57,22 +57,24 @@ pub fn gate(
     base: &Path,
     new: &Path,
     rounds: usize,
-    mut told: impl FnMut(usize, Work),
-) -> Result<Vec<Beside>, String> {
-    let mut all: Vec<Beside> =
-        Work::ALL.iter().map(|&work| Beside { work, base: Vec::new(), new: Vec::new() }).collect();
+    mut on_progress: impl FnMut(usize, MicroBench),
+) -> Result<Vec<BuildComparison>, String> {
+    let mut all: Vec<BuildComparison> = MicroBench::ALL
+        .iter()
+        .map(|&work| BuildComparison { work, base: Vec::new(), new: Vec::new() })
+        .collect();
     for round in 0..rounds {
-        for beside in &mut all {
-            told(round, beside.work);
-            beside.base.push(ask(base, beside.work)?);
-            beside.new.push(ask(new, beside.work)?);
+        for comparison in &mut all {
+            on_progress(round, comparison.work);
+            comparison.base.push(measure(base, comparison.work)?);
+            comparison.new.push(measure(new, comparison.work)?);
         }
     }
     Ok(all)
 }
 
 /// Returns a build's own time for a piece of work, measured in a process of its own.
-fn ask(build: &Path, work: Work) -> Result<f64, String> {
+fn measure(build: &Path, work: MicroBench) -> Result<f64, String> {
     let failed = |why: &str| format!("{} work {work}: {why}", build.display());
     let output = Command::new(build)
         .args(["work", &work.to_string()])
@@ -82,35 +84,35 @@ fn ask(build: &Path, work: Work) -> Result<f64, String> {
         return Err(failed(String::from_utf8_lossy(&output.stderr).trim()));
     }
     let text = String::from_utf8_lossy(&output.stdout);
-    text.trim().parse().map_err(|_| failed("it says no number"))
+    text.trim().parse().map_err(|_| failed("its output is not a number"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn beside(base: &[f64], new: &[f64]) -> Beside {
-        Beside { work: Work::BookS1, base: base.to_vec(), new: new.to_vec() }
+    fn comparison(base: &[f64], new: &[f64]) -> BuildComparison {
+        BuildComparison { work: MicroBench::BookS1, base: base.to_vec(), new: new.to_vec() }
     }
 
     #[test]
     fn slower_beyond_the_noise_is_slower() {
-        let it = beside(&[100.0, 101.0, 100.0], &[120.0, 121.0, 119.0]);
+        let it = comparison(&[100.0, 101.0, 100.0], &[120.0, 121.0, 119.0]);
         assert!(it.is_slower() && it.ratio() > 1.18);
     }
 
     #[test]
     fn slower_within_the_noise_is_not_slower() {
-        assert!(!beside(&[100.0, 140.0, 100.0], &[120.0, 150.0, 119.0]).is_slower());
+        assert!(!comparison(&[100.0, 140.0, 100.0], &[120.0, 150.0, 119.0]).is_slower());
     }
 
     #[test]
     fn less_than_three_percent_is_not_slower() {
-        assert!(!beside(&[100.0, 100.0], &[102.0, 102.0]).is_slower());
+        assert!(!comparison(&[100.0, 100.0], &[102.0, 102.0]).is_slower());
     }
 
     #[test]
     fn faster_is_never_slower() {
-        assert!(!beside(&[100.0, 100.0], &[50.0, 50.0]).is_slower());
+        assert!(!comparison(&[100.0, 100.0], &[50.0, 50.0]).is_slower());
     }
 }

@@ -3,8 +3,8 @@
 
 use serde::Serialize;
 
-use crate::budget::Line;
-use crate::contest::{Engine, Standing};
+use crate::budget::BudgetLine;
+use crate::comparison::{Engine, EngineResult};
 
 /// Highest time of the book alone relative to the floor, on every scenario.
 pub const BOOK_RATIO_MAX: f64 = 1.5;
@@ -69,54 +69,54 @@ pub const NEIGHBOURS_RATIO_MAX: f64 = 2.0;
 pub const ATTACKED_RATIO_MAX: f64 = 2.0;
 /// Most mebibytes that may wait for one consumer: the queue of 4 MiB, the watermark of 256 KiB, and
 /// the frames of one cycle.
-pub const HELD_MIB_MAX: f64 = 4.0 + 0.25 + 0.0625;
+pub const QUEUED_MIB_MAX: f64 = 4.0 + 0.25 + 0.0625;
 
 /// A goal, the measured value, and whether the value meets the goal.
 #[derive(Clone, Debug, Serialize)]
-pub struct Verdict {
+pub struct GoalVerdict {
     pub met: bool,
     pub text: String,
     pub what: String,
     pub value: f64,
     pub unit: String,
     /// The line of the budget that the goal belongs to; `None`: a goal beyond the budget.
-    pub line: Option<Line>,
+    pub line: Option<BudgetLine>,
 }
 
-impl Verdict {
-    pub fn at_least(what: &str, value: f64, least: f64, unit: &str) -> Verdict {
-        Verdict::new(what, value, unit, value >= least, &format!("at least {least:.2}"))
+impl GoalVerdict {
+    pub fn at_least(what: &str, value: f64, least: f64, unit: &str) -> GoalVerdict {
+        GoalVerdict::new(what, value, unit, value >= least, &format!("at least {least:.2}"))
     }
 
-    pub fn at_most(what: &str, value: f64, most: f64, unit: &str) -> Verdict {
-        Verdict::new(what, value, unit, value <= most, &format!("at most {most:.2}"))
+    pub fn at_most(what: &str, value: f64, most: f64, unit: &str) -> GoalVerdict {
+        GoalVerdict::new(what, value, unit, value <= most, &format!("at most {most:.2}"))
     }
 
-    fn new(what: &str, value: f64, unit: &str, met: bool, goal: &str) -> Verdict {
+    fn new(what: &str, value: f64, unit: &str, met: bool, goal: &str) -> GoalVerdict {
         let word = if met { "met   " } else { "MISSED" };
         let text = format!("{word} {what}: {value:.2} {unit}, {goal}");
-        Verdict { met, text, what: what.to_string(), value, unit: unit.to_string(), line: None }
+        GoalVerdict { met, text, what: what.to_string(), value, unit: unit.to_string(), line: None }
     }
 
-    pub fn of(self, line: Line) -> Verdict {
-        Verdict { line: Some(line), ..self }
+    pub fn of(self, line: BudgetLine) -> GoalVerdict {
+        GoalVerdict { line: Some(line), ..self }
     }
 }
 
 /// Compares the ratios of one scenario with their goals.
-pub fn judge(scenario: &str, standings: &[Standing]) -> Vec<Verdict> {
+pub fn judge(scenario: &str, results: &[EngineResult]) -> Vec<GoalVerdict> {
     let mut verdicts = Vec::new();
-    for standing in standings {
-        let (most, line) = match standing.engine {
+    for result in results {
+        let (most, line) = match result.engine {
             // The budget has no line for this scenario.
             Engine::Book if scenario == "move" => (BOOK_RATIO_MAX, None),
-            Engine::Book => (BOOK_RATIO_MAX, Some(Line::Book)),
-            Engine::Shard if scenario == "s100" => (SHARD_RATIO_MAX, Some(Line::Shard)),
+            Engine::Book => (BOOK_RATIO_MAX, Some(BudgetLine::Book)),
+            Engine::Shard if scenario == "s100" => (SHARD_RATIO_MAX, Some(BudgetLine::Shard)),
             _ => continue,
         };
-        if let Some(ratio) = standing.ratio() {
-            let what = format!("{} on {scenario}", standing.engine.word());
-            verdicts.push(Verdict { line, ..Verdict::at_most(&what, ratio, most, "× the floor") });
+        if let Some(ratio) = result.ratio() {
+            let what = format!("{} on {scenario}", result.engine.name());
+            verdicts.push(GoalVerdict { line, ..GoalVerdict::at_most(&what, ratio, most, "× the floor") });
         }
     }
     verdicts

@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
-use self::server::{Kind, Server};
+use self::server::{HttpServer, HttpServerKind};
 use crate::conditions::Pinning;
 use crate::measure::median;
 use crate::report::recording::{Recording, SLICE_NS};
@@ -27,78 +27,78 @@ const ORDERS: usize = 5;
 pub const END: &[u8] = b"\r\n0\r\n\r\n";
 
 /// One response, ours and those of the other servers.
-pub struct Beside {
+pub struct HttpComparison {
     pub path: &'static str,
     pub bytes: usize,
     /// Nanoseconds on the core per request, ours first.
-    pub times: Vec<(Kind, f64)>,
+    pub times: Vec<(HttpServerKind, f64)>,
     /// Our time relative to hyper's: the median over rounds.
     pub ratio: f64,
     /// Latencies of ours in a last round: from a request to the end of its response, closed loop.
     pub latencies: Recording,
 }
 
-impl Beside {
+impl HttpComparison {
     /// Returns whether it is one of the lists that the goal applies to.
     pub fn is_list(&self) -> bool {
         self.path.starts_with("/rest")
     }
 }
 
-impl fmt::Display for Beside {
+impl fmt::Display for HttpComparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<22} {:>5} bytes", self.path, self.bytes)?;
-        self.times.iter().try_for_each(|(kind, ns)| write!(f, "  {} {ns:>6.0} ns", kind.word()))?;
+        self.times.iter().try_for_each(|(kind, ns)| write!(f, "  {} {ns:>6.0} ns", kind.name()))?;
         write!(f, "  {:.3} × hyper's time", self.ratio)
     }
 }
 
 /// Measures each response in alternating rounds.
-pub fn contest(
+pub fn compare(
     pinning: &Pinning,
     requests: usize,
     connections: usize,
     rounds: usize,
-) -> io::Result<Vec<Beside>> {
-    let ours = Server::start(Kind::Pitlane, pinning, &[])?;
+) -> io::Result<Vec<HttpComparison>> {
+    let ours = HttpServer::start(HttpServerKind::Pitlane, pinning, &[])?;
     let mut client = ours.connect()?;
     for n in 0..ORDERS {
         client.write_all(order(n).as_bytes())?;
         read_empty(&mut client, &mut [0; 4_096])?;
     }
-    PATHS.into_iter().map(|path| beside(&ours, pinning, path, requests, connections, rounds)).collect()
+    PATHS.into_iter().map(|path| compare_path(&ours, pinning, path, requests, connections, rounds)).collect()
 }
 
-fn beside(
-    ours: &Server,
+fn compare_path(
+    ours: &HttpServer,
     pinning: &Pinning,
     path: &'static str,
     requests: usize,
     connections: usize,
     rounds: usize,
-) -> io::Result<Beside> {
+) -> io::Result<HttpComparison> {
     let body = body_of(&exchange(&mut ours.connect()?, path)?);
-    let others = Kind::bare().map(|kind| Server::start(kind, pinning, &body));
+    let others = HttpServerKind::bare().map(|kind| HttpServer::start(kind, pinning, &body));
     let others = others.collect::<io::Result<Vec<_>>>()?;
-    let crowd = |server| Crowd::new(server, path, connections);
-    let mut crowds = std::iter::once(ours).chain(&others).map(crowd).collect::<io::Result<Vec<_>>>()?;
-    let (mut times, mut ratios) = (vec![Vec::new(); crowds.len()], Vec::new());
+    let group = |server| HttpClients::new(server, path, connections);
+    let mut groups = std::iter::once(ours).chain(&others).map(group).collect::<io::Result<Vec<_>>>()?;
+    let (mut times, mut ratios) = (vec![Vec::new(); groups.len()], Vec::new());
     for _ in 0..rounds {
-        for (crowd, times) in crowds.iter_mut().zip(&mut times) {
-            times.push(crowd.ns_per_request(requests)?);
+        for (group, times) in groups.iter_mut().zip(&mut times) {
+            times.push(group.ns_per_request(requests)?);
         }
         let newest = |at: usize| times[at].last().copied().unwrap_or(f64::NAN);
         ratios.push(newest(0) / newest(1));
     }
-    let latencies = crowds[0].latencies(path, requests)?;
-    let kinds = std::iter::once(Kind::Pitlane).chain(Kind::bare());
+    let latencies = groups[0].latencies(path, requests)?;
+    let kinds = std::iter::once(HttpServerKind::Pitlane).chain(HttpServerKind::bare());
     let times = kinds.zip(times.iter().map(|times| median(times))).collect();
-    Ok(Beside { path, bytes: body.len(), times, ratio: median(&ratios), latencies })
+    Ok(HttpComparison { path, bytes: body.len(), times, ratio: median(&ratios), latencies })
 }
 
 /// Connections with one request in flight each.
-struct Crowd<'a> {
-    server: &'a Server,
+struct HttpClients<'a> {
+    server: &'a HttpServer,
     sockets: Vec<TcpStream>,
     request: String,
     /// Bytes of a whole response that is not chunked.
@@ -106,20 +106,20 @@ struct Crowd<'a> {
     buffer: Vec<u8>,
 }
 
-impl<'a> Crowd<'a> {
-    fn new(server: &'a Server, path: &str, connections: usize) -> io::Result<Crowd<'a>> {
+impl<'a> HttpClients<'a> {
+    fn new(server: &'a HttpServer, path: &str, connections: usize) -> io::Result<HttpClients<'a>> {
         let sockets = (0..connections).map(|_| server.connect()).collect::<io::Result<Vec<_>>>()?;
         let first = exchange(&mut server.connect()?, path)?;
         let bytes = (!first.ends_with(END)).then_some(first.len());
-        Ok(Crowd { server, sockets, request: request(path), bytes, buffer: vec![0; 16 * 1_024] })
+        Ok(HttpClients { server, sockets, request: request(path), bytes, buffer: vec![0; 16 * 1_024] })
     }
 
     fn ns_per_request(&mut self, requests: usize) -> io::Result<f64> {
-        let turns = requests.div_ceil(self.sockets.len()).max(1);
-        self.turns(turns.div_ceil(10))?;
+        let passes = requests.div_ceil(self.sockets.len()).max(1);
+        self.passes(passes.div_ceil(10))?;
         let begin = self.server.on_core_ns()?;
-        self.turns(turns)?;
-        Ok((self.server.on_core_ns()? - begin) / (turns * self.sockets.len()) as f64)
+        self.passes(passes)?;
+        Ok((self.server.on_core_ns()? - begin) / (passes * self.sockets.len()) as f64)
     }
 
     /// Measures latencies in a closed loop, with requests in flight on the other connections too.
@@ -127,16 +127,17 @@ impl<'a> Crowd<'a> {
         let name = format!("http{}", path.replace('/', "-"));
         let mut recording = Recording::new(&name, 0.0, SLICE_NS);
         let begin = Instant::now();
-        let mut asked = vec![begin; self.sockets.len()];
-        let turns = requests.div_ceil(self.sockets.len()).max(1);
-        for turn in 0..=turns {
-            for (nth, asked) in asked.iter_mut().enumerate() {
-                if turn > 0 {
+        let mut sent_at = vec![begin; self.sockets.len()];
+        let passes = requests.div_ceil(self.sockets.len()).max(1);
+        for pass in 0..=passes {
+            for (nth, sent_at) in sent_at.iter_mut().enumerate() {
+                if pass > 0 {
                     self.receive(nth)?;
-                    recording.count((*asked - begin).as_nanos() as u64, asked.elapsed().as_nanos() as u64);
+                    recording
+                        .count((*sent_at - begin).as_nanos() as u64, sent_at.elapsed().as_nanos() as u64);
                 }
-                if turn < turns {
-                    *asked = Instant::now();
+                if pass < passes {
+                    *sent_at = Instant::now();
                     self.sockets[nth].write_all(self.request.as_bytes())?;
                 }
             }
@@ -146,7 +147,7 @@ impl<'a> Crowd<'a> {
     }
 
     fn receive(&mut self, nth: usize) -> io::Result<()> {
-        let Crowd { sockets, bytes, buffer, .. } = self;
+        let HttpClients { sockets, bytes, buffer, .. } = self;
         match bytes {
             Some(bytes) => sockets[nth].read_exact(&mut buffer[..*bytes]),
             None => read_chunked(&mut sockets[nth], buffer).map(|_| ()),
@@ -154,14 +155,14 @@ impl<'a> Crowd<'a> {
     }
 
     /// Sends requests on all connections before it reads any, so that the server always has work.
-    fn turns(&mut self, turns: usize) -> io::Result<()> {
+    fn passes(&mut self, passes: usize) -> io::Result<()> {
         for socket in &mut self.sockets {
             socket.write_all(self.request.as_bytes())?;
         }
-        for turn in 0..turns {
+        for pass in 0..passes {
             for nth in 0..self.sockets.len() {
                 self.receive(nth)?;
-                if turn + 1 < turns {
+                if pass + 1 < passes {
                     self.sockets[nth].write_all(self.request.as_bytes())?;
                 }
             }
@@ -233,16 +234,16 @@ pub fn exchange(socket: &mut TcpStream, path: &str) -> io::Result<Vec<u8>> {
 
 /// Returns a response of one chunk as JSON.
 pub fn json(socket: &mut TcpStream, path: &str) -> Option<serde_json::Value> {
-    let answer = exchange(socket, path).ok()?;
-    answer.ends_with(END).then(|| serde_json::from_slice(&body_of(&answer)).ok())?
+    let response = exchange(socket, path).ok()?;
+    response.ends_with(END).then(|| serde_json::from_slice(&body_of(&response)).ok())?
 }
 
 /// Returns the bytes between the first chunk's size and the end; our responses here have one chunk.
-fn body_of(answer: &[u8]) -> Vec<u8> {
+fn body_of(response: &[u8]) -> Vec<u8> {
     let after = |text: &[u8], mark: &[u8]| {
         text.windows(mark.len()).position(|window| window == mark).map(|at| at + mark.len())
     };
-    let head = after(answer, b"\r\n\r\n").expect("a head has an end");
-    let size = after(&answer[head..], b"\r\n").expect("a chunk has a size");
-    answer[head + size..answer.len() - END.len()].to_vec()
+    let head = after(response, b"\r\n\r\n").expect("a head has an end");
+    let size = after(&response[head..], b"\r\n").expect("a chunk has a size");
+    response[head + size..response.len() - END.len()].to_vec()
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::journal::Folder;
+use crate::journal::TempFolder;
 
 /// Time between the start and the measurement, in which the service finishes its preparations.
 const SETTLE: Duration = Duration::from_secs(3);
@@ -18,11 +18,11 @@ const LISTENERS: [&str; 5] =
 
 /// A measurement of the idle service.
 #[derive(Clone, Copy, Debug)]
-pub struct Idle {
+pub struct IdleUsage {
     /// Seconds from the start of the process to its first line: the median of all starts.
     pub start_s: f64,
     /// Fraction of a core.
-    pub part: f64,
+    pub core_fraction: f64,
     /// Resident bytes of the process.
     pub resident_bytes: u64,
 }
@@ -36,33 +36,33 @@ pub fn binary() -> Result<PathBuf, Box<dyn Error>> {
     Err(format!("there is no {}: cargo build --release --package pitlane", path.display()).into())
 }
 
-pub fn measure(starts: usize, time: Duration) -> Result<Idle, Box<dyn Error>> {
+pub fn measure(starts: usize, time: Duration) -> Result<IdleUsage, Box<dyn Error>> {
     let binary = binary()?;
     let mut seconds = Vec::new();
     for _ in 1..starts.max(1) {
-        seconds.push(Service::start(&binary)?.start_s);
+        seconds.push(IdleService::start(&binary)?.start_s);
     }
-    let service = Service::start(&binary)?;
+    let service = IdleService::start(&binary)?;
     seconds.push(service.start_s);
     std::thread::sleep(SETTLE);
     let (begin, before) = (Instant::now(), service.on_core_ns()?);
     std::thread::sleep(time);
     let spent_ns = service.on_core_ns()? - before;
-    let part = spent_ns / begin.elapsed().as_nanos() as f64;
+    let core_fraction = spent_ns / begin.elapsed().as_nanos() as f64;
     let resident_bytes = service.resident_bytes()?;
-    Ok(Idle { start_s: crate::measure::median(&seconds), part, resident_bytes })
+    Ok(IdleUsage { start_s: crate::measure::median(&seconds), core_fraction, resident_bytes })
 }
 
 /// A running service. Dropping it stops the process.
-struct Service {
+struct IdleService {
     child: Child,
     start_s: f64,
-    _folder: Folder,
+    _folder: TempFolder,
 }
 
-impl Service {
-    fn start(binary: &PathBuf) -> Result<Service, Box<dyn Error>> {
-        let folder = Folder::new(None);
+impl IdleService {
+    fn start(binary: &PathBuf) -> Result<IdleService, Box<dyn Error>> {
+        let folder = TempFolder::new(None);
         let mut command = Command::new(binary);
         command.args(["serve", "--quiet", "--data"]).arg(folder.path());
         for key in LISTENERS {
@@ -70,12 +70,16 @@ impl Service {
         }
         let begin = Instant::now();
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
-        let out = child.stdout.take().ok_or("it has no output")?;
-        let mut service = Service { child, start_s: 0.0, _folder: folder };
+        let out = child.stdout.take().ok_or("the service has no output")?;
+        let mut service = IdleService { child, start_s: 0.0, _folder: folder };
         let mut line = String::new();
         BufReader::new(out).read_line(&mut line)?;
         service.start_s = begin.elapsed().as_secs_f64();
-        if line.starts_with("ready ") { Ok(service) } else { Err(format!("it did not start: {line}").into()) }
+        if line.starts_with("ready ") {
+            Ok(service)
+        } else {
+            Err(format!("the service did not start: {line}").into())
+        }
     }
 
     /// Returns the nanoseconds on a core of all its threads.
@@ -90,13 +94,15 @@ impl Service {
 
     fn resident_bytes(&self) -> Result<u64, Box<dyn Error>> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        let line =
-            status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("the system does not tell")?;
-        Ok(line.split_whitespace().next().ok_or("the system does not tell")?.parse::<u64>()? * 1_024)
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmRSS:"))
+            .ok_or("the system does not report it")?;
+        Ok(line.split_whitespace().next().ok_or("the system does not report it")?.parse::<u64>()? * 1_024)
     }
 }
 
-impl Drop for Service {
+impl Drop for IdleService {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -10,7 +10,6 @@
 //! So the parts that suffered least, the lower quartile, are compared. A steady attack is in all of
 //! them.
 
-use std::error::Error;
 use std::fs;
 use std::process::Command;
 use std::thread;
@@ -18,15 +17,13 @@ use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 
-use crate::attacker::{Attack, Attacker, Listeners};
+use crate::attacker::{Attack, AttackTargets, Attacker};
 use crate::conditions::Pinning;
-use crate::fix_wire::{READ_BYTES, Server, Session};
+use crate::fix_wire::{BoxError, FixServer, LoadSession, READ_BYTES};
 use crate::measure::{histogram, lower_quartile, median};
 
-type Failure = Box<dyn Error>;
-
 /// Longest wait for a report.
-const PATIENCE: Duration = Duration::from_secs(5);
+const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time before a part counts, in which connections are opened and buffers fill.
 const WARM_UP: Duration = Duration::from_millis(200);
 /// Column of stolen time in /proc/stat, after the name.
@@ -34,7 +31,7 @@ const STOLEN_COLUMN: usize = 7;
 
 /// Amount of load.
 #[derive(Clone, Copy, Debug)]
-pub struct Load {
+pub struct AttackLoad {
     /// Orders per second of the client.
     pub rate: u64,
     /// Acts per second of the attacker.
@@ -48,7 +45,7 @@ pub struct Load {
 
 /// Result of one kind of attack.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct AttackOutcome {
     pub attack: Attack,
     /// From the parts that suffered least from others.
     pub quiet_us_p99: f64,
@@ -65,7 +62,7 @@ pub struct Outcome {
     pub disturbed: usize,
 }
 
-impl Outcome {
+impl AttackOutcome {
     /// Returns how many times as long the well-behaved client waits.
     pub fn ratio(&self) -> f64 {
         self.attacked_us_p99 / self.quiet_us_p99
@@ -73,37 +70,37 @@ impl Outcome {
 }
 
 /// A client that is logged on to a service with all listeners open.
-pub struct Stage {
-    server: Server,
-    doors: Listeners,
-    session: Session,
+pub struct IsolationRun {
+    server: FixServer,
+    targets: AttackTargets,
+    session: LoadSession,
     pinning: Pinning,
     /// Whether service and client have real-time priority on their cores.
-    pub is_first: bool,
+    pub has_priority: bool,
     /// Parts of the current attack in which the host took time.
     disturbed: usize,
 }
 
-impl Stage {
-    pub fn set(pinning: &Pinning) -> Result<Stage, Failure> {
-        let (server, doors) = Server::with_every_door(pinning)?;
-        let session = Session::open(doors.fix, 0, true)?;
-        let is_first =
-            goes_first(&server.process().to_string()) && this_thread().is_some_and(|id| goes_first(&id));
-        Ok(Stage { server, doors, session, pinning: *pinning, is_first, disturbed: 0 })
+impl IsolationRun {
+    pub fn start(pinning: &Pinning) -> Result<IsolationRun, BoxError> {
+        let (server, targets) = FixServer::with_all_listeners(pinning)?;
+        let session = LoadSession::open(targets.fix, 0, true)?;
+        let has_priority =
+            set_realtime(&server.process().to_string()) && this_thread().is_some_and(|id| set_realtime(&id));
+        Ok(IsolationRun { server, targets, session, pinning: *pinning, has_priority, disturbed: 0 })
     }
 
-    pub fn suffer(&mut self, attack: Attack, load: Load) -> Result<Outcome, Failure> {
+    pub fn measure(&mut self, attack: Attack, load: AttackLoad) -> Result<AttackOutcome, BoxError> {
         let (mut quiet, mut attacked, mut ratios, mut noise) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let (mut acts, mut seconds) = (0, 0.0);
+        let (mut actions, mut seconds) = (0, 0.0);
         self.disturbed = 0;
         for _ in 0..load.rounds.max(1) {
             let before = self.part(load)?;
-            let attacker = Attacker::start(attack, self.doors, load.attacks, self.pinning.first);
+            let attacker = Attacker::start(attack, self.targets, load.attacks, self.pinning.first);
             let begin = Instant::now();
             let between = self.part(load)?;
-            acts += attacker.acts();
+            actions += attacker.actions();
             seconds += begin.elapsed().as_secs_f64();
             drop(attacker);
             let after = self.part(load)?;
@@ -112,22 +109,22 @@ impl Stage {
             ratios.push(between / ((before + after) / 2.0));
             noise.push((after / before).ln().abs().exp() - 1.0);
         }
-        if !self.server.is_there() {
-            return Err(format!("the service did not survive {}", attack.words()).into());
+        if !self.server.is_running() {
+            return Err(format!("the service did not survive {}", attack.description()).into());
         }
-        Ok(Outcome {
+        Ok(AttackOutcome {
             attack,
             disturbed: self.disturbed,
             quiet_us_p99: lower_quartile(&quiet),
             attacked_us_p99: lower_quartile(&attacked),
             median_ratio: median(&ratios),
             noise: median(&noise),
-            attacks_per_s: acts as f64 / seconds,
+            attacks_per_s: actions as f64 / seconds,
         })
     }
 
     /// Returns the 99th percentile of one part, in microseconds.
-    fn part(&mut self, load: Load) -> Result<f64, Failure> {
+    fn part(&mut self, load: AttackLoad) -> Result<f64, BoxError> {
         let mut tries = 0;
         loop {
             tries += 1;
@@ -143,7 +140,7 @@ impl Stage {
     }
 
     /// Sends orders at planned times for `time`, and cancels each after its report.
-    fn trade(&mut self, rate: u64, time: Duration) -> Result<Histogram<u64>, Failure> {
+    fn trade(&mut self, rate: u64, time: Duration) -> Result<Histogram<u64>, BoxError> {
         let gap = Duration::from_nanos(1_000_000_000 / rate.max(1));
         let (mut took, mut buffer) = (histogram(), vec![0; READ_BYTES]);
         let begin = Instant::now() + gap;
@@ -153,17 +150,17 @@ impl Stage {
             let mut frame = Vec::new();
             self.session.order(&mut frame);
             thread::sleep(planned.saturating_duration_since(Instant::now()));
-            self.session.say(&frame)?;
-            let late = Instant::now() + PATIENCE;
-            while self.session.hear(crate::fix_wire::FIRST_REPORT, &mut buffer)? == 0 {
-                if Instant::now() > late {
-                    return Err("the good client's order is not answered".into());
+            self.session.send(&frame)?;
+            let deadline = Instant::now() + REPORT_TIMEOUT;
+            while self.session.receive_reports(crate::fix_wire::FIRST_REPORT, &mut buffer)? == 0 {
+                if Instant::now() > deadline {
+                    return Err("the well-behaved client's order is not answered".into());
                 }
             }
             took.saturating_record(planned.elapsed().as_nanos() as u64);
             let mut cancel = Vec::new();
             self.session.cancel_last(&mut cancel);
-            self.session.say(&cancel)?;
+            self.session.send(&cancel)?;
         }
         Ok(took)
     }
@@ -176,16 +173,16 @@ fn this_thread() -> Option<String> {
 
 /// Requests real-time priority for a thread, or for all threads of a process. Threads that are
 /// started later do not get it: our attacker must not inherit it.
-fn goes_first(id: &str) -> bool {
-    let asked =
+fn set_realtime(id: &str) -> bool {
+    let chrt =
         Command::new("chrt").args(["--rr", "--reset-on-fork", "--all-tasks", "--pid", "1", id]).output();
-    asked.is_ok_and(|output| output.status.success())
+    chrt.is_ok_and(|output| output.status.success())
 }
 
 /// Returns the time that the host has taken from all cores so far, usually in ticks of 10 ms;
 /// constant where the system does not count it.
 fn stolen_ticks() -> u64 {
-    let told = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let all = told.lines().find_map(|line| line.strip_prefix("cpu "));
+    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    let all = text.lines().find_map(|line| line.strip_prefix("cpu "));
     all.and_then(|all| all.split_whitespace().nth(STOLEN_COLUMN)?.parse().ok()).unwrap_or(0)
 }

@@ -32,38 +32,38 @@ use crate::conditions::{Pinning, on_core_ns};
 use crate::measure::histogram;
 use crate::platform::{self, START, STEP_NS};
 use crate::scenario::Scenario;
-use crate::whole::Whole;
-use crate::workload::{Matcher, Outcome, Workload};
+use crate::whole_shard::WholeShard;
+use crate::workload::{FlowOutcome, Matcher, Workload};
 
 /// A folder that is removed on drop.
-pub struct Folder(PathBuf);
+pub struct TempFolder(PathBuf);
 
-impl Folder {
-    pub fn new(parent: Option<&Path>) -> Folder {
+impl TempFolder {
+    pub fn new(parent: Option<&Path>) -> TempFolder {
         let parent = parent.map_or_else(std::env::temp_dir, Path::to_path_buf);
-        Folder(parent.join(format!("pitlane-bench-{}", std::process::id())))
+        TempFolder(parent.join(format!("pitlane-bench-{}", std::process::id())))
     }
 
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    fn empty(&self) -> &Path {
+    fn cleared(&self) -> &Path {
         let _ = fs::remove_dir_all(&self.0);
         &self.0
     }
 }
 
-impl Drop for Folder {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         let _ = fs::remove_dir_all(&self.0);
     }
 }
 
 /// Time of one pass over a workload by the whole shard, with or without a journal at level `os`.
-pub struct Added {
+pub struct JournalPass {
     pub ns_per_op: f64,
-    pub outcome: Outcome,
+    pub outcome: FlowOutcome,
     /// Times of the append alone, the clock's own time included; empty without a journal.
     pub appends: Histogram<u64>,
     /// Number of times that an append found no room yet and was retried.
@@ -89,35 +89,35 @@ impl Stopwatch {
 }
 
 /// Measures the shard without a journal, timed in the same way.
-pub fn plain(workload: &Workload) -> Added {
-    let mut whole = prefilled(workload);
+pub fn without_journal(workload: &Workload) -> JournalPass {
+    let mut matcher = prefilled(workload);
     let (mut payload, begun) = ([0; COMMAND_BYTES_MAX], Stopwatch::new());
     for (at, record) in workload.timed.iter().enumerate() {
         // The command is built twice in both variants, so that they differ only by the journal's
         // own work.
         let body = platform::body_of(black_box(record), OrderHandle::NONE, at as u64);
         payload[0] = black_box(platform::command(body)).token as u8;
-        whole.apply(record);
+        matcher.apply(record);
     }
     black_box(payload);
     let ns_per_op = begun.ns() as f64 / workload.timed.len().max(1) as f64;
-    Added { ns_per_op, outcome: whole.outcome(), appends: histogram(), waits: 0 }
+    JournalPass { ns_per_op, outcome: matcher.outcome(), appends: histogram(), waits: 0 }
 }
 
 /// Measures the same with every command in a journal before it is applied. With `timed`, it also
 /// records the time of each append; such a pass is not for comparison.
-pub fn journaled(
+pub fn with_journal(
     workload: &Workload,
-    folder: &Folder,
+    folder: &TempFolder,
     pinning: &Pinning,
     timed: bool,
-) -> Result<Added, Fault> {
-    let mut whole = prefilled(workload);
-    let opened = open(folder.empty(), settings(Level::Os, u64::MAX), workload)?;
-    let (mut life, syncer, segment_manager) = parts(opened);
+) -> Result<JournalPass, Fault> {
+    let mut matcher = prefilled(workload);
+    let opened = open(folder.cleared(), settings(Level::Os, u64::MAX), workload)?;
+    let (mut opened_shard, syncer, segment_manager) = parts(opened);
     let clock = quanta::Clock::new();
     let mut appends = histogram();
-    let ns = beside(syncer, segment_manager, pinning, || {
+    let ns = with_storage_threads(syncer, segment_manager, pinning, || {
         let begun = Stopwatch::new();
         let mut payload = [0; COMMAND_BYTES_MAX];
         for (at, record) in workload.timed.iter().enumerate() {
@@ -125,23 +125,23 @@ pub fn journaled(
             let command = black_box(platform::command(body));
             let before = if timed { clock.raw() } else { 0 };
             let length = encode_command(&command, &mut payload);
-            write(&mut life.writer, Timestamp(at as u64), &payload[..length]);
+            write(&mut opened_shard.writer, Timestamp(at as u64), &payload[..length]);
             if timed {
                 appends.saturating_record(clock.delta_as_nanos(before, clock.raw()));
             }
-            whole.apply(record);
+            matcher.apply(record);
         }
         begun.ns()
     });
     let ns_per_op = ns as f64 / workload.timed.len().max(1) as f64;
-    let waits = life.writer.health().report().waits;
-    Ok(Added { ns_per_op, outcome: whole.outcome(), appends, waits })
+    let waits = opened_shard.writer.health().report().waits;
+    Ok(JournalPass { ns_per_op, outcome: matcher.outcome(), appends, waits })
 }
 
-fn prefilled(workload: &Workload) -> Whole {
-    let mut whole = Whole::new(workload);
-    workload.prefill.iter().for_each(|record| whole.apply(record));
-    whole
+fn prefilled(workload: &Workload) -> WholeShard {
+    let mut matcher = WholeShard::new(workload);
+    workload.prefill.iter().for_each(|record| matcher.apply(record));
+    matcher
 }
 
 /// Measures orders per second at level `disk` with this many clients, each with one order in
@@ -149,25 +149,25 @@ fn prefilled(workload: &Workload) -> Whole {
 pub fn group_commit(
     clients: usize,
     span: Duration,
-    folder: &Folder,
+    folder: &TempFolder,
     pinning: &Pinning,
     workload: &Workload,
 ) -> Result<f64, Fault> {
-    let opened = open(folder.empty(), settings(Level::Disk, u64::MAX), workload)?;
-    let (mut life, syncer, segment_manager) = parts(opened);
+    let opened = open(folder.cleared(), settings(Level::Disk, u64::MAX), workload)?;
+    let (mut opened_shard, syncer, segment_manager) = parts(opened);
     let payload = sample();
-    let answered = beside(syncer, segment_manager, pinning, || {
+    let answered = with_storage_threads(syncer, segment_manager, pinning, || {
         let mut waiting: Vec<u64> = vec![0; clients];
         let (mut answered, begun) = (0u64, Instant::now());
         while begun.elapsed() < span {
-            let safe = life.writer.safe();
+            let safe = opened_shard.writer.safe();
             for seq in &mut waiting {
                 if *seq <= safe {
                     answered += u64::from(*seq > 0);
-                    *seq = write(&mut life.writer, START, &payload);
+                    *seq = write(&mut opened_shard.writer, START, &payload);
                 }
             }
-            life.writer.maintain();
+            opened_shard.writer.maintain();
             hint::spin_loop();
         }
         answered
@@ -176,8 +176,8 @@ pub fn group_commit(
 }
 
 /// Measures orders per second with a write and a sync for each order, whichever client sent it.
-pub fn sync_each(span: Duration, folder: &Folder) -> std::io::Result<f64> {
-    let path = folder.empty();
+pub fn sync_each(span: Duration, folder: &TempFolder) -> std::io::Result<f64> {
+    let path = folder.cleared();
     fs::create_dir_all(path)?;
     let file = File::create(path.join("each"))?;
     // Zeros that are on disk already, as in the journal's segments, so that only the sharing of
@@ -207,31 +207,31 @@ pub struct Restart {
 
 /// Measures the restart of a shard with this many open orders, from its journal alone and from a
 /// snapshot with a tail of one order in twenty.
-pub fn restart(orders: u32, folder: &Folder) -> Result<Restart, Fault> {
+pub fn restart(orders: u32, folder: &TempFolder) -> Result<Restart, Fault> {
     let scenario = Scenario { open: orders, ops: 0, ..Scenario::named("s10k").expect("a scenario") };
     let workload = scenario.generate();
-    let data = folder.empty();
+    let data = folder.cleared();
     let opened = open(data, settings(Level::Os, u64::MAX), &workload)?;
-    let mut life = Lifecycle::new(opened);
+    let mut shard = JournaledShard::new(opened);
     let tail = workload.prefill.len() - workload.prefill.len() / 20;
-    platform::setup(&workload).into_iter().for_each(|body| life.tell(body));
+    platform::setup(&workload).into_iter().for_each(|body| shard.apply(body));
     for (at, record) in workload.prefill[..tail].iter().enumerate() {
-        life.tell(platform::body_of(record, OrderHandle::NONE, at as u64));
+        shard.apply(platform::body_of(record, OrderHandle::NONE, at as u64));
     }
-    let (bytes, left) = (life.writer.health().report().bytes, life.shard.digest());
-    drop(life);
+    let (bytes, left) = (shard.writer.health().report().bytes, shard.shard.digest());
+    drop(shard);
     let mut right = is_same(data, left)?;
     let begun = Instant::now();
     drop(open(data, settings(Level::Os, u64::MAX), &workload)?);
     let seconds_from_journal = begun.elapsed().as_secs_f64();
     // The next start builds a snapshot of all complete segments, and more orders arrive.
-    let mut life = Lifecycle::new(open(data, settings(Level::Os, 1), &workload)?);
-    while life.segment_manager.poll(START) > 0 {}
+    let mut shard = JournaledShard::new(open(data, settings(Level::Os, 1), &workload)?);
+    while shard.segment_manager.poll(START) > 0 {}
     for (at, record) in workload.prefill[tail..].iter().enumerate() {
-        life.tell(platform::body_of(record, OrderHandle::NONE, (tail + at) as u64));
+        shard.apply(platform::body_of(record, OrderHandle::NONE, (tail + at) as u64));
     }
-    let left = life.shard.digest();
-    drop(life);
+    let left = shard.shard.digest();
+    drop(shard);
     right &= is_same(data, left)?;
     let begun = Instant::now();
     let opened = open(data, settings(Level::Os, u64::MAX), &workload)?;
@@ -255,7 +255,7 @@ fn is_same(data: &Path, digest: u64) -> Result<bool, Fault> {
 }
 
 /// A shard with its journal, all in one thread.
-struct Lifecycle {
+struct JournaledShard {
     shard: Shard,
     writer: Writer,
     syncer: Syncer,
@@ -265,14 +265,22 @@ struct Lifecycle {
     _lock: journal::Lock,
 }
 
-impl Lifecycle {
-    fn new(opened: Opened) -> Lifecycle {
+impl JournaledShard {
+    fn new(opened: Opened) -> JournaledShard {
         let Opened { mut shards, syncer, segment_manager, lock, .. } = opened;
         let OpenedShard { shard, writer, event, now, .. } = shards.remove(0);
-        Lifecycle { shard, writer, syncer, segment_manager, outbox: Outbox::new(event), now, _lock: lock }
+        JournaledShard {
+            shard,
+            writer,
+            syncer,
+            segment_manager,
+            outbox: Outbox::new(event),
+            now,
+            _lock: lock,
+        }
     }
 
-    fn tell(&mut self, body: pitlane_engine::command::CommandKind) {
+    fn apply(&mut self, body: pitlane_engine::command::CommandKind) {
         self.now = self.now.plus(STEP_NS);
         let command: Command = platform::command(body);
         while self.writer.offer(self.now, &command, &self.shard).is_err() {
@@ -316,7 +324,7 @@ fn parts(opened: Opened) -> (OpenedShard, Syncer, SegmentManager) {
 
 /// Runs `work` in this thread, and the syncer and the segment manager in their own threads on the
 /// second core.
-fn beside<T>(
+fn with_storage_threads<T>(
     mut syncer: Syncer,
     mut segment_manager: SegmentManager,
     pinning: &Pinning,
@@ -343,7 +351,7 @@ fn beside<T>(
 }
 
 /// Longest sleep of a thread that is never woken here.
-const NAP: Duration = Duration::from_millis(1);
+const SLEEP_MAX: Duration = Duration::from_millis(1);
 
 /// Polls like the service: spins a little, yields a little, then sleeps.
 fn cycle(done: &AtomicBool, mut poll: impl FnMut(Timestamp) -> usize) {
@@ -355,7 +363,7 @@ fn cycle(done: &AtomicBool, mut poll: impl FnMut(Timestamp) -> usize) {
             IdleAction::None => {}
             IdleAction::Spin => hint::spin_loop(),
             IdleAction::Yield => thread::yield_now(),
-            IdleAction::Sleep => thread::park_timeout(NAP),
+            IdleAction::Sleep => thread::park_timeout(SLEEP_MAX),
         }
     }
 }

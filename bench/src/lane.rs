@@ -20,7 +20,7 @@ use quanta::Clock;
 use crate::conditions::Pinning;
 use crate::measure::histogram;
 use crate::platform::{self, START};
-use crate::ring::{Partner, WARM_UP};
+use crate::ring::{PollThread, WARM_UP};
 use crate::workload::Workload;
 
 const SHARD: ShardId = ShardId(0);
@@ -28,20 +28,20 @@ const SHARD: ShardId = ShardId(0);
 const OPEN_MAX: usize = 1_000;
 
 /// Nanoseconds from sending a command to its first and to its last event.
-pub struct Answered {
+pub struct CommandLatencies {
     pub first: Histogram<u64>,
     pub last: Histogram<u64>,
 }
 
 /// Measures with one command in flight at a time.
-pub fn round_trips(pinning: &Pinning, trips: usize) -> Answered {
-    let (mut client, worker) = Client::start(pinning);
+pub fn round_trips(pinning: &Pinning, trips: usize) -> CommandLatencies {
+    let (mut client, worker) = LaneClient::start(pinning);
     let clock = Clock::new();
-    let mut answered = Answered { first: histogram(), last: histogram() };
+    let mut latencies = CommandLatencies { first: histogram(), last: histogram() };
     for trip in 0..WARM_UP + trips {
         let command = client.next_command(1);
         let begin = clock.raw();
-        client.port.send(SHARD, command).expect("one is in flight, and there is room for more");
+        client.port.send(SHARD, command).expect("one is in flight, and the lane has space for more");
         let mut first = None;
         loop {
             let Some((_, event)) = client.port.poll_event() else {
@@ -50,29 +50,29 @@ pub fn round_trips(pinning: &Pinning, trips: usize) -> Answered {
             };
             let ns = clock.delta_as_nanos(begin, clock.raw());
             let first = *first.get_or_insert(ns);
-            if client.hear(&event) {
+            if client.handle_event(&event) {
                 if trip >= WARM_UP {
-                    answered.first.saturating_record(first);
-                    answered.last.saturating_record(ns);
+                    latencies.first.saturating_record(first);
+                    latencies.last.saturating_record(ns);
                 }
                 break;
             }
         }
     }
     worker.stop();
-    answered
+    latencies
 }
 
 /// Result of an open loop at one rate.
-pub struct Loop {
+pub struct OpenLoopResult {
     pub per_s_planned: u64,
     pub per_s_reached: f64,
     pub latencies: Histogram<u64>,
 }
 
 /// Sends `commands` commands at planned times, `per_s` of them per second.
-pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> Loop {
-    let (mut client, worker) = Client::start(pinning);
+pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> OpenLoopResult {
+    let (mut client, worker) = LaneClient::start(pinning);
     let clock = Clock::new();
     let mut latencies = histogram();
     let mut planned = VecDeque::with_capacity(4_096);
@@ -93,7 +93,7 @@ pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> Loop {
             }
         }
         while let Some((_, event)) = client.port.poll_event() {
-            if client.hear(&event) {
+            if client.handle_event(&event) {
                 let plan = planned.pop_front().expect("an answer to something sent");
                 latencies.saturating_record(since_begin() - plan);
                 answered += 1;
@@ -102,11 +102,11 @@ pub fn open_loop(pinning: &Pinning, per_s: u64, commands: usize) -> Loop {
     }
     let reached = commands as f64 * 1e9 / since_begin() as f64;
     worker.stop();
-    Loop { per_s_planned: per_s, per_s_reached: reached, latencies }
+    OpenLoopResult { per_s_planned: per_s, per_s_reached: reached, latencies }
 }
 
 /// The client's side: its port and its open orders.
-pub struct Client {
+pub struct LaneClient {
     pub port: PortEnd,
     /// Open orders, oldest first.
     open: VecDeque<OrderHandle>,
@@ -114,22 +114,22 @@ pub struct Client {
     entered: u64,
 }
 
-impl Client {
-    fn start(pinning: &Pinning) -> (Client, Partner) {
-        let (shard, outbox) = platform::shard_for(&Workload::still());
+impl LaneClient {
+    fn start(pinning: &Pinning) -> (LaneClient, PollThread) {
+        let (shard, outbox) = platform::shard_for(&Workload::empty());
         let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let mut worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
         let clock = Clock::new();
         let begin = clock.raw();
-        let partner = Partner::start(pinning, move || {
+        let poll_thread = PollThread::start(pinning, move || {
             worker.poll(Timestamp(START.0 + clock.delta_as_nanos(begin, clock.raw())));
         });
-        (Client::at(ports.remove(0)), partner)
+        (LaneClient::at(ports.remove(0)), poll_thread)
     }
 
     /// Creates a client without orders.
-    pub fn at(port: PortEnd) -> Client {
-        Client { port, open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 }
+    pub fn at(port: PortEnd) -> LaneClient {
+        LaneClient { port, open: VecDeque::with_capacity(4_096), requests: 0, entered: 0 }
     }
 
     /// Cancels the oldest order when `open_max` are open, else enters a new one.
@@ -145,7 +145,7 @@ impl Client {
     }
 
     /// Processes an event, and returns whether it is the last one of its command.
-    pub fn hear(&mut self, event: &Event) -> bool {
+    pub fn handle_event(&mut self, event: &Event) -> bool {
         if let EventKind::Order(order) = &event.body {
             assert!(order.what == ExecType::Entered, "nothing is refused here, but {:?}", order.reason);
             self.open.push_back(order.order);

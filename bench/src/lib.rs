@@ -2,21 +2,21 @@
 
 pub mod workload;
 
-pub mod chance;
+pub mod rng;
 pub mod naive;
 pub mod scenario;
 
 pub mod book;
-pub mod floor;
+pub mod bare_ladder;
 #[cfg(feature = "peers")]
 pub mod peers;
 pub mod platform;
 pub mod units;
-pub mod whole;
+pub mod whole_shard;
 
 pub mod budget;
 pub mod conditions;
-pub mod contest;
+pub mod comparison;
 #[cfg(feature = "flame")]
 pub mod flame;
 pub mod gate;
@@ -32,7 +32,7 @@ pub mod soak;
 pub mod sweep;
 pub mod work;
 
-pub mod beside;
+pub mod peer_table;
 pub mod brokers;
 pub mod nats;
 pub mod program;
@@ -41,7 +41,7 @@ pub mod publisher;
 pub mod attacker;
 pub mod fan_out;
 pub mod fix;
-pub mod fix_road;
+pub mod fix_path;
 pub mod fix_wire;
 pub mod http;
 pub mod idle;

@@ -7,20 +7,25 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand};
+use pitlane_bench::comparison::Engine;
 use pitlane_bench::conditions::{Conditions, Pinning};
-use pitlane_bench::contest::Engine;
-use pitlane_bench::goals::Verdict;
+use pitlane_bench::goals::GoalVerdict;
 use pitlane_bench::measure::clock_ns;
-use pitlane_bench::work::Work;
+use pitlane_bench::work::MicroBench;
 use pitlane_bench::{fix_wire, http, noise};
 
 use self::tasks::{
-    Site, builds, endurance, engines, everything, fix, isolation, keeping, peers, results, stomp, threads,
+    RunEnvironment, builds, endurance, engines, everything, fix, isolation, peers, resources, results, stomp,
+    threads,
 };
 
 #[derive(Parser)]
-#[command(name = "pitlane-bench", about = "How fast, and beside whom", version)]
-struct Cli {
+#[command(
+    name = "pitlane-bench",
+    about = "Measures the speed of Pitlane and compares it with peers",
+    version
+)]
+struct BenchCli {
     /// Also draw a flame graph into this SVG file. Needs `perf`, and a build with frame pointers
     /// (`make flame`).
     #[cfg(feature = "flame")]
@@ -43,51 +48,51 @@ enum Task {
         ops: Option<u32>,
     },
     /// The engine's order book alone.
-    Book(engines::Flow),
+    Book(engines::FlowArgs),
     /// The whole shard: risk, order states, positions, events.
-    Shard(engines::Flow),
+    Shard(engines::FlowArgs),
     /// The bare array ladder that the others are measured against.
-    Floor(engines::Flow),
+    Floor(engines::FlowArgs),
     /// The naive matcher, which defines the expected outcome.
-    Naive(engines::Flow),
+    Naive(engines::FlowArgs),
     /// A public order-book crate.
     #[cfg(feature = "peers")]
     Peer {
         #[arg(value_enum)]
         engine: Engine,
         #[command(flatten)]
-        flow: engines::Flow,
+        flow: engines::FlowArgs,
     },
     /// The bare ring's round trip between two pinned threads.
-    Ring(threads::Trips),
+    Ring(threads::RoundTripArgs),
     /// Command lane → shard → event lane, beside the bare ring; then open loop.
-    Lane(threads::Trips),
+    Lane(threads::RoundTripArgs),
     /// What the stage timestamps add to a command's time from lane to lane.
-    Stages(threads::Trips),
+    Stages(threads::RoundTripArgs),
     /// Sockets over loopback: a ping-pong compared with a bare echo, and one message to many
     /// consumers.
-    Net(threads::Trips),
+    Net(threads::RoundTripArgs),
     /// The read model's time for each event of a shard.
-    View(engines::Flow),
+    View(engines::FlowArgs),
     /// The FIX codec: a New Order Single read, an Execution Report written.
     #[command(visible_alias = "codec")]
-    FixCodec(fix::Codec),
+    FixCodec(fix::FixCodecArgs),
     /// FIX over loopback, at full load and at a steady rate, compared with a bare echo and an
     /// acceptor on QuickFIX.
-    Fix(fix::Wire),
+    Fix(fix::FixArgs),
     /// The service that `fix` measures.
     #[command(hide = true)]
     ServeFix { port: u16, http: u16, core: u32, data: PathBuf, stomp: Option<u16> },
     /// REST: lists compared with bare servers that answer the same bytes, orders per second, and
     /// other requests while a long list is sent.
     #[command(visible_alias = "rest")]
-    Http(tasks::http::Requests),
+    Http(tasks::http::HttpArgs),
     /// A server that `http` measures.
     #[command(hide = true)]
     ServeHttp { server: String, port: u16, folder: PathBuf },
     /// STOMP: decode, render and fan-out without sockets; then over loopback to 1, 10 and 100
     /// consumers, compared with NATS where it is installed.
-    Stomp(stomp::Broker),
+    Stomp(stomp::StompArgs),
     /// The binary with its default config: how long it takes to start, and how much of a core it
     /// takes without clients.
     Idle {
@@ -120,7 +125,7 @@ enum Task {
         check: bool,
     },
     /// What the journal adds to an order, and what a sync shared by many clients gains.
-    Journal(keeping::Journal),
+    Journal(resources::JournalArgs),
     /// How long a start takes with this many orders, from the journal alone and from a snapshot.
     Recovery {
         #[arg(long, default_value_t = 1_000_000)]
@@ -132,52 +137,52 @@ enum Task {
         check: bool,
     },
     /// Engines compared in interleaved rounds.
-    Engines(engines::Rounds),
+    Engines(engines::EnginesArgs),
     /// Pitlane compared with every peer that is available on this machine: brokers, FIX, HTTP,
     /// order books. One table and one drawing.
-    Compare(peers::Everybody),
+    Compare(peers::CompareArgs),
     /// FIX orders at rising rates, up to the knee.
-    Sweep(endurance::Rates),
+    Sweep(endurance::SweepArgs),
     /// FIX orders at half the knee for a long time: whether memory grows or the tail drifts.
-    Soak(endurance::Long),
+    Soak(endurance::SoakArgs),
     /// A well-behaved FIX client's tail latency under each kind of attack, compared with quiet.
-    Isolation(isolation::Attacked),
+    Isolation(isolation::IsolationArgs),
     /// One page from a folder of results, with the findings of `pitlane doctor`.
     Report { folder: PathBuf },
     /// One small piece of the hot path, repeated: prints the nanoseconds of one repetition.
-    Work(builds::Piece),
+    Work(builds::WorkArgs),
     /// This build and another in alternating runs on this machine; exits with 1 where this one is
     /// slower beyond the noise.
-    Gate(builds::Gate),
+    Gate(builds::GateArgs),
     /// Instructions of one piece of work, by callgrind: the same number on a busy machine.
     Instructions {
         /// Only these pieces of work.
         #[arg(value_enum)]
-        works: Vec<Work>,
+        works: Vec<MicroBench>,
     },
     /// Everything, and at the end every line of the performance budget with its verdict.
-    All(everything::Whole),
+    All(everything::AllArgs),
     /// Everything in a tiny size, to check that nothing is broken.
     Smoke,
 }
 
 /// The result of a task: a wrong outcome always fails, a missed goal only with `--check`.
 #[derive(Default)]
-struct Verdicts {
+struct TaskVerdicts {
     wrong: bool,
-    goals: Vec<Verdict>,
+    goals: Vec<GoalVerdict>,
 }
 
-type Failure = Box<dyn std::error::Error>;
+type TaskError = Box<dyn std::error::Error>;
 
 /// Time for which the machine's own noise is measured before anything else.
 const NOISE: Duration = Duration::from_millis(500);
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = BenchCli::parse();
     let check = cli.task.checks();
     #[cfg(feature = "flame")]
-    let result = drawn(cli.flame.as_deref(), || run(cli.task));
+    let result = with_flame_graph(cli.flame.as_deref(), || run(cli.task));
     #[cfg(not(feature = "flame"))]
     let result = run(cli.task);
     match result {
@@ -195,15 +200,15 @@ fn main() -> ExitCode {
 
 /// Runs the task, sampled by `perf` if a drawing is requested.
 #[cfg(feature = "flame")]
-fn drawn(
+fn with_flame_graph(
     out: Option<&std::path::Path>,
-    task: impl FnOnce() -> Result<Verdicts, Failure>,
-) -> Result<Verdicts, Failure> {
+    task: impl FnOnce() -> Result<TaskVerdicts, TaskError>,
+) -> Result<TaskVerdicts, TaskError> {
     let Some(out) = out else { return task() };
     let flame = pitlane_bench::flame::Flame::start(out)?;
     let verdicts = task()?;
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    flame.draw(&format!("pitlane-bench {}", words.join(" ")))?;
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    flame.draw(&format!("pitlane-bench {}", args.join(" ")))?;
     println!("drawn into {}", out.display());
     Ok(verdicts)
 }
@@ -229,14 +234,14 @@ impl Task {
     }
 }
 
-fn run(task: Task) -> Result<Verdicts, Failure> {
+fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
     if let Task::ServeFix { port, http, core, data, stomp } = task {
         fix_wire::serve_fix(port, http, core, &data, stomp)?;
-        return Ok(Verdicts::default());
+        return Ok(TaskVerdicts::default());
     }
     if let Task::ServeHttp { server, port, folder } = task {
         http::server::serve_http(&server, port, &folder)?;
-        return Ok(Verdicts::default());
+        return Ok(TaskVerdicts::default());
     }
     if let Task::Workload { scenario, out, ops } = task {
         return engines::make(&scenario, ops, &out);
@@ -249,16 +254,17 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         return Ok(builds::work(&piece));
     }
     let pinning = Pinning::take();
-    let site = Site { pinning, conditions: Conditions::of(&pinning), noise: noise::listen(NOISE) };
-    print!("{}", site.conditions);
+    let environment =
+        RunEnvironment { pinning, conditions: Conditions::of(&pinning), noise: noise::measure(NOISE) };
+    print!("{}", environment.conditions);
     println!("clock     {} ns for a pair of timestamps", clock_ns());
-    println!("noise     {}\n", site.noise.line());
+    println!("noise     {}\n", environment.noise.line());
     match task {
-        Task::Workload { .. } | Task::Work(_) => Ok(Verdicts::default()),
-        Task::Sweep(rates) => endurance::sweep(&site, &rates),
-        Task::Soak(long) => endurance::soak(&site, &long),
-        Task::Isolation(attacked) => isolation::isolation(&site, &attacked),
-        Task::Report { .. } => Ok(Verdicts::default()),
+        Task::Workload { .. } | Task::Work(_) => Ok(TaskVerdicts::default()),
+        Task::Sweep(rates) => endurance::sweep(&environment, &rates),
+        Task::Soak(long) => endurance::soak(&environment, &long),
+        Task::Isolation(attacked) => isolation::isolation(&environment, &attacked),
+        Task::Report { .. } => Ok(TaskVerdicts::default()),
         Task::Gate(gate) => builds::gate(&gate),
         Task::Instructions { works } => builds::instructions(&works),
         Task::Book(flow) => engines::single(Engine::Book, &flow),
@@ -269,22 +275,22 @@ fn run(task: Task) -> Result<Verdicts, Failure> {
         Task::Peer { engine, flow } => engines::single(engine, &flow),
         Task::Ring(trips) => Ok(threads::bare_ring(&pinning, &trips)),
         Task::Lane(trips) => Ok(threads::lanes(&pinning, &trips, &threads::OPEN_LOOP_RATES)),
-        Task::Stages(trips) => Ok(threads::stamps(&trips)),
+        Task::Stages(trips) => Ok(threads::stage_timestamps(&trips)),
         Task::Net(trips) => Ok(threads::sockets(&pinning, &trips)),
         Task::View(flow) => Ok(engines::view(&flow.load()?)),
         Task::FixCodec(codec) => Ok(fix::fix_codec(&codec)),
-        Task::Fix(wire) => fix::fix_over_loopback(&site, &wire),
-        Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(Verdicts::default()),
-        Task::Http(requests) => tasks::http::http_beside_hyper(&site, &requests),
-        Task::Stomp(task) => stomp::broker(&site, &task),
-        Task::Idle { starts, seconds, .. } => keeping::resting(starts, seconds),
-        Task::Simulate { ticks, rounds, .. } => keeping::simulation(ticks, rounds),
-        Task::Memory { open, .. } => Ok(keeping::million(open)),
-        Task::Journal(task) => keeping::journals(&pinning, &task),
-        Task::Recovery { orders, dir, .. } => keeping::recovery(orders, dir.as_deref()),
+        Task::Fix(wire) => fix::fix_over_loopback(&environment, &wire),
+        Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(TaskVerdicts::default()),
+        Task::Http(requests) => tasks::http::compare_http(&environment, &requests),
+        Task::Stomp(task) => stomp::broker(&environment, &task),
+        Task::Idle { starts, seconds, .. } => resources::idle_service(starts, seconds),
+        Task::Simulate { ticks, rounds, .. } => resources::simulation(ticks, rounds),
+        Task::Memory { open, .. } => Ok(resources::open_orders_memory(open)),
+        Task::Journal(task) => resources::journal_cost(&pinning, &task),
+        Task::Recovery { orders, dir, .. } => resources::recovery(orders, dir.as_deref()),
         Task::Engines(rounds) => engines::engines(&rounds),
-        Task::Compare(everybody) => peers::compare(&site, &everybody),
-        Task::All(whole) => everything::all(&site, &whole),
-        Task::Smoke => everything::smoke(&site),
+        Task::Compare(everybody) => peers::compare(&environment, &everybody),
+        Task::All(whole) => everything::all(&environment, &whole),
+        Task::Smoke => everything::smoke(&environment),
     }
 }

@@ -7,7 +7,7 @@ use hdrhistogram::Histogram;
 use quanta::Clock;
 
 use crate::conditions::on_core_ns;
-use crate::workload::{Kind, Matcher, Outcome, Workload};
+use crate::workload::{FlowOutcome, Matcher, RecordKind, Workload};
 
 /// One pass over a workload.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +17,7 @@ pub struct Pass {
     /// Time of the thread on its core, without the time in which others had the core. Wall-clock
     /// time where the system does not report it.
     pub ns_per_op: f64,
-    pub outcome: Outcome,
+    pub outcome: FlowOutcome,
 }
 
 /// Measures the time over the timed records, without the pre-fill.
@@ -63,12 +63,12 @@ pub fn spent<T>(work: impl FnOnce() -> T) -> (f64, T) {
 pub struct Latencies {
     kinds: [Histogram<u64>; 5],
     all: Histogram<u64>,
-    pub outcome: Outcome,
+    pub outcome: FlowOutcome,
 }
 
 pub fn latencies<M: Matcher>(workload: &Workload, mut matcher: M) -> Latencies {
     workload.prefill.iter().for_each(|record| matcher.apply(record));
-    let mut kinds = Kind::ALL.map(|_| histogram());
+    let mut kinds = RecordKind::ALL.map(|_| histogram());
     let clock = Clock::new();
     for record in &workload.timed {
         let begin = clock.raw();
@@ -84,7 +84,7 @@ pub fn latencies<M: Matcher>(workload: &Workload, mut matcher: M) -> Latencies {
 impl Latencies {
     /// Returns one line for each kind that occurred, and one for all.
     pub fn lines(&self) -> Vec<String> {
-        let named = Kind::ALL.iter().map(|kind| kind.word()).zip(&self.kinds);
+        let named = RecordKind::ALL.iter().map(|kind| kind.name()).zip(&self.kinds);
         let all = named.chain([("all", &self.all)]);
         all.filter(|(_, histogram)| !histogram.is_empty()).map(|(word, h)| percentiles(word, h)).collect()
     }

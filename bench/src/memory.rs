@@ -2,26 +2,26 @@
 
 use crate::conditions::resident_bytes;
 use crate::scenario::Scenario;
-use crate::whole::Whole;
-use crate::workload::{Matcher, Outcome};
+use crate::whole_shard::WholeShard;
+use crate::workload::{FlowOutcome, Matcher};
 
-pub struct Memory {
+pub struct ProcessMemory {
     pub open: u32,
     /// Bytes of the shard with its orders, without the workload and the rest of the process.
     pub bytes: u64,
     pub process_bytes: u64,
-    pub outcome: Outcome,
+    pub outcome: FlowOutcome,
 }
 
 /// Opens this many orders in the shape of `s10k`. Returns `None` where the system does not report
 /// memory.
-pub fn open_orders(open: u32) -> Option<Memory> {
+pub fn open_orders(open: u32) -> Option<ProcessMemory> {
     let scenario = Scenario { open, ops: 0, ..Scenario::named("s10k").expect("a scenario") };
     let workload = scenario.generate();
     let before = resident_bytes()?;
-    let mut whole = Whole::new(&workload);
-    workload.prefill.iter().for_each(|record| whole.apply(record));
+    let mut matcher = WholeShard::new(&workload);
+    workload.prefill.iter().for_each(|record| matcher.apply(record));
     let process_bytes = resident_bytes()?;
-    let outcome = whole.outcome();
-    Some(Memory { open, bytes: process_bytes.saturating_sub(before), process_bytes, outcome })
+    let outcome = matcher.outcome();
+    Some(ProcessMemory { open, bytes: process_bytes.saturating_sub(before), process_bytes, outcome })
 }

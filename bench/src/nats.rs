@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::fan_out::{Crowd, Shared, Throughput, WARM_UP};
+use crate::fan_out::{ConsumerPool, FanOutRate, FanOutState, WARM_UP};
 use crate::publisher::Publisher;
 
 /// Bytes of the payload: as long as a tick in JSON.
@@ -20,14 +20,14 @@ const AHEAD: u64 = 4_096;
 const BATCH: u64 = 64;
 
 /// A running NATS server. Dropping it stops the server.
-pub struct Nats {
+pub struct NatsServer {
     child: Child,
     address: SocketAddr,
 }
 
-impl Nats {
+impl NatsServer {
     /// Starts the server. Returns `None` if it is not installed or does not start.
-    pub fn start(pinning: &Pinning) -> Option<Nats> {
+    pub fn start(pinning: &Pinning) -> Option<NatsServer> {
         let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
         let core = pinning.second.unwrap_or(0).to_string();
         let child = Command::new("taskset")
@@ -37,9 +37,9 @@ impl Nats {
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        let nats = Nats { child, address: SocketAddr::from(([127, 0, 0, 1], port)) };
-        let late = Instant::now() + Duration::from_secs(5);
-        while Instant::now() < late {
+        let nats = NatsServer { child, address: SocketAddr::from(([127, 0, 0, 1], port)) };
+        let deadline = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < deadline {
             if TcpStream::connect(nats.address).is_ok() {
                 return Some(nats);
             }
@@ -51,34 +51,36 @@ impl Nats {
     /// Measures deliveries per second to this many consumers. The reading thread also publishes,
     /// between two polls of the sockets: a publisher in a thread of its own would wait for its
     /// share of the readers' core, and NATS for the publisher.
-    pub fn throughput(&self, consumers: usize, time: Duration) -> Throughput {
-        let shared = Shared::default();
-        let (mut crowd, length) = self.crowd(consumers);
+    pub fn throughput(&self, consumers: usize, time: Duration) -> FanOutRate {
+        let shared = FanOutState::default();
+        let (mut pool, length) = self.pool(consumers);
         let message = [b"PUB t 200\r\n".as_slice(), &[b'x'; BYTES], b"\r\n"].concat();
         let mut publisher = Publisher::new(self.connect(), &message, BATCH);
         let ahead = |delivered: u64| delivered / consumers as u64 + AHEAD;
-        crowd.read_and(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let (before, begin) = (crowd.messages, Instant::now());
-        crowd.read_and(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let deliveries_per_s = (crowd.messages - before) as f64 / begin.elapsed().as_secs_f64();
-        Throughput { deliveries_per_s, octets: length as f64 }
+        pool.read_while(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
+        let (before, begin) = (pool.messages, Instant::now());
+        pool.read_while(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
+        let deliveries_per_s = (pool.messages - before) as f64 / begin.elapsed().as_secs_f64();
+        FanOutRate { deliveries_per_s, octets: length as f64 }
     }
 
-    fn crowd(&self, consumers: usize) -> (Crowd, u64) {
+    fn pool(&self, consumers: usize) -> (ConsumerPool, u64) {
         let open = |_| {
             let mut socket = self.connect();
-            socket.write_all(b"SUB t 1\r\nPING\r\n").expect("it reads");
+            socket.write_all(b"SUB t 1\r\nPING\r\n").expect("the server reads");
             wait_for_pong(&mut socket);
             socket.set_nonblocking(true).expect("a socket takes options");
             socket
         };
         let length = (b"MSG t 1 200\r\n".len() + BYTES + 2) as u64;
-        (Crowd::by_length((0..consumers).map(open).collect(), length), length)
+        (ConsumerPool::fixed_length((0..consumers).map(open).collect(), length), length)
     }
 
     fn connect(&self) -> TcpStream {
-        let mut socket = TcpStream::connect(self.address).expect("it listens");
-        socket.write_all(b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n").expect("it reads");
+        let mut socket = TcpStream::connect(self.address).expect("the server listens");
+        socket
+            .write_all(b"CONNECT {\"verbose\":false,\"pedantic\":false}\r\nPING\r\n")
+            .expect("the server reads");
         wait_for_pong(&mut socket);
         socket
     }
@@ -88,12 +90,12 @@ fn wait_for_pong(socket: &mut TcpStream) {
     let mut answer = Vec::new();
     while !answer.windows(6).any(|part| part == b"PONG\r\n") {
         let mut bytes = [0; 4_096];
-        let count = socket.read(&mut bytes).expect("it answers");
+        let count = socket.read(&mut bytes).expect("the server answers");
         answer.extend_from_slice(&bytes[..count]);
     }
 }
 
-impl Drop for Nats {
+impl Drop for NatsServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

@@ -9,7 +9,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::measure::median;
-use crate::simulate::{self, Ticks};
+use crate::simulate::{self, TickFile};
 
 /// The newest version with wheels for the Python versions that it names.
 const PACKAGE: &str = "nautilus_trader==1.221.0";
@@ -18,7 +18,7 @@ const PYTHONS: [&str; 3] = ["3.11", "3.12", "3.13"];
 
 /// Both rates, in ticks per second.
 #[derive(Clone, Debug)]
-pub struct Beside {
+pub struct NautilusComparison {
     pub ours: f64,
     pub theirs: f64,
     pub version: String,
@@ -30,26 +30,27 @@ pub struct Beside {
 
 /// Runs both simulations over this many ticks in alternating rounds. On failure, returns the reason
 /// why there is no comparison.
-pub fn contest(ticks: u64, rounds: usize) -> Result<Beside, String> {
+pub fn compare(ticks: u64, rounds: usize) -> Result<NautilusComparison, String> {
     let python = python()?;
-    let data = Ticks::made(ticks).map_err(|error| error.to_string())?;
+    let data = TickFile::create(ticks).map_err(|error| error.to_string())?;
     let (mut ours, mut theirs, mut with_reading) = (Vec::new(), Vec::new(), Vec::new());
     let (mut our_orders, mut their_orders, mut version) = (0, 0, String::new());
     for _ in 0..rounds.max(1) {
         let report = data.simulate().map_err(|error| error.to_string())?;
         ours.push(report.speed.rows_per_s);
         our_orders = report.results.iter().map(|result| result.line.orders).sum();
-        let told = run(&python, data.path())?;
-        let seconds =
-            |key: &str| told[key].as_f64().filter(|seconds| *seconds > 0.0).ok_or("it tells no time");
-        let count = told["ticks"].as_f64().ok_or("it tells no number of ticks")?;
+        let result = run(&python, data.path())?;
+        let seconds = |key: &str| {
+            result[key].as_f64().filter(|seconds| *seconds > 0.0).ok_or("its output contains no time")
+        };
+        let count = result["ticks"].as_f64().ok_or("its output contains no number of ticks")?;
         theirs.push(count / seconds("runS")?);
         with_reading.push(count / (seconds("runS")? + seconds("madeS")?));
-        their_orders = told["orders"].as_u64().unwrap_or(0);
-        version = told["version"].as_str().unwrap_or_default().to_string();
+        their_orders = result["orders"].as_u64().unwrap_or(0);
+        version = result["version"].as_str().unwrap_or_default().to_string();
     }
     let theirs_with_reading = median(&with_reading);
-    Ok(Beside {
+    Ok(NautilusComparison {
         ours: median(&ours),
         theirs: median(&theirs),
         version,
@@ -69,34 +70,35 @@ fn run(python: &Path, ticks: &Path) -> Result<Value, String> {
     if !output.status.success() {
         return Err(format!("it failed: {}", last(&output.stderr)));
     }
-    serde_json::from_str(&last(&output.stdout)).map_err(|error| format!("what it says is no JSON: {error}"))
+    serde_json::from_str(&last(&output.stdout)).map_err(|error| format!("its output is not JSON: {error}"))
 }
 
 /// Returns the interpreter of an environment with the package, which is created if there is none.
 fn python() -> Result<PathBuf, String> {
     let built = std::env::current_exe().map_err(|error| error.to_string())?;
-    let folder = built.ancestors().nth(2).ok_or("there is no folder for it")?.join("nautilus");
+    let folder = built.ancestors().nth(2).ok_or("the build folder is not known")?.join("nautilus");
     let (python, stamp) = (folder.join("bin/python"), folder.join(PACKAGE));
     if stamp.exists() {
         return Ok(python);
     }
-    let version =
-        said(Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]))
-            .map_err(|_| "there is no python3")?;
+    let version = run_program(
+        Command::new("python3").args(["-c", "import sys; print('%d.%d' % sys.version_info[:2])"]),
+    )
+    .map_err(|_| "there is no python3")?;
     if !PYTHONS.contains(&version.as_str()) {
         return Err(format!("it has no wheel for Python {version}, only for {}", PYTHONS.join(", ")));
     }
     eprintln!("installing {PACKAGE} into {}", folder.display());
-    said(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
+    run_program(Command::new("python3").args(["-m", "venv"]).arg(&folder))?;
     let install =
         ["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--only-binary", ":all:", PACKAGE];
-    said(Command::new(&python).args(install))?;
+    run_program(Command::new(&python).args(install))?;
     fs::write(&stamp, "").map_err(|error| error.to_string())?;
     Ok(python)
 }
 
 /// Runs a program, and returns its output or the reason of its failure.
-fn said(command: &mut Command) -> Result<String, String> {
+fn run_program(command: &mut Command) -> Result<String, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_string();
     if output.status.success() {

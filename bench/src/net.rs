@@ -32,11 +32,11 @@ const TICKS_PER_CYCLE: usize = 32;
 /// Round trips that are not counted.
 const WARM_UP: usize = 2_000;
 /// Timeout of every step; none of them takes long.
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// The server that answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Server {
+pub enum EchoServer {
     /// Blocking reads and writes.
     Blocking,
     /// Non-blocking reads in a loop: the lower bound.
@@ -44,26 +44,26 @@ pub enum Server {
     Driver(DriverKind),
 }
 
-impl Server {
-    pub const ALL: [Server; 4] = [
-        Server::Blocking,
-        Server::Spinning,
-        Server::Driver(DriverKind::Epoll),
-        Server::Driver(DriverKind::Uring),
+impl EchoServer {
+    pub const ALL: [EchoServer; 4] = [
+        EchoServer::Blocking,
+        EchoServer::Spinning,
+        EchoServer::Driver(DriverKind::Epoll),
+        EchoServer::Driver(DriverKind::Uring),
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Server::Blocking => "blocking",
-            Server::Spinning => "spinning",
-            Server::Driver(DriverKind::Epoll) => "epoll",
-            Server::Driver(DriverKind::Uring) => "uring",
+            EchoServer::Blocking => "blocking",
+            EchoServer::Spinning => "spinning",
+            EchoServer::Driver(DriverKind::Epoll) => "epoll",
+            EchoServer::Driver(DriverKind::Uring) => "uring",
         }
     }
 
     /// Returns why this host cannot run the server.
     pub fn forbidden(self) -> Option<String> {
-        let Server::Driver(driver) = self else { return None };
+        let EchoServer::Driver(driver) = self else { return None };
         match Net::open(NetSettings { driver, ..NetSettings::default() }) {
             Ok(net) => net.fallback().map(str::to_owned),
             Err(error) => Some(error.to_string()),
@@ -73,15 +73,15 @@ impl Server {
 
 /// Measures round trips in nanoseconds, with one in flight. The client waits as the server does: it
 /// blocks, or it spins.
-pub fn ping_pong(pinning: &Pinning, server: Server, trips: usize) -> Histogram<u64> {
-    let partner = Partner::start(pinning, move |start| match server {
-        Server::Blocking => bare_echo(start, true),
-        Server::Spinning => bare_echo(start, false),
-        Server::Driver(driver) => driven_echo(start, driver),
+pub fn ping_pong(pinning: &Pinning, server: EchoServer, trips: usize) -> Histogram<u64> {
+    let server_thread = ServerThread::start(pinning, move |start| match server {
+        EchoServer::Blocking => bare_echo(start, true),
+        EchoServer::Spinning => bare_echo(start, false),
+        EchoServer::Driver(driver) => driver_echo(start, driver),
     });
-    let mut client = TcpStream::connect(partner.address).expect("the partner listens");
+    let mut client = TcpStream::connect(server_thread.address).expect("the server listens");
     client.set_nodelay(true).expect("a socket takes options");
-    client.set_nonblocking(server != Server::Blocking).expect("a socket takes options");
+    client.set_nonblocking(server != EchoServer::Blocking).expect("a socket takes options");
     let clock = Clock::new();
     let mut histogram = histogram();
     let ping = [b'p'; PING_BYTES];
@@ -97,56 +97,56 @@ pub fn ping_pong(pinning: &Pinning, server: Server, trips: usize) -> Histogram<u
     }
     assert!(pong == ping, "what comes back is what was sent");
     drop(client);
-    partner.stop();
+    server_thread.stop();
     histogram
 }
 
 /// Returns the deliveries per second of `messages` to each of `consumers`, all of which are read by
 /// one thread.
 pub fn fan_out(pinning: &Pinning, driver: DriverKind, consumers: usize, messages: usize) -> f64 {
-    let partner = Partner::start(pinning, move |start| ticker(start, driver, consumers, messages));
+    let server_thread = ServerThread::start(pinning, move |start| ticker(start, driver, consumers, messages));
     let mut sockets: Vec<TcpStream> = (0..consumers)
         .map(|_| {
-            let socket = TcpStream::connect(partner.address).expect("the partner listens");
+            let socket = TcpStream::connect(server_thread.address).expect("the server listens");
             socket.set_nonblocking(true).expect("a socket takes options");
             socket
         })
         .collect();
     let mut buffer = vec![0; 256 * 1024];
     let wanted = consumers * messages * TICK_BYTES;
-    let (mut got, mut begin) = (0, None);
-    while got < wanted {
+    let (mut received, mut begin) = (0, None);
+    while received < wanted {
         for socket in &mut sockets {
             match socket.read(&mut buffer) {
-                Ok(0) => panic!("the partner has hung up"),
-                Ok(count) => got += count,
+                Ok(0) => panic!("the server closed the connection"),
+                Ok(count) => received += count,
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock, "{error}"),
             }
         }
-        if got > 0 && begin.is_none() {
+        if received > 0 && begin.is_none() {
             begin = Some(Instant::now());
         }
     }
     let seconds = begin.map_or(0.0, |begin| begin.elapsed().as_secs_f64());
     drop(sockets);
-    partner.stop();
+    server_thread.stop();
     (consumers * messages) as f64 / seconds
 }
 
 /// A server's thread, on the second core.
-struct Partner {
+struct ServerThread {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<()>,
 }
 
 /// What the server's thread gets: a channel for its address, and the signal to end.
-struct Start {
+struct ServerStart {
     address: mpsc::Sender<SocketAddr>,
     stop: Arc<AtomicBool>,
 }
 
-impl Start {
+impl ServerStart {
     fn listening_at(&self, address: SocketAddr) {
         self.address.send(address).expect("the bench waits for it");
     }
@@ -156,31 +156,31 @@ impl Start {
     }
 }
 
-impl Partner {
-    fn start(pinning: &Pinning, serve: impl FnOnce(Start) + Send + 'static) -> Partner {
+impl ServerThread {
+    fn start(pinning: &Pinning, serve: impl FnOnce(ServerStart) + Send + 'static) -> ServerThread {
         let (send, address) = mpsc::channel();
         let stop = Arc::new(AtomicBool::new(false));
-        let (start, core) = (Start { address: send, stop: Arc::clone(&stop) }, pinning.second);
+        let (start, core) = (ServerStart { address: send, stop: Arc::clone(&stop) }, pinning.second);
         let thread = thread::spawn(move || {
             if let Some(core) = core {
                 _ = pin_current_thread(core);
             }
             serve(start);
         });
-        let address = address.recv_timeout(PATIENCE).expect("the partner starts");
-        Partner { address, stop, thread }
+        let address = address.recv_timeout(TIMEOUT).expect("the server starts");
+        ServerThread { address, stop, thread }
     }
 
     fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the partner does not panic");
+        self.thread.join().expect("the server does not panic");
     }
 }
 
-fn bare_echo(start: Start, blocking: bool) {
+fn bare_echo(start: ServerStart, blocking: bool) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a port");
     start.listening_at(listener.local_addr().expect("it is bound"));
-    let (mut stream, _) = listener.accept().expect("the client comes");
+    let (mut stream, _) = listener.accept().expect("the client connects");
     stream.set_nodelay(true).expect("a socket takes options");
     stream.set_nonblocking(!blocking).expect("a socket takes options");
     let mut buffer = [0; 4_096];
@@ -194,22 +194,22 @@ fn bare_echo(start: Start, blocking: bool) {
     }
 }
 
-fn driven_echo(start: Start, driver: DriverKind) {
-    let mut net = listening(&start, driver);
-    let mut answer = Vec::with_capacity(4_096);
+fn driver_echo(start: ServerStart, driver: DriverKind) {
+    let mut net = listening_net(&start, driver);
+    let mut response = Vec::with_capacity(4_096);
     while !start.is_over() {
         net.run_cycle(Timestamp::ZERO, |sockets, happening| {
             let SocketEvent::Received { id } = happening else { return };
-            answer.clear();
-            answer.extend_from_slice(sockets.input(id));
-            sockets.consume(id, answer.len());
-            sockets.send(id, &answer).expect("a ping fits");
+            response.clear();
+            response.extend_from_slice(sockets.input(id));
+            sockets.consume(id, response.len());
+            sockets.send(id, &response).expect("a ping fits");
         });
     }
 }
 
-fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
-    let mut net = listening(&start, driver);
+fn ticker(start: ServerStart, driver: DriverKind, consumers: usize, messages: usize) {
+    let mut net = listening_net(&start, driver);
     let mut ids = Vec::new();
     while ids.len() < consumers && !start.is_over() {
         net.run_cycle(Timestamp::ZERO, |_, happening| {
@@ -223,8 +223,8 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
     while !start.is_over() {
         let sockets: &mut Sockets = net.sockets();
         // Ticks are sent only when every consumer has room for them, so that none is sent twice.
-        let room = ids.iter().all(|&id| sockets.unsent(id) < TICKS_PER_CYCLE * TICK_BYTES);
-        if room {
+        let has_space = ids.iter().all(|&id| sockets.unsent(id) < TICKS_PER_CYCLE * TICK_BYTES);
+        if has_space {
             for _ in 0..left.min(TICKS_PER_CYCLE) {
                 left -= 1;
                 ids.iter().for_each(|&id| sockets.send(id, &tick).expect("there is room"));
@@ -234,7 +234,7 @@ fn ticker(start: Start, driver: DriverKind, consumers: usize, messages: usize) {
     }
 }
 
-fn listening(start: &Start, driver: DriverKind) -> Net {
+fn listening_net(start: &ServerStart, driver: DriverKind) -> Net {
     let mut net = Net::open(NetSettings { driver, ..NetSettings::default() }).expect("a driver opens");
     let address = "127.0.0.1:0".parse().expect("an address");
     let limits = BufferLimits::default();
@@ -259,7 +259,7 @@ fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) {
 fn read_exact(stream: &mut TcpStream, mut bytes: &mut [u8]) {
     while !bytes.is_empty() {
         match stream.read(bytes) {
-            Ok(0) => panic!("the partner has hung up"),
+            Ok(0) => panic!("the server closed the connection"),
             Ok(count) => bytes = &mut bytes[count..],
             Err(error) if error.kind() == ErrorKind::WouldBlock => spin_loop(),
             Err(error) => panic!("{error}"),

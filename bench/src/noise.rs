@@ -23,7 +23,7 @@ pub struct Noise {
 }
 
 /// Reads the clock for `time` on the core that the thread is pinned to.
-pub fn listen(time: Duration) -> Noise {
+pub fn measure(time: Duration) -> Noise {
     let clock = Clock::new();
     let mut gaps = histogram();
     let (begin, end_ns) = (clock.raw(), time.as_nanos() as u64);
@@ -60,7 +60,7 @@ mod tests {
 
     #[test]
     fn noise_is_a_fraction_of_the_time() {
-        let noise = listen(Duration::from_millis(20));
+        let noise = measure(Duration::from_millis(20));
         assert!((0.0..=1.0).contains(&noise.part));
         assert!(noise.for_ns >= 20_000_000);
     }

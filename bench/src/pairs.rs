@@ -6,7 +6,7 @@
 use std::fmt;
 use std::time::Duration;
 
-use crate::fan_out::Heard;
+use crate::fan_out::FanOutResult;
 use crate::measure::median;
 
 /// Results of the rounds.
@@ -18,42 +18,42 @@ pub struct Pairs {
     pub p99_ratio: f64,
     /// The same for the time that the server's thread takes for an event, which does not depend on
     /// the consumers' core.
-    pub turn_ratio: f64,
+    pub event_ratio: f64,
     /// Difference of the second quiet part of a round from the first, at the median: smaller
     /// effects cannot be seen.
     pub noise: f64,
     pub gap: Duration,
     pub missing: u64,
-    pub held_max: u64,
+    pub queued_max: u64,
 }
 
 /// Runs this many rounds.
-pub fn pairs(rounds: usize, mut play: impl FnMut(bool) -> Heard) -> Pairs {
-    let us = |heard: &Heard| heard.recording.all.value_at_quantile(0.99) as f64 / 1e3;
+pub fn pairs(rounds: usize, mut run: impl FnMut(bool) -> FanOutResult) -> Pairs {
+    let us = |result: &FanOutResult| result.recording.all.value_at_quantile(0.99) as f64 / 1e3;
     let (mut quiet, mut disturbed, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut turns, mut noise) = (Vec::new(), Vec::new());
-    let (mut gap, mut missing, mut held_max) = (Duration::ZERO, 0, 0);
+    let (mut event_times, mut noise) = (Vec::new(), Vec::new());
+    let (mut gap, mut missing, mut queued_max) = (Duration::ZERO, 0, 0);
     for _ in 0..rounds.max(1) {
-        let parts = [false, true, false].map(&mut play);
+        let parts = [false, true, false].map(&mut run);
         let [before, between, after] = &parts;
         quiet.push((us(before) + us(after)) / 2.0);
         disturbed.push(us(between));
         ratios.push(us(between) / ((us(before) + us(after)) / 2.0));
-        turns.push(between.turn_ns / ((before.turn_ns + after.turn_ns) / 2.0));
+        event_times.push(between.event_ns / ((before.event_ns + after.event_ns) / 2.0));
         noise.push((us(after) / us(before)).ln().abs().exp() - 1.0);
         gap = gap.max(between.gap);
-        missing += parts.iter().map(|heard| heard.missing).sum::<u64>();
-        held_max = held_max.max(between.held_max);
+        missing += parts.iter().map(|result| result.missing).sum::<u64>();
+        queued_max = queued_max.max(between.queued_max);
     }
     Pairs {
         quiet_us_p99: median(&quiet),
         disturbed_us_p99: median(&disturbed),
         p99_ratio: median(&ratios),
-        turn_ratio: median(&turns),
+        event_ratio: median(&event_times),
         noise: median(&noise),
         gap,
         missing,
-        held_max,
+        queued_max,
     }
 }
 
@@ -61,16 +61,16 @@ impl fmt::Display for Pairs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "p99 {:.0} µs quiet, {:.0} µs disturbed, {:.2} × at the median of the rounds (quiet beside quiet differs by {:.0} %); the \
-             server's turn {:.2} ×; longest silence {:.1} ms, {} messages missing, at most {} KiB held for one",
+            "p99 {:.0} µs quiet, {:.0} µs disturbed, {:.2} × at the median of the rounds (two quiet parts differ by {:.0} %); the \
+             server's time per event {:.2} ×; longest time without a delivery {:.1} ms, {} messages missing, at most {} KiB queued for one consumer",
             self.quiet_us_p99,
             self.disturbed_us_p99,
             self.p99_ratio,
             self.noise * 100.0,
-            self.turn_ratio,
+            self.event_ratio,
             self.gap.as_secs_f64() * 1e3,
             self.missing,
-            self.held_max >> 10
+            self.queued_max >> 10
         )
     }
 }

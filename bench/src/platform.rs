@@ -23,7 +23,7 @@ use pitlane_engine::terms::{Changes, OrderKind, Terms, Tif};
 use pitlane_engine::time::{TimeOfDay, Timestamp};
 
 use crate::units::{self, LOT, TICK};
-use crate::workload::{Kind, PRICE_MAX, Record, Side, Workload};
+use crate::workload::{PRICE_MAX, RecordKind, Workload, WorkloadRecord, WorkloadSide};
 
 /// Source of all orders.
 pub const SOURCE: Source = Source { origin: Origin::Rest, port: PortId(0), session: 1 };
@@ -107,7 +107,7 @@ fn wide(credit: Money) -> RiskLimits {
 
 fn first_prices(workload: &Workload) -> Vec<i32> {
     let mut first = vec![0; workload.securities as usize];
-    for record in workload.records().filter(|record| record.kind == Kind::New && record.price > 0) {
+    for record in workload.records().filter(|record| record.kind == RecordKind::New && record.price > 0) {
         let price = &mut first[record.security as usize];
         if *price == 0 {
             *price = record.price;
@@ -123,25 +123,25 @@ pub fn security_id(security: u32) -> SecurityId {
 /// Returns the command of a record, built in one step: parts that are assembled afterwards would be
 /// copied, and the CPU would wait for them.
 #[inline(always)]
-pub fn command_of(record: &Record, order: OrderHandle, request: u64) -> Command {
+pub fn command_of(record: &WorkloadRecord, order: OrderHandle, request: u64) -> Command {
     match record.kind {
-        Kind::New => command(submit(record, OrderKind::Limit, Tif::Gtc)),
-        Kind::Ioc => command(submit(record, OrderKind::Limit, Tif::Ioc)),
-        Kind::Market => command(submit(record, OrderKind::Market, Tif::Ioc)),
-        Kind::Cancel | Kind::Replace => command(body_of(record, order, request)),
+        RecordKind::New => command(submit(record, OrderKind::Limit, Tif::Gtc)),
+        RecordKind::Ioc => command(submit(record, OrderKind::Limit, Tif::Ioc)),
+        RecordKind::Market => command(submit(record, OrderKind::Market, Tif::Ioc)),
+        RecordKind::Cancel | RecordKind::Replace => command(body_of(record, order, request)),
     }
 }
 
 /// Returns what a record requests. `order` is the handle from the shard, `request` a number that no
 /// other request has.
 #[inline(always)]
-pub fn body_of(record: &Record, order: OrderHandle, request: u64) -> CommandKind {
+pub fn body_of(record: &WorkloadRecord, order: OrderHandle, request: u64) -> CommandKind {
     match record.kind {
-        Kind::New => submit(record, OrderKind::Limit, Tif::Gtc),
-        Kind::Ioc => submit(record, OrderKind::Limit, Tif::Ioc),
-        Kind::Market => submit(record, OrderKind::Market, Tif::Ioc),
-        Kind::Cancel => CommandKind::Cancel { order, id: IntId::numbered(b'c', request) },
-        Kind::Replace => {
+        RecordKind::New => submit(record, OrderKind::Limit, Tif::Gtc),
+        RecordKind::Ioc => submit(record, OrderKind::Limit, Tif::Ioc),
+        RecordKind::Market => submit(record, OrderKind::Market, Tif::Ioc),
+        RecordKind::Cancel => CommandKind::Cancel { order, id: IntId::numbered(b'c', request) },
+        RecordKind::Replace => {
             let changes = Changes::default().with_limit(units::price(record.price));
             CommandKind::Modify { order, id: IntId::numbered(b'm', request), changes }
         }
@@ -149,7 +149,7 @@ pub fn body_of(record: &Record, order: OrderHandle, request: u64) -> CommandKind
 }
 
 #[inline(always)]
-fn submit(record: &Record, kind: OrderKind, tif: Tif) -> CommandKind {
+fn submit(record: &WorkloadRecord, kind: OrderKind, tif: Tif) -> CommandKind {
     let has_limit = kind.has_limit();
     let limit = if has_limit { record.price } else { 0 };
     let terms = Terms {
@@ -169,9 +169,16 @@ fn submit(record: &Record, kind: OrderKind, tif: Tif) -> CommandKind {
 
 /// Returns a limit order that rests. Orders with near numbers differ, so that none is taken for a
 /// duplicate.
-pub fn resting(number: u64) -> Record {
+pub fn resting(number: u64) -> WorkloadRecord {
     let qty = 1 + (number % 1_000) as u32;
-    Record { kind: Kind::New, side: Side::Buy, security: 0, order: number, price: 100, qty }
+    WorkloadRecord {
+        kind: RecordKind::New,
+        side: WorkloadSide::Buy,
+        security: 0,
+        order: number,
+        price: 100,
+        qty,
+    }
 }
 
 fn currency() -> Currency {

@@ -9,19 +9,19 @@ const EVERY: Duration = Duration::from_millis(200);
 const WIDTH: usize = 78;
 
 #[derive(Debug)]
-pub struct Progress {
+pub struct ProgressLine {
     is_seen: bool,
     begun: Instant,
     shown: Option<Instant>,
 }
 
-impl Default for Progress {
-    fn default() -> Progress {
-        Progress { is_seen: stderr().is_terminal(), begun: Instant::now(), shown: None }
+impl Default for ProgressLine {
+    fn default() -> ProgressLine {
+        ProgressLine { is_seen: stderr().is_terminal(), begun: Instant::now(), shown: None }
     }
 }
 
-impl Progress {
+impl ProgressLine {
     /// Shows the current step and the elapsed time.
     pub fn show(&mut self, what: &str) {
         let now = Instant::now();
@@ -44,7 +44,7 @@ impl Progress {
 }
 
 /// Clears the line.
-impl Drop for Progress {
+impl Drop for ProgressLine {
     fn drop(&mut self) {
         if self.is_seen && self.shown.is_some() {
             let _ = write!(stderr(), "\r{:WIDTH$}\r", "");

@@ -12,19 +12,19 @@ pub struct Publisher {
     count: u64,
     /// Bytes of the batch that are written.
     written: usize,
-    said: u64,
+    sent: u64,
 }
 
 impl Publisher {
     /// Creates a publisher that repeats one message, `count` times in one write.
     pub fn new(socket: TcpStream, message: &[u8], count: u64) -> Publisher {
         socket.set_nonblocking(true).expect("a socket takes options");
-        Publisher { socket, batch: message.repeat(count as usize), count, written: 0, said: 0 }
+        Publisher { socket, batch: message.repeat(count as usize), count, written: 0, sent: 0 }
     }
 
     /// Publishes until `up_to` messages are sent in total, with at most one write per call.
     pub fn publish(&mut self, up_to: u64) {
-        if self.said >= up_to {
+        if self.sent >= up_to {
             return;
         }
         match self.socket.write(&self.batch[self.written..]) {
@@ -33,7 +33,7 @@ impl Publisher {
             Err(error) => panic!("{error}"),
         }
         if self.written == self.batch.len() {
-            (self.written, self.said) = (0, self.said + self.count);
+            (self.written, self.sent) = (0, self.sent + self.count);
         }
     }
 }

@@ -8,7 +8,7 @@ use pitlane_engine::id::ShardId;
 use pitlane_engine::view::{View, ViewSettings};
 use quanta::Clock;
 
-use crate::whole::Whole;
+use crate::whole_shard::WholeShard;
 use crate::workload::{Matcher, Workload};
 
 /// Records whose events are collected before they are applied: the events stay in the outer caches,
@@ -26,12 +26,12 @@ pub struct Applied {
 /// Applies the events of a workload's timed records; the events of the pre-fill are applied before,
 /// untimed.
 pub fn apply(workload: &Workload) -> Applied {
-    let mut whole = Whole::new(workload);
-    whole.watch_everything();
+    let mut matcher = WholeShard::new(workload);
+    matcher.watch_everything();
     let mut view = View::new(1, ViewSettings::default());
     let mut last = 0;
     for record in &workload.prefill {
-        whole.apply_before(record, |event| {
+        matcher.apply_observed(record, |event| {
             last = event.seq;
             view.apply(ShardId(0), event);
         });
@@ -41,14 +41,14 @@ pub fn apply(workload: &Workload) -> Applied {
     let (mut count, mut ns) = (0, 0);
     for records in workload.timed.chunks(CHUNK) {
         events.clear();
-        records.iter().for_each(|record| whole.apply_before(record, |event| events.push(*event)));
+        records.iter().for_each(|record| matcher.apply_observed(record, |event| events.push(*event)));
         let begin = clock.raw();
         events.iter().for_each(|event| view.apply(ShardId(0), black_box(event)));
         ns += clock.delta_as_nanos(begin, clock.raw());
         count += events.len() as u64;
         last = events.last().map_or(last, |event| event.seq);
     }
-    assert!(whole.outcome() == workload.expected, "the shard did what it had to");
+    assert!(matcher.outcome() == workload.expected, "the shard did what it had to");
     Applied {
         events: count,
         ns_per_event: ns as f64 / count.max(1) as f64,

@@ -10,7 +10,7 @@ use std::net::TcpStream;
 use std::time::Instant;
 
 use crate::conditions::Pinning;
-use crate::http::server::{Kind, Server};
+use crate::http::server::{HttpServer, HttpServerKind};
 use crate::http::{END, order, read_empty};
 use crate::measure::median;
 
@@ -21,7 +21,7 @@ const READ_BYTES: usize = 256 * 1_024;
 
 /// A measurement of orders over REST.
 #[derive(Clone, Copy, Debug)]
-pub struct Orders {
+pub struct RestOrders {
     /// Orders per second by wall-clock time: the median over rounds.
     pub per_s: f64,
     /// Nanoseconds per order of all threads of the server, and of its http thread.
@@ -43,8 +43,8 @@ pub fn orders(
     connections: usize,
     rounds: usize,
     open: usize,
-) -> io::Result<Orders> {
-    let server = Server::start(Kind::Pitlane, pinning, &[])?;
+) -> io::Result<RestOrders> {
+    let server = HttpServer::start(HttpServerKind::Pitlane, pinning, &[])?;
     let mut clients = (0..connections).map(|_| server.connect()).collect::<io::Result<Vec<_>>>()?;
     let http =
         |threads: Vec<(String, f64)>| threads.iter().find(|(name, _)| name == "http").map(|(_, ns)| *ns);
@@ -63,7 +63,7 @@ pub fn orders(
     submit(&mut clients, taken, open - taken)?;
     let (p99, max) = beside_list(&server)?;
     server.end()?;
-    Ok(Orders {
+    Ok(RestOrders {
         per_s: median(&rates),
         server_ns: median(&all_ns),
         http_ns: median(&http_ns),
@@ -94,7 +94,7 @@ fn submit(clients: &mut [TcpStream], first: usize, orders: usize) -> io::Result<
 /// are read, in milliseconds: the 99th percentile and the maximum. One thread does both in
 /// alternation: two threads would wait for each other's time on the core they share, and that would
 /// be counted.
-fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
+fn beside_list(server: &HttpServer) -> io::Result<(f64, f64)> {
     let (mut reader, mut client) = (server.connect()?, server.connect()?);
     reader.set_nonblocking(true)?;
     client.set_nonblocking(true)?;
@@ -102,7 +102,7 @@ fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
     let mut times = Vec::new();
     for _ in 0..READS {
         reader.write_all(b"GET /rest/execution/order HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-        let (mut list, mut answer) = (Tail::default(), Tail::default());
+        let (mut list, mut answer) = (ResponseTail::default(), ResponseTail::default());
         let mut since = None;
         while !list.is_end() {
             let begin = match since {
@@ -118,7 +118,7 @@ fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
                 times.push(begin.elapsed().as_secs_f64() * 1e3);
             }
             if answer.is_end() {
-                (answer, since) = (Tail::default(), None);
+                (answer, since) = (ResponseTail::default(), None);
             }
             list.read(&mut reader, &mut buffer)?;
         }
@@ -133,9 +133,9 @@ fn beside_list(server: &Server) -> io::Result<(f64, f64)> {
 
 /// The last bytes of a chunked response.
 #[derive(Default)]
-struct Tail(Vec<u8>);
+struct ResponseTail(Vec<u8>);
 
-impl Tail {
+impl ResponseTail {
     /// Reads what has arrived, if anything.
     fn read(&mut self, socket: &mut TcpStream, buffer: &mut [u8]) -> io::Result<()> {
         match socket.read(buffer) {

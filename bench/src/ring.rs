@@ -17,63 +17,63 @@ use quanta::Clock;
 use crate::conditions::Pinning;
 use crate::measure::histogram;
 
-type There = [u64; size_of::<Command>() / 8];
-type Back = [u64; size_of::<Event>() / 8];
+type CommandWords = [u64; size_of::<Command>() / 8];
+type EventWords = [u64; size_of::<Event>() / 8];
 
 /// Round trips that are not counted, while caches and frequencies settle.
 pub const WARM_UP: usize = 10_000;
 
 /// Measures round trips over the bare ring, in nanoseconds.
 pub fn round_trips(pinning: &Pinning, trips: usize) -> Histogram<u64> {
-    let (mut there, mut there_end) = rtrb::RingBuffer::<There>::new(1_024);
-    let (mut back_start, mut back) = rtrb::RingBuffer::<Back>::new(4_096);
-    let mut answer: Back = [0; size_of::<Event>() / 8];
-    let echo = Partner::start(pinning, move || {
-        if let Ok(message) = there_end.pop() {
-            answer[0] = message[0];
-            back_start.push(answer).expect(ROOM);
+    let (mut commands, mut command_receiver) = rtrb::RingBuffer::<CommandWords>::new(1_024);
+    let (mut event_sender, mut events) = rtrb::RingBuffer::<EventWords>::new(4_096);
+    let mut event_out: EventWords = [0; size_of::<Event>() / 8];
+    let echo = PollThread::start(pinning, move || {
+        if let Ok(message) = command_receiver.pop() {
+            event_out[0] = message[0];
+            event_sender.push(event_out).expect(HAS_SPACE);
         }
     });
-    timed(trips, echo, |message| there.push(message).expect(ROOM), || back.pop().ok())
+    timed(trips, echo, |message| commands.push(message).expect(HAS_SPACE), || events.pop().ok())
 }
 
 /// Measures the same over two lanes.
 pub fn lane_round_trips(pinning: &Pinning, trips: usize) -> Histogram<u64> {
-    let (mut there, mut there_end) = lane::<There>(1_024);
-    let (mut back_start, mut back) = lane::<Back>(4_096);
-    let mut answer: Back = [0; size_of::<Event>() / 8];
-    let echo = Partner::start(pinning, move || {
-        if let Some(message) = there_end.take() {
-            answer[0] = message[0];
-            back_start.send(answer).expect(ROOM);
+    let (mut commands, mut command_receiver) = lane::<CommandWords>(1_024);
+    let (mut event_sender, mut events) = lane::<EventWords>(4_096);
+    let mut event_out: EventWords = [0; size_of::<Event>() / 8];
+    let echo = PollThread::start(pinning, move || {
+        if let Some(message) = command_receiver.take() {
+            event_out[0] = message[0];
+            event_sender.send(event_out).expect(HAS_SPACE);
         }
     });
-    timed(trips, echo, |message| there.send(message).expect(ROOM), || back.take())
+    timed(trips, echo, |message| commands.send(message).expect(HAS_SPACE), || events.take())
 }
 
-const ROOM: &str = "one is in flight, and there is room for more";
+const HAS_SPACE: &str = "one is in flight, and the lane has space for more";
 
 fn timed(
     trips: usize,
-    echo: Partner,
-    mut send: impl FnMut(There),
-    mut take: impl FnMut() -> Option<Back>,
+    echo: PollThread,
+    mut send: impl FnMut(CommandWords),
+    mut take: impl FnMut() -> Option<EventWords>,
 ) -> Histogram<u64> {
     let clock = Clock::new();
     let mut histogram = histogram();
     for trip in 0..WARM_UP + trips {
-        let mut message: There = [trip as u64; size_of::<Command>() / 8];
+        let mut message: CommandWords = [trip as u64; size_of::<Command>() / 8];
         message[1] = 1;
         let begin = clock.raw();
         send(message);
-        let heard = loop {
-            if let Some(heard) = take() {
-                break heard;
+        let event = loop {
+            if let Some(event) = take() {
+                break event;
             }
             spin_loop();
         };
         let ns = clock.delta_as_nanos(begin, clock.raw());
-        assert!(heard[0] == trip as u64, "what comes back is what was sent");
+        assert!(event[0] == trip as u64, "what comes back is what was sent");
         if trip >= WARM_UP {
             histogram.saturating_record(ns);
         }
@@ -83,13 +83,13 @@ fn timed(
 }
 
 /// A thread on the second core that repeats one function until it is stopped.
-pub struct Partner {
+pub struct PollThread {
     stop: Arc<AtomicBool>,
     thread: thread::JoinHandle<()>,
 }
 
-impl Partner {
-    pub fn start(pinning: &Pinning, mut cycle: impl FnMut() + Send + 'static) -> Partner {
+impl PollThread {
+    pub fn start(pinning: &Pinning, mut cycle: impl FnMut() + Send + 'static) -> PollThread {
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, core) = (Arc::clone(&stop), pinning.second);
         let thread = thread::spawn(move || {
@@ -101,11 +101,11 @@ impl Partner {
                 spin_loop();
             }
         });
-        Partner { stop, thread }
+        PollThread { stop, thread }
     }
 
     pub fn stop(self) {
         self.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the partner does not panic");
+        self.thread.join().expect("the thread does not panic");
     }
 }

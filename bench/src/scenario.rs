@@ -4,9 +4,9 @@
 //! The naive matcher runs alongside. It knows which orders are open, and its outcome is the
 //! expected one.
 
-use crate::chance::{Chance, Zipf};
-use crate::naive::Naive;
-use crate::workload::{Kind, Matcher, PRICE_MAX, Record, Side, Workload};
+use crate::naive::NaiveMatcher;
+use crate::rng::{Xoshiro256, Zipf};
+use crate::workload::{Matcher, PRICE_MAX, RecordKind, Workload, WorkloadRecord, WorkloadSide};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
@@ -51,8 +51,8 @@ impl Scenario {
 
     pub fn generate(&self) -> Workload {
         let mut generator = Generator::new(self);
-        let prefill: Vec<Record> = (0..self.open).map(|_| generator.prefill()).collect();
-        let timed: Vec<Record> = (0..self.ops).map(|_| generator.operation()).collect();
+        let prefill: Vec<WorkloadRecord> = (0..self.open).map(|_| generator.prefill()).collect();
+        let timed: Vec<WorkloadRecord> = (0..self.ops).map(|_| generator.operation()).collect();
         Workload {
             securities: self.securities,
             seed: self.seed,
@@ -72,26 +72,26 @@ const CROSSING_TICKS: u64 = 3;
 /// Ticks by which an IOC reaches through the mid.
 const IOC_TICKS: i32 = 3;
 /// Probability that an operation moves its security's mid by one tick.
-const WALK: f64 = 0.003;
+const MID_MOVE_PROBABILITY: f64 = 0.003;
 /// Distance of the mid from both ends of the price range, so that no order reaches them.
 const MID_MARGIN: i32 = 1_000;
 const ROUND_QTY: u32 = 100;
 const ROUND_QTY_SHARE: f64 = 0.4;
 const QTY_MAX: u64 = 1_000;
 /// Fraction of cancels and replaces that name an order which is not open.
-const DEAD: f64 = 0.01;
+const CLOSED_SHARE: f64 = 0.01;
 /// How strongly a lack or surplus of open orders, as a fraction of the target, shifts the choice
 /// between NEW and CXL.
 const BALANCE: f64 = 20.0;
 
 struct Generator<'a> {
     scenario: &'a Scenario,
-    chance: Chance,
+    rng: Xoshiro256,
     zipf: Zipf,
     /// Mids by security.
     mids: Vec<i32>,
-    naive: Naive,
-    open: OpenOrders,
+    naive: NaiveMatcher,
+    open: OpenOrderSet,
     next_order: u64,
 }
 
@@ -99,81 +99,81 @@ impl<'a> Generator<'a> {
     fn new(scenario: &'a Scenario) -> Generator<'a> {
         Generator {
             scenario,
-            chance: Chance::seeded(scenario.seed),
+            rng: Xoshiro256::seeded(scenario.seed),
             zipf: Zipf::over(scenario.securities),
             mids: vec![PRICE_MAX / 2; scenario.securities as usize],
-            naive: Naive::default(),
-            open: OpenOrders::with_capacity(scenario.open as usize + scenario.ops as usize + 1),
+            naive: NaiveMatcher::default(),
+            open: OpenOrderSet::with_capacity(scenario.open as usize + scenario.ops as usize + 1),
             // A choice: ids begin with 1, so that an engine may use 0 for none.
             next_order: 1,
         }
     }
 
-    fn prefill(&mut self) -> Record {
-        let security = self.zipf.draw(&mut self.chance);
+    fn prefill(&mut self) -> WorkloadRecord {
+        let security = self.zipf.draw(&mut self.rng);
         let side = self.side();
-        let price = self.passive(security, side);
-        self.enter(Kind::New, security, side, price)
+        let price = self.passive_price(security, side);
+        self.enter(RecordKind::New, security, side, price)
     }
 
-    fn operation(&mut self) -> Record {
+    fn operation(&mut self) -> WorkloadRecord {
         let kind = self.kind();
-        if let Kind::Cancel | Kind::Replace = kind {
-            let order = if self.chance.happens(DEAD) { self.dead() } else { self.alive() };
+        if let RecordKind::Cancel | RecordKind::Replace = kind {
+            let order = if self.rng.happens(CLOSED_SHARE) { self.closed_order() } else { self.open_order() };
             if let Some(order) = order {
-                return self.aim(kind, order);
+                return self.target(kind, order);
             }
         }
         // With no order to name, a new one is needed.
-        let kind = if kind.enters() { kind } else { Kind::New };
-        let security = self.zipf.draw(&mut self.chance);
-        self.walk(security);
+        let kind = if kind.enters() { kind } else { RecordKind::New };
+        let security = self.zipf.draw(&mut self.rng);
+        self.move_mid(security);
         let side = self.side();
         let price = match kind {
-            Kind::Ioc => self.towards(security, side, IOC_TICKS),
-            Kind::Market => 0,
-            Kind::New | Kind::Cancel | Kind::Replace => self.limit(security, side),
+            RecordKind::Ioc => self.price_through_mid(security, side, IOC_TICKS),
+            RecordKind::Market => 0,
+            RecordKind::New | RecordKind::Cancel | RecordKind::Replace => self.limit(security, side),
         };
         self.enter(kind, security, side, price)
     }
 
-    fn kind(&mut self) -> Kind {
+    fn kind(&mut self) -> RecordKind {
         let scenario = self.scenario;
-        let point = self.chance.unit();
+        let point = self.rng.unit();
         if point < scenario.ioc {
-            return Kind::Ioc;
+            return RecordKind::Ioc;
         }
         if point < scenario.ioc + scenario.market {
-            return Kind::Market;
+            return RecordKind::Market;
         }
         if point < scenario.ioc + scenario.market + scenario.replace {
-            return Kind::Replace;
+            return RecordKind::Replace;
         }
         let wanted = scenario.open as f64;
         let lack = (wanted - self.naive.open_orders() as f64) / wanted;
-        if self.chance.happens(0.5 + BALANCE * lack) { Kind::New } else { Kind::Cancel }
+        if self.rng.happens(0.5 + BALANCE * lack) { RecordKind::New } else { RecordKind::Cancel }
     }
 
-    fn enter(&mut self, kind: Kind, security: u32, side: Side, price: i32) -> Record {
+    fn enter(&mut self, kind: RecordKind, security: u32, side: WorkloadSide, price: i32) -> WorkloadRecord {
         let order = self.next_order;
         self.next_order += 1;
-        let round = self.chance.happens(ROUND_QTY_SHARE);
-        let qty = if round { ROUND_QTY } else { 1 + self.chance.below(QTY_MAX) as u32 };
-        self.say(Record { kind, side, security, order, price, qty })
+        let round = self.rng.happens(ROUND_QTY_SHARE);
+        let qty = if round { ROUND_QTY } else { 1 + self.rng.below(QTY_MAX) as u32 };
+        self.apply(WorkloadRecord { kind, side, security, order, price, qty })
     }
 
     /// Creates a cancel or replace of an order, open or not.
-    fn aim(&mut self, kind: Kind, order: u64) -> Record {
+    fn target(&mut self, kind: RecordKind, order: u64) -> WorkloadRecord {
         let (security, side) = match self.naive.find(order) {
             Some(found) => found,
-            None => (self.zipf.draw(&mut self.chance), self.side()),
+            None => (self.zipf.draw(&mut self.rng), self.side()),
         };
-        self.walk(security);
-        let price = if kind == Kind::Replace { self.limit(security, side) } else { 0 };
-        self.say(Record { kind, side, security, order, price, qty: 0 })
+        self.move_mid(security);
+        let price = if kind == RecordKind::Replace { self.limit(security, side) } else { 0 };
+        self.apply(WorkloadRecord { kind, side, security, order, price, qty: 0 })
     }
 
-    fn say(&mut self, record: Record) -> Record {
+    fn apply(&mut self, record: WorkloadRecord) -> WorkloadRecord {
         self.naive.apply(&record);
         for order in self.naive.take_closed() {
             self.open.set(order, false);
@@ -183,51 +183,51 @@ impl<'a> Generator<'a> {
     }
 
     /// Returns one of the most recent tenth of the open orders half of the time, else any of them.
-    fn alive(&mut self) -> Option<u64> {
+    fn open_order(&mut self) -> Option<u64> {
         let count = self.open.count();
         if count == 0 {
             return None;
         }
-        let reach = if self.chance.happens(0.5) { count.div_ceil(10) } else { count };
-        Some(self.open.nth(count - 1 - self.chance.below(reach)))
+        let reach = if self.rng.happens(0.5) { count.div_ceil(10) } else { count };
+        Some(self.open.nth(count - 1 - self.rng.below(reach)))
     }
 
     /// Returns the id of an order that is no longer open, or `None` if a hundred draws find none.
-    fn dead(&mut self) -> Option<u64> {
+    fn closed_order(&mut self) -> Option<u64> {
         let highest = self.next_order - 1;
-        (0..100).map(|_| 1 + self.chance.below(highest)).find(|&order| self.naive.find(order).is_none())
+        (0..100).map(|_| 1 + self.rng.below(highest)).find(|&order| self.naive.find(order).is_none())
     }
 
-    fn side(&mut self) -> Side {
-        if self.chance.happens(0.5) { Side::Buy } else { Side::Sell }
+    fn side(&mut self) -> WorkloadSide {
+        if self.rng.happens(0.5) { WorkloadSide::Buy } else { WorkloadSide::Sell }
     }
 
-    fn limit(&mut self, security: u32, side: Side) -> i32 {
-        if self.chance.happens(CROSSING) {
-            let ticks = 1 + self.chance.below(CROSSING_TICKS) as i32;
-            return self.towards(security, side, ticks);
+    fn limit(&mut self, security: u32, side: WorkloadSide) -> i32 {
+        if self.rng.happens(CROSSING) {
+            let ticks = 1 + self.rng.below(CROSSING_TICKS) as i32;
+            return self.price_through_mid(security, side, ticks);
         }
-        self.passive(security, side)
+        self.passive_price(security, side)
     }
 
     /// Returns a price behind the mid by at least one tick.
-    fn passive(&mut self, security: u32, side: Side) -> i32 {
-        let distance = 1 + self.chance.exponential(DISTANCE_MEAN).min(MID_MARGIN - 2);
-        self.towards(security, side, -distance)
+    fn passive_price(&mut self, security: u32, side: WorkloadSide) -> i32 {
+        let distance = 1 + self.rng.exponential(DISTANCE_MEAN).min(MID_MARGIN - 2);
+        self.price_through_mid(security, side, -distance)
     }
 
     /// Returns the price this many ticks through the mid, as seen from a side.
-    fn towards(&self, security: u32, side: Side, ticks: i32) -> i32 {
+    fn price_through_mid(&self, security: u32, side: WorkloadSide, ticks: i32) -> i32 {
         let mid = self.mids[security as usize];
         match side {
-            Side::Buy => mid + ticks,
-            Side::Sell => mid - ticks,
+            WorkloadSide::Buy => mid + ticks,
+            WorkloadSide::Sell => mid - ticks,
         }
     }
 
-    fn walk(&mut self, security: u32) {
-        if self.chance.happens(WALK) {
-            let step = if self.chance.happens(0.5) { 1 } else { -1 };
+    fn move_mid(&mut self, security: u32) {
+        if self.rng.happens(MID_MOVE_PROBABILITY) {
+            let step = if self.rng.happens(0.5) { 1 } else { -1 };
             let mid = &mut self.mids[security as usize];
             *mid = (*mid + step).clamp(MID_MARGIN, PRICE_MAX - MID_MARGIN);
         }
@@ -235,17 +235,17 @@ impl<'a> Generator<'a> {
 }
 
 /// The open orders by age; the n-th is found in logarithmic time (a Fenwick tree over the ids).
-struct OpenOrders {
+struct OpenOrderSet {
     open: Vec<bool>,
     /// Node i holds the count of the ids from i - lowbit(i) up to i - 1.
     sums: Vec<u32>,
     count: u64,
 }
 
-impl OpenOrders {
-    fn with_capacity(ids: usize) -> OpenOrders {
+impl OpenOrderSet {
+    fn with_capacity(ids: usize) -> OpenOrderSet {
         let size = (ids + 1).next_power_of_two();
-        OpenOrders { open: vec![false; size], sums: vec![0; size + 1], count: 0 }
+        OpenOrderSet { open: vec![false; size], sums: vec![0; size + 1], count: 0 }
     }
 
     fn count(&self) -> u64 {
@@ -289,7 +289,7 @@ mod tests {
 
     #[test]
     fn the_nth_open_order_is_found() {
-        let mut open = OpenOrders::with_capacity(50);
+        let mut open = OpenOrderSet::with_capacity(50);
         (0..50).for_each(|order| open.set(order, true));
         (0..50).filter(|order| order % 3 != 0).for_each(|order| open.set(order, false));
         open.set(3, true);
@@ -304,13 +304,13 @@ mod tests {
             let workload = scenario.generate();
             assert_eq!(workload, scenario.generate());
             let share = |kind| workload.timed.iter().filter(|r| r.kind == kind).count() as f64 / 50_000.0;
-            assert!((share(Kind::Ioc) - scenario.ioc).abs() < 0.01, "{name}");
-            assert!((share(Kind::Replace) - scenario.replace).abs() < 0.01, "{name}");
+            assert!((share(RecordKind::Ioc) - scenario.ioc).abs() < 0.01, "{name}");
+            assert!((share(RecordKind::Replace) - scenario.replace).abs() < 0.01, "{name}");
             assert!(workload.expected.resting_orders.abs_diff(1_000) < 100, "{name}");
-            assert!(workload.prefill.iter().all(|record| record.kind == Kind::New), "{name}");
-            let aims = (share(Kind::Cancel) + share(Kind::Replace)) * 50_000.0;
-            let dead = workload.expected.unknown as f64 / aims;
-            assert!((0.006..0.014).contains(&dead), "{name}: {dead}");
+            assert!(workload.prefill.iter().all(|record| record.kind == RecordKind::New), "{name}");
+            let aims = (share(RecordKind::Cancel) + share(RecordKind::Replace)) * 50_000.0;
+            let closed_order = workload.expected.unknown as f64 / aims;
+            assert!((0.006..0.014).contains(&closed_order), "{name}: {closed_order}");
         }
     }
 }

@@ -15,7 +15,7 @@ use pitlane::simulate::{SimulateError, simulate};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::rng::Rng;
 
-use crate::journal::Folder;
+use crate::journal::TempFolder;
 
 /// 2026-11-02T14:30:00Z, and the mean nanoseconds between two ticks.
 const START_NS: u64 = 1_793_629_800_000_000_000;
@@ -26,7 +26,7 @@ const STEP_NS: u64 = 1_000_000;
 pub const CROSS: (u32, u32, u32) = (50, 1_000, 10);
 
 #[derive(Clone, Copy, Debug)]
-pub struct Outcome {
+pub struct SimulationSpeed {
     /// Ticks per second.
     pub best: f64,
     pub median: f64,
@@ -36,8 +36,8 @@ pub struct Outcome {
     pub repeats: bool,
 }
 
-pub fn run(ticks: u64, rounds: usize) -> Result<Outcome, Box<dyn Error>> {
-    let data = Ticks::made(ticks)?;
+pub fn run(ticks: u64, rounds: usize) -> Result<SimulationSpeed, Box<dyn Error>> {
+    let data = TickFile::create(ticks)?;
     let (mut rates, mut hashes, mut orders) = (Vec::new(), Vec::new(), 0);
     for _ in 0..rounds.max(1) {
         let report = data.simulate()?;
@@ -47,7 +47,7 @@ pub fn run(ticks: u64, rounds: usize) -> Result<Outcome, Box<dyn Error>> {
     }
     rates.sort_by(f64::total_cmp);
     let repeats = hashes.windows(2).all(|pair| pair[0] == pair[1]);
-    Ok(Outcome {
+    Ok(SimulationSpeed {
         best: rates[rates.len() - 1],
         median: rates[rates.len() / 2],
         orders,
@@ -57,21 +57,21 @@ pub fn run(ticks: u64, rounds: usize) -> Result<Outcome, Box<dyn Error>> {
 }
 
 /// A tick file that is removed on drop.
-pub struct Ticks {
+pub struct TickFile {
     file: PathBuf,
     config: Config,
     reference: Arc<RefData>,
-    _folder: Folder,
+    _folder: TempFolder,
 }
 
-impl Ticks {
-    pub fn made(ticks: u64) -> Result<Ticks, Box<dyn Error>> {
-        let folder = Folder::new(None);
+impl TickFile {
+    pub fn create(ticks: u64) -> Result<TickFile, Box<dyn Error>> {
+        let folder = TempFolder::new(None);
         fs::create_dir_all(folder.path())?;
         let file = folder.path().join("ticks.csv");
         write(&file, ticks)?;
         let config = settings(&file)?;
-        Ok(Ticks { file, config, reference: Arc::new(refdata::shipped()?), _folder: folder })
+        Ok(TickFile { file, config, reference: Arc::new(refdata::shipped()?), _folder: folder })
     }
 
     pub fn path(&self) -> &Path {
@@ -103,21 +103,21 @@ fn settings(file: &Path) -> Result<Config, Box<dyn Error>> {
 fn write(path: &Path, ticks: u64) -> std::io::Result<()> {
     let mut out = BufWriter::new(File::create(path)?);
     writeln!(out, "time,security,bid,bidSize,ask,askSize,last,lastSize")?;
-    let mut chance = Rng::new(1);
+    let mut rng = Rng::new(1);
     let (mut at, mut cents) = (START_NS, 20_000_u64);
     for _ in 0..ticks {
-        at += 1 + chance.below(2 * STEP_NS);
-        cents = (cents + chance.below(5)).saturating_sub(2).clamp(10_000, 40_000);
-        let ask = cents + 1 + chance.below(3);
-        let (bid_size, ask_size) = (100 * (1 + chance.below(20)), 100 * (1 + chance.below(20)));
+        at += 1 + rng.below(2 * STEP_NS);
+        cents = (cents + rng.below(5)).saturating_sub(2).clamp(10_000, 40_000);
+        let ask = cents + 1 + rng.below(3);
+        let (bid_size, ask_size) = (100 * (1 + rng.below(20)), 100 * (1 + rng.below(20)));
         let price = |cents: u64| format!("{}.{:02}", cents / 100, cents % 100);
         write!(out, "{at},1,{},{bid_size},{},{ask_size},", price(cents), price(ask))?;
-        match chance.below(3) {
+        match rng.below(3) {
             0 => writeln!(
                 out,
                 "{},{}",
-                price(if chance.below(2) == 0 { cents } else { ask }),
-                100 * (1 + chance.below(5))
+                price(if rng.below(2) == 0 { cents } else { ask }),
+                100 * (1 + rng.below(5))
             )?,
             _ => writeln!(out, ",")?,
         }

@@ -9,20 +9,20 @@ use crate::report::recording::Recording;
 
 /// Memory of a process at one moment.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample {
+pub struct MemorySample {
     pub seconds: f64,
     /// Anonymous resident memory, without mapped files.
     pub anonymous_bytes: u64,
 }
 
-impl Sample {
+impl MemorySample {
     /// Reads the memory of a process. Returns `None` if there is no such process, or the system
     /// does not report its memory.
-    pub fn of(process: u32, seconds: f64) -> Option<Sample> {
+    pub fn of(process: u32, seconds: f64) -> Option<MemorySample> {
         let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;
         let kib: u64 = line.split_whitespace().next()?.parse().ok()?;
-        Some(Sample { seconds, anonymous_bytes: kib * 1_024 })
+        Some(MemorySample { seconds, anonymous_bytes: kib * 1_024 })
     }
 }
 
@@ -30,7 +30,7 @@ impl Sample {
 #[derive(Clone, Debug)]
 pub struct Soak {
     pub recording: Recording,
-    pub memory: Vec<Sample>,
+    pub memory: Vec<MemorySample>,
 }
 
 impl Soak {
@@ -70,7 +70,7 @@ mod tests {
         let mut memory = Vec::new();
         for second in 0..40 {
             recording.count(second * 1_000_000_000, latency(second));
-            memory.push(Sample { seconds: second as f64, anonymous_bytes: mib(second) << 20 });
+            memory.push(MemorySample { seconds: second as f64, anonymous_bytes: mib(second) << 20 });
         }
         Soak { recording, memory }
     }
@@ -92,6 +92,6 @@ mod tests {
 
     #[test]
     fn this_process_has_memory() {
-        assert!(Sample::of(std::process::id(), 0.0).is_some_and(|sample| sample.anonymous_bytes > 0));
+        assert!(MemorySample::of(std::process::id(), 0.0).is_some_and(|sample| sample.anonymous_bytes > 0));
     }
 }

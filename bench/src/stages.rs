@@ -14,7 +14,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 use quanta::Clock;
 
-use crate::lane::Client;
+use crate::lane::LaneClient;
 use crate::measure::counted;
 use crate::platform::{self, START};
 use crate::workload::Workload;
@@ -25,12 +25,12 @@ const OPEN_MAX: usize = 1_000;
 const STEP_NS: u64 = 1_000;
 
 /// Nanoseconds per command, the best of all rounds: every disturbance makes a round longer.
-pub struct Roads {
+pub struct StageCost {
     pub bare_ns: f64,
     pub stamped_ns: f64,
 }
 
-impl Roads {
+impl StageCost {
     pub fn cost_percent(&self) -> f64 {
         100.0 * (self.stamped_ns / self.bare_ns - 1.0)
     }
@@ -40,34 +40,34 @@ impl Roads {
 const ROUND: usize = 20_000;
 
 /// Measures this many commands of each kind, in alternating rounds.
-pub fn roads(commands: usize) -> Roads {
+pub fn measure(commands: usize) -> StageCost {
     let round = commands.clamp(1, ROUND);
-    let mut roads = Roads { bare_ns: f64::INFINITY, stamped_ns: f64::INFINITY };
+    let mut cost = StageCost { bare_ns: f64::INFINITY, stamped_ns: f64::INFINITY };
     for _ in 0..commands.div_ceil(round) {
-        roads.bare_ns = roads.bare_ns.min(road(false, round));
-        roads.stamped_ns = roads.stamped_ns.min(road(true, round));
+        cost.bare_ns = cost.bare_ns.min(path_ns(false, round));
+        cost.stamped_ns = cost.stamped_ns.min(path_ns(true, round));
     }
-    roads
+    cost
 }
 
 /// Returns the nanoseconds of a command from its lane to the last event that it causes.
-pub fn road(stamped: bool, commands: usize) -> f64 {
-    let (shard, outbox) = platform::shard_for(&Workload::still());
+pub fn path_ns(stamped: bool, commands: usize) -> f64 {
+    let (shard, outbox) = platform::shard_for(&Workload::empty());
     let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
     let worker = Worker::restored(shard, ends.remove(0), outbox.seq(), START);
     let (recorder, mut reader) = stages();
     let keeping = CommandJournaling { journal: None, recorder: stamped.then_some(recorder), reloads: None };
-    let (bells, registry) = (Arc::new(Wakeups::silent(1, 1)), Arc::new(Registry::new(1)));
-    let mut duty = ShardDuty::new(worker, keeping, bells, registry);
-    let mut client = Client::at(ports.remove(0));
+    let (wakeups, registry) = (Arc::new(Wakeups::silent(1, 1)), Arc::new(Registry::new(1)));
+    let mut duty = ShardDuty::new(worker, keeping, wakeups, registry);
+    let mut client = LaneClient::at(ports.remove(0));
     // The first tenth warms the caches.
     let warm_up = commands / 10;
     let mut take = |n: usize| {
         let command = client.next_command(OPEN_MAX);
-        client.port.send(ShardId(0), command).expect("one is in flight, and there is room for more");
+        client.port.send(ShardId(0), command).expect("one is in flight, and the lane has space for more");
         duty.poll(Timestamp(START.0 + n as u64 * STEP_NS), LifecyclePhase::Open);
         while let Some((_, event)) = client.port.poll_event() {
-            client.hear(&event);
+            client.handle_event(&event);
         }
         reader.poll();
     };

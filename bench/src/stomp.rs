@@ -23,7 +23,7 @@ use crate::measure::spent;
 const START: Timestamp = Timestamp(1_794_816_000_000_000_000);
 const FRAME: &[u8] = b"SUBSCRIBE\nid:sub-17\ndestination:/topic/tick.42\nack:client\nreceipt:rcpt-17\n\n\0";
 /// Ticks before the consumers are written to, as in one cycle of a gateway under load.
-const TURN: u64 = 16;
+const TICKS_PER_POLL: u64 = 16;
 
 /// Returns the nanoseconds per decoded frame, including the lookup of two of its headers.
 pub fn decode(frames: usize) -> f64 {
@@ -67,8 +67,9 @@ pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64,
     let mut broker = StompBroker::new(BrokerSettings::default(), reference);
     for _ in 0..consumers {
         let id = broker.open(START, Transport::Tcp).expect("there is room");
-        let hello = b"CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/tick.*\n\n\0";
-        broker.handle_bytes(START, id, hello);
+        let connect_frames =
+            b"CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/tick.*\n\n\0";
+        broker.handle_bytes(START, id, connect_frames);
         take(&mut broker, id);
     }
     let mut octets = 0;
@@ -77,14 +78,14 @@ pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64,
             let now = START.plus(number * 1_000);
             let security = securities[number as usize % securities.len()];
             broker.publish_tick(now, number, now, black_box(&tick(security, number)));
-            if number % TURN == TURN - 1 {
+            if number % TICKS_PER_POLL == TICKS_PER_POLL - 1 {
                 while let Some(id) = broker.poll_active() {
                     octets += take(&mut broker, id);
                 }
             }
         }
     });
-    let deliveries = ticks / TURN as usize * TURN as usize * consumers;
+    let deliveries = ticks / TICKS_PER_POLL as usize * TICKS_PER_POLL as usize * consumers;
     (ns / deliveries.max(1) as f64, octets / deliveries.max(1))
 }
 

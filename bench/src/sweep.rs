@@ -10,7 +10,7 @@ const REACHED_MIN: f64 = 0.98;
 const P99_GROWTH_MAX: f64 = 20.0;
 
 /// Returns rates from the lowest, each half as much again as the one before, rounded to two digits.
-pub fn ladder(lowest: u64, highest: u64) -> Vec<u64> {
+pub fn rising_rates(lowest: u64, highest: u64) -> Vec<u64> {
     let mut rates = Vec::new();
     let mut rate = lowest.max(1) as f64;
     while rate <= highest as f64 {
@@ -24,17 +24,20 @@ pub fn ladder(lowest: u64, highest: u64) -> Vec<u64> {
 
 /// All steps of a run, including the one that was too much.
 #[derive(Clone, Debug, Default)]
-pub struct Sweep {
+pub struct RateSweep {
     pub steps: Vec<Recording>,
 }
 
-impl Sweep {
+impl RateSweep {
     /// Raises the rate until it is too much.
-    pub fn climb<E>(rates: &[u64], mut run: impl FnMut(u64) -> Result<Recording, E>) -> Result<Sweep, E> {
-        let mut sweep = Sweep::default();
+    pub fn run_rising<E>(
+        rates: &[u64],
+        mut run: impl FnMut(u64) -> Result<Recording, E>,
+    ) -> Result<RateSweep, E> {
+        let mut sweep = RateSweep::default();
         for &rate in rates {
             sweep.steps.push(run(rate)?);
-            if !sweep.holds(sweep.steps.len() - 1) {
+            if !sweep.is_sustained(sweep.steps.len() - 1) {
                 break;
             }
         }
@@ -43,10 +46,10 @@ impl Sweep {
 
     /// Returns the highest rate that was sustained, or `None` if not even the lowest was.
     pub fn knee(&self) -> Option<&Recording> {
-        self.steps.iter().enumerate().rfind(|&(nth, _)| self.holds(nth)).map(|(_, step)| step)
+        self.steps.iter().enumerate().rfind(|&(nth, _)| self.is_sustained(nth)).map(|(_, step)| step)
     }
 
-    fn holds(&self, nth: usize) -> bool {
+    fn is_sustained(&self, nth: usize) -> bool {
         let p99 = |step: &Recording| step.all.value_at_quantile(0.99) as f64;
         let (first, step) = (&self.steps[0], &self.steps[nth]);
         step.per_s_reached >= REACHED_MIN * step.per_s_planned && p99(step) <= P99_GROWTH_MAX * p99(first)
@@ -66,14 +69,14 @@ mod tests {
 
     #[test]
     fn rates_are_round_and_rise() {
-        assert_eq!(ladder(1_000, 6_000), [1_000, 1_500, 2_300, 3_400, 5_100]);
-        assert_eq!(ladder(1, 3), [1, 2]);
+        assert_eq!(rising_rates(1_000, 6_000), [1_000, 1_500, 2_300, 3_400, 5_100]);
+        assert_eq!(rising_rates(1, 3), [1, 2]);
     }
 
     #[test]
     fn the_knee_is_the_last_sustained_rate() {
         let run = |rate: u64| Ok::<_, ()>(step(rate, (rate as f64).min(350.0), 100));
-        let sweep = Sweep::climb(&[100, 200, 300, 400, 500], run).unwrap();
+        let sweep = RateSweep::run_rising(&[100, 200, 300, 400, 500], run).unwrap();
         assert_eq!(sweep.steps.len(), 4);
         assert_eq!(sweep.knee().unwrap().per_s_planned, 300.0);
     }
@@ -81,7 +84,7 @@ mod tests {
     #[test]
     fn a_rate_with_runaway_latency_is_not_sustained() {
         let run = |rate: u64| Ok::<_, ()>(step(rate, rate as f64, if rate > 200 { 1_000_000 } else { 100 }));
-        let sweep = Sweep::climb(&[100, 200, 300, 400], run).unwrap();
+        let sweep = RateSweep::run_rising(&[100, 200, 300, 400], run).unwrap();
         assert_eq!((sweep.steps.len(), sweep.knee().unwrap().per_s_planned), (3, 200.0));
     }
 }

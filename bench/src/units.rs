@@ -3,9 +3,9 @@
 
 use pitlane_engine::id::AccountId;
 use pitlane_engine::number::{Price, Qty};
-use pitlane_engine::terms::Side as EngineSide;
+use pitlane_engine::terms::Side;
 
-use crate::workload::Side;
+use crate::workload::WorkloadSide;
 
 /// A hundredth of a cent, so that the money of a long flow stays far from the end of its range.
 pub const TICK: Price = Price::from_raw(10_000);
@@ -33,19 +33,19 @@ pub fn ticks(price: Price) -> u64 {
 }
 
 #[inline]
-pub fn side(side: Side) -> EngineSide {
+pub fn side(side: WorkloadSide) -> Side {
     match side {
-        Side::Buy => EngineSide::Buy,
-        Side::Sell => EngineSide::Sell,
+        WorkloadSide::Buy => Side::Buy,
+        WorkloadSide::Sell => Side::Sell,
     }
 }
 
 /// Returns the account of a side. Buys and sells have two accounts, so that the check for
 /// self-trades runs and never hits.
 #[inline]
-pub fn account(side: Side) -> AccountId {
+pub fn account(side: WorkloadSide) -> AccountId {
     match side {
-        Side::Buy => AccountId(1),
-        Side::Sell => AccountId(2),
+        WorkloadSide::Buy => AccountId(1),
+        WorkloadSide::Sell => AccountId(2),
     }
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use clap::ValueEnum;
 
-use crate::contest::Engine;
+use crate::comparison::Engine;
 use crate::scenario::Scenario;
 use crate::workload::Workload;
-use crate::{fix, fix_road, platform, stages, stomp};
+use crate::{fix, fix_path, platform, stages, stomp};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Work {
+pub enum MicroBench {
     /// A New Order Single from bytes to typed fields.
     FixDecode,
     /// An Execution Report into a reused buffer.
@@ -30,60 +30,66 @@ pub enum Work {
     /// The whole shard with a hundred securities.
     ShardS100,
     /// An order from lane to lane through a shard's thread loop, without stage timestamps.
-    Road,
+    #[value(name = "road")]
+    LanePath,
     /// The same with the stage timestamps.
-    RoadStamped,
+    #[value(name = "road-stamped")]
+    LanePathStamped,
     /// A FIX order from bytes to both its reports, through session, desk, lane and shard.
-    FixRoad,
+    #[value(name = "fix-road")]
+    FixPath,
 }
 
-impl Work {
-    pub const ALL: [Work; 11] = [
-        Work::FixDecode,
-        Work::FixEncode,
-        Work::StompDecode,
-        Work::StompRender,
-        Work::StompFanOut,
-        Work::BookS1,
-        Work::ShardS1,
-        Work::ShardS100,
-        Work::Road,
-        Work::RoadStamped,
-        Work::FixRoad,
+impl MicroBench {
+    pub const ALL: [MicroBench; 11] = [
+        MicroBench::FixDecode,
+        MicroBench::FixEncode,
+        MicroBench::StompDecode,
+        MicroBench::StompRender,
+        MicroBench::StompFanOut,
+        MicroBench::BookS1,
+        MicroBench::ShardS1,
+        MicroBench::ShardS100,
+        MicroBench::LanePath,
+        MicroBench::LanePathStamped,
+        MicroBench::FixPath,
     ];
 
     /// Runs it `ops` times, and returns the nanoseconds of one.
     pub fn run(self, ops: usize) -> f64 {
         let reference = || platform::reference(1);
         match self {
-            Work::FixDecode => fix::decode_ns(ops),
-            Work::FixEncode => fix::encode_ns(&reference(), ops),
-            Work::StompDecode => stomp::decode(ops),
-            Work::StompRender => stomp::render(ops, &reference()).0,
-            Work::StompFanOut => stomp::fan_out(10, ops, Arc::new(platform::reference(100))).0,
-            Work::BookS1 => Engine::Book.throughput(&flow("s1", ops)).ns_per_op,
-            Work::ShardS1 => Engine::Shard.throughput(&flow("s1", ops)).ns_per_op,
-            Work::ShardS100 => Engine::Shard.throughput(&flow("s100", ops)).ns_per_op,
-            Work::Road => stages::road(false, ops),
-            Work::RoadStamped => stages::road(true, ops),
-            Work::FixRoad => fix_road::road_ns(ops),
+            MicroBench::FixDecode => fix::decode_ns(ops),
+            MicroBench::FixEncode => fix::encode_ns(&reference(), ops),
+            MicroBench::StompDecode => stomp::decode(ops),
+            MicroBench::StompRender => stomp::render(ops, &reference()).0,
+            MicroBench::StompFanOut => stomp::fan_out(10, ops, Arc::new(platform::reference(100))).0,
+            MicroBench::BookS1 => Engine::Book.throughput(&flow("s1", ops)).ns_per_op,
+            MicroBench::ShardS1 => Engine::Shard.throughput(&flow("s1", ops)).ns_per_op,
+            MicroBench::ShardS100 => Engine::Shard.throughput(&flow("s100", ops)).ns_per_op,
+            MicroBench::LanePath => stages::path_ns(false, ops),
+            MicroBench::LanePathStamped => stages::path_ns(true, ops),
+            MicroBench::FixPath => fix_path::path_ns(ops),
         }
     }
 
     /// Returns the number of operations that takes some tenths of a second.
     pub fn usual_ops(self) -> usize {
         match self {
-            Work::StompFanOut => 100_000,
-            Work::FixRoad => 50_000,
-            Work::ShardS1 | Work::ShardS100 | Work::Road | Work::RoadStamped => 500_000,
+            MicroBench::StompFanOut => 100_000,
+            MicroBench::FixPath => 50_000,
+            MicroBench::ShardS1
+            | MicroBench::ShardS100
+            | MicroBench::LanePath
+            | MicroBench::LanePathStamped => 500_000,
             _ => 1_000_000,
         }
     }
 }
 
-impl fmt::Display for Work {
+impl fmt::Display for MicroBench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = self.to_possible_value().expect("no piece of work is hidden");
+        let name = self.to_possible_value().expect("every value has a name");
         f.pad(name.get_name())
     }
 }

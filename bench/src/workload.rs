@@ -32,16 +32,16 @@ pub struct Workload {
     /// Highest order id that any record names.
     pub order_id_max: u64,
     /// Records that fill the book; not timed.
-    pub prefill: Vec<Record>,
-    pub timed: Vec<Record>,
+    pub prefill: Vec<WorkloadRecord>,
+    pub timed: Vec<WorkloadRecord>,
     /// Outcome after the pre-fill and all timed records.
-    pub expected: Outcome,
+    pub expected: FlowOutcome,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
-    pub kind: Kind,
-    pub side: Side,
+pub struct WorkloadRecord {
+    pub kind: RecordKind,
+    pub side: WorkloadSide,
     /// Below the workload's `securities`.
     pub security: u32,
     /// At most the workload's `order_id_max`.
@@ -52,10 +52,10 @@ pub struct Record {
     pub qty: u32,
 }
 
-const _: () = assert!(size_of::<Record>() == RECORD_BYTES, "in memory as in the file");
+const _: () = assert!(size_of::<WorkloadRecord>() == RECORD_BYTES, "in memory as in the file");
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum RecordKind {
     /// A limit order; the quantity that does not trade rests.
     New,
     /// A limit order; the quantity that does not trade is cancelled.
@@ -68,22 +68,23 @@ pub enum Kind {
     Replace,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 5] = [Kind::New, Kind::Ioc, Kind::Market, Kind::Cancel, Kind::Replace];
+impl RecordKind {
+    pub const ALL: [RecordKind; 5] =
+        [RecordKind::New, RecordKind::Ioc, RecordKind::Market, RecordKind::Cancel, RecordKind::Replace];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Kind::New => "NEW",
-            Kind::Ioc => "IOC",
-            Kind::Market => "MKT",
-            Kind::Cancel => "CXL",
-            Kind::Replace => "RPL",
+            RecordKind::New => "NEW",
+            RecordKind::Ioc => "IOC",
+            RecordKind::Market => "MKT",
+            RecordKind::Cancel => "CXL",
+            RecordKind::Replace => "RPL",
         }
     }
 
     /// Returns whether it enters a new order rather than naming an earlier one.
     pub fn enters(self) -> bool {
-        matches!(self, Kind::New | Kind::Ioc | Kind::Market)
+        matches!(self, RecordKind::New | RecordKind::Ioc | RecordKind::Market)
     }
 
     fn code(self) -> u8 {
@@ -92,23 +93,23 @@ impl Kind {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
+pub enum WorkloadSide {
     Buy,
     Sell,
 }
 
-impl Side {
-    pub fn opposite(self) -> Side {
+impl WorkloadSide {
+    pub fn opposite(self) -> WorkloadSide {
         match self {
-            Side::Buy => Side::Sell,
-            Side::Sell => Side::Buy,
+            WorkloadSide::Buy => WorkloadSide::Sell,
+            WorkloadSide::Sell => WorkloadSide::Buy,
         }
     }
 }
 
 /// The outcome of a flow. Two engines that differ anywhere in their trades differ in the hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Outcome {
+pub struct FlowOutcome {
     pub trades: u64,
     pub traded_qty: u64,
     /// Sum of price × quantity.
@@ -120,7 +121,7 @@ pub struct Outcome {
     pub hash: u64,
 }
 
-impl fmt::Display for Outcome {
+impl fmt::Display for FlowOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
@@ -138,7 +139,7 @@ impl fmt::Display for Outcome {
 
 /// The part of the outcome that is counted during the flow, at the same cost for every engine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct TradeTally {
     trades: u64,
     traded_qty: u64,
     notional: u64,
@@ -146,7 +147,7 @@ pub struct Tally {
     hash: u64,
 }
 
-impl Tally {
+impl TradeTally {
     #[inline]
     pub fn trade(&mut self, maker: u64, taker: u64, price: u64, qty: u64) {
         self.trades += 1;
@@ -169,8 +170,8 @@ impl Tally {
         self.trades
     }
 
-    pub fn outcome(&self, resting_orders: u64, resting_qty: u64) -> Outcome {
-        Outcome {
+    pub fn outcome(&self, resting_orders: u64, resting_qty: u64) -> FlowOutcome {
+        FlowOutcome {
             trades: self.trades,
             traded_qty: self.traded_qty,
             notional: self.notional,
@@ -184,34 +185,34 @@ impl Tally {
 
 /// An engine that a workload can drive.
 pub trait Matcher {
-    fn apply(&mut self, record: &Record);
+    fn apply(&mut self, record: &WorkloadRecord);
     /// Receives the records behind the one that is applied next, nearest first, so that an engine
     /// may prefetch for them.
-    fn prefetch(&mut self, _coming: &[Record]) {}
+    fn prefetch(&mut self, _coming: &[WorkloadRecord]) {}
     /// Returns the outcome so far.
-    fn outcome(&self) -> Outcome;
+    fn outcome(&self) -> FlowOutcome;
 }
 
 impl Workload {
     /// Returns a workload with one security and no records.
-    pub fn still() -> Workload {
+    pub fn empty() -> Workload {
         Workload {
             securities: 1,
             seed: 0,
             order_id_max: 0,
             prefill: Vec::new(),
             timed: Vec::new(),
-            expected: Outcome::default(),
+            expected: FlowOutcome::default(),
         }
     }
 
     /// Returns all records, the pre-fill first.
-    pub fn records(&self) -> impl Iterator<Item = &Record> {
+    pub fn records(&self) -> impl Iterator<Item = &WorkloadRecord> {
         self.prefill.iter().chain(&self.timed)
     }
 
     /// Runs all records, untimed.
-    pub fn run(&self, matcher: &mut impl Matcher) -> Outcome {
+    pub fn run(&self, matcher: &mut impl Matcher) -> FlowOutcome {
         self.records().for_each(|record| matcher.apply(record));
         matcher.outcome()
     }
@@ -230,7 +231,7 @@ impl Workload {
         header[..4].copy_from_slice(&MAGIC);
         header[4..8].copy_from_slice(&self.securities.to_le_bytes());
         let expected = &self.expected;
-        let words = [
+        let text = [
             self.prefill.len() as u64,
             self.timed.len() as u64,
             self.order_id_max,
@@ -243,7 +244,7 @@ impl Workload {
             expected.unknown,
             expected.hash,
         ];
-        for (place, word) in header[8..].chunks_exact_mut(8).zip(words) {
+        for (place, word) in header[8..].chunks_exact_mut(8).zip(text) {
             place.copy_from_slice(&word.to_le_bytes());
         }
         header
@@ -278,9 +279,9 @@ impl Workload {
         let mut records = Vec::with_capacity(body.len() / RECORD_BYTES);
         let mut entered = vec![0u64; order_id_max as usize / 64 + 1];
         for (number, bytes) in body.chunks_exact(RECORD_BYTES).enumerate() {
-            let flawed = |flaw| WorkloadError::Record { number, flaw };
-            let record = Record::decode(bytes).map_err(flawed)?;
-            record.check(securities, order_id_max, &mut entered).map_err(flawed)?;
+            let record_error = |flaw| WorkloadError::Record { number, flaw };
+            let record = WorkloadRecord::decode(bytes).map_err(record_error)?;
+            record.check(securities, order_id_max, &mut entered).map_err(record_error)?;
             records.push(record);
         }
         let timed = records.split_off(prefill as usize);
@@ -290,7 +291,7 @@ impl Workload {
             order_id_max,
             prefill: records,
             timed,
-            expected: Outcome {
+            expected: FlowOutcome {
                 trades: word(4),
                 traded_qty: word(5),
                 notional: word(6),
@@ -303,7 +304,7 @@ impl Workload {
     }
 }
 
-impl Record {
+impl WorkloadRecord {
     fn encode(&self) -> [u8; RECORD_BYTES] {
         let mut bytes = [0; RECORD_BYTES];
         bytes[0] = self.kind.code();
@@ -315,17 +316,20 @@ impl Record {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Result<Record, Flaw> {
-        let kind = Kind::ALL.into_iter().find(|kind| kind.code() == bytes[0]).ok_or(Flaw::Kind(bytes[0]))?;
+    fn decode(bytes: &[u8]) -> Result<WorkloadRecord, RecordFlaw> {
+        let kind = RecordKind::ALL
+            .into_iter()
+            .find(|kind| kind.code() == bytes[0])
+            .ok_or(RecordFlaw::Kind(bytes[0]))?;
         let side = match bytes[1] {
-            0 => Side::Buy,
-            1 => Side::Sell,
-            other => return Err(Flaw::Side(other)),
+            0 => WorkloadSide::Buy,
+            1 => WorkloadSide::Sell,
+            other => return Err(RecordFlaw::Side(other)),
         };
         if bytes[2..4] != [0, 0] {
-            return Err(Flaw::Padding);
+            return Err(RecordFlaw::Padding);
         }
-        Ok(Record {
+        Ok(WorkloadRecord {
             kind,
             side,
             security: u32::from_le_bytes(bytes[4..8].try_into().expect("four bytes")),
@@ -337,23 +341,23 @@ impl Record {
 
     /// Checks a record. `entered` has a bit for each order that may rest: a second order under the
     /// same id has no defined meaning.
-    fn check(&self, securities: u32, order_id_max: u64, entered: &mut [u64]) -> Result<(), Flaw> {
+    fn check(&self, securities: u32, order_id_max: u64, entered: &mut [u64]) -> Result<(), RecordFlaw> {
         if self.security >= securities {
-            return Err(Flaw::Security(self.security));
+            return Err(RecordFlaw::Security(self.security));
         }
         if self.order > order_id_max {
-            return Err(Flaw::Order(self.order));
+            return Err(RecordFlaw::Order(self.order));
         }
         if !(0..=PRICE_MAX).contains(&self.price) {
-            return Err(Flaw::Price(self.price));
+            return Err(RecordFlaw::Price(self.price));
         }
         if self.kind.enters() && self.qty == 0 {
-            return Err(Flaw::Quantity);
+            return Err(RecordFlaw::Quantity);
         }
-        if self.kind == Kind::New {
+        if self.kind == RecordKind::New {
             let (word, bit) = (&mut entered[self.order as usize / 64], 1 << (self.order % 64));
             if *word & bit != 0 {
-                return Err(Flaw::Twice(self.order));
+                return Err(RecordFlaw::Twice(self.order));
             }
             *word |= bit;
         }
@@ -369,7 +373,7 @@ pub enum WorkloadError {
     Length { expected: u128, found: usize },
     Securities(u32),
     OrderIds(u64),
-    Record { number: usize, flaw: Flaw },
+    Record { number: usize, flaw: RecordFlaw },
 }
 
 impl std::error::Error for WorkloadError {}
@@ -393,7 +397,7 @@ impl fmt::Display for WorkloadError {
 
 /// The defect of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Flaw {
+pub enum RecordFlaw {
     Kind(u8),
     Side(u8),
     Padding,
@@ -404,17 +408,17 @@ pub enum Flaw {
     Twice(u64),
 }
 
-impl fmt::Display for Flaw {
+impl fmt::Display for RecordFlaw {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Flaw::Kind(code) => write!(f, "kind {code}; 1 to 5 are known"),
-            Flaw::Side(code) => write!(f, "side {code}; 0 is buy, 1 is sell"),
-            Flaw::Padding => write!(f, "bytes 2 and 3 are not zero"),
-            Flaw::Security(security) => write!(f, "security {security} is beyond the header's count"),
-            Flaw::Order(order) => write!(f, "order id {order} is above the header's highest"),
-            Flaw::Price(price) => write!(f, "price {price}; 0 to {PRICE_MAX} ticks are possible"),
-            Flaw::Quantity => write!(f, "a new order without a quantity"),
-            Flaw::Twice(order) => write!(f, "order id {order} is entered a second time"),
+            RecordFlaw::Kind(code) => write!(f, "kind {code}; 1 to 5 are known"),
+            RecordFlaw::Side(code) => write!(f, "side {code}; 0 is buy, 1 is sell"),
+            RecordFlaw::Padding => write!(f, "bytes 2 and 3 are not zero"),
+            RecordFlaw::Security(security) => write!(f, "security {security} is beyond the header's count"),
+            RecordFlaw::Order(order) => write!(f, "order id {order} is above the header's highest"),
+            RecordFlaw::Price(price) => write!(f, "price {price}; 0 to {PRICE_MAX} ticks are possible"),
+            RecordFlaw::Quantity => write!(f, "a new order without a quantity"),
+            RecordFlaw::Twice(order) => write!(f, "order id {order} is entered a second time"),
         }
     }
 }
@@ -424,20 +428,26 @@ mod tests {
     use super::*;
 
     fn small() -> Workload {
-        let record =
-            |kind, order, price, qty| Record { kind, side: Side::Sell, security: 1, order, price, qty };
+        let record = |kind, order, price, qty| WorkloadRecord {
+            kind,
+            side: WorkloadSide::Sell,
+            security: 1,
+            order,
+            price,
+            qty,
+        };
         Workload {
             securities: 2,
             seed: 7,
             order_id_max: 3,
-            prefill: vec![record(Kind::New, 0, PRICE_MAX, 5)],
+            prefill: vec![record(RecordKind::New, 0, PRICE_MAX, 5)],
             timed: vec![
-                record(Kind::Ioc, 1, 9, 4),
-                record(Kind::Market, 2, 0, 4),
-                record(Kind::Replace, 0, 12, 0),
-                record(Kind::Cancel, 3, 0, 0),
+                record(RecordKind::Ioc, 1, 9, 4),
+                record(RecordKind::Market, 2, 0, 4),
+                record(RecordKind::Replace, 0, 12, 0),
+                record(RecordKind::Cancel, 3, 0, 0),
             ],
-            expected: Outcome {
+            expected: FlowOutcome {
                 trades: 1,
                 traded_qty: 2,
                 notional: 3,
@@ -465,11 +475,11 @@ mod tests {
 
     #[test]
     fn an_invalid_file_is_rejected_with_its_defect() {
-        let check = |at: usize, value: &[u8], words: &str| {
+        let check = |at: usize, value: &[u8], text: &str| {
             let mut file = bytes(&small());
             file[at..at + value.len()].copy_from_slice(value);
             let error = Workload::decode(&file).unwrap_err().to_string();
-            assert!(error.contains(words), "{error}");
+            assert!(error.contains(text), "{error}");
         };
         check(0, b"EWL2", "EWL1");
         check(4, &0u32.to_le_bytes(), "0 securities");
@@ -493,7 +503,7 @@ mod tests {
     #[test]
     fn the_hash_depends_on_every_part_and_on_the_order() {
         let hash = |trades: &[(u64, u64, u64, u64)]| {
-            let mut tally = Tally::default();
+            let mut tally = TradeTally::default();
             trades.iter().for_each(|&(maker, taker, price, qty)| tally.trade(maker, taker, price, qty));
             tally.outcome(0, 0).hash
         };

@@ -202,7 +202,8 @@ impl Auth {
             role: Role::Admin,
             strategies: Strategies::All,
         });
-let authenticator = Authenticator::new ( settings , shared.clone ( ) ) ? ; Ok ( Auth { authenticator , bell : wakeup.wakeup ( ) , wakeup , anybody , shared } ) 
+        let authenticator = Authenticator::new(settings, shared.clone())?;
+        Ok(Auth { authenticator, bell: wakeup.wakeup(), wakeup, anybody, shared })
     }
 
     /// Returns the identity of every client where no login is required.

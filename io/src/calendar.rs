@@ -55,7 +55,8 @@ pub struct SessionChange {
 
 /// Current session of an exchange.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CurrentSession { pub session : TradingSession , 
+pub struct CurrentSession {
+    pub session: TradingSession,
     /// Begin of the session, as far as a short search backwards can find it.
     pub since: Timestamp,
     /// Time of the next query.
@@ -125,7 +126,9 @@ impl ExchangeHours {
         let (today, _) = self.zone.local(now);
         let days = (today.0 - 1..=today.0 + DAYS_AHEAD).map(Day);
         let midnight = self.zone.instant(today, TimeOfDay(0)).min(now);
-let mut current = CurrentSession { session : TradingSession::Closed , since : midnight , until : Timestamp::MAX } ; for ( begins , session ) in days.filter_map ( | day | self.day_sessions ( day ) ).flatten ( ) { 
+        let mut current =
+            CurrentSession { session: TradingSession::Closed, since: midnight, until: Timestamp::MAX };
+        for (begins, session) in days.filter_map(|day| self.day_sessions(day)).flatten() {
             if begins > now {
                 current.until = begins;
                 return current;
@@ -176,7 +179,7 @@ let mut current = CurrentSession { session : TradingSession::Closed , since : mi
 
     /// Returns the sessions of the trading day that opens on this day, each with its begin; None if
     /// the trading day does not take place.
-fn day_sessions ( & self , day : Day ) -> Option < [ ( Timestamp , TradingSession ) ; 4 ] > { 
+    fn day_sessions(&self, day: Day) -> Option<[(Timestamp, TradingSession); 4]> {
         let last = if self.close <= self.open { Day(day.0 + 1) } else { day };
         if !self.takes_place(last) {
             return None;
@@ -222,7 +225,8 @@ mod tests {
     }
 
     /// Returns the session and when the next one begins.
-fn current_session ( trading_hours : & ExchangeHours , now : & str ) -> ( TradingSession , String ) { let CurrentSession { session , until , .. } = trading_hours.at ( instant ( now ) ) ; 
+    fn current_session(trading_hours: &ExchangeHours, now: &str) -> (TradingSession, String) {
+        let CurrentSession { session, until, .. } = trading_hours.at(instant(now));
         (session, until.to_string())
     }
 
@@ -244,18 +248,20 @@ fn current_session ( trading_hours : & ExchangeHours , now : & str ) -> ( Tradin
     fn over_the_weekend_it_is_closed_and_summer_time_may_begin() {
         let nasdaq = trading_hours("America/New_York", "09:30:00", "16:00:00", 0);
         assert_eq!(
-current_session ( & nasdaq , "2026-03-06T21:00:00Z" ) , ( TradingSession::Closed , "2026-03-09T13:30:00Z".to_string ( ) ) 
+            current_session(&nasdaq, "2026-03-06T21:00:00Z"),
+            (TradingSession::Closed, "2026-03-09T13:30:00Z".to_string())
         );
-assert_eq!( current_session ( & nasdaq , "2026-03-07T15:00:00Z" ).0 , TradingSession::Closed ) ; 
+        assert_eq!(current_session(&nasdaq, "2026-03-07T15:00:00Z").0, TradingSession::Closed);
     }
 
     #[test]
     fn without_auctions_there_are_none() {
         let plain = trading_hours("UTC", "09:00:00", "17:00:00", 0);
         assert_eq!(
-current_session ( & plain , "2026-01-15T09:00:00Z" ) , ( TradingSession::Continuous , "2026-01-15T17:00:00Z".into ( ) ) 
+            current_session(&plain, "2026-01-15T09:00:00Z"),
+            (TradingSession::Continuous, "2026-01-15T17:00:00Z".into())
         );
-assert_eq!( current_session ( & plain , "2026-01-15T17:00:00Z" ).0 , TradingSession::Closed ) ; 
+        assert_eq!(current_session(&plain, "2026-01-15T17:00:00Z").0, TradingSession::Closed);
     }
 
     #[test]
@@ -277,7 +283,8 @@ assert_eq!( current_session ( & plain , "2026-01-15T17:00:00Z" ).0 , TradingSess
         let mut nasdaq = trading_hours("America/New_York", "09:30:00", "16:00:00", 0);
         nasdaq.holidays.insert(Day::parse(b"2026-12-25").unwrap());
         assert_eq!(
-current_session ( & nasdaq , "2026-12-25T15:00:00Z" ) , ( TradingSession::Closed , "2026-12-28T14:30:00Z".to_string ( ) ) 
+            current_session(&nasdaq, "2026-12-25T15:00:00Z"),
+            (TradingSession::Closed, "2026-12-28T14:30:00Z".to_string())
         );
     }
 
@@ -287,7 +294,8 @@ current_session ( & nasdaq , "2026-12-25T15:00:00Z" ) , ( TradingSession::Closed
         let first = Day::parse(b"2026-01-01").unwrap();
         nasdaq.holidays = (first.0..first.0 + 60).map(Day).collect();
         assert_eq!(
-current_session ( & nasdaq , "2026-01-10T12:00:00Z" ) , ( TradingSession::Closed , "2026-01-11T00:00:00Z".to_string ( ) ) 
+            current_session(&nasdaq, "2026-01-10T12:00:00Z"),
+            (TradingSession::Closed, "2026-01-11T00:00:00Z".to_string())
         );
     }
 

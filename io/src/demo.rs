@@ -181,11 +181,14 @@ impl RandomTrader {
         Some(DemoAction::Close(closing))
     }
 
-fn any_order ( & mut self , view : & View ) -> Option < OrderView > { let own = | order : & OrderView | self.strategies.contains ( & order.terms.strategy ) ; let open = view.open_orders ( ).filter ( own ).collect ( ) ; 
+    fn any_order(&mut self, view: &View) -> Option<OrderView> {
+        let own = |order: &OrderView| self.strategies.contains(&order.terms.strategy);
+        let open = view.open_orders().filter(own).collect();
         self.pick(open)
     }
 
-fn lots ( & mut self , family : & SecurityFamily ) -> Qty { let lots = 1 + self.rng.below ( LOTS_MAX ) as i64 ; 
+    fn lots(&mut self, family: &SecurityFamily) -> Qty {
+        let lots = 1 + self.rng.below(LOTS_MAX) as i64;
         Qty::from_raw(family.lot_size.raw().saturating_mul(lots))
     }
 

@@ -107,9 +107,9 @@ pub struct HttpParts {
     /// Returns the newest percentiles of every thread; called when they are requested.
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
     /// Prints events; `None`: nothing is printed.
-pub report : Option < OrderReportPrinter > , 
-/// Client of the `auth` thread, which verifies logins.Its wake-up is [`Remote::wakeup`].
-pub auth_client : AuthClient , 
+    pub report: Option<OrderReportPrinter>,
+    /// Client of the `auth` thread, which verifies logins.Its wake-up is [`Remote::wakeup`].
+    pub auth_client: AuthClient,
     /// Notification channels to the gateways, in their order.
     pub notification_channels: Vec<NotificationChannel>,
     /// Warnings and errors of the whole process; `None`: they are not published.

@@ -304,7 +304,9 @@ fn run_journal(verb: &JournalCommand) -> Result<ExitCode, CliError> {
     Ok(if is_sound? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-fn part_of ( args : & JournalPartArgs ) -> RecordRange { let all = RecordRange::default ( ) ; RecordRange { 
+fn part_of(args: &JournalPartArgs) -> RecordRange {
+    let all = RecordRange::default();
+    RecordRange {
         shard: args.shard,
         from: args.from,
         to: args.to.unwrap_or(all.to),

@@ -32,7 +32,9 @@ pub fn read(folder: &Path, adapters: &[&str]) -> Result<RefData, RefDataFaults> 
     parse(&open(folder)?, adapters)
 }
 
-fn open ( folder : & Path ) -> Result < [ TableSource ; 5 ] , RefDataFaults > { let mut faults = RefDataFaults::default ( ) ; let sources = RefDataTable::ALL.map ( | table | { 
+fn open(folder: &Path) -> Result<[TableSource; 5], RefDataFaults> {
+    let mut faults = RefDataFaults::default();
+    let sources = RefDataTable::ALL.map(|table| {
         let path = folder.join(format!("{}.csv", table.name()));
         let name = path.display().to_string();
         let bytes = read_file(&path).unwrap_or_else(|problem| {
@@ -73,9 +75,8 @@ pub fn built_in() -> [TableSource; 5] {
     SHIPPED.map(|(name, text)| TableSource { name: name.to_string(), bytes: text.as_bytes().to_vec() })
 }
 
-
 /// Reads the five tables, in the order of [`RefDataTable::ALL`], from the content of their files.
-pub fn parse ( sources : & [ TableSource ; 5 ] , adapters : & [ & str ] ) -> Result < RefData , RefDataFaults > { 
+pub fn parse(sources: &[TableSource; 5], adapters: &[&str]) -> Result<RefData, RefDataFaults> {
     parse_lines(sources, adapters).map(|(reference, _)| reference)
 }
 

@@ -55,7 +55,8 @@ impl OrderReportPrinter {
     }
 
     /// Prints the last line, after all others.
-pub fn end ( mut self , view : & View , reference : & RefData , counts : EventCounts ) { let EventCounts { ticks , orders , rejected , fills , .. } = counts ; 
+    pub fn end(mut self, view: &View, reference: &RefData, counts: EventCounts) {
+        let EventCounts { ticks, orders, rejected, fills, .. } = counts;
         let base = Currency::parse(BASE).expect("the base currency is one");
         let portfolio = view.portfolio(None, base, reference);
         let positions = view.positions().filter(|position| !position.state.qty.is_zero()).count();

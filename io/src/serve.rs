@@ -34,7 +34,9 @@ use self::store::RecoveredState;
 use crate::audit::AuditError;
 use crate::clock::{self, Clock};
 use crate::config::{Config, Params};
-use crate::fix::message_log::FixLogThread ; use crate::fix::venue::VenueSessionSettings ; use crate::http::{ Remote , ServicePhase , ServiceStatus } ; 
+use crate::fix::message_log::FixLogThread;
+use crate::fix::venue::VenueSessionSettings;
+use crate::http::{Remote, ServicePhase, ServiceStatus};
 use crate::journal::{Fault, Lock};
 use crate::lifecycle::{Lifecycle, LifecyclePhase, Main, StopReason};
 use crate::log::Events;
@@ -240,7 +242,7 @@ impl RunningServer {
         if is_open() {
             // A client that reads the line may send a request at once, and lines about orders
             // follow this line.
-self.status.set_phase ( ServicePhase::Running ) ; 
+            self.status.set_phase(ServicePhase::Running);
             self.printer.begin(format!("{}\n", self.ready));
             self.enter(lifecycle, LifecyclePhase::Open);
             let until = wait.time.map(|time| Instant::now() + time);
@@ -285,7 +287,12 @@ self.status.set_phase ( ServicePhase::Running ) ;
         }
     }
 
-fn enter ( & self , lifecycle : & Lifecycle , phase : LifecyclePhase ) { lifecycle.enter ( phase ) ; match phase { LifecyclePhase::Opening | LifecyclePhase::Open | LifecyclePhase::Draining => { } LifecyclePhase::Closing => { self.status.set_phase ( ServicePhase::Stopping ) ; 
+    fn enter(&self, lifecycle: &Lifecycle, phase: LifecyclePhase) {
+        lifecycle.enter(phase);
+        match phase {
+            LifecyclePhase::Opening | LifecyclePhase::Open | LifecyclePhase::Draining => {}
+            LifecyclePhase::Closing => {
+                self.status.set_phase(ServicePhase::Stopping);
                 self.remote.close();
             }
             LifecyclePhase::Ended => self.remote.end(),

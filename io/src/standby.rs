@@ -266,9 +266,14 @@ impl StandbyTask {
     fn run(self, member: GroupMember, commands: mpsc::Receiver<ShipperCommand>) {
         let runtime = match Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
-Err ( error ) => return self.lifecycle.stop ( StopReason::Failed ( format!( "the thread standby: {error}" ) ) ) , 
+            Err(error) => {
+                return self.lifecycle.stop(StopReason::Failed(format!("the thread standby: {error}")));
+            }
         };
-match runtime.block_on ( self.serve ( member , commands ) ) { Ok ( LeadEnd::Ended ) => { } Ok ( LeadEnd::Deposed ( why ) ) => self.lifecycle.stop ( StopReason::Deposed ( why ) ) , Err ( why ) => self.lifecycle.stop ( StopReason::Failed ( format!( "standby: {why}" ) ) ) , 
+        match runtime.block_on(self.serve(member, commands)) {
+            Ok(LeadEnd::Ended) => {}
+            Ok(LeadEnd::Deposed(why)) => self.lifecycle.stop(StopReason::Deposed(why)),
+            Err(why) => self.lifecycle.stop(StopReason::Failed(format!("standby: {why}"))),
         }
     }
 
@@ -323,7 +328,8 @@ match runtime.block_on ( self.serve ( member , commands ) ) { Ok ( LeadEnd::Ende
         self.send_event(StandbyEvent::Leads(Box::new(lead)));
         let (events, lifecycle) = (self.events.clone(), self.lifecycle.clone());
         let shipped = Box::new(move || {
-let _ = events.try_send ( StandbyEvent::Shipped ) ; lifecycle.wake_main ( ) ; 
+            let _ = events.try_send(StandbyEvent::Shipped);
+            lifecycle.wake_main();
         });
         let shipper = shipper.reporting_to(self.state.clone(), shipped);
         shipper.run(&mut commands, &self.notify, &self.wakeup).await
@@ -398,6 +404,8 @@ let _ = events.try_send ( StandbyEvent::Shipped ) ; lifecycle.wake_main ( ) ;
         }
     }
 
-fn send_event ( & self , event : StandbyEvent ) { let _ = self.events.try_send ( event ) ; self.lifecycle.wake_main ( ) ; 
+    fn send_event(&self, event: StandbyEvent) {
+        let _ = self.events.try_send(event);
+        self.lifecycle.wake_main();
     }
 }

@@ -70,7 +70,9 @@ mod tests {
 
     struct Panicking;
 
-impl Strategy for Panicking { fn on_phase ( & mut self , phase : StrategyPhase , _ : & mut Context < '_ > ) -> Result < ( ) , Failure > { assert_ne!( phase , StrategyPhase::Running , "it does not know how to run" ) ; 
+    impl Strategy for Panicking {
+        fn on_phase(&mut self, phase: StrategyPhase, _: &mut Context<'_>) -> Result<(), Failure> {
+            assert_ne!(phase, StrategyPhase::Running, "it does not know how to run");
             Ok(())
         }
     }

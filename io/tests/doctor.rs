@@ -4,12 +4,13 @@ use std::fs;
 use std::path::PathBuf;
 
 use pitlane::config::{self, Config, Machine, Setting, Sources};
-use pitlane::doctor::{ self , HostFinding , HostVerdict , PortProbe , Probes } ; use pitlane::standby::broker::BrokerFacts ; 
+use pitlane::doctor::{self, HostFinding, HostVerdict, PortProbe, Probes};
+use pitlane::standby::broker::BrokerFacts;
 
 #[path = "folder/mod.rs"]
 mod folder;
 
-use folder::Folder;
+use folder::TestFolder;
 
 /// A machine without faults for `--config pinned`: six cores, of which 2 to 5 are isolated.
 const FIT: &[(&str, &str)] = &[
@@ -47,8 +48,8 @@ const FIT: &[(&str, &str)] = &[
 ];
 
 /// Creates the made-up machine with some files changed; an empty text removes the file.
-fn machine(name: &str, changes: &[(&str, &str)]) -> Folder {
-    let root = Folder::new("machines", name);
+fn machine(name: &str, changes: &[(&str, &str)]) -> TestFolder {
+    let root = TestFolder::new("machines", name);
     for (path, text) in FIT.iter().chain(changes) {
         let path = root.join(path);
         fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder for the test");
@@ -60,8 +61,8 @@ fn machine(name: &str, changes: &[(&str, &str)]) -> Folder {
     root
 }
 
-fn pinned(words: &[&str]) -> Config {
-    let options = words.iter().map(|word| Setting::parse(word).expect("key=value")).collect();
+fn pinned(settings: &[&str]) -> Config {
+    let options = settings.iter().map(|setting| Setting::parse(setting).expect("key=value")).collect();
     let sources = Sources { files: vec!["pinned".to_string()], options, ..Sources::default() };
     let machine = Machine { cores: (0..6).collect(), cores_usable: 6 };
     config::load(&sources, &machine).expect("the preset is sound").config
@@ -235,20 +236,20 @@ fn a_build_without_the_io_uring_driver_says_how_to_get_it() {
 #[test]
 fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_reported() {
     let root = machine("broker", &[]);
-    let words = ["standby.group=pair", "nats.url=nats://127.0.0.1:1"];
-    let told = |broker: Result<BrokerFacts, String>, words: &[&str]| {
+    let settings = ["standby.group=pair", "nats.url=nats://127.0.0.1:1"];
+    let findings_of = |broker: Result<BrokerFacts, String>, settings: &[&str]| {
         let probes = Probes { broker: Some(broker), ..well() };
-        let findings = doctor::examine(&pinned(words), &root, &probes);
+        let findings = doctor::examine(&pinned(settings), &root, &probes);
         findings.into_iter().find(|finding| finding.check == "broker").unwrap()
     };
     let alone =
         BrokerFacts { replicas: Some(1), is_in_memory: false, forgets: false, free_bytes: None, foreign: 0 };
-    let finding = told(Ok(alone), &words);
+    let finding = findings_of(Ok(alone), &settings);
     assert_eq!(finding.verdict, HostVerdict::Unfit);
     assert!(finding.mend.contains("sync_interval: always"), "{finding}");
-    let confirmed = [&words[..], &["standby.broker_syncs=true"]].concat();
-    assert_eq!(told(Ok(alone), &confirmed).verdict, HostVerdict::Fit);
-    assert_eq!(told(Err("it does not answer".to_string()), &words).verdict, HostVerdict::Unfit);
+    let confirmed = [&settings[..], &["standby.broker_syncs=true"]].concat();
+    assert_eq!(findings_of(Ok(alone), &confirmed).verdict, HostVerdict::Fit);
+    assert_eq!(findings_of(Err("it does not answer".to_string()), &settings).verdict, HostVerdict::Unfit);
     let without = doctor::examine(&pinned(&[]), &root, &well());
     assert!(without.iter().all(|finding| finding.check != "broker"), "there is no standby");
 }
@@ -256,25 +257,26 @@ fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_reported() {
 #[test]
 fn probes_are_reported() {
     let root = machine("tried", &[]);
-    let told = |probes: Probes, words: &[&str]| only(doctor::examine(&pinned(words), &root, &probes));
+    let findings_of =
+        |probes: Probes, settings: &[&str]| only(doctor::examine(&pinned(settings), &root, &probes));
 
-    let finding = told(Probes { free_bytes: Some(1 << 20), ..well() }, &[]);
+    let finding = findings_of(Probes { free_bytes: Some(1 << 20), ..well() }, &[]);
     assert_eq!(
         (finding.check, finding.found.as_str()),
         ("free-space", "1 MiB of at least 1344 for 3 shards")
     );
 
-    let finding = told(Probes { sync_us: Ok(9_000), ..well() }, &["journal.level=disk"]);
+    let finding = findings_of(Probes { sync_us: Ok(9_000), ..well() }, &["journal.level=disk"]);
     assert_eq!(
         (finding.check, finding.found.as_str()),
         ("sync-speed", "an fdatasync of 4 KiB takes 9000 us")
     );
     let slow = Probes { sync_us: Ok(9_000), ..well() };
-    assert_eq!(doctor::unfit(&doctor::examine(&pinned(&[]), &root, &slow)), 0, "nobody waits for it");
+    assert_eq!(doctor::unfit(&doctor::examine(&pinned(&[]), &root, &slow)), 0, "no client waits for it");
 
-    let finding = told(Probes { clock_synchronized: Some(false), ..well() }, &[]);
+    let finding = findings_of(Probes { clock_synchronized: Some(false), ..well() }, &[]);
     assert_eq!((finding.check, finding.verdict), ("clock-sync", HostVerdict::Unfit));
-    let finding = told(Probes { clock_synchronized: None, ..well() }, &[]);
+    let finding = findings_of(Probes { clock_synchronized: None, ..well() }, &[]);
     assert_eq!((finding.check, finding.verdict), ("clock-sync", HostVerdict::Unknown));
     let marked = machine("marked", &[("run/systemd/timesync/synchronized", " ")]);
     let nobody = Probes { clock_synchronized: None, ..well() };
@@ -282,7 +284,7 @@ fn probes_are_reported() {
 
     let address = "127.0.0.1:9090".parse().expect("an address");
     let port = PortProbe { key: "http.listen", address, trouble: Some("Address already in use".to_string()) };
-    let finding = told(Probes { ports: vec![port], ..well() }, &[]);
+    let finding = findings_of(Probes { ports: vec![port], ..well() }, &[]);
     assert_eq!(
         (finding.check, finding.found.as_str()),
         ("ports", "http.listen 127.0.0.1:9090: Address already in use")
@@ -319,7 +321,7 @@ fn without_configured_cores_the_whole_machine_is_checked() {
 
 #[test]
 fn a_machine_that_reveals_nothing_is_not_reported_as_fit() {
-    let root = Folder::new("machines", "nothing");
+    let root = TestFolder::new("machines", "nothing");
     let findings = doctor::examine(&pinned(&[]), &root, &well());
     let unknown =
         |check: &str| findings.iter().any(|at| at.check == check && at.verdict == HostVerdict::Unknown);

@@ -23,11 +23,11 @@ use pitlane_engine::worker::Worker;
 #[path = "folder/mod.rs"]
 mod folder;
 
-use folder::Folder;
+use folder::TestFolder;
 
 /// Returns an empty folder for one test.
-fn folder(name: &str) -> Folder {
-    Folder::new("journal", name)
+fn folder(name: &str) -> TestFolder {
+    TestFolder::new("journal", name)
 }
 
 fn settings(level: Level) -> JournalSettings {
@@ -71,7 +71,7 @@ fn command(token: u32) -> Command {
 }
 
 /// Runs one cycle of a shard with its journal.
-fn turn(writer: &mut Writer, worker: &mut Worker, now: Timestamp) -> usize {
+fn poll_once(writer: &mut Writer, worker: &mut Worker, now: Timestamp) -> usize {
     let stored = writer.stored();
     let take = |number, now, command: &Command, shard: &Shard| writer.take(number, now, command, shard);
     worker.poll_with(now, stored, take) + writer.maintain()
@@ -92,7 +92,7 @@ fn live(opened: Opened, commands: u32) -> Vec<Shard> {
                 let (mut writer, stop) = (life.writer, &stop);
                 scope.spawn(move || {
                     let mut clock = Clock::new();
-                    cycle(stop, || turn(&mut writer, &mut worker, clock.now()));
+                    cycle(stop, || poll_once(&mut writer, &mut worker, clock.now()));
                     worker.into_parts().0
                 })
             })
@@ -224,10 +224,10 @@ fn one_process_at_a_time() {
 fn another_number_of_shards_or_another_instance_is_refused_with_a_message() {
     let data = folder("others");
     drop(open(&data, Level::Os));
-    let words = open_with(&data, settings(Level::Os), 3, 7).unwrap_err().to_string();
-    assert!(words.contains("written with 2 shards, and 3 are configured"), "{words}");
-    let words = open_with(&data, settings(Level::Os), 2, 8).unwrap_err().to_string();
-    assert!(words.contains("instance 7, and 8 is configured"), "{words}");
+    let message = open_with(&data, settings(Level::Os), 3, 7).unwrap_err().to_string();
+    assert!(message.contains("written with 2 shards, and 3 are configured"), "{message}");
+    let message = open_with(&data, settings(Level::Os), 2, 8).unwrap_err().to_string();
+    assert!(message.contains("instance 7, and 8 is configured"), "{message}");
     drop(open(&data, Level::Os));
 }
 
@@ -239,9 +239,9 @@ fn a_damaged_record_is_refused_with_file_offset_and_advice() {
     let mut bytes = std::fs::read(&path).unwrap();
     bytes[1_000] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
-    let words = open_with(&data, settings(Level::Os), 2, 7).unwrap_err().to_string();
-    assert!(words.contains("000000000001.seg at "), "{words}");
-    assert!(words.contains("pitlane journal verify"), "{words}");
+    let message = open_with(&data, settings(Level::Os), 2, 7).unwrap_err().to_string();
+    assert!(message.contains("000000000001.seg at "), "{message}");
+    assert!(message.contains("pitlane journal verify"), "{message}");
     let mut out = Vec::new();
     let verified = cli::verify(&Disk::Real, &data, &RecordRange::default(), &mut out).unwrap();
     assert_eq!(verified.faults, 1);

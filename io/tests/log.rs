@@ -12,8 +12,8 @@ use pitlane::log;
 /// Set in the child processes that these tests start.
 const CHILD: &str = "LOG_TEST_CHILD";
 
-fn config(words: &[&str]) -> Config {
-    let options = words.iter().map(|word| Setting::parse(word).expect("key=value")).collect();
+fn config(settings: &[&str]) -> Config {
+    let options = settings.iter().map(|setting| Setting::parse(setting).expect("key=value")).collect();
     let machine = Machine { cores: vec![0], cores_usable: 1 };
     config::load(&Sources { options, ..Sources::default() }, &machine).expect("the settings are sound").config
 }
@@ -32,8 +32,8 @@ fn child(name: &str, say: &str) -> (Option<i32>, String) {
 #[ignore = "runs in a process of its own, by the tests below"]
 fn the_child_speaks() {
     let format = std::env::var(CHILD).unwrap_or("text".to_string());
-    let words = [&format!("log.format={format}"), "log.level=warn", "log.targets.loud=debug"];
-    let (log, mut events) = log::start(&config(&words).log).expect("it starts once");
+    let settings = [&format!("log.format={format}"), "log.level=warn", "log.targets.loud=debug"];
+    let (log, mut events) = log::start(&config(&settings).log).expect("it starts once");
     tracing::info!("too quiet to be heard");
     tracing::warn!(orders = 3, "kept");
     tracing::debug!(target: "loud", "heard");
@@ -45,19 +45,19 @@ fn the_child_speaks() {
 
 #[test]
 fn levels_apply_by_module_and_lines_are_written_before_the_end() {
-    let (code, said) = child("the_child_speaks", "text");
-    let lines: Vec<&str> = said.lines().collect();
-    assert_eq!((code, lines.len()), (Some(0), 2), "{said}");
-    assert!(lines[0].ends_with(" WARN log: kept orders=3"), "{said}");
-    assert!(lines[1].ends_with("DEBUG loud: heard"), "{said}");
+    let (code, output) = child("the_child_speaks", "text");
+    let lines: Vec<&str> = output.lines().collect();
+    assert_eq!((code, lines.len()), (Some(0), 2), "{output}");
+    assert!(lines[0].ends_with(" WARN log: kept orders=3"), "{output}");
+    assert!(lines[1].ends_with("DEBUG loud: heard"), "{output}");
 }
 
 #[test]
 fn without_a_terminal_lines_are_json() {
     for format in ["auto", "json"] {
-        let (_, said) = child("the_child_speaks", format);
+        let (_, output) = child("the_child_speaks", format);
         let line: serde_json::Value =
-            serde_json::from_str(said.lines().next().expect("a line")).expect("JSON");
+            serde_json::from_str(output.lines().next().expect("a line")).expect("JSON");
         assert_eq!((line["level"].as_str(), line["message"].as_str()), (Some("WARN"), Some("kept")));
         assert_eq!((line["orders"].as_u64(), line["target"].as_str()), (Some(3), Some("log")));
         assert!(line["timestamp"].as_str().is_some_and(|time| time.starts_with("20") && time.ends_with('Z')));
@@ -86,13 +86,13 @@ fn a_panic_of_any_thread_writes_one_last_line_and_ends_the_process() {
         ("os", "the state is in the journal, start again to go on"),
         ("none", "nothing was kept, since journal.level is none"),
     ] {
-        let (code, said) = child("the_child_fails", durability);
-        assert_eq!(code, None, "it ends by a signal: {said}");
-        let lines: Vec<&str> = said.lines().collect();
-        assert!(lines[0].ends_with("said before"), "{said}");
-        assert!(lines[1].starts_with("pitlane failed: thread shard-1 at io/tests/log.rs:"), "{said}");
-        assert!(lines[1].ends_with(&format!(": cum is above qty; {state}")), "{said}");
-        assert_eq!(lines.len(), 2, "{said}");
+        let (code, output) = child("the_child_fails", durability);
+        assert_eq!(code, None, "it ends by a signal: {output}");
+        let lines: Vec<&str> = output.lines().collect();
+        assert!(lines[0].ends_with("said before"), "{output}");
+        assert!(lines[1].starts_with("pitlane failed: thread shard-1 at io/tests/log.rs:"), "{output}");
+        assert!(lines[1].ends_with(&format!(": cum is above qty; {state}")), "{output}");
+        assert_eq!(lines.len(), 2, "{output}");
     }
 }
 
@@ -110,8 +110,8 @@ fn a_file_is_appended_to() {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pitlane.log");
     let _ = fs::remove_file(&path);
     for _ in 0..2 {
-        let (code, said) = child("the_child_writes_to_a_file", &path.display().to_string());
-        assert_eq!((code, said.as_str()), (Some(0), ""));
+        let (code, output) = child("the_child_writes_to_a_file", &path.display().to_string());
+        assert_eq!((code, output.as_str()), (Some(0), ""));
     }
     let text = fs::read_to_string(&path).expect("the log is there");
     assert_eq!(

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::net::TcpStream;
 use std::os::fd::AsRawFd;
 
-use net_world::{World, connect, on_each_driver};
+use net_world::{NetFixture, connect, on_each_driver};
 use pitlane::net::Net;
 use pitlane::net::settings::{DriverKind, NetSettings};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -18,17 +18,17 @@ use socket2::{Domain, Socket, Type};
 #[test]
 fn descriptors_many_and_none() {
     on_each_driver(|driver| {
-        let mut world = World::new(driver);
-        five_thousand_idle_ones_while_one_pings(&mut world);
+        let mut fixture = NetFixture::new(driver);
+        five_thousand_idle_connections_do_not_delay_one_that_pings(&mut fixture);
     });
     on_each_driver(|driver| {
-        let mut world = World::new(driver);
-        without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(&mut world);
+        let mut fixture = NetFixture::new(driver);
+        without_descriptors_new_connections_are_refused_and_open_ones_continue(&mut fixture);
     });
-    without_locked_memory_epoll_runs_and_says_why();
+    without_locked_memory_epoll_runs_and_logs_why();
 }
 
-fn five_thousand_idle_ones_while_one_pings(world: &mut World) {
+fn five_thousand_idle_connections_do_not_delay_one_that_pings(fixture: &mut NetFixture) {
     const IDLE: usize = 5_000;
     // Both ends are in this process.
     let needed = 2 * IDLE as u64 + 200;
@@ -43,29 +43,29 @@ fn five_thousand_idle_ones_while_one_pings(world: &mut World) {
     let mut idle: Vec<TcpStream> = Vec::new();
     while idle.len() < IDLE {
         // At most as many at once as the backlog holds.
-        idle.extend((0..100).map(|_| connect(world.address)));
-        world.until("they are accepted", |world| world.sockets().len() == idle.len());
+        idle.extend((0..100).map(|_| connect(fixture.address)));
+        fixture.until("they are accepted", |fixture| fixture.sockets().len() == idle.len());
     }
-    let (mut client, _) = world.client();
+    let (mut client, _) = fixture.client();
     for number in 0..200 {
         let line = format!("ping {number:03}\n");
         client.write_all(line.as_bytes()).unwrap();
-        assert_eq!(world.read(&mut client, line.len()), line.as_bytes());
+        assert_eq!(fixture.read(&mut client, line.len()), line.as_bytes());
     }
     // Any of the connections may become active.
     for at in [0, IDLE / 2, IDLE - 1] {
         idle[at].write_all(b"me\n").unwrap();
-        assert_eq!(world.read(&mut idle[at], 3), b"me\n");
+        assert_eq!(fixture.read(&mut idle[at], 3), b"me\n");
     }
     drop((idle, client));
-    world.until("all have left", |world| world.sockets().is_empty());
-    assert_eq!(world.sockets().counts().closed_by_peer, IDLE as u64 + 1);
+    fixture.until("all have left", |fixture| fixture.sockets().is_empty());
+    assert_eq!(fixture.sockets().counts().closed_by_peer, IDLE as u64 + 1);
     setrlimit(Resource::Nofile, limit).unwrap();
 }
 
-fn without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(world: &mut World) {
-    let (mut old, _) = world.client();
-    world.step();
+fn without_descriptors_new_connections_are_refused_and_open_ones_continue(fixture: &mut NetFixture) {
+    let (mut old, _) = fixture.client();
+    fixture.step();
     let sockets: Vec<Socket> =
         (0..5).map(|_| Socket::new(Domain::IPV4, Type::STREAM, None).unwrap()).collect();
     let limit = getrlimit(Resource::Nofile);
@@ -73,25 +73,29 @@ fn without_descriptors_new_ones_are_turned_away_and_old_ones_go_on(world: &mut W
     let lowest = File::open("/dev/null").unwrap().as_raw_fd() as u64;
     setrlimit(Resource::Nofile, Rlimit { current: Some(lowest), ..limit }).unwrap();
     assert!(File::open("/dev/null").is_err());
-    sockets.iter().for_each(|socket| socket.connect(&world.address.into()).unwrap());
-    world.until("all are turned away", |world| world.sockets().counts().refused_no_descriptor == 5);
+    sockets.iter().for_each(|socket| socket.connect(&fixture.address.into()).unwrap());
+    fixture.until("all are turned away", |fixture| fixture.sockets().counts().refused_no_descriptor == 5);
     for socket in sockets {
-        assert_eq!(world.read_to_end(&mut TcpStream::from(socket)).unwrap(), b"", "it hears that it is over");
+        assert_eq!(
+            fixture.read_to_end(&mut TcpStream::from(socket)).unwrap(),
+            b"",
+            "it gets the end of the connection"
+        );
     }
     old.write_all(b"still here\n").unwrap();
-    assert_eq!(world.read(&mut old, 11), b"still here\n");
+    assert_eq!(fixture.read(&mut old, 11), b"still here\n");
     // The thread does not spin meanwhile.
-    while world.step() > 0 {}
-    assert_eq!(world.step(), 0);
+    while fixture.step() > 0 {}
+    assert_eq!(fixture.step(), 0);
     setrlimit(Resource::Nofile, limit).unwrap();
-    let mut new = connect(world.address);
+    let mut new = connect(fixture.address);
     new.write_all(b"welcome\n").unwrap();
     // After a pause without accepts, if there was one.
-    world.now = world.now.plus(1_000_000_000);
-    assert_eq!(world.read(&mut new, 8), b"welcome\n");
+    fixture.now = fixture.now.plus(1_000_000_000);
+    assert_eq!(fixture.read(&mut new, 8), b"welcome\n");
 }
 
-fn without_locked_memory_epoll_runs_and_says_why() {
+fn without_locked_memory_epoll_runs_and_logs_why() {
     let limit = getrlimit(Resource::Memlock);
     setrlimit(Resource::Memlock, Rlimit { current: Some(1_000), ..limit }).unwrap();
     let net = Net::open(NetSettings { driver: DriverKind::Uring, ..NetSettings::default() }).unwrap();

@@ -15,21 +15,21 @@ use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 const START: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
 
 /// Returns the events of a platform in so many seconds of virtual time.
-fn story(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
+fn run_events(settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
     story_from(START, settings, seconds)
 }
 
 fn story_from(start: Timestamp, settings: PlatformSettings, seconds: u64) -> (Platform, Vec<Event>) {
     let reference = Arc::new(refdata::shipped().expect("the shipped set is sound"));
     let mut platform = Platform::new(start, reference, &settings);
-    let mut said = Vec::new();
+    let mut events = Vec::new();
     for step in 0..seconds * 100 {
         let now = start.plus(step * 10 * NS_PER_MS);
-        while platform.poll(now, |_, _, event| said.push(*event)) > 0 {}
+        while platform.poll(now, |_, _, event| events.push(*event)) > 0 {}
     }
     platform.wind_down();
-    while platform.poll(start.plus(seconds * NS_PER_S), |_, _, event| said.push(*event)) > 0 {}
-    (platform, said)
+    while platform.poll(start.plus(seconds * NS_PER_S), |_, _, event| events.push(*event)) > 0 {}
+    (platform, events)
 }
 
 fn settings(shards: u8, seed: u64) -> PlatformSettings {
@@ -42,33 +42,33 @@ fn settings(shards: u8, seed: u64) -> PlatformSettings {
 
 #[test]
 fn a_market_moves_and_a_trader_trades() {
-    let (platform, said) = story(settings(2, 1), 120);
+    let (platform, events) = run_events(settings(2, 1), 120);
     let view = platform.view();
     assert_eq!(view.ticks().count(), platform.reference().securities().len(), "every security is quoted");
-    let reports: Vec<_> = said.iter().filter_map(|event| event.report()).collect();
+    let reports: Vec<_> = events.iter().filter_map(|event| event.report()).collect();
     for kind in OrderKind::ALL {
         assert!(reports.iter().any(|report| report.kind == kind), "{kind:?}");
     }
     for status in [Status::PendingNew, Status::New, Status::Filled, Status::Canceled, Status::Rejected] {
         assert!(reports.iter().any(|report| report.status == status), "{status:?}");
     }
-    let booked = said.iter().filter(|event| matches!(event.body, EventKind::Booked(_))).count();
+    let booked = events.iter().filter(|event| matches!(event.body, EventKind::Booked(_))).count();
     assert!(booked > 10, "{booked}");
     assert!(view.positions().count() > 0);
 }
 
 #[test]
 fn the_same_seed_gives_the_same_events_and_another_does_not() {
-    let (_, first) = story(settings(2, 5), 10);
-    assert_eq!(first, story(settings(2, 5), 10).1);
-    assert_ne!(first, story(settings(2, 6), 10).1);
+    let (_, first) = run_events(settings(2, 5), 10);
+    assert_eq!(first, run_events(settings(2, 5), 10).1);
+    assert_ne!(first, run_events(settings(2, 6), 10).1);
 }
 
 #[test]
 fn the_narrowest_lanes_are_wide_enough() {
     let narrow = PlatformSettings { depths: Depths { commands: 1, events: 1 }, ..settings(3, 2) };
-    let (platform, said) = story(narrow, 20);
-    assert!(said.iter().filter(|event| event.report().is_some()).count() > 50);
+    let (platform, events) = run_events(narrow, 20);
+    assert!(events.iter().filter(|event| event.report().is_some()).count() > 50);
     assert_eq!(platform.view().ticks().count(), platform.reference().securities().len());
 }
 
@@ -82,21 +82,21 @@ fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
     config.calendar.hours.by = HoursBy::Exchange;
     config.calendar.hours.closing_auction_s = 120;
     let start = Timestamp(1_768_510_800 * NS_PER_S - 240 * NS_PER_S);
-    let (_, said) = story_from(start, PlatformSettings::of(&config, &reference), 300);
+    let (_, events) = story_from(start, PlatformSettings::of(&config, &reference), 300);
 
     let nasdaq = reference.exchanges().iter().find(|row| row.mic == "XNAS").expect("it is shipped");
     let of_nasdaq = |security| {
         let row = reference.security(security).expect("only known ones are said");
         reference.exchange_of(row).id == nasdaq.id
     };
-    let sessions: Vec<_> = said
+    let sessions: Vec<_> = events
         .iter()
         .filter_map(|event| match event.body {
             EventKind::Session { exchange, session } if exchange == nasdaq.id => Some(session),
             _ => None,
         })
         .collect();
-    let closes = said
+    let closes = events
         .iter()
         .position(|event| matches!(event.body, EventKind::Session { exchange, session: TradingSession::Closed } if exchange == nasdaq.id))
         .expect("it closes");
@@ -109,12 +109,12 @@ fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
         events.iter().filter(is_tick).count()
     };
     let late: Vec<Event> =
-        said[closes..].iter().filter(|event| event.at > start.plus(241 * NS_PER_S)).copied().collect();
-    assert!(ticks(&said[..closes], true) > 100);
+        events[closes..].iter().filter(|event| event.at > start.plus(241 * NS_PER_S)).copied().collect();
+    assert!(ticks(&events[..closes], true) > 100);
     assert_eq!(ticks(&late, true), 0, "a closed exchange shows no prices");
     assert!(ticks(&late, false) > 100, "the others go on");
     let ended =
-        said.iter().filter_map(|event| event.report()).filter(|report| report.reason == Reason::ExpiredDay);
+        events.iter().filter_map(|event| event.report()).filter(|report| report.reason == Reason::ExpiredDay);
     let ended: Vec<_> = ended.collect();
     assert!(!ended.is_empty(), "there were open DAY orders");
     assert!(ended.iter().all(|report| of_nasdaq(report.security)));

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use pitlane::faults::FAULTS_MAX;
-use pitlane::refdata::{ self , RECORDS_MAX , TEXT_BYTES_MAX , TableSource } ; use pitlane_engine::refdata::{ RefDataTable , SecurityKind } ; 
+use pitlane::refdata::{self, RECORDS_MAX, TEXT_BYTES_MAX, TableSource};
+use pitlane_engine::refdata::{RefDataTable, SecurityKind};
 
 const EXCHANGES: &str = "\
 id,name,mic,timeZone,open,close,auctions,adapterType
@@ -31,7 +32,8 @@ id,name,autoActivate
 
 fn sources() -> [TableSource; 5] {
     let texts = [EXCHANGES, FAMILIES, SECURITIES, ACCOUNTS, STRATEGIES];
-std::array::from_fn ( | at | TableSource { name : format!( "{}.csv" , RefDataTable::ALL [ at ].name ( ) ) , 
+    std::array::from_fn(|at| TableSource {
+        name: format!("{}.csv", RefDataTable::ALL[at].name()),
         bytes: texts[at].as_bytes().to_vec(),
     })
 }
@@ -43,8 +45,9 @@ fn check(table: RefDataTable, from: &str, to: &str, expected: &[&str]) {
     let text = String::from_utf8(source.bytes.clone()).expect("the sound set is text");
     assert!(text.contains(from), "{from:?} is not in {text}");
     source.bytes = text.replacen(from, to, 1).into_bytes();
-    let said = refdata::parse(&sources, &[]).err().map(|faults| faults.to_string()).unwrap_or_default();
-    assert_eq!(said.lines().collect::<Vec<_>>(), expected, "{to:?}");
+    let faults_text =
+        refdata::parse(&sources, &[]).err().map(|faults| faults.to_string()).unwrap_or_default();
+    assert_eq!(faults_text.lines().collect::<Vec<_>>(), expected, "{to:?}");
 }
 
 use RefDataTable::{Accounts, Exchanges, Families, Securities, Strategies};

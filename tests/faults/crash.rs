@@ -4,10 +4,10 @@ use pitlane::journal::Level;
 use pitlane::journal::simulated_disk::Simulated;
 use pitlane_tests::dice::Dice;
 
-use crate::rig::{Rig, settings};
+use crate::rig::{JournalRig, settings};
 
 /// Actions of one run: some segments, a snapshot or two.
-const DEEDS: usize = 700;
+const ACTIONS: usize = 700;
 /// Crash points of the short form.
 const POINTS: u64 = 60;
 /// Runs of the full form, each with crashes at all of its points.
@@ -79,9 +79,9 @@ fn everywhere_in(level: Level, crash: Crash, seed: u64) {
 }
 
 fn changes_of_a_run(level: Level, seed: u64) -> u64 {
-    let mut rig = Rig::begin(Simulated::new(seed), settings(level), Vec::new(), 0, seed)
+    let mut rig = JournalRig::begin(Simulated::new(seed), settings(level), Vec::new(), 0, seed)
         .expect("an empty disk is taken");
-    rig.run(DEEDS);
+    rig.run(ACTIONS);
     rig.disk.changes()
 }
 
@@ -90,13 +90,19 @@ fn changes_of_a_run(level: Level, seed: u64) -> u64 {
 fn lives(level: Level, crash: Crash, seed: u64, fuse: u64) -> Result<bool, String> {
     let mut dice = Dice::new(seed ^ fuse);
     let mut disk = Simulated::new(seed);
-    let (mut history, mut told, mut fuse) = (Vec::new(), 0, fuse);
-    for life in 0..LIVES {
+    let (mut history, mut acknowledged, mut fuse) = (Vec::new(), 0, fuse);
+    for opened_shard in 0..LIVES {
         disk.light_fuse(fuse);
-        let begun = Rig::begin(disk.clone(), settings(level), history.clone(), told, seed + life as u64);
+        let begun = JournalRig::begin(
+            disk.clone(),
+            settings(level),
+            history.clone(),
+            acknowledged,
+            seed + opened_shard as u64,
+        );
         if let Ok(mut rig) = begun {
-            rig.run(DEEDS);
-            (history, told) = (rig.history, rig.told);
+            rig.run(ACTIONS);
+            (history, acknowledged) = (rig.history, rig.acknowledged);
         } else if !disk.is_wrecked() {
             begun?;
         }
@@ -104,9 +110,9 @@ fn lives(level: Level, crash: Crash, seed: u64, fuse: u64) -> Result<bool, Strin
         let power = crash == Crash::Power || crash == Crash::Either && dice.percent(50);
         disk = if power { wreck.power_loss() } else { wreck };
         if level == Level::Os && power {
-            told = 0;
+            acknowledged = 0;
         }
         fuse = dice.below(2_000);
     }
-    Rig::begin(disk, settings(level), history, told, seed).map(|rig| rig.snapshot.is_some())
+    JournalRig::begin(disk, settings(level), history, acknowledged, seed).map(|rig| rig.snapshot.is_some())
 }

@@ -9,50 +9,53 @@ use pitlane_engine::id::ShardId;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
 use pitlane_tests::dice::Dice;
-use pitlane_tests::keep::Entry;
-use pitlane_tests::keep::image;
+use pitlane_tests::replay::ShardInput;
+use pitlane_tests::replay::image;
 
-use crate::rig::{DATA, Rig, read_back, settings};
+use crate::rig::{DATA, JournalRig, read_back, settings};
 
 /// Actions: two segments and a part of a third.
-const DEEDS: usize = 600;
+const ACTIONS: usize = 600;
 /// Stride of the short form, in bytes.
 const STRIDE: usize = 41;
 /// Most records after the last sync.
 const BEHIND_SYNC_MAX: u64 = 63;
 
 /// A small journal, and the encoded state after each of its records.
-struct Sample {
+struct JournalSample {
     disk: Simulated,
     states: Vec<Vec<u8>>,
     files: Vec<PathBuf>,
 }
 
-fn sample(level: Level, snapshot_bytes: u64) -> Sample {
+fn sample(level: Level, snapshot_bytes: u64) -> JournalSample {
     let journal = pitlane::journal::JournalSettings { snapshot_bytes, ..settings(level) };
-    let mut rig = Rig::begin(Simulated::new(5), journal, Vec::new(), 0, 5).expect("an empty disk is taken");
-    rig.run(DEEDS);
+    let mut rig =
+        JournalRig::begin(Simulated::new(5), journal, Vec::new(), 0, 5).expect("an empty disk is taken");
+    rig.run(ACTIONS);
     rig.settle();
     let disk = rig.disk.kill();
     let folder = Path::new(DATA).join("journal/shard-00");
     let names = disk.list(&folder);
     let files = names.iter().map(|name| folder.join(name)).collect();
-    Sample { states: states(&rig.history), disk, files }
+    JournalSample { states: states(&rig.history), disk, files }
 }
 
-fn states(history: &[Entry]) -> Vec<Vec<u8>> {
-    let Some(Entry::Began(_, reference, settings)) = history.first() else { panic!("a start comes first") };
+fn states(history: &[ShardInput]) -> Vec<Vec<u8>> {
+    let Some(ShardInput::Began(_, reference, settings)) = history.first() else {
+        panic!("a start comes first")
+    };
     let mut shard = Shard::new(ShardId(0), 1, reference.clone(), settings.clone());
     let mut outbox = Outbox::new(0);
     let mut states = vec![Vec::new()];
     for entry in history {
-        entry.play(&mut shard, &mut outbox);
+        entry.apply(&mut shard, &mut outbox);
         states.push(image(&shard));
     }
     states
 }
 
-impl Sample {
+impl JournalSample {
     fn last(&self) -> u64 {
         self.states.len() as u64 - 1
     }
@@ -211,7 +214,7 @@ fn a_lost_or_overwritten_file_gives_an_error_or_the_whole_state() {
     }
 }
 
-impl Sample {
+impl JournalSample {
     /// Returns the number of segments with records; the others were allocated ahead.
     fn used_segments(&self) -> usize {
         let used = |path: &&PathBuf| self.disk.read(path).expect("the file is there")[..8] != [0; 8];

@@ -5,13 +5,13 @@ use pitlane::journal::{Class, Level, WriteMode};
 use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::id::IntId;
 
-use crate::rig::{Rig, settings};
+use crate::rig::{JournalRig, settings};
 
-const DEEDS: usize = 150;
+const ACTIONS: usize = 150;
 
 /// Sends this many cancels, and returns how many the journal accepted.
-fn cancel(rig: &mut Rig, count: usize) -> usize {
-    let body = |rig: &Rig, nth: usize| CommandKind::Cancel {
+fn cancel(rig: &mut JournalRig, count: usize) -> usize {
+    let body = |rig: &JournalRig, nth: usize| CommandKind::Cancel {
         order: rig.handle(nth),
         id: IntId::numbered(b'c', nth as u64),
     };
@@ -19,8 +19,8 @@ fn cancel(rig: &mut Rig, count: usize) -> usize {
 }
 
 /// Sends a harmless quote, and returns whether the journal accepts entries.
-fn is_entry_open(rig: &mut Rig) -> bool {
-    let security = pitlane_tests::world::SECURITIES[0];
+fn is_entry_open(rig: &mut JournalRig) -> bool {
+    let security = pitlane_tests::test_market::SECURITIES[0];
     rig.offer(CommandKind::Quote { security, quote: Default::default() })
 }
 
@@ -29,9 +29,10 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_are_accepted() {
     let points = if crate::is_full() { 120 } else { 25 };
     let mut failed = 0;
     for point in 0..points {
-        let mut rig = Rig::begin(Simulated::new(point), settings(Level::Disk), Vec::new(), 0, point).unwrap();
+        let mut rig =
+            JournalRig::begin(Simulated::new(point), settings(Level::Disk), Vec::new(), 0, point).unwrap();
         rig.disk.fail_sync(point % 30);
-        rig.run(DEEDS);
+        rig.run(ACTIONS);
         rig.settle();
         match rig.write_mode() {
             // The failed sync may have been that of a segment allocated ahead: that is like a full
@@ -42,18 +43,18 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_are_accepted() {
                 assert!(!is_entry_open(&mut rig), "{point}: entry stays shut until restart");
                 assert_eq!(cancel(&mut rig, 20), 20, "{point}");
                 rig.settle();
-                assert_eq!(rig.told, rig.history.len() as u64, "{point}: all that was taken is safe");
+                assert_eq!(rig.acknowledged, rig.history.len() as u64, "{point}: all that was taken is safe");
             }
             door @ (WriteMode::Full | WriteMode::BrokerFull | WriteMode::Shut) => panic!("{point}: {door}"),
         }
         let disk = rig.disk.power_loss();
-        let mut again = Rig::begin(disk, settings(Level::Disk), rig.history, rig.told, point)
+        let mut again = JournalRig::begin(disk, settings(Level::Disk), rig.history, rig.acknowledged, point)
             .unwrap_or_else(|problem| panic!("{point}: {problem}"));
         assert!(is_entry_open(&mut again), "{point}: a restart opens the door");
-        again.run(DEEDS);
+        again.run(ACTIONS);
         again.settle();
         let disk = again.disk.power_loss();
-        Rig::begin(disk, settings(Level::Disk), again.history, again.told, point)
+        JournalRig::begin(disk, settings(Level::Disk), again.history, again.acknowledged, point)
             .unwrap_or_else(|problem| panic!("{point}, another life: {problem}"));
     }
     assert!(failed >= points as usize / 4, "{failed} of {points} syncs that failed were the journal's own");
@@ -61,7 +62,7 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_are_accepted() {
 
 #[test]
 fn when_the_second_sync_fails_too_nothing_is_accepted() {
-    let mut rig = Rig::begin(Simulated::new(1), settings(Level::Disk), Vec::new(), 0, 1).unwrap();
+    let mut rig = JournalRig::begin(Simulated::new(1), settings(Level::Disk), Vec::new(), 0, 1).unwrap();
     rig.run(20);
     rig.settle();
     for _ in 0..2 {
@@ -75,14 +76,14 @@ fn when_the_second_sync_fails_too_nothing_is_accepted() {
     rig.syncer.poll(rig.now);
     assert_eq!(rig.write_mode(), WriteMode::Shut, "{:?}", rig.writer.health().report());
     assert!(!rig.offer(CommandKind::Kill { scope: Scope::Global, on: false }));
-    assert!(rig.writer.health().report().last_error.is_some_and(|words| words.contains("syncing")));
-    let told = rig.told;
-    Rig::begin(rig.disk.power_loss(), settings(Level::Disk), rig.history, told, 1).unwrap();
+    assert!(rig.writer.health().report().last_error.is_some_and(|message| message.contains("syncing")));
+    let acknowledged = rig.acknowledged;
+    JournalRig::begin(rig.disk.power_loss(), settings(Level::Disk), rig.history, acknowledged, 1).unwrap();
 }
 
 #[test]
 fn at_level_os_a_failed_sync_stops_entry_and_loses_nothing() {
-    let mut rig = Rig::begin(Simulated::new(1), settings(Level::Os), Vec::new(), 0, 1).unwrap();
+    let mut rig = JournalRig::begin(Simulated::new(1), settings(Level::Os), Vec::new(), 0, 1).unwrap();
     rig.run(20);
     rig.disk.fail_sync(0);
     rig.settle();
@@ -90,13 +91,13 @@ fn at_level_os_a_failed_sync_stops_entry_and_loses_nothing() {
     assert!(!is_entry_open(&mut rig));
     assert_eq!(cancel(&mut rig, 50), 50);
     rig.settle();
-    Rig::begin(rig.disk.kill(), settings(Level::Os), rig.history, rig.told, 1).unwrap();
+    JournalRig::begin(rig.disk.kill(), settings(Level::Os), rig.history, rig.acknowledged, 1).unwrap();
 }
 
 #[test]
 fn on_a_full_disk_cancels_are_accepted_and_entry_resumes_with_space() {
     for level in [Level::Os, Level::Disk] {
-        let mut rig = Rig::begin(Simulated::new(3), settings(level), Vec::new(), 0, 3).unwrap();
+        let mut rig = JournalRig::begin(Simulated::new(3), settings(level), Vec::new(), 0, 3).unwrap();
         rig.settle();
         rig.disk.set_bytes_max(rig.disk.bytes_used());
         while is_entry_open(&mut rig) {
@@ -109,23 +110,23 @@ fn on_a_full_disk_cancels_are_accepted_and_entry_resumes_with_space() {
         assert_eq!(taken, 100, "{level}");
         rig.settle();
         assert_eq!(rig.write_mode(), WriteMode::Full, "{level}");
-        assert_eq!(rig.told, rig.history.len() as u64, "{level}: what was taken is safe");
+        assert_eq!(rig.acknowledged, rig.history.len() as u64, "{level}: what was taken is safe");
         let report = rig.writer.health().report();
-        assert!(report.last_error.is_some_and(|words| words.contains("reserving")), "{level}");
+        assert!(report.last_error.is_some_and(|message| message.contains("reserving")), "{level}");
         rig.disk.set_bytes_max(u64::MAX);
         rig.settle();
         assert_eq!(rig.write_mode(), WriteMode::Open, "{level}");
         assert!(is_entry_open(&mut rig), "{level}");
-        rig.run(DEEDS);
+        rig.run(ACTIONS);
         rig.settle();
         let crashed = if level == Level::Os { rig.disk.kill() } else { rig.disk.power_loss() };
-        Rig::begin(crashed, settings(level), rig.history, rig.told, 3).unwrap();
+        JournalRig::begin(crashed, settings(level), rig.history, rig.acknowledged, 3).unwrap();
     }
 }
 
 #[test]
 fn when_the_reserve_is_used_up_cancels_are_rejected_and_not_lost() {
-    let mut rig = Rig::begin(Simulated::new(4), settings(Level::Disk), Vec::new(), 0, 4).unwrap();
+    let mut rig = JournalRig::begin(Simulated::new(4), settings(Level::Disk), Vec::new(), 0, 4).unwrap();
     rig.settle();
     rig.disk.set_bytes_max(rig.disk.bytes_used());
     let mut taken = 0;
@@ -136,9 +137,10 @@ fn when_the_reserve_is_used_up_cancels_are_rejected_and_not_lost() {
     assert!(taken > 200, "{taken} cancels in what was left and the reserve");
     assert_eq!(rig.refused.last(), Some(&(Class::Needed, WriteMode::Full)));
     rig.settle();
-    assert_eq!(rig.told, rig.history.len() as u64);
+    assert_eq!(rig.acknowledged, rig.history.len() as u64);
     rig.disk.set_bytes_max(u64::MAX);
     rig.settle();
     assert_eq!(cancel(&mut rig, 1), 1);
-    Rig::begin(rig.disk.power_loss(), settings(Level::Disk), rig.history, rig.told, 4).unwrap();
+    JournalRig::begin(rig.disk.power_loss(), settings(Level::Disk), rig.history, rig.acknowledged, 4)
+        .unwrap();
 }

@@ -19,10 +19,10 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_tests::dice::Dice;
-use pitlane_tests::keep::{Entry, image};
-use pitlane_tests::pair::source;
-use pitlane_tests::workload::{Deed, Profile, Workload};
-use pitlane_tests::world;
+use pitlane_tests::replay::{ShardInput, image};
+use pitlane_tests::shard_and_twin::source;
+use pitlane_tests::test_market;
+use pitlane_tests::workload::{Action, ActionGenerator, Profile};
 
 pub const DATA: &str = "data";
 
@@ -47,10 +47,10 @@ pub fn shard_settings() -> ShardSettings {
 }
 
 /// The contents of a journal as its writers recorded them: one entry for each record.
-pub type History = Vec<Entry>;
+pub type History = Vec<ShardInput>;
 
 #[derive(Debug)]
-pub struct Rig {
+pub struct JournalRig {
     pub disk: Simulated,
     pub writer: Writer,
     pub syncer: Syncer,
@@ -61,27 +61,27 @@ pub struct Rig {
     /// The snapshot that it began with.
     pub snapshot: Option<u64>,
     /// Last record that may have been acknowledged to a client.
-    pub told: u64,
+    pub acknowledged: u64,
     /// Commands that the journal rejected, and why.
     pub refused: Vec<(Class, WriteMode)>,
     outbox: Outbox,
     dice: Dice,
-    workload: Workload,
+    workload: ActionGenerator,
     handles: Vec<OrderHandle>,
-    opening: Vec<Deed>,
+    opening: Vec<Action>,
     token: u32,
 }
 
-impl Rig {
+impl JournalRig {
     /// Starts on this disk, after the runs in `history`. The recovered records must be a prefix of
-    /// `history`, with the state of this prefix, and nothing up to `told` may be missing.
+    /// `history`, with the state of this prefix, and nothing up to `acknowledged` may be missing.
     pub fn begin(
         disk: Simulated,
         journal: JournalSettings,
         mut history: History,
-        told: u64,
+        acknowledged: u64,
         seed: u64,
-    ) -> Result<Rig, String> {
+    ) -> Result<JournalRig, String> {
         let now = last_time(&history).plus(NS_PER_S);
         let handle = Disk::Simulated(disk.clone());
         let setup = JournalSetup {
@@ -89,40 +89,43 @@ impl Rig {
             data: Path::new(DATA),
             journal,
             shards: 1,
-            reference: (*world::reference()).clone(),
+            reference: (*test_market::reference()).clone(),
             settings: shard_settings(),
             receivers: Default::default(),
         };
         let mut opened =
             journal::open(setup, now, &mut |_| {}).map_err(|fault| format!("refused: {fault}"))?;
-        let life = opened.shards.remove(0);
-        let found = life.found.seq;
-        if found < told {
-            return Err(format!("told of {told} records, and only {found} are there: {:?}", life.found));
+        let opened_shard = opened.shards.remove(0);
+        let found = opened_shard.found.seq;
+        if found < acknowledged {
+            return Err(format!(
+                "{acknowledged} records were acknowledged, and only {found} exist: {:?}",
+                opened_shard.found
+            ));
         }
         if found > history.len() as u64 {
             return Err(format!("{found} records are there, and only {} were written", history.len()));
         }
         history.truncate(found as usize);
-        history.push(Entry::Began(life.now, opened.reference.clone(), shard_settings()));
-        same_state(&history, &life.shard, life.event)?;
+        history.push(ShardInput::Began(opened_shard.now, opened.reference.clone(), shard_settings()));
+        same_state(&history, &opened_shard.shard, opened_shard.event)?;
         let mut dice = Dice::new(seed);
         let profile = Profile { reports: true, ..Profile::random(&mut dice) };
-        let mut rig = Rig {
-            writer: life.writer,
+        let mut rig = JournalRig {
+            writer: opened_shard.writer,
             syncer: opened.syncer,
             segment_manager: opened.segment_manager,
-            shard: life.shard,
-            now: life.now,
+            shard: opened_shard.shard,
+            now: opened_shard.now,
             // The start itself counts unless the disk crashed during it.
-            told: if disk.is_wrecked() { told } else { history.len() as u64 },
+            acknowledged: if disk.is_wrecked() { acknowledged } else { history.len() as u64 },
             history,
-            snapshot: life.found.snapshot,
+            snapshot: opened_shard.found.snapshot,
             refused: Vec::new(),
-            outbox: Outbox::new(life.event),
-            workload: Workload::new(dice.fork(), profile),
+            outbox: Outbox::new(opened_shard.event),
+            workload: ActionGenerator::new(dice.fork(), profile),
             handles: Vec::new(),
-            opening: Workload::opening(),
+            opening: ActionGenerator::opening(),
             token: 0,
             dice,
             disk,
@@ -133,17 +136,19 @@ impl Rig {
 
     /// Performs one action, and a little work on the journal.
     pub fn step(&mut self) {
-        let deed = self.opening.pop().unwrap_or_else(|| self.workload.next(self.now));
+        let action = self.opening.pop().unwrap_or_else(|| self.workload.next(self.now));
         self.now = self.now.plus(1_000);
-        match deed {
-            Deed::Wait(ns) => self.wait(ns),
-            Deed::Plain(body) => self.tell(body),
-            Deed::Modify { nth, id, changes } => {
-                self.tell(CommandKind::Modify { order: self.handle(nth), id, changes })
+        match action {
+            Action::Wait(ns) => self.wait(ns),
+            Action::Plain(body) => self.send_command(body),
+            Action::Modify { nth, id, changes } => {
+                self.send_command(CommandKind::Modify { order: self.handle(nth), id, changes })
             }
-            Deed::Cancel { nth, id } => self.tell(CommandKind::Cancel { order: self.handle(nth), id }),
-            Deed::Report { nth, report } => {
-                self.tell(CommandKind::Report { order: self.handle(nth), report })
+            Action::Cancel { nth, id } => {
+                self.send_command(CommandKind::Cancel { order: self.handle(nth), id })
+            }
+            Action::Report { nth, report } => {
+                self.send_command(CommandKind::Report { order: self.handle(nth), report })
             }
         }
         // Syncs come late and cover many records, as in the service.
@@ -154,8 +159,8 @@ impl Rig {
     }
 
     /// Performs this many actions, or stops when the disk has crashed.
-    pub fn run(&mut self, deeds: usize) {
-        for _ in 0..deeds {
+    pub fn run(&mut self, actions: usize) {
+        for _ in 0..actions {
             if self.disk.is_wrecked() {
                 break;
             }
@@ -187,7 +192,7 @@ impl Rig {
     /// Safe records may be acknowledged; but a crashed process acknowledges nothing.
     fn hear(&mut self) {
         if !self.disk.is_wrecked() {
-            self.told = self.told.max(self.writer.safe());
+            self.acknowledged = self.acknowledged.max(self.writer.safe());
         }
     }
 
@@ -202,7 +207,7 @@ impl Rig {
         self.now = end;
     }
 
-    pub fn tell(&mut self, body: CommandKind) {
+    pub fn send_command(&mut self, body: CommandKind) {
         let taken = self.offer(body);
         if !taken && matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             self.handles.push(OrderHandle::NONE);
@@ -216,7 +221,7 @@ impl Rig {
         for attempt in 0.. {
             match self.writer.offer(self.now, &command, &self.shard) {
                 Ok(seq) => {
-                    self.history.push(Entry::Told(self.now, command));
+                    self.history.push(ShardInput::Told(self.now, command));
                     assert_eq!(seq, self.history.len() as u64, "every record has its entry");
                     break;
                 }
@@ -257,11 +262,11 @@ impl Rig {
 }
 
 /// Checks that the shard has the state of these entries.
-pub fn same_state(history: &[Entry], shard: &Shard, event: u64) -> Result<(), String> {
+pub fn same_state(history: &[ShardInput], shard: &Shard, event: u64) -> Result<(), String> {
     let (replayed, said) = played(history);
     shard.assert_consistent();
     if said != event {
-        return Err(format!("its last event is {event}, and a replay says {said}"));
+        return Err(format!("its last event is {event}, and a replay gives {said}"));
     }
     match image(&replayed) == image(shard) {
         true => Ok(()),
@@ -270,18 +275,20 @@ pub fn same_state(history: &[Entry], shard: &Shard, event: u64) -> Result<(), St
 }
 
 /// Returns a shard to which all these entries were applied.
-pub fn played(history: &[Entry]) -> (Shard, u64) {
-    let Some(Entry::Began(_, reference, settings)) = history.first() else { panic!("a start comes first") };
+pub fn played(history: &[ShardInput]) -> (Shard, u64) {
+    let Some(ShardInput::Began(_, reference, settings)) = history.first() else {
+        panic!("a start comes first")
+    };
     let mut shard = Shard::new(pitlane_engine::id::ShardId(0), 1, reference.clone(), settings.clone());
     let mut outbox = Outbox::new(0);
-    history.iter().for_each(|entry| entry.play(&mut shard, &mut outbox));
+    history.iter().for_each(|entry| entry.apply(&mut shard, &mut outbox));
     (shard, outbox.seq())
 }
 
-fn last_time(history: &[Entry]) -> Timestamp {
+fn last_time(history: &[ShardInput]) -> Timestamp {
     match history.last() {
-        Some(Entry::Told(now, _) | Entry::Began(now, ..)) => *now,
-        None => world::start(),
+        Some(ShardInput::Told(now, _) | ShardInput::Began(now, ..)) => *now,
+        None => test_market::start(),
     }
 }
 

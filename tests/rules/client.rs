@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
-use pitlane_tests::stomp::host::{End, Heard};
+use pitlane_tests::stomp::host::{ConnectionEnd, ReceivedFrames};
 use pitlane_tests::stomp::wire;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
@@ -13,14 +13,14 @@ use rustls::{ClientConfig, ClientConnection};
 /// Bytes of one read.
 const READ_BYTES: usize = 16 * 1_024;
 
-pub struct Client {
+pub struct RuleClient {
     socket: TcpStream,
-    layer: Layer,
+    layer: ClientLayer,
     /// Bytes to be written to the socket.
     output: VecDeque<u8>,
     /// Bytes of a frame from the broker that is not complete yet.
-    said: Vec<u8>,
-    pub heard: Heard,
+    received_bytes: Vec<u8>,
+    pub incoming: ReceivedFrames,
     pub is_stalled: bool,
     /// Whether the connection has ended.
     is_over: bool,
@@ -29,38 +29,38 @@ pub struct Client {
     pub received: u64,
 }
 
-enum Layer {
+enum ClientLayer {
     Plain,
     Tls(Box<ClientConnection>),
     WebSocket { input: Vec<u8>, code: Option<u16> },
 }
 
-impl Client {
-    pub fn plain(socket: TcpStream) -> Client {
-        Client::new(socket, Layer::Plain)
+impl RuleClient {
+    pub fn plain(socket: TcpStream) -> RuleClient {
+        RuleClient::new(socket, ClientLayer::Plain)
     }
 
-    pub fn tls(socket: TcpStream, config: Arc<ClientConfig>) -> Client {
+    pub fn tls(socket: TcpStream, config: Arc<ClientConfig>) -> RuleClient {
         let name = ServerName::try_from("localhost").unwrap();
         let mut tls = ClientConnection::new(config, name).unwrap();
         tls.set_buffer_limit(None);
-        Client::new(socket, Layer::Tls(Box::new(tls)))
+        RuleClient::new(socket, ClientLayer::Tls(Box::new(tls)))
     }
 
     /// Creates a client after the opening handshake.
-    pub fn websocket(socket: TcpStream) -> Client {
-        Client::new(socket, Layer::WebSocket { input: Vec::new(), code: None })
+    pub fn websocket(socket: TcpStream) -> RuleClient {
+        RuleClient::new(socket, ClientLayer::WebSocket { input: Vec::new(), code: None })
     }
 
-    fn new(socket: TcpStream, layer: Layer) -> Client {
+    fn new(socket: TcpStream, layer: ClientLayer) -> RuleClient {
         socket.set_nonblocking(true).unwrap();
         socket.set_nodelay(true).unwrap();
-        Client {
+        RuleClient {
             socket,
             layer,
             output: VecDeque::new(),
-            said: Vec::new(),
-            heard: Heard::default(),
+            received_bytes: Vec::new(),
+            incoming: ReceivedFrames::default(),
             is_stalled: false,
             is_over: false,
             written: 0,
@@ -68,12 +68,12 @@ impl Client {
         }
     }
 
-    pub fn say(&mut self, bytes: &[u8]) {
+    pub fn send(&mut self, bytes: &[u8]) {
         match &mut self.layer {
-            Layer::Plain => self.output.extend(bytes),
+            ClientLayer::Plain => self.output.extend(bytes),
             // A client that was disconnected may still write.
-            Layer::Tls(tls) => tls.writer().write_all(bytes).unwrap_or_default(),
-            Layer::WebSocket { .. } => {
+            ClientLayer::Tls(tls) => tls.writer().write_all(bytes).unwrap_or_default(),
+            ClientLayer::WebSocket { .. } => {
                 let opcode = if std::str::from_utf8(bytes).is_ok() { 0x81 } else { 0x82 };
                 self.output.extend(masked(opcode, bytes));
             }
@@ -86,17 +86,19 @@ impl Client {
     }
 
     /// Writes and reads what is possible, and returns whether anything moved.
-    pub fn turn(&mut self) -> bool {
+    pub fn poll(&mut self) -> bool {
         let mut moved = self.write();
         while !self.is_stalled && self.read(READ_BYTES) > 0 {
             moved = true;
         }
-        self.heard.frames.extend(wire::frames(&mut self.said).into_iter().filter(|frame| !is_clog(frame)));
+        self.incoming
+            .frames
+            .extend(wire::frames(&mut self.received_bytes).into_iter().filter(|frame| !is_clog(frame)));
         moved
     }
 
     fn write(&mut self) -> bool {
-        if let Layer::Tls(tls) = &mut self.layer {
+        if let ClientLayer::Tls(tls) = &mut self.layer {
             while tls.wants_write() {
                 tls.write_tls(&mut self.output).unwrap();
             }
@@ -132,28 +134,28 @@ impl Client {
         self.take(&buffer[..count]);
         if count == 0 {
             self.is_over = true;
-            self.heard.end = Some(self.end());
+            self.incoming.end = Some(self.end());
         }
         count
     }
 
     fn take(&mut self, mut bytes: &[u8]) {
         match &mut self.layer {
-            Layer::Plain => self.said.extend_from_slice(bytes),
-            Layer::Tls(tls) => {
+            ClientLayer::Plain => self.received_bytes.extend_from_slice(bytes),
+            ClientLayer::Tls(tls) => {
                 while !bytes.is_empty() {
                     tls.read_tls(&mut bytes).unwrap();
                     let count = tls.process_new_packets().unwrap().plaintext_bytes_to_read();
-                    let before = self.said.len();
-                    self.said.resize(before + count, 0);
-                    tls.reader().read_exact(&mut self.said[before..]).unwrap();
+                    let before = self.received_bytes.len();
+                    self.received_bytes.resize(before + count, 0);
+                    tls.reader().read_exact(&mut self.received_bytes[before..]).unwrap();
                 }
             }
-            Layer::WebSocket { input, code } => {
+            ClientLayer::WebSocket { input, code } => {
                 input.extend_from_slice(bytes);
                 while let Some((opcode, payload)) = unframed(input) {
                     match opcode {
-                        0x81 => self.said.extend_from_slice(&payload),
+                        0x81 => self.received_bytes.extend_from_slice(&payload),
                         0x88 => {
                             *code = payload.first_chunk::<2>().map(|code| u16::from_be_bytes(*code));
                             self.output.extend(masked(0x88, &payload));
@@ -166,14 +168,16 @@ impl Client {
     }
 
     /// Returns what kind of end it was, once nothing more can be read.
-    fn end(&mut self) -> End {
+    fn end(&mut self) -> ConnectionEnd {
         match &mut self.layer {
-            Layer::Plain => End { at_once: None, code: None },
-            Layer::Tls(tls) => {
+            ClientLayer::Plain => ConnectionEnd { at_once: None, code: None },
+            ClientLayer::Tls(tls) => {
                 let said_goodbye = tls.process_new_packets().is_ok_and(|state| state.peer_has_closed());
-                End { at_once: Some(!said_goodbye), code: None }
+                ConnectionEnd { at_once: Some(!said_goodbye), code: None }
             }
-            Layer::WebSocket { code, .. } => End { at_once: Some(code.is_none()), code: *code },
+            ClientLayer::WebSocket { code, .. } => {
+                ConnectionEnd { at_once: Some(code.is_none()), code: *code }
+            }
         }
     }
 }
@@ -238,7 +242,7 @@ pub struct Clog {
 /// Polls without a change after which nothing moves any more.
 const QUIET_LOOKS: u32 = 8;
 
-pub enum Step {
+pub enum ClientStep {
     Say(Vec<u8>),
     Look,
     Done,
@@ -246,28 +250,28 @@ pub enum Step {
 
 impl Clog {
     /// Returns the next step, for this many bytes in the session.
-    pub fn next(&mut self, out_bytes: usize) -> Result<Step, String> {
+    pub fn next(&mut self, out_bytes: usize) -> Result<ClientStep, String> {
         if !self.is_full {
             if out_bytes == 0 {
-                return Ok(Step::Say(self.receipt(MOST_BYTES)));
+                return Ok(ClientStep::Say(self.receipt(MOST_BYTES)));
             }
             if std::mem::replace(&mut self.before, out_bytes) != out_bytes {
                 self.quiet = 0;
             }
             self.quiet += 1;
             self.is_full = self.quiet > QUIET_LOOKS;
-            return Ok(Step::Look);
+            return Ok(ClientStep::Look);
         }
         let missing = CLOG_BYTES.checked_sub(out_bytes).ok_or("too much lies in the session")?;
         match missing {
-            0 => Ok(Step::Done),
+            0 => Ok(ClientStep::Done),
             1..LEAST_BYTES => Err(format!("{missing} octets cannot be filled up")),
             _ => {
                 let mut piece = missing.min(MOST_BYTES);
                 if missing - piece < LEAST_BYTES && missing > piece {
                     piece -= LEAST_BYTES;
                 }
-                Ok(Step::Say(self.receipt(piece)))
+                Ok(ClientStep::Say(self.receipt(piece)))
             }
         }
     }

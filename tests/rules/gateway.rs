@@ -24,12 +24,12 @@ use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
 use pitlane_protocols::stomp::throttle::Throttle;
-use pitlane_tests::stomp::host::{Host, Plan};
-use pitlane_tests::world;
+use pitlane_tests::stomp::host::{HostPlan, StompHost};
+use pitlane_tests::test_market;
 use rustls::ClientConfig;
 
-use super::client::{CLOG_BYTES, Client};
-use super::wired::{BrokerHost, OverSockets, Wired};
+use super::client::{CLOG_BYTES, RuleClient};
+use super::wired::{HostParts, OverSockets, SocketHost};
 use super::{PATIENCE, PORT, SHARDS, auth_settings, row_look};
 
 /// Waits of a millisecond in which nothing moves, after which nothing will: a session that is not
@@ -44,11 +44,11 @@ pub struct GatewayHost {
     net: Net,
     address: SocketAddr,
     tls: Option<Arc<ClientConfig>>,
-    company: BrokerHost,
+    parts: HostParts,
 }
 
 impl GatewayHost {
-    pub fn open(plan: Plan, folder: &Path, tls: Option<(&Tls, Arc<ClientConfig>)>) -> Box<dyn Host> {
+    pub fn open(plan: HostPlan, folder: &Path, tls: Option<(&Tls, Arc<ClientConfig>)>) -> Box<dyn StompHost> {
         let mut settings = plan.settings;
         if plan.stalls {
             settings.limits.mark_bytes += CLOG_BYTES;
@@ -61,9 +61,9 @@ impl GatewayHost {
             GatewayListeners::bind(&config(tls.is_some()), tls.as_ref().map(|(tls, _)| *tls)).unwrap();
         let address = doors.listeners()[0].address;
         let mut auth =
-            Auth::open(auth_settings(folder, &plan.people, settings.anonymous_access.is_none())).unwrap();
+            Auth::open(auth_settings(folder, &plan.users, settings.anonymous_access.is_none())).unwrap();
         let logins = Logins::new(Some(auth.client(silent.clone())), Role::Trade);
-        let room = StompEndpoint::new(settings, world::reference(), logins);
+        let room = StompEndpoint::new(settings, test_market::reference(), logins);
         let (theirs, post) = channels(silent.clone(), silent);
         let mut gateway = Gateway::new(port, Arc::new(Wakeups::silent(SHARDS, 2)), None);
         gateway.attach_clients(doors, Some(room), None, theirs);
@@ -72,46 +72,46 @@ impl GatewayHost {
             net: Net::open(NetSettings::default()).unwrap(),
             address,
             tls: tls.map(|(_, config)| config),
-            company: BrokerHost::new(shards, post, auth.into_parts().0),
+            parts: HostParts::new(shards, post, auth.into_parts().0),
         }))
     }
 
     fn step(&mut self, now: Timestamp) -> bool {
         let mut work = self.gateway.poll(now, LifecyclePhase::Open, Some(&mut self.net));
-        work += self.company.turn();
-        self.company.ignore();
+        work += self.parts.poll();
+        self.parts.ignore();
         work > 0
     }
 
     /// Returns whether everything that was written on one side was read on the other.
     fn is_even(&mut self) -> bool {
         let counts = self.net.sockets().counts();
-        let written: u64 = self.company.clients.iter().map(|client| client.written).sum();
-        let received: u64 = self.company.clients.iter().map(|client| client.received).sum();
+        let written: u64 = self.parts.clients.iter().map(|client| client.written).sum();
+        let received: u64 = self.parts.clients.iter().map(|client| client.received).sum();
         counts.received_bytes == written && counts.sent_bytes == received
     }
 
     /// Returns whether something waits for a client that reads.
     fn is_pending(&self) -> bool {
         let reads = |number: u64| {
-            self.company.clients.get(number as usize - 1).is_some_and(|client| !client.is_stalled)
+            self.parts.clients.get(number as usize - 1).is_some_and(|client| !client.is_stalled)
         };
         self.gateway.rows().any(|row| row.queue_bytes > 0 && reads(row.number))
     }
 }
 
-impl Wired for GatewayHost {
-    fn company(&mut self) -> &mut BrokerHost {
-        &mut self.company
+impl SocketHost for GatewayHost {
+    fn parts(&mut self) -> &mut HostParts {
+        &mut self.parts
     }
 
     fn connect(&mut self, now: Timestamp) -> Result<(), String> {
         self.settle(now);
         let before = self.gateway.rows().count();
         let socket = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
-        self.company.clients.push(match &self.tls {
-            Some(config) => Client::tls(socket, config.clone()),
-            None => Client::plain(socket),
+        self.parts.clients.push(match &self.tls {
+            Some(config) => RuleClient::tls(socket, config.clone()),
+            None => RuleClient::plain(socket),
         });
         let late = Instant::now() + PATIENCE;
         while self.gateway.rows().count() == before {
@@ -160,7 +160,7 @@ impl Wired for GatewayHost {
     }
 
     fn kick(&mut self, client: usize) {
-        self.company.post.send(Notification::Kick { kind: SessionKind::Stomp, number: client as u64 + 1 });
+        self.parts.post.send(Notification::Kick { kind: SessionKind::Stomp, number: client as u64 + 1 });
     }
 
     fn set_rates(&mut self, _: &Throttle) {

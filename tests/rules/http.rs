@@ -21,11 +21,11 @@ use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, Transport};
 use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
-use pitlane_tests::stomp::host::{Host, Plan};
-use pitlane_tests::world;
+use pitlane_tests::stomp::host::{HostPlan, StompHost};
+use pitlane_tests::test_market;
 
-use super::client::{CLOG_BYTES, Client};
-use super::wired::{BrokerHost, OverSockets, Wired};
+use super::client::{CLOG_BYTES, RuleClient};
+use super::wired::{HostParts, OverSockets, SocketHost};
 use super::{PATIENCE, SHARDS, auth_settings};
 
 /// Steps in which the time passes: the thread reads the clock when it is woken.
@@ -38,12 +38,12 @@ pub struct HttpHost {
     remote: Remote,
     hand: Arc<AtomicU64>,
     operator: Operator,
-    company: BrokerHost,
+    parts: HostParts,
     thread: Option<JoinHandle<()>>,
 }
 
 impl HttpHost {
-    pub fn open(plan: Plan, folder: &Path) -> Box<dyn Host> {
+    pub fn open(plan: HostPlan, folder: &Path) -> Box<dyn StompHost> {
         let mut broker = plan.settings;
         if plan.stalls {
             broker.limits.mark_bytes += CLOG_BYTES;
@@ -54,18 +54,18 @@ impl HttpHost {
         }
         let (mut ports, shards) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, Depths::default());
         let remote = Remote::new();
-        let hand = Arc::new(AtomicU64::new(world::start().0));
+        let hand = Arc::new(AtomicU64::new(test_market::start().0));
         let silent = Wakeup::new(|| {});
         let (theirs, post) = channels(remote.wakeup().clone(), silent.clone());
         let mut auth =
-            Auth::open(auth_settings(folder, &plan.people, broker.anonymous_access.is_none())).unwrap();
+            Auth::open(auth_settings(folder, &plan.users, broker.anonymous_access.is_none())).unwrap();
         let parts = HttpParts {
             port: ports.pop().expect("there are two"),
             wakeups: vec![silent; SHARDS as usize],
-            reference: world::reference(),
+            reference: test_market::reference(),
             remote: remote.clone(),
             registry: Arc::new(Registry::new(SHARDS)),
-            service_status: Arc::new(ServiceStatus::new(world::start(), Durability::None, Vec::new())),
+            service_status: Arc::new(ServiceStatus::new(test_market::start(), Durability::None, Vec::new())),
             stages: Box::new(Vec::new),
             report: None,
             auth_client: auth.client(remote.wakeup().clone()),
@@ -90,7 +90,7 @@ impl HttpHost {
             remote,
             hand,
             operator: Operator::new(address),
-            company: BrokerHost::new(shards, post, auth.into_parts().0),
+            parts: HostParts::new(shards, post, auth.into_parts().0),
             thread: Some(thread::spawn(move || http.run().unwrap())),
         }))
     }
@@ -100,9 +100,9 @@ impl HttpHost {
     }
 }
 
-impl Wired for HttpHost {
-    fn company(&mut self) -> &mut BrokerHost {
-        &mut self.company
+impl SocketHost for HttpHost {
+    fn parts(&mut self) -> &mut HostParts {
+        &mut self.parts
     }
 
     fn connect(&mut self, now: Timestamp) -> Result<(), String> {
@@ -116,7 +116,7 @@ impl Wired for HttpHost {
         if !head.starts_with("HTTP/1.1 101 ") {
             return Err(head);
         }
-        self.company.clients.push(Client::websocket(socket));
+        self.parts.clients.push(RuleClient::websocket(socket));
         self.settle(now);
         Ok(())
     }
@@ -127,13 +127,13 @@ impl Wired for HttpHost {
         self.hand.store(now.0, Ordering::Release);
         let begin = Instant::now();
         loop {
-            self.company.turn();
+            self.parts.poll();
             self.remote.wakeup().wake();
             for _ in 0..2 {
                 self.operator.ask("GET /health/live", "");
             }
-            self.company.ignore();
-            if self.company.turn() == 0 && begin.elapsed() >= MOMENT {
+            self.parts.ignore();
+            if self.parts.poll() == 0 && begin.elapsed() >= MOMENT {
                 return;
             }
         }
@@ -149,7 +149,7 @@ impl Wired for HttpHost {
     /// The service sends its last bytes before it ends, and it ends when the client has answered.
     fn settle_end(&mut self, now: Timestamp, client: usize) {
         let late = Instant::now() + PATIENCE;
-        while self.company.clients[client].heard.end.is_none() && Instant::now() < late {
+        while self.parts.clients[client].incoming.end.is_none() && Instant::now() < late {
             self.settle(now);
         }
     }
@@ -196,7 +196,7 @@ impl Wired for HttpHost {
 impl Drop for HttpHost {
     fn drop(&mut self) {
         // The service would wait for clients that are still connected.
-        self.company.clients.clear();
+        self.parts.clients.clear();
         self.operator.leave();
         self.remote.end();
         if let Some(thread) = self.thread.take() {

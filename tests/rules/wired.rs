@@ -7,27 +7,27 @@ use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
 use pitlane_protocols::stomp::throttle::Throttle;
-use pitlane_tests::stomp::host::{End, Heard, Host, News, Verdict};
+use pitlane_tests::stomp::host::{ConnectionEnd, LoginVerdict, Publication, ReceivedFrames, StompHost};
 
-use super::client::{Client, Clog, Step};
+use super::client::{ClientStep, Clog, RuleClient};
 use super::{PORT, log_note};
 
 /// Everything around a host.
-pub struct BrokerHost {
-    pub clients: Vec<Client>,
+pub struct HostParts {
+    pub clients: Vec<RuleClient>,
     pub shards: Vec<ShardEnd>,
     pub post: NotificationChannel,
-    pub clerk: Authenticator,
+    pub authenticator: Authenticator,
 }
 
-impl BrokerHost {
-    pub fn new(shards: Vec<ShardEnd>, post: NotificationChannel, clerk: Authenticator) -> BrokerHost {
-        BrokerHost { clients: Vec::new(), shards, post, clerk }
+impl HostParts {
+    pub fn new(shards: Vec<ShardEnd>, post: NotificationChannel, authenticator: Authenticator) -> HostParts {
+        HostParts { clients: Vec::new(), shards, post, authenticator }
     }
 
     /// Lets every client write and read, and returns how many of them did.
-    pub fn turn(&mut self) -> usize {
-        self.clients.iter_mut().filter_map(|client| client.turn().then_some(())).count()
+    pub fn poll(&mut self) -> usize {
+        self.clients.iter_mut().filter_map(|client| client.poll().then_some(())).count()
     }
 
     /// Discards what the host sends to shards and other threads.
@@ -38,8 +38,8 @@ impl BrokerHost {
 }
 
 /// A host with sockets.
-pub trait Wired {
-    fn company(&mut self) -> &mut BrokerHost;
+pub trait SocketHost {
+    fn parts(&mut self) -> &mut HostParts;
 
     fn connect(&mut self, now: Timestamp) -> Result<(), String>;
 
@@ -63,9 +63,9 @@ pub trait Wired {
 /// A dialogue played over sockets.
 pub struct OverSockets<W>(pub W);
 
-impl<W: Wired> OverSockets<W> {
-    fn client(&mut self, client: usize) -> &mut Client {
-        &mut self.0.company().clients[client]
+impl<W: SocketHost> OverSockets<W> {
+    fn client(&mut self, client: usize) -> &mut RuleClient {
+        &mut self.0.parts().clients[client]
     }
 
     fn out_bytes(&mut self, client: usize) -> usize {
@@ -73,27 +73,29 @@ impl<W: Wired> OverSockets<W> {
     }
 }
 
-impl<W: Wired> Host for OverSockets<W> {
+impl<W: SocketHost> StompHost for OverSockets<W> {
     fn connect(&mut self, now: Timestamp) -> Result<(), String> {
         self.0.connect(now)
     }
 
-    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
-        self.client(client).say(bytes);
+    fn send(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
+        self.client(client).send(bytes);
         self.0.settle(now);
     }
 
-    fn happen(&mut self, now: Timestamp, news: &[News]) {
-        for news in news {
-            let BrokerHost { shards, post, .. } = self.0.company();
-            match news {
-                News::Said(shard, event) => shards[shard.0 as usize].send(PORT, *event).unwrap(),
-                News::Log { level, message, fields } => post.send(log_note(now, *level, message, fields)),
-                News::Link { name, link } => {
+    fn publish(&mut self, now: Timestamp, publications: &[Publication]) {
+        for publications in publications {
+            let HostParts { shards, post, .. } = self.0.parts();
+            match publications {
+                Publication::Said(shard, event) => shards[shard.0 as usize].send(PORT, *event).unwrap(),
+                Publication::Log { level, message, fields } => {
+                    post.send(log_note(now, *level, message, fields))
+                }
+                Publication::Link { name, link } => {
                     post.send(Notification::Link { name: name.as_str().into(), link: *link });
                 }
-                News::Ended(client) => self.0.kick(*client),
-                News::Rates(throttle) => self.0.set_rates(throttle),
+                Publication::Ended(client) => self.0.kick(*client),
+                Publication::Rates(throttle) => self.0.set_rates(throttle),
             }
         }
         self.0.settle(now);
@@ -108,9 +110,9 @@ impl<W: Wired> Host for OverSockets<W> {
         let mut clog = Clog::default();
         loop {
             match clog.next(self.out_bytes(client))? {
-                Step::Say(bytes) => self.say(now, client, &bytes),
-                Step::Look => self.0.settle(now),
-                Step::Done => return Ok(()),
+                ClientStep::Say(bytes) => self.send(now, client, &bytes),
+                ClientStep::Look => self.0.settle(now),
+                ClientStep::Done => return Ok(()),
             }
         }
     }
@@ -133,22 +135,22 @@ impl<W: Wired> Host for OverSockets<W> {
         self.0.settle(now);
     }
 
-    fn heard(&mut self, client: usize) -> &mut Heard {
-        &mut self.client(client).heard
+    fn received(&mut self, client: usize) -> &mut ReceivedFrames {
+        &mut self.client(client).incoming
     }
 
-    fn end(&mut self, now: Timestamp, client: usize) -> Option<End> {
+    fn end(&mut self, now: Timestamp, client: usize) -> Option<ConnectionEnd> {
         self.client(client).is_stalled = false;
         self.0.settle_end(now, client);
-        self.client(client).heard.end.take()
+        self.client(client).incoming.end.take()
     }
 
     fn login(&mut self) -> Option<String> {
         None
     }
 
-    fn decide(&mut self, now: Timestamp, _: &Verdict) -> Result<(), String> {
-        if self.0.company().clerk.poll(now) == 0 {
+    fn decide(&mut self, now: Timestamp, _: &LoginVerdict) -> Result<(), String> {
+        if self.0.parts().authenticator.poll(now) == 0 {
             return Err("the clerk was not asked".to_string());
         }
         self.0.settle(now);

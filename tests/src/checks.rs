@@ -13,11 +13,11 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{Side, Status};
 
-use crate::twin::Position;
+use crate::twin::TwinPosition;
 
 /// What is known of an order from its reports.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReportedOrder {
     pub id: IntId,
     pub status: Status,
     pub qty: Qty,
@@ -41,8 +41,8 @@ pub struct Checker {
     shard: ShardId,
     reference: Arc<RefData>,
     seq: u64,
-    pub orders: BTreeMap<OrderHandle, Seen>,
-    pub positions: BTreeMap<(StrategyId, SecurityId), Position>,
+    pub orders: BTreeMap<OrderHandle, ReportedOrder>,
+    pub positions: BTreeMap<(StrategyId, SecurityId), TwinPosition>,
     pub cash: BTreeMap<(StrategyId, Currency), i128>,
     /// Money that left or reached the strategies, by currency: the other side of every booking.
     pub venue_cash: BTreeMap<Currency, i128>,
@@ -54,7 +54,7 @@ pub struct Checker {
     exec_ids: BTreeSet<Uuid>,
 }
 
-type Finding = Result<(), String>;
+type CheckResult = Result<(), String>;
 
 impl Checker {
     pub fn new(shard: ShardId, reference: Arc<RefData>) -> Checker {
@@ -74,7 +74,7 @@ impl Checker {
         }
     }
 
-    pub fn read(&mut self, event: &Event) -> Finding {
+    pub fn read(&mut self, event: &Event) -> CheckResult {
         if event.seq <= self.seq {
             return Err(format!("seq {} after {}", event.seq, self.seq));
         }
@@ -127,7 +127,7 @@ impl Checker {
         }
     }
 
-    fn report(&mut self, r: &OrderReport) -> Finding {
+    fn report(&mut self, r: &OrderReport) -> CheckResult {
         if r.order == OrderHandle::NONE {
             return match r.what {
                 ExecType::Rejected => Ok(()),
@@ -137,7 +137,7 @@ impl Checker {
         let known = self.orders.get(&r.order);
         match (r.what, known.is_some()) {
             (ExecType::Entered | ExecType::Rejected, false) => {
-                self.orders.insert(r.order, Seen::of(r));
+                self.orders.insert(r.order, ReportedOrder::of(r));
             }
             (ExecType::Entered, true) => return Err("entered twice".to_string()),
             (_, false) => return Err("reported before it was entered".to_string()),
@@ -152,11 +152,11 @@ impl Checker {
         seen.moves(r)
     }
 
-    fn refused(&mut self, refusal: &RequestRefusal) -> Finding {
+    fn refused(&mut self, refusal: &RequestRefusal) -> CheckResult {
         let Some(seen) = self.orders.get_mut(&refusal.order) else {
             return match refusal.reason {
                 Reason::UnknownOrder => Ok(()),
-                _ => Err(format!("a refusal for an order nobody knows: {refusal:?}")),
+                _ => Err(format!("a refusal of an unknown order: {refusal:?}")),
             };
         };
         let pending = match refusal.request {
@@ -171,7 +171,7 @@ impl Checker {
         Ok(())
     }
 
-    fn booked(&mut self, b: &Booking) -> Finding {
+    fn booked(&mut self, b: &Booking) -> CheckResult {
         if !self.transactions.insert(b.id.0) {
             return Err(format!("transaction {:?} was booked twice", b.id));
         }
@@ -213,7 +213,7 @@ impl Checker {
     }
 
     /// Checks that the sum over strategies and venue accounts is zero in each currency.
-    pub fn double_entry(&self) -> Finding {
+    pub fn double_entry(&self) -> CheckResult {
         for (currency, venue) in &self.venue_cash {
             let ours: i128 = self.cash.iter().filter(|(key, _)| key.1 == *currency).map(|(_, sum)| sum).sum();
             if ours + venue != 0 {
@@ -224,7 +224,7 @@ impl Checker {
     }
 
     /// Checks that no request waits for an answer after the platform has settled.
-    pub fn settled(&self) -> Finding {
+    pub fn settled(&self) -> CheckResult {
         for (handle, seen) in &self.orders {
             if seen.cancel.is_some() || seen.replace.is_some() {
                 return Err(format!("{handle:?} {:?} still waits for an answer", seen.id));
@@ -236,19 +236,21 @@ impl Checker {
     /// Returns the number of open orders of a strategy that its limits have accepted. An order that
     /// is open again because a fill was busted is a fact that no limit can reject.
     pub fn open_orders(&self, strategy: StrategyId) -> usize {
-        let counts = |seen: &&Seen| seen.strategy == strategy && !seen.status.is_finished() && !seen.reopened;
+        let counts =
+            |seen: &&ReportedOrder| seen.strategy == strategy && !seen.status.is_finished() && !seen.reopened;
         self.orders.values().filter(counts).count()
     }
 }
 
-fn agrees(position: &Position, told: &PositionState) -> Finding {
-    let same = (position.qty, position.cost, position.realized) == (told.qty, told.cost, told.realized);
+fn agrees(position: &TwinPosition, reported: &PositionState) -> CheckResult {
+    let same =
+        (position.qty, position.cost, position.realized) == (reported.qty, reported.cost, reported.realized);
     if same { Ok(()) } else { Err(format!("position should be {position:?}")) }
 }
 
-impl Seen {
-    fn of(r: &OrderReport) -> Seen {
-        Seen {
+impl ReportedOrder {
+    fn of(r: &OrderReport) -> ReportedOrder {
+        ReportedOrder {
             id: r.id,
             status: r.status,
             qty: r.qty,
@@ -265,7 +267,7 @@ impl Seen {
         }
     }
 
-    fn quantities(&mut self, r: &OrderReport) -> Finding {
+    fn quantities(&mut self, r: &OrderReport) -> CheckResult {
         let leaves = r.leaves_qty().raw();
         // A quantity that money cannot count is reported as such, however large it is.
         self.overfilled |= matches!(r.reason, Reason::Overfill | Reason::Overflow);
@@ -303,7 +305,7 @@ impl Seen {
 
     /// Checks that every request has one answer; pending reports carry the request's id, all others
     /// the order's own.
-    fn requests(&mut self, r: &OrderReport) -> Finding {
+    fn requests(&mut self, r: &OrderReport) -> CheckResult {
         match r.what {
             ExecType::CancelPending if self.cancel.is_some() => return Err("two cancels pending".to_string()),
             // A cancel without a client's request id has the order's own id.
@@ -336,7 +338,7 @@ impl Seen {
         Ok(())
     }
 
-    fn moves(&mut self, r: &OrderReport) -> Finding {
+    fn moves(&mut self, r: &OrderReport) -> CheckResult {
         let (from, to) = (self.status, r.status);
         self.status = to;
         self.reopened |= from == Status::Filled && !to.is_finished();

@@ -21,30 +21,30 @@ use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{Day, Timestamp};
 
-use crate::stage::Stage;
-use crate::world;
+use crate::shard_harness::ShardHarness;
+use crate::test_market;
 
 /// Most commands of one input: longer ones find nothing new.
 const COMMANDS_MAX: usize = 2_000;
 
 /// Plays bytes on a real shard. Panics if the shard does, or if its events break an invariant of
 /// [`crate::checks`].
-pub fn play(bytes: &[u8]) {
+pub fn run(bytes: &[u8]) {
     let mut bytes = Bytes { rest: bytes, orders: Vec::new(), ids: 0 };
-    let mut stage = Stage::bare(bytes.settings());
+    let mut harness = ShardHarness::bare(bytes.settings());
     for _ in 0..COMMANDS_MAX {
         if bytes.rest.is_empty() {
             break;
         }
-        stage.now = stage.now.plus(bytes.time());
-        let body = bytes.body(stage.now);
-        for event in stage.tell(body) {
+        harness.now = harness.now.plus(bytes.time());
+        let body = bytes.body(harness.now);
+        for event in harness.send_command(body) {
             if let Some(report) = event.report() {
                 bytes.learn(report.order);
             }
         }
     }
-    if let Err(problem) = stage.checker.double_entry() {
+    if let Err(problem) = harness.checker.double_entry() {
         panic!("{problem}");
     }
 }
@@ -161,7 +161,7 @@ impl Bytes<'_> {
 
     fn security(&mut self) -> SecurityId {
         match self.byte() {
-            254 => world::NO_SECURITY,
+            254 => test_market::NO_SECURITY,
             255 => SecurityId(u32::MAX),
             index => SecurityId(1 + index as u32 % 11),
         }
@@ -175,7 +175,7 @@ impl Bytes<'_> {
             StrategyId(2),
             StrategyId(3),
             StrategyId(4),
-            world::NO_STRATEGY,
+            test_market::NO_STRATEGY,
         ])
     }
 
@@ -184,11 +184,11 @@ impl Bytes<'_> {
     }
 
     fn price(&mut self) -> Price {
-        Price::from_raw(self.number(world::price("100").raw(), 25_000_000))
+        Price::from_raw(self.number(test_market::price("100").raw(), 25_000_000))
     }
 
     fn qty(&mut self) -> Qty {
-        let qty = self.number(world::qty("1000").raw(), world::qty("10").raw());
+        let qty = self.number(test_market::qty("1000").raw(), test_market::qty("10").raw());
         Qty::from_raw(qty)
     }
 
@@ -310,7 +310,11 @@ impl Bytes<'_> {
             qty: if self.flag() { self.qty() } else { Qty::ZERO },
             price: self.price(),
             commission: self.money(),
-            currency: self.pick(&[Currency::default(), world::currency("USD"), world::currency("EUR")]),
+            currency: self.pick(&[
+                Currency::default(),
+                test_market::currency("USD"),
+                test_market::currency("EUR"),
+            ]),
             uuid: Uuid(self.byte() as u128 % 5),
         }
     }
@@ -334,7 +338,7 @@ impl Bytes<'_> {
             max_orders_per_s: self.pick(&[0, 1, u32::MAX]),
             duplicate_window_ms: self.pick(&[0, 1_000, u32::MAX]),
             credit: self.money(),
-            credit_currency: world::currency("USD"),
+            credit_currency: test_market::currency("USD"),
             trading_enabled: !self.flag(),
         }
     }
@@ -428,7 +432,7 @@ impl Bytes<'_> {
             },
             238 => CommandKind::Expiry {
                 exchange: ExchangeId(self.byte() as u16 % 4),
-                day: Day(crate::world::START_DAY - 1 + self.byte() as i32 % 4),
+                day: Day(crate::test_market::START_DAY - 1 + self.byte() as i32 % 4),
             },
             239 => CommandKind::TradingDay { day: Day(self.byte() as i32 - 5) },
             240..=246 => CommandKind::Timer,

@@ -51,7 +51,7 @@ pub fn settings(bytes: &[u8]) {
             assert!(loaded.params.iter().count() > 0);
             let _ = loaded.config.check_names(shipped(), &loaded.params);
         }
-        Err(faults) => assert!(!faults.to_string().is_empty(), "a fault has words"),
+        Err(faults) => assert!(!faults.to_string().is_empty(), "a fault has a text"),
     }
 }
 
@@ -69,7 +69,7 @@ pub fn reference(bytes: &[u8]) {
             let again = RefData::load(&image).expect("what was checked can be kept");
             assert_eq!(again, reference);
         }
-        Err(faults) => assert!(!faults.to_string().is_empty(), "a fault has words"),
+        Err(faults) => assert!(!faults.to_string().is_empty(), "a fault has a text"),
     }
 }
 
@@ -104,7 +104,7 @@ fn rows(mut file: DataFile) {
                 last = row.at;
             }
             Ok(None) => return,
-            Err(DataError { problem, .. }) => return assert!(!problem.is_empty(), "a fault has words"),
+            Err(DataError { problem, .. }) => return assert!(!problem.is_empty(), "a fault has a text"),
         }
     }
 }
@@ -129,10 +129,10 @@ pub fn audit(bytes: &[u8]) {
     for (number, file) in bytes.splitn(2, |byte| *byte == 0).enumerate() {
         fs::write(folder.join(format!("{:06}.jsonl", number + 1)), file).expect("a place for files");
     }
-    let mut said = Vec::new();
-    let is_sound = verify::verify(&data, &verify::Against::default(), &mut said).expect("it can be read");
-    let said = String::from_utf8(said).expect("it speaks in text");
-    assert_eq!(is_sound, said.lines().any(|line| line.starts_with("ok: ")), "{said}");
+    let mut output = Vec::new();
+    let is_sound = verify::verify(&data, &verify::Against::default(), &mut output).expect("it can be read");
+    let output = String::from_utf8(output).expect("it prints text");
+    assert_eq!(is_sound, output.lines().any(|line| line.starts_with("ok: ")), "{output}");
 }
 
 fn shipped() -> &'static Arc<RefData> {

@@ -2,12 +2,12 @@
 //! virtual clock. Bytes go in as they are cut; the session's output comes out as readable messages.
 
 pub mod dialogue;
-pub mod words;
+pub mod fields;
 
 use std::sync::{Arc, Mutex};
 
 use pitlane_engine::command::{
-    Command, CommandKind, ExecRef, Quote, StrategyPhase, TradingSession as Hours, VenueReport, WatchTarget,
+    Command, CommandKind, ExecRef, Quote, StrategyPhase, TradingSession, VenueReport, WatchTarget,
 };
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::event::{Event, EventKind, ExecType};
@@ -31,8 +31,8 @@ use pitlane_protocols::fix::session::{
 };
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore, ReportedEvent, SequenceNumbers, StoreFailed};
 
-pub use self::words::sealed;
-use crate::world;
+pub use self::fields::sealed;
+use crate::test_market;
 
 const CONTROL: PortId = PortId(0);
 const VENUE: PortId = PortId(1);
@@ -119,7 +119,7 @@ impl PendingLogon {
 }
 
 #[derive(Debug)]
-pub struct Stage {
+pub struct FixHarness {
     pub now: Timestamp,
     pub session: FixSession,
     pub store: SharedStore,
@@ -149,15 +149,19 @@ pub fn settings() -> FixSessionSettings {
     FixSessionSettings::new("PITLANE", "CLIENT1", source)
 }
 
-impl Stage {
-    pub fn new(settings: FixSessionSettings) -> Stage {
-        Stage::with_store(settings, SharedStore::new(world::start(), 10_000), ShardSettings::default())
+impl FixHarness {
+    pub fn new(settings: FixSessionSettings) -> FixHarness {
+        FixHarness::with_store(
+            settings,
+            SharedStore::new(test_market::start(), 10_000),
+            ShardSettings::default(),
+        )
     }
 
-    pub fn with_store(settings: FixSessionSettings, store: SharedStore, shard: ShardSettings) -> Stage {
+    pub fn with_store(settings: FixSessionSettings, store: SharedStore, shard: ShardSettings) -> FixHarness {
         let classes = [PortClass::Control, PortClass::Venue, PortClass::Client, PortClass::Client];
         let (ports, mut ends) = mesh(&classes, 1, Depths::default());
-        let shard = Shard::new(ShardId(0), 1, world::reference(), shard);
+        let shard = Shard::new(ShardId(0), 1, test_market::reference(), shard);
         let desk = DeskSettings {
             port: CLIENT,
             shards: 1,
@@ -168,9 +172,9 @@ impl Stage {
             seed: 1,
             pages: LargePages::NONE,
         };
-        let mut stage = Stage {
-            now: world::start(),
-            session: FixSession::new(settings.clone(), Box::new(store.clone()), world::reference()),
+        let mut harness = FixHarness {
+            now: test_market::start(),
+            session: FixSession::new(settings.clone(), Box::new(store.clone()), test_market::reference()),
             store,
             settings,
             desk: Desk::new(desk, IdBlock { next: 1, end: 1_000_000 }),
@@ -185,25 +189,32 @@ impl Stage {
             password: "secret".to_string(),
             execs: 0,
         };
-        stage.tell(
+        harness.send_command(
             CONTROL,
-            CommandKind::Watch { port: VENUE, what: WatchTarget::Venue(world::OUTSIDE_ADAPTER), on: true },
+            CommandKind::Watch {
+                port: VENUE,
+                what: WatchTarget::Venue(test_market::OUTSIDE_ADAPTER),
+                on: true,
+            },
         );
-        for strategy in world::STRATEGIES {
-            stage.tell(CONTROL, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
+        for strategy in test_market::STRATEGIES {
+            harness.send_command(CONTROL, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
-        stage.tell(VENUE, CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
-        for security in world::SECURITIES {
-            stage.quote(security, "99", "101");
+        harness.send_command(
+            VENUE,
+            CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: true },
+        );
+        for security in test_market::SECURITIES {
+            harness.quote(security, "99", "101");
         }
-        stage
+        harness
     }
 
     /// Restarts the service: the shard was recovered, the session has its store.
     pub fn restart(&mut self) {
         self.disconnect();
         self.session =
-            FixSession::new(self.settings.clone(), Box::new(self.store.clone()), world::reference());
+            FixSession::new(self.settings.clone(), Box::new(self.store.clone()), test_market::reference());
         let desk = DeskSettings {
             port: CLIENT,
             shards: 1,
@@ -215,7 +226,7 @@ impl Stage {
             pages: LargePages::NONE,
         };
         self.desk = Desk::new(desk, IdBlock { next: 1_000_000, end: 2_000_000 });
-        self.tell(CONTROL, CommandKind::Snapshot { port: CLIENT });
+        self.send_command(CONTROL, CommandKind::Snapshot { port: CLIENT });
     }
 
     /// Delivers an event that the shard emitted before a restart and the session has not received.
@@ -223,7 +234,7 @@ impl Stage {
         self.session.handle_missed_event(self.now, ShardId(0), event, &self.desk);
     }
 
-    pub fn tell(&mut self, port: PortId, body: CommandKind) {
+    pub fn send_command(&mut self, port: PortId, body: CommandKind) {
         let origin = if port == REST { Origin::Rest } else { Origin::Server };
         let command = Command::new(Source { origin, port, session: 1 }, 1, body);
         self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
@@ -231,19 +242,19 @@ impl Stage {
     }
 
     pub fn quote(&mut self, security: SecurityId, bid: &str, ask: &str) {
-        let size = world::qty("100");
+        let size = test_market::qty("100");
         let quote = Quote {
-            bid: world::price(bid),
+            bid: test_market::price(bid),
             bid_size: size,
-            ask: world::price(ask),
+            ask: test_market::price(ask),
             ask_size: size,
             at: self.now,
         };
-        self.tell(CONTROL, CommandKind::Quote { security, quote });
+        self.send_command(CONTROL, CommandKind::Quote { security, quote });
     }
 
-    pub fn hours(&mut self, exchange: pitlane_engine::id::ExchangeId, hours: Hours) {
-        self.tell(CONTROL, CommandKind::Session { exchange, session: hours });
+    pub fn hours(&mut self, exchange: pitlane_engine::id::ExchangeId, hours: Session) {
+        self.send_command(CONTROL, CommandKind::Session { exchange, session: hours });
     }
 
     /// Sends a report of the external venue about the last order.
@@ -254,8 +265,8 @@ impl Stage {
             ["reject"] => VenueReport::Rejected(Reason::VenueRejected),
             ["fill", qty, price] => VenueReport::Filled {
                 exec: ExecRef(self.execs),
-                qty: world::qty(qty),
-                price: world::price(price),
+                qty: test_market::qty(qty),
+                price: test_market::price(price),
             },
             ["cancelled"] => VenueReport::Canceled(Reason::Requested),
             ["cancel"] => VenueReport::Canceled(Reason::VenueCancelled),
@@ -265,7 +276,7 @@ impl Stage {
             ["replace-refused"] => VenueReport::ReplaceRefused(Reason::VenueRejected),
             other => panic!("not a report: {other:?}"),
         };
-        self.tell(VENUE, CommandKind::Report { order: self.order, report });
+        self.send_command(VENUE, CommandKind::Report { order: self.order, report });
     }
 
     /// Changes the order through another interface.
@@ -273,10 +284,10 @@ impl Stage {
         let id = IntId::parse(format!("rest{}", self.now.0 % 1_000_000_007).as_bytes()).expect("an id");
         let order = self.order;
         match words {
-            ["cancel"] => self.tell(REST, CommandKind::Cancel { order, id }),
+            ["cancel"] => self.send_command(REST, CommandKind::Cancel { order, id }),
             ["qty", qty] => {
-                let changes = Changes::default().with_qty(world::qty(qty));
-                self.tell(REST, CommandKind::Modify { order, id, changes });
+                let changes = Changes::default().with_qty(test_market::qty(qty));
+                self.send_command(REST, CommandKind::Modify { order, id, changes });
             }
             other => panic!("not a change: {other:?}"),
         }
@@ -424,13 +435,13 @@ impl Stage {
 
     /// Returns the messages sent to the client since the last call, with `|` for SOH. Each must be
     /// well formed.
-    pub fn said(&mut self) -> Vec<String> {
-        said_on(&mut self.wire)
+    pub fn sent(&mut self) -> Vec<String> {
+        sent_on(&mut self.wire)
     }
 }
 
 /// Removes the messages from a wire and returns them, with `|` for SOH. Each must be well formed.
-pub fn said_on(wire: &mut Vec<u8>) -> Vec<String> {
+pub fn sent_on(wire: &mut Vec<u8>) -> Vec<String> {
     let mut messages = Vec::new();
     let mut at = 0;
     while at < wire.len() {
@@ -455,7 +466,7 @@ fn is_ours(settings: &FixSessionSettings, greeting: &logon_probe::LogonProbe) ->
 
 /// Returns a frame of the only client.
 pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
-    words::frame_of(text, "CLIENT1", number, now)
+    fields::frame_of(text, "CLIENT1", number, now)
 }
 
 /// Converts seconds to nanoseconds.

@@ -12,7 +12,7 @@ use pitlane_protocols::fix::frame::{self, FixFrameError};
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::venue::InitiatorSettings;
 
-use crate::fix::{Stage, frame_of, seconds, settings};
+use crate::fix::{FixHarness, frame_of, seconds, settings};
 use crate::venue;
 
 const BODY_BYTES_MAX: usize = 4_096;
@@ -107,26 +107,26 @@ pub fn session(script: &[u8]) {
     settings.resend_chunk = if flags & 8 != 0 { 3 } else { 0 };
     settings.cancel_on_disconnect_ns = (flags & 16 != 0).then_some(seconds(5));
     settings.message_bytes_max = BODY_BYTES_MAX;
-    let mut stage = Stage::new(settings);
+    let mut harness = FixHarness::new(settings);
     let mut number = 1;
     // Sequence numbers sent on this connection: each is the next, or marked as a possible
     // duplicate.
-    let mut said = Said::default();
+    let mut sent = SentMessages::default();
     for _ in 0..STEPS_MAX {
         let Some(step) = script.next() else { break };
         let mut more = || script.next().unwrap_or(0);
         match step {
             0..=9 => {
-                stage.disconnect();
-                stage.connect();
-                said.begins = true;
+                harness.disconnect();
+                harness.connect();
+                sent.begins = true;
                 number = if step < 7 { 1 } else { number };
-                stage.bytes(&frame_of("35=A|98=0|108=30", number, stage.now));
+                harness.bytes(&frame_of("35=A|98=0|108=30", number, harness.now));
                 number += 1;
             }
             10..=149 => {
                 let text = MESSAGES[step as usize % MESSAGES.len()];
-                stage.bytes(&frame_of(text, number, stage.now));
+                harness.bytes(&frame_of(text, number, harness.now));
                 number += 1;
             }
             150..=179 => {
@@ -136,34 +136,34 @@ pub fn session(script: &[u8]) {
                 let stamp = "20261116-08:00:00";
                 let marked = text.replacen('|', &format!("|43=Y|122={stamp}|"), 1);
                 let text = if by & 1 != 0 { &marked } else { text };
-                stage.bytes(&frame_of(text, other, stage.now));
+                harness.bytes(&frame_of(text, other, harness.now));
                 number = number.max(other + 1);
             }
             180..=199 => {
                 // A message with one byte changed.
-                let mut bytes = frame_of(MESSAGES[more() as usize % MESSAGES.len()], number, stage.now);
+                let mut bytes = frame_of(MESSAGES[more() as usize % MESSAGES.len()], number, harness.now);
                 let at = more() as usize % bytes.len();
                 bytes[at] = more();
-                stage.bytes(&bytes);
+                harness.bytes(&bytes);
             }
             200..=209 => {
                 let count = more() as usize;
                 let bytes: Vec<u8> = (0..count).map(|_| more()).collect();
-                stage.bytes(&bytes);
+                harness.bytes(&bytes);
             }
-            210..=224 => stage.wait(seconds(more() as u64)),
-            225..=244 => stage.venue(REPORTS[step as usize % REPORTS.len()]),
-            245 => stage.disconnect(),
-            246 => stage.elsewhere(&["qty", "15"]),
-            247 => stage.elsewhere(&["cancel"]),
-            248 => stage.restart(),
-            249 => stage.reads = false,
+            210..=224 => harness.wait(seconds(more() as u64)),
+            225..=244 => harness.venue(REPORTS[step as usize % REPORTS.len()]),
+            245 => harness.disconnect(),
+            246 => harness.elsewhere(&["qty", "15"]),
+            247 => harness.elsewhere(&["cancel"]),
+            248 => harness.restart(),
+            249 => harness.reads = false,
             250..=255 => {
-                stage.reads = true;
-                stage.settle();
+                harness.reads = true;
+                harness.settle();
             }
         }
-        said.check(&stage.said());
+        sent.check(&harness.sent());
     }
 }
 
@@ -207,7 +207,7 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
     settings.message_bytes_max = BODY_BYTES_MAX;
     let mut about = InitiatorSettings::new(3);
     about.supports_status_request = flags & 2 != 0;
-    let mut stage = venue::Stage::new(settings, about);
+    let mut harness = venue::VenueHarness::new(settings, about);
     let (mut number, mut orders) = (1, 0);
     // From our messages: ClOrdIDs, and the last Test Request.
     let (mut ids, mut asked) = (vec!["nobody".to_string()], String::new());
@@ -216,47 +216,48 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
         let mut more = || script.next().unwrap_or(0);
         match step {
             0..=19 => {
-                stage.wait(seconds(5));
-                _ = stage.connect();
-                stage.bytes(&venue::frame_of("35=A|98=0|108=30", number, stage.now));
+                harness.wait(seconds(5));
+                _ = harness.connect();
+                harness.bytes(&venue::frame_of("35=A|98=0|108=30", number, harness.now));
                 number += 1;
             }
             20..=49 => {
-                stage.bytes(&venue::frame_of(&format!("35=0|112={asked}"), number, stage.now));
+                harness.bytes(&venue::frame_of(&format!("35=0|112={asked}"), number, harness.now));
                 number += 1;
             }
             50..=149 => {
                 let id = &ids[more() as usize % ids.len()];
                 let text = ANSWERS[step as usize % ANSWERS.len()].replace('$', id);
-                stage.bytes(&venue::frame_of(&text, number, stage.now));
+                harness.bytes(&venue::frame_of(&text, number, harness.now));
                 number += 1;
             }
             150..=169 => {
                 let other = (number + more() as u64 % 8).saturating_sub(4);
                 let text = ANSWERS[more() as usize % ANSWERS.len()];
                 let text = text.replacen('|', "|43=Y|122=20261116-08:00:00|", 1);
-                stage.bytes(&venue::frame_of(&text, other, stage.now));
+                harness.bytes(&venue::frame_of(&text, other, harness.now));
             }
             170..=189 => {
-                let mut bytes = venue::frame_of(ANSWERS[more() as usize % ANSWERS.len()], number, stage.now);
+                let mut bytes =
+                    venue::frame_of(ANSWERS[more() as usize % ANSWERS.len()], number, harness.now);
                 let at = more() as usize % bytes.len();
                 bytes[at] = more();
-                stage.bytes(&bytes);
+                harness.bytes(&bytes);
             }
             190..=214 => {
                 orders += 1;
-                stage.submit(&format!("o{orders}"), Side::Buy, "10", "100");
+                harness.submit(&format!("o{orders}"), Side::Buy, "10", "100");
             }
-            215..=224 => stage.cancel(&format!("c{step}-{orders}"), &format!("o{}", more() % 8)),
-            225..=234 => stage.replace(&format!("r{step}-{orders}"), &format!("o{}", more() % 8), "12"),
-            235..=244 => stage.wait(seconds(more() as u64)),
-            245..=249 => stage.disconnect(),
-            250 => stage.stores = false,
-            251 => stage.hears = false,
+            215..=224 => harness.cancel(&format!("c{step}-{orders}"), &format!("o{}", more() % 8)),
+            225..=234 => harness.replace(&format!("r{step}-{orders}"), &format!("o{}", more() % 8), "12"),
+            235..=244 => harness.wait(seconds(more() as u64)),
+            245..=249 => harness.disconnect(),
+            250 => harness.stores = false,
+            251 => harness.hears = false,
             252 => number = 1,
-            253..=255 => stage.restart(),
+            253..=255 => harness.restart(),
         }
-        for message in stage.said() {
+        for message in harness.sent() {
             let get = |tag: &str| message.split('|').find_map(|field| field.strip_prefix(tag));
             ids.extend(get("11=").map(str::to_string));
             if get("35=") == Some("1") {
@@ -268,12 +269,12 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
 
 /// What the session has sent on one connection.
 #[derive(Default)]
-struct Said {
+struct SentMessages {
     begins: bool,
     next: u64,
 }
 
-impl Said {
+impl SentMessages {
     fn check(&mut self, messages: &[String]) {
         for message in messages {
             let get = |tag: &str| {

@@ -16,13 +16,13 @@ use pitlane_engine::shard::{CommandRoute, Shard, route};
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::Timestamp;
 
-use crate::pair;
-use crate::workload::Deed;
-use crate::world;
+use crate::shard_and_twin;
+use crate::test_market;
+use crate::workload::Action;
 
 /// One line of an order's history, without what depends on the number of shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Line {
+pub enum HistoryLine {
     Report {
         at: Timestamp,
         id: IntId,
@@ -49,16 +49,16 @@ pub enum Line {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Histories {
     /// Histories by the order's number among the submitted ones.
-    pub orders: BTreeMap<usize, Vec<Line>>,
+    pub orders: BTreeMap<usize, Vec<HistoryLine>>,
     /// Transactions of each position, with the position after each.
-    pub positions: BTreeMap<(StrategyId, SecurityId), Vec<Booked>>,
+    pub positions: BTreeMap<(StrategyId, SecurityId), Vec<PositionEntry>>,
 }
 
 /// One transaction of a position: time, quantity, price, and the position after it.
-pub type Booked = (Timestamp, Qty, Price, PositionState);
+pub type PositionEntry = (Timestamp, Qty, Price, PositionState);
 
 #[derive(Debug)]
-pub struct Flow {
+pub struct OrderFlow {
     shards: Vec<Shard>,
     outs: Vec<Outbox>,
     now: Timestamp,
@@ -66,13 +66,13 @@ pub struct Flow {
     histories: Histories,
 }
 
-impl Flow {
-    pub fn new(shards: u8, reference: &Arc<RefData>, settings: &ShardSettings) -> Flow {
+impl OrderFlow {
+    pub fn new(shards: u8, reference: &Arc<RefData>, settings: &ShardSettings) -> OrderFlow {
         let shard = |id| Shard::new(ShardId(id), shards, reference.clone(), settings.clone());
-        let mut flow = Flow {
+        let mut flow = OrderFlow {
             shards: (0..shards).map(shard).collect(),
             outs: (0..shards).map(|_| Outbox::new(0)).collect(),
-            now: world::start(),
+            now: test_market::start(),
             handles: Vec::new(),
             histories: Histories::default(),
         };
@@ -88,23 +88,23 @@ impl Flow {
         self.histories
     }
 
-    pub fn step(&mut self, deed: &Deed) {
-        match *deed {
-            Deed::Wait(ns) => self.wait(ns),
-            Deed::Modify { nth, id, changes } => {
+    pub fn step(&mut self, action: &Action) {
+        match *action {
+            Action::Wait(ns) => self.wait(ns),
+            Action::Modify { nth, id, changes } => {
                 let order = self.handle(nth);
-                self.tell(self.home(order), CommandKind::Modify { order, id, changes });
+                self.send_command(self.shard_of_order(order), CommandKind::Modify { order, id, changes });
             }
-            Deed::Cancel { nth, id } => {
+            Action::Cancel { nth, id } => {
                 let order = self.handle(nth);
-                self.tell(self.home(order), CommandKind::Cancel { order, id });
+                self.send_command(self.shard_of_order(order), CommandKind::Cancel { order, id });
             }
-            Deed::Report { nth, report } => {
+            Action::Report { nth, report } => {
                 let order = self.handle(nth);
-                self.tell(self.home(order), CommandKind::Report { order, report });
+                self.send_command(self.shard_of_order(order), CommandKind::Report { order, report });
             }
-            Deed::Plain(body) => match route(&body, self.shards.len() as u8) {
-                CommandRoute::One(shard) => self.tell(shard, body),
+            Action::Plain(body) => match route(&body, self.shards.len() as u8) {
+                CommandRoute::One(shard) => self.send_command(shard, body),
                 CommandRoute::All => self.tell_all(body),
             },
         }
@@ -114,7 +114,7 @@ impl Flow {
         self.handles.get(nth).copied().unwrap_or(OrderHandle::NONE)
     }
 
-    fn home(&self, order: OrderHandle) -> ShardId {
+    fn shard_of_order(&self, order: OrderHandle) -> ShardId {
         if order == OrderHandle::NONE { ShardId(0) } else { order.shard() }
     }
 
@@ -125,20 +125,20 @@ impl Flow {
             let next = self.shards.iter().filter_map(|shard| Some((shard.deadline()?, shard.id()))).min();
             let Some((deadline, shard)) = next.filter(|(deadline, _)| *deadline <= end) else { break };
             self.now = self.now.max(deadline);
-            self.tell(shard, CommandKind::Timer);
+            self.send_command(shard, CommandKind::Timer);
         }
         self.now = end;
     }
 
     fn tell_all(&mut self, body: CommandKind) {
         for id in 0..self.shards.len() {
-            self.tell(ShardId(id as u8), body);
+            self.send_command(ShardId(id as u8), body);
         }
     }
 
-    fn tell(&mut self, shard: ShardId, body: CommandKind) {
+    fn send_command(&mut self, shard: ShardId, body: CommandKind) {
         let at = shard.0 as usize;
-        let command = Command::new(pair::source(), 1, body);
+        let command = Command::new(shard_and_twin::source(), 1, body);
         self.shards[at].apply(self.now, &command, &mut self.outs[at]);
         let mut events = self.take(at);
         while self.shards[at].has_work() {
@@ -176,10 +176,10 @@ impl Flow {
         let (order, line) = match &event.body {
             EventKind::Refused(r) => {
                 let (request_id, request, status, reason) = (r.request_id, r.request, r.status, r.reason);
-                (r.order, Line::Refused { at: event.at, request_id, request, status, reason })
+                (r.order, HistoryLine::Refused { at: event.at, request_id, request, status, reason })
             }
             _ => match event.report() {
-                Some(report) => (report.order, Line::of(event.at, &report)),
+                Some(report) => (report.order, HistoryLine::of(event.at, &report)),
                 None => return,
             },
         };
@@ -189,9 +189,9 @@ impl Flow {
     }
 }
 
-impl Line {
-    fn of(at: Timestamp, r: &OrderReport) -> Line {
-        Line::Report {
+impl HistoryLine {
+    fn of(at: Timestamp, r: &OrderReport) -> HistoryLine {
+        HistoryLine::Report {
             at,
             id: r.id,
             orig_id: r.orig_id,

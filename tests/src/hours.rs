@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use pitlane::calendar::Calendar;
 use pitlane::config::{Config, HoursBy, SettleBy};
-use pitlane::platform::control::{ Briefing , Control , session_states } ; use pitlane_engine::command::{ Command , CommandKind , Movement , MovementKind , RiskLimits , Trade , WatchTarget } ; 
+use pitlane::platform::control::{Briefing, Control, session_states};
+use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, RiskLimits, Trade, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{
     AccountId, Currency, ExchangeId, IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId,
@@ -26,8 +27,8 @@ use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
 use crate::dice::Dice;
-use crate::keep;
-use crate::world::{self, AUCTIONS, FUTURES, PLAIN, SHARES};
+use crate::replay;
+use crate::test_market::{self, AUCTIONS, FUTURES, PLAIN, SHARES};
 
 const SHARDS: u8 = 2;
 const CONTROL: PortId = PortId(0);
@@ -48,19 +49,19 @@ struct Entered {
 }
 
 #[derive(Debug)]
-struct Server {
+struct HoursServer {
     control: Control,
     workers: Vec<Worker>,
     client: PortEnd,
 }
 
 #[derive(Debug)]
-pub struct Hours {
+pub struct HoursModel {
     dice: Dice,
     config: Config,
     reference: Arc<RefData>,
     now: Timestamp,
-    server: Option<Server>,
+    server: Option<HoursServer>,
     /// Shards of a server that is down.
     shards: Vec<(Shard, u64)>,
     orders: BTreeMap<IntId, Entered>,
@@ -74,27 +75,27 @@ pub struct Hours {
     pub trace: Vec<String>,
 }
 
-impl Hours {
-    pub fn new(seed: u64) -> Hours {
+impl HoursModel {
+    pub fn new(seed: u64) -> HoursModel {
         let mut dice = Dice::new(seed ^ 0x4042);
         let mut config = Config::default();
         let hours = &mut config.calendar.hours;
         hours.by = HoursBy::Exchange;
         hours.opening_auction_s = dice.pick(&[0, 300]);
         hours.closing_auction_s = dice.pick(&[0, 300]);
-        hours.holidays = (0..3).map(|_| Day(world::START_DAY + dice.between(4, 20) as i32)).collect();
+        hours.holidays = (0..3).map(|_| Day(test_market::START_DAY + dice.between(4, 20) as i32)).collect();
         config.service.trading_day_rollover = TimeOfDay(dice.pick(&[0, 12, 15, 22]) * 3_600);
         config.risk.strategies.limits = RiskLimits::default();
         config.risk.accounts.limits = RiskLimits::default();
         config.settlement.by = SettleBy::Last;
-        config.settlement.prices.insert("S6".to_string(), world::price(SETTLED_AT));
+        config.settlement.prices.insert("S6".to_string(), test_market::price(SETTLED_AT));
         let reference = Arc::new(Calendar::fit(&config, reference(&mut dice)));
         let settings = ShardSettings::default();
         let shard = |id| Shard::new(ShardId(id), SHARDS, reference.clone(), settings.clone());
-        let mut hours = Hours {
+        let mut hours = HoursModel {
             dice,
             config,
-            now: world::start(),
+            now: test_market::start(),
             server: None,
             shards: (0..SHARDS).map(|id| (shard(id), 0)).collect(),
             reference,
@@ -165,7 +166,7 @@ impl Hours {
         let worker = |((shard, seq), end)| Worker::restored(shard, end, seq, self.now);
         let workers = begun.into_iter().zip(ends).map(worker).collect();
         let control = Control::new(control, self.now, briefing, session_states);
-        let mut server = Server { control, workers, client };
+        let mut server = HoursServer { control, workers, client };
         for shard in 0..SHARDS {
             let watch = CommandKind::Watch { port: CLIENT, what: WatchTarget::Everything, on: true };
             for body in [watch, CommandKind::Snapshot { port: CLIENT }] {
@@ -183,7 +184,7 @@ impl Hours {
     /// Stops the server like a crash: commands that were not applied are lost, and a journal
     /// restores the rest.
     fn stop(&mut self) {
-        self.hear();
+        self.receive();
         let Some(server) = self.server.take() else { return };
         let mut out = Outbox::new(0);
         for worker in server.workers {
@@ -191,7 +192,7 @@ impl Hours {
             let (mut shard, _) = worker.into_parts();
             drain(&mut shard, &mut out);
             if self.dice.percent(50) {
-                shard = keep::reloaded(&shard, SHARDS).expect("an image gives the same shard");
+                shard = replay::reloaded(&shard, SHARDS).expect("an image gives the same shard");
             }
             self.shards.push((shard, seq));
         }
@@ -203,7 +204,7 @@ impl Hours {
         let now = self.now;
         let mut work = server.control.drain_events(|_, _| {}) + server.control.poll(now, |_, _| {});
         work += server.workers.iter_mut().map(|worker| worker.poll(now)).sum::<usize>();
-        work + self.hear()
+        work + self.receive()
     }
 
     fn settle(&mut self) -> Result<(), String> {
@@ -217,12 +218,12 @@ impl Hours {
         Err("it does not come to rest".to_string())
     }
 
-    fn hear(&mut self) -> usize {
+    fn receive(&mut self) -> usize {
         let Some(server) = &mut self.server else { return 0 };
-        let mut heard = 0;
+        let mut count = 0;
         while let Some((shard, event)) = server.client.poll_event() {
             self.view.apply(shard, &event);
-            heard += 1;
+            count += 1;
             note(&event, &mut self.status, &mut self.expirations);
             if event.report().is_some()
                 || matches!(event.body, EventKind::Booked(_) | EventKind::Session { .. })
@@ -230,12 +231,12 @@ impl Hours {
                 self.trace.push(format!("{} {:?}", event.at, event.body));
             }
         }
-        heard
+        count
     }
 
-    fn tell(&mut self, shard: ShardId, body: CommandKind) -> Result<(), String> {
+    fn send_command(&mut self, shard: ShardId, body: CommandKind) -> Result<(), String> {
         let command = Command::new(source(), 1, body);
-        self.trace.push(format!("{} told {body:?}", self.now));
+        self.trace.push(format!("{} sent {body:?}", self.now));
         let server = self.server.as_mut().ok_or("it is down")?;
         server.client.send(shard, command).map_err(|_| "a lane is full at rest".to_string())?;
         self.settle()
@@ -249,18 +250,18 @@ impl Hours {
         let stop = self.dice.percent(30);
         let (kind, price) = if stop { (OrderKind::Stop, "1000") } else { (OrderKind::Limit, "1") };
         let terms = Terms {
-            qty: world::qty("10"),
+            qty: test_market::qty("10"),
             kind,
-            limit: if stop { Default::default() } else { world::price(price) },
+            limit: if stop { Default::default() } else { test_market::price(price) },
             limit_given: !stop,
-            stop: if stop { world::price(price) } else { Default::default() },
+            stop: if stop { test_market::price(price) } else { Default::default() },
             stop_given: stop,
             tif,
-            ..crate::stage::limit(security, Side::Buy, "10", "1")
+            ..crate::shard_harness::limit(security, Side::Buy, "10", "1")
         };
         let expected = if self.is_expired(security) { Reason::ExpiredSecurity } else { Reason::None };
-        self.tell(shard_of(security, SHARDS), CommandKind::Submit { id, terms })?;
-        let (status, reason) = *self.status.get(&id).ok_or("nothing was said of an order")?;
+        self.send_command(shard_of(security, SHARDS), CommandKind::Submit { id, terms })?;
+        let (status, reason) = *self.status.get(&id).ok_or("no event named an order")?;
         if (status == Status::Rejected, reason) != (expected != Reason::None, expected) {
             return Err(format!("{id} {security:?}: {status:?} {reason:?}, expected {expected:?}"));
         }
@@ -282,16 +283,16 @@ impl Hours {
             strategy: StrategyId::SERVER,
             account: AccountId(1),
             security: Some(security),
-            qty: world::qty("10"),
-            price: world::price("50"),
+            qty: test_market::qty("10"),
+            price: test_market::price("50"),
             commission: Money::ZERO,
             currency: Currency::default(),
             uuid: Uuid(self.number as u128),
         };
-        let trade = Trade { price: world::price(LAST), size: world::qty("10"), at: self.now };
+        let trade = Trade { price: test_market::price(LAST), size: test_market::qty("10"), at: self.now };
         let shard = shard_of(security, SHARDS);
-        self.tell(shard, CommandKind::Trade { security, trade })?;
-        self.tell(shard, CommandKind::Transaction(movement))?;
+        self.send_command(shard, CommandKind::Trade { security, trade })?;
+        self.send_command(shard, CommandKind::Transaction(movement))?;
         *self.bought.entry(security).or_default() += movement.qty.raw();
         Ok(())
     }
@@ -384,7 +385,7 @@ fn note(
         EventKind::Booked(booking) if booking.kind == MovementKind::Expiration => {
             let security = booking.security.expect("an expiration has a security");
             let expected = if security == FUTURES[1] { SETTLED_AT } else { LAST };
-            assert_eq!(booking.price, world::price(expected), "settled at another price");
+            assert_eq!(booking.price, test_market::price(expected), "settled at another price");
             expirations.insert(booking.id, (security, booking.qty.raw()));
         }
         _ => {}
@@ -414,13 +415,13 @@ fn is_weekend(day: Day) -> bool {
 
 /// Returns the small market with other hours. Expiries are on trading days.
 fn reference(dice: &mut Dice) -> RefData {
-    let world = world::reference();
+    let test_market = test_market::reference();
     let mut rows = RefDataRows {
-        exchanges: world.exchanges().to_vec(),
-        families: world.families().to_vec(),
-        securities: world.securities().to_vec(),
-        accounts: world.accounts().to_vec(),
-        strategies: world.strategies().to_vec(),
+        exchanges: test_market.exchanges().to_vec(),
+        families: test_market.families().to_vec(),
+        securities: test_market.securities().to_vec(),
+        accounts: test_market.accounts().to_vec(),
+        strategies: test_market.strategies().to_vec(),
     };
     let hours = [(9, 17), (0, 24), (17, 16), (18, 18), (0, 12)];
     for id in [AUCTIONS, PLAIN] {

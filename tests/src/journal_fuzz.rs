@@ -16,9 +16,9 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use crate::dice::Dice;
-use crate::pair::source;
-use crate::workload::{Deed, Profile, Workload};
-use crate::world;
+use crate::shard_and_twin::source;
+use crate::test_market;
+use crate::workload::{Action, ActionGenerator, Profile};
 
 const DATA: &str = "data";
 /// Actions of the run whose journal is changed.
@@ -35,31 +35,31 @@ pub fn read(bytes: &[u8]) {
     let disk = disk.kill();
     let mut rest = bytes;
     for _ in 0..CHANGES_MAX {
-        let [file, deed, low, high, length, behind @ ..] = rest else { break };
+        let [file, action, low, high, length, behind @ ..] = rest else { break };
         let place = u16::from_le_bytes([*low, *high]) as usize;
-        let (said, behind) = behind.split_at((*length as usize).min(behind.len()));
+        let (payload, behind) = behind.split_at((*length as usize).min(behind.len()));
         rest = behind;
         let path = &paths[*file as usize % paths.len()];
-        match deed % 4 {
-            0 => disk.meddle(path, |bytes| overwrite(bytes, place, said)),
+        match action % 4 {
+            0 => disk.meddle(path, |bytes| overwrite(bytes, place, payload)),
             1 => disk.meddle(path, |bytes| bytes.truncate(place)),
-            2 => disk.meddle(path, |bytes| append(bytes, *deed, place as u64, said)),
-            _ => disk.meddle(path, |bytes| reseal(path, bytes, place, said)),
+            2 => disk.meddle(path, |bytes| append(bytes, *action, place as u64, payload)),
+            _ => disk.meddle(path, |bytes| reseal(path, bytes, place, payload)),
         }
     }
     if let Err(fault) = journal::read_back(&Disk::Simulated(disk), Path::new(DATA)) {
-        assert!(!fault.to_string().is_empty(), "a fault has words");
+        assert!(!fault.to_string().is_empty(), "a fault has a text");
     }
 }
 
-fn overwrite(bytes: &mut [u8], place: usize, said: &[u8]) {
+fn overwrite(bytes: &mut [u8], place: usize, payload: &[u8]) {
     let Some(from) = place.checked_rem(bytes.len()) else { return };
-    let end = bytes.len().min(from + said.len());
-    bytes[from..end].copy_from_slice(&said[..end - from]);
+    let end = bytes.len().min(from + payload.len());
+    bytes[from..end].copy_from_slice(&payload[..end - from]);
 }
 
 /// Appends one more record to a segment, as our writer would.
-fn append(bytes: &mut [u8], deed: u8, time: u64, said: &[u8]) {
+fn append(bytes: &mut [u8], action: u8, time: u64, payload: &[u8]) {
     let Ok((_, salt)) = Header::decode(bytes) else { return };
     let (mut at, mut last) = (HEADER_BYTES, (0, 0));
     while let Some(DecodedRecord::Record { record, bytes, .. }) =
@@ -67,19 +67,19 @@ fn append(bytes: &mut [u8], deed: u8, time: u64, said: &[u8]) {
     {
         (at, last) = (at + bytes, (record.seq, record.time));
     }
-    let kind = if deed & 4 == 0 { kind::COMMAND } else { kind::START };
-    let record = JournalRecord { seq: last.0 + 1, time: last.1 + time, lag: 0, kind, payload: said };
-    let end = at + bytes_of(said.len());
+    let kind = if action & 4 == 0 { kind::COMMAND } else { kind::START };
+    let record = JournalRecord { seq: last.0 + 1, time: last.1 + time, lag: 0, kind, payload: payload };
+    let end = at + bytes_of(payload.len());
     if let Some(room) = bytes.get_mut(at..end) {
         record.encode(salt, room);
     }
 }
 
 /// Changes some bytes of a snapshot's state, and corrects the checksums.
-fn reseal(path: &Path, bytes: &mut Vec<u8>, place: usize, said: &[u8]) {
+fn reseal(path: &Path, bytes: &mut Vec<u8>, place: usize, payload: &[u8]) {
     let Ok(mut snapshot) = Snapshot::decode(bytes) else { return };
     assert!(path.extension().is_some_and(|ending| ending == "snap"), "nothing else is one");
-    overwrite(&mut snapshot.state, place, said);
+    overwrite(&mut snapshot.state, place, payload);
     *bytes = snapshot.encode();
 }
 
@@ -121,42 +121,42 @@ fn live(disk: &Simulated) {
         data: Path::new(DATA),
         journal,
         shards: 1,
-        reference: (*world::reference()).clone(),
+        reference: (*test_market::reference()).clone(),
         settings,
         receivers: Default::default(),
     };
-    let mut now = world::start();
+    let mut now = test_market::start();
     let mut opened = journal::open(setup, now, &mut |_| {}).expect("a new journal");
-    let mut life = opened.shards.remove(0);
-    let mut out = Outbox::new(life.event);
+    let mut opened_shard = opened.shards.remove(0);
+    let mut out = Outbox::new(opened_shard.event);
     let mut dice = Dice::new(5);
     let profile = Profile::random(&mut dice);
-    let mut workload = Workload::new(dice, profile);
-    let mut opening = Workload::opening();
+    let mut workload = ActionGenerator::new(dice, profile);
+    let mut opening = ActionGenerator::opening();
     opening.reverse();
     for token in 0..DEEDS {
         now = now.plus(NS_PER_S / 10);
-        let Deed::Plain(body) = opening.pop().unwrap_or_else(|| workload.next(now)) else { continue };
+        let Action::Plain(body) = opening.pop().unwrap_or_else(|| workload.next(now)) else { continue };
         let command = Command::new(source(), token as u32, body);
-        while let Err(refused) = life.writer.offer(now, &command, &life.shard) {
+        while let Err(refused) = opened_shard.writer.offer(now, &command, &opened_shard.shard) {
             assert_eq!(refused, NotTaken::Wait, "the disk is a good one");
-            tend(&mut life.writer, &mut opened.syncer, &mut opened.segment_manager, now);
+            tend(&mut opened_shard.writer, &mut opened.syncer, &mut opened.segment_manager, now);
         }
-        life.shard.apply(now, &command, &mut out);
+        opened_shard.shard.apply(now, &command, &mut out);
         out.clear();
-        while life.shard.has_work() {
-            life.shard.resume(&mut out);
+        while opened_shard.shard.has_work() {
+            opened_shard.shard.resume(&mut out);
             out.clear();
         }
-        tend(&mut life.writer, &mut opened.syncer, &mut opened.segment_manager, now);
+        tend(&mut opened_shard.writer, &mut opened.syncer, &mut opened.segment_manager, now);
     }
     opened.segment_manager.ask_for_snapshots();
     for _ in 0..ROUNDS {
         now = now.plus(NS_PER_S);
-        tend(&mut life.writer, &mut opened.syncer, &mut opened.segment_manager, now);
+        tend(&mut opened_shard.writer, &mut opened.syncer, &mut opened.segment_manager, now);
     }
     let is_there = disk.paths().iter().any(|path| path.extension().is_some_and(|ending| ending == "snap"));
-    assert!(is_there, "there is a snapshot: {:?}", life.writer.health().report());
+    assert!(is_there, "there is a snapshot: {:?}", opened_shard.writer.health().report());
 }
 
 fn tend(

@@ -20,13 +20,13 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
-use self::client::Client;
+use self::client::PlatformClient;
 use crate::checks::Checker;
 use crate::dice::Dice;
-use crate::keep::Entry;
-use crate::outside::{self, Outside};
-use crate::workload::{Deed, Profile, Workload};
-use crate::world;
+use crate::external_venue::{self, ExternalVenue};
+use crate::replay::ShardInput;
+use crate::test_market;
+use crate::workload::{Action, ActionGenerator, Profile};
 
 /// Ports by number. Operator, clock and budget share the first.
 const CLASSES: [PortClass; 9] = [
@@ -56,7 +56,7 @@ const SETTLING_ROUNDS_MAX: usize = 20_000;
 const CONTROL_SLOTS_MAX: usize = 64;
 
 #[derive(Clone, Debug)]
-pub struct Setup {
+pub struct PlatformSetup {
     pub shards: u8,
     pub depths: Depths,
     pub settings: ShardSettings,
@@ -82,31 +82,31 @@ pub struct Storage {
 
 /// The commands of a shard, and how many of them are stored.
 #[derive(Clone, Debug, Default)]
-pub struct Journal {
-    pub entries: Vec<Entry>,
+pub struct PlatformJournal {
+    pub entries: Vec<ShardInput>,
     stored: u64,
     shut: bool,
 }
 
 #[derive(Debug)]
-pub struct Platform {
+pub struct SimPlatform {
     pub now: Timestamp,
     dice: Dice,
-    workload: Workload,
+    workload: ActionGenerator,
     ports: Vec<PortEnd>,
     workers: Vec<Worker>,
-    pub journals: Vec<Journal>,
+    pub journals: Vec<PlatformJournal>,
     storage: Storage,
     pub checkers: Vec<Checker>,
-    clients: Vec<Client>,
-    outside: Outside,
+    clients: Vec<PlatformClient>,
+    outside: ExternalVenue,
     feed: Feed,
     /// A price that did not fit the lane.
     feed_slot: Option<(ShardId, Command)>,
     budget: BudgetPool,
     limits: Option<RiskLimits>,
     credit: Option<RiskLimits>,
-    control: VecDeque<Errand>,
+    control: VecDeque<ControlErrand>,
     view: View,
     view_asleep: u64,
     control_asleep: u64,
@@ -119,33 +119,36 @@ pub struct Platform {
 
 /// A command that the control port has to send.
 #[derive(Debug)]
-enum Errand {
+enum ControlErrand {
     One(ShardId, Command),
     All(Broadcast),
 }
 
-type Finding = Result<(), String>;
+type PlatformResult = Result<(), String>;
 
-impl Platform {
-    pub fn new(seed: u64, setup: &Setup) -> Platform {
+impl SimPlatform {
+    pub fn new(seed: u64, setup: &PlatformSetup) -> SimPlatform {
         let mut dice = Dice::new(seed);
-        let reference = world::reference();
+        let reference = test_market::reference();
         let (ports, ends) = mesh(&CLASSES, setup.shards, setup.depths);
         let shard = |id: u8| Shard::new(ShardId(id), setup.shards, reference.clone(), setup.settings.clone());
         let workers: Vec<Worker> =
             ends.into_iter().enumerate().map(|(id, end)| Worker::new(shard(id as u8), end)).collect();
         let profile = Profile { reports: false, ..setup.profile.clone() };
-        let mut platform = Platform {
-            now: world::start(),
-            workload: Workload::new(dice.fork(), profile),
+        let mut platform = SimPlatform {
+            now: test_market::start(),
+            workload: ActionGenerator::new(dice.fork(), profile),
             ports,
-            journals: vec![Journal::default(); workers.len()],
+            journals: vec![PlatformJournal::default(); workers.len()],
             // Nothing fails before the opening.
             storage: Storage::default(),
             workers,
             checkers: (0..setup.shards).map(|id| Checker::new(ShardId(id), reference.clone())).collect(),
-            clients: DESKS.iter().map(|&(port, origin)| Client::new(port, origin, setup.shards)).collect(),
-            outside: Outside::new(dice.fork()),
+            clients: DESKS
+                .iter()
+                .map(|&(port, origin)| PlatformClient::new(port, origin, setup.shards))
+                .collect(),
+            outside: ExternalVenue::new(dice.fork()),
             feed: feed(&reference, dice.roll()),
             feed_slot: None,
             // The budget has a session of its own, so that its answers differ from the operator's.
@@ -172,31 +175,31 @@ impl Platform {
     fn open(&mut self) {
         let watches = [
             (MONITOR, WatchTarget::Everything),
-            (MONITOR, WatchTarget::Venue(world::OUTSIDE_ADAPTER)),
+            (MONITOR, WatchTarget::Venue(test_market::OUTSIDE_ADAPTER)),
             (VIEW, WatchTarget::Everything),
-            (outside::PORT, WatchTarget::Venue(world::OUTSIDE_ADAPTER)),
+            (external_venue::PORT, WatchTarget::Venue(test_market::OUTSIDE_ADAPTER)),
             (CONTROL, WatchTarget::Budgets),
         ];
         for (port, what) in watches {
             self.errand_all(CommandKind::Watch { port, what, on: true });
         }
         self.errand_all(CommandKind::Snapshot { port: VIEW });
-        for deed in Workload::opening() {
+        for action in ActionGenerator::opening() {
             // The external venue itself reports when it is connected.
-            if let Deed::Plain(body @ CommandKind::Phase { .. }) = deed {
+            if let Action::Plain(body @ CommandKind::Phase { .. }) = action {
                 self.errand_all(body);
             }
         }
         let limits = self.limits.map(|limits| (Scope::Strategy(StrategyId(1)), limits));
-        let credit = self.credit.map(|credit| (Scope::Account(world::HOME_ACCOUNTS[0]), credit));
+        let credit = self.credit.map(|credit| (Scope::Account(test_market::HOME_ACCOUNTS[0]), credit));
         for (scope, limits) in limits.into_iter().chain(credit) {
             self.errand_all(CommandKind::Limits { scope, limits });
             let control = &mut self.control;
             self.budget.set_limits(scope, &limits, |shard, command| {
-                control.push_back(Errand::One(shard, command));
+                control.push_back(ControlErrand::One(shard, command));
             });
         }
-        for security in world::SECURITIES {
+        for security in test_market::SECURITIES {
             self.feed.set_on(security, true, self.now);
         }
         // No client trades before the limits are in force.
@@ -210,7 +213,7 @@ impl Platform {
 
     fn errand_all(&mut self, body: CommandKind) {
         let command = Command::new(source(CONTROL, Origin::Server), 1, body);
-        self.control.push_back(Errand::All(Broadcast::new(command)));
+        self.control.push_back(ControlErrand::All(Broadcast::new(command)));
     }
 }
 

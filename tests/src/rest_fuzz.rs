@@ -10,11 +10,11 @@ use pitlane_protocols::rest::{
     percent_decode, quantity, read,
 };
 
-use crate::world;
+use crate::test_market;
 
 /// Most bytes that an error message adds to the input that it quotes: names of fields, positions,
 /// what would have been right.
-const WORDS_BYTES_MAX: usize = 2_000;
+const MESSAGE_BYTES_MAX: usize = 2_000;
 
 /// Reads one body for every call that takes one.
 pub fn body(bytes: &[u8]) {
@@ -24,8 +24,8 @@ pub fn body(bytes: &[u8]) {
                 // An accepted body is JSON.
                 Ok(value) => assert!(json::is_json(bytes), "{value:?}"),
                 Err(bad) => {
-                    let words = bad.to_string();
-                    assert!(words.len() <= 8 * bytes.len() + WORDS_BYTES_MAX, "{} bytes", words.len());
+                    let message = bad.to_string();
+                    assert!(message.len() <= 8 * bytes.len() + MESSAGE_BYTES_MAX, "{} bytes", message.len());
                 }
             }
         )+};
@@ -64,15 +64,15 @@ pub fn query(bytes: &[u8]) {
             }
             search(query.get("query").unwrap_or_default().as_bytes());
         }
-        Err(bad) => assert!(bad.to_string().len() <= text.len() + WORDS_BYTES_MAX),
+        Err(bad) => assert!(bad.to_string().len() <= text.len() + MESSAGE_BYTES_MAX),
     }
     if let Some(decoded) = percent_decode(text) {
         assert!(decoded.len() <= text.len(), "it becomes no longer");
     }
     let _ = parse_uuid(text);
     if let Ok(decimal) = Decimal::parse(text) {
-        let said = decimal.to_string();
-        assert_eq!(Decimal::parse(&said).map(|again| again.to_string()), Ok(said.clone()), "{text}");
+        let printed = decimal.to_string();
+        assert_eq!(Decimal::parse(&printed).map(|again| again.to_string()), Ok(printed.clone()), "{text}");
     }
     let _ = Moment::parse(text);
 }
@@ -80,7 +80,7 @@ pub fn query(bytes: &[u8]) {
 /// Reads a search for securities, and runs it over the small market of the tests.
 pub fn search(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else { return };
-    let reference = world::reference();
+    let reference = test_market::reference();
     match Search::parse(text) {
         Ok(search) => {
             let found = reference.securities().iter().filter(|row| search.matches(row, &reference)).count();

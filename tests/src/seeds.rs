@@ -28,7 +28,7 @@ pub fn run(count: u64, check: impl Fn(u64, bool) -> Result<(), String> + Sync) {
             scope.spawn(|| {
                 while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
                     let Err(problem) = guarded(|| check(seed, false)) else { continue };
-                    let mut list = failures.lock().expect("nobody panics while holding it");
+                    let mut list = failures.lock().expect("no thread panics while it holds the lock");
                     list.push((seed, problem));
                     if list.len() >= FAILURES_MAX {
                         return;

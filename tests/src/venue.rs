@@ -17,8 +17,8 @@ use pitlane_engine::worker::Worker;
 use pitlane_protocols::fix::session::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState};
 use pitlane_protocols::fix::venue::InitiatorSettings;
 
-use crate::fix::{SharedStore, said_on, words};
-use crate::world;
+use crate::fix::{SharedStore, fields, sent_on};
+use crate::test_market;
 
 const CONTROL: PortId = PortId(0);
 const VENUE: PortId = PortId(1);
@@ -28,7 +28,7 @@ const CLIENT: PortId = PortId(2);
 const ROUNDS_MAX: usize = 10_000;
 
 #[derive(Debug)]
-pub struct Stage {
+pub struct VenueHarness {
     pub now: Timestamp,
     pub session: FixSession,
     pub store: SharedStore,
@@ -51,7 +51,7 @@ pub struct Stage {
     /// Whether reports reach the shard: if not, the process ends before its journal has them.
     pub stores: bool,
     /// Orders by their first id.
-    orders: BTreeMap<String, Known>,
+    orders: BTreeMap<String, ReportedState>,
     pub alerts: Vec<Alert>,
     pub refusals: Vec<RequestRefusal>,
     /// The last tick of each security.
@@ -60,7 +60,7 @@ pub struct Stage {
 
 /// What the client knows of its order.
 #[derive(Clone, Copy, Debug)]
-pub struct Known {
+pub struct ReportedState {
     pub last: OrderReport,
     pub fills: usize,
 }
@@ -70,14 +70,14 @@ pub fn settings() -> FixSessionSettings {
     FixSessionSettings { reset_on_logon: false, ..FixSessionSettings::new("PITLANE", "VENUE", source) }
 }
 
-impl Stage {
-    pub fn new(settings: FixSessionSettings, venue: InitiatorSettings) -> Stage {
+impl VenueHarness {
+    pub fn new(settings: FixSessionSettings, venue: InitiatorSettings) -> VenueHarness {
         let classes = [PortClass::Control, PortClass::Venue, PortClass::Client];
         let (ports, mut ends) = mesh(&classes, 1, Depths::default());
-        let shard = Shard::new(ShardId(0), 1, world::reference(), ShardSettings::default());
-        let store = SharedStore::new(world::start(), 10_000);
-        let mut stage = Stage {
-            now: world::start(),
+        let shard = Shard::new(ShardId(0), 1, test_market::reference(), ShardSettings::default());
+        let store = SharedStore::new(test_market::start(), 10_000);
+        let mut harness = VenueHarness {
+            now: test_market::start(),
             session: open(&settings, &venue, &store, BTreeSet::new()),
             store,
             settings,
@@ -97,15 +97,22 @@ impl Stage {
             refusals: Vec::new(),
             ticks: BTreeMap::new(),
         };
-        stage.tell(
+        harness.send_command(
             CONTROL,
-            CommandKind::Watch { port: VENUE, what: WatchTarget::Venue(world::OUTSIDE_ADAPTER), on: true },
+            CommandKind::Watch {
+                port: VENUE,
+                what: WatchTarget::Venue(test_market::OUTSIDE_ADAPTER),
+                on: true,
+            },
         );
-        stage.tell(CONTROL, CommandKind::Watch { port: CLIENT, what: WatchTarget::Everything, on: true });
-        for strategy in world::STRATEGIES {
-            stage.tell(CONTROL, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
+        harness.send_command(
+            CONTROL,
+            CommandKind::Watch { port: CLIENT, what: WatchTarget::Everything, on: true },
+        );
+        for strategy in test_market::STRATEGIES {
+            harness.send_command(CONTROL, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
-        stage
+        harness
     }
 
     /// Kills the process and starts it again: the shard was recovered, the session has its store.
@@ -116,7 +123,10 @@ impl Stage {
         self.session.reject_never_sent();
         (self.hears, self.stores, self.told_touches) = (true, true, None);
         self.wire.clear();
-        self.tell(VENUE, CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: false });
+        self.send_command(
+            VENUE,
+            CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: false },
+        );
     }
 
     pub fn connect(&mut self) -> bool {
@@ -152,56 +162,56 @@ impl Stage {
     pub fn submit(&mut self, id: &str, side: Side, qty: &str, limit: &str) {
         let terms = Terms {
             security: SecurityId(8),
-            strategy: world::STRATEGIES[1],
-            account: world::OUTSIDE_ACCOUNT,
+            strategy: test_market::STRATEGIES[1],
+            account: test_market::OUTSIDE_ACCOUNT,
             side,
             kind: OrderKind::Limit,
-            qty: world::qty(qty),
-            limit: world::price(limit),
+            qty: test_market::qty(qty),
+            limit: test_market::price(limit),
             limit_given: true,
             tif: Tif::Gtc,
             ..Terms::default()
         };
-        self.tell(CLIENT, CommandKind::Submit { id: int_id(id), terms });
+        self.send_command(CLIENT, CommandKind::Submit { id: int_id(id), terms });
     }
 
     /// Submits a stop order, good for `until_ns` nanoseconds or until it is cancelled.
     pub fn submit_stop(&mut self, id: &str, side: Side, qty: &str, stop: &str, until_ns: Option<u64>) {
         let terms = Terms {
             security: SecurityId(8),
-            strategy: world::STRATEGIES[1],
-            account: world::OUTSIDE_ACCOUNT,
+            strategy: test_market::STRATEGIES[1],
+            account: test_market::OUTSIDE_ACCOUNT,
             side,
             kind: OrderKind::Stop,
-            qty: world::qty(qty),
-            stop: world::price(stop),
+            qty: test_market::qty(qty),
+            stop: test_market::price(stop),
             stop_given: true,
             tif: if until_ns.is_some() { Tif::Gtd } else { Tif::Gtc },
             tif_date: until_ns.map_or(Timestamp::ZERO, |ns| self.now.plus(ns)),
             ..Terms::default()
         };
-        self.tell(CLIENT, CommandKind::Submit { id: int_id(id), terms });
+        self.send_command(CLIENT, CommandKind::Submit { id: int_id(id), terms });
     }
 
     /// Lets the market of the security trade at this price.
     pub fn trade(&mut self, price: &str) {
-        let trade = Trade { price: world::price(price), size: world::qty("1"), at: self.now };
-        self.tell(CONTROL, CommandKind::Trade { security: SecurityId(8), trade });
+        let trade = Trade { price: test_market::price(price), size: test_market::qty("1"), at: self.now };
+        self.send_command(CONTROL, CommandKind::Trade { security: SecurityId(8), trade });
     }
 
     pub fn cancel(&mut self, id: &str, order: &str) {
         let order = self.handle(order);
-        self.tell(CLIENT, CommandKind::Cancel { order, id: int_id(id) });
+        self.send_command(CLIENT, CommandKind::Cancel { order, id: int_id(id) });
     }
 
     /// Closes the whole position that the orders of this test make.
     pub fn close(&mut self, id: &str) {
-        self.tell(
+        self.send_command(
             CLIENT,
             CommandKind::Close {
                 id: int_id(id),
-                strategy: world::STRATEGIES[1],
-                account: world::OUTSIDE_ACCOUNT,
+                strategy: test_market::STRATEGIES[1],
+                account: test_market::OUTSIDE_ACCOUNT,
                 security: SecurityId(8),
                 qty: Qty::ZERO,
             },
@@ -210,12 +220,12 @@ impl Stage {
 
     pub fn replace(&mut self, id: &str, order: &str, qty: &str) {
         let order = self.handle(order);
-        let changes = Changes::default().with_qty(world::qty(qty));
-        self.tell(CLIENT, CommandKind::Modify { order, id: int_id(id), changes });
+        let changes = Changes::default().with_qty(test_market::qty(qty));
+        self.send_command(CLIENT, CommandKind::Modify { order, id: int_id(id), changes });
     }
 
     /// Returns what the client knows of the order with this first id.
-    pub fn order(&self, id: &str) -> Option<&Known> {
+    pub fn order(&self, id: &str) -> Option<&ReportedState> {
         self.orders.get(id)
     }
 
@@ -223,7 +233,7 @@ impl Stage {
         self.orders.get(id).map_or(OrderHandle::NONE, |known| known.last.order)
     }
 
-    fn tell(&mut self, port: PortId, body: CommandKind) {
+    fn send_command(&mut self, port: PortId, body: CommandKind) {
         let origin = if port == CLIENT { Origin::Fix } else { Origin::Server };
         let command = Command::new(Source { origin, port, session: 1 }, 1, body);
         self.ports[port.0 as usize].send(ShardId(0), command).expect("the lane is empty");
@@ -291,12 +301,14 @@ impl Stage {
             }
             _ => {}
         }
-        let Some(told) = event.report() else { return };
-        let fill = usize::from(told.last_qty.is_positive());
-        let known = self.orders.values_mut().find(|known| known.last.order == told.order);
+        let Some(report) = event.report() else { return };
+        let fill = usize::from(report.last_qty.is_positive());
+        let known = self.orders.values_mut().find(|known| known.last.order == report.order);
         match known {
-            Some(known) => (known.last, known.fills) = (told, known.fills + fill),
-            None => _ = self.orders.insert(told.id.to_string(), Known { last: told, fills: fill }),
+            Some(known) => (known.last, known.fills) = (report, known.fills + fill),
+            None => {
+                _ = self.orders.insert(report.id.to_string(), ReportedState { last: report, fills: fill })
+            }
         }
     }
 
@@ -304,25 +316,25 @@ impl Stage {
     fn report(&mut self) -> usize {
         let mut work = 0;
         loop {
-            let told = self.session.poll_report(self.now);
-            if let Some(body) = if told.is_none() { self.session.poll_price() } else { None } {
+            let report = self.session.poll_report(self.now);
+            if let Some(body) = if report.is_none() { self.session.poll_price() } else { None } {
                 work += 1;
                 let command = Command::new(self.settings.source, 0, body);
                 self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
                 self.worker.poll(self.now);
                 continue;
             }
-            let Some(told) = told else { break };
+            let Some(report) = report else { break };
             work += 1;
             if !self.stores {
                 continue;
             }
             let source = self.settings.source;
-            let body = CommandKind::Report { order: told.order, report: told.report };
+            let body = CommandKind::Report { order: report.order, report: report.report };
             let sent = self.ports[VENUE.0 as usize].send(ShardId(0), Command::new(source, 0, body));
             sent.expect("the lane has room");
             self.worker.poll(self.now);
-            self.session.handle_stored(told.token);
+            self.session.handle_stored(report.token);
         }
         let touches = self.session.synchronizations();
         if touches != self.told_touches && self.tells {
@@ -330,7 +342,7 @@ impl Stage {
             let states =
                 if was_connected && touches.is_some() { &[false, true][..] } else { &[touches.is_some()] };
             for &connected in states {
-                let body = CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
+                let body = CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected };
                 let command = Command::new(self.settings.source, 0, body);
                 self.ports[VENUE.0 as usize].send(ShardId(0), command).expect("the lane has room");
                 work += 1;
@@ -356,8 +368,8 @@ impl Stage {
 
     /// Returns the messages sent to the venue since the last call, with `|` for SOH. Each must be
     /// well formed.
-    pub fn said(&mut self) -> Vec<String> {
-        said_on(&mut self.wire)
+    pub fn sent(&mut self) -> Vec<String> {
+        sent_on(&mut self.wire)
     }
 }
 
@@ -371,7 +383,7 @@ fn open(
         settings.clone(),
         venue.clone(),
         Box::new(store.clone()),
-        world::reference(),
+        test_market::reference(),
         never_sent,
     )
 }
@@ -382,5 +394,5 @@ pub fn int_id(text: &str) -> IntId {
 
 /// Returns a frame of the venue.
 pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
-    words::frame_of(text, "VENUE", number, now)
+    fields::frame_of(text, "VENUE", number, now)
 }

@@ -5,7 +5,7 @@ use pitlane_protocols::websocket::{MESSAGE_BYTES_MAX, Receiver, WebSocketState, 
 
 /// Result of a stream.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Heard {
+struct ReceivedStream {
     payload: Vec<u8>,
     /// Payload of the last ping.
     ping: Option<Vec<u8>>,
@@ -17,38 +17,38 @@ pub fn receive(bytes: &[u8]) {
     let Some((&choice, stream)) = bytes.split_first() else { return };
     let expected = naive(stream);
     for len in [stream.len().max(1), 1, 2 + choice as usize] {
-        let mut heard = cut(stream, len);
+        let mut received = cut(stream, len);
         if expected.closing == Some(Some(code::NOT_UTF8)) {
             // How much of an invalid text was received before its error depends on the cut; it is
             // never more than there was.
-            assert!(expected.payload.starts_with(&heard.payload), "cut every {len} bytes");
-            heard.payload.clone_from(&expected.payload);
+            assert!(expected.payload.starts_with(&received.payload), "cut every {len} bytes");
+            received.payload.clone_from(&expected.payload);
         }
-        assert_eq!(heard, expected, "cut every {len} bytes");
+        assert_eq!(received, expected, "cut every {len} bytes");
     }
 }
 
-fn cut(stream: &[u8], len: usize) -> Heard {
-    let (mut receiver, mut heard) = (Receiver::default(), Heard::default());
+fn cut(stream: &[u8], len: usize) -> ReceivedStream {
+    let (mut receiver, mut received) = (Receiver::default(), ReceivedStream::default());
     for piece in stream.chunks(len) {
         let mut piece = piece.to_vec();
-        let state = receiver.handle_bytes(&mut piece, |payload| heard.payload.extend_from_slice(payload));
+        let state = receiver.handle_bytes(&mut piece, |payload| received.payload.extend_from_slice(payload));
         let mut pong = Vec::new();
         receiver.poll_pong(&mut pong);
         if let [0x8a, count, payload @ ..] = &pong[..] {
             assert_eq!(*count as usize, payload.len());
-            heard.ping = Some(payload.to_vec());
+            received.ping = Some(payload.to_vec());
         }
         if let WebSocketState::Closing(code) = state {
-            heard.closing = Some(code);
+            received.closing = Some(code);
             break;
         }
     }
-    heard
+    received
 }
 
 /// The header of a frame.
-struct Head {
+struct FuzzedHead {
     opcode: u8,
     is_last: bool,
     length: u64,
@@ -58,15 +58,15 @@ struct Head {
 }
 
 /// Reads frame by frame, as RFC 6455 defines them.
-fn naive(mut rest: &[u8]) -> Heard {
-    let mut heard = Heard::default();
+fn naive(mut rest: &[u8]) -> ReceivedStream {
+    let mut received = ReceivedStream::default();
     // The message in progress: whether it is text, its declared length so far, and its payload.
     let mut message: Option<(bool, u64, Vec<u8>)> = None;
     loop {
         let head = match head(rest, message.is_some()) {
             Ok(Some(head)) => head,
-            Ok(None) => return heard,
-            Err(code) => return Heard { closing: Some(Some(code)), ..heard },
+            Ok(None) => return received,
+            Err(code) => return ReceivedStream { closing: Some(Some(code)), ..received },
         };
         rest = &rest[head.bytes..];
         let count = usize::try_from(head.length).unwrap_or(usize::MAX).min(rest.len());
@@ -76,34 +76,34 @@ fn naive(mut rest: &[u8]) -> Heard {
         rest = &rest[count..];
         match head.opcode {
             0..=2 => {
-                let (is_text, length, said) = message.get_or_insert((head.opcode == 1, 0, Vec::new()));
+                let (is_text, length, text) = message.get_or_insert((head.opcode == 1, 0, Vec::new()));
                 *length += head.length;
                 if *length > MESSAGE_BYTES_MAX {
-                    return Heard { closing: Some(Some(code::TOO_BIG)), ..heard };
+                    return ReceivedStream { closing: Some(Some(code::TOO_BIG)), ..received };
                 }
-                heard.payload.extend_from_slice(&payload);
-                said.extend_from_slice(&payload);
+                received.payload.extend_from_slice(&payload);
+                text.extend_from_slice(&payload);
                 let is_over = head.is_last && is_whole;
-                let fault = std::str::from_utf8(said).err();
+                let fault = std::str::from_utf8(text).err();
                 if *is_text && fault.is_some_and(|fault| fault.error_len().is_some() || is_over) {
-                    return Heard { closing: Some(Some(code::NOT_UTF8)), ..heard };
+                    return ReceivedStream { closing: Some(Some(code::NOT_UTF8)), ..received };
                 }
                 if is_over {
                     message = None;
                 }
             }
-            8 if is_whole => return Heard { closing: Some(answer(&payload)), ..heard },
-            9 if is_whole => heard.ping = Some(payload),
+            8 if is_whole => return ReceivedStream { closing: Some(answer(&payload)), ..received },
+            9 if is_whole => received.ping = Some(payload),
             _ => {}
         }
         if !is_whole {
-            return heard;
+            return received;
         }
     }
 }
 
 /// Reads a header. `None`: it is incomplete. The error is the code with which the connection ends.
-fn head(bytes: &[u8], within_message: bool) -> Result<Option<Head>, u16> {
+fn head(bytes: &[u8], within_message: bool) -> Result<Option<FuzzedHead>, u16> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
     let (opcode, is_last, short) = (first & 15, first & 128 != 0, second & 127);
     let fits = match opcode {
@@ -126,7 +126,7 @@ fn head(bytes: &[u8], within_message: bool) -> Result<Option<Head>, u16> {
         return Err(code::PROTOCOL);
     }
     let mask = [mask[0], mask[1], mask[2], mask[3]];
-    Ok(Some(Head { opcode, is_last, length, mask, bytes: 6 + extra }))
+    Ok(Some(FuzzedHead { opcode, is_last, length, mask, bytes: 6 + extra }))
 }
 
 /// Returns the code that answers a close.

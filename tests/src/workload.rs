@@ -16,10 +16,10 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
 
 use crate::dice::Dice;
-use crate::world;
+use crate::test_market;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Deed {
+pub enum Action {
     /// A command that names no order, or enters one.
     Plain(CommandKind),
     Modify {
@@ -75,7 +75,7 @@ pub struct Weights {
 
 impl Profile {
     pub fn random(dice: &mut Dice) -> Profile {
-        let mut securities = world::SECURITIES.to_vec();
+        let mut securities = test_market::SECURITIES.to_vec();
         // Few securities meet often, many spread over the shards.
         let keep = dice.pick(&[1, 1, 2, 3, 10]);
         while securities.len() > keep {
@@ -108,10 +108,10 @@ impl Profile {
 }
 
 /// Accounts with a credit: one at a simulated exchange, one whose venue busts fills.
-const CREDITED: [AccountId; 2] = [world::HOME_ACCOUNTS[0], world::OUTSIDE_ACCOUNTS[0]];
+const CREDITED: [AccountId; 2] = [test_market::HOME_ACCOUNTS[0], test_market::OUTSIDE_ACCOUNTS[0]];
 
 #[derive(Debug)]
-pub struct Workload {
+pub struct ActionGenerator {
     dice: Dice,
     profile: Profile,
     ids: u64,
@@ -122,47 +122,51 @@ pub struct Workload {
     pub submitted: usize,
 }
 
-impl Workload {
-    pub fn new(mut dice: Dice, profile: Profile) -> Workload {
+impl ActionGenerator {
+    pub fn new(mut dice: Dice, profile: Profile) -> ActionGenerator {
         let dice = dice.fork();
-        Workload { dice, profile, ids: 0, execs: 0, directed: 0, submitted: 0 }
+        ActionGenerator { dice, profile, ids: 0, execs: 0, directed: 0, submitted: 0 }
     }
 
     /// Returns the actions that set the credit of the accounts, as operator and budget would.
-    pub fn credit(dollars: i64) -> Vec<Deed> {
+    pub fn credit(dollars: i64) -> Vec<Action> {
         let credit = Money::whole(dollars).expect("a small number");
-        let limits = RiskLimits { credit, credit_currency: world::currency("USD"), ..RiskLimits::default() };
+        let limits =
+            RiskLimits { credit, credit_currency: test_market::currency("USD"), ..RiskLimits::default() };
         let act = BudgetAct::Set(credit.raw());
-        let deeds = |account| {
+        let actions = |account| {
             let scope = Scope::Account(account);
             let budget = BudgetChange { scope, kind: BudgetKind::Credit, act };
-            [Deed::Plain(CommandKind::Limits { scope, limits }), Deed::Plain(CommandKind::Budget(budget))]
+            [Action::Plain(CommandKind::Limits { scope, limits }), Action::Plain(CommandKind::Budget(budget))]
         };
-        CREDITED.into_iter().flat_map(deeds).collect()
+        CREDITED.into_iter().flat_map(actions).collect()
     }
 
     /// Returns a command with another credit for one of them, in another currency, or none.
     fn another_credit(&mut self) -> CommandKind {
         let scope = Scope::Account(self.dice.pick(&CREDITED));
         let credit = Money::whole(self.dice.pick(&[0, 500, 3_000, 50_000])).expect("a small number");
-        let credit_currency = world::currency(self.dice.pick(&["USD", "USD", "USD", "EUR"]));
+        let credit_currency = test_market::currency(self.dice.pick(&["USD", "USD", "USD", "EUR"]));
         CommandKind::Limits { scope, limits: RiskLimits { credit, credit_currency, ..RiskLimits::default() } }
     }
 
     /// Returns the actions at the beginning of every run, so that trading is possible.
-    pub fn opening() -> Vec<Deed> {
-        let running = world::STRATEGIES
+    pub fn opening() -> Vec<Action> {
+        let running = test_market::STRATEGIES
             .iter()
-            .map(|&strategy| Deed::Plain(CommandKind::Phase { strategy, phase: StrategyPhase::Running }));
+            .map(|&strategy| Action::Plain(CommandKind::Phase { strategy, phase: StrategyPhase::Running }));
         let connected =
-            Deed::Plain(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
+            Action::Plain(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: true });
         let subscribe = |&security| {
-            Deed::Plain(CommandKind::Subscribe { strategy: world::STRATEGIES[0], security, on: true })
+            Action::Plain(CommandKind::Subscribe { strategy: test_market::STRATEGIES[0], security, on: true })
         };
-        running.chain([connected]).chain(world::SHARES.iter().chain(&world::FUTURES).map(subscribe)).collect()
+        running
+            .chain([connected])
+            .chain(test_market::SHARES.iter().chain(&test_market::FUTURES).map(subscribe))
+            .collect()
     }
 
-    pub fn next(&mut self, now: Timestamp) -> Deed {
+    pub fn next(&mut self, now: Timestamp) -> Action {
         let w = self.profile.weights;
         let reports = if self.profile.reports { w.report } else { 0 };
         let operate = if self.profile.operators { w.operate } else { 0 };
@@ -171,24 +175,24 @@ impl Workload {
         let mut at = self.dice.below(weights.iter().sum());
         for (kind, weight) in weights.into_iter().enumerate() {
             if at < weight {
-                return self.deed(kind, now);
+                return self.action(kind, now);
             }
             at -= weight;
         }
-        Deed::Wait(1)
+        Action::Wait(1)
     }
 
-    fn deed(&mut self, kind: usize, now: Timestamp) -> Deed {
+    fn action(&mut self, kind: usize, now: Timestamp) -> Action {
         match kind {
             0 => self.submit(now),
-            1 => Deed::Modify { nth: self.nth(), id: self.id(), changes: self.changes(now) },
-            2 => Deed::Cancel { nth: self.nth(), id: self.id() },
+            1 => Action::Modify { nth: self.nth(), id: self.id(), changes: self.changes(now) },
+            2 => Action::Cancel { nth: self.nth(), id: self.id() },
             3 => self.close(),
             4 => self.feed(now),
-            5 => Deed::Report { nth: self.nth(), report: self.report() },
+            5 => Action::Report { nth: self.nth(), report: self.report() },
             6 => self.operate(now),
             7 => self.session(now),
-            _ => Deed::Wait(self.wait()),
+            _ => Action::Wait(self.wait()),
         }
     }
 
@@ -219,23 +223,23 @@ impl Workload {
     }
 
     fn account(&mut self, security: SecurityId) -> AccountId {
-        if world::ABROAD.contains(&security) {
-            self.dice.pick(&world::OUTSIDE_ACCOUNTS)
+        if test_market::ABROAD.contains(&security) {
+            self.dice.pick(&test_market::OUTSIDE_ACCOUNTS)
         } else {
-            self.dice.pick(&world::HOME_ACCOUNTS)
+            self.dice.pick(&test_market::HOME_ACCOUNTS)
         }
     }
 
     fn price(&mut self, security: SecurityId) -> Price {
         let ticks = self.dice.between(-self.profile.width, self.profile.width);
-        Price::from_raw(world::price("100").raw() + ticks * tick(security))
+        Price::from_raw(test_market::price("100").raw() + ticks * tick(security))
     }
 
     fn qty(&mut self, security: SecurityId) -> Qty {
         Qty::from_raw(self.dice.between(1, 12) * lot(security))
     }
 
-    fn submit(&mut self, now: Timestamp) -> Deed {
+    fn submit(&mut self, now: Timestamp) -> Action {
         let security = self.security();
         let kind = self.dice.pick(&[
             OrderKind::Limit,
@@ -253,7 +257,7 @@ impl Workload {
         let mut terms = Terms {
             qty: self.qty(security),
             security,
-            strategy: self.dice.pick(&world::STRATEGIES),
+            strategy: self.dice.pick(&test_market::STRATEGIES),
             account: self.account(security),
             side: self.dice.pick(&Side::BOTH),
             kind,
@@ -273,19 +277,19 @@ impl Workload {
             self.spoil(&mut terms, now);
         }
         self.submitted += 1;
-        Deed::Plain(CommandKind::Submit { id: self.id(), terms })
+        Action::Plain(CommandKind::Submit { id: self.id(), terms })
     }
 
     /// Makes one field wrong.
     fn spoil(&mut self, terms: &mut Terms, now: Timestamp) {
         match self.dice.below(20) {
-            0 => terms.security = world::NO_SECURITY,
-            1 => terms.security = world::NOT_TRADEABLE,
-            2 => terms.account = world::NO_ACCOUNT,
-            3 => terms.account = world::INACTIVE_ACCOUNT,
-            4 => terms.account = world::PLAIN_ACCOUNT,
-            5 => terms.strategy = world::NO_STRATEGY,
-            6 => terms.strategy = world::IDLE_STRATEGY,
+            0 => terms.security = test_market::NO_SECURITY,
+            1 => terms.security = test_market::NOT_TRADEABLE,
+            2 => terms.account = test_market::NO_ACCOUNT,
+            3 => terms.account = test_market::INACTIVE_ACCOUNT,
+            4 => terms.account = test_market::PLAIN_ACCOUNT,
+            5 => terms.strategy = test_market::NO_STRATEGY,
+            6 => terms.strategy = test_market::IDLE_STRATEGY,
             7 => terms.qty = Qty::from_raw(self.dice.pick(&[0, -1, i64::MIN, -lot(terms.security)])),
             8 => terms.qty = Qty::from_raw(terms.qty.raw() + self.dice.pick(&[1, -1, 3])),
             9 => terms.limit = Price::from_raw(terms.limit.raw() + 1),
@@ -300,7 +304,7 @@ impl Workload {
                 let huge = i64::MAX;
                 terms.qty = Qty::from_raw(huge - huge % lot(terms.security));
             }
-            18 => terms.account = world::RESERVED_ACCOUNT,
+            18 => terms.account = test_market::RESERVED_ACCOUNT,
             _ => terms.limit = Price::from_raw(i64::MAX - i64::MAX % tick(terms.security)),
         }
     }
@@ -330,19 +334,19 @@ impl Workload {
         changes
     }
 
-    fn close(&mut self) -> Deed {
+    fn close(&mut self) -> Action {
         let security = self.security();
         let qty = if self.dice.percent(50) { Qty::ZERO } else { self.qty(security) };
         self.submitted += 1;
         let id = self.id();
-        let strategy = self.dice.pick(&world::STRATEGIES);
-        Deed::Plain(CommandKind::Close { id, strategy, account: self.account(security), security, qty })
+        let strategy = self.dice.pick(&test_market::STRATEGIES);
+        Action::Plain(CommandKind::Close { id, strategy, account: self.account(security), security, qty })
     }
 
-    fn feed(&mut self, now: Timestamp) -> Deed {
+    fn feed(&mut self, now: Timestamp) -> Action {
         let security = self.security();
         let (quote, trade) = (self.quote(security, now), self.trade(security, now));
-        Deed::Plain(match self.dice.below(5) {
+        Action::Plain(match self.dice.below(5) {
             0 | 1 => CommandKind::Quote { security, quote },
             2 | 3 => CommandKind::Trade { security, trade },
             _ => CommandKind::Tick { security, quote, trade },
@@ -376,7 +380,7 @@ impl Workload {
 
     fn report(&mut self) -> VenueReport {
         let reason = self.dice.pick(&[Reason::VenueRejected, Reason::VenueCancelled, Reason::PriceBand]);
-        let security = world::ABROAD[0];
+        let security = test_market::ABROAD[0];
         let (qty, price) = (self.qty(security), self.price(security));
         match self.dice.below(30) {
             0..=4 => VenueReport::Accepted,
@@ -429,11 +433,16 @@ impl Workload {
         ExecRef(self.dice.below(self.execs + 1) as u128)
     }
 
-    fn session(&mut self, now: Timestamp) -> Deed {
+    fn session(&mut self, now: Timestamp) -> Action {
         if self.dice.percent(30) {
-            return Deed::Plain(CommandKind::Halt { security: self.security(), on: self.dice.percent(50) });
+            return Action::Plain(CommandKind::Halt { security: self.security(), on: self.dice.percent(50) });
         }
-        let exchange = self.dice.pick(&[world::AUCTIONS, world::AUCTIONS, world::PLAIN, world::OUTSIDE]);
+        let exchange = self.dice.pick(&[
+            test_market::AUCTIONS,
+            test_market::AUCTIONS,
+            test_market::PLAIN,
+            test_market::OUTSIDE,
+        ]);
         let session = self.dice.pick(&[
             TradingSession::Closed,
             TradingSession::OpeningAuction,
@@ -444,18 +453,18 @@ impl Workload {
         if self.dice.percent(40) {
             let has_hours = self.dice.percent(80);
             let since = if has_hours { now } else { Timestamp::ZERO };
-            return Deed::Plain(CommandKind::Schedule { exchange, session, since, has_hours });
+            return Action::Plain(CommandKind::Schedule { exchange, session, since, has_hours });
         }
-        Deed::Plain(CommandKind::Session { exchange, session })
+        Action::Plain(CommandKind::Session { exchange, session })
     }
 
     fn scope(&mut self) -> Scope {
         match self.dice.below(6) {
             0 => Scope::Global,
-            1 | 2 => Scope::Strategy(self.dice.pick(&world::STRATEGIES)),
-            3 => Scope::Account(self.dice.pick(&world::HOME_ACCOUNTS)),
+            1 | 2 => Scope::Strategy(self.dice.pick(&test_market::STRATEGIES)),
+            3 => Scope::Account(self.dice.pick(&test_market::HOME_ACCOUNTS)),
             4 => Scope::Security(self.security()),
-            _ => Scope::Adapter(world::OUTSIDE_ADAPTER),
+            _ => Scope::Adapter(test_market::OUTSIDE_ADAPTER),
         }
     }
 
@@ -468,10 +477,10 @@ impl Workload {
         }
     }
 
-    fn operate(&mut self, now: Timestamp) -> Deed {
+    fn operate(&mut self, now: Timestamp) -> Action {
         let security = self.security();
-        let strategy = self.dice.pick(&world::STRATEGIES);
-        Deed::Plain(match self.dice.below(12) {
+        let strategy = self.dice.pick(&test_market::STRATEGIES);
+        Action::Plain(match self.dice.below(12) {
             0 if self.dice.percent(50) => {
                 // Versions come in any order: the newest counts.
                 let version = DirectiveVersion(1 + self.dice.below(self.directed + 4));
@@ -486,15 +495,18 @@ impl Workload {
             },
             3 => CommandKind::Transaction(self.movement()),
             4 if self.dice.percent(50) => {
-                let day = Day(world::START_DAY + self.dice.between(-1, 2) as i32);
-                CommandKind::Expiry { exchange: self.dice.pick(&world::EXCHANGES), day }
+                let day = Day(test_market::START_DAY + self.dice.between(-1, 2) as i32);
+                CommandKind::Expiry { exchange: self.dice.pick(&test_market::EXCHANGES), day }
             }
             4 => CommandKind::Expire { security, price: self.price(security) },
             5 => CommandKind::ResetPositions,
             6 => CommandKind::ResetCash,
             7 => CommandKind::TradingDay { day: Day(now.day().0) },
             8 => CommandKind::Subscribe { strategy, security, on: self.dice.percent(60) },
-            9 => CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: self.dice.percent(60) },
+            9 => CommandKind::Adapter {
+                adapter: test_market::OUTSIDE_ADAPTER,
+                connected: self.dice.percent(60),
+            },
             10 if self.profile.limits => {
                 let scope = self.scope();
                 let kind = self.dice.pick(&[BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond]);
@@ -553,7 +565,7 @@ impl Workload {
         };
         let mut movement = Movement {
             kind,
-            strategy: self.dice.pick(&world::STRATEGIES),
+            strategy: self.dice.pick(&test_market::STRATEGIES),
             account: self.account(security),
             security: trade.then_some(security),
             qty: match (trade, kind) {
@@ -567,7 +579,7 @@ impl Workload {
             } else {
                 Money::from_raw(12_345_678)
             },
-            currency: if trade { Currency::default() } else { world::currency("USD") },
+            currency: if trade { Currency::default() } else { test_market::currency("USD") },
             uuid: Uuid::default(),
         };
         // A few are sent again; a UUID belongs to one ledger, as it would if it were unique.

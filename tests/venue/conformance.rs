@@ -10,7 +10,7 @@ use super::sim_venue::SimVenue;
 
 /// What a venue can be made to do with an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Act {
+pub enum VenueAction {
     Accept,
     Reject,
     Fill(u32),
@@ -32,21 +32,21 @@ pub enum Act {
 }
 
 /// A venue behind its adapter, and a client that sends orders there.
-pub trait Rig {
+pub trait VenueRig {
     /// Submits an order to buy at 100.
     fn submit(&mut self, id: &str, qty: u32);
     fn cancel(&mut self, id: &str, order: &str);
     fn replace(&mut self, id: &str, order: &str, qty: u32);
     /// Performs an act, and returns whether it can happen at this venue.
-    fn act(&mut self, order: &str, act: Act) -> bool;
+    fn act(&mut self, order: &str, act: VenueAction) -> bool;
     /// Returns the client's last report of its order, and the number of fills that it received.
     fn order(&self, id: &str) -> (OrderReport, usize);
 }
 
 /// A case; `None`: something in it cannot happen at this venue.
-type Case = fn(&mut dyn Rig) -> Option<()>;
+type ConformanceCase = fn(&mut dyn VenueRig) -> Option<()>;
 
-const CASES: [(&str, Case); 16] = [
+const CASES: [(&str, ConformanceCase); 16] = [
     ("accept", accept),
     ("reject", reject),
     ("fill in parts", fill_in_parts),
@@ -98,186 +98,186 @@ fn the_simulated_venue_conforms() {
     assert_eq!(left_out, expected);
 }
 
-fn accept(rig: &mut dyn Rig) -> Option<()> {
+fn accept(rig: &mut dyn VenueRig) -> Option<()> {
     rig.submit("a", 10);
-    happens(rig, "a", Act::Accept)?;
+    happens(rig, "a", VenueAction::Accept)?;
     stands(rig, "a", Status::New, 0);
     Some(())
 }
 
-fn reject(rig: &mut dyn Rig) -> Option<()> {
+fn reject(rig: &mut dyn VenueRig) -> Option<()> {
     rig.submit("a", 10);
-    happens(rig, "a", Act::Reject)?;
+    happens(rig, "a", VenueAction::Reject)?;
     stands(rig, "a", Status::Rejected, 0);
     Some(())
 }
 
-fn fill_in_parts(rig: &mut dyn Rig) -> Option<()> {
+fn fill_in_parts(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
-    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", VenueAction::Fill(4))?;
     stands(rig, "a", Status::PartiallyFilled, 4);
-    happens(rig, "a", Act::Fill(6))?;
+    happens(rig, "a", VenueAction::Fill(6))?;
     stands(rig, "a", Status::Filled, 10);
     assert_eq!(rig.order("a").1, 2);
     Some(())
 }
 
-fn cancel(rig: &mut dyn Rig) -> Option<()> {
+fn cancel(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
     rig.cancel("b", "a");
-    happens(rig, "a", Act::Grant)?;
+    happens(rig, "a", VenueAction::Grant)?;
     stands(rig, "a", Status::Canceled, 0);
     Some(())
 }
 
-fn cancel_refused(rig: &mut dyn Rig) -> Option<()> {
+fn cancel_refused(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
     rig.cancel("b", "a");
-    happens(rig, "a", Act::Refuse)?;
+    happens(rig, "a", VenueAction::Refuse)?;
     stands(rig, "a", Status::New, 0);
     rig.cancel("c", "a");
-    happens(rig, "a", Act::Grant)?;
+    happens(rig, "a", VenueAction::Grant)?;
     stands(rig, "a", Status::Canceled, 0);
     Some(())
 }
 
-fn cancel_with_a_part_filled(rig: &mut dyn Rig) -> Option<()> {
+fn cancel_with_a_part_filled(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
-    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", VenueAction::Fill(4))?;
     rig.cancel("b", "a");
-    happens(rig, "a", Act::Grant)?;
+    happens(rig, "a", VenueAction::Grant)?;
     stands(rig, "a", Status::Canceled, 4);
     Some(())
 }
 
-fn replace(rig: &mut dyn Rig) -> Option<()> {
+fn replace(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
-    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", VenueAction::Fill(4))?;
     rig.replace("b", "a", 6);
-    happens(rig, "a", Act::Grant)?;
+    happens(rig, "a", VenueAction::Grant)?;
     stands(rig, "a", Status::PartiallyFilled, 4);
-    happens(rig, "a", Act::Fill(2))?;
+    happens(rig, "a", VenueAction::Fill(2))?;
     stands(rig, "a", Status::Filled, 6);
     Some(())
 }
 
-fn replace_refused(rig: &mut dyn Rig) -> Option<()> {
+fn replace_refused(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
     rig.replace("b", "a", 6);
-    happens(rig, "a", Act::Refuse)?;
+    happens(rig, "a", VenueAction::Refuse)?;
     stands(rig, "a", Status::New, 0);
-    happens(rig, "a", Act::Fill(10))?;
+    happens(rig, "a", VenueAction::Fill(10))?;
     stands(rig, "a", Status::Filled, 10);
     Some(())
 }
 
-fn fill_before_the_acknowledgement(rig: &mut dyn Rig) -> Option<()> {
+fn fill_before_the_acknowledgement(rig: &mut dyn VenueRig) -> Option<()> {
     rig.submit("a", 10);
     if rig.order("a").0.status != Status::PendingNew {
         return None;
     }
-    happens(rig, "a", Act::Fill(4))?;
-    happens(rig, "a", Act::Accept)?;
+    happens(rig, "a", VenueAction::Fill(4))?;
+    happens(rig, "a", VenueAction::Accept)?;
     stands(rig, "a", Status::PartiallyFilled, 4);
     Some(())
 }
 
-fn late_fill(rig: &mut dyn Rig) -> Option<()> {
+fn late_fill(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
     rig.cancel("b", "a");
-    happens(rig, "a", Act::Grant)?;
-    happens(rig, "a", Act::Fill(3))?;
+    happens(rig, "a", VenueAction::Grant)?;
+    happens(rig, "a", VenueAction::Fill(3))?;
     stands(rig, "a", Status::Canceled, 3);
     Some(())
 }
 
-fn disconnect_with_orders_in_flight(rig: &mut dyn Rig) -> Option<()> {
+fn disconnect_with_orders_in_flight(rig: &mut dyn VenueRig) -> Option<()> {
     rig.submit("a", 10);
-    happens(rig, "a", Act::Disconnect)?;
+    happens(rig, "a", VenueAction::Disconnect)?;
     stands(rig, "a", Status::PendingNew, 0);
-    assert!(rig.order("a").0.in_doubt, "nobody knows what became of it");
+    assert!(rig.order("a").0.in_doubt, "its outcome is not known");
     rig.submit("z", 10);
     stands(rig, "z", Status::Rejected, 0);
-    happens(rig, "a", Act::Reconnect)?;
+    happens(rig, "a", VenueAction::Reconnect)?;
     assert!(!rig.order("a").0.in_doubt, "the venue has it");
-    happens(rig, "a", Act::Accept)?;
+    happens(rig, "a", VenueAction::Accept)?;
     stands(rig, "a", Status::New, 0);
     Some(())
 }
 
-fn reconnect_with_missed_executions(rig: &mut dyn Rig) -> Option<()> {
+fn reconnect_with_missed_executions(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
-    happens(rig, "a", Act::Disconnect)?;
-    happens(rig, "a", Act::Fill(4))?;
-    happens(rig, "a", Act::Fill(2))?;
+    happens(rig, "a", VenueAction::Disconnect)?;
+    happens(rig, "a", VenueAction::Fill(4))?;
+    happens(rig, "a", VenueAction::Fill(2))?;
     stands(rig, "a", Status::New, 0);
-    happens(rig, "a", Act::Reconnect)?;
+    happens(rig, "a", VenueAction::Reconnect)?;
     stands(rig, "a", Status::PartiallyFilled, 6);
     assert_eq!(rig.order("a").1, 2);
     Some(())
 }
 
-fn duplicate_executions(rig: &mut dyn Rig) -> Option<()> {
+fn duplicate_executions(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
-    happens(rig, "a", Act::Fill(4))?;
-    happens(rig, "a", Act::FillAgain)?;
+    happens(rig, "a", VenueAction::Fill(4))?;
+    happens(rig, "a", VenueAction::FillAgain)?;
     stands(rig, "a", Status::PartiallyFilled, 4);
     assert_eq!(rig.order("a").1, 1);
     Some(())
 }
 
-fn missed_executions_over_a_reset(rig: &mut dyn Rig) -> Option<()> {
+fn missed_executions_over_a_reset(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
-    happens(rig, "a", Act::Disconnect)?;
-    happens(rig, "a", Act::Fill(4))?;
-    happens(rig, "a", Act::Fill(2))?;
-    happens(rig, "a", Act::ReconnectWithReset)?;
+    happens(rig, "a", VenueAction::Disconnect)?;
+    happens(rig, "a", VenueAction::Fill(4))?;
+    happens(rig, "a", VenueAction::Fill(2))?;
+    happens(rig, "a", VenueAction::ReconnectWithReset)?;
     stands(rig, "a", Status::PartiallyFilled, 6);
-    assert!(!rig.order("a").0.in_doubt, "the venue has told how it stands");
+    assert!(!rig.order("a").0.in_doubt, "the venue has reported its status");
     assert_eq!(rig.order("a").1, 1, "what was missed is one fill");
-    happens(rig, "a", Act::FillAgain)?;
+    happens(rig, "a", VenueAction::FillAgain)?;
     stands(rig, "a", Status::PartiallyFilled, 6);
     assert_eq!(rig.order("a").1, 1, "and is not counted again");
-    happens(rig, "a", Act::Fill(4))?;
+    happens(rig, "a", VenueAction::Fill(4))?;
     stands(rig, "a", Status::Filled, 10);
     Some(())
 }
 
-fn bust_of_a_filled_order(rig: &mut dyn Rig) -> Option<()> {
+fn bust_of_a_filled_order(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
-    happens(rig, "a", Act::Fill(4))?;
-    happens(rig, "a", Act::Fill(6))?;
-    happens(rig, "a", Act::Bust)?;
+    happens(rig, "a", VenueAction::Fill(4))?;
+    happens(rig, "a", VenueAction::Fill(6))?;
+    happens(rig, "a", VenueAction::Bust)?;
     stands(rig, "a", Status::PartiallyFilled, 4);
     rig.cancel("b", "a");
-    happens(rig, "a", Act::Grant)?;
+    happens(rig, "a", VenueAction::Grant)?;
     stands(rig, "a", Status::Canceled, 4);
     Some(())
 }
 
-fn unknown_values(rig: &mut dyn Rig) -> Option<()> {
+fn unknown_values(rig: &mut dyn VenueRig) -> Option<()> {
     open(rig)?;
-    happens(rig, "a", Act::Babble)?;
+    happens(rig, "a", VenueAction::Babble)?;
     stands(rig, "a", Status::New, 0);
-    happens(rig, "a", Act::Fill(10))?;
+    happens(rig, "a", VenueAction::Fill(10))?;
     stands(rig, "a", Status::Filled, 10);
     Some(())
 }
 
 /// Opens an order of ten at the venue.
-fn open(rig: &mut dyn Rig) -> Option<()> {
+fn open(rig: &mut dyn VenueRig) -> Option<()> {
     accept(rig)
 }
 
-fn happens(rig: &mut dyn Rig, order: &str, act: Act) -> Option<()> {
+fn happens(rig: &mut dyn VenueRig, order: &str, act: VenueAction) -> Option<()> {
     rig.act(order, act).then_some(())
 }
 
-fn stands(rig: &dyn Rig, id: &str, status: Status, filled: u32) {
+fn stands(rig: &dyn VenueRig, id: &str, status: Status, filled: u32) {
     let (order, _) = rig.order(id);
     assert_eq!(
         (order.status, order.cum_qty),
-        (status, pitlane_tests::world::qty(&filled.to_string())),
+        (status, pitlane_tests::test_market::qty(&filled.to_string())),
         "{id}"
     );
 }

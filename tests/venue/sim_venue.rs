@@ -11,10 +11,10 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
+use pitlane_tests::test_market;
 use pitlane_tests::venue::int_id;
-use pitlane_tests::world;
 
-use super::conformance::{Act, Rig};
+use super::conformance::{VenueAction, VenueRig};
 
 /// A share with a lot of 1.
 const SECURITY: SecurityId = SecurityId(2);
@@ -32,15 +32,18 @@ impl SimVenue {
         let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let mut settings = ShardSettings::default();
         settings.venue.reject_permille = if rejects { 1_000 } else { 0 };
-        let shard = Shard::new(ShardId(0), 1, world::reference(), settings);
+        let shard = Shard::new(ShardId(0), 1, test_market::reference(), settings);
         let mut rig = SimVenue {
             worker: Worker::new(shard, ends.remove(0)),
             port: ports.remove(0),
-            now: world::start(),
+            now: test_market::start(),
             orders: BTreeMap::new(),
         };
-        rig.tell(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
-        rig.tell(CommandKind::Phase { strategy: world::STRATEGIES[1], phase: StrategyPhase::Running });
+        rig.send_command(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true });
+        rig.send_command(CommandKind::Phase {
+            strategy: test_market::STRATEGIES[1],
+            phase: StrategyPhase::Running,
+        });
         rig.quote("110", 0);
         rig
     }
@@ -48,27 +51,27 @@ impl SimVenue {
     /// Sets the market: this quantity is offered at this price.
     fn quote(&mut self, ask: &str, size: u32) {
         let quote = Quote {
-            bid: world::price("90"),
-            bid_size: world::qty("100"),
-            ask: world::price(ask),
-            ask_size: world::qty(&size.to_string()),
+            bid: test_market::price("90"),
+            bid_size: test_market::qty("100"),
+            ask: test_market::price(ask),
+            ask_size: test_market::qty(&size.to_string()),
             at: self.now,
         };
-        self.tell(CommandKind::Quote { security: SECURITY, quote });
+        self.send_command(CommandKind::Quote { security: SECURITY, quote });
     }
 
-    fn tell(&mut self, body: CommandKind) {
+    fn send_command(&mut self, body: CommandKind) {
         let source = Source { origin: Origin::Fix, port: PortId(0), session: 1 };
         self.port.send(ShardId(0), Command::new(source, 1, body)).expect("the lane has room");
         self.now = self.now.plus(1_000);
         while self.worker.poll(self.now) > 0 {
             while let Some((_, event)) = self.port.poll_event() {
-                let Some(told) = event.report() else { continue };
-                let fill = usize::from(told.last_qty.is_positive());
-                let known = self.orders.values_mut().find(|known| known.0.order == told.order);
+                let Some(report) = event.report() else { continue };
+                let fill = usize::from(report.last_qty.is_positive());
+                let known = self.orders.values_mut().find(|known| known.0.order == report.order);
                 match known {
-                    Some(known) => *known = (told, known.1 + fill),
-                    None => _ = self.orders.insert(told.id.to_string(), (told, fill)),
+                    Some(known) => *known = (report, known.1 + fill),
+                    None => _ = self.orders.insert(report.id.to_string(), (report, fill)),
                 }
             }
         }
@@ -79,54 +82,54 @@ impl SimVenue {
     }
 }
 
-impl Rig for SimVenue {
+impl VenueRig for SimVenue {
     fn submit(&mut self, id: &str, qty: u32) {
         let terms = Terms {
             security: SECURITY,
-            strategy: world::STRATEGIES[1],
-            account: world::HOME_ACCOUNTS[0],
+            strategy: test_market::STRATEGIES[1],
+            account: test_market::HOME_ACCOUNTS[0],
             side: Side::Buy,
             kind: OrderKind::Limit,
-            qty: world::qty(&qty.to_string()),
-            limit: world::price("100"),
+            qty: test_market::qty(&qty.to_string()),
+            limit: test_market::price("100"),
             limit_given: true,
             tif: Tif::Gtc,
             ..Terms::default()
         };
-        self.tell(CommandKind::Submit { id: int_id(id), terms });
+        self.send_command(CommandKind::Submit { id: int_id(id), terms });
     }
 
     fn cancel(&mut self, id: &str, order: &str) {
         let order = self.handle(order);
-        self.tell(CommandKind::Cancel { order, id: int_id(id) });
+        self.send_command(CommandKind::Cancel { order, id: int_id(id) });
     }
 
     fn replace(&mut self, id: &str, order: &str, qty: u32) {
         let (order, changes) =
-            (self.handle(order), Changes::default().with_qty(world::qty(&qty.to_string())));
-        self.tell(CommandKind::Modify { order, id: int_id(id), changes });
+            (self.handle(order), Changes::default().with_qty(test_market::qty(&qty.to_string())));
+        self.send_command(CommandKind::Modify { order, id: int_id(id), changes });
     }
 
-    fn act(&mut self, order: &str, act: Act) -> bool {
+    fn act(&mut self, order: &str, act: VenueAction) -> bool {
         match act {
             // The venue has accepted, rejected or granted by itself.
-            Act::Accept => self.orders[order].0.status == Status::New,
-            Act::Reject => self.orders[order].0.status == Status::Rejected,
-            Act::Grant => true,
-            Act::Fill(_) if self.orders[order].0.status.is_finished() => false,
-            Act::Fill(qty) => {
+            VenueAction::Accept => self.orders[order].0.status == Status::New,
+            VenueAction::Reject => self.orders[order].0.status == Status::Rejected,
+            VenueAction::Grant => true,
+            VenueAction::Fill(_) if self.orders[order].0.status.is_finished() => false,
+            VenueAction::Fill(qty) => {
                 // Offers below the order's price, this quantity and no more.
                 self.quote("99", qty);
                 self.quote("110", 0);
                 true
             }
-            Act::FillAgain
-            | Act::Refuse
-            | Act::Disconnect
-            | Act::Reconnect
-            | Act::ReconnectWithReset
-            | Act::Bust
-            | Act::Babble => false,
+            VenueAction::FillAgain
+            | VenueAction::Refuse
+            | VenueAction::Disconnect
+            | VenueAction::Reconnect
+            | VenueAction::ReconnectWithReset
+            | VenueAction::Bust
+            | VenueAction::Babble => false,
         }
     }
 

@@ -32,7 +32,7 @@ pub fn hyper(address: SocketAddr, body: Bytes) -> io::Result<()> {
             socket.set_nodelay(true)?;
             let body = body.clone();
             let service = service_fn(move |_: Request<_>| {
-                let mut response = Response::new(Whole(body.clone()));
+                let mut response = Response::new(SingleChunkBody(body.clone()));
                 response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
                 async move { Ok::<_, Infallible>(response) }
             });
@@ -66,9 +66,9 @@ pub fn nginx(address: SocketAddr, folder: &Path) -> io::Result<()> {
 }
 
 /// A body in one chunk.
-struct Whole(Bytes);
+struct SingleChunkBody(Bytes);
 
-impl Body for Whole {
+impl Body for SingleChunkBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -91,9 +91,9 @@ pub fn may(address: SocketAddr, body: String) -> io::Result<()> {
     use may_minihttp::{HttpServer, HttpService};
 
     #[derive(Clone)]
-    struct Same(&'static str);
+    struct FixedResponse(&'static str);
 
-    impl HttpService for Same {
+    impl HttpService for FixedResponse {
         fn call(
             &mut self,
             _: may_minihttp::Request,
@@ -106,6 +106,6 @@ pub fn may(address: SocketAddr, body: String) -> io::Result<()> {
 
     may::config().set_workers(1);
     // It requires text that lives as long as the process, which this text does.
-    let server = HttpServer(Same(String::leak(body))).start(address)?;
+    let server = HttpServer(FixedResponse(String::leak(body))).start(address)?;
     server.join().map_err(|_| io::Error::other("may_minihttp failed"))
 }

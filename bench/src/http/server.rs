@@ -24,7 +24,7 @@ const START_MAX: Duration = Duration::from_secs(20);
 const ORDERS_MAX: usize = 500_000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum HttpServerKind {
     Pitlane,
     Hyper,
     Nginx,
@@ -32,42 +32,44 @@ pub enum Kind {
     May,
 }
 
-impl Kind {
+impl HttpServerKind {
     #[cfg(not(feature = "peers"))]
-    const ALL: &[Kind] = &[Kind::Pitlane, Kind::Hyper, Kind::Nginx];
+    const ALL: &[HttpServerKind] = &[HttpServerKind::Pitlane, HttpServerKind::Hyper, HttpServerKind::Nginx];
     #[cfg(feature = "peers")]
-    const ALL: &[Kind] = &[Kind::Pitlane, Kind::Hyper, Kind::Nginx, Kind::May];
+    const ALL: &[HttpServerKind] =
+        &[HttpServerKind::Pitlane, HttpServerKind::Hyper, HttpServerKind::Nginx, HttpServerKind::May];
 
     /// Returns the servers that answer from memory and are installed; hyper first.
-    pub fn bare() -> impl Iterator<Item = Kind> {
-        let is_here = |kind: &Kind| *kind != Kind::Nginx || program::find("nginx").is_some();
-        Kind::ALL[1..].iter().copied().filter(is_here)
+    pub fn bare() -> impl Iterator<Item = HttpServerKind> {
+        let is_here =
+            |kind: &HttpServerKind| *kind != HttpServerKind::Nginx || program::find("nginx").is_some();
+        HttpServerKind::ALL[1..].iter().copied().filter(is_here)
     }
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
-            Kind::Pitlane => "ours",
-            Kind::Hyper => "hyper",
-            Kind::Nginx => "nginx",
+            HttpServerKind::Pitlane => "ours",
+            HttpServerKind::Hyper => "hyper",
+            HttpServerKind::Nginx => "nginx",
             #[cfg(feature = "peers")]
-            Kind::May => "may_minihttp",
+            HttpServerKind::May => "may_minihttp",
         }
     }
 
-    fn of(word: &str) -> Option<Kind> {
-        Kind::ALL.iter().copied().find(|kind| kind.word() == word)
+    fn of(word: &str) -> Option<HttpServerKind> {
+        HttpServerKind::ALL.iter().copied().find(|kind| kind.name() == word)
     }
 }
 
-pub struct Server {
+pub struct HttpServer {
     child: Child,
     pub address: SocketAddr,
     folder: PathBuf,
 }
 
-impl Server {
+impl HttpServer {
     /// Starts a server and waits until it answers. A bare server answers every request with `body`.
-    pub fn start(kind: Kind, pinning: &Pinning, body: &[u8]) -> io::Result<Server> {
+    pub fn start(kind: HttpServerKind, pinning: &Pinning, body: &[u8]) -> io::Result<HttpServer> {
         // A port that was free a moment ago.
         let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
         let folder = std::env::temp_dir().join(format!("pitlane-bench-http-{}", address.port()));
@@ -77,15 +79,15 @@ impl Server {
         let child = Command::new("taskset")
             .args(["-c", &core])
             .arg(std::env::current_exe()?)
-            .args(["serve-http", kind.word(), &address.port().to_string()])
+            .args(["serve-http", kind.name(), &address.port().to_string()])
             .arg(&folder)
             .stdout(Stdio::null())
             .spawn()?;
-        let server = Server { child, address, folder };
+        let server = HttpServer { child, address, folder };
         let end = Instant::now() + START_MAX;
         while !server.is_ready() {
             if Instant::now() > end {
-                return Err(io::Error::other(format!("{} did not start", kind.word())));
+                return Err(io::Error::other(format!("{} did not start", kind.name())));
             }
             thread::sleep(Duration::from_millis(10));
         }
@@ -133,7 +135,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpServer {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -145,12 +147,12 @@ impl Drop for Server {
 pub fn serve_http(word: &str, port: u16, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
     let address = SocketAddr::from(([127, 0, 0, 1], port));
     let body = || fs::read(folder.join("body"));
-    match Kind::of(word).ok_or("there is no such server")? {
-        Kind::Pitlane => serve(address, folder),
-        Kind::Hyper => Ok(bare::hyper(address, body()?.into())?),
-        Kind::Nginx => Ok(bare::nginx(address, folder)?),
+    match HttpServerKind::of(word).ok_or("there is no such server")? {
+        HttpServerKind::Pitlane => serve(address, folder),
+        HttpServerKind::Hyper => Ok(bare::hyper(address, body()?.into())?),
+        HttpServerKind::Nginx => Ok(bare::nginx(address, folder)?),
         #[cfg(feature = "peers")]
-        Kind::May => Ok(bare::may(address, String::from_utf8(body()?)?)?),
+        HttpServerKind::May => Ok(bare::may(address, String::from_utf8(body()?)?)?),
     }
 }
 

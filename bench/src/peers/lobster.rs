@@ -3,9 +3,9 @@
 //! reports neither the remaining quantity of an order nor that an order is unknown, so the adapter
 //! tracks both.
 
-use ::lobster::{FillMetadata, OrderBook, OrderEvent, OrderType, Side as TheirSide};
+use ::lobster::{FillMetadata, OrderBook, OrderEvent, OrderType, Side};
 
-use crate::workload::{Kind, Matcher, Outcome, Record, Side, Tally, Workload};
+use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord, WorkloadSide};
 
 /// Initial capacity of a book and of a level, in orders; both grow.
 const BOOK_CAPACITY: usize = 16;
@@ -14,27 +14,27 @@ const LEVEL_CAPACITY: usize = 10;
 pub struct Lobster {
     books: Vec<OrderBook>,
     /// Open orders by order id.
-    open: Vec<Open>,
-    tally: Tally,
+    open: Vec<LobsterOrder>,
+    tally: TradeTally,
 }
 
 #[derive(Clone, Copy)]
-struct Open {
+struct LobsterOrder {
     book: u32,
     /// Remaining quantity; zero: not open.
     qty: u32,
-    side: Side,
+    side: WorkloadSide,
 }
 
 impl Lobster {
     pub fn new(workload: &Workload) -> Lobster {
-        let closed = Open { book: 0, qty: 0, side: Side::Buy };
+        let closed = LobsterOrder { book: 0, qty: 0, side: WorkloadSide::Buy };
         Lobster {
             books: (0..workload.securities)
                 .map(|_| OrderBook::new(BOOK_CAPACITY, LEVEL_CAPACITY, false))
                 .collect(),
             open: vec![closed; workload.order_id_max as usize + 1],
-            tally: Tally::default(),
+            tally: TradeTally::default(),
         }
     }
 
@@ -56,9 +56,13 @@ impl Lobster {
         self.tally.trade(fill.order_2 as u64, fill.order_1 as u64, fill.price, fill.qty);
     }
 
-    fn limit(&mut self, book: u32, order: u64, side: Side, price: i32, qty: u32) -> u32 {
-        let order =
-            OrderType::Limit { id: order as u128, side: theirs(side), qty: qty as u64, price: price as u64 };
+    fn limit(&mut self, book: u32, order: u64, side: WorkloadSide, price: i32, qty: u32) -> u32 {
+        let order = OrderType::Limit {
+            id: order as u128,
+            side: peer_side(side),
+            qty: qty as u64,
+            price: price as u64,
+        };
         qty.saturating_sub(self.execute(book, order))
     }
 
@@ -67,43 +71,44 @@ impl Lobster {
     }
 }
 
-fn theirs(side: Side) -> TheirSide {
+fn peer_side(side: WorkloadSide) -> Side {
     match side {
-        Side::Buy => TheirSide::Bid,
-        Side::Sell => TheirSide::Ask,
+        WorkloadSide::Buy => Side::Bid,
+        WorkloadSide::Sell => Side::Ask,
     }
 }
 
 impl Matcher for Lobster {
-    fn apply(&mut self, record: &Record) {
-        let &Record { kind, side, security, order, price, qty } = record;
+    fn apply(&mut self, record: &WorkloadRecord) {
+        let &WorkloadRecord { kind, side, security, order, price, qty } = record;
         match kind {
-            Kind::New => {
+            RecordKind::New => {
                 let left = self.limit(security, order, side, price, qty);
-                self.open[order as usize] = Open { book: security, qty: left, side };
+                self.open[order as usize] = LobsterOrder { book: security, qty: left, side };
             }
-            Kind::Ioc => {
+            RecordKind::Ioc => {
                 if self.limit(security, order, side, price, qty) > 0 {
                     self.cancel(security, order);
                 }
             }
-            Kind::Market => {
-                let order = OrderType::Market { id: order as u128, side: theirs(side), qty: qty as u64 };
+            RecordKind::Market => {
+                let order = OrderType::Market { id: order as u128, side: peer_side(side), qty: qty as u64 };
                 self.execute(security, order);
             }
-            Kind::Cancel | Kind::Replace => {
-                let Open { book, qty, side } = self.open[order as usize];
+            RecordKind::Cancel | RecordKind::Replace => {
+                let LobsterOrder { book, qty, side } = self.open[order as usize];
                 if qty == 0 {
                     return self.tally.unknown();
                 }
                 self.cancel(book, order);
-                let left = if kind == Kind::Replace { self.limit(book, order, side, price, qty) } else { 0 };
+                let left =
+                    if kind == RecordKind::Replace { self.limit(book, order, side, price, qty) } else { 0 };
                 self.open[order as usize].qty = left;
             }
         }
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> FlowOutcome {
         let depths = self.books.iter().map(|book| book.depth(0));
         let qty =
             depths.flat_map(|depth| depth.asks.into_iter().chain(depth.bids)).map(|level| level.qty).sum();

@@ -8,21 +8,21 @@
 use ::matchcore::{
     AmendCmd, AmendPatch, CancelCmd, Command, CommandKind, CommandMeta, CommandOutcome, CommandReport,
     LimitOrder, LimitOrderPatch, MarketOrder, NewOrder, OrderBook, OrderFlags, OrderId, OrderKind, Price,
-    Quantity, QuantityPolicy, SequenceNumber, Side as TheirSide, SubmitCmd, TimeInForce, Timestamp,
+    Quantity, QuantityPolicy, SequenceNumber, Side, SubmitCmd, TimeInForce, Timestamp,
 };
 
-use crate::workload::{Kind, Matcher, Outcome, Record, Side, Tally, Workload};
+use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord, WorkloadSide};
 
 const NONE: u32 = u32::MAX;
 
 pub struct Matchcore {
-    books: Vec<Book>,
+    books: Vec<MatchcoreBook>,
     /// Book and sequence number by order id.
-    places: Vec<(u32, u32)>,
-    tally: Tally,
+    locations: Vec<(u32, u32)>,
+    tally: TradeTally,
 }
 
-struct Book {
+struct MatchcoreBook {
     book: OrderBook,
     /// Order ids by sequence number.
     ids: Vec<u32>,
@@ -30,16 +30,16 @@ struct Book {
 
 impl Matchcore {
     pub fn new(workload: &Workload) -> Matchcore {
-        let book = || Book { book: OrderBook::new("B"), ids: Vec::new() };
+        let book = || MatchcoreBook { book: OrderBook::new("B"), ids: Vec::new() };
         Matchcore {
             books: (0..workload.securities).map(|_| book()).collect(),
-            places: vec![(NONE, NONE); workload.order_id_max as usize + 1],
-            tally: Tally::default(),
+            locations: vec![(NONE, NONE); workload.order_id_max as usize + 1],
+            tally: TradeTally::default(),
         }
     }
 
     fn execute(&mut self, book: u32, id: u64, kind: CommandKind) {
-        let Book { book, ids } = &mut self.books[book as usize];
+        let MatchcoreBook { book, ids } = &mut self.books[book as usize];
         let sequence = ids.len() as u64;
         ids.push(id as u32);
         let meta = CommandMeta { sequence_number: SequenceNumber(sequence), timestamp: Timestamp(sequence) };
@@ -55,40 +55,40 @@ impl Matchcore {
         }
     }
 
-    fn limit(&mut self, record: &Record, time_in_force: TimeInForce) {
+    fn limit(&mut self, record: &WorkloadRecord, time_in_force: TimeInForce) {
         let flags = OrderFlags::new(side(record.side), false, time_in_force);
         let policy = QuantityPolicy::Standard { quantity: Quantity(record.qty as u64) };
         let order = NewOrder::Limit(LimitOrder::new(Price(record.price as u64), policy, flags));
         let sequence = self.books[record.security as usize].ids.len() as u32;
-        self.places[record.order as usize] = (record.security, sequence);
+        self.locations[record.order as usize] = (record.security, sequence);
         self.execute(record.security, record.order, CommandKind::Submit(SubmitCmd { order }));
     }
 }
 
-fn side(side: Side) -> TheirSide {
+fn side(side: WorkloadSide) -> Side {
     match side {
-        Side::Buy => TheirSide::Buy,
-        Side::Sell => TheirSide::Sell,
+        WorkloadSide::Buy => Side::Buy,
+        WorkloadSide::Sell => Side::Sell,
     }
 }
 
 impl Matcher for Matchcore {
-    fn apply(&mut self, record: &Record) {
+    fn apply(&mut self, record: &WorkloadRecord) {
         match record.kind {
-            Kind::New => self.limit(record, TimeInForce::Gtc),
-            Kind::Ioc => self.limit(record, TimeInForce::Ioc),
-            Kind::Market => {
+            RecordKind::New => self.limit(record, TimeInForce::Gtc),
+            RecordKind::Ioc => self.limit(record, TimeInForce::Ioc),
+            RecordKind::Market => {
                 let order = MarketOrder::new(Quantity(record.qty as u64), side(record.side), false);
                 let submit = SubmitCmd { order: NewOrder::Market(order) };
                 self.execute(record.security, record.order, CommandKind::Submit(submit));
             }
-            Kind::Cancel | Kind::Replace => {
-                let (book, sequence) = self.places[record.order as usize];
+            RecordKind::Cancel | RecordKind::Replace => {
+                let (book, sequence) = self.locations[record.order as usize];
                 if book == NONE {
                     return self.tally.unknown();
                 }
                 let order_id = OrderId(sequence as u64);
-                let kind = if record.kind == Kind::Cancel {
+                let kind = if record.kind == RecordKind::Cancel {
                     CommandKind::Cancel(CancelCmd { order_id, order_kind: OrderKind::Limit })
                 } else {
                     let patch = LimitOrderPatch::new().with_price(Price(record.price as u64));
@@ -99,7 +99,7 @@ impl Matcher for Matchcore {
         }
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> FlowOutcome {
         let resting = self.books.iter().flat_map(|book| book.book.limit().orders().values());
         let (count, qty) =
             resting.fold((0, 0), |(count, qty), order| (count + 1, qty + order.total_quantity().0));

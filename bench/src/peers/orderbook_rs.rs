@@ -7,23 +7,23 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ::orderbook_rs::prelude::{Id, OrderBook, Side as TheirSide, TimeInForce, TradeResult};
+use ::orderbook_rs::prelude::{Id, OrderBook, Side, TimeInForce, TradeResult};
 use ::pricelevel::{OrderUpdate, Price};
 
-use crate::workload::{Kind, Matcher, Outcome, Record, Side, Tally, Workload};
+use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord, WorkloadSide};
 
 const NONE: u32 = u32::MAX;
 
 pub struct OrderbookRs {
     books: Vec<OrderBook<()>>,
     /// Books by order id.
-    places: Vec<u32>,
-    tally: Arc<Mutex<Tally>>,
+    books_by_id: Vec<u32>,
+    tally: Arc<Mutex<TradeTally>>,
 }
 
 impl OrderbookRs {
     pub fn new(workload: &Workload) -> OrderbookRs {
-        let tally = Arc::new(Mutex::new(Tally::default()));
+        let tally = Arc::new(Mutex::new(TradeTally::default()));
         let book = || {
             let tally = Arc::clone(&tally);
             let listener = Arc::new(move |result: &TradeResult| count(&tally, result));
@@ -31,7 +31,7 @@ impl OrderbookRs {
         };
         OrderbookRs {
             books: (0..workload.securities).map(|_| book()).collect(),
-            places: vec![NONE; workload.order_id_max as usize + 1],
+            books_by_id: vec![NONE; workload.order_id_max as usize + 1],
             tally,
         }
     }
@@ -41,7 +41,7 @@ impl OrderbookRs {
     }
 }
 
-fn count(tally: &Mutex<Tally>, result: &TradeResult) {
+fn count(tally: &Mutex<TradeTally>, result: &TradeResult) {
     let mut tally = tally.lock().unwrap_or_else(PoisonError::into_inner);
     for trade in result.match_result.trades().as_vec() {
         tally.trade(
@@ -60,49 +60,49 @@ fn number(id: Id) -> u64 {
     }
 }
 
-fn theirs(side: Side) -> TheirSide {
+fn peer_side(side: WorkloadSide) -> Side {
     match side {
-        Side::Buy => TheirSide::Buy,
-        Side::Sell => TheirSide::Sell,
+        WorkloadSide::Buy => Side::Buy,
+        WorkloadSide::Sell => Side::Sell,
     }
 }
 
 impl Matcher for OrderbookRs {
-    fn apply(&mut self, record: &Record) {
-        let &Record { kind, side, security, order, price, qty } = record;
-        let (id, side, price, qty) = (Id::Sequential(order), theirs(side), price as u128, qty as u64);
+    fn apply(&mut self, record: &WorkloadRecord) {
+        let &WorkloadRecord { kind, side, security, order, price, qty } = record;
+        let (id, side, price, qty) = (Id::Sequential(order), peer_side(side), price as u128, qty as u64);
         // The crate returns an error for what could not be filled at once; it does not matter here.
         match kind {
-            Kind::New => {
-                self.places[order as usize] = security;
+            RecordKind::New => {
+                self.books_by_id[order as usize] = security;
                 let book = &self.books[security as usize];
                 let _ = book.add_limit_order(id, price, qty, side, TimeInForce::Gtc, None);
             }
-            Kind::Ioc => {
+            RecordKind::Ioc => {
                 let book = &self.books[security as usize];
                 let _ = book.add_limit_order(id, price, qty, side, TimeInForce::Ioc, None);
             }
-            Kind::Market => {
+            RecordKind::Market => {
                 let _ = self.books[security as usize].submit_market_order(id, qty, side);
             }
-            Kind::Cancel | Kind::Replace => {
-                let Some(book) = self.books.get(self.places[order as usize] as usize) else {
+            RecordKind::Cancel | RecordKind::Replace => {
+                let Some(book) = self.books.get(self.books_by_id[order as usize] as usize) else {
                     return self.unknown();
                 };
-                let answer = if kind == Kind::Cancel {
+                let result = if kind == RecordKind::Cancel {
                     book.cancel_order(id)
                 } else {
                     let new_price = Price::new(price);
                     book.update_order(OrderUpdate::UpdatePrice { order_id: id, new_price })
                 };
-                if matches!(answer, Ok(None)) {
+                if matches!(result, Ok(None)) {
                     self.unknown();
                 }
             }
         }
     }
 
-    fn outcome(&self) -> Outcome {
+    fn outcome(&self) -> FlowOutcome {
         let orders = self.books.iter().flat_map(|book| book.get_all_orders());
         let (count, qty) =
             orders.fold((0, 0), |(count, qty), order| (count + 1, qty + order.visible_quantity().as_u64()));

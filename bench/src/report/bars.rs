@@ -1,7 +1,7 @@
 //! A chart of ratios: how many times as fast, one bar for each, and a line at equality.
 
 use super::axis::{Axis, Scale, short};
-use super::svg::{Anchor, COLOURS, Svg};
+use super::svg::{COLOURS, Svg, TextAnchor};
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 300.0;
@@ -24,15 +24,15 @@ pub fn ratios(title: &str, notes: &[String], ratios: &[Ratio]) -> String {
     let x = Axis::over(Scale::Log, ratios.iter().map(|ratio| ratio.times).chain([1.0]), LEFT, RIGHT);
     for value in x.marks() {
         svg.line((x.at(value), top), (x.at(value), bottom), "grid");
-        svg.text(x.at(value), bottom + 16.0, Anchor::Middle, "tick", &format!("{} ×", short(value)));
+        svg.text(x.at(value), bottom + 16.0, TextAnchor::Middle, "tick", &format!("{} ×", short(value)));
     }
     for (nth, ratio) in ratios.iter().enumerate() {
         let y = top + ROW * nth as f64;
         let (even, at) = (x.at(1.0), x.at(ratio.times));
         let colour = COLOURS[usize::from(ratio.times < 1.0)];
         svg.bar(even.min(at), y + 5.0, (at - even).abs(), ROW - 10.0, colour);
-        svg.text(LEFT - 10.0, y + 16.0, Anchor::End, "", &ratio.what);
-        svg.text(RIGHT + 12.0, y + 16.0, Anchor::Start, "", &format!("{} ×", short(ratio.times)));
+        svg.text(LEFT - 10.0, y + 16.0, TextAnchor::End, "", &ratio.what);
+        svg.text(RIGHT + 12.0, y + 16.0, TextAnchor::Start, "", &format!("{} ×", short(ratio.times)));
     }
     svg.line((x.at(1.0), top), (x.at(1.0), bottom), "goal");
     svg.finish()

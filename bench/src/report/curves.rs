@@ -3,7 +3,7 @@
 
 use super::axis::{Axis, Scale, short, time};
 use super::recording::{Recording, STEPS_PER_HALVING};
-use super::svg::{Anchor, COLOURS, Svg};
+use super::svg::{COLOURS, Svg, TextAnchor};
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 420.0;
@@ -22,12 +22,12 @@ pub fn by_percentile(title: &str, notes: &[String], recordings: &[&Recording]) -
     let x = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.0).chain([1.0]), LEFT, RIGHT);
     let y = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.1), BOTTOM, top);
     latency_marks(&mut svg, &y);
-    for (value, word) in MARKS {
+    for (value, label) in MARKS {
         let at = x.at(value);
         // Beyond the last curve all marks coincide.
         if value == 1.0 || at < RIGHT {
             svg.line((at, top), (at, BOTTOM), "grid");
-            svg.text(at, BOTTOM + 16.0, Anchor::Middle, "tick", word);
+            svg.text(at, BOTTOM + 16.0, TextAnchor::Middle, "tick", label);
         }
     }
     draw(&mut svg, &x, &y, recordings.iter().map(|recording| recording.name.as_str()), &curves);
@@ -45,7 +45,7 @@ pub fn over_time(title: &str, notes: &[String], recording: &Recording) -> String
     let y = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.1), BOTTOM, top);
     latency_marks(&mut svg, &y);
     for value in x.marks() {
-        svg.text(x.at(value), BOTTOM + 16.0, Anchor::Middle, "tick", &format!("{} s", short(value)));
+        svg.text(x.at(value), BOTTOM + 16.0, TextAnchor::Middle, "tick", &format!("{} s", short(value)));
     }
     draw(&mut svg, &x, &y, lines.iter().map(|line| line.0), &curves);
     svg.finish()
@@ -55,7 +55,7 @@ fn latency_marks(svg: &mut Svg, y: &Axis) {
     for value in y.marks() {
         let at = y.at(value);
         svg.line((LEFT, at), (RIGHT, at), "grid");
-        svg.text(LEFT - 8.0, at + 4.0, Anchor::End, "tick", &time(value));
+        svg.text(LEFT - 8.0, at + 4.0, TextAnchor::End, "tick", &time(value));
     }
 }
 
@@ -71,7 +71,7 @@ fn draw<'a>(
         let points: Vec<(f64, f64)> = curve.iter().map(|&(at, value)| (x.at(at), y.at(value))).collect();
         svg.path(&points, colour);
         svg.bar(legend, BOTTOM + 26.0, 14.0, 4.0, colour);
-        svg.text(legend + 20.0, BOTTOM + 32.0, Anchor::Start, "tick", name);
+        svg.text(legend + 20.0, BOTTOM + 32.0, TextAnchor::Start, "tick", name);
         legend += 36.0 + 6.5 * name.chars().count() as f64;
     }
 }

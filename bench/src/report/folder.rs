@@ -10,25 +10,25 @@ use super::recording::Recording;
 use super::waterfall::waterfall;
 use super::{curves, hgrm};
 use crate::conditions::Conditions;
-use crate::goals::Verdict;
+use crate::goals::GoalVerdict;
 use crate::noise::Noise;
 
 /// Folder for the results of one run.
 #[derive(Debug)]
-pub struct Folder {
+pub struct ResultFolder {
     path: PathBuf,
     /// Conditions of the run, printed on each drawing, so that none is seen without them.
     notes: Vec<String>,
     recordings: Vec<Value>,
     /// Further members of `result.json`, by key.
-    more: Map<String, Value>,
+    other_members: Map<String, Value>,
 }
 
-impl Folder {
-    pub fn make(path: &Path, conditions: &Conditions) -> io::Result<Folder> {
+impl ResultFolder {
+    pub fn make(path: &Path, conditions: &Conditions) -> io::Result<ResultFolder> {
         fs::create_dir_all(path)?;
         let notes = conditions.to_string().lines().map(str::to_owned).collect();
-        Ok(Folder { path: path.to_owned(), notes, recordings: Vec::new(), more: Map::new() })
+        Ok(ResultFolder { path: path.to_owned(), notes, recordings: Vec::new(), other_members: Map::new() })
     }
 
     /// Writes three files: the histogram, by percentile, over time; and a fourth if the server
@@ -52,8 +52,8 @@ impl Folder {
     }
 
     /// Adds a member to `result.json`.
-    pub fn tell(&mut self, key: &str, value: Value) {
-        self.more.insert(key.to_string(), value);
+    pub fn add_member(&mut self, key: &str, value: Value) {
+        self.other_members.insert(key.to_string(), value);
     }
 
     pub fn notes(&self) -> &[String] {
@@ -61,7 +61,7 @@ impl Folder {
     }
 
     /// Writes `result.json`.
-    pub fn close(self, conditions: &Conditions, noise: &Noise, goals: &[Verdict]) -> io::Result<()> {
+    pub fn close(self, conditions: &Conditions, noise: &Noise, goals: &[GoalVerdict]) -> io::Result<()> {
         let command: Vec<String> = std::env::args().skip(1).collect();
         let mut result = json!({
             "command": command.join(" "),
@@ -75,8 +75,8 @@ impl Folder {
             "recordings": self.recordings,
             "goals": goals,
         });
-        if let Some(told) = result.as_object_mut() {
-            told.extend(self.more.clone());
+        if let Some(members) = result.as_object_mut() {
+            members.extend(self.other_members.clone());
         }
         self.write("result.json", &format!("{result:#}\n"))
     }

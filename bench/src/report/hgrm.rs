@@ -49,8 +49,8 @@ mod tests {
         (1..=1_000).for_each(|us| all.saturating_record(us * 1_000));
         let text = text(&all);
         let last = text.lines().rfind(|line| line.starts_with(' ') && line.contains('.')).unwrap();
-        let words: Vec<&str> = last.split_whitespace().collect();
-        assert_eq!(words[1..], ["1.000000000000", "1000"]);
+        let columns: Vec<&str> = last.split_whitespace().collect();
+        assert_eq!(columns[1..], ["1.000000000000", "1000"]);
         assert!(text.contains("Total count    =         1000"));
     }
 }

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::svg::escaped;
 
 /// A finding of `pitlane doctor`: its check, its verdict, what was found, and how to fix it.
-pub type Finding = [String; 4];
+pub type DoctorFinding = [String; 4];
 
 const STYLE: &str = "\
 body { font: 14px/1.5 system-ui, sans-serif; max-width: 900px; margin: 2em auto; padding: 0 1em; color-scheme: light dark; }
@@ -23,7 +23,7 @@ code { font-size: 12px; }
 svg { max-width: 100%; height: auto; margin: 1em 0; }";
 
 /// Renders the page of a folder that contains `result.json`.
-pub fn page(folder: &Path, findings: &[Finding]) -> io::Result<String> {
+pub fn page(folder: &Path, findings: &[DoctorFinding]) -> io::Result<String> {
     let result: Value = serde_json::from_str(&fs::read_to_string(folder.join("result.json"))?)?;
     let mut out = String::from(
         "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><title>Pitlane: results</title>\n",
@@ -66,24 +66,24 @@ fn budget(out: &mut String, rows: &Value) {
     }
     out.push_str("<h2>Budget for speed</h2>\n<table class=\"words\">\n");
     for row in rows {
-        let (class, word) = match row["met"].as_bool() {
+        let (class, verdict) = match row["met"].as_bool() {
             Some(true) => ("met", "met"),
             Some(false) => ("missed", "missed"),
             None => ("", "not in this run"),
         };
         let measured = row["measured"].as_array().map_or(&[][..], Vec::as_slice);
-        let told = measured.iter().map(|it| {
+        let measured_text = measured.iter().map(|it| {
             let value = it["value"].as_f64().unwrap_or(0.0);
             format!("{}: {value:.2} {}", text(&it["what"]), text(&it["unit"]))
         });
-        let told: Vec<String> = told.collect();
-        let how = if told.is_empty() { text(&row["by"]) } else { text(&row["under"]) };
+        let measured_text: Vec<String> = measured_text.collect();
+        let how = if measured_text.is_empty() { text(&row["by"]) } else { text(&row["under"]) };
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{word}</td><td>{how}</td></tr>",
+            "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"{class}\">{verdict}</td><td>{how}</td></tr>",
             text(&row["what"]),
             text(&row["goal"]),
-            told.join("<br>")
+            measured_text.join("<br>")
         );
     }
     out.push_str("</table>\n");
@@ -127,11 +127,11 @@ fn recordings(out: &mut String, recordings: &Value) {
     out.push_str("</table>\n");
 }
 
-fn doctor(out: &mut String, findings: &[Finding]) {
+fn doctor(out: &mut String, findings: &[DoctorFinding]) {
     if findings.is_empty() {
         return;
     }
-    out.push_str("<h2>What the machine's doctor says</h2>\n<table class=\"words\">\n");
+    out.push_str("<h2>Findings of pitlane doctor</h2>\n<table class=\"words\">\n");
     for finding in findings {
         let cells: Vec<String> = finding.iter().map(|cell| format!("<td>{}</td>", escaped(cell))).collect();
         let _ = writeln!(out, "<tr>{}</tr>", cells.concat());

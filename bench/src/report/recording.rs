@@ -3,7 +3,7 @@
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
-use super::waterfall::Step;
+use super::waterfall::StageTime;
 use crate::measure::histogram;
 
 /// Quantiles in the summary.
@@ -30,7 +30,7 @@ pub struct Recording {
     pub per_s_reached: f64,
     /// Stages of the path as the server itself reports them at the end; empty: the server was not
     /// queried.
-    pub stages: Vec<Step>,
+    pub stages: Vec<StageTime>,
 }
 
 impl Recording {
@@ -69,7 +69,7 @@ impl Recording {
 
     pub fn summary(&self) -> Summary {
         let latency_ns =
-            QUANTILES.map(|(word, quantile)| (word, self.all.value_at_quantile(quantile))).to_vec();
+            QUANTILES.map(|(label, quantile)| (label, self.all.value_at_quantile(quantile))).to_vec();
         Summary {
             name: self.name.clone(),
             count: self.all.len(),
@@ -91,7 +91,7 @@ pub struct Summary {
     pub per_s_reached: f64,
     pub mean_ns: f64,
     pub latency_ns: Vec<(&'static str, u64)>,
-    pub stages: Vec<Step>,
+    pub stages: Vec<StageTime>,
 }
 
 #[cfg(test)]

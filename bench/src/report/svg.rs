@@ -10,7 +10,7 @@ pub const COLOURS: [&str; 8] =
 const NOTE_HEIGHT: f64 = 13.0;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Anchor {
+pub enum TextAnchor {
     Start,
     Middle,
     End,
@@ -27,9 +27,9 @@ pub struct Svg {
 impl Svg {
     pub fn new(width: f64, height: f64, title: &str, notes: &[String]) -> Svg {
         let mut svg = Svg { width, height, body: String::new() };
-        svg.text(16.0, 24.0, Anchor::Start, "title", title);
+        svg.text(16.0, 24.0, TextAnchor::Start, "title", title);
         for (nth, note) in notes.iter().enumerate() {
-            svg.text(16.0, 40.0 + NOTE_HEIGHT * nth as f64, Anchor::Start, "note", note);
+            svg.text(16.0, 40.0 + NOTE_HEIGHT * nth as f64, TextAnchor::Start, "note", note);
         }
         svg
     }
@@ -39,11 +39,11 @@ impl Svg {
         56.0 + NOTE_HEIGHT * notes.len() as f64
     }
 
-    pub fn text(&mut self, x: f64, y: f64, anchor: Anchor, class: &str, text: &str) {
+    pub fn text(&mut self, x: f64, y: f64, anchor: TextAnchor, class: &str, text: &str) {
         let anchor = match anchor {
-            Anchor::Start => "start",
-            Anchor::Middle => "middle",
-            Anchor::End => "end",
+            TextAnchor::Start => "start",
+            TextAnchor::Middle => "middle",
+            TextAnchor::End => "end",
         };
         self.put(format_args!(
             r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}" class="{class}">{}</text>"#,
@@ -115,7 +115,7 @@ mod tests {
     #[test]
     fn text_is_escaped_in_a_drawing() {
         let mut svg = Svg::new(10.0, 10.0, "a < b & c", &[]);
-        svg.text(0.0, 0.0, Anchor::End, "tick", "<script>");
+        svg.text(0.0, 0.0, TextAnchor::End, "tick", "<script>");
         let text = svg.finish();
         assert!(
             text.contains("a &lt; b &amp; c")

@@ -5,23 +5,23 @@ use std::path::PathBuf;
 
 use clap::Args;
 use pitlane_bench::gate;
-use pitlane_bench::goals::Verdict;
+use pitlane_bench::goals::GoalVerdict;
 use pitlane_bench::instructions;
-use pitlane_bench::work::Work;
+use pitlane_bench::work::MicroBench;
 
-use crate::{Failure, Verdicts};
+use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct Piece {
+pub struct WorkArgs {
     #[arg(value_enum)]
-    work: Work,
+    work: MicroBench,
     /// Number of repetitions.
     #[arg(long)]
     ops: Option<usize>,
 }
 
 #[derive(Args, Clone)]
-pub struct Gate {
+pub struct GateArgs {
     /// The other build's `pitlane-bench`.
     #[arg(long)]
     base: PathBuf,
@@ -30,13 +30,13 @@ pub struct Gate {
 }
 
 /// Prints only the number, for the process that started this one.
-pub fn work(piece: &Piece) -> Verdicts {
+pub fn work(piece: &WorkArgs) -> TaskVerdicts {
     println!("{:.3}", piece.work.run(piece.ops.unwrap_or(piece.work.usual_ops())));
-    Verdicts::default()
+    TaskVerdicts::default()
 }
 
 /// Compares this build with another in alternating runs; slower beyond the noise is a failure.
-pub fn gate(gate: &Gate) -> Result<Verdicts, Failure> {
+pub fn gate(gate: &GateArgs) -> Result<TaskVerdicts, TaskError> {
     let new = std::env::current_exe()?;
     let shows = std::io::stderr().is_terminal();
     let all = gate::gate(&gate.base, &new, gate.rounds.max(2), |round, work| {
@@ -50,25 +50,26 @@ pub fn gate(gate: &Gate) -> Result<Verdicts, Failure> {
     }
     println!("{:<16} {:>10} {:>10} {:>8} {:>8}", "work", "base ns", "new ns", "ratio", "noise");
     let mut goals = Vec::new();
-    for beside in &all {
-        let (base, new, ratio, noise) = (beside.base_ns(), beside.new_ns(), beside.ratio(), beside.noise());
-        println!("{:<16} {base:>10.1} {new:>10.1} {ratio:>8.3} {noise:>8.3}", beside.work);
-        if beside.is_slower() {
-            goals.push(Verdict::at_most(&beside.work.to_string(), ratio, noise, "× the base"));
+    for comparison in &all {
+        let (base, new, ratio, noise) =
+            (comparison.base_ns(), comparison.new_ns(), comparison.ratio(), comparison.noise());
+        println!("{:<16} {base:>10.1} {new:>10.1} {ratio:>8.3} {noise:>8.3}", comparison.work);
+        if comparison.is_slower() {
+            goals.push(GoalVerdict::at_most(&comparison.work.to_string(), ratio, noise, "× the base"));
         }
     }
     if goals.is_empty() {
         println!("\nnothing is slower beyond the noise of this machine");
     }
-    Ok(Verdicts { wrong: !goals.is_empty(), goals })
+    Ok(TaskVerdicts { wrong: !goals.is_empty(), goals })
 }
 
 /// Counts the instructions of every piece of work, or of those named.
-pub fn instructions(works: &[Work]) -> Result<Verdicts, Failure> {
-    let works = if works.is_empty() { &Work::ALL } else { works };
+pub fn instructions(works: &[MicroBench]) -> Result<TaskVerdicts, TaskError> {
+    let works = if works.is_empty() { &MicroBench::ALL } else { works };
     println!("instructions of one, by callgrind");
     for work in works {
         println!("{work:<16} {:>10.0}", instructions::count(*work)?);
     }
-    Ok(Verdicts::default())
+    Ok(TaskVerdicts::default())
 }

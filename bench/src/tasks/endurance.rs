@@ -4,26 +4,26 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pitlane_bench::budget::Line;
+use pitlane_bench::budget::BudgetLine;
 use pitlane_bench::conditions::Pinning;
-use pitlane_bench::fix_wire::{Peer, Steady, open_loop};
-use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::fix_wire::{FixServerKind, SteadyLoad, open_loop};
+use pitlane_bench::goals::{self, GoalVerdict};
 use pitlane_bench::measure::percentiles;
-use pitlane_bench::progress::Progress;
+use pitlane_bench::progress::ProgressLine;
 use pitlane_bench::report::recording::Recording;
-use pitlane_bench::soak::{Sample, Soak};
-use pitlane_bench::sweep::{Sweep, ladder};
+use pitlane_bench::soak::{MemorySample, Soak};
+use pitlane_bench::sweep::{RateSweep, rising_rates};
 
-use super::Site;
-use super::results::keep;
-use crate::{Failure, Verdicts};
+use super::RunEnvironment;
+use super::results::write_results;
+use crate::{TaskError, TaskVerdicts};
 
 /// Orders that stay open during the run, so that the state is as large at the end as at the
 /// beginning.
 const OPEN_MAX: usize = 1_000;
 
 #[derive(Args, Clone)]
-pub struct Rates {
+pub struct SweepArgs {
     /// The lowest rate, orders a second.
     #[arg(long, default_value_t = 2_000)]
     from: u64,
@@ -39,7 +39,7 @@ pub struct Rates {
 }
 
 #[derive(Args, Clone)]
-pub struct Long {
+pub struct SoakArgs {
     /// Orders a second; default: half the knee, which is determined first.
     #[arg(long)]
     rate: Option<u64>,
@@ -50,51 +50,53 @@ pub struct Long {
     out: Option<PathBuf>,
 }
 
-pub fn sweep(site: &Site, rates: &Rates) -> Result<Verdicts, Failure> {
-    let sweep = climb(&site.pinning, rates)?;
+pub fn sweep(environment: &RunEnvironment, rates: &SweepArgs) -> Result<TaskVerdicts, TaskError> {
+    let sweep = run_rising(&environment.pinning, rates)?;
     match sweep.knee() {
         Some(knee) => println!("\nthe knee is at {:.0} orders/s", knee.per_s_planned),
-        None => println!("\nnot even the lowest rate is kept up with"),
+        None => println!("\nnot even the lowest rate is sustained"),
     }
     if let Some(out) = &rates.out {
         let steps: Vec<&Recording> = sweep.steps.iter().collect();
-        keep(out, site, "FIX order to first report", &steps, &[])?;
+        write_results(out, environment, "FIX order to first report", &steps, &[])?;
     }
-    Ok(Verdicts::default())
+    Ok(TaskVerdicts::default())
 }
 
-pub fn soak(site: &Site, long: &Long) -> Result<Verdicts, Failure> {
+pub fn soak(environment: &RunEnvironment, long: &SoakArgs) -> Result<TaskVerdicts, TaskError> {
     let rate = match long.rate {
         Some(rate) => rate,
         None => {
-            let rates = Rates { from: 2_000, to: 1_000_000, seconds: 3, out: None };
-            let knee = climb(&site.pinning, &rates)?.knee().map(|knee| knee.per_s_planned);
-            (knee.ok_or("not even the lowest rate is kept up with")? / 2.0) as u64
+            let rates = SweepArgs { from: 2_000, to: 1_000_000, seconds: 3, out: None };
+            let knee = run_rising(&environment.pinning, &rates)?.knee().map(|knee| knee.per_s_planned);
+            (knee.ok_or("not even the lowest rate is sustained")? / 2.0) as u64
         }
     };
     println!(
-        "\n{} minutes at {rate} orders/s, each cancelled when {OPEN_MAX} newer ones are there",
+        "\n{} minutes at {rate} orders/s, each cancelled when {OPEN_MAX} newer ones are open",
         long.minutes
     );
-    let load = Steady { rate, orders: (rate * 60 * long.minutes) as usize, open_max: Some(OPEN_MAX) };
-    let (mut memory, mut progress) = (Vec::new(), Progress::default());
-    let recording = open_loop(Peer::Pitlane, &site.pinning, load, |process, seconds| {
-        memory.extend(Sample::of(process, seconds));
+    let load = SteadyLoad { rate, orders: (rate * 60 * long.minutes) as usize, open_max: Some(OPEN_MAX) };
+    let (mut memory, mut progress) = (Vec::new(), ProgressLine::default());
+    let recording = open_loop(FixServerKind::Pitlane, &environment.pinning, load, |process, seconds| {
+        memory.extend(MemorySample::of(process, seconds));
         progress.show(&format!("of {} minutes at {rate} orders/s", long.minutes));
     })?;
     drop(progress);
     println!("{}", percentiles("all", &recording.all));
     let soak = Soak { recording, memory };
-    let goals: Vec<Verdict> = soak
+    let goals: Vec<GoalVerdict> = soak
         .growth()
-        .map(|growth| Verdict::at_most("memory", growth, goals::GROWTH_RATIO_MAX, "×").of(Line::Growth))
+        .map(|growth| {
+            GoalVerdict::at_most("memory", growth, goals::GROWTH_RATIO_MAX, "×").of(BudgetLine::Growth)
+        })
         .into_iter()
-        .chain(soak.drift().map(|drift| Verdict::at_most("99 %", drift, goals::DRIFT_RATIO_MAX, "×")))
+        .chain(soak.drift().map(|drift| GoalVerdict::at_most("99 %", drift, goals::DRIFT_RATIO_MAX, "×")))
         .collect();
     if let Some(out) = &long.out {
-        keep(out, site, "FIX order to first report, for long", &[&soak.recording], &goals)?;
+        write_results(out, environment, "FIX order to first report, for long", &[&soak.recording], &goals)?;
     }
-    let mib = |sample: Option<&Sample>| {
+    let mib = |sample: Option<&MemorySample>| {
         sample.map_or(0.0, |sample| sample.anonymous_bytes as f64 / (1 << 20) as f64)
     };
     println!(
@@ -107,17 +109,17 @@ pub fn soak(site: &Site, long: &Long) -> Result<Verdicts, Failure> {
         (Some(growth), Some(drift)) => {
             println!("last quarter beside the second: memory {growth:.3} ×, 99 % {drift:.3} ×");
         }
-        _ => println!("too short to tell growth from getting warm"),
+        _ => println!("too short to distinguish growth from warm-up"),
     }
     println!("{}", if soak.is_steady() { "steady" } else { "NOT STEADY" });
-    Ok(Verdicts { wrong: !soak.is_steady(), goals })
+    Ok(TaskVerdicts { wrong: !soak.is_steady(), goals })
 }
 
-fn climb(pinning: &Pinning, rates: &Rates) -> Result<Sweep, Failure> {
+fn run_rising(pinning: &Pinning, rates: &SweepArgs) -> Result<RateSweep, TaskError> {
     println!("orders/s planned and reached; from the planned moment to the first report");
-    Sweep::climb(&ladder(rates.from, rates.to), |rate| {
-        let load = Steady { rate, orders: (rate * rates.seconds) as usize, open_max: Some(OPEN_MAX) };
-        let step = open_loop(Peer::Pitlane, pinning, load, |_, _| {})?;
+    RateSweep::run_rising(&rising_rates(rates.from, rates.to), |rate| {
+        let load = SteadyLoad { rate, orders: (rate * rates.seconds) as usize, open_max: Some(OPEN_MAX) };
+        let step = open_loop(FixServerKind::Pitlane, pinning, load, |_, _| {})?;
         println!("{}  reached {:.0}", percentiles(&rate.to_string(), &step.all), step.per_s_reached);
         Ok(step)
     })

@@ -4,17 +4,17 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use pitlane_bench::contest::{Engine, STANDING_HEAD, contest};
+use pitlane_bench::comparison::{Engine, RESULT_HEADER, compare_engines};
 use pitlane_bench::goals;
 use pitlane_bench::read_model;
 use pitlane_bench::scenario::Scenario;
-use pitlane_bench::workload::{Kind, Workload};
+use pitlane_bench::workload::{RecordKind, Workload};
 
-use crate::{Failure, Verdicts};
+use crate::{TaskError, TaskVerdicts};
 
 /// Source of a flow.
 #[derive(Args, Clone, Default)]
-pub struct Flow {
+pub struct FlowArgs {
     /// A workload file, made here or elsewhere.
     #[arg(long, conflicts_with = "scenario")]
     pub workload: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct Flow {
 }
 
 #[derive(Args, Clone)]
-pub struct Rounds {
+pub struct EnginesArgs {
     /// A workload file instead of scenarios.
     #[arg(long, conflicts_with = "scenario")]
     pub workload: Option<PathBuf>,
@@ -49,8 +49,8 @@ pub struct Rounds {
     pub check: bool,
 }
 
-impl Flow {
-    pub fn load(&self) -> Result<Workload, Failure> {
+impl FlowArgs {
+    pub fn load(&self) -> Result<Workload, TaskError> {
         match &self.workload {
             Some(path) => read(path),
             None => generate(self.scenario.as_deref().unwrap_or("s100"), self.ops),
@@ -58,13 +58,13 @@ impl Flow {
     }
 }
 
-fn read(path: &Path) -> Result<Workload, Failure> {
+fn read(path: &Path) -> Result<Workload, TaskError> {
     let workload = Workload::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     describe(&path.display().to_string(), &workload);
     Ok(workload)
 }
 
-pub fn generate(name: &str, ops: Option<u32>) -> Result<Workload, Failure> {
+pub fn generate(name: &str, ops: Option<u32>) -> Result<Workload, TaskError> {
     let scenario = Scenario::named(name)
         .ok_or_else(|| format!("no scenario {name}; there are {}", Scenario::NAMES.join(", ")))?;
     let scenario = Scenario { ops: ops.unwrap_or(scenario.ops), ..scenario };
@@ -82,42 +82,41 @@ fn describe(name: &str, workload: &Workload) {
         workload.timed.len(),
         workload.seed
     );
-    let shares = Kind::ALL.map(|kind| {
+    let shares = RecordKind::ALL.map(|kind| {
         let count = workload.timed.iter().filter(|record| record.kind == kind).count();
-        format!("{} {:.1} %", kind.word(), 100.0 * count as f64 / ops)
+        format!("{} {:.1} %", kind.name(), 100.0 * count as f64 / ops)
     });
     println!("mix: {}; {:.3} trades per operation", shares.join(", "), workload.expected.trades as f64 / ops);
     println!("expected: {}", workload.expected);
 }
 
-pub fn make(name: &str, ops: Option<u32>, out: &Path) -> Result<Verdicts, Failure> {
+pub fn make(name: &str, ops: Option<u32>, out: &Path) -> Result<TaskVerdicts, TaskError> {
     let workload = generate(name, ops)?;
     workload.write(out).map_err(|error| format!("{}: {error}", out.display()))?;
     println!("written to {}", out.display());
-    Ok(Verdicts::default())
+    Ok(TaskVerdicts::default())
 }
 
 /// Runs one engine: throughput over rounds, then percentiles by kind.
-pub fn single(engine: Engine, flow: &Flow) -> Result<Verdicts, Failure> {
+pub fn single(engine: Engine, flow: &FlowArgs) -> Result<TaskVerdicts, TaskError> {
     let workload = flow.load()?;
-    let standings = contest(&workload, &[engine], flow.rounds.max(1), |_, _, _| {});
-    println!("\n{STANDING_HEAD}");
-    standings.iter().for_each(|standing| println!("{standing}"));
+    let results = compare_engines(&workload, &[engine], flow.rounds.max(1), |_, _, _| {});
+    println!("\n{RESULT_HEADER}");
+    results.iter().for_each(|result| println!("{result}"));
     let latencies = engine.latencies(&workload);
     println!();
     latencies.lines().iter().for_each(|line| println!("{line}"));
-    let outcome =
-        if latencies.outcome == workload.expected { standings[0].outcome } else { latencies.outcome };
+    let outcome = if latencies.outcome == workload.expected { results[0].outcome } else { latencies.outcome };
     println!("\noutcome: {outcome}");
     let wrong = outcome != workload.expected;
     if wrong {
         println!("WRONG: the workload expects {}", workload.expected);
     }
-    Ok(Verdicts { wrong, goals: Vec::new() })
+    Ok(TaskVerdicts { wrong, goals: Vec::new() })
 }
 
-pub fn engines(rounds: &Rounds) -> Result<Verdicts, Failure> {
-    let mut verdicts = Verdicts::default();
+pub fn engines(rounds: &EnginesArgs) -> Result<TaskVerdicts, TaskError> {
+    let mut verdicts = TaskVerdicts::default();
     if let Some(path) = &rounds.workload {
         engines_on("file", &read(path)?, rounds, &mut verdicts);
         return Ok(verdicts);
@@ -130,27 +129,27 @@ pub fn engines(rounds: &Rounds) -> Result<Verdicts, Failure> {
     Ok(verdicts)
 }
 
-fn engines_on(name: &str, workload: &Workload, rounds: &Rounds, verdicts: &mut Verdicts) {
+fn engines_on(name: &str, workload: &Workload, rounds: &EnginesArgs, verdicts: &mut TaskVerdicts) {
     let engines = if rounds.engine.is_empty() { Engine::USUAL } else { &rounds.engine };
-    let standings = contest(workload, engines, rounds.rounds.max(1), |_, _, _| {});
-    println!("{STANDING_HEAD}");
-    standings.iter().for_each(|standing| println!("{standing}"));
-    for standing in standings.iter().filter(|standing| !standing.right) {
-        println!("{} came to: {}", standing.engine.word(), standing.outcome);
-        verdicts.wrong |= standing.engine.is_ours();
+    let results = compare_engines(workload, engines, rounds.rounds.max(1), |_, _, _| {});
+    println!("{RESULT_HEADER}");
+    results.iter().for_each(|result| println!("{result}"));
+    for result in results.iter().filter(|result| !result.right) {
+        println!("{} reached: {}", result.engine.name(), result.outcome);
+        verdicts.wrong |= result.engine.is_ours();
     }
     println!();
-    verdicts.goals.extend(goals::judge(name, &standings));
+    verdicts.goals.extend(goals::judge(name, &results));
 }
 
-pub fn view(workload: &Workload) -> Verdicts {
+pub fn view(workload: &Workload) -> TaskVerdicts {
     let applied = read_model::apply(workload);
-    let (said, taken) = applied.seq;
+    let (published, applied_seq) = applied.seq;
     println!(
         "read model: {:.1} ns per event, {} events, {:.2} per operation\n",
         applied.ns_per_event,
         applied.events,
         applied.events as f64 / workload.timed.len().max(1) as f64
     );
-    Verdicts { wrong: said != taken, goals: Vec::new() }
+    TaskVerdicts { wrong: published != applied_seq, goals: Vec::new() }
 }

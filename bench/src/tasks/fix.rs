@@ -4,20 +4,20 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pitlane_bench::budget::Line;
+use pitlane_bench::budget::BudgetLine;
 use pitlane_bench::fix;
-use pitlane_bench::fix_wire::{Peer, Steady, closed_loop, flat_out, open_loop};
-use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::fix_wire::{FixServerKind, SteadyLoad, closed_loop, full_load, open_loop};
+use pitlane_bench::goals::{self, GoalVerdict};
 use pitlane_bench::measure::median;
 use pitlane_bench::platform;
 use pitlane_bench::report::recording::Recording;
 
-use super::results::keep;
-use super::{NO_SECOND_CORE, Site};
-use crate::{Failure, Verdicts};
+use super::results::write_results;
+use super::{NO_SECOND_CORE, RunEnvironment};
+use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct Codec {
+pub struct FixCodecArgs {
     /// Messages of each round.
     #[arg(long, default_value_t = 500_000)]
     pub ops: usize,
@@ -29,7 +29,7 @@ pub struct Codec {
 }
 
 #[derive(Args, Clone)]
-pub struct Wire {
+pub struct FixArgs {
     /// Sessions at full load.
     #[arg(long, default_value_t = 4)]
     pub sessions: usize,
@@ -59,7 +59,7 @@ pub struct Wire {
 /// Orders per second of the steady load.
 const FIX_RATE: u64 = 10_000;
 
-pub fn fix_codec(codec: &Codec) -> Verdicts {
+pub fn fix_codec(codec: &FixCodecArgs) -> TaskVerdicts {
     let result = fix::codec(&platform::reference(1), codec.ops, codec.rounds, None);
     println!(
         "fix codec: {:.0} ns to read a New Order Single of {} bytes into 14 typed fields, {:.0} ns to write an Execution \
@@ -67,32 +67,34 @@ pub fn fix_codec(codec: &Codec) -> Verdicts {
         result.decode_ns, result.bytes_in, result.encode_ns, result.bytes_out, codec.ops, result.hash
     );
     let goals = vec![
-        Verdict::at_most("fix decode", result.decode_ns, goals::FIX_DECODE_NS_MAX, "ns").of(Line::Decode),
+        GoalVerdict::at_most("fix decode", result.decode_ns, goals::FIX_DECODE_NS_MAX, "ns")
+            .of(BudgetLine::Decode),
     ];
-    Verdicts { wrong: !result.agree, goals }
+    TaskVerdicts { wrong: !result.agree, goals }
 }
 
 /// Runs all servers in alternation, so that they meet the same conditions.
-pub fn fix_over_loopback(site: &Site, wire: &Wire) -> Result<Verdicts, Failure> {
-    let pinning = &site.pinning;
+pub fn fix_over_loopback(environment: &RunEnvironment, wire: &FixArgs) -> Result<TaskVerdicts, TaskError> {
+    let pinning = &environment.pinning;
     if !pinning.has_two_cores() {
         println!("fix {NO_SECOND_CORE}");
-        return Ok(Verdicts::default());
+        return Ok(TaskVerdicts::default());
     }
     let (mut ours, mut bare, mut steady) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut waiting, mut bare_waiting) = (Vec::new(), Vec::new());
-    let (mut theirs, mut theirs_short, mut theirs_kept) = (Vec::new(), Vec::new(), Vec::new());
-    let load = Steady { rate: FIX_RATE, orders: wire.steady, open_max: None };
-    let peer =
-        |reports, files| flat_out(Peer::QuickFix { reports, files }, pinning, wire.sessions, wire.orders / 4);
+    let (mut closed_ours, mut closed_bare) = (Vec::new(), Vec::new());
+    let (mut theirs, mut theirs_one_report, mut theirs_in_files) = (Vec::new(), Vec::new(), Vec::new());
+    let load = SteadyLoad { rate: FIX_RATE, orders: wire.steady, open_max: None };
+    let peer = |reports, files| {
+        full_load(FixServerKind::QuickFix { reports, files }, pinning, wire.sessions, wire.orders / 4)
+    };
     let mut is_alone = wire.alone;
     for _ in 0..wire.rounds.max(1) {
-        ours.push(flat_out(Peer::Pitlane, pinning, wire.sessions, wire.orders)?);
+        ours.push(full_load(FixServerKind::Pitlane, pinning, wire.sessions, wire.orders)?);
         match if is_alone { None } else { Some(peer(2, false)) } {
             Some(Ok(rate)) => {
                 theirs.push(rate);
-                theirs_short.push(peer(1, false)?);
-                theirs_kept.push(peer(2, true)?);
+                theirs_one_report.push(peer(1, false)?);
+                theirs_in_files.push(peer(2, true)?);
             }
             Some(Err(reason)) => {
                 println!("QuickFIX is left out: {reason}");
@@ -100,14 +102,14 @@ pub fn fix_over_loopback(site: &Site, wire: &Wire) -> Result<Verdicts, Failure> 
             }
             None => {}
         }
-        bare.push(open_loop(Peer::Echo, pinning, load, |_, _| {})?);
-        steady.push(open_loop(Peer::Pitlane, pinning, load, |_, _| {})?);
+        bare.push(open_loop(FixServerKind::Echo, pinning, load, |_, _| {})?);
+        steady.push(open_loop(FixServerKind::Pitlane, pinning, load, |_, _| {})?);
         if wire.closed {
-            bare_waiting.push(closed_loop(Peer::Echo, pinning, wire.steady)?);
-            waiting.push(closed_loop(Peer::Pitlane, pinning, wire.steady)?);
+            closed_bare.push(closed_loop(FixServerKind::Echo, pinning, wire.steady)?);
+            closed_ours.push(closed_loop(FixServerKind::Pitlane, pinning, wire.steady)?);
         }
     }
-    let Wire { sessions, orders, .. } = wire;
+    let FixArgs { sessions, orders, .. } = wire;
     let rate = median(&ours);
     println!(
         "fix flat out: {rate:.0} orders/s, order to first report, {sessions} sessions of {orders} orders, journal os"
@@ -118,21 +120,23 @@ pub fn fix_over_loopback(site: &Site, wire: &Wire) -> Result<Verdicts, Failure> 
     };
     let mut goals = Vec::new();
     if !theirs.is_empty() {
-        let [peer, short, kept] = [&theirs, &theirs_short, &theirs_kept].map(|rates| median(rates));
+        let [peer, one_report, in_files] =
+            [&theirs, &theirs_one_report, &theirs_in_files].map(|rates| median(rates));
         println!("QuickFIX 1.15, no dictionary, orders/s and how many times as many are ours:");
         println!("  two reports for each order as we send them, in memory {peer:.0}, {:.2} ×", rate / peer);
-        println!("  two reports, kept in files as ours are {kept:.0}, {:.2} ×", rate / kept);
-        println!("  one report, in memory {short:.0}, {:.2} ×", rate / short);
-        let beside = Verdict::at_least("fix flat out", rate / peer, goals::FIX_PEER_RATIO_MIN, "× QuickFIX");
-        goals.push(beside.of(Line::FixRate));
+        println!("  two reports, kept in files as ours are {in_files:.0}, {:.2} ×", rate / in_files);
+        println!("  one report, in memory {one_report:.0}, {:.2} ×", rate / one_report);
+        let verdict =
+            GoalVerdict::at_least("fix flat out", rate / peer, goals::FIX_PEER_RATIO_MIN, "× QuickFIX");
+        goals.push(verdict.of(BudgetLine::FixRate));
     }
     let open = format!("at {FIX_RATE} orders/s");
     let closed = "closed loop".to_string();
     let shown = [
         ("fix", &open, &steady),
         ("bare echo", &open, &bare),
-        ("fix", &closed, &waiting),
-        ("bare echo", &closed, &bare_waiting),
+        ("fix", &closed, &closed_ours),
+        ("bare echo", &closed, &closed_bare),
     ];
     for (name, load, took) in shown.into_iter().filter(|(_, _, took)| !took.is_empty()) {
         println!(
@@ -143,10 +147,11 @@ pub fn fix_over_loopback(site: &Site, wire: &Wire) -> Result<Verdicts, Failure> 
         );
     }
     let ratio = at(&steady, 0.5) / at(&bare, 0.5);
-    let beside = Verdict::at_most("fix at a steady rate", ratio, goals::FIX_ECHO_RATIO_MAX, "× a bare echo");
-    goals.push(beside.of(Line::FixLatency));
+    let verdict =
+        GoalVerdict::at_most("fix at a steady rate", ratio, goals::FIX_ECHO_RATIO_MAX, "× a bare echo");
+    goals.push(verdict.of(BudgetLine::FixLatency));
     if let (Some(out), Some(ours), Some(echo)) = (&wire.out, steady.last(), bare.last()) {
-        keep(out, site, "FIX order to first report, the last round", &[ours, echo], &goals)?;
+        write_results(out, environment, "FIX order to first report, the last round", &[ours, echo], &goals)?;
     }
-    Ok(Verdicts { wrong: false, goals })
+    Ok(TaskVerdicts { wrong: false, goals })
 }

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use pitlane_bench::budget::Line;
-use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::budget::BudgetLine;
+use pitlane_bench::goals::{self, GoalVerdict};
 use pitlane_bench::{http, rest};
 
-use super::results::keep;
-use super::{NO_SECOND_CORE, Site};
-use crate::{Failure, Verdicts};
+use super::results::write_results;
+use super::{NO_SECOND_CORE, RunEnvironment};
+use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct Requests {
+pub struct HttpArgs {
     /// Requests of each round.
     #[arg(long, default_value_t = 50_000)]
     pub requests: usize,
@@ -33,21 +33,23 @@ pub struct Requests {
 }
 
 /// Runs our service and the bare servers in alternation, so that they meet the same conditions.
-pub fn http_beside_hyper(site: &Site, requests: &Requests) -> Result<Verdicts, Failure> {
-    let pinning = &site.pinning;
+pub fn compare_http(environment: &RunEnvironment, requests: &HttpArgs) -> Result<TaskVerdicts, TaskError> {
+    let pinning = &environment.pinning;
     if !pinning.has_two_cores() {
         println!("http {NO_SECOND_CORE}");
-        return Ok(Verdicts::default());
+        return Ok(TaskVerdicts::default());
     }
     let rounds = requests.rounds.max(1);
-    let contest = http::contest(pinning, requests.requests, requests.connections, rounds)?;
+    let comparisons = http::compare(pinning, requests.requests, requests.connections, rounds)?;
     println!("http, {} connections, the server's time on its core for a request", requests.connections);
-    contest.iter().for_each(|beside| println!("{beside}"));
-    let judge = |beside: &http::Beside| {
-        let what = format!("{} of {} bytes", beside.path, beside.bytes);
-        Verdict::at_most(&what, beside.ratio, goals::HTTP_RATIO_MAX, "× hyper's time").of(Line::List)
+    comparisons.iter().for_each(|comparison| println!("{comparison}"));
+    let judge = |comparison: &http::HttpComparison| {
+        let what = format!("{} of {} bytes", comparison.path, comparison.bytes);
+        GoalVerdict::at_most(&what, comparison.ratio, goals::HTTP_RATIO_MAX, "× hyper's time")
+            .of(BudgetLine::List)
     };
-    let mut goals: Vec<Verdict> = contest.iter().filter(|beside| beside.is_list()).map(judge).collect();
+    let mut goals: Vec<GoalVerdict> =
+        comparisons.iter().filter(|comparison| comparison.is_list()).map(judge).collect();
     let connections = 4 * requests.connections;
     let orders = rest::orders(pinning, 2 * requests.requests, connections, rounds, requests.open)?;
     println!(
@@ -61,12 +63,18 @@ pub fn http_beside_hyper(site: &Site, requests: &Requests) -> Result<Verdicts, F
         orders.beside_list_ms_p99,
         orders.beside_list_ms_max
     );
-    goals.push(Verdict::at_least("rest, orders", orders.per_s, goals::REST_ORDERS_PER_S_MIN, "a second"));
+    goals.push(GoalVerdict::at_least("rest, orders", orders.per_s, goals::REST_ORDERS_PER_S_MIN, "a second"));
     let (longest, most) = (orders.beside_list_ms_max, goals::BESIDE_LIST_MS_MAX);
-    goals.push(Verdict::at_most("rest, beside a long list", longest, most, "ms"));
+    goals.push(GoalVerdict::at_most("rest, beside a long list", longest, most, "ms"));
     if let Some(out) = &requests.out {
-        let latencies: Vec<_> = contest.iter().map(|beside| &beside.latencies).collect();
-        keep(out, site, "A request to the end of its answer, closed loop", &latencies, &goals)?;
+        let latencies: Vec<_> = comparisons.iter().map(|comparison| &comparison.latencies).collect();
+        write_results(
+            out,
+            environment,
+            "A request to the end of its answer, closed loop",
+            &latencies,
+            &goals,
+        )?;
     }
-    Ok(Verdicts { wrong: false, goals })
+    Ok(TaskVerdicts { wrong: false, goals })
 }

@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use clap::Args;
 use pitlane_bench::attacker::Attack;
-use pitlane_bench::goals::{self, Verdict};
-use pitlane_bench::isolation::{Load, Outcome, Stage};
-use pitlane_bench::progress::Progress;
+use pitlane_bench::goals::{self, GoalVerdict};
+use pitlane_bench::isolation::{AttackLoad, AttackOutcome, IsolationRun};
+use pitlane_bench::progress::ProgressLine;
 
-use super::{NO_SECOND_CORE, Site};
-use crate::{Failure, Verdicts};
+use super::{NO_SECOND_CORE, RunEnvironment};
+use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct Attacked {
+pub struct IsolationArgs {
     /// Orders a second of the client.
     #[arg(long, default_value_t = 2_000)]
     pub rate: u64,
@@ -36,18 +36,18 @@ pub struct Attacked {
     pub check: bool,
 }
 
-pub fn isolation(site: &Site, attacked: &Attacked) -> Result<Verdicts, Failure> {
-    if !site.pinning.has_two_cores() {
+pub fn isolation(environment: &RunEnvironment, attacked: &IsolationArgs) -> Result<TaskVerdicts, TaskError> {
+    if !environment.pinning.has_two_cores() {
         println!("isolation {NO_SECOND_CORE}");
-        return Ok(Verdicts::default());
+        return Ok(TaskVerdicts::default());
     }
-    let &Attacked { rate, attacks, ms, rounds, tries, ref only, .. } = attacked;
-    let load = Load { rate, attacks, part: Duration::from_millis(ms), rounds, tries };
-    let mut stage = Stage::set(&site.pinning)?;
-    let order = if stage.is_first {
-        "before everybody else (SCHED_RR)"
+    let &IsolationArgs { rate, attacks, ms, rounds, tries, ref only, .. } = attacked;
+    let load = AttackLoad { rate, attacks, part: Duration::from_millis(ms), rounds, tries };
+    let mut isolation_run = IsolationRun::start(&environment.pinning)?;
+    let order = if isolation_run.has_priority {
+        "with priority (SCHED_RR)"
     } else {
-        "among others (no right to SCHED_RR)"
+        "without priority (no right to SCHED_RR)"
     };
     println!(
         "isolation: one FIX client at {rate} orders/s, order to first report from the planned moment; the service on one core, the client on \
@@ -57,19 +57,31 @@ pub fn isolation(site: &Site, attacked: &Attacked) -> Result<Verdicts, Failure> 
         "{:<48} {:>8} {:>12} {:>12} {:>7} {:>7} {:>7} {:>9}",
         "attack", "acts/s", "quiet p99 µs", "attacked µs", "times", "median", "noise", "disturbed"
     );
-    let (mut goals, mut progress) = (Vec::new(), Progress::default());
-    for attack in Attack::ALL.into_iter().filter(|attack| attack.words().contains(only)) {
-        progress.show(attack.words());
-        let outcome = stage.suffer(attack, load)?;
-        let Outcome { quiet_us_p99, attacked_us_p99, median_ratio, noise, attacks_per_s, disturbed, .. } =
-            outcome;
+    let (mut goals, mut progress) = (Vec::new(), ProgressLine::default());
+    for attack in Attack::ALL.into_iter().filter(|attack| attack.description().contains(only)) {
+        progress.show(attack.description());
+        let outcome = isolation_run.measure(attack, load)?;
+        let AttackOutcome {
+            quiet_us_p99,
+            attacked_us_p99,
+            median_ratio,
+            noise,
+            attacks_per_s,
+            disturbed,
+            ..
+        } = outcome;
         println!(
             "{:<48} {attacks_per_s:>8.0} {quiet_us_p99:>12.1} {attacked_us_p99:>12.1} {:>6.2}× {median_ratio:>6.2}× {:>5.0} % {disturbed:>9}",
-            attack.words(),
+            attack.description(),
             outcome.ratio(),
             noise * 100.0,
         );
-        goals.push(Verdict::at_most(attack.words(), outcome.ratio(), goals::ATTACKED_RATIO_MAX, "× p99"));
+        goals.push(GoalVerdict::at_most(
+            attack.description(),
+            outcome.ratio(),
+            goals::ATTACKED_RATIO_MAX,
+            "× p99",
+        ));
     }
-    Ok(Verdicts { wrong: false, goals })
+    Ok(TaskVerdicts { wrong: false, goals })
 }

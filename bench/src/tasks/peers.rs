@@ -6,25 +6,25 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use pitlane_bench::beside::{Row, Table};
-use pitlane_bench::brokers::{self, Broker};
+use pitlane_bench::brokers::{self, BrokerProcess};
+use pitlane_bench::comparison::{Engine, compare_engines};
 use pitlane_bench::conditions::Pinning;
-use pitlane_bench::contest::{Engine, contest};
 use pitlane_bench::fan_out;
-use pitlane_bench::fix_wire::{Peer, flat_out};
+use pitlane_bench::fix_wire::{FixServerKind, full_load};
 use pitlane_bench::http::{self, server};
 use pitlane_bench::measure::median;
-use pitlane_bench::nats::Nats;
+use pitlane_bench::nats::NatsServer;
+use pitlane_bench::peer_table::{ComparisonRow, ComparisonTable};
 use pitlane_bench::report::bars;
-use pitlane_bench::report::folder::Folder;
+use pitlane_bench::report::folder::ResultFolder;
 use pitlane_bench::scenario::Scenario;
 use pitlane_bench::{nautilus, platform, program};
 
-use super::Site;
-use crate::{Failure, Verdicts};
+use super::RunEnvironment;
+use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct Everybody {
+pub struct CompareArgs {
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Milliseconds of each measurement of a broker.
@@ -51,12 +51,12 @@ const CONSUMERS: [usize; 3] = [1, 10, 100];
 const SESSIONS: usize = 4;
 const CONNECTIONS: usize = 16;
 
-pub fn compare(site: &Site, task: &Everybody) -> Result<Verdicts, Failure> {
-    let pinning = &site.pinning;
+pub fn compare(environment: &RunEnvironment, task: &CompareArgs) -> Result<TaskVerdicts, TaskError> {
+    let pinning = &environment.pinning;
     if !pinning.has_two_cores() {
-        return Err("a server and its load need two cores, and here is one".into());
+        return Err("a server and its load need two cores, and this machine has one".into());
     }
-    let mut table = Table::default();
+    let mut table = ComparisonTable::default();
     engines(task, &mut table);
     orders_over_fix(pinning, task, &mut table)?;
     lists_over_http(pinning, task, &mut table)?;
@@ -64,32 +64,32 @@ pub fn compare(site: &Site, task: &Everybody) -> Result<Verdicts, Failure> {
     simulations(task, &mut table);
     table.absent.push("fefix takes a quarter of an hour to build: make oracle".into());
     println!("{table}");
-    let folder = Folder::make(&task.out, &site.conditions)?;
+    let folder = ResultFolder::make(&task.out, &environment.conditions)?;
     folder.draw("compare", &bars::ratios("How many times as fast", folder.notes(), &table.ratios()))?;
     std::fs::write(task.out.join("compare.json"), serde_json::to_vec_pretty(&table)?)?;
-    folder.close(&site.conditions, &site.noise, &[])?;
+    folder.close(&environment.conditions, &environment.noise, &[])?;
     println!("drawn into {}", task.out.join("compare.svg").display());
-    Ok(Verdicts::default())
+    Ok(TaskVerdicts::default())
 }
 
 /// Compares order books. Those of others have no risk checks, accounts or positions, so they are
 /// compared with our book alone.
-fn engines(task: &Everybody, table: &mut Table) {
+fn engines(task: &CompareArgs, table: &mut ComparisonTable) {
     let Some(scenario) = Scenario::named("s100") else { return };
     let workload = Scenario { ops: task.ops, ..scenario }.generate();
-    let standings = contest(&workload, Engine::USUAL, task.rounds.max(1), |_, _, _| {});
-    let of = |engine| standings.iter().find(|standing| standing.engine == engine);
+    let results = compare_engines(&workload, Engine::USUAL, task.rounds.max(1), |_, _, _| {});
+    let of = |engine| results.iter().find(|result| result.engine == engine);
     let Some(book) = of(Engine::Book).map(|book| median(&book.ns_per_op)) else { return };
-    for standing in &standings {
-        let lacks = match standing.engine {
+    for result in &results {
+        let lacks = match result.engine {
             Engine::Floor => "accounts, trades with oneself",
-            _ if standing.right => "",
+            _ if result.right => "",
             _ => "give the right outcome",
         };
-        let is_beside = standing.engine == Engine::Floor || !standing.engine.is_ours();
-        if is_beside {
-            let theirs = median(&standing.ns_per_op);
-            let row = Row::of_time("order book, s100", "ns", book, standing.engine.word(), theirs);
+        let is_compared = result.engine == Engine::Floor || !result.engine.is_ours();
+        if is_compared {
+            let theirs = median(&result.ns_per_op);
+            let row = ComparisonRow::of_time("order book, s100", "ns", book, result.engine.name(), theirs);
             table.rows.push(row.lacking(lacks));
         }
     }
@@ -101,33 +101,38 @@ fn engines(task: &Everybody, table: &mut Table) {
 }
 
 /// Compares simulations with the same ticks and the same moving-average cross.
-fn simulations(task: &Everybody, table: &mut Table) {
-    match nautilus::contest(task.ticks, task.rounds) {
-        Ok(beside) => {
-            let peer = format!("NautilusTrader {}, run alone", beside.version);
-            let row = Row::of_rate("simulation", "ticks/s", beside.ours, &peer, beside.theirs);
+fn simulations(task: &CompareArgs, table: &mut ComparisonTable) {
+    match nautilus::compare(task.ticks, task.rounds) {
+        Ok(comparison) => {
+            let peer = format!("NautilusTrader {}, run alone", comparison.version);
+            let row =
+                ComparisonRow::of_rate("simulation", "ticks/s", comparison.ours, &peer, comparison.theirs);
             table.rows.push(row.lacking("read the file: its ticks are objects before; check risk"));
             println!(
                 "simulation: {} orders of ours, {} of NautilusTrader; it makes {:.0} ticks/s with the reading of the file, as ours has it",
-                beside.our_orders, beside.their_orders, beside.theirs_with_reading
+                comparison.our_orders, comparison.their_orders, comparison.theirs_with_reading
             );
         }
         Err(reason) => table.absent.push(format!("NautilusTrader: {reason}")),
     }
 }
 
-fn orders_over_fix(pinning: &Pinning, task: &Everybody, table: &mut Table) -> Result<(), Failure> {
+fn orders_over_fix(
+    pinning: &Pinning,
+    task: &CompareArgs,
+    table: &mut ComparisonTable,
+) -> Result<(), TaskError> {
     const LACKS: &str = "risk, order states, market, journal of orders";
     let peers = [
-        (Peer::QuickFix { reports: 2, files: false }, "QuickFIX, both reports"),
-        (Peer::QuickFix { reports: 2, files: true }, "QuickFIX, both, kept in files"),
-        (Peer::QuickFix { reports: 1, files: false }, "QuickFIX, one report"),
+        (FixServerKind::QuickFix { reports: 2, files: false }, "QuickFIX, both reports"),
+        (FixServerKind::QuickFix { reports: 2, files: true }, "QuickFIX, both, kept in files"),
+        (FixServerKind::QuickFix { reports: 1, files: false }, "QuickFIX, one report"),
     ];
     let (mut ours, mut theirs) = (Vec::new(), vec![Vec::new(); peers.len()]);
     for _ in 0..task.rounds.max(1) {
-        ours.push(flat_out(Peer::Pitlane, pinning, SESSIONS, task.orders)?);
+        ours.push(full_load(FixServerKind::Pitlane, pinning, SESSIONS, task.orders)?);
         for ((peer, _), rates) in peers.iter().zip(&mut theirs) {
-            match flat_out(*peer, pinning, SESSIONS, task.orders / 4) {
+            match full_load(*peer, pinning, SESSIONS, task.orders / 4) {
                 Ok(rate) => rates.push(rate),
                 Err(reason) => {
                     table.absent.push(format!("QuickFIX: {reason}"));
@@ -136,38 +141,43 @@ fn orders_over_fix(pinning: &Pinning, task: &Everybody, table: &mut Table) -> Re
             }
         }
     }
-    for ((_, word), rates) in peers.iter().zip(&theirs) {
-        let row = Row::of_rate("FIX order to first report", "1/s", median(&ours), word, median(rates));
+    for ((_, name), rates) in peers.iter().zip(&theirs) {
+        let row =
+            ComparisonRow::of_rate("FIX order to first report", "1/s", median(&ours), name, median(rates));
         table.rows.push(row.lacking(LACKS));
     }
     Ok(())
 }
 
-fn lists_over_http(pinning: &Pinning, task: &Everybody, table: &mut Table) -> Result<(), Failure> {
-    for beside in http::contest(pinning, task.requests, CONNECTIONS, task.rounds.max(1))? {
-        let Some((ours, others)) = beside.times.split_first() else { continue };
+fn lists_over_http(
+    pinning: &Pinning,
+    task: &CompareArgs,
+    table: &mut ComparisonTable,
+) -> Result<(), TaskError> {
+    for comparison in http::compare(pinning, task.requests, CONNECTIONS, task.rounds.max(1))? {
+        let Some((ours, others)) = comparison.times.split_first() else { continue };
         for (kind, theirs) in others {
-            let what = format!("GET {}", beside.path);
-            let row = Row::of_time(&what, "ns", ours.1, kind.word(), *theirs);
+            let what = format!("GET {}", comparison.path);
+            let row = ComparisonRow::of_time(&what, "ns", ours.1, kind.name(), *theirs);
             table.rows.push(row.lacking("make the answer: it has it in memory"));
         }
     }
-    if server::Kind::bare().all(|kind| kind != server::Kind::Nginx) {
+    if server::HttpServerKind::bare().all(|kind| kind != server::HttpServerKind::Nginx) {
         table.absent.push(program::absent("nginx", "nginx-light"));
     }
     Ok(())
 }
 
-fn fan_outs(pinning: &Pinning, task: &Everybody, table: &mut Table) -> Result<(), Failure> {
+fn fan_outs(pinning: &Pinning, task: &CompareArgs, table: &mut ComparisonTable) -> Result<(), TaskError> {
     const LACKS: &str = "render, conflate, last values";
     let (reference, time) = (Arc::new(platform::reference(100)), Duration::from_millis(task.ms));
-    let nats = Nats::start(pinning);
+    let nats = NatsServer::start(pinning);
     if nats.is_none() {
         table.absent.push(program::absent("NATS", "nats-server"));
     }
     let mut others = Vec::new();
-    for kind in brokers::Kind::ALL {
-        match Broker::start(kind, pinning) {
+    for kind in brokers::BrokerKind::ALL {
+        match BrokerProcess::start(kind, pinning) {
             Ok(broker) => {
                 // The JIT compiler of a broker finishes before anything is counted.
                 broker.throughput(CONSUMERS[1], time)?;
@@ -185,11 +195,13 @@ fn fan_outs(pinning: &Pinning, task: &Everybody, table: &mut Table) -> Result<()
                 rates.push(broker.throughput(consumers, time)?.deliveries_per_s);
             }
         }
-        let named = others.iter().map(|(kind, _)| kind.word()).zip(&of_others);
+        let named = others.iter().map(|(kind, _)| kind.name()).zip(&of_others);
         let nats = nats.iter().map(|_| "NATS").zip(std::iter::once(&of_nats));
-        for (word, rates) in nats.chain(named) {
+        for (name, rates) in nats.chain(named) {
             let what = format!("STOMP to {consumers}");
-            table.rows.push(Row::of_rate(&what, "1/s", median(&ours), word, median(rates)).lacking(LACKS));
+            table.rows.push(
+                ComparisonRow::of_rate(&what, "1/s", median(&ours), name, median(rates)).lacking(LACKS),
+            );
         }
     }
     Ok(())

@@ -5,14 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use pitlane_bench::budget::Line;
-use pitlane_bench::goals::{self, Verdict};
-use pitlane_bench::nats::Nats;
+use pitlane_bench::budget::BudgetLine;
+use pitlane_bench::goals::{self, GoalVerdict};
+use pitlane_bench::nats::NatsServer;
 use pitlane_bench::{fan_out, pairs, platform, stomp};
 
-use super::results::keep;
-use super::{NO_SECOND_CORE, Site};
-use crate::{Failure, Verdicts};
+use super::results::write_results;
+use super::{NO_SECOND_CORE, RunEnvironment};
+use crate::{TaskError, TaskVerdicts};
 
 /// Length of a part of a round beside bad neighbours, and rounds for each such part of the given
 /// time.
@@ -21,7 +21,7 @@ const STALLED_PART: Duration = Duration::from_millis(700);
 const ROUNDS_PER_PART: usize = 3;
 
 #[derive(Args, Clone)]
-pub struct Broker {
+pub struct StompArgs {
     /// Ticks of each measurement without sockets.
     #[arg(long, default_value_t = 1_000_000)]
     pub ticks: usize,
@@ -36,11 +36,11 @@ pub struct Broker {
     pub check: bool,
 }
 
-pub fn broker(site: &Site, task: &Broker) -> Result<Verdicts, Failure> {
-    let (pinning, ticks, time) = (&site.pinning, task.ticks, Duration::from_millis(task.ms));
+pub fn broker(environment: &RunEnvironment, task: &StompArgs) -> Result<TaskVerdicts, TaskError> {
+    let (pinning, ticks, time) = (&environment.pinning, task.ticks, Duration::from_millis(task.ms));
     if !pinning.has_two_cores() {
         println!("stomp {NO_SECOND_CORE}");
-        return Ok(Verdicts::default());
+        return Ok(TaskVerdicts::default());
     }
     let reference = Arc::new(platform::reference(100));
     println!("stomp decode: {:.0} ns a frame", stomp::decode(ticks));
@@ -53,7 +53,7 @@ pub fn broker(site: &Site, task: &Broker) -> Result<Verdicts, Failure> {
         );
     }
     let (mut goals, mut recordings) = (Vec::new(), Vec::new());
-    let nats = Nats::start(pinning);
+    let nats = NatsServer::start(pinning);
     for (consumers, floor, most_us) in goals::STOMP {
         let ours = fan_out::throughput(pinning, &reference, consumers, time);
         let millions = ours.deliveries_per_s / 1e6;
@@ -63,46 +63,52 @@ pub fn broker(site: &Site, task: &Broker) -> Result<Verdicts, Failure> {
             None => println!("; NATS is not installed"),
         }
         let to = format!("to {consumers}");
-        goals.push(Verdict::at_least(&to, millions, floor, "million/s").of(Line::FanOut));
+        goals.push(GoalVerdict::at_least(&to, millions, floor, "million/s").of(BudgetLine::FanOut));
         let latencies = fan_out::latency(pinning, &reference, consumers, 5_000, time);
         let us = |quantile: f64| latencies.all.value_at_quantile(quantile) as f64 / 1e3;
         println!("stomp to {consumers} at 5,000/s: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
-        goals.push(Verdict::at_most(&to, us(0.5), most_us, "µs").of(Line::FanOutLatency));
+        goals.push(GoalVerdict::at_most(&to, us(0.5), most_us, "µs").of(BudgetLine::FanOutLatency));
         recordings.push(latencies);
     }
     // Rounds are short: a consumer that does not read is disconnected after a second.
     let part = time.min(STALLED_PART);
     let rounds = (time.as_millis() / part.as_millis().max(1)) as usize * ROUNDS_PER_PART;
     let stalled = pairs::pairs(rounds, |is_bad| {
-        fan_out::beside_stalled(pinning, &reference, if is_bad { 2 } else { 0 }, part)
+        fan_out::with_stalled(pinning, &reference, if is_bad { 2 } else { 0 }, part)
     });
-    println!("stomp, 1,000 × 4 KiB/s to 10, of whom 2 do not read: {stalled}");
-    goals.push(Verdict::at_most(
+    println!("stomp, 1,000 × 4 KiB/s to 10, of which 2 do not read: {stalled}");
+    goals.push(GoalVerdict::at_most(
         "stomp beside 2 stalled",
         stalled.p99_ratio,
         goals::STALLED_RATIO_MAX,
         "× p99",
     ));
     let gap = stalled.gap.as_secs_f64();
-    goals.push(Verdict::at_most("stomp beside 2 stalled, silence", gap, goals::SILENCE_S_MAX, "s"));
-    let beside = pairs::pairs(rounds, |is_bad| fan_out::beside_neighbours(pinning, &reference, is_bad, part));
+    goals.push(GoalVerdict::at_most("stomp beside 2 stalled, silence", gap, goals::SILENCE_S_MAX, "s"));
+    let neighbours =
+        pairs::pairs(rounds, |is_bad| fan_out::with_bad_neighbours(pinning, &reference, is_bad, part));
     println!(
-        "stomp, 1,000 × 4 KiB/s to 1, beside one who does not read, one with the smallest window and 100 who come and go: {beside}"
+        "stomp, 1,000 × 4 KiB/s to 1, beside one that does not read, one with the smallest window and 100 that connect and disconnect: {neighbours}"
     );
-    goals.push(Verdict::at_most(
+    goals.push(GoalVerdict::at_most(
         "stomp beside neighbours",
-        beside.p99_ratio,
+        neighbours.p99_ratio,
         goals::NEIGHBOURS_RATIO_MAX,
         "× p99",
     ));
-    let missing = (beside.missing + stalled.missing) as f64;
-    goals.push(Verdict::at_most("stomp beside neighbours, missing", missing, 0.0, "messages"));
-    let held = beside.held_max.max(stalled.held_max) as f64 / (1 << 20) as f64;
-    goals.push(Verdict::at_most("stomp beside neighbours, held for one", held, goals::HELD_MIB_MAX, "MiB"));
+    let missing = (neighbours.missing + stalled.missing) as f64;
+    goals.push(GoalVerdict::at_most("stomp beside neighbours, missing", missing, 0.0, "messages"));
+    let queued = neighbours.queued_max.max(stalled.queued_max) as f64 / (1 << 20) as f64;
+    goals.push(GoalVerdict::at_most(
+        "stomp beside neighbours, held for one",
+        queued,
+        goals::QUEUED_MIB_MAX,
+        "MiB",
+    ));
     println!();
     if let Some(out) = &task.out {
         let recordings: Vec<_> = recordings.iter().collect();
-        keep(out, site, "STOMP, a tick to its delivery", &recordings, &goals)?;
+        write_results(out, environment, "STOMP, a tick to its delivery", &recordings, &goals)?;
     }
-    Ok(Verdicts { wrong: false, goals })
+    Ok(TaskVerdicts { wrong: false, goals })
 }

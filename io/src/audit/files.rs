@@ -98,10 +98,11 @@ impl AuditFile {
 
     /// Writes lines that lead to this end, and syncs. After a failure this file must not be written
 
-/// again.Unless [`AuditFile::make_room`] is called first, the file may exceed its maximum
+    /// again.Unless [`AuditFile::make_room`] is called first, the file may exceed its maximum
 
-/// size.
-pub fn write ( & mut self , lines : & str , end : ChainEnd ) -> Result < ( ) , AuditError > { let written = fault::before_audit_write ( ) 
+    /// size.
+    pub fn write(&mut self, lines: &str, end: ChainEnd) -> Result<(), AuditError> {
+        let written = fault::before_audit_write()
             .and_then(|()| self.file.write_all(lines.as_bytes()))
             .and_then(|()| self.file.sync_data());
         written.map_err(|error| AuditError::Io(self.path.clone(), error))?;

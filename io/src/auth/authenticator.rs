@@ -42,7 +42,13 @@ struct CredentialFiles {
 }
 
 impl Authenticator {
-pub ( super ) fn new ( settings : AuthSettings , shared : Arc < AuthShared > ) -> Result < Authenticator , RefDataFaults > { let files = CredentialFiles::open ( & settings ) ? ; if settings.required && files.is_empty ( ) { let mut faults = RefDataFaults::default ( ) ; 
+    pub(super) fn new(
+        settings: AuthSettings,
+        shared: Arc<AuthShared>,
+    ) -> Result<Authenticator, RefDataFaults> {
+        let files = CredentialFiles::open(&settings)?;
+        if settings.required && files.is_empty() {
+            let mut faults = RefDataFaults::default();
             let paths = [&settings.users, &settings.tokens].into_iter().flatten();
             let file = paths.map(|path| path.display().to_string()).next().unwrap_or("auth".to_string());
             faults.add(
@@ -200,7 +206,9 @@ pub ( super ) fn new ( settings : AuthSettings , shared : Arc < AuthShared > ) -
     }
 }
 
-impl CredentialFiles { fn open ( settings : & AuthSettings ) -> Result < CredentialFiles , RefDataFaults > { let mut faults = RefDataFaults::default ( ) ; 
+impl CredentialFiles {
+    fn open(settings: &AuthSettings) -> Result<CredentialFiles, RefDataFaults> {
+        let mut faults = RefDataFaults::default();
         let mut read = |kind: Kind, path: Option<&Path>| {
             let Some(path) = path else { return CredentialStore::default() };
             match CredentialStore::open(kind, path) {

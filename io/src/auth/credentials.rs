@@ -72,7 +72,9 @@ impl CredentialStore {
     }
 
     /// Parses this text, or returns all of its faults under the name of the file.
-pub fn parse ( kind : Kind , file : & str , text : & str ) -> Result < CredentialStore , RefDataFaults > { let mut reader = CredentialReader { kind , file , faults : RefDataFaults::default ( ) , names : BTreeSet::new ( ) } ; 
+    pub fn parse(kind: Kind, file: &str, text: &str) -> Result<CredentialStore, RefDataFaults> {
+        let mut reader =
+            CredentialReader { kind, file, faults: RefDataFaults::default(), names: BTreeSet::new() };
         let mut entries = Vec::new();
         for (at, line) in text.lines().enumerate() {
             if line.trim().is_empty() || line.starts_with('#') {
@@ -117,7 +119,8 @@ pub fn parse ( kind : Kind , file : & str , text : & str ) -> Result < Credentia
     }
 
     /// Adds a fault for each strategy that does not exist.
-pub fn check_strategies ( & self , file : & str , known : & [ String ] , faults : & mut RefDataFaults ) { let tokens : Vec < & str > = known.iter ( ).map ( String::as_str ).collect ( ) ; 
+    pub fn check_strategies(&self, file: &str, known: &[String], faults: &mut RefDataFaults) {
+        let tokens: Vec<&str> = known.iter().map(String::as_str).collect();
         for entry in &self.entries {
             let Strategies::Only(names) = &entry.identity.strategies else { continue };
             for name in names.iter().filter(|name| !tokens.contains(&&***name)) {
@@ -272,7 +275,10 @@ mod tests {
 
     #[test]
     fn strategies_must_exist() {
-let store = CredentialStore::parse ( Kind::Tokens , "f" , & format!( "a read PAIRS,MOMENTM {SUM}" ) ).unwrap ( ) ; let mut faults = RefDataFaults::default ( ) ; store.check_strategies ( "f" , & [ "PAIRS".to_string ( ) , "MOMENTUM".to_string ( ) ] , & mut faults ) ; 
+        let store =
+            CredentialStore::parse(Kind::Tokens, "f", &format!("a read PAIRS,MOMENTM {SUM}")).unwrap();
+        let mut faults = RefDataFaults::default();
+        store.check_strategies("f", &["PAIRS".to_string(), "MOMENTUM".to_string()], &mut faults);
         assert_eq!(
             faults.to_string(),
             "f:1: strategies: there is no strategy MOMENTM (did you mean MOMENTUM?)"

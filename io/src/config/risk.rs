@@ -27,7 +27,8 @@ pub struct RiskConfig {
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RiskRules { pub limits : RiskLimits , 
+pub struct RiskRules {
+    pub limits: RiskLimits,
     pub restricted: Vec<Restricted>,
 }
 
@@ -59,7 +60,9 @@ impl RiskConfig {
     }
 }
 
-impl RiskRules { fn read ( section : & mut Section < '_ > ) -> RiskRules { let limits = RiskLimits { 
+impl RiskRules {
+    fn read(section: &mut Section<'_>) -> RiskRules {
+        let limits = RiskLimits {
             trading_enabled: section.flag("trading_enabled"),
             max_order_qty: section.qty("max_order_qty"),
             max_order_value: section.money("max_order_value"),

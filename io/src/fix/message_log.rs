@@ -159,7 +159,8 @@ impl FixLogWriter {
                 self.gateways.iter().all(|gateway| gateway.logs.is_empty() && gateway.stores.is_empty());
             thread::park_timeout(if idle { POLL_INTERVAL_IDLE } else { POLL_INTERVAL });
         };
-let thread = thread::Builder::new ( ).name ( "fix-log".to_string ( ) ).spawn ( work ) ? ; Ok ( FixLogThread { stop , thread : Some ( thread ) } ) 
+        let thread = thread::Builder::new().name("fix-log".to_string()).spawn(work)?;
+        Ok(FixLogThread { stop, thread: Some(thread) })
     }
 }
 

@@ -152,7 +152,7 @@ impl FileStore {
         match location.disk.read(&location.path) {
             Ok(bytes) => Ok(Some(reading::read(location, &bytes)?.reported.to_vec())),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-Err ( error ) => Err ( Fault::new ( & location.path , 0 , FaultKind::Io ( error ) ) ) , 
+            Err(error) => Err(Fault::new(&location.path, 0, FaultKind::Io(error))),
         }
     }
 
@@ -163,7 +163,7 @@ Err ( error ) => Err ( Fault::new ( & location.path , 0 , FaultKind::Io ( error 
             Ok(page) => reading::reported_in_head(location, &page)
                 .map_or_else(|| FileStore::peek(location), |reported| Ok(Some(reported))),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-Err ( error ) => Err ( Fault::new ( & location.path , 0 , FaultKind::Io ( error ) ) ) , 
+            Err(error) => Err(Fault::new(&location.path, 0, FaultKind::Io(error))),
         }
     }
 

@@ -120,7 +120,18 @@ impl AppState {
         let request_prefix = format!("{:x}-", service_status.started().0 / NS_PER_MS);
         let ref_data_cache = RefCell::new(Rc::new(RefDataCache::new(reference.clone())));
         let prefix = cluster.as_ref().map_or(PREFIX, |cluster| cluster.id_prefix());
-let client_settings = ShardClientSettings { view : settings.view , orders_max : settings.orders_max , prefix } ; let ( broker , wakeup ) = ( settings.broker.clone ( ) , remote.wakeup ( ).clone ( ) ) ; let began = clock.started_at ( ) ; let ws_broker = Rc::new ( WebSocketBroker::new ( broker , reference.clone ( ) , wakeup , clock , recorder , auth_client.roll ( ) ) ) ; 
+        let client_settings =
+            ShardClientSettings { view: settings.view, orders_max: settings.orders_max, prefix };
+        let (broker, wakeup) = (settings.broker.clone(), remote.wakeup().clone());
+        let began = clock.started_at();
+        let ws_broker = Rc::new(WebSocketBroker::new(
+            broker,
+            reference.clone(),
+            wakeup,
+            clock,
+            recorder,
+            auth_client.roll(),
+        ));
         if let Some(log) = &log {
             log.set_bell(remote.wakeup().clone());
         }

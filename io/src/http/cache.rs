@@ -13,24 +13,30 @@ use super::app_state::AppState;
 use super::body::{self, RequestBody};
 use super::problem::Problem;
 use super::request_context::RequestContext;
-use super::response::HttpResponse ; use crate::platform::reread::ReloadedRefData ; 
+use super::response::HttpResponse;
+use crate::platform::reread::ReloadedRefData;
 use crate::wakeup::Wakeup;
 
 /// Source of the reference data that main has reloaded, and the gateways that receive them.
 #[derive(Debug)]
 pub struct Rereads {
-answers : Consumer < Result < ReloadedRefData , String > > , gateways : Vec < GatewayLane > , 
+    answers: Consumer<Result<ReloadedRefData, String>>,
+    gateways: Vec<GatewayLane>,
 }
 
 #[derive(Debug)]
-struct GatewayLane { lane : Producer < ReloadedRefData > , 
+struct GatewayLane {
+    lane: Producer<ReloadedRefData>,
     /// The newest data, if there was no room for them yet.
-waiting : Option < ReloadedRefData > , wakeup : Wakeup , 
+    waiting: Option<ReloadedRefData>,
+    wakeup: Wakeup,
 }
 
 impl Rereads {
     pub fn new(
-answers : Consumer < Result < ReloadedRefData , String > > , gateways : Vec < Producer < ReloadedRefData > > , wakeups : Vec < Wakeup > , 
+        answers: Consumer<Result<ReloadedRefData, String>>,
+        gateways: Vec<Producer<ReloadedRefData>>,
+        wakeups: Vec<Wakeup>,
     ) -> Rereads {
         let gateways = gateways.into_iter().zip(wakeups);
         let gateways = gateways.map(|(lane, wakeup)| GatewayLane { lane, waiting: None, wakeup }).collect();
@@ -56,7 +62,8 @@ impl GatewayLane {
 #[derive(Debug, Default)]
 pub struct Cache {
     rereads: RefCell<Option<Rereads>>,
-answer : RefCell < Option < Result < ReloadedRefData , String > > > , arrived : Notify , 
+    answer: RefCell<Option<Result<ReloadedRefData, String>>>,
+    arrived: Notify,
     is_busy: Cell<bool>,
 }
 
@@ -76,7 +83,7 @@ impl Cache {
         forwarded + 1
     }
 
-async fn reload ( & self , app : & AppState ) -> Result < ReloadedRefData , Problem > { 
+    async fn reload(&self, app: &AppState) -> Result<ReloadedRefData, Problem> {
         // The result of an earlier request that timed out is not ours.
         self.answer.take();
         (app.send_event)(HttpEvent::ReloadRequested);
@@ -97,7 +104,7 @@ async fn reload ( & self , app : & AppState ) -> Result < ReloadedRefData , Prob
 
     /// Sends the data to every gateway; all shards have them already. A gateway without room
     /// receives the newest data in a later cycle.
-fn forward ( & self , reread : & ReloadedRefData ) { 
+    fn forward(&self, reread: &ReloadedRefData) {
         let mut rereads = self.rereads.borrow_mut();
         let Some(Rereads { gateways, .. }) = rereads.as_mut() else { return };
         for gateway in gateways {
@@ -155,7 +162,12 @@ mod tests {
 
     #[test]
     fn a_gateway_without_room_receives_the_newest_data_later() {
-let reference = Arc::new ( RefData::check ( RefDataRows::default ( ) ).unwrap ( ) ) ; let reread = | name | ReloadedRefData { name , reference : reference.clone ( ) , briefing : Arc::< Briefing >::default ( ) } ; 
+        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
+        let reread = |name| ReloadedRefData {
+            name,
+            reference: reference.clone(),
+            briefing: Arc::<Briefing>::default(),
+        };
         let (_answered, answers) = RingBuffer::new(REREADS_MAX);
         let (lane, mut received) = RingBuffer::new(REREADS_MAX);
         let cache = Cache::new(Some(Rereads::new(answers, vec![lane], vec![Wakeup::new(|| {})])));

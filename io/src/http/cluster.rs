@@ -62,7 +62,10 @@ const DOUBTS_LISTED_MAX: usize = 100;
 pub struct ClusterParts {
     pub nats: NatsConfig,
     pub subjects: Subjects,
-pub settings : ClusterConfig , pub members : Vec < MemberConfig > , pub far : RemoteShards , pub wakeups : Arc < Wakeups > , 
+    pub settings: ClusterConfig,
+    pub members: Vec<MemberConfig>,
+    pub far: RemoteShards,
+    pub wakeups: Arc<Wakeups>,
     /// The number of this start, see [`lives`].
     pub life: u64,
     /// Hash of the settings that all members must share.
@@ -81,7 +84,8 @@ impl ClusterParts {
     pub fn of(
         config: &Config,
         reference: &RefData,
-far : Option < RemoteShards > , wakeups : & Arc < Wakeups > , 
+        far: Option<RemoteShards>,
+        wakeups: &Arc<Wakeups>,
     ) -> Option<ClusterParts> {
         let far = far.filter(|_| config.cluster.is_on())?;
         Some(ClusterParts {
@@ -137,7 +141,9 @@ pub struct MemberState {
 }
 
 #[derive(Debug)]
-pub struct ClusterNode { pub nats : NatsConfig , pub settings : ClusterConfig , 
+pub struct ClusterNode {
+    pub nats: NatsConfig,
+    pub settings: ClusterConfig,
     /// Prefix of all subjects, with its last dot.
     prefix: String,
     inner: RefCell<ClusterState>,

@@ -56,7 +56,8 @@ use self::prices::PriceTable;
 use self::slot::StrategySlot;
 pub use self::state::terms_of;
 use super::shard_client::ShardClient;
-use crate::config::{ Config , NatsConfig , RemoteStrategiesConfig , StrategyConfig } ; use crate::journal::PastEvents ; 
+use crate::config::{Config, NatsConfig, RemoteStrategiesConfig, StrategyConfig};
+use crate::journal::PastEvents;
 use crate::nats::generic::Generic;
 use crate::nats::subjects::Subjects;
 use crate::ticks::pace::Pace;
@@ -77,7 +78,8 @@ const PREFIX: u8 = b'o';
 
 /// What the http thread needs to serve remote strategies.
 pub struct RemoteStrategiesParts {
-pub nats : NatsConfig , pub settings : RemoteStrategiesConfig , 
+    pub nats: NatsConfig,
+    pub settings: RemoteStrategiesConfig,
     pub subjects: Subjects,
     pub strategies: Vec<StrategyConfig>,
     /// By shard: events of the strategies, read from the journal.
@@ -112,7 +114,8 @@ impl RemoteStrategiesParts {
 
 #[derive(Debug)]
 pub struct RemoteStrategies {
-pub nats : NatsConfig , pub settings : RemoteStrategiesConfig , 
+    pub nats: NatsConfig,
+    pub settings: RemoteStrategiesConfig,
     pub subjects: Subjects,
     inner: RefCell<RemoteState>,
     /// Notified when there is something to send.
@@ -193,7 +196,9 @@ impl RemoteStrategies {
         epoch: Timestamp,
         reference: &RefData,
     ) -> RemoteStrategies {
-let RemoteStrategiesParts { nats , settings , subjects , strategies , past , last_seqs , numbers , pace } = parts ; let slot = | strategy : & StrategyConfig | { 
+        let RemoteStrategiesParts { nats, settings, subjects, strategies, past, last_seqs, numbers, pace } =
+            parts;
+        let slot = |strategy: &StrategyConfig| {
             let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
             let source = remote_protocol::source(port, row.id);
             let mut history = EventHistory::new(shards, settings.events_kept);

@@ -109,7 +109,8 @@ impl HttpSettings {
             stomp_tls: config.stomp.tls_listen,
             instance: config.shard.instance,
             base_currency: config.service.base_currency,
-metrics : config.metrics.on , simulation : config.service.mode == ServiceMode::Simulation , 
+            metrics: config.metrics.on,
+            simulation: config.service.mode == ServiceMode::Simulation,
             feeds: feeds(config),
             params: params.iter().map(|(name, param)| (name.to_string(), param.text.clone())).collect(),
             ..HttpSettings::default()

@@ -295,7 +295,10 @@ impl ShardClient {
         }
         self.event_counts.set(counts);
         self.changes.set(changes);
-if let Some ( ( ws_broker , _ ) ) = ws_broker { ws_broker.count ( LatencyStage::StompRender , render_begin ) ; ws_broker.flush ( ) ; work += ws_broker.poll_watches ( & mut port ) ; 
+        if let Some((ws_broker, _)) = ws_broker {
+            ws_broker.count(LatencyStage::StompRender, render_begin);
+            ws_broker.flush();
+            work += ws_broker.poll_watches(&mut port);
         }
         port.take_wakeups().shards().for_each(|shard| self.wakeups[shard.0 as usize].wake());
         if let Some(report) = report.as_mut() {

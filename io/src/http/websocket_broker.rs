@@ -68,7 +68,8 @@ impl WebSocketBroker {
         reference: Arc<RefData>,
         wakeup: Wakeup,
         clock: Clock,
-recorder : Option < LatencyRecorder > , revocations : RevocationWatch , 
+        recorder: Option<LatencyRecorder>,
+        revocations: RevocationWatch,
     ) -> WebSocketBroker {
         WebSocketBroker {
             broker_host: RefCell::new(BrokerHost::new(
@@ -168,11 +169,13 @@ recorder : Option < LatencyRecorder > , revocations : RevocationWatch ,
     }
 
     /// Sends a notification to its subscribers. [`WebSocketBroker::settle`] must follow.
-pub fn handle_notification ( & self , notification : & Notification ) { self.broker_host.borrow_mut ( ).handle_notification ( self.now ( ) , notification ) ; 
+    pub fn handle_notification(&self, notification: &Notification) {
+        self.broker_host.borrow_mut().handle_notification(self.now(), notification);
     }
 
     /// Takes a notification that a client here sends to all.
-pub fn take_notification ( & self ) -> Option < Notification > { self.broker_host.borrow_mut ( ).take_notification ( ) 
+    pub fn take_notification(&self) -> Option<Notification> {
+        self.broker_host.borrow_mut().take_notification()
     }
 
     /// Returns the number of notifications of clients that were dropped for lack of room.

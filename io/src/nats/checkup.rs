@@ -21,7 +21,8 @@ const FILE: &str = "give the logins the rights of config/nats/pitlane.conf";
 
 /// A configured login, and its purpose.
 struct Login {
-purpose : & 'static str , nats : NatsConfig , 
+    purpose: &'static str,
+    nats: NatsConfig,
     inbox: String,
     rights: Rights,
 }

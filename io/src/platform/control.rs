@@ -123,7 +123,7 @@ pub struct Control {
     ended_dates: BTreeMap<ExchangeId, Day>,
     awaited: PendingSettlements,
     /// Sessions of the exchanges, as passed to the market source.
-market_sessions : BTreeMap < ExchangeId , TradingSession > , 
+    market_sessions: BTreeMap<ExchangeId, TradingSession>,
     /// Time of the last evaluation of the calendar: shards that are briefed later start from there.
     calendar_at: Timestamp,
     /// Time of the next evaluation of the calendar.
@@ -271,7 +271,9 @@ impl Control {
 
     /// Does what is due, and sends commands while the lanes accept them. Calls `enter` with the
     /// current session of an exchange when it changes.
-pub fn poll ( & mut self , now : Timestamp , enter : impl FnMut ( ExchangeId , TradingSession ) ) -> usize { if now >= self.remind_at { self.remind_at = now.plus ( REMIND_NS ) ; 
+    pub fn poll(&mut self, now: Timestamp, enter: impl FnMut(ExchangeId, TradingSession)) -> usize {
+        if now >= self.remind_at {
+            self.remind_at = now.plus(REMIND_NS);
             let pending_commands = &mut self.pending_commands;
             self.budget.remind(|shard, command| pending_commands.push_command(shard, command));
         }
@@ -289,7 +291,8 @@ pub fn poll ( & mut self , now : Timestamp , enter : impl FnMut ( ExchangeId , T
 
     /// Sends the session changes that are due, including those missed since the last evaluation:
     /// the process may have been suspended, or its clock may have jumped.
-fn apply_calendar ( & mut self , now : Timestamp , mut enter : impl FnMut ( ExchangeId , TradingSession ) ) { ( self.next_calendar_at , self.calendar_at ) = ( Timestamp::MAX , now ) ; 
+    fn apply_calendar(&mut self, now: Timestamp, mut enter: impl FnMut(ExchangeId, TradingSession)) {
+        (self.next_calendar_at, self.calendar_at) = (Timestamp::MAX, now);
         let Briefing { schedule, .. } = &self.briefing;
         let mut commands = Vec::new();
         for (exchange, current) in schedule.calendar.at(now) {
@@ -309,7 +312,9 @@ fn apply_calendar ( & mut self , now : Timestamp , mut enter : impl FnMut ( Exch
         }
         // Exchanges whose trading hours the reference data have removed.
         for (&exchange, _) in self.sessions.iter().filter(|(id, _)| !schedule.calendar.has_hours(**id)) {
-let ( session , since ) = ( TradingSession::Continuous , Timestamp::ZERO ) ; commands.push ( CommandKind::Schedule { exchange , session , since , has_hours : false } ) ; self.market_sessions.remove ( & exchange ) ; 
+            let (session, since) = (TradingSession::Continuous, Timestamp::ZERO);
+            commands.push(CommandKind::Schedule { exchange, session, since, has_hours: false });
+            self.market_sessions.remove(&exchange);
             enter(exchange, session);
         }
         self.sessions.retain(|exchange, _| schedule.calendar.has_hours(*exchange));
@@ -490,7 +495,7 @@ let ( session , since ) = ( TradingSession::Continuous , Timestamp::ZERO ) ; com
 
     /// Handles changed limits: the first shard that reports them counts, the others report the
     /// same.
-fn handle_limits ( & mut self , scope : Scope , limits : RiskLimits ) { 
+    fn handle_limits(&mut self, scope: Scope, limits: RiskLimits) {
         let known = self.briefing.limits.iter_mut().find(|(other, _)| *other == scope);
         let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
         *known = limits;

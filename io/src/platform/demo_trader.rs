@@ -159,7 +159,7 @@ mod tests {
             while feed.poll_event().is_some() {}
         };
         for strategy in strategies {
-send_command ( now , & mut worker , CommandKind::Phase { strategy , phase : StrategyPhase::Running } ) ; 
+            send_command(now, &mut worker, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
         let (mut open_most, mut finished_most) = (0, 0);
         for turn in 0..40_000_i64 {

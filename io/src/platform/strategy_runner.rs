@@ -71,7 +71,10 @@ impl RunnerDuty {
 
     /// Returns whether every strategy that should run is running, or has failed.
     pub fn is_settled(&self) -> bool {
-let is_settled_host = | host : & StrategyHost | { ! host.starts ( ) || matches!( host.phase ( ) , StrategyPhase::Running | StrategyPhase::Stop ) } ; ! self.runner.is_waiting ( ) && self.runner.hosts ( ).iter ( ).all ( is_settled_host ) 
+        let is_settled_host = |host: &StrategyHost| {
+            !host.starts() || matches!(host.phase(), StrategyPhase::Running | StrategyPhase::Stop)
+        };
+        !self.runner.is_waiting() && self.runner.hosts().iter().all(is_settled_host)
     }
 
     pub fn is_waiting(&self) -> bool {

@@ -49,7 +49,8 @@ pub const FAMILY: &[&str] = &[
     "expirable",
 ];
 
-pub fn family ( cells : & mut RowCells < '_ > ) -> SecurityFamily { SecurityFamily { 
+pub fn family(cells: &mut RowCells<'_>) -> SecurityFamily {
+    SecurityFamily {
         id: FamilyId(cells.number("id", FamilyId::MAX)),
         name: cells.name("name"),
         symbol_root: cells.text("symbolRoot"),
@@ -112,7 +113,7 @@ pub const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeI
 /// A file without this column lets every strategy use every account.
 pub const STRATEGY_IDS: &str = "strategyIds";
 
-pub fn account ( cells : & mut RowCells < '_ > , adapters : & [ & str ] ) -> TradingAccount { 
+pub fn account(cells: &mut RowCells<'_>, adapters: &[&str]) -> TradingAccount {
     adapter(cells, adapters);
     TradingAccount {
         id: AccountId(cells.number("id", AccountId::MAX)),
@@ -126,7 +127,8 @@ pub fn account ( cells : & mut RowCells < '_ > , adapters : & [ & str ] ) -> Tra
 
 pub const STRATEGY: &[&str] = &["id", "name", "autoActivate"];
 
-pub fn strategy ( cells : & mut RowCells < '_ > ) -> StrategyInfo { StrategyInfo { 
+pub fn strategy(cells: &mut RowCells<'_>) -> StrategyInfo {
+    StrategyInfo {
         id: StrategyId(cells.number("id", StrategyId::MAX)),
         name: cells.name("name"),
         auto_activate: cells.flag("autoActivate"),

@@ -54,7 +54,8 @@ impl Acceptor {
 
     /// Returns the last shard event that each session has reported. The store of a session is read
     /// only if the journal has an event for it.
-pub fn unreported ( & self ) -> EventReceivers { let source = | assignment : SessionAssignment | Source { 
+    pub fn unreported(&self) -> EventReceivers {
+        let source = |assignment: SessionAssignment| Source {
             origin: Origin::Fix,
             port: PortId(GATEWAYS + assignment.gateway),
             session: assignment.number,
@@ -77,7 +78,7 @@ pub fn unreported ( & self ) -> EventReceivers { let source = | assignment : Ses
                 .inspect_err(|fault| tracing::error!(session = name, %fault, "a FIX store cannot be read"))
                 .ok()?
         };
-EventReceivers { sources : ReceivedSeqs::by ( read_reported ) , ..EventReceivers::default ( ) } 
+        EventReceivers { sources: ReceivedSeqs::by(read_reported), ..EventReceivers::default() }
     }
 
     /// Returns by shard the last event that every session has reported; None if no session stores
@@ -128,7 +129,10 @@ EventReceivers { sources : ReceivedSeqs::by ( read_reported ) , ..EventReceivers
                 assignments: self.assignments.clone(),
                 registry: SessionRegistry::open(self.metadata.clone(), gateway)?,
                 reference: reference.clone(),
-recovery , handoff , fix_log : fix_log.handle ( ) , auth : auth.client ( wakeups [ gateway as usize ].clone ( ) ) , 
+                recovery,
+                handoff,
+                fix_log: fix_log.handle(),
+                auth: auth.client(wakeups[gateway as usize].clone()),
                 numbers,
             };
             endpoints.push(FixEndpoint::new(now, parts)?);

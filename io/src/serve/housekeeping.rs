@@ -99,7 +99,8 @@ impl Housekeeper {
             meter.journal.bytes.set(report.bytes);
             meter.journal.syncs.set(report.syncs);
             meter.journal.snapshots.set(report.snapshots);
-if report.write_mode > write_mode { ( write_mode , error ) = ( report.write_mode , report.last_error ) ; 
+            if report.write_mode > write_mode {
+                (write_mode, error) = (report.write_mode, report.last_error);
             }
         }
         if write_mode != self.write_mode {

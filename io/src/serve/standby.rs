@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::store::RecoveredState;
 use super::{ServeError, StopConditions, check_lead, system};
 use crate::config::Config;
-use crate::lifecycle::{ Lifecycle , Main , StopReason } ; use crate::standby::{ StandbyHandle , StandbyProgress } ; 
+use crate::lifecycle::{Lifecycle, Main, StopReason};
+use crate::standby::{StandbyHandle, StandbyProgress};
 
 const WHAT: &str = "standby";
 
@@ -41,7 +42,7 @@ impl StandbyMember {
         main: &mut Main,
         wait: &StopConditions,
     ) -> Result<bool, ServeError> {
-self.wait_for ( StandbyProgress::Leads , lifecycle , main , wait ) 
+        self.wait_for(StandbyProgress::Leads, lifecycle, main, wait)
     }
 
     /// Waits until the broker has the recovered state and the record of this start: from then on,
@@ -54,17 +55,23 @@ self.wait_for ( StandbyProgress::Leads , lifecycle , main , wait )
         wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         // All shards are on this server: a standby excludes a cluster.
-let healths = store.journal_parts.iter ( ).flat_map ( | parts | & parts.healths ) ; self.handle.ship ( healths.map ( | ( _ , health ) | health.clone ( ) ).collect ( ) ) ; self.wait_for ( StandbyProgress::Shipped , lifecycle , main , wait ) 
+        let healths = store.journal_parts.iter().flat_map(|parts| &parts.healths);
+        self.handle.ship(healths.map(|(_, health)| health.clone()).collect());
+        self.wait_for(StandbyProgress::Shipped, lifecycle, main, wait)
     }
 
     fn wait_for(
         &mut self,
-goal : StandbyProgress , lifecycle : & Lifecycle , 
+        goal: StandbyProgress,
+        lifecycle: &Lifecycle,
         main: &mut Main,
         wait: &StopConditions,
     ) -> Result<bool, ServeError> {
         loop {
-let mut progress = Ok ( StandbyProgress::Waiting ) ; let has_progress = || { progress = self.handle.poll_event ( ) ; ! matches!( progress , Ok ( StandbyProgress::Waiting ) ) || wait.is_over ( lifecycle ) 
+            let mut progress = Ok(StandbyProgress::Waiting);
+            let has_progress = || {
+                progress = self.handle.poll_event();
+                !matches!(progress, Ok(StandbyProgress::Waiting)) || wait.is_over(lifecycle)
             };
             main.wait(None, has_progress).map_err(system("cannot wait"))?;
             match progress.map_err(system(WHAT))? {

@@ -78,13 +78,15 @@ pub fn start(
         remote_numbers,
     } = store;
     let remote = Remote::new();
-let plan = ThreadPlan::new ( topology.clone ( ) , & config.own_shards ( ) , remote.wakeup ( ).clone ( ) ) ; let wakeups = plan.wakeups.clone ( ) ; 
+    let plan = ThreadPlan::new(topology.clone(), &config.own_shards(), remote.wakeup().clone());
+    let wakeups = plan.wakeups.clone();
     let registry = Arc::new(Registry::new(topology.shards));
     let formats = vec![("image", codec::FORMAT), ("journal", header::FORMAT), ("state", codec::STATE_FORMAT)];
     let status = Arc::new(ServiceStatus::new(now, config.durability(), formats));
 
     if let Some(standby) = &standby {
-standby.set_shard_wakeups ( wakeups.shards.clone ( ) ) ; status.set_standby ( standby.state ( ).clone ( ) ) ; 
+        standby.set_shard_wakeups(wakeups.shards.clone());
+        status.set_standby(standby.state().clone());
     }
     let (mut specs, mut healths, mut lock) = (Vec::new(), Vec::new(), None);
     if let Some(JournalParts { syncer, segment_manager, healths: all, lock: held }) = journal_parts {
@@ -106,7 +108,9 @@ standby.set_shard_wakeups ( wakeups.shards.clone ( ) ) ; status.set_standby ( st
     let replay =
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
     let far_past = if config.cluster.is_on() { past.clone() } else { Vec::new() };
-let is_distributed = config.service.mode == ServiceMode::Distributed ; let mut remote_strategies = is_distributed.then ( || RemoteStrategiesParts::of ( config , past , acceptor.reported.clone ( ) , remote_numbers ) ) ; 
+    let is_distributed = config.service.mode == ServiceMode::Distributed;
+    let mut remote_strategies = is_distributed
+        .then(|| RemoteStrategiesParts::of(config, past, acceptor.reported.clone(), remote_numbers));
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
         // As fast as the receivers accept the data: those in other processes, if there are any.
@@ -119,7 +123,8 @@ let is_distributed = config.service.mode == ServiceMode::Distributed ; let mut r
     }
     let mut cluster = ClusterParts::of(config, &configured, parts.remote_shards, &wakeups);
     if let Some(cluster) = &mut cluster {
-( cluster.past , cluster.reported ) = ( far_past , acceptor.least_reported ( ) ? ) ; cluster.life = start_number ( config , now ) ? ; 
+        (cluster.past, cluster.reported) = (far_past, acceptor.least_reported()?);
+        cluster.life = start_number(config, now)?;
     }
     let tls = open_tls(config, now)?;
     let listeners_bound = GatewayListeners::bind(config, tls.as_deref());
@@ -165,23 +170,25 @@ let is_distributed = config.service.mode == ServiceMode::Distributed ; let mut r
     };
     let http = HttpParts {
         port: parts.http,
-wakeups : wakeups.shards.clone ( ) , 
+        wakeups: wakeups.shards.clone(),
         reference: reference.clone(),
         remote: remote.clone(),
         registry: registry.clone(),
-service_status : status.clone ( ) , stages : stage_summaries ( parts.stages ) , report : Some ( OrderReportPrinter::new ( printer.clone ( ) , settings.quiet , recorder ) ) , 
+        service_status: status.clone(),
+        stages: stage_summaries(parts.stages),
+        report: Some(OrderReportPrinter::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
         rereads: Some(Rereads::new(answers, parts.reloads.gateways, gateway_wakeups)),
         tls: tls.clone(),
         auth_client: auth.client(remote.wakeup().clone()),
         notification_channels: posts,
         log,
-audit : Some ( audit_writer.client_with_anchors ( auth.bell ( ).clone ( ) , remote.wakeup ( ).clone ( ) ) ) , 
+        audit: Some(audit_writer.client_with_anchors(auth.bell().clone(), remote.wakeup().clone())),
         clock: Clock::starting_at(now),
         recorder: parts.http_recorder,
         remote_strategies,
         cluster,
-send_event : http_event_handler ( lifecycle.clone ( ) , reload_requested ) , 
+        send_event: http_event_handler(lifecycle.clone(), reload_requested),
     };
     let http = HttpServer::bind(HttpSettings::of(config, &settings.params), http)
         .map_err(system("http.listen or https.listen"))?;
@@ -226,7 +233,9 @@ pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
 
 /// The thread `auth`, which authenticates clients and writes the audit log. It is separate from the
 /// shards: a password takes 20 ms.
-fn auth_thread ( auth : Auth , mut audit_writer : AuditWriter , core : Option < u32 > ) -> ThreadSpec { let ( mut authenticator , wakeup_slot , wakeup ) = auth.into_parts ( ) ; authenticator.set_audit ( audit_writer.client ( wakeup.clone ( ) , wakeup.clone ( ) ) ) ; 
+fn auth_thread(auth: Auth, mut audit_writer: AuditWriter, core: Option<u32>) -> ThreadSpec {
+    let (mut authenticator, wakeup_slot, wakeup) = auth.into_parts();
+    authenticator.set_audit(audit_writer.client(wakeup.clone(), wakeup.clone()));
     // The audit writer is first: an action waits for at most one password.
     let duties =
         vec![Duty::AuditWriter(Box::new(audit_writer)), Duty::Authenticator(Box::new(authenticator))];
@@ -279,9 +288,11 @@ fn attach_clients(
     let mut endpoints = endpoints.into_iter();
     for gateway in &mut gateways[..with_sockets] {
         let source = gateway.source();
-let wakeup = wakeups.ports [ source.port.0 as usize ].clone ( ) ; let ( post , end ) = channels ( wakeup.clone ( ) , remote.wakeup ( ).clone ( ) ) ; 
+        let wakeup = wakeups.ports[source.port.0 as usize].clone();
+        let (post, end) = channels(wakeup.clone(), remote.wakeup().clone());
         ends.push(end);
-let stomp_endpoint = listeners.has_protocol ( ListenerProtocol::Stomp ).then ( || { let logins = Logins::new ( Some ( auth.client ( wakeup ) ) , config.stomp.generic_event_role ) ; 
+        let stomp_endpoint = listeners.has_protocol(ListenerProtocol::Stomp).then(|| {
+            let logins = Logins::new(Some(auth.client(wakeup)), config.stomp.generic_event_role);
             let settings = BrokerSettings { receives_all_ticks: false, ..stomp::settings(config) };
             StompEndpoint::new(settings, reference.clone(), logins)
         });
@@ -305,7 +316,11 @@ fn stage_summaries(
 }
 
 /// Returns a function that handles the events of the http thread.
-fn http_event_handler ( lifecycle : Arc < Lifecycle > , reread : Arc < AtomicBool > ) -> Box < dyn Fn ( HttpEvent ) + Send > { Box::new ( move | event | match event { HttpEvent::Complete => lifecycle.ack_phase ( LifecyclePhase::Opening ) , HttpEvent::ExitRequested => lifecycle.stop ( StopReason::Asked ) , HttpEvent::ReloadRequested => { 
+fn http_event_handler(lifecycle: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) + Send> {
+    Box::new(move |event| match event {
+        HttpEvent::Complete => lifecycle.ack_phase(LifecyclePhase::Opening),
+        HttpEvent::ExitRequested => lifecycle.stop(StopReason::Asked),
+        HttpEvent::ReloadRequested => {
             reread.store(true, Ordering::Release);
             lifecycle.wake_main();
         }
@@ -318,7 +333,7 @@ fn http_event_handler ( lifecycle : Arc < Lifecycle > , reread : Arc < AtomicBoo
     })
 }
 
-fn start_http ( http : HttpServer , core : Option < u32 > , lifecycle : Arc < Lifecycle > ) -> io::Result < JoinHandle < ( ) > > { 
+fn start_http(http: HttpServer, core: Option<u32>, lifecycle: Arc<Lifecycle>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("http".to_string()).spawn(move || {
         pin(core);
         if let Err(error) = http.run() {

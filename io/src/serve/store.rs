@@ -63,7 +63,9 @@ pub struct RecoveredState {
     pub numbers: IdBlock,
     pub acceptor: Acceptor,
     /// Events about remote strategies, by shard, and numbers for the ids of their orders.
-pub past : Vec < PastEvents > , pub remote_numbers : IdBlock , pub venues : VenueStores , 
+    pub past: Vec<PastEvents>,
+    pub remote_numbers: IdBlock,
+    pub venues: VenueStores,
     /// Numbers for ids of REST orders, and their refill.
     pub rest_numbers: Numbers,
     pub id_supply: Option<IdSupply>,
@@ -142,14 +144,17 @@ impl RecoveredState {
         };
         let (disk, data) = (Disk::Real, config.service.data_dir.as_path());
         let acceptor = Acceptor::open(config, reference, level)?;
-let venues = VenueStores::open ( config , venues , level , now ) ? ; let setup = JournalSetup { 
+        let venues = VenueStores::open(config, venues, level, now)?;
+        let setup = JournalSetup {
             disk: &disk,
             data,
             journal: journal_settings(config, level),
             shards: settings.shards,
             reference: RefData::clone(reference),
             settings: settings.shard,
-receivers : EventReceivers { venues : venues.unreported ( ) ? , elsewhere : remote_sources ( config , reference ) , 
+            receivers: EventReceivers {
+                venues: venues.unreported()?,
+                elsewhere: remote_sources(config, reference),
                 abroad: config.cluster.is_on(),
                 elsewhere_max: config.remote_strategies.events_kept.max(config.cluster.events_kept),
                 ..acceptor.unreported()
@@ -181,12 +186,16 @@ receivers : EventReceivers { venues : venues.unreported ( ) ? , elsewhere : remo
         shards_all: u8,
         numbers: IdBlock,
         mut acceptor: Acceptor,
-mut venues : VenueStores ) -> RecoveredState { let Opened { shards , syncer , segment_manager , lock , reference } = opened ; 
+        mut venues: VenueStores,
+    ) -> RecoveredState {
+        let Opened { shards, syncer, segment_manager, lock, reference } = opened;
         // This server has no state of shards that other members own.
         for reported in [&mut acceptor.reported, &mut venues.reported] {
             reported.resize(shards_all as usize, 0);
         }
-let mut past : Vec < PastEvents > = Vec::new ( ) ; past.resize_with ( shards_all as usize , PastEvents::default ) ; let ( mut recovered , mut healths ) = ( Vec::new ( ) , Vec::new ( ) ) ; 
+        let mut past: Vec<PastEvents> = Vec::new();
+        past.resize_with(shards_all as usize, PastEvents::default);
+        let (mut recovered, mut healths) = (Vec::new(), Vec::new());
         for shard in shards {
             let (found, id) = (shard.found, shard.shard.id());
             let at = id.0 as usize;
@@ -251,16 +260,21 @@ impl JournalParts {
             wakeup,
             net: None,
         };
-let ( syncer_slot , manager_slot ) = ( ThreadWakeup::default ( ) , ThreadWakeup::default ( ) ) ; let ( syncer_wakeup , manager_wakeup ) = ( syncer_slot.wakeup ( ) , manager_slot.wakeup ( ) ) ; for writer in recovered.iter_mut ( ).filter_map ( | recovered | recovered.writer.as_mut ( ) ) { writer.set_wakeup ( syncer_wakeup.clone ( ) ) ; 
+        let (syncer_slot, manager_slot) = (ThreadWakeup::default(), ThreadWakeup::default());
+        let (syncer_wakeup, manager_wakeup) = (syncer_slot.wakeup(), manager_slot.wakeup());
+        for writer in recovered.iter_mut().filter_map(|recovered| recovered.writer.as_mut()) {
+            writer.set_wakeup(syncer_wakeup.clone());
         }
-for ( at , recovered ) in recovered.iter ( ).enumerate ( ) { syncer.set_wakeup ( at , wakeups.shards [ recovered.shard.id ( ).0 as usize ].clone ( ) ) ; 
+        for (at, recovered) in recovered.iter().enumerate() {
+            syncer.set_wakeup(at, wakeups.shards[recovered.shard.id().0 as usize].clone());
         }
         if let Some(standby) = standby {
-syncer.set_shipper ( standby.wakeup ( ) ) ; 
+            syncer.set_shipper(standby.wakeup());
         }
         let syncer = SyncerDuty { syncer, segment_manager: manager_wakeup.clone(), finished: false };
         [
-spec ( "journal" , Duty::Syncer ( Box::new ( syncer ) ) , syncer_slot , syncer_wakeup ) , spec ( "segments" , Duty::SegmentManager ( Box::new ( segment_manager ) ) , manager_slot , manager_wakeup ) , 
+            spec("journal", Duty::Syncer(Box::new(syncer)), syncer_slot, syncer_wakeup),
+            spec("segments", Duty::SegmentManager(Box::new(segment_manager)), manager_slot, manager_wakeup),
         ]
     }
 }
@@ -300,10 +314,13 @@ struct RecoveryLog {
     logged_at: Instant,
 }
 
-impl RecoveryLog { fn log_progress ( & mut self , progress : RecoveryProgress ) { if self.logged_at.elapsed ( ) < PROGRESS_INTERVAL { 
+impl RecoveryLog {
+    fn log_progress(&mut self, progress: RecoveryProgress) {
+        if self.logged_at.elapsed() < PROGRESS_INTERVAL {
             return;
         }
-self.logged_at = Instant::now ( ) ; let RecoveryProgress { shard , bytes_done , bytes_total } = progress ; 
+        self.logged_at = Instant::now();
+        let RecoveryProgress { shard, bytes_done, bytes_total } = progress;
         let percent = (bytes_done * 100).checked_div(bytes_total).unwrap_or(100);
         tracing::info!(shard, percent, bytes_done, bytes_total, "reading the journal back");
     }

@@ -109,7 +109,8 @@ fn folder_id(metadata: &JournalMetadata, now: Timestamp) -> Result<u64, Fault> {
     match metadata.get(FOLDER_ID)? {
         Some(bytes) => {
             let damaged = |_| {
-let what = FaultKind::StateDamaged ( "the note of the first venue is not a number".to_string ( ) ) ; Fault::new ( FOLDER_ID.as_ref ( ) , 0 , what ) 
+                let what = FaultKind::StateDamaged("the note of the first venue is not a number".to_string());
+                Fault::new(FOLDER_ID.as_ref(), 0, what)
             };
             Ok(u64::from_le_bytes(bytes.as_slice().try_into().map_err(damaged)?))
         }

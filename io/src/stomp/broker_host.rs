@@ -107,7 +107,9 @@ impl BrokerHost {
     }
 
     /// Handles a notification of another thread.
-pub fn handle_notification ( & mut self , now : Timestamp , notification : & Notification ) { notification.publish ( now , & mut self.broker ) ; if let Notification::Kick { kind , number } = * notification 
+    pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
+        notification.publish(now, &mut self.broker);
+        if let Notification::Kick { kind, number } = *notification
             && kind == self.kind()
         {
             self.kick(now, number);
@@ -139,7 +141,10 @@ pub fn handle_notification ( & mut self , now : Timestamp , notification : & Not
                     }
                 }
                 BrokerCommand::Generic { name, body, .. } => {
-let notification = Notification::Generic { name : name.into ( ) , body : body.into ( ) } ; notification.publish ( now , & mut self.broker ) ; if self.notifications.len ( ) < NOTIFICATIONS_MAX { self.notifications.push_back ( notification ) ; 
+                    let notification = Notification::Generic { name: name.into(), body: body.into() };
+                    notification.publish(now, &mut self.broker);
+                    if self.notifications.len() < NOTIFICATIONS_MAX {
+                        self.notifications.push_back(notification);
                     } else {
                         self.dropped += 1;
                     }
@@ -261,7 +266,13 @@ mod tests {
     #[test]
     fn waiting_notifications_are_bounded_and_those_beyond_are_counted() {
         let now = Timestamp(1);
-let client = Some ( StompAccess { may_send : true , ..StompAccess::default ( ) } ) ; let settings = BrokerSettings { anonymous_access : client , ..BrokerSettings::default ( ) } ; let reference = Arc::new ( RefData::check ( RefDataRows::default ( ) ).unwrap ( ) ) ; let mut host = BrokerHost::new ( settings , reference , Transport::Tcp , None ) ; let session = host.enter ( now , SocketAddr::from ( ( [ 127 , 0 , 0 , 1 ] , 1 ) ) ).unwrap ( ) ; host.broker.handle_bytes ( now , session , b "CONNECT\naccept-version:1.2\nhost:x\n\n\0" ) ; let send = | host : & mut BrokerHost , n : usize | { 
+        let client = Some(StompAccess { may_send: true, ..StompAccess::default() });
+        let settings = BrokerSettings { anonymous_access: client, ..BrokerSettings::default() };
+        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
+        let mut host = BrokerHost::new(settings, reference, Transport::Tcp, None);
+        let session = host.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
+        host.broker.handle_bytes(now, session, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");
+        let send = |host: &mut BrokerHost, n: usize| {
             let frame = format!("SEND\ndestination:/topic/generic-event.a\n\n{n}\0");
             host.broker.handle_bytes(now, session, frame.as_bytes());
             host.dispatch(now, |_, _| false);

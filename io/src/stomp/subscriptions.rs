@@ -90,7 +90,12 @@ impl Subscriptions {
         let source = Source { origin: Origin::Server, port: port.id(), session: 0 };
         for sent in 0..SENT_PER_POLL_MAX {
             let Some(&key) = self.changed.first() else { return sent };
-let ( security , kind ) = key ; let on = self.all.contains ( & kind ) || self.wanted.contains ( & key ) ; if on != self.sent.contains ( & key ) { let what = match kind { MarketDataKind::Ticks => WatchTarget::Ticks ( security ) , MarketDataKind::Depth => WatchTarget::Depth ( security ) , 
+            let (security, kind) = key;
+            let on = self.all.contains(&kind) || self.wanted.contains(&key);
+            if on != self.sent.contains(&key) {
+                let what = match kind {
+                    MarketDataKind::Ticks => WatchTarget::Ticks(security),
+                    MarketDataKind::Depth => WatchTarget::Depth(security),
                 };
                 let body = CommandKind::Watch { port: port.id(), what, on };
                 let command = Command::new(source, 0, body);
@@ -138,7 +143,8 @@ mod tests {
             watches.poll(&mut ports[0]);
             sent.extend(shards[0].poll_command().map(|command| command.body));
         }
-let ( port , what ) = ( ports [ 0 ].id ( ) , WatchTarget::Ticks ( security ) ) ; assert_eq!( sent , [ CommandKind::Watch { port , what , on : true } ] ) ; 
+        let (port, what) = (ports[0].id(), WatchTarget::Ticks(security));
+        assert_eq!(sent, [CommandKind::Watch { port, what, on: true }]);
         watches.set(Interest::Ticks(security), false);
         watches.poll(&mut ports[0]);
         assert_eq!(shards[0].id(), ShardId(0));

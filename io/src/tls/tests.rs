@@ -14,7 +14,7 @@ use rustls::{
     ClientConfig, ClientConnection, NamedGroup, ServerConnection, Stream, SupportedProtocolVersion,
 };
 
-use self::made::{Authority, Identity};
+use self::made::{TestAuthority, TestIdentity};
 use super::*;
 
 #[path = "../../tests/authority/mod.rs"]
@@ -59,7 +59,7 @@ fn authority(folder: &TlsFolder) -> Vec<CertificateDer<'static>> {
 
 struct TlsClient {
     trusts: Vec<CertificateDer<'static>>,
-    identity: Option<Identity>,
+    identity: Option<TestIdentity>,
     versions: &'static [&'static SupportedProtocolVersion],
     provider: Arc<CryptoProvider>,
 }
@@ -204,7 +204,7 @@ fn an_interrupted_start_is_repaired_by_the_next() {
 
 #[test]
 fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
-    let (folder, authority) = (TlsFolder::new(), Authority::new());
+    let (folder, authority) = (TlsFolder::new(), TestAuthority::new());
     let (chain, key) = authority.sign("localhost");
     let files =
         Certificate::Files { chain: folder.write("chain.pem", &chain), key: folder.write("key.pem", &key) };
@@ -227,7 +227,7 @@ fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
 #[test]
 fn only_clients_of_the_authority_in_force_are_accepted() {
     let folder = TlsFolder::new();
-    let (ours, others) = (Authority::new(), Authority::new());
+    let (ours, others) = (TestAuthority::new(), TestAuthority::new());
     let ca = folder.write("ca.pem", &ours.pem);
     let settings = TlsSettings { client_ca: Some(ca), ..self_signed(&folder) };
     let tls = Tls::open(settings, real_now()).unwrap();
@@ -246,7 +246,7 @@ fn only_clients_of_the_authority_in_force_are_accepted() {
 
 #[test]
 fn errors_for_the_operator_name_the_file() {
-    let (folder, authority) = (TlsFolder::new(), Authority::new());
+    let (folder, authority) = (TlsFolder::new(), TestAuthority::new());
     let (chain, key) = authority.sign("localhost");
     let (chain, key) = (folder.write("chain.pem", &chain), folder.write("key.pem", &key));
     let (empty, rubbish) = (folder.write("empty.pem", ""), folder.write("bad.pem", BAD));

@@ -4,14 +4,14 @@
 use serde_json::{Value, json};
 
 use crate::client::Response;
-use crate::house::{House, PASSWORD, basic, bearer, done, pitlane};
-use crate::service::Service;
+use crate::secured::{PASSWORD, SecuredService, basic, bearer, done, pitlane};
+use crate::service::ServiceProcess;
 
 const LIMIT: &str = "/rest/execution/order/limit";
 const MODIFY: &str = "/rest/execution/modify/order/limit";
 
-fn post(house: &House, path: &str, login: &str, body: &str) -> Response {
-    let mut client = house.connect();
+fn post(secured: &SecuredService, path: &str, login: &str, body: &str) -> Response {
+    let mut client = secured.connect();
     let length = body.len();
     client.send(&format!(
         "POST {path} HTTP/1.1\r\nHost: localhost\r\n{login}Content-Type: application/json\r\n\
@@ -32,34 +32,34 @@ fn deeds(list: &Value, id: &str) -> [Value; 3] {
 
 #[test]
 fn an_order_shows_who_sent_modified_and_cancelled_it_and_the_journal_stores_it() {
-    let house = House::start("attribution", &["topology.shards=2"]);
-    let (robot, person) = (bearer(&house.token[1]), basic("trade", PASSWORD));
-    let admin = bearer(&house.token[2]);
+    let secured = SecuredService::start("attribution", &["topology.shards=2"]);
+    let (robot, person) = (bearer(&secured.token[1]), basic("trade", PASSWORD));
+    let admin = bearer(&secured.token[2]);
     for (security, id) in [(1, "one"), (2, "two")] {
         let order = format!(
             r#"{{"intId":"{id}","securityId":{security},"side":"BUY","quantity":5,"limit":1.25,"tif":"GTC"}}"#
         );
-        assert_eq!(post(&house, LIMIT, &robot, &order).status, 200);
+        assert_eq!(post(&secured, LIMIT, &robot, &order).status, 200);
         let change = format!(r#"{{"intId":"{id}","newIntId":"{id}-b","quantity":7,"limit":1.5}}"#);
-        assert_eq!(post(&house, MODIFY, &person, &change).status, 200);
+        assert_eq!(post(&secured, MODIFY, &person, &change).status, 200);
     }
-    assert_eq!(house.ask("DELETE", "/rest/execution/order/two-b", &admin).status, 200);
+    assert_eq!(secured.ask("DELETE", "/rest/execution/order/two-b", &admin).status, 200);
     let refused = r#"{"intId":"bad","securityId":1,"side":"BUY","quantity":5,"limit":1.255}"#;
-    assert_eq!(post(&house, LIMIT, &person, refused).status, 422);
-    let check = |house: &House| {
-        let open = house.ask("GET", "/rest/execution/order", &robot).json();
+    assert_eq!(post(&secured, LIMIT, &person, refused).status, 422);
+    let check = |secured: &SecuredService| {
+        let open = secured.ask("GET", "/rest/execution/order", &robot).json();
         assert_eq!(deeds(&open, "one-b"), [by("trade-robot"), by("trade"), Value::Null]);
-        let ended = house.ask("GET", "/rest/ext/order/history", &robot).json();
+        let ended = secured.ask("GET", "/rest/ext/order/history", &robot).json();
         assert_eq!(deeds(&ended, "two-b"), [by("trade-robot"), by("trade"), by("admin-robot")]);
         assert_eq!(deeds(&ended, "bad"), [by("trade"), Value::Null, Value::Null]);
     };
-    check(&house);
+    check(&secured);
 
     // The journal alone has the senders.
-    let data = house.data.to_str().unwrap().to_string();
+    let data = secured.data.to_str().unwrap().to_string();
     let orders = |more: &[&str]| {
-        let words = [&["audit", "orders", "--data", data.as_str()], more].concat();
-        let printed = done(&pitlane(&words, ""));
+        let arguments = [&["audit", "orders", "--data", data.as_str()], more].concat();
+        let printed = done(&pitlane(&arguments, ""));
         printed.lines().map(|line| serde_json::from_str(line).unwrap()).collect::<Vec<Value>>()
     };
     let all = orders(&[]);
@@ -73,7 +73,7 @@ fn an_order_shows_who_sent_modified_and_cancelled_it_and_the_journal_stores_it()
 
     // A server that was killed and restarted knows them too, whatever numbers it gives to the
     // current senders.
-    let House { service, data, users, tokens, token } = house;
+    let SecuredService { service, data, users, tokens, token } = secured;
     service.signal("KILL");
     service.end();
     let files = [
@@ -84,13 +84,13 @@ fn an_order_shows_who_sent_modified_and_cancelled_it_and_the_journal_stores_it()
         format!("auth.tokens_file={}", tokens.display()),
     ];
     let settings: Vec<&str> = files.iter().map(String::as_str).collect();
-    let service = Service::start(&data, &settings, None);
+    let service = ServiceProcess::start(&data, &settings, None);
     assert!(service.is_ready(), "{}", service.ready);
-    let house = House { service, data, users, tokens, token };
+    let secured = SecuredService { service, data, users, tokens, token };
     let other = r#"{"intId":"new","securityId":1,"side":"BUY","quantity":5,"limit":1.25,"tif":"GTC"}"#;
-    assert_eq!(post(&house, LIMIT, &admin, other).status, 200);
-    check(&house);
-    let open = house.ask("GET", "/rest/execution/order", &robot).json();
+    assert_eq!(post(&secured, LIMIT, &admin, other).status, 200);
+    check(&secured);
+    let open = secured.ask("GET", "/rest/execution/order", &robot).json();
     assert_eq!(deeds(&open, "new"), [by("admin-robot"), Value::Null, Value::Null]);
-    house.end();
+    secured.end();
 }

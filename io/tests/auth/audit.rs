@@ -3,7 +3,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::house::{House, basic, bearer, done, pitlane};
+use crate::secured::{SecuredService, basic, bearer, done, pitlane};
 use crate::service::folder;
 
 fn lines(data: &Path) -> Vec<Value> {
@@ -22,52 +22,52 @@ fn verify(data: &Path) -> (bool, String) {
 
 #[test]
 fn every_administrative_action_is_logged_before_it_happens() {
-    let house = House::start("audit", &[]);
-    let data = house.data.clone();
-    let admin = bearer(&house.token[2]);
-    assert_eq!(house.ask("POST", "/rest/ext/kill-switch", &admin).status, 200);
+    let secured = SecuredService::start("audit", &[]);
+    let data = secured.data.clone();
+    let admin = bearer(&secured.token[2]);
+    assert_eq!(secured.ask("POST", "/rest/ext/kill-switch", &admin).status, 200);
     let noted = lines(&data);
     assert_eq!(noted[0]["act"], "POST /rest/ext/kill-switch");
     assert_eq!((&noted[0]["who"], &noted[0]["role"]), (&"admin-robot".into(), &"admin".into()));
     assert_eq!((&noted[0]["from"], &noted[0]["via"]), (&"127.0.0.1".into(), &"REST".into()));
     // A refused call is no action, and neither is a read.
-    let refused = house.ask("DELETE", "/rest/ext/kill-switch", &bearer(&house.token[1]));
+    let refused = secured.ask("DELETE", "/rest/ext/kill-switch", &bearer(&secured.token[1]));
     assert_eq!((refused.status, refused.code().as_str()), (403, "role-too-low"));
-    assert_eq!(house.ask("GET", "/rest/account", &admin).status, 200);
-    let password = basic("admin", crate::house::PASSWORD);
-    assert_eq!(house.ask("DELETE", "/rest/ext/kill-switch", &password).status, 200);
-    assert_eq!(house.ask("POST", "/rest/runtime/exit-vm?why=enough", &admin).status, 200);
-    let ended = house.service.end();
-    assert!(ended.is_orderly(), "{}", ended.complaints);
+    assert_eq!(secured.ask("GET", "/rest/account", &admin).status, 200);
+    let password = basic("admin", crate::secured::PASSWORD);
+    assert_eq!(secured.ask("DELETE", "/rest/ext/kill-switch", &password).status, 200);
+    assert_eq!(secured.ask("POST", "/rest/runtime/exit-vm?why=enough", &admin).status, 200);
+    let ended = secured.service.end();
+    assert!(ended.is_orderly(), "{}", ended.log_text);
 
     let noted = lines(&data);
     assert_eq!(noted[0]["body"], Value::Null, "nothing was sent along");
     let acts: Vec<&Value> = noted.iter().filter(|line| !line["act"].is_null()).collect();
     let outcomes: Vec<&Value> = noted.iter().filter(|line| !line["of"].is_null()).collect();
-    let words =
+    let arguments =
         |line: &Value| (line["who"].as_str().unwrap().to_string(), line["act"].as_str().unwrap().to_string());
-    assert_eq!(words(acts[1]), ("admin".to_string(), "DELETE /rest/ext/kill-switch".to_string()));
-    assert_eq!(words(acts[2]).1, "POST /rest/runtime/exit-vm?why=enough");
+    assert_eq!(arguments(acts[1]), ("admin".to_string(), "DELETE /rest/ext/kill-switch".to_string()));
+    assert_eq!(arguments(acts[2]).1, "POST /rest/runtime/exit-vm?why=enough");
     assert_eq!((acts.len(), outcomes.len()), (3, 3), "{noted:?}");
     for (act, outcome) in acts.iter().zip(&outcomes) {
         assert_eq!((&outcome["of"], &outcome["outcome"]), (&act["seq"], &"200".into()));
     }
-    let (sound, told) = verify(&data);
-    assert!(sound && told.starts_with("ok: 6 lines in 1 files"), "{told}");
+    let (sound, text) = verify(&data);
+    assert!(sound && text.starts_with("ok: 6 lines in 1 files"), "{text}");
 
     // A line is changed to look like the action of another user.
     let text = fs::read_to_string(file(&data)).unwrap();
     fs::write(file(&data), text.replacen("admin-robot", "another-one", 1)).unwrap();
-    let (sound, told) = verify(&data);
-    assert!(!sound && told.contains("000001.jsonl:1: its hash is wrong"), "{told}");
+    let (sound, text) = verify(&data);
+    assert!(!sound && text.contains("000001.jsonl:1: its hash is wrong"), "{text}");
 }
 
 #[test]
 fn request_bodies_are_logged_up_to_a_length_and_without_secrets() {
-    let house = House::start("audit-bodies", &[]);
-    let admin = bearer(&house.token[2]);
+    let secured = SecuredService::start("audit-bodies", &[]);
+    let admin = bearer(&secured.token[2]);
     let put_to = |path: &str, body: &str| {
-        let mut client = house.connect();
+        let mut client = secured.connect();
         let length = body.len();
         client.send(&format!(
             "PUT {path} HTTP/1.1\r\nHost: localhost\r\n{admin}Content-Type: application/json\r\n\
@@ -82,20 +82,20 @@ fn request_bodies_are_logged_up_to_a_length_and_without_secrets() {
     assert_eq!(put(&format!(r#"{{"strategyName":"{}"}}"#, "é".repeat(1_000))), 422);
     let stop = r#"{"phase":"STOP"}"#;
     assert_eq!(put_to("/rest/ext/strategy/PAIRS/phase", stop), 200);
-    let noted = lines(&house.data);
+    let noted = lines(&secured.data);
     let bodies: Vec<&str> = noted.iter().filter_map(|line| line["body"].as_str()).collect();
     assert_eq!(bodies[..2], [sound, "***"]);
     let led = noted.iter().find(|line| line["body"] == stop).expect("leading a strategy is an act");
     assert_eq!(led["act"], "PUT /rest/ext/strategy/PAIRS/phase");
     assert!(bodies[2].starts_with(r#"{"strategyName":"éé"#) && bodies[2].len() <= 512, "{}", bodies[2].len());
-    assert!(verify(&house.data).0);
-    house.end();
+    assert!(verify(&secured.data).0);
+    secured.end();
 }
 
 #[test]
 fn the_log_continues_after_a_restart_and_a_broken_log_refuses_the_start() {
     let data = folder("audit-again");
-    let start = || crate::service::Service::start(&data, &["feed.on=false"], None);
+    let start = || crate::service::ServiceProcess::start(&data, &["feed.on=false"], None);
     for life in 1..=2 {
         let service = start();
         assert_eq!(service.ask("POST /rest/runtime/exit-vm").0, 200);
@@ -109,14 +109,14 @@ fn the_log_continues_after_a_restart_and_a_broken_log_refuses_the_start() {
     fs::write(file(&data), text.replacen("local", "nobody", 1)).unwrap();
     let ended = start().end();
     assert_eq!(ended.status.code(), Some(1));
-    assert!(ended.complaints.contains("000001.jsonl:1: its hash is wrong"), "{}", ended.complaints);
+    assert!(ended.log_text.contains("000001.jsonl:1: its hash is wrong"), "{}", ended.log_text);
 }
 
 #[test]
 fn an_action_that_cannot_be_logged_is_not_executed() {
     let data = folder("audit-fails");
     // One action with its outcome is written, and then the disk fails.
-    let service = crate::service::Service::start(&data, &["feed.on=false"], Some("audit:2"));
+    let service = crate::service::ServiceProcess::start(&data, &["feed.on=false"], Some("audit:2"));
     assert!(service.is_ready(), "{}", service.ready);
     assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
     // The outcome may be written together with the next action.
@@ -134,22 +134,22 @@ fn an_action_that_cannot_be_logged_is_not_executed() {
     service.signal("TERM");
     let ended = service.end();
     assert!(ended.is_orderly());
-    assert!(ended.complaints.contains("the audit log cannot be written"), "{}", ended.complaints);
+    assert!(ended.log_text.contains("the audit log cannot be written"), "{}", ended.log_text);
     assert!(verify(&data).0);
 }
 
 #[test]
 fn each_login_has_its_share_of_requests() {
-    let house = House::start("share", &["http.rate_per_login=2"]);
-    let (one, other) = (bearer(&house.token[0]), basic("trade", crate::house::PASSWORD));
+    let secured = SecuredService::start("share", &["http.rate_per_login=2"]);
+    let (one, other) = (bearer(&secured.token[0]), basic("trade", crate::secured::PASSWORD));
     let refused =
-        (0..1_000).map(|_| house.ask("GET", "/version", &one)).find(|response| response.status != 200);
+        (0..1_000).map(|_| secured.ask("GET", "/version", &one)).find(|response| response.status != 200);
     let refused = refused.expect("there is a limit");
     assert_eq!((refused.status, refused.code().as_str()), (429, "too-many-requests"));
     assert_eq!(refused.header("retry-after"), Some("1"));
-    assert_eq!(house.ask("GET", "/version", &other).status, 200);
-    assert_eq!(house.ask("GET", "/health/live", "").status, 200);
-    house.end();
+    assert_eq!(secured.ask("GET", "/version", &other).status, 200);
+    assert_eq!(secured.ask("GET", "/health/live", "").status, 200);
+    secured.end();
 }
 
 /// Returns a line as the service would write it, with recomputed hashes.
@@ -164,7 +164,7 @@ fn sealed(seq: usize, prev: &str) -> (String, String) {
 #[test]
 fn anchors_reveal_removed_and_recomputed_lines_of_the_log() {
     let data = folder("audit-anchors");
-    let start = || crate::service::Service::start(&data, &["feed.on=false"], None);
+    let start = || crate::service::ServiceProcess::start(&data, &["feed.on=false"], None);
     let service = start();
     for _ in 0..2 {
         assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
@@ -174,9 +174,9 @@ fn anchors_reveal_removed_and_recomputed_lines_of_the_log() {
     while !crate::service::dump(&data).contains("AuditAnchor") {}
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.is_orderly(), "{}", ended.complaints);
-    let (sound, told) = verify(&data);
-    assert!(sound && told.starts_with("ok: 8 lines in 1 files") && !told.contains("; 1 anchors"), "{told}");
+    assert!(ended.is_orderly(), "{}", ended.log_text);
+    let (sound, text) = verify(&data);
+    assert!(sound && text.starts_with("ok: 8 lines in 1 files") && !text.contains("; 1 anchors"), "{text}");
 
     let good = fs::read_to_string(file(&data)).unwrap();
     let lines: Vec<&str> = good.split_inclusive('\n').collect();
@@ -192,38 +192,38 @@ fn anchors_reveal_removed_and_recomputed_lines_of_the_log() {
     ];
     for (text, expected, is_refused) in cases {
         fs::write(file(&data), text).unwrap();
-        let (sound, told) = verify(&data);
-        assert!(!sound && told.contains(expected), "{expected}: {told}");
+        let (sound, text) = verify(&data);
+        assert!(!sound && text.contains(expected), "{expected}: {text}");
         if is_refused {
             let ended = start().end();
             assert_eq!(ended.status.code(), Some(1), "{expected}");
-            assert!(ended.complaints.contains("audit-anchor"), "{}", ended.complaints);
+            assert!(ended.log_text.contains("audit-anchor"), "{}", ended.log_text);
         }
     }
     // The whole log and the anchor file beside it are gone: the journal reveals it.
     fs::remove_dir_all(data.join("audit")).unwrap();
     fs::remove_file(data.join("audit-anchor")).unwrap();
-    let (sound, told) = verify(&data);
-    assert!(!sound && told.contains(": the journal has line "), "{told}");
+    let (sound, text) = verify(&data);
+    assert!(!sound && text.contains(": the journal has line "), "{text}");
     let service = start();
     assert!(service.is_ready(), "a new log is begun: {}", service.ready);
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.complaints.contains("which is not here"), "{}", ended.complaints);
-    let (sound, told) = verify(&data);
-    assert!(!sound && told.contains("missing: a whole log"), "{told}");
+    assert!(ended.log_text.contains("which is not here"), "{}", ended.log_text);
+    let (sound, text) = verify(&data);
+    assert!(!sound && text.contains("missing: a whole log"), "{text}");
 }
 
 #[test]
 fn a_log_with_its_anchors_continues_after_a_kill() {
     let data = folder("audit-killed");
     for _ in 0..3 {
-        let service = crate::service::Service::start(&data, &["feed.on=false"], None);
+        let service = crate::service::ServiceProcess::start(&data, &["feed.on=false"], None);
         assert!(service.is_ready(), "{}", service.ready);
         assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
         service.signal("KILL");
         service.end();
-        let (sound, told) = verify(&data);
-        assert!(sound, "{told}");
+        let (sound, text) = verify(&data);
+        assert!(sound, "{text}");
     }
 }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::authority::{Authority, Identity};
-use crate::house::House;
+use crate::authority::{TestAuthority, TestIdentity};
+use crate::secured::SecuredService;
 use crate::service::folder;
 use crate::wires::{LISTENERS, fix};
 
 /// Every TLS listener, and the first message there.
 fn greetings() -> [(&'static str, Vec<u8>); 3] {
-    let logon = fix::Client::new("CLIENT1").frame("A", 1, "", "98=0|108=30|141=Y|");
+    let logon = fix::FixClient::new("CLIENT1").frame("A", 1, "", "98=0|108=30|141=Y|");
     [
         ("https", b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
         ("stomp+tls", b"CONNECT\naccept-version:1.2\nhost:x\n\n\0".to_vec()),
@@ -27,10 +27,10 @@ fn greetings() -> [(&'static str, Vec<u8>); 3] {
 /// Sends a message and waits for the first byte of a response; returns the certificate of the
 /// service. None: the client was refused.
 fn talk(
-    house: &House,
-    (listener, words): &(&str, Vec<u8>),
-    trusts: &Authority,
-    identity: Option<Identity>,
+    secured: &SecuredService,
+    (listener, arguments): &(&str, Vec<u8>),
+    trusts: &TestAuthority,
+    identity: Option<TestIdentity>,
 ) -> Option<CertificateDer<'static>> {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(trusts.trusted());
@@ -43,9 +43,9 @@ fn talk(
     };
     let name = ServerName::try_from("localhost").unwrap();
     let connection = ClientConnection::new(Arc::new(config), name).unwrap();
-    let mut stream = StreamOwned::new(connection, TcpStream::connect(house.at(listener)).unwrap());
+    let mut stream = StreamOwned::new(connection, TcpStream::connect(secured.at(listener)).unwrap());
     // With TLS 1.3 a client learns of a refusal only when it reads.
-    stream.write_all(words).ok()?;
+    stream.write_all(arguments).ok()?;
     stream.flush().ok()?;
     (stream.read(&mut [0]).ok()? > 0)
         .then(|| stream.conn.peer_certificates().unwrap()[0].clone().into_owned())
@@ -54,7 +54,7 @@ fn talk(
 #[test]
 fn certificates_and_client_authorities_are_reloaded_for_every_listener() {
     let files = folder("certificates-files");
-    let (house_of, ours, others) = (Authority::new(), Authority::new(), Authority::new());
+    let (house_of, ours, others) = (TestAuthority::new(), TestAuthority::new(), TestAuthority::new());
     let write = |name: &str, text: &str| fs::write(files.join(name), text).unwrap();
     let renew = || {
         let (chain, key) = house_of.sign("localhost");
@@ -67,13 +67,13 @@ fn certificates_and_client_authorities_are_reloaded_for_every_listener() {
     let settings =
         [set("tls.cert", "cert.pem"), set("tls.key", "key.pem"), set("tls.client_ca", "clients.pem")];
     let settings: Vec<&str> = settings.iter().map(String::as_str).chain(LISTENERS).collect();
-    let house = House::start("certificates", &settings);
+    let secured = SecuredService::start("certificates", &settings);
     let greetings = greetings();
     let first = greetings.each_ref().map(|greeting| {
-        assert!(talk(&house, greeting, &house_of, None).is_none(), "{}: without one", greeting.0);
-        let stranger = talk(&house, greeting, &house_of, Some(others.identity()));
-        assert!(stranger.is_none(), "{}: with another's", greeting.0);
-        let client = talk(&house, greeting, &house_of, Some(ours.identity()));
+        assert!(talk(&secured, greeting, &house_of, None).is_none(), "{}: without one", greeting.0);
+        let unknown = talk(&secured, greeting, &house_of, Some(others.identity()));
+        assert!(unknown.is_none(), "{}: with another's", greeting.0);
+        let client = talk(&secured, greeting, &house_of, Some(ours.identity()));
         client.unwrap_or_else(|| panic!("{}: our client was not let in", greeting.0))
     });
     assert!(first.iter().all(|shown| *shown == first[0]), "all listeners show the same");
@@ -82,15 +82,15 @@ fn certificates_and_client_authorities_are_reloaded_for_every_listener() {
     // every listener.
     renew();
     write("clients.pem", &others.pem);
-    house.service.signal("HUP");
+    secured.service.signal("HUP");
     for greeting in &greetings {
         // A handshake may begin before the reload and end after it.
         let is_new = |shown: &CertificateDer<'_>| *shown != first[0];
-        while !talk(&house, greeting, &house_of, Some(others.identity())).is_some_and(|shown| is_new(&shown))
-        {
-        }
-        let before = talk(&house, greeting, &house_of, Some(ours.identity()));
+        while !talk(&secured, greeting, &house_of, Some(others.identity()))
+            .is_some_and(|shown| is_new(&shown))
+        {}
+        let before = talk(&secured, greeting, &house_of, Some(ours.identity()));
         assert!(before.is_none(), "{}: those of before", greeting.0);
     }
-    house.end();
+    secured.end();
 }

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::addresses::connect_from;
 use crate::guesses::{http, over_fix, over_stomp, over_websocket};
-use crate::house::{House, PASSWORD, basic, bearer};
+use crate::secured::{PASSWORD, SecuredService, basic, bearer};
 
 /// Sessions of each kind in the daily run.
 const SESSIONS: u64 = 60;
@@ -23,22 +23,25 @@ const GOOD: u8 = 1;
 const FIRST_ATTACKER: u8 = 20;
 
 /// Bytes of one hostile session; it reads nothing until it is closed.
-struct Attack {
+struct HostileSession {
     listener: &'static str,
-    text: fn(&House, u64) -> Vec<u8>,
+    text: fn(&SecuredService, u64) -> Vec<u8>,
 }
 
-const ATTACKS: [Attack; 10] = [
-    Attack { listener: "fix", text: |_, _| Vec::new() },
-    Attack { listener: "fix", text: |_, nth| logon("CLIENT1", "admin", &format!("guess {nth}")) },
-    Attack { listener: "fix", text: |_, nth| logon(&format!("STRANGER{nth}"), "admin", PASSWORD) },
-    Attack { listener: "stomp", text: |_, nth| connect("trade", &format!("guess {nth}")) },
-    Attack { listener: "stomp", text: |house, _| watch_all(&house.token[0]) },
-    Attack { listener: "stomp", text: |_, nth| vec![nth as u8; 300] },
-    Attack { listener: "http", text: |_, _| b"GET /rest/position HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec() },
-    Attack { listener: "http", text: |_, nth| get(&basic("admin", &format!("guess {nth}"))) },
-    Attack { listener: "http", text: |house, _| get(&bearer(&house.token[0])).repeat(20) },
-    Attack { listener: "http", text: |_, _| upgrade() },
+const ATTACKS: [HostileSession; 10] = [
+    HostileSession { listener: "fix", text: |_, _| Vec::new() },
+    HostileSession { listener: "fix", text: |_, nth| logon("CLIENT1", "admin", &format!("guess {nth}")) },
+    HostileSession { listener: "fix", text: |_, nth| logon(&format!("STRANGER{nth}"), "admin", PASSWORD) },
+    HostileSession { listener: "stomp", text: |_, nth| connect("trade", &format!("guess {nth}")) },
+    HostileSession { listener: "stomp", text: |secured, _| watch_all(&secured.token[0]) },
+    HostileSession { listener: "stomp", text: |_, nth| vec![nth as u8; 300] },
+    HostileSession {
+        listener: "http",
+        text: |_, _| b"GET /rest/position HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec(),
+    },
+    HostileSession { listener: "http", text: |_, nth| get(&basic("admin", &format!("guess {nth}"))) },
+    HostileSession { listener: "http", text: |secured, _| get(&bearer(&secured.token[0])).repeat(20) },
+    HostileSession { listener: "http", text: |_, _| upgrade() },
 ];
 
 fn logon(sender: &str, login: &str, password: &str) -> Vec<u8> {
@@ -66,13 +69,13 @@ fn upgrade() -> Vec<u8> {
     [head.as_bytes(), key.as_bytes(), &[0x81, 0xff, 0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff]].concat()
 }
 
-impl Attack {
+impl HostileSession {
     /// Opens so many sessions from its own address. A refused connection is expected.
-    fn run(&self, house: &House, address: u8, sessions: u64) {
+    fn run(&self, secured: &SecuredService, address: u8, sessions: u64) {
         let mut held: VecDeque<TcpStream> = VecDeque::new();
         for nth in 0..sessions {
-            let mut socket = connect_from(address, house.at(self.listener));
-            let _ = socket.write_all(&(self.text)(house, nth));
+            let mut socket = connect_from(address, secured.at(self.listener));
+            let _ = socket.write_all(&(self.text)(secured, nth));
             held.push_back(socket);
             if held.len() > HELD_MAX
                 && let Some(mut oldest) = held.pop_front()
@@ -86,16 +89,16 @@ impl Attack {
 
 /// Sends one request of each well-behaved client, each on its own connection. Returns how long all
 /// of them took.
-fn round(house: &House) -> Duration {
+fn round(secured: &SecuredService) -> Duration {
     let begun = Instant::now();
-    let status = |headers: &str| http(house, GOOD, "GET", "/rest/execution/order", headers).status;
-    assert_eq!(status(&bearer(&house.token[2])), 200, "REST with a token");
+    let status = |headers: &str| http(secured, GOOD, "GET", "/rest/execution/order", headers).status;
+    assert_eq!(status(&bearer(&secured.token[2])), 200, "REST with a token");
     assert_eq!(status(&basic("trade", PASSWORD)), 200, "REST with a password");
-    assert!(over_stomp(house, GOOD, "trade", PASSWORD), "STOMP with a password");
-    assert!(over_stomp(house, GOOD, "trade-robot", &house.token[1]), "STOMP with a token");
-    assert!(over_websocket(house, GOOD, "read", PASSWORD), "STOMP over WebSocket");
-    assert!(over_fix(house, GOOD, "trade", PASSWORD), "FIX");
-    let health = http(house, GOOD, "GET", "/health/ready", "").status;
+    assert!(over_stomp(secured, GOOD, "trade", PASSWORD), "STOMP with a password");
+    assert!(over_stomp(secured, GOOD, "trade-robot", &secured.token[1]), "STOMP with a token");
+    assert!(over_websocket(secured, GOOD, "read", PASSWORD), "STOMP over WebSocket");
+    assert!(over_fix(secured, GOOD, "trade", PASSWORD), "FIX");
+    let health = http(secured, GOOD, "GET", "/health/ready", "").status;
     assert_eq!(health, 200, "health without a login");
     begun.elapsed()
 }
@@ -103,30 +106,30 @@ fn round(house: &House) -> Duration {
 #[test]
 fn hostile_sessions_of_every_protocol_keep_no_good_client_out() {
     let sessions = std::env::var("PITLANE_HOSTILE").map_or(SESSIONS, |text| text.parse().unwrap());
-    let house = House::start("hostile-crowd", &[]);
-    let quiet: Vec<Duration> = (0..QUIET_ROUNDS).map(|_| round(&house)).collect();
+    let secured = SecuredService::start("hostile-crowd", &[]);
+    let quiet: Vec<Duration> = (0..QUIET_ROUNDS).map(|_| round(&secured)).collect();
     let running = AtomicU64::new(ATTACKS.len() as u64);
     let mut attacked = Vec::new();
     std::thread::scope(|scope| {
         for (nth, attack) in ATTACKS.iter().enumerate() {
-            let (house, running) = (&house, &running);
+            let (secured, running) = (&secured, &running);
             scope.spawn(move || {
-                attack.run(house, FIRST_ATTACKER + nth as u8, sessions);
+                attack.run(secured, FIRST_ATTACKER + nth as u8, sessions);
                 running.fetch_sub(1, Ordering::Relaxed);
             });
         }
         while running.load(Ordering::Relaxed) > 0 || attacked.is_empty() {
-            attacked.push(round(&house));
+            attacked.push(round(&secured));
         }
     });
-    attacked.push(round(&house));
+    attacked.push(round(&secured));
     println!(
         "{sessions} hostile sessions of {} kinds: a round of seven requests took {:?} at the 99 %, {:?} before",
         ATTACKS.len(),
         worst(attacked),
         worst(quiet),
     );
-    house.end();
+    secured.end();
 }
 
 /// Returns the 99th percentile of some durations.

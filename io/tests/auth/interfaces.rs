@@ -7,8 +7,8 @@ use pitlane_protocols::fix::dictionary;
 use pitlane_protocols::stomp::topic::{FAMILIES, Naming};
 
 use crate::client::Response;
-use crate::house::{House, NAMES, PASSWORD, bearer, create_token};
-use crate::wires::stomp::{Client, header};
+use crate::secured::{NAMES, PASSWORD, SecuredService, bearer, create_token};
+use crate::wires::stomp::{StompClient, header};
 use crate::wires::{self, FIX, LISTENERS, STOMP, fix};
 
 /// Name, role and strategies of each login. The first column of the tables is a client without a
@@ -87,45 +87,45 @@ const STOMP_ACTIONS: [(&str, &str); 51] = [
 const FIX_LOGON: &str = "--++---";
 
 /// Starts the service with its listeners, and returns the secret of each login.
-fn start(name: &str) -> (House, Vec<String>) {
-    let house = House::start(name, &[&LISTENERS[..], &["venue.self_trade=allow"]].concat());
-    let make = |(name, role, strategies)| create_token(&house.tokens, name, role, strategies);
+fn start(name: &str) -> (SecuredService, Vec<String>) {
+    let secured = SecuredService::start(name, &[&LISTENERS[..], &["venue.self_trade=allow"]].concat());
+    let make = |(name, role, strategies)| create_token(&secured.tokens, name, role, strategies);
     let secrets: Vec<String> = LOGINS.into_iter().map(make).collect();
-    house.service.signal("HUP");
-    while house.ask("GET", "/version", &bearer(&secrets[LOGINS.len() - 1])).status != 200 {}
-    (house, secrets)
+    secured.service.signal("HUP");
+    while secured.ask("GET", "/version", &bearer(&secrets[LOGINS.len() - 1])).status != 200 {}
+    (secured, secrets)
 }
 
 /// Returns a client that was accepted.
-fn connects(wire: (&str, bool), house: &House, login: &str, secret: &str) -> Option<Client> {
-    let mut client = wires::stomp(wire, house);
-    client.say(&format!("CONNECT|accept-version:1.2|host:x|login:{login}|passcode:{secret}||"));
-    client.hear().is_some_and(|answer| answer.starts_with("CONNECTED")).then_some(client)
+fn connects(wire: (&str, bool), secured: &SecuredService, login: &str, secret: &str) -> Option<StompClient> {
+    let mut client = wires::stomp(wire, secured);
+    client.send_message(&format!("CONNECT|accept-version:1.2|host:x|login:{login}|passcode:{secret}||"));
+    client.receive().is_some_and(|answer| answer.starts_with("CONNECTED")).then_some(client)
 }
 
-fn connect(wire: (&str, bool), house: &House, login: &str, secret: &str) -> Client {
-    connects(wire, house, login, secret).expect("a login that we know")
+fn connect(wire: (&str, bool), secured: &SecuredService, login: &str, secret: &str) -> StompClient {
+    connects(wire, secured, login, secret).expect("a login that we know")
 }
 
 /// Returns whether an action was executed; if not, it was refused with its reason, and the session
 /// is over.
-fn is_done(client: &mut Client, action: &str) -> bool {
+fn is_done(client: &mut StompClient, action: &str) -> bool {
     let (verb, name) = action.split_once(' ').unwrap_or((action, ""));
     let destination = if name.starts_with('/') { name.to_string() } else { format!("/topic/{name}") };
     match verb {
-        "CONNECT" => client.say("CONNECT|accept-version:1.2|host:x|receipt:r||"),
+        "CONNECT" => client.send_message("CONNECT|accept-version:1.2|host:x|receipt:r||"),
         "SUBSCRIBE" => {
-            client.say(&format!("SUBSCRIBE|id:1|destination:{destination}|receipt:r||"));
+            client.send_message(&format!("SUBSCRIBE|id:1|destination:{destination}|receipt:r||"));
         }
-        "SEND" => client.say(&format!("SEND|destination:{destination}|receipt:r||1")),
+        "SEND" => client.send_message(&format!("SEND|destination:{destination}|receipt:r||1")),
         "TRANSACT" => {
-            client.say("BEGIN|transaction:t||");
-            client.say(&format!("SEND|destination:{destination}|transaction:t||1"));
-            client.say("COMMIT|transaction:t|receipt:r||");
+            client.send_message("BEGIN|transaction:t||");
+            client.send_message(&format!("SEND|destination:{destination}|transaction:t||1"));
+            client.send_message("COMMIT|transaction:t|receipt:r||");
         }
         other => panic!("{other} is no action"),
     }
-    let answer = client.hear().expect("an answer");
+    let answer = client.receive().expect("an answer");
     if answer.starts_with("RECEIPT|receipt-id:r|") {
         return true;
     }
@@ -138,7 +138,7 @@ fn is_done(client: &mut Client, action: &str) -> bool {
         "a destination begins with /topic/",
     ];
     assert!(reasons.contains(&why), "{action}: {answer}");
-    assert_eq!(client.hear(), None, "{action}: whoever is refused is sent away");
+    assert_eq!(client.receive(), None, "{action}: a refused client is disconnected");
     false
 }
 
@@ -152,37 +152,37 @@ fn every_login_may_do_over_stomp_what_the_table_says_and_nothing_else() {
             assert!(is_tried, "{begin} is not in the table");
         }
     }
-    let (house, secrets) = start("stomp-roles");
+    let (secured, secrets) = start("stomp-roles");
     for wire in STOMP {
         for (action, granted) in STOMP_ACTIONS {
-            let tried = is_done(&mut wires::stomp(wire, &house), action);
-            assert_eq!(tried, granted.starts_with('+'), "{action} by nobody over {}", wire.0);
+            let tried = is_done(&mut wires::stomp(wire, &secured), action);
+            assert_eq!(tried, granted.starts_with('+'), "{action} without a login over {}", wire.0);
         }
         for (at, ((login, ..), secret)) in LOGINS.iter().zip(&secrets).enumerate() {
             let mut client = None;
             for (action, granted) in STOMP_ACTIONS {
                 let is_granted = granted.as_bytes()[at + 1] == b'+';
-                let here = client.get_or_insert_with(|| connect(wire, &house, login, secret));
+                let here = client.get_or_insert_with(|| connect(wire, &secured, login, secret));
                 // A connected client has been accepted.
                 let tried = action == "CONNECT" || is_done(here, action);
                 assert_eq!(tried, is_granted, "{action} by {login} over {}", wire.0);
                 if !tried {
                     client = None;
                 } else if action.starts_with("SUBSCRIBE") {
-                    here.say("UNSUBSCRIBE|id:1|receipt:u||");
-                    here.hear_until("RECEIPT|receipt-id:u");
+                    here.send_message("UNSUBSCRIBE|id:1|receipt:u||");
+                    here.receive_until("RECEIPT|receipt-id:u");
                 }
             }
         }
     }
-    house.end();
+    secured.end();
 }
 
-fn order(house: &House, secret: &str, strategy: &str, side: &str, id: &str) {
+fn order(secured: &SecuredService, secret: &str, strategy: &str, side: &str, id: &str) {
     let body = format!(
         r#"{{"securityId":1,"side":"{side}","quantity":5,"limit":100,"strategyName":"{strategy}","intId":"{id}"}}"#
     );
-    let mut client = house.connect();
+    let mut client = secured.connect();
     client.send(&format!(
         "POST /rest/execution/order/limit HTTP/1.1\r\nHost: localhost\r\n{}Content-Type: application/json\r\n\
          Content-Length: {}\r\n\r\n{body}",
@@ -197,12 +197,12 @@ fn order(house: &House, secret: &str, strategy: &str, side: &str, id: &str) {
 /// the last order of PAIRS has received, or was not sent, all earlier events of MOMENTUM.
 #[test]
 fn wildcards_deliver_only_the_strategies_of_the_login() {
-    let (house, secrets) = start("stomp-wildcards");
+    let (secured, secrets) = start("stomp-wildcards");
     let patterns = [">", "*.>", "*.*.>", "order.>", "*.MOMENTUM.>", "*.*.m-bought"];
     let mut clients = Vec::new();
     for wire in STOMP {
         for ((login, _, strategies), secret) in LOGINS.iter().zip(&secrets) {
-            let mut client = connect(wire, &house, login, secret);
+            let mut client = connect(wire, &secured, login, secret);
             for pattern in patterns {
                 client.subscribe(pattern, pattern);
             }
@@ -210,29 +210,29 @@ fn wildcards_deliver_only_the_strategies_of_the_login() {
         }
     }
     let admin = &secrets[2];
-    order(&house, admin, "PAIRS", "SELL", "p-sold");
-    order(&house, admin, "MOMENTUM", "BUY", "m-bought");
-    order(&house, admin, "PAIRS", "SELL", "p-last");
+    order(&secured, admin, "PAIRS", "SELL", "p-sold");
+    order(&secured, admin, "MOMENTUM", "BUY", "m-bought");
+    order(&secured, admin, "PAIRS", "SELL", "p-last");
     for (client, sees_all) in &mut clients {
-        let mut heard = BTreeSet::new();
+        let mut received = BTreeSet::new();
         loop {
-            let message = client.hear_until("MESSAGE");
+            let message = client.receive_until("MESSAGE");
             let topic = header(&message, "destination").unwrap().strip_prefix("/topic/").unwrap();
             let (family, rest) = topic.split_once('.').unwrap();
             let strategy = rest.split('.').next().unwrap();
-            heard.insert(format!("{family} {strategy}"));
+            received.insert(format!("{family} {strategy}"));
             if topic == "order.PAIRS.p-last" {
                 break;
             }
         }
         for family in ["order", "pitlane", "position", "transaction", "cash-balance"] {
-            assert!(heard.contains(&format!("{family} PAIRS")), "{family}: {heard:?}");
-            let of_others = heard.contains(&format!("{family} MOMENTUM"));
-            assert_eq!(of_others, *sees_all, "{family}: {heard:?}");
+            assert!(received.contains(&format!("{family} PAIRS")), "{family}: {received:?}");
+            let of_others = received.contains(&format!("{family} MOMENTUM"));
+            assert_eq!(of_others, *sees_all, "{family}: {received:?}");
         }
     }
     drop(clients);
-    house.end();
+    secured.end();
 }
 
 /// All types of application messages.
@@ -246,34 +246,34 @@ fn message_types() -> impl Iterator<Item = String> {
 }
 
 /// Sends a message of this type, as far as it can be valid.
-fn say(client: &mut fix::Client, kind: &str) {
+fn send_kind(client: &mut fix::FixClient, kind: &str) {
     let about = format!("55=AAPL|54=1|60={}|", fix::now());
     match kind {
         "D" => {
             let id = client.next_out;
-            client.say(kind, &format!("11=d{id}|38=1|40=2|44=1|59=1|7002=MOMENTUM|{about}"))
+            client.send_message(kind, &format!("11=d{id}|38=1|40=2|44=1|59=1|7002=MOMENTUM|{about}"))
         }
-        "F" => client.say(kind, &format!("11=f|41=none|{about}")),
-        "G" => client.say(kind, &format!("11=g|41=none|38=1|40=2|44=1|{about}")),
-        _ => client.say(kind, ""),
+        "F" => client.send_message(kind, &format!("11=f|41=none|{about}")),
+        "G" => client.send_message(kind, &format!("11=g|41=none|38=1|40=2|44=1|{about}")),
+        _ => client.send_message(kind, ""),
     };
 }
 
 #[test]
 fn every_login_may_do_over_fix_what_the_table_says_and_nothing_else() {
-    let (house, secrets) = start("fix-roles");
+    let (secured, secrets) = start("fix-roles");
     for wire in FIX {
         for kind in message_types() {
-            let mut nobody = wires::fix(wire, &house, "CLIENT1");
-            say(&mut nobody, &kind);
-            assert!(nobody.read().is_err(), "{kind} by nobody has an answer over {}", wire.0);
+            let mut no_user = wires::fix(wire, &secured, "CLIENT1");
+            send_kind(&mut no_user, &kind);
+            assert!(no_user.read().is_err(), "{kind} without a login is answered over {}", wire.0);
         }
-        let nobody = ("", &String::new());
+        let no_user = ("", &String::new());
         let known = LOGINS.iter().map(|(login, ..)| *login).zip(&secrets);
-        for (at, (login, secret)) in std::iter::once(nobody).chain(known).enumerate() {
-            let mut client = wires::fix(wire, &house, &format!("BENCH{}", wire.0.len() * 10 + at));
+        for (at, (login, secret)) in std::iter::once(no_user).chain(known).enumerate() {
+            let mut client = wires::fix(wire, &secured, &format!("BENCH{}", wire.0.len() * 10 + at));
             let shown = if login.is_empty() { String::new() } else { format!("553={login}|554={secret}|") };
-            client.say("A", &format!("98=0|108=30|141=Y|{shown}"));
+            client.send_message("A", &format!("98=0|108=30|141=Y|{shown}"));
             let answer = client.read().unwrap();
             let is_in = FIX_LOGON.as_bytes()[at] == b'+';
             assert_eq!(answer.get(35), if is_in { "A" } else { "5" }, "{login}: {}", answer.text());
@@ -283,7 +283,7 @@ fn every_login_may_do_over_fix_what_the_table_says_and_nothing_else() {
             }
             client.next_in += 1;
             for kind in message_types() {
-                say(&mut client, &kind);
+                send_kind(&mut client, &kind);
                 let answer = client.next().expect("it goes on");
                 let expected = match kind.as_str() {
                     "D" => "8",
@@ -298,15 +298,15 @@ fn every_login_may_do_over_fix_what_the_table_says_and_nothing_else() {
             }
         }
     }
-    house.end();
+    secured.end();
 }
 
 #[test]
 fn guessing_at_a_login_over_stomp_is_locked_out_and_other_logins_work() {
-    let (house, secrets) = start("stomp-guess");
+    let (secured, secrets) = start("stomp-guess");
     // Each over its own transport: a user that was accepted over one is cached there.
     for (wire, victim) in STOMP.into_iter().zip(NAMES) {
-        let is_in = |login: &str, secret: &str| connects(wire, &house, login, secret).is_some();
+        let is_in = |login: &str, secret: &str| connects(wire, &secured, login, secret).is_some();
         // After five guesses the right password comes too soon. On a very slow machine it may not,
         // and the test starts over.
         let is_locked = |_| {
@@ -317,6 +317,6 @@ fn guessing_at_a_login_over_stomp_is_locked_out_and_other_logins_work() {
         assert!(is_in("admin-pairs", &secrets[5]), "others come in over {}", wire.0);
     }
     // The wait ends.
-    while connects(STOMP[0], &house, NAMES[0], PASSWORD).is_none() {}
-    house.end();
+    while connects(STOMP[0], &secured, NAMES[0], PASSWORD).is_none() {}
+    secured.end();
 }

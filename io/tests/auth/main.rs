@@ -21,10 +21,10 @@ mod certificates;
 mod crowd;
 mod guesses;
 mod hostile;
-mod house;
+mod secured;
 mod interfaces;
 mod login;
-mod sight;
+mod scope;
 mod verbs;
 #[allow(dead_code, reason = "each test uses its part")]
 mod wires;

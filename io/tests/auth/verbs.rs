@@ -2,8 +2,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use crate::house::{PASSWORD, add_user, create_token, done, pitlane};
-use crate::service::{Service, folder};
+use crate::secured::{PASSWORD, add_user, create_token, done, pitlane};
+use crate::service::{ServiceProcess, folder};
 
 #[test]
 fn users_are_added_changed_listed_and_removed() {
@@ -46,10 +46,10 @@ fn a_failed_command_is_reported_and_changes_nothing() {
     let path = file.to_str().unwrap();
     add_user(&file, "alice", "admin");
     let (text, inode) = (fs::read_to_string(&file).unwrap(), fs::metadata(&file).unwrap().ino());
-    let refused = |words: &[&str], input: &str| {
-        let output = pitlane(&[words, &["--file", path]].concat(), input);
-        assert_eq!(output.status.code(), Some(1), "{words:?}");
-        assert_eq!(fs::metadata(&file).unwrap().ino(), inode, "{words:?}");
+    let refused = |arguments: &[&str], input: &str| {
+        let output = pitlane(&[arguments, &["--file", path]].concat(), input);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert_eq!(fs::metadata(&file).unwrap().ino(), inode, "{arguments:?}");
         String::from_utf8(output.stderr).unwrap()
     };
     let add = ["user", "add", "bob", "--role", "read"];
@@ -105,15 +105,15 @@ fn a_service_without_any_login_does_not_start() {
     let users = data.join("users");
     let setting = format!("auth.users_file={}", users.display());
     let settings = ["auth.mode=required", &setting];
-    let missing = Service::start(&data, &settings, None).end();
+    let missing = ServiceProcess::start(&data, &settings, None).end();
     assert_eq!(missing.status.code(), Some(1));
-    assert!(missing.complaints.contains("users: No such file"), "{}", missing.complaints);
+    assert!(missing.log_text.contains("users: No such file"), "{}", missing.log_text);
     fs::write(&users, "# nobody yet\n").unwrap();
-    let nobody = Service::start(&data, &settings, None).end();
-    assert!(nobody.complaints.contains("no user can log in"), "{}", nobody.complaints);
+    let no_user = ServiceProcess::start(&data, &settings, None).end();
+    assert!(no_user.log_text.contains("no user can log in"), "{}", no_user.log_text);
     fs::write(&users, "alice admin * secret\n").unwrap();
-    let wrong = Service::start(&data, &settings, None).end();
-    assert!(wrong.complaints.contains("users:1: password: it must begin with"), "{}", wrong.complaints);
+    let wrong = ServiceProcess::start(&data, &settings, None).end();
+    assert!(wrong.log_text.contains("users:1: password: it must begin with"), "{}", wrong.log_text);
     // `pitlane check` reports the same.
     let check = pitlane(&["check", "--set", "auth.mode=required", "--set", &setting], "");
     assert_eq!(check.status.code(), Some(1));
@@ -136,25 +136,25 @@ fn a_world_writable_file_is_refused() {
         "stomp.tls_listen=".to_string(),
     ];
     let store = data.join("data").display().to_string();
-    let told = |verb: &[&str]| {
+    let text = |verb: &[&str]| {
         let sets = settings.iter().flat_map(|set| ["--set", set.as_str()]);
-        let words: Vec<&str> = verb.iter().copied().chain(sets).collect();
-        let output = pitlane(&words, "");
+        let arguments: Vec<&str> = verb.iter().copied().chain(sets).collect();
+        let output = pitlane(&arguments, "");
         (output.status.success(), String::from_utf8(output.stderr).unwrap())
     };
     let verbs = [&["check"][..], &["serve", "--for", "1", "--data", &store]];
     let mode = |path: &Path, mode: u32| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
-    for (path, wrong, right, words) in [
+    for (path, wrong, right, arguments) in [
         (&*users, 0o602, 0o600, "every user of this machine may write it"),
         (&*tokens, 0o602, 0o600, "every user of this machine may write it"),
         (&*data, 0o707, 0o1707, "every user of this machine may replace it"),
     ] {
         mode(path, wrong);
         for verb in verbs {
-            let (is_sound, told) = told(verb);
-            assert!(!is_sound && told.contains(words), "{verb:?} {}: {told}", path.display());
+            let (is_sound, text) = text(verb);
+            assert!(!is_sound && text.contains(arguments), "{verb:?} {}: {text}", path.display());
         }
         mode(path, right);
-        assert!(told(verbs[0]).0, "{}", told(verbs[0]).1);
+        assert!(text(verbs[0]).0, "{}", text(verbs[0]).1);
     }
 }

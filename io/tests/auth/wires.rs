@@ -9,7 +9,7 @@ pub mod stomp;
 
 // Under the name that the WebSocket client uses.
 pub use self::stomp as client;
-use crate::house::House;
+use crate::secured::SecuredService;
 
 /// Listeners, all on free ports.
 pub const LISTENERS: [&str; 3] =
@@ -19,20 +19,20 @@ pub const STOMP: [(&str, bool); 4] =
     [("stomp", false), ("stomp+tls", true), ("http", false), ("https", true)];
 pub const FIX: [(&str, bool); 2] = [("fix", false), ("fix+tls", true)];
 
-pub fn stomp((listener, is_tls): (&str, bool), house: &House) -> stomp::Client {
-    let address = house.at(listener);
-    let wire = if is_tls { stomp::tls(address, &house.data) } else { stomp::plain(address) };
+pub fn stomp((listener, is_tls): (&str, bool), secured: &SecuredService) -> stomp::StompClient {
+    let address = secured.at(listener);
+    let wire = if is_tls { stomp::tls(address, &secured.data) } else { stomp::plain(address) };
     match listener {
-        "http" | "https" => stomp::Client::new(Box::new(socket::WebSocket::open(wire, address, "").0)),
-        _ => stomp::Client::new(wire),
+        "http" | "https" => stomp::StompClient::new(Box::new(socket::WebSocket::open(wire, address, "").0)),
+        _ => stomp::StompClient::new(wire),
     }
 }
 
-pub fn fix((listener, is_tls): (&str, bool), house: &House, name: &str) -> fix::Client {
-    let mut client = fix::Client::new(name);
+pub fn fix((listener, is_tls): (&str, bool), secured: &SecuredService, name: &str) -> fix::FixClient {
+    let mut client = fix::FixClient::new(name);
     match is_tls {
-        true => client.take(fix::tls(house.at(listener), &house.data)),
-        false => client.connect(house.at(listener)),
+        true => client.take(fix::tls(secured.at(listener), &secured.data)),
+        false => client.connect(secured.at(listener)),
     }
     client
 }

@@ -5,21 +5,21 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 
 /// A certificate with its key, in the types of rustls.
-pub type Identity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+pub type TestIdentity = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
 
-pub struct Authority {
+pub struct TestAuthority {
     pub pem: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
-impl Authority {
-    pub fn new() -> Authority {
+impl TestAuthority {
+    pub fn new() -> TestAuthority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];
         let key = KeyPair::generate().unwrap();
         let pem = params.self_signed(&key).unwrap().pem();
-        Authority { pem, issuer: Issuer::new(params, key) }
+        TestAuthority { pem, issuer: Issuer::new(params, key) }
     }
 
     /// Returns a certificate for a name, and its key.
@@ -35,7 +35,7 @@ impl Authority {
     }
 
     /// Returns the identity of a client.
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> TestIdentity {
         let (chain, key) = self.sign("client");
         let key = PrivatePkcs8KeyDer::from_pem_slice(key.as_bytes()).unwrap();
         (vec![CertificateDer::from_pem_slice(chain.as_bytes()).unwrap()], key.into())

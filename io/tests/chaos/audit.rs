@@ -10,11 +10,11 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::rest::Moment;
 use serde_json::Value;
 
-use crate::findings::{Findings, Kind};
-use crate::http_client::Client;
-use crate::people::{Doors, wire};
-use crate::place::HOURS_EXCHANGE;
-use crate::told::{Depth, FINAL, OPEN, Standing, Told, qty, text};
+use crate::findings::{ChaosFindings, FindingKind};
+use crate::http_client::HttpClient;
+use crate::received::{CheckScope, FINAL, LastStatus, OPEN, ReceivedState, qty, text};
+use crate::site::HOURS_EXCHANGE;
+use crate::traders::{ServiceAddresses, wire};
 
 /// Trading continues while the books are read; they are read again until they agree, at most this
 /// often.
@@ -24,41 +24,44 @@ const CLOSE_GRACE_NS: u64 = NS_PER_S;
 
 /// State of the platform after its start.
 pub struct Audit<'a> {
-    client: Client,
+    client: HttpClient,
     /// Name of the process, for the findings.
-    place: &'a str,
-    findings: Findings,
+    site: &'a str,
+    findings: ChaosFindings,
 }
 
 impl Audit<'_> {
     /// Collects the findings. Returns an error if the service was gone before the end: then there
     /// is no result.
     pub fn look(
-        doors: &Doors,
-        told: &[&Told],
-        how: Depth,
-        place: &str,
+        addresses: &ServiceAddresses,
+        received: &[&ReceivedState],
+        how: CheckScope,
+        site: &str,
         close: Option<Timestamp>,
-    ) -> io::Result<Findings> {
-        let mut audit =
-            Audit { client: Client::new(wire(doors.http)?), place, findings: Findings::default() };
+    ) -> io::Result<ChaosFindings> {
+        let mut audit = Audit {
+            client: HttpClient::new(wire(addresses.http)?),
+            site,
+            findings: ChaosFindings::default(),
+        };
         let now = Clock::new().now();
         let orders = audit.orders()?;
         if let Some(close) = close.filter(|close| close.plus(CLOSE_GRACE_NS) < now) {
             audit.check_session(&orders, close);
         }
         let transactions = audit.transactions()?;
-        for told in told {
-            audit.check_orders(&orders, told, how)?;
-            audit.check_transactions(&transactions, told);
+        for received in received {
+            audit.check_orders(&orders, received, how)?;
+            audit.check_transactions(&transactions, received);
         }
         audit.check_books()?;
         Ok(audit.findings)
     }
 
-    fn find(&mut self, kind: Kind, what: String) {
-        let place = self.place;
-        self.findings.add(kind, format!("{place}: {what}"));
+    fn find(&mut self, kind: FindingKind, what: String) {
+        let site = self.site;
+        self.findings.add(kind, format!("{site}: {what}"));
     }
 
     fn rows(&mut self, path: &str) -> io::Result<Vec<Value>> {
@@ -84,7 +87,7 @@ impl Audit<'_> {
             for row in self.rows(path)? {
                 let id = text(&row, "intId");
                 if !ids.insert(id.clone()) {
-                    self.find(Kind::Doubled, format!("order {id} in {path}"));
+                    self.find(FindingKind::Doubled, format!("order {id} in {path}"));
                 }
                 orders.insert(id, row);
             }
@@ -100,31 +103,36 @@ impl Audit<'_> {
             let submitted = Moment::parse(&text(row, "dateTime")).expect("an instant");
             let is_concerned = row["tif"] == "DAY" && row["exchangeId"] == HOURS_EXCHANGE;
             if is_open && is_concerned && submitted.0 < close {
-                self.find(Kind::Broken, format!("order {id} outlives its session: {row}"));
+                self.find(FindingKind::Broken, format!("order {id} outlives its session: {row}"));
             }
         }
     }
 
-    fn check_orders(&mut self, orders: &BTreeMap<String, Value>, told: &Told, how: Depth) -> io::Result<()> {
-        for (id, standing) in told.orders(how) {
+    fn check_orders(
+        &mut self,
+        orders: &BTreeMap<String, Value>,
+        received: &ReceivedState,
+        how: CheckScope,
+    ) -> io::Result<()> {
+        for (id, last_status) in received.orders(how) {
             let mut found = self.order(orders, id)?;
-            for alias in told.aliases(id) {
+            for alias in received.aliases(id) {
                 if found.is_some() {
                     break;
                 }
                 found = self.order(orders, alias)?;
             }
             match found {
-                Some(row) => self.check_order(&row, id, standing),
+                Some(row) => self.check_order(&row, id, last_status),
                 // A refusal is reported, and need not be stored.
-                None if standing.status == "REJECTED" => {}
-                None => self.find(Kind::Lost, format!("order {id}, told as {standing:?}")),
+                None if last_status.status == "REJECTED" => {}
+                None => self.find(FindingKind::Lost, format!("order {id}, received as {last_status:?}")),
             }
         }
-        for id in &told.cancelled {
+        for id in &received.cancelled {
             let row = self.order(orders, id)?;
             if let Some(row) = row.filter(|row| OPEN.contains(&text(row, "status").as_str())) {
-                self.find(Kind::Lost, format!("the cancel of {id}: {row}"));
+                self.find(FindingKind::Lost, format!("the cancel of {id}: {row}"));
             }
         }
         Ok(())
@@ -137,16 +145,16 @@ impl Audit<'_> {
         }
         let mut found = self.rows(&format!("/rest/execution/order/{id}"))?;
         if found.len() > 1 {
-            self.find(Kind::Doubled, format!("order {id}: {found:?}"));
+            self.find(FindingKind::Doubled, format!("order {id}: {found:?}"));
         }
         Ok(found.pop())
     }
 
-    fn check_order(&mut self, row: &Value, id: &str, told: &Standing) {
+    fn check_order(&mut self, row: &Value, id: &str, received: &LastStatus) {
         let (status, filled) = (text(row, "status"), qty(row, "filledQuantity"));
-        let is_final = FINAL.contains(&told.status.as_str());
-        if filled < told.filled || is_final && (filled != told.filled || status != told.status) {
-            self.find(Kind::Lost, format!("what was told of {id}, {told:?}: {row}"));
+        let is_final = FINAL.contains(&received.status.as_str());
+        if filled < received.filled || is_final && (filled != received.filled || status != received.status) {
+            self.find(FindingKind::Lost, format!("what was received of {id}, {received:?}: {row}"));
         }
     }
 
@@ -154,18 +162,21 @@ impl Audit<'_> {
         self.rows("/rest/transaction/daily")
     }
 
-    fn check_transactions(&mut self, transactions: &[Value], told: &Told) {
+    fn check_transactions(&mut self, transactions: &[Value], received: &ReceivedState) {
         let mut by_uuid: BTreeMap<String, &Value> = BTreeMap::new();
         for row in transactions {
             if by_uuid.insert(text(row, "uuid"), row).is_some() {
-                self.find(Kind::Doubled, format!("transaction {row}"));
+                self.find(FindingKind::Doubled, format!("transaction {row}"));
             }
         }
-        for (uuid, written) in &told.transactions {
+        for (uuid, written) in &received.transactions {
             match by_uuid.get(uuid) {
-                None => self.find(Kind::Lost, format!("transaction {uuid}, told as {written:?}")),
+                None => self.find(FindingKind::Lost, format!("transaction {uuid}, received as {written:?}")),
                 Some(row) if (row["quantity"].to_string(), row["price"].to_string()) != *written => {
-                    self.find(Kind::Lost, format!("what was told of transaction {uuid}, {written:?}: {row}"));
+                    self.find(
+                        FindingKind::Lost,
+                        format!("what was received of transaction {uuid}, {written:?}: {row}"),
+                    );
                 }
                 Some(_) => {}
             }
@@ -191,13 +202,13 @@ impl Audit<'_> {
             let positions = self.rows("/rest/position")?;
             let cash = self.rows("/rest/ext/cash-balance")?;
             let orders = self.orders()?;
-            differences = Books::of(&transactions, &sizes).differ(&positions, &cash, &orders);
+            differences = TransactionSums::of(&transactions, &sizes).differ(&positions, &cash, &orders);
             if differences.is_empty() {
                 break;
             }
         }
         for difference in differences {
-            self.find(Kind::Unbalanced, difference);
+            self.find(FindingKind::Unbalanced, difference);
         }
         Ok(())
     }
@@ -205,7 +216,7 @@ impl Audit<'_> {
 
 /// Sums of transactions.
 #[derive(Default)]
-struct Books {
+struct TransactionSums {
     /// By strategy and security.
     positions: BTreeMap<(u64, u64), i64>,
     /// By strategy and currency.
@@ -213,9 +224,9 @@ struct Books {
     filled: BTreeMap<String, i64>,
 }
 
-impl Books {
-    fn of(transactions: &[Value], sizes: &BTreeMap<u64, ContractSize>) -> Books {
-        let mut books = Books::default();
+impl TransactionSums {
+    fn of(transactions: &[Value], sizes: &BTreeMap<u64, ContractSize>) -> TransactionSums {
+        let mut books = TransactionSums::default();
         transactions.iter().for_each(|row| books.take(row, sizes));
         books
     }

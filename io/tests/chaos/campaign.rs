@@ -7,23 +7,23 @@ use std::time::Instant;
 use pitlane_engine::rng::Rng;
 
 use crate::LIVES_OF_A_LINE;
-use crate::findings::{Findings, Kind};
-use crate::hostile::{self, Protocol};
+use crate::disturbance::{Abilities, can_limit_memory};
+use crate::findings::{ChaosFindings, FindingKind};
+use crate::hostile::{self, HostileProtocol};
 use crate::image::Mounted;
-use crate::line::Line;
 use crate::number;
-use crate::people::Doors;
-use crate::place::Place;
-use crate::plan::{Life, Plan};
-use crate::service::Folder;
-use crate::trouble::{Abilities, can_limit_memory};
+use crate::plan::{ChaosPlan, PlannedRun};
+use crate::series::RunSeries;
+use crate::service::TestFolder;
+use crate::site::TestSite;
+use crate::traders::ServiceAddresses;
 
 /// Hostile sessions between two checks of the service.
 const VISIT: u64 = 50;
 
 /// Determines what is possible on this machine.
 pub fn abilities() -> Abilities {
-    let root = Folder::new("chaos", "probe");
+    let root = TestFolder::new("chaos", "probe");
     Abilities {
         image: Mounted::new(&root.join("disk.img"), "16M", root.join("disk")).is_some(),
         // Set by the caller that has given us a separate network.
@@ -40,86 +40,97 @@ fn the_campaign() {
     let seed = number("PITLANE_SEED").unwrap_or(1);
     let begun = Instant::now();
     let mut rows = vec![
-        Row::of("kills", kills, lines("kills", seed, kills, false, Plan::killed)),
-        Row::of("power cuts", cuts, lines("cuts", seed, cuts, true, Plan::cut)),
+        CampaignRow::of("kills", kills, lines("kills", seed, kills, false, ChaosPlan::killed)),
+        CampaignRow::of("power cuts", cuts, lines("cuts", seed, cuts, true, ChaosPlan::cut)),
     ];
-    for protocol in Protocol::ALL {
+    for protocol in HostileProtocol::ALL {
         let findings = visits(protocol, seed, sessions);
-        rows.push(Row::of(&format!("hostile {protocol:?}"), sessions, findings));
+        rows.push(CampaignRow::of(&format!("hostile {protocol:?}"), sessions, findings));
     }
     println!("seed {seed}, {:.0} s", begun.elapsed().as_secs_f64());
     println!(
         "{:<20}{:>8}{:>8}{:>9}{:>12}{:>8}{:>8}",
         "what", "done", "lost", "doubled", "unbalanced", "broken", "panics"
     );
-    for Row { what, done, findings } in &rows {
-        let [lost, doubled, unbalanced, broken, panics] =
-            [Kind::Lost, Kind::Doubled, Kind::Unbalanced, Kind::Broken, Kind::Panic]
-                .map(|kind| findings.count(kind));
+    for CampaignRow { what, done, findings } in &rows {
+        let [lost, doubled, unbalanced, broken, panics] = [
+            FindingKind::Lost,
+            FindingKind::Doubled,
+            FindingKind::Unbalanced,
+            FindingKind::Broken,
+            FindingKind::Panic,
+        ]
+        .map(|kind| findings.count(kind));
         println!("{what:<20}{done:>8}{lost:>8}{doubled:>9}{unbalanced:>12}{broken:>8}{panics:>8}");
     }
     rows.iter().for_each(|row| print!("{}", row.findings));
     assert!(rows.iter().all(|row| row.findings.is_clean()));
 }
 
-struct Row {
+struct CampaignRow {
     what: String,
     done: u64,
-    findings: Findings,
+    findings: ChaosFindings,
 }
 
-impl Row {
-    fn of(what: &str, done: u64, findings: Findings) -> Row {
+impl CampaignRow {
+    fn of(what: &str, done: u64, findings: ChaosFindings) -> CampaignRow {
         println!("{done} {what}");
-        Row { what: what.to_string(), done, findings }
+        CampaignRow { what: what.to_string(), done, findings }
     }
 }
 
 /// Runs so many processes of a kind, on as many folders as needed.
-fn lines(name: &str, seed: u64, lives: u64, on_image: bool, next: fn(&mut Plan) -> Life) -> Findings {
-    let mut findings = Findings::default();
-    for (number, first) in (0..lives).step_by(LIVES_OF_A_LINE as usize).enumerate() {
+fn lines(
+    name: &str,
+    seed: u64,
+    planned_runs: u64,
+    on_image: bool,
+    next: fn(&mut ChaosPlan) -> PlannedRun,
+) -> ChaosFindings {
+    let mut findings = ChaosFindings::default();
+    for (number, first) in (0..planned_runs).step_by(LIVES_OF_A_LINE as usize).enumerate() {
         let seed = seed + number as u64;
-        let Some(place) = Place::with_hours(&format!("{name}-{number}"), on_image) else {
-            findings.add(Kind::Broken, "no disk can be mounted here".to_string());
+        let Some(site) = TestSite::with_hours(&format!("{name}-{number}"), on_image) else {
+            findings.add(FindingKind::Broken, "no disk can be mounted here".to_string());
             return findings;
         };
-        let mut plan = Plan::new(seed, Abilities::default());
-        let mut line = Line::new(place, seed);
-        for _ in first..lives.min(first + LIVES_OF_A_LINE) {
+        let mut plan = ChaosPlan::new(seed, Abilities::default());
+        let mut line = RunSeries::new(site, seed);
+        for _ in first..planned_runs.min(first + LIVES_OF_A_LINE) {
             line.live(&next(&mut plan));
         }
         line.close();
         findings.take(line.findings);
-        eprintln!("{} of {lives} {name}", lives.min(first + LIVES_OF_A_LINE));
+        eprintln!("{} of {planned_runs} {name}", planned_runs.min(first + LIVES_OF_A_LINE));
     }
     findings
 }
 
 /// Runs so many hostile sessions with one service, whose health is checked in between.
-fn visits(protocol: Protocol, seed: u64, sessions: u64) -> Findings {
-    let mut findings = Findings::default();
+fn visits(protocol: HostileProtocol, seed: u64, sessions: u64) -> ChaosFindings {
+    let mut findings = ChaosFindings::default();
     if sessions == 0 {
         return findings;
     }
-    let place = Place::new(&format!("hostile-{protocol:?}"), false).expect("a folder can be made");
-    let service = place.still();
-    let doors = Doors::of(&service);
+    let site = TestSite::new(&format!("hostile-{protocol:?}"), false).expect("a folder can be made");
+    let service = site.still();
+    let addresses = ServiceAddresses::of(&service);
     let mut dice = Rng::named(seed, 4);
     for first in (0..sessions).step_by(VISIT as usize) {
         let wanted = VISIT.min(sessions - first);
-        let let_in = hostile::visit(protocol, &doors, wanted, &mut dice);
+        let let_in = hostile::visit(protocol, &addresses, wanted, &mut dice);
         if let_in < wanted {
-            findings.add(Kind::Broken, format!("{protocol:?}: {let_in} of {wanted} were let in"));
+            findings.add(FindingKind::Broken, format!("{protocol:?}: {let_in} of {wanted} were let in"));
         }
         if service.ask("GET /health/ready").0 != 200 {
-            findings.add(Kind::Broken, format!("{protocol:?}: not ready after {first} sessions"));
+            findings.add(FindingKind::Broken, format!("{protocol:?}: not ready after {first} sessions"));
         }
     }
     service.signal("TERM");
     let ended = service.end();
     if !ended.is_orderly() {
-        findings.add(Kind::Panic, format!("{protocol:?}: {}", ended.complaints));
+        findings.add(FindingKind::Panic, format!("{protocol:?}: {}", ended.log_text));
     }
     findings
 }

@@ -7,7 +7,7 @@ use std::fmt;
 const SHOWN: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum FindingKind {
     /// A client was informed of it, and it does not exist.
     Lost,
     /// It exists twice, or was reported twice.
@@ -20,20 +20,20 @@ pub enum Kind {
 }
 
 #[derive(Debug, Default)]
-pub struct Findings {
-    found: Vec<(Kind, String)>,
+pub struct ChaosFindings {
+    found: Vec<(FindingKind, String)>,
 }
 
-impl Findings {
-    pub fn add(&mut self, kind: Kind, what: String) {
+impl ChaosFindings {
+    pub fn add(&mut self, kind: FindingKind, what: String) {
         self.found.push((kind, what));
     }
 
-    pub fn take(&mut self, other: Findings) {
+    pub fn take(&mut self, other: ChaosFindings) {
         self.found.extend(other.found);
     }
 
-    pub fn count(&self, kind: Kind) -> usize {
+    pub fn count(&self, kind: FindingKind) -> usize {
         self.found.iter().filter(|(found, _)| *found == kind).count()
     }
 
@@ -42,7 +42,7 @@ impl Findings {
     }
 }
 
-impl fmt::Display for Findings {
+impl fmt::Display for ChaosFindings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (kind, what) in self.found.iter().take(SHOWN) {
             writeln!(f, "{kind:?}: {what}")?;

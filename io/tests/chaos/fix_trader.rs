@@ -7,11 +7,11 @@ use std::sync::mpsc::Sender;
 use pitlane_engine::number::Qty;
 use pitlane_engine::rng::Rng;
 
-use crate::client::{Client, now};
-use crate::findings::{Findings, Kind};
-use crate::known::{Broken, Known};
-use crate::people::{Doors, wire};
-use crate::told::Told;
+use crate::client::{FixClient, now};
+use crate::findings::{ChaosFindings, FindingKind};
+use crate::known::{Contradiction, KnownOrders};
+use crate::received::ReceivedState;
+use crate::traders::{ServiceAddresses, wire};
 
 /// Requests before the next check of the responses.
 const BURST_MAX: u64 = 8;
@@ -22,13 +22,13 @@ const QUESTIONS_MAX: usize = 1_000;
 const SYMBOLS: [(&str, &str); 4] = [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")];
 
 pub struct FixTrader {
-    client: Client,
+    client: FixClient,
     dice: Rng,
     orders: Vec<String>,
     /// Number of received messages that are processed.
     taken: usize,
-    known: Known,
-    pub told: Told,
+    known: KnownOrders,
+    pub received: ReceivedState,
     /// After a loss of power, reports and responses may arrive again under new numbers (see
     /// `protocols/README.md`).
     pub forgives_repeats: bool,
@@ -37,24 +37,24 @@ pub struct FixTrader {
 impl FixTrader {
     pub fn new(seed: u64) -> FixTrader {
         FixTrader {
-            client: Client::new("KEEP1"),
+            client: FixClient::new("KEEP1"),
             dice: Rng::named(seed, 1),
             orders: Vec::new(),
             taken: 0,
-            known: Known::default(),
-            told: Told::default(),
+            known: KnownOrders::default(),
+            received: ReceivedState::default(),
             forgives_repeats: false,
         }
     }
 
     /// Trades until the connection ends.
-    pub fn session(&mut self, doors: &Doors, bell: &Sender<()>) -> io::Result<()> {
-        self.log_on(doors)?;
+    pub fn session(&mut self, addresses: &ServiceAddresses, stop_wakeup: &Sender<()>) -> io::Result<()> {
+        self.log_on(addresses)?;
         loop {
             for _ in 0..1 + self.dice.below(BURST_MAX) {
                 self.act();
                 // The counting thread may have ended.
-                let _ = bell.send(());
+                let _ = stop_wakeup.send(());
             }
             self.client.try_settle()?;
         }
@@ -63,11 +63,11 @@ impl FixTrader {
     /// Logs on, receives all missed messages, and disconnects. Resent requests are answered later
     /// than the session's own messages, so it sends requests until nothing is missing, a bounded
     /// number of times.
-    pub fn catch_up(&mut self, doors: &Doors, findings: &mut Findings) -> io::Result<()> {
-        self.log_on(doors)?;
+    pub fn catch_up(&mut self, addresses: &ServiceAddresses, findings: &mut ChaosFindings) -> io::Result<()> {
+        self.log_on(addresses)?;
         for _ in 0..QUESTIONS_MAX {
             self.client.try_settle()?;
-            self.reckon(findings);
+            self.account(findings);
             if self.unheard().is_empty() {
                 break;
             }
@@ -76,8 +76,8 @@ impl FixTrader {
         Ok(())
     }
 
-    fn log_on(&mut self, doors: &Doors) -> io::Result<()> {
-        self.client.take(Box::new(wire(doors.fix)?));
+    fn log_on(&mut self, addresses: &ServiceAddresses) -> io::Result<()> {
+        self.client.take(Box::new(wire(addresses.fix)?));
         let answer = self.client.try_log_on(false)?;
         match answer.get(35) {
             "A" => Ok(()),
@@ -118,18 +118,20 @@ impl FixTrader {
     }
 
     /// Checks the messages since the last call against its state.
-    pub fn reckon(&mut self, findings: &mut Findings) {
-        for message in &self.client.heard[self.taken..] {
+    pub fn account(&mut self, findings: &mut ChaosFindings) {
+        for message in &self.client.received[self.taken..] {
             match self.known.take(message) {
                 Ok(()) => {}
-                Err(Broken::Repeated(_)) if self.forgives_repeats => {}
-                Err(Broken::Repeated(told)) => findings.add(Kind::Doubled, format!("FIX says again {told}")),
-                Err(Broken::Missing(told)) => {
-                    findings.add(Kind::Lost, format!("FIX says nothing before {told}"));
+                Err(Contradiction::Repeated(_)) if self.forgives_repeats => {}
+                Err(Contradiction::Repeated(received)) => {
+                    findings.add(FindingKind::Doubled, format!("FIX repeats {received}"))
+                }
+                Err(Contradiction::Missing(received)) => {
+                    findings.add(FindingKind::Lost, format!("FIX skips a report before {received}"));
                 }
             }
             let id = message.get(37);
-            self.told.alias(id, message.get(11));
+            self.received.alias(id, message.get(11));
             let Some(last) = self.known.last.get(id) else { continue };
             let status = match last.get(39) {
                 "2" => "FILLED",
@@ -138,9 +140,9 @@ impl FixTrader {
                 "C" => "EXPIRED",
                 _ => "",
             };
-            self.told.order(id, status, Qty::parse(last.get(14).as_bytes()).unwrap_or_default());
+            self.received.order(id, status, Qty::parse(last.get(14).as_bytes()).unwrap_or_default());
         }
-        self.taken = self.client.heard.len();
+        self.taken = self.client.received.len();
     }
 
     /// Returns every request that was sent and never answered, when nothing is missing any more.

@@ -6,7 +6,7 @@ use std::net::{Shutdown, SocketAddr};
 use pitlane_engine::rng::Rng;
 
 use crate::client::{now, sealed};
-use crate::people::{Doors, wire};
+use crate::traders::{ServiceAddresses, wire};
 
 /// Names for logons; each has a separate store.
 const NAMES: u64 = 8;
@@ -16,36 +16,37 @@ const NOISE_BYTES_MAX: u64 = 600;
 const CHANGES_MAX: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protocol {
+pub enum HostileProtocol {
     Fix,
     Stomp,
     WebSocket,
     Http,
 }
 
-impl Protocol {
-    pub const ALL: [Protocol; 4] = [Protocol::Fix, Protocol::Stomp, Protocol::WebSocket, Protocol::Http];
+impl HostileProtocol {
+    pub const ALL: [HostileProtocol; 4] =
+        [HostileProtocol::Fix, HostileProtocol::Stomp, HostileProtocol::WebSocket, HostileProtocol::Http];
 
-    fn door(self, doors: &Doors) -> SocketAddr {
+    fn door(self, addresses: &ServiceAddresses) -> SocketAddr {
         match self {
-            Protocol::Fix => doors.fix,
-            Protocol::Stomp => doors.stomp,
-            Protocol::WebSocket | Protocol::Http => doors.http,
+            HostileProtocol::Fix => addresses.fix,
+            HostileProtocol::Stomp => addresses.stomp,
+            HostileProtocol::WebSocket | HostileProtocol::Http => addresses.http,
         }
     }
 }
 
 /// Runs so many sessions, one after the other. Returns how many were accepted; the service may be
 /// down at some time.
-pub fn visit(protocol: Protocol, doors: &Doors, sessions: u64, dice: &mut Rng) -> u64 {
-    (0..sessions).filter(|_| session(protocol, doors, dice).is_ok()).count() as u64
+pub fn visit(protocol: HostileProtocol, addresses: &ServiceAddresses, sessions: u64, dice: &mut Rng) -> u64 {
+    (0..sessions).filter(|_| session(protocol, addresses, dice).is_ok()).count() as u64
 }
 
 /// Runs one session. An error means that it was not accepted at all. A session that is closed by
 /// the service is expected.
-fn session(protocol: Protocol, doors: &Doors, dice: &mut Rng) -> io::Result<()> {
-    let mut socket = wire(protocol.door(doors))?;
-    let bytes = words(protocol, dice);
+fn session(protocol: HostileProtocol, addresses: &ServiceAddresses, dice: &mut Rng) -> io::Result<()> {
+    let mut socket = wire(protocol.door(addresses))?;
+    let bytes = problem(protocol, dice);
     let cut = dice.below(bytes.len() as u64 + 1) as usize;
     for part in [&bytes[..cut], &bytes[cut..]] {
         if socket.write_all(part).is_err() {
@@ -66,14 +67,14 @@ fn session(protocol: Protocol, doors: &Doors, dice: &mut Rng) -> io::Result<()> 
     Ok(())
 }
 
-fn words(protocol: Protocol, dice: &mut Rng) -> Vec<u8> {
+fn problem(protocol: HostileProtocol, dice: &mut Rng) -> Vec<u8> {
     if dice.below(4) == 0 {
         return noise(dice);
     }
     match protocol {
-        Protocol::Fix => fix(dice),
-        Protocol::Stomp => changed(stomp(), dice),
-        Protocol::WebSocket => {
+        HostileProtocol::Fix => fix(dice),
+        HostileProtocol::Stomp => changed(stomp(), dice),
+        HostileProtocol::WebSocket => {
             let frames = [frame(0x81, &stomp()), frame(0x89, b"ping"), frame(0x88, b"\x03\xe8")].concat();
             let opening =
                 b"GET /stomp HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
@@ -83,7 +84,7 @@ fn words(protocol: Protocol, dice: &mut Rng) -> Vec<u8> {
                 _ => [&opening[..], &changed(frames, dice)].concat(),
             }
         }
-        Protocol::Http => {
+        HostileProtocol::Http => {
             let body = r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1}"#;
             let length = body.len();
             let request = format!(

@@ -13,7 +13,7 @@ mod campaign;
 #[path = "../fix/client.rs"]
 #[allow(dead_code)]
 mod client;
-mod ears;
+mod subscribers;
 mod findings;
 mod fix_trader;
 mod hostile;
@@ -24,9 +24,9 @@ mod http_client;
 mod image;
 #[path = "../fix/known.rs"]
 mod known;
-mod line;
-mod people;
-mod place;
+mod series;
+mod traders;
+mod site;
 mod plan;
 mod rest_trader;
 #[path = "../server/service.rs"]
@@ -34,17 +34,17 @@ mod rest_trader;
 mod service;
 #[allow(clippy::unwrap_used)]
 mod stomp;
-mod told;
-mod trouble;
+mod received;
+mod disturbance;
 
 use std::env;
 use std::time::{Duration, Instant};
 
-use findings::{Findings, Kind};
-use line::Line;
-use place::Place;
-use plan::Plan;
-use trouble::Abilities;
+use disturbance::Abilities;
+use findings::{ChaosFindings, FindingKind};
+use plan::ChaosPlan;
+use series::RunSeries;
+use site::TestSite;
 
 /// Processes of the short form.
 const LIVES_SHORT: u64 = 9;
@@ -58,27 +58,29 @@ fn number(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn nothing_that_was_told_is_lost_or_doubled_in_any_trouble() {
+fn nothing_acknowledged_is_lost_or_doubled_under_any_disturbance() {
     let seed = number("PITLANE_SEED").unwrap_or(1);
     let Some(seconds) = number("PITLANE_CHAOS") else {
-        let place = Place::new("short", false).expect("a folder can be made");
-        let findings = lives(place, seed, Abilities::default(), |life| life < LIVES_SHORT);
+        let site = TestSite::new("short", false).expect("a folder can be made");
+        let findings =
+            planned_runs(site, seed, Abilities::default(), |planned_run| planned_run < LIVES_SHORT);
         assert!(findings.is_clean(), "{findings}");
         return;
     };
     let end = Instant::now() + Duration::from_secs(seconds);
     let able = campaign::abilities();
     println!("here it can be tried with {able:?}");
-    let (mut findings, mut lived) = (Findings::default(), 0);
+    let (mut findings, mut lived) = (ChaosFindings::default(), 0);
     for line in 0.. {
         if Instant::now() >= end {
             break;
         }
-        let place = Place::new(&format!("line-{line}"), able.image).expect("a place can be made");
-        let goes_on = |life| life < LIVES_OF_A_LINE && (life == 0 || Instant::now() < end);
-        findings.take(lives(place, seed + line, able, |life| {
-            lived += u64::from(goes_on(life));
-            goes_on(life)
+        let site = TestSite::new(&format!("line-{line}"), able.image).expect("a place can be made");
+        let goes_on =
+            |planned_run| planned_run < LIVES_OF_A_LINE && (planned_run == 0 || Instant::now() < end);
+        findings.take(planned_runs(site, seed + line, able, |planned_run| {
+            lived += u64::from(goes_on(planned_run));
+            goes_on(planned_run)
         }));
     }
     println!("{lived} lives, from seed {seed}\n{findings}");
@@ -86,11 +88,16 @@ fn nothing_that_was_told_is_lost_or_doubled_in_any_trouble() {
 }
 
 /// Runs disturbed processes for as long as `goes_on` permits.
-fn lives(place: Place, seed: u64, able: Abilities, mut goes_on: impl FnMut(u64) -> bool) -> Findings {
-    let mut plan = Plan::new(seed, able);
-    let mut line = Line::new(place, seed);
-    for life in 0.. {
-        if !goes_on(life) {
+fn planned_runs(
+    site: TestSite,
+    seed: u64,
+    able: Abilities,
+    mut goes_on: impl FnMut(u64) -> bool,
+) -> ChaosFindings {
+    let mut plan = ChaosPlan::new(seed, able);
+    let mut line = RunSeries::new(site, seed);
+    for planned_run in 0.. {
+        if !goes_on(planned_run) {
             break;
         }
         line.live(&plan.troubled());
@@ -103,18 +110,18 @@ fn lives(place: Place, seed: u64, able: Abilities, mut goes_on: impl FnMut(u64) 
 /// acknowledged.
 #[test]
 fn a_lost_order_is_detected() {
-    let place = Place::new("teeth", false).expect("a folder can be made");
-    let (data, kept) = (place.data(), place.data().with_extension("kept"));
+    let site = TestSite::new("teeth", false).expect("a folder can be made");
+    let (data, kept) = (site.data(), site.data().with_extension("kept"));
     let copy = |from: &std::path::Path, to: &std::path::Path| {
         image::sh(&format!("rm -rf {1} && cp -a {0} {1}", from.display(), to.display()))
     };
-    let mut plan = Plan::new(1, Abilities::default());
-    let mut line = Line::new(place, 1);
-    line.live(&plan.life(plan::End::Kill));
+    let mut plan = ChaosPlan::new(1, Abilities::default());
+    let mut line = RunSeries::new(site, 1);
+    line.live(&plan.planned_run(plan::RunEnd::Kill));
     assert!(copy(&data, &kept));
-    line.live(&plan.life(plan::End::Kill));
+    line.live(&plan.planned_run(plan::RunEnd::Kill));
     assert!(line.findings.is_clean(), "{}", line.findings);
     assert!(copy(&kept, &data));
     line.look_back();
-    assert!(line.findings.count(Kind::Lost) > 0, "{}", line.findings);
+    assert!(line.findings.count(FindingKind::Lost) > 0, "{}", line.findings);
 }

@@ -3,7 +3,7 @@
 
 use pitlane_engine::rng::Rng;
 
-use crate::trouble::{Abilities, Trouble};
+use crate::disturbance::{Abilities, Disturbance};
 
 /// Actions of clients in a process, at least and at most.
 const ACTS: (u64, u64) = (30, 120);
@@ -12,7 +12,7 @@ const ACTS: (u64, u64) = (30, 120);
 const WRITES_MAX: u64 = 1_500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
+pub enum RunEnd {
     /// SIGKILL when the actions are done.
     Kill,
     /// SIGKILL at this write of a journal.
@@ -24,64 +24,64 @@ pub enum End {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Life {
+pub struct PlannedRun {
     /// A thread for each duty, or one for all.
     pub dedicated: bool,
     pub acts: u64,
-    pub trouble: Trouble,
-    pub end: End,
+    pub disturbance: Disturbance,
+    pub end: RunEnd,
     /// Seed of its disturbance.
     pub seed: u64,
 }
 
-pub struct Plan {
+pub struct ChaosPlan {
     dice: Rng,
     able: Abilities,
     /// Disturbances of this round that are still to come: each comes once before any comes again.
-    ahead: Vec<Trouble>,
+    ahead: Vec<Disturbance>,
 }
 
-impl Plan {
-    pub fn new(seed: u64, able: Abilities) -> Plan {
-        Plan { dice: Rng::named(seed, 3), able, ahead: Vec::new() }
+impl ChaosPlan {
+    pub fn new(seed: u64, able: Abilities) -> ChaosPlan {
+        ChaosPlan { dice: Rng::named(seed, 3), able, ahead: Vec::new() }
     }
 
     /// Returns a process with the next disturbance.
-    pub fn troubled(&mut self) -> Life {
+    pub fn troubled(&mut self) -> PlannedRun {
         if self.ahead.is_empty() {
-            self.ahead = Trouble::all(self.able, &mut self.dice);
+            self.ahead = Disturbance::all(self.able, &mut self.dice);
         }
         let next = self.dice.below(self.ahead.len() as u64) as usize;
-        let trouble = self.ahead.swap_remove(next);
-        let mut life = self.killed();
-        life.trouble = trouble;
+        let disturbance = self.ahead.swap_remove(next);
+        let mut planned_run = self.killed();
+        planned_run.disturbance = disturbance;
         // Only one fault at a time can be injected.
-        if trouble.fault().is_some() || trouble == Trouble::Nothing && self.dice.below(2) == 0 {
-            life.end = if self.dice.below(3) == 0 { End::Stop } else { End::Kill };
+        if disturbance.fault().is_some() || disturbance == Disturbance::Nothing && self.dice.below(2) == 0 {
+            planned_run.end = if self.dice.below(3) == 0 { RunEnd::Stop } else { RunEnd::Kill };
         }
-        life
+        planned_run
     }
 
     /// Returns a process that is killed, without another disturbance.
-    pub fn killed(&mut self) -> Life {
+    pub fn killed(&mut self) -> PlannedRun {
         let end = match self.dice.below(2) {
-            0 => End::Kill,
-            _ => End::KillAtWrite(1 + self.dice.below(WRITES_MAX)),
+            0 => RunEnd::Kill,
+            _ => RunEnd::KillAtWrite(1 + self.dice.below(WRITES_MAX)),
         };
-        self.life(end)
+        self.planned_run(end)
     }
 
     /// Returns a process that ends with a loss of power.
-    pub fn cut(&mut self) -> Life {
-        self.life(End::PowerCut)
+    pub fn cut(&mut self) -> PlannedRun {
+        self.planned_run(RunEnd::PowerCut)
     }
 
     /// Returns a process with this end, without another disturbance.
-    pub fn life(&mut self, end: End) -> Life {
-        Life {
+    pub fn planned_run(&mut self, end: RunEnd) -> PlannedRun {
+        PlannedRun {
             dedicated: self.dice.below(2) == 0,
             acts: ACTS.0 + self.dice.below(ACTS.1 - ACTS.0),
-            trouble: Trouble::Nothing,
+            disturbance: Disturbance::Nothing,
             end,
             seed: self.dice.next_u64(),
         }
@@ -90,10 +90,10 @@ impl Plan {
 
 #[test]
 fn a_seed_determines_the_plan() {
-    let lives = |seed| {
-        let mut plan = Plan::new(seed, Abilities::all());
+    let planned_runs = |seed| {
+        let mut plan = ChaosPlan::new(seed, Abilities::all());
         (0..50).map(|_| plan.troubled()).collect::<Vec<_>>()
     };
-    assert_eq!(lives(7), lives(7));
-    assert_ne!(lives(7), lives(8));
+    assert_eq!(planned_runs(7), planned_runs(7));
+    assert_ne!(planned_runs(7), planned_runs(8));
 }

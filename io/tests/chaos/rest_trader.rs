@@ -6,9 +6,9 @@ use std::sync::mpsc::Sender;
 
 use pitlane_engine::rng::Rng;
 
-use crate::http_client::{Client, Response};
-use crate::people::{Doors, wire};
-use crate::told::Told;
+use crate::http_client::{HttpClient, Response};
+use crate::received::ReceivedState;
+use crate::traders::{ServiceAddresses, wire};
 
 /// Orders that cancels refer to: the last of this number.
 const AIMS: usize = 20;
@@ -17,15 +17,15 @@ const LATER: u16 = 503;
 pub const PREFIX: char = 'r';
 
 #[derive(Clone, Debug)]
-struct Request {
+struct TraderRequest {
     method: &'static str,
     path: String,
     body: String,
-    what: What,
+    what: TraderRequestKind,
 }
 
 #[derive(Clone, Debug)]
-enum What {
+enum TraderRequestKind {
     Order {
         id: String,
     },
@@ -44,8 +44,8 @@ pub struct RestTrader {
     sent: u64,
     orders: Vec<String>,
     /// Request without a response.
-    waits: Option<Request>,
-    pub told: Told,
+    waits: Option<TraderRequest>,
+    pub received: ReceivedState,
     /// Requests that were refused.
     pub refused: u64,
 }
@@ -57,33 +57,33 @@ impl RestTrader {
             sent: 0,
             orders: Vec::new(),
             waits: None,
-            told: Told::default(),
+            received: ReceivedState::default(),
             refused: 0,
         }
     }
 
     /// Trades until the connection ends.
-    pub fn session(&mut self, doors: &Doors, bell: &Sender<()>) -> io::Result<()> {
-        let mut client = Client::new(wire(doors.http)?);
+    pub fn session(&mut self, addresses: &ServiceAddresses, stop_wakeup: &Sender<()>) -> io::Result<()> {
+        let mut client = HttpClient::new(wire(addresses.http)?);
         loop {
             self.ask(&mut client)?;
-            let _ = bell.send(());
+            let _ = stop_wakeup.send(());
         }
     }
 
     /// Repeats the unanswered request.
-    pub fn catch_up(&mut self, doors: &Doors) -> io::Result<()> {
-        let mut client = Client::new(wire(doors.http)?);
+    pub fn catch_up(&mut self, addresses: &ServiceAddresses) -> io::Result<()> {
+        let mut client = HttpClient::new(wire(addresses.http)?);
         while self.waits.is_some() {
             self.ask(&mut client)?;
         }
         Ok(())
     }
 
-    fn ask(&mut self, client: &mut Client) -> io::Result<()> {
+    fn ask(&mut self, client: &mut HttpClient) -> io::Result<()> {
         let request = self.waits.take().unwrap_or_else(|| self.next());
         self.waits = Some(request.clone());
-        let Request { method, path, body, what } = request;
+        let TraderRequest { method, path, body, what } = request;
         let length = body.len();
         let head = format!(
             "{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
@@ -95,40 +95,40 @@ impl RestTrader {
             return Ok(());
         }
         self.waits = None;
-        self.hear(&what, &answer);
+        self.receive(&what, &answer);
         Ok(())
     }
 
-    fn hear(&mut self, what: &What, answer: &Response) {
+    fn receive(&mut self, what: &TraderRequestKind, answer: &Response) {
         if answer.status != 200 {
             self.refused += 1;
             return;
         }
         match what {
-            What::Order { id } => {
-                self.told.is_there(id);
+            TraderRequestKind::Order { id } => {
+                self.received.is_there(id);
                 self.orders.push(id.clone());
             }
-            What::Cancel { id } => self.told.cancelled.push(id.clone()),
-            What::Credit { uuid, amount } => {
-                self.told.transaction(&serde_json::json!({ "uuid": uuid, "price": amount }));
+            TraderRequestKind::Cancel { id } => self.received.cancelled.push(id.clone()),
+            TraderRequestKind::Credit { uuid, amount } => {
+                self.received.transaction(&serde_json::json!({ "uuid": uuid, "price": amount }));
             }
         }
     }
 
-    fn next(&mut self) -> Request {
+    fn next(&mut self) -> TraderRequest {
         self.sent += 1;
         let id = format!("{PREFIX}{}", self.sent);
         let security = 1 + self.dice.below(4);
         let side = ["BUY", "SELL"][self.dice.below(2) as usize];
         let quantity = 1 + self.dice.below(20);
-        let order = |path: &str, terms: &str| Request {
+        let order = |path: &str, terms: &str| TraderRequest {
             method: "POST",
             path: format!("/rest/execution/order/{path}"),
             body: format!(
                 r#"{{"intId":"{id}","securityId":{security},"side":"{side}","quantity":{quantity}{terms}}}"#
             ),
-            what: What::Order { id: id.clone() },
+            what: TraderRequestKind::Order { id: id.clone() },
         };
         match self.dice.below(10) {
             0..=3 => order("market", ""),
@@ -137,22 +137,22 @@ impl RestTrader {
             7 | 8 if !self.orders.is_empty() => {
                 let back = self.dice.below(self.orders.len().min(AIMS) as u64) as usize;
                 let id = self.orders[self.orders.len() - 1 - back].clone();
-                Request {
+                TraderRequest {
                     method: "DELETE",
                     path: format!("/rest/execution/order/{id}"),
                     body: String::new(),
-                    what: What::Cancel { id },
+                    what: TraderRequestKind::Cancel { id },
                 }
             }
             _ => {
                 let uuid = format!("00000000-0000-4000-8000-{:012x}", self.sent);
                 let body =
                     format!(r#"{{"type":"CREDIT","price":{quantity},"currency":"USD","uuid":"{uuid}"}}"#);
-                Request {
+                TraderRequest {
                     method: "POST",
                     path: "/rest/transaction".to_string(),
                     body,
-                    what: What::Credit { uuid, amount: quantity },
+                    what: TraderRequestKind::Credit { uuid, amount: quantity },
                 }
             }
         }

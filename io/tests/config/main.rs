@@ -32,8 +32,8 @@ fn file(name: &str, text: &str) -> Sources {
     Sources { files: vec![path.display().to_string()], ..Sources::default() }
 }
 
-fn options(words: &[&str]) -> Sources {
-    let options = words.iter().map(|word| Setting::parse(word).expect("key=value")).collect();
+fn options(settings: &[&str]) -> Sources {
+    let options = settings.iter().map(|setting| Setting::parse(setting).expect("key=value")).collect();
     Sources { options, ..Sources::default() }
 }
 
@@ -43,27 +43,27 @@ fn variables(pairs: &[(&str, &str)]) -> Sources {
 }
 
 /// Returns the faults of a file, without its folder.
-fn complaints(name: &str, text: &str) -> Vec<String> {
+fn faults_of(name: &str, text: &str) -> Vec<String> {
     let faults = load(&file(name, text)).expect_err("something is wrong");
     let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
     faults.to_string().lines().map(|line| line.replace(&folder, "")).collect()
 }
 
 #[test]
-fn what_is_too_much_for_settings_is_refused() {
+fn settings_beyond_their_limits_are_refused() {
     let large = format!("# {}\n", "x".repeat(1 << 20));
-    let told = complaints("limits-large.toml", &large);
-    assert!(told[0].contains("it is larger than 1048576 bytes"), "{told:?}");
+    let faults = faults_of("limits-large.toml", &large);
+    assert!(faults[0].contains("it is larger than 1048576 bytes"), "{faults:?}");
     let at_the_end = &large[..1 << 20];
     assert!(load(&file("limits-size.toml", at_the_end)).is_ok(), "as large as it may be");
     let many = format!("[topology]\nshard_cores = [{}]\n", "1,".repeat(10_001));
-    let told = complaints("limits-many.toml", &many);
-    assert!(told[0].contains("it may have 10000 items, not 10001"), "{told:?}");
-    let long = complaints("limits-long.toml", &format!("[service]\nname = \"{}\"\n", "x".repeat(5_000)));
+    let faults = faults_of("limits-many.toml", &many);
+    assert!(faults[0].contains("it may have 10000 items, not 10001"), "{faults:?}");
+    let long = faults_of("limits-long.toml", &format!("[service]\nname = \"{}\"\n", "x".repeat(5_000)));
     assert!(long[0].contains("service.name"), "{long:?}");
     let names = format!("[[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"{}\"\n", "B".repeat(33));
-    let told = complaints("limits-names.toml", &names);
-    assert!(told[0].contains("TargetCompID"), "{told:?}");
+    let faults = faults_of("limits-names.toml", &names);
+    assert!(faults[0].contains("TargetCompID"), "{faults:?}");
 }
 
 #[test]
@@ -80,10 +80,10 @@ fn a_cluster_has_so_many_members_and_keeps_so_much_for_them() {
     };
     let loaded = load(&file("cluster-most.toml", &settings(7, 4_096))).unwrap();
     assert_eq!((loaded.config.members.len(), loaded.config.cluster.window_bytes), (7, 4_096 << 20));
-    let told = complaints("cluster-more.toml", &settings(8, 4_096));
-    assert!(told[0].contains("a cluster has 2 to 7 tables [[member]]"), "{told:?}");
-    let told = complaints("cluster-larger.toml", &settings(7, 4_097));
-    assert!(told[0].contains("cluster.window_mb"), "{told:?}");
+    let faults = faults_of("cluster-more.toml", &settings(8, 4_096));
+    assert!(faults[0].contains("a cluster has 2 to 7 tables [[member]]"), "{faults:?}");
+    let faults = faults_of("cluster-larger.toml", &settings(7, 4_097));
+    assert!(faults[0].contains("cluster.window_mb"), "{faults:?}");
 }
 
 /// Collects every plain setting of a document as a dotted key and a text.
@@ -285,7 +285,7 @@ retention_days = 2024-01-01
 [demo]
 on = 1
 ";
-    let told = complaints("wrong.toml", text);
+    let faults = faults_of("wrong.toml", text);
     for line in [
         "wrong.toml:2:1: net.conections_max: there is no such key (did you mean connections_max?)",
         "wrong.toml:3:1: net.backlog: it must be a whole number, not a text",
@@ -305,18 +305,18 @@ on = 1
         "wrong.toml:29:1: journal.retention_days: it must be a whole number, not a date",
         "wrong.toml:32:1: demo.on: it must be true or false, not a whole number",
     ] {
-        assert!(told.iter().any(|said| said == line), "{line}\nis not among\n{}", told.join("\n"));
+        assert!(faults.iter().any(|output| output == line), "{line}\nis not among\n{}", faults.join("\n"));
     }
-    assert_eq!(told.len(), 17, "{}", told.join("\n"));
+    assert_eq!(faults.len(), 17, "{}", faults.join("\n"));
 }
 
 #[test]
 fn a_syntax_error_is_reported_beside_other_faults() {
-    let told = complaints("broken.toml", "[demo]\nrate = = 5\n[lanes]\nevents = 0\n");
-    assert!(told.iter().any(|line| line.starts_with("broken.toml:2:8: ")), "{told:?}");
+    let faults = faults_of("broken.toml", "[demo]\nrate = = 5\n[lanes]\nevents = 0\n");
+    assert!(faults.iter().any(|line| line.starts_with("broken.toml:2:8: ")), "{faults:?}");
     assert!(
-        told.contains(&"broken.toml:4:1: lanes.events: it must be 1 to 1048576, not 0".to_string()),
-        "{told:?}"
+        faults.contains(&"broken.toml:4:1: lanes.events: it must be 1 to 1048576, not 0".to_string()),
+        "{faults:?}"
     );
 }
 
@@ -351,8 +351,8 @@ fn faults_name_the_variable_or_option() {
 #[test]
 fn a_file_full_of_faults_is_told_up_to_a_bound() {
     let text: String = (0..FAULTS_MAX + 20).map(|number| format!("[x{number}]\n")).collect();
-    let told = complaints("full.toml", &text);
-    assert_eq!((told.len(), told[FAULTS_MAX].as_str()), (FAULTS_MAX + 1, "and 20 more"));
+    let faults = faults_of("full.toml", &text);
+    assert_eq!((faults.len(), faults[FAULTS_MAX].as_str()), (FAULTS_MAX + 1, "and 20 more"));
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use crate::addresses::connect_from;
-use crate::client::Client;
-use crate::service::{Service, folder};
+use crate::client::FixClient;
+use crate::service::{ServiceProcess, folder};
 use crate::{CONFIG, fix, pitlane, start_with};
 
 /// A family of clients with a password.
@@ -21,10 +21,10 @@ ResetOnLogon = "N"
 "#;
 
 /// Sends a Logon from 127.0.0.`from` and returns the client if it is accepted.
-fn log_on(service: &Service, from: u8, name: &str, shown: &str) -> Option<Client> {
-    let mut client = Client::new(name);
+fn log_on(service: &ServiceProcess, from: u8, name: &str, shown: &str) -> Option<FixClient> {
+    let mut client = FixClient::new(name);
     client.take(Box::new(connect_from(from, fix(service))));
-    client.say("A", &format!("98=0|108=30|{shown}"));
+    client.send_message("A", &format!("98=0|108=30|{shown}"));
     let answer = client.read().expect("an answer");
     client.next_in += 1;
     (answer.get(35) == "A").then_some(client)
@@ -58,7 +58,7 @@ fn refused_logons_leave_no_file_and_no_session_number() {
 
     let mut client = log_on(&service, 1, "GUARD7", "553=me|554=sesame|").expect("the right password");
     client.order("o1", "AAPL", 1, 10, "100");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
     let bytes = fs::metadata(data.join("fix/PITLANE-GUARD7.store")).expect("its store").len();
     assert!(bytes <= 256 << 10, "a store grows as it is used: {bytes}");
     assert!(left_behind(&data).1.contains("PITLANE-GUARD7"));
@@ -66,16 +66,16 @@ fn refused_logons_leave_no_file_and_no_session_number() {
     client.next();
     assert!(client.is_closed());
     let ended = service.end();
-    assert!(ended.is_orderly(), "{}", ended.complaints);
+    assert!(ended.is_orderly(), "{}", ended.log_text);
     // Log lines about it are few, and the omitted ones are counted.
-    let about = |words: &str| ended.complaints.lines().filter(|line| line.contains(words)).count();
-    assert!(about("FIX Logon refused") < 100, "{}", ended.complaints);
-    let counted = ended.complaints.lines().filter(|line| line.contains("were left out"));
+    let about = |words: &str| ended.log_text.lines().filter(|line| line.contains(words)).count();
+    assert!(about("FIX Logon refused") < 100, "{}", ended.log_text);
+    let counted = ended.log_text.lines().filter(|line| line.contains("were left out"));
     let left_out = counted.filter_map(|line| {
         let number = line.split_once("lines\":").or(line.split_once("lines="))?.1;
         number.split(|c: char| !c.is_ascii_digit()).next()?.parse::<usize>().ok()
     });
-    assert!(about("FIX Logon refused") + left_out.sum::<usize>() >= 200, "{}", ended.complaints);
+    assert!(about("FIX Logon refused") + left_out.sum::<usize>() >= 200, "{}", ended.log_text);
 }
 
 /// All stores were once created with eight megabytes.
@@ -86,7 +86,7 @@ fn large_stores_are_read_only_when_their_client_logs_on() {
     let service = start_with(&data, &config, &["feed.on=false"]);
     let mut client = log_on(&service, 1, "GUARD1", "553=me|554=sesame|").expect("the right password");
     client.order("o1", "AAPL", 1, 10, "100");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
     drop(log_on(&service, 1, "GUARD2", "553=me|554=sesame|").expect("the right password"));
     service.signal("KILL");
     service.end();
@@ -99,18 +99,18 @@ fn large_stores_are_read_only_when_their_client_logs_on() {
     fs::write(data.join("fix/PITLANE-GUARD2.store"), b"nonsense").expect("a file of ours");
     let service = start_with(&data, &config, &["feed.on=false"]);
     client.take(Box::new(connect_from(1, fix(&service))));
-    client.say("A", "98=0|108=30|553=me|554=sesame|");
+    client.send_message("A", "98=0|108=30|553=me|554=sesame|");
     let answer = client.read().expect("an answer");
     assert_eq!((answer.get(35), answer.number()), ("A", client.next_in), "numbers go on");
     client.next_in += 1;
     client.send("F", &format!("11=o2|41=o1|55=AAPL|54=1|60={}|", crate::client::now()));
-    assert!(client.hear(4));
-    let mut other = Client::new("GUARD2");
+    assert!(client.receive(4));
+    let mut other = FixClient::new("GUARD2");
     other.take(Box::new(connect_from(1, fix(&service))));
-    other.say("A", "98=0|108=30|553=me|554=sesame|");
+    other.send_message("A", "98=0|108=30|553=me|554=sesame|");
     assert!(other.is_closed(), "its own store is damaged");
     service.signal("KILL");
-    assert!(service.end().complaints.contains("PITLANE-GUARD2"));
+    assert!(service.end().log_text.contains("PITLANE-GUARD2"));
 }
 
 /// With four threads of wrong Logons, none of twenty right ones was once accepted.
@@ -164,7 +164,7 @@ fn refused_logons_do_not_occupy_connections_of_valid_clients() {
             clients.push(client.unwrap_or_else(|| panic!("{name} is let in at its first attempt")));
         }
         is_over.store(true, Ordering::Relaxed);
-        clients.iter_mut().for_each(Client::settle);
+        clients.iter_mut().for_each(FixClient::settle);
     });
     service.signal("KILL");
     service.end();

@@ -2,10 +2,10 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{Client, now};
-use crate::cluster::{AAPL, OPEN, Pair, fix_client, order, submit, until};
+use crate::client::{FixClient, now};
+use crate::cluster::{AAPL, ClusterPair, OPEN, fix_client, order, submit, until};
 use crate::others::ask;
-use crate::service::{Service, folder};
+use crate::service::{ServiceProcess, folder};
 use crate::{fix, pitlane, start};
 
 fn by_fix(login: Option<&str>, session: &str) -> Value {
@@ -18,10 +18,10 @@ fn by_rest() -> Value {
     json!({ "login": "local", "address": "127.0.0.1", "protocol": "REST" })
 }
 
-fn log_on(service: &Service, sender: &str, more: &str) -> Client {
-    let mut client = Client::new(sender);
+fn log_on(service: &ServiceProcess, sender: &str, more: &str) -> FixClient {
+    let mut client = FixClient::new(sender);
     client.connect(fix(service));
-    client.say("A", &format!("98=0|108=30|141=Y|{more}"));
+    client.send_message("A", &format!("98=0|108=30|141=Y|{more}"));
     assert_eq!(client.read().expect("a Logon is answered").get(35), "A");
     client.next_in += 1;
     client
@@ -33,10 +33,10 @@ fn an_order_over_fix_records_login_session_and_address() {
     let service = start(&data, &["feed.on=false"]);
     let mut client = log_on(&service, "SECRET", "553=me|554=sesame|");
     client.order("o1", "AAPL", 1, 10, "1.5");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
     let stamp = now();
     client.send("G", &format!("11=o2|41=o1|55=AAPL|54=1|38=12|40=2|44=1.5|59=1|60={stamp}|"));
-    assert!(client.hear(4));
+    assert!(client.receive(4));
     until(|| order(&service, "o2")["quantity"] == 12);
     let shown = order(&service, "o2");
     assert_eq!((&shown["sentBy"], &shown["modifiedBy"]), (&by_fix(Some("me"), "SECRET"), &shown["sentBy"]));
@@ -48,7 +48,7 @@ fn an_order_over_fix_records_login_session_and_address() {
     // A client that is disconnected does not cancel its orders itself.
     let mut leaves = log_on(&service, "LEAVES", "");
     leaves.order("l1", "AAPL", 1, 10, "1.5");
-    assert!(leaves.hear(2));
+    assert!(leaves.receive(2));
     leaves.disconnect();
     until(|| order(&service, "l1")["status"] == "CANCELED");
     let shown = order(&service, "l1");
@@ -63,8 +63,8 @@ fn an_order_over_fix_records_login_session_and_address() {
 
 #[test]
 fn the_owner_of_a_shard_knows_who_sent_an_order_at_another_server() {
-    let mut pair = Pair::start("attribution");
-    let check = |pair: &Pair, id: &str, sender: Value| {
+    let mut pair = ClusterPair::start("attribution");
+    let check = |pair: &ClusterPair, id: &str, sender: Value| {
         for at in 0..2 {
             until(|| order(pair.at(at), id)["status"] == "NEW");
             assert_eq!(order(pair.at(at), id)["sentBy"], sender, "{id} at server {at}");
@@ -73,7 +73,7 @@ fn the_owner_of_a_shard_knows_who_sent_an_order_at_another_server() {
     assert_eq!(submit(pair.at(0), AAPL, "r1").status, 200);
     let mut client = fix_client(pair.at(0), "KEEP1");
     client.order("f1", "AAPL", 1, 10, "1.5");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
     check(&pair, "r1", by_rest());
     check(&pair, "f1", by_fix(None, "KEEP1"));
     // The owner restarts: it knows the earlier senders, and receives again those that are still
@@ -84,7 +84,7 @@ fn the_owner_of_a_shard_knows_who_sent_an_order_at_another_server() {
     pair.join();
     assert_eq!(submit(pair.at(0), AAPL, "r2").status, 200);
     client.order("f2", "AAPL", 1, 10, "1.5");
-    assert!(client.hear(4));
+    assert!(client.receive(4));
     for id in ["r1", "r2"] {
         check(&pair, id, by_rest());
     }

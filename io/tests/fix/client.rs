@@ -19,13 +19,13 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 /// Long enough for a busy machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-pub trait Wire: Read + Write + Send {}
-impl<T: Read + Write + Send> Wire for T {}
+pub trait FixStream: Read + Write + Send {}
+impl<T: Read + Write + Send> FixStream for T {}
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Message(pub Vec<(u32, String)>);
+pub struct ReceivedFix(pub Vec<(u32, String)>);
 
-impl Message {
+impl ReceivedFix {
     pub fn get(&self, tag: u32) -> &str {
         self.0.iter().find(|(known, _)| *known == tag).map_or("", |(_, value)| value)
     }
@@ -42,8 +42,8 @@ impl Message {
     }
 }
 
-pub struct Client {
-    wire: Option<Box<dyn Wire>>,
+pub struct FixClient {
+    wire: Option<Box<dyn FixStream>>,
     sender: String,
     /// Next number to send, and next number to receive.
     pub next_out: u64,
@@ -52,21 +52,21 @@ pub struct Client {
     /// Sent application messages by number: type, time and body.
     sent: BTreeMap<u64, (String, String, String)>,
     /// Received application messages in order, each number once.
-    pub heard: Vec<Message>,
+    pub received: Vec<ReceivedFix>,
     /// Whether a resend was requested and is not complete.
     asked: bool,
 }
 
-impl Client {
-    pub fn new(sender: &str) -> Client {
-        Client {
+impl FixClient {
+    pub fn new(sender: &str) -> FixClient {
+        FixClient {
             wire: None,
             sender: sender.to_string(),
             next_out: 1,
             next_in: 1,
             input: Vec::new(),
             sent: BTreeMap::new(),
-            heard: Vec::new(),
+            received: Vec::new(),
             asked: false,
         }
     }
@@ -76,7 +76,7 @@ impl Client {
     }
 
     /// Uses this connection from now on.
-    pub fn take(&mut self, wire: Box<dyn Wire>) {
+    pub fn take(&mut self, wire: Box<dyn FixStream>) {
         self.wire = Some(wire);
         self.input.clear();
         self.asked = false;
@@ -88,19 +88,19 @@ impl Client {
 
     /// Logs on; with a reset both sides begin with one. A message before the response to a Logon is
     /// a fault.
-    pub fn log_on(&mut self, reset: bool) -> Message {
+    pub fn log_on(&mut self, reset: bool) -> ReceivedFix {
         let answer = self.try_log_on(reset).expect("a Logon is answered");
         assert_eq!(answer.get(35), "A", "{}", answer.text());
         answer
     }
 
     /// Does the same with a peer that may be gone, or refuse.
-    pub fn try_log_on(&mut self, reset: bool) -> io::Result<Message> {
+    pub fn try_log_on(&mut self, reset: bool) -> io::Result<ReceivedFix> {
         if reset {
             (self.next_out, self.next_in) = (1, 1);
             self.sent.clear();
         }
-        self.say("A", if reset { "98=0|108=30|141=Y|" } else { "98=0|108=30|" });
+        self.send_message("A", if reset { "98=0|108=30|141=Y|" } else { "98=0|108=30|" });
         let answer = self.read()?;
         if answer.get(35) == "A" {
             self.number(&answer);
@@ -113,7 +113,7 @@ impl Client {
         let number = self.next_out;
         let time = now();
         self.sent.insert(number, (msg_type.to_string(), time, body.to_string()));
-        self.say(msg_type, body)
+        self.send_message(msg_type, body)
     }
 
     /// Sends a new order at a limit price.
@@ -123,7 +123,7 @@ impl Client {
     }
 
     /// Sends a message under the next number; a peer that is gone is detected by reading.
-    pub fn say(&mut self, msg_type: &str, body: &str) -> u64 {
+    pub fn send_message(&mut self, msg_type: &str, body: &str) -> u64 {
         let number = self.next_out;
         self.next_out += 1;
         let bytes = self.frame(msg_type, number, "", body);
@@ -147,7 +147,7 @@ impl Client {
 
     /// Returns the next application message, whatever session messages come in between; None at the
     /// end.
-    pub fn next(&mut self) -> Option<Message> {
+    pub fn next(&mut self) -> Option<ReceivedFix> {
         loop {
             let message = self.read().ok()?;
             if self.take_in(&message) {
@@ -157,8 +157,8 @@ impl Client {
     }
 
     /// Reads until this many application messages were received in total, or the end.
-    pub fn hear(&mut self, count: usize) -> bool {
-        while self.heard.len() < count {
+    pub fn receive(&mut self, count: usize) -> bool {
+        while self.received.len() < count {
             if self.next().is_none() {
                 return false;
             }
@@ -175,7 +175,7 @@ impl Client {
     pub fn try_settle(&mut self) -> io::Result<()> {
         loop {
             let id = format!("t{}", self.next_out);
-            self.say("1", &format!("112={id}|"));
+            self.send_message("1", &format!("112={id}|"));
             loop {
                 let message = self.read()?;
                 let answered = message.get(35) == "0" && message.get(112) == id;
@@ -191,7 +191,7 @@ impl Client {
     }
 
     /// Processes a message in its order. Returns whether it was a new application message.
-    fn take_in(&mut self, message: &Message) -> bool {
+    fn take_in(&mut self, message: &ReceivedFix) -> bool {
         if message.get(35) == "4" {
             assert_eq!(message.get(123), "Y", "{}", message.text());
             if message.number() == self.next_in {
@@ -207,17 +207,17 @@ impl Client {
             return false;
         }
         if message.get(35) == "5" {
-            self.say("5", "");
+            self.send_message("5", "");
         }
         let is_application = matches!(message.get(35), "8" | "9" | "j");
         if is_application {
-            self.heard.push(message.clone());
+            self.received.push(message.clone());
         }
         is_application
     }
 
     /// Returns whether this number is the next; requests a resend of a gap.
-    fn number(&mut self, message: &Message) -> bool {
+    fn number(&mut self, message: &ReceivedFix) -> bool {
         let number = message.number();
         if number == self.next_in {
             self.next_in += 1;
@@ -231,14 +231,14 @@ impl Client {
         if !self.asked {
             self.asked = true;
             let begin = self.next_in;
-            self.say("2", &format!("7={begin}|16=0|"));
+            self.send_message("2", &format!("7={begin}|16=0|"));
         }
         false
     }
 
     /// Resends what was requested: application messages as they were, one gap fill for each run of
     /// others.
-    fn resend(&mut self, request: &Message) {
+    fn resend(&mut self, request: &ReceivedFix) {
         let begin: u64 = request.get(7).parse().expect("a number");
         let end = self.next_out;
         let mut at = begin;
@@ -262,7 +262,7 @@ impl Client {
     }
 
     /// Reads the next frame.
-    pub fn read(&mut self) -> io::Result<Message> {
+    pub fn read(&mut self) -> io::Result<ReceivedFix> {
         loop {
             if let Some(length) = whole(&self.input) {
                 let bytes: Vec<u8> = self.input.drain(..length).collect();
@@ -299,7 +299,7 @@ pub fn plain(address: SocketAddr) -> TcpStream {
 }
 
 /// Opens a connection that trusts the certificate which the service made in its folder.
-pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
+pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn FixStream> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(data.join("self-signed.pem")).expect("one was made") {
         roots.add(certificate.expect("a certificate")).expect("a good one");
@@ -329,10 +329,10 @@ fn whole(bytes: &[u8]) -> Option<usize> {
     (bytes.len() >= at + 8).then_some(at + 8)
 }
 
-fn parsed(bytes: &[u8]) -> Message {
+fn parsed(bytes: &[u8]) -> ReceivedFix {
     let text = String::from_utf8_lossy(bytes);
     let field = |field: &str| {
         field.split_once('=').map(|(tag, value)| (tag.parse().expect("a tag"), value.to_string()))
     };
-    Message(text.split('\x01').filter_map(field).collect())
+    ReceivedFix(text.split('\x01').filter_map(field).collect())
 }

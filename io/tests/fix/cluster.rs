@@ -6,15 +6,15 @@ use std::net::SocketAddr;
 
 use serde_json::Value;
 
-use crate::broker::Broker;
-use crate::client::Client;
+use crate::broker::NatsBroker;
+use crate::client::FixClient;
 use crate::http_client::Response;
 use crate::kills::{act, check};
 use crate::others::ask;
-use crate::service::{Folder, Service, folder};
-use crate::stomp_client::{Client as Stomp, body, plain};
-use crate::stranger::{Stranger, guarded, password};
-use crate::wire::Wire;
+use crate::raw_client::{RawNatsClient, guarded, password};
+use crate::service::{ServiceProcess, TestFolder, folder};
+use crate::stomp_client::{StompClient, body, plain};
+use crate::wire::NetworkLink;
 use crate::{CONFIG, address, begin, command_with, fix};
 use pitlane_engine::rng::Rng;
 
@@ -28,45 +28,51 @@ pub const AAPL: u32 = 1;
 const GARBLED: usize = 600;
 
 /// Two servers, and what is needed to restart them.
-pub struct Pair {
-    broker: Broker,
-    places: [Folder; 2],
-    services: [Option<Service>; 2],
+pub struct ClusterPair {
+    broker: NatsBroker,
+    places: [TestFolder; 2],
+    services: [Option<ServiceProcess>; 2],
     extra: &'static str,
     /// Injected fault of the next server that is started.
     pub fault: Option<&'static str>,
     /// Link to `b`, which is then in a separate network.
-    wire: Option<Wire>,
+    wire: Option<NetworkLink>,
     /// Whether each server logs in at the broker under its name.
     logs_in: bool,
 }
 
 const NAMES: [&str; 2] = ["a", "b"];
 
-impl Pair {
-    pub fn start(name: &str) -> Pair {
-        Pair::start_with(name, "")
+impl ClusterPair {
+    pub fn start(name: &str) -> ClusterPair {
+        ClusterPair::start_with(name, "")
     }
 
     /// Starts both with one more setting.
-    pub fn start_with(name: &str, extra: &'static str) -> Pair {
+    pub fn start_with(name: &str, extra: &'static str) -> ClusterPair {
         let places = NAMES.map(|member| folder(&format!("cluster-{name}-{member}")));
-        let broker = Broker::start(&places[0]);
-        Pair::on(broker, places, None, extra)
+        let broker = NatsBroker::start(&places[0]);
+        ClusterPair::on(broker, places, None, extra)
     }
 
-    fn on(broker: Broker, places: [Folder; 2], wire: Option<Wire>, extra: &'static str) -> Pair {
-        Pair::with_logins(broker, places, wire, extra, false)
+    fn on(
+        broker: NatsBroker,
+        places: [TestFolder; 2],
+        wire: Option<NetworkLink>,
+        extra: &'static str,
+    ) -> ClusterPair {
+        ClusterPair::with_logins(broker, places, wire, extra, false)
     }
 
     fn with_logins(
-        broker: Broker,
-        places: [Folder; 2],
-        wire: Option<Wire>,
+        broker: NatsBroker,
+        places: [TestFolder; 2],
+        wire: Option<NetworkLink>,
         extra: &'static str,
         logs_in: bool,
-    ) -> Pair {
-        let mut pair = Pair { broker, places, services: [None, None], extra, fault: None, wire, logs_in };
+    ) -> ClusterPair {
+        let mut pair =
+            ClusterPair { broker, places, services: [None, None], extra, fault: None, wire, logs_in };
         pair.spawn(1);
         pair.spawn(0);
         pair.join();
@@ -103,7 +109,7 @@ impl Pair {
         self.services[at] = Some(begin(&self.places[at], command));
     }
 
-    pub fn at(&self, at: usize) -> &Service {
+    pub fn at(&self, at: usize) -> &ServiceProcess {
         self.services[at].as_ref().expect("it runs")
     }
 
@@ -131,23 +137,23 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-pub fn get(service: &Service, path: &str) -> Response {
+pub fn get(service: &ServiceProcess, path: &str) -> Response {
     ask(service, "GET", path, "", "")
 }
 
-pub fn submit(service: &Service, security: u32, id: &str) -> Response {
+pub fn submit(service: &ServiceProcess, security: u32, id: &str) -> Response {
     let more = if id.is_empty() { String::new() } else { format!(r#","intId":"{id}""#) };
     let body =
         format!(r#"{{"securityId":{security},"side":"BUY","quantity":5,"limit":1.25,"tif":"GTC"{more}}}"#);
     ask(service, "POST", LIMIT, "Prefer: return=representation\r\n", &body)
 }
 
-pub fn order(service: &Service, id: &str) -> Value {
+pub fn order(service: &ServiceProcess, id: &str) -> Value {
     get(service, &format!("{OPEN}/{id}")).json()[0].clone()
 }
 
-pub fn fix_client(service: &Service, sender: &str) -> Client {
-    let mut client = Client::new(sender);
+pub fn fix_client(service: &ServiceProcess, sender: &str) -> FixClient {
+    let mut client = FixClient::new(sender);
     client.connect(fix(service));
     client.log_on(false);
     client
@@ -155,10 +161,10 @@ pub fn fix_client(service: &Service, sender: &str) -> Client {
 
 #[test]
 fn every_server_accepts_orders_for_all_shards_and_answers_for_all() {
-    let pair = Pair::start("all");
+    let pair = ClusterPair::start("all");
     let [a, b] = [pair.at(0), pair.at(1)];
     let stomp: SocketAddr = address(a, "stomp");
-    let mut far = Stomp::new(plain(stomp));
+    let mut far = StompClient::new(plain(stomp));
     far.connect();
     far.subscribe("1", &format!("tick.{AAPL}"));
     for (here, there, prefix) in [(a, b, 'A'), (b, a, 'B')] {
@@ -184,10 +190,10 @@ fn every_server_accepts_orders_for_all_shards_and_answers_for_all() {
     let mut client = fix_client(a, "KEEP1");
     client.order("far", "AAPL", 1, 10, "1.5");
     client.order("near", "MSFT", 1, 10, "1.5");
-    assert!(client.hear(4));
+    assert!(client.receive(4));
     until(|| order(b, "far")["status"] == "NEW" && order(b, "near")["status"] == "NEW");
     // Prices of the other's securities reach subscribers and readers.
-    assert!(body(&far.hear_until("MESSAGE")).contains(&format!("\"securityId\":{AAPL}")));
+    assert!(body(&far.receive_until("MESSAGE")).contains(&format!("\"securityId\":{AAPL}")));
     // The operator's directive reaches all shards.
     assert_eq!(ask(a, "POST", "/rest/ext/kill-switch", "", "").status, 200);
     assert_eq!(submit(b, AAPL, "").code(), "kill-switch");
@@ -201,17 +207,17 @@ fn every_server_accepts_orders_for_all_shards_and_answers_for_all() {
     for service in pair.services.into_iter().flatten() {
         service.signal("TERM");
         let ended = service.end();
-        assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+        assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
     }
 }
 
 #[test]
-fn while_an_owner_is_away_its_orders_are_refused_and_its_data_has_an_age() {
-    let mut pair = Pair::start("away");
+fn while_an_owner_is_unreachable_its_orders_are_refused_and_its_data_has_an_age() {
+    let mut pair = ClusterPair::start("away");
     assert_eq!(submit(pair.at(0), AAPL, "kept").status, 200);
     let mut client = fix_client(pair.at(0), "KEEP1");
     client.order("f-kept", "AAPL", 1, 10, "1.5");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
     pair.kill(1);
     until(|| pair.state(0) == "DOWN");
     let a = pair.at(0);
@@ -219,12 +225,12 @@ fn while_an_owner_is_away_its_orders_are_refused_and_its_data_has_an_age() {
     assert_eq!(ask(a, "DELETE", &format!("{OPEN}/kept"), "", "").code(), "owner-away");
     assert_eq!(submit(a, MSFT, "own").status, 200, "its own are taken all the while");
     client.order("f-lost", "AAPL", 1, 10, "1.5");
-    let heard = client.next().expect("an answer");
-    assert_eq!((heard.get(150), heard.get(39)), ("8", "8"), "{}", heard.text());
-    assert!(heard.get(58).starts_with("owner-away"), "{}", heard.text());
+    let message = client.next().expect("an answer");
+    assert_eq!((message.get(150), message.get(39)), ("8", "8"), "{}", message.text());
+    assert!(message.get(58).starts_with("owner-away"), "{}", message.text());
     // The last known state is still shown, with its age.
     let open = get(a, OPEN);
-    let ages = open.header("pitlane-age").expect("somebody is away").to_string();
+    let ages = open.header("pitlane-age").expect("a server is away").to_string();
     let seconds: f64 = ages.strip_prefix("b=").and_then(|age| age.parse().ok()).expect("its age");
     assert!(seconds > 0.0, "{ages}");
     assert!(open.body.contains("\"kept\"") && open.body.contains("\"f-kept\""), "{}", open.body);
@@ -242,17 +248,17 @@ fn while_an_owner_is_away_its_orders_are_refused_and_its_data_has_an_age() {
     assert_eq!(get(b, &format!("{OPEN}/lost")).status, 404, "it was refused, not kept");
     assert_eq!(ask(a, "DELETE", &format!("{OPEN}/kept"), "", "").status, 200);
     client.send("F", &format!("11=c1|41=f-kept|55=AAPL|54=1|60={}|", crate::client::now()));
-    assert!(client.hear(4));
+    assert!(client.receive(4));
     until(|| order(b, "f-kept")["status"] == "CANCELED");
 }
 
 #[test]
 fn missed_events_are_reported_although_the_owner_has_restarted_since() {
-    let mut pair = Pair::start("both");
+    let mut pair = ClusterPair::start("both");
     let mut client = fix_client(pair.at(0), "KEEP1");
     client.order("far", "AAPL", 1, 10, "1.5");
     client.order("gone", "AAPL", 1, 10, "1.25");
-    assert!(client.hear(4));
+    assert!(client.receive(4));
     // Its server is killed, its order ends, and then the owner that knows of it is killed.
     pair.kill(0);
     while client.next().is_some() {}
@@ -264,16 +270,17 @@ fn missed_events_are_reported_although_the_owner_has_restarted_since() {
     pair.spawn(0);
     pair.join();
     client.connect(fix(pair.at(0)));
-    let heard = client.heard.len();
+    let message = client.received.len();
     client.log_on(false);
-    assert!(client.hear(heard + 2), "it is told that its cancel was asked for, and done");
-    let told: Vec<_> = client.heard[heard..].iter().map(|report| (report.get(37), report.get(39))).collect();
-    assert_eq!(told, [("gone", "6"), ("gone", "4")]);
+    assert!(client.receive(message + 2), "it gets the pending cancel and the cancel");
+    let reported: Vec<_> =
+        client.received[message..].iter().map(|report| (report.get(37), report.get(39))).collect();
+    assert_eq!(reported, [("gone", "6"), ("gone", "4")]);
 }
 
 #[test]
 fn a_server_with_other_settings_is_not_joined() {
-    let mut pair = Pair::start("stranger");
+    let mut pair = ClusterPair::start("stranger");
     pair.kill(1);
     pair.extra = "service.instance=7";
     pair.places[1] = folder("cluster-stranger-c");
@@ -284,20 +291,20 @@ fn a_server_with_other_settings_is_not_joined() {
 
 #[test]
 fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
-    let is_full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
+    let is_full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
     let kills = if is_full { 100 } else { 5 };
-    let mut pair = Pair::start("kills");
+    let mut pair = ClusterPair::start("kills");
     let mut dice = Rng::new(11);
     let mut client = fix_client(pair.at(0), "KEEP1");
     let mut orders = Vec::new();
     for life in 0..kills {
-        let heard = client.heard.len();
+        let message = client.received.len();
         let acts = 1 + dice.below(30);
         for _ in 0..acts {
             act(&mut client, &mut dice, &mut orders, life);
         }
         // The owner of half of the orders, the server of the client, or both at once.
-        client.hear(heard + dice.below(acts) as usize);
+        client.receive(message + dice.below(acts) as usize);
         let victim = dice.below(3);
         if victim != 0 {
             pair.kill(1);
@@ -333,13 +340,13 @@ fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
 
 #[test]
 fn a_partition_leaves_each_side_its_own_shards_and_pending_commands_apply_once() {
-    let wire = match Wire::lay("clu") {
+    let wire = match NetworkLink::create("clu") {
         Ok(wire) => wire,
         Err(why) => return println!("SKIPPED: no network of our own can be made here: {why}"),
     };
     let places = NAMES.map(|member| folder(&format!("cluster-parted-{member}")));
-    let broker = Broker::start_at(&places[0], wire.here());
-    let pair = Pair::on(broker, places, Some(wire), "");
+    let broker = NatsBroker::start_at(&places[0], wire.own_address());
+    let pair = ClusterPair::on(broker, places, Some(wire), "");
     let (a, wire) = (pair.at(0), pair.wire.as_ref().expect("it is laid"));
     let b = |method: &str, path: &str, json: &str| wire.ask(pair.at(1), method, path, json, 20);
     let order_of = |security: u32, id: &str| {
@@ -366,10 +373,10 @@ fn a_partition_leaves_each_side_its_own_shards_and_pending_commands_apply_once()
     assert_eq!(b("POST", LIMIT, &order_of(AAPL, "shared")).0, 200);
     let (status, refused) = b("POST", LIMIT, &order_of(MSFT, "b-far"));
     assert!(status == 503 && refused.contains("owner-away"), "{refused}");
-    wire.mend();
+    wire.restore();
     until(|| pair.state(0) == "UP" && b("GET", "/rest/ext/cluster", "").1.contains("UP"));
-    assert!(client.hear(2), "its answer comes late");
-    assert_eq!((client.heard[0].get(11), client.heard[1].get(39)), ("doubtful", "0"));
+    assert!(client.receive(2), "its answer comes late");
+    assert_eq!((client.received[0].get(11), client.received[1].get(39)), ("doubtful", "0"));
     let mut ids: Vec<String> = Vec::new();
     until(|| {
         let mine = get(a, OPEN).json();
@@ -395,26 +402,26 @@ fn a_partition_leaves_each_side_its_own_shards_and_pending_commands_apply_once()
 /// A client on the broker receives all messages and sends them again, slightly changed.
 #[test]
 fn no_message_between_servers_ends_a_server() {
-    let pair = Pair::start("garbled");
-    let mut stranger = std::net::TcpStream::connect(("127.0.0.1", pair.broker.port)).expect("it listens");
-    stranger
+    let pair = ClusterPair::start("garbled");
+    let mut raw_client = std::net::TcpStream::connect(("127.0.0.1", pair.broker.port)).expect("it listens");
+    raw_client
         .write_all(b"CONNECT {\"verbose\":false,\"echo\":false}\r\nSUB pitlane.test.> 1\r\nPING\r\n")
         .expect("it reads");
-    let mut heard = BufReader::new(stranger.try_clone().expect("a socket"));
+    let mut message = BufReader::new(raw_client.try_clone().expect("a socket"));
     let mut dice = Rng::new(5);
-    let (mut line, mut told) = (String::new(), 0);
-    while told < GARBLED {
+    let (mut line, mut reported) = (String::new(), 0);
+    while reported < GARBLED {
         line.clear();
-        heard.read_line(&mut line).expect("it speaks");
+        message.read_line(&mut line).expect("it speaks");
         let words: Vec<&str> = line.split_whitespace().collect();
         let ["MSG", subject, _, length] = words[..] else { continue };
         let mut payload = vec![0; length.parse().expect("a length")];
-        heard.read_exact(&mut payload).expect("the whole message");
+        message.read_exact(&mut payload).expect("the whole message");
         // Creates some traffic.
-        if told % 50 == 0 {
-            submit(pair.at(told / 50 % 2), [MSFT, AAPL][told / 100 % 2], "");
+        if reported % 50 == 0 {
+            submit(pair.at(reported / 50 % 2), [MSFT, AAPL][reported / 100 % 2], "");
         }
-        told += 1;
+        reported += 1;
         for _ in 0..1 + dice.below(3) {
             let at = dice.below(payload.len() as u64) as usize;
             payload[at] = dice.below(256) as u8;
@@ -427,13 +434,13 @@ fn no_message_between_servers_ends_a_server() {
         let mut bytes = format!("PUB {subject} {}\r\n", payload.len()).into_bytes();
         bytes.extend(payload);
         bytes.extend(b"\r\n");
-        stranger.write_all(&bytes).expect("it reads");
+        raw_client.write_all(&bytes).expect("it reads");
     }
     for service in pair.services.into_iter().flatten() {
         assert_eq!(get(&service, "/health/live").status, 200);
         service.signal("TERM");
         let ended = service.end();
-        assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+        assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
     }
 }
 
@@ -444,36 +451,37 @@ fn no_member_speaks_for_another_and_no_message_of_a_member_ends_the_others() {
     let places = NAMES.map(|member| folder(&format!("cluster-guarded-{member}")));
     let rights = guarded().replace("pitlane.desk.", "pitlane.test.");
     let rights = rights.replace("zurich", NAMES[0]).replace("geneva", NAMES[1]);
-    let broker = Broker::with(&places[0], &rights);
-    let pair = Pair::with_logins(broker, places, None, "", true);
+    let broker = NatsBroker::with(&places[0], &rights);
+    let pair = ClusterPair::with_logins(broker, places, None, "", true);
     assert_eq!(submit(pair.at(0), AAPL, "before").status, 200, "the rights are enough");
-    let mut stranger = Stranger::connect(pair.broker.port, Some("member-b"));
+    let mut raw_client = RawNatsClient::connect(pair.broker.port, Some("member-b"));
     for subject in ["call.a", "letter.b.a", "again.b.a", "letter.a", "again.a", "inbox.a.x"] {
-        stranger.publish(&format!("pitlane.test.{subject}"), "", b"x");
-        assert!(stranger.settle().iter().any(|words| words.contains("Permissions Violation")), "{subject}");
+        raw_client.publish(&format!("pitlane.test.{subject}"), "", b"x");
+        assert!(raw_client.settle().iter().any(|words| words.contains("Permissions Violation")), "{subject}");
     }
     // It sends again in its own name what it receives of `a`, and every kind of invalid message.
-    stranger.subscribe("pitlane.test.call.*");
+    raw_client.subscribe("pitlane.test.call.*");
     until(|| {
-        stranger.settle();
-        stranger.heard.len() >= 20
+        raw_client.settle();
+        raw_client.received.len() >= 20
     });
-    let heard: Vec<_> = stranger.heard.drain(..).filter(|heard| heard.subject.ends_with("call.a")).collect();
-    assert!(!heard.is_empty());
+    let message: Vec<_> =
+        raw_client.received.drain(..).filter(|message| message.subject.ends_with("call.a")).collect();
+    assert!(!message.is_empty());
     let rubbish = [Vec::new(), vec![0], vec![255; 4_000], vec![1; 900_000]];
     for subject in ["call.b", "letter.a.b", "again.a.b"].map(|subject| format!("pitlane.test.{subject}")) {
-        for payload in heard.iter().map(|heard| &heard.payload).chain(&rubbish) {
-            stranger.publish(&subject, "pitlane.test.call.a", payload);
+        for payload in message.iter().map(|message| &message.payload).chain(&rubbish) {
+            raw_client.publish(&subject, "pitlane.test.call.a", payload);
         }
-        stranger.publish_with(&subject, "", b"no headers at all\r\n\r\n", b"x");
-        assert_eq!(stranger.settle(), Vec::<String>::new());
+        raw_client.publish_with(&subject, "", b"no headers at all\r\n\r\n", b"x");
+        assert_eq!(raw_client.settle(), Vec::<String>::new());
     }
-    until(|| pair.at(0).metric("pitlane_cluster_decode_errors_total") > heard.len() as u64);
+    until(|| pair.at(0).metric("pitlane_cluster_decode_errors_total") > message.len() as u64);
     pair.join();
     until(|| submit(pair.at(0), AAPL, "after").status == 200);
     for service in pair.services.into_iter().flatten() {
         service.signal("TERM");
         let ended = service.end();
-        assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+        assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
     }
 }

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use pitlane::clock::Clock;
 
-use crate::client::{Client, Wire, plain, tls};
-use crate::service::{Folder, Service, folder};
-use crate::words::{Bound, filled, fits, frame_of, number_after, sealed};
+use crate::client::{FixClient, FixStream, plain, tls};
+use crate::fields::{Bound, filled, fits, frame_of, number_after, sealed};
+use crate::service::{ServiceProcess, TestFolder, folder};
 use crate::{address, fix, start_with};
 
 /// Families of sessions that differ in the settings of dialogues; the client's name is that of its
@@ -49,7 +49,7 @@ fn dialogues_are_the_same_over_tcp() {
 
 #[test]
 fn dialogues_are_the_same_over_tls() {
-    let data: Folder = folder("fix-dialogues-tls");
+    let data: TestFolder = folder("fix-dialogues-tls");
     let service = start_with(&data, CONFIG, &["feed.on=false", "fix.tls_listen=127.0.0.1:0"]);
     let door: SocketAddr = address(&service, "fix+tls");
     play_all(&service, &|| tls(door, &data));
@@ -57,9 +57,9 @@ fn dialogues_are_the_same_over_tls() {
     service.end();
 }
 
-type Door<'a> = dyn Fn() -> Box<dyn Wire> + 'a;
+type OpenStream<'a> = dyn Fn() -> Box<dyn FixStream> + 'a;
 
-fn play_all(service: &Service, door: &Door<'_>) {
+fn play_all(service: &ServiceProcess, door: &OpenStream<'_>) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/fix");
     let read = fs::read_dir(folder).expect("the dialogues are part of the repository");
     let mut paths: Vec<_> = read.map(|entry| entry.expect("a readable folder").path()).collect();
@@ -68,7 +68,7 @@ fn play_all(service: &Service, door: &Door<'_>) {
     for (nth, path) in paths.iter().enumerate() {
         let text = fs::read_to_string(path).expect("a readable file");
         let Some(family) = family_of(&text) else { continue };
-        let mut play = Play::new(&format!("{family}{nth}"), door);
+        let mut play = DialogueRun::new(&format!("{family}{nth}"), door);
         for (at, line) in
             text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
         {
@@ -85,25 +85,25 @@ fn play_all(service: &Service, door: &Door<'_>) {
 fn family_of(text: &str) -> Option<&'static str> {
     let mut family = "RESETS";
     for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (part, rest) = line.split_once(' ').unwrap_or((line, ""));
         // Orders are for another market than this one, its day is another, and its time is exact to
         // the second.
         let is_elsewhere =
             ["35=D", "35=F", "35=G", "35=8", "=20261116", "52=@"].iter().any(|field| rest.contains(field));
-        match (word, rest) {
+        match (part, rest) {
             ("set", "reset_on_logon=N") => family = "STAYS",
             ("set", "validate=Y") => family = "CHECKED",
-            (word, _) if WORDS.contains(&word) && !is_elsewhere => {}
+            (part, _) if WORDS.contains(&part) && !is_elsewhere => {}
             _ => return None,
         }
     }
     Some(family)
 }
 
-struct Play<'a> {
-    client: Client,
+struct DialogueRun<'a> {
+    client: FixClient,
     name: String,
-    door: &'a Door<'a>,
+    door: &'a OpenStream<'a>,
     number: u64,
     bound: Bound,
     clock: Clock,
@@ -113,10 +113,10 @@ struct Play<'a> {
     held: Vec<u8>,
 }
 
-impl<'a> Play<'a> {
-    fn new(name: &str, door: &'a Door<'a>) -> Play<'a> {
-        Play {
-            client: Client::new(name),
+impl<'a> DialogueRun<'a> {
+    fn new(name: &str, door: &'a OpenStream<'a>) -> DialogueRun<'a> {
+        DialogueRun {
+            client: FixClient::new(name),
             name: name.to_string(),
             door,
             number: 1,
@@ -129,10 +129,10 @@ impl<'a> Play<'a> {
     }
 
     fn perform(&mut self, line: &str) -> Result<(), String> {
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
+        let (part, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match part {
             "<" => return self.expect(rest),
-            ">" | ">>" => self.send(rest, word == ">>"),
+            ">" | ">>" => self.send(rest, part == ">>"),
             ">raw" => self.write(&rest.replace("CLIENT1", &self.name).replace('|', "\x01").into_bytes()),
             ">old" => {
                 let text = self.text(rest);
@@ -194,7 +194,7 @@ impl<'a> Play<'a> {
                     let expected = expected.replace("CLIENT1", &self.name);
                     return fits(&expected, &said.text(), &mut self.bound);
                 }
-                Err(error) if !self.is_new => return Err(format!("nothing is said: {error}")),
+                Err(error) if !self.is_new => return Err(format!("nothing is sent: {error}")),
                 Err(_) => {
                     self.client.take((self.door)());
                     self.client.write(&self.unheard);

@@ -6,43 +6,43 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::cluster::{AAPL, MSFT, OPEN, Pair, fix_client, get, order, submit, until};
+use crate::cluster::{AAPL, ClusterPair, MSFT, OPEN, fix_client, get, order, submit, until};
 use crate::fix;
 use crate::http_client::Response;
 use crate::others::ask;
-use crate::service::Service;
+use crate::service::ServiceProcess;
 
 const SWITCH: &str = "/rest/ext/kill-switch";
 const RISK: &str = "/rest/ext/risk";
 
-fn ready(service: &Service) -> Value {
+fn ready(service: &ServiceProcess) -> Value {
     get(service, "/health/ready").json()
 }
 
 /// Returns where the kill switch is on as a server sees it, and which shards have not confirmed it.
-fn switch(service: &Service) -> (String, Value) {
+fn switch(service: &ServiceProcess) -> (String, Value) {
     let ready = ready(service);
     (ready["killSwitchState"].as_str().expect("a state").to_string(), ready["killSwitchUnconfirmed"].clone())
 }
 
-fn is(service: &Service, state: &str) -> bool {
+fn is(service: &ServiceProcess, state: &str) -> bool {
     switch(service) == (state.to_string(), json!([]))
 }
 
 /// Pauses a server and waits until the other one has detected it.
-fn pause(pair: &Pair, at: usize) {
+fn pause(pair: &ClusterPair, at: usize) {
     pair.at(at).pause();
     until(|| pair.state(1 - at) == "DOWN");
 }
 
-fn resume(pair: &Pair, at: usize) {
+fn resume(pair: &ClusterPair, at: usize) {
     pair.at(at).signal("CONT");
     pair.join();
 }
 
 #[test]
 fn an_owner_that_was_paused_comes_back_with_the_kill_switch_and_its_orders_cancelled() {
-    let pair = Pair::start("paused");
+    let pair = ClusterPair::start("paused");
     let [a, b] = [pair.at(0), pair.at(1)];
     for (security, id) in [(MSFT, "a-open"), (AAPL, "b-open")] {
         assert_eq!(submit(a, security, id).status, 200);
@@ -78,7 +78,7 @@ fn both(code: &str) -> (String, String) {
 
 #[test]
 fn a_directive_survives_its_server_and_reaches_an_owner_that_was_down() {
-    let mut pair = Pair::start("down");
+    let mut pair = ClusterPair::start("down");
     assert_eq!(submit(pair.at(1), AAPL, "b-open").status, 200);
     pair.kill(1);
     until(|| pair.state(0) == "DOWN");
@@ -103,7 +103,7 @@ fn a_directive_survives_its_server_and_reaches_an_owner_that_was_down() {
 
 #[test]
 fn of_two_directives_from_separated_servers_the_later_one_applies() {
-    let pair = Pair::start("apart");
+    let pair = ClusterPair::start("apart");
     pause(&pair, 1);
     assert_eq!(ask(pair.at(0), "POST", SWITCH, "", "").status, 202);
     // Now in the other direction: this server has received it or not; in either case it is
@@ -121,7 +121,7 @@ fn of_two_directives_from_separated_servers_the_later_one_applies() {
 
 #[test]
 fn directives_of_a_server_whose_clock_was_set_back_apply_after_its_restart() {
-    let mut pair = Pair::start("set-back");
+    let mut pair = ClusterPair::start("set-back");
     assert_eq!(submit(pair.at(0), AAPL, "before").status, 200);
     pair.kill(1);
     until(|| pair.state(0) == "DOWN");
@@ -133,13 +133,13 @@ fn directives_of_a_server_whose_clock_was_set_back_apply_after_its_restart() {
 }
 
 /// Returns all orders of an id, as a server sees them.
-fn orders(service: &Service, id: &str) -> Vec<Value> {
+fn orders(service: &ServiceProcess, id: &str) -> Vec<Value> {
     get(service, &format!("{OPEN}/{id}")).json().as_array().cloned().unwrap_or_default()
 }
 
 #[test]
 fn an_id_is_used_once_at_whichever_server_it_is_sent() {
-    let pair = Pair::start("ids");
+    let pair = ClusterPair::start("ids");
     let [a, b] = [pair.at(0), pair.at(1)];
     for (security, id) in [(AAPL, "far"), (MSFT, "near")] {
         assert_eq!(submit(a, security, id).status, 200);
@@ -168,13 +168,13 @@ fn an_id_is_used_once_at_whichever_server_it_is_sent() {
 
 #[test]
 fn orders_that_share_an_id_are_cancelled_by_their_handles() {
-    let pair = Pair::start("handles");
+    let pair = ClusterPair::start("handles");
     let [a, b] = [pair.at(0), pair.at(1)];
     // Each FIX session has separate ids.
     for service in [a, b] {
         let mut client = fix_client(service, "KEEP1");
         client.order("same", "AAPL", 1, 10, "1.5");
-        assert!(client.hear(2));
+        assert!(client.receive(2));
     }
     until(|| orders(a, "same").len() == 2 && orders(b, "same").len() == 2);
     let path = format!("{OPEN}/same");
@@ -197,12 +197,12 @@ const ENDS: usize = 600;
 
 #[test]
 fn a_fix_client_that_missed_more_than_is_stored_gets_the_status_of_its_orders() {
-    let mut pair = Pair::start_with("missed", "cluster.events_kept=1024");
+    let mut pair = ClusterPair::start_with("missed", "cluster.events_kept=1024");
     let mut client = fix_client(pair.at(0), "KEEP1");
     for id in ["stays", "ends"] {
         client.order(id, "AAPL", 1, 10, "1.5");
     }
-    assert!(client.hear(4));
+    assert!(client.receive(4));
     for at in 0..ENDS {
         assert_eq!(submit(pair.at(0), AAPL, &format!("other-{at}")).status, 200);
     }
@@ -217,12 +217,13 @@ fn a_fix_client_that_missed_more_than_is_stored_gets_the_status_of_its_orders() 
     pair.spawn(0);
     pair.join();
     client.connect(fix(pair.at(0)));
-    let heard = client.heard.len();
+    let message = client.received.len();
     client.log_on(false);
-    assert!(client.hear(heard + 2), "nobody tells it what happened, but how its orders stand");
+    assert!(client.receive(message + 2), "it gets the status of its orders instead of the missed reports");
     client.settle();
-    let told = client.heard[heard..].iter();
-    let mut told: Vec<_> = told.map(|report| (report.get(37), report.get(150), report.get(39))).collect();
-    told.sort_unstable();
-    assert_eq!(told, [("ends", "I", "4"), ("stays", "I", "0")]);
+    let reported = client.received[message..].iter();
+    let mut reported: Vec<_> =
+        reported.map(|report| (report.get(37), report.get(150), report.get(39))).collect();
+    reported.sort_unstable();
+    assert_eq!(reported, [("ends", "I", "4"), ("stays", "I", "0")]);
 }

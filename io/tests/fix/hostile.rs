@@ -4,19 +4,19 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::client::{Client, now, sealed};
-use crate::service::{Service, folder};
+use crate::client::{FixClient, now, sealed};
+use crate::service::{ServiceProcess, folder};
 use crate::{fix, start};
 
 /// A well-behaved client: one order and its report.
-fn is_undisturbed(client: &mut Client, n: usize) {
-    let heard = client.heard.len();
+fn is_undisturbed(client: &mut FixClient, n: usize) {
+    let count = client.received.len();
     client.order(&format!("good{n}"), "AAPL", 1, 1, "100");
-    assert!(client.hear(heard + 2), "the good client is served");
+    assert!(client.receive(count + 2), "the good client is served");
 }
 
 /// Sends bytes, and returns what was received until the connection was closed.
-fn throw(service: &Service, bytes: &[u8]) -> Vec<u8> {
+fn send_raw(service: &ServiceProcess, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(fix(service)).expect("it listens");
     stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a socket has a timeout");
     let _ = stream.write_all(bytes);
@@ -26,9 +26,9 @@ fn throw(service: &Service, bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn who_does_not_begin_as_a_client_gets_no_word() {
+fn a_peer_that_does_not_begin_as_a_client_gets_no_answer() {
     let service = start(&folder("fix-strangers"), &["fix.logon_timeout_ms=300"]);
-    let mut good = Client::new("KEEP1");
+    let mut good = FixClient::new("KEEP1");
     good.connect(fix(&service));
     good.log_on(false);
     let logon = |sender: &str, target: &str, rest: &str| {
@@ -36,7 +36,7 @@ fn who_does_not_begin_as_a_client_gets_no_word() {
     };
     let mut old = logon("CLIENT1", "PITLANE", "98=0|108=30|");
     old[6] = b'2';
-    let strangers: Vec<Vec<u8>> = vec![
+    let unknown_clients: Vec<Vec<u8>> = vec![
         b"GET / HTTP/1.1\r\nHost: x\r\n\r\n".to_vec(),
         b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03".to_vec(),
         vec![b'x'; 1 << 20],
@@ -54,8 +54,8 @@ fn who_does_not_begin_as_a_client_gets_no_word() {
         b"8=FIX.4.4\x019=70\x0135=A\x0134=1\x01".to_vec(),
         Vec::new(),
     ];
-    for (n, bytes) in strangers.iter().enumerate() {
-        let answer = throw(&service, bytes);
+    for (n, bytes) in unknown_clients.iter().enumerate() {
+        let answer = send_raw(&service, bytes);
         assert!(answer.is_empty(), "{n}: {}", String::from_utf8_lossy(&answer));
         is_undisturbed(&mut good, n);
     }
@@ -67,12 +67,12 @@ fn who_does_not_begin_as_a_client_gets_no_word() {
 #[test]
 fn a_client_that_breaks_the_rules_is_answered_by_them() {
     let service = start(&folder("fix-rules"), &[]);
-    let mut good = Client::new("KEEP1");
+    let mut good = FixClient::new("KEEP1");
     good.connect(fix(&service));
     good.log_on(false);
 
     // A frame with a bad checksum is ignored and requested again.
-    let mut bad = Client::new("CLIENT1");
+    let mut bad = FixClient::new("CLIENT1");
     bad.connect(fix(&service));
     bad.log_on(true);
     let mut frame = bad.frame("1", 2, "", "112=x|");
@@ -96,14 +96,14 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
     bad.connect(fix(&service));
     bad.log_on(true);
     for (msg_type, body, reason) in rejected {
-        bad.say(msg_type, body);
-        let told = bad.read().expect("an answer");
-        assert_eq!((told.get(35), told.get(373)), ("3", reason), "{body}: {}", told.text());
+        bad.send_message(msg_type, body);
+        let report = bad.read().expect("an answer");
+        assert_eq!((report.get(35), report.get(373)), ("3", reason), "{body}: {}", report.text());
     }
     is_undisturbed(&mut good, 1);
 
     // A number that is too low, a name that is not its own, a flood of resends: the session ends.
-    let ends: [fn(&mut Client); 5] = [
+    let ends: [fn(&mut FixClient); 5] = [
         |bad| {
             let frame = bad.frame("0", 1, "", "");
             bad.write(&frame);
@@ -113,7 +113,7 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
         },
         |bad| {
             for _ in 0..500 {
-                bad.say("2", "7=1|16=0|");
+                bad.send_message("2", "7=1|16=0|");
             }
         },
         |bad| {
@@ -132,7 +132,7 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
         loop {
             bad.connect(fix(&service));
             (bad.next_out, bad.next_in) = (1, 1);
-            bad.say("A", "98=0|108=30|141=Y|");
+            bad.send_message("A", "98=0|108=30|141=Y|");
             match bad.read() {
                 Ok(_) => break,
                 Err(_) => tries += 1,
@@ -141,7 +141,7 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
         }
         end(&mut bad);
         // The client is logged out, and may respond; only the end is certain.
-        bad.say("5", "");
+        bad.send_message("5", "");
         assert!(bad.is_closed(), "{n}");
         is_undisturbed(&mut good, 10 + n);
     }
@@ -150,15 +150,15 @@ fn a_client_that_breaks_the_rules_is_answered_by_them() {
 }
 
 #[test]
-fn a_crowd_without_a_word_does_not_keep_clients_out() {
+fn silent_connections_do_not_keep_clients_out() {
     let service = start(&folder("fix-crowd"), &[]);
-    let crowd: Vec<TcpStream> =
+    let clients: Vec<TcpStream> =
         (0..300).map(|_| TcpStream::connect(fix(&service)).expect("it listens")).collect();
-    let mut good = Client::new("KEEP1");
+    let mut good = FixClient::new("KEEP1");
     good.connect(fix(&service));
     good.log_on(false);
     is_undisturbed(&mut good, 1);
-    drop(crowd);
+    drop(clients);
     // Connections that open and close at once.
     for n in 0..200 {
         let mut stream = TcpStream::connect(fix(&service)).expect("it listens");
@@ -175,21 +175,23 @@ fn a_crowd_without_a_word_does_not_keep_clients_out() {
 #[test]
 fn too_many_orders_are_refused_and_cancels_still_go_through() {
     let service = start(&folder("fix-flood"), &["feed.on=false"]);
-    let mut client = Client::new("SLOW");
+    let mut client = FixClient::new("SLOW");
     client.connect(fix(&service));
     client.log_on(true);
     for n in 0..20 {
         client.order(&format!("o{n}"), "AAPL", 1, 1, "100");
     }
     client.settle();
-    let refused: Vec<_> = client.heard.iter().filter(|told| told.get(35) == "j").collect();
+    let refused: Vec<_> = client.received.iter().filter(|report| report.get(35) == "j").collect();
     assert!(
         !refused.is_empty()
-            && refused.iter().all(|told| told.get(380) == "0" && told.get(58).starts_with("order-rate"))
+            && refused
+                .iter()
+                .all(|report| report.get(380) == "0" && report.get(58).starts_with("order-rate"))
     );
     client.send("F", &format!("11=c|41=o0|55=AAPL|54=1|60={}|", now()));
     // Reports of the orders may still arrive before it.
-    while !client.heard.iter().any(|told| told.get(11) == "c" && told.get(39) == "4") {
+    while !client.received.iter().any(|report| report.get(11) == "c" && report.get(39) == "4") {
         assert!(client.next().is_some(), "the cancel goes through");
     }
     service.signal("KILL");

@@ -5,8 +5,8 @@
 //! what the client knows from its reports, and the reported fills must add up to the filled
 //! quantity.
 
-use crate::client::{Client, now};
-use crate::known::{Broken, Known};
+use crate::client::{FixClient, now};
+use crate::known::{Contradiction, KnownOrders};
 use crate::service::folder;
 use crate::{fix, start};
 use pitlane_engine::rng::Rng;
@@ -17,23 +17,23 @@ const LIVES_FULL: u64 = 100;
 
 #[test]
 fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
-    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
+    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
     let lives = if full { LIVES_FULL } else { LIVES };
     let data = folder("fix-kills");
     let mut dice = Rng::new(7);
-    let mut client = Client::new("KEEP1");
+    let mut client = FixClient::new("KEEP1");
     let mut orders: Vec<String> = Vec::new();
     for life in 0..lives {
         let service = start(&data, &["topology.shards=2"]);
         client.connect(fix(&service));
         client.log_on(false);
-        let heard = client.heard.len();
+        let count = client.received.len();
         let acts = 1 + dice.below(30);
         for _ in 0..acts {
             act(&mut client, &mut dice, &mut orders, life);
         }
         // Before anything is received, in between, or after all of it.
-        client.hear(heard + dice.below(acts + 1) as usize);
+        client.receive(count + dice.below(acts + 1) as usize);
         service.signal("KILL");
         while client.next().is_some() {}
         client.disconnect();
@@ -47,11 +47,11 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
     service.signal("TERM");
     assert!(client.is_closed());
     let ended = service.end();
-    assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+    assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
 }
 
 /// Sends a new order of some kind, a cancel, or a replacement.
-pub fn act(client: &mut Client, dice: &mut Rng, orders: &mut Vec<String>, life: u64) {
+pub fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<String>, life: u64) {
     let id = format!("L{life}-{}", client.next_out);
     let (symbol, price) =
         [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.below(4) as usize];
@@ -80,9 +80,9 @@ pub fn act(client: &mut Client, dice: &mut Rng, orders: &mut Vec<String>, life: 
     orders.push(id);
 }
 
-pub fn check(client: &mut Client, orders: &[String]) {
-    let mut known = Known::default();
-    client.heard.iter().for_each(|message| must(known.take(message)));
+pub fn check(client: &mut FixClient, orders: &[String]) {
+    let mut known = KnownOrders::default();
+    client.received.iter().for_each(|message| must(known.take(message)));
     for id in orders {
         if known.last.get(id).is_some_and(|last| last.get(39) == "8") {
             continue;
@@ -122,10 +122,10 @@ pub fn check(client: &mut Client, orders: &[String]) {
     }
 }
 
-fn must(taken: Result<(), Broken>) {
+fn must(taken: Result<(), Contradiction>) {
     match taken {
         Ok(()) => {}
-        Err(Broken::Repeated(message)) => panic!("told or answered twice: {message}"),
-        Err(Broken::Missing(message)) => panic!("a fill is missing before {message}"),
+        Err(Contradiction::Repeated(message)) => panic!("reported or answered twice: {message}"),
+        Err(Contradiction::Missing(message)) => panic!("a fill is missing before {message}"),
     }
 }

@@ -3,11 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::client::Message;
+use crate::client::ReceivedFix;
 
 /// A contradiction, with the message.
 #[derive(Debug)]
-pub enum Broken {
+pub enum Contradiction {
     /// Reported or answered before.
     Repeated(String),
     /// An earlier message is missing.
@@ -15,10 +15,10 @@ pub enum Broken {
 }
 
 #[derive(Default)]
-pub struct Known {
+pub struct KnownOrders {
     exec_ids: BTreeSet<String>,
     /// Last report by the order's first id.
-    pub last: BTreeMap<String, Message>,
+    pub last: BTreeMap<String, ReceivedFix>,
     pub filled: BTreeMap<String, u64>,
     /// Number of responses by kind and the request's id.
     answers: BTreeMap<(String, String), u32>,
@@ -26,9 +26,9 @@ pub struct Known {
     pub refused: BTreeSet<String>,
 }
 
-impl Known {
+impl KnownOrders {
     /// Processes the next message.
-    pub fn take(&mut self, message: &Message) -> Result<(), Broken> {
+    pub fn take(&mut self, message: &ReceivedFix) -> Result<(), Contradiction> {
         match message.get(35) {
             "8" => self.report(message),
             "j" => {
@@ -39,9 +39,9 @@ impl Known {
         }
     }
 
-    fn report(&mut self, message: &Message) -> Result<(), Broken> {
+    fn report(&mut self, message: &ReceivedFix) -> Result<(), Contradiction> {
         if !self.exec_ids.insert(message.get(17).to_string()) {
-            return Err(Broken::Repeated(format!("ExecID of {}", message.text())));
+            return Err(Contradiction::Repeated(format!("ExecID of {}", message.text())));
         }
         let root = message.get(37).to_string();
         if matches!(message.get(150), "A" | "6" | "E") {
@@ -51,7 +51,7 @@ impl Known {
             let filled = self.filled.entry(root.clone()).or_default();
             *filled += whole(message.get(32));
             if *filled != whole(message.get(14)) {
-                return Err(Broken::Missing(message.text()));
+                return Err(Contradiction::Missing(message.text()));
             }
         }
         if message.get(150) != "8" || !self.last.contains_key(&root) {
@@ -61,12 +61,12 @@ impl Known {
     }
 
     /// Counts a response of a kind, with the request's id under a tag.
-    fn answered(&mut self, (kind, tag): (&str, u32), message: &Message) -> Result<(), Broken> {
+    fn answered(&mut self, (kind, tag): (&str, u32), message: &ReceivedFix) -> Result<(), Contradiction> {
         let count = self.answers.entry((kind.to_string(), message.get(tag).to_string())).or_default();
         *count += 1;
         match *count {
             1 => Ok(()),
-            _ => Err(Broken::Repeated(format!("answer {}", message.text()))),
+            _ => Err(Contradiction::Repeated(format!("answer {}", message.text()))),
         }
     }
 }

@@ -4,9 +4,9 @@
 #[path = "../addresses/mod.rs"]
 mod addresses;
 mod admission;
-#[path = "../strategies/stranger.rs"]
+#[path = "../strategies/raw_client.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "each test uses its part, and all of it is a test")]
-mod stranger;
+mod raw_client;
 
 #[path = "../strategies/broker.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
@@ -33,8 +33,8 @@ mod sessions;
 #[path = "../stomp/client.rs"]
 #[allow(dead_code, clippy::unwrap_used)]
 mod stomp_client;
-#[path = "../../../tests/src/fix/words.rs"]
-mod words;
+#[path = "../../../tests/src/fix/fields.rs"]
+mod fields;
 #[path = "../wire/mod.rs"]
 mod wire;
 
@@ -42,7 +42,7 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use service::{Folder, Service, command};
+use service::{ServiceProcess, TestFolder, command};
 
 /// No limits that a test reaches by chance, and a session that keeps its sequence numbers.
 const SETTINGS: [&str; 6] = [
@@ -90,15 +90,15 @@ orders_per_s_max = 5
 cancels_per_s_max = 5
 "#;
 
-fn start(data: &Folder, settings: &[&str]) -> Service {
+fn start(data: &TestFolder, settings: &[&str]) -> ServiceProcess {
     start_with(data, CONFIG, settings)
 }
 
-fn start_with(data: &Folder, config: &str, settings: &[&str]) -> Service {
+fn start_with(data: &TestFolder, config: &str, settings: &[&str]) -> ServiceProcess {
     begin(data, command_with(data, config, settings))
 }
 
-fn command_with(data: &Folder, config: &str, settings: &[&str]) -> Command {
+fn command_with(data: &TestFolder, config: &str, settings: &[&str]) -> Command {
     let file = data.join("service.toml");
     std::fs::write(&file, config).expect("a file for the test");
     let mut command = command(data, &[&SETTINGS[..], settings].concat());
@@ -106,18 +106,18 @@ fn command_with(data: &Folder, config: &str, settings: &[&str]) -> Command {
     command
 }
 
-fn begin(data: &Folder, command: Command) -> Service {
-    let service = Service::on(data, command);
+fn begin(data: &TestFolder, command: Command) -> ServiceProcess {
+    let service = ServiceProcess::on(data, command);
     if !service.is_ready() {
         let ready = service.ready.clone();
-        panic!("{ready}\n{}", service.end().complaints);
+        panic!("{ready}\n{}", service.end().log_text);
     }
     service
 }
 
-fn address(service: &Service, name: &str) -> SocketAddr {
-    let word = service.ready.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-    word.unwrap_or_else(|| panic!("there is no {name} in {}", service.ready)).parse().expect("an address")
+fn address(service: &ServiceProcess, name: &str) -> SocketAddr {
+    let part = service.ready.split_whitespace().find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+    part.unwrap_or_else(|| panic!("there is no {name} in {}", service.ready)).parse().expect("an address")
 }
 
 /// Returns the output of the binary with these arguments.
@@ -139,6 +139,6 @@ fn add_user(file: &str, name: &str, password: &str) {
     assert!(child.wait().expect("it ends").success());
 }
 
-fn fix(service: &Service) -> SocketAddr {
+fn fix(service: &ServiceProcess) -> SocketAddr {
     address(service, "fix")
 }

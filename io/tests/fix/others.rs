@@ -5,14 +5,14 @@ use std::net::TcpStream;
 
 use serde_json::Value;
 
-use crate::client::{Client, now};
-use crate::http_client::{Client as Http, Response};
-use crate::service::{Service, folder};
-use crate::stomp_client::{Client as Stomp, body, plain};
+use crate::client::{FixClient, now};
+use crate::http_client::{HttpClient, Response};
+use crate::service::{ServiceProcess, folder};
+use crate::stomp_client::{StompClient, body, plain};
 use crate::{CONFIG, address, fix, pitlane, start, start_with};
 
-pub fn ask(service: &Service, method: &str, path: &str, headers: &str, json: &str) -> Response {
-    let mut http = Http::new(TcpStream::connect(service.address()).expect("it listens"));
+pub fn ask(service: &ServiceProcess, method: &str, path: &str, headers: &str, json: &str) -> Response {
+    let mut http = HttpClient::new(TcpStream::connect(service.address()).expect("it listens"));
     let length = json.len();
     let kind = if json.is_empty() { "" } else { "Content-Type: application/json\r\n" };
     http.send(&format!(
@@ -23,7 +23,7 @@ pub fn ask(service: &Service, method: &str, path: &str, headers: &str, json: &st
 
 /// Returns the row of a session in the list of all, once it is there; the list is refreshed once a
 /// second.
-fn row(service: &Service, headers: &str, name: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
+fn row(service: &ServiceProcess, headers: &str, name: &str, is_meant: impl Fn(&Value) -> bool) -> Value {
     loop {
         let listed = ask(service, "GET", "/rest/ext/session", headers, "").json();
         let rows = listed.as_array().expect("a list").iter();
@@ -33,15 +33,15 @@ fn row(service: &Service, headers: &str, name: &str, is_meant: impl Fn(&Value) -
     }
 }
 
-fn logged_on(service: &Service, sender: &str) -> Client {
-    let mut client = Client::new(sender);
+fn logged_on(service: &ServiceProcess, sender: &str) -> FixClient {
+    let mut client = FixClient::new(sender);
     client.connect(fix(service));
     client.log_on(false);
     client
 }
 
 /// Returns an order as REST shows it. REST shows a change a moment after the session receives it.
-fn shown(service: &Service, id: &str) -> Value {
+fn shown(service: &ServiceProcess, id: &str) -> Value {
     loop {
         let found = ask(service, "GET", &format!("/rest/execution/order/{id}"), "", "");
         if found.status == 200 {
@@ -53,38 +53,38 @@ fn shown(service: &Service, id: &str) -> Value {
 #[test]
 fn an_order_of_a_session_is_visible_elsewhere_and_reports_changes_made_there() {
     let service = start(&folder("fix-elsewhere"), &["feed.on=false"]);
-    let mut stomp = Stomp::new(plain(address(&service, "stomp")));
+    let mut stomp = StompClient::new(plain(address(&service, "stomp")));
     stomp.connect();
     stomp.subscribe("1", "order.>");
     let mut client = logged_on(&service, "KEEP1");
     client.order("o1", "AAPL", 1, 10, "100");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
 
-    let told: Value = serde_json::from_str(body(&stomp.hear_until("MESSAGE"))).expect("JSON");
-    assert_eq!((&told["intId"], &told["source"]), (&"o1".into(), &"FIX:KEEP1".into()), "{told}");
+    let report: Value = serde_json::from_str(body(&stomp.receive_until("MESSAGE"))).expect("JSON");
+    assert_eq!((&report["intId"], &report["source"]), (&"o1".into(), &"FIX:KEEP1".into()), "{report}");
     let order = shown(&service, "o1");
     assert_eq!(order["source"], "FIX:KEEP1", "{order}");
 
     let change = r#"{"intId":"o1","quantity":25,"limit":101}"#;
     let changed = ask(&service, "POST", "/rest/execution/modify/order/limit", "", change);
     assert!((200..300).contains(&changed.status), "{changed:?}");
-    assert!(client.hear(4));
-    let replaced = &client.heard[3];
+    assert!(client.receive(4));
+    let replaced = &client.received[3];
     let fields = [11, 37, 41, 38, 44, 39].map(|tag| replaced.get(tag));
     assert_eq!(fields, ["o1", "o1", "", "25", "101", "0"], "{}", replaced.text());
 
     // The id that the client knows stays valid.
     client.send("G", &format!("11=o2|41=o1|55=AAPL|54=1|38=30|40=2|44=101|60={}|", now()));
-    assert!(client.hear(6));
-    assert_eq!([11, 41, 38, 39].map(|tag| client.heard[5].get(tag)), ["o2", "o1", "30", "0"]);
+    assert!(client.receive(6));
+    assert_eq!([11, 41, 38, 39].map(|tag| client.received[5].get(tag)), ["o2", "o1", "30", "0"]);
 
     shown(&service, "o2");
     let gone = ask(&service, "DELETE", "/rest/execution/order/o2", "", "");
     assert!((200..300).contains(&gone.status), "{gone:?}");
-    assert!(client.hear(8));
-    let states: Vec<&str> = client.heard[6..].iter().map(|told| told.get(39)).collect();
+    assert!(client.receive(8));
+    let states: Vec<&str> = client.received[6..].iter().map(|report| report.get(39)).collect();
     assert_eq!(states, ["6", "4"]);
-    assert_eq!((client.heard[7].get(11), client.heard[7].get(37)), ("o2", "o1"));
+    assert_eq!((client.received[7].get(11), client.received[7].get(37)), ("o2", "o1"));
     service.signal("KILL");
     service.end();
 }
@@ -108,7 +108,7 @@ fn only_an_operator_sees_resets_and_ends_sessions() {
     let mut client = logged_on(&service, "KEEP1");
     let mut other = logged_on(&service, "KEEP2");
     client.order("o1", "AAPL", 1, 10, "100");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
 
     let seen = row(&service, &trader, "PITLANE-KEEP1", |row| row["nextOut"] == 4);
     assert_eq!((&seen["nextIn"], &seen["state"]), (&3.into(), &"LOGGED_ON".into()), "{seen}");
@@ -135,13 +135,13 @@ fn only_an_operator_sees_resets_and_ends_sessions() {
     let logout = client.read().expect("a Logout");
     assert_eq!((logout.get(35), logout.get(58)), ("5", "Ended by the operator"));
     client.next_in += 1;
-    client.say("5", "");
+    client.send_message("5", "");
     assert!(client.is_closed());
     client.connect(fix(&service));
     assert_eq!(client.log_on(false).number(), 3);
 
     other.order("x", "AAPL", 1, 10, "100");
-    assert!(other.hear(2), "the other one was not disturbed");
+    assert!(other.receive(2), "the other one was not disturbed");
     assert_eq!(ask(&service, "POST", "/rest/ext/session/fix-0-999/reset", &admin, "").status, 404);
     service.signal("KILL");
     service.end();
@@ -157,18 +157,18 @@ fn messages_are_logged_without_secrets() {
         logs.display().to_string()
     );
     let service = start_with(&data, &config, &["feed.on=false"]);
-    let mut client = Client::new("LOGGED");
+    let mut client = FixClient::new("LOGGED");
     client.connect(fix(&service));
-    client.say("A", "98=0|108=30|553=me|554=sesame|");
+    client.send_message("A", "98=0|108=30|553=me|554=sesame|");
     client.next_in += 1;
     assert_eq!(client.read().expect("an answer").get(35), "A");
     client.order("o1", "AAPL", 1, 10, "100");
-    assert!(client.hear(2));
-    client.say("5", "");
+    assert!(client.receive(2));
+    client.send_message("5", "");
     assert!(client.is_closed());
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.is_orderly(), "{}", ended.complaints);
+    assert!(ended.is_orderly(), "{}", ended.log_text);
 
     let text = std::fs::read_to_string(logs.join("PITLANE-LOGGED.log")).expect("a log");
     let types: Vec<String> = text.lines().map(|line| line[22..].chars().take(17).collect()).collect();
@@ -177,5 +177,5 @@ fn messages_are_logged_without_secrets() {
         [&expected[..], &["> 8=FIX.4.4|35=8|", "< 8=FIX.4.4|35=5|", "> 8=FIX.4.4|35=5|"]].concat();
     assert_eq!(types, expected, "{text}");
     assert!(text.contains("553=me|554=***|") && !text.contains("sesame"), "{text}");
-    assert!(!ended.complaints.contains("sesame"));
+    assert!(!ended.log_text.contains("sesame"));
 }

@@ -24,15 +24,15 @@ pub fn compile(source: &str) -> PathBuf {
     binary
 }
 
-pub struct Peer {
+pub struct QuickFixProcess {
     child: Child,
     input: ChildStdin,
     lines: Receiver<String>,
-    pub heard: Vec<String>,
+    pub received: Vec<String>,
 }
 
-impl Peer {
-    pub fn start(command: &mut Command) -> Peer {
+impl QuickFixProcess {
+    pub fn start(command: &mut Command) -> QuickFixProcess {
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let input = child.stdin.take().expect("its input is ours");
@@ -45,10 +45,10 @@ impl Peer {
                 }
             }
         });
-        Peer { child, input, lines, heard: Vec::new() }
+        QuickFixProcess { child, input, lines, received: Vec::new() }
     }
 
-    pub fn say(&mut self, line: &str) {
+    pub fn send_message(&mut self, line: &str) {
         writeln!(self.input, "{line}").expect("the program reads");
     }
 
@@ -58,8 +58,8 @@ impl Peer {
             let line = self
                 .lines
                 .recv_timeout(PATIENCE)
-                .unwrap_or_else(|_| panic!("waited for {parts:?}, heard:\n{}", self.heard.join("\n")));
-            self.heard.push(line.clone());
+                .unwrap_or_else(|_| panic!("waited for {parts:?}, received:\n{}", self.received.join("\n")));
+            self.received.push(line.clone());
             if parts.iter().all(|part| line.contains(part)) {
                 return line;
             }
@@ -68,25 +68,25 @@ impl Peer {
 
     /// Returns the lines received so far.
     pub fn catch_up(&mut self) -> &[String] {
-        self.heard.extend(self.lines.try_iter());
-        &self.heard
+        self.received.extend(self.lines.try_iter());
+        &self.received
     }
 
     /// Kills the program and returns all its lines.
     pub fn kill(mut self) -> Vec<String> {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it ends");
-        self.heard.extend(self.lines.iter());
-        std::mem::take(&mut self.heard)
+        self.received.extend(self.lines.iter());
+        std::mem::take(&mut self.received)
     }
 
     pub fn quit(mut self) {
-        self.say("quit");
+        self.send_message("quit");
         assert!(self.child.wait().expect("it ends").success());
     }
 }
 
-impl Drop for Peer {
+impl Drop for QuickFixProcess {
     /// A failing test leaves no process behind.
     fn drop(&mut self) {
         let _ = self.child.kill();

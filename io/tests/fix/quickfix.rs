@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::peer::{Peer, compile};
+use crate::peer::{QuickFixProcess, compile};
 use crate::service::folder;
 use crate::{fix, start};
 
 static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("client"));
 
-fn quickfix(port: u16, name: &str, store: &Path, reset: bool) -> Peer {
+fn quickfix(port: u16, name: &str, store: &Path, reset: bool) -> QuickFixProcess {
     let mut command = Command::new(&*BINARY);
     command.args([&port.to_string(), name, "PITLANE"]).arg(store).arg(if reset { "Y" } else { "N" });
-    Peer::start(&mut command)
+    QuickFixProcess::start(&mut command)
 }
 
 #[test]
@@ -24,21 +24,21 @@ fn four_kinds_of_orders_a_change_and_a_cancel() {
     client.wait(&["logon"]);
     let orders = [("m", "40=1"), ("l", "40=2|44=150"), ("s", "40=3|99=500"), ("sl", "40=4|44=510|99=500")];
     for (id, terms) in orders {
-        client.say(&format!("send 35=D|11={id}|55=AAPL|54=1|38=10|{terms}|59=0"));
+        client.send_message(&format!("send 35=D|11={id}|55=AAPL|54=1|38=10|{terms}|59=0"));
         let first = client.wait(&["app", "35=8", &format!("|11={id}|")]);
         assert!(first.contains("|150=A|") || first.contains("|150=8|"), "{first}");
     }
-    client.say("send 35=G|11=l2|41=l|55=AAPL|54=1|38=20|40=2|44=151");
+    client.send_message("send 35=G|11=l2|41=l|55=AAPL|54=1|38=20|40=2|44=151");
     client.wait(&["app", "|150=E|", "|11=l2|", "|41=l|"]);
     client.wait(&["app", "|150=I|", "|11=l2|", "|38=20|", "|44=151|"]);
-    client.say("send 35=F|11=l3|41=l2|55=AAPL|54=1");
+    client.send_message("send 35=F|11=l3|41=l2|55=AAPL|54=1");
     client.wait(&["app", "|150=6|", "|11=l3|"]);
     client.wait(&["app", "|150=I|", "|39=4|", "|11=l3|", "|37=l|"]);
-    client.say("send 35=F|11=x|41=nobody|55=AAPL|54=1");
+    client.send_message("send 35=F|11=x|41=nobody|55=AAPL|54=1");
     client.wait(&["app", "35=9", "|102=1|"]);
-    client.say("send 35=V|262=1");
+    client.send_message("send 35=V|262=1");
     client.wait(&["app", "35=j", "|380=3|"]);
-    client.say("logout");
+    client.send_message("logout");
     client.wait(&["logout"]);
     client.quit();
     service.signal("TERM");
@@ -56,30 +56,30 @@ fn either_side_may_be_killed_in_mid_flow() {
     let port = fix(&service).port();
     let mut client = quickfix(port, "KEEP1", &store, false);
     client.wait(&["logon"]);
-    client.say("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
+    client.send_message("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["app", "|150=0|", "|11=a|"]);
 
     // The service is killed with an order in flight, and restarts on the same port.
-    client.say("send 35=D|11=b|55=AAPL|54=1|38=10|40=2|44=150|59=1");
+    client.send_message("send 35=D|11=b|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["sent", "|11=b|"]);
     service.signal("KILL");
     service.end();
     client.wait(&["logout"]);
     // Sent while the service is down: the service will request it.
-    client.say("send 35=D|11=c|55=MSFT|54=1|38=10|40=2|44=150|59=1");
+    client.send_message("send 35=D|11=c|55=MSFT|54=1|38=10|40=2|44=150|59=1");
     let listen = format!("fix.listen=127.0.0.1:{port}");
     let service = start(&data, &["feed.on=false", &listen]);
     client.wait(&["logon"]);
     // They belong to two shards, so either may be first.
-    let accepted = |heard: &[String], id: &str| {
-        heard.iter().any(|line| line.starts_with("app") && line.contains("|150=0|") && line.contains(id))
+    let accepted = |message: &[String], id: &str| {
+        message.iter().any(|line| line.starts_with("app") && line.contains("|150=0|") && line.contains(id))
     };
-    while !["|11=b|", "|11=c|"].iter().all(|id| accepted(&client.heard, id)) {
+    while !["|11=b|", "|11=c|"].iter().all(|id| accepted(&client.received, id)) {
         client.wait(&["app", "|150=0|"]);
     }
-    let both = |heard: &[String], id: &str| {
+    let both = |message: &[String], id: &str| {
         let count = |kind: &str| {
-            heard
+            message
                 .iter()
                 .filter(|line| line.starts_with("app") && line.contains(kind) && line.contains(id))
                 .count()
@@ -87,20 +87,20 @@ fn either_side_may_be_killed_in_mid_flow() {
         (count("|150=A|"), count("|150=0|"))
     };
     for id in ["|11=a|", "|11=b|", "|11=c|"] {
-        assert_eq!(both(&client.heard, id), (1, 1), "{id}\n{}", client.heard.join("\n"));
+        assert_eq!(both(&client.received, id), (1, 1), "{id}\n{}", client.received.join("\n"));
     }
 
     // The client is killed with a report in flight, and restarts with its store. Only what is
     // answered has certainly left it.
-    client.say("send 35=D|11=d|55=AAPL|54=1|38=10|40=2|44=150|59=1");
+    client.send_message("send 35=D|11=d|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["app", "|150=A|", "|11=d|"]);
     client.kill();
     let mut client = quickfix(port, "KEEP1", &store, false);
     client.wait(&["logon"]);
-    client.say("send 35=F|11=d2|41=d|55=AAPL|54=1");
+    client.send_message("send 35=F|11=d2|41=d|55=AAPL|54=1");
     client.wait(&["app", "|39=4|", "|11=d2|"]);
     // And once more with an empty store.
-    client.say("logout");
+    client.send_message("logout");
     client.wait(&["logout"]);
     client.quit();
     let mut client = quickfix(port, "KEEP1", &data.join("other"), true);
@@ -118,18 +118,18 @@ fn gaps_are_filled_both_ways() {
     let service = start(&data, &["feed.on=false"]);
     let mut client = quickfix(fix(&service).port(), "KEEP2", &data.join("client"), false);
     client.wait(&["logon"]);
-    client.say("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
+    client.send_message("send 35=D|11=a|55=AAPL|54=1|38=10|40=2|44=150|59=1");
     client.wait(&["app", "|150=0|"]);
-    client.say("logout");
+    client.send_message("logout");
     client.wait(&["logout"]);
     // It has sent more than we know of, and forgets what it received: both sides request a resend.
-    client.say("next 30 2");
-    client.say("logon");
+    client.send_message("next 30 2");
+    client.send_message("logon");
     client.wait(&["logon"]);
     client.wait(&["admin", "35=2", "|16=0|"]);
     client.wait(&["app", "|150=A|", "|43=Y|", "|11=a|"]);
     client.wait(&["app", "|150=0|", "|43=Y|", "|11=a|"]);
-    client.say("send 35=F|11=b|41=a|55=AAPL|54=1");
+    client.send_message("send 35=F|11=b|41=a|55=AAPL|54=1");
     client.wait(&["app", "|39=4|", "|11=b|"]);
     client.quit();
     service.signal("TERM");

@@ -1,31 +1,32 @@
 //! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the
 //! stop of the service.
 
-use crate::client::{Client, Message, now, tls};
-use crate::service::{Service, folder};
+use crate::client::{FixClient, ReceivedFix, now, tls};
+use crate::service::{ServiceProcess, folder};
 use crate::{address, fix, pitlane, start};
 
 #[test]
 fn an_order_lives_and_is_seen_by_others() {
     let service = start(&folder("fix-order"), &[]);
-    let mut client = Client::new("CLIENT1");
+    let mut client = FixClient::new("CLIENT1");
     client.connect(fix(&service));
     client.log_on(true);
     client.order("o1", "AAPL", 1, 10, "150");
-    assert!(client.hear(2));
-    let reports: Vec<(&str, &str)> = client.heard.iter().map(|told| (told.get(150), told.get(39))).collect();
+    assert!(client.receive(2));
+    let reports: Vec<(&str, &str)> =
+        client.received.iter().map(|report| (report.get(150), report.get(39))).collect();
     assert_eq!(reports, [("A", "A"), ("0", "0")]);
     client.send("G", &format!("11=o2|41=o1|55=AAPL|54=1|38=20|40=2|44=151|60={}|", now()));
     client.send("F", &format!("11=o3|41=o2|55=AAPL|54=1|60={}|", now()));
-    assert!(client.hear(6));
-    let last = &client.heard[5];
+    assert!(client.receive(6));
+    let last = &client.received[5];
     assert_eq!(
         (last.get(39), last.get(11), last.get(41), last.get(37)),
         ("4", "o3", "o2", "o1"),
         "{}",
         last.text()
     );
-    client.say("5", "");
+    client.send_message("5", "");
     assert_eq!(client.read().expect("a Logout is answered").get(35), "5");
     assert!(client.is_closed());
     service.signal("TERM");
@@ -35,18 +36,18 @@ fn an_order_lives_and_is_seen_by_others() {
 #[test]
 fn numbers_and_missed_reports_survive_an_orderly_restart() {
     let data = folder("fix-restart");
-    let mut client = Client::new("KEEP7");
+    let mut client = FixClient::new("KEEP7");
     let service = start(&data, &["feed.on=false"]);
     client.connect(fix(&service));
     client.log_on(false);
     client.order("a", "AAPL", 1, 10, "150");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
     service.signal("TERM");
     // The service sends Logout, and waits for ours.
     let goodbye = client.read().expect("we are logged out");
     assert_eq!((goodbye.get(35), goodbye.get(58)), ("5", "The service stops"));
     client.next_in += 1;
-    client.say("5", "");
+    client.send_message("5", "");
     assert!(client.is_closed());
     assert!(service.end().is_orderly());
 
@@ -55,14 +56,14 @@ fn numbers_and_missed_reports_survive_an_orderly_restart() {
     let logon = client.log_on(false);
     assert_eq!(logon.number(), client.next_in - 1, "numbers go on");
     client.send("F", &format!("11=b|41=a|55=AAPL|54=1|60={}|", now()));
-    assert!(client.hear(4));
-    assert_eq!((client.heard[3].get(39), client.heard[3].get(37)), ("4", "a"));
+    assert!(client.receive(4));
+    assert_eq!((client.received[3].get(39), client.received[3].get(37)), ("4", "a"));
     // With a reset both sides begin with one.
     client.disconnect();
     client.connect(fix(&service));
     client.log_on(true);
     client.order("c", "AAPL", 1, 10, "150");
-    assert!(client.hear(6));
+    assert!(client.receive(6));
     service.signal("KILL");
     service.end();
 }
@@ -70,23 +71,23 @@ fn numbers_and_missed_reports_survive_an_orderly_restart() {
 #[test]
 fn a_report_made_while_the_client_was_away_is_sent_again() {
     let service = start(&folder("fix-away"), &["feed.on=false"]);
-    let mut client = Client::new("KEEP2");
+    let mut client = FixClient::new("KEEP2");
     client.connect(fix(&service));
     client.log_on(false);
     client.order("a", "AAPL", 1, 10, "150");
     // Disconnects before anything is received.
     client.disconnect();
     // The service has detected the disconnect when an order of another client is complete.
-    let mut other = Client::new("KEEP3");
+    let mut other = FixClient::new("KEEP3");
     other.connect(fix(&service));
     other.log_on(false);
     other.order("x", "AAPL", 1, 10, "150");
-    assert!(other.hear(2));
+    assert!(other.receive(2));
     client.connect(fix(&service));
     client.log_on(false);
     client.settle();
-    let told: Vec<&str> = client.heard.iter().map(|told| told.get(150)).collect();
-    assert_eq!(told, ["A", "0"]);
+    let report: Vec<&str> = client.received.iter().map(|report| report.get(150)).collect();
+    assert_eq!(report, ["A", "0"]);
     service.signal("KILL");
     service.end();
 }
@@ -96,33 +97,33 @@ fn passwords_and_addresses_are_checked() {
     let service = start(&folder("fix-password"), &[]);
     let logon = "98=0|108=30|553=me|554=";
     for (password, answer) in [("guess", "5"), ("sesame", "A")] {
-        let mut client = Client::new("SECRET");
+        let mut client = FixClient::new("SECRET");
         client.connect(fix(&service));
-        client.say("A", &format!("{logon}{password}|"));
-        let told = client.read().expect("an answer");
-        assert_eq!((told.get(35), told.get(34)), (answer, "1"), "{}", told.text());
+        client.send_message("A", &format!("{logon}{password}|"));
+        let report = client.read().expect("an answer");
+        assert_eq!((report.get(35), report.get(34)), (answer, "1"), "{}", report.text());
         assert!(answer == "A" || client.is_closed());
     }
-    let mut far = Client::new("FAR");
+    let mut far = FixClient::new("FAR");
     far.connect(fix(&service));
-    far.say("A", "98=0|108=30|");
+    far.send_message("A", "98=0|108=30|");
     assert!(far.is_closed());
-    assert!(far.heard.is_empty());
+    assert!(far.received.is_empty());
     service.signal("KILL");
     service.end();
 }
 
 /// Returns the type of the response to a Logon with this name and secret.
-fn answer_to(service: &Service, client: &str, login: &str, secret: &str) -> String {
-    let mut client = Client::new(client);
+fn answer_to(service: &ServiceProcess, client: &str, login: &str, secret: &str) -> String {
+    let mut client = FixClient::new(client);
     client.connect(fix(service));
     let shown = if login.is_empty() { String::new() } else { format!("553={login}|554={secret}|") };
-    client.say("A", &format!("98=0|108=30|141=Y|{shown}"));
-    let told = client.read().expect("an answer");
-    assert_eq!(told.get(34), "1", "who is refused leaves no trace: {}", told.text());
-    let answer = told.get(35).to_string();
+    client.send_message("A", &format!("98=0|108=30|141=Y|{shown}"));
+    let report = client.read().expect("an answer");
+    assert_eq!(report.get(34), "1", "who is refused leaves no trace: {}", report.text());
+    let answer = report.get(35).to_string();
     if answer == "A" {
-        client.say("5", "");
+        client.send_message("5", "");
     }
     assert!(client.is_closed());
     answer
@@ -176,9 +177,9 @@ fn a_revoked_login_ends_the_session_it_opened() {
     let (stays, goes) = (token("stays"), token("goes"));
     let service = start(&data, &["auth.mode=required", &format!("auth.tokens_file={file}")]);
     let mut clients = [("KEEP1", "stays", stays), ("KEEP2", "goes", goes)].map(|(name, login, secret)| {
-        let mut client = Client::new(name);
+        let mut client = FixClient::new(name);
         client.connect(fix(&service));
-        client.say("A", &format!("98=0|108=30|553={login}|554={secret}|"));
+        client.send_message("A", &format!("98=0|108=30|553={login}|554={secret}|"));
         assert_eq!(client.read().expect("an answer").get(35), "A");
         client.next_in += 1;
         client
@@ -188,10 +189,10 @@ fn a_revoked_login_ends_the_session_it_opened() {
     let [stays, goes] = &mut clients;
     let logout = goes.read().expect("a Logout");
     assert_eq!((logout.get(35), logout.get(58)), ("5", "The login is no longer valid"));
-    goes.say("5", "");
+    goes.send_message("5", "");
     assert!(goes.is_closed());
     stays.order("o1", "AAPL", 1, 10, "100");
-    assert!(stays.hear(2), "the other one goes on");
+    assert!(stays.receive(2), "the other one goes on");
     service.signal("KILL");
     service.end();
 }
@@ -215,27 +216,27 @@ fn guessing_at_the_password_of_a_session_is_locked_out() {
 #[test]
 fn open_orders_are_cancelled_when_their_session_is_lost() {
     let service = start(&folder("fix-leaves"), &["feed.on=false"]);
-    let mut client = Client::new("LEAVES");
+    let mut client = FixClient::new("LEAVES");
     client.connect(fix(&service));
     client.log_on(true);
     client.order("a", "AAPL", 1, 10, "150");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
     client.disconnect();
     // Until the cancel is complete, the order is open and reported as such after each Logon.
     loop {
         client.connect(fix(&service));
         (client.next_out, client.next_in) = (1, 2);
-        client.say("A", "98=0|108=30|141=Y|");
+        client.send_message("A", "98=0|108=30|141=Y|");
         // While the last connection is not known to be closed, a second one is refused.
         if client.read().is_err() {
             continue;
         }
-        let heard = client.heard.len();
+        let heard = client.received.len();
         client.settle();
-        if client.heard.len() == heard {
+        if client.received.len() == heard {
             break;
         }
-        assert_eq!(client.heard[heard].get(37), "a");
+        assert_eq!(client.received[heard].get(37), "a");
         client.disconnect();
     }
     service.signal("KILL");
@@ -245,15 +246,15 @@ fn open_orders_are_cancelled_when_their_session_is_lost() {
 #[test]
 fn a_second_logon_is_refused_and_the_first_session_continues() {
     let service = start(&folder("fix-second"), &[]);
-    let mut first = Client::new("KEEP5");
+    let mut first = FixClient::new("KEEP5");
     first.connect(fix(&service));
     first.log_on(false);
-    let mut second = Client::new("KEEP5");
+    let mut second = FixClient::new("KEEP5");
     second.connect(fix(&service));
-    second.say("A", "98=0|108=30|");
+    second.send_message("A", "98=0|108=30|");
     assert!(second.is_closed());
     first.order("a", "AAPL", 1, 10, "150");
-    assert!(first.hear(2));
+    assert!(first.receive(2));
     service.signal("KILL");
     service.end();
 }
@@ -268,7 +269,7 @@ fn a_session_lives_on_one_gateway_whoever_accepts_it() {
         "feed.on=false",
         "demo.on=false",
     ];
-    let mut clients: Vec<Client> = (0..12).map(|at| Client::new(&format!("KEEP{at}"))).collect();
+    let mut clients: Vec<FixClient> = (0..12).map(|at| FixClient::new(&format!("KEEP{at}"))).collect();
     for life in 0..2 {
         let service = start(&data, &settings);
         for client in &mut clients {
@@ -281,19 +282,19 @@ fn a_session_lives_on_one_gateway_whoever_accepts_it() {
             }
         }
         for client in &mut clients {
-            assert!(client.hear(40 * (life + 1)), "{}", client.heard.len());
-            let twice = client.heard.iter().filter(|told| told.get(150) == "A").count();
+            assert!(client.receive(40 * (life + 1)), "{}", client.received.len());
+            let twice = client.received.iter().filter(|report| report.get(150) == "A").count();
             assert_eq!(twice, 20 * (life + 1));
         }
         service.signal("TERM");
         for client in &mut clients {
             assert_eq!(client.read().expect("a Logout").get(35), "5");
             client.next_in += 1;
-            client.say("5", "");
+            client.send_message("5", "");
             assert!(client.is_closed());
         }
         let ended = service.end();
-        assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+        assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
     }
 }
 
@@ -301,11 +302,11 @@ fn a_session_lives_on_one_gateway_whoever_accepts_it() {
 fn fix_works_over_tls() {
     let data = folder("fix-tls");
     let service = start(&data, &["fix.tls_listen=127.0.0.1:0"]);
-    let mut client = Client::new("KEEP9");
+    let mut client = FixClient::new("KEEP9");
     client.take(tls(address(&service, "fix+tls"), &data));
     client.log_on(false);
     client.order("a", "AAPL", 1, 10, "150");
-    assert!(client.hear(2));
+    assert!(client.receive(2));
     service.signal("KILL");
     service.end();
 }
@@ -315,11 +316,11 @@ fn fix_works_over_tls() {
 #[test]
 fn of_two_replacements_at_once_the_second_is_refused() {
     let service = start(&folder("fix-two-replacements"), &["feed.on=false"]);
-    let mut client = Client::new("CLIENT1");
+    let mut client = FixClient::new("CLIENT1");
     client.connect(fix(&service));
     client.log_on(true);
     client.order("a", "AAPL", 1, 10, "100");
-    assert!(client.hear(2), "it rests");
+    assert!(client.receive(2), "it rests");
     let mut both = Vec::new();
     for (id, qty) in [("b", 15), ("c", 16)] {
         let body = format!("11={id}|41=a|55=AAPL|54=1|38={qty}|40=2|44=100|59=1|60={}|", now());
@@ -327,13 +328,13 @@ fn of_two_replacements_at_once_the_second_is_refused() {
         client.next_out += 1;
     }
     client.write(&both);
-    assert!(client.hear(5), "one is done, the other refused");
+    assert!(client.receive(5), "one is done, the other refused");
     client.settle();
-    let told = |kind: &str, id: &str| {
-        let of_it = |message: &&Message| message.get(35) == kind && message.get(11) == id;
-        client.heard[2..].iter().filter(of_it).count()
+    let report = |kind: &str, id: &str| {
+        let of_it = |message: &&ReceivedFix| message.get(35) == kind && message.get(11) == id;
+        client.received[2..].iter().filter(of_it).count()
     };
-    assert_eq!((told("8", "b"), told("9", "c"), client.heard.len()), (2, 1, 5));
+    assert_eq!((report("8", "b"), report("9", "c"), client.received.len()), (2, 1, 5));
     service.signal("KILL");
     service.end();
 }

@@ -9,21 +9,21 @@ use std::thread;
 /// Every user of the folder holds a clone; the last one removes the folder. The files of a failed
 /// test stay for inspection.
 #[derive(Clone)]
-pub struct Folder(Arc<Place>);
+pub struct TestFolder(Arc<FolderPath>);
 
-struct Place(PathBuf);
+struct FolderPath(PathBuf);
 
-impl Folder {
+impl TestFolder {
     /// Creates an empty folder, under a name that no other test of this group has.
-    pub fn new(group: &str, name: &str) -> Folder {
+    pub fn new(group: &str, name: &str) -> TestFolder {
         let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(group).join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder for the test");
-        Folder(Arc::new(Place(path)))
+        TestFolder(Arc::new(FolderPath(path)))
     }
 }
 
-impl Deref for Folder {
+impl Deref for TestFolder {
     type Target = Path;
 
     fn deref(&self) -> &Path {
@@ -31,7 +31,7 @@ impl Deref for Folder {
     }
 }
 
-impl Drop for Place {
+impl Drop for FolderPath {
     fn drop(&mut self) {
         if !thread::panicking() {
             let _ = fs::remove_dir_all(&self.0);

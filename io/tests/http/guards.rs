@@ -2,27 +2,28 @@
 
 use pitlane::http::HttpSettings;
 
-use crate::server::{Plan, Server};
+use crate::server::{HttpTestServer, ServerPlan};
 
 const SWITCH: &str = "/rest/ext/kill-switch";
 
 /// Returns the status and code of a request with these headers.
-fn verdict(server: &Server, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
+fn verdict(server: &HttpTestServer, method: &str, path: &str, headers: &str, body: &str) -> (u16, String) {
     let response = server.ask(&format!("{method} {path} HTTP/1.1\r\n{headers}\r\n{body}"));
     let code = if response.status < 400 { String::new() } else { response.code() };
     (response.status, code)
 }
 
-fn expect(server: &Server, method: &str, headers: &str, body: &str, status: u16, code: &str) {
+fn expect(server: &HttpTestServer, method: &str, headers: &str, body: &str, status: u16, code: &str) {
     let path = if method == "GET" { "/health/live" } else { SWITCH };
-    let told = verdict(server, method, path, headers, body);
-    assert_eq!(told, (status, code.to_string()), "{method} {headers:?} {body:?}");
+    let result = verdict(server, method, path, headers, body);
+    assert_eq!(result, (status, code.to_string()), "{method} {headers:?} {body:?}");
 }
 
 #[test]
 fn the_host_must_name_this_server() {
-    let settings = HttpSettings { public_hosts: vec!["desk.example".into()], ..Plan::default().settings };
-    let server = Server::with(Plan { settings, ..Plan::default() });
+    let settings =
+        HttpSettings { public_hosts: vec!["desk.example".into()], ..ServerPlan::default().settings };
+    let server = HttpTestServer::with(ServerPlan { settings, ..ServerPlan::default() });
     let port = server.http.port();
     for host in ["localhost", "127.0.0.1", "[::1]", "LOCALHOST", "desk.example"] {
         expect(&server, "GET", &format!("Host: {host}\r\n"), "", 200, "");
@@ -39,7 +40,7 @@ fn the_host_must_name_this_server() {
 
 #[test]
 fn an_absolute_target_is_checked_like_a_host() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let ask = |target: &str, host: &str| {
         server.ask(&format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n\r\n")).status
     };
@@ -51,8 +52,8 @@ fn an_absolute_target_is_checked_like_a_host() {
 #[test]
 fn a_page_of_another_origin_changes_nothing_over_http() {
     let settings =
-        HttpSettings { cors_origins: vec!["https://desk.example".into()], ..Plan::default().settings };
-    let server = Server::with(Plan { settings, ..Plan::default() });
+        HttpSettings { cors_origins: vec!["https://desk.example".into()], ..ServerPlan::default().settings };
+    let server = HttpTestServer::with(ServerPlan { settings, ..ServerPlan::default() });
     let expect = |method: &str, headers: &str, status, code| {
         expect(&server, method, &format!("Host: localhost:9090\r\n{headers}"), "", status, code);
     };
@@ -91,8 +92,8 @@ fn a_page_of_another_origin_changes_nothing_over_http() {
 }
 
 #[test]
-fn exit_vm_is_not_for_pages_either() {
-    let server = Server::start();
+fn exit_vm_is_refused_for_other_origins_too() {
+    let server = HttpTestServer::start();
     let headers = "Host: localhost\r\nOrigin: https://evil.example\r\n";
     assert_eq!(verdict(&server, "POST", "/rest/runtime/exit-vm", headers, "").0, 403);
     assert!(server.news.try_recv().is_err());
@@ -100,8 +101,8 @@ fn exit_vm_is_not_for_pages_either() {
 
 #[test]
 fn a_body_is_json_and_not_too_large() {
-    let settings = HttpSettings { body_bytes_max: 100, ..Plan::default().settings };
-    let server = Server::with(Plan { settings, ..Plan::default() });
+    let settings = HttpSettings { body_bytes_max: 100, ..ServerPlan::default().settings };
+    let server = HttpTestServer::with(ServerPlan { settings, ..ServerPlan::default() });
     let post = |headers: &str, body: &str, status, code| {
         expect(&server, "POST", &format!("Host: localhost\r\n{headers}"), body, status, code);
     };
@@ -136,7 +137,7 @@ fn a_body_is_json_and_not_too_large() {
 /// A client that sends `Expect: 100-continue` with a body that is too large gets no 100.
 #[test]
 fn a_body_too_large_is_refused_before_it_is_sent() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let head = "Host: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length";
     let mut client = server.connect();
     client.send(&format!("POST {SWITCH} HTTP/1.1\r\n{head}: 1000000\r\n\r\n"));
@@ -151,7 +152,7 @@ fn a_body_too_large_is_refused_before_it_is_sent() {
 
 #[test]
 fn a_request_that_can_be_read_in_two_ways_ends_the_connection() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let json = "Host: localhost\r\nContent-Type: application/json\r\n";
     let hidden = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
     for (headers, body) in [
@@ -211,7 +212,7 @@ fn a_request_that_can_be_read_in_two_ways_ends_the_connection() {
 /// read the body as a head, and did not see the request behind it.
 #[test]
 fn a_header_cut_between_two_reads_is_seen_whole() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let json = "Host: localhost\r\nContent-Type: application/json\r\n";
     let body = "A\r\nContent-Length: 60000\r\n\r\n";
     let length = format!("Content-Length: {}{}\r\n\r\n", "0".repeat(80), body.len());
@@ -233,7 +234,7 @@ fn a_header_cut_between_two_reads_is_seen_whole() {
 
 #[test]
 fn a_head_is_not_too_large() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let ask = |headers: &str| {
         let mut client = server.connect();
         client.send(&format!("GET /health/live HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n"));
@@ -254,7 +255,7 @@ fn a_head_is_not_too_large() {
 /// There is no file behind any path, so there is no parent to reach.
 #[test]
 fn a_path_that_climbs_or_is_no_text_finds_nothing() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     for path in [
         "/../etc/passwd",
         "/rest/../../etc/passwd",
@@ -281,7 +282,7 @@ fn a_path_that_climbs_or_is_no_text_finds_nothing() {
 
 #[test]
 fn an_unknown_path_returns_a_problem() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let response = server.get("/rest/nothing");
     assert_eq!((response.status, response.code().as_str()), (404, "not-found"));
     let body = response.json();
@@ -315,7 +316,7 @@ fn an_unknown_path_returns_a_problem() {
 
 #[test]
 fn head_and_options_work() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let mut client = server.connect();
     client.send("HEAD /health/live HTTP/1.1\r\nHost: localhost\r\n\r\nGET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n");
     let head = client.receive(true);
@@ -335,8 +336,8 @@ fn head_and_options_work() {
 #[test]
 fn cors_headers_name_the_allowed_origins() {
     let settings =
-        HttpSettings { cors_origins: vec!["https://desk.example".into()], ..Plan::default().settings };
-    let server = Server::with(Plan { settings, ..Plan::default() });
+        HttpSettings { cors_origins: vec!["https://desk.example".into()], ..ServerPlan::default().settings };
+    let server = HttpTestServer::with(ServerPlan { settings, ..ServerPlan::default() });
     let preflight = |origin: &str| {
         server.ask(&format!(
             "OPTIONS {SWITCH} HTTP/1.1\r\nHost: localhost\r\nOrigin: {origin}\r\nAccess-Control-Request-Method: POST\r\n\r\n"
@@ -358,8 +359,8 @@ fn cors_headers_name_the_allowed_origins() {
 }
 
 #[test]
-fn every_answer_is_dressed() {
-    let server = Server::start();
+fn every_response_has_the_common_headers() {
+    let server = HttpTestServer::start();
     let page = server.get("/");
     assert_eq!(page.status, 200);
     assert!(page.body.contains("Pitlane"));

@@ -13,6 +13,6 @@ mod folder;
 mod server;
 
 mod guards;
-mod life;
+mod lifecycle;
 mod operation;
 mod timeouts;

@@ -12,14 +12,14 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::terms::{OrderKind, Terms};
 
-use crate::server::{Plan, SHARDS, Server};
+use crate::server::{HttpTestServer, SHARDS, ServerPlan};
 
 const POST_SWITCH: &str = "POST /rest/ext/kill-switch HTTP/1.1\r\nHost: localhost\r\n\r\n";
 const DELETE_SWITCH: &str = "DELETE /rest/ext/kill-switch HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
 fn ready_shows_the_state() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let response = server.get("/health/ready");
     assert_eq!(response.status, 200);
     assert_eq!(response.header("content-type"), Some("application/json"));
@@ -39,23 +39,23 @@ fn ready_shows_the_state() {
     assert!(body["uptimeMs"].is_u64());
 
     for journaling in [Journaling::Full, Journaling::Failed] {
-        server.standing.set_journaling(journaling);
+        server.service_status.set_journaling(journaling);
         let response = server.get("/health/ready");
         assert_eq!((response.status, response.json()["ready"].as_bool()), (503, Some(false)));
         assert_eq!(response.json()["durability"]["journal"], journaling.name());
         assert_eq!(server.get("/health/live").status, 200);
     }
-    server.standing.set_journaling(Journaling::Sound);
-    server.standing.set_phase(ServicePhase::Stopping);
+    server.service_status.set_journaling(Journaling::Sound);
+    server.service_status.set_phase(ServicePhase::Stopping);
     let response = server.get("/health/ready");
     assert_eq!((response.status, response.header("retry-after")), (503, Some("1")));
     assert_eq!(response.json()["phase"], "STOPPING");
 }
 
 #[test]
-fn without_the_shards_it_lives_and_is_not_ready() {
-    let server = Server::with(Plan { alive: false, ..Plan::default() });
-    server.standing.set_phase(ServicePhase::Running);
+fn without_shards_the_service_is_live_and_not_ready() {
+    let server = HttpTestServer::with(ServerPlan { alive: false, ..ServerPlan::default() });
+    server.service_status.set_phase(ServicePhase::Running);
     assert_eq!(server.get("/health/live").status, 200);
     let response = server.get("/health/ready");
     assert_eq!(response.status, 503);
@@ -66,14 +66,14 @@ fn without_the_shards_it_lives_and_is_not_ready() {
 
 #[test]
 fn version_shows_the_build() {
-    let body = Server::start().get("/version").json();
+    let body = HttpTestServer::start().get("/version").json();
     assert_eq!(body["version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(body["formats"]["journal"], 1);
 }
 
 #[test]
 fn latency_shows_the_stages_of_every_thread() {
-    let body = Server::start().get("/rest/ext/latency").json();
+    let body = HttpTestServer::start().get("/rest/ext/latency").json();
     let stage = serde_json::json!([{
         "thread": "shard-0", "stage": "apply", "count": 9,
         "p50Ns": 1, "p90Ns": 2, "p99Ns": 3, "p999Ns": 4, "maxNs": 1_000_000_007
@@ -83,7 +83,7 @@ fn latency_shows_the_stages_of_every_thread() {
 
 #[test]
 fn accounts_are_readable_by_every_page() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let response = server.get("/rest/account");
     assert_eq!(response.header("access-control-allow-origin"), Some("*"));
     let accounts = response.json();
@@ -98,7 +98,7 @@ fn command(body: CommandKind) -> Command {
 }
 
 /// Sends an order over another port, and waits for its first event.
-fn submit(server: &mut Server, id: &str) -> ExecType {
+fn submit(server: &mut HttpTestServer, id: &str) -> ExecType {
     let terms = Terms {
         security: SecurityId(1),
         account: pitlane_engine::id::AccountId(1),
@@ -125,7 +125,7 @@ fn submit(server: &mut Server, id: &str) -> ExecType {
 
 #[test]
 fn the_kill_switch_cancels_all_orders_refuses_new_ones_and_can_be_turned_off() {
-    let mut server = Server::start();
+    let mut server = HttpTestServer::start();
     for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
         let body = CommandKind::Phase { strategy: StrategyId::SERVER, phase };
         assert!(server.trader.send_all(&mut Broadcast::new(command(body))));
@@ -150,7 +150,10 @@ fn the_kill_switch_cancels_all_orders_refuses_new_ones_and_can_be_turned_off() {
 
 #[test]
 fn many_writes_at_once_are_all_answered() {
-    let server = Server::with(Plan { depths: Depths { commands: 1_024, events: 16 }, ..Plan::default() });
+    let server = HttpTestServer::with(ServerPlan {
+        depths: Depths { commands: 1_024, events: 16 },
+        ..ServerPlan::default()
+    });
     let mut clients: Vec<_> = (0..50).map(|_| server.connect()).collect();
     for round in 0..20 {
         let request = if round % 2 == 0 { POST_SWITCH } else { DELETE_SWITCH };
@@ -165,8 +168,9 @@ fn many_writes_at_once_are_all_answered() {
 #[test]
 fn a_full_lane_is_told_and_nothing_is_sent() {
     let depths = Depths { commands: 2, events: 16 };
-    let settings = HttpSettings { answer_timeout: Duration::from_millis(50), ..Plan::default().settings };
-    let mut server = Server::with(Plan { settings, depths, ..Plan::default() });
+    let settings =
+        HttpSettings { answer_timeout: Duration::from_millis(50), ..ServerPlan::default().settings };
+    let mut server = HttpTestServer::with(ServerPlan { settings, depths, ..ServerPlan::default() });
     server.stop_shards();
     // Two commands fill the lanes, and no shard takes them.
     for _ in 0..2 {
@@ -179,8 +183,9 @@ fn a_full_lane_is_told_and_nothing_is_sent() {
 
 #[test]
 fn a_missing_response_times_out() {
-    let settings = HttpSettings { answer_timeout: Duration::from_millis(50), ..Plan::default().settings };
-    let mut server = Server::with(Plan { settings, ..Plan::default() });
+    let settings =
+        HttpSettings { answer_timeout: Duration::from_millis(50), ..ServerPlan::default().settings };
+    let mut server = HttpTestServer::with(ServerPlan { settings, ..ServerPlan::default() });
     server.stop_shards();
     let response = server.ask(POST_SWITCH);
     assert_eq!((response.status, response.code().as_str()), (503, "no-answer"));
@@ -189,7 +194,7 @@ fn a_missing_response_times_out() {
 
 #[test]
 fn exit_vm_responds_and_stops_the_service() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let response = server.ask("POST /rest/runtime/exit-vm HTTP/1.1\r\nHost: localhost\r\n\r\n");
     assert_eq!((response.status, response.header("content-length")), (200, Some("0")));
     assert_eq!(server.news.recv(), Ok(HttpEvent::ExitRequested));
@@ -197,7 +202,7 @@ fn exit_vm_responds_and_stops_the_service() {
 
 #[test]
 fn metrics_are_in_the_format_of_prometheus() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     server.get("/nothing");
     let response = server.get("/metrics");
     assert_eq!(response.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
@@ -222,7 +227,7 @@ fn value<'a>(text: &'a str, sample: &str) -> &'a str {
 }
 
 #[derive(Debug, Default)]
-struct Family {
+struct MetricFamily {
     help: String,
     kind: String,
     samples: BTreeSet<String>,
@@ -230,15 +235,15 @@ struct Family {
 
 /// A strict parser of the text format: HELP, TYPE, then the samples of one family together; every
 /// sample once; names, labels and values as the format defines them.
-fn parse(text: &str) -> BTreeMap<String, Family> {
+fn parse(text: &str) -> BTreeMap<String, MetricFamily> {
     assert!(text.ends_with('\n'));
-    let mut families = BTreeMap::<String, Family>::new();
+    let mut families = BTreeMap::<String, MetricFamily>::new();
     let mut current = String::new();
     for line in text.lines() {
         if let Some(rest) = line.strip_prefix("# HELP ") {
             let (name, help) = rest.split_once(' ').expect("a name and a help");
             assert!(is_name(name), "{line}");
-            let family = Family { help: help.to_string(), ..Family::default() };
+            let family = MetricFamily { help: help.to_string(), ..MetricFamily::default() };
             assert!(families.insert(name.to_string(), family).is_none(), "{name} twice");
             current = name.to_string();
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {

@@ -23,11 +23,11 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::worker::Worker;
 
-pub use crate::client::{Client, Response};
+pub use crate::client::{HttpClient, Response};
 
 pub const SHARDS: u8 = 2;
 
-pub struct Plan {
+pub struct ServerPlan {
     pub settings: HttpSettings,
     pub tls: Option<Arc<Tls>>,
     pub depths: Depths,
@@ -35,19 +35,19 @@ pub struct Plan {
     pub alive: bool,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
+impl Default for ServerPlan {
+    fn default() -> ServerPlan {
         let settings =
             HttpSettings { http: Some(([127, 0, 0, 1], 0).into()), https: None, ..HttpSettings::default() };
-        Plan { settings, tls: None, depths: Depths::default(), alive: true }
+        ServerPlan { settings, tls: None, depths: Depths::default(), alive: true }
     }
 }
 
-pub struct Server {
+pub struct HttpTestServer {
     pub http: SocketAddr,
     pub https: Option<SocketAddr>,
     pub remote: Remote,
-    pub standing: Arc<ServiceStatus>,
+    pub service_status: Arc<ServiceStatus>,
     pub news: Receiver<HttpEvent>,
     /// A second port, for orders of the test.
     pub trader: PortEnd,
@@ -56,13 +56,13 @@ pub struct Server {
     over: Arc<AtomicBool>,
 }
 
-impl Server {
-    pub fn start() -> Server {
-        Server::with(Plan::default())
+impl HttpTestServer {
+    pub fn start() -> HttpTestServer {
+        HttpTestServer::with(ServerPlan::default())
     }
 
     /// Starts a server that is ready, if its shards are polled.
-    pub fn with(plan: Plan) -> Server {
+    pub fn with(plan: ServerPlan) -> HttpTestServer {
         let reference = Arc::new(refdata::shipped().unwrap());
         let (mut ports, ends) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, plan.depths);
         let work = |end: ShardEnd| {
@@ -72,7 +72,7 @@ impl Server {
         let (shards, shard_bell) = bell_of_a_thread();
         let remote = Remote::new();
         let registry = Arc::new(Registry::new(SHARDS));
-        let standing =
+        let service_status =
             Arc::new(ServiceStatus::new(Clock::new().now(), Durability::None, vec![("journal", 1)]));
         let (tell, news) = mpsc::channel();
         let trader = ports.pop().unwrap();
@@ -82,7 +82,7 @@ impl Server {
             reference,
             remote: remote.clone(),
             registry: registry.clone(),
-            service_status: standing.clone(),
+            service_status: service_status.clone(),
             stages: Box::new(|| vec![stage()]),
             report: None,
             auth_client: Auth::open(AuthSettings::off()).unwrap().client(remote.wakeup().clone()),
@@ -102,19 +102,20 @@ impl Server {
         let address =
             |name| http.listeners().iter().find(|listener| listener.name == name).map(|found| found.address);
         let (plain, tls) = (address("http"), address("https"));
-        standing.set_listeners(http.listeners().to_vec());
+        service_status.set_listeners(http.listeners().to_vec());
         let over = Arc::new(AtomicBool::new(false));
         let mut threads = vec![thread::spawn(move || http.run().unwrap())];
         if plan.alive {
-            let (over, bell) = (over.clone(), shard_bell.clone());
-            let ring = remote.wakeup().clone();
-            threads.push(thread::spawn(move || step(workers, &shards, &bell, &ring, &registry, &over)));
+            let (over, wakeup) = (over.clone(), shard_bell.clone());
+            let http_wakeup = remote.wakeup().clone();
+            threads
+                .push(thread::spawn(move || step(workers, &shards, &wakeup, &http_wakeup, &registry, &over)));
         }
-        let server = Server {
+        let server = HttpTestServer {
             http: plain.expect("every server of these tests has it"),
             https: tls,
             remote,
-            standing,
+            service_status,
             news,
             trader,
             shard_bell,
@@ -123,7 +124,7 @@ impl Server {
         };
         if plan.alive {
             assert_eq!(server.news.recv(), Ok(HttpEvent::Complete));
-            server.standing.set_phase(ServicePhase::Running);
+            server.service_status.set_phase(ServicePhase::Running);
         }
         server
     }
@@ -136,8 +137,8 @@ impl Server {
         shards.join().unwrap();
     }
 
-    pub fn connect(&self) -> Client {
-        Client::new(TcpStream::connect(self.http).unwrap())
+    pub fn connect(&self) -> HttpClient {
+        HttpClient::new(TcpStream::connect(self.http).unwrap())
     }
 
     /// Sends one request on its own connection.
@@ -152,7 +153,7 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Drop for HttpTestServer {
     fn drop(&mut self) {
         self.remote.end();
         self.over.store(true, Ordering::Relaxed);
@@ -172,18 +173,18 @@ pub fn stage() -> StageSummary {
 fn bell_of_a_thread() -> (Arc<OnceLock<Thread>>, Wakeup) {
     let place = Arc::new(OnceLock::<Thread>::new());
     let sleeper = place.clone();
-    let bell = Wakeup::new(move || {
+    let wakeup = Wakeup::new(move || {
         if let Some(thread) = sleeper.get() {
             thread.unpark();
         }
     });
-    (place, bell)
+    (place, wakeup)
 }
 
 fn step(
     mut workers: Vec<Worker>,
     place: &OnceLock<Thread>,
-    bell: &Wakeup,
+    wakeup: &Wakeup,
     http: &Wakeup,
     registry: &Registry,
     over: &AtomicBool,
@@ -206,13 +207,13 @@ fn step(
         if work(&mut workers) > 0 {
             continue;
         }
-        bell.prepare_sleep();
+        wakeup.prepare_sleep();
         // A stalled shard has work that it cannot do; then the thread polls again instead of
         // parking.
         let stalled = workers.iter().any(Worker::has_work);
         if work(&mut workers) == 0 && !over.load(Ordering::Relaxed) && !stalled {
             thread::park();
         }
-        bell.finish_sleep();
+        wakeup.finish_sleep();
     }
 }

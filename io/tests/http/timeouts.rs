@@ -5,27 +5,27 @@ use std::time::Duration;
 
 use pitlane::http::HttpSettings;
 
-use crate::server::{Client, Plan, Server};
+use crate::server::{HttpClient, HttpTestServer, ServerPlan};
 
 /// Longer than any test takes.
 const NEVER: Duration = Duration::from_secs(3_600);
 const SOON: Duration = Duration::from_millis(60);
 
-fn server(change: impl FnOnce(&mut HttpSettings)) -> Server {
+fn server(change: impl FnOnce(&mut HttpSettings)) -> HttpTestServer {
     let mut settings = HttpSettings {
         head_timeout: NEVER,
         idle_timeout: NEVER,
         stall_timeout: NEVER,
         body_timeout: NEVER,
-        ..Plan::default().settings
+        ..ServerPlan::default().settings
     };
     change(&mut settings);
-    Server::with(Plan { settings, ..Plan::default() })
+    HttpTestServer::with(ServerPlan { settings, ..ServerPlan::default() })
 }
 
 const GET: &str = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
-fn timed_out(server: &Server) -> String {
+fn timed_out(server: &HttpTestServer) -> String {
     let metrics = server.get("/metrics").body;
     let line =
         metrics.lines().find(|line| line.starts_with("pitlane_http_timed_out_connections_total ")).unwrap();
@@ -107,11 +107,11 @@ fn a_client_that_does_not_read_is_cut_off() {
 
 /// Opens a connection from this address, with a request that has been answered or is being
 /// answered.
-fn from(server: &Server, address: [u8; 4], request: &str) -> Client {
+fn from(server: &HttpTestServer, address: [u8; 4], request: &str) -> HttpClient {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     socket.bind(&SocketAddr::from((address, 0)).into()).unwrap();
     socket.connect(&server.http.into()).unwrap();
-    let mut client = Client::new(socket.into());
+    let mut client = HttpClient::new(socket.into());
     client.send(request);
     if request == GET {
         assert_eq!(client.receive(false).status, 200);
@@ -119,7 +119,7 @@ fn from(server: &Server, address: [u8; 4], request: &str) -> Client {
     client
 }
 
-fn metric(server: &Server, name: &str) -> u64 {
+fn metric(server: &HttpTestServer, name: &str) -> u64 {
     let metrics = server.get("/metrics").body;
     let line = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).unwrap();
     line.parse().unwrap()

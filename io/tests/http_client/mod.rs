@@ -9,14 +9,14 @@ use std::time::Duration;
 /// Time limit for a response; a later one never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub struct Client {
+pub struct HttpClient {
     socket: BufReader<TcpStream>,
 }
 
-impl Client {
-    pub fn new(socket: TcpStream) -> Client {
+impl HttpClient {
+    pub fn new(socket: TcpStream) -> HttpClient {
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
-        Client { socket: BufReader::new(socket) }
+        HttpClient { socket: BufReader::new(socket) }
     }
 
     pub fn send(&mut self, text: &str) {
@@ -62,9 +62,9 @@ impl Response {
 
     fn try_read(socket: &mut impl BufRead, bare: bool) -> io::Result<Response> {
         let status = line(socket)?;
-        let mut words = status.split(' ');
-        assert_eq!(words.next(), Some("HTTP/1.1"), "{status:?}");
-        let status = words.next().unwrap().parse().unwrap();
+        let mut parts = status.split(' ');
+        assert_eq!(parts.next(), Some("HTTP/1.1"), "{status:?}");
+        let status = parts.next().unwrap().parse().unwrap();
         let mut headers = Vec::new();
         loop {
             let header = line(socket)?;

@@ -31,23 +31,23 @@ pub fn on_each_driver(test: impl Fn(DriverKind)) {
     }
 }
 
-pub struct World {
+pub struct NetFixture {
     pub net: Net,
     pub now: Timestamp,
     pub address: SocketAddr,
-    pub gateway: Gateway,
+    pub gateway: EchoGateway,
 }
 
 /// Echoes whole lines, and records its events.
 #[derive(Default)]
-pub struct Gateway {
-    pub told: Vec<SocketEvent>,
-    pub manners: Manners,
+pub struct EchoGateway {
+    pub events: Vec<SocketEvent>,
+    pub manners: GatewayBehavior,
     pub sends_refused: usize,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum Manners {
+pub enum GatewayBehavior {
     /// A line is echoed when its end has arrived.
     #[default]
     Lines,
@@ -59,21 +59,21 @@ pub enum Manners {
     Ignore,
 }
 
-impl Gateway {
-    pub fn handle(&mut self, sockets: &mut Sockets, happening: SocketEvent) {
-        if happening == SocketEvent::EndOfCycle {
+impl EchoGateway {
+    pub fn handle(&mut self, sockets: &mut Sockets, event: SocketEvent) {
+        if event == SocketEvent::EndOfCycle {
             return;
         }
-        self.told.push(happening);
-        let SocketEvent::Received { id } = happening else { return };
+        self.events.push(event);
+        let SocketEvent::Received { id } = event else { return };
         let input = sockets.input(id);
-        assert!(!input.is_empty(), "told of bytes, and there are none");
+        assert!(!input.is_empty(), "an event for input, and there is none");
         let whole = input.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let (echoed, consumed) = match self.manners {
-            Manners::Lines => (whole, whole),
-            Manners::Bytes => (input.len(), input.len()),
-            Manners::Swallow => (0, input.len()),
-            Manners::Ignore => (0, 0),
+            GatewayBehavior::Lines => (whole, whole),
+            GatewayBehavior::Bytes => (input.len(), input.len()),
+            GatewayBehavior::Swallow => (0, input.len()),
+            GatewayBehavior::Ignore => (0, 0),
         };
         let answer = input[..echoed].to_vec();
         sockets.consume(id, consumed);
@@ -83,7 +83,7 @@ impl Gateway {
     }
 
     pub fn accepted(&self) -> Vec<ConnectionId> {
-        let ids = self.told.iter().filter_map(|happening| match happening {
+        let ids = self.events.iter().filter_map(|event| match event {
             SocketEvent::Accepted { id, .. } => Some(*id),
             _ => None,
         });
@@ -91,7 +91,7 @@ impl Gateway {
     }
 
     pub fn closed(&self) -> Vec<(ConnectionId, CloseReason)> {
-        let ends = self.told.iter().filter_map(|happening| match happening {
+        let ends = self.events.iter().filter_map(|event| match event {
             SocketEvent::Closed { id, reason } => Some((*id, *reason)),
             _ => None,
         });
@@ -99,19 +99,19 @@ impl Gateway {
     }
 }
 
-impl World {
-    pub fn new(driver: DriverKind) -> World {
-        World::with(NetSettings { driver, ..NetSettings::default() }, at_loopback())
+impl NetFixture {
+    pub fn new(driver: DriverKind) -> NetFixture {
+        NetFixture::with(NetSettings { driver, ..NetSettings::default() }, at_loopback())
     }
 
-    pub fn with(settings: NetSettings, listener: ListenerSettings) -> World {
+    pub fn with(settings: NetSettings, listener: ListenerSettings) -> NetFixture {
         let kind = settings.driver;
         let mut net = Net::open(settings).unwrap();
         assert_eq!(net.driver(), kind);
         let listener = Listener::bind(listener).unwrap();
         let address = listener.address();
         assert_eq!(net.listen(listener), ListenerId(0));
-        World { net, now: Timestamp(1_000_000_000), address, gateway: Gateway::default() }
+        NetFixture { net, now: Timestamp(1_000_000_000), address, gateway: EchoGateway::default() }
     }
 
     pub fn sockets(&mut self) -> &mut Sockets {
@@ -119,11 +119,11 @@ impl World {
     }
 
     pub fn step(&mut self) -> usize {
-        let World { net, now, gateway, .. } = self;
-        net.run_cycle(*now, |sockets, happening| gateway.handle(sockets, happening))
+        let NetFixture { net, now, gateway, .. } = self;
+        net.run_cycle(*now, |sockets, event| gateway.handle(sockets, event))
     }
 
-    pub fn until(&mut self, what: &str, mut come: impl FnMut(&mut World) -> bool) {
+    pub fn until(&mut self, what: &str, mut come: impl FnMut(&mut NetFixture) -> bool) {
         let begin = Instant::now();
         while !come(self) {
             assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
@@ -137,7 +137,7 @@ impl World {
     pub fn client(&mut self) -> (TcpStream, ConnectionId) {
         let before = self.gateway.accepted().len();
         let client = connect(self.address);
-        self.until("somebody is accepted", |world| world.gateway.accepted().len() > before);
+        self.until("a connection is accepted", |fixture| fixture.gateway.accepted().len() > before);
         (client, self.gateway.accepted()[before])
     }
 

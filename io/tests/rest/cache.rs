@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use crate::service::{Service, column, folder};
+use crate::service::{RestService, column, folder};
 
 const CLEAR: &str = "/rest/cache/clear-all";
 const NOT_PERMITTED: &str = "strategy-not-permitted";
@@ -38,7 +38,7 @@ fn a_new_security_can_be_traded_and_survives_a_restart() {
     let files = refdata(&data);
     let setting = format!("refdata.dir={}", files.display());
     let settings = [setting.as_str(), "feed.on=true"];
-    let mut service = Service::with(&data, &settings);
+    let mut service = RestService::with(&data, &settings);
     service.must_post(LIMIT, &order(1, "before"));
     service.refuse("POST", LIMIT, &order(11, "early"), 422, "unknown-security");
     let etag = service.get("/rest/security").header("etag").unwrap().to_string();
@@ -63,7 +63,7 @@ fn a_new_security_can_be_traded_and_survives_a_restart() {
     service.must_post(LIMIT, &mine);
 
     service.kill();
-    let mut service = Service::with(&data, &settings);
+    let mut service = RestService::with(&data, &settings);
     assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), 3);
     assert_eq!(service.order("after")["symbol"], "ORCL");
     service.must_post(LIMIT, &order(11, "later"));
@@ -84,7 +84,7 @@ fn a_new_security_can_be_traded_and_survives_a_restart() {
 fn invalid_reference_data_changes_nothing_and_is_reported_with_file_and_line() {
     let data = folder("invalid");
     let files = refdata(&data);
-    let mut service = Service::with(&data, &[&format!("refdata.dir={}", files.display())]);
+    let mut service = RestService::with(&data, &[&format!("refdata.dir={}", files.display())]);
     let before = service.read("/rest/security");
     let mut refuse = |file: &str, line: usize, wrong: &str, right: &str| {
         change(&files, file, |text| text.replacen(right, wrong, 1));
@@ -113,7 +113,7 @@ fn an_account_is_for_the_strategies_that_its_row_names() {
     let files = refdata(&data);
     let settings = [format!("refdata.dir={}", files.display())];
     let settings: Vec<&str> = settings.iter().map(String::as_str).collect();
-    let mut service = Service::with(&data, &settings);
+    let mut service = RestService::with(&data, &settings);
     let by = |id: &str, strategy: &str| {
         order(1, id).replace("\"tif\"", &format!("\"strategyName\":\"{strategy}\",\"tif\""))
     };
@@ -131,7 +131,7 @@ fn an_account_is_for_the_strategies_that_its_row_names() {
     service.must_post(CLEAR, "");
     assert_eq!(service.read("/rest/account")[0]["strategyIds"], json!([0, 2]));
     assert_eq!(service.read("/rest/account")[1].get("strategyIds"), None);
-    let refused = |service: &mut Service| {
+    let refused = |service: &mut RestService| {
         service.refuse("POST", LIMIT, &by("", "MOMENTUM").replace("\"intId\":\"\",", ""), 422, NOT_PERMITTED);
         let check = "/rest/ext/execution/order/validate";
         let body = by("", "MOMENTUM").replace("\"intId\":\"\",", "\"type\":\"LIMIT\",");
@@ -143,15 +143,15 @@ fn an_account_is_for_the_strategies_that_its_row_names() {
     service.must_post(LIMIT, &by("pairs", "PAIRS"));
     service.must_post(LIMIT, &order(1, "server"));
     service.kill();
-    let mut service = Service::with(&data, &settings);
+    let mut service = RestService::with(&data, &settings);
     refused(&mut service);
     assert_eq!(service.order("before")["status"], "NEW", "what was taken before goes on");
     assert_eq!(service.delete("/rest/execution/order/before").status, 200, "and can be cancelled");
-    for (wrong, told) in [("9", "there is no strategy 9"), ("x", "is not the id of a strategy")] {
+    for (wrong, shown) in [("9", "there is no strategy 9"), ("x", "is not the id of a strategy")] {
         some(wrong);
         let problem = service.refuse("POST", CLEAR, "", 422, "bad-reference-data");
         let fault = problem["faults"][0].as_str().unwrap();
-        assert!(fault.contains("accounts.csv:2: ") && fault.contains(told), "{problem}");
+        assert!(fault.contains("accounts.csv:2: ") && fault.contains(shown), "{problem}");
     }
     fs::write(files.join("accounts.csv"), &all).unwrap();
     service.must_post(CLEAR, "");

@@ -3,7 +3,7 @@
 use pitlane_engine::rng::Rng;
 use pitlane_protocols::rest::Decimal;
 
-use crate::service::Service;
+use crate::service::RestService;
 
 /// Random prices over the whole range, many of which a 64-bit float cannot hold, as numbers, texts
 /// and with exponents.
@@ -11,7 +11,7 @@ use crate::service::Service;
 fn any_decimal_is_read_back_to_the_last_digit() {
     let folder = crate::service::folder("decimals");
     let refdata = fine_grained(&folder);
-    let mut service = Service::with(&folder, &[&format!("refdata.dir={}", refdata.display())]);
+    let mut service = RestService::with(&folder, &[&format!("refdata.dir={}", refdata.display())]);
     let mut chance = Rng::new(7);
     for step in 0..400 {
         let raw = ((chance.next_u64() >> 1) as i64) >> (step % 40);
@@ -32,8 +32,8 @@ fn any_decimal_is_read_back_to_the_last_digit() {
             service.ask("POST", "/rest/execution/order/limit", "Prefer: return=representation\r\n", &body);
         assert_eq!(answer.status, 200, "{body}: {answer:?}");
         // The text of the response, not the result of a parser.
-        for told in [answer.body, service.get(&format!("/rest/execution/order/{id}")).body] {
-            assert!(told.contains(&format!("\"limit\":{text},")), "{written} became {told}");
+        for shown in [answer.body, service.get(&format!("/rest/execution/order/{id}")).body] {
+            assert!(shown.contains(&format!("\"limit\":{text},")), "{written} became {shown}");
         }
         service.delete(&format!("/rest/execution/order/{id}"));
     }

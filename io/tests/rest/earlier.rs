@@ -10,13 +10,13 @@ use std::process::Command;
 
 use pitlane::journal::header::Header;
 
-use crate::process::{self, Folder};
-use crate::service::{Service, folder};
+use crate::process::{self, TestFolder};
+use crate::service::{RestService, folder};
 
 const SETTINGS: [&str; 1] = ["topology.shards=1"];
 const LIMIT: &str = "/rest/execution/order/limit";
 
-fn unpacked(name: &str, purpose: &str) -> Folder {
+fn unpacked(name: &str, purpose: &str) -> TestFolder {
     let data = folder(&format!("earlier-{name}-{purpose}"));
     let archive = format!("{}/tests/data/version-0.1.0/{name}.tar.gz", env!("CARGO_MANIFEST_DIR"));
     std::fs::create_dir_all(&*data).unwrap();
@@ -30,11 +30,11 @@ fn unpacked(name: &str, purpose: &str) -> Folder {
 fn a_folder_of_the_previous_version_starts() {
     let data = unpacked("plain", "starts");
     for life in 0..3 {
-        let mut service = Service::with(&data, &SETTINGS);
+        let mut service = RestService::with(&data, &SETTINGS);
         let order = service.order("open-c");
         assert_eq!((&order["status"], &order["limit"]), (&"NEW".into(), &92.into()));
         assert_eq!(service.order("open-b")["intId"], "open-c");
-        assert_eq!(service.order("open")["intId"], "open-c", "its journal tells every id");
+        assert_eq!(service.order("open")["intId"], "open-c", "its journal contains every id");
         let order = service.order("fill-0");
         assert_eq!((&order["status"], &order["filledQuantity"]), (&"PARTIALLY_FILLED".into(), &3.into()));
         assert_eq!(service.order("stop")["status"], "NEW");
@@ -55,19 +55,19 @@ fn a_folder_of_the_previous_version_starts() {
 /// Its snapshots lack data that this version needs and that cannot be recomputed.
 #[test]
 fn a_folder_that_begins_with_an_old_snapshot_is_refused_with_instructions() {
-    let complaints = refusal(&unpacked("snapshot", "lacks"));
-    for words in
+    let log_text = refusal(&unpacked("snapshot", "lacks"));
+    for expected in
         ["an earlier version", "in format 2", "start the version that wrote it", "Nothing was changed"]
     {
-        assert!(complaints.contains(words), "{words}: {complaints}");
+        assert!(log_text.contains(expected), "{expected}: {log_text}");
     }
 }
 
 /// Returns the message of a refused start.
-fn refusal(data: &Folder) -> String {
-    let service = process::Service::on(data, process::command(data, &SETTINGS));
+fn refusal(data: &TestFolder) -> String {
+    let service = process::ServiceProcess::on(data, process::command(data, &SETTINGS));
     assert!(!service.is_ready());
-    service.end().complaints
+    service.end().log_text
 }
 
 #[test]
@@ -81,10 +81,10 @@ fn a_folder_whose_commands_give_another_state_now_is_refused_with_instructions()
     let (other, _) = Header { digest: header.digest ^ 1, ..header }.encode();
     bytes[..other.len()].copy_from_slice(&other);
     std::fs::write(&path, bytes).unwrap();
-    let complaints = refusal(&data);
-    for words in
+    let log_text = refusal(&data);
+    for expected in
         ["an earlier version", "000000000004.seg", "start the version that wrote it", "Nothing was changed"]
     {
-        assert!(complaints.contains(words), "{words}: {complaints}");
+        assert!(log_text.contains(expected), "{expected}: {log_text}");
     }
 }

@@ -1,13 +1,13 @@
 //! Hostile input: each has its status, and the service continues.
 
-use crate::client::Client;
-use crate::service::{Service, ask};
+use crate::client::HttpClient;
+use crate::service::{RestService, ask};
 
 const LIMIT: &str = "/rest/execution/order/limit";
 
 #[test]
 fn hostile_bodies_are_refused_with_their_field() {
-    let mut service = Service::start("bodies");
+    let mut service = RestService::start("bodies");
     let fits = r#""securityId":1,"side":"BUY","quantity":1,"limit":1"#;
     let deep = format!("{{{fits},\"x\":{}{}}}", "[".repeat(5_000), "]".repeat(5_000));
     let cases = [
@@ -49,11 +49,11 @@ fn hostile_bodies_are_refused_with_their_field() {
         (r#"{"securityId":1,"side":"BUY","quantity":"\ud800","limit":1}"#.to_string(), "lone surrogate"),
         (format!("{{\"securityId\":{}}}", "9".repeat(60_000)), "number"),
     ];
-    for (body, words) in cases {
+    for (body, expected) in cases {
         let problem = service.refuse("POST", LIMIT, &body, 400, "bad-body");
         let detail = problem["detail"].as_str().unwrap();
         let shown: String = body.chars().take(80).collect();
-        assert!(detail.contains(words), "{shown}: {detail}");
+        assert!(detail.contains(expected), "{shown}: {detail}");
         assert!(detail.len() < 1_000, "{detail}");
     }
     service.refuse("POST", LIMIT, "", 400, "bad-body");
@@ -62,7 +62,7 @@ fn hostile_bodies_are_refused_with_their_field() {
 
 #[test]
 fn bytes_that_are_no_text_are_refused() {
-    let mut service = Service::start("octets");
+    let mut service = RestService::start("octets");
     let mut client = service.connect();
     for body in [&b"{\"intId\":\"\xff\xfe\"}"[..], b"\xc0\x80", b"{\"side\":\"\xed\xa0\x80\"}", b"\0\0\0\0"] {
         let head = format!(
@@ -78,7 +78,7 @@ fn bytes_that_are_no_text_are_refused() {
 
 #[test]
 fn too_large_and_of_another_kind() {
-    let mut service = Service::start("large");
+    let mut service = RestService::start("large");
     let large = format!("{{\"intId\":\"{}\"}}", "x".repeat(70_000));
     let mut client = service.connect();
     let answer = ask(&mut client, "POST", LIMIT, "", &large);
@@ -112,7 +112,7 @@ fn too_large_and_of_another_kind() {
 
 #[test]
 fn paths_cannot_escape_their_route() {
-    let mut service = Service::start("paths");
+    let mut service = RestService::start("paths");
     for path in [
         "/rest",
         "/rest/",
@@ -152,7 +152,7 @@ fn paths_cannot_escape_their_route() {
 
 #[test]
 fn a_page_of_another_origin_changes_nothing() {
-    let mut service = Service::start("origin");
+    let mut service = RestService::start("origin");
     let order = r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1}"#;
     for header in ["Origin: https://evil.example\r\n", "Origin: null\r\n", "Sec-Fetch-Site: cross-site\r\n"] {
         for (method, path, body) in [
@@ -165,7 +165,7 @@ fn a_page_of_another_origin_changes_nothing() {
             assert_eq!((answer.status, answer.code().as_str()), (403, "foreign-origin"), "{header}{path}");
         }
     }
-    let mut client = Client::new(std::net::TcpStream::connect(service.address()).unwrap());
+    let mut client = HttpClient::new(std::net::TcpStream::connect(service.address()).unwrap());
     client.send("GET /rest/account HTTP/1.1\r\nHost: evil.example\r\n\r\n");
     let answer = client.receive(false);
     assert_eq!((answer.status, answer.code().as_str()), (421, "foreign-host"));

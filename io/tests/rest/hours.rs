@@ -4,8 +4,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use crate::process::Folder;
-use crate::service::{Service, folder};
+use crate::process::TestFolder;
+use crate::service::{RestService, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";
 /// Time limit; a later result never comes.
@@ -19,16 +19,16 @@ const HOUR_S: u64 = 3_600;
 const FUTURE: u32 = 30;
 
 /// Starts a process whose wall clock shows this time.
-fn at(data: &Folder, wall_s: u64, settings: &[&str]) -> Service {
+fn at(data: &TestFolder, wall_s: u64, settings: &[&str]) -> RestService {
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    Service::with_fault(data, settings, &format!("clock:0:{}", wall_s as i64 - now_s as i64))
+    RestService::with_fault(data, settings, &format!("clock:0:{}", wall_s as i64 - now_s as i64))
 }
 
 fn order(security: u32, id: &str, tif: &str) -> String {
     format!(r#"{{"securityId":{security},"side":"BUY","quantity":1,"limit":1,"intId":"{id}","tif":"{tif}"}}"#)
 }
 
-fn state(service: &mut Service, id: &str) -> (String, Value) {
+fn state(service: &mut RestService, id: &str) -> (String, Value) {
     let order = service.order(id);
     (order["status"].as_str().unwrap().to_string(), order["reason"].clone())
 }
@@ -122,7 +122,7 @@ fn a_clock_that_was_ahead_does_not_stop_trading_after_a_restart() {
     let mut service = at(&data, now_s + 24 * HOUR_S, &slow);
     service.must_post(LIMIT, &order(1, "first", "GTC"));
     service.kill();
-    let mut service = Service::with(&data, &slow);
+    let mut service = RestService::with(&data, &slow);
     // So many orders in a row that one second is full; the next one has room again.
     let end = Instant::now() + PATIENCE;
     let (mut refused, mut number) = (false, 0);

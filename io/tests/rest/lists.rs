@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::client::Client;
-use crate::service::{Service, ask, folder};
+use crate::client::HttpClient;
+use crate::service::{RestService, ask, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";
 /// Several portions.
@@ -13,7 +13,7 @@ const ORDERS: usize = 3_000;
 /// As in `http/streamed_list`.
 const ROWS_PER_PORTION: usize = 128;
 
-fn fill(service: &Service) {
+fn fill(service: &RestService) {
     let mut clients: Vec<_> = (0..32).map(|_| service.connect()).collect();
     for n in 0..ORDERS {
         let body =
@@ -35,7 +35,7 @@ fn fill(service: &Service) {
 #[test]
 fn a_long_list_is_complete_and_in_order() {
     let data = folder("long");
-    let mut service = Service::with(&data, &["http.orders_max=20000"]);
+    let mut service = RestService::with(&data, &["http.orders_max=20000"]);
     fill(&service);
     let open = service.read("/rest/execution/order");
     let rows = open.as_array().unwrap();
@@ -66,7 +66,7 @@ fn a_long_list_is_complete_and_in_order() {
 #[test]
 fn a_long_list_is_made_in_portions() {
     let data = folder("portions");
-    let service = Service::with(&data, &["http.orders_max=20000"]);
+    let service = RestService::with(&data, &["http.orders_max=20000"]);
     fill(&service);
     for path in ["/rest/execution/order", "/rest/execution/order?limit=2000"] {
         let mut socket = BufReader::new(TcpStream::connect(service.address()).unwrap());
@@ -101,12 +101,12 @@ fn chunks(socket: &mut impl BufRead) -> Vec<String> {
 #[test]
 fn a_stalled_reader_delays_only_itself() {
     let data = folder("stuck");
-    let service = Service::with(&data, &["http.orders_max=20000"]);
+    let service = RestService::with(&data, &["http.orders_max=20000"]);
     fill(&service);
     let mut stuck = Vec::new();
     for _ in 0..8 {
         let socket = TcpStream::connect(service.address()).unwrap();
-        let mut client = Client::new(socket.try_clone().unwrap());
+        let mut client = HttpClient::new(socket.try_clone().unwrap());
         client.send("GET /rest/execution/order HTTP/1.1\r\nHost: localhost\r\n\r\n");
         stuck.push((client, socket));
     }
@@ -132,7 +132,7 @@ const LISTS: usize = 3;
 
 /// Opens a client at this address that requests a list repeatedly and reads only the beginning of
 /// the first response.
-fn stalled(service: &Service, address: [u8; 4], path: &str) -> TcpStream {
+fn stalled(service: &RestService, address: [u8; 4], path: &str) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     // As small as the system permits, so that unread bytes stay with the service.
     socket.set_recv_buffer_size(1).unwrap();
@@ -149,13 +149,13 @@ fn stalled(service: &Service, address: [u8; 4], path: &str) -> TcpStream {
 #[test]
 fn clients_that_do_not_read_lose_their_own_places_only() {
     let data = folder("unread");
-    let mut service = Service::with(&data, &["http.orders_max=20000"]);
+    let mut service = RestService::with(&data, &["http.orders_max=20000"]);
     fill(&service);
     service.stop_trading();
     let history = "/rest/ext/order/history";
     service.until(history, |rows| rows.as_array().unwrap().len() == ORDERS);
     // One address with more than its share, and enough others to take every place.
-    let crowd: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], history)).collect();
+    let clients: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], history)).collect();
     let spread: Vec<_> = (4..54).map(|n| stalled(&service, [127, 0, 0, n], history)).collect();
     let read = |path: &str| {
         let answer = ask(&mut service.connect(), "GET", path, "", "");
@@ -166,18 +166,18 @@ fn clients_that_do_not_read_lose_their_own_places_only() {
         assert_eq!(read(history), ORDERS);
         assert_eq!(read("/rest/ext/order/history?limit=2000"), 2_000);
     }
-    drop((crowd, spread));
+    drop((clients, spread));
     assert_eq!(read(history), ORDERS);
 }
 
 #[test]
 fn a_slow_reader_is_left_alone_while_a_crowd_at_another_address_has_its_share() {
     let data = folder("share");
-    let service = Service::with(&data, &["http.orders_max=20000"]);
+    let service = RestService::with(&data, &["http.orders_max=20000"]);
     fill(&service);
     let open = "/rest/execution/order";
     let slow = stalled(&service, [127, 0, 0, 2], open);
-    let crowd: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], open)).collect();
+    let clients: Vec<_> = (0..20).map(|_| stalled(&service, [127, 0, 0, 3], open)).collect();
     let answer = ask(&mut service.connect(), "GET", open, "", "");
     assert_eq!((answer.status, answer.json().as_array().unwrap().len()), (200, ORDERS));
     // When it continues to read, it gets everything.
@@ -186,5 +186,5 @@ fn a_slow_reader_is_left_alone_while_a_crowd_at_another_address_has_its_share() 
         let rows: usize = chunks(&mut slow).iter().map(|chunk| chunk.matches("\"intId\"").count()).sum();
         assert_eq!(rows, ORDERS);
     }
-    drop(crowd);
+    drop(clients);
 }

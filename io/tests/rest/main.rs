@@ -15,7 +15,7 @@ mod decimals;
 mod earlier;
 mod hostile;
 mod hours;
-mod lives;
+mod restarts;
 mod lists;
 mod money;
 mod operation;

@@ -2,16 +2,16 @@
 
 use serde_json::{Value, json};
 
-use crate::service::{Service, folder};
+use crate::service::{RestService, folder};
 
-fn position(service: &mut Service, strategy: &str) -> Value {
+fn position(service: &mut RestService, strategy: &str) -> Value {
     let all = service.read("/rest/position");
     all.as_array().unwrap().iter().find(|row| row["strategyName"] == strategy).cloned().unwrap_or_default()
 }
 
 #[test]
 fn a_trade_makes_transaction_position_and_cash() {
-    let mut service = Service::start("trade");
+    let mut service = RestService::start("trade");
     service.trade(1, "BUY", "10", "200.5");
     let held = position(&mut service, "SERVER");
     assert_eq!(
@@ -51,7 +51,7 @@ fn a_trade_makes_transaction_position_and_cash() {
 
 #[test]
 fn a_position_is_reduced_and_closed_against_the_market() {
-    let mut service = Service::start("close");
+    let mut service = RestService::start("close");
     service.trade(1, "BUY", "10", "200");
     let id = position(&mut service, "SERVER")["id"].as_u64().unwrap();
     // A buyer for the sale.
@@ -97,7 +97,7 @@ fn a_position_is_reduced_and_closed_against_the_market() {
 
 #[test]
 fn transactions_are_recorded_by_hand_once_for_each_uuid() {
-    let mut service = Service::start("record");
+    let mut service = RestService::start("record");
     let uuid = "3b0e4c8a-6a3f-4b3e-9a56-0123456789ab";
     let body = format!(
         r#"{{"type":"BUY","securityId":2,"quantity":4,"price":400,"commission":"1.25","strategyName":"PAIRS","uuid":"{uuid}"}}"#
@@ -173,7 +173,7 @@ fn transactions_are_recorded_by_hand_once_for_each_uuid() {
 #[test]
 fn a_uuid_means_one_transaction_for_ever() {
     let data = folder("uuids");
-    let mut service = Service::with(&data, &["topology.shards=2"]);
+    let mut service = RestService::with(&data, &["topology.shards=2"]);
     let trade = r#"{"type":"SELL","securityId":2,"quantity":4,"price":400,"commission":1,"uuid":"00000000-0000-4000-8000-00000000000a"}"#;
     let cash = r#"{"type":"FEES","price":7,"currency":"EUR","uuid":"00000000-0000-4000-8000-00000000000b"}"#;
     let others = [
@@ -201,13 +201,13 @@ fn a_uuid_means_one_transaction_for_ever() {
         }
         assert_eq!(service.read("/rest/transaction/daily").as_array().unwrap().len(), 2, "life {life}");
         service.kill();
-        service = Service::with(&data, &["topology.shards=2"]);
+        service = RestService::with(&data, &["topology.shards=2"]);
     }
 }
 
 #[test]
 fn counting_again_changes_nothing_that_was_right() {
-    let mut service = Service::start("resets");
+    let mut service = RestService::start("resets");
     service.trade(1, "BUY", "10", "200");
     let before = (service.read("/rest/position"), service.read("/rest/ext/cash-balance"));
     for path in [

@@ -4,11 +4,11 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::service::{Service, folder};
+use crate::service::{RestService, folder};
 
 #[test]
 fn subscriptions_are_idempotent_and_agree_with_their_path() {
-    let mut service = Service::start("subscribe");
+    let mut service = RestService::start("subscribe");
     let (on, off) = ("/rest/subscription/marketdata/subscribe", "/rest/subscription/marketdata/unsubscribe");
     let body = |flag: &str| format!(r#"{{"strategyName":"PAIRS","securityId":3{flag}}}"#);
     for _ in 0..2 {
@@ -40,14 +40,14 @@ fn subscriptions_are_idempotent_and_agree_with_their_path() {
         "the feed is switched off"
     );
     let data = folder("feed");
-    let mut service = Service::with(&data, &["feed.on=true"]);
+    let mut service = RestService::with(&data, &["feed.on=true"]);
     assert_eq!(service.read("/rest/subscription/marketdata/supported-feed"), json!(["SIM"]));
 }
 
 #[test]
 fn settings_are_shown_and_secrets_are_not() {
     let data = folder("params");
-    let mut service = Service::with(&data, &["broker.maxRatePerConnection=33"]);
+    let mut service = RestService::with(&data, &["broker.maxRatePerConnection=33"]);
     let params = service.read("/rest/config-params");
     assert!(params.as_object().unwrap().values().all(|value| value.is_string()));
     assert_eq!(params["broker.maxRatePerConnection"], "33");
@@ -63,7 +63,7 @@ fn settings_are_shown_and_secrets_are_not() {
 
 #[test]
 fn addresses_are_shown_as_the_client_reaches_them() {
-    let mut service = Service::start("urls");
+    let mut service = RestService::start("urls");
     let port = service.address().port();
     assert_eq!(service.read("/rest/broker/url/ws"), json!(format!("ws://localhost:{port}/stomp")));
     let mut client = service.connect();
@@ -73,7 +73,7 @@ fn addresses_are_shown_as_the_client_reaches_them() {
     let main = client.receive(false).json();
     assert!(main.as_str().unwrap().starts_with("stomp://127.0.0.1:"), "{main}");
     let data = folder("public");
-    let mut service = Service::with(&data, &["http.public_host=desk.example"]);
+    let mut service = RestService::with(&data, &["http.public_host=desk.example"]);
     let url = service.read("/rest/broker/url/ws");
     assert!(url.as_str().unwrap().starts_with("ws://desk.example:"), "{url}");
 }
@@ -82,9 +82,9 @@ fn addresses_are_shown_as_the_client_reaches_them() {
 fn a_client_over_tls_gets_tls_addresses() {
     let data = folder("urls-tls");
     let listen = ["https.listen=127.0.0.1:0", "stomp.tls_listen=127.0.0.1:0"];
-    let mut service = Service::with(&data, &listen);
+    let mut service = RestService::with(&data, &listen);
     let port = |name: &str| {
-        let address = service.ready().split_whitespace().find_map(|word| word.strip_prefix(name)).unwrap();
+        let address = service.ready().split_whitespace().find_map(|part| part.strip_prefix(name)).unwrap();
         address.rsplit(':').next().unwrap().to_string()
     };
     let (https, stomp, stomp_tls) = (port("https="), port("stomp="), port("stomp+tls="));
@@ -104,8 +104,8 @@ fn a_client_over_tls_gets_tls_addresses() {
 
 #[test]
 fn limits_are_changed_and_refuse_orders() {
-    let mut service = Service::start("risk");
-    let limits = |service: &mut Service, name: &str| {
+    let mut service = RestService::start("risk");
+    let limits = |service: &mut RestService, name: &str| {
         let risk = service.read("/rest/ext/risk");
         risk["limits"].as_array().unwrap().iter().find(|row| row["strategyName"] == name).cloned().unwrap()
     };
@@ -149,7 +149,7 @@ fn limits_are_changed_and_refuse_orders() {
 
 #[test]
 fn the_kill_switch_cancels_and_refuses() {
-    let mut service = Service::start("kill");
+    let mut service = RestService::start("kill");
     let order = r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"intId":"a"}"#;
     service.must_post("/rest/execution/order/limit", order);
     service.stop_trading();
@@ -168,9 +168,9 @@ fn the_kill_switch_cancels_and_refuses() {
 
 #[test]
 fn the_phase_of_a_strategy_can_be_changed() {
-    let mut service = Service::start("phases");
+    let mut service = RestService::start("phases");
     let phase =
-        |service: &mut Service| service.read("/rest/strategy")[2]["phase"].as_str().unwrap().to_string();
+        |service: &mut RestService| service.read("/rest/strategy")[2]["phase"].as_str().unwrap().to_string();
     let path = "/rest/ext/strategy/PAIRS/phase";
     assert_eq!(service.put(path, r#"{"phase":"STOP"}"#).status, 200);
     assert_eq!(phase(&mut service), "STOP");
@@ -200,7 +200,7 @@ fn metrics_are_served_unless_switched_off() {
 
 #[test]
 fn the_version_names_the_commit_it_was_built_from() {
-    let mut service = Service::start("version");
+    let mut service = RestService::start("version");
     let version = service.read("/version");
     assert_eq!(
         (&version["name"], &version["version"]),

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::{Service, folder};
+use crate::service::{RestService, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";
 const MODIFY: &str = "/rest/execution/modify/order/limit";
@@ -14,7 +14,7 @@ fn limit(more: &str) -> String {
 
 #[test]
 fn an_order_is_read_as_it_was_written() {
-    let mut service = Service::start("orders");
+    let mut service = RestService::start("orders");
     let body = limit(r#","intId":"a-1","strategyName":"PAIRS","tif":"GTC","exchangeOrder":true"#);
     let answer = service.must_post(LIMIT, &body);
     assert_eq!(answer.header("location"), Some("/rest/execution/order/a-1"));
@@ -38,7 +38,7 @@ fn an_order_is_read_as_it_was_written() {
 
 #[test]
 fn the_response_contains_the_order_if_preferred() {
-    let mut service = Service::start("prefer");
+    let mut service = RestService::start("prefer");
     let prefer = "Prefer: return=representation\r\n";
     let answer = service.ask("POST", LIMIT, prefer, &limit(""));
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
@@ -51,7 +51,7 @@ fn the_response_contains_the_order_if_preferred() {
 
 #[test]
 fn a_modification_to_what_is_filled_ends_the_order_and_succeeds() {
-    let mut service = Service::start("stop-here");
+    let mut service = RestService::start("stop-here");
     for (id, quantity) in [("at", 3), ("below", 2)] {
         let sell = format!(
             r#"{{"intId":"{id}","securityId":1,"side":"SELL","quantity":9,"limit":100.5,"strategyName":"PAIRS"}}"#
@@ -75,7 +75,7 @@ fn a_modification_to_what_is_filled_ends_the_order_and_succeeds() {
 
 #[test]
 fn every_type_has_its_own_body() {
-    let mut service = Service::start("types");
+    let mut service = RestService::start("types");
     let cases = [
         ("market", r#"{"intId":"m","securityId":1,"side":"BUY","quantity":1}"#, "MARKET"),
         ("limit", r#"{"intId":"l","securityId":1,"side":"SELL","quantity":1,"limit":"900.5"}"#, "LIMIT"),
@@ -112,7 +112,7 @@ fn every_type_has_its_own_body() {
 
 #[test]
 fn a_bad_body_is_400_and_names_its_field() {
-    let mut service = Service::start("fields");
+    let mut service = RestService::start("fields");
     for (more, field) in [
         (r#","tif":"SOON""#, "tif"),
         (r#","accountId":"1""#, "accountId"),
@@ -133,13 +133,13 @@ fn a_bad_body_is_400_and_names_its_field() {
 /// for ever.
 #[test]
 fn an_order_for_an_auction_needs_one_that_comes() {
-    let mut service = Service::start("auctions");
+    let mut service = RestService::start("auctions");
     for tif in ["ATO", "ATC"] {
         let body = limit(&format!(r#","tif":"{tif}""#));
         service.refuse("POST", LIMIT, &body, 422, "no-auction-ahead");
     }
     let data = folder("auctions-kept");
-    let mut service = Service::with(&data, &["calendar.hours=exchange"]);
+    let mut service = RestService::with(&data, &["calendar.hours=exchange"]);
     service.must_post(LIMIT, &limit(r#","tif":"ATC","intId":"close""#));
     assert_eq!(service.order("close")["tif"], "ATC");
     // This exchange has hours and no auctions.
@@ -147,16 +147,16 @@ fn an_order_for_an_auction_needs_one_that_comes() {
     service.refuse("POST", LIMIT, future, 422, "no-auction-ahead");
     // Hours that no longer apply, and hours that apply again.
     service.kill();
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     service.refuse("POST", LIMIT, &limit(r#","tif":"ATC""#), 422, "no-auction-ahead");
     service.kill();
-    let mut service = Service::with(&data, &["calendar.hours=exchange"]);
+    let mut service = RestService::with(&data, &["calendar.hours=exchange"]);
     service.must_post(LIMIT, &limit(r#","tif":"ATC""#));
 }
 
 #[test]
 fn a_refusal_by_validation_or_risk_is_422_with_its_reason() {
-    let mut service = Service::start("refused");
+    let mut service = RestService::start("refused");
     let cases = [
         (r#"{"securityId":1,"side":"BUY","quantity":0,"limit":1}"#, "quantity-not-positive"),
         (r#"{"securityId":1,"side":"BUY","quantity":-5,"limit":1}"#, "quantity-not-positive"),
@@ -206,23 +206,23 @@ fn a_refusal_by_validation_or_risk_is_422_with_its_reason() {
 
 #[test]
 fn an_acknowledged_modification_is_readable() {
-    let mut service = Service::start("replaced");
+    let mut service = RestService::start("replaced");
     service.must_post(LIMIT, &limit(r#","intId":"r0""#));
     for n in 1..=300 {
         let body = format!(r#"{{"intId":"r{}","quantity":{},"newIntId":"r{n}"}}"#, n - 1, n + 5);
         let answer = service.ask("POST", MODIFY, "Prefer: return=representation\r\n", &body);
         assert_eq!(answer.status, 200, "{answer:?}");
         let path = answer.header("location").unwrap().to_string();
-        let (told, read) = (answer.json(), service.read(&path));
-        assert_eq!(told, read[0]);
-        assert_eq!((&told["intId"], &told["status"]), (&json!(format!("r{n}")), &json!("NEW")));
-        assert_eq!(told["quantity"], json!(n + 5));
+        let (shown, read) = (answer.json(), service.read(&path));
+        assert_eq!(shown, read[0]);
+        assert_eq!((&shown["intId"], &shown["status"]), (&json!(format!("r{n}")), &json!("NEW")));
+        assert_eq!(shown["quantity"], json!(n + 5));
     }
 }
 
 #[test]
 fn a_modification_gives_the_order_a_new_id_and_keeps_the_old_one_readable() {
-    let mut service = Service::start("modify");
+    let mut service = RestService::start("modify");
     service.must_post(LIMIT, &limit(r#","intId":"a""#));
     let answer = service.must_post(MODIFY, r#"{"intId":"a","limit":101,"quantity":7,"newIntId":"b"}"#);
     assert_eq!(answer.header("location"), Some("/rest/execution/order/b"));
@@ -259,7 +259,7 @@ fn a_modification_gives_the_order_a_new_id_and_keeps_the_old_one_readable() {
 
 #[test]
 fn a_cancel_is_taken_once() {
-    let mut service = Service::start("cancel");
+    let mut service = RestService::start("cancel");
     service.must_post(LIMIT, &limit(r#","intId":"a/b?c""#));
     let path = "/rest/execution/order/a%2Fb%3Fc";
     let answer = service.delete(path);
@@ -282,7 +282,7 @@ fn a_cancel_is_taken_once() {
 
 #[test]
 fn the_same_request_twice_is_one_order() {
-    let mut service = Service::start("twice");
+    let mut service = RestService::start("twice");
     let body = limit(r#","intId":"once""#);
     let prefer = "Prefer: return=representation\r\n";
     let first = service.ask("POST", LIMIT, prefer, &body);
@@ -326,7 +326,7 @@ fn the_same_request_twice_is_one_order() {
 
 #[test]
 fn ids_are_given_once() {
-    let mut service = Service::start("ids");
+    let mut service = RestService::start("ids");
     let mut seen = std::collections::BTreeSet::new();
     for body in ["1", "{\"accountId\":2}", "3"] {
         let answer = service.post("/rest/next-order-id", body);
@@ -346,7 +346,7 @@ fn ids_are_given_once() {
 
 #[test]
 fn an_order_named_like_a_path_is_found() {
-    let mut service = Service::start("named");
+    let mut service = RestService::start("named");
     service.must_post(LIMIT, &limit(r#","intId":"market""#));
     assert_eq!(service.order("market")["intId"], "market");
     assert_eq!(service.delete("/rest/execution/order/market").status, 200);
@@ -354,7 +354,7 @@ fn an_order_named_like_a_path_is_found() {
 
 #[test]
 fn an_order_is_checked_and_not_sent() {
-    let mut service = Service::start("validate");
+    let mut service = RestService::start("validate");
     let path = "/rest/ext/execution/order/validate";
     let good = r#"{"type":"LIMIT","securityId":1,"side":"BUY","quantity":1,"limit":1}"#;
     for _ in 0..3 {

@@ -2,11 +2,11 @@
 
 use std::process::Command;
 
-use crate::service::Service;
+use crate::service::RestService;
 
 #[test]
 fn every_example_of_the_readme_works() {
-    let mut service = Service::start("readme");
+    let mut service = RestService::start("readme");
     let readme = include_str!("../../../README.md");
     let block = readme.split("```sh\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let examples: Vec<_> = block.lines().collect();
@@ -15,11 +15,11 @@ fn every_example_of_the_readme_works() {
         let line = example.replace("127.0.0.1:9090", &service.address().to_string());
         assert_ne!(line, example);
         let done = Command::new("sh").args(["-c", &line]).output().unwrap();
-        let said =
+        let output =
             String::from_utf8_lossy(&done.stdout).into_owned() + &String::from_utf8_lossy(&done.stderr);
-        assert!(done.status.success(), "{example}: {said}");
-        if !said.is_empty() {
-            serde_json::from_str::<serde_json::Value>(&said).unwrap();
+        assert!(done.status.success(), "{example}: {output}");
+        if !output.is_empty() {
+            serde_json::from_str::<serde_json::Value>(&output).unwrap();
         }
     }
     assert_eq!(service.order("my-1")["limit"], 100.5);

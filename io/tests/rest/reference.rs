@@ -3,11 +3,11 @@
 
 use serde_json::json;
 
-use crate::service::{Service, column};
+use crate::service::{RestService, column};
 
 #[test]
 fn accounts_are_those_of_the_specification() {
-    let mut service = Service::start("accounts");
+    let mut service = RestService::start("accounts");
     let accounts = service.read("/rest/account");
     assert_eq!(
         accounts[0],
@@ -25,7 +25,7 @@ fn accounts_are_those_of_the_specification() {
 
 #[test]
 fn securities_show_the_constraints_of_orders() {
-    let mut service = Service::start("securities");
+    let mut service = RestService::start("securities");
     let all = service.read("/rest/security");
     assert_eq!(all.as_array().unwrap().len(), 27);
     assert_eq!(
@@ -58,7 +58,7 @@ fn securities_show_the_constraints_of_orders() {
 
 #[test]
 fn a_search_finds_what_its_words_and_fields_say() {
-    let mut service = Service::start("search");
+    let mut service = RestService::start("search");
     let mut found = |query: &str| {
         let rows = service.read(&format!("/rest/security.search?query={query}"));
         column(&rows, "symbol").into_iter().map(str::to_string).collect::<Vec<_>>()
@@ -85,7 +85,7 @@ fn a_search_finds_what_its_words_and_fields_say() {
 
 #[test]
 fn a_currency_pair_needs_both_its_currencies() {
-    let mut service = Service::start("forex");
+    let mut service = RestService::start("forex");
     let pair = service.read("/rest/forex?baseCurrency=EUR&transactionCurrency=USD");
     assert_eq!(
         (&pair["symbol"], &pair["baseCurrency"], &pair["transactionCurrency"]),
@@ -107,7 +107,7 @@ fn a_currency_pair_needs_both_its_currencies() {
 
 #[test]
 fn exchanges_and_strategies_are_listed() {
-    let mut service = Service::start("exchanges");
+    let mut service = RestService::start("exchanges");
     let exchanges = service.read("/rest/exchange");
     assert_eq!(
         exchanges[0],
@@ -131,7 +131,7 @@ fn exchanges_and_strategies_are_listed() {
 
 #[test]
 fn a_cached_response_is_not_sent_again() {
-    let mut service = Service::start("etag");
+    let mut service = RestService::start("etag");
     let paths = [
         "/rest/account",
         "/rest/security",

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::client::{Client, Response};
-use crate::process::{self, Folder};
+use crate::client::{HttpClient, Response};
+use crate::process::{self, TestFolder};
 
 /// Time limit; a later result never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -23,40 +23,40 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// Returns an empty data folder for one test.
-pub fn folder(name: &str) -> Folder {
-    Folder::new("rest", name)
+pub fn folder(name: &str) -> TestFolder {
+    TestFolder::new("rest", name)
 }
 
-pub struct Service {
-    process: process::Service,
-    client: Client,
+pub struct RestService {
+    process: process::ServiceProcess,
+    client: HttpClient,
 }
 
-impl Service {
-    pub fn start(name: &str) -> Service {
-        Service::with(&folder(name), &[])
+impl RestService {
+    pub fn start(name: &str) -> RestService {
+        RestService::with(&folder(name), &[])
     }
 
     /// Starts on a data folder, with further settings.
-    pub fn with(data: &Folder, settings: &[&str]) -> Service {
-        Service::on(data, process::command(data, &[&SETTINGS, settings].concat()))
+    pub fn with(data: &TestFolder, settings: &[&str]) -> RestService {
+        RestService::on(data, process::command(data, &[&SETTINGS, settings].concat()))
     }
 
     /// Starts with an injected fault, see `io/src/fault.rs`.
-    pub fn with_fault(data: &Folder, settings: &[&str], fault: &str) -> Service {
+    pub fn with_fault(data: &TestFolder, settings: &[&str], fault: &str) -> RestService {
         let mut command = process::command(data, &[&SETTINGS, settings].concat());
         command.env("PITLANE_FAULT", fault);
-        Service::on(data, command)
+        RestService::on(data, command)
     }
 
-    fn on(data: &Folder, mut command: Command) -> Service {
+    fn on(data: &TestFolder, mut command: Command) -> RestService {
         command.arg("--quiet");
-        let process = process::Service::on(data, command);
+        let process = process::ServiceProcess::on(data, command);
         if !process.is_ready() {
-            panic!("it did not start: {}", process.end().complaints);
+            panic!("it did not start: {}", process.end().log_text);
         }
-        let client = Client::new(TcpStream::connect(process.address()).unwrap());
-        Service { process, client }
+        let client = HttpClient::new(TcpStream::connect(process.address()).unwrap());
+        RestService { process, client }
     }
 
     pub fn address(&self) -> SocketAddr {
@@ -68,8 +68,8 @@ impl Service {
         &self.process.ready
     }
 
-    pub fn connect(&self) -> Client {
-        Client::new(TcpStream::connect(self.address()).unwrap())
+    pub fn connect(&self) -> HttpClient {
+        HttpClient::new(TcpStream::connect(self.address()).unwrap())
     }
 
     /// Sends one request on the connection that stays open.
@@ -165,7 +165,7 @@ impl Service {
     /// Ends it, and returns its standard error.
     pub fn complaints_at_end(self) -> String {
         self.process.signal("TERM");
-        self.process.end().complaints
+        self.process.end().log_text
     }
 
     pub fn kill(self) {
@@ -180,7 +180,7 @@ impl Service {
 }
 
 /// Sends a request; a body is JSON.
-pub fn ask(client: &mut Client, method: &str, path: &str, headers: &str, body: &str) -> Response {
+pub fn ask(client: &mut HttpClient, method: &str, path: &str, headers: &str, body: &str) -> Response {
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
     let length = body.len();
     client.send(&format!(

@@ -1,6 +1,6 @@
 //! Checks that every row of the specification's table of endpoints has its response.
 
-use crate::service::Service;
+use crate::service::RestService;
 
 /// Method and path of each row, as in the specification.
 const TABLE: &str = include_str!("endpoints.txt");
@@ -46,7 +46,7 @@ const REFUSED: [(&str, &str, &str, u16, &str); 8] = [
 
 #[test]
 fn every_endpoint_of_the_specification_answers() {
-    let mut service = Service::start("table");
+    let mut service = RestService::start("table");
     let rows: Vec<_> = TABLE.lines().filter(|line| !line.is_empty()).collect();
     assert_eq!(rows.len(), 38, "the specification has so many rows");
     let mut last = None;

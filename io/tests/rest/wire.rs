@@ -1,8 +1,8 @@
 //! Hostile bytes at the socket of the running service: heads that never end or are huge, requests
 //! that can be read in two ways, and many unfinished ones.
 
-use crate::client::Client;
-use crate::service::{Service, ask, folder};
+use crate::client::HttpClient;
+use crate::service::{RestService, ask, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";
 const SUBMIT: &str =
@@ -11,7 +11,7 @@ const ORDER: &str = r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1}"#;
 
 #[test]
 fn a_head_that_does_not_end_in_time_ends_the_connection() {
-    let service = Service::with(&folder("slow-head"), &["http.head_timeout_ms=200"]);
+    let service = RestService::with(&folder("slow-head"), &["http.head_timeout_ms=200"]);
     for half in ["", "G", "GET /rest/account HTTP/1.1\r\nHost: loc"] {
         let mut client = service.connect();
         client.send(half);
@@ -30,7 +30,7 @@ fn a_head_that_does_not_end_in_time_ends_the_connection() {
 
 #[test]
 fn a_huge_head_is_refused_before_its_end() {
-    let mut service = Service::start("huge-head");
+    let mut service = RestService::start("huge-head");
     let heads = [
         format!("GET / HTTP/1.1\r\nHost: localhost\r\nX: {}", "x".repeat(20_000)),
         format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "y".repeat(20_000)),
@@ -48,7 +48,7 @@ fn a_huge_head_is_refused_before_its_end() {
 
 #[test]
 fn a_request_that_can_be_read_in_two_ways_is_none() {
-    let mut service = Service::start("ambiguous");
+    let mut service = RestService::start("ambiguous");
     let (length, size) = (ORDER.len(), format!("{:x}", ORDER.len()));
     let chunks = format!("{size}\r\n{ORDER}\r\n0\r\n\r\n");
     let cases = [
@@ -71,7 +71,7 @@ fn a_request_that_can_be_read_in_two_ways_is_none() {
 
 #[test]
 fn quantities_below_one_unit_are_refused_by_their_reason() {
-    let mut service = Service::start("quantities");
+    let mut service = RestService::start("quantities");
     for quantity in ["0", "-1", "-0", "0.0", "\"-5\"", "0e5"] {
         let body = format!(r#"{{"securityId":1,"side":"BUY","quantity":{quantity},"limit":1}}"#);
         let problem = service.refuse("POST", LIMIT, &body, 422, "quantity-not-positive");
@@ -88,10 +88,10 @@ fn quantities_below_one_unit_are_refused_by_their_reason() {
 /// service.
 #[test]
 fn three_hundred_slow_connections_do_not_delay_a_client() {
-    let mut service = Service::with(&folder("slow-crowd"), &["http.head_timeout_ms=60000"]);
+    let mut service = RestService::with(&folder("slow-crowd"), &["http.head_timeout_ms=60000"]);
     let body = format!("{SUBMIT}Content-Length: {}\r\n\r\n{}", ORDER.len(), &ORDER[..10]);
     let halves = ["", "G", "GET /rest/account HTTP/1.1\r\nHost: localhost\r\n", body.as_str()];
-    let mut slow: Vec<Client> = (0..300).map(|_| service.connect()).collect();
+    let mut slow: Vec<HttpClient> = (0..300).map(|_| service.connect()).collect();
     for (client, half) in slow.iter_mut().zip(halves.iter().cycle()) {
         client.send(half);
     }

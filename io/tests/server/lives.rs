@@ -17,7 +17,7 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::view::{OrderView, View, ViewSettings};
 use pitlane_protocols::codes::WireName;
 
-use crate::service::{Folder, Service, folder};
+use crate::service::{ServiceProcess, TestFolder, folder};
 use crate::{LIVELY, STILL};
 
 const SIGKILL: i32 = 9;
@@ -40,27 +40,27 @@ pub fn is_full() -> bool {
 
 /// The last printed status of an order.
 #[derive(Debug)]
-struct Told {
+struct PrintedStatus {
     status: String,
     filled: Qty,
 }
 
 #[derive(Default)]
-pub struct Witness {
+pub struct StatusLog {
     /// Orders by id.
-    orders: BTreeMap<String, Told>,
+    orders: BTreeMap<String, PrintedStatus>,
     /// Ids of entered orders, of all processes.
     entered: BTreeSet<String>,
 }
 
-impl Witness {
+impl StatusLog {
     /// Parses `TIME ID SYMBOL SIDE KIND QTY… STATUS filled QTY …`
-    pub fn hear(&mut self, line: &str) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let Some(at) = words.iter().position(|word| *word == "filled") else { return };
-        let (id, status) = (words[1].to_string(), words[at - 1].to_string());
+    pub fn receive(&mut self, line: &str) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let Some(at) = fields.iter().position(|field| *field == "filled") else { return };
+        let (id, status) = (fields[1].to_string(), fields[at - 1].to_string());
         // The last line may have been cut by the end.
-        let Some(filled) = words.get(at + 1).and_then(|qty| Qty::parse(qty.as_bytes()).ok()) else { return };
+        let Some(filled) = fields.get(at + 1).and_then(|qty| Qty::parse(qty.as_bytes()).ok()) else { return };
         if !line.ends_with('\n') {
             return;
         }
@@ -69,7 +69,7 @@ impl Witness {
         }
         // Requests have separate ids; their outcome is reported under the order's.
         if self.entered.contains(&id) {
-            self.orders.insert(id, Told { status, filled });
+            self.orders.insert(id, PrintedStatus { status, filled });
         }
     }
 
@@ -79,14 +79,14 @@ impl Witness {
     }
 
     /// Checks that everything reported is in the state.
-    pub fn check(&self, view: &View, life: u64) {
-        for (id, told) in &self.orders {
+    pub fn check(&self, view: &View, round: u64) {
+        for (id, printed) in &self.orders {
             let found = find(view, id);
-            assert_eq!(found.len(), 1, "life {life}: {id} was told {told:?}");
+            assert_eq!(found.len(), 1, "life {round}: {id} was told {printed:?}");
             let order = &found[0];
-            assert!(order.cum_qty >= told.filled, "life {life}: {id} was told {told:?}, is {order:?}");
-            if ["FILLED", "CANCELED", "REJECTED", "EXPIRED"].contains(&told.status.as_str()) {
-                assert_eq!(order.status.wire_name(), told.status, "life {life}: {id}");
+            assert!(order.cum_qty >= printed.filled, "life {round}: {id} was told {printed:?}, is {order:?}");
+            if ["FILLED", "CANCELED", "REJECTED", "EXPIRED"].contains(&printed.status.as_str()) {
+                assert_eq!(order.status.wire_name(), printed.status, "life {round}: {id}");
             }
         }
     }
@@ -142,34 +142,34 @@ fn no_kill_loses_or_doubles_an_acknowledged_order() {
 /// Runs processes on one folder, each killed at another write: at `first`, and then every `step`.
 fn live(name: &str, first: u64, lives: u64, step: u64) {
     let data = folder(name);
-    let mut witness = Witness::default();
-    for life in 0..lives {
-        let at = 1 + (first + life * step) % FARTHEST;
+    let mut status_log = StatusLog::default();
+    for round in 0..lives {
+        let at = 1 + (first + round * step) % FARTHEST;
         // Half of the processes have a thread for each shard, so that shards end in the middle of
         // each other's work.
-        let layout = if life % 2 == 0 { "topology.layout=shared" } else { "topology.layout=dedicated" };
+        let layout = if round % 2 == 0 { "topology.layout=shared" } else { "topology.layout=dedicated" };
         // Every order of every process is kept, so that each can be requested.
         let settings = [&LIVELY[..], &[layout, "shard.finished_max=100000"]].concat();
-        let mut service = Service::start(&data, &settings, Some(&format!("kill:{at}")));
+        let mut service = ServiceProcess::start(&data, &settings, Some(&format!("kill:{at}")));
         loop {
             let line = service.line();
             if line.is_empty() {
                 break;
             }
-            witness.hear(&line);
+            status_log.receive(&line);
         }
         let ended = service.end();
-        assert_eq!(ended.status.signal(), Some(SIGKILL), "life {life}: {}", ended.complaints);
-        witness.check(&state(&data), life);
+        assert_eq!(ended.status.signal(), Some(SIGKILL), "life {round}: {}", ended.log_text);
+        status_log.check(&state(&data), round);
     }
-    assert!(witness.orders.len() > 20, "the lives were long enough to trade: {}", witness.orders.len());
+    assert!(status_log.orders.len() > 20, "the lives were long enough to trade: {}", status_log.orders.len());
     show(&data);
 }
 
 /// A last process, without activity, shows what all of them left.
-fn show(data: &Folder) {
+fn show(data: &TestFolder) {
     let before = state(data);
-    let service = Service::start(data, &STILL, None);
+    let service = ServiceProcess::start(data, &STILL, None);
     assert!(service.is_ready(), "{}", service.ready);
     let open = service.metric("pitlane_read_model_orders{state=\"open\"}");
     assert_eq!(service.metric("pitlane_read_model_positions"), before.positions().count() as u64);

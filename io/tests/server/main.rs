@@ -11,7 +11,7 @@ use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use service::{Service, dump, folder};
+use service::{ServiceProcess, dump, folder};
 
 const SIGABRT: i32 = 6;
 /// A fast market and trader.
@@ -22,7 +22,7 @@ const STILL: [&str; 1] = ["feed.on=false"];
 
 #[test]
 fn every_listener_of_the_ready_line_responds() {
-    let service = Service::start(&folder("ready"), &LIVELY, None);
+    let service = ServiceProcess::start(&folder("ready"), &LIVELY, None);
     assert!(service.is_ready(), "{}", service.ready);
     assert!(service.ready.contains(" durability=os "), "{}", service.ready);
     let (status, body) = service.ask("GET /health/ready");
@@ -32,12 +32,12 @@ fn every_listener_of_the_ready_line_responds() {
     assert!(service.metric("pitlane_shard_commands_total{shard=\"0\"}") > 0);
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+    assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
 }
 
 #[test]
 fn the_stages_of_an_order_are_shown() {
-    let mut service = Service::start(&folder("stages"), &LIVELY, None);
+    let mut service = ServiceProcess::start(&folder("stages"), &LIVELY, None);
     // Every thread publishes its latencies once a second, and the trader continues meanwhile.
     let stages = loop {
         let (status, body) = service.ask("GET /rest/ext/latency");
@@ -55,7 +55,7 @@ fn the_stages_of_an_order_are_shown() {
 #[test]
 fn a_certificate_is_reloaded_on_request() {
     let data = folder("certificate");
-    let service = Service::start(&data, &[&STILL[..], &["https.listen=127.0.0.1:0"]].concat(), None);
+    let service = ServiceProcess::start(&data, &[&STILL[..], &["https.listen=127.0.0.1:0"]].concat(), None);
     let files = ["self-signed.pem", "self-signed.key"].map(|name| data.join(name));
     for file in &files {
         std::fs::remove_file(file).expect("it was made at the start");
@@ -64,7 +64,7 @@ fn a_certificate_is_reloaded_on_request() {
     let end = Instant::now() + Duration::from_secs(30);
     // A missing certificate is made again.
     while !files.iter().all(|file| file.exists()) {
-        assert!(Instant::now() < end, "nobody made a certificate");
+        assert!(Instant::now() < end, "no certificate was created");
         assert_eq!(service.ask("GET /health/live").0, 200);
     }
     service.signal("TERM");
@@ -80,14 +80,14 @@ fn every_layout_and_every_idle_mode_works() {
             // Where the host forbids io_uring, epoll runs and a log line gives the reason.
             let driver = if idle.ends_with("park") { "net.driver=uring" } else { "net.driver=epoll" };
             let settings = [&LIVELY[..], &[&layout, &idle, driver]].concat();
-            let mut service = Service::start(&folder(&name), &settings, None);
+            let mut service = ServiceProcess::start(&folder(&name), &settings, None);
             assert!(service.is_ready(), "{name}: {}", service.ready);
             for _ in 0..100 {
                 assert!(service.line().contains(" filled "), "{name}");
             }
             service.signal("INT");
             let ended = service.end();
-            assert!(ended.is_orderly(), "{name}: {}", ended.complaints);
+            assert!(ended.is_orderly(), "{name}: {}", ended.log_text);
         }
     }
 }
@@ -96,7 +96,7 @@ fn every_layout_and_every_idle_mode_works() {
 fn every_level_of_durability_works() {
     for level in ["disk", "os", "none"] {
         let setting = format!("journal.level={level}");
-        let mut service = Service::start(&folder(level), &[&LIVELY[..], &[&setting]].concat(), None);
+        let mut service = ServiceProcess::start(&folder(level), &[&LIVELY[..], &[&setting]].concat(), None);
         assert!(service.ready.contains(&format!(" durability={level} ")), "{}", service.ready);
         for _ in 0..100 {
             assert!(service.line().contains(" filled "), "{level}");
@@ -108,7 +108,7 @@ fn every_level_of_durability_works() {
 
 #[test]
 fn a_client_can_stop_the_service() {
-    let service = Service::start(&folder("exit"), &STILL, None);
+    let service = ServiceProcess::start(&folder("exit"), &STILL, None);
     let (status, _) = service.ask("POST /rest/runtime/exit-vm");
     assert!((200..300).contains(&status), "{status}");
     assert!(service.end().is_orderly());
@@ -117,7 +117,7 @@ fn a_client_can_stop_the_service() {
 /// A client that never finishes its request may delay the stop, but not a second signal.
 #[test]
 fn a_second_signal_ends_the_process_at_once() {
-    let service = Service::start(&folder("twice"), &STILL, None);
+    let service = ServiceProcess::start(&folder("twice"), &STILL, None);
     let mut slow = TcpStream::connect(service.address()).unwrap();
     slow.write_all(b"POST /rest/ext/kill-switch HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Le").unwrap();
     // The service has read the half request before it responds to this one.
@@ -131,7 +131,7 @@ fn a_second_signal_ends_the_process_at_once() {
 
 #[test]
 fn an_orderly_stop_takes_less_than_five_seconds() {
-    let mut service = Service::start(&folder("prompt"), &LIVELY, None);
+    let mut service = ServiceProcess::start(&folder("prompt"), &LIVELY, None);
     service.line();
     let begun = Instant::now();
     service.signal("TERM");
@@ -144,31 +144,31 @@ fn a_thread_that_fails_ends_the_process_with_a_clear_last_line() {
     for (layout, thread) in [("shared", "shared"), ("dedicated", "shard-1"), ("dedicated", "gateway-0")] {
         let layout = format!("topology.layout={layout}");
         let settings = [&LIVELY[..], &[&layout]].concat();
-        let service = Service::start(
+        let service = ServiceProcess::start(
             &folder(&format!("panic-{thread}")),
             &settings,
             Some(&format!("panic:{thread}:50")),
         );
         let ended = service.end();
-        assert_eq!(ended.status.signal(), Some(SIGABRT), "{thread}: {}", ended.complaints);
-        let last = ended.complaints.lines().last().unwrap_or_default();
+        assert_eq!(ended.status.signal(), Some(SIGABRT), "{thread}: {}", ended.log_text);
+        let last = ended.log_text.lines().last().unwrap_or_default();
         assert!(last.starts_with(&format!("pitlane failed: thread {thread} at ")), "{last}");
         assert!(last.contains("the state is in the journal"), "{last}");
-        assert!(!ended.said.contains("stopped "), "{}", ended.said);
+        assert!(!ended.output.contains("stopped "), "{}", ended.output);
     }
 }
 
 #[test]
 fn two_services_do_not_share_a_folder_or_a_port() {
     let data = folder("one");
-    let service = Service::start(&data, &STILL, None);
-    let second = Service::start(&data, &STILL, None).end();
+    let service = ServiceProcess::start(&data, &STILL, None);
+    let second = ServiceProcess::start(&data, &STILL, None).end();
     assert_eq!(second.status.code(), Some(1));
-    assert!(second.complaints.contains("journal/lock"), "{}", second.complaints);
+    assert!(second.log_text.contains("journal/lock"), "{}", second.log_text);
     let port = format!("http.listen={}", service.address());
-    let third = Service::start(&folder("other"), &[STILL[0], &port], None).end();
+    let third = ServiceProcess::start(&folder("other"), &[STILL[0], &port], None).end();
     assert_eq!(third.status.code(), Some(1));
-    assert!(third.complaints.contains("http.listen"), "{}", third.complaints);
+    assert!(third.log_text.contains("http.listen"), "{}", third.log_text);
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }
@@ -176,12 +176,12 @@ fn two_services_do_not_share_a_folder_or_a_port() {
 #[test]
 fn a_journal_of_another_number_of_shards_is_refused() {
     let data = folder("shards");
-    let service = Service::start(&data, &STILL, None);
+    let service = ServiceProcess::start(&data, &STILL, None);
     service.signal("TERM");
     assert!(service.end().is_orderly());
-    let ended = Service::start(&data, &[STILL[0], "topology.shards=3"], None).end();
-    assert_eq!((ended.status.code(), ended.said.as_str()), (Some(1), ""));
-    assert!(ended.complaints.contains("shards"), "{}", ended.complaints);
+    let ended = ServiceProcess::start(&data, &[STILL[0], "topology.shards=3"], None).end();
+    assert_eq!((ended.status.code(), ended.output.as_str()), (Some(1), ""));
+    assert!(ended.log_text.contains("shards"), "{}", ended.log_text);
 }
 
 /// Returns the processor time of a service that runs so many seconds without work, in hundredths of
@@ -189,7 +189,7 @@ fn a_journal_of_another_number_of_shards_is_refused() {
 fn idle_cpu(seconds: u32) -> u64 {
     let time = format!("{seconds}");
     let data = folder(&format!("idle-{seconds}"));
-    let service = Service::start_for(&data, &STILL, &time);
+    let service = ServiceProcess::start_for(&data, &STILL, &time);
     assert!(service.is_ready(), "{}", service.ready);
     let ended = service.end();
     assert!(ended.is_orderly());
@@ -214,12 +214,12 @@ fn a_restart_sends_the_shards_only_what_they_lack() {
     let data = folder("again");
     let mut counts = Vec::new();
     for _ in 0..2 {
-        let service = Service::start(&data, &STILL, None);
+        let service = ServiceProcess::start(&data, &STILL, None);
         assert!(service.is_ready(), "{}", service.ready);
         service.signal("TERM");
         assert!(service.end().is_orderly());
         let dump = dump(&data);
-        let count = |word: &str| dump.lines().filter(|line| line.contains(word)).count();
+        let count = |part: &str| dump.lines().filter(|line| line.contains(part)).count();
         counts.push(["Subscribe", "Phase", "Limits", "TradingDay"].map(count));
     }
     assert!(counts[0].iter().all(|count| *count > 0), "{counts:?}");

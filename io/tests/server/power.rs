@@ -6,8 +6,8 @@
 
 use crate::LIVELY;
 use crate::image::{Mounted, copy_of_one_moment};
-use crate::lives::{Witness, is_full, state};
-use crate::service::{Service, command, folder};
+use crate::lives::{StatusLog, is_full, state};
+use crate::service::{ServiceProcess, command, folder};
 
 /// Lines read before the cut.
 const LINES: usize = 400;
@@ -24,18 +24,18 @@ fn acknowledged_orders_at_level_disk_survive_a_power_cut() {
         return;
     };
     let settings = [&LIVELY[..], &["journal.level=disk", "shard.finished_max=100000"]].concat();
-    let mut service = Service::spawn(command(&disk.0.join("data"), &settings));
+    let mut service = ServiceProcess::spawn(command(&disk.0.join("data"), &settings));
     assert!(service.is_ready(), "{}", service.ready);
-    let mut witness = Witness::default();
+    let mut status_log = StatusLog::default();
     for _ in 0..LINES {
-        witness.hear(&service.line());
+        status_log.receive(&service.line());
     }
     service.pause();
     assert!(copy_of_one_moment(&image, &cut), "the disk is copied while nothing is written");
     service.signal("KILL");
     service.end();
     drop(disk);
-    assert!(witness.len() > 20, "it traded: {}", witness.len());
+    assert!(status_log.len() > 20, "it traded: {}", status_log.len());
     let after = Mounted::of(&cut, place.join("after")).expect("the copy is a file system");
-    witness.check(&state(&after.0.join("data")), 0);
+    status_log.check(&state(&after.0.join("data")), 0);
 }

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 #[path = "../folder/mod.rs"]
 mod folder;
 
-pub use folder::Folder;
+pub use folder::TestFolder;
 
 /// Small files, so that a start is fast; listeners on any free port.
 const SETTINGS: [&str; 8] = [
@@ -31,8 +31,8 @@ const SETTINGS: [&str; 8] = [
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
 /// Returns an empty data folder for one test.
-pub fn folder(name: &str) -> Folder {
-    Folder::new("server", name)
+pub fn folder(name: &str) -> TestFolder {
+    TestFolder::new("server", name)
 }
 
 pub fn command(data: &Path, settings: &[&str]) -> Command {
@@ -52,65 +52,65 @@ pub fn dump(data: &Path) -> String {
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
-pub struct Service {
+pub struct ServiceProcess {
     child: Child,
     /// Its output, line by line; in a mutex, so that several threads may use the service.
     out: Mutex<Receiver<String>>,
     /// Its standard error. It is read as it comes, or the service would block on a full pipe.
-    complaints: Option<JoinHandle<String>>,
+    log_text: Option<JoinHandle<String>>,
     /// The first line.
     pub ready: String,
     /// Removed only after the service has ended.
-    _data: Option<Folder>,
+    _data: Option<TestFolder>,
 }
 
-impl Service {
+impl ServiceProcess {
     /// Starts the service on a data folder with further settings, and waits until it is ready or
     /// gone.
-    pub fn start(data: &Folder, settings: &[&str], fault: Option<&str>) -> Service {
+    pub fn start(data: &TestFolder, settings: &[&str], fault: Option<&str>) -> ServiceProcess {
         let mut command = command(data, settings);
         if let Some(fault) = fault {
             command.env("PITLANE_FAULT", fault);
         }
-        Service::on(data, command)
+        ServiceProcess::on(data, command)
     }
 
     /// Does the same, and the service stops after so many seconds.
-    pub fn start_for(data: &Folder, settings: &[&str], seconds: &str) -> Service {
+    pub fn start_for(data: &TestFolder, settings: &[&str], seconds: &str) -> ServiceProcess {
         let mut command = command(data, settings);
         command.args(["--for", seconds]);
-        Service::on(data, command)
+        ServiceProcess::on(data, command)
     }
 
     /// Starts a given command on this folder.
-    pub fn on(data: &Folder, command: Command) -> Service {
-        let mut service = Service::spawn(command);
+    pub fn on(data: &TestFolder, command: Command) -> ServiceProcess {
+        let mut service = ServiceProcess::spawn(command);
         service._data = Some(data.clone());
         service
     }
 
-    pub fn spawn(mut command: Command) -> Service {
+    pub fn spawn(mut command: Command) -> ServiceProcess {
         let mut child =
             command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
         let mut printed = BufReader::new(child.stdout.take().expect("its output is ours"));
-        let (told, out) = mpsc::channel();
+        let (line_sender, out) = mpsc::channel();
         thread::spawn(move || {
             let mut line = String::new();
             while printed.read_line(&mut line).expect("it prints text") > 0
-                && told.send(std::mem::take(&mut line)).is_ok()
+                && line_sender.send(std::mem::take(&mut line)).is_ok()
             {}
         });
         let mut err = child.stderr.take().expect("its complaints are ours");
-        let complaints = thread::spawn(move || {
+        let log_text = thread::spawn(move || {
             let mut text = Vec::new();
             // The text may be cut in the middle of a character if the process was killed.
             let _ = err.read_to_end(&mut text);
             String::from_utf8_lossy(&text).into_owned()
         });
-        let mut service = Service {
+        let mut service = ServiceProcess {
             child,
             out: Mutex::new(out),
-            complaints: Some(complaints),
+            log_text: Some(log_text),
             ready: String::new(),
             _data: None,
         };
@@ -123,8 +123,8 @@ impl Service {
     }
 
     pub fn address(&self) -> SocketAddr {
-        let word = self.ready.split_whitespace().find_map(|word| word.strip_prefix("http="));
-        word.expect("it listens").parse().expect("an address")
+        let part = self.ready.split_whitespace().find_map(|part| part.strip_prefix("http="));
+        part.expect("it listens").parse().expect("an address")
     }
 
     pub fn id(&self) -> u32 {
@@ -133,19 +133,20 @@ impl Service {
 
     /// Returns the next line; empty at the end.
     pub fn line(&mut self) -> String {
-        match self.out.get_mut().expect("nobody panics with it").recv_timeout(SILENCE_MAX) {
+        match self.out.get_mut().expect("no thread panics while it holds the lock").recv_timeout(SILENCE_MAX)
+        {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => String::new(),
             Err(RecvTimeoutError::Timeout) => {
                 let _ = self.child.kill();
-                panic!("it has said nothing for {SILENCE_MAX:?}, but complained: {}", self.complaints());
+                panic!("it printed nothing for {SILENCE_MAX:?}; its log: {}", self.log_text());
             }
         }
     }
 
     /// Called once, when the process has ended.
-    fn complaints(&mut self) -> String {
-        self.complaints.take().expect("nobody asks twice").join().expect("they are read")
+    fn log_text(&mut self) -> String {
+        self.log_text.take().expect("the log is taken once").join().expect("they are read")
     }
 
     /// The shell has a built-in `kill`, so nothing needs to be installed.
@@ -182,7 +183,7 @@ impl Service {
         stream.write_all(head.as_bytes()).expect("it reads");
         let mut answer = String::new();
         stream.read_to_string(&mut answer).expect("it answers");
-        let status = answer.split(' ').nth(1).and_then(|word| word.parse().ok());
+        let status = answer.split(' ').nth(1).and_then(|part| part.parse().ok());
         let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
         (status.expect("an answer has a status"), body.to_string())
     }
@@ -196,15 +197,15 @@ impl Service {
 
     /// Waits for the end and returns the remaining output, the standard error, the status, and the
     /// processor time in hundredths of a second.
-    pub fn end(mut self) -> Ended {
-        let mut said = String::new();
+    pub fn end(mut self) -> ProcessEnd {
+        let mut output = String::new();
         loop {
             match self.line() {
                 line if line.is_empty() => break,
-                line => said += &line,
+                line => output += &line,
             }
         }
-        let complaints = self.complaints();
+        let log_text = self.log_text();
         // The process has not been waited for, so its counters still exist.
         let stat = fs::read_to_string(format!("/proc/{}/stat", self.id())).unwrap_or_default();
         let fields: Vec<&str> =
@@ -212,11 +213,11 @@ impl Service {
         let time = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).unwrap_or(0);
         let cpu = time(11) + time(12);
         let status = self.child.wait().expect("it ends");
-        Ended { said, complaints, status, cpu }
+        ProcessEnd { output, log_text, status, cpu }
     }
 }
 
-impl Drop for Service {
+impl Drop for ServiceProcess {
     /// A failing test leaves no process behind.
     fn drop(&mut self) {
         let _ = self.child.kill();
@@ -224,18 +225,18 @@ impl Drop for Service {
     }
 }
 
-pub struct Ended {
-    pub said: String,
-    pub complaints: String,
+pub struct ProcessEnd {
+    pub output: String,
+    pub log_text: String,
     pub status: ExitStatus,
     /// Hundredths of a second.
     pub cpu: u64,
 }
 
-impl Ended {
+impl ProcessEnd {
     /// Returns whether it ended in order, with the last line.
     pub fn is_orderly(&self) -> bool {
-        let last = self.said.lines().last().unwrap_or_default();
+        let last = self.output.lines().last().unwrap_or_default();
         self.status.code() == Some(0) && last.starts_with("stopped ")
     }
 }

@@ -5,19 +5,19 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 
-use super::broker::Broker;
-use super::load::{Load, is_acknowledged, order};
-use super::pair::{Orders, PATIENCE, Pair, until};
+use super::broker::NatsBroker;
+use super::link_proxy::LinkProxy;
+use super::load::{OrderLoad, is_acknowledged, order};
+use super::pair::{OrderQuantities, PATIENCE, StandbyPair, until};
 use super::service::folder;
-use super::sluice::Sluice;
 
 #[test]
 fn a_leader_that_was_paused_acknowledges_nothing_more() {
     let place = folder("standby-paused");
-    let broker = Broker::start(&place);
-    let mut pair = Pair::start(&place, &broker.url());
+    let broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::start(&place, &broker.url());
     let old = pair.server(0).address();
-    let load = Load::start(old, "before");
+    let load = OrderLoad::start(old, "before");
     until("orders are acknowledged", || load.acknowledged() >= 20);
     pair.server(0).pause();
     // The bytes in its sockets are read when it continues.
@@ -25,7 +25,7 @@ fn a_leader_that_was_paused_acknowledges_nothing_more() {
     late.set_read_timeout(Some(PATIENCE)).unwrap();
     late.write_all(order(old, "late").as_bytes()).unwrap();
     pair.lead(1);
-    let after = Load::start(pair.server(1).address(), "after");
+    let after = OrderLoad::start(pair.server(1).address(), "after");
     until("orders are acknowledged", || after.acknowledged() >= 20);
     pair.server(0).signal("CONT");
     assert!(!is_acknowledged(&mut late), "another leads");
@@ -45,15 +45,15 @@ fn a_leader_that_was_paused_acknowledges_nothing_more() {
 #[test]
 fn pending_messages_of_an_old_leader_are_not_stored_behind_the_new_one() {
     let place = folder("standby-under-way");
-    let broker = Broker::start(&place);
-    let sluice = Sluice::before(broker.port);
-    let mut pair = Pair::at(&place, &sluice.url());
+    let broker = NatsBroker::start(&place);
+    let sluice = LinkProxy::before(broker.port);
+    let mut pair = StandbyPair::at(&place, &sluice.url());
     pair.launch(0);
     pair.lead(0);
     pair.url = broker.url();
     pair.launch(1);
     pair.follow(1);
-    let load = Load::start(pair.server(0).address(), "before");
+    let load = OrderLoad::start(pair.server(0).address(), "before");
     until("orders are acknowledged", || load.acknowledged() >= 20);
     sluice.shut();
     // Many orders at once, each a separate message if necessary: none of them is acknowledged.
@@ -70,7 +70,7 @@ fn pending_messages_of_an_old_leader_are_not_stored_behind_the_new_one() {
     sluice.open();
     pair.stand_by(0);
     assert!(!late.iter_mut().any(is_acknowledged), "another leads");
-    let after = Load::start(pair.server(1).address(), "after");
+    let after = OrderLoad::start(pair.server(1).address(), "after");
     until("orders are acknowledged", || after.acknowledged() >= 20);
     // A reader that starts at the beginning of the stream can continue with it.
     pair.follow(0);
@@ -85,9 +85,9 @@ fn pending_messages_of_an_old_leader_are_not_stored_behind_the_new_one() {
 #[test]
 fn a_broker_that_lost_everything_receives_it_again() {
     let place = folder("standby-forgotten");
-    let mut broker = Broker::start(&place);
-    let mut pair = Pair::start(&place, &broker.url());
-    let load = Load::start(pair.server(0).address(), "before");
+    let mut broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::start(&place, &broker.url());
+    let load = OrderLoad::start(pair.server(0).address(), "before");
     until("orders are acknowledged", || load.acknowledged() >= 20);
     broker.kill();
     fs::remove_dir_all(place.join("broker")).unwrap();
@@ -103,7 +103,7 @@ fn a_broker_that_lost_everything_receives_it_again() {
     assert_each_once(&orders, &acknowledged);
 }
 
-fn assert_each_once(orders: &Orders, acknowledged: &[String]) {
+fn assert_each_once(orders: &OrderQuantities, acknowledged: &[String]) {
     for id in acknowledged {
         assert_eq!(orders.iter().filter(|(known, _)| known == id).count(), 1, "{id}");
     }

@@ -4,12 +4,12 @@
 use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use serde_json::Value;
 
-use super::broker::Broker;
-use super::limits::Beside;
-use super::load::Load;
-use super::pair::{Pair, get, look, until};
+use super::broker::NatsBroker;
+use super::limits::BrokerClient;
+use super::load::OrderLoad;
+use super::pair::{StandbyPair, get, look, until};
+use super::raw_client::{RawNatsClient, guarded, guarded_in_one_account, password};
 use super::service::folder;
-use super::stranger::{Stranger, guarded, guarded_in_one_account, password};
 
 const PREFIX: &str = "pitlane.pitlane.standby.pair.";
 const SECRET: &str = "standby.secret=known to the two of them";
@@ -69,11 +69,11 @@ fn id(id: &str) -> String {
     format!("NATS/1.0\r\nNats-Msg-Id: {id}\r\n\r\n")
 }
 
-fn standby(pair: &Pair, at: usize) -> Value {
+fn standby(pair: &StandbyPair, at: usize) -> Value {
     look(pair.server(at), "/health/ready").json()["standby"].clone()
 }
 
-fn foreign(pair: &Pair, at: usize) -> u64 {
+fn foreign(pair: &StandbyPair, at: usize) -> u64 {
     standby(pair, at)["foreign"].as_u64().unwrap()
 }
 
@@ -82,21 +82,21 @@ fn foreign(pair: &Pair, at: usize) -> u64 {
 #[test]
 fn no_foreign_message_in_the_stream_ends_or_deposes_a_server() {
     let place = folder("standby-foreign");
-    let broker = Broker::start(&place);
-    let mut pair = Pair::at(&place, &broker.url());
+    let broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::at(&place, &broker.url());
     pair.settings = vec![SECRET.to_string()];
     pair.begin();
     let epoch = standby(&pair, 0)["epoch"].clone();
-    let beside = Beside::new(&broker);
-    let mut stranger = Stranger::connect(broker.port, None);
-    stranger.subscribe(&format!("{PREFIX}>"));
-    let load = Load::start(pair.server(0).address(), "before");
+    let broker_client = BrokerClient::new(&broker);
+    let mut raw_client = RawNatsClient::connect(broker.port, None);
+    raw_client.subscribe(&format!("{PREFIX}>"));
+    let load = OrderLoad::start(pair.server(0).address(), "before");
     until("orders are acknowledged", || load.acknowledged() >= 20);
     let mut stored = 0;
     for (subject, bytes) in forged() {
-        for headers in ids(beside.last() + 1) {
-            stranger.publish_with(&format!("{PREFIX}{subject}"), "", headers.as_bytes(), &bytes);
-            stranger.settle();
+        for headers in ids(broker_client.last() + 1) {
+            raw_client.publish_with(&format!("{PREFIX}{subject}"), "", headers.as_bytes(), &bytes);
+            raw_client.settle();
             stored += 1;
         }
         let before = load.acknowledged();
@@ -104,21 +104,21 @@ fn no_foreign_message_in_the_stream_ends_or_deposes_a_server() {
     }
     // Headers that a client cannot read, and messages that were sent before.
     for headers in ["NATS/1.0 x\r\n\r\n", "\r\n", "NATS/1.0\r\nno colon\r\n\r\n"] {
-        stranger.publish_with(&format!("{PREFIX}lead"), "", headers.as_bytes(), b"x");
+        raw_client.publish_with(&format!("{PREFIX}lead"), "", headers.as_bytes(), b"x");
         stored += 1;
     }
-    let heard: Vec<_> = stranger.heard.drain(..).collect();
-    assert!(heard.len() > 20, "it has heard what the leader sends");
+    let heard: Vec<_> = raw_client.received.drain(..).collect();
+    assert!(heard.len() > 20, "it received what the leader sends");
     for message in heard.iter().filter(|message| !message.headers.is_empty()).take(200) {
-        stranger.publish_with(&message.subject, "", &message.headers, &message.payload);
+        raw_client.publish_with(&message.subject, "", &message.headers, &message.payload);
     }
-    stranger.settle();
+    raw_client.settle();
     // The broker has not stored duplicates by id; a message that a later one replaced is not seen.
     until("the leader has passed them", || foreign(&pair, 0) >= stored / 2);
     until("the follower has passed them", || foreign(&pair, 1) >= stored / 2);
     let before = load.acknowledged();
     until("the leader goes on", || load.acknowledged() >= before + 50);
-    assert_eq!(standby(&pair, 0)["epoch"], epoch, "nobody else has led");
+    assert_eq!(standby(&pair, 0)["epoch"], epoch, "no other server has led");
     assert!(pair.server(0).metric("pitlane_standby_foreign_messages_total") >= stored / 2);
     for data in ["server-0", "server-1"].map(|name| place.join(name)) {
         assert!(!data.join("audit/forged").exists() && !data.join("notes/forged.note").exists());
@@ -205,8 +205,8 @@ fn allowed() -> Vec<(&'static str, Vec<u8>)> {
 /// for the server and the broker. One such message once stopped both servers for good.
 fn attack(name: &str, rights: &str, reaches_stream: bool) {
     let place = folder(name);
-    let broker = Broker::with(&place, rights);
-    let mut pair = Pair::at(&place, &broker.url());
+    let broker = NatsBroker::with(&place, rights);
+    let mut pair = StandbyPair::at(&place, &broker.url());
     pair.sections = STRATEGIES.to_string();
     let login = |key: &str, user: &str| {
         [format!("nats.{key}user={user}"), format!("nats.{key}password={}", password(user))]
@@ -216,34 +216,34 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
     pair.begin();
     let epoch = standby(&pair, 0)["epoch"].clone();
     until("the broker is used", || get(pair.server(0), "/health/ready")["broker"]["connected"] == true);
-    let load = Load::start(pair.server(0).address(), "before");
-    let mut stranger = Stranger::connect(broker.port, Some("market-maker"));
-    stranger.subscribe("pitlane.pitlane.inbox.MARKET_MAKER.>");
+    let load = OrderLoad::start(pair.server(0).address(), "before");
+    let mut raw_client = RawNatsClient::connect(broker.port, Some("market-maker"));
+    raw_client.subscribe("pitlane.pitlane.inbox.MARKET_MAKER.>");
     for target in TARGETS {
-        stranger.publish(target, "", b"x");
-        assert!(stranger.settle().iter().any(|words| words.contains("Permissions Violation")), "{target}");
+        raw_client.publish(target, "", b"x");
+        assert!(raw_client.settle().iter().any(|words| words.contains("Permissions Violation")), "{target}");
         for (subject, payload) in allowed() {
-            stranger.publish(subject, target, &payload);
+            raw_client.publish(subject, target, &payload);
             let headers =
                 "NATS/1.0\r\nNats-Msg-Id: 9.999.1\r\nPitlane-Event: a\r\nPitlane-From: MOMENTUM\r\n\r\n";
-            stranger.publish_with(subject, target, headers.as_bytes(), &payload);
+            raw_client.publish_with(subject, target, headers.as_bytes(), &payload);
         }
-        assert_eq!(stranger.settle(), Vec::<String>::new(), "{target}");
+        assert_eq!(raw_client.settle(), Vec::<String>::new(), "{target}");
         let before = load.acknowledged();
         until("the leader goes on", || load.acknowledged() > before);
     }
     let refused = || pair.server(0).metric("pitlane_remote_strategy_misrouted_messages_total");
-    until("letters that ask for an answer elsewhere are refused", || refused() >= TARGETS.len() as u64);
+    until("requests with another reply subject are refused", || refused() >= TARGETS.len() as u64);
     // Headers that make a client of the broker lose its connection.
     for (subject, payload) in allowed() {
-        stranger.publish_with(subject, TARGETS[0], b"no headers at all\r\n\r\n", &payload);
-        stranger.settle();
+        raw_client.publish_with(subject, TARGETS[0], b"no headers at all\r\n\r\n", &payload);
+        raw_client.settle();
         let before = load.acknowledged();
         until("the leader goes on", || load.acknowledged() > before);
     }
     // More than the broker accepts in a message: it disconnects the sender.
     for (subject, _) in allowed() {
-        let mut large = Stranger::connect(broker.port, Some("market-maker"));
+        let mut large = RawNatsClient::connect(broker.port, Some("market-maker"));
         large.publish(subject, TARGETS[0], &vec![1; 2 << 20]);
         large.settle();
     }
@@ -255,17 +255,17 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
     // The server still receives the strategy itself, and responds where it may.
     let hello = RemoteRequest::Hello { life: 8, host: "y".to_string(), heard: Vec::new() };
     until("the strategy is answered", || {
-        stranger.publish(
+        raw_client.publish(
             "pitlane.pitlane.ask.MARKET_MAKER",
             "pitlane.pitlane.inbox.MARKET_MAKER.x.1",
             &hello.encode(),
         );
-        stranger.settle();
-        stranger.heard.iter().any(|heard| heard.subject == "pitlane.pitlane.inbox.MARKET_MAKER.x.1")
+        raw_client.settle();
+        raw_client.received.iter().any(|heard| heard.subject == "pitlane.pitlane.inbox.MARKET_MAKER.x.1")
     });
     let before = load.acknowledged();
     until("the leader goes on", || load.acknowledged() >= before + 50);
-    assert_eq!(standby(&pair, 0)["epoch"], epoch, "nobody else has led");
+    assert_eq!(standby(&pair, 0)["epoch"], epoch, "no other server has led");
     let health = get(pair.server(0), "/health/ready");
     assert_eq!(health["broker"]["missingRights"], Value::Array(Vec::new()), "the shipped rights are enough");
     pair.follow(1);

@@ -5,10 +5,10 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 
-use super::broker::Broker;
-use super::limits::Beside;
+use super::broker::NatsBroker;
+use super::limits::BrokerClient;
 use super::load::{is_acknowledged, order};
-use super::pair::{PATIENCE, Pair, until};
+use super::pair::{PATIENCE, StandbyPair, until};
 use super::service::folder;
 
 /// Storage of the broker, in bytes: enough for a new group, and its reserve for cancels.
@@ -16,19 +16,19 @@ const ROOM: usize = 12 << 20;
 const FILLER: usize = 64 << 10;
 
 /// Returns whether an order is acknowledged.
-fn enter(pair: &Pair, at: usize, id: &str) -> bool {
+fn enter(pair: &StandbyPair, at: usize, id: &str) -> bool {
     let address = pair.server(at).address();
     let Ok(mut socket) = TcpStream::connect(address) else { return false };
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.write_all(order(address, id).as_bytes()).is_ok() && is_acknowledged(&mut socket)
 }
 
-fn cancel(pair: &Pair, at: usize, id: &str) -> u16 {
+fn cancel(pair: &StandbyPair, at: usize, id: &str) -> u16 {
     pair.server(at).ask(&format!("DELETE /rest/execution/order/{id}")).0
 }
 
 /// Fills the broker until it refuses something, and returns how many files that took.
-fn fill(pair: &Pair) -> usize {
+fn fill(pair: &StandbyPair) -> usize {
     let notes = pair.place.join("server-0/notes");
     let mut fillers = 0;
     until("the broker is full", || {
@@ -41,7 +41,7 @@ fn fill(pair: &Pair) -> usize {
 }
 
 /// Sends orders until one is accepted, and returns its id. A refused order stays refused.
-fn enter_until_taken(pair: &Pair) -> String {
+fn enter_until_taken(pair: &StandbyPair) -> String {
     let mut tries = 0;
     until("orders are taken again", || {
         tries += 1;
@@ -52,14 +52,14 @@ fn enter_until_taken(pair: &Pair) -> String {
 
 /// Kills the first server; the second leads with everything that was acknowledged, and without what
 /// was not.
-fn check(mut pair: Pair, again: &str, error: &str) {
+fn check(mut pair: StandbyPair, again: &str, error: &str) {
     let service = pair.servers[0].take().unwrap();
     service.signal("KILL");
-    let complaints = service.end().complaints;
-    assert!(complaints.contains("no client can see when it syncs"), "it warns when it starts: {complaints}");
-    assert!(complaints.contains("the broker cannot store the journal for the standby"), "{complaints}");
-    assert!(complaints.contains(error), "the broker's error: {complaints}");
-    assert!(complaints.contains("the broker has room again"), "{complaints}");
+    let log_text = service.end().log_text;
+    assert!(log_text.contains("no client can see when it syncs"), "it warns when it starts: {log_text}");
+    assert!(log_text.contains("the broker cannot store the journal for the standby"), "{log_text}");
+    assert!(log_text.contains(error), "the broker's error: {log_text}");
+    assert!(log_text.contains("the broker has room again"), "{log_text}");
     pair.lead(1);
     let ids: Vec<String> = pair.known(1).0.into_iter().map(|(id, _)| id).collect();
     assert!(["b", "c", again].iter().all(|id| ids.iter().any(|known| known == id)), "{ids:?}");
@@ -67,16 +67,16 @@ fn check(mut pair: Pair, again: &str, error: &str) {
 }
 
 #[test]
-fn with_a_full_stream_cancels_go_on_and_orders_do_when_something_was_removed() {
+fn with_a_full_stream_cancels_continue_and_orders_resume_when_messages_were_removed() {
     let place = folder("standby-full-stream");
-    let broker = Broker::start(&place);
-    Beside::new(&broker).make(ROOM as i64);
-    let pair = Pair::start(&place, &broker.url());
+    let broker = NatsBroker::start(&place);
+    BrokerClient::new(&broker).make(ROOM as i64);
+    let pair = StandbyPair::start(&place, &broker.url());
     assert!(["a", "b", "c"].iter().all(|id| enter(&pair, 0, id)));
     let fillers = fill(&pair);
     assert!(!enter(&pair, 0, "refused"));
     assert_eq!(cancel(&pair, 0, "a"), 200, "cancels go on");
-    until("health tells", || pair.server(0).ask("GET /health/ready").1.contains("FULL"));
+    until("health reports it", || pair.server(0).ask("GET /health/ready").1.contains("FULL"));
     for filler in 0..fillers {
         fs::remove_file(place.join(format!("server-0/notes/filler-{filler}"))).unwrap();
     }
@@ -88,8 +88,8 @@ fn with_a_full_stream_cancels_go_on_and_orders_do_when_something_was_removed() {
 fn with_a_full_broker_cancels_continue_and_orders_resume_when_it_has_more_room() {
     let place = folder("standby-full-broker");
     let settings = |room: usize| format!("jetstream {{ max_file_store: {room} }}\n");
-    let mut broker = Broker::with(&place, &settings(ROOM));
-    let pair = Pair::start(&place, &broker.url());
+    let mut broker = NatsBroker::with(&place, &settings(ROOM));
+    let pair = StandbyPair::start(&place, &broker.url());
     assert!(["a", "b", "c"].iter().all(|id| enter(&pair, 0, id)));
     fill(&pair);
     assert!(!enter(&pair, 0, "refused"));

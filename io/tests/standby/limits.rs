@@ -11,8 +11,8 @@ use async_nats::jetstream::{self, Context};
 use futures_util::TryStreamExt;
 use tokio::runtime::{Builder, Runtime};
 
-use super::broker::Broker;
-use super::pair::{Pair, until};
+use super::broker::NatsBroker;
+use super::pair::{StandbyPair, until};
 use super::service::folder;
 
 const STREAM: &str = "PITLANE_PITLANE_STANDBY_pair";
@@ -22,16 +22,16 @@ const REMOVED_MAX: usize = 1_000;
 const LEADS_MAX: usize = 1_000;
 
 /// A client of the broker beside the servers.
-pub struct Beside {
+pub struct BrokerClient {
     runtime: Runtime,
     context: Context,
 }
 
-impl Beside {
-    pub fn new(broker: &Broker) -> Beside {
+impl BrokerClient {
+    pub fn new(broker: &NatsBroker) -> BrokerClient {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let context = async { jetstream::new(async_nats::connect(broker.url()).await.unwrap()) };
-        Beside { context: runtime.block_on(context), runtime }
+        BrokerClient { context: runtime.block_on(context), runtime }
     }
 
     fn stream(&self) -> Stream {
@@ -98,9 +98,9 @@ impl Beside {
 fn a_folder_larger_than_a_window_is_sent_whole_and_of_removed_files_the_first_are_forgotten() {
     const COUNT: usize = REMOVED_MAX + 5;
     let place = folder("standby-limits-files");
-    let broker = Broker::start(&place);
-    let beside = Beside::new(&broker);
-    let mut pair = Pair::at(&place, &broker.url());
+    let broker = NatsBroker::start(&place);
+    let broker_client = BrokerClient::new(&broker);
+    let mut pair = StandbyPair::at(&place, &broker.url());
     // Far more messages, and more bytes, than are in flight at once.
     let data = |at: usize| place.join(format!("server-{at}"));
     let name = |n: usize| format!("notes/filler-{n:04}");
@@ -113,13 +113,13 @@ fn a_folder_larger_than_a_window_is_sent_whole_and_of_removed_files_the_first_ar
         assert_eq!(fs::read(data(1).join(name(n))).ok(), Some(text(n)), "{n}");
     }
     (0..COUNT).for_each(|n| fs::remove_file(data(0).join(name(n))).unwrap());
-    let mut told = Vec::new();
+    let mut subjects_left = Vec::new();
     until("all but the last are forgotten", || {
-        told = beside.subjects("file.notes%2Ffiller-");
-        told.len() <= REMOVED_MAX
+        subjects_left = broker_client.subjects("file.notes%2Ffiller-");
+        subjects_left.len() <= REMOVED_MAX
     });
-    assert!(told.iter().all(|(_, messages)| *messages == 1), "that they were removed");
-    let subjects: Vec<&str> = told.iter().map(|(subject, _)| subject.as_str()).collect();
+    assert!(subjects_left.iter().all(|(_, messages)| *messages == 1), "that they were removed");
+    let subjects: Vec<&str> = subjects_left.iter().map(|(subject, _)| subject.as_str()).collect();
     let last = format!("{PREFIX}file.notes%2Ffiller-{:04}", COUNT - 1);
     assert!(subjects.len() == REMOVED_MAX && subjects.contains(&last.as_str()), "{}", subjects.len());
     until("they are gone there too", || !data(1).join(name(COUNT - 1)).exists());
@@ -132,30 +132,30 @@ fn a_folder_larger_than_a_window_is_sent_whole_and_of_removed_files_the_first_ar
 #[test]
 fn of_many_leaders_the_first_are_forgotten_and_what_they_sent_is_read() {
     let place = folder("standby-limits-leaders");
-    let broker = Broker::start(&place);
-    let beside = Beside::new(&broker);
-    beside.make(-1);
+    let broker = NatsBroker::start(&place);
+    let broker_client = BrokerClient::new(&broker);
+    broker_client.make(-1);
     let last = LEADS_MAX as u64 + 5;
     for epoch in 1..=last {
         let node = [&[0; 16][..], &u128::from(epoch).to_le_bytes()].concat();
-        beside.store("lead", epoch, 1, "", &node);
+        broker_client.store("lead", epoch, 1, "", &node);
         // Some have left data, which stay.
         if epoch < 4 {
             let path = format!("notes/old-{epoch}");
-            beside.store(&format!("file.notes%2Fold-{epoch}"), epoch, 8, &path, &[]);
+            broker_client.store(&format!("file.notes%2Fold-{epoch}"), epoch, 8, &path, &[]);
         }
         if epoch == last {
-            beside.store("complete", epoch, 4, "", &[]);
-            beside.store("lead", epoch, 2, "", &node);
+            broker_client.store("complete", epoch, 4, "", &[]);
+            broker_client.store("lead", epoch, 2, "", &node);
         }
     }
-    let leads = || beside.subjects("lead").first().map(|(_, messages)| *messages);
+    let leads = || broker_client.subjects("lead").first().map(|(_, messages)| *messages);
     assert!(leads() > Some(LEADS_MAX));
-    let mut pair = Pair::at(&place, &broker.url());
+    let mut pair = StandbyPair::at(&place, &broker.url());
     pair.launch(0);
     pair.lead(0);
     until("the first are forgotten", || leads() == Some(LEADS_MAX));
-    assert_eq!(beside.subjects("file.notes%2Fold-").len(), 3);
+    assert_eq!(broker_client.subjects("file.notes%2Fold-").len(), 3);
     pair.launch(1);
     pair.follow(1);
     pair.kill(0);

@@ -9,14 +9,14 @@ use std::thread::{self, JoinHandle};
 use super::pair::PATIENCE;
 
 /// A client that sends limit orders far from the market, which stay open.
-pub struct Load {
+pub struct OrderLoad {
     acknowledged: Arc<AtomicUsize>,
     thread: JoinHandle<Vec<String>>,
 }
 
-impl Load {
+impl OrderLoad {
     /// Starts the client. Ids begin with `name`.
-    pub fn start(address: SocketAddr, name: &str) -> Load {
+    pub fn start(address: SocketAddr, name: &str) -> OrderLoad {
         let acknowledged = Arc::new(AtomicUsize::new(0));
         let (count, name) = (acknowledged.clone(), name.to_string());
         let thread = thread::spawn(move || {
@@ -33,7 +33,7 @@ impl Load {
                 count.fetch_add(1, Ordering::Relaxed);
             }
         });
-        Load { acknowledged, thread }
+        OrderLoad { acknowledged, thread }
     }
 
     pub fn acknowledged(&self) -> usize {

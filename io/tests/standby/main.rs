@@ -7,9 +7,9 @@
 #[allow(dead_code, reason = "each test uses its part")]
 mod broker;
 
-#[path = "../strategies/stranger.rs"]
+#[path = "../strategies/raw_client.rs"]
 #[allow(dead_code, clippy::unwrap_used, reason = "each test uses its part, and all of it is a test")]
-mod stranger;
+mod raw_client;
 
 #[path = "../fix/client.rs"]
 #[allow(dead_code, reason = "each test uses its part")]
@@ -34,4 +34,4 @@ mod load;
 mod pair;
 mod partition;
 mod rollback;
-mod sluice;
+mod link_proxy;

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::http_client::{Client, Response};
-use super::service::{Folder, Service, command};
+use super::http_client::{HttpClient, Response};
+use super::service::{ServiceProcess, TestFolder, command};
 
 /// Time limit; a later result never comes.
 pub const PATIENCE: Duration = Duration::from_secs(20);
@@ -22,31 +22,31 @@ ResetOnLogon = "N"
 "#;
 
 /// Open orders by id, with their filled quantity.
-pub type Orders = Vec<(String, u64)>;
+pub type OrderQuantities = Vec<(String, u64)>;
 /// Quantities by security.
 pub type Positions = Vec<(u64, i64)>;
 
-pub struct Pair {
-    pub place: Folder,
+pub struct StandbyPair {
+    pub place: TestFolder,
     pub url: String,
     /// Further settings of both, and further sections of their file.
     pub settings: Vec<String>,
     pub sections: String,
-    pub servers: [Option<Service>; 2],
+    pub servers: [Option<ServiceProcess>; 2],
 }
 
-impl Pair {
+impl StandbyPair {
     /// Starts both: the first leads, and the second has everything it needs to take over.
-    pub fn start(place: &Folder, url: &str) -> Pair {
-        let mut pair = Pair::at(place, url);
+    pub fn start(place: &TestFolder, url: &str) -> StandbyPair {
+        let mut pair = StandbyPair::at(place, url);
         pair.begin();
         pair
     }
 
     /// Returns a pair that is not yet started.
-    pub fn at(place: &Folder, url: &str) -> Pair {
+    pub fn at(place: &TestFolder, url: &str) -> StandbyPair {
         let (settings, sections) = (Vec::new(), String::new());
-        Pair { place: place.clone(), url: url.to_string(), settings, sections, servers: [None, None] }
+        StandbyPair { place: place.clone(), url: url.to_string(), settings, sections, servers: [None, None] }
     }
 
     pub fn begin(&mut self) {
@@ -80,37 +80,37 @@ impl Pair {
 
     /// Starts a server; it first prints that it stands by.
     pub fn launch(&mut self, at: usize) {
-        let service = Service::on(&self.place, self.command(at));
+        let service = ServiceProcess::on(&self.place, self.command(at));
         assert!(
             service.ready.starts_with("standby group=pair"),
             "{}\n{}",
             service.ready.clone(),
-            service.end().complaints
+            service.end().log_text
         );
         self.servers[at] = Some(service);
     }
 
-    pub fn server(&self, at: usize) -> &Service {
+    pub fn server(&self, at: usize) -> &ServiceProcess {
         self.servers[at].as_ref().unwrap()
     }
 
     /// Waits until this server leads.
     pub fn lead(&mut self, at: usize) {
-        self.say(at, "ready ");
+        self.wait_for_line(at, "ready ");
     }
 
     /// Waits until this server prints that it stands by, as it does at each start.
     pub fn stand_by(&mut self, at: usize) {
-        self.say(at, "standby ");
+        self.wait_for_line(at, "standby ");
     }
 
-    fn say(&mut self, at: usize, word: &str) {
+    fn wait_for_line(&mut self, at: usize, prefix: &str) {
         let service = self.servers[at].as_mut().unwrap();
-        while !service.ready.starts_with(word) {
+        while !service.ready.starts_with(prefix) {
             service.ready = service.line();
             if service.ready.is_empty() {
-                let complaints = self.servers[at].take().unwrap().end().complaints;
-                panic!("server {at} ended and did not say {word:?}: {complaints}");
+                let log_text = self.servers[at].take().unwrap().end().log_text;
+                panic!("server {at} ended and did not print {prefix:?}: {log_text}");
             }
         }
     }
@@ -139,11 +139,11 @@ impl Pair {
 
     pub fn fix(&self, at: usize) -> SocketAddr {
         let words = &self.server(at).ready;
-        words.split_whitespace().find_map(|word| word.strip_prefix("fix=")).unwrap().parse().unwrap()
+        words.split_whitespace().find_map(|prefix| prefix.strip_prefix("fix=")).unwrap().parse().unwrap()
     }
 
     /// Returns the state of this server.
-    pub fn known(&self, at: usize) -> (Orders, Positions) {
+    pub fn known(&self, at: usize) -> (OrderQuantities, Positions) {
         let orders = get(self.server(at), "/rest/execution/order");
         let order = |row: &Value| {
             (row["intId"].as_str().unwrap().to_string(), row["filledQuantity"].as_u64().unwrap())
@@ -158,15 +158,15 @@ impl Pair {
     }
 }
 
-pub fn get(service: &Service, path: &str) -> Value {
+pub fn get(service: &ServiceProcess, path: &str) -> Value {
     let answer = look(service, path);
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
 }
 
 /// Returns any response.
-pub fn look(service: &Service, path: &str) -> Response {
-    let mut client = Client::new(TcpStream::connect(service.address()).unwrap());
+pub fn look(service: &ServiceProcess, path: &str) -> Response {
+    let mut client = HttpClient::new(TcpStream::connect(service.address()).unwrap());
     client.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address()));
     client.receive(false)
 }

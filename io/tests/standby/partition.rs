@@ -3,29 +3,29 @@
 
 use serde_json::Value;
 
-use super::broker::Broker;
+use super::broker::NatsBroker;
 use super::load::terms;
-use super::pair::{Pair, until};
-use super::service::{Service, folder};
-use super::wire::Wire;
+use super::pair::{StandbyPair, until};
+use super::service::{ServiceProcess, folder};
+use super::wire::NetworkLink;
 
 const LIMIT: &str = "/rest/execution/order/limit";
 
 /// Returns the status of an order sent to a server at the other end.
-fn order(wire: &Wire, service: &Service, id: &str, seconds: u32) -> u16 {
+fn order(wire: &NetworkLink, service: &ServiceProcess, id: &str, seconds: u32) -> u16 {
     wire.ask(service, "POST", LIMIT, &terms(id), seconds).0
 }
 
 #[test]
 fn a_leader_that_is_cut_off_answers_nothing_and_follows_when_it_is_back() {
-    let wire = match Wire::lay("sby") {
+    let wire = match NetworkLink::create("sby") {
         Ok(wire) => wire,
         Err(why) => return println!("SKIPPED: no network of our own can be made here: {why}"),
     };
     let place = folder("standby-partition");
-    let broker = Broker::start_at(&place, wire.here());
-    let mut pair = Pair::at(&place, &broker.url());
-    pair.servers[0] = Some(Service::on(&place, wire.beyond(&pair.command(0))));
+    let broker = NatsBroker::start_at(&place, wire.own_address());
+    let mut pair = StandbyPair::at(&place, &broker.url());
+    pair.servers[0] = Some(ServiceProcess::on(&place, wire.beyond(&pair.command(0))));
     pair.lead(0);
     pair.launch(1);
     pair.follow(1);
@@ -33,14 +33,18 @@ fn a_leader_that_is_cut_off_answers_nothing_and_follows_when_it_is_back() {
         assert_eq!(order(&wire, pair.server(0), id, 20), 200);
     }
     wire.cut();
-    assert_eq!(order(&wire, pair.server(0), "late", 1), 0, "nobody is told what the broker has not");
+    assert_eq!(
+        order(&wire, pair.server(0), "late", 1),
+        0,
+        "nothing is acknowledged that the broker does not have"
+    );
     pair.lead(1);
     let (orders, _) = pair.known(1);
     let ids: Vec<&str> = orders.iter().map(|(id, _)| id.as_str()).collect();
     assert_eq!(ids, ["a", "b", "c"]);
     // The leader has detected it by itself, and no longer serves.
     pair.stand_by(0);
-    wire.mend();
+    wire.restore();
     until("it follows", || {
         let (status, body) = wire.ask(pair.server(0), "GET", "/health/ready", "", 5);
         let state: Value = serde_json::from_str(&body).unwrap_or_default();

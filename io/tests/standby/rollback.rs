@@ -7,18 +7,18 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-use super::broker::Broker;
-use super::limits::Beside;
+use super::broker::NatsBroker;
+use super::limits::BrokerClient;
 use super::load::{is_acknowledged, order};
-use super::pair::{Orders, PATIENCE, Pair, until};
-use super::service::{Folder, folder};
+use super::pair::{OrderQuantities, PATIENCE, StandbyPair, until};
+use super::service::{TestFolder, folder};
 
 /// Orders before the data with which the broker returns, and after them.
 const BEFORE: usize = 20;
 const AFTER: usize = 50;
 
 /// Sends orders one after the other, and returns their ids when all are acknowledged.
-fn enter(pair: &Pair, at: usize, name: &str, count: usize) -> Vec<String> {
+fn enter(pair: &StandbyPair, at: usize, name: &str, count: usize) -> Vec<String> {
     let address = pair.server(at).address();
     let mut socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
@@ -31,34 +31,34 @@ fn enter(pair: &Pair, at: usize, name: &str, count: usize) -> Vec<String> {
 }
 
 /// Returns the words of a small file of the standby.
-fn words(pair: &Pair, at: usize, file: &str) -> Vec<String> {
+fn fields_of(pair: &StandbyPair, at: usize, file: &str) -> Vec<String> {
     let path = pair.place.join(format!("server-{at}/standby/{file}"));
     fs::read_to_string(path).unwrap_or_default().split_whitespace().map(str::to_string).collect()
 }
 
 /// Waits until the copy of a follower holds everything that the stream holds now.
-fn catch_up(pair: &Pair, broker: &Broker, at: usize) {
-    let last = Beside::new(broker).last();
+fn catch_up(pair: &StandbyPair, broker: &NatsBroker, at: usize) {
+    let last = BrokerClient::new(broker).last();
     until("it has read all", || {
-        words(pair, at, "position").get(3).is_some_and(|done| done.parse::<u64>().unwrap() >= last)
+        fields_of(pair, at, "position").get(3).is_some_and(|done| done.parse::<u64>().unwrap() >= last)
     });
 }
 
 /// Waits until a leader has recorded that the broker has acknowledged everything.
-fn note_acked(pair: &Pair, broker: &Broker, at: usize) {
-    let last = Beside::new(broker).last();
+fn note_acked(pair: &StandbyPair, broker: &NatsBroker, at: usize) {
+    let last = BrokerClient::new(broker).last();
     until("it is noted", || {
-        words(pair, at, "acked").get(2).is_some_and(|acked| acked.parse::<u64>().unwrap() >= last)
+        fields_of(pair, at, "acked").get(2).is_some_and(|acked| acked.parse::<u64>().unwrap() >= last)
     });
 }
 
 /// Saves the broker's current data.
-fn keep_data(place: &Folder) {
+fn keep_data(place: &TestFolder) {
     copy(&place.join("broker"), &place.join("broker-before"));
 }
 
 /// The broker loses power, and returns with the saved data.
-fn roll_back(broker: &mut Broker, place: &Folder) {
+fn roll_back(broker: &mut NatsBroker, place: &TestFolder) {
     broker.kill();
     fs::remove_dir_all(place.join("broker")).unwrap();
     copy(&place.join("broker-before"), &place.join("broker"));
@@ -77,7 +77,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-fn assert_all(orders: &Orders, acknowledged: &[String]) {
+fn assert_all(orders: &OrderQuantities, acknowledged: &[String]) {
     let lost: Vec<&String> = acknowledged
         .iter()
         .filter(|id| orders.iter().filter(|(known, _)| known == *id).count() != 1)
@@ -91,24 +91,24 @@ fn assert_all(orders: &Orders, acknowledged: &[String]) {
 }
 
 /// Ends a server that refuses to continue, and returns its standard error.
-fn refusal(pair: &mut Pair, at: usize) -> String {
+fn refusal(pair: &mut StandbyPair, at: usize) -> String {
     let mut service = pair.servers[at].take().unwrap();
     while !service.line().is_empty() {}
-    service.end().complaints
+    service.end().log_text
 }
 
-fn decide(pair: &Pair, at: usize, word: &str) {
+fn decide(pair: &StandbyPair, at: usize, part: &str) {
     let data = pair.place.join(format!("server-{at}"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
-    let done = command.args(["standby", word, "--data"]).arg(data).output().unwrap();
+    let done = command.args(["standby", part, "--data"]).arg(data).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }
 
 #[test]
 fn a_follower_that_is_longer_than_the_stream_leads_with_all_that_it_has() {
     let place = folder("standby-longer");
-    let mut broker = Broker::start(&place);
-    let mut pair = Pair::start(&place, &broker.url());
+    let mut broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::start(&place, &broker.url());
     let mut acknowledged = enter(&pair, 0, "before", BEFORE);
     keep_data(&place);
     acknowledged.extend(enter(&pair, 0, "after", AFTER));
@@ -130,13 +130,13 @@ fn a_follower_that_is_longer_than_the_stream_leads_with_all_that_it_has() {
 #[test]
 fn a_follower_leads_when_the_stream_was_removed_and_the_leader_is_gone() {
     let place = folder("standby-removed");
-    let broker = Broker::start(&place);
-    let mut pair = Pair::start(&place, &broker.url());
+    let broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::start(&place, &broker.url());
     let acknowledged = enter(&pair, 0, "before", BEFORE);
     catch_up(&pair, &broker, 1);
     pair.kill(0);
     pair.kill(1);
-    Beside::new(&broker).remove();
+    BrokerClient::new(&broker).remove();
     pair.launch(1);
     pair.lead(1);
     assert_all(&pair.known(1).0, &acknowledged);
@@ -150,8 +150,8 @@ fn a_follower_leads_when_the_stream_was_removed_and_the_leader_is_gone() {
 #[test]
 fn a_leader_that_lives_sends_again_what_the_broker_has_lost_and_the_copy_stays() {
     let place = folder("standby-lives");
-    let mut broker = Broker::start(&place);
-    let mut pair = Pair::start(&place, &broker.url());
+    let mut broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::start(&place, &broker.url());
     let mut acknowledged = enter(&pair, 0, "before", BEFORE);
     keep_data(&place);
     acknowledged.extend(enter(&pair, 0, "after", AFTER));
@@ -161,12 +161,12 @@ fn a_leader_that_lives_sends_again_what_the_broker_has_lost_and_the_copy_stays()
     pair.stand_by(0);
     pair.lead(0);
     // The copy exists at every moment, until the stream holds all of it again.
-    let epoch = words(&pair, 0, "acked")[0].clone();
+    let epoch = fields_of(&pair, 0, "acked")[0].clone();
     until("it follows the stream again", || {
         // While one folder replaces the other, a file records that, and a crash then loses nothing.
         let is_kept = identity.exists() || adopts.exists() || identity.exists();
         assert!(is_kept, "the copy was removed before the stream was read");
-        words(&pair, 1, "position").first().is_some_and(|of| of.parse::<u64>().ok() == epoch.parse().ok())
+        fields_of(&pair, 1, "position").first().is_some_and(|of| of.parse::<u64>().ok() == epoch.parse().ok())
     });
     assert_all(&pair.known(0).0, &acknowledged);
     acknowledged.extend(enter(&pair, 0, "later", BEFORE));
@@ -181,8 +181,8 @@ fn a_leader_that_lives_sends_again_what_the_broker_has_lost_and_the_copy_stays()
 #[test]
 fn a_leader_whose_acknowledged_orders_were_lost_asks_an_operator() {
     let place = folder("standby-diverged");
-    let mut broker = Broker::start(&place);
-    let mut pair = Pair::start(&place, &broker.url());
+    let mut broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::start(&place, &broker.url());
     let mut acknowledged = enter(&pair, 0, "before", BEFORE);
     keep_data(&place);
     acknowledged.extend(enter(&pair, 0, "after", AFTER));
@@ -219,8 +219,8 @@ fn a_leader_whose_acknowledged_orders_were_lost_asks_an_operator() {
 #[test]
 fn an_operator_may_let_the_folder_lead_that_the_stream_has_diverged_from() {
     let place = folder("standby-decided");
-    let mut broker = Broker::start(&place);
-    let mut pair = Pair::start(&place, &broker.url());
+    let mut broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::start(&place, &broker.url());
     let mut acknowledged = enter(&pair, 0, "before", BEFORE);
     keep_data(&place);
     catch_up(&pair, &broker, 1);
@@ -254,8 +254,8 @@ fn an_operator_may_let_the_folder_lead_that_the_stream_has_diverged_from() {
 #[test]
 fn a_fence_that_moved_back_does_not_let_two_lead() {
     let place = folder("standby-fence");
-    let mut broker = Broker::start(&place);
-    let mut pair = Pair::start(&place, &broker.url());
+    let mut broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::start(&place, &broker.url());
     let mut acknowledged = enter(&pair, 0, "before", BEFORE);
     catch_up(&pair, &broker, 1);
     keep_data(&place);
@@ -286,8 +286,8 @@ fn a_fence_that_moved_back_does_not_let_two_lead() {
 #[test]
 fn a_restarted_follower_continues_from_its_copy() {
     let place = folder("standby-resumed");
-    let broker = Broker::start(&place);
-    let mut pair = Pair::at(&place, &broker.url());
+    let broker = NatsBroker::start(&place);
+    let mut pair = StandbyPair::at(&place, &broker.url());
     // Far more than it reads when it continues.
     let notes = place.join("server-0/notes");
     fs::create_dir_all(&notes).unwrap();
@@ -295,7 +295,7 @@ fn a_restarted_follower_continues_from_its_copy() {
     pair.begin();
     let mut acknowledged = enter(&pair, 0, "before", BEFORE);
     catch_up(&pair, &broker, 1);
-    let read = |pair: &Pair| -> u64 {
+    let read = |pair: &StandbyPair| -> u64 {
         let (_, text) = pair.server(1).ask("GET /metrics");
         let line = text.lines().find_map(|line| line.strip_prefix("pitlane_standby_bytes_total "));
         line.unwrap().parse().unwrap()

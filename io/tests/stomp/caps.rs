@@ -9,9 +9,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::client::{Client, PATIENCE, plain};
+use super::client::{PATIENCE, StompClient, plain};
 use super::scenarios::{instruments, silent};
-use super::service::{Service, folder};
+use super::service::{ServiceProcess, folder};
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
@@ -52,7 +52,7 @@ const KEYS_IN_64_KIB: u64 = 65_536 / pitlane_protocols::stomp::slots::SLOT_BYTES
 const SUBSCRIPTIONS: u64 = 10;
 
 /// Opens a reader that does not read, with so many subscriptions to all ticks.
-fn watcher(service: &Service, subscriptions: u64) -> TcpStream {
+fn watcher(service: &ServiceProcess, subscriptions: u64) -> TcpStream {
     let mut stream = silent(service, "tick.*");
     for number in 2..=subscriptions {
         let frame = format!("SUBSCRIBE\nid:{number}\ndestination:/topic/tick.*\n\n\0");
@@ -63,7 +63,7 @@ fn watcher(service: &Service, subscriptions: u64) -> TcpStream {
 
 /// Returns a number of the only session with so many subscriptions; None if there is no such
 /// session.
-fn shown(service: &Service, subscriptions: u64, name: &str) -> Option<u64> {
+fn shown(service: &ServiceProcess, subscriptions: u64, name: &str) -> Option<u64> {
     let (_, list) = service.ask("GET /rest/ext/session");
     let mark = format!("\"subscriptions\":{subscriptions}");
     let row = list.split('{').find(|row| row.contains(&mark))?;
@@ -126,9 +126,9 @@ fn market_data_that_waits_takes_no_more_memory_than_is_set() {
 }
 
 /// Over WebSocket, on whose thread a receipt for an event means that all subscribers have it.
-fn over_websocket(service: &Service) -> Client {
+fn over_websocket(service: &ServiceProcess) -> StompClient {
     let http = address(service, "http");
-    let mut client = Client::new(Box::new(WebSocket::open(plain(http), http, "").0));
+    let mut client = StompClient::new(Box::new(WebSocket::open(plain(http), http, "").0));
     client.connect();
     client
 }
@@ -145,8 +145,10 @@ fn events_that_wait_are_no_more_than_is_set() {
         let (padding, mut number) = ("x".repeat(size), 0);
         let mut send = || {
             number += 1;
-            sender.say(&format!("SEND|destination:/topic/generic-event.a|receipt:{number}||\"{padding}\""));
-            sender.hear_until(&format!("RECEIPT|receipt-id:{number}|"));
+            sender.send_message(&format!(
+                "SEND|destination:/topic/generic-event.a|receipt:{number}||\"{padding}\""
+            ));
+            sender.receive_until(&format!("RECEIPT|receipt-id:{number}|"));
         };
         let is_full = || {
             let (waiting, bytes) = (shown(&service, 1, "backlog")?, shown(&service, 1, "backlogBytes")?);
@@ -176,7 +178,7 @@ fn all_readers_together_hold_no_more_than_is_set() {
         ["feed.on=false", "stomp.stuck_timeout_ms=600000", "net.send_kernel_bytes=4096", total.as_str()];
     let (service, _) = start("caps-total", &settings);
     let idle: Vec<TcpStream> = (0..30).map(|_| silent(&service, "generic-event.*")).collect();
-    let mut healthy = Client::new(plain(address(&service, "stomp")));
+    let mut healthy = StompClient::new(plain(address(&service, "stomp")));
     healthy.connect();
     healthy.subscribe("1", "generic-event.*");
     let rows = || -> Vec<serde_json::Value> {
@@ -190,8 +192,8 @@ fn all_readers_together_hold_no_more_than_is_set() {
     let padding = "x".repeat(30_000);
     for number in 0..60 {
         let frame = format!("SEND|destination:/topic/generic-event.a||\"{number} {padding}\"");
-        healthy.say(&frame);
-        healthy.hear_until("MESSAGE");
+        healthy.send_message(&frame);
+        healthy.receive_until("MESSAGE");
     }
     let waiting = |row: &serde_json::Value| {
         row["queueBytes"].as_u64().unwrap_or(0) + row["backlogBytes"].as_u64().unwrap_or(0)
@@ -203,8 +205,8 @@ fn all_readers_together_hold_no_more_than_is_set() {
         let sum: u64 = left.iter().copied().map(waiting).sum();
         (1..31).contains(&left.len()) && sum <= TOTAL
     });
-    healthy.say("SEND|destination:/topic/generic-event.a|receipt:last||1");
-    healthy.hear_until("RECEIPT|receipt-id:last|");
+    healthy.send_message("SEND|destination:/topic/generic-event.a|receipt:last||1");
+    healthy.receive_until("RECEIPT|receipt-id:last|");
     drop(idle);
     service.signal("TERM");
     assert!(service.end().is_orderly());
@@ -235,13 +237,13 @@ fn the_least_role_that_may_send_is_a_setting() {
         [("trade", "RECEIPT|receipt-id:r|"), ("admin", "ERROR|message:SEND is not permitted")]
     {
         let role = format!("stomp.generic_event_role={role}");
-        let service = Service::start(&data, &["auth.mode=required", &file, &role], None);
+        let service = ServiceProcess::start(&data, &["auth.mode=required", &file, &role], None);
         assert!(service.is_ready(), "{}", service.ready);
-        let mut client = Client::new(plain(address(&service, "stomp")));
-        client.say("CONNECT|accept-version:1.2|login:ann|passcode:correct horse battery||");
-        client.hear_until("CONNECTED");
-        client.say("SEND|destination:/topic/generic-event.x|receipt:r||1");
-        client.hear_until(answer);
+        let mut client = StompClient::new(plain(address(&service, "stomp")));
+        client.send_message("CONNECT|accept-version:1.2|login:ann|passcode:correct horse battery||");
+        client.receive_until("CONNECTED");
+        client.send_message("SEND|destination:/topic/generic-event.x|receipt:r||1");
+        client.receive_until(answer);
         service.signal("TERM");
         assert!(service.end().is_orderly());
     }

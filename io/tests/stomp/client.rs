@@ -13,10 +13,10 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 /// Time limit: nothing here takes long, so a test that takes this long hangs.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-pub trait Wire: Read + Write + Send {}
-impl<T: Read + Write + Send> Wire for T {}
+pub trait StompStream: Read + Write + Send {}
+impl<T: Read + Write + Send> StompStream for T {}
 
-pub fn plain(address: SocketAddr) -> Box<dyn Wire> {
+pub fn plain(address: SocketAddr) -> Box<dyn StompStream> {
     let socket = TcpStream::connect(address).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     socket.set_nodelay(true).unwrap();
@@ -24,7 +24,7 @@ pub fn plain(address: SocketAddr) -> Box<dyn Wire> {
 }
 
 /// Opens a connection that trusts the certificate which the service made in its folder.
-pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
+pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn StompStream> {
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(data.join("self-signed.pem")).unwrap() {
         roots.add(certificate.unwrap()).unwrap();
@@ -38,23 +38,23 @@ pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn Wire> {
     Box::new(StreamOwned::new(ClientConnection::new(config, name).unwrap(), socket))
 }
 
-pub struct Client {
-    wire: Box<dyn Wire>,
+pub struct StompClient {
+    wire: Box<dyn StompStream>,
     input: Vec<u8>,
 }
 
-impl Client {
-    pub fn new(wire: Box<dyn Wire>) -> Client {
-        Client { wire, input: Vec::new() }
+impl StompClient {
+    pub fn new(wire: Box<dyn StompStream>) -> StompClient {
+        StompClient { wire, input: Vec::new() }
     }
 
     /// Sends `CONNECT|accept-version:1.2||body`, with a NUL at the end.
-    pub fn say(&mut self, frame: &str) {
-        self.try_say(frame).unwrap();
+    pub fn send_message(&mut self, frame: &str) {
+        self.try_send_message(frame).unwrap();
     }
 
     /// Does the same with a server that may be gone.
-    pub fn try_say(&mut self, frame: &str) -> io::Result<()> {
+    pub fn try_send_message(&mut self, frame: &str) -> io::Result<()> {
         let mut bytes = frame.replace('|', "\n").into_bytes();
         bytes.push(0);
         self.wire.write_all(&bytes)?;
@@ -62,12 +62,12 @@ impl Client {
     }
 
     /// Returns the next frame, in the same form; None at the end. Heart-beats are skipped.
-    pub fn hear(&mut self) -> Option<String> {
-        self.try_hear().unwrap_or_else(|error| panic!("the next frame does not come: {error}"))
+    pub fn receive(&mut self) -> Option<String> {
+        self.try_receive().unwrap_or_else(|error| panic!("the next frame does not come: {error}"))
     }
 
     /// Does the same with a server that may be gone.
-    pub fn try_hear(&mut self) -> io::Result<Option<String>> {
+    pub fn try_receive(&mut self) -> io::Result<Option<String>> {
         loop {
             let begin = self.input.iter().position(|byte| *byte != b'\n').unwrap_or(self.input.len());
             self.input.drain(..begin);
@@ -86,10 +86,10 @@ impl Client {
     }
 
     /// Skips frames until one has this beginning.
-    pub fn hear_until(&mut self, begin: &str) -> String {
+    pub fn receive_until(&mut self, begin: &str) -> String {
         let late = Instant::now() + PATIENCE;
         loop {
-            let frame = self.hear().unwrap_or_else(|| panic!("the end came before {begin}"));
+            let frame = self.receive().unwrap_or_else(|| panic!("the end came before {begin}"));
             if frame.starts_with(begin) {
                 return frame;
             }
@@ -98,14 +98,14 @@ impl Client {
     }
 
     pub fn connect(&mut self) {
-        self.say("CONNECT|accept-version:1.2|host:localhost||");
-        self.hear_until("CONNECTED|version:1.2");
+        self.send_message("CONNECT|accept-version:1.2|host:localhost||");
+        self.receive_until("CONNECTED|version:1.2");
     }
 
     /// Subscribes, and waits until the subscription is active.
     pub fn subscribe(&mut self, id: &str, topic: &str) {
-        self.say(&format!("SUBSCRIBE|id:{id}|destination:/topic/{topic}|receipt:sub-{id}||"));
-        self.hear_until(&format!("RECEIPT|receipt-id:sub-{id}"));
+        self.send_message(&format!("SUBSCRIBE|id:{id}|destination:/topic/{topic}|receipt:sub-{id}||"));
+        self.receive_until(&format!("RECEIPT|receipt-id:sub-{id}"));
     }
 }
 

@@ -3,7 +3,7 @@
 //! the response shows that a message was accepted.
 
 use super::client::plain;
-use super::service::Service;
+use super::service::ServiceProcess;
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
@@ -19,13 +19,13 @@ const FIN: u8 = 0x80;
 /// Characters of two, three and four bytes.
 const WORDS: &str = "κόσμε-€-😀";
 
-fn open(service: &Service) -> WebSocket {
+fn open(service: &ServiceProcess) -> WebSocket {
     let http = address(service, "http");
     WebSocket::open(plain(http), http, "").0
 }
 
 /// Opens a socket whose STOMP session is connected.
-fn connected(service: &Service) -> WebSocket {
+fn connected(service: &ServiceProcess) -> WebSocket {
     let mut socket = open(service);
     socket.send(FIN | TEXT, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0");
     assert!(socket.receive().unwrap().1.starts_with(b"CONNECTED\n"));

@@ -1,7 +1,7 @@
 //! The settings of `[stomp]` on the running service: each applies, over TCP and over WebSocket.
 
-use super::client::{Client, Wire, header, plain};
-use super::service::Service;
+use super::client::{StompClient, StompStream, header, plain};
+use super::service::ServiceProcess;
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
@@ -16,15 +16,15 @@ const SMALL: [&str; 8] = [
     "feed.rate=1000",
 ];
 
-fn clients(service: &Service) -> Vec<Client> {
+fn clients(service: &ServiceProcess) -> Vec<StompClient> {
     let http = address(service, "http");
     let websocket = WebSocket::open(plain(http), http, "").0;
-    let wires: [Box<dyn Wire>; 2] = [plain(address(service, "stomp")), Box::new(websocket)];
-    wires.into_iter().map(Client::new).collect()
+    let wires: [Box<dyn StompStream>; 2] = [plain(address(service, "stomp")), Box::new(websocket)];
+    wires.into_iter().map(StompClient::new).collect()
 }
 
 #[test]
-fn every_limit_of_the_settings_bites() {
+fn every_limit_of_the_settings_applies() {
     let (service, _) = start("limits", &SMALL);
     let long = "x".repeat(300);
     let many = (0..9).map(|n| format!("h{n}:x|")).collect::<String>();
@@ -38,30 +38,30 @@ fn every_limit_of_the_settings_bites() {
         ("the body is too long", vec!["BEGIN|transaction:t|content-length:101||".to_string()]),
         ("too many subscriptions", (1..=4).map(subscribe).collect()),
     ];
-    for (words, frames) in &cases {
+    for (parts, frames) in &cases {
         for mut client in clients(&service) {
             client.connect();
-            frames.iter().for_each(|frame| client.say(frame));
-            let last = client.hear_until("ERROR");
-            assert_eq!(header(&last, "message"), Some(*words));
-            assert_eq!(client.hear(), None);
+            frames.iter().for_each(|frame| client.send_message(frame));
+            let last = client.receive_until("ERROR");
+            assert_eq!(header(&last, "message"), Some(*parts));
+            assert_eq!(client.receive(), None);
         }
     }
     for mut client in clients(&service) {
-        let last = client.hear_until("ERROR");
-        assert_eq!(header(&last, "message"), Some("no CONNECT in time"), "who says nothing is sent away");
-        assert_eq!(client.hear(), None);
+        let last = client.receive_until("ERROR");
+        assert_eq!(header(&last, "message"), Some("no CONNECT in time"), "a silent client is disconnected");
+        assert_eq!(client.receive(), None);
     }
     // Two messages, then none until they are acknowledged; a larger credit has no effect.
     for mut client in clients(&service) {
         client.connect();
-        client.say("SUBSCRIBE|id:1|destination:/topic/tick.*|ack:client|prefetch-count:50||");
-        client.hear_until("MESSAGE");
-        let second = client.hear_until("MESSAGE");
-        client.say("BEGIN|transaction:t|receipt:t||");
-        assert_eq!(client.hear().as_deref(), Some("RECEIPT|receipt-id:t||"), "the window is full");
-        client.say(&format!("ACK|id:{}||", header(&second, "ack").unwrap()));
-        client.hear_until("MESSAGE");
+        client.send_message("SUBSCRIBE|id:1|destination:/topic/tick.*|ack:client|prefetch-count:50||");
+        client.receive_until("MESSAGE");
+        let second = client.receive_until("MESSAGE");
+        client.send_message("BEGIN|transaction:t|receipt:t||");
+        assert_eq!(client.receive().as_deref(), Some("RECEIPT|receipt-id:t||"), "the window is full");
+        client.send_message(&format!("ACK|id:{}||", header(&second, "ack").unwrap()));
+        client.receive_until("MESSAGE");
     }
     service.signal("TERM");
     assert!(service.end().is_orderly());

@@ -11,7 +11,7 @@ mod caps;
 mod client;
 mod conformance;
 mod limits;
-mod people;
+mod other_clients;
 mod platform;
 mod rules;
 mod scenarios;

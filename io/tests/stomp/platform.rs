@@ -7,18 +7,18 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::client::{Client, PATIENCE, body, header, plain};
-use super::service::{Service, folder};
+use super::client::{PATIENCE, StompClient, body, header, plain};
+use super::service::{ServiceProcess, folder};
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
-fn over_websocket(service: &Service) -> Client {
+fn over_websocket(service: &ServiceProcess) -> StompClient {
     let http = address(service, "http");
-    Client::new(Box::new(WebSocket::open(plain(http), http, "").0))
+    StompClient::new(Box::new(WebSocket::open(plain(http), http, "").0))
 }
 
 /// Returns status and body of a request with a body.
-pub fn request(service: &Service, request: &str, json: &str) -> (u16, String) {
+pub fn request(service: &ServiceProcess, request: &str, json: &str) -> (u16, String) {
     let http = address(service, "http");
     let mut socket = TcpStream::connect(http).unwrap();
     let length = json.len();
@@ -38,16 +38,16 @@ fn events_between_strategies_cross_threads_and_transports() {
     let (service, _) = start("generic", &["topology.layout=dedicated", "topology.gateways=2"]);
     let mut clients = vec![over_websocket(&service)];
     // The thread that is awake accepts a connection; of these, both threads have some.
-    clients.extend((0..6).map(|_| Client::new(plain(address(&service, "stomp")))));
+    clients.extend((0..6).map(|_| StompClient::new(plain(address(&service, "stomp")))));
     for client in &mut clients {
         client.connect();
         client.subscribe("1", "generic-event.signal");
     }
     for sender in 0..clients.len() {
         let text = format!("{{\"from\":{sender}}}");
-        clients[sender].say(&format!("SEND|destination:/topic/generic-event.signal||{text}"));
+        clients[sender].send_message(&format!("SEND|destination:/topic/generic-event.signal||{text}"));
         for client in &mut clients {
-            let heard = client.hear_until("MESSAGE");
+            let heard = client.receive_until("MESSAGE");
             assert!(body(&heard).contains(&text), "{heard}");
         }
     }
@@ -58,7 +58,7 @@ fn events_between_strategies_cross_threads_and_transports() {
 #[test]
 fn an_operator_lists_and_disconnects_sessions() {
     let (service, _) = start("kick", &[]);
-    let mut clients = [Client::new(plain(address(&service, "stomp"))), over_websocket(&service)];
+    let mut clients = [StompClient::new(plain(address(&service, "stomp"))), over_websocket(&service)];
     for client in &mut clients {
         client.connect();
         client.subscribe("1", "log-event.*");
@@ -77,9 +77,9 @@ fn an_operator_lists_and_disconnects_sessions() {
         let from = list.find(prefix).unwrap();
         let id: String = list[from..].chars().take_while(|c| *c != '"').collect();
         assert_eq!(service.ask(&format!("DELETE /rest/ext/session/{id}")).0, 200);
-        let last = client.hear_until("ERROR");
+        let last = client.receive_until("ERROR");
         assert_eq!(header(&last, "message"), Some("the service ends this session"));
-        assert_eq!(client.hear(), None);
+        assert_eq!(client.receive(), None);
     }
     assert_eq!(service.ask("DELETE /rest/ext/session/stomp-0-999").0, 404);
     service.signal("TERM");
@@ -89,7 +89,7 @@ fn an_operator_lists_and_disconnects_sessions() {
 #[test]
 fn how_long_the_broker_takes_is_shown_by_stage() {
     let (service, _) = start("stages", &["feed.rate=2000"]);
-    let mut clients = [Client::new(plain(address(&service, "stomp"))), over_websocket(&service)];
+    let mut clients = [StompClient::new(plain(address(&service, "stomp"))), over_websocket(&service)];
     for client in &mut clients {
         client.connect();
         client.subscribe("1", "tick.*");
@@ -99,9 +99,9 @@ fn how_long_the_broker_takes_is_shown_by_stage() {
         // Many cycles, of which one in so many is timed.
         for client in &mut clients {
             for number in 0..40 {
-                client.say(&format!("BEGIN|transaction:{number}|receipt:r||"));
-                client.hear_until("RECEIPT");
-                client.say(&format!("ABORT|transaction:{number}||"));
+                client.send_message(&format!("BEGIN|transaction:{number}|receipt:r||"));
+                client.receive_until("RECEIPT");
+                client.send_message(&format!("ABORT|transaction:{number}||"));
             }
         }
         let (status, list) = service.ask("GET /rest/ext/latency");
@@ -141,7 +141,7 @@ fn the_log_is_published_over_every_transport() {
     let set = |key: &str, file: &str| format!("{key}={}", data.join(file).display());
     let (cert, key) = (set("tls.cert", "self-signed.pem"), set("tls.key", "self-signed.key"));
     let (service, _) = start("log-2", &[&cert, &key]);
-    let mut clients = [Client::new(plain(address(&service, "stomp"))), over_websocket(&service)];
+    let mut clients = [StompClient::new(plain(address(&service, "stomp"))), over_websocket(&service)];
     for client in &mut clients {
         client.connect();
         client.subscribe("1", "log-event.error");
@@ -150,7 +150,7 @@ fn the_log_is_published_over_every_transport() {
     fs::write(data.join("self-signed.pem"), "nonsense").unwrap();
     service.signal("HUP");
     for client in &mut clients {
-        let heard = client.hear_until("MESSAGE");
+        let heard = client.receive_until("MESSAGE");
         assert_eq!(header(&heard, "destination"), Some("/topic/log-event.error"));
         assert!(body(&heard).contains("\"level\":\"ERROR\""), "{heard}");
     }
@@ -164,24 +164,25 @@ fn a_revoked_login_is_disconnected() {
     let data = folder("stomp-struck");
     let tokens = data.join("tokens");
     let tokens = tokens.to_str().unwrap();
-    let token = |words: &[&str]| {
+    let token = |parts: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
-        let made = command.arg("token").args(words).args(["--file", tokens]).output().unwrap();
+        let made = command.arg("token").args(parts).args(["--file", tokens]).output().unwrap();
         assert!(made.status.success());
         String::from_utf8(made.stdout).unwrap().trim_end().to_string()
     };
     let (stays, goes) =
         (token(&["create", "stays", "--role", "read"]), token(&["create", "goes", "--role", "read"]));
     let file = format!("auth.tokens_file={tokens}");
-    let service = Service::start(&data, &["auth.mode=required", &file], None);
+    let service = ServiceProcess::start(&data, &["auth.mode=required", &file], None);
     assert!(service.is_ready(), "{}", service.ready);
     let connected = |over: bool, login: &str, passcode: &str| {
         let mut client = match over {
             true => over_websocket(&service),
-            false => Client::new(plain(address(&service, "stomp"))),
+            false => StompClient::new(plain(address(&service, "stomp"))),
         };
-        client.say(&format!("CONNECT|accept-version:1.2|host:x|login:{login}|passcode:{passcode}||"));
-        client.hear_until("CONNECTED");
+        client
+            .send_message(&format!("CONNECT|accept-version:1.2|host:x|login:{login}|passcode:{passcode}||"));
+        client.receive_until("CONNECTED");
         client
     };
     // A token needs no login; a library that sends an empty login means the same.
@@ -189,10 +190,10 @@ fn a_revoked_login_is_disconnected() {
         for login in ["", "login:|"] {
             let mut client = match over {
                 true => over_websocket(&service),
-                false => Client::new(plain(address(&service, "stomp"))),
+                false => StompClient::new(plain(address(&service, "stomp"))),
             };
-            client.say(&format!("CONNECT|accept-version:1.2|host:x|{login}passcode:{stays}||"));
-            client.hear_until("CONNECTED");
+            client.send_message(&format!("CONNECT|accept-version:1.2|host:x|{login}passcode:{stays}||"));
+            client.receive_until("CONNECTED");
         }
     }
     let mut those_who_stay = [false, true].map(|over| connected(over, "stays", &stays));
@@ -200,13 +201,13 @@ fn a_revoked_login_is_disconnected() {
     token(&["revoke", "goes"]);
     service.signal("HUP");
     for client in &mut those_who_go {
-        let last = client.hear_until("ERROR");
+        let last = client.receive_until("ERROR");
         assert_eq!(header(&last, "message"), Some("the service ends this session"), "{last}");
-        assert_eq!(client.hear(), None);
+        assert_eq!(client.receive(), None);
     }
     for client in &mut those_who_stay {
         client.subscribe("1", "tick.*");
-        client.hear_until("MESSAGE");
+        client.receive_until("MESSAGE");
     }
     service.signal("TERM");
     assert!(service.end().is_orderly());
@@ -223,28 +224,28 @@ fn where_login_is_required_only_known_logins_are_accepted() {
     child.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();
     assert!(child.wait().unwrap().success());
     let file = format!("auth.users_file={users}");
-    let service = Service::start(&data, &["auth.mode=required", &file], None);
+    let service = ServiceProcess::start(&data, &["auth.mode=required", &file], None);
     assert!(service.is_ready(), "{}", service.ready);
     let known = "CONNECT|accept-version:1.2|host:x|login:ann|passcode:correct horse battery||";
     for over in [false, true] {
         let client = || match over {
             true => over_websocket(&service),
-            false => Client::new(plain(address(&service, "stomp"))),
+            false => StompClient::new(plain(address(&service, "stomp"))),
         };
         for wrong in ["", "login:ann|", "login:ann|passcode:wrong|"] {
             let mut client = client();
-            client.say(&format!("CONNECT|accept-version:1.2|host:x|{wrong}|"));
-            let last = client.hear().unwrap();
+            client.send_message(&format!("CONNECT|accept-version:1.2|host:x|{wrong}|"));
+            let last = client.receive().unwrap();
             assert_eq!(header(&last, "message"), Some("login or passcode is wrong"), "{last}");
-            assert_eq!(client.hear(), None);
+            assert_eq!(client.receive(), None);
         }
         let mut client = client();
-        client.say(known);
-        client.hear_until("CONNECTED");
+        client.send_message(known);
+        client.receive_until("CONNECTED");
         client.subscribe("1", "tick.*");
-        client.hear_until("MESSAGE");
-        client.say("SEND|destination:/topic/generic-event.x||1");
-        let last = client.hear_until("ERROR");
+        client.receive_until("MESSAGE");
+        client.send_message("SEND|destination:/topic/generic-event.x||1");
+        let last = client.receive_until("ERROR");
         assert_eq!(header(&last, "message"), Some("SEND is not permitted"), "the role is too low");
     }
     service.signal("TERM");

@@ -9,8 +9,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::client::{Wire, plain, tls};
-use super::service::Service;
+use super::client::{StompStream, plain, tls};
+use super::service::ServiceProcess;
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
@@ -18,7 +18,7 @@ use super::socket::WebSocket;
 mod wire;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Over {
+enum StompTransport {
     Tcp,
     Tls,
     WebSocket,
@@ -34,12 +34,12 @@ fn the_rules_apply_over_every_transport() {
             continue;
         }
         let is_websocket = lines[0].contains(" ws");
-        for over in [Over::Tcp, Over::Tls, Over::WebSocket] {
-            if is_websocket && over != Over::WebSocket {
+        for over in [StompTransport::Tcp, StompTransport::Tls, StompTransport::WebSocket] {
+            if is_websocket && over != StompTransport::WebSocket {
                 continue;
             }
             played += 1;
-            if let Err(problem) = Play::new(&service, &data, over).dialogue(&lines) {
+            if let Err(problem) = RulesRun::new(&service, &data, over).dialogue(&lines) {
                 failures.push(format!("{over:?}: {rule}\n  {problem}"));
             }
         }
@@ -76,8 +76,8 @@ fn dialogues() -> Vec<(String, Vec<String>)> {
 fn left_out(lines: &[String]) -> Option<&'static str> {
     lines.iter().find_map(|line| {
         let line = line.strip_prefix("2 ").unwrap_or(line);
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        match word {
+        let (part, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match part {
             "connect" if rest.is_empty() || rest == "ws" || rest == "tcp" => None,
             "connect" if rest == "login" => Some("logins have a test of their own, with real users"),
             "connect" => Some("has limits of its own; `limits` tests those of the settings"),
@@ -88,21 +88,21 @@ fn left_out(lines: &[String]) -> Option<&'static str> {
             ">" | ">>" | "<" | "x" => None,
             "wait" => Some("needs a virtual clock"),
             "stall" | "read" | "fill:" => Some("looks into buffers; `scenarios` has real slow readers"),
-            "end" | "hangup" => Some("is done by an operator, who has a test of his own"),
+            "end" | "hangup" => Some("is done by an operator and has its own test"),
             _ => Some("needs events at will; the service has its own"),
         }
     })
 }
 
-struct Play<'a> {
-    service: &'a Service,
+struct RulesRun<'a> {
+    service: &'a ServiceProcess,
     data: &'a Path,
-    over: Over,
-    clients: Vec<Client>,
+    over: StompTransport,
+    clients: Vec<DialogueClient>,
 }
 
-struct Client {
-    link: Link,
+struct DialogueClient {
+    link: DialogueLink,
     /// Number of the client in the dialogue.
     number: usize,
     input: Vec<u8>,
@@ -110,23 +110,23 @@ struct Client {
     is_closed: bool,
 }
 
-enum Link {
-    Stream(Box<dyn Wire>),
+enum DialogueLink {
+    Stream(Box<dyn StompStream>),
     WebSocket(WebSocket),
 }
 
-impl Link {
-    fn wire(&mut self) -> &mut dyn Wire {
+impl DialogueLink {
+    fn wire(&mut self) -> &mut dyn StompStream {
         match self {
-            Link::Stream(wire) => wire,
-            Link::WebSocket(socket) => socket,
+            DialogueLink::Stream(wire) => wire,
+            DialogueLink::WebSocket(socket) => socket,
         }
     }
 }
 
-impl Play<'_> {
-    fn new<'a>(service: &'a Service, data: &'a Path, over: Over) -> Play<'a> {
-        Play { service, data, over, clients: Vec::new() }
+impl RulesRun<'_> {
+    fn new<'a>(service: &'a ServiceProcess, data: &'a Path, over: StompTransport) -> RulesRun<'a> {
+        RulesRun { service, data, over, clients: Vec::new() }
     }
 
     fn dialogue(mut self, lines: &[String]) -> Result<(), String> {
@@ -135,7 +135,7 @@ impl Play<'_> {
         }
         // Any unexpected frame would come before this.
         for client in self.clients.iter_mut().filter(|client| client.is_connected && !client.is_closed) {
-            client.say(&wire::frame("BEGIN|transaction:the-end|receipt:the-end||"));
+            client.send_message(&wire::frame("BEGIN|transaction:the-end|receipt:the-end||"));
             client
                 .expect("RECEIPT|receipt-id:the-end||")
                 .map_err(|problem| format!("at the end: {problem}"))?;
@@ -148,10 +148,10 @@ impl Play<'_> {
             Some(rest) => (1, rest),
             None => (0, line),
         };
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        if word == "connect" {
+        let (part, rest) = line.split_once(' ').unwrap_or((line, ""));
+        if part == "connect" {
             let (link, number) = (self.open(), self.clients.len() + 1);
-            self.clients.push(Client {
+            self.clients.push(DialogueClient {
                 link,
                 number,
                 input: Vec::new(),
@@ -160,10 +160,10 @@ impl Play<'_> {
             });
             return Ok(());
         }
-        let client = self.clients.get_mut(at).ok_or("nobody is connected")?;
-        match word {
-            ">" => client.say(&wire::frame(rest)),
-            ">>" => client.say(&wire::raw(rest)),
+        let client = self.clients.get_mut(at).ok_or("no client is connected")?;
+        match part {
+            ">" => client.send_message(&wire::frame(rest)),
+            ">>" => client.send_message(&wire::raw(rest)),
             "<" => client.expect(rest)?,
             "x" => client.expect_end(rest)?,
             _ => return Err("this cannot be played".to_string()),
@@ -171,27 +171,27 @@ impl Play<'_> {
         Ok(())
     }
 
-    fn open(&self) -> Link {
+    fn open(&self) -> DialogueLink {
         match self.over {
-            Over::Tcp => Link::Stream(plain(address(self.service, "stomp"))),
-            Over::Tls => Link::Stream(tls(address(self.service, "stomp+tls"), self.data)),
-            Over::WebSocket => {
+            StompTransport::Tcp => DialogueLink::Stream(plain(address(self.service, "stomp"))),
+            StompTransport::Tls => DialogueLink::Stream(tls(address(self.service, "stomp+tls"), self.data)),
+            StompTransport::WebSocket => {
                 let http = address(self.service, "http");
-                Link::WebSocket(WebSocket::open(plain(http), http, "").0)
+                DialogueLink::WebSocket(WebSocket::open(plain(http), http, "").0)
             }
         }
     }
 }
 
-impl Client {
+impl DialogueClient {
     /// After an ERROR the service reads nothing more, so a write may fail.
-    fn say(&mut self, bytes: &[u8]) {
+    fn send_message(&mut self, bytes: &[u8]) {
         let wire = self.link.wire();
         let _ = wire.write_all(bytes).and_then(|()| wire.flush());
     }
 
     fn expect(&mut self, pattern: &str) -> Result<(), String> {
-        let frame = self.hear()?.ok_or("the end came")?;
+        let frame = self.receive()?.ok_or("the end came")?;
         self.is_connected |= frame.starts_with("CONNECTED");
         // The service also sends its version.
         let frame = frame.replace(concat!("server:Pitlane/", env!("CARGO_PKG_VERSION")), "server:Pitlane");
@@ -201,23 +201,25 @@ impl Client {
             Some(number) => frame.replace(&format!("session:{number}"), &format!("session:{}", self.number)),
             None => frame,
         };
-        if wire::is_like(pattern, &frame) { Ok(()) } else { Err(format!("said `{frame}`")) }
+        if wire::is_like(pattern, &frame) { Ok(()) } else { Err(format!("sent `{frame}`")) }
     }
 
     fn expect_end(&mut self, code: &str) -> Result<(), String> {
         self.is_closed = true;
-        if let Some(frame) = self.hear()? {
-            return Err(format!("first said `{frame}`"));
+        if let Some(frame) = self.receive()? {
+            return Err(format!("first sent `{frame}`"));
         }
         match &self.link {
-            Link::WebSocket(socket) if socket.code.map(|code| code.to_string()).as_deref() != Some(code) => {
+            DialogueLink::WebSocket(socket)
+                if socket.code.map(|code| code.to_string()).as_deref() != Some(code) =>
+            {
                 Err(format!("closed with {:?}", socket.code))
             }
-            Link::WebSocket(_) | Link::Stream(_) => Ok(()),
+            DialogueLink::WebSocket(_) | DialogueLink::Stream(_) => Ok(()),
         }
     }
 
-    fn hear(&mut self) -> Result<Option<String>, String> {
+    fn receive(&mut self) -> Result<Option<String>, String> {
         loop {
             if let Some(end) = self.input.iter().position(|byte| *byte == 0) {
                 let frame: Vec<u8> = self.input.drain(..=end).collect();

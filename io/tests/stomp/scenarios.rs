@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::client::{Client, body, header, plain};
-use super::service::{Folder, Service, folder};
+use super::client::{StompClient, body, header, plain};
+use super::service::{ServiceProcess, TestFolder, folder};
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
@@ -18,7 +18,7 @@ use super::socket::WebSocket;
 const HEARD: usize = 3_000;
 
 /// Opens a connection that has subscribed and then reads nothing, or very little.
-pub fn silent(service: &Service, topic: &str) -> TcpStream {
+pub fn silent(service: &ServiceProcess, topic: &str) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     // As small as the system permits, so that unread bytes stay with the service.
     socket.set_recv_buffer_size(1).unwrap();
@@ -31,7 +31,7 @@ pub fn silent(service: &Service, topic: &str) -> TcpStream {
 }
 
 /// Returns the shipped market with so many stocks.
-pub fn instruments(count: u32) -> Folder {
+pub fn instruments(count: u32) -> TestFolder {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata");
     let market = folder(&format!("stomp-market-{count}"));
     for file in ["accounts.csv", "exchanges.csv", "families.csv", "strategies.csv"] {
@@ -57,11 +57,11 @@ fn bad_consumers_do_not_slow_a_healthy_one() {
     let (service, _) = start("neighbours", &["feed.rate=20000"]);
     let stopped = silent(&service, ">");
     let mut slow = silent(&service, ">");
-    let mut healthy = Client::new(plain(address(&service, "stomp")));
+    let mut healthy = StompClient::new(plain(address(&service, "stomp")));
     healthy.connect();
     healthy.subscribe("1", "generic-event.count");
     healthy.subscribe("2", "tick.*");
-    let mut sender = Client::new(plain(address(&service, "stomp")));
+    let mut sender = StompClient::new(plain(address(&service, "stomp")));
     sender.connect();
     let (over, churned) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
@@ -79,13 +79,13 @@ fn bad_consumers_do_not_slow_a_healthy_one() {
         scope.spawn(move || while !over.load(Ordering::Relaxed) && slow.read(&mut [0; 1]).is_ok() {});
         scope.spawn(move || {
             for number in 0..HEARD {
-                sender.say(&format!("SEND|destination:/topic/generic-event.count||{number}"));
+                sender.send_message(&format!("SEND|destination:/topic/generic-event.count||{number}"));
             }
             sender
         });
         let (mut next, mut ticks) = (0, 0u64);
         while next < HEARD as u64 {
-            let frame = healthy.hear_until("MESSAGE");
+            let frame = healthy.receive_until("MESSAGE");
             if header(&frame, "subscription") == Some("2") {
                 ticks += 1;
                 continue;
@@ -107,11 +107,11 @@ fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib()
     let rows = instruments(1_000);
     let market = format!("refdata.dir={}", rows.display());
     let (service, _) = start("stalled", &["feed.rate=20000", &market]);
-    let mut healthy = Client::new(plain(address(&service, "stomp")));
+    let mut healthy = StompClient::new(plain(address(&service, "stomp")));
     healthy.connect();
     healthy.subscribe("1", "tick.*");
     for _ in 0..1_000 {
-        healthy.hear_until("MESSAGE");
+        healthy.receive_until("MESSAGE");
     }
     let before = service.metric("pitlane_process_resident_bytes");
     let stalled: Vec<TcpStream> = (0..100).map(|_| silent(&service, "tick.*")).collect();
@@ -119,7 +119,7 @@ fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib()
     // use.
     let late = Instant::now() + Duration::from_secs(60);
     loop {
-        healthy.hear_until("MESSAGE");
+        healthy.receive_until("MESSAGE");
         let (_, list) = service.ask("GET /rest/ext/session");
         if list.matches("\"conflated\":").count() - list.matches("\"conflated\":0,").count() >= 100 {
             break;
@@ -139,14 +139,14 @@ fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib()
 fn a_websocket_gets_fifty_events_a_second_and_every_instrument_its_turn() {
     let (service, _) = start("throttled", &["feed.rate=20000"]);
     let http = address(&service, "http");
-    let mut client = Client::new(Box::new(WebSocket::open(plain(http), http, "").0));
+    let mut client = StompClient::new(Box::new(WebSocket::open(plain(http), http, "").0));
     client.connect();
     let begin = Instant::now();
     client.subscribe("1", "tick.*");
     let mut instruments = std::collections::BTreeSet::new();
     let mut messages = 0u32;
     while messages < 150 {
-        let frame = client.hear_until("MESSAGE");
+        let frame = client.receive_until("MESSAGE");
         instruments.insert(header(&frame, "destination").unwrap().to_string());
         messages += 1;
     }
@@ -156,9 +156,9 @@ fn a_websocket_gets_fifty_events_a_second_and_every_instrument_its_turn() {
     assert!(instruments.len() > 20, "only {} had their turn", instruments.len());
     // Only market data wait: a receipt often comes before the next twenty milliseconds are over.
     for number in 0..50 {
-        client.say(&format!("BEGIN|transaction:{number}|receipt:{number}||"));
-        client.hear_until(&format!("RECEIPT|receipt-id:{number}|"));
-        client.say(&format!("ABORT|transaction:{number}||"));
+        client.send_message(&format!("BEGIN|transaction:{number}|receipt:{number}||"));
+        client.receive_until(&format!("RECEIPT|receipt-id:{number}|"));
+        client.send_message(&format!("ABORT|transaction:{number}||"));
     }
     service.signal("TERM");
     assert!(service.end().is_orderly());

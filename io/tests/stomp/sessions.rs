@@ -2,24 +2,24 @@
 
 use std::net::SocketAddr;
 
-use super::client::{Client, Wire, body, header, plain, tls};
+use super::client::{StompClient, StompStream, body, header, plain, tls};
 use super::platform::request;
-use super::service::{Folder, Service, folder};
+use super::service::{ServiceProcess, TestFolder, folder};
 use super::socket::WebSocket;
 
 pub const QUIET: [&str; 3] = ["feed.on=true", "demo.on=false", "stomp.tls_listen=127.0.0.1:0"];
 
-pub fn start(name: &str, settings: &[&str]) -> (Service, Folder) {
+pub fn start(name: &str, settings: &[&str]) -> (ServiceProcess, TestFolder) {
     let data = folder(&format!("stomp-{name}"));
-    let service = Service::start(&data, &[&QUIET[..], settings].concat(), None);
+    let service = ServiceProcess::start(&data, &[&QUIET[..], settings].concat(), None);
     assert!(service.is_ready(), "{}", service.ready);
     (service, data)
 }
 
-pub fn address(service: &Service, name: &str) -> SocketAddr {
+pub fn address(service: &ServiceProcess, name: &str) -> SocketAddr {
     let prefix = format!("{name}=");
-    let word = service.ready.split_whitespace().find_map(|word| word.strip_prefix(&prefix));
-    word.expect("it listens there").parse().unwrap()
+    let part = service.ready.split_whitespace().find_map(|part| part.strip_prefix(&prefix));
+    part.expect("it listens there").parse().unwrap()
 }
 
 #[test]
@@ -29,18 +29,22 @@ fn market_data_comes_over_tcp_and_tls_on_one_thread_and_on_several() {
         let (service, data) = start(&format!("ticks-{number}"), layout);
         let wires = [plain(address(&service, "stomp")), tls(address(&service, "stomp+tls"), &data)];
         for wire in wires {
-            let mut client = Client::new(wire);
+            let mut client = StompClient::new(wire);
             client.connect();
             client.subscribe("1", "tick.*");
-            let tick = client.hear_until("MESSAGE");
+            let tick = client.receive_until("MESSAGE");
             assert_eq!(header(&tick, "subscription"), Some("1"));
             assert!(header(&tick, "destination").unwrap().starts_with("/topic/tick."));
             assert!(body(&tick).contains("\"type\":\"TICK\""), "{tick}");
-            client.say("UNSUBSCRIBE|id:1|receipt:u||");
-            client.hear_until("RECEIPT|receipt-id:u");
-            client.say("DISCONNECT|receipt:bye||");
-            assert_eq!(client.hear().as_deref(), Some("RECEIPT|receipt-id:bye||"), "nothing comes between");
-            assert_eq!(client.hear(), None);
+            client.send_message("UNSUBSCRIBE|id:1|receipt:u||");
+            client.receive_until("RECEIPT|receipt-id:u");
+            client.send_message("DISCONNECT|receipt:bye||");
+            assert_eq!(
+                client.receive().as_deref(),
+                Some("RECEIPT|receipt-id:bye||"),
+                "nothing comes between"
+            );
+            assert_eq!(client.receive(), None);
         }
         service.signal("TERM");
         assert!(service.end().is_orderly());
@@ -51,16 +55,16 @@ fn market_data_comes_over_tcp_and_tls_on_one_thread_and_on_several() {
 fn when_the_service_stops_every_client_gets_an_error() {
     let (service, data) = start("stop", &[]);
     let wires = [plain(address(&service, "stomp")), tls(address(&service, "stomp+tls"), &data)];
-    let mut clients: Vec<Client> = wires.into_iter().map(Client::new).collect();
+    let mut clients: Vec<StompClient> = wires.into_iter().map(StompClient::new).collect();
     for client in &mut clients {
         client.connect();
         client.subscribe("1", "tick.>");
     }
     service.signal("TERM");
     for client in &mut clients {
-        let last = client.hear_until("ERROR");
+        let last = client.receive_until("ERROR");
         assert_eq!(header(&last, "message"), Some("the service ends this session"));
-        assert_eq!(client.hear(), None);
+        assert_eq!(client.receive(), None);
     }
     assert!(service.end().is_orderly());
 }
@@ -70,7 +74,7 @@ fn an_unfinished_handshake_does_not_delay_the_stop() {
     let (service, _) = start("half-open", &[]);
     // A connection that sends nothing.
     let _silent = std::net::TcpStream::connect(address(&service, "stomp+tls")).unwrap();
-    let mut other = Client::new(plain(address(&service, "stomp")));
+    let mut other = StompClient::new(plain(address(&service, "stomp")));
     other.connect();
     service.signal("TERM");
     assert!(service.end().is_orderly());
@@ -79,10 +83,10 @@ fn an_unfinished_handshake_does_not_delay_the_stop() {
 #[test]
 fn another_protocol_gets_an_error() {
     let (service, _) = start("strangers", &[]);
-    let mut client = Client::new(plain(address(&service, "stomp")));
-    client.say("GET / HTTP/1.1\r|Host: x\r|\r|");
-    assert!(client.hear().is_some_and(|frame| frame.starts_with("ERROR")));
-    assert_eq!(client.hear(), None);
+    let mut client = StompClient::new(plain(address(&service, "stomp")));
+    client.send_message("GET / HTTP/1.1\r|Host: x\r|\r|");
+    assert!(client.receive().is_some_and(|frame| frame.starts_with("ERROR")));
+    assert_eq!(client.receive(), None);
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }
@@ -92,9 +96,9 @@ fn a_port_in_use_is_reported_before_the_start() {
     let (service, _) = start("port", &[]);
     let data = folder("stomp-port-2");
     let setting = format!("stomp.listen={}", address(&service, "stomp"));
-    let second = Service::start(&data, &[&setting], None);
+    let second = ServiceProcess::start(&data, &[&setting], None);
     assert!(!second.is_ready());
-    assert!(second.end().complaints.contains("stomp.listen"));
+    assert!(second.end().log_text.contains("stomp.listen"));
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }
@@ -103,18 +107,18 @@ fn a_port_in_use_is_reported_before_the_start() {
 fn the_newest_value_comes_first_however_long_ago_it_was() {
     // No client subscribes before, and no tick comes afterwards.
     let (service, _) = start("last-value", &["feed.rate=1"]);
-    let mut first = Client::new(plain(address(&service, "stomp")));
+    let mut first = StompClient::new(plain(address(&service, "stomp")));
     first.connect();
     first.subscribe("1", "tick.*");
-    let tick = first.hear_until("MESSAGE");
+    let tick = first.receive_until("MESSAGE");
     let topic = header(&tick, "destination").unwrap().to_string();
-    first.say("UNSUBSCRIBE|id:1|receipt:u||");
-    first.hear_until("RECEIPT|receipt-id:u");
+    first.send_message("UNSUBSCRIBE|id:1|receipt:u||");
+    first.receive_until("RECEIPT|receipt-id:u");
     for _ in 0..2 {
-        let mut client = Client::new(plain(address(&service, "stomp")));
+        let mut client = StompClient::new(plain(address(&service, "stomp")));
         client.connect();
-        client.say(&format!("SUBSCRIBE|id:7|destination:{topic}|last-value:true||"));
-        let again = client.hear_until("MESSAGE");
+        client.send_message(&format!("SUBSCRIBE|id:7|destination:{topic}|last-value:true||"));
+        let again = client.receive_until("MESSAGE");
         assert_eq!(header(&again, "destination"), Some(topic.as_str()));
     }
     service.signal("TERM");
@@ -135,12 +139,12 @@ fn depth_is_shown_as_it_is_and_follows_the_orders() {
     };
     order("a", "BUY", 5, "100.25");
     let websocket = WebSocket::open(plain(http), http, "").0;
-    let wires: [Box<dyn Wire>; 2] = [plain(address(&service, "stomp")), Box::new(websocket)];
-    let mut clients: Vec<Client> = wires.into_iter().map(Client::new).collect();
+    let wires: [Box<dyn StompStream>; 2] = [plain(address(&service, "stomp")), Box::new(websocket)];
+    let mut clients: Vec<StompClient> = wires.into_iter().map(StompClient::new).collect();
     for client in &mut clients {
         client.connect();
         client.subscribe("1", "book.1");
-        let book = client.hear_until("MESSAGE");
+        let book = client.receive_until("MESSAGE");
         assert_eq!(header(&book, "destination"), Some("/topic/book.1"));
         assert!(body(&book).contains("\"type\":\"BOOK\""), "{book}");
         assert!(body(&book).contains("\"bids\":[{\"price\":100.25,\"size\":5}],\"asks\":[]"), "{book}");
@@ -149,16 +153,16 @@ fn depth_is_shown_as_it_is_and_follows_the_orders() {
     order("c", "SELL", 3, "101");
     for client in &mut clients {
         let whole = "\"bids\":[{\"price\":100.25,\"size\":7}],\"asks\":[{\"price\":101,\"size\":3}]";
-        while !body(&client.hear_until("MESSAGE")).contains(whole) {}
+        while !body(&client.receive_until("MESSAGE")).contains(whole) {}
     }
     // A second client on the same thread gets the newest value if it requests it.
-    let mut late = Client::new(plain(address(&service, "stomp")));
+    let mut late = StompClient::new(plain(address(&service, "stomp")));
     late.connect();
-    late.say("SUBSCRIBE|id:7|destination:/topic/book.*|last-value:true||");
-    assert!(body(&late.hear_until("MESSAGE")).contains("\"asks\":[{\"price\":101,\"size\":3}]"));
+    late.send_message("SUBSCRIBE|id:7|destination:/topic/book.*|last-value:true||");
+    assert!(body(&late.receive_until("MESSAGE")).contains("\"asks\":[{\"price\":101,\"size\":3}]"));
     assert_eq!(service.ask("DELETE /rest/execution/order/a").0, 200);
     for client in &mut clients {
-        while !body(&client.hear_until("MESSAGE")).contains("\"bids\":[{\"price\":100.25,\"size\":2}]") {}
+        while !body(&client.receive_until("MESSAGE")).contains("\"bids\":[{\"price\":100.25,\"size\":2}]") {}
     }
     service.signal("TERM");
     assert!(service.end().is_orderly());
@@ -167,10 +171,10 @@ fn depth_is_shown_as_it_is_and_follows_the_orders() {
 #[test]
 fn bars_are_made_for_those_who_ask() {
     let (service, _) = start("bars", &["feed.rate=2000"]);
-    let mut client = Client::new(plain(address(&service, "stomp")));
+    let mut client = StompClient::new(plain(address(&service, "stomp")));
     client.connect();
     client.subscribe("1", "bar.*.1s");
-    let bar = client.hear_until("MESSAGE");
+    let bar = client.receive_until("MESSAGE");
     assert!(body(&bar).contains("\"type\":\"BAR\"") && body(&bar).contains("\"size\":\"1s\""), "{bar}");
     service.signal("TERM");
     assert!(service.end().is_orderly());

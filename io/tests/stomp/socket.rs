@@ -3,12 +3,12 @@
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
-use super::client::Wire;
+use super::client::StompStream;
 
 /// The client's end of a WebSocket. As a stream it writes each call as one message, and reads the
 /// payload of messages.
 pub struct WebSocket {
-    wire: Box<dyn Wire>,
+    wire: Box<dyn StompStream>,
     payload: Vec<u8>,
     /// Code of the close frame that was read.
     pub code: Option<u16>,
@@ -16,13 +16,13 @@ pub struct WebSocket {
 
 impl WebSocket {
     /// Performs the opening handshake; returns the head of the response.
-    pub fn open(wire: Box<dyn Wire>, address: SocketAddr, further: &str) -> (WebSocket, String) {
+    pub fn open(wire: Box<dyn StompStream>, address: SocketAddr, further: &str) -> (WebSocket, String) {
         WebSocket::try_open(wire, address, further).unwrap()
     }
 
     /// Does the same with a server that may disconnect at any moment.
     pub fn try_open(
-        mut wire: Box<dyn Wire>,
+        mut wire: Box<dyn StompStream>,
         address: SocketAddr,
         further: &str,
     ) -> io::Result<(WebSocket, String)> {
@@ -78,7 +78,7 @@ impl WebSocket {
             return Ok(None);
         }
         self.wire.read_exact(&mut head[1..])?;
-        assert_eq!(head[0] & 0x70, 0, "no bit is used that nobody agreed on");
+        assert_eq!(head[0] & 0x70, 0, "no reserved bit is set");
         assert_eq!(head[0] & 0x80, 0x80, "our messages have one fragment");
         assert_eq!(head[1] & 0x80, 0, "a server does not mask");
         let len = match head[1] {

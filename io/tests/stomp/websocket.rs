@@ -1,6 +1,6 @@
 //! STOMP over WebSocket, and the rules of WebSocket itself.
 
-use super::client::{Client, body, header, plain, tls};
+use super::client::{StompClient, body, header, plain, tls};
 use super::sessions::{address, start};
 use super::socket::WebSocket;
 
@@ -15,14 +15,14 @@ fn stomp_works_over_ws_and_wss() {
         let lower = head.to_lowercase();
         assert!(lower.contains("sec-websocket-accept: s3pplmbitxaq9kygzzhzrbk+xoo="), "{head}");
         assert!(lower.contains("sec-websocket-protocol: v12.stomp\r\n"), "{head}");
-        let mut client = Client::new(Box::new(socket));
+        let mut client = StompClient::new(Box::new(socket));
         client.connect();
         client.subscribe("1", "tick.*");
-        let tick = client.hear_until("MESSAGE");
+        let tick = client.receive_until("MESSAGE");
         assert!(body(&tick).contains("\"type\":\"TICK\""), "{tick}");
-        client.say("DISCONNECT|receipt:bye||");
-        client.hear_until("RECEIPT|receipt-id:bye");
-        assert_eq!(client.hear(), None);
+        client.send_message("DISCONNECT|receipt:bye||");
+        client.receive_until("RECEIPT|receipt-id:bye");
+        assert_eq!(client.receive(), None);
     }
     service.signal("TERM");
     assert!(service.end().is_orderly());
@@ -54,11 +54,11 @@ fn when_the_service_stops_a_websocket_gets_an_error() {
     let (service, _) = start("ws-stop", &[]);
     let http = address(&service, "http");
     let (socket, _) = WebSocket::open(plain(http), http, "");
-    let mut client = Client::new(Box::new(socket));
+    let mut client = StompClient::new(Box::new(socket));
     client.connect();
     service.signal("TERM");
-    let last = client.hear_until("ERROR");
+    let last = client.receive_until("ERROR");
     assert_eq!(header(&last, "message"), Some("the service ends this session"));
-    assert_eq!(client.hear(), None);
+    assert_eq!(client.receive(), None);
     assert!(service.end().is_orderly());
 }

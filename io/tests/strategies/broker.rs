@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use super::service::{self, Folder, Service};
+use super::service::{self, ServiceProcess, TestFolder};
 
 /// Its path in Debian, unless it is in PATH.
 const BINARIES: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
 
-pub struct Broker {
+pub struct NatsBroker {
     child: Child,
     store: PathBuf,
     config: PathBuf,
@@ -18,26 +18,26 @@ pub struct Broker {
     pub port: u16,
 }
 
-impl Broker {
-    pub fn start(place: &Folder) -> Broker {
-        Broker::with(place, "")
+impl NatsBroker {
+    pub fn start(place: &TestFolder) -> NatsBroker {
+        NatsBroker::with(place, "")
     }
 
     /// Starts a broker on an address of this machine that others reach.
-    pub fn start_at(place: &Folder, address: &str) -> Broker {
-        Broker::begin(place, "", address)
+    pub fn start_at(place: &TestFolder, address: &str) -> NatsBroker {
+        NatsBroker::begin(place, "", address)
     }
 
     /// Starts a broker with further settings, in its own format.
-    pub fn with(place: &Folder, settings: &str) -> Broker {
-        Broker::begin(place, settings, "127.0.0.1")
+    pub fn with(place: &TestFolder, settings: &str) -> NatsBroker {
+        NatsBroker::begin(place, settings, "127.0.0.1")
     }
 
-    fn begin(place: &Folder, settings: &str, address: &str) -> Broker {
+    fn begin(place: &TestFolder, settings: &str, address: &str) -> NatsBroker {
         let (store, config) = (place.join("broker"), place.join("broker.conf"));
         std::fs::write(&config, settings).unwrap();
         let (child, port) = spawn(&store, &config, address, -1);
-        Broker { child, store, config, address: address.to_string(), port }
+        NatsBroker { child, store, config, address: address.to_string(), port }
     }
 
     pub fn url(&self) -> String {
@@ -62,7 +62,7 @@ impl Broker {
     }
 }
 
-impl Drop for Broker {
+impl Drop for NatsBroker {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -89,11 +89,11 @@ fn spawn(store: &Path, config: &Path, address: &str, port: i32) -> (Child, u16) 
     }
     // Its output must be read, or it blocks when the pipe is full.
     thread::spawn(move || lines.for_each(drop));
-    (child, port.expect("it says where it listens"))
+    (child, port.expect("it prints its address"))
 }
 
 /// Starts the server, in the mode `distributed`.
-pub fn serve(place: &Folder, broker: &Broker, strategies: &str, settings: &[&str]) -> Service {
+pub fn serve(place: &TestFolder, broker: &NatsBroker, strategies: &str, settings: &[&str]) -> ServiceProcess {
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
     let url = format!("nats.url={}", broker.url());
@@ -101,29 +101,29 @@ pub fn serve(place: &Folder, broker: &Broker, strategies: &str, settings: &[&str
     let all: Vec<&str> = own.iter().chain(settings).copied().collect();
     let mut command = service::command(place, &all);
     command.args(["--config", "distributed", "--config"]).arg(&config).arg("--quiet");
-    let service = Service::on(place, command);
-    assert!(service.is_ready(), "{}\n{}", service.ready.clone(), service.end().complaints);
+    let service = ServiceProcess::on(place, command);
+    assert!(service.is_ready(), "{}\n{}", service.ready.clone(), service.end().log_text);
     service
 }
 
 /// The process of a strategy. It is not waited for.
-pub struct Outpost {
+pub struct StrategyProcess {
     child: Child,
 }
 
-impl Outpost {
-    pub fn start(place: &Folder, broker: &Broker, name: &str) -> Outpost {
-        Outpost::with(place, broker, name, &[])
+impl StrategyProcess {
+    pub fn start(place: &TestFolder, broker: &NatsBroker, name: &str) -> StrategyProcess {
+        StrategyProcess::with(place, broker, name, &[])
     }
 
-    pub fn with(place: &Folder, broker: &Broker, name: &str, settings: &[&str]) -> Outpost {
+    pub fn with(place: &TestFolder, broker: &NatsBroker, name: &str, settings: &[&str]) -> StrategyProcess {
         let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
         command.args(["strategy", "--name", name, "--connect", &broker.url()]);
         command.args(["--set", &format!("remote_strategies.record_dir={}", place.join("told").display())]);
         settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
         let log = std::fs::File::options().create(true).append(true).open(place.join(format!("{name}.log")));
         command.stdout(Stdio::null()).stderr(log.unwrap());
-        Outpost { child: command.spawn().unwrap() }
+        StrategyProcess { child: command.spawn().unwrap() }
     }
 
     pub fn kill(mut self) {
@@ -149,7 +149,7 @@ impl Outpost {
     }
 }
 
-impl Drop for Outpost {
+impl Drop for StrategyProcess {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();

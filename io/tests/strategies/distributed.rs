@@ -4,22 +4,22 @@ use std::fs;
 
 use serde_json::Value;
 
-use super::broker::{Broker, Outpost, serve};
+use super::broker::{NatsBroker, StrategyProcess, serve};
 use super::data::{MAKER, MOMENTUM, file, rows};
 use super::embedded::{get, open_orders, phases_until, put, strategy, subscriber, until};
 use super::replay::{simulated, traded};
-use super::service::{Folder, Service, folder};
+use super::service::{ServiceProcess, TestFolder, folder};
 use super::simulation::{report, simulate};
 
 const PHASE: &str = "/rest/ext/strategy/MARKET_MAKER/phase";
 
-pub fn is_present(service: &Service, name: &str) -> bool {
+pub fn is_present(service: &ServiceProcess, name: &str) -> bool {
     let ready = get(service, "/health/ready");
     let rows = ready["broker"]["strategies"].as_array().unwrap();
     rows.iter().any(|row| row["name"] == name && row["present"] == true)
 }
 
-pub fn is_connected(service: &Service) -> bool {
+pub fn is_connected(service: &ServiceProcess) -> bool {
     get(service, "/health/ready")["broker"]["connected"] == true
 }
 
@@ -28,30 +28,30 @@ fn a_remote_strategy_acts_as_in_simulation() {
     let place = folder("distributed-same");
     let files = [("aapl.csv", file(&rows("AAPL", 1_500, 5)))];
     let settings = MOMENTUM.replace("[\"AAPL\", 2]", "[\"AAPL\"]");
-    let (code, text, complaints) = simulate(&place, &files, &settings, &[]);
-    assert_eq!(code, Some(0), "{text}{complaints}");
+    let (code, text, log_text) = simulate(&place, &files, &settings, &[]);
+    assert_eq!(code, Some(0), "{text}{log_text}");
     let expected = simulated(&report(&place));
     assert!(expected.len() > 20, "{text}");
 
-    let broker = Broker::start(&place);
+    let broker = NatsBroker::start(&place);
     let data = format!("replay.data={}", place.join("aapl.csv").display());
     let live = ["replay.speed=0", &data, "risk.strategies.max_orders_per_s=0", "topology.shards=2"];
     let service = serve(&place, &broker, &settings, &live);
-    let outpost = Outpost::start(&place, &broker, "MOMENTUM");
+    let process = StrategyProcess::start(&place, &broker, "MOMENTUM");
     let all = || get(&service, "/rest/transaction/daily?strategy=MOMENTUM");
     until(|| all().as_array().unwrap().len() >= expected.len());
     assert_eq!(traded(&all()), expected);
     assert_eq!(strategy(&service, "MOMENTUM")["phase"], "RUNNING");
-    assert_eq!(outpost.end(), Some(0));
+    assert_eq!(process.end(), Some(0));
     until(|| strategy(&service, "MOMENTUM")["phase"] == "EXIT");
 }
 
 #[test]
 fn the_server_changes_the_phase_of_a_remote_strategy() {
     let place = folder("distributed-led");
-    let broker = Broker::start(&place);
+    let broker = NatsBroker::start(&place);
     let service = serve(&place, &broker, MAKER, &["feed.rate=2000"]);
-    let outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    let process = StrategyProcess::start(&place, &broker, "MARKET_MAKER");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
     assert!(is_present(&service, "MARKET_MAKER") && is_connected(&service));
     assert_eq!(service.metric("pitlane_broker_connected"), 1);
@@ -63,12 +63,12 @@ fn the_server_changes_the_phase_of_a_remote_strategy() {
     assert_eq!(phases_until(&mut client, "RUNNING"), ["INIT", "PREFEED", "START", "RUNNING"]);
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
     // At an orderly stop it cancels its quotes and disconnects.
-    assert_eq!(outpost.end(), Some(0));
+    assert_eq!(process.end(), Some(0));
     until(|| open_orders(&service, "MARKET_MAKER") == 0);
     until(|| !is_present(&service, "MARKET_MAKER"));
     assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "EXIT");
     // A strategy that the server does not know gets an error.
-    assert_eq!(Outpost::start(&place, &broker, "PAIRS").wait(), Some(1));
+    assert_eq!(StrategyProcess::start(&place, &broker, "PAIRS").wait(), Some(1));
     assert!(fs::read_to_string(place.join("PAIRS.log")).unwrap().contains("no such [[strategy]]"));
     service.signal("TERM");
     assert!(service.end().is_orderly());
@@ -77,38 +77,38 @@ fn the_server_changes_the_phase_of_a_remote_strategy() {
 #[test]
 fn a_strategy_whose_process_dies_is_stopped_with_the_reason_and_resumes_when_it_is_back() {
     let place = folder("distributed-death");
-    let broker = Broker::start(&place);
+    let broker = NatsBroker::start(&place);
     let service = serve(&place, &broker, MAKER, &["feed.rate=2000"]);
-    let outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    let process = StrategyProcess::start(&place, &broker, "MARKET_MAKER");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
-    outpost.kill();
+    process.kill();
     until(|| strategy(&service, "MARKET_MAKER")["phase"] == "STOP");
     until(|| strategy(&service, "MARKET_MAKER")["reason"].as_str().is_some_and(|why| why.contains("silent")));
     until(|| open_orders(&service, "MARKET_MAKER") == 0);
-    let _outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    let _process = StrategyProcess::start(&place, &broker, "MARKET_MAKER");
     until(|| strategy(&service, "MARKET_MAKER")["phase"] == "RUNNING");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
 }
 
 /// Returns a market maker whose process was silent until its strategy was stopped, and is back.
-fn silenced(place: &Folder, broker: &Broker, settings: &[&str]) -> (Service, Outpost) {
+fn silenced(place: &TestFolder, broker: &NatsBroker, settings: &[&str]) -> (ServiceProcess, StrategyProcess) {
     let settings: Vec<&str> = ["feed.rate=2000"].iter().chain(settings).copied().collect();
     let service = serve(place, broker, MAKER, &settings);
-    let outpost = Outpost::start(place, broker, "MARKET_MAKER");
+    let process = StrategyProcess::start(place, broker, "MARKET_MAKER");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
-    outpost.signal("STOP");
+    process.signal("STOP");
     until(|| strategy(&service, "MARKET_MAKER")["phase"] == "STOP");
     until(|| open_orders(&service, "MARKET_MAKER") == 0);
-    outpost.signal("CONT");
+    process.signal("CONT");
     until(|| is_present(&service, "MARKET_MAKER"));
-    (service, outpost)
+    (service, process)
 }
 
 #[test]
 fn a_strategy_whose_process_was_silent_stays_stopped_and_says_so_until_it_is_started() {
     let place = folder("distributed-back");
-    let broker = Broker::start(&place);
-    let (service, _outpost) = silenced(&place, &broker, &[]);
+    let broker = NatsBroker::start(&place);
+    let (service, _process) = silenced(&place, &broker, &[]);
     let why = || strategy(&service, "MARKET_MAKER")["reason"].as_str().unwrap_or_default().to_string();
     until(|| why().contains("the process is back, and the strategy stays stopped until it is started"));
     assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "STOP");
@@ -120,8 +120,8 @@ fn a_strategy_whose_process_was_silent_stays_stopped_and_says_so_until_it_is_sta
 #[test]
 fn a_strategy_whose_process_was_silent_is_started_again_where_the_settings_say_so() {
     let place = folder("distributed-again");
-    let broker = Broker::start(&place);
-    let (service, _outpost) = silenced(&place, &broker, &["remote_strategies.on_return=start"]);
+    let broker = NatsBroker::start(&place);
+    let (service, _process) = silenced(&place, &broker, &["remote_strategies.on_return=start"]);
     until(|| strategy(&service, "MARKET_MAKER")["phase"] == "RUNNING");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
 }
@@ -129,11 +129,11 @@ fn a_strategy_whose_process_was_silent_is_started_again_where_the_settings_say_s
 #[test]
 fn a_strategy_outlives_its_server_and_the_broker() {
     let place = folder("distributed-outlives");
-    let mut broker = Broker::start(&place);
+    let mut broker = NatsBroker::start(&place);
     let settings = ["feed.rate=2000", "risk.strategies.max_orders_per_s=0"];
     let service = serve(&place, &broker, MAKER, &settings);
-    let _outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
-    let trades = |service: &Service| {
+    let _process = StrategyProcess::start(&place, &broker, "MARKET_MAKER");
+    let trades = |service: &ServiceProcess| {
         get(service, "/rest/transaction/daily?strategy=MARKET_MAKER").as_array().unwrap().len()
     };
     until(|| trades(&service) > 3);
@@ -147,7 +147,7 @@ fn a_strategy_outlives_its_server_and_the_broker() {
 
     let mut client = subscriber(&service, "session.NATS");
     broker.kill();
-    let event: Value = serde_json::from_str(super::client::body(&client.hear_until("MESSAGE"))).unwrap();
+    let event: Value = serde_json::from_str(super::client::body(&client.receive_until("MESSAGE"))).unwrap();
     assert_eq!(event["state"], "DISCONNECTED", "{event}");
     until(|| !is_connected(&service));
     assert_eq!(get(&service, "/health/ready")["broker"]["reason"], "broker-lost");
@@ -158,6 +158,6 @@ fn a_strategy_outlives_its_server_and_the_broker() {
     until(|| trades(&service) > before + 3);
     assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");
     // It is one process all the time: it started once.
-    let told = fs::read_to_string(place.join("told/MARKET_MAKER.told")).unwrap();
-    assert_eq!(told.lines().filter(|line| line.starts_with("L ")).count(), 1);
+    let text = fs::read_to_string(place.join("told/MARKET_MAKER.told")).unwrap();
+    assert_eq!(text.lines().filter(|line| line.starts_with("L ")).count(), 1);
 }

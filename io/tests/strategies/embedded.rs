@@ -5,26 +5,26 @@ use std::net::{SocketAddr, TcpStream};
 
 use serde_json::Value;
 
-use super::client::{Client, body, plain};
+use super::client::{StompClient, body, plain};
 use super::data::{MAKER, MOMENTUM};
-use super::service::{Folder, Service, folder};
+use super::service::{ServiceProcess, TestFolder, folder};
 
-pub fn start(place: &Folder, strategies: &str, settings: &[&str]) -> Service {
+pub fn start(place: &TestFolder, strategies: &str, settings: &[&str]) -> ServiceProcess {
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
     let mut command = super::service::command(place, settings);
     command.arg("--config").arg(&config).arg("--quiet");
-    let service = Service::on(place, command);
+    let service = ServiceProcess::on(place, command);
     assert!(service.is_ready(), "{}", service.ready);
     service
 }
 
-fn address(service: &Service, name: &str) -> SocketAddr {
+fn address(service: &ServiceProcess, name: &str) -> SocketAddr {
     let prefix = format!("{name}=");
-    service.ready.split_whitespace().find_map(|word| word.strip_prefix(&prefix)).unwrap().parse().unwrap()
+    service.ready.split_whitespace().find_map(|part| part.strip_prefix(&prefix)).unwrap().parse().unwrap()
 }
 
-pub fn put(service: &Service, path: &str, json: &str) -> (u16, String) {
+pub fn put(service: &ServiceProcess, path: &str, json: &str) -> (u16, String) {
     let http = address(service, "http");
     let mut socket = TcpStream::connect(http).unwrap();
     let head = format!(
@@ -37,13 +37,13 @@ pub fn put(service: &Service, path: &str, json: &str) -> (u16, String) {
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
 }
 
-pub fn get(service: &Service, path: &str) -> Value {
+pub fn get(service: &ServiceProcess, path: &str) -> Value {
     let (status, body) = service.ask(&format!("GET {path}"));
     assert_eq!(status, 200, "{body}");
     serde_json::from_str(&joined(&body)).unwrap()
 }
 
-pub fn strategy(service: &Service, name: &str) -> Value {
+pub fn strategy(service: &ServiceProcess, name: &str) -> Value {
     let rows = get(service, "/rest/strategy");
     rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
 }
@@ -64,23 +64,23 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {}
 }
 
-pub fn open_orders(service: &Service, strategy: &str) -> usize {
+pub fn open_orders(service: &ServiceProcess, strategy: &str) -> usize {
     let rows = get(service, "/rest/execution/order");
     rows.as_array().unwrap().iter().filter(|row| row["strategyName"] == strategy).count()
 }
 
-pub fn subscriber(service: &Service, topic: &str) -> Client {
-    let mut client = Client::new(plain(address(service, "stomp")));
+pub fn subscriber(service: &ServiceProcess, topic: &str) -> StompClient {
+    let mut client = StompClient::new(plain(address(service, "stomp")));
     client.connect();
     client.subscribe("1", topic);
     client
 }
 
 /// Collects phases until a given one arrives.
-pub fn phases_until(client: &mut Client, last: &str) -> Vec<String> {
+pub fn phases_until(client: &mut StompClient, last: &str) -> Vec<String> {
     let mut phases = Vec::new();
     loop {
-        let message = client.hear_until("MESSAGE");
+        let message = client.receive_until("MESSAGE");
         let event: Value = serde_json::from_str(body(&message)).unwrap();
         assert_eq!(event["strategyName"], "MARKET_MAKER", "{event}");
         let phase = event["phase"].as_str().unwrap().to_string();
@@ -130,15 +130,15 @@ fn a_failing_strategy_is_stopped_with_its_reason_and_the_others_continue() {
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
     let mut client = subscriber(&service, "lifecycle.MOMENTUM");
     assert_eq!(put(&service, "/rest/ext/strategy/MOMENTUM/phase", r#"{"phase":"RUNNING"}"#).0, 200);
-    let told = loop {
-        let message = client.hear_until("MESSAGE");
+    let text = loop {
+        let message = client.receive_until("MESSAGE");
         let event: Value = serde_json::from_str(body(&message)).unwrap();
         if event["phase"] == "STOP" && event.get("reason").is_some() {
             break event["reason"].as_str().unwrap().to_string();
         }
     };
-    assert!(told.contains("trading is switched off"), "{told}");
-    until(|| strategy(&service, "MOMENTUM")["reason"] == told.as_str());
+    assert!(text.contains("trading is switched off"), "{text}");
+    until(|| strategy(&service, "MOMENTUM")["reason"] == text.as_str());
     assert_eq!(strategy(&service, "MOMENTUM")["phase"], "STOP");
     assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);

@@ -12,42 +12,44 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::strategy::remote_protocol::{self, RemoteReply, RemoteRequest};
 use pitlane_engine::terms::{OrderKind, Terms};
 
-use super::broker::{Broker, serve};
+use super::broker::{NatsBroker, serve};
 use super::client::{body, header};
 use super::data::MOMENTUM;
 use super::embedded::{get, strategy, subscriber, until};
-use super::service::{Service, folder};
+use super::service::{ServiceProcess, folder};
 
 /// Subject of responses: below the inbox of the strategy, the only place where the server sends
 /// them.
 const ANSWERS: &str = "pitlane.pitlane.inbox.MOMENTUM.answers";
 
 /// A received message: subject, headers, payload.
-struct Message {
+struct NatsMessage {
     headers: String,
     payload: Vec<u8>,
 }
 
-struct Wire {
+struct NatsWire {
     to: TcpStream,
     from: BufReader<TcpStream>,
 }
 
-impl Wire {
-    fn open(broker: &Broker) -> Wire {
+impl NatsWire {
+    fn open(broker: &NatsBroker) -> NatsWire {
         let to = TcpStream::connect(("127.0.0.1", broker.port)).unwrap();
         to.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let mut wire = Wire { from: BufReader::new(to.try_clone().unwrap()), to };
-        wire.say("CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true,\"protocol\":1}");
+        let mut wire = NatsWire { from: BufReader::new(to.try_clone().unwrap()), to };
+        wire.send_message(
+            "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true,\"protocol\":1}",
+        );
         wire
     }
 
-    fn say(&mut self, line: &str) {
+    fn send_message(&mut self, line: &str) {
         self.to.write_all(format!("{line}\r\n").as_bytes()).unwrap();
     }
 
     fn subscribe(&mut self, subject: &str) {
-        self.say(&format!("SUB {subject} 1\r\nPING"));
+        self.send_message(&format!("SUB {subject} 1\r\nPING"));
         while !self.line().starts_with("PONG") {}
     }
 
@@ -57,17 +59,17 @@ impl Wire {
         line.trim_end().to_string()
     }
 
-    fn hear(&mut self) -> Message {
+    fn receive(&mut self) -> NatsMessage {
         loop {
             let line = self.line();
-            let words: Vec<&str> = line.split(' ').collect();
-            let sizes: Vec<usize> = match words[0] {
+            let parts: Vec<&str> = line.split(' ').collect();
+            let sizes: Vec<usize> = match parts[0] {
                 "PING" => {
-                    self.say("PONG");
+                    self.send_message("PONG");
                     continue;
                 }
-                "MSG" => vec![0, words[words.len() - 1].parse().unwrap()],
-                "HMSG" => words[words.len() - 2..].iter().map(|word| word.parse().unwrap()).collect(),
+                "MSG" => vec![0, parts[parts.len() - 1].parse().unwrap()],
+                "HMSG" => parts[parts.len() - 2..].iter().map(|part| part.parse().unwrap()).collect(),
                 _ => continue,
             };
             let mut bytes = vec![0; sizes[1] + 2];
@@ -77,19 +79,19 @@ impl Wire {
             let headers = String::from_utf8(bytes).unwrap();
             // The service tests its rights with empty messages, which every participant ignores.
             if !headers.contains("Pitlane-Probe") {
-                return Message { headers, payload };
+                return NatsMessage { headers, payload };
             }
         }
     }
 
     /// Sends a request in the name of a strategy, until there is a response.
-    fn ask(&mut self, letter: &RemoteRequest) -> RemoteReply {
+    fn ask(&mut self, request: &RemoteRequest) -> RemoteReply {
         loop {
-            let bytes = letter.encode();
-            self.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} {}", bytes.len()));
+            let bytes = request.encode();
+            self.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} {}", bytes.len()));
             self.to.write_all(&bytes).unwrap();
-            self.say("");
-            let message = self.hear();
+            self.send_message("");
+            let message = self.receive();
             if message.headers.contains("503") {
                 continue;
             }
@@ -119,7 +121,7 @@ fn order(number: u64, qty: i64, strategy: StrategyId) -> Command {
     command(CommandKind::Submit { id: IntId::numbered(b's', number), terms })
 }
 
-fn orders(service: &Service) -> usize {
+fn orders(service: &ServiceProcess) -> usize {
     let rows = get(service, "/rest/execution/order");
     rows.as_array().unwrap().iter().filter(|row| row["strategyName"] == "MOMENTUM").count()
 }
@@ -127,10 +129,10 @@ fn orders(service: &Service) -> usize {
 #[test]
 fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let place = folder("distributed-entry");
-    let broker = Broker::start(&place);
+    let broker = NatsBroker::start(&place);
     let settings = ["feed.on=false", "remote_strategies.lease_ms=60000"];
     let service = serve(&place, &broker, MOMENTUM, &settings);
-    let mut wire = Wire::open(&broker);
+    let mut wire = NatsWire::open(&broker);
     wire.subscribe(ANSWERS);
     let life = 7;
     let RemoteReply::Welcome(welcome) =
@@ -167,7 +169,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     service.signal("KILL");
     service.end();
     let service = serve(&place, &broker, MOMENTUM, &settings);
-    let mut ask = |letter: &RemoteRequest| wire.ask(letter);
+    let mut ask = |request: &RemoteRequest| wire.ask(request);
     assert_eq!(ask(&RemoteRequest::Command { life, command: second }), RemoteReply::UnknownSession);
     let heard: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
     assert!(matches!(ask(&RemoteRequest::Resume { life, heard: heard.clone() }), RemoteReply::Welcome(_)));
@@ -184,33 +186,33 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
         panic!("it is kept")
     };
     let own = remote_protocol::source(PortId(1), welcome.strategy);
-    assert!(events.iter().all(|told| remote_protocol::concerns(own, &told.event)));
+    assert!(events.iter().all(|text| remote_protocol::concerns(own, &text.event)));
     let answered: Vec<IntId> =
-        events.iter().filter_map(|told| remote_protocol::answers(&told.event)).collect();
+        events.iter().filter_map(|text| remote_protocol::answers(&text.event)).collect();
     assert_eq!(answered, [IntId::numbered(b's', 1), IntId::numbered(b's', 2)]);
     // An invalid message gets a response, and has no effect.
-    wire.say(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
-    assert!(matches!(RemoteReply::decode(&wire.hear().payload), Ok(RemoteReply::Refused { .. })));
+    wire.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
+    assert!(matches!(RemoteReply::decode(&wire.receive().payload), Ok(RemoteReply::Refused { .. })));
     assert_eq!(service.metric("pitlane_remote_strategy_decode_errors_total"), 1);
 }
 
 #[test]
 fn events_between_strategies_travel_both_ways() {
     let place = folder("distributed-generic");
-    let broker = Broker::start(&place);
+    let broker = NatsBroker::start(&place);
     let service = serve(&place, &broker, MOMENTUM, &["feed.on=false"]);
     until(|| get(&service, "/health/ready")["broker"]["connected"] == true);
-    let mut wire = Wire::open(&broker);
+    let mut wire = NatsWire::open(&broker);
     wire.subscribe("pitlane.pitlane.generic");
     let mut client = subscriber(&service, "generic-event.spread");
-    client.say("SEND|destination:/topic/generic-event.signal||{\"go\":1}");
-    let heard = wire.hear();
+    client.send_message("SEND|destination:/topic/generic-event.signal||{\"go\":1}");
+    let heard = wire.receive();
     assert!(heard.headers.contains("Pitlane-Event: signal"), "{}", heard.headers);
     assert_eq!(heard.payload, b"{\"go\":1}");
-    let (head, said) = ("NATS/1.0\r\nPitlane-Event: spread\r\nPitlane-From: PAIRS\r\n\r\n", "{\"by\":2}");
-    let sizes = format!("{} {}", head.len(), head.len() + said.len());
-    wire.say(&format!("HPUB pitlane.pitlane.generic {sizes}\r\n{head}{said}"));
-    let message = client.hear_until("MESSAGE");
+    let (head, output) = ("NATS/1.0\r\nPitlane-Event: spread\r\nPitlane-From: PAIRS\r\n\r\n", "{\"by\":2}");
+    let sizes = format!("{} {}", head.len(), head.len() + output.len());
+    wire.send_message(&format!("HPUB pitlane.pitlane.generic {sizes}\r\n{head}{output}"));
+    let message = client.receive_until("MESSAGE");
     assert_eq!(header(&message, "destination"), Some("/topic/generic-event.spread"));
     assert!(body(&message).contains("{\"by\":2}"), "{message}");
 }

@@ -23,9 +23,9 @@ use pitlane_engine::rng::Rng;
 use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::time::Timestamp;
 
-use super::broker::{Broker, Outpost, serve};
+use super::broker::{NatsBroker, StrategyProcess, serve};
 use super::embedded::{get, open_orders, put, strategy};
-use super::service::{Folder, Service, folder};
+use super::service::{ServiceProcess, TestFolder, folder};
 
 /// Kills, and events per second, in the short form, and in the full form (`make faults`).
 const KILLS: (u64, u64) = (6, 5_000);
@@ -52,7 +52,7 @@ fn sections() -> String {
 }
 
 /// Returns the shipped market with one more strategy.
-fn reference(place: &Folder) -> String {
+fn reference(place: &TestFolder) -> String {
     let (from, to) = (Path::new(env!("CARGO_MANIFEST_DIR")).join("../config/refdata"), place.join("refdata"));
     fs::create_dir_all(&to).unwrap();
     for file in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
@@ -72,26 +72,26 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-struct Scene {
-    place: Folder,
-    broker: Broker,
+struct KillRun {
+    place: TestFolder,
+    broker: NatsBroker,
     settings: Vec<String>,
-    service: Option<Service>,
-    outposts: Vec<Option<Outpost>>,
+    service: Option<ServiceProcess>,
+    processes: Vec<Option<StrategyProcess>>,
 }
 
-impl Scene {
+impl KillRun {
     fn start(&mut self) {
         let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
         self.service = Some(serve(&self.place, &self.broker, &sections(), &settings));
     }
 
-    fn service(&self) -> &Service {
+    fn service(&self) -> &ServiceProcess {
         self.service.as_ref().unwrap()
     }
 
     fn send_out(&mut self, at: usize) {
-        self.outposts[at] = Some(Outpost::start(&self.place, &self.broker, NAMES[at].0));
+        self.processes[at] = Some(StrategyProcess::start(&self.place, &self.broker, NAMES[at].0));
     }
 
     /// Waits until all processes run and every strategy has received something new.
@@ -112,7 +112,7 @@ impl Scene {
     fn kill(&mut self, victim: u64) {
         match victim {
             at @ 0..=3 => {
-                self.outposts[at as usize].take().unwrap().kill();
+                self.processes[at as usize].take().unwrap().kill();
                 self.send_out(at as usize);
             }
             4 => {
@@ -131,10 +131,10 @@ impl Scene {
 
 #[test]
 fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
-    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
+    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
     let (kills, rate) = if full { KILLS_FULL } else { KILLS };
     let place = folder("distributed-kills");
-    let broker = Broker::start(&place);
+    let broker = NatsBroker::start(&place);
     let settings = [
         format!("feed.rate={rate}"),
         format!("topology.shards={SHARDS}"),
@@ -145,11 +145,11 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
         "shard.finished_max=1024".to_string(),
         reference(&place),
     ];
-    let outposts = NAMES.map(|_| None).into();
-    let mut scene = Scene { place, broker, settings: settings.into(), service: None, outposts };
-    scene.start();
-    (0..NAMES.len()).for_each(|at| scene.send_out(at));
-    scene.go_on();
+    let processes = NAMES.map(|_| None).into();
+    let mut run = KillRun { place, broker, settings: settings.into(), service: None, processes };
+    run.start();
+    (0..NAMES.len()).for_each(|at| run.send_out(at));
+    run.go_on();
     let mut chance = Rng::new(11);
     let mut victims: BTreeMap<u64, u32> = BTreeMap::new();
     let begun = Instant::now();
@@ -157,17 +157,17 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
         // Each kind is killed, also in the short form.
         let victim = FIRST.get(kill as usize).copied().unwrap_or_else(|| chance.below(6));
         *victims.entry(victim).or_default() += 1;
-        scene.kill(victim);
+        run.kill(victim);
         // Sometimes the next kill comes before any process has recovered.
         if chance.below(4) > 0 {
-            scene.go_on();
+            run.go_on();
         }
     }
-    scene.go_on();
+    run.go_on();
     let took = begun.elapsed();
-    settle(&scene);
-    let Scene { place, service, outposts, settings, .. } = scene;
-    drop(outposts);
+    settle(&run);
+    let KillRun { place, service, processes, settings, .. } = run;
+    drop(processes);
     let service = service.unwrap();
     service.signal("TERM");
     assert!(service.end().is_orderly());
@@ -179,8 +179,8 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
 }
 
 /// Waits until all have stopped, nothing is open, and each process has confirmed all events.
-fn settle(scene: &Scene) {
-    let service = scene.service();
+fn settle(run: &KillRun) {
+    let service = run.service();
     for (name, _) in NAMES {
         let path = format!("/rest/ext/strategy/{name}/phase");
         until("it stops", || put(service, &path, r#"{"phase":"STOP"}"#).0 == 200);
@@ -196,26 +196,26 @@ fn settle(scene: &Scene) {
 }
 
 /// Compares each record with the journal; returns the number of events and orders.
-fn audit(place: &Folder, settings: &[String]) -> (usize, usize) {
-    let said = journal_of(place, settings);
+fn audit(place: &TestFolder, settings: &[String]) -> (usize, usize) {
+    let output = journal_of(place, settings);
     let (mut events, mut orders) = (0, 0);
-    for (name, lines) in said {
+    for (name, lines) in output {
         let text = fs::read_to_string(place.join(format!("told/{name}.told"))).unwrap();
         let begun: Vec<&str> = text.lines().filter(|line| line.starts_with("B ")).collect();
         assert_eq!(begun.len(), 1, "{name} began once: whatever it missed was kept");
-        let from: Vec<u64> = begun[0].split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
+        let from: Vec<u64> = begun[0].split(' ').skip(1).map(|part| part.parse().unwrap()).collect();
         for shard in 0..SHARDS {
             let prefix = format!("E {shard} ");
-            let told: Vec<&str> = text.lines().filter(|line| line.starts_with(&prefix)).collect();
+            let received: Vec<&str> = text.lines().filter(|line| line.starts_with(&prefix)).collect();
             let expected: Vec<&str> = lines
                 .iter()
                 .filter(|(of, seq, _)| *of == shard && *seq > from[shard as usize])
                 .map(|(_, _, line)| line.trim_end())
                 .collect();
-            let differ = told.iter().zip(&expected).position(|(told, said)| told != said);
-            assert_eq!(differ, None, "{name}: {:?}", differ.map(|at| (told[at], expected[at])));
-            assert_eq!(told.len(), expected.len(), "{name}, shard {shard}");
-            events += told.len();
+            let differ = received.iter().zip(&expected).position(|(received, output)| received != output);
+            assert_eq!(differ, None, "{name}: {:?}", differ.map(|at| (received[at], expected[at])));
+            assert_eq!(received.len(), expected.len(), "{name}, shard {shard}");
+            events += received.len();
         }
         orders += check_orders(name, &text, &lines);
     }
@@ -226,9 +226,9 @@ fn audit(place: &Folder, settings: &[String]) -> (usize, usize) {
 fn check_orders(name: &str, text: &str, lines: &[(u8, u64, String)]) -> usize {
     let mut entered = BTreeSet::new();
     for (_, _, line) in lines {
-        let words: Vec<&str> = line.split(' ').collect();
-        if words[3] == "order" && matches!(words[5], "Entered" | "Rejected") {
-            assert!(entered.insert(words[4].to_string()), "{name}: {} was entered twice", words[4]);
+        let parts: Vec<&str> = line.split(' ').collect();
+        if parts[3] == "order" && matches!(parts[5], "Entered" | "Rejected") {
+            assert!(entered.insert(parts[4].to_string()), "{name}: {} was entered twice", parts[4]);
         }
     }
     let lives: Vec<&str> = text.split("\nL ").collect();
@@ -242,10 +242,10 @@ fn check_orders(name: &str, text: &str, lines: &[(u8, u64, String)]) -> usize {
     entered.len()
 }
 
-type Lines = Vec<(u8, u64, String)>;
+type LinesByName = Vec<(u8, u64, String)>;
 
 /// Returns the events of the journal that each strategy must have received.
-fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)> {
+fn journal_of(place: &TestFolder, settings: &[String]) -> Vec<(&'static str, LinesByName)> {
     let options = settings.iter().map(|setting| {
         let (key, value) = setting.split_once('=').unwrap();
         config::Setting { option: "--set", key: key.to_string(), value: value.to_string() }
@@ -291,8 +291,8 @@ fn journal_of(place: &Folder, settings: &[String]) -> Vec<(&'static str, Lines)>
                 write_event(&mut line, ShardId(shard as u8), event);
                 lines.push((shard as u8, event.seq, line));
                 // A rejected order has no second event.
-                if let EventKind::Order(told) = &event.body {
-                    assert_ne!(told.what, ExecType::Snapshot);
+                if let EventKind::Order(order) = &event.body {
+                    assert_ne!(order.what, ExecType::Snapshot);
                 }
             }
         }

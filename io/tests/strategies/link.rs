@@ -9,7 +9,7 @@ use pitlane::config::{Config, NatsConfig};
 use pitlane::nats::link;
 use tokio::task::unconstrained;
 
-use super::broker::Broker;
+use super::broker::NatsBroker;
 use super::service::folder;
 
 /// As in `io/src/nats/link.rs`.
@@ -28,14 +28,14 @@ fn run<T>(what: impl Future<Output = T>) -> T {
 }
 
 #[test]
-fn whoever_says_more_than_goes_out_waits_until_the_broker_is_there() {
+fn a_sender_faster_than_its_link_waits_until_the_broker_is_reachable() {
     let place = folder("link-out");
-    let mut broker = Broker::start(&place);
+    let mut broker = NatsBroker::start(&place);
     run(async {
         broker.kill();
         let (client, _) = link::open(&nats(broker.url()), "a", "inbox.a".to_string()).await.unwrap();
         // This takes the first place.
-        let mut heard = client.subscribe("a").await.unwrap();
+        let mut messages = client.subscribe("a").await.unwrap();
         for n in 1..MESSAGES_MAX {
             client.publish("a", n.to_string().into()).await.unwrap();
         }
@@ -45,19 +45,19 @@ fn whoever_says_more_than_goes_out_waits_until_the_broker_is_there() {
         broker.restart();
         one_more.await.unwrap();
         for n in 1..MESSAGES_MAX {
-            assert_eq!(heard.next().await.unwrap().payload, n.to_string());
+            assert_eq!(messages.next().await.unwrap().payload, n.to_string());
         }
-        assert_eq!(heard.next().await.unwrap().payload, "one more");
+        assert_eq!(messages.next().await.unwrap().payload, "one more");
     });
 }
 
 #[test]
-fn of_what_comes_too_fast_the_newest_is_dropped_and_later_ones_are_heard() {
+fn of_messages_that_come_too_fast_the_newest_are_dropped_and_later_ones_are_received() {
     let place = folder("link-in");
-    let broker = Broker::start(&place);
+    let broker = NatsBroker::start(&place);
     run(async {
         let (client, _) = link::open(&nats(broker.url()), "a", "inbox.a".to_string()).await.unwrap();
-        let mut heard = client.subscribe("a").await.unwrap();
+        let mut messages = client.subscribe("a").await.unwrap();
         let mut last = client.subscribe("last").await.unwrap();
         client.flush().await.unwrap();
         let other = async_nats::connect(broker.url()).await.unwrap();
@@ -68,10 +68,10 @@ fn of_what_comes_too_fast_the_newest_is_dropped_and_later_ones_are_heard() {
         // It comes after all the others, on the same connection.
         last.next().await.unwrap();
         for n in 0..HEARD_MAX {
-            assert_eq!(heard.next().await.unwrap().payload, n.to_string());
+            assert_eq!(messages.next().await.unwrap().payload, n.to_string());
         }
-        assert!(unconstrained(heard.next()).now_or_never().is_none(), "the rest was dropped");
+        assert!(unconstrained(messages.next()).now_or_never().is_none(), "the rest was dropped");
         other.publish("a", "later".into()).await.unwrap();
-        assert_eq!(heard.next().await.unwrap().payload, "later");
+        assert_eq!(messages.next().await.unwrap().payload, "later");
     });
 }

@@ -24,5 +24,5 @@ mod link;
 mod replay;
 mod simulation;
 #[allow(dead_code, reason = "each test uses its part")]
-mod stranger;
-mod strangers;
+mod raw_client;
+mod hostile_clients;

@@ -28,8 +28,8 @@ fn an_embedded_strategy_acts_as_in_simulation() {
     let place = folder("replay-same");
     let files = [("aapl.csv", file(&rows("AAPL", 3_000, 5)))];
     let settings = MOMENTUM.replace("[\"AAPL\", 2]", "[\"AAPL\"]");
-    let (code, text, complaints) = simulate(&place, &files, &settings, &[]);
-    assert_eq!(code, Some(0), "{text}{complaints}");
+    let (code, text, log_text) = simulate(&place, &files, &settings, &[]);
+    assert_eq!(code, Some(0), "{text}{log_text}");
     let expected = simulated(&report(&place));
     assert!(expected.len() > 50, "{text}");
 
@@ -54,7 +54,7 @@ fn a_market_that_was_recorded_can_be_simulated() {
     let text = fs::read_to_string(&recorded).unwrap();
     // Unchanged prices are not written.
     assert!(text.lines().count() > 1_000, "{}", text.lines().count());
-    let (code, said, complaints) = simulate(&place, &[("recorded.csv", text)], MOMENTUM, &[]);
-    assert_eq!(code, Some(0), "{said}{complaints}");
+    let (code, output, log_text) = simulate(&place, &[("recorded.csv", text)], MOMENTUM, &[]);
+    assert_eq!(code, Some(0), "{output}{log_text}");
     assert!(report(&place)["ticks"].as_u64().unwrap() > 1_000);
 }

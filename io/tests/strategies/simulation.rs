@@ -6,12 +6,12 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::data::{MAKER, MOMENTUM, START_NS, file, rows};
-use super::service::{Folder, folder};
+use super::service::{TestFolder, folder};
 
 /// Runs it over files of this content, with these settings; returns exit code, output and standard
 /// error.
 pub fn simulate(
-    place: &Folder,
+    place: &TestFolder,
     files: &[(&str, String)],
     settings: &str,
     more: &[&str],
@@ -33,7 +33,7 @@ pub fn simulate(
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-pub fn report(place: &Folder) -> Value {
+pub fn report(place: &TestFolder) -> Value {
     serde_json::from_slice(&fs::read(place.join("report/report.json")).unwrap()).unwrap()
 }
 
@@ -45,8 +45,8 @@ fn both() -> String {
 fn the_same_run_has_the_same_hash_and_the_report_is_whole() {
     let place = folder("simulate-twice");
     let files = [("aapl.csv", file(&rows("AAPL", 4_000, 1))), ("msft.csv", file(&rows("2", 4_000, 2)))];
-    let (code, text, complaints) = simulate(&place, &files, &both(), &[]);
-    assert_eq!((code, complaints.as_str()), (Some(0), ""), "{text}");
+    let (code, text, log_text) = simulate(&place, &files, &both(), &[]);
+    assert_eq!((code, log_text.as_str()), (Some(0), ""), "{text}");
     let first = report(&place);
     let page = fs::read_to_string(place.join("report/report.html")).unwrap();
     for plot in ["equity", "draw-down", "returns"] {
@@ -119,10 +119,10 @@ fn files_are_merged_by_time_and_cut_to_a_range() {
         &["--from", from, "--set", "simulation.prefeed_s=10"],
     );
     assert!(report(&place)["ticks"].as_u64().unwrap() > expected as u64);
-    let (code, _, complaints) =
+    let (code, _, log_text) =
         simulate(&place, &[("all.csv", file(&merged))], MOMENTUM, &["--from", "2030-01-01"]);
     assert_eq!(code, Some(1));
-    assert!(complaints.contains("there is nothing between from and to"), "{complaints}");
+    assert!(log_text.contains("there is nothing between from and to"), "{log_text}");
 }
 
 #[test]
@@ -144,14 +144,14 @@ fn bars_are_traded_on() {
     }
     let settings =
         MOMENTUM.replace("bar_s = 0", "bar_s = 60").replace(", 2]", "]").replace("slow = 30", "slow = 20");
-    let (code, said, complaints) = simulate(&place, &[("bars.csv", text)], &settings, &[]);
-    assert_eq!(code, Some(0), "{said}{complaints}");
+    let (code, output, log_text) = simulate(&place, &[("bars.csv", text)], &settings, &[]);
+    assert_eq!(code, Some(0), "{output}{log_text}");
     let report = report(&place);
     assert_eq!(report["ticks"].as_u64(), Some(2_400));
-    assert!(report["strategies"][0]["fills"].as_u64().unwrap() >= 8, "{said}");
+    assert!(report["strategies"][0]["fills"].as_u64().unwrap() >= 8, "{output}");
     assert!(
         report["strategies"][0]["endEquity"].as_f64().unwrap() > 1_000_000.0,
-        "it follows a trend: {said}"
+        "it follows a trend: {output}"
     );
 }
 
@@ -159,13 +159,13 @@ fn bars_are_traded_on() {
 fn faults_are_reported_with_their_position() {
     let place = folder("simulate-wrong");
     let bad = file(&rows("AAPL", 5, 1)) + "1,AAPL,1,1,2,1,,\n";
-    let (code, _, complaints) = simulate(&place, &[("bad.csv", bad)], MOMENTUM, &[]);
+    let (code, _, log_text) = simulate(&place, &[("bad.csv", bad)], MOMENTUM, &[]);
     assert_eq!(code, Some(1));
-    assert!(complaints.contains("bad.csv:7: its time is before that of the row above"), "{complaints}");
+    assert!(log_text.contains("bad.csv:7: its time is before that of the row above"), "{log_text}");
     let good = [("good.csv", file(&rows("AAPL", 5, 1)))];
-    let (code, _, complaints) = simulate(&place, &good, "", &[]);
+    let (code, _, log_text) = simulate(&place, &good, "", &[]);
     assert_eq!(code, Some(1));
-    assert!(complaints.contains("no [[strategy]]"), "{complaints}");
+    assert!(log_text.contains("no [[strategy]]"), "{log_text}");
     let cases = [
         (
             "\"MOMENTUM\"",
@@ -183,9 +183,9 @@ fn faults_are_reported_with_their_position() {
         ("start = true\n", "", "strategy.0.start: it is missing"),
     ];
     for (from, to, problem) in cases {
-        let (code, _, complaints) = simulate(&place, &good, &MOMENTUM.replacen(from, to, 1), &[]);
+        let (code, _, log_text) = simulate(&place, &good, &MOMENTUM.replacen(from, to, 1), &[]);
         assert_eq!(code, Some(1));
-        assert!(complaints.contains(problem), "{complaints}");
+        assert!(log_text.contains(problem), "{log_text}");
     }
 }
 
@@ -193,9 +193,9 @@ fn faults_are_reported_with_their_position() {
 fn a_strategy_that_fails_stops_alone() {
     let place = folder("simulate-failing");
     let settings = format!("{}[risk.strategy.MOMENTUM]\ntrading_enabled = false\n", both());
-    let (code, text, complaints) =
+    let (code, text, log_text) =
         simulate(&place, &[("aapl.csv", file(&rows("AAPL", 2_000, 1)))], &settings, &[]);
-    assert_eq!(code, Some(0), "{text}{complaints}");
+    assert_eq!(code, Some(0), "{text}{log_text}");
     let report = report(&place);
     let (momentum, maker) = (&report["strategies"][0], &report["strategies"][1]);
     assert_eq!((momentum["orders"].as_u64(), momentum["rejected"].as_u64()), (Some(1), Some(1)));

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use pitlane_engine::rng::Rng;
 use serde_json::Value;
 
-use crate::client::Client;
-use crate::market::{Way, await_connected, fix, free_port, get, start};
+use crate::client::FixClient;
+use crate::market::{VenueAddress, await_connected, fix, free_port, get, start};
 use crate::service::folder;
 use crate::venue::{self, field};
 
@@ -21,17 +21,17 @@ const LIVES_FULL: u64 = 100;
 
 #[test]
 fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
-    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|word| word == "full");
+    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
     let lives = if full { LIVES_FULL } else { LIVES };
     let data = folder("venue-kills");
     let (port, store) = (free_port(), data.join("venue-store"));
-    let ways = || [Way { name: "ALPHA", port, more: "" }];
+    let venues = || [VenueAddress { name: "ALPHA", port, more: "" }];
     let settings = ["topology.shards=2", "journal.level=os"];
     let mut dice = Rng::new(11);
-    let mut told: Vec<String> = Vec::new();
-    let mut client = Client::new("KEEP1");
+    let mut reports: Vec<String> = Vec::new();
+    let mut client = FixClient::new("KEEP1");
     let mut venue = venue::start(port, "ALPHA", &store);
-    let mut service = start(&data, &ways(), &settings);
+    let mut service = start(&data, &venues(), &settings);
     let (mut sent, mut is_logged_on) = (0, false);
     for life in 0..lives {
         await_connected(&service, "ALPHA", true);
@@ -39,7 +39,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
             client.connect(fix(&service));
             client.log_on(false);
         }
-        let heard = client.heard.len();
+        let count = client.received.len();
         let acts = 1 + dice.below(30);
         for _ in 0..acts {
             sent += 1;
@@ -48,23 +48,23 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
             client.order(&format!("L{life}-{sent}"), "ALPHA", 1, 2 + dice.below(5) as u32, price);
         }
         // Before anything is received, in between, or after all of it.
-        client.hear(heard + dice.below(2 * acts + 1) as usize);
+        client.receive(count + dice.below(2 * acts + 1) as usize);
         match dice.below(3) {
             0 => {
-                told.extend(venue.kill());
+                reports.extend(venue.kill());
                 venue = venue::start(port, "ALPHA", &store);
             }
             which => {
                 service.signal("KILL");
                 if which == 2 {
-                    told.extend(venue.kill());
+                    reports.extend(venue.kill());
                     venue = venue::start(port, "ALPHA", &store);
                 }
                 while client.next().is_some() {}
                 client.disconnect();
                 is_logged_on = false;
                 service.end();
-                service = start(&data, &ways(), &settings);
+                service = start(&data, &venues(), &settings);
             }
         }
     }
@@ -75,15 +75,15 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     }
     client.settle();
     let orders = settled(&service);
-    told.extend(venue.catch_up().to_vec());
-    compare(&told, &orders, &get(&service, "/rest/transaction/daily"));
+    reports.extend(venue.catch_up().to_vec());
+    compare(&reports, &orders, &get(&service, "/rest/transaction/daily"));
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+    assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
 }
 
 /// Returns all orders, open and finished, once none of them waits for the venue.
-fn settled(service: &crate::service::Service) -> Vec<Value> {
+fn settled(service: &crate::service::ServiceProcess) -> Vec<Value> {
     let list = |path: &str| get(service, path).as_array().expect("a list").clone();
     loop {
         let open = list("/rest/execution/order");
@@ -95,12 +95,12 @@ fn settled(service: &crate::service::Service) -> Vec<Value> {
     }
 }
 
-fn compare(told: &[String], rows: &[Value], transactions: &Value) {
+fn compare(reports: &[String], rows: &[Value], transactions: &Value) {
     // Executions of the venue. One that it processed twice has the same id.
     let mut fills: BTreeMap<&str, u64> = BTreeMap::new();
     let mut arrived: BTreeMap<&str, usize> = BTreeMap::new();
     let mut numbers: BTreeSet<(&str, &str)> = BTreeSet::new();
-    for line in told {
+    for line in reports {
         if line.starts_with("sent") && line.contains("|150=F|") {
             fills.insert(field(line, "17="), whole(field(line, "32=")));
         }
@@ -120,7 +120,7 @@ fn compare(told: &[String], rows: &[Value], transactions: &Value) {
     let booked: u64 = booked.iter().map(|row| whole(&row["quantity"].to_string())).sum();
     assert_eq!((count, booked), (fills.len(), done), "what the venue has done is what we have booked");
     let filled: u64 = rows.iter().map(|row| whole(&row["filledQuantity"].to_string())).sum();
-    assert_eq!(filled, done, "and what our orders say");
+    assert_eq!(filled, done, "and what our orders report");
     let left = rows.iter().filter(|row| row["status"] != "REJECTED").count();
     assert_eq!(left, arrived.len(), "every order that is not rejected is at the venue");
 }

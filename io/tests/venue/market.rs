@@ -6,12 +6,12 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::client::Client;
-use crate::http_client::{Client as Http, Response};
-use crate::service::{Folder, Service, command};
+use crate::client::FixClient;
+use crate::http_client::{HttpClient, Response};
+use crate::service::{ServiceProcess, TestFolder, command};
 
 /// A venue: its name in the reference data, and its address.
-pub struct Way<'a> {
+pub struct VenueAddress<'a> {
     pub name: &'a str,
     pub port: u16,
     /// Keys of its table besides the common ones.
@@ -20,13 +20,13 @@ pub struct Way<'a> {
 
 /// Starts the service with these venues, and one simulated exchange; the shares have the names of
 /// the venues, in capitals.
-pub fn start(data: &Folder, ways: &[Way<'_>], settings: &[&str]) -> Service {
+pub fn start(data: &TestFolder, venues: &[VenueAddress<'_>], settings: &[&str]) -> ServiceProcess {
     let config = data.join("service.toml");
-    let refdata = write_refdata(data, ways);
+    let refdata = write_refdata(data, venues);
     let mut text = String::from(
         "[[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"KEEP*\"\nResetOnLogon = \"N\"\n",
     );
-    for Way { name, port, more } in ways {
+    for VenueAddress { name, port, more } in venues {
         text += &format!(
             "[[adapter]]\nname = \"{name}\"\nSenderCompID = \"US\"\nTargetCompID = \"{name}\"\n\
              SocketConnectHost = \"127.0.0.1\"\nSocketConnectPort = {port}\nReconnectInterval = 1\n{more}\n"
@@ -44,18 +44,18 @@ pub fn start(data: &Folder, ways: &[Way<'_>], settings: &[&str]) -> Service {
     let dir = format!("refdata.dir={}", refdata.display());
     let mut command = command(data, &[&fixed[..], &[&dir], settings].concat());
     command.arg("--config").arg(&config);
-    let service = Service::on(data, command);
+    let service = ServiceProcess::on(data, command);
     if !service.is_ready() {
         let ready = service.ready.clone();
-        panic!("{ready}\n{}", service.end().complaints);
+        panic!("{ready}\n{}", service.end().log_text);
     }
     service
 }
 
-fn write_refdata(data: &Path, ways: &[Way<'_>]) -> std::path::PathBuf {
+fn write_refdata(data: &Path, venues: &[VenueAddress<'_>]) -> std::path::PathBuf {
     let folder = data.join("refdata");
     std::fs::create_dir_all(&folder).expect("a folder for the test");
-    let names: Vec<&str> = ways.iter().map(|way| way.name).chain(["SIM"]).collect();
+    let names: Vec<&str> = venues.iter().map(|venue_address| venue_address.name).chain(["SIM"]).collect();
     let mut files = [
         ("exchanges", "id,name,mic,timeZone,open,close,auctions,adapterType\n".to_string()),
         (
@@ -91,35 +91,37 @@ pub fn free_port() -> u16 {
     listener.local_addr().expect("it has an address").port()
 }
 
-pub fn fix(service: &Service) -> SocketAddr {
-    let word = service.ready.split_whitespace().find_map(|word| word.strip_prefix("fix="));
-    word.expect("it listens").parse().expect("an address")
+pub fn fix(service: &ServiceProcess) -> SocketAddr {
+    let part = service.ready.split_whitespace().find_map(|part| part.strip_prefix("fix="));
+    part.expect("it listens").parse().expect("an address")
 }
 
 /// Returns a FIX client that is logged on.
-pub fn client(service: &Service, name: &str) -> Client {
-    let mut client = Client::new(name);
+pub fn client(service: &ServiceProcess, name: &str) -> FixClient {
+    let mut client = FixClient::new(name);
     client.connect(fix(service));
     client.log_on(false);
     client
 }
 
-pub fn ask(service: &Service, method: &str, path: &str) -> Response {
-    let mut http = Http::new(TcpStream::connect(service.address()).expect("it listens"));
+pub fn ask(service: &ServiceProcess, method: &str, path: &str) -> Response {
+    let mut http = HttpClient::new(TcpStream::connect(service.address()).expect("it listens"));
     http.send(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"));
     http.receive(false)
 }
 
-pub fn get(service: &Service, path: &str) -> Value {
+pub fn get(service: &ServiceProcess, path: &str) -> Value {
     ask(service, "GET", path).json()
 }
 
 /// Waits until this venue is connected, or disconnected. Only a failing test waits for long.
-pub fn await_connected(service: &Service, name: &str, connected: bool) {
+pub fn await_connected(service: &ServiceProcess, name: &str, connected: bool) {
     loop {
-        let ways = get(service, "/rest/ext/adapter");
-        let mut ways = ways.as_array().expect("a list").iter();
-        if ways.any(|way| way["name"] == name && way["connected"] == connected) {
+        let venues = get(service, "/rest/ext/adapter");
+        let mut venues = venues.as_array().expect("a list").iter();
+        if venues
+            .any(|venue_address| venue_address["name"] == name && venue_address["connected"] == connected)
+        {
             return;
         }
         std::thread::yield_now();

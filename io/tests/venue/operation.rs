@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::market::{Way, ask, await_connected, free_port, get, start};
-use crate::service::{Service, folder};
+use crate::market::{VenueAddress, ask, await_connected, free_port, get, start};
+use crate::service::{ServiceProcess, folder};
 use crate::venue;
 
-fn row(service: &Service, is_meant: impl Fn(&Value) -> bool) -> Value {
+fn row(service: &ServiceProcess, is_meant: impl Fn(&Value) -> bool) -> Value {
     loop {
         let rows = get(service, "/rest/ext/session");
         let mut rows = rows.as_array().expect("a list").iter();
@@ -21,7 +21,7 @@ fn row(service: &Service, is_meant: impl Fn(&Value) -> bool) -> Value {
 fn a_venue_is_listed_kicked_and_its_numbers_reset() {
     let data = folder("venue-operation");
     let port = free_port();
-    let service = start(&data, &[Way { name: "ALPHA", port, more: "" }], &[]);
+    let service = start(&data, &[VenueAddress { name: "ALPHA", port, more: "" }], &[]);
     let away = row(&service, |_| true);
     assert_eq!(away["kind"], "VENUE");
     let health = get(&service, "/health/ready");

@@ -1,22 +1,22 @@
 //! Orders of a FIX client that are sent to a venue, and every outcome there.
 
-use crate::client::{Client, now};
-use crate::market::{Way, await_connected, client, free_port, get, start};
-use crate::peer::Peer;
-use crate::service::{Service, folder};
+use crate::client::{FixClient, now};
+use crate::market::{VenueAddress, await_connected, client, free_port, get, start};
+use crate::peer::QuickFixProcess;
+use crate::service::{ServiceProcess, folder};
 use crate::venue::{self, field};
 
-fn both(name: &str) -> (Service, Peer) {
+fn both(name: &str) -> (ServiceProcess, QuickFixProcess) {
     let data = folder(name);
     let port = free_port();
     let venue = venue::start(port, "ALPHA", &data.join("venue-store"));
-    let service = start(&data, &[Way { name: "ALPHA", port, more: "" }], &[]);
+    let service = start(&data, &[VenueAddress { name: "ALPHA", port, more: "" }], &[]);
     await_connected(&service, "ALPHA", true);
     (service, venue)
 }
 
 /// Returns the next report of this client with these values.
-pub fn report(client: &mut Client, wanted: &[(u32, &str)]) -> String {
+pub fn report(client: &mut FixClient, wanted: &[(u32, &str)]) -> String {
     loop {
         let message = client.next().unwrap_or_else(|| panic!("waited for {wanted:?}"));
         if wanted.iter().all(|(tag, value)| message.get(*tag) == *value) {
@@ -46,7 +46,7 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
     client.send("G", &format!("11=b2|41=b|55=ALPHA|54=1|38=12|40=2|44=151|59=1|60={}|", now()));
     report(&mut client, &[(11, "b2"), (150, "I"), (39, "0"), (38, "12")]);
     let replaced = venue.wait(&["app", "35=G", "|38=12|", "|44=151|"]);
-    venue.say(&format!("fill {} 5 150.5", field(&replaced, "11=")));
+    venue.send_message(&format!("fill {} 5 150.5", field(&replaced, "11=")));
     report(&mut client, &[(11, "b2"), (150, "F"), (32, "5"), (31, "150.5")]);
     client.send("F", &format!("11=b3|41=b2|55=ALPHA|54=1|60={}|", now()));
     report(&mut client, &[(11, "b3"), (39, "4"), (14, "5")]);
@@ -57,9 +57,9 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
     client.order("c", "ALPHA", 2, 3, "300");
     let entered = venue.wait(&["app", "35=D", "|38=3|"]);
     report(&mut client, &[(11, "c"), (150, "0")]);
-    venue.say(&format!("cancel {}", field(&entered, "11=")));
+    venue.send_message(&format!("cancel {}", field(&entered, "11=")));
     assert!(report(&mut client, &[(11, "c"), (39, "4")]).contains("58=venue-cancelled"));
-    venue.say("reject Y");
+    venue.send_message("reject Y");
     client.order("d", "ALPHA", 1, 4, "201");
     assert!(report(&mut client, &[(11, "d"), (39, "8")]).contains("58=venue-rejected"));
     let fills = get(&service, "/rest/transaction/daily");
@@ -69,16 +69,16 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
     service.signal("TERM");
     venue.wait(&["logout"]);
     let ended = service.end();
-    assert!(ended.is_orderly(), "{}\n{}", ended.said, ended.complaints);
+    assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
 }
 
 #[test]
-fn while_the_venue_is_away_orders_are_refused_and_what_is_there_stays() {
+fn while_the_venue_is_disconnected_orders_are_refused_and_open_ones_stay() {
     let data = folder("venue-away");
     let port = free_port();
     let store = data.join("venue-store");
     let venue = venue::start(port, "ALPHA", &store);
-    let service = start(&data, &[Way { name: "ALPHA", port, more: "" }], &[]);
+    let service = start(&data, &[VenueAddress { name: "ALPHA", port, more: "" }], &[]);
     await_connected(&service, "ALPHA", true);
     let mut client = client(&service, "KEEP1");
     client.order("a", "ALPHA", 1, 10, "150");

@@ -7,13 +7,13 @@ use std::fs;
 use serde_json::Value;
 
 use crate::client::now;
-use crate::market::{Way, await_connected, client, free_port, get, start};
+use crate::market::{VenueAddress, await_connected, client, free_port, get, start};
 use crate::orders::report;
-use crate::service::{Service, folder};
+use crate::service::{ServiceProcess, folder};
 use crate::venue::{self, field};
 
 /// Waits until the simulated market has shown so many prices of our position.
-fn await_prices(service: &Service, count: usize) {
+fn await_prices(service: &ServiceProcess, count: usize) {
     let mut seen = BTreeSet::new();
     while seen.len() < count {
         let positions = get(service, "/rest/position");
@@ -27,9 +27,9 @@ fn await_prices(service: &Service, count: usize) {
 fn a_stop_reached_while_its_venue_is_away_is_sent_when_the_venue_is_back() {
     let data = folder("venue-stop");
     let (port, store) = (free_port(), data.join("venue-store"));
-    let ways = [Way { name: "ALPHA", port, more: "" }];
+    let venues = [VenueAddress { name: "ALPHA", port, more: "" }];
     let venue = venue::start(port, "ALPHA", &store);
-    let service = start(&data, &ways, &["journal.level=os"]);
+    let service = start(&data, &venues, &["journal.level=os"]);
     await_connected(&service, "ALPHA", true);
     let mut client = client(&service, "KEEP1");
     client.order("p", "ALPHA", 1, 1, "201");
@@ -41,7 +41,7 @@ fn a_stop_reached_while_its_venue_is_away_is_sent_when_the_venue_is_back() {
     service.signal("KILL");
     service.end();
     // The market reaches it while the venue is away.
-    let service = start(&data, &ways, &["journal.level=os", "feed.on=true", "feed.rate=1000"]);
+    let service = start(&data, &venues, &["journal.level=os", "feed.on=true", "feed.rate=1000"]);
     await_prices(&service, 20);
     let order = order(&service, "s");
     assert!(order["status"] == "NEW" && order["unknown"] != true, "{order}");
@@ -57,9 +57,9 @@ fn a_stop_reached_while_its_venue_is_away_is_sent_when_the_venue_is_back() {
 fn fills_missed_over_a_lost_store_are_booked_once_from_the_status_of_the_order() {
     let data = folder("venue-lost-store");
     let (port, store) = (free_port(), data.join("venue-store"));
-    let ways = [Way { name: "ALPHA", port, more: "status_request = true" }];
+    let venues = [VenueAddress { name: "ALPHA", port, more: "status_request = true" }];
     let mut venue = venue::start(port, "ALPHA", &store);
-    let service = start(&data, &ways, &["journal.level=os"]);
+    let service = start(&data, &venues, &["journal.level=os"]);
     await_connected(&service, "ALPHA", true);
     let mut client = client(&service, "KEEP1");
     client.order("a", "ALPHA", 1, 10, "150");
@@ -71,9 +71,9 @@ fn fills_missed_over_a_lost_store_are_booked_once_from_the_status_of_the_order()
     venue.wait(&["logout"]);
     // It trades while the service is down, and our store of the session is lost: the sequence
     // numbers begin with one.
-    venue.say(&format!("fill {id} 4 149.5"));
+    venue.send_message(&format!("fill {id} 4 149.5"));
     fs::remove_dir_all(data.join("venue")).expect("the store of the session");
-    let service = start(&data, &ways, &["journal.level=os"]);
+    let service = start(&data, &venues, &["journal.level=os"]);
     venue.wait(&["app", "|35=H|", &id]);
     await_filled(&service, "a", "4");
     let order = order(&service, "a");
@@ -83,21 +83,21 @@ fn fills_missed_over_a_lost_store_are_booked_once_from_the_status_of_the_order()
     assert_eq!(fills.len(), 1, "{fills:?}");
     assert_eq!(fills[0]["price"].to_string().trim_matches('"'), "149.5", "{fills:?}");
     // It continues there, and here.
-    venue.say(&format!("fill {id} 6 149"));
+    venue.send_message(&format!("fill {id} 6 149"));
     await_finished(&service, "a");
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }
 
 /// Returns the order with this id, which is the only one.
-fn order(service: &Service, id: &str) -> Value {
+fn order(service: &ServiceProcess, id: &str) -> Value {
     let found = get(service, &format!("/rest/execution/order/{id}"));
     assert_eq!(found.as_array().expect("a list").len(), 1, "{found}");
     found[0].clone()
 }
 
 /// Waits until so much of an order is filled.
-fn await_filled(service: &Service, id: &str, filled: &str) {
+fn await_filled(service: &ServiceProcess, id: &str, filled: &str) {
     loop {
         let row = order(service, id);
         if row["filledQuantity"].to_string().trim_matches('"') == filled {
@@ -107,7 +107,7 @@ fn await_filled(service: &Service, id: &str, filled: &str) {
     }
 }
 
-fn await_finished(service: &Service, id: &str) {
+fn await_finished(service: &ServiceProcess, id: &str) {
     loop {
         let row = order(service, id);
         if row["status"] == "FILLED" {

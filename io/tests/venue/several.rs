@@ -2,13 +2,13 @@
 //! orders of a FIX client to each.
 
 use crate::client::now;
-use crate::market::{Way, await_connected, client, fix, free_port, start};
+use crate::market::{VenueAddress, await_connected, client, fix, free_port, start};
 use crate::orders::report;
-use crate::service::{Service, command, folder};
+use crate::service::{ServiceProcess, command, folder};
 use crate::venue;
 
 /// Starts a Pitlane that is the venue BETA of the others: its shipped market, and a session for us.
-fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (Service, crate::service::Folder) {
+fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (ServiceProcess, crate::service::TestFolder) {
     let exchanges = format!(
         "id,name,mic,timeZone,open,close,auctions,adapterType\n1,Beta,{mic},UTC,00:00,24:00,false,SIM\n"
     );
@@ -41,9 +41,9 @@ fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (Service, crate::serv
         ["demo.on=false", "feed.on=false", "fix.store_bytes=4194304", &dir, "venue.self_trade=allow"];
     let mut command = command(&data, &[&settings[..], more].concat());
     command.arg("--config").arg(&config);
-    let service = Service::on(&data, command);
+    let service = ServiceProcess::on(&data, command);
     if !service.is_ready() {
-        panic!("{}", service.end().complaints);
+        panic!("{}", service.end().log_text);
     }
     (service, data)
 }
@@ -54,11 +54,11 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
     let alpha_port = free_port();
     let mut alpha = venue::start(alpha_port, "ALPHA", &data.join("venue-store"));
     let (beta, _beta_data) = second_pitlane("venue-several-beta", "X002", &[]);
-    let ways = [
-        Way { name: "ALPHA", port: alpha_port, more: "" },
-        Way { name: "BETA", port: fix(&beta).port(), more: "" },
+    let venues = [
+        VenueAddress { name: "ALPHA", port: alpha_port, more: "" },
+        VenueAddress { name: "BETA", port: fix(&beta).port(), more: "" },
     ];
-    let service = start(&data, &ways, &["topology.shards=2", "venue.self_trade=allow"]);
+    let service = start(&data, &venues, &["topology.shards=2", "venue.self_trade=allow"]);
     await_connected(&service, "ALPHA", true);
     await_connected(&service, "BETA", true);
     let mut client = client(&service, "KEEP1");
@@ -69,7 +69,7 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
         if symbol == "ALPHA" {
             // It fills by price only.
             let entered = alpha.wait(&["app", "35=D", "|38=5|"]);
-            alpha.say(&format!("fill {} 5 190", crate::venue::field(&entered, "11=")));
+            alpha.send_message(&format!("fill {} 5 190", crate::venue::field(&entered, "11=")));
         } else {
             // The other side comes from the same client.
             client.order(&sell, symbol, 2, 5, "190");
@@ -95,13 +95,13 @@ fn two_fix_venues_and_a_simulated_one_trade_side_by_side() {
 #[test]
 fn a_second_pitlane_is_a_venue_over_tls() {
     let (beta, beta_data) = second_pitlane("venue-tls-beta", "X001", &["fix.tls_listen=127.0.0.1:0"]);
-    let word = beta.ready.split_whitespace().find_map(|word| word.strip_prefix("fix+tls="));
-    let port = word.and_then(|word| word.rsplit_once(':')).expect("it listens").1.parse().expect("a port");
+    let part = beta.ready.split_whitespace().find_map(|part| part.strip_prefix("fix+tls="));
+    let port = part.and_then(|part| part.rsplit_once(':')).expect("it listens").1.parse().expect("a port");
     let data = folder("venue-tls");
     let more = format!("tls = true\ntls_ca = \"{}\"", beta_data.join("self-signed.pem").display());
     for (at, driver) in ["net.driver=epoll", "net.driver=uring"].into_iter().enumerate() {
-        let ways = [Way { name: "BETA", port, more: &more }];
-        let service = start(&data, &ways, &[driver]);
+        let venues = [VenueAddress { name: "BETA", port, more: &more }];
+        let service = start(&data, &venues, &[driver]);
         await_connected(&service, "BETA", true);
         let mut client = client(&service, &format!("KEEP{at}"));
         let id = format!("a{at}");

@@ -4,16 +4,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::peer::{Peer, compile};
+use crate::peer::{QuickFixProcess, compile};
 
 static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("venue"));
 
 /// Starts a venue at this port, trading at 200.
-pub fn start(port: u16, name: &str, store: &Path) -> Peer {
+pub fn start(port: u16, name: &str, store: &Path) -> QuickFixProcess {
     let mut command = Command::new(&*BINARY);
     command.args([&port.to_string(), name, "US"]).arg(store).arg("200");
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/quickfix/venue.xml"));
-    let mut venue = Peer::start(&mut command);
+    let mut venue = QuickFixProcess::start(&mut command);
     venue.wait(&["ready"]);
     venue
 }

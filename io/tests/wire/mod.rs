@@ -3,27 +3,27 @@
 use std::net::TcpListener;
 use std::process::{Command, Output};
 
-use crate::service::Service;
+use crate::service::ServiceProcess;
 
-pub struct Wire {
+pub struct NetworkLink {
     space: String,
-    here: String,
+    own_address: String,
     end: String,
 }
 
-impl Wire {
+impl NetworkLink {
     /// Creates a link to a new network, or returns why that is not possible: usually since it needs
     /// root, or since only loopback traffic is permitted here.
-    pub fn lay(name: &str) -> Result<Wire, String> {
+    pub fn create(name: &str) -> Result<NetworkLink, String> {
         let process = std::process::id();
-        let wire = Wire {
+        let wire = NetworkLink {
             space: format!("{name}-{process}"),
             end: format!("{name}{}", process % 100_000_000),
-            here: format!("10.77.{}.{}", process / 64 % 256, process % 64 * 4 + 1),
+            own_address: format!("10.77.{}.{}", process / 64 % 256, process % 64 * 4 + 1),
         };
         let there = format!("10.77.{}.{}/30", process / 64 % 256, process % 64 * 4 + 2);
-        let Wire { space, end, here } = &wire;
-        let (inner, address) = (format!("{end}i"), format!("{here}/30"));
+        let NetworkLink { space, end, own_address } = &wire;
+        let (inner, address) = (format!("{end}i"), format!("{own_address}/30"));
         ip(&["netns", "add", space])?;
         ip(&["link", "add", end, "type", "veth", "peer", "name", &inner, "netns", space])?;
         ip(&["addr", "add", &address, "dev", end])?;
@@ -38,10 +38,10 @@ impl Wire {
 
     /// Checks whether traffic passes.
     fn probe(&self) -> Result<(), String> {
-        let listener = TcpListener::bind((self.here(), 0)).map_err(|error| error.to_string())?;
+        let listener = TcpListener::bind((self.own_address(), 0)).map_err(|error| error.to_string())?;
         let port = listener.local_addr().map_err(|error| error.to_string())?.port();
         let mut knock = Command::new("timeout");
-        knock.args(["5", "bash", "-c", &format!("exec 3<>/dev/tcp/{}/{port}", self.here())]);
+        knock.args(["5", "bash", "-c", &format!("exec 3<>/dev/tcp/{}/{port}", self.own_address())]);
         let knocked = self.beyond(&knock).output().map_err(|error| error.to_string())?;
         match knocked.status.success() {
             true => Ok(()),
@@ -50,8 +50,8 @@ impl Wire {
     }
 
     /// Returns our address on the link.
-    pub fn here(&self) -> &str {
-        &self.here
+    pub fn own_address(&self) -> &str {
+        &self.own_address
     }
 
     /// Returns the same command, at the other end.
@@ -65,7 +65,7 @@ impl Wire {
         ip(&["link", "set", &self.end, "down"]).expect("it is ours");
     }
 
-    pub fn mend(&self) {
+    pub fn restore(&self) {
         ip(&["link", "set", &self.end, "up"]).expect("it is ours");
     }
 
@@ -73,7 +73,7 @@ impl Wire {
     /// there was no response in so many seconds.
     pub fn ask(
         &self,
-        service: &Service,
+        service: &ServiceProcess,
         method: &str,
         path: &str,
         json: &str,
@@ -91,16 +91,16 @@ impl Wire {
     }
 }
 
-impl Drop for Wire {
+impl Drop for NetworkLink {
     fn drop(&mut self) {
         let _ = ip(&["link", "del", &self.end]);
         let _ = ip(&["netns", "del", &self.space]);
     }
 }
 
-fn ip(words: &[&str]) -> Result<(), String> {
+fn ip(arguments: &[&str]) -> Result<(), String> {
     let Output { status, stderr, .. } =
-        Command::new("ip").args(words).output().map_err(|error| format!("ip: {error}"))?;
+        Command::new("ip").args(arguments).output().map_err(|error| format!("ip: {error}"))?;
     match status.success() {
         true => Ok(()),
         false => Err(String::from_utf8_lossy(&stderr).trim().to_string()),

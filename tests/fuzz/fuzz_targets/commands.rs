@@ -2,4 +2,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pitlane_tests::decode::play(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pitlane_tests::decode::run(bytes));

@@ -3,4 +3,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pitlane_tests::letters_fuzz::read(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pitlane_tests::remote_protocol_fuzz::read(bytes));

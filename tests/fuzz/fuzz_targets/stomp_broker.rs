@@ -3,4 +3,4 @@
 
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pitlane_tests::stomp::fuzz::play(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| pitlane_tests::stomp::fuzz::run(bytes));

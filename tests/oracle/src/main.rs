@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use fefix::prelude::*;
 use fefix::tagvalue::{Config, Decoder, FieldAccess};
 use pitlane_bench::fix::codec;
-use pitlane_bench::goals::{self, Verdict};
+use pitlane_bench::goals::{self, GoalVerdict};
 use pitlane_bench::platform;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_protocols::fix::timestamp::parse_timestamp;
@@ -20,7 +20,7 @@ fn main() -> ExitCode {
     let peer_ns = result.peer_decode_ns.unwrap_or_default();
     println!("fix decode: {:.0} ns, fefix 0.7: {peer_ns:.0} ns for the same 14 fields", result.decode_ns);
     let ratio = result.decode_ns / peer_ns;
-    let verdict = Verdict::at_most("fix decode", ratio, goals::FIX_DECODE_PEER_RATIO_MAX, "× fefix");
+    let verdict = GoalVerdict::at_most("fix decode", ratio, goals::FIX_DECODE_PEER_RATIO_MAX, "× fefix");
     println!("{}", verdict.text);
     if !result.agree {
         println!("the two did not read the same");

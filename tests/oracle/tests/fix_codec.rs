@@ -19,9 +19,9 @@ const BODY_BYTES_MAX: usize = 65_536;
 
 /// Tags and values that one codec reads from bytes that should be one frame; `None` if it rejects
 /// them.
-type Reading = Option<Vec<(u32, Vec<u8>)>>;
+type CodecReading = Option<Vec<(u32, Vec<u8>)>>;
 
-fn ours(bytes: &[u8]) -> (Reading, bool) {
+fn ours(bytes: &[u8]) -> (CodecReading, bool) {
     match frame::decode(bytes, BODY_BYTES_MAX) {
         Ok(Decoded::Message { message, consumed }) if consumed == bytes.len() => {
             let mut fields = Fields::default();
@@ -35,7 +35,7 @@ fn ours(bytes: &[u8]) -> (Reading, bool) {
 }
 
 /// Reads with `fefix`, which panics on some bytes; then it has no opinion.
-fn theirs(decoder: &mut Decoder<Config>, bytes: &[u8]) -> Option<Reading> {
+fn theirs(decoder: &mut Decoder<Config>, bytes: &[u8]) -> Option<CodecReading> {
     let decode = AssertUnwindSafe(|| {
         let message = decoder.decode(bytes).ok()?;
         Some(message.fields().map(|(tag, value)| (tag.get() as u32, value.to_vec())).collect())
@@ -134,7 +134,7 @@ fn both_codecs_read_the_same_frames_and_fields() {
                 decoder = Decoder::<Config>::new(Dictionary::fix44());
                 continue;
             };
-            let told = String::from_utf8_lossy(&bytes).replace('\x01', "|");
+            let text = String::from_utf8_lossy(&bytes).replace('\x01', "|");
             // `fefix` takes MaxMessageSize for the length of raw data, and tags modulo 2^16.
             let misread = |field: &(u32, Vec<u8>)| field.0 == 383 || field.0 > u16::MAX as u32;
             match (&ours, &theirs) {
@@ -142,11 +142,11 @@ fn both_codecs_read_the_same_frames_and_fields() {
                 (Some(ours), Some(theirs)) if faultless => {
                     taken += 1;
                     if ours != theirs {
-                        failures.push(format!("{told}\n  ours {ours:?}\n  theirs {theirs:?}"));
+                        failures.push(format!("{text}\n  ours {ours:?}\n  theirs {theirs:?}"));
                     }
                 }
-                (None, Some(_)) if is_framed(&bytes) => failures.push(format!("only theirs: {told}")),
-                (Some(_), None) => failures.push(format!("only ours: {told}")),
+                (None, Some(_)) if is_framed(&bytes) => failures.push(format!("only theirs: {text}")),
+                (Some(_), None) => failures.push(format!("only ours: {text}")),
                 _ => refused += 1,
             }
         }

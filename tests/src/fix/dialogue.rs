@@ -54,7 +54,7 @@ pub fn play_all(folder: &Path, least: usize, play: impl Fn(&str, Cut) -> Result<
             continue;
         }
         let text = std::fs::read_to_string(&path).expect("a readable file");
-        assert!(text.starts_with("# "), "{name} does not tell its rule");
+        assert!(text.starts_with("# "), "{name} does not begin with its rule");
         for cut in [Cut::Whole, Cut::EachByte, Cut::Seed(1), Cut::Seed(2)] {
             if let Err(problem) = play(&text, cut) {
                 failures.push(format!("{name} ({cut:?}): {problem}"));
@@ -67,8 +67,8 @@ pub fn play_all(folder: &Path, least: usize, play: impl Fn(&str, Cut) -> Result<
 
 /// Returns the settings that a dialogue begins with, key and value.
 pub fn settings(text: &str) -> impl Iterator<Item = Result<(&str, &str), String>> {
-    let words = text.lines().filter_map(|line| line.strip_prefix("set ")).flat_map(|line| line.split(' '));
-    words.map(|word| word.split_once('=').ok_or_else(|| "a setting has a value".to_string()))
+    let fields = text.lines().filter_map(|line| line.strip_prefix("set ")).flat_map(|line| line.split(' '));
+    fields.map(|keyword| keyword.split_once('=').ok_or_else(|| "a setting has a value".to_string()))
 }
 
 /// Performs the lines that are neither comment nor setting, in order.

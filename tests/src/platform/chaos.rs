@@ -9,21 +9,23 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 
-use super::client::Client;
-use super::{CONTROL, CONTROL_SLOTS_MAX, Errand, FEED, Finding, MONITOR, Platform, VIEW, source};
-use crate::keep::{self, Entry};
-use crate::outside;
-use crate::pair::fold;
-use crate::workload::Deed;
+use super::client::PlatformClient;
+use super::{
+    CONTROL, CONTROL_SLOTS_MAX, ControlErrand, FEED, MONITOR, PlatformResult, SimPlatform, VIEW, source,
+};
+use crate::external_venue;
+use crate::replay::{self, ShardInput};
+use crate::shard_and_twin::fold;
+use crate::workload::Action;
 
-impl Platform {
+impl SimPlatform {
     /// Performs one action of one part of the platform.
-    pub fn step(&mut self) -> Finding {
+    pub fn step(&mut self) -> PlatformResult {
         match self.dice.below(20) {
             0..=5 => self.move_worker(),
             6..=11 => self.move_client(),
             12 | 13 => {
-                self.outside.poll(&mut self.ports[outside::PORT.0 as usize]);
+                self.outside.poll(&mut self.ports[external_venue::PORT.0 as usize]);
                 Ok(())
             }
             14 | 15 => {
@@ -46,7 +48,7 @@ impl Platform {
         }
     }
 
-    fn move_worker(&mut self) -> Finding {
+    fn move_worker(&mut self) -> PlatformResult {
         let at = self.dice.below(self.workers.len() as u64) as usize;
         self.move_journal(at)?;
         for _ in 0..=self.dice.below(3) {
@@ -57,7 +59,7 @@ impl Platform {
 
     /// Stores some commands; at times fills the disk, or continues with a shard loaded from its
     /// snapshot.
-    fn move_journal(&mut self, at: usize) -> Finding {
+    fn move_journal(&mut self, at: usize) -> PlatformResult {
         let journal = &mut self.journals[at];
         if self.dice.percent(50) {
             let waiting = journal.entries.len() as u64 - journal.stored;
@@ -72,11 +74,11 @@ impl Platform {
         Ok(())
     }
 
-    fn reload(&mut self, at: usize) -> Finding {
+    fn reload(&mut self, at: usize) -> PlatformResult {
         let worker = self.workers.remove(at);
         let seq = worker.seq();
         let (shard, end) = worker.into_parts();
-        let loaded = keep::reloaded(&shard, self.shards)?;
+        let loaded = replay::reloaded(&shard, self.shards)?;
         self.workers.insert(at, Worker::restored(loaded, end, seq, self.now));
         Ok(())
     }
@@ -96,7 +98,7 @@ impl Platform {
             if journal.shut && !spares {
                 return JournalOutcome::Refused;
             }
-            journal.entries.push(Entry::Told(now, *command));
+            journal.entries.push(ShardInput::Told(now, *command));
             assert_eq!(number, journal.entries.len() as u64, "every command has its number");
             JournalOutcome::Accepted
         });
@@ -108,7 +110,7 @@ impl Platform {
     }
 
     /// Passes everything that the monitor receives to the checkers at once.
-    fn monitor(&mut self) -> Finding {
+    fn monitor(&mut self) -> PlatformResult {
         while let Some((shard, event)) = self.ports[MONITOR.0 as usize].poll_event() {
             self.hash = fold(self.hash.rotate_left(1) ^ shard.0 as u64, &event);
             if let Some(trace) = &mut self.trace {
@@ -121,7 +123,7 @@ impl Platform {
     }
 
     /// Checks that a limit across shards is never exceeded, however its parts are distributed.
-    fn check_budget(&self, event: &Event) -> Finding {
+    fn check_budget(&self, event: &Event) -> PlatformResult {
         let (Some(limits), EventKind::Order(order)) = (&self.limits, &event.body) else { return Ok(()) };
         let strategy = order.terms.strategy;
         if strategy != StrategyId(1) || order.what != ExecType::Entered || limits.max_open_orders == 0 {
@@ -134,7 +136,7 @@ impl Platform {
         Ok(())
     }
 
-    fn move_client(&mut self) -> Finding {
+    fn move_client(&mut self) -> PlatformResult {
         let at = self.dice.below(self.clients.len() as u64) as usize;
         let client = &mut self.clients[at];
         if client.asleep > 0 {
@@ -145,15 +147,16 @@ impl Platform {
             client.asleep = self.dice.below(200);
         }
         client.listen(&mut self.ports, self.dice.pick(&[1, 4, usize::MAX]))?;
-        let deed = self.workload.next(self.now);
-        self.perform(at, &deed)
+        let action = self.workload.next(self.now);
+        self.perform(at, &action)
     }
 
-    fn perform(&mut self, at: usize, deed: &Deed) -> Finding {
-        let nth =
-            |nth: usize, clients: &[Client]| clients[at].sent.range(..=nth).next_back().map(|(_, &id)| id);
-        let declined = match *deed {
-            Deed::Plain(CommandKind::Submit { id, terms }) => {
+    fn perform(&mut self, at: usize, action: &Action) -> PlatformResult {
+        let nth = |nth: usize, clients: &[PlatformClient]| {
+            clients[at].sent.range(..=nth).next_back().map(|(_, &id)| id)
+        };
+        let declined = match *action {
+            Action::Plain(CommandKind::Submit { id, terms }) => {
                 let number = self.submitted;
                 self.submitted += 1;
                 // At times an id that was used before.
@@ -165,7 +168,7 @@ impl Platform {
                     client.sent.insert(number, id);
                 })
             }
-            Deed::Plain(CommandKind::Close { id, strategy, account, security, qty }) => {
+            Action::Plain(CommandKind::Close { id, strategy, account, security, qty }) => {
                 let number = self.submitted;
                 self.submitted += 1;
                 let client = &mut self.clients[at];
@@ -176,7 +179,7 @@ impl Platform {
                     client.sent.insert(number, id);
                 })
             }
-            Deed::Modify { nth: n, id, changes } => {
+            Action::Modify { nth: n, id, changes } => {
                 let Some(order) = nth(n, &self.clients) else { return Ok(()) };
                 let own = self.dice.percent(50);
                 let client = &mut self.clients[at];
@@ -184,20 +187,20 @@ impl Platform {
                 let ticket = client.ticket(port, if own { id } else { IntId::NONE });
                 client.desk.modify(port, ticket, &order, changes).map(|_| ())
             }
-            Deed::Cancel { nth: n, id } => {
+            Action::Cancel { nth: n, id } => {
                 let Some(order) = nth(n, &self.clients) else { return Ok(()) };
                 let client = &mut self.clients[at];
                 let port = &mut self.ports[client.port.0 as usize];
                 let ticket = client.ticket(port, id);
                 client.desk.cancel(port, ticket, &order).map(|_| ())
             }
-            Deed::Plain(body) => {
+            Action::Plain(body) => {
                 if self.control.len() < CONTROL_SLOTS_MAX {
                     self.route(body);
                 }
                 Ok(())
             }
-            Deed::Wait(_) | Deed::Report { .. } => Ok(()),
+            Action::Wait(_) | Action::Report { .. } => Ok(()),
         };
         match declined.map_err(|declined| declined.reason) {
             Ok(())
@@ -228,7 +231,7 @@ impl Platform {
         }
         let CommandRoute::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };
         let command = Command::new(source(CONTROL, Origin::Server), 1, body);
-        self.control.push_back(Errand::One(shard, command));
+        self.control.push_back(ControlErrand::One(shard, command));
     }
 
     fn move_control(&mut self) {
@@ -250,13 +253,13 @@ impl Platform {
         while let Some((shard, event)) = port.poll_event() {
             work += 1;
             self.budget.handle_event(shard, &event, |shard, command| {
-                control.push_back(Errand::One(shard, command));
+                control.push_back(ControlErrand::One(shard, command));
             });
         }
         while let Some(errand) = self.control.front_mut() {
             let sent = match errand {
-                Errand::One(shard, command) => port.send(*shard, *command).is_ok(),
-                Errand::All(broadcast) => port.send_all(broadcast),
+                ControlErrand::One(shard, command) => port.send(*shard, *command).is_ok(),
+                ControlErrand::All(broadcast) => port.send_all(broadcast),
             };
             if !sent {
                 break;

@@ -10,11 +10,11 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::pages::LargePages;
 use pitlane_engine::sender::{Protocol, Sender, SenderAddress, SenderText};
 
-use super::{Finding, source};
+use super::{PlatformResult, source};
 use crate::checks::Checker;
 
 #[derive(Debug)]
-pub(super) struct Client {
+pub(super) struct PlatformClient {
     pub(super) desk: Desk,
     origin: Origin,
     pub(super) port: PortId,
@@ -23,16 +23,16 @@ pub(super) struct Client {
     /// Steps in which it does not poll.
     pub(super) asleep: u64,
     token: u32,
-    pub(super) heard: u64,
+    pub(super) received_events: u64,
     /// Number of snapshots that have ended, one for each shard.
     pub(super) snapshots: u8,
 }
 
-impl Client {
-    pub(super) fn new(port: PortId, origin: Origin, shards: u8) -> Client {
+impl PlatformClient {
+    pub(super) fn new(port: PortId, origin: Origin, shards: u8) -> PlatformClient {
         let desk = new_desk(port, shards);
         let (sent, snapshots) = (BTreeMap::new(), 0);
-        Client { desk, origin, port, sent, asleep: 0, token: 0, heard: 0, snapshots }
+        PlatformClient { desk, origin, port, sent, asleep: 0, token: 0, received_events: 0, snapshots }
     }
 
     /// Restarts the thread without any state.
@@ -45,7 +45,7 @@ impl Client {
 
     /// Checks that every id of today's commands is used, and that each open order is found by its
     /// first id.
-    pub(super) fn remembers(&self, used: &[IntId], open: &[(IntId, OrderHandle)]) -> Finding {
+    pub(super) fn remembers(&self, used: &[IntId], open: &[(IntId, OrderHandle)]) -> PlatformResult {
         if let Some(id) = used.iter().find(|id| !self.desk.is_used(1, id)) {
             return Err(format!("after a restart {id} can be used again"));
         }
@@ -74,7 +74,7 @@ impl Client {
         let mut work = 0;
         while work < most {
             let Some((_, event)) = port.poll_event() else { break };
-            self.heard += 1;
+            self.received_events += 1;
             self.snapshots += u8::from(event.body == EventKind::SnapshotEnd { port: self.port });
             work += 1;
             self.desk.handle_event(&event);
@@ -83,7 +83,7 @@ impl Client {
     }
 
     /// Checks that every order sent has ended or is open, and that desk and shard agree on it.
-    pub(super) fn agrees(&self, checkers: &[Checker]) -> Finding {
+    pub(super) fn agrees(&self, checkers: &[Checker]) -> PlatformResult {
         for id in self.sent.values() {
             // Finished orders may be forgotten by now.
             let Some(known) = self.desk.order(1, id) else { continue };

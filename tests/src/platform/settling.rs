@@ -9,16 +9,16 @@ use pitlane_engine::time::Day;
 use pitlane_engine::view::{OrderView, View, ViewSettings};
 use pitlane_engine::worker::Worker;
 
-use super::client::Client;
+use super::client::PlatformClient;
 use super::client::login_of;
-use super::{FEED, Finding, LATECOMER, Platform, SETTLING_ROUNDS_MAX, Storage, source};
-use crate::keep::{self, Entry};
-use crate::outside;
+use super::{FEED, LATECOMER, PlatformResult, SETTLING_ROUNDS_MAX, SimPlatform, Storage, source};
+use crate::external_venue;
+use crate::replay::{self, ShardInput};
 
-impl Platform {
+impl SimPlatform {
     /// Settles the platform: every part runs in every cycle, none misbehaves, and there are no new
     /// requests. Everything must become idle, and then agree.
-    pub fn settle(&mut self) -> Finding {
+    pub fn settle(&mut self) -> PlatformResult {
         self.outside.chaos = false;
         self.storage = Storage::default();
         self.journals.iter_mut().for_each(|journal| journal.shut = false);
@@ -46,22 +46,22 @@ impl Platform {
     pub(super) fn round(&mut self) -> Result<usize, String> {
         let mut work = 0;
         for at in 0..self.workers.len() {
-            let (before, told) = (self.workers[at].counts(), self.journals[at].entries.len());
+            let (before, entries_before) = (self.workers[at].counts(), self.journals[at].entries.len());
             self.poll_worker(at)?;
             work += (self.workers[at].counts() != before && self.workers[at].has_work()) as usize;
-            work += self.journals[at].entries.len() - told;
+            work += self.journals[at].entries.len() - entries_before;
         }
         for client in &mut self.clients {
             work += client.listen(&mut self.ports, usize::MAX)?;
         }
-        work += self.outside.poll(&mut self.ports[outside::PORT.0 as usize]);
+        work += self.outside.poll(&mut self.ports[external_venue::PORT.0 as usize]);
         work += self.poll_control();
         while self.ports[FEED.0 as usize].poll_event().is_some() {}
         work += self.poll_view(usize::MAX);
         Ok(work + !self.outside.is_idle() as usize)
     }
 
-    fn agree(&mut self) -> Finding {
+    fn agree(&mut self) -> PlatformResult {
         for checker in &self.checkers {
             checker.settled()?;
         }
@@ -76,7 +76,7 @@ impl Platform {
 
     /// Checks that a desk that starts now from a snapshot rejects every id that its client has used
     /// today, whatever happened to the order.
-    fn restarted_desks_agree(&mut self) -> Finding {
+    fn restarted_desks_agree(&mut self) -> PlatformResult {
         let shards = self.shards;
         let commands: Vec<_> = self.clients.iter_mut().map(|client| client.restart(shards)).collect();
         let mut broadcasts: Vec<_> = commands.into_iter().map(Broadcast::new).collect();
@@ -86,7 +86,7 @@ impl Platform {
             }
             self.round()?;
             if self.clients.iter().all(|client| client.snapshots == shards) {
-                let check = |client: &Client| {
+                let check = |client: &PlatformClient| {
                     client.remembers(&self.used_ids(client.port), &self.open_orders(client.port))
                 };
                 return self.clients.iter().try_for_each(check);
@@ -113,7 +113,7 @@ impl Platform {
 
     /// Checks that an open order has the filled quantity that its venue reports, whatever messages
     /// were lost.
-    fn venue_agrees(&self) -> Finding {
+    fn venue_agrees(&self) -> PlatformResult {
         for (order, filled) in self.outside.filled() {
             let seen = self.checkers[order.shard().0 as usize].orders.get(&order);
             if let Some(seen) = seen.filter(|seen| !seen.status.is_finished() && seen.cum_qty != filled) {
@@ -124,17 +124,17 @@ impl Platform {
     }
 
     /// Checks that every journal, replayed to a new shard, gives the existing shard.
-    fn journals_agree(&self) -> Finding {
+    fn journals_agree(&self) -> PlatformResult {
         for (worker, journal) in self.workers.iter().zip(&self.journals) {
             let shard = worker.shard();
             let fresh = Shard::new(shard.id(), self.shards, self.reference.clone(), shard.settings().clone());
-            keep::check_replay(&journal.entries, fresh, shard, Some(worker.seq()))?;
+            replay::check_replay(&journal.entries, fresh, shard, Some(worker.seq()))?;
         }
         Ok(())
     }
 
     /// Checks that a view that starts now from a snapshot equals the one maintained by events.
-    fn view_agrees(&mut self) -> Finding {
+    fn view_agrees(&mut self) -> PlatformResult {
         let mut fresh = View::new(self.shards, ViewSettings::default());
         let command =
             Command::new(source(LATECOMER, Origin::Server), 9, CommandKind::Snapshot { port: LATECOMER });
@@ -154,12 +154,12 @@ impl Platform {
 
     /// Checks that each order was sent by its client, and that both views know the sender. A cancel
     /// may come from the shard itself, or from another client that closes the position.
-    fn senders_agree(&self, order: &OrderView, fresh: &View) -> Finding {
+    fn senders_agree(&self, order: &OrderView, fresh: &View) -> PlatformResult {
         let SentBy { submitted, modified, canceled } = order.sent;
         for id in [submitted, modified, canceled].into_iter().filter(|id| *id != SenderId::NONE) {
             differ("a sender", &self.view.sender(id), &fresh.sender(id))?;
             let login = fresh.sender(id).map(|sender| sender.login);
-            let is_of = |client: &Client| login == Some(login_of(client.port));
+            let is_of = |client: &PlatformClient| login == Some(login_of(client.port));
             let is_right = match id == submitted || id == modified {
                 true => login == Some(login_of(order.source.port)),
                 false => id == SenderId::INTERNAL || self.clients.iter().any(is_of),
@@ -170,12 +170,12 @@ impl Platform {
             }
         }
         if submitted == SenderId::NONE {
-            return Err(format!("nobody knows who sent {}", order.id));
+            return Err(format!("the sender of {} is not known", order.id));
         }
         Ok(())
     }
 
-    fn same(&self, fresh: &View) -> Finding {
+    fn same(&self, fresh: &View) -> PlatformResult {
         for shard in 0..self.shards {
             if !self.view.is_complete(ShardId(shard)) {
                 return Err(format!("the view has no snapshot of shard {shard}"));
@@ -224,7 +224,7 @@ impl Platform {
         let mut text = String::new();
         for (shard, journal) in self.journals.iter().enumerate() {
             for entry in &journal.entries {
-                if let Entry::Told(at, command) = entry {
+                if let ShardInput::Told(at, command) = entry {
                     text += &format!("{at} to shard {shard} {:?}\n", command.body);
                 }
             }
@@ -233,17 +233,17 @@ impl Platform {
     }
 
     /// Returns the number of events received by the desks: a run without events proves nothing.
-    pub fn heard(&self) -> u64 {
-        self.clients.iter().map(|client| client.heard).sum()
+    pub fn received_events(&self) -> u64 {
+        self.clients.iter().map(|client| client.received_events).sum()
     }
 }
 
 /// Returns the trading day of a shard, and the ids that it received in it from the clients of a
 /// port.
-fn used_ids_of(entries: &[Entry], port: PortId) -> (Option<Day>, Vec<IntId>) {
+fn used_ids_of(entries: &[ShardInput], port: PortId) -> (Option<Day>, Vec<IntId>) {
     let (mut day, mut used) = (None, Vec::new());
     for entry in entries {
-        let Entry::Told(_, command) = entry else { continue };
+        let ShardInput::Told(_, command) = entry else { continue };
         match command.body {
             CommandKind::TradingDay { day: next } => {
                 if day.is_some_and(|day| day < next) {
@@ -265,7 +265,7 @@ fn used_ids_of(entries: &[Entry], port: PortId) -> (Option<Day>, Vec<IntId>) {
     (day, used)
 }
 
-fn differ<T: PartialEq + std::fmt::Debug>(what: &str, kept: &T, fresh: &T) -> Finding {
+fn differ<T: PartialEq + std::fmt::Debug>(what: &str, kept: &T, fresh: &T) -> PlatformResult {
     if kept == fresh {
         return Ok(());
     }

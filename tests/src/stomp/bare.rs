@@ -8,29 +8,29 @@ use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
 use pitlane_protocols::stomp::payload::system::LogEventPayload;
 use pitlane_protocols::stomp::session::{BufferUsage, StompClose, StompCounters, Transport};
 
-use super::host::{End, Heard, Host, News, Plan, Verdict};
+use super::host::{ConnectionEnd, HostPlan, LoginVerdict, Publication, ReceivedFrames, StompHost};
 use super::wire;
-use crate::world;
+use crate::test_market;
 
-pub struct Bare {
+pub struct BareHost {
     broker: StompBroker,
     transport: Transport,
-    clients: Vec<Client>,
+    clients: Vec<BareClient>,
     logins: VecDeque<(SessionId, String)>,
     asked: Option<SessionId>,
 }
 
-struct Client {
+struct BareClient {
     id: SessionId,
     wire: Vec<u8>,
-    heard: Heard,
+    received: ReceivedFrames,
     is_stalled: bool,
 }
 
-impl Bare {
-    pub fn open(plan: Plan) -> Box<dyn Host> {
-        Box::new(Bare {
-            broker: StompBroker::new(plan.settings, world::reference()),
+impl BareHost {
+    pub fn open(plan: HostPlan) -> Box<dyn StompHost> {
+        Box::new(BareHost {
+            broker: StompBroker::new(plan.settings, test_market::reference()),
             transport: plan.transport,
             clients: Vec::new(),
             logins: VecDeque::new(),
@@ -43,9 +43,9 @@ impl Bare {
         while let Some(command) = self.broker.poll_command() {
             match command {
                 BrokerCommand::Login { session, login, passcode, host } => {
-                    let words = [login, passcode.map(|secret| secret.0), host]
-                        .map(|word| word.unwrap_or("-".to_string()));
-                    self.logins.push_back((session, words.join(" ")));
+                    let fields = [login, passcode.map(|secret| secret.0), host]
+                        .map(|field| field.unwrap_or("-".to_string()));
+                    self.logins.push_back((session, fields.join(" ")));
                 }
                 BrokerCommand::Generic { name, body, .. } => {
                     self.broker.publish_generic_event(now, &name, &body)
@@ -76,48 +76,53 @@ impl Bare {
             self.broker.handle_transmitted(now, id, count);
             left -= count;
         }
-        let Client { wire, heard, .. } = &mut self.clients[client];
-        heard.frames.extend(wire::frames(wire));
+        let BareClient { wire, received, .. } = &mut self.clients[client];
+        received.frames.extend(wire::frames(wire));
         self.look_for_end(now, client);
     }
 
     fn look_for_end(&mut self, now: Timestamp, client: usize) {
-        let Client { id, heard, .. } = &mut self.clients[client];
+        let BareClient { id, received, .. } = &mut self.clients[client];
         let end = self.broker.poll_close(now, *id).map(|close| {
             let (cause, at_once) = match close {
                 StompClose::Graceful(cause) => (cause, false),
                 StompClose::Immediate(cause) => (cause, true),
             };
-            End { at_once: Some(at_once), code: Some(cause.close_code()) }
+            ConnectionEnd { at_once: Some(at_once), code: Some(cause.close_code()) }
         });
-        heard.end = heard.end.or(end);
+        received.end = received.end.or(end);
     }
 }
 
-impl Host for Bare {
+impl StompHost for BareHost {
     fn connect(&mut self, now: Timestamp) -> Result<(), String> {
         let id = self.broker.open(now, self.transport).ok_or("there is no room for a session")?;
-        self.clients.push(Client { id, wire: Vec::new(), heard: Heard::default(), is_stalled: false });
+        self.clients.push(BareClient {
+            id,
+            wire: Vec::new(),
+            received: ReceivedFrames::default(),
+            is_stalled: false,
+        });
         self.drain(now);
         Ok(())
     }
 
-    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
+    fn send(&mut self, now: Timestamp, client: usize, bytes: &[u8]) {
         self.broker.handle_bytes(now, self.clients[client].id, bytes);
         self.drain(now);
     }
 
-    fn happen(&mut self, now: Timestamp, news: &[News]) {
-        for news in news {
-            match news {
-                News::Said(shard, event) => self.broker.handle_event(now, *shard, event),
-                News::Log { level, message, fields } => {
+    fn publish(&mut self, now: Timestamp, publications: &[Publication]) {
+        for publications in publications {
+            match publications {
+                Publication::Said(shard, event) => self.broker.handle_event(now, *shard, event),
+                Publication::Log { level, message, fields } => {
                     let event = LogEventPayload { level: *level, logger: "test", message, fields };
                     self.broker.publish_log_event(now, &event);
                 }
-                News::Link { name, link } => self.broker.publish_session(now, name, *link),
-                News::Rates(throttle) => self.broker.set_throttle(now, *throttle),
-                News::Ended(client) => self.broker.end(now, self.clients[*client].id),
+                Publication::Link { name, link } => self.broker.publish_session(now, name, *link),
+                Publication::Rates(throttle) => self.broker.set_throttle(now, *throttle),
+                Publication::Ended(client) => self.broker.end(now, self.clients[*client].id),
             }
             self.drain(now);
         }
@@ -151,29 +156,29 @@ impl Host for Bare {
         self.drain(now);
     }
 
-    fn heard(&mut self, client: usize) -> &mut Heard {
-        &mut self.clients[client].heard
+    fn received(&mut self, client: usize) -> &mut ReceivedFrames {
+        &mut self.clients[client].received
     }
 
-    fn end(&mut self, _: Timestamp, client: usize) -> Option<End> {
-        let end = self.clients[client].heard.end.take()?;
+    fn end(&mut self, _: Timestamp, client: usize) -> Option<ConnectionEnd> {
+        let end = self.clients[client].received.end.take()?;
         self.broker.close(self.clients[client].id);
         Some(end)
     }
 
     fn login(&mut self) -> Option<String> {
-        let (session, words) = self.logins.pop_front()?;
+        let (session, fields) = self.logins.pop_front()?;
         self.asked = Some(session);
-        Some(words)
+        Some(fields)
     }
 
-    fn decide(&mut self, now: Timestamp, verdict: &Verdict) -> Result<(), String> {
-        let session = self.asked.take().ok_or("nobody is asked about")?;
+    fn decide(&mut self, now: Timestamp, verdict: &LoginVerdict) -> Result<(), String> {
+        let session = self.asked.take().ok_or("no login is pending")?;
         let access = match verdict {
-            Verdict::Refused => None,
-            Verdict::Reads => Some(StompAccess::default()),
-            Verdict::Sends => Some(StompAccess { may_send: true, ..StompAccess::default() }),
-            Verdict::Only(name) => {
+            LoginVerdict::Refused => None,
+            LoginVerdict::Reads => Some(StompAccess::default()),
+            LoginVerdict::Sends => Some(StompAccess { may_send: true, ..StompAccess::default() }),
+            LoginVerdict::Only(name) => {
                 Some(StompAccess { strategies: StrategyAccess::Only(vec![name.clone()]), may_send: false })
             }
         };

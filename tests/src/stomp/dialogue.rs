@@ -33,10 +33,10 @@ use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_protocols::stomp::throttle::EventRate;
 
-use super::host::{End, Host, News, Person, Plan, Verdict};
+use super::host::{ConnectionEnd, DialogueUser, HostPlan, LoginVerdict, Publication, StompHost};
 use super::wire;
-use crate::stage::{Stage, limit};
-use crate::world;
+use crate::shard_harness::{ShardHarness, limit};
+use crate::test_market;
 
 /// One shard publishes orders, another prices: each has sequence numbers of its own.
 const ORDERS: ShardId = ShardId(0);
@@ -58,16 +58,16 @@ pub enum Cuts {
 }
 
 /// Opens the host that a dialogue is played with.
-pub type Open<'a> = &'a dyn Fn(Plan) -> Box<dyn Host>;
+pub type OpenHost<'a> = &'a dyn Fn(HostPlan) -> Box<dyn StompHost>;
 
 /// Plays one dialogue, and returns the first difference.
-pub fn play(lines: &[&str], cuts: &Cuts, open: Open<'_>) -> Result<(), String> {
-    let mut scene = Scene::new(cuts.clone(), lines, open)?;
+pub fn play(lines: &[&str], cuts: &Cuts, open: OpenHost<'_>) -> Result<(), String> {
+    let mut dialogue = StompDialogue::new(cuts.clone(), lines, open)?;
     for (number, line) in lines.iter().enumerate() {
         let next_is_input = lines.get(number + 1).is_some_and(|line| line.starts_with('>'));
-        scene.line(number, line, next_is_input).map_err(|problem| format!("`{line}`: {problem}"))?;
+        dialogue.line(number, line, next_is_input).map_err(|problem| format!("`{line}`: {problem}"))?;
     }
-    scene.expect_nothing()
+    dialogue.expect_nothing()
 }
 
 /// Returns every rule of a file with its lines.
@@ -87,14 +87,14 @@ pub fn dialogues(text: &str) -> Vec<(&str, Vec<&str>)> {
     all
 }
 
-struct Scene<'a> {
+struct StompDialogue<'a> {
     cuts: Cuts,
     now: Timestamp,
-    plan: Plan,
-    open: Open<'a>,
-    host: Option<Box<dyn Host>>,
+    plan: HostPlan,
+    open: OpenHost<'a>,
+    host: Option<Box<dyn StompHost>>,
     clients: usize,
-    stage: Stage,
+    harness: ShardHarness,
     order: OrderHandle,
     /// Whether a login was seen and is not decided yet.
     is_asked: bool,
@@ -104,22 +104,22 @@ struct Scene<'a> {
     seq: u64,
 }
 
-impl Scene<'_> {
-    fn new<'a>(cuts: Cuts, lines: &[&str], open: Open<'a>) -> Result<Scene<'a>, String> {
-        let plan = Plan {
+impl StompDialogue<'_> {
+    fn new<'a>(cuts: Cuts, lines: &[&str], open: OpenHost<'a>) -> Result<StompDialogue<'a>, String> {
+        let plan = HostPlan {
             settings: BrokerSettings { server: "Pitlane".to_string(), ..BrokerSettings::default() },
             transport: Transport::Tcp,
-            people: people(lines)?,
+            users: users(lines)?,
             stalls: lines.contains(&"stall"),
         };
-        Ok(Scene {
+        Ok(StompDialogue {
             cuts,
-            now: world::start(),
+            now: test_market::start(),
             plan,
             open,
             host: None,
             clients: 0,
-            stage: Stage::new(ShardSettings::default()),
+            harness: ShardHarness::new(ShardSettings::default()),
             order: OrderHandle::NONE,
             is_asked: false,
             merged: Vec::new(),
@@ -133,21 +133,21 @@ impl Scene<'_> {
             Some(rest) => (1, rest),
             None => (0, line),
         };
-        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let is_look = matches!(word, "<" | "x" | "x!" | "?" | "fill:");
+        let (keyword, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let is_look = matches!(keyword, "<" | "x" | "x!" | "?" | "fill:");
         // Input that follows input may have been answered already.
-        let is_input = word.starts_with('>');
+        let is_input = keyword.starts_with('>');
         if !(is_look || is_input && self.was_input) {
             self.expect_nothing()?;
         }
         self.was_input = is_input;
         let now = self.now;
-        match word {
+        match keyword {
             "connect" => return self.connect(rest),
             ">" => self.send(number, client, wire::frame(rest), next_is_input),
             ">>" => self.send(number, client, wire::raw(rest), next_is_input),
             "<" => return self.expect_frame(client, rest),
-            "x" | "x!" => return self.expect_end(client, word == "x!", rest),
+            "x" | "x!" => return self.expect_end(client, keyword == "x!", rest),
             "?" => return self.expect_login(rest),
             "fill:" => return self.expect_fill(client, rest),
             "wait" => {
@@ -162,10 +162,12 @@ impl Scene<'_> {
                 self.host().decide(now, &verdict(rest)?)?;
             }
             "hangup" => self.host().hang_up(now, client),
-            "end" => self.host().happen(now, &[News::Ended(client)]),
+            "end" => self.host().publish(now, &[Publication::Ended(client)]),
             _ => {
-                let news = self.news(word, rest)?;
-                news.chunks(LOGS_AT_ONCE).for_each(|news| self.host().happen(now, news));
+                let publications = self.publications(keyword, rest)?;
+                publications
+                    .chunks(LOGS_AT_ONCE)
+                    .for_each(|publications| self.host().publish(now, publications));
             }
         }
         Ok(())
@@ -225,32 +227,34 @@ impl Scene<'_> {
         };
         let now = self.now;
         for piece in pieces {
-            self.host().say(now, client, piece);
+            self.host().send(now, client, piece);
         }
     }
 
     /// Returns the events of a line that clients are informed about.
-    fn news(&mut self, word: &str, rest: &str) -> Result<Vec<News>, String> {
-        let words: Vec<&str> = rest.split_whitespace().collect();
+    fn publications(&mut self, keyword: &str, rest: &str) -> Result<Vec<Publication>, String> {
+        let fields: Vec<&str> = rest.split_whitespace().collect();
         let now = self.now;
-        self.stage.now = now;
+        self.harness.now = now;
         let security = |text: &str| SecurityId(text.parse().expect("a security is a number"));
-        let events = match (word, &words[..]) {
+        let events = match (keyword, &fields[..]) {
             ("tick", [of, bid]) => {
-                let (bid, size) = (world::price(bid), world::qty("1"));
+                let (bid, size) = (test_market::price(bid), test_market::qty("1"));
                 let security = security(of);
                 let tick = Tick { security, bid, bid_size: size, volume: size, at: now, ..Tick::default() };
                 return Ok(vec![self.price(EventKind::Tick(tick))]);
             }
             ("trade", [of, last, volume]) => {
-                let (security, last, volume) = (security(of), world::price(last), world::qty(volume));
+                let (security, last, volume) =
+                    (security(of), test_market::price(last), test_market::qty(volume));
                 let tick = Tick { security, last, volume, traded: true, at: now, ..Tick::default() };
                 return Ok(vec![self.price(EventKind::Tick(tick))]);
             }
             ("book", [of, bid, ask]) => {
                 let sides = [(bid, Side::Buy), (ask, Side::Sell)].map(|(price, side)| {
                     let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
-                    levels[..2].fill(DepthLevel { price: world::price(price), qty: world::qty("2") });
+                    levels[..2]
+                        .fill(DepthLevel { price: test_market::price(price), qty: test_market::qty("2") });
                     EventKind::Depth(Depth { levels, security: security(of), side, count: 2 })
                 });
                 return Ok(sides.map(|side| self.price(side)).to_vec());
@@ -261,11 +265,11 @@ impl Scene<'_> {
                     EventRate::parse(rate.as_bytes()).map_err(|e| e.to_string())?;
                 throttle.min_rate_per_consumer =
                     EventRate::parse(least.as_bytes()).map_err(|e| e.to_string())?;
-                return Ok(vec![News::Rates(throttle)]);
+                return Ok(vec![Publication::Rates(throttle)]);
             }
             ("log", [level, message]) => {
                 let level = if *level == "error" { LogLevel::Error } else { LogLevel::Warn };
-                return Ok(vec![News::Log {
+                return Ok(vec![Publication::Log {
                     level,
                     message: message.to_string(),
                     fields: &[("key", "value")],
@@ -273,7 +277,7 @@ impl Scene<'_> {
             }
             ("logs", [count]) => {
                 let count = count.parse::<u32>().map_err(|_| "a number")?;
-                let log = |number: u32| News::Log {
+                let log = |number: u32| Publication::Log {
                     level: LogLevel::Warn,
                     message: number.to_string(),
                     fields: &[],
@@ -289,82 +293,85 @@ impl Scene<'_> {
                 ];
                 let link =
                     links.into_iter().find(|link| link.wire_name() == *state).ok_or("no such state")?;
-                return Ok(vec![News::Link { name: name.to_string(), link }]);
+                return Ok(vec![Publication::Link { name: name.to_string(), link }]);
             }
             ("submit", [strategy, qty, price]) => {
-                let mut terms = limit(world::ABROAD[0], Side::Buy, qty, price);
+                let mut terms = limit(test_market::ABROAD[0], Side::Buy, qty, price);
                 terms.strategy = StrategyId(strategy.parse().map_err(|_| "a strategy is a number")?);
-                let (order, events) = self.stage.submit(terms);
+                let (order, events) = self.harness.submit(terms);
                 self.order = order;
                 events
             }
-            ("accepted", []) => self.stage.report(self.order, VenueReport::Accepted),
-            ("replaced", []) => self.stage.report(self.order, VenueReport::Replaced),
-            ("canceled", []) => self.stage.report(self.order, VenueReport::Canceled(Reason::Requested)),
+            ("accepted", []) => self.harness.report(self.order, VenueReport::Accepted),
+            ("replaced", []) => self.harness.report(self.order, VenueReport::Replaced),
+            ("canceled", []) => self.harness.report(self.order, VenueReport::Canceled(Reason::Requested)),
             ("fill", [exec, qty, price]) => {
-                self.stage.fill(self.order, exec.parse().map_err(|_| "a number")?, qty, price)
+                self.harness.fill(self.order, exec.parse().map_err(|_| "a number")?, qty, price)
             }
-            ("cancel", []) => self.stage.cancel(self.order),
-            ("modify", [qty]) => self.stage.modify(self.order, Changes::default().with_qty(world::qty(qty))),
+            ("cancel", []) => self.harness.cancel(self.order),
+            ("modify", [qty]) => {
+                self.harness.modify(self.order, Changes::default().with_qty(test_market::qty(qty)))
+            }
             ("subscribe", [strategy, of, on]) => {
                 let strategy = StrategyId(strategy.parse().map_err(|_| "a strategy is a number")?);
                 let (security, on) = (security(of), *on == "on");
-                self.stage.tell(CommandKind::Subscribe { strategy, security, on })
+                self.harness.send_command(CommandKind::Subscribe { strategy, security, on })
             }
             ("phase", [strategy]) => {
                 let strategy = StrategyId(strategy.parse().map_err(|_| "a strategy is a number")?);
-                self.stage.tell(CommandKind::Phase { strategy, phase: StrategyPhase::Stop })
+                self.harness.send_command(CommandKind::Phase { strategy, phase: StrategyPhase::Stop })
             }
             ("adapter", [state]) => {
                 let connected = *state == "up";
-                self.stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected })
+                self.harness
+                    .send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected })
             }
             _ => return Err("this is no line of a dialogue".to_string()),
         };
-        Ok(events.into_iter().map(|event| News::Said(ORDERS, event)).collect())
+        Ok(events.into_iter().map(|event| Publication::Said(ORDERS, event)).collect())
     }
 
-    fn price(&mut self, body: EventKind) -> News {
+    fn price(&mut self, body: EventKind) -> Publication {
         // Both sides of a book have one number.
         let is_behind = matches!(body, EventKind::Depth(Depth { side: Side::Sell, .. }));
         self.seq += u64::from(!is_behind);
-        News::Said(PRICES, Event { seq: self.seq, at: self.now, body })
+        Publication::Said(PRICES, Event { seq: self.seq, at: self.now, body })
     }
 
     fn expect_frame(&mut self, client: usize, pattern: &str) -> Result<(), String> {
-        match self.host().heard(client).frames.pop_front() {
+        match self.host().received(client).frames.pop_front() {
             Some(frame) if wire::is_like(pattern, &frame) => Ok(()),
-            Some(frame) => Err(format!("said `{frame}`")),
-            None => Err("nothing was said".to_string()),
+            Some(frame) => Err(format!("sent `{frame}`")),
+            None => Err("nothing was sent".to_string()),
         }
     }
 
     fn expect_end(&mut self, client: usize, at_once: bool, code: &str) -> Result<(), String> {
         let now = self.now;
-        if let Some(frame) = self.host().heard(client).frames.front() {
-            return Err(format!("first said `{frame}`"));
+        if let Some(frame) = self.host().received(client).frames.front() {
+            return Err(format!("first sent `{frame}`"));
         }
         let end = self.host().end(now, client).ok_or("it was not closed")?;
-        let End { at_once: was_at_once, code: told } = end;
+        let ConnectionEnd { at_once: was_at_once, code: received_code } = end;
         let is_so = was_at_once.is_none_or(|was| was == at_once);
-        if !is_so || told.is_some_and(|told| told.to_string() != code) {
+        if !is_so || received_code.is_some_and(|received_code| received_code.to_string() != code) {
             return Err(format!("closed: {end:?}"));
         }
         Ok(())
     }
 
-    fn expect_login(&mut self, words: &str) -> Result<(), String> {
+    fn expect_login(&mut self, fields: &str) -> Result<(), String> {
         self.is_asked = true;
         match self.host().login() {
-            Some(asked) if asked != words => Err(format!("asked about `{asked}`")),
+            Some(asked) if asked != fields => Err(format!("asked about `{asked}`")),
             Some(_) | None => Ok(()),
         }
     }
 
-    fn expect_fill(&mut self, client: usize, words: &str) -> Result<(), String> {
+    fn expect_fill(&mut self, client: usize, fields: &str) -> Result<(), String> {
         let (counters, fill) = self.host().look(client).ok_or("the session is gone")?;
-        for word in words.split_whitespace() {
-            let (name, value) = word.split_once('=').ok_or("name=value")?;
+        for keyword in fields.split_whitespace() {
+            let (name, value) = keyword.split_once('=').ok_or("name=value")?;
             let is = match name {
                 "slots" => fill.slots as u64,
                 "backlog" => fill.backlog as u64,
@@ -382,48 +389,48 @@ impl Scene<'_> {
 
     fn expect_nothing(&mut self) -> Result<(), String> {
         for client in 0..self.clients {
-            let heard = self.host().heard(client);
-            if let Some(frame) = heard.frames.front() {
+            let received = self.host().received(client);
+            if let Some(frame) = received.frames.front() {
                 return Err(format!("not expected: `{frame}`"));
             }
-            if let Some(end) = heard.end {
+            if let Some(end) = received.end {
                 return Err(format!("closed: {end:?}"));
             }
         }
         // A login that was seen is decided later.
         match self.host.as_mut().filter(|_| !self.is_asked).and_then(|host| host.login()) {
-            Some(words) => Err(format!("not expected: a login `{words}`")),
+            Some(fields) => Err(format!("not expected: a login `{fields}`")),
             None => Ok(()),
         }
     }
 
-    fn host(&mut self) -> &mut dyn Host {
+    fn host(&mut self) -> &mut dyn StompHost {
         &mut **self.host.as_mut().expect("a dialogue begins with `connect`")
     }
 }
 
 /// Returns the users that log in, in the order of the lines: `? login passcode host`, followed by
 /// the verdict.
-fn people(lines: &[&str]) -> Result<Vec<Person>, String> {
-    let mut people = Vec::new();
+fn users(lines: &[&str]) -> Result<Vec<DialogueUser>, String> {
+    let mut users = Vec::new();
     for (at, line) in lines.iter().enumerate() {
-        let Some(words) = line.strip_prefix("? ") else { continue };
-        let (login, rest) = words.split_once(' ').ok_or("a login has a passcode")?;
+        let Some(fields) = line.strip_prefix("? ") else { continue };
+        let (login, rest) = fields.split_once(' ').ok_or("a login has a passcode")?;
         let (passcode, _) = rest.rsplit_once(' ').ok_or("a login has a host")?;
         let decided = lines[at..].iter().find_map(|line| line.strip_prefix("verdict "));
-        let verdict = decided.map_or(Ok(Verdict::Refused), verdict)?;
-        people.push(Person { login: login.to_string(), passcode: passcode.to_string(), verdict });
+        let verdict = decided.map_or(Ok(LoginVerdict::Refused), verdict)?;
+        users.push(DialogueUser { login: login.to_string(), passcode: passcode.to_string(), verdict });
     }
-    Ok(people)
+    Ok(users)
 }
 
-fn verdict(words: &str) -> Result<Verdict, String> {
-    match words.split_once(' ').unwrap_or((words, "")) {
-        ("yes", "") => Ok(Verdict::Reads),
-        ("send", "") => Ok(Verdict::Sends),
-        ("only", name) => Ok(Verdict::Only(name.to_string())),
-        ("no", "") => Ok(Verdict::Refused),
-        _ => Err(format!("no verdict: {words}")),
+fn verdict(fields: &str) -> Result<LoginVerdict, String> {
+    match fields.split_once(' ').unwrap_or((fields, "")) {
+        ("yes", "") => Ok(LoginVerdict::Reads),
+        ("send", "") => Ok(LoginVerdict::Sends),
+        ("only", name) => Ok(LoginVerdict::Only(name.to_string())),
+        ("no", "") => Ok(LoginVerdict::Refused),
+        _ => Err(format!("no verdict: {fields}")),
     }
 }
 

@@ -16,7 +16,7 @@ use pitlane_protocols::stomp::settings::{BrokerSettings, StompLimits};
 use pitlane_protocols::websocket::{Receiver, WebSocketState};
 
 use super::wire;
-use crate::world;
+use crate::test_market;
 
 /// Decodes a stream of frames; the first byte chooses version and cuts.
 pub fn decode(bytes: &[u8]) {
@@ -34,13 +34,13 @@ fn frames(version: Option<StompVersion>, stream: &[u8], len: usize) -> Vec<Strin
     if let Some(version) = version {
         decoder.set_version(version);
     }
-    let (mut buffer, mut told) = (Vec::new(), Vec::new());
+    let (mut buffer, mut results) = (Vec::new(), Vec::new());
     for piece in stream.chunks(len) {
         buffer.extend_from_slice(piece);
         loop {
             match decoder.decode(&buffer) {
                 Ok(Decoded::Message { message, consumed }) => {
-                    told.push(format!("{message:?} {:?}", message.header("receipt")));
+                    results.push(format!("{message:?} {:?}", message.header("receipt")));
                     buffer.drain(..consumed);
                 }
                 Ok(Decoded::Incomplete) => {
@@ -48,13 +48,13 @@ fn frames(version: Option<StompVersion>, stream: &[u8], len: usize) -> Vec<Strin
                     break;
                 }
                 Err(error) => {
-                    told.push(format!("{error:?} {:?}", decoder.receipt(&buffer)));
-                    return told;
+                    results.push(format!("{error:?} {:?}", decoder.receipt(&buffer)));
+                    return results;
                 }
             }
         }
     }
-    told
+    results
 }
 
 /// Returns small limits, so that all of them are reached.
@@ -74,7 +74,7 @@ fn limits() -> StompLimits {
 const CLIENTS: usize = 3;
 const SECURITIES: u8 = 20;
 /// Most actions of one input: longer ones find nothing new.
-const DEEDS_MAX: usize = 3_000;
+const ACTIONS_MAX: usize = 3_000;
 
 /// Frames that have an effect; a fuzzer also produces bytes of its own.
 const PHRASES: [&str; 22] = [
@@ -103,33 +103,33 @@ const PHRASES: [&str; 22] = [
 ];
 
 /// Runs a broker with a few clients; each byte is an action.
-pub fn play(bytes: &[u8]) {
-    let mut scene = Scene::new(bytes.first().copied().unwrap_or(0));
+pub fn run(bytes: &[u8]) {
+    let mut run = FuzzRun::new(bytes.first().copied().unwrap_or(0));
     let mut rest = bytes.get(1..).unwrap_or_default();
-    for _ in 0..DEEDS_MAX {
-        let Some((&deed, behind)) = rest.split_first() else { break };
+    for _ in 0..ACTIONS_MAX {
+        let Some((&action, behind)) = rest.split_first() else { break };
         rest = behind;
-        let client = deed as usize % CLIENTS;
+        let client = action as usize % CLIENTS;
         let value = rest.first().copied().unwrap_or(0);
-        match deed / CLIENTS as u8 % 12 {
-            0 | 1 => scene.say(client, &wire::frame(PHRASES[value as usize % PHRASES.len()])),
+        match action / CLIENTS as u8 % 12 {
+            0 | 1 => run.send(client, &wire::frame(PHRASES[value as usize % PHRASES.len()])),
             2 => {
                 let len = (value as usize).min(rest.len());
-                scene.say(client, &rest[..len]);
+                run.send(client, &rest[..len]);
                 rest = &rest[len..];
                 continue;
             }
-            3 | 4 => scene.tick(value % SECURITIES),
-            5 => scene.log(),
-            6 => scene.acknowledge(client, value),
-            7 => scene.take(client, value as usize * 8),
-            8 => scene.wait(value as u64 * value as u64 * NS_PER_MS),
-            9 => scene.reopen(client, value),
-            10 => scene.verdict(value),
-            _ => scene.broker.end(scene.now, scene.clients[client].id),
+            3 | 4 => run.tick(value % SECURITIES),
+            5 => run.log(),
+            6 => run.acknowledge(client, value),
+            7 => run.take(client, value as usize * 8),
+            8 => run.wait(value as u64 * value as u64 * NS_PER_MS),
+            9 => run.reopen(client, value),
+            10 => run.verdict(value),
+            _ => run.broker.end(run.now, run.clients[client].id),
         }
         rest = rest.get(1..).unwrap_or_default();
-        scene.look();
+        run.look();
     }
 }
 
@@ -138,16 +138,16 @@ pub fn play(bytes: &[u8]) {
 pub fn websocket(bytes: &[u8]) {
     let Some((&choice, stream)) = bytes.split_first() else { return };
     // The first client uses WebSocket.
-    let mut scene = Scene::new(choice & !1 | choice >> 7);
+    let mut run = FuzzRun::new(choice & !1 | choice >> 7);
     let mut receiver = Receiver::default();
-    for piece in stream.chunks(1 + choice as usize / 2).take(DEEDS_MAX) {
+    for piece in stream.chunks(1 + choice as usize / 2).take(ACTIONS_MAX) {
         let (mut piece, mut payload) = (piece.to_vec(), Vec::new());
-        let state = receiver.handle_bytes(&mut piece, |heard| payload.extend_from_slice(heard));
-        scene.say(0, &payload);
-        scene.look();
-        scene.verdict(choice);
-        scene.take(0, usize::MAX);
-        scene.look();
+        let state = receiver.handle_bytes(&mut piece, |chunk| payload.extend_from_slice(chunk));
+        run.send(0, &payload);
+        run.look();
+        run.verdict(choice);
+        run.take(0, usize::MAX);
+        run.look();
         let mut pong = Vec::new();
         receiver.poll_pong(&mut pong);
         assert!(pong.len() <= 2 + 125, "a pong is as long as its ping");
@@ -157,38 +157,38 @@ pub fn websocket(bytes: &[u8]) {
     }
 }
 
-struct Client {
+struct FuzzClient {
     id: SessionId,
     wire: Vec<u8>,
     is_over: bool,
     messages: u64,
 }
 
-struct Scene {
+struct FuzzRun {
     broker: StompBroker,
     now: Timestamp,
-    clients: Vec<Client>,
+    clients: Vec<FuzzClient>,
     asked: Vec<SessionId>,
     seq: u64,
 }
 
-impl Scene {
-    fn new(choice: u8) -> Scene {
-        let now = world::start();
-        let guest =
+impl FuzzRun {
+    fn new(choice: u8) -> FuzzRun {
+        let now = test_market::start();
+        let client_id =
             choice.is_multiple_of(2).then(|| StompAccess { may_send: true, ..StompAccess::default() });
         let settings = BrokerSettings {
-            anonymous_access: guest,
+            anonymous_access: client_id,
             limits: limits(),
             sessions_max: 8,
             ..BrokerSettings::default()
         };
-        let mut broker = StompBroker::new(settings, world::reference());
+        let mut broker = StompBroker::new(settings, test_market::reference());
         let clients = (0..CLIENTS).map(|number| client(&mut broker, now, choice >> number)).collect();
-        Scene { broker, now, clients, asked: Vec::new(), seq: 0 }
+        FuzzRun { broker, now, clients, asked: Vec::new(), seq: 0 }
     }
 
-    fn say(&mut self, client: usize, bytes: &[u8]) {
+    fn send(&mut self, client: usize, bytes: &[u8]) {
         if self.broker.wants_bytes(self.clients[client].id) {
             self.broker.handle_bytes(self.now, self.clients[client].id, bytes);
         }
@@ -196,7 +196,7 @@ impl Scene {
 
     fn acknowledge(&mut self, client: usize, value: u8) {
         let (place, number) = (value % 4, self.clients[client].messages.saturating_sub(value as u64 / 64));
-        self.say(client, &wire::frame(&format!("ACK|id:{place}-{number}|message-id:{place}-{number}||")));
+        self.send(client, &wire::frame(&format!("ACK|id:{place}-{number}|message-id:{place}-{number}||")));
     }
 
     fn tick(&mut self, security: u8) {
@@ -240,7 +240,7 @@ impl Scene {
     }
 
     fn take(&mut self, client: usize, most: usize) {
-        let Scene { broker, now, clients, .. } = self;
+        let FuzzRun { broker, now, clients, .. } = self;
         let client = &mut clients[client];
         let Some(transmit) = broker.transmit(client.id) else { return };
         assert_eq!(transmit.frames().map(<[u8]>::len).sum::<usize>(), transmit.bytes.len());
@@ -289,8 +289,8 @@ impl Scene {
     }
 }
 
-fn client(broker: &mut StompBroker, now: Timestamp, choice: u8) -> Client {
+fn client(broker: &mut StompBroker, now: Timestamp, choice: u8) -> FuzzClient {
     let transport = if choice.is_multiple_of(2) { Transport::WebSocket } else { Transport::Tcp };
     let id = broker.open(now, transport).expect("there is room for a few");
-    Client { id, wire: Vec::new(), is_over: false, messages: 0 }
+    FuzzClient { id, wire: Vec::new(), is_over: false, messages: 0 }
 }

@@ -13,24 +13,24 @@ use pitlane_protocols::stomp::throttle::Throttle;
 
 /// What a dialogue requires before any client connects.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct HostPlan {
     pub settings: BrokerSettings,
     pub transport: Transport,
     /// All users that log in, and the verdict on each.
-    pub people: Vec<Person>,
+    pub users: Vec<DialogueUser>,
     /// Whether a client stops reading.
     pub stalls: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Person {
+pub struct DialogueUser {
     pub login: String,
     pub passcode: String,
-    pub verdict: Verdict,
+    pub verdict: LoginVerdict,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum LoginVerdict {
     Refused,
     Reads,
     Sends,
@@ -40,7 +40,7 @@ pub enum Verdict {
 
 /// Something that clients are informed about.
 #[derive(Clone, Debug)]
-pub enum News {
+pub enum Publication {
     Said(ShardId, Event),
     Log {
         level: LogLevel,
@@ -58,26 +58,26 @@ pub enum News {
 
 /// How a connection ended, as far as the client can see it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct End {
+pub struct ConnectionEnd {
     pub at_once: Option<bool>,
     pub code: Option<u16>,
 }
 
 /// What a client has received and the dialogue has not checked yet.
 #[derive(Debug, Default)]
-pub struct Heard {
+pub struct ReceivedFrames {
     pub frames: VecDeque<String>,
-    pub end: Option<End>,
+    pub end: Option<ConnectionEnd>,
 }
 
 /// A host of clients, which are numbered in the order in which they connect. When a call returns,
 /// everything that can happen at that time has happened.
-pub trait Host {
+pub trait StompHost {
     fn connect(&mut self, now: Timestamp) -> Result<(), String>;
 
-    fn say(&mut self, now: Timestamp, client: usize, bytes: &[u8]);
+    fn send(&mut self, now: Timestamp, client: usize, bytes: &[u8]);
 
-    fn happen(&mut self, now: Timestamp, news: &[News]);
+    fn publish(&mut self, now: Timestamp, publications: &[Publication]);
 
     /// Advances the time, and does what is due.
     fn wait(&mut self, from: Timestamp, to: Timestamp);
@@ -90,17 +90,17 @@ pub trait Host {
 
     fn hang_up(&mut self, now: Timestamp, client: usize);
 
-    fn heard(&mut self, client: usize) -> &mut Heard;
+    fn received(&mut self, client: usize) -> &mut ReceivedFrames;
 
     /// Returns the end of a client that may have stopped reading.
-    fn end(&mut self, now: Timestamp, client: usize) -> Option<End>;
+    fn end(&mut self, now: Timestamp, client: usize) -> Option<ConnectionEnd>;
 
     /// Returns a login that is not decided yet: user, passcode, host. `None` where it cannot be
     /// seen.
     fn login(&mut self) -> Option<String>;
 
     /// Decides the login.
-    fn decide(&mut self, now: Timestamp, verdict: &Verdict) -> Result<(), String>;
+    fn decide(&mut self, now: Timestamp, verdict: &LoginVerdict) -> Result<(), String>;
 
     fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)>;
 }

@@ -7,10 +7,10 @@ use pitlane_engine::number::{ContractSize, Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Side;
 
-use super::{Booked, Said, Twin};
+use super::{Twin, TwinBooking, TwinEvent};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Transaction {
+pub struct TwinTransaction {
     pub kind: MovementKind,
     pub strategy: StrategyId,
     pub account: AccountId,
@@ -24,7 +24,7 @@ pub struct Transaction {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct TwinPosition {
     pub qty: Qty,
     pub cost: Money,
     pub realized: Money,
@@ -35,7 +35,7 @@ impl Twin {
         let terms = self.orders[order].terms;
         let row = self.reference.security(terms.security).expect("an accepted order has a security");
         let family = self.reference.family_of(row);
-        let transaction = Transaction {
+        let transaction = TwinTransaction {
             kind: if terms.side == Side::Buy { MovementKind::Buy } else { MovementKind::Sell },
             strategy: terms.strategy,
             account: terms.account,
@@ -53,30 +53,30 @@ impl Twin {
     /// Busts a fill: books the same transaction with opposite signs.
     pub(super) fn book_reversal(&mut self, order: usize, qty: i64, price: i64) {
         let before = self.transactions.len();
-        let said = self.said.len();
+        let events = self.events.len();
         self.book_fill(order, qty, price);
         let mut transaction = self.transactions[before];
         self.transactions.truncate(before);
-        self.said.truncate(said);
+        self.events.truncate(events);
         transaction.qty = Qty::from_raw(-transaction.qty.raw());
         transaction.commission = Money::from_raw(-transaction.commission.raw());
         self.book(Some(order), transaction);
     }
 
-    pub(super) fn book(&mut self, order: Option<usize>, transaction: Transaction) {
+    pub(super) fn book(&mut self, order: Option<usize>, transaction: TwinTransaction) {
         self.transactions.push(transaction);
         let position = match transaction.security {
             Some(security) => self.position(transaction.strategy, security),
-            None => Position::default(),
+            None => TwinPosition::default(),
         };
         let cash = self.cash(transaction.strategy, transaction.currency);
-        self.said.push(Said::Booked(Booked { order, transaction, position, cash }));
+        self.events.push(TwinEvent::Booked(TwinBooking { order, transaction, position, cash }));
     }
 
     /// Returns the position of a strategy in a security, from the first transaction on.
-    pub fn position(&self, strategy: StrategyId, security: SecurityId) -> Position {
+    pub fn position(&self, strategy: StrategyId, security: SecurityId) -> TwinPosition {
         let size = self.contract_size(security);
-        let mut position = Position::default();
+        let mut position = TwinPosition::default();
         for t in &self.transactions {
             if t.strategy == strategy && t.security == Some(security) {
                 position = position.after(t.qty, t.price, size);
@@ -91,13 +91,13 @@ impl Twin {
     }
 
     pub fn cash(&self, strategy: StrategyId, currency: Currency) -> Money {
-        let mine = |t: &&Transaction| t.strategy == strategy && t.currency == currency;
+        let mine = |t: &&TwinTransaction| t.strategy == strategy && t.currency == currency;
         let sum: i64 = self.transactions.iter().filter(mine).map(|t| self.cash_of(t)).sum();
         Money::from_raw(sum)
     }
 
     /// Returns the change of cash by one transaction.
-    pub fn cash_of(&self, t: &Transaction) -> i64 {
+    pub fn cash_of(&self, t: &TwinTransaction) -> i64 {
         // The amount of a cash movement is booked with its sign.
         let Some(security) = t.security else { return t.price.raw() };
         let value = Notional::of(t.price, t.qty).money(self.contract_size(security));
@@ -128,7 +128,7 @@ impl Twin {
         };
         self.book(
             None,
-            Transaction {
+            TwinTransaction {
                 kind: m.kind,
                 strategy: m.strategy,
                 account: m.account,
@@ -186,7 +186,7 @@ impl Twin {
             if qty.is_zero() {
                 continue;
             }
-            let transaction = Transaction {
+            let transaction = TwinTransaction {
                 kind: MovementKind::Expiration,
                 strategy,
                 // A position belongs to a strategy, through whatever accounts it was traded.
@@ -204,17 +204,17 @@ impl Twin {
     }
 }
 
-impl Position {
+impl TwinPosition {
     /// Returns the position after a trade: average cost; the closed part is realised; beyond zero
     /// the rest opens a new position.
-    pub fn after(self, qty: Qty, price: Price, size: ContractSize) -> Position {
+    pub fn after(self, qty: Qty, price: Price, size: ContractSize) -> TwinPosition {
         let worth = |qty: i64| {
             Notional::of(price, Qty::from_raw(qty)).money(size).expect("runs use small numbers").raw()
         };
         let (held, traded) = (self.qty.raw(), qty.raw());
         let same_direction = held == 0 || (held > 0) == (traded > 0);
         if same_direction {
-            return Position {
+            return TwinPosition {
                 qty: Qty::from_raw(held + traded),
                 cost: Money::from_raw(self.cost.raw() + worth(traded)),
                 realized: self.realized,
@@ -226,7 +226,7 @@ impl Position {
         // The opened part costs the value of the trade without the closed part, so that both add up
         // to the trade.
         let opened = if traded + closed == 0 { 0 } else { worth(traded) + worth(closed) };
-        Position {
+        TwinPosition {
             qty: Qty::from_raw(held + traded),
             cost: Money::from_raw(self.cost.raw() - cost + opened),
             realized: Money::from_raw(self.realized.raw() + worth(closed) - cost),

@@ -271,7 +271,7 @@ impl Twin {
             Scope::Account(account) => self.account_qty(account, terms.security),
             Scope::Global | Scope::Security(_) | Scope::Adapter(_) => 0,
         };
-        let same = |o: &&super::Order| {
+        let same = |o: &&super::TwinOrder| {
             self.in_scope(&o.terms, scope) && (o.terms.security, o.terms.side) == (terms.security, terms.side)
         };
         let open: i64 = self.orders.iter().filter(same).map(|o| o.open()).sum();

@@ -6,7 +6,7 @@ use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
 
-use super::{Closing, Said, Twin};
+use super::{Closing, Twin, TwinEvent};
 
 impl Twin {
     pub(super) fn close(
@@ -34,7 +34,7 @@ impl Twin {
             ..Terms::default()
         };
         if id.is_none() {
-            return self.said.push(Said::Unrecorded(Reason::BadId));
+            return self.events.push(TwinEvent::Unrecorded(Reason::BadId));
         }
         let whole = qty.is_zero() && !held.is_zero();
         let reducing = self.reducing(strategy, security);
@@ -123,7 +123,7 @@ impl Twin {
         }
         let held = self.position(strategy, security).qty;
         let side = if held.is_positive() { Side::Sell } else { Side::Buy };
-        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
+        let mine = |o: &&super::TwinOrder| (o.terms.strategy, o.terms.security) == (strategy, security);
         let open: i64 =
             self.orders.iter().filter(mine).filter(|o| o.terms.side == side).map(|o| o.leaves()).sum();
         let more = (strategy, security);
@@ -134,7 +134,7 @@ impl Twin {
 
     /// Returns the quantity that open orders of a strategy are closing already.
     fn reducing(&self, strategy: StrategyId, security: SecurityId) -> i64 {
-        let mine = |o: &&super::Order| (o.terms.strategy, o.terms.security) == (strategy, security);
+        let mine = |o: &&super::TwinOrder| (o.terms.strategy, o.terms.security) == (strategy, security);
         self.orders.iter().filter(|o| o.terms.reduce_only).filter(mine).map(|o| o.leaves()).sum()
     }
 

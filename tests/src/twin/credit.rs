@@ -6,7 +6,7 @@ use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Side, Terms};
 
-use super::{Order, Position, Twin};
+use super::{Twin, TwinOrder, TwinPosition};
 
 impl Twin {
     /// Checks that the credit which an order adds fits beside the credit in use.
@@ -54,9 +54,9 @@ impl Twin {
 
     /// Returns the position of an account in a security over all strategies, and the commissions
     /// paid. An expiry closes it, whichever strategies it belongs to.
-    pub(super) fn account_position(&self, account: AccountId, security: SecurityId) -> (Position, i64) {
+    pub(super) fn account_position(&self, account: AccountId, security: SecurityId) -> (TwinPosition, i64) {
         let size = self.contract_size(security);
-        let mut position = Position::default();
+        let mut position = TwinPosition::default();
         let mut fees = 0;
         for at in 0..=self.transactions.len() {
             for &(_, _, price) in self.expiries.iter().filter(|e| (e.0, e.1) == (at, security)) {
@@ -92,9 +92,13 @@ impl Twin {
         self.mine((account, security, side)).map(|o| o.open() as i128).sum()
     }
 
-    fn mine(&self, (account, security, side): (AccountId, SecurityId, Side)) -> impl Iterator<Item = &Order> {
-        let same =
-            move |o: &&Order| (o.terms.account, o.terms.security, o.terms.side) == (account, security, side);
+    fn mine(
+        &self,
+        (account, security, side): (AccountId, SecurityId, Side),
+    ) -> impl Iterator<Item = &TwinOrder> {
+        let same = move |o: &&TwinOrder| {
+            (o.terms.account, o.terms.security, o.terms.side) == (account, security, side)
+        };
         self.orders.iter().filter(same)
     }
 

@@ -4,7 +4,7 @@ use pitlane_engine::command::Quote;
 use pitlane_engine::terms::Side;
 
 #[derive(Clone, Debug, Default)]
-pub struct Market {
+pub struct TwinMarket {
     pub quote: Quote,
     /// Quantity taken from the bid and from the ask since that side last changed.
     pub consumed_bid: i64,
@@ -13,19 +13,19 @@ pub struct Market {
     pub halted: bool,
     /// Whether its expiry has passed; it is no longer traded.
     pub expired: bool,
-    pub queue_buy: Option<Queue>,
-    pub queue_sell: Option<Queue>,
+    pub queue_buy: Option<TwinQueue>,
+    pub queue_sell: Option<TwinQueue>,
 }
 
 /// The feed's own orders at one price, ahead of ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Queue {
+pub struct TwinQueue {
     pub price: i64,
     pub ahead: i64,
     pub shown: i64,
 }
 
-impl Market {
+impl TwinMarket {
     /// Returns price and size of the quote on a side: the bid for buys, the ask for sells.
     pub fn shown(&self, side: Side) -> Option<(i64, i64)> {
         let (price, size) = match side {
@@ -56,7 +56,7 @@ impl Market {
         (left > 0).then_some((price, left))
     }
 
-    pub fn queue(&mut self, side: Side) -> &mut Option<Queue> {
+    pub fn queue(&mut self, side: Side) -> &mut Option<TwinQueue> {
         match side {
             Side::Buy => &mut self.queue_buy,
             Side::Sell => &mut self.queue_sell,

@@ -14,7 +14,7 @@ mod check;
 mod closing;
 mod credit;
 mod depth;
-mod life;
+mod lifecycle;
 mod market;
 mod operator;
 mod order;
@@ -37,18 +37,18 @@ use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{Status, Terms};
 use pitlane_engine::time::Timestamp;
 
-pub use books::{Position, Transaction};
-pub use market::Market;
-pub use order::{Base, Order, Place};
+pub use books::{TwinPosition, TwinTransaction};
+pub use market::TwinMarket;
+pub use order::{OrderBase, OrderPlace, TwinOrder};
 
 /// What the twin expects a shard to emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Said {
+pub enum TwinEvent {
     Report(Report),
-    Refused(Refused),
+    Refused(TwinRefusal),
     /// A new order that is reported as rejected, but not recorded.
     Unrecorded(Reason),
-    Booked(Booked),
+    Booked(TwinBooking),
     Alert(Alert),
     /// How a command ended that is not about an order.
     Done(Reason),
@@ -72,7 +72,7 @@ pub struct Report {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Refused {
+pub struct TwinRefusal {
     /// `None`: the order is unknown.
     pub order: Option<usize>,
     pub request_id: IntId,
@@ -82,10 +82,10 @@ pub struct Refused {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Booked {
+pub struct TwinBooking {
     pub order: Option<usize>,
-    pub transaction: Transaction,
-    pub position: Position,
+    pub transaction: TwinTransaction,
+    pub position: TwinPosition,
     pub cash: Money,
 }
 
@@ -101,7 +101,7 @@ struct Closing {
 
 /// An execution of an external venue.
 #[derive(Clone, Debug)]
-struct Execution {
+struct TwinExecution {
     order: usize,
     /// Its own id, and those of its corrections.
     ids: Vec<ExecRef>,
@@ -119,9 +119,9 @@ type Budgets = BTreeMap<(Scope, BudgetKind), i64>;
 pub struct Twin {
     pub reference: Arc<RefData>,
     pub settings: ShardSettings,
-    pub orders: Vec<Order>,
-    pub markets: BTreeMap<SecurityId, Market>,
-    pub transactions: Vec<Transaction>,
+    pub orders: Vec<TwinOrder>,
+    pub markets: BTreeMap<SecurityId, TwinMarket>,
+    pub transactions: Vec<TwinTransaction>,
     pub sessions: BTreeMap<ExchangeId, TradingSession>,
     /// Exchanges that close by a calendar.
     pub with_hours: Vec<ExchangeId>,
@@ -134,7 +134,7 @@ pub struct Twin {
     directives: BTreeMap<DirectiveKey, DirectiveVersion>,
     pub subscriptions: Vec<(StrategyId, SecurityId)>,
     handles: BTreeMap<OrderHandle, usize>,
-    executions: Vec<Execution>,
+    executions: Vec<TwinExecution>,
     closings: Vec<Closing>,
     /// Positions whose reduce-only orders request more than is left of them.
     excess: Vec<(StrategyId, SecurityId)>,
@@ -149,12 +149,12 @@ pub struct Twin {
     asked: Vec<(Timestamp, Terms)>,
     arrivals: u64,
     now: Timestamp,
-    said: Vec<Said>,
+    events: Vec<TwinEvent>,
 }
 
 impl Twin {
     pub fn new(reference: Arc<RefData>, settings: ShardSettings) -> Twin {
-        let markets = reference.securities().iter().map(|row| (row.id, Market::default())).collect();
+        let markets = reference.securities().iter().map(|row| (row.id, TwinMarket::default())).collect();
         Twin {
             reference,
             settings,
@@ -182,12 +182,12 @@ impl Twin {
             asked: Vec::new(),
             arrivals: 0,
             now: Timestamp::ZERO,
-            said: Vec::new(),
+            events: Vec::new(),
         }
     }
 
     /// Returns what a shard should emit for one command, including follow-up work.
-    pub fn apply(&mut self, now: Timestamp, command: &Command) -> Vec<Said> {
+    pub fn apply(&mut self, now: Timestamp, command: &Command) -> Vec<TwinEvent> {
         self.now = now;
         match command.body {
             CommandKind::Submit { id, terms } => self.submit(command.source, id, terms),
@@ -224,7 +224,7 @@ impl Twin {
             CommandKind::Watch { .. } | CommandKind::Snapshot { .. } | CommandKind::Sender { .. } => {}
         }
         self.settle_closings();
-        std::mem::take(&mut self.said)
+        std::mem::take(&mut self.events)
     }
 
     /// Records the handle by which the shard knows this order of the twin.
@@ -243,11 +243,11 @@ impl Twin {
     }
 
     fn done(&mut self, reason: Reason) {
-        self.said.push(Said::Done(reason));
+        self.events.push(TwinEvent::Done(reason));
     }
 
     fn alert(&mut self, alert: Alert) {
-        self.said.push(Said::Alert(alert));
+        self.events.push(TwinEvent::Alert(alert));
     }
 
     fn next_arrival(&mut self) -> u64 {
@@ -284,7 +284,7 @@ impl Twin {
     }
 
     fn enter(&mut self, source: Source, id: IntId, terms: Terms) -> usize {
-        self.orders.push(Order::new(source, id, terms));
+        self.orders.push(TwinOrder::new(source, id, terms));
         self.orders.len() - 1
     }
 }
@@ -295,8 +295,8 @@ mod tests {
 
     use super::*;
     use crate::dice::Dice;
-    use crate::workload::{Deed, Profile, Workload};
-    use crate::{pair, world};
+    use crate::workload::{Action, ActionGenerator, Profile};
+    use crate::{shard_and_twin, test_market};
 
     /// Runs the twin alone: its state never contradicts itself.
     #[test]
@@ -304,20 +304,20 @@ mod tests {
         let mut fills = 0;
         for seed in 0..100 {
             let mut dice = Dice::new(seed);
-            let mut workload = Workload::new(dice.fork(), Profile::random(&mut dice));
-            let mut twin = Twin::new(world::reference(), ShardSettings::default());
-            let mut now = world::start();
-            for deed in Workload::opening() {
-                tell(&mut twin, now, deed);
+            let mut workload = ActionGenerator::new(dice.fork(), Profile::random(&mut dice));
+            let mut twin = Twin::new(test_market::reference(), ShardSettings::default());
+            let mut now = test_market::start();
+            for action in ActionGenerator::opening() {
+                apply(&mut twin, now, action);
             }
             for _ in 0..200 {
-                let deed = workload.next(now);
-                if let Deed::Wait(ns) = deed {
+                let action = workload.next(now);
+                if let Action::Wait(ns) = action {
                     now = now.plus(ns);
-                    tell(&mut twin, now, Deed::Plain(CommandKind::Timer));
+                    apply(&mut twin, now, Action::Plain(CommandKind::Timer));
                 } else {
-                    let said = tell(&mut twin, now, deed);
-                    fills += said.iter().filter(|said| matches!(said, Said::Booked(_))).count();
+                    let events = apply(&mut twin, now, action);
+                    fills += events.iter().filter(|events| matches!(events, TwinEvent::Booked(_))).count();
                 }
                 agrees_with_itself(&twin);
             }
@@ -325,20 +325,20 @@ mod tests {
         assert!(fills > 1_000, "only {fills} fills");
     }
 
-    fn tell(twin: &mut Twin, now: Timestamp, deed: Deed) -> Vec<Said> {
+    fn apply(twin: &mut Twin, now: Timestamp, action: Action) -> Vec<TwinEvent> {
         let handle = |nth: usize| OrderHandle::new(ShardId(0), 0, nth as u32);
-        let body = match deed {
-            Deed::Plain(body) => body,
-            Deed::Modify { nth, id, changes } => CommandKind::Modify { order: handle(nth), id, changes },
-            Deed::Cancel { nth, id } => CommandKind::Cancel { order: handle(nth), id },
-            Deed::Report { nth, report } => CommandKind::Report { order: handle(nth), report },
-            Deed::Wait(_) => CommandKind::Timer,
+        let body = match action {
+            Action::Plain(body) => body,
+            Action::Modify { nth, id, changes } => CommandKind::Modify { order: handle(nth), id, changes },
+            Action::Cancel { nth, id } => CommandKind::Cancel { order: handle(nth), id },
+            Action::Report { nth, report } => CommandKind::Report { order: handle(nth), report },
+            Action::Wait(_) => CommandKind::Timer,
         };
-        let said = twin.apply(now, &Command::new(pair::source(), 1, body));
+        let events = twin.apply(now, &Command::new(shard_and_twin::source(), 1, body));
         for order in 0..twin.orders.len() {
             twin.bind(handle(order), order);
         }
-        said
+        events
     }
 
     fn agrees_with_itself(twin: &Twin) {
@@ -346,7 +346,7 @@ mod tests {
             assert!(order.is_over() || order.leaves() > 0, "{order:?}");
             assert!(order.is_over() || order.cum < order.terms.qty.raw(), "{order:?}");
         }
-        for security in world::SECURITIES {
+        for security in test_market::SECURITIES {
             if twin.is_trading(security) {
                 let best =
                     |side| twin.book_side(security, side).first().map(|&at| twin.orders[at].terms.limit);

@@ -10,8 +10,8 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Tif;
 use pitlane_engine::time::Day;
 
-use super::order::{Base, Place};
-use super::{Said, Twin};
+use super::order::{OrderBase, OrderPlace};
+use super::{Twin, TwinEvent};
 
 impl Twin {
     pub(super) fn subscribe(&mut self, strategy: StrategyId, security: SecurityId, on: bool) {
@@ -37,8 +37,8 @@ impl Twin {
         if was && !connected {
             for order in 0..self.orders.len() {
                 let o = &self.orders[order];
-                let waiting = o.base == Base::PendingNew || o.cancel.is_some() || o.replace.is_some();
-                let outside = o.place == Place::Outside && !o.in_doubt;
+                let waiting = o.base == OrderBase::PendingNew || o.cancel.is_some() || o.replace.is_some();
+                let outside = o.place == OrderPlace::Outside && !o.in_doubt;
                 if outside && waiting && self.adapter_of(o.terms.security) == adapter {
                     self.doubt(order);
                 }
@@ -74,7 +74,7 @@ impl Twin {
             Directive::Limits { scope, limits } => self.set_limits(scope, limits),
             Directive::Restrict { scope, security, on } => self.restrict(scope, security, on),
         }
-        if self.said.contains(&Said::Done(Reason::None)) {
+        if self.events.contains(&TwinEvent::Done(Reason::None)) {
             self.directives.insert(key, version);
         }
     }
@@ -202,7 +202,7 @@ impl Twin {
         if before != session {
             for security in self.known_securities() {
                 if self.exchange_of(security) == exchange {
-                    self.turn(security, before, session);
+                    self.change_session(security, before, session);
                 }
             }
         }
@@ -242,7 +242,7 @@ impl Twin {
     }
 
     /// Moves one security from one session to the next.
-    fn turn(&mut self, security: SecurityId, before: TradingSession, session: TradingSession) {
+    fn change_session(&mut self, security: SecurityId, before: TradingSession, session: TradingSession) {
         let halted = self.markets[&security].halted;
         let closed = before == TradingSession::ClosingAuction;
         if closed && !halted && session != TradingSession::Continuous {
@@ -254,7 +254,7 @@ impl Twin {
         }
         if closed {
             self.expire_where(security, Reason::ExpiredAuction, |tif, place| {
-                tif == Tif::Atc && place != Place::Parked
+                tif == Tif::Atc && place != OrderPlace::Parked
             });
         }
         if session == TradingSession::Continuous && !halted {
@@ -266,12 +266,12 @@ impl Twin {
         }
         if session == TradingSession::Closed {
             self.expire_where(security, Reason::ExpiredDay, |tif, place| {
-                tif == Tif::Day && place != Place::Stop && place != Place::Outside
+                tif == Tif::Day && place != OrderPlace::Stop && place != OrderPlace::Outside
             });
             self.expire_where(security, Reason::ExpiredDay, |tif, place| {
-                tif == Tif::Day && place == Place::Stop
+                tif == Tif::Day && place == OrderPlace::Stop
             });
-            self.expire_where(security, Reason::ExpiredAuction, |_, place| place == Place::Parked);
+            self.expire_where(security, Reason::ExpiredAuction, |_, place| place == OrderPlace::Parked);
         }
     }
 
@@ -290,12 +290,12 @@ impl Twin {
         let due: Vec<usize> = (0..self.orders.len())
             .filter(|&at| {
                 let o = &self.orders[at];
-                let ours = o.place != Place::Outside;
+                let ours = o.place != OrderPlace::Outside;
                 !o.is_over() && ours && o.terms.tif == Tif::Gtd && o.terms.tif_date <= self.now
             })
             .collect();
         for order in due {
-            self.end(order, Base::Expired, ExecType::Expired, Reason::ExpiredGtd);
+            self.end(order, OrderBase::Expired, ExecType::Expired, Reason::ExpiredGtd);
         }
     }
 
@@ -303,13 +303,13 @@ impl Twin {
         &mut self,
         security: SecurityId,
         reason: Reason,
-        which: impl Fn(Tif, Place) -> bool,
+        which: impl Fn(Tif, OrderPlace) -> bool,
     ) {
         for order in 0..self.orders.len() {
             let o = &self.orders[order];
-            let ours = o.terms.security == security && !o.is_over() && o.place != Place::Outside;
+            let ours = o.terms.security == security && !o.is_over() && o.place != OrderPlace::Outside;
             if ours && which(o.terms.tif, o.place) {
-                self.end(order, Base::Expired, ExecType::Expired, reason);
+                self.end(order, OrderBase::Expired, ExecType::Expired, reason);
             }
         }
     }

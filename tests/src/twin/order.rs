@@ -4,7 +4,7 @@ use pitlane_engine::id::{IntId, Source};
 use pitlane_engine::terms::{Side, Status, Terms};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Base {
+pub enum OrderBase {
     PendingNew,
     Working,
     Filled,
@@ -15,7 +15,7 @@ pub enum Base {
 
 /// Where the order waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum OrderPlace {
     Nowhere,
     /// For its stop price.
     Stop,
@@ -30,12 +30,12 @@ pub enum Place {
 }
 
 #[derive(Clone, Debug)]
-pub struct Order {
+pub struct TwinOrder {
     pub id: IntId,
     pub orig_id: IntId,
     pub source: Source,
     pub terms: Terms,
-    pub base: Base,
+    pub base: OrderBase,
     pub cancel: Option<IntId>,
     pub replace: Option<(IntId, Terms)>,
     /// Whether the pending modification only ends the order at its filled quantity.
@@ -59,19 +59,19 @@ pub struct Order {
     pub asked: bool,
     /// Whether the external venue has accepted it, or filled some of it, since it was sent.
     pub acknowledged: bool,
-    pub place: Place,
+    pub place: OrderPlace,
     /// Arrival number at its place; smaller is earlier.
     pub arrival: u64,
 }
 
-impl Order {
-    pub fn new(source: Source, id: IntId, terms: Terms) -> Order {
-        Order {
+impl TwinOrder {
+    pub fn new(source: Source, id: IntId, terms: Terms) -> TwinOrder {
+        TwinOrder {
             id,
             orig_id: IntId::NONE,
             source,
             terms,
-            base: Base::PendingNew,
+            base: OrderBase::PendingNew,
             cancel: None,
             replace: None,
             stop_here: false,
@@ -86,15 +86,15 @@ impl Order {
             unsure: false,
             asked: false,
             acknowledged: false,
-            place: Place::Nowhere,
+            place: OrderPlace::Nowhere,
             arrival: 0,
         }
     }
 
     pub fn is_over(&self) -> bool {
         match self.base {
-            Base::PendingNew | Base::Working => false,
-            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => true,
+            OrderBase::PendingNew | OrderBase::Working => false,
+            OrderBase::Filled | OrderBase::Canceled | OrderBase::Rejected | OrderBase::Expired => true,
         }
     }
 
@@ -126,15 +126,15 @@ impl Order {
 
     pub fn status(&self) -> Status {
         match self.base {
-            Base::Filled => Status::Filled,
-            Base::Canceled => Status::Canceled,
-            Base::Rejected => Status::Rejected,
-            Base::Expired => Status::Expired,
-            Base::PendingNew | Base::Working if self.cancel.is_some() => Status::PendingCancel,
-            Base::PendingNew | Base::Working if self.replace.is_some() => Status::PendingReplace,
-            Base::PendingNew => Status::PendingNew,
-            Base::Working if self.cum > 0 => Status::PartiallyFilled,
-            Base::Working => Status::New,
+            OrderBase::Filled => Status::Filled,
+            OrderBase::Canceled => Status::Canceled,
+            OrderBase::Rejected => Status::Rejected,
+            OrderBase::Expired => Status::Expired,
+            OrderBase::PendingNew | OrderBase::Working if self.cancel.is_some() => Status::PendingCancel,
+            OrderBase::PendingNew | OrderBase::Working if self.replace.is_some() => Status::PendingReplace,
+            OrderBase::PendingNew => Status::PendingNew,
+            OrderBase::Working if self.cum > 0 => Status::PartiallyFilled,
+            OrderBase::Working => Status::New,
         }
     }
 }

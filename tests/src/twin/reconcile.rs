@@ -7,8 +7,8 @@ use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Side, Tif};
 
-use super::order::{Base, Place};
-use super::{Execution, Said, Twin};
+use super::order::{OrderBase, OrderPlace};
+use super::{Twin, TwinEvent, TwinExecution};
 
 impl Twin {
     /// Counts a reported fill if it is one and comes for the first time. Returns whether it was
@@ -18,7 +18,7 @@ impl Twin {
     }
 
     fn execution_for(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, presumed: bool) -> bool {
-        let never_sent = self.orders[order].base == Base::Rejected && !self.orders[order].sent;
+        let never_sent = self.orders[order].base == OrderBase::Rejected && !self.orders[order].sent;
         if !qty.is_positive() || never_sent {
             self.alert(Alert::UnexpectedReport);
             return false;
@@ -28,7 +28,7 @@ impl Twin {
             return false;
         }
         let (ids, raw) = (vec![exec], qty.raw());
-        self.executions.push(Execution { order, ids, qty: raw, price: price.raw(), presumed });
+        self.executions.push(TwinExecution { order, ids, qty: raw, price: price.raw(), presumed });
         let reason = if presumed { Reason::MissedFill } else { Reason::None };
         self.fill_for(order, qty.raw(), price.raw(), reason);
         true
@@ -42,13 +42,14 @@ impl Twin {
     pub(super) fn filled_to(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, cum: Qty) {
         let covered = cum.raw() <= self.orders[order].cum && exec != ExecRef(0) && qty.is_positive();
         if covered && !self.has_heard(order, exec) {
-            let presumed = |known: &&mut Execution| known.order == order && known.presumed && known.qty > 0;
+            let presumed =
+                |known: &&mut TwinExecution| known.order == order && known.presumed && known.qty > 0;
             if let Some(known) = self.executions.iter_mut().rev().find(presumed) {
                 let part = qty.raw().min(known.qty);
                 known.qty -= part;
                 let price = known.price;
                 let ids = vec![exec];
-                self.executions.push(Execution { order, ids, qty: part, price, presumed: false });
+                self.executions.push(TwinExecution { order, ids, qty: part, price, presumed: false });
                 return self.alert(Alert::DuplicateExecution);
             }
         }
@@ -71,7 +72,7 @@ impl Twin {
         if exec != ExecRef(0) && self.has_heard(order, exec) {
             return self.alert(Alert::DuplicateExecution);
         }
-        let is_meant = |known: &Execution| {
+        let is_meant = |known: &TwinExecution| {
             known.order == order && exec_ref != ExecRef(0) && known.ids.contains(&exec_ref) && known.qty != 0
         };
         let Some(at) = self.executions.iter().position(is_meant) else {
@@ -89,9 +90,10 @@ impl Twin {
         let short = self.orders[order].cum + qty.raw() < terms.qty.raw();
         if !self.orders[order].is_over() {
             self.orders[order].set_aside += self.credit_again(&terms, old_qty);
-        } else if self.orders[order].base == Base::Filled && self.orders[order].sent && is_open && short {
-            self.orders[order].base = Base::Working;
-            self.orders[order].place = Place::Outside;
+        } else if self.orders[order].base == OrderBase::Filled && self.orders[order].sent && is_open && short
+        {
+            self.orders[order].base = OrderBase::Working;
+            self.orders[order].place = OrderPlace::Outside;
             self.orders[order].set_aside = self.credit_again(&terms, self.orders[order].leaves());
             self.refuse_closing(&terms, if qty.is_zero() { Reason::Bust } else { Reason::Correction });
         }
@@ -103,8 +105,8 @@ impl Twin {
         let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
         let completes = !self.orders[order].is_over() && self.orders[order].leaves() <= 0;
         if completes {
-            self.orders[order].base = Base::Filled;
-            self.orders[order].place = Place::Nowhere;
+            self.orders[order].base = OrderBase::Filled;
+            self.orders[order].place = OrderPlace::Nowhere;
         }
         let over = self.orders[order].cum > self.orders[order].terms.qty.raw() && !qty.is_zero();
         if over {
@@ -112,7 +114,7 @@ impl Twin {
         }
         let mut line = self.image(order, ExecType::Corrected, if over { Reason::Overfill } else { reason });
         (line.last_qty, line.last_price) = (qty, if qty.is_zero() { Price::ZERO } else { price });
-        self.said.push(Said::Report(line));
+        self.events.push(TwinEvent::Report(line));
         if completes {
             (self.orders[order].set_aside, self.orders[order].asked_aside) = (0, 0);
             self.too_late(order);
@@ -156,8 +158,8 @@ impl Twin {
             return;
         }
         match state {
-            VenueState::Canceled(reason) => self.hear(order, VenueReport::Canceled(reason)),
-            VenueState::Expired(reason) => self.hear(order, VenueReport::Expired(reason)),
+            VenueState::Canceled(reason) => self.handle_report(order, VenueReport::Canceled(reason)),
+            VenueState::Expired(reason) => self.handle_report(order, VenueReport::Expired(reason)),
             // An answer to a query from before it was sent says nothing about it.
             VenueState::Rejected(Reason::UnknownOrder)
                 if self.never_left(order) && !self.orders[order].asked =>
@@ -165,14 +167,16 @@ impl Twin {
                 self.ask_status(order)
             }
             VenueState::Rejected(Reason::UnknownOrder) if self.never_left(order) => self.wait_again(order),
-            VenueState::Rejected(Reason::UnknownOrder) if self.orders[order].base == Base::PendingNew => {
+            VenueState::Rejected(Reason::UnknownOrder)
+                if self.orders[order].base == OrderBase::PendingNew =>
+            {
                 self.venue_rejects(order, Reason::VenueUnavailable);
             }
             VenueState::Rejected(reason) => {
-                self.hear(order, VenueReport::Rejected(reason));
+                self.handle_report(order, VenueReport::Rejected(reason));
             }
             VenueState::Open if agrees => {
-                self.hear(order, VenueReport::Accepted);
+                self.handle_report(order, VenueReport::Accepted);
                 self.orders[order].unsure = false;
                 self.reconciled(order);
             }
@@ -205,7 +209,7 @@ impl Twin {
     /// reported.
     fn correct_missed(&mut self, order: usize, cum: Qty, average: Price, state: VenueState) {
         let o = &self.orders[order];
-        let presumed = |known: &&Execution| known.order == order && known.presumed && known.qty > 0;
+        let presumed = |known: &&TwinExecution| known.order == order && known.presumed && known.qty > 0;
         let Some(known) = self.executions.iter().rev().find(presumed) else { return };
         let less = o.cum - cum.raw();
         if less <= 0 || less > known.qty {
@@ -239,7 +243,7 @@ impl Twin {
         self.report(order, ExecType::Snapshot, Reason::None);
         // Pending requests are sent again, which fails without a connection.
         let o = &self.orders[order];
-        let asks = o.replace.is_some() || o.cancel.is_some() && o.base == Base::Working;
+        let asks = o.replace.is_some() || o.cancel.is_some() && o.base == OrderBase::Working;
         if asks && !self.is_connected(self.orders[order].terms.security) {
             self.orders[order].in_doubt = true;
         }
@@ -282,7 +286,11 @@ impl Twin {
     pub(super) fn never_left(&self, order: usize) -> bool {
         let o = &self.orders[order];
         let is_stop = o.terms.kind.has_stop() && o.triggered;
-        is_stop && o.place == Place::Outside && !o.acknowledged && o.cum == 0 && o.base == Base::Working
+        is_stop
+            && o.place == OrderPlace::Outside
+            && !o.acknowledged
+            && o.cum == 0
+            && o.base == OrderBase::Working
     }
 
     /// Lets a stop wait again; pending requests are performed at once.
@@ -291,14 +299,14 @@ impl Twin {
         (o.triggered, o.in_doubt, o.unsure, o.sent) = (false, false, false, false);
         self.place_stop(order);
         if self.orders[order].cancel.is_some() {
-            return self.end(order, Base::Canceled, ExecType::Canceled, Reason::Requested);
+            return self.end(order, OrderBase::Canceled, ExecType::Canceled, Reason::Requested);
         }
         self.report(order, ExecType::Snapshot, Reason::VenueUnavailable);
         if self.orders[order].replace.is_some() {
             self.replaced(order);
         }
         match self.overdue(order) {
-            Some(reason) => self.end(order, Base::Expired, ExecType::Expired, reason),
+            Some(reason) => self.end(order, OrderBase::Expired, ExecType::Expired, reason),
             None => self.settle_stops(self.orders[order].terms.security),
         }
     }

@@ -9,22 +9,22 @@ use pitlane_engine::settings::{FillModel, SelfTrade, TriggerBy, VenueSettings};
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
 
 use super::Twin;
-use super::market::{Market, Queue};
-use super::order::{Base, Place};
+use super::market::{TwinMarket, TwinQueue};
+use super::order::{OrderBase, OrderPlace};
 
 /// What an aggressive order meets next.
 #[derive(Clone, Copy, Debug)]
-enum Next {
+enum NextMatch {
     /// A resting order, at this price.
     Order(usize, i64),
     /// A portion of the quote: price and size.
     Quote(i64, i64),
 }
 
-impl Next {
+impl NextMatch {
     fn price(self) -> i64 {
         match self {
-            Next::Order(_, price) | Next::Quote(price, _) => price,
+            NextMatch::Order(_, price) | NextMatch::Quote(price, _) => price,
         }
     }
 }
@@ -41,27 +41,27 @@ impl Twin {
         self.orders[order].arrival = self.next_arrival();
         let session = self.session_of(terms.security);
         if terms.tif == Tif::Atc && session != TradingSession::ClosingAuction {
-            self.orders[order].place = Place::Parked;
+            self.orders[order].place = OrderPlace::Parked;
             return;
         }
         if !self.is_trading(terms.security) {
             if terms.tif.is_immediate() {
-                return self.end(order, Base::Canceled, ExecType::Canceled, Reason::NoLiquidity);
+                return self.end(order, OrderBase::Canceled, ExecType::Canceled, Reason::NoLiquidity);
             }
             return self.rest(order);
         }
         if terms.tif == Tif::Fok && !self.can_fill_whole(order) {
-            return self.end(order, Base::Canceled, ExecType::Canceled, Reason::Fok);
+            return self.end(order, OrderBase::Canceled, ExecType::Canceled, Reason::Fok);
         }
         let stopped = self.aggress(order);
         if self.orders[order].is_over() {
             return;
         }
         if let Some(reason) = stopped {
-            return self.end(order, Base::Canceled, ExecType::Canceled, reason);
+            return self.end(order, OrderBase::Canceled, ExecType::Canceled, reason);
         }
         if terms.tif.is_immediate() {
-            return self.end(order, Base::Canceled, ExecType::Canceled, Reason::Ioc);
+            return self.end(order, OrderBase::Canceled, ExecType::Canceled, Reason::Ioc);
         }
         self.rest(order);
     }
@@ -74,7 +74,7 @@ impl Twin {
             let at_the_quote = market.shown(terms.side).is_some_and(|(price, _)| price == limit);
             if alone && at_the_quote {
                 let shown = market.unconsumed(terms.side).map_or(0, |(_, size)| size);
-                *market.queue(terms.side) = Some(Queue { price: limit, ahead: shown, shown });
+                *market.queue(terms.side) = Some(TwinQueue { price: limit, ahead: shown, shown });
             }
         }
         self.orders[order].place = place_of(&terms);
@@ -90,12 +90,14 @@ impl Twin {
                 return Some(Reason::PriceBand);
             }
             match next {
-                Next::Order(maker, _) if self.is_self_trade(order, maker) => return Some(Reason::SelfTrade),
-                Next::Order(maker, price) => {
+                NextMatch::Order(maker, _) if self.is_self_trade(order, maker) => {
+                    return Some(Reason::SelfTrade);
+                }
+                NextMatch::Order(maker, price) => {
                     let qty = self.orders[order].leaves().min(self.orders[maker].leaves());
                     self.execute(order, Some(maker), qty, price);
                 }
-                Next::Quote(price, size) => {
+                NextMatch::Quote(price, size) => {
                     let qty = self.orders[order].leaves().min(size);
                     let terms = self.orders[order].terms;
                     let market = self.markets.get_mut(&terms.security).expect("a known security");
@@ -116,18 +118,19 @@ impl Twin {
     }
 
     /// Returns the best that an order can meet now, within its limit.
-    fn next_for(&self, order: usize) -> Option<Next> {
+    fn next_for(&self, order: usize) -> Option<NextMatch> {
         let o = &self.orders[order];
         let security = o.terms.security;
         let other = o.terms.side.opposite();
         if let Some(limit) = o.limit() {
             let waiting = self.line(security).into_iter().find(|&at| self.orders[at].terms.side == other);
             if let Some(waiting) = waiting {
-                return Some(Next::Order(waiting, limit));
+                return Some(NextMatch::Order(waiting, limit));
             }
         }
-        let client = self.best(security, other).map(|at| Next::Order(at, self.orders[at].terms.limit.raw()));
-        let quote = self.portion(security, other).map(|(price, size)| Next::Quote(price, size));
+        let client =
+            self.best(security, other).map(|at| NextMatch::Order(at, self.orders[at].terms.limit.raw()));
+        let quote = self.portion(security, other).map(|(price, size)| NextMatch::Quote(price, size));
         let next = match (client, quote) {
             (Some(client), Some(quote)) => {
                 let client_better = match o.terms.side {
@@ -155,7 +158,12 @@ impl Twin {
         self.portion_of(&self.markets[&security], security, side)
     }
 
-    pub(super) fn portion_of(&self, market: &Market, security: SecurityId, side: Side) -> Option<(i64, i64)> {
+    pub(super) fn portion_of(
+        &self,
+        market: &TwinMarket,
+        security: SecurityId,
+        side: Side,
+    ) -> Option<(i64, i64)> {
         let settings = self.venue_settings(security);
         let (price, size) = market.shown(side)?;
         let taken = market.consumed(side);
@@ -210,7 +218,7 @@ impl Twin {
 // Waiting orders.
 impl Twin {
     /// Returns the orders of one place, oldest first.
-    pub(super) fn waiting(&self, security: SecurityId, place: Place) -> Vec<usize> {
+    pub(super) fn waiting(&self, security: SecurityId, place: OrderPlace) -> Vec<usize> {
         let here = |&at: &usize| {
             let o = &self.orders[at];
             o.terms.security == security && o.place == place && !o.is_over()
@@ -222,12 +230,12 @@ impl Twin {
 
     /// Returns the waiting market orders, oldest first.
     pub(super) fn line(&self, security: SecurityId) -> Vec<usize> {
-        self.waiting(security, Place::Line)
+        self.waiting(security, OrderPlace::Line)
     }
 
     /// Returns one side of the book, best first.
     pub(super) fn book_side(&self, security: SecurityId, side: Side) -> Vec<usize> {
-        let mut list = self.waiting(security, Place::Book);
+        let mut list = self.waiting(security, OrderPlace::Book);
         list.retain(|&at| self.orders[at].terms.side == side);
         list.sort_by_key(|&at| match side {
             Side::Buy => -self.orders[at].terms.limit.raw(),
@@ -250,14 +258,14 @@ impl Twin {
     pub(super) fn moved(&mut self, order: usize, before: &Terms) {
         let terms = self.orders[order].terms;
         match self.orders[order].place {
-            Place::Outside | Place::Nowhere => {}
-            Place::Stop => self.place_stop(order),
-            Place::Book | Place::Line | Place::Parked => {
+            OrderPlace::Outside | OrderPlace::Nowhere => {}
+            OrderPlace::Stop => self.place_stop(order),
+            OrderPlace::Book | OrderPlace::Line | OrderPlace::Parked => {
                 // Dates, and stop prices that were reached, do not concern the venue.
                 let same = (terms.limit, terms.tif) == (before.limit, before.tif);
                 let only_less = same && terms.qty < before.qty;
                 if !only_less {
-                    self.orders[order].place = Place::Nowhere;
+                    self.orders[order].place = OrderPlace::Nowhere;
                     self.arrive(order);
                 }
             }
@@ -265,7 +273,7 @@ impl Twin {
     }
 
     pub(super) fn unpark(&mut self, security: SecurityId) {
-        for order in self.waiting(security, Place::Parked) {
+        for order in self.waiting(security, OrderPlace::Parked) {
             self.orders[order].arrival = self.next_arrival();
             self.rest(order);
         }
@@ -278,20 +286,20 @@ impl Twin {
         }
         for order in self.line(security) {
             if let Some(reason) = self.aggress(order) {
-                self.end(order, Base::Canceled, ExecType::Canceled, reason);
+                self.end(order, OrderBase::Canceled, ExecType::Canceled, reason);
             }
         }
     }
 }
 
-fn place_of(terms: &Terms) -> Place {
-    if terms.kind.has_limit() { Place::Book } else { Place::Line }
+fn place_of(terms: &Terms) -> OrderPlace {
+    if terms.kind.has_limit() { OrderPlace::Book } else { OrderPlace::Line }
 }
 
 // Stops.
 impl Twin {
     pub(super) fn place_stop(&mut self, order: usize) {
-        self.orders[order].place = Place::Stop;
+        self.orders[order].place = OrderPlace::Stop;
         self.orders[order].arrival = self.next_arrival();
     }
 
@@ -300,7 +308,7 @@ impl Twin {
         while let Some(order) = self.reached_stop(security) {
             self.orders[order].triggered = true;
             self.orders[order].acknowledged = false;
-            self.orders[order].place = Place::Nowhere;
+            self.orders[order].place = OrderPlace::Nowhere;
             self.report(order, ExecType::Triggered, Reason::Triggered);
             if self.is_simulated(security) {
                 self.arrive(order);
@@ -316,7 +324,7 @@ impl Twin {
             return None;
         }
         let market = &self.markets[&security];
-        let stops = self.waiting(security, Place::Stop);
+        let stops = self.waiting(security, OrderPlace::Stop);
         Side::BOTH.into_iter().find_map(|side| {
             let price = match self.settings.trigger {
                 TriggerBy::Last => market.last,
@@ -390,7 +398,7 @@ impl Twin {
             let clients = !self.at_price(security, side, price).is_empty();
             let market = self.markets.get_mut(&security).expect("a known security");
             if clients {
-                *market.queue(side) = Some(Queue { price, ahead: size, shown: size });
+                *market.queue(side) = Some(TwinQueue { price, ahead: size, shown: size });
             }
             return;
         }

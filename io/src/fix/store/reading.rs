@@ -21,7 +21,9 @@ fn u32_at(bytes: &[u8], at: usize) -> u32 {
 
 /// Reads a file. An incomplete record at the end of the ring was never sent and is dropped; a file
 /// without an intact slot, or of another session, is an error.
-pub ( super ) fn read ( location : & StoreLocation < '_ > , bytes : & [ u8 ] ) -> Result < StoreContent , Fault > { let damaged = | at : usize , problem : & str | { Err ( Fault::new ( & location.path , at , FaultKind::StateDamaged ( format!( "the FIX store {problem}" ) ) ) ) 
+pub(super) fn read(location: &StoreLocation<'_>, bytes: &[u8]) -> Result<StoreContent, Fault> {
+    let damaged = |at: usize, problem: &str| {
+        Err(Fault::new(&location.path, at, FaultKind::StateDamaged(format!("the FIX store {problem}"))))
     };
     if bytes.len() <= RING_AT || bytes[..8] != MAGIC {
         return damaged(0, "is none");

@@ -15,7 +15,8 @@ const LIFE: u64 = 5;
 const DEPTHS: Depths = Depths { commands: 8, events: 8 };
 
 /// Creates the first of two servers, and its shard's end of the lanes.
-fn cluster ( ) -> ( ClusterNode , ShardEnd ) { let member = | name : & str , shard | MemberConfig { name : name.to_string ( ) , shards : vec! [ shard ] } ; 
+fn cluster() -> (ClusterNode, ShardEnd) {
+    let member = |name: &str, shard| MemberConfig { name: name.to_string(), shards: vec![shard] };
     let config = Config::default();
     let (_, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
     let far = RemoteShards { link: link(&mut ends, DEPTHS), shards: vec![ends.remove(1)] };

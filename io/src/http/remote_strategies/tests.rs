@@ -4,7 +4,9 @@ use pitlane_engine::refdata::RefDataRows;
 
 use super::*;
 
-fn remote_strategies ( ) -> RemoteStrategies { let reference = RefData::check ( RefDataRows::default ( ) ).unwrap ( ) ; let strategy = StrategyConfig { 
+fn remote_strategies() -> RemoteStrategies {
+    let reference = RefData::check(RefDataRows::default()).unwrap();
+    let strategy = StrategyConfig {
         name: reference.strategies()[0].name.clone(),
         kind: String::new(),
         securities: Vec::new(),

@@ -86,7 +86,7 @@ impl WebSocketStream {
         let session = self.session;
         let state = self.receiver.handle_bytes(bytes, |payload| broker.handle_bytes(now, session, payload));
         drop(broker);
-ws_broker.count ( LatencyStage::StompDecode , received ) ; 
+        ws_broker.count(LatencyStage::StompDecode, received);
         if let WebSocketState::Closing(code) = state {
             self.send_close(code, "");
             self.ignores_input = true;
@@ -192,7 +192,7 @@ ws_broker.count ( LatencyStage::StompDecode , received ) ;
             self.sent += count;
             self.count_written(ws_broker);
         }
-ws_broker.count ( LatencyStage::StompWrite , begun ) ; 
+        ws_broker.count(LatencyStage::StompWrite, begun);
         Ok(Pin::new(&mut self.stream).poll_flush(cx)?.is_ready())
     }
 

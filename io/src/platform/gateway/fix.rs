@@ -246,7 +246,9 @@ impl FixEndpoint {
 
     /// Handles requests of other threads: an operator ends a session or resets its sequence
     /// numbers.
-pub fn handle_notification ( & mut self , now : Timestamp , notification : & Notification ) { let ( number , resets ) = match * notification { Notification::Kick { kind : SessionKind::Fix , number } => ( number as u16 , false ) , 
+    pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
+        let (number, resets) = match *notification {
+            Notification::Kick { kind: SessionKind::Fix, number } => (number as u16, false),
             Notification::Reset { number } => (number as u16, true),
             _ => return,
         };

@@ -139,7 +139,9 @@ impl VenueConnector {
 
     /// Handles requests of other threads: an operator ends a session, which reconnects by itself,
     /// or resets its sequence numbers.
-pub fn handle_notification ( & mut self , now : Timestamp , notification : & Notification ) { let ( number , resets ) = match * notification { Notification::Kick { kind : SessionKind::Venue , number } => ( number , false ) , 
+    pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
+        let (number, resets) = match *notification {
+            Notification::Kick { kind: SessionKind::Venue, number } => (number, false),
             Notification::Reset { number } => (number, true),
             _ => return,
         };
@@ -214,7 +216,11 @@ fn source_of(port: PortId, adapter: AdapterId) -> Source {
 
 /// Returns the new orders that were never sent.
 fn never_sent(missed: &[Unreported], adapter: AdapterId) -> BTreeSet<OrderHandle> {
-let new_orders = missed.iter ( ).filter_map ( | missed | match & missed.event.body { EventKind::ToVenue ( instruction ) if instruction.adapter == adapter && instruction.request == VenueRequest::New => { Some ( instruction.order ) 
+    let new_orders = missed.iter().filter_map(|missed| match &missed.event.body {
+        EventKind::ToVenue(instruction)
+            if instruction.adapter == adapter && instruction.request == VenueRequest::New =>
+        {
+            Some(instruction.order)
         }
         _ => None,
     });

@@ -4,7 +4,8 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::FixSessionState;
 
 use super::FixEndpoint;
-use super::client::FixClient ; use crate::notifications::{ SessionInfo , SessionKind } ; 
+use super::client::FixClient;
+use crate::notifications::{SessionInfo, SessionKind};
 
 impl FixEndpoint {
     /// Returns every known session, connected or not.

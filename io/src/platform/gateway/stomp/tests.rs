@@ -39,7 +39,10 @@ impl EndpointUnderTest {
 /// long.
 #[test]
 fn a_cycle_writes_to_a_bounded_number_of_clients_and_the_next_to_the_others() {
-let reference = Arc::new ( RefData::check ( RefDataRows::default ( ) ).expect ( "nothing is wrong with nothing" ) ) ; let endpoint = StompEndpoint::new ( BrokerSettings::default ( ) , reference , Logins::new ( None , Role::Trade ) ) ; let mut test = EndpointUnderTest { net : Net::open ( NetSettings::default ( ) ).expect ( "a driver opens" ) , endpoint } ; 
+    let reference = Arc::new(RefData::check(RefDataRows::default()).expect("nothing is wrong with nothing"));
+    let endpoint = StompEndpoint::new(BrokerSettings::default(), reference, Logins::new(None, Role::Trade));
+    let mut test =
+        EndpointUnderTest { net: Net::open(NetSettings::default()).expect("a driver opens"), endpoint };
     let any = "127.0.0.1:0".parse().expect("an address");
     let listener = Listener::bind(ListenerSettings::at(any)).expect("loopback has a port");
     let address = listener.address();

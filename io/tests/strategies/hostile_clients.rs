@@ -11,14 +11,14 @@ use pitlane_engine::strategy::remote_protocol::{Blob, RemoteReply, RemoteRequest
 use pitlane_engine::terms::Terms;
 use serde_json::{Value, json};
 
-use super::authority::Authority;
-use super::broker::{Broker, Outpost, serve};
+use super::authority::TestAuthority;
+use super::broker::{NatsBroker, StrategyProcess, serve};
 use super::client::body;
 use super::data::{MAKER, MOMENTUM};
 use super::distributed::{is_connected, is_present};
 use super::embedded::{get, open_orders, strategy, subscriber, until};
-use super::service::{Folder, folder};
-use super::stranger::{Stranger, guarded, password};
+use super::raw_client::{RawNatsClient, guarded, password};
+use super::service::{TestFolder, folder};
 
 /// A broker that also requires a certificate, with the shipped rights.
 const TLS: &str = r#"
@@ -26,7 +26,7 @@ tls { cert_file: "FOLDER/broker.pem", key_file: "FOLDER/broker.key", ca_file: "F
 "#;
 
 /// Returns the settings of a login.
-fn shown(place: &Folder, user: &str, password: &str) -> Vec<String> {
+fn shown(place: &TestFolder, user: &str, password: &str) -> Vec<String> {
     let file = |key: &str, name: &str| format!("nats.{key}={}", place.join(name).display());
     vec![
         "nats.tls=true".to_string(),
@@ -38,14 +38,14 @@ fn shown(place: &Folder, user: &str, password: &str) -> Vec<String> {
     ]
 }
 
-fn words(settings: &[String]) -> Vec<&str> {
+fn parts(settings: &[String]) -> Vec<&str> {
     settings.iter().map(String::as_str).collect()
 }
 
 #[test]
 fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
     let place = folder("strangers-guarded");
-    let authority = Authority::new();
+    let authority = TestAuthority::new();
     for (name, who) in [("broker", "127.0.0.1"), ("client", "client")] {
         let (chain, key) = authority.sign(who);
         fs::write(place.join(format!("{name}.pem")), chain).unwrap();
@@ -53,13 +53,13 @@ fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
     }
     fs::write(place.join("ca.pem"), &authority.pem).unwrap();
     let tls = TLS.replace("FOLDER", place.to_str().unwrap());
-    let broker = Broker::with(&place, &(guarded() + &tls));
+    let broker = NatsBroker::with(&place, &(guarded() + &tls));
     let own = shown(&place, "server", &password("server"));
     let both = format!("{MAKER}{MOMENTUM}");
-    let service = serve(&place, &broker, &both, &[&words(&own)[..], &["feed.rate=2000"]].concat());
+    let service = serve(&place, &broker, &both, &[&parts(&own)[..], &["feed.rate=2000"]].concat());
     until(|| is_connected(&service));
-    let his = shown(&place, "market-maker", &password("market-maker"));
-    let maker = Outpost::with(&place, &broker, "MARKET_MAKER", &words(&his));
+    let own_settings = shown(&place, "market-maker", &password("market-maker"));
+    let maker = StrategyProcess::with(&place, &broker, "MARKET_MAKER", &parts(&own_settings));
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
     let broker_state = get(&service, "/health/ready")["broker"].clone();
     assert_eq!((&broker_state["missingRights"], &broker_state["wideLogins"]), (&json!([]), &json!([])));
@@ -67,25 +67,25 @@ fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
     // Without the password, without the certificate, without either and without TLS: the broker
     // disconnects.
     let log = place.join("MOMENTUM.log");
-    let said = |words: &str| fs::read_to_string(&log).unwrap_or_default().to_lowercase().contains(words);
+    let output = |parts: &str| fs::read_to_string(&log).unwrap_or_default().to_lowercase().contains(parts);
     let wrong = shown(&place, "market-maker", "guessed");
-    let is_own = |word: &&str| word.starts_with("nats.cert") || word.starts_with("nats.key");
-    let bare: Vec<&str> = words(&his).into_iter().filter(|word| !is_own(word)).collect();
-    for settings in [&words(&wrong)[..], &bare, &[]] {
-        let _stranger = Outpost::with(&place, &broker, "MOMENTUM", settings);
-        until(|| said("\"message\":\"the broker\""));
-        assert!(!said("connected to the broker") && !is_present(&service, "MOMENTUM"), "{settings:?}");
+    let is_own = |part: &&str| part.starts_with("nats.cert") || part.starts_with("nats.key");
+    let bare: Vec<&str> = parts(&own_settings).into_iter().filter(|part| !is_own(part)).collect();
+    for settings in [&parts(&wrong)[..], &bare, &[]] {
+        let _stranger = StrategyProcess::with(&place, &broker, "MOMENTUM", settings);
+        until(|| output("\"message\":\"the broker\""));
+        assert!(!output("connected to the broker") && !is_present(&service, "MOMENTUM"), "{settings:?}");
         fs::remove_file(&log).unwrap();
     }
     // With the login of another strategy.
-    let _stranger = Outpost::with(&place, &broker, "MOMENTUM", &words(&his));
-    until(|| said("permissions violation"));
+    let _stranger = StrategyProcess::with(&place, &broker, "MOMENTUM", &parts(&own_settings));
+    until(|| output("permissions violation"));
     assert!(!is_present(&service, "MOMENTUM") && is_present(&service, "MARKET_MAKER"));
     assert_eq!(maker.end(), Some(0));
     assert!(!service.ask("GET /rest/config-params").1.contains(&password("server")), "a secret is shown");
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.is_orderly() && !ended.complaints.contains(&password("server")), "{}", ended.complaints);
+    assert!(ended.is_orderly() && !ended.log_text.contains(&password("server")), "{}", ended.log_text);
 }
 
 /// Returns messages that an attacker with access to the broker and to our source could write. None
@@ -121,21 +121,21 @@ fn forged() -> Vec<Vec<u8>> {
 /// A client on an open broker that knows all names. It receives everything, and could take the
 /// place of a strategy that is away; what it sends meanwhile breaks nothing.
 #[test]
-fn whatever_is_said_on_the_broker_breaks_nothing() {
+fn no_message_on_the_broker_breaks_the_service() {
     let place = folder("strangers-open");
-    let broker = Broker::start(&place);
+    let broker = NatsBroker::start(&place);
     let service = serve(&place, &broker, MAKER, &["feed.rate=2000"]);
     let mut client = subscriber(&service, "generic-event.*");
-    let _outpost = Outpost::start(&place, &broker, "MARKET_MAKER");
+    let _process = StrategyProcess::start(&place, &broker, "MARKET_MAKER");
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
-        let stranger = async_nats::connect(broker.url()).await.unwrap();
+        let raw_client = async_nats::connect(broker.url()).await.unwrap();
         let inbox = "pitlane.pitlane.inbox.MARKET_MAKER.stranger";
-        let mut answers = stranger.subscribe(inbox).await.unwrap();
+        let mut answers = raw_client.subscribe(inbox).await.unwrap();
         let ask = "pitlane.pitlane.ask.MARKET_MAKER";
-        for letter in forged() {
-            stranger.publish_with_reply(ask, inbox, letter.into()).await.unwrap();
+        for request in forged() {
+            raw_client.publish_with_reply(ask, inbox, request.into()).await.unwrap();
             let answer = RemoteReply::decode(&answers.next().await.unwrap().payload).unwrap();
             let is_nothing = matches!(
                 answer,
@@ -148,25 +148,25 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
         }
         // A second process waits while the first is connected.
         let hello = RemoteRequest::Hello { life: 7, host: "x".repeat(100_000), heard: vec![1; 50_000] };
-        stranger.publish_with_reply(ask, inbox, hello.encode().into()).await.unwrap();
+        raw_client.publish_with_reply(ask, inbox, hello.encode().into()).await.unwrap();
         let answer = RemoteReply::decode(&answers.next().await.unwrap().payload).unwrap();
         assert!(matches!(answer, RemoteReply::Wait { .. }), "{answer:?}");
         // There is no response anywhere else: neither to us nor to other subscribers.
         for elsewhere in [ask, "pitlane.pitlane.market", "pitlane.pitlane.inbox.MOMENTUM.x", "answers"] {
-            stranger.publish_with_reply(ask, elsewhere, vec![0].into()).await.unwrap();
+            raw_client.publish_with_reply(ask, elsewhere, vec![0].into()).await.unwrap();
         }
-        for (name, said) in [("a", "{\"forged\":"), ("a", "1},{"), ("", "1"), ("x", "2")] {
+        for (name, output) in [("a", "{\"forged\":"), ("a", "1},{"), ("", "1"), ("x", "2")] {
             let mut headers = HeaderMap::new();
             headers.insert("Pitlane-Event", name);
             headers.insert("Pitlane-From", "STRANGER");
-            stranger.publish_with_headers("pitlane.pitlane.generic", headers, said.into()).await.unwrap();
+            raw_client.publish_with_headers("pitlane.pitlane.generic", headers, output.into()).await.unwrap();
         }
-        stranger.publish("pitlane.pitlane.generic", "bare".into()).await.unwrap();
-        stranger.flush().await.unwrap();
+        raw_client.publish("pitlane.pitlane.generic", "bare".into()).await.unwrap();
+        raw_client.flush().await.unwrap();
     });
     until(|| service.metric("pitlane_remote_strategy_misrouted_messages_total") == 4);
     // Only the last of the events is valid.
-    let event: Value = serde_json::from_str(body(&client.hear_until("MESSAGE"))).unwrap();
+    let event: Value = serde_json::from_str(body(&client.receive_until("MESSAGE"))).unwrap();
     assert_eq!((&event["name"], &event["data"]), (&"x".into(), &2.into()), "{event}");
     let quotes = || get(&service, "/rest/execution/order").as_array().unwrap().len();
     until(|| quotes() == 2);
@@ -175,12 +175,12 @@ fn whatever_is_said_on_the_broker_breaks_nothing() {
 
     // A name of two lines once ended the server: that of a client, which would have become two
     // headers.
-    client.say("SEND|destination:/topic/generic-event.a\\nb|receipt:r||1");
-    assert!(client.hear_until("ERROR").contains("SEND is not permitted"));
+    client.send_message("SEND|destination:/topic/generic-event.a\\nb|receipt:r||1");
+    assert!(client.receive_until("ERROR").contains("SEND is not permitted"));
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.is_orderly(), "{}", ended.complaints);
-    assert!(!ended.complaints.lines().any(|line| line.starts_with("ERROR forged")), "{}", ended.complaints);
+    assert!(ended.is_orderly(), "{}", ended.log_text);
+    assert!(!ended.log_text.lines().any(|line| line.starts_with("ERROR forged")), "{}", ended.log_text);
 }
 
 /// Returns the settings of a login.
@@ -189,7 +189,7 @@ fn login(user: &str) -> [String; 2] {
 }
 
 /// Returns the findings of `pitlane doctor` about rights at the broker.
-fn examine(place: &Folder, broker: &Broker, user: &str) -> String {
+fn examine(place: &TestFolder, broker: &NatsBroker, user: &str) -> String {
     let mut command = process::Command::new(env!("CARGO_BIN_EXE_pitlane"));
     command.args(["doctor", "--config", "distributed", "--data"]).arg(place.join("data"));
     let url = format!("nats.url={}", broker.url());
@@ -208,27 +208,27 @@ fn missing_and_excessive_rights_are_reported_with_their_subject() {
     let events = "\"pitlane.pitlane.events.MARKET_MAKER\"\n";
     let ask = "\"pitlane.pitlane.ask.MARKET_MAKER\"\n          \"pitlane.pitlane.hello.MARKET_MAKER\"";
     let rights = guarded().replacen(events, "", 1).replacen(ask, &format!("\"pitlane.pitlane.>\"\n{ask}"), 1);
-    let broker = Broker::with(&place, &rights);
+    let broker = NatsBroker::with(&place, &rights);
     let own = login("server");
     let service = serve(
         &place,
         &broker,
         &format!("{MAKER}{MOMENTUM}"),
-        &[&words(&own)[..], &["feed.rate=2000"]].concat(),
+        &[&parts(&own)[..], &["feed.rate=2000"]].concat(),
     );
     let state = || get(&service, "/health/ready")["broker"].clone();
     until(|| state()["missingRights"] == json!(["Publish to \"pitlane.pitlane.events.MARKET_MAKER\""]));
-    let _outpost = Outpost::with(&place, &broker, "MARKET_MAKER", &words(&login("market-maker")));
+    let _process = StrategyProcess::with(&place, &broker, "MARKET_MAKER", &parts(&login("market-maker")));
     until(|| state()["wideLogins"] == json!(["MARKET_MAKER"]));
     assert!(examine(&place, &broker, "server").contains("pitlane.pitlane.events.MARKET_MAKER"));
     service.signal("TERM");
     let ended = service.end();
-    assert!(ended.complaints.contains("pitlane.pitlane.events.MARKET_MAKER"), "{}", ended.complaints);
+    assert!(ended.log_text.contains("pitlane.pitlane.events.MARKET_MAKER"), "{}", ended.log_text);
 
     let place = folder("strangers-rights-right");
-    let broker = Broker::with(&place, &guarded());
-    let told = examine(&place, &broker, "server");
-    assert!(told.contains("rights that they need"), "{told}");
+    let broker = NatsBroker::with(&place, &guarded());
+    let text = examine(&place, &broker, "server");
+    assert!(text.contains("rights that they need"), "{text}");
     assert!(examine(&place, &broker, "market-maker").contains("pitlane.pitlane.market"));
 }
 
@@ -236,23 +236,23 @@ fn missing_and_excessive_rights_are_reported_with_their_subject() {
 #[test]
 fn unreadable_headers_affect_only_the_strategy_that_sends_them() {
     let place = folder("strangers-headers");
-    let broker = Broker::with(&place, &guarded());
+    let broker = NatsBroker::with(&place, &guarded());
     let own = login("server");
     let service = serve(
         &place,
         &broker,
         &format!("{MAKER}{MOMENTUM}"),
-        &[&words(&own)[..], &["feed.rate=2000"]].concat(),
+        &[&parts(&own)[..], &["feed.rate=2000"]].concat(),
     );
-    let maker = Outpost::with(&place, &broker, "MARKET_MAKER", &words(&login("market-maker")));
+    let maker = StrategyProcess::with(&place, &broker, "MARKET_MAKER", &parts(&login("market-maker")));
     until(|| open_orders(&service, "MARKET_MAKER") == 2);
-    let mut stranger = Stranger::connect(broker.port, Some("momentum"));
+    let mut raw_client = RawNatsClient::connect(broker.port, Some("momentum"));
     for _ in 0..50 {
         for subject in ["ask.MOMENTUM", "hello.MOMENTUM", "generic"] {
             let subject = format!("pitlane.pitlane.{subject}");
-            stranger.publish_with(&subject, "", b"NATS/1.0\r\nno colon\r\n\r\n", b"1");
+            raw_client.publish_with(&subject, "", b"NATS/1.0\r\nno colon\r\n\r\n", b"1");
         }
-        stranger.settle();
+        raw_client.settle();
         assert!(is_connected(&service) && is_present(&service, "MARKET_MAKER"));
     }
     assert_eq!(strategy(&service, "MARKET_MAKER")["phase"], "RUNNING");

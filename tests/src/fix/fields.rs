@@ -34,18 +34,18 @@ pub fn filled(text: &str, now: Timestamp, bound: &Bound) -> String {
 }
 
 /// Checks that a message has these fields, and not those with a minus before them.
-pub fn fits(expected: &str, said: &str, bound: &mut Bound) -> Result<(), String> {
-    let fields: Vec<(&str, &str)> = said.split('|').filter_map(|field| field.split_once('=')).collect();
+pub fn fits(expected: &str, message: &str, bound: &mut Bound) -> Result<(), String> {
+    let fields: Vec<(&str, &str)> = message.split('|').filter_map(|field| field.split_once('=')).collect();
     let get = |tag: &str| fields.iter().find(|field| field.0 == tag).map(|field| field.1);
     for field in expected.split('|') {
         if let Some(tag) = field.strip_prefix('-') {
             if get(tag).is_some() {
-                return Err(format!("{tag} should not be there: {said}"));
+                return Err(format!("{tag} should not be there: {message}"));
             }
             continue;
         }
         let (tag, value) = field.split_once('=').ok_or("a field has a value")?;
-        let found = get(tag).ok_or_else(|| format!("{tag} is not there: {said}"))?;
+        let found = get(tag).ok_or_else(|| format!("{tag} is not there: {message}"))?;
         let fits = match value.strip_prefix('$') {
             Some(name) => bound.entry(name.to_string()).or_insert(found.to_string()) == found,
             None => match value.strip_suffix('*') {
@@ -54,7 +54,7 @@ pub fn fits(expected: &str, said: &str, bound: &mut Bound) -> Result<(), String>
             },
         };
         if !fits {
-            return Err(format!("{field}: {said}"));
+            return Err(format!("{field}: {message}"));
         }
     }
     Ok(())

@@ -7,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::rest::Moment;
 
-use crate::service::{Service, ask, folder};
+use crate::service::{RestService, ask, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";
 const MODIFY: &str = "/rest/execution/modify/order/limit";
@@ -21,7 +21,7 @@ fn orders_and_ids_outlive_the_process() {
     let data = folder("lives");
     let mut ids = BTreeSet::new();
     for life in 0..3 {
-        let mut service = Service::with(&data, &[]);
+        let mut service = RestService::with(&data, &[]);
         assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), 2 * life, "life {life}");
         for _ in 0..3 {
             let id = service.post("/rest/next-order-id", "1").json().as_str().unwrap().to_string();
@@ -54,7 +54,7 @@ fn orders_and_ids_outlive_the_process() {
 fn an_id_of_this_day_makes_no_second_order_after_a_restart() {
     let data = folder("used-ids");
     let settings = ["shard.finished_max=4", "view.finished_max=4"];
-    let mut service = Service::with(&data, &settings);
+    let mut service = RestService::with(&data, &settings);
     for n in 0..20 {
         let id = format!("done-{n}");
         service.must_post(LIMIT, &order(&id));
@@ -75,7 +75,7 @@ fn an_id_of_this_day_makes_no_second_order_after_a_restart() {
             service.must_post("/rest/runtime/exit-vm", "");
             assert!(service.ends_well());
         }
-        service = Service::with(&data, &settings);
+        service = RestService::with(&data, &settings);
     }
     service.refuse("POST", LIMIT, &order("done-0"), 422, "duplicate-order-id");
 }
@@ -83,14 +83,14 @@ fn an_id_of_this_day_makes_no_second_order_after_a_restart() {
 #[test]
 fn every_id_of_an_order_is_known_after_a_restart_however_often_it_was_modified() {
     let data = folder("modified-twice");
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     service.must_post(LIMIT, &order("a"));
     for (old, new) in [("a", "b"), ("b", "c"), ("c", "d")] {
         service.must_post(MODIFY, &format!(r#"{{"intId":"{old}","limit":99,"newIntId":"{new}"}}"#));
     }
     for _ in 0..2 {
         service.kill();
-        service = Service::with(&data, &[]);
+        service = RestService::with(&data, &[]);
         for id in ["a", "b", "c", "d"] {
             let other = order(id).replace("100", "98");
             service.refuse("POST", LIMIT, &other, 422, "duplicate-order-id");
@@ -107,22 +107,22 @@ fn every_id_of_an_order_is_known_after_a_restart_however_often_it_was_modified()
 #[test]
 fn a_refused_order_stays_refused() {
     let data = folder("refused-before");
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     let half = order("half").replace(r#""quantity":5"#, r#""quantity":"0.5""#);
     assert_ne!(half, order("half"));
     service.refuse("POST", LIMIT, &half, 422, "bad-lot");
     service.kill();
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     service.refuse("POST", LIMIT, &half, 422, "bad-lot");
 }
 
 #[test]
 fn an_order_from_before_a_restart_is_modified_and_cancelled() {
     let data = folder("again");
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     service.must_post(LIMIT, &order("old"));
     service.kill();
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     service.must_post(MODIFY, r#"{"intId":"old","limit":101,"newIntId":"new"}"#);
     service.until("/rest/execution/order/old", |found| found[0]["intId"] == "new");
     assert_eq!(service.delete("/rest/execution/order/old").status, 200);
@@ -132,12 +132,12 @@ fn an_order_from_before_a_restart_is_modified_and_cancelled() {
 #[test]
 fn a_modification_before_a_restart_is_distinguished_from_another_one() {
     let data = folder("modified-before");
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     service.must_post(LIMIT, &order("old"));
     let change = r#"{"intId":"old","limit":101,"quantity":4,"newIntId":"new"}"#;
     let location = service.must_post(MODIFY, change).header("location").unwrap().to_string();
     service.kill();
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     let before = service.get("/rest/execution/order/new").body;
     for _ in 0..2 {
         assert_eq!(service.must_post(MODIFY, change).header("location"), Some(location.as_str()));
@@ -152,7 +152,7 @@ fn a_modification_before_a_restart_is_distinguished_from_another_one() {
 }
 
 /// Creates orders of every status, with all that was last reported of them.
-fn one_of_each(service: &mut Service) {
+fn one_of_each(service: &mut RestService) {
     service.must_post(LIMIT, &order("new"));
     for (id, strategy, side, quantity) in
         [("part", "PAIRS", "SELL", 5), ("first", "SERVER", "BUY", 2), ("second", "SERVER", "BUY", 1)]
@@ -195,20 +195,20 @@ const EACH: [&str; 12] = [
 ];
 
 /// Returns what clients can read of them, as raw text.
-fn shown(service: &mut Service) -> Vec<String> {
+fn shown(service: &mut RestService) -> Vec<String> {
     let paths = EACH.map(|id| format!("/rest/execution/order/{id}"));
     let lists = ["/rest/execution/order?limit=100", "/rest/ext/order/history?limit=100"].map(String::from);
     paths.iter().chain(&lists).map(|path| service.get(path).body).collect()
 }
 
-fn statuses(service: &mut Service) -> BTreeSet<String> {
+fn statuses(service: &mut RestService) -> BTreeSet<String> {
     EACH.iter().map(|id| service.order(id)["status"].as_str().unwrap().to_string()).collect()
 }
 
 #[test]
 fn orders_come_back_from_the_journal_as_they_were_shown() {
     let data = folder("as-shown");
-    let mut service = Service::with(&data, &[]);
+    let mut service = RestService::with(&data, &[]);
     one_of_each(&mut service);
     let all = ["CANCELED", "EXPIRED", "FILLED", "NEW", "PARTIALLY_FILLED", "REJECTED"];
     assert_eq!(statuses(&mut service), BTreeSet::from(all.map(String::from)));
@@ -227,7 +227,7 @@ fn orders_come_back_from_the_journal_as_they_were_shown() {
                 assert!(service.ends_well());
             }
         }
-        service = Service::with(&data, &[]);
+        service = RestService::with(&data, &[]);
         assert_eq!(shown(&mut service), before, "life {life}");
     }
 }
@@ -236,7 +236,7 @@ fn orders_come_back_from_the_journal_as_they_were_shown() {
 fn orders_come_back_from_a_snapshot_as_they_were_shown() {
     let data = folder("as-snapped");
     let settings = ["journal.snapshot_every_bytes=1048576", "topology.shards=1", "http.orders_max=100000"];
-    let mut service = Service::with(&data, &settings);
+    let mut service = RestService::with(&data, &settings);
     one_of_each(&mut service);
     let mut clients: Vec<_> = (0..16).map(|_| service.connect()).collect();
     let mut round = 0;
@@ -259,7 +259,7 @@ fn orders_come_back_from_a_snapshot_as_they_were_shown() {
     }
     let before = shown(&mut service);
     service.kill();
-    let mut service = Service::with(&data, &settings);
+    let mut service = RestService::with(&data, &settings);
     assert_eq!(ask(&mut service.connect(), "GET", "/health/ready", "", "").status, 200);
     assert_eq!(shown(&mut service), before);
 }

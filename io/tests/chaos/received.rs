@@ -13,23 +13,23 @@ pub const OPEN: [&str; 2] = ["NEW", "PARTIALLY_FILLED"];
 
 /// Scope of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Depth {
+pub enum CheckScope {
     /// Orders about which something was received since the last check.
     Fresh,
     All,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Standing {
+pub struct LastStatus {
     /// A status of REST; empty: only the existence of the order is known.
     pub status: String,
     pub filled: Qty,
 }
 
 #[derive(Clone, Debug, Default)]
-pub struct Told {
+pub struct ReceivedState {
     /// Orders by any id they have had.
-    orders: BTreeMap<String, Standing>,
+    orders: BTreeMap<String, LastStatus>,
     /// Orders about which something was received since the last check.
     fresh: BTreeSet<String>,
     aliases: BTreeMap<String, Vec<String>>,
@@ -39,11 +39,11 @@ pub struct Told {
     pub transactions: BTreeMap<String, (String, String)>,
 }
 
-impl Told {
+impl ReceivedState {
     /// Records the status of an order; earlier statuses no longer count.
     pub fn order(&mut self, id: &str, status: &str, filled: Qty) {
         self.fresh.insert(id.to_string());
-        self.orders.insert(id.to_string(), Standing { status: status.to_string(), filled });
+        self.orders.insert(id.to_string(), LastStatus { status: status.to_string(), filled });
     }
 
     /// Forgets an order: what was received about it no longer holds.
@@ -72,8 +72,8 @@ impl Told {
         }
     }
 
-    pub fn orders(&self, how: Depth) -> impl Iterator<Item = (&String, &Standing)> {
-        self.orders.iter().filter(move |(id, _)| how == Depth::All || self.fresh.contains(*id))
+    pub fn orders(&self, how: CheckScope) -> impl Iterator<Item = (&String, &LastStatus)> {
+        self.orders.iter().filter(move |(id, _)| how == CheckScope::All || self.fresh.contains(*id))
     }
 
     /// Marks everything as checked.

@@ -15,62 +15,62 @@ use pitlane_engine::time::Timestamp;
 
 use crate::checks::Checker;
 use crate::dice::Dice;
-use crate::keep::{self, Entry};
-use crate::workload::Deed;
-use crate::world;
+use crate::replay::{self, ShardInput};
+use crate::test_market;
+use crate::workload::Action;
 
 #[derive(Debug)]
-pub struct Life {
+pub struct ShardRun {
     pub shard: Shard,
     checker: Checker,
     now: Timestamp,
     out: Outbox,
     handles: Vec<OrderHandle>,
-    pub journal: Vec<Entry>,
+    pub journal: Vec<ShardInput>,
     first: (Arc<RefData>, ShardSettings),
     /// A snapshot, its setup, and the length of the journal at that time.
     kept: Option<(Vec<u8>, Arc<RefData>, ShardSettings, usize)>,
 }
 
-impl Life {
-    pub fn new(settings: ShardSettings) -> Life {
-        let reference = world::reference();
-        let mut life = Life {
+impl ShardRun {
+    pub fn new(settings: ShardSettings) -> ShardRun {
+        let reference = test_market::reference();
+        let mut run = ShardRun {
             shard: Shard::new(ShardId(0), 1, reference.clone(), settings.clone()),
             checker: Checker::new(ShardId(0), reference.clone()),
-            now: world::start(),
+            now: test_market::start(),
             out: Outbox::new(0),
             handles: Vec::new(),
             journal: Vec::new(),
             first: (reference, settings),
             kept: None,
         };
-        life.listen().expect("nothing is said yet");
-        life
+        run.listen().expect("there are no events yet");
+        run
     }
 
     /// Subscribes the port again, and connects the external venue.
     fn listen(&mut self) -> Result<(), String> {
-        self.tell(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true })?;
-        self.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true })
+        self.send_command(CommandKind::Watch { port: PortId(0), what: WatchTarget::Everything, on: true })?;
+        self.send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: true })
     }
 
-    pub fn step(&mut self, deed: &Deed) -> Result<(), String> {
+    pub fn step(&mut self, action: &Action) -> Result<(), String> {
         let handle = |nth: usize| self.handles.get(nth).copied().unwrap_or(OrderHandle::NONE);
-        let body = match *deed {
-            Deed::Wait(ns) => return self.wait(ns),
-            Deed::Plain(body) => body,
-            Deed::Modify { nth, id, changes } => CommandKind::Modify { order: handle(nth), id, changes },
-            Deed::Cancel { nth, id } => CommandKind::Cancel { order: handle(nth), id },
-            Deed::Report { nth, report } => CommandKind::Report { order: handle(nth), report },
+        let body = match *action {
+            Action::Wait(ns) => return self.wait(ns),
+            Action::Plain(body) => body,
+            Action::Modify { nth, id, changes } => CommandKind::Modify { order: handle(nth), id, changes },
+            Action::Cancel { nth, id } => CommandKind::Cancel { order: handle(nth), id },
+            Action::Report { nth, report } => CommandKind::Report { order: handle(nth), report },
         };
-        self.tell(body)
+        self.send_command(body)
     }
 
     fn wait(&mut self, ns: u64) -> Result<(), String> {
         self.now = self.now.plus(ns);
         if self.shard.deadline().is_some_and(|deadline| deadline <= self.now) {
-            self.tell(CommandKind::Timer)?;
+            self.send_command(CommandKind::Timer)?;
         }
         Ok(())
     }
@@ -79,9 +79,9 @@ impl Life {
         self.now
     }
 
-    fn tell(&mut self, body: CommandKind) -> Result<(), String> {
-        let command = Command::new(world::source(0, 1), 1, body);
-        self.journal.push(Entry::Told(self.now, command));
+    fn send_command(&mut self, body: CommandKind) -> Result<(), String> {
+        let command = Command::new(test_market::source(0, 1), 1, body);
+        self.journal.push(ShardInput::Told(self.now, command));
         self.shard.apply(self.now, &command, &mut self.out);
         let events = self.hear()?;
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
@@ -105,7 +105,7 @@ impl Life {
             false => self.shard.reference().clone(),
         };
         self.now = self.now.plus(dice.pick(&[0, 1_000, 60_000_000_000]));
-        self.journal.push(Entry::Began(self.now, reference.clone(), settings.clone()));
+        self.journal.push(ShardInput::Began(self.now, reference.clone(), settings.clone()));
         self.shard.begin(self.now, reference, settings, &mut self.out);
         self.hear()?;
         self.listen()
@@ -130,9 +130,9 @@ impl Life {
 
     /// Continues with the shard loaded from its snapshot, and keeps the snapshot.
     pub fn reload(&mut self) -> Result<(), String> {
-        self.shard = keep::reloaded(&self.shard, 1)?;
+        self.shard = replay::reloaded(&self.shard, 1)?;
         let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
-        self.kept = Some((keep::image(&self.shard), reference, settings, self.journal.len()));
+        self.kept = Some((replay::image(&self.shard), reference, settings, self.journal.len()));
         Ok(())
     }
 
@@ -141,11 +141,11 @@ impl Life {
     pub fn check_journal(&self) -> Result<(), String> {
         let (reference, settings) = self.first.clone();
         let fresh = Shard::new(ShardId(0), 1, reference, settings);
-        keep::check_replay(&self.journal, fresh, &self.shard, Some(self.out.seq()))?;
-        if let Some((bytes, reference, settings, told)) = &self.kept {
+        replay::check_replay(&self.journal, fresh, &self.shard, Some(self.out.seq()))?;
+        if let Some((bytes, reference, settings, command_count)) = &self.kept {
             let loaded = Shard::load(bytes, ShardId(0), 1, reference.clone(), settings.clone())
                 .map_err(|damage| damage.to_string())?;
-            keep::check_replay(&self.journal[*told..], loaded, &self.shard, None)?;
+            replay::check_replay(&self.journal[*command_count..], loaded, &self.shard, None)?;
         }
         self.checker.double_entry()
     }

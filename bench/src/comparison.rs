@@ -3,14 +3,14 @@
 
 use std::fmt;
 
-use crate::book::Book;
-use crate::floor::Floor;
+use crate::bare_ladder::BareLadder;
+use crate::book::VenueMatcher;
 use crate::measure::{Latencies, Pass, latencies, median, throughput};
-use crate::naive::Naive;
+use crate::naive::NaiveMatcher;
 #[cfg(feature = "peers")]
 use crate::peers::{lobster::Lobster, matchcore::Matchcore, orderbook_rs::OrderbookRs};
-use crate::whole::Whole;
-use crate::workload::{Matcher, Outcome, Workload};
+use crate::whole_shard::WholeShard;
+use crate::workload::{FlowOutcome, Matcher, Workload};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Engine {
@@ -47,7 +47,7 @@ impl Engine {
         Engine::OrderbookRs,
     ];
 
-    pub fn word(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Engine::Naive => "naive",
             Engine::Floor => "floor",
@@ -63,21 +63,21 @@ impl Engine {
     }
 
     pub fn throughput(self, workload: &Workload) -> Pass {
-        self.on(workload, Throughput(workload))
+        self.on(workload, ThroughputPass(workload))
     }
 
     pub fn latencies(self, workload: &Workload) -> Latencies {
-        self.on(workload, Percentiles(workload))
+        self.on(workload, LatencyPass(workload))
     }
 
     /// Passes a new engine of this kind to `pass`. Each pair is compiled separately, so nothing is
     /// dispatched per operation.
     fn on<P: OnePass>(self, workload: &Workload, pass: P) -> P::Result {
         match self {
-            Engine::Naive => pass.of(Naive::default()),
-            Engine::Floor => pass.of(Floor::new(workload)),
-            Engine::Book => pass.of(Book::new(workload)),
-            Engine::Shard => pass.of(Whole::new(workload)),
+            Engine::Naive => pass.of(NaiveMatcher::default()),
+            Engine::Floor => pass.of(BareLadder::new(workload)),
+            Engine::Book => pass.of(VenueMatcher::new(workload)),
+            Engine::Shard => pass.of(WholeShard::new(workload)),
             #[cfg(feature = "peers")]
             Engine::Matchcore => pass.of(Matchcore::new(workload)),
             #[cfg(feature = "peers")]
@@ -93,9 +93,9 @@ trait OnePass {
     fn of<M: Matcher>(self, matcher: M) -> Self::Result;
 }
 
-struct Throughput<'a>(&'a Workload);
+struct ThroughputPass<'a>(&'a Workload);
 
-impl OnePass for Throughput<'_> {
+impl OnePass for ThroughputPass<'_> {
     type Result = Pass;
 
     fn of<M: Matcher>(self, matcher: M) -> Pass {
@@ -103,9 +103,9 @@ impl OnePass for Throughput<'_> {
     }
 }
 
-struct Percentiles<'a>(&'a Workload);
+struct LatencyPass<'a>(&'a Workload);
 
-impl OnePass for Percentiles<'_> {
+impl OnePass for LatencyPass<'_> {
     type Result = Latencies;
 
     fn of<M: Matcher>(self, matcher: M) -> Latencies {
@@ -115,7 +115,7 @@ impl OnePass for Percentiles<'_> {
 
 /// Results of the rounds of one engine.
 #[derive(Clone, Debug)]
-pub struct Standing {
+pub struct EngineResult {
     pub engine: Engine,
     /// Time on the core, in nanoseconds per operation, one for each round that the engine took part
     /// in.
@@ -125,7 +125,7 @@ pub struct Standing {
     /// Ratios to the floor of the same round; empty if the floor took no part.
     pub ratios: Vec<f64>,
     /// Outcome of the last round that differed, or the expected one.
-    pub outcome: Outcome,
+    pub outcome: FlowOutcome,
     pub right: bool,
 }
 
@@ -133,7 +133,7 @@ pub struct Standing {
 /// to judge it, and more would take too long.
 const SLOW_NS_PER_OP: f64 = 2_000.0;
 
-impl Standing {
+impl EngineResult {
     fn take(&mut self, workload: &Workload, pass: Pass) {
         self.ns_per_op.push(pass.ns_per_op);
         self.wall_ns_per_op.push(pass.wall_ns_per_op);
@@ -154,13 +154,13 @@ impl Standing {
 
 /// Runs the rounds. `after` is called after each pass, so that a long comparison can show its
 /// progress.
-pub fn contest(
+pub fn compare_engines(
     workload: &Workload,
     engines: &[Engine],
     rounds: usize,
     mut after: impl FnMut(usize, Engine, Pass),
-) -> Vec<Standing> {
-    let fresh = |&engine| Standing {
+) -> Vec<EngineResult> {
+    let fresh = |&engine| EngineResult {
         engine,
         ns_per_op: Vec::new(),
         wall_ns_per_op: Vec::new(),
@@ -168,34 +168,34 @@ pub fn contest(
         outcome: workload.expected,
         right: true,
     };
-    let mut standings: Vec<Standing> = engines.iter().map(fresh).collect();
+    let mut results: Vec<EngineResult> = engines.iter().map(fresh).collect();
     for round in 0..rounds {
         let mut passes: Vec<(usize, f64)> = Vec::with_capacity(engines.len());
-        for turn in 0..engines.len() {
-            let at = (turn + round) % engines.len();
-            let standing = &mut standings[at];
-            if standing.is_slow() {
+        for step in 0..engines.len() {
+            let at = (step + round) % engines.len();
+            let result = &mut results[at];
+            if result.is_slow() {
                 continue;
             }
-            let pass = standing.engine.throughput(workload);
-            standing.take(workload, pass);
+            let pass = result.engine.throughput(workload);
+            result.take(workload, pass);
             passes.push((at, pass.ns_per_op));
-            after(round, standing.engine, pass);
+            after(round, result.engine, pass);
         }
         let floor = passes.iter().find(|(at, _)| engines[*at] == Engine::Floor).map(|(_, ns)| *ns);
         let Some(floor) = floor else { continue };
-        passes.iter().for_each(|(at, ns)| standings[*at].ratios.push(ns / floor));
+        passes.iter().for_each(|(at, ns)| results[*at].ratios.push(ns / floor));
     }
-    standings
+    results
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for EngineResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let best = self.ns_per_op.iter().copied().fold(f64::INFINITY, f64::min);
         let worst = self.ns_per_op.iter().copied().fold(0.0, f64::max);
-        let (word, middle) = (self.engine.word(), median(&self.ns_per_op));
+        let (name, middle) = (self.engine.name(), median(&self.ns_per_op));
         let wall = median(&self.wall_ns_per_op);
-        write!(f, "{word:<13} {middle:>9.1} {best:>9.1} {worst:>9.1} {wall:>9.1}")?;
+        write!(f, "{name:<13} {middle:>9.1} {best:>9.1} {worst:>9.1} {wall:>9.1}")?;
         match self.ratio() {
             Some(ratio) => write!(f, " {ratio:>8.2}")?,
             None => write!(f, " {:>8}", "-")?,
@@ -204,15 +204,15 @@ impl fmt::Display for Standing {
     }
 }
 
-pub const STANDING_HEAD: &str =
+pub const RESULT_HEADER: &str =
     "engine        ns/op p50      best     worst      wall  × floor  rounds   outcome";
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chance::Chance;
+    use crate::rng::Xoshiro256;
     use crate::scenario::Scenario;
-    use crate::workload::{Kind, PRICE_MAX, Record, Side};
+    use crate::workload::{PRICE_MAX, RecordKind, WorkloadRecord, WorkloadSide};
 
     #[test]
     fn our_engines_reach_the_expected_outcome() {
@@ -228,17 +228,17 @@ mod tests {
 
     /// Returns a workload with prices across the whole range, as no market has them and a foreign
     /// file may.
-    fn wild(seed: u64) -> Workload {
-        let mut chance = Chance::seeded(seed);
+    fn with_any_prices(seed: u64) -> Workload {
+        let mut rng = Xoshiro256::seeded(seed);
         let timed = (0..3_000).map(|number| {
-            let kind = Kind::ALL[chance.below(5) as usize];
-            Record {
+            let kind = RecordKind::ALL[rng.below(5) as usize];
+            WorkloadRecord {
                 kind,
-                side: if chance.happens(0.5) { Side::Buy } else { Side::Sell },
-                security: chance.below(3) as u32,
-                order: if kind.enters() { number } else { chance.below(number + 1) },
-                price: chance.below(PRICE_MAX as u64 + 1) as i32,
-                qty: 1 + chance.below(9) as u32,
+                side: if rng.happens(0.5) { WorkloadSide::Buy } else { WorkloadSide::Sell },
+                security: rng.below(3) as u32,
+                order: if kind.enters() { number } else { rng.below(number + 1) },
+                price: rng.below(PRICE_MAX as u64 + 1) as i32,
+                qty: 1 + rng.below(9) as u32,
             }
         });
         let mut workload = Workload {
@@ -247,20 +247,20 @@ mod tests {
             order_id_max: 3_000,
             prefill: Vec::new(),
             timed: timed.collect(),
-            expected: Outcome::default(),
+            expected: FlowOutcome::default(),
         };
-        workload.expected = workload.run(&mut Naive::default());
+        workload.expected = workload.run(&mut NaiveMatcher::default());
         workload
     }
 
     #[test]
     fn the_engines_agree_on_any_prices() {
         for seed in 0..20 {
-            let workload = wild(seed);
+            let workload = with_any_prices(seed);
             assert!(workload.expected.trades > 100 && workload.expected.unknown > 100);
             for engine in [Engine::Floor, Engine::Book, Engine::Shard] {
                 let outcome = engine.throughput(&workload).outcome;
-                assert_eq!(outcome, workload.expected, "{} with seed {seed}", engine.word());
+                assert_eq!(outcome, workload.expected, "{} with seed {seed}", engine.name());
             }
         }
     }
@@ -282,9 +282,9 @@ mod tests {
         let scenario = Scenario { ops: 1_000, open: 100, ..Scenario::named("s1").unwrap() };
         let mut order = Vec::new();
         let engines = [Engine::Naive, Engine::Floor];
-        let standings = contest(&scenario.generate(), &engines, 2, |_, engine, _| order.push(engine));
+        let results = compare_engines(&scenario.generate(), &engines, 2, |_, engine, _| order.push(engine));
         assert_eq!(order, [Engine::Naive, Engine::Floor, Engine::Floor, Engine::Naive]);
-        assert_eq!(standings[1].ratio(), Some(1.0));
-        assert!(standings.iter().all(|standing| standing.right && standing.ratios.len() == 2));
+        assert_eq!(results[1].ratio(), Some(1.0));
+        assert!(results.iter().all(|result| result.right && result.ratios.len() == 2));
     }
 }

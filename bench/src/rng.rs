@@ -1,13 +1,13 @@
 //! Seeded pseudo-random numbers: xoshiro256**, and the few distributions that a workload needs.
 
 #[derive(Clone, Debug)]
-pub struct Chance {
+pub struct Xoshiro256 {
     state: [u64; 4],
 }
 
-impl Chance {
+impl Xoshiro256 {
     /// Creates a generator whose state is filled by SplitMix64, as the authors of xoshiro advise.
-    pub fn seeded(mut seed: u64) -> Chance {
+    pub fn seeded(mut seed: u64) -> Xoshiro256 {
         let state = std::array::from_fn(|_| {
             seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
             let mut z = seed;
@@ -15,7 +15,7 @@ impl Chance {
             z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
             z ^ z >> 31
         });
-        Chance { state }
+        Xoshiro256 { state }
     }
 
     pub fn draw(&mut self) -> u64 {
@@ -70,9 +70,9 @@ impl Zipf {
     }
 
     /// Returns a number from 0 to count - 1; 0 is the most frequent.
-    pub fn draw(&self, chance: &mut Chance) -> u32 {
+    pub fn draw(&self, rng: &mut Xoshiro256) -> u32 {
         let total = self.sums.last().copied().unwrap_or(0.0);
-        let point = chance.unit() * total;
+        let point = rng.unit() * total;
         self.sums.partition_point(|&sum| sum <= point).min(self.sums.len() - 1) as u32
     }
 }
@@ -83,19 +83,19 @@ mod tests {
 
     #[test]
     fn xoshiro_gives_the_published_sequence() {
-        let mut chance = Chance { state: [1, 2, 3, 4] };
-        let first: Vec<u64> = (0..4).map(|_| chance.draw()).collect();
+        let mut rng = Xoshiro256 { state: [1, 2, 3, 4] };
+        let first: Vec<u64> = (0..4).map(|_| rng.draw()).collect();
         assert_eq!(first, [11_520, 0, 1_509_978_240, 1_215_971_899_390_074_240]);
     }
 
     #[test]
     fn draws_have_the_requested_means() {
-        let mut chance = Chance::seeded(1);
-        let mean = (0..100_000).map(|_| chance.exponential(12.0) as f64).sum::<f64>() / 100_000.0;
+        let mut rng = Xoshiro256::seeded(1);
+        let mean = (0..100_000).map(|_| rng.exponential(12.0) as f64).sum::<f64>() / 100_000.0;
         assert!((11.3..11.7).contains(&mean), "whole parts lie half a tick lower: {mean}");
         let zipf = Zipf::over(100);
-        let firsts = (0..100_000).filter(|_| zipf.draw(&mut chance) == 0).count();
+        let firsts = (0..100_000).filter(|_| zipf.draw(&mut rng) == 0).count();
         assert!((18_900..19_700).contains(&firsts), "1 / H(100) is 19.3 %: {firsts}");
-        assert!((0..1_000).all(|_| zipf.draw(&mut chance) < 100 && chance.below(7) < 7));
+        assert!((0..1_000).all(|_| zipf.draw(&mut rng) < 100 && rng.below(7) < 7));
     }
 }

@@ -8,16 +8,16 @@ use pitlane_engine::command::Command;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_tests::dice::Dice;
-use pitlane_tests::life::Life;
-use pitlane_tests::workload::{Profile, Workload};
-use pitlane_tests::{decode, keep, seeds};
+use pitlane_tests::shard_run::ShardRun;
+use pitlane_tests::workload::{ActionGenerator, Profile};
+use pitlane_tests::{decode, replay, seeds};
 
 /// Commands made from one seed.
 const COMMANDS: usize = 400;
 /// Changed encodings of each command.
 const CHANGES: u64 = 20;
 /// Actions of a run whose shard is encoded, and changed encodings of it.
-const DEEDS: usize = 120;
+const ACTIONS: usize = 120;
 const SHARD_CHANGES: usize = 300;
 
 #[test]
@@ -99,16 +99,17 @@ fn changed_shards_are_rejected_or_encode_another_shard() {
     seeds::run(60, |seed, _| {
         let mut dice = Dice::new(seed ^ 0x54a2);
         let settings = ShardSettings { orders_max: 1_000, ..ShardSettings::default() };
-        let mut life = Life::new(settings);
-        let mut workload = Workload::new(dice.fork(), Profile { tame: true, ..Profile::random(&mut dice) });
-        for deed in Workload::opening() {
-            life.step(&deed)?;
+        let mut run = ShardRun::new(settings);
+        let mut workload =
+            ActionGenerator::new(dice.fork(), Profile { tame: true, ..Profile::random(&mut dice) });
+        for action in ActionGenerator::opening() {
+            run.step(&action)?;
         }
-        for _ in 0..DEEDS {
-            life.step(&workload.next(life.now()))?;
+        for _ in 0..ACTIONS {
+            run.step(&workload.next(run.now()))?;
         }
-        life.begin(&mut dice)?;
-        let image = keep::image(&life.shard);
+        run.begin(&mut dice)?;
+        let image = replay::image(&run.shard);
         for _ in 0..SHARD_CHANGES {
             let mut bytes = image.clone();
             for _ in 0..=dice.below(2) {
@@ -120,9 +121,9 @@ fn changed_shards_are_rejected_or_encode_another_shard() {
             } else {
                 dice.below(bytes.len() as u64) as usize
             });
-            let (reference, settings) = (life.shard.reference().clone(), life.shard.settings().clone());
-            let loaded = Shard::load(&bytes, life.shard.id(), 1, reference, settings);
-            if loaded.is_ok_and(|loaded| keep::image(&loaded) != bytes) {
+            let (reference, settings) = (run.shard.reference().clone(), run.shard.settings().clone());
+            let loaded = Shard::load(&bytes, run.shard.id(), 1, reference, settings);
+            if loaded.is_ok_and(|loaded| replay::image(&loaded) != bytes) {
                 return Err("an image was read as something else".to_string());
             }
         }

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use pitlane_engine::rng::Rng;
 
-use crate::ears::{self, Over};
-use crate::hostile::{self, Protocol};
+use crate::hostile::{self, HostileProtocol};
 use crate::image::sh;
-use crate::people::{Crowd, Doors, wire};
-use crate::place::Place;
-use crate::service::Service;
-use crate::stomp::client::Client;
+use crate::service::ServiceProcess;
+use crate::site::TestSite;
+use crate::stomp::client::StompClient;
+use crate::subscribers::{self, SubscriberTransport};
+use crate::traders::{RunningClients, ServiceAddresses, wire};
 
 /// Connections of a burst, to each listener.
 const STORM: usize = 200;
@@ -26,7 +26,7 @@ const SPARE_BYTES: u64 = 2 << 20;
 const LOSS_PERCENT: u32 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Trouble {
+pub enum Disturbance {
     Nothing,
     /// SIGSTOP, and SIGCONT after so many milliseconds.
     Pause(u64),
@@ -68,29 +68,29 @@ impl Abilities {
     }
 }
 
-impl Trouble {
+impl Disturbance {
     /// Returns each kind once, as far as it is possible here.
-    pub fn all(able: Abilities, dice: &mut Rng) -> Vec<Trouble> {
+    pub fn all(able: Abilities, dice: &mut Rng) -> Vec<Disturbance> {
         let hour = 3_600;
         let mut all = vec![
-            Trouble::Nothing,
-            Trouble::Pause(50 + dice.below(400)),
-            Trouble::Clock(1 + dice.below(hour) as i64),
-            Trouble::Clock(-1 - dice.below(hour) as i64),
-            Trouble::BadSync(5 + dice.below(60)),
-            Trouble::Storm,
-            Trouble::SlowReaders,
-            Trouble::Hostile,
-            Trouble::AddressSpace,
+            Disturbance::Nothing,
+            Disturbance::Pause(50 + dice.below(400)),
+            Disturbance::Clock(1 + dice.below(hour) as i64),
+            Disturbance::Clock(-1 - dice.below(hour) as i64),
+            Disturbance::BadSync(5 + dice.below(60)),
+            Disturbance::Storm,
+            Disturbance::SlowReaders,
+            Disturbance::Hostile,
+            Disturbance::AddressSpace,
         ];
         if able.groups {
-            all.push(Trouble::Memory);
+            all.push(Disturbance::Memory);
         }
         if able.image {
-            all.push(Trouble::FullDisk);
+            all.push(Disturbance::FullDisk);
         }
         if able.net {
-            all.extend([Trouble::Loss, Trouble::Partition]);
+            all.extend([Disturbance::Loss, Disturbance::Partition]);
         }
         all
     }
@@ -99,8 +99,8 @@ impl Trouble {
     pub fn fault(self) -> Option<String> {
         match self {
             // Some readings of the clock belong to the start.
-            Trouble::Clock(seconds) => Some(format!("clock:30:{seconds}")),
-            Trouble::BadSync(at) => Some(format!("sync:{at}")),
+            Disturbance::Clock(seconds) => Some(format!("clock:30:{seconds}")),
+            Disturbance::BadSync(at) => Some(format!("sync:{at}")),
             _ => None,
         }
     }
@@ -108,76 +108,76 @@ impl Trouble {
     pub fn settings(self) -> &'static [&'static str] {
         match self {
             // Only this level waits for syncs.
-            Trouble::BadSync(_) => &["journal.level=disk"],
+            Disturbance::BadSync(_) => &["journal.level=disk"],
             // Prices fill the journal, so that it needs room soon.
-            Trouble::FullDisk => &["feed.rate=20000"],
+            Disturbance::FullDisk => &["feed.rate=20000"],
             // A disconnected peer is closed soon.
-            Trouble::Partition => &["net.user_timeout_ms=1000"],
+            Disturbance::Partition => &["net.user_timeout_ms=1000"],
             _ => &[],
         }
     }
 
     /// Returns whether a process may end by itself under this disturbance.
     pub fn may_end_it(self) -> bool {
-        matches!(self, Trouble::AddressSpace | Trouble::Memory)
+        matches!(self, Disturbance::AddressSpace | Disturbance::Memory)
     }
 
     /// Returns whether the disturbance may come before the start is complete: then the service
     /// reports why, and ends.
     pub fn may_prevent_a_start(self) -> bool {
-        matches!(self, Trouble::BadSync(_))
+        matches!(self, Disturbance::BadSync(_))
     }
 
     /// Applies the disturbance. The returned value lasts until the process ends.
-    pub fn strike(self, scene: &Scene<'_>, dice: &mut Rng) -> Aftermath {
-        let doors = &scene.doors;
+    pub fn strike(self, context: &DisturbanceContext<'_>, dice: &mut Rng) -> Aftermath {
+        let addresses = &context.addresses;
         let mut aftermath = Aftermath::default();
         match self {
-            Trouble::Nothing | Trouble::Clock(_) | Trouble::BadSync(_) => {}
-            Trouble::Pause(ms) => {
-                scene.service.pause();
-                scene.crowd.idle(Duration::from_millis(ms));
-                scene.service.signal("CONT");
+            Disturbance::Nothing | Disturbance::Clock(_) | Disturbance::BadSync(_) => {}
+            Disturbance::Pause(ms) => {
+                context.service.pause();
+                context.running.idle(Duration::from_millis(ms));
+                context.service.signal("CONT");
             }
-            Trouble::Storm => {
-                for address in [doors.fix, doors.stomp, doors.http] {
-                    let crowd = (0..STORM).filter_map(|_| wire(address).ok());
-                    aftermath.sockets.extend(crowd);
+            Disturbance::Storm => {
+                for address in [addresses.fix, addresses.stomp, addresses.http] {
+                    let running = (0..STORM).filter_map(|_| wire(address).ok());
+                    aftermath.sockets.extend(running);
                     // Half of them close at once.
                     aftermath.sockets.truncate(aftermath.sockets.len() - STORM / 2);
                 }
             }
-            Trouble::SlowReaders => aftermath.read_slowly(doors),
-            Trouble::Hostile => {
-                for protocol in Protocol::ALL {
-                    hostile::visit(protocol, doors, HOSTILE, dice);
+            Disturbance::SlowReaders => aftermath.read_slowly(addresses),
+            Disturbance::Hostile => {
+                for protocol in HostileProtocol::ALL {
+                    hostile::visit(protocol, addresses, HOSTILE, dice);
                 }
             }
-            Trouble::AddressSpace => {
-                let limit = address_space(scene.service.id()) + SPARE_BYTES;
-                sh(&format!("prlimit --pid {} --as={limit}", scene.service.id()));
-                aftermath.read_slowly(doors);
+            Disturbance::AddressSpace => {
+                let limit = address_space(context.service.id()) + SPARE_BYTES;
+                sh(&format!("prlimit --pid {} --as={limit}", context.service.id()));
+                aftermath.read_slowly(addresses);
             }
-            Trouble::Memory => {
-                aftermath.group = Group::around(scene.service.id());
-                aftermath.read_slowly(doors);
+            Disturbance::Memory => {
+                aftermath.group = MemoryGroup::around(context.service.id());
+                aftermath.read_slowly(addresses);
             }
-            Trouble::FullDisk => {
-                let ballast = scene.place.ballast();
+            Disturbance::FullDisk => {
+                let ballast = context.site.ballast();
                 // As much as there is room for; the command is meant to fail.
                 sh(&format!("dd if=/dev/zero of={} bs=1M 2>/dev/null", ballast.display()));
-                scene.crowd.wait(scene.acts);
+                context.running.wait(context.acts);
                 let _ = fs::remove_file(ballast);
             }
-            Trouble::Loss => {
-                aftermath.rules = Rules::set(&[&format!(
+            Disturbance::Loss => {
+                aftermath.rules = PacketRules::set(&[&format!(
                     "-i lo -m statistic --mode random --probability 0.{LOSS_PERCENT:02} -j DROP"
                 )]);
             }
-            Trouble::Partition => {
+            Disturbance::Partition => {
                 let shut = |port: u16| format!("-i lo -p tcp --dport {port} -j DROP");
-                let rules = Rules::set(&[&shut(doors.fix.port()), &shut(doors.stomp.port())]);
-                scene.crowd.idle(Duration::from_millis(500 + dice.below(1_500)));
+                let rules = PacketRules::set(&[&shut(addresses.fix.port()), &shut(addresses.stomp.port())]);
+                context.running.idle(Duration::from_millis(500 + dice.below(1_500)));
                 drop(rules);
             }
         }
@@ -194,11 +194,11 @@ fn address_space(process: u32) -> u64 {
 }
 
 /// Context of a disturbance.
-pub struct Scene<'a> {
-    pub service: &'a Service,
-    pub doors: Doors,
-    pub crowd: &'a Crowd,
-    pub place: &'a Place,
+pub struct DisturbanceContext<'a> {
+    pub service: &'a ServiceProcess,
+    pub addresses: ServiceAddresses,
+    pub running: &'a RunningClients,
+    pub site: &'a TestSite,
     /// Actions that are still to come.
     pub acts: u64,
 }
@@ -207,25 +207,26 @@ pub struct Scene<'a> {
 #[derive(Default)]
 pub struct Aftermath {
     sockets: Vec<TcpStream>,
-    sessions: Vec<Client>,
-    group: Option<Group>,
-    rules: Option<Rules>,
+    sessions: Vec<StompClient>,
+    group: Option<MemoryGroup>,
+    rules: Option<PacketRules>,
 }
 
 impl Aftermath {
     /// Opens clients that request everything and read nothing.
-    fn read_slowly(&mut self, doors: &Doors) {
-        for over in [Over::Tcp, Over::WebSocket] {
+    fn read_slowly(&mut self, addresses: &ServiceAddresses) {
+        for over in [SubscriberTransport::Tcp, SubscriberTransport::WebSocket] {
             for _ in 0..SLOW_READERS {
-                let Ok(mut client) = ears::connect(over, doors) else { continue };
+                let Ok(mut client) = subscribers::connect(over, addresses) else { continue };
                 for topic in ["tick.*", "pitlane.>", "order.>", "transaction.>", "book.>"] {
-                    let _ = client.try_say(&format!("SUBSCRIBE|id:{topic}|destination:/topic/{topic}||"));
+                    let _ = client
+                        .try_send_message(&format!("SUBSCRIBE|id:{topic}|destination:/topic/{topic}||"));
                 }
                 self.sessions.push(client);
             }
         }
         for _ in 0..SLOW_READERS {
-            let Ok(mut socket) = wire(doors.http) else { continue };
+            let Ok(mut socket) = wire(addresses.http) else { continue };
             for _ in 0..SLOW_READERS {
                 let _ = socket.write_all(b"GET /rest/ext/order/history HTTP/1.1\r\nHost: localhost\r\n\r\n");
             }
@@ -235,52 +236,52 @@ impl Aftermath {
 }
 
 /// Rules of the packet filter, in force while this exists. They apply to our separate network only.
-struct Rules;
+struct PacketRules;
 
-impl Rules {
-    fn set(rules: &[&str]) -> Option<Rules> {
+impl PacketRules {
+    fn set(rules: &[&str]) -> Option<PacketRules> {
         let set = rules.iter().all(|rule| sh(&format!("iptables -A INPUT {rule}")));
-        set.then_some(Rules)
+        set.then_some(PacketRules)
     }
 }
 
-impl Drop for Rules {
+impl Drop for PacketRules {
     fn drop(&mut self) {
         sh("iptables -F INPUT");
     }
 }
 
 /// A control group with little memory, while this exists.
-struct Group {
+struct MemoryGroup {
     folder: &'static str,
     limit: &'static str,
 }
 
 /// Locations of control groups that can limit memory: version 2 of the interface, or version 1.
-const GROUPS: [Group; 2] = [
-    Group { folder: "/sys/fs/cgroup/chaos", limit: "memory.max" },
-    Group { folder: "/sys/fs/cgroup/memory/chaos", limit: "memory.limit_in_bytes" },
+const GROUPS: [MemoryGroup; 2] = [
+    MemoryGroup { folder: "/sys/fs/cgroup/chaos", limit: "memory.max" },
+    MemoryGroup { folder: "/sys/fs/cgroup/memory/chaos", limit: "memory.limit_in_bytes" },
 ];
 
-impl Group {
-    fn new() -> Option<Group> {
-        GROUPS.into_iter().find(|Group { folder, limit }| {
+impl MemoryGroup {
+    fn new() -> Option<MemoryGroup> {
+        GROUPS.into_iter().find(|MemoryGroup { folder, limit }| {
             fs::create_dir_all(folder).is_ok() && fs::metadata(format!("{folder}/{limit}")).is_ok()
         })
     }
 
     /// The memory the process already has is counted where it was allocated; new memory is counted
     /// here.
-    fn around(process: u32) -> Option<Group> {
-        let group = Group::new()?;
-        let Group { folder, limit } = group;
+    fn around(process: u32) -> Option<MemoryGroup> {
+        let group = MemoryGroup::new()?;
+        let MemoryGroup { folder, limit } = group;
         fs::write(format!("{folder}/cgroup.procs"), process.to_string()).ok()?;
         fs::write(format!("{folder}/{limit}"), SPARE_BYTES.to_string()).ok()?;
         Some(group)
     }
 }
 
-impl Drop for Group {
+impl Drop for MemoryGroup {
     fn drop(&mut self) {
         let _ = fs::remove_dir(self.folder);
     }
@@ -288,5 +289,5 @@ impl Drop for Group {
 
 /// Returns whether control groups can be created here.
 pub fn can_limit_memory() -> bool {
-    Group::new().is_some()
+    MemoryGroup::new().is_some()
 }

@@ -15,7 +15,7 @@ use pitlane_protocols::fix::session::{FixSession, FixSessionSettings};
 use pitlane_protocols::fix::store::MemoryStore;
 use pitlane_protocols::fix::timestamp::TimestampText;
 
-use crate::fix::seal;
+use crate::fix::append_message;
 use crate::measure::spent;
 use crate::platform::{self, START};
 use crate::workload::Workload;
@@ -29,29 +29,30 @@ const STEP_NS: u64 = 10 * NS_PER_MS;
 pub const ORDERS_MAX: usize = 100_000;
 
 /// Returns the nanoseconds per order, for at most [`ORDERS_MAX`] orders.
-pub fn road_ns(orders: usize) -> f64 {
+pub fn path_ns(orders: usize) -> f64 {
     assert!(orders <= ORDERS_MAX, "all orders stay open, and a session knows no more");
-    let mut road = Road::new();
+    let mut path = FixPath::new();
     let batches: Vec<Vec<u8>> = (0..orders)
         .step_by(BATCH)
         .map(|first| (first..orders.min(first + BATCH)).flat_map(order).collect())
         .collect();
-    let (ns, reports) = spent(|| batches.iter().enumerate().map(|(nth, batch)| road.take(nth, batch)).sum());
+    let (ns, reports) =
+        spent(|| batches.iter().enumerate().map(|(nth, batch)| path.handle_bytes(nth, batch)).sum());
     let reports: usize = reports;
     assert_eq!(reports, 2 * orders, "every order is pending, then new");
     ns / orders.max(1) as f64
 }
 
-struct Road {
+struct FixPath {
     session: FixSession,
     desk: Desk,
     port: PortEnd,
     worker: Worker,
 }
 
-impl Road {
-    fn new() -> Road {
-        let (shard, outbox) = platform::shard_for(&Workload::still());
+impl FixPath {
+    fn new() -> FixPath {
+        let (shard, outbox) = platform::shard_for(&Workload::empty());
         let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let settings = DeskSettings {
             port: SOURCE.port,
@@ -66,33 +67,33 @@ impl Road {
         let mut session = FixSessionSettings::new("PITLANE", "CLIENT1", SOURCE);
         session.account = Some(AccountId(1));
         let store = Box::new(MemoryStore::with_max(START, 1_024));
-        let mut road = Road {
+        let mut path = FixPath {
             session: FixSession::new(session, store, Arc::new(platform::reference(1))),
             desk: Desk::new(settings, IdBlock { next: 1, end: 1_000_000 }),
             port: ports.remove(0),
             worker: Worker::restored(shard, ends.remove(0), outbox.seq(), START),
         };
-        road.session.set_ready(true);
-        assert!(road.session.connect(START), "it is the first connection");
-        road.take(0, &framed("A", 1, START, "98=0\x01108=0\x01141=Y\x01"));
-        road
+        path.session.set_ready(true);
+        assert!(path.session.connect(START), "it is the first connection");
+        path.handle_bytes(0, &framed("A", 1, START, "98=0\x01108=0\x01141=Y\x01"));
+        path
     }
 
     /// Processes bytes that arrived in one read, and returns how many messages were sent.
-    fn take(&mut self, nth: usize, bytes: &[u8]) -> usize {
+    fn handle_bytes(&mut self, nth: usize, bytes: &[u8]) -> usize {
         let now = at(nth);
-        let said = self.session.counts().messages_out;
+        let sent_before = self.session.counts().messages_out;
         let mut rest = bytes;
         loop {
-            let taken = self.session.handle_bytes(now, rest);
-            rest = &rest[taken..];
-            let mut asked = 0;
+            let consumed = self.session.handle_bytes(now, rest);
+            rest = &rest[consumed..];
+            let mut commands = 0;
             while let Some(request) = self.session.poll_command(now, &self.desk) {
                 request.send(&mut self.desk, &mut self.port, SenderId::NONE).expect("the lane holds a batch");
-                asked += 1;
+                commands += 1;
             }
             self.worker.poll(now);
-            let Road { session, desk, port, .. } = self;
+            let FixPath { session, desk, port, .. } = self;
             while port
                 .poll_event_with(|shard, event| {
                     desk.handle_event(event);
@@ -102,11 +103,11 @@ impl Road {
             {}
             let written = session.poll_transmit().len();
             session.handle_transmitted(now, written);
-            if taken + asked + written == 0 {
+            if consumed + commands + written == 0 {
                 break;
             }
         }
-        (self.session.counts().messages_out - said) as usize
+        (self.session.counts().messages_out - sent_before) as usize
     }
 }
 
@@ -129,7 +130,7 @@ fn framed(msg_type: &str, number: u64, at: Timestamp, body: &str) -> Vec<u8> {
     let time = String::from_utf8_lossy(TimestampText::default().text(at)).into_owned();
     let body = format!("35={msg_type}\x0134={number}\x0149=CLIENT1\x0156=PITLANE\x0152={time}\x01{body}");
     let mut bytes = Vec::new();
-    seal(&body, &mut bytes);
+    append_message(&body, &mut bytes);
     bytes
 }
 
@@ -139,6 +140,6 @@ mod tests {
 
     #[test]
     fn every_order_is_reported() {
-        assert!(road_ns(3 * BATCH + 1) > 0.0);
+        assert!(path_ns(3 * BATCH + 1) > 0.0);
     }
 }

@@ -11,17 +11,17 @@ use pitlane_engine::time::Timestamp;
 
 /// An input of a shard, and its time.
 #[derive(Clone, Debug)]
-pub enum Entry {
+pub enum ShardInput {
     Told(Timestamp, Command),
     Began(Timestamp, Arc<RefData>, ShardSettings),
 }
 
-impl Entry {
+impl ShardInput {
     /// Applies the entry to a shard, including all follow-up work.
-    pub fn play(&self, shard: &mut Shard, out: &mut Outbox) {
+    pub fn apply(&self, shard: &mut Shard, out: &mut Outbox) {
         match self {
-            Entry::Told(now, command) => shard.apply(*now, command, out),
-            Entry::Began(now, reference, settings) => {
+            ShardInput::Told(now, command) => shard.apply(*now, command, out),
+            ShardInput::Began(now, reference, settings) => {
                 shard.begin(*now, reference.clone(), settings.clone(), out)
             }
         }
@@ -57,17 +57,17 @@ pub fn reloaded(shard: &Shard, shards: u8) -> Result<Shard, String> {
 /// Checks that a journal, replayed to a shard at its beginning, gives this shard; and, if it is the
 /// whole journal, the same number of events.
 pub fn check_replay(
-    journal: &[Entry],
+    journal: &[ShardInput],
     from: Shard,
     shard: &Shard,
     events: Option<u64>,
 ) -> Result<(), String> {
     let (mut replayed, mut out) = (from, Outbox::new(0));
     for entry in journal {
-        entry.play(&mut replayed, &mut out);
+        entry.apply(&mut replayed, &mut out);
     }
     if events.is_some_and(|events| events != out.seq()) {
-        return Err(format!("a replay says {} events, not {events:?}", out.seq()));
+        return Err(format!("a replay emits {} events, not {events:?}", out.seq()));
     }
     same_digest(shard, &replayed)?;
     let (ours, theirs) = (image(shard), image(&replayed));

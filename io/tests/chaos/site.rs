@@ -9,8 +9,8 @@ use pitlane::clock::Clock;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use crate::image::{Mounted, copy_of_one_moment, sh};
-use crate::plan::{End, Life};
-use crate::service::{Folder, Service, command};
+use crate::plan::{PlannedRun, RunEnd};
+use crate::service::{ServiceProcess, TestFolder, command};
 
 /// No limits that a test reaches by chance; everything is stored, so that it can be requested;
 /// snapshots are frequent.
@@ -41,10 +41,10 @@ const CLOSED_S: u64 = 2;
 /// The exchange at which all clients trade: the first of the shipped reference data.
 pub const HOURS_EXCHANGE: u64 = 1;
 
-pub struct Place {
+pub struct TestSite {
     /// Dropped before the folder it is mounted in, which is removed after it.
     disk: Option<Mounted>,
-    root: Folder,
+    root: TestFolder,
     /// Losses of power of this place.
     boots: u32,
     rollover: String,
@@ -52,34 +52,34 @@ pub struct Place {
     close: Option<Timestamp>,
 }
 
-impl Place {
+impl TestSite {
     /// Creates a place; `on_image`: on a separate file system. None: that is not possible.
-    pub fn new(name: &str, on_image: bool) -> Option<Place> {
-        let root = Folder::new("chaos", name);
+    pub fn new(name: &str, on_image: bool) -> Option<TestSite> {
+        let root = TestFolder::new("chaos", name);
         let disk = match on_image {
             true => Some(Mounted::new(&root.join("disk-0.img"), IMAGE_SIZE, root.join("disk-0"))?),
             false => None,
         };
-        Some(Place { disk, root, boots: 0, rollover: opposite(), close: None })
+        Some(TestSite { disk, root, boots: 0, rollover: opposite(), close: None })
     }
 
     /// Creates a place where the exchange has hours: its session ends soon, and the next one begins
     /// shortly after.
-    pub fn with_hours(name: &str, on_image: bool) -> Option<Place> {
-        let mut place = Place::new(name, on_image)?;
+    pub fn with_hours(name: &str, on_image: bool) -> Option<TestSite> {
+        let mut site = TestSite::new(name, on_image)?;
         let close_s = Clock::new().now().0 / NS_PER_S + CLOSE_AFTER_S;
-        place.close = Some(Timestamp(close_s * NS_PER_S));
+        site.close = Some(Timestamp(close_s * NS_PER_S));
         let (open, close) = (time_of_day(close_s + CLOSED_S), time_of_day(close_s));
         let shipped = concat!(env!("CARGO_MANIFEST_DIR"), "/../config/refdata");
-        assert!(sh(&format!("cp -r {shipped} {}", place.refdata().display())), "reference data are copied");
-        let file = place.refdata().join("exchanges.csv");
+        assert!(sh(&format!("cp -r {shipped} {}", site.refdata().display())), "reference data are copied");
+        let file = site.refdata().join("exchanges.csv");
         let rows = fs::read_to_string(&file).expect("there are exchanges");
         let rows = rows.lines().map(|row| match row.starts_with(&format!("{HOURS_EXCHANGE},")) {
             true => format!("{HOURS_EXCHANGE},NASDAQ,XNAS,UTC,{open},{close},false,SIM\n"),
             false => format!("{row}\n"),
         });
         fs::write(&file, rows.collect::<String>()).expect("a file for the test");
-        Some(place)
+        Some(site)
     }
 
     /// Returns the end of the session, if the exchange has hours here.
@@ -100,26 +100,30 @@ impl Place {
         self.disk.as_ref().map_or_else(|| self.root.join("ballast"), |disk| disk.0.join("ballast"))
     }
 
-    pub fn start(&self, life: &Life) -> Service {
-        let mut settings = life.trouble.settings().to_vec();
-        settings.push(if life.dedicated { "topology.layout=dedicated" } else { "topology.layout=shared" });
+    pub fn start(&self, planned_run: &PlannedRun) -> ServiceProcess {
+        let mut settings = planned_run.disturbance.settings().to_vec();
+        settings.push(if planned_run.dedicated {
+            "topology.layout=dedicated"
+        } else {
+            "topology.layout=shared"
+        });
         settings.push("demo.on=true");
-        if life.end == End::PowerCut {
+        if planned_run.end == RunEnd::PowerCut {
             settings.push("journal.level=disk");
         }
-        let fault = match life.end {
-            End::KillAtWrite(write) => Some(format!("kill:{write}")),
-            _ => life.trouble.fault(),
+        let fault = match planned_run.end {
+            RunEnd::KillAtWrite(write) => Some(format!("kill:{write}")),
+            _ => planned_run.disturbance.fault(),
         };
         self.serve(&settings, fault)
     }
 
     /// Starts a service without any activity.
-    pub fn still(&self) -> Service {
+    pub fn still(&self) -> ServiceProcess {
         self.serve(&["feed.on=false", "demo.on=false"], None)
     }
 
-    fn serve(&self, settings: &[&str], fault: Option<String>) -> Service {
+    fn serve(&self, settings: &[&str], fault: Option<String>) -> ServiceProcess {
         let rollover = &self.rollover;
         let config = format!(
             "[[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"KEEP*\"\nResetOnLogon = \"N\"\n\
@@ -141,7 +145,7 @@ impl Place {
         if let Some(fault) = fault {
             command.env("PITLANE_FAULT", fault);
         }
-        Service::on(&self.root, command)
+        ServiceProcess::on(&self.root, command)
     }
 
     /// After a loss of power the machine has booted again, and the boot id must show that.
@@ -160,7 +164,7 @@ impl Place {
 
     /// Cuts the power: only what has reached the disk remains. The service is stopped while the
     /// disk is copied.
-    pub fn lose_power(&mut self, service: &Service) {
+    pub fn lose_power(&mut self, service: &ServiceProcess) {
         let before = self.boots;
         self.boots += 1;
         let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));

@@ -14,23 +14,25 @@ use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::authority::{Authority, Identity};
-use crate::folder::Folder;
-use crate::server::{Plan, Response, Server};
+use crate::authority::{TestAuthority, TestIdentity};
+use crate::folder::TestFolder;
+use crate::server::{HttpTestServer, Response, ServerPlan};
 
 const GET: &str = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 #[test]
 fn a_port_in_use_is_reported_before_the_start() {
-    let server = Server::start();
-    let taken = HttpSettings { http: Some(server.http), ..Plan::default().settings };
-    let failed = std::panic::catch_unwind(|| Server::with(Plan { settings: taken, ..Plan::default() }));
+    let server = HttpTestServer::start();
+    let taken = HttpSettings { http: Some(server.http), ..ServerPlan::default().settings };
+    let failed = std::panic::catch_unwind(|| {
+        HttpTestServer::with(ServerPlan { settings: taken, ..ServerPlan::default() })
+    });
     assert!(failed.is_err());
 }
 
 #[test]
 fn a_close_lets_requests_finish_and_idle_connections_go() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let mut idle = server.connect();
     idle.send(GET);
     assert_eq!(idle.receive(false).status, 200);
@@ -49,13 +51,14 @@ fn a_close_lets_requests_finish_and_idle_connections_go() {
     assert!([200, 503].contains(&response.status), "{response:?}");
     assert!(busy.is_closed());
     assert_eq!(server.news.recv(), Ok(HttpEvent::Quiet));
-    assert!(TcpStream::connect(server.http).is_err(), "nobody listens any more");
+    assert!(TcpStream::connect(server.http).is_err(), "the listener is closed");
 }
 
 #[test]
 fn an_unfinished_connection_does_not_delay_the_stop() {
-    let settings = HttpSettings { drain_timeout: Duration::from_millis(50), ..Plan::default().settings };
-    let server = Server::with(Plan { settings, ..Plan::default() });
+    let settings =
+        HttpSettings { drain_timeout: Duration::from_millis(50), ..ServerPlan::default().settings };
+    let server = HttpTestServer::with(ServerPlan { settings, ..ServerPlan::default() });
     let mut slow = server.connect();
     let head = "Host: localhost\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n";
     slow.send(&format!("POST /rest/ext/kill-switch HTTP/1.1\r\n{head}{{"));
@@ -67,7 +70,7 @@ fn an_unfinished_connection_does_not_delay_the_stop() {
 
 #[test]
 fn a_connection_that_ends_without_close_is_removed() {
-    let server = Server::start();
+    let server = HttpTestServer::start();
     let mut idle = server.connect();
     idle.send(GET);
     assert_eq!(idle.receive(false).status, 200);
@@ -75,14 +78,14 @@ fn a_connection_that_ends_without_close_is_removed() {
     assert!(idle.is_closed());
 }
 
-fn over_tls() -> (Server, Folder) {
+fn over_tls() -> (HttpTestServer, TestFolder) {
     over_tls_for(None)
 }
 
 /// Only with certificates of this authority.
-fn over_tls_for(client_ca: Option<&str>) -> (Server, Folder) {
+fn over_tls_for(client_ca: Option<&str>) -> (HttpTestServer, TestFolder) {
     static NEXT: AtomicU32 = AtomicU32::new(0);
-    let folder = Folder::new("https", &NEXT.fetch_add(1, Ordering::Relaxed).to_string());
+    let folder = TestFolder::new("https", &NEXT.fetch_add(1, Ordering::Relaxed).to_string());
     let client_ca = client_ca.map(|pem| {
         let path = folder.join("clients.pem");
         std::fs::write(&path, pem).unwrap();
@@ -93,16 +96,16 @@ fn over_tls_for(client_ca: Option<&str>) -> (Server, Folder) {
     let settings = HttpSettings {
         https: Some(([127, 0, 0, 1], 0).into()),
         head_timeout: Duration::from_millis(300),
-        ..Plan::default().settings
+        ..ServerPlan::default().settings
     };
-    (Server::with(Plan { settings, tls: Some(Arc::new(tls)), ..Plan::default() }), folder)
+    (HttpTestServer::with(ServerPlan { settings, tls: Some(Arc::new(tls)), ..ServerPlan::default() }), folder)
 }
 
 /// Returns a client that trusts the server of this folder and presents this certificate, if any.
 fn tls_client(
-    server: &Server,
-    folder: &Folder,
-    identity: Option<Identity>,
+    server: &HttpTestServer,
+    folder: &TestFolder,
+    identity: Option<TestIdentity>,
 ) -> BufReader<StreamOwned<ClientConnection, TcpStream>> {
     let pem = std::fs::read(folder.join("self-signed.pem")).unwrap();
     let mut roots = RootCertStore::empty();
@@ -123,13 +126,13 @@ fn tls_client(
 
 #[test]
 fn with_a_client_authority_https_is_for_its_clients_alone() {
-    let (ours, others) = (Authority::new(), Authority::new());
+    let (ours, others) = (TestAuthority::new(), TestAuthority::new());
     let (server, folder) = over_tls_for(Some(&ours.pem));
     let mut client = tls_client(&server, &folder, Some(ours.identity()));
     client.get_mut().write_all(GET.as_bytes()).unwrap();
     assert_eq!(Response::read(&mut client, false).status, 200);
-    for stranger in [None, Some(others.identity())] {
-        let mut client = tls_client(&server, &folder, stranger);
+    for unknown in [None, Some(others.identity())] {
+        let mut client = tls_client(&server, &folder, unknown);
         // With TLS 1.3 the client learns of it when it reads.
         let refused =
             client.get_mut().write_all(GET.as_bytes()).and_then(|()| client.read(&mut [0]).map(|_| ()));
@@ -152,10 +155,10 @@ fn https_serves_the_same() {
     assert!(metrics.contains("pitlane_tls_certificate_not_after_seconds 1") || metrics.contains("seconds 2"));
 
     // A client without TLS, and one that never begins.
-    let mut plain = crate::server::Client::new(TcpStream::connect(address).unwrap());
+    let mut plain = crate::server::HttpClient::new(TcpStream::connect(address).unwrap());
     plain.send(GET);
     let _ = plain.is_closed();
-    let mut silent = crate::server::Client::new(TcpStream::connect(address).unwrap());
+    let mut silent = crate::server::HttpClient::new(TcpStream::connect(address).unwrap());
     assert!(silent.is_closed());
     let metrics = server.get("/metrics").body;
     assert!(metrics.contains("pitlane_http_failed_tls_handshakes_total 1\n"));

@@ -4,18 +4,18 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
-use pitlane_bench::budget::Line;
+use pitlane_bench::budget::BudgetLine;
 use pitlane_bench::conditions::Pinning;
-use pitlane_bench::goals::{self, Verdict};
-use pitlane_bench::journal::{self, Folder};
+use pitlane_bench::goals::{self, GoalVerdict};
+use pitlane_bench::journal::{self, TempFolder};
 use pitlane_bench::measure::{clock_ns, median, percentiles};
 use pitlane_bench::{idle, memory, simulate};
 
 use crate::tasks::engines::generate;
-use crate::{Failure, Verdicts};
+use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct Journal {
+pub struct JournalArgs {
     /// Operations of each round.
     #[arg(long, default_value_t = 500_000)]
     pub ops: u32,
@@ -32,7 +32,7 @@ pub struct Journal {
     pub check: bool,
 }
 
-pub fn simulation(ticks: u64, rounds: usize) -> Result<Verdicts, Failure> {
+pub fn simulation(ticks: u64, rounds: usize) -> Result<TaskVerdicts, TaskError> {
     let outcome = simulate::run(ticks, rounds)?;
     println!(
         "simulate: {ticks} ticks, moving-average cross; best {:.2}, median {:.2} million ticks/s; {} orders; hash {:016x}",
@@ -41,31 +41,36 @@ pub fn simulation(ticks: u64, rounds: usize) -> Result<Verdicts, Failure> {
         outcome.orders,
         outcome.hash
     );
-    let goal =
-        Verdict::at_least("simulate", outcome.best / 1e6, goals::SIMULATE_MILLIONS_MIN, "million ticks/s");
-    Ok(Verdicts { wrong: !outcome.repeats, goals: vec![goal] })
+    let goal = GoalVerdict::at_least(
+        "simulate",
+        outcome.best / 1e6,
+        goals::SIMULATE_MILLIONS_MIN,
+        "million ticks/s",
+    );
+    Ok(TaskVerdicts { wrong: !outcome.repeats, goals: vec![goal] })
 }
 
 /// Measures the binary as it is started by default.
-pub fn resting(starts: usize, seconds: u64) -> Result<Verdicts, Failure> {
+pub fn idle_service(starts: usize, seconds: u64) -> Result<TaskVerdicts, TaskError> {
     let idle = idle::measure(starts, Duration::from_secs(seconds))?;
     println!(
-        "idle: {:.3} s from the start to the first line; {:.2} % of a core with nobody there; {:.0} MiB in memory",
+        "idle: {:.3} s from the start to the first line; {:.2} % of a core without clients; {:.0} MiB in memory",
         idle.start_s,
-        100.0 * idle.part,
+        100.0 * idle.core_fraction,
         idle.resident_bytes as f64 / (1 << 20) as f64
     );
     let goals = vec![
-        Verdict::at_most("idle", 100.0 * idle.part, goals::IDLE_PERCENT_MAX, "% of a core").of(Line::Idle),
-        Verdict::at_most("start", idle.start_s, goals::START_S_MAX, "s").of(Line::Start),
+        GoalVerdict::at_most("idle", 100.0 * idle.core_fraction, goals::IDLE_PERCENT_MAX, "% of a core")
+            .of(BudgetLine::Idle),
+        GoalVerdict::at_most("start", idle.start_s, goals::START_S_MAX, "s").of(BudgetLine::Start),
     ];
-    Ok(Verdicts { wrong: false, goals })
+    Ok(TaskVerdicts { wrong: false, goals })
 }
 
-pub fn million(open: u32) -> Verdicts {
+pub fn open_orders_memory(open: u32) -> TaskVerdicts {
     let Some(memory) = memory::open_orders(open) else {
-        println!("memory: this system does not tell");
-        return Verdicts::default();
+        println!("memory: this system does not report it");
+        return TaskVerdicts::default();
     };
     let mib = |bytes: u64| bytes as f64 / (1 << 20) as f64;
     println!(
@@ -75,14 +80,14 @@ pub fn million(open: u32) -> Verdicts {
         mib(memory.process_bytes),
         memory.bytes as f64 / open.max(1) as f64
     );
-    let goal = Verdict::at_most(
+    let goal = GoalVerdict::at_most(
         "memory of the process",
         mib(memory.process_bytes),
         mib(goals::MEMORY_BYTES_MAX),
         "MiB",
     )
-    .of(Line::Memory);
-    Verdicts { wrong: memory.outcome.resting_orders != open as u64, goals: vec![goal] }
+    .of(BudgetLine::Memory);
+    TaskVerdicts { wrong: memory.outcome.resting_orders != open as u64, goals: vec![goal] }
 }
 
 /// Numbers of clients with one order in flight each.
@@ -90,19 +95,19 @@ const CLIENTS: [usize; 3] = [1, 8, 64];
 
 /// Runs with and without a journal in alternation, and likewise a sync for each order and a shared
 /// one.
-pub fn journals(pinning: &Pinning, task: &Journal) -> Result<Verdicts, Failure> {
-    let folder = Folder::new(task.dir.as_deref());
+pub fn journal_cost(pinning: &Pinning, task: &JournalArgs) -> Result<TaskVerdicts, TaskError> {
+    let folder = TempFolder::new(task.dir.as_deref());
     let workload = generate("s100", Some(task.ops))?;
     println!("files in {}\n", folder.path().display());
     let (mut added, mut means, mut wrong) = (Vec::new(), Vec::new(), false);
     for _ in 0..task.rounds.max(1) {
-        let plain = journal::plain(&workload);
-        let journaled = journal::journaled(&workload, &folder, pinning, false)?;
+        let plain = journal::without_journal(&workload);
+        let journaled = journal::with_journal(&workload, &folder, pinning, false)?;
         let (without, with) = (plain.ns_per_op, journaled.ns_per_op);
         println!("shard {without:.1} ns per operation, with level os {with:.1}; {} waits", journaled.waits);
         means.push(journaled.ns_per_op - plain.ns_per_op);
         wrong |= journaled.outcome != workload.expected || plain.outcome != workload.expected;
-        let timed = journal::journaled(&workload, &folder, pinning, true)?;
+        let timed = journal::with_journal(&workload, &folder, pinning, true)?;
         println!("{}", percentiles("append", &timed.appends));
         added.push(timed.appends.value_at_quantile(0.5).saturating_sub(clock_ns()) as f64);
     }
@@ -121,12 +126,12 @@ pub fn journals(pinning: &Pinning, task: &Journal) -> Result<Verdicts, Failure> 
         let rate = median(rates);
         println!("level disk: {clients:>2} clients {rate:.0} orders/s, {:.1} ×", rate / each);
     }
-    let goal = Verdict::at_most("added at the median", median(&added), goals::JOURNAL_NS_MAX, "ns");
-    Ok(Verdicts { wrong, goals: vec![goal.of(Line::Journal)] })
+    let goal = GoalVerdict::at_most("added at the median", median(&added), goals::JOURNAL_NS_MAX, "ns");
+    Ok(TaskVerdicts { wrong, goals: vec![goal.of(BudgetLine::Journal)] })
 }
 
-pub fn recovery(orders: u32, dir: Option<&Path>) -> Result<Verdicts, Failure> {
-    let folder = Folder::new(dir);
+pub fn recovery(orders: u32, dir: Option<&Path>) -> Result<TaskVerdicts, TaskError> {
+    let folder = TempFolder::new(dir);
     let restart = journal::restart(orders, &folder)?;
     println!(
         "restart: {} open orders, journal of {:.0} MiB; {:.3} s from the journal alone, {:.3} s from a snapshot and {} records",
@@ -137,18 +142,18 @@ pub fn recovery(orders: u32, dir: Option<&Path>) -> Result<Verdicts, Failure> {
         restart.tail
     );
     let goals = vec![
-        Verdict::at_most(
+        GoalVerdict::at_most(
             "start from a snapshot",
             restart.seconds_from_snapshot,
             goals::RESTART_FROM_SNAPSHOT_S_MAX,
             "s",
         ),
-        Verdict::at_most(
+        GoalVerdict::at_most(
             "start from the journal",
             restart.seconds_from_journal,
             goals::RESTART_FROM_JOURNAL_S_MAX,
             "s",
         ),
     ];
-    Ok(Verdicts { wrong: !restart.right, goals })
+    Ok(TaskVerdicts { wrong: !restart.right, goals })
 }

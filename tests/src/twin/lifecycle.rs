@@ -8,14 +8,14 @@ use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Status, Terms};
 
-use super::order::{Base, Place};
-use super::{Refused, Report, Said, Twin};
+use super::order::{OrderBase, OrderPlace};
+use super::{Report, Twin, TwinEvent, TwinRefusal};
 
 // Requests of clients.
 impl Twin {
     pub(super) fn submit(&mut self, source: Source, id: IntId, terms: Terms) {
         if id.is_none() {
-            return self.said.push(Said::Unrecorded(Reason::BadId));
+            return self.events.push(TwinEvent::Unrecorded(Reason::BadId));
         }
         let reason = self.check(&terms, None);
         let order = self.enter(source, id, terms);
@@ -26,7 +26,7 @@ impl Twin {
     }
 
     pub(super) fn reject(&mut self, order: usize, reason: Reason) {
-        self.orders[order].base = Base::Rejected;
+        self.orders[order].base = OrderBase::Rejected;
         self.report(order, ExecType::Rejected, reason);
     }
 
@@ -50,7 +50,7 @@ impl Twin {
     }
 
     pub(super) fn send_outside(&mut self, order: usize) {
-        self.orders[order].place = Place::Outside;
+        self.orders[order].place = OrderPlace::Outside;
         (self.orders[order].sent, self.orders[order].asked) = (true, false);
     }
 
@@ -66,7 +66,7 @@ impl Twin {
             Reason::OrderFinished
         } else if o.cancel.is_some() || o.replace.is_some() {
             Reason::RequestPending
-        } else if o.base == Base::PendingNew {
+        } else if o.base == OrderBase::PendingNew {
             Reason::NotAcknowledged
         } else if o.terms.reduce_only {
             Reason::ReduceOnly
@@ -87,7 +87,7 @@ impl Twin {
         self.orders[order].asked_aside = if stop_here { 0 } else { self.aside_for(&terms, Some(order)) };
         self.orders[order].replace = Some((id, terms));
         self.report_request(order, ExecType::ReplacePending, Reason::None, id);
-        let local = self.orders[order].place != Place::Outside;
+        let local = self.orders[order].place != OrderPlace::Outside;
         if stop_here {
             self.orders[order].stop_here = true;
             self.pass_on(order);
@@ -108,8 +108,8 @@ impl Twin {
         let (id, mut terms) = o.replace.take().expect("a modification is under way");
         terms.qty = Qty::from_raw(o.cum);
         (o.orig_id, o.id, o.terms) = (o.id, id, terms);
-        o.base = Base::Filled;
-        o.place = Place::Nowhere;
+        o.base = OrderBase::Filled;
+        o.place = OrderPlace::Nowhere;
         o.in_doubt = false;
         (o.set_aside, o.asked_aside) = (0, 0);
         self.report(order, ExecType::Replaced, Reason::StopHere);
@@ -138,8 +138,8 @@ impl Twin {
         self.orders[order].cancel = Some(id);
         self.report_request(order, ExecType::CancelPending, Reason::None, id);
         self.pass_on(order);
-        if self.orders[order].place != Place::Outside {
-            self.end(order, Base::Canceled, ExecType::Canceled, Reason::Requested);
+        if self.orders[order].place != OrderPlace::Outside {
+            self.end(order, OrderBase::Canceled, ExecType::Canceled, Reason::Requested);
         }
     }
 
@@ -148,7 +148,7 @@ impl Twin {
     pub(super) fn pass_on(&mut self, order: usize) {
         let o = &self.orders[order];
         let asked = o.cancel.is_some() && o.replace.is_none() || o.stop_here;
-        let at_venue = o.place == Place::Outside && o.base == Base::Working;
+        let at_venue = o.place == OrderPlace::Outside && o.base == OrderBase::Working;
         if asked && at_venue && !self.is_connected(o.terms.security) {
             self.orders[order].in_doubt = true;
         }
@@ -173,8 +173,8 @@ impl Twin {
             self.orders[order].cancel = Some(IntId::NONE);
             self.report(order, ExecType::CancelPending, Reason::None);
             self.pass_on(order);
-            if self.orders[order].place != Place::Outside {
-                self.end(order, Base::Canceled, ExecType::Canceled, reason);
+            if self.orders[order].place != OrderPlace::Outside {
+                self.end(order, OrderBase::Canceled, ExecType::Canceled, reason);
             }
         }
     }
@@ -190,10 +190,10 @@ impl Twin {
         if self.reference.security(security).is_none() || self.is_simulated(security) {
             return self.alert(Alert::UnexpectedReport);
         }
-        self.hear(order, report);
+        self.handle_report(order, report);
     }
 
-    pub(super) fn hear(&mut self, order: usize, report: command::VenueReport) {
+    pub(super) fn handle_report(&mut self, order: usize, report: command::VenueReport) {
         let over = self.orders[order].is_over();
         match report {
             command::VenueReport::Accepted => {
@@ -216,17 +216,17 @@ impl Twin {
                 self.too_late(order);
             }
             command::VenueReport::Canceled(reason) => {
-                self.end(order, Base::Canceled, ExecType::Canceled, reason)
+                self.end(order, OrderBase::Canceled, ExecType::Canceled, reason)
             }
             command::VenueReport::Expired(_) if over => self.alert(Alert::UnexpectedReport),
             command::VenueReport::Expired(reason) => {
-                self.end(order, Base::Expired, ExecType::Expired, reason)
+                self.end(order, OrderBase::Expired, ExecType::Expired, reason)
             }
             // The venue's answer to a request that the end of the order has answered.
             command::VenueReport::CancelRefused(_) | command::VenueReport::ReplaceRefused(_) if over => {}
             // A cancel waits behind a modification, so the modification was refused.
             command::VenueReport::CancelRefused(reason) if self.orders[order].replace.is_some() => {
-                self.hear(order, command::VenueReport::ReplaceRefused(reason));
+                self.handle_report(order, command::VenueReport::ReplaceRefused(reason));
             }
             command::VenueReport::CancelRefused(reason) => {
                 let Some(id) = self.orders[order].cancel.take() else {
@@ -281,8 +281,8 @@ impl Twin {
     }
 
     pub(super) fn accepted(&mut self, order: usize) {
-        if self.orders[order].base == Base::PendingNew {
-            self.orders[order].base = Base::Working;
+        if self.orders[order].base == OrderBase::PendingNew {
+            self.orders[order].base = OrderBase::Working;
             self.report(order, ExecType::Accepted, Reason::None);
             self.pass_on(order);
         }
@@ -290,17 +290,17 @@ impl Twin {
 
     pub(super) fn venue_rejects(&mut self, order: usize, reason: Reason) {
         match self.orders[order].base {
-            Base::PendingNew => self.end(order, Base::Rejected, ExecType::Rejected, reason),
-            Base::Working => {
+            OrderBase::PendingNew => self.end(order, OrderBase::Rejected, ExecType::Rejected, reason),
+            OrderBase::Working => {
                 self.alert(Alert::LateReject);
                 // The venue did not answer the cancel: it fails like any other request.
                 let cancel = self.orders[order].cancel.take();
-                self.end(order, Base::Canceled, ExecType::Canceled, reason);
+                self.end(order, OrderBase::Canceled, ExecType::Canceled, reason);
                 if let Some(id) = cancel {
                     self.refuse(order, id, RequestKind::Cancel, Reason::OrderFinished);
                 }
             }
-            Base::Filled | Base::Canceled | Base::Rejected | Base::Expired => {
+            OrderBase::Filled | OrderBase::Canceled | OrderBase::Rejected | OrderBase::Expired => {
                 self.alert(Alert::UnexpectedReport);
             }
         }
@@ -331,8 +331,8 @@ impl Twin {
             (false, false) => reason,
         };
         if o.cum >= o.terms.qty.raw() {
-            o.base = Base::Filled;
-            o.place = Place::Nowhere;
+            o.base = OrderBase::Filled;
+            o.place = OrderPlace::Nowhere;
             (o.set_aside, o.asked_aside) = (0, 0);
         }
         if over {
@@ -362,14 +362,15 @@ impl Twin {
     }
 
     /// Ends the order by something other than a fill.
-    pub(super) fn end(&mut self, order: usize, base: Base, what: ExecType, reason: Reason) {
+    pub(super) fn end(&mut self, order: usize, base: OrderBase, what: ExecType, reason: Reason) {
         let o = &mut self.orders[order];
         assert!(!o.is_over(), "an order ends once");
         o.base = base;
-        o.place = Place::Nowhere;
+        o.place = OrderPlace::Nowhere;
         o.in_doubt = false;
         (o.set_aside, o.asked_aside) = (0, 0);
-        let asked = if base == Base::Canceled && what == ExecType::Canceled { o.cancel.take() } else { None };
+        let asked =
+            if base == OrderBase::Canceled && what == ExecType::Canceled { o.cancel.take() } else { None };
         match asked {
             Some(id) if !id.is_none() => self.report_request(order, what, reason, id),
             Some(_) | None => self.report(order, what, reason),
@@ -387,8 +388,8 @@ impl Twin {
         if o.cum >= terms.qty.raw() {
             // Overtaken by fills: the requested quantity is filled already.
             o.terms.qty = Qty::from_raw(o.cum);
-            o.base = Base::Filled;
-            o.place = Place::Nowhere;
+            o.base = OrderBase::Filled;
+            o.place = OrderPlace::Nowhere;
             o.set_aside = 0;
         }
         self.trim_credit(order);
@@ -423,7 +424,7 @@ impl Twin {
 
     pub(super) fn report(&mut self, order: usize, what: ExecType, reason: Reason) {
         let line = self.image(order, what, reason);
-        self.said.push(Said::Report(line));
+        self.events.push(TwinEvent::Report(line));
     }
 
     fn report_fill(&mut self, order: usize, reason: Reason, qty: i64, price: i64) {
@@ -432,14 +433,14 @@ impl Twin {
             last_price: Price::from_raw(price),
             ..self.image(order, ExecType::Filled, reason)
         };
-        self.said.push(Said::Report(line));
+        self.events.push(TwinEvent::Report(line));
     }
 
     /// Reports a request: under its id, with the order's own id as the original.
     fn report_request(&mut self, order: usize, what: ExecType, reason: Reason, id: IntId) {
         let orig_id = self.orders[order].id;
         let line = Report { id, orig_id, ..self.image(order, what, reason) };
-        self.said.push(Said::Report(line));
+        self.events.push(TwinEvent::Report(line));
     }
 
     fn refuse(&mut self, order: usize, request_id: IntId, request: RequestKind, reason: Reason) {
@@ -452,11 +453,17 @@ impl Twin {
             return;
         }
         let status = self.orders[order].status();
-        self.said.push(Said::Refused(Refused { order: Some(order), request_id, request, status, reason }));
+        self.events.push(TwinEvent::Refused(TwinRefusal {
+            order: Some(order),
+            request_id,
+            request,
+            status,
+            reason,
+        }));
     }
 
     fn refuse_unknown(&mut self, request_id: IntId, request: RequestKind) {
-        self.said.push(Said::Refused(Refused {
+        self.events.push(TwinEvent::Refused(TwinRefusal {
             order: None,
             request_id,
             request,

@@ -10,34 +10,34 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use crate::ears::{Ear, Over};
-use crate::findings::{Findings, Kind};
+use crate::findings::{ChaosFindings, FindingKind};
 use crate::fix_trader::FixTrader;
+use crate::received::ReceivedState;
 use crate::rest_trader::RestTrader;
-use crate::service::Service;
-use crate::told::Told;
+use crate::service::ServiceProcess;
+use crate::subscribers::{StatusSubscriber, SubscriberTransport};
 
 /// Time without a message after which a client opens a new connection.
 const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// Addresses of a service.
 #[derive(Clone, Copy, Debug)]
-pub struct Doors {
+pub struct ServiceAddresses {
     pub http: SocketAddr,
     pub stomp: SocketAddr,
     pub fix: SocketAddr,
 }
 
-impl Doors {
-    pub fn of(service: &Service) -> Doors {
+impl ServiceAddresses {
+    pub fn of(service: &ServiceProcess) -> ServiceAddresses {
         let address = |name: &str| {
-            let word =
-                service.ready.split_whitespace().find_map(|word| word.strip_prefix(name)?.strip_prefix('='));
-            word.unwrap_or_else(|| panic!("there is no {name} in {}", service.ready))
+            let part =
+                service.ready.split_whitespace().find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
+            part.unwrap_or_else(|| panic!("there is no {name} in {}", service.ready))
                 .parse()
                 .expect("an address")
         };
-        Doors { http: address("http"), stomp: address("stomp"), fix: address("fix") }
+        ServiceAddresses { http: address("http"), stomp: address("stomp"), fix: address("fix") }
     }
 }
 
@@ -49,58 +49,61 @@ pub fn wire(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-pub struct People {
+pub struct Traders {
     pub fix: FixTrader,
     pub rest: RestTrader,
-    pub ears: Vec<Ear>,
+    pub subscribers: Vec<StatusSubscriber>,
 }
 
-impl People {
-    pub fn new(seed: u64) -> People {
-        People {
+impl Traders {
+    pub fn new(seed: u64) -> Traders {
+        Traders {
             fix: FixTrader::new(seed),
             rest: RestTrader::new(seed),
-            ears: vec![Ear::new(Over::Tcp), Ear::new(Over::WebSocket)],
+            subscribers: vec![
+                StatusSubscriber::new(SubscriberTransport::Tcp),
+                StatusSubscriber::new(SubscriberTransport::WebSocket),
+            ],
         }
     }
 
     /// Returns what each client received.
-    pub fn told(&self) -> Vec<&Told> {
-        let mut told = vec![&self.rest.told, &self.fix.told];
-        told.extend(self.ears.iter().map(|ear| &ear.told));
-        told
+    pub fn received(&self) -> Vec<&ReceivedState> {
+        let mut received = vec![&self.rest.received, &self.fix.received];
+        received.extend(self.subscribers.iter().map(|subscriber| &subscriber.received));
+        received
     }
 
     /// Marks everything they received as checked.
     pub fn are_known(&mut self) {
-        self.rest.told.is_known();
-        self.fix.told.is_known();
-        self.ears.iter_mut().for_each(|ear| ear.told.is_known());
+        self.rest.received.is_known();
+        self.fix.received.is_known();
+        self.subscribers.iter_mut().for_each(|subscriber| subscriber.received.is_known());
     }
 
     /// Starts all clients; each action is reported to the owner of the crowd.
-    pub fn go(self, doors: Doors) -> Crowd {
+    pub fn go(self, addresses: ServiceAddresses) -> RunningClients {
         let over = Arc::new(AtomicBool::new(false));
-        let (bell, acts) = channel();
-        let People { mut fix, mut rest, ears } = self;
-        let (fix_over, fix_bell) = (over.clone(), bell.clone());
+        let (stop_wakeup, acts) = channel();
+        let Traders { mut fix, mut rest, subscribers } = self;
+        let (fix_over, fix_bell) = (over.clone(), stop_wakeup.clone());
         let fix = thread::spawn(move || {
-            again(&fix_over, || fix.session(&doors, &fix_bell));
+            again(&fix_over, || fix.session(&addresses, &fix_bell));
             fix
         });
         let rest_over = over.clone();
         let rest = thread::spawn(move || {
-            again(&rest_over, || rest.session(&doors, &bell));
+            again(&rest_over, || rest.session(&addresses, &stop_wakeup));
             rest
         });
-        let ears = ears.into_iter().map(|mut ear| {
+        let subscribers = subscribers.into_iter().map(|mut subscriber| {
             let over = over.clone();
             thread::spawn(move || {
-                again(&over, || ear.session(&doors));
-                ear
+                again(&over, || subscriber.session(&addresses));
+                subscriber
             })
         });
-        Crowd { fix, rest, ears: ears.collect(), acts, over }
+        RunningClients { fix, rest, subscribers: subscribers.collect(), acts, over }
     }
 }
 
@@ -116,15 +119,15 @@ fn again(over: &AtomicBool, mut session: impl FnMut() -> io::Result<()>) {
 }
 
 /// Clients at work.
-pub struct Crowd {
+pub struct RunningClients {
     fix: JoinHandle<FixTrader>,
     rest: JoinHandle<RestTrader>,
-    ears: Vec<JoinHandle<Ear>>,
+    subscribers: Vec<JoinHandle<StatusSubscriber>>,
     acts: Receiver<()>,
     over: Arc<AtomicBool>,
 }
 
-impl Crowd {
+impl RunningClients {
     /// Waits until they have done so many more actions. False: they ended before.
     pub fn wait(&self, acts: u64) -> bool {
         (0..acts).all(|_| self.acts.recv().is_ok())
@@ -146,28 +149,28 @@ impl Crowd {
     }
 
     /// Waits for all clients to end.
-    pub fn home(self, seed: u64, findings: &mut Findings) -> People {
-        let mut people = People::new(seed);
-        let mut failed = |who: &str| findings.add(Kind::Broken, format!("{who} gave up, see above"));
+    pub fn home(self, seed: u64, findings: &mut ChaosFindings) -> Traders {
+        let mut traders = Traders::new(seed);
+        let mut failed = |who: &str| findings.add(FindingKind::Broken, format!("{who} gave up, see above"));
         match self.fix.join() {
-            Ok(fix) => people.fix = fix,
+            Ok(fix) => traders.fix = fix,
             Err(_) => failed("the FIX client"),
         }
         match self.rest.join() {
-            Ok(rest) => people.rest = rest,
+            Ok(rest) => traders.rest = rest,
             Err(_) => failed("the REST client"),
         }
-        for (at, ear) in self.ears.into_iter().enumerate() {
-            match ear.join() {
-                Ok(ear) => people.ears[at] = ear,
+        for (at, subscriber) in self.subscribers.into_iter().enumerate() {
+            match subscriber.join() {
+                Ok(subscriber) => traders.subscribers[at] = subscriber,
                 Err(_) => failed("a listener"),
             }
         }
-        for ear in &mut people.ears {
-            for frame in ear.twice.drain(..) {
-                findings.add(Kind::Doubled, format!("heard twice by STOMP: {frame}"));
+        for subscriber in &mut traders.subscribers {
+            for frame in subscriber.twice.drain(..) {
+                findings.add(FindingKind::Doubled, format!("received twice over STOMP: {frame}"));
             }
         }
-        people
+        traders
     }
 }

@@ -14,13 +14,13 @@ use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
 use crate::checks::Checker;
-use crate::keep::{self, Entry};
-use crate::twin::{Booked, Position, Refused, Report, Said, Transaction, Twin};
-use crate::workload::Deed;
-use crate::world;
+use crate::replay::{self, ShardInput};
+use crate::test_market;
+use crate::twin::{Report, Twin, TwinBooking, TwinEvent, TwinPosition, TwinRefusal, TwinTransaction};
+use crate::workload::Action;
 
 #[derive(Debug)]
-pub struct Pair {
+pub struct ShardAndTwin {
     pub shard: Shard,
     pub twin: Twin,
     pub checker: Checker,
@@ -30,7 +30,7 @@ pub struct Pair {
     handles: Vec<OrderHandle>,
     token: u32,
     pub trace: Option<Vec<String>>,
-    journal: Vec<Entry>,
+    journal: Vec<ShardInput>,
     /// Hash of all events of the shard.
     pub hash: u64,
     /// The last published depth of each book side.
@@ -41,14 +41,14 @@ const READER: PortId = PortId(0);
 /// Commands between two comparisons of all books; otherwise only the published ones are compared.
 const DEPTHS_EVERY: u32 = 16;
 
-impl Pair {
-    pub fn new(reference: Arc<RefData>, settings: ShardSettings) -> Pair {
+impl ShardAndTwin {
+    pub fn new(reference: Arc<RefData>, settings: ShardSettings) -> ShardAndTwin {
         let id = ShardId(0);
-        let mut pair = Pair {
+        let mut pair = ShardAndTwin {
             shard: Shard::new(id, 1, reference.clone(), settings.clone()),
             twin: Twin::new(reference.clone(), settings),
             checker: Checker::new(id, reference),
-            now: world::start(),
+            now: test_market::start(),
             out: Outbox::new(0),
             handles: Vec::new(),
             token: 0,
@@ -58,7 +58,7 @@ impl Pair {
             depths: BTreeMap::new(),
         };
         let watch = CommandKind::Watch { port: READER, what: WatchTarget::Everything, on: true };
-        pair.play(&Command::new(source(), 0, watch));
+        pair.apply(&Command::new(source(), 0, watch));
         pair.watch_depths();
         pair
     }
@@ -67,21 +67,23 @@ impl Pair {
         let reference = self.shard.reference().clone();
         for row in reference.securities() {
             let watch = CommandKind::Watch { port: READER, what: WatchTarget::Depth(row.id), on: true };
-            let events = self.play(&Command::new(source(), 0, watch));
+            let events = self.apply(&Command::new(source(), 0, watch));
             self.see_depths(&events);
         }
     }
 
     /// Performs one action with both, and compares.
-    pub fn step(&mut self, deed: &Deed) -> Result<(), String> {
-        let body = match *deed {
-            Deed::Wait(ns) => return self.wait(ns),
-            Deed::Plain(body) => body,
-            Deed::Modify { nth, id, changes } => CommandKind::Modify { order: self.handle(nth), id, changes },
-            Deed::Cancel { nth, id } => CommandKind::Cancel { order: self.handle(nth), id },
-            Deed::Report { nth, report } => CommandKind::Report { order: self.handle(nth), report },
+    pub fn step(&mut self, action: &Action) -> Result<(), String> {
+        let body = match *action {
+            Action::Wait(ns) => return self.wait(ns),
+            Action::Plain(body) => body,
+            Action::Modify { nth, id, changes } => {
+                CommandKind::Modify { order: self.handle(nth), id, changes }
+            }
+            Action::Cancel { nth, id } => CommandKind::Cancel { order: self.handle(nth), id },
+            Action::Report { nth, report } => CommandKind::Report { order: self.handle(nth), report },
         };
-        self.tell(body)
+        self.send_command(body)
     }
 
     fn handle(&self, nth: usize) -> OrderHandle {
@@ -93,7 +95,7 @@ impl Pair {
         let end = self.now.plus(ns);
         while let Some(deadline) = self.shard.deadline().filter(|&deadline| deadline <= end) {
             self.now = self.now.max(deadline);
-            self.tell(CommandKind::Timer)?;
+            self.send_command(CommandKind::Timer)?;
             if self.shard.deadline().is_some_and(|next| next <= deadline) {
                 return Err(format!("the timer of {deadline} has not gone away"));
             }
@@ -102,15 +104,15 @@ impl Pair {
         Ok(())
     }
 
-    fn tell(&mut self, body: CommandKind) -> Result<(), String> {
+    fn send_command(&mut self, body: CommandKind) -> Result<(), String> {
         self.token += 1;
         let command = Command::new(source(), self.token, body);
         let orders_before = self.twin.orders.len();
         let expected = self.twin.apply(self.now, &command);
-        let events = self.play(&command);
+        let events = self.apply(&command);
         if let Some(trace) = &mut self.trace {
             trace.push(format!("\n{} {body:?}", self.now));
-            trace.extend(expected.iter().map(|said| format!("    twin  {said:?}")));
+            trace.extend(expected.iter().map(|twin_event| format!("    twin  {twin_event:?}")));
             trace.extend(events.iter().map(|event| format!("    shard {:?}", event.body)));
         }
         self.bind(&body, orders_before, &events);
@@ -118,8 +120,9 @@ impl Pair {
             self.checker.read(event)?;
             self.hash = fold(self.hash, event);
         }
-        let told: Vec<Said> = events.iter().filter_map(|event| self.said(&event.body)).collect();
-        compare(&expected, &told)?;
+        let events_of_shard: Vec<TwinEvent> =
+            events.iter().filter_map(|event| self.twin_event(&event.body)).collect();
+        compare(&expected, &events_of_shard)?;
         self.check_credit()?;
         for event in &events {
             if let EventKind::Forgotten { order, .. } = event.body {
@@ -134,7 +137,7 @@ impl Pair {
 
     /// Checks that both count the same credit in use.
     fn check_credit(&self) -> Result<(), String> {
-        for account in world::HOME_ACCOUNTS.into_iter().chain(world::OUTSIDE_ACCOUNTS) {
+        for account in test_market::HOME_ACCOUNTS.into_iter().chain(test_market::OUTSIDE_ACCOUNTS) {
             let (twin, shard) = (self.twin.credit_used(account), self.shard.credit_used(account));
             if shard.is_some_and(|shard| shard != twin) {
                 return Err(format!("credit of {account:?}: twin {twin}, shard {shard:?}"));
@@ -145,7 +148,7 @@ impl Pair {
 
     /// Continues with the shard loaded from its snapshot.
     pub fn reload(&mut self) -> Result<(), String> {
-        self.shard = keep::reloaded(&self.shard, 1)?;
+        self.shard = replay::reloaded(&self.shard, 1)?;
         // A snapshot does not contain the subscribers of books.
         self.watch_depths();
         self.check_depths(|_| true)
@@ -163,12 +166,12 @@ impl Pair {
     /// those that should not have changed.
     fn look_at_depths(&mut self) -> Result<(), String> {
         let seq = self.out.seq();
-        let mut told = Vec::new();
+        let mut events_of_shard = Vec::new();
         while self.shard.has_depths() {
             self.shard.emit_depths(&mut self.out);
             let events = take(&mut self.out);
             self.see_depths(&events);
-            told.extend(events.iter().filter_map(|event| match &event.body {
+            events_of_shard.extend(events.iter().filter_map(|event| match &event.body {
                 EventKind::Depth(depth) => Some(depth.security),
                 _ => None,
             }));
@@ -177,7 +180,7 @@ impl Pair {
             return Err("depth has moved the numbers".to_string());
         }
         let all = self.token.is_multiple_of(DEPTHS_EVERY);
-        self.check_depths(|security| all || told.contains(&security))
+        self.check_depths(|security| all || events_of_shard.contains(&security))
     }
 
     fn check_depths(&self, is_meant: impl Fn(SecurityId) -> bool) -> Result<(), String> {
@@ -185,11 +188,14 @@ impl Pair {
         for row in reference.securities().iter().filter(|row| is_meant(row.id)) {
             for side in Side::BOTH.into_iter().filter(|_| self.twin.shows_depth(row.id)) {
                 let expected = self.twin.depth(row.id, side);
-                let told: Option<Vec<_>> = self.depths.get(&(row.id, side)).map(|depth| {
+                let events_of_shard: Option<Vec<_>> = self.depths.get(&(row.id, side)).map(|depth| {
                     depth.levels().iter().map(|level| (level.price.raw(), level.qty.raw())).collect()
                 });
-                if told.as_ref() != Some(&expected) {
-                    return Err(format!("{side:?} of {}: twin {expected:?}, told {told:?}", row.id));
+                if events_of_shard.as_ref() != Some(&expected) {
+                    return Err(format!(
+                        "{side:?} of {}: twin {expected:?}, shard {events_of_shard:?}",
+                        row.id
+                    ));
                 }
             }
         }
@@ -200,11 +206,11 @@ impl Pair {
     pub fn replay(&self) -> Result<(), String> {
         let (reference, settings) = (self.shard.reference().clone(), self.shard.settings().clone());
         let fresh = Shard::new(ShardId(0), 1, reference, settings);
-        keep::check_replay(&self.journal, fresh, &self.shard, Some(self.out.seq()))
+        replay::check_replay(&self.journal, fresh, &self.shard, Some(self.out.seq()))
     }
 
-    fn play(&mut self, command: &Command) -> Vec<Event> {
-        self.journal.push(Entry::Told(self.now, *command));
+    fn apply(&mut self, command: &Command) -> Vec<Event> {
+        self.journal.push(ShardInput::Told(self.now, *command));
         self.shard.apply(self.now, command, &mut self.out);
         let mut events = take(&mut self.out);
         while self.shard.has_work() {
@@ -236,17 +242,17 @@ impl Pair {
     }
 
     /// Converts an event to the twin's type; `None` for events that the twin does not model.
-    fn said(&self, body: &EventKind) -> Option<Said> {
+    fn twin_event(&self, body: &EventKind) -> Option<TwinEvent> {
         match body {
             // Sent again for readers that may have dropped the order.
             EventKind::Order(order) if matches!(order.what, ExecType::Replaced | ExecType::Snapshot) => None,
             EventKind::Order(order) if order.order == OrderHandle::NONE => {
-                Some(Said::Unrecorded(order.reason))
+                Some(TwinEvent::Unrecorded(order.reason))
             }
             EventKind::Order(_) | EventKind::Status(_) => {
                 let event = Event { seq: 1, at: self.now, body: *body };
                 let r = event.report().expect("an order event has a report");
-                Some(Said::Report(Report {
+                Some(TwinEvent::Report(Report {
                     order: self.twin.order(r.order).unwrap_or(usize::MAX),
                     id: r.id,
                     orig_id: r.orig_id,
@@ -261,16 +267,16 @@ impl Pair {
                     in_doubt: r.in_doubt,
                 }))
             }
-            EventKind::Refused(r) => Some(Said::Refused(Refused {
+            EventKind::Refused(r) => Some(TwinEvent::Refused(TwinRefusal {
                 order: self.twin.order(r.order),
                 request_id: r.request_id,
                 request: r.request,
                 status: r.status,
                 reason: r.reason,
             })),
-            EventKind::Booked(b) => Some(Said::Booked(Booked {
+            EventKind::Booked(b) => Some(TwinEvent::Booked(TwinBooking {
                 order: self.twin.order(b.order),
-                transaction: Transaction {
+                transaction: TwinTransaction {
                     kind: b.kind,
                     strategy: b.strategy,
                     account: b.account,
@@ -281,15 +287,15 @@ impl Pair {
                     currency: b.currency,
                     by_order: b.order != OrderHandle::NONE,
                 },
-                position: Position {
+                position: TwinPosition {
                     qty: b.position.qty,
                     cost: b.position.cost,
                     realized: b.position.realized,
                 },
                 cash: b.cash,
             })),
-            EventKind::Alert { alert, .. } => Some(Said::Alert(*alert)),
-            EventKind::Done { reason, .. } => Some(Said::Done(*reason)),
+            EventKind::Alert { alert, .. } => Some(TwinEvent::Alert(*alert)),
+            EventKind::Done { reason, .. } => Some(TwinEvent::Done(*reason)),
             EventKind::Forgotten { .. }
             | EventKind::Adjusted { .. }
             | EventKind::Tick(_)
@@ -316,12 +322,12 @@ impl Pair {
 }
 
 pub fn source() -> Source {
-    world::source(READER.0, 1)
+    test_market::source(READER.0, 1)
 }
 
 fn take(out: &mut Outbox) -> Vec<Event> {
     let events: Vec<Event> = out.waiting().iter().map(|(_, event)| *event).collect();
-    assert!(events.len() <= EVENTS_PER_COMMAND_MAX, "a step says at most so many events");
+    assert!(events.len() <= EVENTS_PER_COMMAND_MAX, "a step emits at most so many events");
     out.clear();
     events
 }
@@ -337,7 +343,7 @@ pub fn fold(hash: u64, event: &Event) -> u64 {
 
 /// Events that belong together: the history of an order, the bookings of a position.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Thread {
+enum EventGroup {
     Order(usize),
     Unknown,
     Position(StrategyId, Option<SecurityId>),
@@ -345,37 +351,37 @@ enum Thread {
     Done,
 }
 
-fn threads(list: &[Said]) -> BTreeMap<Thread, Vec<Said>> {
-    let mut threads: BTreeMap<Thread, Vec<Said>> = BTreeMap::new();
-    for said in list {
-        let thread = match said {
-            Said::Report(report) => Thread::Order(report.order),
-            Said::Refused(Refused { order: Some(order), .. }) => Thread::Order(*order),
-            Said::Refused(_) | Said::Unrecorded(_) => Thread::Unknown,
-            Said::Booked(booked) => {
-                Thread::Position(booked.transaction.strategy, booked.transaction.security)
+fn threads(list: &[TwinEvent]) -> BTreeMap<EventGroup, Vec<TwinEvent>> {
+    let mut threads: BTreeMap<EventGroup, Vec<TwinEvent>> = BTreeMap::new();
+    for twin_event in list {
+        let thread = match twin_event {
+            TwinEvent::Report(report) => EventGroup::Order(report.order),
+            TwinEvent::Refused(TwinRefusal { order: Some(order), .. }) => EventGroup::Order(*order),
+            TwinEvent::Refused(_) | TwinEvent::Unrecorded(_) => EventGroup::Unknown,
+            TwinEvent::Booked(booked) => {
+                EventGroup::Position(booked.transaction.strategy, booked.transaction.security)
             }
-            Said::Alert(_) => Thread::Alerts,
-            Said::Done(_) => Thread::Done,
+            TwinEvent::Alert(_) => EventGroup::Alerts,
+            TwinEvent::Done(_) => EventGroup::Done,
         };
-        threads.entry(thread).or_default().push(*said);
+        threads.entry(thread).or_default().push(*twin_event);
     }
     threads
 }
 
 /// Compares the output, thread by thread: between threads the rules do not define an order.
-fn compare(expected: &[Said], told: &[Said]) -> Result<(), String> {
-    let (expected, told) = (threads(expected), threads(told));
-    let keys: Vec<Thread> = expected.keys().chain(told.keys()).copied().collect();
+fn compare(expected: &[TwinEvent], events_of_shard: &[TwinEvent]) -> Result<(), String> {
+    let (expected, events_of_shard) = (threads(expected), threads(events_of_shard));
+    let keys: Vec<EventGroup> = expected.keys().chain(events_of_shard.keys()).copied().collect();
     for key in keys {
         // The order's own reports show how a command about the order ended.
-        if key == Thread::Done && !expected.contains_key(&key) {
+        if key == EventGroup::Done && !expected.contains_key(&key) {
             continue;
         }
-        let (want, have) = (expected.get(&key), told.get(&key));
+        let (want, have) = (expected.get(&key), events_of_shard.get(&key));
         if want != have {
-            let list = |said: Option<&Vec<Said>>| {
-                said.into_iter().flatten().map(|s| format!("    {s:?}\n")).collect::<String>()
+            let list = |twin_event: Option<&Vec<TwinEvent>>| {
+                twin_event.into_iter().flatten().map(|s| format!("    {s:?}\n")).collect::<String>()
             };
             return Err(format!("{key:?}\n  twin:\n{}  shard:\n{}", list(want), list(have)));
         }

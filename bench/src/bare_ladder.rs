@@ -11,26 +11,28 @@
 //! A level holds buys or sells, never both: everything at or below the best bid is a buy. The
 //! window doubles when a price falls outside; after the first few records it no longer does.
 
-use crate::workload::{Kind, Matcher, Outcome, PRICE_MAX, Record, Side, Tally, Workload};
+use crate::workload::{
+    FlowOutcome, Matcher, PRICE_MAX, RecordKind, TradeTally, Workload, WorkloadRecord, WorkloadSide,
+};
 
 const NONE: u32 = u32::MAX;
 /// Levels of a new window; each 64 levels share one word of bits.
 const WINDOW: usize = 256;
 
 #[derive(Debug)]
-pub struct Floor {
-    books: Vec<Book>,
-    orders: Vec<Order>,
+pub struct BareLadder {
+    books: Vec<LadderBook>,
+    orders: Vec<LadderOrder>,
     /// First free slot; free slots are chained by `next`.
     free: u32,
     /// Slots by order id.
-    places: Vec<u32>,
-    tally: Tally,
+    slots_by_id: Vec<u32>,
+    tally: TradeTally,
 }
 
 #[derive(Debug)]
-struct Book {
-    levels: Vec<Level>,
+struct LadderBook {
+    levels: Vec<LadderLevel>,
     bits: Vec<u64>,
     /// Price of the first level.
     base: i32,
@@ -41,43 +43,43 @@ struct Book {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Level {
+struct LadderLevel {
     head: u32,
     tail: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 #[repr(align(32))]
-struct Order {
+struct LadderOrder {
     prev: u32,
     next: u32,
     id: u32,
     qty: u32,
     book: u32,
     price: i32,
-    side: Side,
+    side: WorkloadSide,
 }
 
-const _: () = assert!(size_of::<Order>() == 32, "two orders in a cache line");
+const _: () = assert!(size_of::<LadderOrder>() == 32, "two orders in a cache line");
 
-impl Floor {
-    pub fn new(workload: &Workload) -> Floor {
+impl BareLadder {
+    pub fn new(workload: &Workload) -> BareLadder {
         let slots = workload.prefill.len() * 2;
-        Floor {
-            books: (0..workload.securities).map(|_| Book::new()).collect(),
+        BareLadder {
+            books: (0..workload.securities).map(|_| LadderBook::new()).collect(),
             orders: Vec::with_capacity(slots),
             free: NONE,
-            places: vec![NONE; workload.order_id_max as usize + 1],
-            tally: Tally::default(),
+            slots_by_id: vec![NONE; workload.order_id_max as usize + 1],
+            tally: TradeTally::default(),
         }
     }
 
-    fn enter(&mut self, order: u64, security: u32, side: Side, price: i32, qty: u32) {
+    fn enter(&mut self, order: u64, security: u32, side: WorkloadSide, price: i32, qty: u32) {
         let left = self.trade(order, security, side, price, qty);
         if left == 0 {
             return;
         }
-        let slot = self.take_slot(Order {
+        let slot = self.take_slot(LadderOrder {
             prev: NONE,
             next: NONE,
             id: order as u32,
@@ -86,16 +88,16 @@ impl Floor {
             price,
             side,
         });
-        self.places[order as usize] = slot;
+        self.slots_by_id[order as usize] = slot;
         self.link(slot, security, side, price);
     }
 
     /// Trades with the other side up to the limit, and returns the remaining quantity.
     #[inline]
-    fn trade(&mut self, order: u64, security: u32, side: Side, limit: i32, qty: u32) -> u32 {
+    fn trade(&mut self, order: u64, security: u32, side: WorkloadSide, limit: i32, qty: u32) -> u32 {
         match side {
-            Side::Buy => self.buy(order, security, limit, qty),
-            Side::Sell => self.sell(order, security, limit, qty),
+            WorkloadSide::Buy => self.buy(order, security, limit, qty),
+            WorkloadSide::Sell => self.sell(order, security, limit, qty),
         }
     }
 
@@ -155,7 +157,7 @@ impl Floor {
                 level.head = slot;
                 return (0, false);
             }
-            self.places[order.id as usize] = NONE;
+            self.slots_by_id[order.id as usize] = NONE;
             let next = order.next;
             order.next = self.free;
             self.free = slot;
@@ -174,9 +176,9 @@ impl Floor {
     }
 
     #[inline]
-    fn link(&mut self, slot: u32, security: u32, side: Side, price: i32) {
+    fn link(&mut self, slot: u32, security: u32, side: WorkloadSide, price: i32) {
         let book = &mut self.books[security as usize];
-        let at = book.place(price);
+        let at = book.slot_ref(price);
         let level = &mut book.levels[at];
         let tail = std::mem::replace(&mut level.tail, slot);
         if tail != NONE {
@@ -187,13 +189,13 @@ impl Floor {
         level.head = slot;
         book.bits[at / 64] |= 1 << (at % 64);
         match side {
-            Side::Buy => book.bid = book.bid.max(price),
-            Side::Sell => book.ask = book.ask.min(price),
+            WorkloadSide::Buy => book.bid = book.bid.max(price),
+            WorkloadSide::Sell => book.ask = book.ask.min(price),
         }
     }
 
     #[inline]
-    fn unlink(&mut self, order: Order) {
+    fn unlink(&mut self, order: LadderOrder) {
         let book = &mut self.books[order.book as usize];
         let at = (order.price - book.base) as usize;
         let level = &mut book.levels[at];
@@ -211,16 +213,16 @@ impl Floor {
             return;
         }
         book.clear(at);
-        if order.price == book.bid && order.side == Side::Buy {
+        if order.price == book.bid && order.side == WorkloadSide::Buy {
             book.bid = book.next_below(at);
         }
-        if order.price == book.ask && order.side == Side::Sell {
+        if order.price == book.ask && order.side == WorkloadSide::Sell {
             book.ask = book.next_above(at);
         }
     }
 
     fn cancel(&mut self, order: u64) {
-        let slot = std::mem::replace(&mut self.places[order as usize], NONE);
+        let slot = std::mem::replace(&mut self.slots_by_id[order as usize], NONE);
         if slot == NONE {
             return self.tally.unknown();
         }
@@ -230,41 +232,41 @@ impl Floor {
     }
 
     fn replace(&mut self, id: u64, price: i32) {
-        let slot = self.places[id as usize];
+        let slot = self.slots_by_id[id as usize];
         if slot == NONE {
             return self.tally.unknown();
         }
         let order = self.orders[slot as usize];
         self.unlink(order);
         let left = self.trade(id, order.book, order.side, price, order.qty);
-        let place = &mut self.orders[slot as usize];
+        let slot_ref = &mut self.orders[slot as usize];
         if left == 0 {
-            place.next = self.free;
+            slot_ref.next = self.free;
             self.free = slot;
-            self.places[id as usize] = NONE;
+            self.slots_by_id[id as usize] = NONE;
             return;
         }
-        *place = Order { prev: NONE, next: NONE, qty: left, price, ..order };
+        *slot_ref = LadderOrder { prev: NONE, next: NONE, qty: left, price, ..order };
         self.link(slot, order.book, order.side, price);
     }
 
     #[inline]
-    fn take_slot(&mut self, order: Order) -> u32 {
+    fn take_slot(&mut self, order: LadderOrder) -> u32 {
         let slot = self.free;
         if slot == NONE {
             self.orders.push(order);
             return self.orders.len() as u32 - 1;
         }
-        let place = &mut self.orders[slot as usize];
-        self.free = place.next;
-        *place = order;
+        let slot_ref = &mut self.orders[slot as usize];
+        self.free = slot_ref.next;
+        *slot_ref = order;
         slot
     }
 }
 
-impl Book {
-    fn new() -> Book {
-        Book { levels: Vec::new(), bits: Vec::new(), base: 0, bid: -1, ask: 0 }
+impl LadderBook {
+    fn new() -> LadderBook {
+        LadderBook { levels: Vec::new(), bits: Vec::new(), base: 0, bid: -1, ask: 0 }
     }
 
     fn is_beyond(&self, price: i32) -> bool {
@@ -310,7 +312,7 @@ impl Book {
 
     /// Returns the index of a price in the window, which grows if necessary.
     #[inline]
-    fn place(&mut self, price: i32) -> usize {
+    fn slot_ref(&mut self, price: i32) -> usize {
         let at = price.wrapping_sub(self.base) as u32 as usize;
         if at < self.levels.len() {
             return at;
@@ -337,7 +339,7 @@ impl Book {
         // Whole words may lie outside the range of prices; that costs nothing.
         assert!(high - low <= 4 * PRICE_MAX, "the window has passed all prices");
         let front = (self.base - low) as usize * usize::from(!self.levels.is_empty());
-        let mut levels = vec![Level { head: NONE, tail: NONE }; (high - low) as usize];
+        let mut levels = vec![LadderLevel { head: NONE, tail: NONE }; (high - low) as usize];
         levels[front..front + self.levels.len()].copy_from_slice(&self.levels);
         let mut bits = vec![0; levels.len() / 64];
         bits[front / 64..front / 64 + self.bits.len()].copy_from_slice(&self.bits);
@@ -351,26 +353,26 @@ impl Book {
     }
 }
 
-impl Matcher for Floor {
+impl Matcher for BareLadder {
     #[inline]
-    fn apply(&mut self, record: &Record) {
-        let &Record { kind, side, security, order, price, qty } = record;
+    fn apply(&mut self, record: &WorkloadRecord) {
+        let &WorkloadRecord { kind, side, security, order, price, qty } = record;
         match kind {
-            Kind::New => self.enter(order, security, side, price, qty),
-            Kind::Ioc => {
+            RecordKind::New => self.enter(order, security, side, price, qty),
+            RecordKind::Ioc => {
                 self.trade(order, security, side, price, qty);
             }
-            Kind::Market => {
-                let limit = if side == Side::Buy { i32::MAX } else { i32::MIN };
+            RecordKind::Market => {
+                let limit = if side == WorkloadSide::Buy { i32::MAX } else { i32::MIN };
                 self.trade(order, security, side, limit, qty);
             }
-            Kind::Cancel => self.cancel(order),
-            Kind::Replace => self.replace(order, price),
+            RecordKind::Cancel => self.cancel(order),
+            RecordKind::Replace => self.replace(order, price),
         }
     }
 
-    fn outcome(&self) -> Outcome {
-        let open = self.places.iter().filter(|&&slot| slot != NONE);
+    fn outcome(&self) -> FlowOutcome {
+        let open = self.slots_by_id.iter().filter(|&&slot| slot != NONE);
         let (count, qty) =
             open.fold((0, 0), |(count, qty), &slot| (count + 1, qty + self.orders[slot as usize].qty as u64));
         self.tally.outcome(count, qty)
@@ -380,7 +382,7 @@ impl Matcher for Floor {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::naive::Naive;
+    use crate::naive::NaiveMatcher;
     use crate::scenario::Scenario;
 
     #[test]
@@ -388,8 +390,8 @@ mod tests {
         for name in Scenario::NAMES {
             let scenario = Scenario { ops: 100_000, open: 2_000, ..Scenario::named(name).unwrap() };
             let workload = scenario.generate();
-            assert_eq!(workload.run(&mut Naive::default()), workload.expected, "{name}");
-            assert_eq!(workload.run(&mut Floor::new(&workload)), workload.expected, "{name}");
+            assert_eq!(workload.run(&mut NaiveMatcher::default()), workload.expected, "{name}");
+            assert_eq!(workload.run(&mut BareLadder::new(&workload)), workload.expected, "{name}");
         }
     }
 }

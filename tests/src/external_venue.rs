@@ -11,11 +11,11 @@ use pitlane_engine::number::{Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 
 use crate::dice::Dice;
-use crate::world;
+use crate::test_market;
 
 /// An order as the venue has it.
 #[derive(Clone, Debug)]
-struct Held {
+struct VenueOrder {
     qty: i64,
     filled: i64,
     price: i64,
@@ -39,13 +39,13 @@ struct Fill {
 }
 
 #[derive(Debug)]
-pub struct Outside {
+pub struct ExternalVenue {
     dice: Dice,
-    orders: BTreeMap<OrderHandle, Held>,
+    orders: BTreeMap<OrderHandle, VenueOrder>,
     /// Reports in flight.
-    mail: VecDeque<Command>,
+    outgoing: VecDeque<Command>,
     /// A change of the connection that not every shard has received.
-    news: Option<Broadcast>,
+    connection_change: Option<Broadcast>,
     pub connected: bool,
     /// Whether it misbehaves at times.
     pub chaos: bool,
@@ -55,13 +55,13 @@ pub struct Outside {
 /// Most reports in flight; with more the venue takes no action of its own.
 const MAIL_MAX: usize = 64;
 
-impl Outside {
-    pub fn new(dice: Dice) -> Outside {
-        Outside {
+impl ExternalVenue {
+    pub fn new(dice: Dice) -> ExternalVenue {
+        ExternalVenue {
             dice,
             orders: BTreeMap::new(),
-            mail: VecDeque::new(),
-            news: None,
+            outgoing: VecDeque::new(),
+            connection_change: None,
             connected: false,
             chaos: false,
             execs: 0,
@@ -75,15 +75,15 @@ impl Outside {
         // Receives all of them in each cycle: an adapter that waits for its shard while the shard
         // waits for it would wait for ever.
         while let Some((_, event)) = port.poll_event() {
-            self.hear(&event);
+            self.handle_event(&event);
             work += 1;
         }
         if self.chaos {
             self.act();
-            if self.dice.percent(2) && self.news.is_none() {
+            if self.dice.percent(2) && self.connection_change.is_none() {
                 self.switch(!self.connected);
             }
-        } else if !self.connected && self.news.is_none() {
+        } else if !self.connected && self.connection_change.is_none() {
             self.switch(true);
             work += 1;
         }
@@ -91,7 +91,7 @@ impl Outside {
     }
 
     pub fn is_idle(&self) -> bool {
-        self.mail.is_empty() && self.news.is_none() && self.connected
+        self.outgoing.is_empty() && self.connection_change.is_none() && self.connected
     }
 
     fn deliver(&mut self, port: &mut PortEnd) -> usize {
@@ -99,17 +99,17 @@ impl Outside {
         let mut work = 0;
         let patience = if self.chaos { self.dice.below(4) as usize } else { usize::MAX };
         while work < patience {
-            let Some(command) = self.mail.front() else { break };
+            let Some(command) = self.outgoing.front() else { break };
             let CommandKind::Report { order, .. } = command.body else { break };
             if port.send(order.shard(), *command).is_err() {
                 return work;
             }
-            self.mail.pop_front();
+            self.outgoing.pop_front();
             work += 1;
         }
-        if let Some(news) = &mut self.news {
-            if port.send_all(news) {
-                self.news = None;
+        if let Some(connection_change) = &mut self.connection_change {
+            if port.send_all(connection_change) {
+                self.connection_change = None;
             }
             work += 1;
         }
@@ -123,7 +123,7 @@ impl Outside {
             // acted. Only an amended fill, and the reports that follow it for its order, are sent
             // until they arrive: the shard does not query an order that has finished.
             let mut owed = BTreeSet::new();
-            self.mail.retain(|command| match command.body {
+            self.outgoing.retain(|command| match command.body {
                 CommandKind::Report { order, report: VenueReport::Amended { .. } } => {
                     owed.insert(order);
                     true
@@ -132,33 +132,33 @@ impl Outside {
                 _ => false,
             });
         }
-        let body = CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected };
-        self.news = Some(Broadcast::new(Command::new(source(), 0, body)));
+        let body = CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected };
+        self.connection_change = Some(Broadcast::new(Command::new(source(), 0, body)));
     }
 
-    fn hear(&mut self, event: &Event) {
+    fn handle_event(&mut self, event: &Event) {
         let EventKind::ToVenue(instruction) = event.body else { return };
         if !self.connected {
             // Sent into a dead connection; half of it arrives all the same, but no answer comes
             // back.
             if self.dice.percent(50) {
-                self.obey(&instruction);
+                self.handle_request(&instruction);
             }
             return;
         }
-        self.obey(&instruction);
+        self.handle_request(&instruction);
     }
 
-    fn obey(&mut self, instruction: &Instruction) {
+    fn handle_request(&mut self, instruction: &Instruction) {
         let order = instruction.order;
         match instruction.request {
             VenueRequest::New if self.chaos && self.dice.percent(10) => {
-                self.say(order, VenueReport::Rejected(Reason::VenueRejected));
+                self.report(order, VenueReport::Rejected(Reason::VenueRejected));
             }
             VenueRequest::New => {
                 let terms = &instruction.terms;
-                let price = if terms.limit_given { terms.limit } else { world::price("100") };
-                let held = Held {
+                let price = if terms.limit_given { terms.limit } else { test_market::price("100") };
+                let held = VenueOrder {
                     qty: terms.qty.raw(),
                     filled: 0,
                     price: price.raw(),
@@ -168,7 +168,7 @@ impl Outside {
                     fills: Vec::new(),
                 };
                 self.orders.insert(order, held);
-                self.say(order, VenueReport::Accepted);
+                self.report(order, VenueReport::Accepted);
             }
             VenueRequest::Cancel => self.cancel(order),
             VenueRequest::Replace => self.replace(order, instruction.terms.qty.raw()),
@@ -180,9 +180,9 @@ impl Outside {
         match self.orders.get_mut(&order) {
             Some(held) if held.live => {
                 (held.live, held.over) = (false, Some(VenueState::Canceled(Reason::Requested)));
-                self.say(order, VenueReport::Canceled(Reason::Requested));
+                self.report(order, VenueReport::Canceled(Reason::Requested));
             }
-            _ => self.say(order, VenueReport::CancelRefused(Reason::OrderFinished)),
+            _ => self.report(order, VenueReport::CancelRefused(Reason::OrderFinished)),
         }
     }
 
@@ -190,28 +190,28 @@ impl Outside {
         match self.orders.get_mut(&order) {
             Some(held) if held.live && qty > held.filled => {
                 held.qty = qty;
-                self.say(order, VenueReport::Replaced);
+                self.report(order, VenueReport::Replaced);
             }
-            _ => self.say(order, VenueReport::ReplaceRefused(Reason::OrderFinished)),
+            _ => self.report(order, VenueReport::ReplaceRefused(Reason::OrderFinished)),
         }
     }
 
     /// Reports the status of an order, after a reconnect or on request.
     fn tell_standing(&mut self, order: OrderHandle) {
-        self.say(order, VenueReport::Unsure);
+        self.report(order, VenueReport::Unsure);
         let Some(held) = self.orders.get(&order) else {
             let state = VenueState::Rejected(Reason::UnknownOrder);
-            return self.say(order, VenueReport::Standing { cum: Qty::ZERO, average: Price::ZERO, state });
+            return self.report(order, VenueReport::Standing { cum: Qty::ZERO, average: Price::ZERO, state });
         };
         let cum = Qty::from_raw(held.filled);
         let average = Notional::from_raw(held.value).average(cum);
         let state = held.over.unwrap_or(if held.live { VenueState::Open } else { VenueState::Filled });
-        self.say(order, VenueReport::Standing { cum, average, state });
+        self.report(order, VenueReport::Standing { cum, average, state });
     }
 
     /// Something happens on the venue's market, whether we are informed or not.
     fn act(&mut self) {
-        if self.orders.is_empty() || self.mail.len() >= MAIL_MAX {
+        if self.orders.is_empty() || self.outgoing.len() >= MAIL_MAX {
             return;
         }
         let nth = self.dice.below(self.orders.len() as u64) as usize;
@@ -222,11 +222,11 @@ impl Outside {
             9 | 10 => self.repeat(order),
             11 if held.live => {
                 (held.live, held.over) = (false, Some(VenueState::Canceled(Reason::VenueCancelled)));
-                self.say(order, VenueReport::Canceled(Reason::VenueCancelled));
+                self.report(order, VenueReport::Canceled(Reason::VenueCancelled));
             }
             12 if held.live => {
                 (held.live, held.over) = (false, Some(VenueState::Expired(Reason::ExpiredDay)));
-                self.say(order, VenueReport::Expired(Reason::ExpiredDay));
+                self.report(order, VenueReport::Expired(Reason::ExpiredDay));
             }
             13 if self.connected => self.amend(order, 0),
             14 if self.connected => {
@@ -242,7 +242,7 @@ impl Outside {
         self.execs += 1;
         let exec = ExecRef(self.execs);
         let held = self.orders.get_mut(&order).expect("it was just looked up");
-        let unit = world::qty("1").raw();
+        let unit = test_market::qty("1").raw();
         let left = (held.qty - held.filled) / unit;
         let qty = self.dice.between(1, left.max(1)) * unit;
         held.filled += qty;
@@ -278,27 +278,27 @@ impl Outside {
         (fill.qty, fill.cum) = (qty, i64::MAX);
         held.live = held.over.is_none() && held.filled < held.qty;
         let (qty, price, is_open) = (Qty::from_raw(qty), Price::from_raw(fill.price), held.live);
-        self.say(order, VenueReport::Amended { exec_ref, exec, qty, price, is_open });
+        self.report(order, VenueReport::Amended { exec_ref, exec, qty, price, is_open });
     }
 
     fn say_fill(&mut self, order: OrderHandle, fill: Fill) {
         let (qty, price) = (Qty::from_raw(fill.qty), Price::from_raw(fill.price));
         let cum = Qty::from_raw(fill.cum);
-        self.say(order, VenueReport::FilledTo { exec: fill.exec, qty, price, cum });
+        self.report(order, VenueReport::FilledTo { exec: fill.exec, qty, price, cum });
     }
 
     /// Returns whether an amended fill is still to be reported.
     fn is_owed(&self, order: OrderHandle) -> bool {
-        self.mail.iter().any(|command| match command.body {
+        self.outgoing.iter().any(|command| match command.body {
             CommandKind::Report { order: other, report: VenueReport::Amended { .. } } => other == order,
             _ => false,
         })
     }
 
-    fn say(&mut self, order: OrderHandle, report: VenueReport) {
+    fn report(&mut self, order: OrderHandle, report: VenueReport) {
         // Into a dead connection only those reports are sent that no later report replaces.
         if self.connected || matches!(report, VenueReport::Amended { .. }) || self.is_owed(order) {
-            self.mail.push_back(Command::new(source(), 0, CommandKind::Report { order, report }));
+            self.outgoing.push_back(Command::new(source(), 0, CommandKind::Report { order, report }));
         }
     }
 

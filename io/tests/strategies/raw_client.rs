@@ -10,7 +10,7 @@ pub fn guarded() -> String {
     for line in file.lines() {
         if let Some((user, rest)) = line.split_once("user: ").and_then(|(_, rest)| rest.split_once(',')) {
             let variable =
-                rest.split(['$', ',', ' ', '}']).find(|word| word.starts_with("PITLANE_")).unwrap();
+                rest.split(['$', ',', ' ', '}']).find(|token| token.starts_with("PITLANE_")).unwrap();
             settings += &format!("{variable}: \"{}\"\n", password(user));
         }
     }
@@ -31,30 +31,30 @@ pub fn password(user: &str) -> String {
 
 /// A received message.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Heard {
+pub struct NatsRawMessage {
     pub subject: String,
     pub headers: Vec<u8>,
     pub payload: Vec<u8>,
 }
 
-pub struct Stranger {
+pub struct RawNatsClient {
     socket: TcpStream,
     lines: BufReader<TcpStream>,
-    pub heard: Vec<Heard>,
+    pub received: Vec<NatsRawMessage>,
 }
 
-impl Stranger {
-    pub fn connect(port: u16, user: Option<&str>) -> Stranger {
+impl RawNatsClient {
+    pub fn connect(port: u16, user: Option<&str>) -> RawNatsClient {
         let socket = TcpStream::connect(("127.0.0.1", port)).unwrap();
         let lines = BufReader::new(socket.try_clone().unwrap());
-        let mut stranger = Stranger { socket, lines, heard: Vec::new() };
+        let mut raw_client = RawNatsClient { socket, lines, received: Vec::new() };
         let login = user
             .map_or(String::new(), |user| format!(",\"user\":\"{user}\",\"pass\":\"{}\"", password(user)));
-        stranger.write(
+        raw_client.write(
             format!("CONNECT {{\"verbose\":false,\"headers\":true,\"echo\":false{login}}}\r\n").as_bytes(),
         );
-        assert_eq!(stranger.settle(), Vec::<String>::new(), "it is let in");
-        stranger
+        assert_eq!(raw_client.settle(), Vec::<String>::new(), "it is let in");
+        raw_client
     }
 
     fn write(&mut self, bytes: &[u8]) {
@@ -84,11 +84,11 @@ impl Stranger {
     /// Waits until the broker has processed everything; returns its errors.
     pub fn settle(&mut self) -> Vec<String> {
         self.write(b"PING\r\n");
-        let mut complaints = Vec::new();
+        let mut log_text = Vec::new();
         let mut line = String::new();
         while self.lines.read_line(&mut line).is_ok_and(|read| read > 0) {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            match words[..] {
+            let tokens: Vec<&str> = line.split_whitespace().collect();
+            match tokens[..] {
                 ["PONG"] => break,
                 ["PING"] => self.write(b"PONG\r\n"),
                 ["MSG", subject, .., length] => {
@@ -100,12 +100,12 @@ impl Stranger {
                         (subject.to_string(), head.parse().unwrap(), all.parse().unwrap());
                     self.take(subject, head, all);
                 }
-                [word, ..] if word.starts_with("-ERR") => complaints.push(line.trim().to_string()),
+                [token, ..] if token.starts_with("-ERR") => log_text.push(line.trim().to_string()),
                 _ => {}
             }
             line.clear();
         }
-        complaints
+        log_text
     }
 
     fn take(&mut self, subject: String, head: usize, all: usize) {
@@ -113,6 +113,6 @@ impl Stranger {
         self.lines.read_exact(&mut headers).unwrap();
         headers.truncate(all);
         let payload = headers.split_off(head);
-        self.heard.push(Heard { subject, headers, payload });
+        self.received.push(NatsRawMessage { subject, headers, payload });
     }
 }

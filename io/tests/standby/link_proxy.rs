@@ -6,23 +6,23 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-pub struct Sluice {
+pub struct LinkProxy {
     address: SocketAddr,
-    gate: Arc<Gate>,
+    gate: Arc<ProxyGate>,
 }
 
 #[derive(Default)]
-struct Gate {
+struct ProxyGate {
     is_shut: Mutex<bool>,
     opened: Condvar,
 }
 
-impl Sluice {
+impl LinkProxy {
     /// Creates a proxy to a broker on this port.
-    pub fn before(port: u16) -> Sluice {
+    pub fn before(port: u16) -> LinkProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let gate = Arc::new(Gate::default());
+        let gate = Arc::new(ProxyGate::default());
         let passage = gate.clone();
         // Threads that wait for a socket end with the process at the latest.
         thread::spawn(move || {
@@ -35,7 +35,7 @@ impl Sluice {
                 }
             }
         });
-        Sluice { address, gate }
+        LinkProxy { address, gate }
     }
 
     pub fn url(&self) -> String {
@@ -53,7 +53,7 @@ impl Sluice {
 }
 
 /// Passes all bytes on, at the latest when the gate opens, and the end too.
-fn flow(mut from: TcpStream, mut to: TcpStream, gate: &Gate) {
+fn flow(mut from: TcpStream, mut to: TcpStream, gate: &ProxyGate) {
     let mut buffer = vec![0; 1 << 16];
     loop {
         let length = from.read(&mut buffer).unwrap_or(0);

@@ -7,8 +7,8 @@ use std::process::{Command, Output, Stdio};
 
 use base64ct::{Base64, Encoding};
 
-use crate::client::{Client, Response};
-use crate::service::{Folder, Service, command, folder};
+use crate::client::{HttpClient, Response};
+use crate::service::{ServiceProcess, TestFolder, command, folder};
 
 pub const PASSWORD: &str = "correct horse battery";
 pub const NAMES: [&str; 3] = ["read", "trade", "admin"];
@@ -29,18 +29,18 @@ pub fn done(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
 }
 
-pub struct House {
-    pub service: Service,
-    pub data: Folder,
+pub struct SecuredService {
+    pub service: ServiceProcess,
+    pub data: TestFolder,
     pub users: PathBuf,
     pub tokens: PathBuf,
     /// Tokens by role, as in [`NAMES`].
     pub token: [String; 3],
 }
 
-impl House {
+impl SecuredService {
     /// Starts a service with a user and a token for each role, named after it.
-    pub fn start(name: &str, settings: &[&str]) -> House {
+    pub fn start(name: &str, settings: &[&str]) -> SecuredService {
         let data = folder(name);
         let (users, tokens) = (data.join("users"), data.join("tokens"));
         for role in NAMES {
@@ -57,20 +57,20 @@ impl House {
         // With a family of FIX clients.
         let mut command = command(&data, &settings);
         command.args(["--config", "bench"]);
-        let service = Service::on(&data, command);
+        let service = ServiceProcess::on(&data, command);
         assert!(service.is_ready(), "{}", service.ready);
-        House { service, data, users, tokens, token }
+        SecuredService { service, data, users, tokens, token }
     }
 
     /// Returns the address of a listener.
     pub fn at(&self, listener: &str) -> SocketAddr {
         let prefix = format!("{listener}=");
-        let word = self.service.ready.split_whitespace().find_map(|word| word.strip_prefix(&prefix));
-        word.unwrap_or_else(|| panic!("no {listener}: {}", self.service.ready)).parse().unwrap()
+        let part = self.service.ready.split_whitespace().find_map(|part| part.strip_prefix(&prefix));
+        part.unwrap_or_else(|| panic!("no {listener}: {}", self.service.ready)).parse().unwrap()
     }
 
-    pub fn connect(&self) -> Client {
-        Client::new(TcpStream::connect(self.service.address()).unwrap())
+    pub fn connect(&self) -> HttpClient {
+        HttpClient::new(TcpStream::connect(self.service.address()).unwrap())
     }
 
     /// Sends one request with these headers, on its own connection.
@@ -88,11 +88,11 @@ impl House {
     pub fn end_with_log(self) -> String {
         self.service.signal("TERM");
         let ended = self.service.end();
-        assert!(ended.is_orderly(), "{}", ended.complaints);
+        assert!(ended.is_orderly(), "{}", ended.log_text);
         for secret in self.token.iter().map(String::as_str).chain([PASSWORD]) {
-            assert!(!ended.complaints.contains(secret), "a secret was logged");
+            assert!(!ended.log_text.contains(secret), "a secret was logged");
         }
-        ended.complaints
+        ended.log_text
     }
 }
 
@@ -104,8 +104,8 @@ pub fn add_user(file: &Path, name: &str, role: &str) {
 /// Creates a token and returns it.
 pub fn create_token(file: &Path, name: &str, role: &str, strategies: &str) -> String {
     let file = file.to_str().unwrap();
-    let words = ["token", "create", name, "--role", role, "--strategies", strategies, "--file", file];
-    done(&pitlane(&words, "")).trim_end().to_string()
+    let arguments = ["token", "create", name, "--role", role, "--strategies", strategies, "--file", file];
+    done(&pitlane(&arguments, "")).trim_end().to_string()
 }
 
 pub fn basic(login: &str, password: &str) -> String {

@@ -15,42 +15,42 @@ use pitlane_sys::prefetch;
 
 use crate::platform::{self, SOURCE, START, STEP_NS};
 use crate::units;
-use crate::workload::{Kind, Matcher, Outcome, Record, Tally, Workload};
+use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord};
 
 #[derive(Debug)]
-pub struct Whole {
+pub struct WholeShard {
     shard: Shard,
     outbox: Outbox,
     now: Timestamp,
     requests: u64,
-    desk: Desk,
+    client: BenchOrders,
 }
 
 /// What a client knows: its orders by number, and the numbers by the shard's slots.
 #[derive(Debug)]
-struct Desk {
+struct BenchOrders {
     handles: Vec<OrderHandle>,
     numbers: Vec<u32>,
     open: u64,
-    tally: Tally,
+    tally: TradeTally,
     open_qty: u64,
     events: u64,
     rejected: u64,
 }
 
-impl Whole {
-    pub fn new(workload: &Workload) -> Whole {
+impl WholeShard {
+    pub fn new(workload: &Workload) -> WholeShard {
         let (shard, outbox) = platform::shard_for(workload);
-        let desk = Desk {
+        let client = BenchOrders {
             handles: vec![OrderHandle::NONE; workload.order_id_max as usize + 1],
             numbers: Vec::with_capacity(workload.prefill.len() * 2),
             open: 0,
             open_qty: 0,
-            tally: Tally::default(),
+            tally: TradeTally::default(),
             events: 0,
             rejected: 0,
         };
-        Whole { shard, outbox, now: START, requests: 0, desk }
+        WholeShard { shard, outbox, now: START, requests: 0, client }
     }
 
     /// Subscribes to all events, including the market snapshot after each trade.
@@ -60,16 +60,16 @@ impl Whole {
         self.outbox.clear();
     }
 
-    /// Applies a record; `witness` receives every event.
+    /// Applies a record; `observer` receives every event.
     #[inline]
-    pub fn apply_before(&mut self, record: &Record, mut witness: impl FnMut(&Event)) {
+    pub fn apply_observed(&mut self, record: &WorkloadRecord, mut observer: impl FnMut(&Event)) {
         self.now = Timestamp(self.now.0 + STEP_NS);
         self.requests += 1;
-        let order = self.desk.handles[record.order as usize];
+        let order = self.client.handles[record.order as usize];
         self.shard.apply(self.now, &platform::command_of(record, order, self.requests), &mut self.outbox);
         loop {
-            self.desk.hear(record.order, &self.outbox);
-            self.outbox.waiting().iter().for_each(|(_, event)| witness(event));
+            self.client.handle_events(record.order, &self.outbox);
+            self.outbox.waiting().iter().for_each(|(_, event)| observer(event));
             self.outbox.clear();
             if !self.shard.has_work() {
                 return;
@@ -80,22 +80,23 @@ impl Whole {
 
     /// Returns the number of events so far.
     pub fn events(&self) -> u64 {
-        self.desk.events
+        self.client.events
     }
 
     /// Returns the number of orders that the shard rejected: none for a valid workload.
     pub fn rejected(&self) -> u64 {
-        self.desk.rejected
+        self.client.rejected
     }
 }
 
-impl Desk {
+impl BenchOrders {
     /// Returns a command with only the kind, the order and the book position of a record.
     #[inline]
-    fn outline(&self, record: &Record) -> Command {
+    fn outline(&self, record: &WorkloadRecord) -> Command {
         platform::command(match record.kind {
-            Kind::New | Kind::Ioc | Kind::Market => {
-                let kind = if record.kind == Kind::Market { OrderKind::Market } else { OrderKind::Limit };
+            RecordKind::New | RecordKind::Ioc | RecordKind::Market => {
+                let kind =
+                    if record.kind == RecordKind::Market { OrderKind::Market } else { OrderKind::Limit };
                 let terms = Terms {
                     security: platform::security_id(record.security),
                     side: units::side(record.side),
@@ -105,14 +106,14 @@ impl Desk {
                 };
                 CommandKind::Submit { id: IntId::NONE, terms }
             }
-            Kind::Cancel | Kind::Replace => {
+            RecordKind::Cancel | RecordKind::Replace => {
                 CommandKind::Cancel { order: self.handles[record.order as usize], id: IntId::NONE }
             }
         })
     }
 
     #[inline]
-    fn hear(&mut self, taker: u64, outbox: &Outbox) {
+    fn handle_events(&mut self, taker: u64, outbox: &Outbox) {
         for (_, event) in outbox.waiting() {
             self.events += 1;
             // A client processes the other events in its own way; here they are only read.
@@ -161,28 +162,28 @@ impl Desk {
     }
 }
 
-impl Matcher for Whole {
+impl Matcher for WholeShard {
     #[inline]
-    fn apply(&mut self, record: &Record) {
-        self.apply_before(record, |_| {});
+    fn apply(&mut self, record: &WorkloadRecord) {
+        self.apply_observed(record, |_| {});
     }
 
     /// A worker looks at the commands behind the one that it applies. A client looks up the orders
     /// of these commands before it sends them, so that lookup comes first here too.
     #[inline]
-    fn prefetch(&mut self, coming: &[Record]) {
+    fn prefetch(&mut self, coming: &[WorkloadRecord]) {
         if let Some(next) = coming.first() {
-            self.shard.prefetch_near(&self.desk.outline(next));
+            self.shard.prefetch_near(&self.client.outline(next));
         }
         if let Some(second) = coming.get(1) {
-            self.shard.prefetch_far(&self.desk.outline(second));
+            self.shard.prefetch_far(&self.client.outline(second));
         }
         if let Some(third) = coming.get(2) {
-            self.desk.handles.get(third.order as usize).into_iter().for_each(prefetch);
+            self.client.handles.get(third.order as usize).into_iter().for_each(prefetch);
         }
     }
 
-    fn outcome(&self) -> Outcome {
-        self.desk.tally.outcome(self.desk.open, self.desk.open_qty)
+    fn outcome(&self) -> FlowOutcome {
+        self.client.tally.outcome(self.client.open, self.client.open_qty)
     }
 }

@@ -14,13 +14,13 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 
 use crate::checks::Checker;
-use crate::world;
+use crate::test_market;
 
 /// Most steps until any command must be done: no test has as many orders.
 const STEPS_MAX: usize = 20_000;
 
 #[derive(Debug)]
-pub struct Stage {
+pub struct ShardHarness {
     pub shard: Shard,
     pub now: Timestamp,
     pub checker: Checker,
@@ -29,51 +29,51 @@ pub struct Stage {
     ids: u64,
 }
 
-impl Stage {
+impl ShardHarness {
     /// Creates a shard that owns everything, with all strategies running and the external venue
     /// connected.
-    pub fn new(settings: ShardSettings) -> Stage {
-        let mut stage = Stage::bare(settings);
-        for strategy in world::STRATEGIES {
-            stage.tell(CommandKind::Phase { strategy, phase: StrategyPhase::Running });
+    pub fn new(settings: ShardSettings) -> ShardHarness {
+        let mut harness = ShardHarness::bare(settings);
+        for strategy in test_market::STRATEGIES {
+            harness.send_command(CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
-        stage.tell(CommandKind::Adapter { adapter: world::OUTSIDE_ADAPTER, connected: true });
-        stage
+        harness.send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: true });
+        harness
     }
 
     /// Creates a new shard; all its events are received.
-    pub fn bare(settings: ShardSettings) -> Stage {
-        let reference = world::reference();
-        let mut stage = Stage {
+    pub fn bare(settings: ShardSettings) -> ShardHarness {
+        let reference = test_market::reference();
+        let mut harness = ShardHarness {
             shard: Shard::new(ShardId(0), 1, reference.clone(), settings),
-            now: world::start(),
+            now: test_market::start(),
             checker: Checker::new(ShardId(0), reference),
             out: Outbox::new(0),
             token: 0,
             ids: 0,
         };
         for what in
-            [WatchTarget::Everything, WatchTarget::Venue(world::OUTSIDE_ADAPTER), WatchTarget::Budgets]
+            [WatchTarget::Everything, WatchTarget::Venue(test_market::OUTSIDE_ADAPTER), WatchTarget::Budgets]
         {
-            stage.tell(CommandKind::Watch { port: PortId(0), what, on: true });
+            harness.send_command(CommandKind::Watch { port: PortId(0), what, on: true });
         }
-        stage
+        harness
     }
 
     /// Applies one command and returns all its events. The invariants of [`Checker`] hold
     /// throughout.
-    pub fn tell(&mut self, body: CommandKind) -> Vec<Event> {
+    pub fn send_command(&mut self, body: CommandKind) -> Vec<Event> {
         self.token += 1;
-        let command = Command::new(world::source(0, 1), self.token, body);
+        let command = Command::new(test_market::source(0, 1), self.token, body);
         self.shard.apply(self.now, &command, &mut self.out);
-        let mut events = self.heard();
+        let mut events = self.take_events();
         for steps in 0.. {
             assert!(steps < STEPS_MAX, "{body:?} has no end; the last of it: {:?}", events.last());
             if !self.shard.has_work() {
                 break;
             }
             self.shard.resume(&mut self.out);
-            events.extend(self.heard());
+            events.extend(self.take_events());
         }
         for event in &events {
             if let Err(problem) = self.checker.read(event) {
@@ -84,7 +84,7 @@ impl Stage {
         events
     }
 
-    fn heard(&mut self) -> Vec<Event> {
+    fn take_events(&mut self) -> Vec<Event> {
         let ours = self.out.waiting().iter().filter(|(to, _)| to.contains(PortId(0)));
         let events = ours.map(|(_, event)| *event).collect();
         self.out.clear();
@@ -99,59 +99,62 @@ impl Stage {
     /// Submits an order, and returns its handle with the events.
     pub fn submit(&mut self, terms: Terms) -> (OrderHandle, Vec<Event>) {
         let id = self.id();
-        let events = self.tell(CommandKind::Submit { id, terms });
+        let events = self.send_command(CommandKind::Submit { id, terms });
         let handle = reports(&events).first().map_or(OrderHandle::NONE, |report| report.order);
         (handle, events)
     }
 
     pub fn modify(&mut self, order: OrderHandle, changes: Changes) -> Vec<Event> {
         let id = self.id();
-        self.tell(CommandKind::Modify { order, id, changes })
+        self.send_command(CommandKind::Modify { order, id, changes })
     }
 
     pub fn cancel(&mut self, order: OrderHandle) -> Vec<Event> {
         let id = self.id();
-        self.tell(CommandKind::Cancel { order, id })
+        self.send_command(CommandKind::Cancel { order, id })
     }
 
     pub fn report(&mut self, order: OrderHandle, report: VenueReport) -> Vec<Event> {
-        self.tell(CommandKind::Report { order, report })
+        self.send_command(CommandKind::Report { order, report })
     }
 
     pub fn fill(&mut self, order: OrderHandle, exec: u128, qty: &str, price: &str) -> Vec<Event> {
-        let (qty, price) = (world::qty(qty), world::price(price));
+        let (qty, price) = (test_market::qty(qty), test_market::price(price));
         self.report(order, VenueReport::Filled { exec: ExecRef(exec), qty, price })
     }
 
     pub fn quote(&mut self, security: SecurityId, bid: (&str, &str), ask: (&str, &str)) -> Vec<Event> {
         let quote = Quote {
-            bid: world::price(bid.0),
-            bid_size: world::qty(bid.1),
-            ask: world::price(ask.0),
-            ask_size: world::qty(ask.1),
+            bid: test_market::price(bid.0),
+            bid_size: test_market::qty(bid.1),
+            ask: test_market::price(ask.0),
+            ask_size: test_market::qty(ask.1),
             at: self.now,
         };
-        self.tell(CommandKind::Quote { security, quote })
+        self.send_command(CommandKind::Quote { security, quote })
     }
 
     pub fn trade(&mut self, security: SecurityId, price: &str, size: &str) -> Vec<Event> {
-        let trade = Trade { price: world::price(price), size: world::qty(size), at: self.now };
-        self.tell(CommandKind::Trade { security, trade })
+        let trade = Trade { price: test_market::price(price), size: test_market::qty(size), at: self.now };
+        self.send_command(CommandKind::Trade { security, trade })
     }
 
     /// Sets the whole of a limit across securities, as a budget would give it to the only shard.
     pub fn budget(&mut self, scope: Scope, kind: BudgetKind, share: i64) {
-        self.tell(CommandKind::Budget(BudgetChange { scope, kind, act: BudgetAct::Set(share) }));
+        self.send_command(CommandKind::Budget(BudgetChange { scope, kind, act: BudgetAct::Set(share) }));
     }
 }
 
 /// Returns a limit order of strategy 1 and an account that may trade the security.
 pub fn limit(security: SecurityId, side: Side, qty: &str, price: &str) -> Terms {
-    let account =
-        if world::ABROAD.contains(&security) { world::OUTSIDE_ACCOUNT } else { world::HOME_ACCOUNTS[0] };
+    let account = if test_market::ABROAD.contains(&security) {
+        test_market::OUTSIDE_ACCOUNT
+    } else {
+        test_market::HOME_ACCOUNTS[0]
+    };
     Terms {
-        qty: world::qty(qty),
-        limit: world::price(price),
+        qty: test_market::qty(qty),
+        limit: test_market::price(price),
         limit_given: true,
         security,
         strategy: StrategyId(1),

@@ -7,14 +7,14 @@ use pitlane_engine::strategy::remote_protocol::{
 
 /// Decodes the bytes as each kind of message. The first byte is the version.
 pub fn read(bytes: &[u8]) {
-    if let Ok(letter) = RemoteRequest::decode(bytes) {
-        assert_eq!(letter.encode(), bytes, "{letter:?}");
+    if let Ok(request) = RemoteRequest::decode(bytes) {
+        assert_eq!(request.encode(), bytes, "{request:?}");
     }
     if let Ok(reply) = RemoteReply::decode(bytes) {
         assert_eq!(reply.encode(), bytes, "{reply:?}");
     }
-    if let Ok(post) = EventBatch::decode(bytes) {
-        assert_eq!(post.encode(), bytes, "{post:?}");
+    if let Ok(batch) = EventBatch::decode(bytes) {
+        assert_eq!(batch.encode(), bytes, "{batch:?}");
     }
     if let Ok(prices) = PriceBatch::decode(bytes) {
         assert_eq!(prices.encode(), bytes, "{prices:?}");
