@@ -57,7 +57,8 @@ impl ClientIdentity {
     }
 }
 
-fn fixture ( driver : DriverKind , identity : & ClientIdentity ) -> NetFixture { let limits = BufferLimits { output_bytes_max : 1 < < 24 , ..BufferLimits::default ( ) } ; 
+fn fixture(driver: DriverKind, identity: &ClientIdentity) -> NetFixture {
+    let limits = BufferLimits { output_bytes_max: 1 << 24, ..BufferLimits::default() };
     let listener = ListenerSettings { tls: Some(Arc::clone(&identity.config)), limits, ..at_loopback() };
     NetFixture::with(NetSettings { driver, ..NetSettings::default() }, listener)
 }

@@ -253,7 +253,7 @@ impl FixHarness {
         self.send_command(CONTROL, CommandKind::Quote { security, quote });
     }
 
-    pub fn hours(&mut self, exchange: pitlane_engine::id::ExchangeId, hours: Session) {
+    pub fn hours(&mut self, exchange: pitlane_engine::id::ExchangeId, hours: TradingSession) {
         self.send_command(CONTROL, CommandKind::Session { exchange, session: hours });
     }
 

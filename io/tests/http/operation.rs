@@ -126,7 +126,7 @@ fn submit(server: &mut HttpTestServer, id: &str) -> ExecType {
 #[test]
 fn the_kill_switch_cancels_all_orders_refuses_new_ones_and_can_be_turned_off() {
     let mut server = HttpTestServer::start();
-    for phase in [Phase::Init, Phase::Prefeed, Phase::Start, Phase::Running] {
+    for phase in [StrategyPhase::Init, StrategyPhase::Prefeed, StrategyPhase::Start, StrategyPhase::Running] {
         let body = CommandKind::Phase { strategy: StrategyId::SERVER, phase };
         assert!(server.trader.send_all(&mut Broadcast::new(command(body))));
     }

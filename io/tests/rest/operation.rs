@@ -192,8 +192,8 @@ fn the_phase_of_a_strategy_can_be_changed() {
 
 #[test]
 fn metrics_are_served_unless_switched_off() {
-    assert_eq!(Service::start("metrics-on").get("/metrics").status, 200);
-    let mut service = Service::with(&folder("metrics-off"), &["metrics.on=false"]);
+    assert_eq!(RestService::start("metrics-on").get("/metrics").status, 200);
+    let mut service = RestService::with(&folder("metrics-off"), &["metrics.on=false"]);
     assert_eq!(service.get("/metrics").status, 404);
     assert_eq!(service.get("/health/live").status, 200);
 }

@@ -23,7 +23,7 @@ fn cluster() -> (ClusterNode, ShardEnd) {
     let parts = ClusterParts {
         nats: config.nats.clone(),
         subjects: Subjects::of(&config.nats, &config.service),
-        settings: Cluster { name: "c".to_string(), member: "a".to_string(), ..config.cluster.clone() },
+        settings: ClusterConfig { name: "c".to_string(), member: "a".to_string(), ..config.cluster.clone() },
         members: vec![member("a", 0), member("b", 1)],
         far,
         wakeups: Arc::new(Wakeups::silent(2, 2)),
