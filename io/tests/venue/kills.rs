@@ -121,8 +121,13 @@ fn compare(reports: &[String], rows: &[Value], transactions: &Value) {
     assert_eq!((count, booked), (fills.len(), done), "what the venue has done is what we have booked");
     let filled: u64 = rows.iter().map(|row| whole(&row["filledQuantity"].to_string())).sum();
     assert_eq!(filled, done, "and what our orders report");
-    let left = rows.iter().filter(|row| row["status"] != "REJECTED").count();
-    assert_eq!(left, arrived.len(), "every order that is not rejected is at the venue");
+    let (rejected, left): (Vec<&Value>, Vec<&Value>) =
+        rows.iter().partition(|row| row["status"] == "REJECTED");
+    assert_eq!(
+        left.len(),
+        arrived.len(),
+        "every order that is not rejected is at the venue; rejected are {rejected:#?}"
+    );
 }
 
 fn whole(text: &str) -> u64 {
