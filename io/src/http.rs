@@ -108,7 +108,7 @@ pub struct HttpParts {
     pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
     /// Prints events; `None`: nothing is printed.
     pub report: Option<OrderReportPrinter>,
-    /// Client of the `auth` thread, which verifies logins.Its wake-up is [`Remote::wakeup`].
+    /// Client of the `auth` thread, which verifies logins. Its wake-up is [`Remote::wakeup`].
     pub auth_client: AuthClient,
     /// Notification channels to the gateways, in their order.
     pub notification_channels: Vec<NotificationChannel>,

@@ -97,9 +97,7 @@ impl AuditFile {
     }
 
     /// Writes lines that lead to this end, and syncs. After a failure this file must not be written
-
-    /// again.Unless [`AuditFile::make_room`] is called first, the file may exceed its maximum
-
+    /// again. Unless [`AuditFile::make_room`] is called first, the file may exceed its maximum
     /// size.
     pub fn write(&mut self, lines: &str, end: ChainEnd) -> Result<(), AuditError> {
         let written = fault::before_audit_write()

@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn the_first_line_is_the_password_with_all_its_spaces() {
         let read = |text: &str| line(&mut text.as_bytes()).unwrap();
-        assert_eq!(read(" a b \nc"), " a b");
+        assert_eq!(read(" a b \nc"), " a b ");
         assert_eq!(read("a\r\n"), "a");
         assert_eq!(read("a"), "a");
         assert_eq!(read(""), "");

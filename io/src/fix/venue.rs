@@ -137,7 +137,7 @@ impl VenueSessionSettings {
             account: defaults.account.clone(),
             supports_status_request: defaults.status_request,
             market_data_adapter: defaults.market_data.then_some(self.id),
-            folder_id: folder_id,
+            folder_id,
         }
     }
 }

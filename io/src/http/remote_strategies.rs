@@ -336,7 +336,7 @@ impl RemoteStrategies {
     /// Refuses a process whose strategy is not configured.
     pub fn refuse(&self, to: Subject) {
         let text = "the server's settings have no such [[strategy]]".to_string();
-        self.reply(Some(to), &RemoteReply::Refused { text: text });
+        self.reply(Some(to), &RemoteReply::Refused { text });
     }
 
     /// Records whether the broker is connected.

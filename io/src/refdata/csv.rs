@@ -146,7 +146,7 @@ mod tests {
         check("a,b\n1,2\n", &["1:a|b", "2:1|2"]);
         check("a,b\n1,2", &["1:a|b", "2:1|2"]);
         check("a,,\n,", &["1:a||", "2:|"]);
-        check(" a , b", &["1: a | b"]);
+        check(" a , b ", &["1: a | b "]);
     }
 
     #[test]

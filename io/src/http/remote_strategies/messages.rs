@@ -147,7 +147,7 @@ impl RemoteState {
         }
         let Some(numbers) = self.new_numbers() else {
             let text = "no numbers for ids are left until the next start of the server".to_string();
-            return RemoteReply::Refused { text: text };
+            return RemoteReply::Refused { text };
         };
         self.unfollow_all(at);
         let source = self.slots[at].source;
