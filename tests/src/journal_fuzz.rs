@@ -68,7 +68,7 @@ fn append(bytes: &mut [u8], action: u8, time: u64, payload: &[u8]) {
         (at, last) = (at + bytes, (record.seq, record.time));
     }
     let kind = if action & 4 == 0 { kind::COMMAND } else { kind::START };
-    let record = JournalRecord { seq: last.0 + 1, time: last.1 + time, lag: 0, kind, payload: payload };
+    let record = JournalRecord { seq: last.0 + 1, time: last.1 + time, lag: 0, kind, payload };
     let end = at + bytes_of(payload.len());
     if let Some(room) = bytes.get_mut(at..end) {
         record.encode(salt, room);
