@@ -59,7 +59,7 @@ fn check(mut pair: StandbyPair, again: &str, error: &str) {
     assert!(log_text.contains("no client can see when it syncs"), "it warns when it starts: {log_text}");
     assert!(log_text.contains("the broker cannot store the journal for the standby"), "{log_text}");
     assert!(log_text.contains(error), "the broker's error: {log_text}");
-    assert!(log_text.contains("the broker has room again"), "{log_text}");
+    assert!(log_text.contains("the broker has space again"), "{log_text}");
     pair.lead(1);
     let ids: Vec<String> = pair.known(1).0.into_iter().map(|(id, _)| id).collect();
     assert!(["b", "c", again].iter().all(|id| ids.iter().any(|known| known == id)), "{ids:?}");
