@@ -124,7 +124,7 @@ impl WebSocketBroker {
         self.broker_host.borrow_mut().adopt(reference);
     }
 
-    /// Handles one event. [`WebSocketBroker::settle`] must follow once all events of a cycle are
+    /// Handles one event. [`WebSocketBroker::flush`] must follow once all events of a cycle are
     /// handled.
     pub fn handle_event(&self, now: Timestamp, shard: ShardId, event: &Event) {
         self.broker().handle_event(now, shard, event);
@@ -168,7 +168,7 @@ impl WebSocketBroker {
         self.flush();
     }
 
-    /// Sends a notification to its subscribers. [`WebSocketBroker::settle`] must follow.
+    /// Sends a notification to its subscribers. [`WebSocketBroker::flush`] must follow.
     pub fn handle_notification(&self, notification: &Notification) {
         self.broker_host.borrow_mut().handle_notification(self.now(), notification);
     }
