@@ -126,12 +126,11 @@ impl Shard {
     /// limit at its stop price.
     fn credit_price(&self, terms: &Terms, local: u32) -> Option<Price> {
         let last = self.last_price(local);
-        let (price, other) = match (terms.kind, terms.side) {
-            (OrderKind::Market, _) => (last?, None),
-            (OrderKind::Stop, _) => (terms.stop, None),
-            (OrderKind::Limit | OrderKind::StopLimit, Side::Buy) => (terms.limit, None),
-            (OrderKind::Limit, Side::Sell) => (terms.limit, last),
-            (OrderKind::StopLimit, Side::Sell) => (terms.limit, Some(terms.stop)),
+        let price = own_price(terms).or(last)?;
+        let other = match (terms.kind, terms.side) {
+            (OrderKind::Limit, Side::Sell) => last,
+            (OrderKind::StopLimit, Side::Sell) => Some(terms.stop),
+            (OrderKind::Market | OrderKind::Stop, _) | (_, Side::Buy) => None,
         };
         Some(other.filter(|other| other.abs() > price.abs()).unwrap_or(price))
     }
