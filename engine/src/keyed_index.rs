@@ -40,7 +40,7 @@ impl IdIndex {
     /// Creates an index for at most `max` ids. It reserves all memory now; untouched pages cost
     /// nothing.
     pub fn new(max: u32, seed: u64, pages: LargePages) -> IdIndex {
-        assert!(max <= INDEX_MAX, "32 bits of hash tell the home slot");
+        assert!(max <= INDEX_MAX, "32 bits of hash determine the home slot");
         let slots = (max as usize * 2).next_power_of_two();
         let slots = if slots < LARGE { vec![0; slots] } else { pages.zeros(slots) };
         IdIndex { slots, len: 0, max, keyed_hash: KeyedHash::new(seed) }

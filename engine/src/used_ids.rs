@@ -65,7 +65,7 @@ impl UsedIdLog {
     /// Creates an empty log for at most `max` ids. It reserves its memory now, and uses it as ids
     /// arrive.
     pub fn new(max: usize) -> UsedIdLog {
-        assert!(max > 0, "a log without room remembers nothing");
+        assert!(max > 0, "a log without capacity holds nothing");
         UsedIdLog { ids: Vec::with_capacity(max), next: 0, max, hasher: Hasher::new() }
     }
 
@@ -181,7 +181,7 @@ pub struct UsedIdSet {
 impl UsedIdSet {
     /// Creates an empty set. It reserves all memory now; untouched pages cost nothing.
     pub fn new(max: usize, seed: u64) -> UsedIdSet {
-        assert!(max > 0, "a set without room remembers nothing");
+        assert!(max > 0, "a set without capacity holds nothing");
         UsedIdSet {
             newer: TaggedHashTable::new(max),
             older: TaggedHashTable::new(max),

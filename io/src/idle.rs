@@ -93,7 +93,7 @@ mod tests {
         let mut idle = IdlePolicy::new(by);
         let mut rests: Vec<_> = (0..cycles).map(|_| idle.after(START, 0)).collect();
         assert_eq!(idle.after(START, 1), IdleAction::None);
-        assert_eq!(idle.after(START, 0), rests[0], "after work it begins anew");
+        assert_eq!(idle.after(START, 0), rests[0], "after work it restarts");
         rests.dedup();
         rests
     }
@@ -133,9 +133,9 @@ mod tests {
         while idle.after(now, 0) != IdleAction::Sleep {}
         for _ in 0..3 {
             now = Timestamp(now.0 + 8_000_000);
-            assert_eq!(idle.after(now, 0), IdleAction::Sleep, "it lies down again at once");
+            assert_eq!(idle.after(now, 0), IdleAction::Sleep, "it sleeps again at once");
         }
         assert_eq!(idle.after(Timestamp(now.0 + 1), 1), IdleAction::None);
-        assert_eq!(idle.cycles_max, CYCLES_MAX, "work came soon after it lay down for the last time");
+        assert_eq!(idle.cycles_max, CYCLES_MAX, "work came soon after its last sleep");
     }
 }

@@ -180,7 +180,7 @@ fn run_serve(serve: &ServeArgs) -> Result<ExitCode, CliError> {
     let settings = ServeSettings { config, params, quiet: serve.quiet, time };
     let served = serve::serve(&settings, &Arc::new(reference), Some(events));
     if let Err(deposed @ ServeError::Deposed(_)) = &served {
-        tracing::warn!("{deposed}: begins anew, to follow");
+        tracing::warn!("{deposed}: this server restarts as a follower");
         log.lines().flush(FLUSH_MAX);
         return Err(restart_process().into());
     }
@@ -274,7 +274,7 @@ fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
         }
         match unfit {
             0 => writeln!(out, "\nfit")?,
-            _ => writeln!(out, "\n{unfit} of {} to be mended", findings.len())?,
+            _ => writeln!(out, "\n{unfit} of {} need correction", findings.len())?,
         }
     }
     Ok(if unfit == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })

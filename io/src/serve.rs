@@ -124,7 +124,7 @@ pub fn serve(
 ) -> Result<(), ServeError> {
     let (lifecycle, mut main) = Lifecycle::begin().map_err(system("cannot begin"))?;
     let lifecycle = Arc::new(lifecycle);
-    let signalled = stop_by_signal(&lifecycle).map_err(system("cannot hear signals"))?;
+    let signalled = stop_by_signal(&lifecycle).map_err(system("cannot receive signals"))?;
     let wait = StopConditions { signalled, time: settings.time };
     let config = &settings.config;
     let folder = store::make_folder(config);

@@ -203,7 +203,7 @@ impl LatencyRecorder {
         }
         if let Ok(empty) = self.empty.pop() {
             let full = std::mem::replace(&mut self.histograms, empty);
-            self.full.push(full).expect("there was room, and nobody else writes");
+            self.full.push(full).expect("there was room, and no other thread writes");
         }
     }
 

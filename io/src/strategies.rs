@@ -107,7 +107,7 @@ mod tests {
         while worker.poll(now) + runner.drain_events(now, 1_000) + runner.poll(now) > 0 {}
         let phases: Vec<StrategyPhase> = runner.hosts().iter().map(|host| host.phase()).collect();
         assert_eq!(phases, [StrategyPhase::Stop, StrategyPhase::Running]);
-        let Some(Notice::Failed { reason, .. }) = runner.poll_notice() else { panic!("nobody was told") };
+        let Some(Notice::Failed { reason, .. }) = runner.poll_notice() else { panic!("no notice was sent") };
         assert!(reason.contains("it does not know how to run"), "{reason}");
     }
 }

@@ -127,7 +127,7 @@ impl CertificateCache {
     }
 
     fn clients(&self) -> Arc<dyn ClientCertVerifier> {
-        self.in_force().clients.expect("a doorman stands only where clients are verified")
+        self.in_force().clients.expect("this is called only where clients are verified")
     }
 }
 

@@ -211,7 +211,7 @@ mod tests {
             (Some(0), 1, 2)
         );
         assert_eq!(order_table.in_flight().count(), 0);
-        assert_eq!(order_table.add(Source::default(), 9), 2, "the place freed last is used first");
+        assert_eq!(order_table.add(Source::default(), 9), 2, "the slot freed last is used first");
         assert_eq!(order_table.add(Source::default(), 9), 1);
         assert_eq!(order_table.in_flight().collect::<Vec<_>>(), [2, 1]);
         order_table.move_to(0, OrderStage::Working);

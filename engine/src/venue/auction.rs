@@ -297,7 +297,7 @@ impl Venue {
         if self.nodes[slot].tif != tif {
             return 1;
         }
-        self.take_out(slot).expect("it stood on its shelf");
+        self.take_out(slot).expect("it is linked while it waits");
         self.push_outcome(slot, VenueOutcome::Expired(reason));
         EFFORT_REPORTED
     }

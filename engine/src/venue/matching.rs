@@ -184,7 +184,7 @@ impl Venue {
                 taker.left
             }
             Counterparty::Waiting(maker) => {
-                let limit = taker.limit.expect("only a limit order meets those who wait");
+                let limit = taker.limit.expect("only a limit order meets waiting orders");
                 let (price, qty) = (self.books[b].price(limit), taker.left.min(self.nodes[maker].qty));
                 self.push_outcome(taker.slot, VenueOutcome::Filled { qty, price });
                 self.fill_waiting(maker, qty, price);

@@ -240,7 +240,7 @@ mod tests {
             assert_eq!(lockout.check(now, Some("alice"), HERE), Ok(()));
         }
         lockout.succeeded(now, "alice", HERE);
-        assert_eq!(lockout.failed(now, Some("alice"), HERE), None, "it was forgiven");
+        assert_eq!(lockout.failed(now, Some("alice"), HERE), None, "the earlier failures were removed");
     }
 
     #[test]
@@ -248,7 +248,7 @@ mod tests {
         let mut lockout = Lockout::default();
         for n in 0..1_000 {
             lockout.failed(at(n), Some("alice"), far(1));
-            assert_eq!(lockout.check(at(n), Some("alice"), far(2)), Ok(()), "who was never here");
+            assert_eq!(lockout.check(at(n), Some("alice"), far(2)), Ok(()), "a client that never connected");
         }
         assert!(lockout.check(at(1_000), Some("alice"), far(1)).is_err());
     }
@@ -298,7 +298,7 @@ mod tests {
             lockout.failed(START, None, HERE);
         }
         assert_eq!(lockout.check(START, None, far(1)), Err(60));
-        assert_eq!(lockout.check(START, None, HERE), Ok(()), "loopback is everybody");
+        assert_eq!(lockout.check(START, None, HERE), Ok(()), "loopback stands for every client");
         assert_eq!(lockout.failed(at(3_600), None, far(1)), None, "forgiven");
     }
 

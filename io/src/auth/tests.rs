@@ -243,7 +243,7 @@ fn without_logins_every_client_is_local() {
 fn empty_or_faulty_files_prevent_the_start() {
     let files = Files::new();
     let refused = || Auth::open(files.settings()).expect_err("it must not start").to_string();
-    files.write("users", "# nobody\n");
+    files.write("users", "# no user\n");
     files.write("tokens", "");
     assert!(refused().contains("no user can log in"));
     files.write("users", "alice");
@@ -283,7 +283,7 @@ fn sessions_of_removed_or_changed_logins_are_revoked() {
     files.write("users", &line_of("alice", Role::Read, &Strategies::All, hash));
     files.write("tokens", "");
     read_again();
-    assert!(roll.is_revoked("alice", 1) && !roll.is_revoked("alice", 2), "who came in since is as he is");
+    assert!(roll.is_revoked("alice", 1) && !roll.is_revoked("alice", 2), "a later login stays valid");
     assert!(roll.is_revoked("robot", 2));
     // Another secret, and a token that is back: sessions from before must log in again.
     let other = Hash::make(b"another horse battery", [4; 16]).to_string();
@@ -294,7 +294,7 @@ fn sessions_of_removed_or_changed_logins_are_revoked() {
     assert!(!roll.is_revoked("alice", 3) && !roll.is_revoked("robot", 3));
 
     let open = Auth::open(AuthSettings::off()).unwrap().client(bell()).roll();
-    assert!(!open.is_revoked("local", 0), "where nobody must log in");
+    assert!(!open.is_revoked("local", 0), "where no login is required");
 }
 
 /// Two hundred wrong passwords once delayed the shutdown beyond its time limit.

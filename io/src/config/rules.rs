@@ -101,7 +101,7 @@ impl RuleCheck<'_> {
         let problem = match self.config.broker.naming().err() {
             None => return,
             Some(NamingError::NotASegment) => "it must be one segment of a topic's name".to_string(),
-            Some(NamingError::Taken) => "it is the name of other topics, or stands there twice".to_string(),
+            Some(NamingError::Taken) => "it is the name of other topics, or occurs twice".to_string(),
             Some(NamingError::TooMany) => format!("there may be {ALIASES_MAX} at most"),
         };
         self.fault("broker.orderTopicAliases", format!("with broker.orderTopicPrefix: {problem}"));
@@ -111,7 +111,7 @@ impl RuleCheck<'_> {
         let auth = &self.config.auth;
         let known = auth.users_file.is_some() || auth.tokens_file.is_some();
         if auth.mode == AuthMode::Required && !known {
-            self.fault("auth.mode", "nobody could log in: set auth.users_file or auth.tokens_file");
+            self.fault("auth.mode", "no user can log in: set auth.users_file or auth.tokens_file");
         }
         let listeners = self.config.listeners().into_iter().map(|(key, address, tls)| ConfiguredListener {
             key,
@@ -132,7 +132,7 @@ impl RuleCheck<'_> {
         }
         if auth.mode == AuthMode::Off {
             let problem = format!(
-                "{address} is not loopback: anybody who reaches it could trade, since auth.mode is off"
+                "{address} is not loopback: every client that reaches it can trade, because auth.mode is off"
             );
             self.fault(key, problem);
         }
@@ -219,7 +219,7 @@ impl RuleCheck<'_> {
         if level == Durability::None {
             self.warnings.push("journal.level: nothing survives the end of the process".to_string());
         } else if real && !level.is_synced() {
-            let text = "journal.level: orders at real venues may be forgotten after power loss";
+            let text = "journal.level: orders at real venues may be missing after a power failure";
             self.warnings.push(text.to_string());
         }
     }
@@ -232,7 +232,7 @@ impl RuleCheck<'_> {
             let key = |name: &str| format!("fix.session.{at}.{name}");
             let pair = (&session.sender_comp_id, &session.target_comp_id);
             if let Some(other) = pairs.insert(pair, at) {
-                self.fault(&key("TargetCompID"), format!("it is the pair of fix.session.{other} once more"));
+                self.fault(&key("TargetCompID"), format!("fix.session.{other} has the same pair"));
             }
             if session.socket_accept_port.is_some_and(|port| !ports.contains(&Some(port))) {
                 self.fault(&key("SocketAcceptPort"), "it is not the port of fix.listen or fix.tls_listen");
@@ -265,8 +265,7 @@ impl RuleCheck<'_> {
                 self.file(&key("tls_ca"), path);
             }
             if usual.password.is_some() && !usual.tls {
-                let text =
-                    format!("{}: the password goes over the wire as it is, without tls", key("password"));
+                let text = format!("{}: without tls the password is sent unencrypted", key("password"));
                 self.warnings.push(text);
             }
         }
@@ -278,14 +277,15 @@ impl RuleCheck<'_> {
         let level = self.config.durability();
         if self.config.standby.group.is_none() {
             if level == Durability::Replicated {
-                self.fault("journal.level", "there is nobody to replicate for without standby.group");
+                self.fault("journal.level", "level replicated needs standby.group");
             }
             return;
         }
         if level == Durability::None {
-            self.fault("journal.level", "a standby follows a journal, and there is none");
+            self.fault("journal.level", "a standby needs a journal");
         } else if level != Durability::Replicated {
-            let text = "journal.level: what was acknowledged last may be lost when the standby takes over";
+            let text =
+                "journal.level: the last acknowledged commands may be lost when the standby takes over";
             self.warnings.push(text.to_string());
         }
         if self.config.cluster.is_on() {
@@ -296,7 +296,7 @@ impl RuleCheck<'_> {
                 self.fault("standby.secret", format!("it has fewer than {SECRET_BYTES_MIN} bytes"));
             }
             None if !self.config.nats.is_loopback() => {
-                let text = "standby.secret: without it, whoever may publish in the stream of the standby can take the lead";
+                let text = "standby.secret: without it, every client that may publish in the stream of the standby can take the lead";
                 self.warnings.push(text.to_string());
             }
             Some(_) | None => {}
@@ -367,7 +367,7 @@ impl RuleCheck<'_> {
             self.warnings.push("nats.url: orders travel to another machine without TLS".to_string());
         }
         if !nats.is_loopback() && proofs == 0 && nats.cert.is_none() {
-            let text = "nats.url: whoever reaches the broker could trade, since nobody must log in there";
+            let text = "nats.url: every client that reaches the broker can trade, because the broker requires no login";
             self.warnings.push(text.to_string());
         }
     }
@@ -381,10 +381,10 @@ impl RuleCheck<'_> {
             self.fault("member", flaw);
         }
         if self.config.service.mode == ServiceMode::Simulation {
-            self.fault("cluster.name", "a simulation has no others to join");
+            self.fault("cluster.name", "a simulation cannot join a cluster");
         }
         if self.config.durability() == Durability::None {
-            let text = "journal.level: a server that forgets takes back what it said to the others";
+            let text = "journal.level: after a restart this server lacks results that it has sent to the other servers";
             self.warnings.push(text.to_string());
         }
     }

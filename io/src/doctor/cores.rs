@@ -8,7 +8,7 @@ use crate::config::Config;
 const WAKE_US_MAX: u64 = 10;
 
 const ISOLATION: HostCheck =
-    HostCheck { name: "isolation", why: "other threads on a shard's core push it aside for milliseconds" };
+    HostCheck { name: "isolation", why: "other threads on a shard's core delay the shard by milliseconds" };
 const TICKLESS: HostCheck =
     HostCheck { name: "tickless", why: "the scheduler's tick interrupts a core up to 1,000 times a second" };
 const GOVERNOR: HostCheck =
@@ -19,7 +19,8 @@ const IDLE: HostCheck =
     HostCheck { name: "idle-states", why: "leaving a deep idle state takes tens of microseconds" };
 const INTERRUPTS: HostCheck =
     HostCheck { name: "interrupts", why: "each interrupt stops the thread on its core for microseconds" };
-const NODES: HostCheck = HostCheck { name: "numa", why: "memory of another node is twice as far" };
+const NODES: HostCheck =
+    HostCheck { name: "numa", why: "access to memory of another node takes twice as long" };
 
 pub fn check(config: &Config, host: &HostFiles) -> Vec<HostFinding> {
     let quick = config.topology.quick_cores();
@@ -82,7 +83,7 @@ fn governor(host: &HostFiles, quick: &[u32]) -> HostFinding {
     let known: Vec<(u32, String)> =
         watched.iter().filter_map(|core| Some((*core, governor(core)?))).collect();
     if known.is_empty() {
-        return GOVERNOR.unknown("the kernel does not set frequencies here; whoever runs this machine may");
+        return GOVERNOR.unknown("the kernel does not set frequencies here; the hypervisor may");
     }
     let slow: Vec<u32> =
         known.iter().filter(|(_, name)| name != "performance").map(|(core, _)| *core).collect();

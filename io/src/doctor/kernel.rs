@@ -9,16 +9,16 @@ const STEAL_PERMILLE_MAX: u64 = 1;
 
 const CLOCK: HostCheck = HostCheck {
     name: "clock-source",
-    why: "a clock that is not the time-stamp counter costs a system call a reading",
+    why: "a clock that is not the time-stamp counter costs a system call for each reading",
 };
 const SYNC: HostCheck =
-    HostCheck { name: "clock-sync", why: "times in reports and journal must be those of others" };
+    HostCheck { name: "clock-sync", why: "times in reports and journal must agree with other systems" };
 const PAGES: HostCheck =
     HostCheck { name: "huge-pages", why: "the kernel stops a thread while it puts large pages together" };
 const SWAP: HostCheck =
     HostCheck { name: "swap", why: "memory that was swapped out comes back in milliseconds" };
 const VIRTUAL: HostCheck =
-    HostCheck { name: "virtual", why: "a hypervisor takes the core away when it likes" };
+    HostCheck { name: "virtual", why: "a hypervisor can take the core away at any time" };
 
 pub fn check(host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
     vec![clock_source(host), clock_sync(host, probes), huge_pages(host), swap(host), virtual_machine(host)]
@@ -27,7 +27,7 @@ pub fn check(host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
 fn clock_source(host: &HostFiles) -> HostFinding {
     let folder = "sys/devices/system/clocksource/clocksource0";
     let Some(current) = host.text(&format!("{folder}/current_clocksource")) else {
-        return CLOCK.unknown("the kernel does not tell its clock source");
+        return CLOCK.unknown("the kernel does not report its clock source");
     };
     let steady = ["constant_tsc", "nonstop_tsc"].into_iter().filter(|flag| !host.has_flag(flag));
     let missing: Vec<&str> = steady.collect();
@@ -55,9 +55,9 @@ fn clock_sync(host: &HostFiles, probes: &Probes) -> HostFinding {
     match probes.clock_synchronized.or(marked) {
         Some(true) => SYNC.fit("the clock follows a time server"),
         Some(false) => {
-            SYNC.unfit("the clock follows nobody", "apt install chrony; or timedatectl set-ntp true")
+            SYNC.unfit("the clock follows no time server", "apt install chrony; or timedatectl set-ntp true")
         }
-        None => SYNC.unknown("neither timedatectl nor chronyc could be asked"),
+        None => SYNC.unknown("neither timedatectl nor chronyc gives an answer"),
     }
 }
 
@@ -94,10 +94,10 @@ fn virtual_machine(host: &HostFiles) -> HostFinding {
     let permille = (stolen * 1_000).checked_div(all).unwrap_or(0);
     if permille >= STEAL_PERMILLE_MAX {
         let found = format!("a virtual machine that lost {permille} of 1,000 time slices to others");
-        return VIRTUAL.unfit(found, "ask for dedicated cores, or take a machine of your own");
+        return VIRTUAL.unfit(found, "ask for dedicated cores, or use a physical machine");
     }
     match host.has_flag("hypervisor") {
         true => VIRTUAL.fit("a virtual machine, hardly disturbed by others so far"),
-        false => VIRTUAL.fit("a machine of its own"),
+        false => VIRTUAL.fit("not a virtual machine"),
     }
 }

@@ -29,7 +29,7 @@ pub fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<HostFind
 fn locked_memory(config: &Config, host: &HostFiles) -> HostFinding {
     let wanted = LOCKED_BYTES_PER_GATEWAY * config.topology.gateways as u64;
     match host.limit("Max locked memory") {
-        None => LOCKED.unknown("the system does not tell the limit"),
+        None => LOCKED.unknown("the system does not report the limit"),
         Some(u64::MAX) => LOCKED.fit("unlimited"),
         Some(bytes) if bytes >= wanted || config.net.driver == NetDriver::Epoll => {
             LOCKED.fit(format!("{} KiB{}", bytes >> 10, not_needed(config)))
@@ -44,7 +44,7 @@ fn locked_memory(config: &Config, host: &HostFiles) -> HostFinding {
 fn open_files(config: &Config, host: &HostFiles) -> HostFinding {
     let wanted = config.net.connections_max as u64 + config.http.connections_max as u64 + FILES_BESIDES;
     match host.limit("Max open files") {
-        None => FILES.unknown("the system does not tell the limit"),
+        None => FILES.unknown("the system does not report the limit"),
         Some(files) if files >= wanted => FILES.fit(format!("{files} of at least {wanted}")),
         Some(files) => {
             let found = format!("{files} of at least {wanted}, for the connections that are permitted");
@@ -93,6 +93,6 @@ fn ports(probes: &Probes) -> HostFinding {
     let first = probes.ports.iter().find(|port| port.trouble.is_some()).map_or(0, |port| port.address.port());
     PORTS.unfit(
         taken.join("; "),
-        format!("ss -ltnp 'sport = :{first}' tells who has it; or choose another port"),
+        format!("ss -ltnp 'sport = :{first}' shows the process that has it; or choose another port"),
     )
 }

@@ -12,17 +12,17 @@ const SYNC_US_MAX: u64 = 1_000;
 /// Space of two snapshots of a shard and the journal between them, in bytes of journal.
 const SNAPSHOTS: u64 = 3;
 /// File systems that lose their content, and those whose sync depends on another machine.
-const FORGETFUL: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
+const VOLATILE: [&str; 3] = ["tmpfs", "ramfs", "rootfs"];
 const REMOTE: [&str; 6] = ["nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs"];
 
 const KIND: HostCheck =
-    HostCheck { name: "file-system", why: "the journal is only as durable as what it lies on" };
+    HostCheck { name: "file-system", why: "the journal is only as durable as its file system" };
 const ROOM: HostCheck = HostCheck { name: "free-space", why: "a full disk stops order entry" };
 const BROKER: HostCheck =
     HostCheck { name: "broker", why: "at level replicated an order is acknowledged when the broker has it" };
 const RIGHTS: HostCheck = HostCheck {
     name: "broker-rights",
-    why: "whoever may publish on a subject of the server speaks in its name",
+    why: "a client that may publish on a subject of the server can impersonate the server",
 };
 const SPEED: HostCheck = HostCheck { name: "sync-speed", why: "at level disk each answer waits for a sync" };
 
@@ -40,7 +40,7 @@ fn rights(probes: &Probes) -> Vec<HostFinding> {
         Some(Err(error)) => {
             vec![RIGHTS.unfit(
                 format!("the broker of nats.url: {error}"),
-                "start it, and check nats.user and nats.peer_user",
+                "start the broker, and check nats.user and nats.peer_user",
             )]
         }
         Some(Ok(warnings)) if warnings.is_empty() => {
@@ -65,7 +65,7 @@ fn broker(config: &Config, probes: &Probes) -> Vec<HostFinding> {
         }
         Some(Ok(facts)) => {
             let warnings = facts.warnings(config);
-            let found = "the broker can keep what level replicated promises, as far as a client sees it";
+            let found = "the broker fulfils the requirements of level replicated, as far as a client can see";
             if warnings.is_empty() {
                 return vec![BROKER.fit(found)];
             }
@@ -77,14 +77,14 @@ fn broker(config: &Config, probes: &Probes) -> Vec<HostFinding> {
 fn kind(config: &Config, host: &HostFiles, probes: &Probes) -> HostFinding {
     let mounts = host.text("proc/self/mountinfo").unwrap_or_default();
     let Some((point, kind)) = mount_of(&mounts, &probes.data_dir) else {
-        return KIND.unknown("the system does not tell what is mounted");
+        return KIND.unknown("the system does not report what is mounted");
     };
     let found = format!("{} is on {kind} ({point})", probes.data_dir.display());
     let move_it = format!(
         "set service.data_dir to a folder on a local disk, now {}",
         config.service.data_dir.display()
     );
-    if FORGETFUL.contains(&kind) {
+    if VOLATILE.contains(&kind) {
         return KIND.unfit(format!("{found}, which is gone after a restart"), move_it);
     }
     if REMOTE.contains(&kind) {
@@ -109,7 +109,7 @@ fn room(config: &Config, probes: &Probes) -> HostFinding {
     let segments = journal.segment_bytes as u64 * (journal.reserve_segments as u64 + 1);
     let wanted = (segments + SNAPSHOTS * journal.snapshot_every_bytes) * config.topology.shards as u64;
     match probes.free_bytes {
-        None => ROOM.unknown("the system does not tell how much is free"),
+        None => ROOM.unknown("the system does not report how much is free"),
         Some(free) if free >= wanted => ROOM.fit(format!("{} MiB of at least {}", free >> 20, wanted >> 20)),
         Some(free) => {
             let found = format!(

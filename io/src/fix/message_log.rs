@@ -189,7 +189,7 @@ impl GatewayLog {
         self.stores.retain(|store| {
             let synced = store.sync();
             if let Err(error) = &synced {
-                tracing::error!(%error, "a FIX store cannot be synced: after a loss of power reports may be told twice");
+                tracing::error!(%error, "a FIX store cannot be synced: after a power failure reports may be sent twice");
             }
             synced.is_ok()
         });

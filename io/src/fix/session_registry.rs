@@ -42,7 +42,7 @@ impl SessionAssignments {
                     tracing::warn!(
                         session = name,
                         gateway,
-                        "the FIX session's gateway is gone: it begins anew elsewhere"
+                        "the gateway of a FIX session no longer exists: the session restarts on another one"
                     );
                 }
             }
@@ -163,7 +163,7 @@ mod tests {
             assert_eq!(registry.number(&format!("PITLANE-C{number}")).unwrap(), Some(number as u16));
         }
         assert_eq!(registry.number("PITLANE-MORE").unwrap(), None);
-        assert_eq!(registry.number("PITLANE-C7").unwrap(), Some(7), "who is known stays");
+        assert_eq!(registry.number("PITLANE-C7").unwrap(), Some(7), "a known client stays");
     }
 
     #[test]

@@ -64,7 +64,7 @@ pub struct ReaderCut;
 
 impl fmt::Display for ReaderCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the client did not read the list, and another reader needs its place")
+        f.write_str("the client did not read the list, and another reader needs its slot")
     }
 }
 

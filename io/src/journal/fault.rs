@@ -132,7 +132,7 @@ impl fmt::Display for FaultKind {
             ),
             FaultKind::OldRules { seq } => write!(
                 f,
-                "written by an earlier version, whose rules differ: by this version's rules the state after record {seq} is not the one that clients were told"
+                "written by an earlier version, whose rules differ: by this version's rules the state after record {seq} is not the one that was reported to clients"
             ),
             FaultKind::Chain { number } => {
                 write!(f, "it does not fit to segment {number}, which it continues")

@@ -157,13 +157,13 @@ mod tests {
             tracing::error!("{long}");
             tracing::error!("one too many");
         });
-        let first = events.poll().expect("a warning was said");
+        let first = events.poll().expect("a warning was logged");
         assert_eq!(
             (first.level.word(), first.target.as_str(), first.message.as_str()),
             ("warn", "pitlane::net", "slow reader")
         );
         assert_eq!(first.fields, [("peer", "10.0.0.1".to_string()), ("bytes", "5".to_string())]);
-        let second = events.poll().expect("an error was said");
+        let second = events.poll().expect("an error was logged");
         assert_eq!((second.level, second.message.len()), (Severity::Error, TEXT_BYTES_MAX));
         assert!(second.time >= first.time);
         assert_eq!((events.poll(), events.dropped()), (None, 1));

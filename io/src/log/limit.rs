@@ -54,7 +54,7 @@ mod tests {
         for _ in 0..500 {
             assert_eq!((limit.take(at(9)), limit.overdue(at(9))), (None, None));
         }
-        assert_eq!(limit.take(at(10)), Some(500), "the next line tells");
+        assert_eq!(limit.take(at(10)), Some(500), "the next line reports them");
         for _ in 0..LINES_MAX + 2 {
             limit.take(at(10));
         }

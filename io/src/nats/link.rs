@@ -182,14 +182,16 @@ fn note(health: &BrokerHealth, event: &Event) {
             tracing::warn!("messages of the broker were dropped: they came too fast");
         }
         Event::SlowConsumer(_) => tracing::debug!("messages of the broker were dropped"),
-        Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the broker ends"),
+        Event::LameDuckMode | Event::Draining => tracing::info!(%event, "the broker shuts down"),
         Event::ServerError(error) if violation_in(&error.to_string()).is_some() => {
             note_violation(health, &error.to_string());
         }
         Event::ServerError(_) | Event::ClientError(_) if health.is_new(event.to_string()) => {
-            tracing::warn!(%event, "the broker");
+            tracing::warn!(%event, "the broker reports an error");
         }
-        Event::ServerError(_) | Event::ClientError(_) => tracing::debug!(%event, "the broker"),
+        Event::ServerError(_) | Event::ClientError(_) => {
+            tracing::debug!(%event, "the broker reports an error")
+        }
     }
 }
 
@@ -218,10 +220,10 @@ mod tests {
     #[test]
     fn an_error_is_logged_once_until_the_broker_is_connected_again() {
         let health = BrokerHealth::default();
-        assert!(health.is_new("who are you".to_string()));
-        assert!(!health.is_new("who are you".to_string()));
+        assert!(health.is_new("unknown login".to_string()));
+        assert!(!health.is_new("unknown login".to_string()));
         note(&health, &Event::Connected);
-        assert!(health.is_new("who are you".to_string()));
+        assert!(health.is_new("unknown login".to_string()));
         let logged = (0..100).filter(|at| health.is_new(at.to_string())).count();
         assert_eq!(logged, ERRORS_MAX - 1, "other errors are logged up to the bound");
     }

@@ -173,7 +173,7 @@ impl SocketRegistrar {
 pub(super) enum ListenerWatch {
     Epoll,
     #[cfg(all(feature = "uring", target_os = "linux"))]
-    Uring(#[expect(dead_code, reason = "watches as long as it is there")] uring::UringStream),
+    Uring(#[expect(dead_code, reason = "watches while it exists")] uring::UringStream),
 }
 
 /// A connected socket.

@@ -153,7 +153,7 @@ mod tests {
         assert_eq!(input.bytes(), b"xxxxxyyyyyyyyyyyyyyy");
         input.consume(20);
         input.release_if_empty(&mut spare);
-        assert!(spare.storages.is_empty(), "a storage that grew is let go");
+        assert!(spare.storages.is_empty(), "a storage that grew is freed");
     }
 
     #[test]

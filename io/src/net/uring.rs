@@ -82,7 +82,7 @@ impl Uring {
     /// Checks that `detach` works. Sandboxes may forbid what it needs, and that is better known at
     /// the start.
     fn check_detach(&self) -> Result<(), String> {
-        let end = self.wakeup_end.as_ref().expect("the bell has just been attached");
+        let end = self.wakeup_end.as_ref().expect("the wake-up has just been attached");
         let back = self.registrar().detach(end);
         back.map(drop).map_err(|error| format!("a socket cannot be handed on (pidfd_getfd: {error})"))
     }

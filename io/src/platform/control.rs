@@ -349,13 +349,13 @@ impl Control {
             }
             Resolution::Ask => tracing::warn!(
                 security = security.0,
-                "it has expired and has positions, and no settlement price is known: record EXPIRATION transactions"
+                "the security has expired and has positions, and no settlement price is known: record EXPIRATION transactions"
             ),
         }
     }
 
     fn expire(&mut self, security: SecurityId, price: Price) {
-        tracing::info!(security = security.0, %price, "it has expired: its positions are closed at this price");
+        tracing::info!(security = security.0, %price, "the security has expired: its positions are closed at this price");
         self.pending_commands
             .push(shard_of(security, self.port.shards()), CommandKind::Expire { security, price });
     }

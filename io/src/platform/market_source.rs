@@ -169,7 +169,7 @@ impl MarketSource {
         | CommandKind::Trade { security, .. }
         | CommandKind::Tick { security, .. }) = command.body
         else {
-            unreachable!("a feed tells prices");
+            unreachable!("a feed sends prices");
         };
         Some((shard_of(security, self.port.shards()), command))
     }

@@ -65,7 +65,7 @@ impl Housekeeper {
         if let Some(supply) = &mut self.supply
             && let Err(fault) = supply.fill()
         {
-            tracing::error!(%fault, "no numbers for ids of REST orders; those at hand last a while");
+            tracing::error!(%fault, "no more numbers for ids of REST orders can be reserved; the reserved ones last a while");
         }
     }
 
@@ -116,7 +116,7 @@ impl Housekeeper {
             WriteMode::Failed | WriteMode::Shut => Journaling::Failed,
         });
         match write_mode {
-            WriteMode::Open => tracing::info!("the journal takes everything again"),
+            WriteMode::Open => tracing::info!("the journal accepts all commands again"),
             WriteMode::Full | WriteMode::BrokerFull | WriteMode::Failed | WriteMode::Shut => {
                 tracing::error!(error, "{write_mode}")
             }

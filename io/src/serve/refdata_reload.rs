@@ -70,7 +70,7 @@ impl RefDataReloader {
         let reread = ReloadedRefData { name, reference: Arc::new(reference), briefing };
         for (lane, wakeup) in self.shards.iter_mut().zip(&self.shard_wakeups) {
             let pushed = lane.push(reread.clone());
-            assert!(pushed.is_ok(), "there was room and nobody else writes");
+            assert!(pushed.is_ok(), "there was room and no other thread writes");
             wakeup.wake();
         }
         self.current = reread.reference.clone();

@@ -204,7 +204,7 @@ pub fn start(
     let mut threads = threads.map_err(system(NO_THREAD))?;
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, lifecycle.clone()).map_err(system(NO_THREAD))?);
-    let reload = reload_by_signal(lifecycle).map_err(system("cannot hear signals"))?;
+    let reload = reload_by_signal(lifecycle).map_err(system("cannot receive signals"))?;
     let housekeeper =
         Housekeeper::new(healths, registry, status.clone(), id_supply).with_reload(reload, tls, auth_reload);
     Ok(RunningServer {

@@ -92,7 +92,7 @@ impl IdSupply {
         while self.blocks.slots() > 0 {
             let block = self.metadata.reserve(REST_IDS, REST_NUMBERS)?;
             let pushed = self.blocks.push(block);
-            assert!(pushed.is_ok(), "there was room and nobody else writes");
+            assert!(pushed.is_ok(), "there was room and no other thread writes");
         }
         Ok(())
     }

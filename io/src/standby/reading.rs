@@ -386,7 +386,7 @@ impl StreamReading {
                 self.removed += usize::from(self.held_to > 0);
                 if self.removed >= REMOVED_MAX {
                     return Ok(Some(ReadingEnd::Restart(
-                        "so many files were removed that others may have been forgotten",
+                        "so many files were removed that others may have been missed",
                     )));
                 }
             }

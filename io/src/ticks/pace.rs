@@ -55,7 +55,7 @@ mod tests {
     #[test]
     fn a_row_waits_for_the_one_before() {
         let pace = Pace::new(Wakeup::new(|| {}));
-        assert!(!pace.is_free(), "nobody is there yet");
+        assert!(!pace.is_free(), "no consumer is there yet");
         pace.take(0);
         assert!(pace.is_free());
         let first = pace.tell(Timestamp(5));

@@ -108,7 +108,7 @@ fn a_service_without_any_login_does_not_start() {
     let missing = ServiceProcess::start(&data, &settings, None).end();
     assert_eq!(missing.status.code(), Some(1));
     assert!(missing.log_text.contains("users: No such file"), "{}", missing.log_text);
-    fs::write(&users, "# nobody yet\n").unwrap();
+    fs::write(&users, "# no user yet\n").unwrap();
     let no_user = ServiceProcess::start(&data, &settings, None).end();
     assert!(no_user.log_text.contains("no user can log in"), "{}", no_user.log_text);
     fs::write(&users, "alice admin * secret\n").unwrap();

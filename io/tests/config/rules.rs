@@ -41,13 +41,13 @@ fn the_addresses_decide_whether_login_is_required() {
     assert!(!required(&[]));
     assert!(required(&["https.listen=10.0.0.1:9443", &users]));
     assert!(required(&["auth.mode=required", &users]));
-    assert!(refused(&["auth.mode=required"]).contains("nobody could log in"));
+    assert!(refused(&["auth.mode=required"]).contains("no user can log in"));
     assert!(!required(&["auth.mode=off"]));
     // Without login every listener must be on loopback, whatever else is set.
     let said = refused(&["auth.mode=off", "auth.allow_plaintext=true", "http.listen=10.0.0.1:9090", &users]);
     assert_eq!(
         said,
-        "--set: http.listen: 10.0.0.1:9090 is not loopback: anybody who reaches it could trade, since auth.mode is off"
+        "--set: http.listen: 10.0.0.1:9090 is not loopback: every client that reaches it can trade, because auth.mode is off"
     );
 }
 

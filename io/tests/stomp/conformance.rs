@@ -159,7 +159,7 @@ fn valid_frames_are_accepted_however_they_are_split() {
         let (first, second) = frame.split_at(cut);
         socket.send(TEXT, first);
         socket.send(PING, &[cut as u8]);
-        socket.send(PONG, b"nobody asked");
+        socket.send(PONG, b"not requested");
         socket.send(FIN, second);
         // The response to a ping may overtake only what comes after it.
         let mut heard = [socket.receive().unwrap(), socket.receive().unwrap()];

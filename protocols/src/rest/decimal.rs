@@ -168,7 +168,7 @@ mod tests {
         ] {
             assert_eq!(read(json), None, "{json}");
         }
-        assert_eq!(read(&format!("0.{}", "0".repeat(100))), None, "longer than anybody needs");
+        assert_eq!(read(&format!("0.{}", "0".repeat(100))), None, "longer than any value needs");
     }
 
     #[test]

@@ -339,7 +339,7 @@ impl StompSession {
     }
 
     fn send_connected(&mut self, now: Timestamp, server: &str, access: StompAccess) {
-        let version = self.version.expect("it was agreed on before anybody was asked");
+        let version = self.version.expect("it was agreed on before the login was requested");
         (self.state, self.access) = (StompState::Connected, access);
         // The heart-beats of both sides count from here.
         (self.received_at, self.sent_at) = (now, now);

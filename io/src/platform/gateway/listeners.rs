@@ -93,7 +93,7 @@ impl GatewayListeners {
         for bound in self.closed.drain(..) {
             let port = bound.listener.address().port();
             let ListenerId(id) = net.listen(bound.listener);
-            assert_eq!(id as usize, self.open.len(), "nobody else listens on this thread");
+            assert_eq!(id as usize, self.open.len(), "no other code listens on this thread");
             self.open.push((bound.protocol, port));
         }
     }

@@ -120,7 +120,7 @@ impl StreamReading {
             ReadTarget::Own { at_once } => {
                 let is_other = |leader: Leader| leader.node != follower.member.node || !at_once;
                 if self.leader.is_some_and(is_other) {
-                    return Ok(Some(ReadingEnd::Restart("another server was quicker")));
+                    return Ok(Some(ReadingEnd::Restart("another server has taken the lead first")));
                 }
                 if !self.manifest.is_within(&follower.data)? {
                     return Ok(Some(ReadingEnd::Lacking));

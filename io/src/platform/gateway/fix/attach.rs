@@ -138,7 +138,7 @@ impl FixEndpoint {
         }
         let Some(name) = self.registry.name(number).map(str::to_string) else { return };
         if let Err(fault) = self.admit(now, &name) {
-            tracing::error!(session = name, %fault, "a FIX session cannot be opened: it is not told of its orders");
+            tracing::error!(session = name, %fault, "a FIX session cannot be opened: it does not receive the events of its orders");
             self.broken.insert(number);
         }
     }

@@ -233,11 +233,11 @@ impl VenueLink {
         match sockets.connect(self.target()) {
             Ok(id) => {
                 let connected = self.session.connect(now);
-                assert!(connected, "who is offline can connect");
+                assert!(connected, "a disconnected client can connect");
                 (self.connection, self.since) = (Some(id), now);
             }
             Err(error) => {
-                tracing::warn!(venue = self.settings.name(), %error, "the venue cannot be called");
+                tracing::warn!(venue = self.settings.name(), %error, "the connection to the venue cannot be opened");
                 self.attempt += 1;
                 self.session.handle_connect_failed(now);
             }
@@ -269,7 +269,7 @@ impl VenueLink {
             let venue = self.settings.name();
             tracing::info!(
                 venue,
-                "the numbers of the session were reset: open orders are unknown until the venue tells"
+                "the numbers of the session were reset: open orders are unknown until the venue reports them"
             );
         }
         let synchronizations = self.session.synchronizations();
@@ -288,8 +288,8 @@ impl VenueLink {
                     .push_all(CommandKind::Adapter { adapter: self.settings.id, connected: false });
             }
             match connected {
-                true => tracing::info!(venue, "in touch with the venue"),
-                false => tracing::warn!(venue, "the venue is away: orders for it are refused"),
+                true => tracing::info!(venue, "connected to the venue"),
+                false => tracing::warn!(venue, "the venue is disconnected: orders for it are refused"),
             }
             self.had_failed &= !connected;
             self.pending_commands.push_all(CommandKind::Adapter { adapter: self.settings.id, connected });
