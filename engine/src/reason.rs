@@ -120,10 +120,10 @@ reasons! {
     Adjusted = "adjusted", "recomputed from the transactions";
     // The journal. From here on new reasons come last, whatever their subject: they are stored by
     // their number.
-    StorageFailed = "storage-failed", "the platform cannot store it now, so it was not accepted";
-    BrokerLost = "broker-lost", "the connection to the server is lost: the message broker or the server is down";
+    StorageFailed = "storage-failed", "the platform cannot store the request now, so it refused it";
+    BrokerLost = "broker-lost", "the connection to the server is lost: the message broker or the server is away";
     OwnerAway = "owner-away", "the server that owns the security is away";
-    ReportLost = "report-lost", "the order was accepted, and its report was lost while the server that owns the security was disconnected";
+    ReportLost = "report-lost", "the order was accepted, and its report was lost while the server that owns the security was away";
     MissedFill = "missed-fill", "a missed fill, counted from a later report of the venue about the order";
     ExpiredSecurity = "expired-security", "the security has expired and can no longer be traded";
     StrategyNotPermitted = "strategy-not-permitted", "the account may not be used by this strategy";
