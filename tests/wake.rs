@@ -179,10 +179,10 @@ fn a_sleeper_that_does_not_check_again_is_detected() {
             let called = Arc::new(AtomicUsize::new(0));
             let counter = called.clone();
             let wakeup = Wakeup::new(move || _ = counter.fetch_add(1, Ordering::Relaxed));
-            let (sender_put, sender_bell) = (put.clone(), wakeup.clone());
+            let (sender_put, sender_wakeup) = (put.clone(), wakeup.clone());
             let sender = thread::spawn(move || {
                 sender_put.store(1, Ordering::Release);
-                sender_bell.wake();
+                sender_wakeup.wake();
             });
             let mut lane = ModelLane { put, taken: 0 };
             let mut found = lane.take();

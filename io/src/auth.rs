@@ -138,9 +138,9 @@ impl AuthSettings {
 #[derive(Debug)]
 pub struct Auth {
     authenticator: Authenticator,
-    wakeup: ThreadWakeup,
-    bell: Wakeup,
-    anybody: Option<Identity>,
+    thread_wakeup: ThreadWakeup,
+    wakeup: Wakeup,
+    default_identity: Option<Identity>,
     shared: Arc<AuthShared>,
 }
 
@@ -187,7 +187,7 @@ impl AuthShared {
 impl Auth {
     /// Reads the credential files. Returns all of their faults at once.
     pub fn open(settings: AuthSettings) -> Result<Auth, RefDataFaults> {
-        let wakeup = ThreadWakeup::default();
+        let thread_wakeup = ThreadWakeup::default();
         let shared = Arc::new(AuthShared {
             generation: AtomicU64::new(0),
             reload: AtomicBool::new(false),
@@ -197,40 +197,41 @@ impl Auth {
             notices: Mutex::default(),
             key: random(),
         });
-        let anybody = (!settings.required).then(|| Identity {
+        let default_identity = (!settings.required).then(|| Identity {
             name: "local".into(),
             role: Role::Admin,
             strategies: Strategies::All,
         });
         let authenticator = Authenticator::new(settings, shared.clone())?;
-        Ok(Auth { authenticator, bell: wakeup.wakeup(), wakeup, anybody, shared })
+        Ok(Auth { authenticator, wakeup: thread_wakeup.wakeup(), thread_wakeup, default_identity, shared })
     }
 
     /// Returns the identity of every client where no login is required.
-    pub fn anybody(&self) -> Option<&Identity> {
-        self.anybody.as_ref()
+    pub fn default_identity(&self) -> Option<&Identity> {
+        self.default_identity.as_ref()
     }
 
-    /// Creates a client for a thread; `bell` is triggered when a verdict is ready.
-    pub fn client(&mut self, bell: Wakeup) -> AuthClient {
-        let (client, port) = client::pair(self.anybody.clone(), self.shared.clone(), self.bell.clone(), bell);
+    /// Creates a client for a thread; `wakeup` is triggered when a verdict is ready.
+    pub fn client(&mut self, wakeup: Wakeup) -> AuthClient {
+        let (client, port) =
+            client::pair(self.default_identity.clone(), self.shared.clone(), self.wakeup.clone(), wakeup);
         self.authenticator.add(port);
         client
     }
 
     /// Returns the wake-up of the thread that will run the authenticator.
-    pub fn bell(&self) -> &Wakeup {
-        &self.bell
+    pub fn wakeup(&self) -> &Wakeup {
+        &self.wakeup
     }
 
     /// Returns a handle that requests a reload of the credential files.
     pub fn reload(&self) -> Reload {
-        Reload { shared: self.shared.clone(), bell: self.bell.clone() }
+        Reload { shared: self.shared.clone(), wakeup: self.wakeup.clone() }
     }
 
     /// Returns the authenticator, the wake-up slot of its thread, and the wake-up itself.
     pub fn into_parts(self) -> (Authenticator, ThreadWakeup, Wakeup) {
-        (self.authenticator, self.wakeup, self.bell)
+        (self.authenticator, self.thread_wakeup, self.wakeup)
     }
 }
 
@@ -238,13 +239,13 @@ impl Auth {
 #[derive(Clone, Debug)]
 pub struct Reload {
     shared: Arc<AuthShared>,
-    bell: Wakeup,
+    wakeup: Wakeup,
 }
 
 impl Reload {
     pub fn ask(&self) {
         self.shared.reload.store(true, Ordering::Release);
-        self.bell.wake();
+        self.wakeup.wake();
     }
 }
 

@@ -176,11 +176,11 @@ fn a_wakeup_ends_the_wait_every_time() {
         const RINGS: u64 = 5_000;
         let (asked, answered) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
         let (their_asked, their_answered) = (Arc::clone(&asked), Arc::clone(&answered));
-        let (send_bell, wakeup) = mpsc::channel();
+        let (wakeup_sender, wakeup) = mpsc::channel();
         let sleeper = thread::spawn(move || {
             let mut net = Net::open(NetSettings { driver, ..NetSettings::default() }).unwrap();
             let wakeup = net.wakeup();
-            send_bell.send(net.wakeup()).unwrap();
+            wakeup_sender.send(net.wakeup()).unwrap();
             while their_answered.load(Ordering::Relaxed) < RINGS {
                 net.run_cycle(Timestamp(1), |_, _| {});
                 wakeup.prepare_sleep();
@@ -199,7 +199,7 @@ fn a_wakeup_ends_the_wait_every_time() {
             wakeup.wake();
             let begin = Instant::now();
             while answered.load(Ordering::Relaxed) != ring {
-                assert!(begin.elapsed() < PATIENCE, "ring {ring} was not heard");
+                assert!(begin.elapsed() < PATIENCE, "wake-up {ring} was lost");
                 thread::yield_now();
             }
         }
@@ -253,16 +253,17 @@ fn move_connections(first: DriverKind, second: DriverKind) {
     const LINES: usize = 100;
     let (to_second, from_first) = mpsc::channel::<Detached>();
     let (to_first, from_second) = mpsc::channel::<Detached>();
-    let (send_bells, wakeups) = mpsc::channel();
+    let (wakeup_sender, wakeups) = mpsc::channel();
     let (send_address, address) = mpsc::channel();
     let stop = Arc::new(AtomicBool::new(false));
     let home = |driver, inbox: mpsc::Receiver<Detached>, outbox: mpsc::Sender<Detached>| {
-        let (send_bells, send_address, stop) = (send_bells.clone(), send_address.clone(), Arc::clone(&stop));
+        let (wakeup_sender, send_address, stop) =
+            (wakeup_sender.clone(), send_address.clone(), Arc::clone(&stop));
         let (give_other, other) = mpsc::channel::<pitlane::wakeup::Wakeup>();
         thread::spawn(move || {
             let mut fixture = NetFixture::new(driver);
             let wakeup = fixture.net.wakeup();
-            send_bells.send((fixture.net.wakeup(), give_other)).unwrap();
+            wakeup_sender.send((fixture.net.wakeup(), give_other)).unwrap();
             send_address.send(fixture.address).unwrap();
             let other = other.recv().unwrap();
             while !stop.load(Ordering::Relaxed) {

@@ -44,7 +44,7 @@ pub struct AuthAnswer {
 /// One thread's end.
 #[derive(Debug)]
 pub struct AuthClient {
-    anybody: Option<Identity>,
+    default_identity: Option<Identity>,
     shared: Arc<AuthShared>,
     questions: Producer<Question>,
     answers: Consumer<AuthAnswer>,
@@ -68,7 +68,7 @@ pub struct AuthServerPort {
 }
 
 pub(super) fn pair(
-    anybody: Option<Identity>,
+    default_identity: Option<Identity>,
     shared: Arc<AuthShared>,
     authenticator: Wakeup,
     client: Wakeup,
@@ -76,16 +76,25 @@ pub(super) fn pair(
     let (questions, asked) = RingBuffer::new(IN_FLIGHT_MAX);
     let (sender, answers) = RingBuffer::new(IN_FLIGHT_MAX);
     let (cache, ready, queue) = (CredentialCache::default(), VecDeque::new(), PasswordQueue::default());
-    let auth_client =
-        AuthClient { anybody, shared, questions, answers, authenticator, cache, ready, queue, in_flight: 0 };
+    let auth_client = AuthClient {
+        default_identity,
+        shared,
+        questions,
+        answers,
+        authenticator,
+        cache,
+        ready,
+        queue,
+        in_flight: 0,
+    };
     (auth_client, AuthServerPort { questions: asked, answers: sender, wakeup: client })
 }
 
 impl AuthClient {
     /// Returns the identity of every client where no login is required. Then there is nothing to
     /// ask.
-    pub fn anybody(&self) -> Option<&Identity> {
-        self.anybody.as_ref()
+    pub fn default_identity(&self) -> Option<&Identity> {
+        self.default_identity.as_ref()
     }
 
     /// Returns the identity if no password must be verified to know it: the token is valid, or the
@@ -106,7 +115,7 @@ impl AuthClient {
 
     /// Returns the verdict if no password must be verified for it.
     pub fn judge_at_once(&mut self, now: Timestamp, credentials: &Credentials) -> Option<Verdict> {
-        if let Some(identity) = self.anybody.clone().or_else(|| self.recall(now, credentials)) {
+        if let Some(identity) = self.default_identity.clone().or_else(|| self.recall(now, credentials)) {
             return Some(Ok(identity));
         }
         // An unknown token. It is not counted, because 256 random bits cannot be guessed.
@@ -190,8 +199,8 @@ impl AuthClient {
     }
 
     /// Returns a watch for threads that keep sessions open.
-    pub fn roll(&self) -> RevocationWatch {
-        RevocationWatch::new(self.shared.clone(), self.anybody.is_some())
+    pub fn revocations(&self) -> RevocationWatch {
+        RevocationWatch::new(self.shared.clone(), self.default_identity.is_some())
     }
 
     /// Returns the generation of the credentials, which is incremented when they change.

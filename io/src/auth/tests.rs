@@ -45,7 +45,7 @@ impl Drop for Files {
     }
 }
 
-fn bell() -> Wakeup {
+fn no_wakeup() -> Wakeup {
     Wakeup::new(|| {})
 }
 
@@ -77,8 +77,8 @@ fn name(verdict: Verdict) -> Result<String, Refusal> {
 fn a_user_logs_in_by_password_and_a_machine_by_token() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    assert_eq!(auth.anybody(), None);
-    let mut client = auth.client(bell());
+    assert_eq!(auth.default_identity(), None);
+    let mut client = auth.client(no_wakeup());
     let (mut authenticator, ..) = auth.into_parts();
     let mut check = |login: Option<&str>, secret: &str, who: Result<&str, Refusal>| {
         let verdict = ask(&mut client, &mut authenticator, START, login, secret);
@@ -106,7 +106,7 @@ fn a_user_logs_in_by_password_and_a_machine_by_token() {
 fn guessing_is_delayed_and_allowed_after_the_wait() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let mut client = auth.client(bell());
+    let mut client = auth.client(no_wakeup());
     let (mut authenticator, ..) = auth.into_parts();
     for _ in 0..5 {
         assert_eq!(ask(&mut client, &mut authenticator, START, Some("alice"), "guess"), Err(Refusal::Wrong));
@@ -132,7 +132,7 @@ fn guessing_is_delayed_and_allowed_after_the_wait() {
 fn verified_credentials_are_cached_until_the_files_change() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let (mut client, mut other) = (auth.client(bell()), auth.client(bell()));
+    let (mut client, mut other) = (auth.client(no_wakeup()), auth.client(no_wakeup()));
     let reload = auth.reload();
     let (mut authenticator, ..) = auth.into_parts();
     let alice = || shown(Some("alice"), PASSWORD);
@@ -168,7 +168,7 @@ fn verified_credentials_are_cached_until_the_files_change() {
 fn a_token_never_waits_and_is_never_locked_out() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let mut client = auth.client(bell());
+    let mut client = auth.client(no_wakeup());
     let reload = auth.reload();
     let (mut authenticator, ..) = auth.into_parts();
     for ticket in 0..QUESTIONS_MAX as u64 {
@@ -195,7 +195,7 @@ fn a_token_never_waits_and_is_never_locked_out() {
 fn a_client_has_a_bounded_queue_and_every_question_is_answered_in_turn() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let (mut client, mut other) = (auth.client(bell()), auth.client(bell()));
+    let (mut client, mut other) = (auth.client(no_wakeup()), auth.client(no_wakeup()));
     let (mut authenticator, ..) = auth.into_parts();
     let from = |n: u8, ticket: u64| Credentials {
         login: Some(format!("user{ticket}")),
@@ -232,8 +232,8 @@ fn a_client_has_a_bounded_queue_and_every_question_is_answered_in_turn() {
 #[test]
 fn without_logins_every_client_is_local() {
     let mut auth = Auth::open(AuthSettings::off()).unwrap();
-    let mut client = auth.client(bell());
-    let local = client.anybody().unwrap().clone();
+    let mut client = auth.client(no_wakeup());
+    let local = client.default_identity().unwrap().clone();
     assert_eq!((&*local.name, local.role, &local.strategies), ("local", Role::Admin, &Strategies::All));
     client.ask(START, 1, shown(None, "anything")).unwrap();
     assert_eq!(client.poll(), Some((1, Ok(local))));
@@ -251,9 +251,9 @@ fn empty_or_faulty_files_prevent_the_start() {
         "tokens",
         &line_of("r", Role::Read, &credentials::parse_strategies("PAIR").unwrap(), &"a".repeat(64)),
     );
-    let told = refused();
-    assert!(told.contains("users:1: it must be name"), "{told}");
-    assert!(told.contains("tokens:1: strategies: there is no strategy PAIR (did you mean PAIRS?)"), "{told}");
+    let text = refused();
+    assert!(text.contains("users:1: it must be name"), "{text}");
+    assert!(text.contains("tokens:1: strategies: there is no strategy PAIR (did you mean PAIRS?)"), "{text}");
     fs::remove_file(files.0.join("users")).unwrap();
     assert!(refused().contains("users: No such file"));
 }
@@ -262,38 +262,41 @@ fn empty_or_faulty_files_prevent_the_start() {
 fn sessions_of_removed_or_changed_logins_are_revoked() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let mut roll = auth.client(bell()).roll();
+    let mut revocations = auth.client(no_wakeup()).revocations();
     let reload = auth.reload();
     let (mut authenticator, ..) = auth.into_parts();
     let mut read_again = || {
         reload.ask();
         authenticator.poll(START);
     };
-    assert!(!roll.has_changed());
-    assert!(!roll.is_revoked("alice", 0) && !roll.is_revoked("robot", 0));
-    assert!(roll.is_revoked("nobody", 0));
+    assert!(!revocations.has_changed());
+    assert!(!revocations.is_revoked("alice", 0) && !revocations.is_revoked("robot", 0));
+    assert!(revocations.is_revoked("nobody", 0));
     // The same entries on other lines.
     let users = fs::read_to_string(files.0.join("users")).unwrap();
     files.write("users", &format!("# people\n{users}"));
     read_again();
-    assert!(roll.has_changed() && !roll.has_changed());
-    assert!(!roll.is_revoked("alice", 0) && !roll.is_revoked("robot", 0));
+    assert!(revocations.has_changed() && !revocations.has_changed());
+    assert!(!revocations.is_revoked("alice", 0) && !revocations.is_revoked("robot", 0));
     // Another role, and a removed token.
     let hash = users.split_whitespace().last().unwrap();
     files.write("users", &line_of("alice", Role::Read, &Strategies::All, hash));
     files.write("tokens", "");
     read_again();
-    assert!(roll.is_revoked("alice", 1) && !roll.is_revoked("alice", 2), "a later login stays valid");
-    assert!(roll.is_revoked("robot", 2));
+    assert!(
+        revocations.is_revoked("alice", 1) && !revocations.is_revoked("alice", 2),
+        "a later login stays valid"
+    );
+    assert!(revocations.is_revoked("robot", 2));
     // Another secret, and a token that is back: sessions from before must log in again.
     let other = Hash::make(b"another horse battery", [4; 16]).to_string();
     files.write("users", &line_of("alice", Role::Read, &Strategies::All, &other));
     files.write("tokens", &line_of("robot", Role::Trade, &Strategies::All, &Sum::of(TOKEN).to_string()));
     read_again();
-    assert!(roll.is_revoked("alice", 2) && roll.is_revoked("robot", 0));
-    assert!(!roll.is_revoked("alice", 3) && !roll.is_revoked("robot", 3));
+    assert!(revocations.is_revoked("alice", 2) && revocations.is_revoked("robot", 0));
+    assert!(!revocations.is_revoked("alice", 3) && !revocations.is_revoked("robot", 3));
 
-    let open = Auth::open(AuthSettings::off()).unwrap().client(bell()).roll();
+    let open = Auth::open(AuthSettings::off()).unwrap().client(no_wakeup()).revocations();
     assert!(!open.is_revoked("local", 0), "where no login is required");
 }
 
@@ -302,7 +305,7 @@ fn sessions_of_removed_or_changed_logins_are_revoked() {
 fn no_password_is_verified_during_shutdown() {
     let files = Files::new();
     let mut auth = Auth::open(files.settings()).unwrap();
-    let mut client = auth.client(bell());
+    let mut client = auth.client(no_wakeup());
     let (mut authenticator, ..) = auth.into_parts();
     client.ask(START, 1, shown(Some("alice"), "wrong")).unwrap();
     client.ask(START, 2, shown(Some("alice"), PASSWORD)).unwrap();

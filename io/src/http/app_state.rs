@@ -130,10 +130,10 @@ impl AppState {
             wakeup,
             clock,
             recorder,
-            auth_client.roll(),
+            auth_client.revocations(),
         ));
         if let Some(log) = &log {
-            log.set_bell(remote.wakeup().clone());
+            log.set_wakeup(remote.wakeup().clone());
         }
         let remote_strategies = remote_strategies.map(|parts| {
             Rc::new(RemoteStrategies::new(
@@ -160,7 +160,7 @@ impl AppState {
             routes: Routes::new(),
             page: WebPage::new(),
             admission: Admission::new(settings.connection_limits()),
-            description: openapi::document(auth_client.anybody().is_none()),
+            description: openapi::document(auth_client.default_identity().is_none()),
             login_queue: LoginQueue::new(auth_client),
             acts: AuditActs::new(audit),
             peers: RefCell::new(Limit::new(settings.rate_per_peer)),

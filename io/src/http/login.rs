@@ -167,7 +167,7 @@ impl LoginQueue {
 
     /// Returns the identity of all callers, where no login is required.
     pub fn default_identity(&self) -> Option<Identity> {
-        self.auth_client.borrow().anybody().cloned()
+        self.auth_client.borrow().default_identity().cloned()
     }
 
     /// Gives verdicts to the requests that wait for them, and returns how many there were.

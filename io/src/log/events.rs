@@ -53,7 +53,7 @@ impl Severity {
 pub struct Events {
     queue: Receiver<LogEvent>,
     dropped: Arc<AtomicU64>,
-    bell: Arc<OnceLock<Wakeup>>,
+    wakeup: Arc<OnceLock<Wakeup>>,
 }
 
 impl Events {
@@ -63,8 +63,8 @@ impl Events {
     }
 
     /// Sets the wake-up of the reading thread, which is triggered for each event.
-    pub fn set_bell(&self, bell: Wakeup) {
-        let _ = self.bell.set(bell);
+    pub fn set_wakeup(&self, wakeup: Wakeup) {
+        let _ = self.wakeup.set(wakeup);
     }
 
     /// Returns the number of events dropped since the start.
@@ -78,15 +78,15 @@ impl Events {
 pub struct EventLayer {
     queue: SyncSender<LogEvent>,
     dropped: Arc<AtomicU64>,
-    bell: Arc<OnceLock<Wakeup>>,
+    wakeup: Arc<OnceLock<Wakeup>>,
 }
 
 pub fn events(events_max: usize) -> (EventLayer, Events) {
     let (sender, receiver) = sync_channel(events_max);
     let dropped = Arc::new(AtomicU64::new(0));
-    let bell = Arc::new(OnceLock::new());
-    let layer = EventLayer { queue: sender, dropped: dropped.clone(), bell: bell.clone() };
-    (layer, Events { queue: receiver, dropped, bell })
+    let wakeup = Arc::new(OnceLock::new());
+    let layer = EventLayer { queue: sender, dropped: dropped.clone(), wakeup: wakeup.clone() };
+    (layer, Events { queue: receiver, dropped, wakeup })
 }
 
 impl<S: Subscriber> Layer<S> for EventLayer {
@@ -104,8 +104,8 @@ impl<S: Subscriber> Layer<S> for EventLayer {
         if self.queue.try_send(event).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
-        if let Some(bell) = self.bell.get() {
-            bell.wake();
+        if let Some(wakeup) = self.wakeup.get() {
+            wakeup.wake();
         }
     }
 }

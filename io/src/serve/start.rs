@@ -183,7 +183,7 @@ pub fn start(
         auth_client: auth.client(remote.wakeup().clone()),
         notification_channels: posts,
         log,
-        audit: Some(audit_writer.client_with_anchors(auth.bell().clone(), remote.wakeup().clone())),
+        audit: Some(audit_writer.client_with_anchors(auth.wakeup().clone(), remote.wakeup().clone())),
         clock: Clock::starting_at(now),
         recorder: parts.http_recorder,
         remote_strategies,

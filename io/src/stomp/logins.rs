@@ -27,8 +27,8 @@ impl Logins {
     }
 
     /// Returns a watch that detects revoked logins of open sessions.
-    pub fn roll(&self) -> Option<RevocationWatch> {
-        self.auth_client.as_ref().map(AuthClient::roll)
+    pub fn revocations(&self) -> Option<RevocationWatch> {
+        self.auth_client.as_ref().map(AuthClient::revocations)
     }
 
     /// Starts the verification of credentials. Returns false if it is not possible now, and the

@@ -19,12 +19,12 @@ pub struct Pace {
     /// Time of the last processed row, plus one; zero before the first strategy is ready.
     taken: AtomicU64,
     /// Wake-up of the feed's thread.
-    bell: Wakeup,
+    wakeup: Wakeup,
 }
 
 impl Pace {
-    pub fn new(bell: Wakeup) -> Pace {
-        Pace { told: AtomicU64::new(0), taken: AtomicU64::new(0), bell }
+    pub fn new(wakeup: Wakeup) -> Pace {
+        Pace { told: AtomicU64::new(0), taken: AtomicU64::new(0), wakeup }
     }
 
     /// Returns whether the next row may be published.
@@ -43,7 +43,7 @@ impl Pace {
     /// Records that everything up to this time was processed.
     pub fn take(&self, at: u64) {
         if self.taken.swap(at + 1, Ordering::AcqRel) != at + 1 {
-            self.bell.wake();
+            self.wakeup.wake();
         }
     }
 }

@@ -86,9 +86,9 @@ impl Traders {
         let over = Arc::new(AtomicBool::new(false));
         let (stop_wakeup, acts) = channel();
         let Traders { mut fix, mut rest, subscribers } = self;
-        let (fix_over, fix_bell) = (over.clone(), stop_wakeup.clone());
+        let (fix_over, fix_wakeup) = (over.clone(), stop_wakeup.clone());
         let fix = thread::spawn(move || {
-            again(&fix_over, || fix.session(&addresses, &fix_bell));
+            again(&fix_over, || fix.session(&addresses, &fix_wakeup));
             fix
         });
         let rest_over = over.clone();

@@ -111,7 +111,7 @@ fn submit(server: &mut HttpTestServer, id: &str) -> ExecType {
     let id = IntId::parse(id.as_bytes()).unwrap();
     let shard = shard_of(SecurityId(1), SHARDS);
     server.trader.send(shard, command(CommandKind::Submit { id, terms })).unwrap();
-    server.shard_bell.wake();
+    server.shard_wakeup.wake();
     loop {
         if let Some((_, event)) = server.trader.poll_event()
             && let EventKind::Order(order) = event.body

@@ -51,7 +51,7 @@ pub struct HttpTestServer {
     pub news: Receiver<HttpEvent>,
     /// A second port, for orders of the test.
     pub trader: PortEnd,
-    pub shard_bell: Wakeup,
+    pub shard_wakeup: Wakeup,
     threads: Vec<JoinHandle<()>>,
     over: Arc<AtomicBool>,
 }
@@ -69,7 +69,7 @@ impl HttpTestServer {
             Worker::new(Shard::new(end.id(), SHARDS, reference.clone(), ShardSettings::default()), end)
         };
         let workers: Vec<_> = ends.into_iter().map(work).collect();
-        let (shards, shard_bell) = bell_of_a_thread();
+        let (shards, shard_wakeup) = thread_wakeup();
         let remote = Remote::new();
         let registry = Arc::new(Registry::new(SHARDS));
         let service_status =
@@ -78,7 +78,7 @@ impl HttpTestServer {
         let trader = ports.pop().unwrap();
         let parts = HttpParts {
             port: ports.pop().unwrap(),
-            wakeups: vec![shard_bell.clone(); SHARDS as usize],
+            wakeups: vec![shard_wakeup.clone(); SHARDS as usize],
             reference,
             remote: remote.clone(),
             registry: registry.clone(),
@@ -106,7 +106,7 @@ impl HttpTestServer {
         let over = Arc::new(AtomicBool::new(false));
         let mut threads = vec![thread::spawn(move || http.run().unwrap())];
         if plan.alive {
-            let (over, wakeup) = (over.clone(), shard_bell.clone());
+            let (over, wakeup) = (over.clone(), shard_wakeup.clone());
             let http_wakeup = remote.wakeup().clone();
             threads
                 .push(thread::spawn(move || step(workers, &shards, &wakeup, &http_wakeup, &registry, &over)));
@@ -118,7 +118,7 @@ impl HttpTestServer {
             service_status,
             news,
             trader,
-            shard_bell,
+            shard_wakeup,
             threads,
             over,
         };
@@ -132,7 +132,7 @@ impl HttpTestServer {
     /// From now on no shard takes a command.
     pub fn stop_shards(&mut self) {
         self.over.store(true, Ordering::Relaxed);
-        self.shard_bell.wake();
+        self.shard_wakeup.wake();
         let shards = self.threads.pop().expect("the shards live");
         shards.join().unwrap();
     }
@@ -157,7 +157,7 @@ impl Drop for HttpTestServer {
     fn drop(&mut self) {
         self.remote.end();
         self.over.store(true, Ordering::Relaxed);
-        self.shard_bell.wake();
+        self.shard_wakeup.wake();
         self.threads
             .drain(..)
             .for_each(|thread| thread.join().unwrap_or_else(|_| eprintln!("a thread failed")));
@@ -170,7 +170,7 @@ pub fn stage() -> StageSummary {
 }
 
 /// A wake-up for the thread that binds to it.
-fn bell_of_a_thread() -> (Arc<OnceLock<Thread>>, Wakeup) {
+fn thread_wakeup() -> (Arc<OnceLock<Thread>>, Wakeup) {
     let place = Arc::new(OnceLock::<Thread>::new());
     let sleeper = place.clone();
     let wakeup = Wakeup::new(move || {

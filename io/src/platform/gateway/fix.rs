@@ -160,7 +160,7 @@ impl FixEndpoint {
             recovery,
             handoff,
             fix_log,
-            revocations: auth.roll(),
+            revocations: auth.revocations(),
             auth,
             desk: Desk::new(desk, numbers),
             pending_logons: PendingLogons::default(),

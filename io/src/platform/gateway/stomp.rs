@@ -67,7 +67,7 @@ impl StompEndpoint {
 
     pub fn new(settings: BrokerSettings, reference: Arc<RefData>, logins: Logins) -> StompEndpoint {
         StompEndpoint {
-            broker_host: BrokerHost::new(settings, reference, Transport::Tcp, logins.roll()),
+            broker_host: BrokerHost::new(settings, reference, Transport::Tcp, logins.revocations()),
             connections_by_slot: Vec::new(),
             connections: Vec::new(),
             events: 0,
