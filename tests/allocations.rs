@@ -54,7 +54,7 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
     let settings = ShardSettings { orders_max: 1_024, finished_max: 64, ..ShardSettings::default() };
     let shard = Shard::new(ShardId(0), 1, test_market::reference(), settings);
     let mut worker = Worker::new(shard, ends.remove(0));
-    let (mut bytes, mut stored, mut heard) = ([0; COMMAND_BYTES_MAX], 0, 0);
+    let (mut bytes, mut stored, mut events_seen) = ([0; COMMAND_BYTES_MAX], 0, 0);
     let mut round = |number: u64| {
         // A buyer, then a seller: everything trades.
         let turn = (number % 2) as usize;
@@ -71,13 +71,13 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
             JournalOutcome::Accepted
         });
         while ports[0].poll_event().is_some() {
-            heard += 1;
+            events_seen += 1;
         }
     };
     (1..=10 * GROUP).for_each(&mut round);
     let info = allocation_counter::measure(|| (10 * GROUP + 1..=20 * GROUP).for_each(&mut round));
     assert_eq!(info.count_total, 0);
-    assert!(heard >= 3 * 19 * GROUP, "only {heard} events: nothing was stored");
+    assert!(events_seen >= 3 * 19 * GROUP, "only {events_seen} events: nothing was stored");
 }
 
 /// A busy market in fixed memory.

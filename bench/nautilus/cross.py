@@ -140,7 +140,7 @@ def main(path: str, fast: str, slow: str, qty: str) -> None:
     run_s = time.perf_counter() - begin
     quotes = sum(1 for tick in data if hasattr(tick, "bid_price"))
     filled = sum(1 for order in engine.cache.orders() if order.is_closed and order.filled_qty == order.quantity)
-    told = {
+    report = {
         "version": nautilus_trader.__version__,
         "ticks": quotes,
         "orders": strategy.submitted,
@@ -148,7 +148,7 @@ def main(path: str, fast: str, slow: str, qty: str) -> None:
         "runS": run_s,
         "madeS": made_s,
     }
-    print(json.dumps(told))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

@@ -102,8 +102,8 @@ pub fn subscriber(
         true => layer.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
         false => layer.with_ansi(style.colour).boxed(),
     };
-    let told = Targets::new().with_default(LevelFilter::WARN).with_target(LOGINS, LevelFilter::OFF);
-    registry().with(layer.with_filter(levels)).with(events.with_filter(told))
+    let event_levels = Targets::new().with_default(LevelFilter::WARN).with_target(LOGINS, LevelFilter::OFF);
+    registry().with(layer.with_filter(levels)).with(events.with_filter(event_levels))
 }
 
 /// The format of lines.

@@ -252,7 +252,7 @@ fn a_damaged_record_is_refused_with_file_offset_and_advice() {
 fn progress_is_reported() {
     let data = folder("progress");
     live(open(&data, Level::Os), 3_000);
-    let mut heard = Vec::new();
+    let mut reports = Vec::new();
     let setup = JournalSetup {
         disk: &Disk::Real,
         data: &data,
@@ -262,7 +262,7 @@ fn progress_is_reported() {
         settings: shard_settings(),
         receivers: Default::default(),
     };
-    journal::open(setup, Timestamp(u64::MAX / 2), &mut |progress| heard.push(progress)).unwrap();
-    assert!(heard.len() > 4);
-    assert!(heard.iter().all(|progress| progress.bytes_done <= progress.bytes_total));
+    journal::open(setup, Timestamp(u64::MAX / 2), &mut |progress| reports.push(progress)).unwrap();
+    assert!(reports.len() > 4);
+    assert!(reports.iter().all(|progress| progress.bytes_done <= progress.bytes_total));
 }

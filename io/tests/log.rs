@@ -34,10 +34,10 @@ fn the_child_speaks() {
     let format = std::env::var(CHILD).unwrap_or("text".to_string());
     let settings = [&format!("log.format={format}"), "log.level=warn", "log.targets.loud=debug"];
     let (log, mut events) = log::start(&config(&settings).log).expect("it starts once");
-    tracing::info!("too quiet to be heard");
+    tracing::info!("below the level");
     tracing::warn!(orders = 3, "kept");
-    tracing::debug!(target: "loud", "heard");
-    tracing::trace!(target: "loud", "not heard");
+    tracing::debug!(target: "loud", "logged");
+    tracing::trace!(target: "loud", "not logged");
     assert_eq!(events.poll().expect("a warning is an event").message, "kept");
     assert!(events.poll().is_none());
     drop(log);
@@ -49,7 +49,7 @@ fn levels_apply_by_module_and_lines_are_written_before_the_end() {
     let lines: Vec<&str> = output.lines().collect();
     assert_eq!((code, lines.len()), (Some(0), 2), "{output}");
     assert!(lines[0].ends_with(" WARN log: kept orders=3"), "{output}");
-    assert!(lines[1].ends_with("DEBUG loud: heard"), "{output}");
+    assert!(lines[1].ends_with("DEBUG loud: logged"), "{output}");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn the_child_fails() {
         _ => Durability::Os,
     };
     log::abort_on_panic(log.lines(), durability);
-    tracing::warn!("said before");
+    tracing::warn!("logged before");
     let shard = thread::Builder::new().name("shard-1".to_string());
     let failed = shard.spawn(|| panic!("cum is above\nqty")).expect("a thread");
     let _ = failed.join();
@@ -89,7 +89,7 @@ fn a_panic_of_any_thread_writes_one_last_line_and_ends_the_process() {
         let (code, output) = child("the_child_fails", durability);
         assert_eq!(code, None, "it ends by a signal: {output}");
         let lines: Vec<&str> = output.lines().collect();
-        assert!(lines[0].ends_with("said before"), "{output}");
+        assert!(lines[0].ends_with("logged before"), "{output}");
         assert!(lines[1].starts_with("pitlane failed: thread shard-1 at io/tests/log.rs:"), "{output}");
         assert!(lines[1].ends_with(&format!(": cum is above qty; {state}")), "{output}");
         assert_eq!(lines.len(), 2, "{output}");

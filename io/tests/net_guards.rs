@@ -213,11 +213,11 @@ fn readiness_found_by_a_wait_is_not_lost() {
         let mut fixture = NetFixture::new(driver);
         let (mut client, _) = fixture.client();
         while fixture.step() > 0 {}
-        client.write_all(b"heard\n").unwrap();
+        client.write_all(b"hello\n").unwrap();
         // The system reports it once; the gateway reads only after the second wait.
         fixture.net.wait(fixture.now, PATIENCE);
         fixture.net.wait(fixture.now, PATIENCE);
-        assert_eq!(fixture.read(&mut client, 6), b"heard\n");
+        assert_eq!(fixture.read(&mut client, 6), b"hello\n");
     });
 }
 
@@ -321,17 +321,17 @@ fn unsent_output_moves_along_and_limits_apply_there_too() {
         client.write_all(b"half").unwrap();
         first.until("it has come", |fixture| fixture.sockets().input(id).len() == 4);
         // Until the system accepts no more.
-        let mut said = 0;
+        let mut sent = 0;
         while first.sockets().unsent(id) == 0 {
             first.sockets().send(id, &[b'x'; 1 << 20]).unwrap();
-            said += 1 << 20;
+            sent += 1 << 20;
             first.step();
         }
         let detached = first.sockets().release(id).unwrap();
         assert_eq!(detached.input(), b"half");
         assert!(first.sockets().is_empty());
         let id = second.sockets().adopt(detached);
-        assert!(second.read(&mut client, said).iter().all(|&byte| byte == b'x'));
+        assert!(second.read(&mut client, sent).iter().all(|&byte| byte == b'x'));
         client.write_all(b" and whole\n").unwrap();
         assert_eq!(second.read(&mut client, 15), b"half and whole\n");
         client.write_all(&[b'x'; 501]).unwrap();

@@ -86,7 +86,7 @@ fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
 
     let nasdaq = reference.exchanges().iter().find(|row| row.mic == "XNAS").expect("it is shipped");
     let of_nasdaq = |security| {
-        let row = reference.security(security).expect("only known ones are said");
+        let row = reference.security(security).expect("only known securities are sent");
         reference.exchange_of(row).id == nasdaq.id
     };
     let sessions: Vec<_> = events

@@ -221,7 +221,7 @@ impl JournalRig {
         for attempt in 0.. {
             match self.writer.offer(self.now, &command, &self.shard) {
                 Ok(seq) => {
-                    self.history.push(ShardInput::Told(self.now, command));
+                    self.history.push(ShardInput::Command(self.now, command));
                     assert_eq!(seq, self.history.len() as u64, "every record has its entry");
                     break;
                 }
@@ -263,10 +263,10 @@ impl JournalRig {
 
 /// Checks that the shard has the state of these entries.
 pub fn same_state(history: &[ShardInput], shard: &Shard, event: u64) -> Result<(), String> {
-    let (replayed, said) = played(history);
+    let (replayed, replayed_event) = played(history);
     shard.assert_consistent();
-    if said != event {
-        return Err(format!("its last event is {event}, and a replay gives {said}"));
+    if replayed_event != event {
+        return Err(format!("its last event is {event}, and a replay gives {replayed_event}"));
     }
     match image(&replayed) == image(shard) {
         true => Ok(()),
@@ -287,7 +287,7 @@ pub fn played(history: &[ShardInput]) -> (Shard, u64) {
 
 fn last_time(history: &[ShardInput]) -> Timestamp {
     match history.last() {
-        Some(ShardInput::Told(now, _) | ShardInput::Began(now, ..)) => *now,
+        Some(ShardInput::Command(now, _) | ShardInput::Began(now, ..)) => *now,
         None => test_market::start(),
     }
 }

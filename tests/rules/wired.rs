@@ -87,7 +87,7 @@ impl<W: SocketHost> StompHost for OverSockets<W> {
         for publications in publications {
             let HostParts { shards, post, .. } = self.0.parts();
             match publications {
-                Publication::Said(shard, event) => shards[shard.0 as usize].send(PORT, *event).unwrap(),
+                Publication::Event(shard, event) => shards[shard.0 as usize].send(PORT, *event).unwrap(),
                 Publication::Log { level, message, fields } => {
                     post.send(log_note(now, *level, message, fields))
                 }

@@ -12,7 +12,7 @@ use pitlane_engine::time::Timestamp;
 /// An input of a shard, and its time.
 #[derive(Clone, Debug)]
 pub enum ShardInput {
-    Told(Timestamp, Command),
+    Command(Timestamp, Command),
     Began(Timestamp, Arc<RefData>, ShardSettings),
 }
 
@@ -20,7 +20,7 @@ impl ShardInput {
     /// Applies the entry to a shard, including all follow-up work.
     pub fn apply(&self, shard: &mut Shard, out: &mut Outbox) {
         match self {
-            ShardInput::Told(now, command) => shard.apply(*now, command, out),
+            ShardInput::Command(now, command) => shard.apply(*now, command, out),
             ShardInput::Began(now, reference, settings) => {
                 shard.begin(*now, reference.clone(), settings.clone(), out)
             }

@@ -210,7 +210,7 @@ impl ShardAndTwin {
     }
 
     fn apply(&mut self, command: &Command) -> Vec<Event> {
-        self.journal.push(ShardInput::Told(self.now, *command));
+        self.journal.push(ShardInput::Command(self.now, *command));
         self.shard.apply(self.now, command, &mut self.out);
         let mut events = take(&mut self.out);
         while self.shard.has_work() {

@@ -81,7 +81,7 @@ impl ShardRun {
 
     fn send_command(&mut self, body: CommandKind) -> Result<(), String> {
         let command = Command::new(test_market::source(0, 1), 1, body);
-        self.journal.push(ShardInput::Told(self.now, command));
+        self.journal.push(ShardInput::Command(self.now, command));
         self.shard.apply(self.now, &command, &mut self.out);
         let events = self.hear()?;
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {

@@ -91,19 +91,19 @@ fn an_act_is_on_disk_before_its_number_is_returned_and_its_outcome_follows() {
     assert_eq!(client.poll(), None);
     writer.poll(NOW);
     let line = fs::read_to_string(folder.file(1)).unwrap();
-    let said: serde_json::Value = serde_json::from_str(&line).unwrap();
-    assert_eq!((&said["seq"], &said["who"], &said["role"]), (&1.into(), &"alice".into(), &"admin".into()));
-    assert_eq!((&said["from"], &said["via"]), (&"10.0.0.7".into(), &"REST".into()));
-    assert_eq!(said["act"], "POST /rest/runtime/exit-vm");
-    assert_eq!(said["time"], "2023-11-14T22:13:20Z");
+    let entry: serde_json::Value = serde_json::from_str(&line).unwrap();
+    assert_eq!((&entry["seq"], &entry["who"], &entry["role"]), (&1.into(), &"alice".into(), &"admin".into()));
+    assert_eq!((&entry["from"], &entry["via"]), (&"10.0.0.7".into(), &"REST".into()));
+    assert_eq!(entry["act"], "POST /rest/runtime/exit-vm");
+    assert_eq!(entry["time"], "2023-11-14T22:13:20Z");
     assert_eq!(client.poll(), Some((9, Ok(1))));
     client.conclude(1, "200");
     writer.poll(NOW);
     let text = fs::read_to_string(folder.file(1)).unwrap();
-    let said: serde_json::Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
-    assert_eq!((&said["of"], &said["outcome"], &said["seq"]), (&1.into(), &"200".into(), &2.into()));
-    let (sound, told) = folder.verify();
-    assert!(sound && told.starts_with("ok: 2 lines in 1 files, the last is 2 with hash "), "{told}");
+    let entry: serde_json::Value = serde_json::from_str(text.lines().nth(1).unwrap()).unwrap();
+    assert_eq!((&entry["of"], &entry["outcome"], &entry["seq"]), (&1.into(), &"200".into(), &2.into()));
+    let (sound, output) = folder.verify();
+    assert!(sound && output.starts_with("ok: 2 lines in 1 files, the last is 2 with hash "), "{output}");
 }
 
 #[test]
@@ -126,21 +126,21 @@ fn the_chain_continues_after_a_restart_and_in_the_next_file() {
     }
     assert!(fs::metadata(folder.file(1)).unwrap().len() >= FILE_BYTES_MAX);
     drop(file);
-    let (sound, told) = folder.verify();
-    assert!(sound && told.contains("in 3 files"), "{told}");
+    let (sound, output) = folder.verify();
+    assert!(sound && output.contains("in 3 files"), "{output}");
     // The removal of a middle file is detected, the removal of the oldest is not.
     let middle = fs::read(folder.file(2)).unwrap();
     fs::remove_file(folder.file(2)).unwrap();
     assert!(folder.verify().1.contains("000003.jsonl:1: its number does not follow"));
     fs::write(folder.file(2), middle).unwrap();
     fs::remove_file(folder.file(1)).unwrap();
-    let (sound, told) = folder.verify();
-    assert!(!sound && told.starts_with("missing: lines 1 to "), "{told}");
-    let begins_with = told.split("--begins-with ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
+    let (sound, output) = folder.verify();
+    assert!(!sound && output.starts_with("missing: lines 1 to "), "{output}");
+    let begins_with = output.split("--begins-with ").nth(1).and_then(|rest| rest.lines().next()).unwrap();
     let begins_with = Some(begins_with.parse().unwrap());
     let against = verify::Against { begins_with, ..verify::Against::default() };
-    let (sound, told) = folder.verify_against(&against);
-    assert!(sound && told.starts_with("ok: "), "{told}");
+    let (sound, output) = folder.verify_against(&against);
+    assert!(sound && output.starts_with("ok: "), "{output}");
 }
 
 #[test]
@@ -215,8 +215,8 @@ fn anchors_detect_removed_or_recomputed_lines_and_the_writer_does_not_start() {
     assert_eq!(anchor.line, 6);
     drop((writer, client));
     let journal = verify::Against { journal: vec![anchor], ..verify::Against::default() };
-    let (sound, told) = folder.verify_against(&journal);
-    assert!(sound && told.ends_with("2 anchors\n"), "{told}");
+    let (sound, output) = folder.verify_against(&journal);
+    assert!(sound && output.ends_with("2 anchors\n"), "{output}");
     let good = fs::read_to_string(folder.file(1)).unwrap();
     let lines: Vec<&str> = good.split_inclusive('\n').collect();
     let (mut again, mut end) = (String::new(), ChainEnd::default());
@@ -228,31 +228,31 @@ fn anchors_detect_removed_or_recomputed_lines_and_the_writer_does_not_start() {
         (lines[..4].concat(), "missing: lines 5 to 6: ", "lines 5 to 6 were written and are missing"),
         (again, "rewritten: line 6 has hash ", "line 6 has another hash than was written"),
     ];
-    for (text, told_of, refused) in cases {
+    for (text, expected, refused) in cases {
         fs::write(folder.file(1), text).unwrap();
-        let (sound, told) = folder.verify();
-        assert!(!sound && told.contains(told_of) && told.contains("the file audit-anchor"), "{told}");
+        let (sound, output) = folder.verify();
+        assert!(!sound && output.contains(expected) && output.contains("the file audit-anchor"), "{output}");
         let error = AuditWriter::open(&folder.0, NOW).unwrap_err().to_string();
         assert!(error.contains(refused), "{error}");
     }
     fs::write(folder.file(1), lines[2..].concat()).unwrap();
-    let (sound, told) = folder.verify();
-    assert!(!sound && told.contains("missing: lines 1 to 2; if these were archived"), "{told}");
+    let (sound, output) = folder.verify();
+    assert!(!sound && output.contains("missing: lines 1 to 2; if these were archived"), "{output}");
     fs::remove_dir_all(folder.0.join("audit")).unwrap();
-    let (sound, told) = folder.verify();
-    assert!(!sound && told.contains("missing: lines 1 to 6: "), "{told}");
+    let (sound, output) = folder.verify();
+    assert!(!sound && output.contains("missing: lines 1 to 6: "), "{output}");
     assert!(AuditWriter::open(&folder.0, NOW).is_err());
     // Without the anchor file, the anchor in the journal detects the loss.
     folder.remove_anchor();
-    let (sound, told) = folder.verify_against(&journal);
-    assert!(!sound && told.contains("missing: lines 1 to 6: the journal has line 6"), "{told}");
+    let (sound, output) = folder.verify_against(&journal);
+    assert!(!sound && output.contains("missing: lines 1 to 6: the journal has line 6"), "{output}");
     // The creation time identifies a log.
     let mut writer = AuditWriter::open(&folder.0, NOW.plus(1)).unwrap();
     let mut client = writer.client(Wakeup::new(|| {}), Wakeup::new(|| {}));
     perform(&mut writer, &mut client, "a new log");
     drop((writer, client));
-    let (sound, told) = folder.verify_against(&journal);
-    assert!(!sound && told.contains("missing: a whole log: the journal has its line 6"), "{told}");
+    let (sound, output) = folder.verify_against(&journal);
+    assert!(!sound && output.contains("missing: a whole log: the journal has its line 6"), "{output}");
     let pair = verify::Against { is_standby: true, ..journal };
     assert!(folder.verify_against(&pair).0, "the other server of a pair has a log of its own");
 }
@@ -339,8 +339,8 @@ fn the_number_of_files_is_bounded_and_acts_beyond_it_are_refused() {
     assert!(folder.file(2).exists());
     drop((writer, client));
     others.skip(1).for_each(|number| fs::remove_file(folder.file(number)).unwrap());
-    let (sound, told) = folder.verify();
-    assert!(sound && told.contains("in 2 files"), "{told}");
+    let (sound, output) = folder.verify();
+    assert!(sound && output.contains("in 2 files"), "{output}");
 }
 
 #[test]

@@ -147,9 +147,11 @@ fn interrupts(host: &HostFiles, quick: &[u32]) -> HostFinding {
         return INTERRUPTS.fit("no core is configured that could be disturbed");
     }
     let touches = |irq: &String| {
-        let told = |file: &str| host.core_list(&format!("proc/irq/{irq}/{file}"));
+        let core_list = |file: &str| host.core_list(&format!("proc/irq/{irq}/{file}"));
         // The effective target, if the kernel shows it; otherwise the permitted ones.
-        let cores = told("effective_affinity_list").or_else(|| told("smp_affinity_list")).unwrap_or_default();
+        let cores = core_list("effective_affinity_list")
+            .or_else(|| core_list("smp_affinity_list"))
+            .unwrap_or_default();
         cores.iter().any(|core| quick.contains(core))
     };
     let numbered = |name: &String| name.bytes().all(|byte| byte.is_ascii_digit());

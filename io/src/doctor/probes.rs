@@ -120,19 +120,19 @@ fn make_ring() -> Result<(), String> {
 }
 
 fn clock_synchronized() -> Option<bool> {
-    let by_systemd = said("timedatectl", &["show", "--property=NTPSynchronized", "--value"]);
+    let by_systemd = output_of("timedatectl", &["show", "--property=NTPSynchronized", "--value"]);
     match by_systemd.as_deref().map(str::trim) {
         Some("yes") => return Some(true),
         Some("no") => return Some(false),
         _ => {}
     }
-    let by_chrony = said("chronyc", &["-n", "tracking"])?;
+    let by_chrony = output_of("chronyc", &["-n", "tracking"])?;
     let status = by_chrony.lines().find_map(|line| line.strip_prefix("Leap status"))?;
     Some(status.contains("Normal"))
 }
 
 /// Returns the output of a command, if it exists and does not fail.
-fn said(program: &str, words: &[&str]) -> Option<String> {
+fn output_of(program: &str, words: &[&str]) -> Option<String> {
     let output =
         Command::new(program).args(words).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -85,9 +85,9 @@ impl<'a> JournalRecord<'a> {
         {
             return DecodedRecord::Damage;
         }
-        let told = u32::from_le_bytes(array(&head[4..8]));
+        let stored_sum = u32::from_le_bytes(array(&head[4..8]));
         let filled = bytes[length as usize..whole].iter().all(|&byte| byte == 0) && head[29..32] == [0; 3];
-        if !filled || told != sum(salt, length, &bytes[8..length as usize]) {
+        if !filled || stored_sum != sum(salt, length, &bytes[8..length as usize]) {
             return DecodedRecord::Damage;
         }
         let record = JournalRecord {
@@ -101,7 +101,7 @@ impl<'a> JournalRecord<'a> {
         if record.seq == 0 {
             DecodedRecord::Damage
         } else {
-            DecodedRecord::Record { record, bytes: whole, sum: told }
+            DecodedRecord::Record { record, bytes: whole, sum: stored_sum }
         }
     }
 }

@@ -100,7 +100,7 @@ impl ReceivedSeqs {
 
 impl std::fmt::Debug for ReceivedSeqs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Heard").field("known", &self.known).finish_non_exhaustive()
+        f.debug_struct("ReceivedSeqs").field("known", &self.known).finish_non_exhaustive()
     }
 }
 

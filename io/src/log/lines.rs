@@ -66,12 +66,12 @@ impl Lines {
 
     /// Waits until all lines so far are written, at most this long; returns whether they were.
     pub fn flush(&self, timeout: Duration) -> bool {
-        let (answer, heard) = sync_channel(1);
+        let (answer, flushed) = sync_channel(1);
         let mut item = Item::Flush(answer);
         let mut waited = Duration::ZERO;
         while waited < timeout {
             match self.queue.try_send(item) {
-                Ok(()) => return heard.recv_timeout(timeout - waited).is_ok(),
+                Ok(()) => return flushed.recv_timeout(timeout - waited).is_ok(),
                 Err(TrySendError::Disconnected(_)) => return false,
                 Err(TrySendError::Full(back)) => item = back,
             }
@@ -161,9 +161,9 @@ mod tests {
         }
         writer.poll();
         let text = String::from_utf8(writer.out.clone()).unwrap();
-        let told: Vec<&str> = text.lines().collect();
-        assert_eq!(told[..3], ["line 0", "line 1", "line 2"]);
-        assert!(told[3].contains("WARN") && told[3].ends_with("lines dropped count=2"), "{text}");
+        let written: Vec<&str> = text.lines().collect();
+        assert_eq!(written[..3], ["line 0", "line 1", "line 2"]);
+        assert!(written[3].contains("WARN") && written[3].ends_with("lines dropped count=2"), "{text}");
         lines.push(b"after\n");
         writer.poll();
         assert!(String::from_utf8(writer.out).unwrap().ends_with("count=2\nafter\n"));

@@ -151,7 +151,7 @@ impl MarketSource {
         let replay = self.replay.as_mut()?;
         let now = match &self.pace {
             Some(pace) if !pace.is_free() || replay.next_at() == Timestamp::MAX => return None,
-            Some(pace) => pace.tell(now),
+            Some(pace) => pace.publish(now),
             None => now,
         };
         let row = replay.poll(now).unwrap_or_else(|error| {

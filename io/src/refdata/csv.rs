@@ -131,13 +131,13 @@ mod tests {
 
     /// Parses a text and writes the result: records as `line:cell|cell`, errors as `line!error`.
     fn check(text: &str, expected: &[&str]) {
-        let said: Vec<String> = records(text)
+        let found: Vec<String> = records(text)
             .map(|record| match record {
                 Ok(record) => format!("{}:{}", record.line, record.cells.join("|")),
                 Err((line, error)) => format!("{line}!{error:?}"),
             })
             .collect();
-        assert_eq!(said, expected, "{text:?}");
+        assert_eq!(found, expected, "{text:?}");
     }
 
     #[test]

@@ -154,7 +154,7 @@ impl PendingRequests {
     /// Records the id of an order.
     pub fn note(&mut self, event: &Event) {
         match &event.body {
-            EventKind::Order(told) => _ = self.ids.insert(told.order, told.id),
+            EventKind::Order(report) => _ = self.ids.insert(report.order, report.id),
             EventKind::Status(report) if report.status.is_finished() => _ = self.ids.remove(&report.order),
             EventKind::Status(report) if matches!(report.what, ExecType::Replaced | ExecType::Snapshot) => {
                 self.ids.insert(report.order, report.id);

@@ -149,12 +149,12 @@ mod tests {
             volume: Qty::from_raw(4_007),
         };
         let rows = path.rows(&bar, Price::from_raw(5), Qty::from_raw(10));
-        let told = rows.map(|row| {
+        let trades = rows.map(|row| {
             let CommandKind::Tick { quote, trade, .. } = row.body else { panic!("{row:?}") };
             assert_eq!((quote.bid.raw(), quote.ask.raw()), (trade.price.raw() - 5, trade.price.raw() + 5));
             (row.at.0, trade.price.raw(), trade.size.raw())
         });
-        assert_eq!(told, [(1_000, 100, 100), (1_100, 95, 100), (1_200, 110, 100), (1_300, 105, 100)]);
+        assert_eq!(trades, [(1_000, 100, 100), (1_100, 95, 100), (1_200, 110, 100), (1_300, 105, 100)]);
         let high_first = BarRow { high: Price::from_raw(101), ..bar };
         let rows = path.rows(&high_first, Price::from_raw(5), Qty::from_raw(1_000_000));
         let CommandKind::Tick { trade, .. } = rows[1].body else { panic!() };

@@ -153,7 +153,7 @@ impl CsvFile {
 
 #[inline]
 fn tick(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<TickRow, String> {
-    let told = TickCells {
+    let tick = TickCells {
         at: cells.time()?,
         security: symbols.find(cells.next("security")?)?,
         bid: cells.decimal("bid")?,
@@ -164,7 +164,7 @@ fn tick(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<TickRow,
         last_size: cells.decimal("lastSize")?,
     };
     cells.end()?;
-    told.row()
+    tick.row()
 }
 
 fn bar(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<BarRow, String> {
@@ -374,7 +374,7 @@ mod tests {
         let bars = ["0,AAPL", "0,MSFT", "30000000000,AAPL", "60000000000,MSFT"];
         let text = bars.map(|bar| format!("{bar},10,12,9,11,4000\n")).concat();
         let rows = read(&format!("{BARS}\n{text}")).unwrap();
-        let told: Vec<(u64, u32)> =
+        let found: Vec<(u64, u32)> =
             rows.iter().map(|row| (row.at.0 / 1_000_000_000, row.security.0)).collect();
         let expected = [
             [(0, 1), (0, 2), (15, 1), (15, 2)],
@@ -382,6 +382,6 @@ mod tests {
             [(45, 2), (45, 1), (60, 1), (60, 2)],
             [(75, 1), (75, 2), (90, 2), (105, 2)],
         ];
-        assert_eq!(told, expected.concat());
+        assert_eq!(found, expected.concat());
     }
 }

@@ -142,13 +142,13 @@ mod tests {
         let bars = BarPath { interval_ns: 1, volume_bp: 1 };
         let range = (Timestamp(10), Timestamp(40));
         let mut merge = open(&paths, &reference, bars, range).unwrap();
-        let mut told = Vec::new();
+        let mut merged = Vec::new();
         while let Some(peeked) = merge.peek() {
             let row = merge.next_row().unwrap().unwrap();
             assert_eq!(row.at, peeked);
-            told.push((row.at.0, row.security.0));
+            merged.push((row.at.0, row.security.0));
         }
-        assert_eq!(told, [(10, 1), (10, 1), (10, 2), (20, 2), (30, 2)]);
+        assert_eq!(merged, [(10, 1), (10, 1), (10, 2), (20, 2), (30, 2)]);
         assert_eq!(merge.next_row(), Ok(None));
         assert!(merge.consumed() <= merge.bytes());
         let none = open(&[], &reference, bars, range).unwrap_err();

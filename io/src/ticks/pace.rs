@@ -3,7 +3,7 @@
 //! requests are done.
 //!
 //! ```text
-//! tell(t) ─► shards ─► server ─► strategies ─► orders, heartbeats ─► take(t) ─► next row
+//! publish(t) ─► shards ─► server ─► strategies ─► orders, heartbeats ─► take(t) ─► next row
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use crate::wakeup::Wakeup;
 #[derive(Debug)]
 pub struct Pace {
     /// Time of the last published row.
-    told: AtomicU64,
+    published: AtomicU64,
     /// Time of the last processed row, plus one; zero before the first strategy is ready.
     taken: AtomicU64,
     /// Wake-up of the feed's thread.
@@ -24,19 +24,19 @@ pub struct Pace {
 
 impl Pace {
     pub fn new(wakeup: Wakeup) -> Pace {
-        Pace { told: AtomicU64::new(0), taken: AtomicU64::new(0), wakeup }
+        Pace { published: AtomicU64::new(0), taken: AtomicU64::new(0), wakeup }
     }
 
     /// Returns whether the next row may be published.
     pub fn is_free(&self) -> bool {
-        self.taken.load(Ordering::Acquire) > self.told.load(Ordering::Acquire)
+        self.taken.load(Ordering::Acquire) > self.published.load(Ordering::Acquire)
     }
 
     /// Records that a row is published. Returns its time, which is later than that of the previous
     /// one.
-    pub fn tell(&self, now: Timestamp) -> Timestamp {
-        let at = now.0.max(self.told.load(Ordering::Acquire) + 1);
-        self.told.store(at, Ordering::Release);
+    pub fn publish(&self, now: Timestamp) -> Timestamp {
+        let at = now.0.max(self.published.load(Ordering::Acquire) + 1);
+        self.published.store(at, Ordering::Release);
         Timestamp(at)
     }
 
@@ -58,12 +58,12 @@ mod tests {
         assert!(!pace.is_free(), "no consumer is there yet");
         pace.take(0);
         assert!(pace.is_free());
-        let first = pace.tell(Timestamp(5));
+        let first = pace.publish(Timestamp(5));
         assert!(!pace.is_free());
         pace.take(4);
         assert!(!pace.is_free());
         pace.take(first.0);
         assert!(pace.is_free());
-        assert_eq!(pace.tell(Timestamp(5)), Timestamp(6));
+        assert_eq!(pace.publish(Timestamp(5)), Timestamp(6));
     }
 }

@@ -167,7 +167,7 @@ impl ParquetFile {
             let prices = [number(2)?, number(3)?, number(4)?, number(5)?];
             return bar_of(at, security, prices, number(6)?).map(DataEntry::Bar);
         }
-        let told = TickCells {
+        let tick = TickCells {
             at,
             security,
             bid: number(2)?,
@@ -177,7 +177,7 @@ impl ParquetFile {
             last: number(6)?,
             last_size: number(7)?,
         };
-        told.row().map(DataEntry::Tick)
+        tick.row().map(DataEntry::Tick)
     }
 
     /// Reads the next batch; returns false at the end.

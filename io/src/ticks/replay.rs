@@ -44,24 +44,24 @@ impl MarketReplay {
         match (self.data.peek(), self.begun) {
             (None, _) => Timestamp::MAX,
             (Some(_), None) => Timestamp::ZERO,
-            (Some(at), Some((first, told))) => self.moved(at, first, told),
+            (Some(at), Some((first, started_at))) => self.moved(at, first, started_at),
         }
     }
 
     /// Returns the next row that is due, with the current time.
     pub fn poll(&mut self, now: Timestamp) -> Result<Option<TickRow>, DataError> {
         let Some(at) = self.data.peek() else { return Ok(None) };
-        let (first, told) = *self.begun.get_or_insert((at, now));
-        if self.moved(at, first, told) > now {
+        let (first, started_at) = *self.begun.get_or_insert((at, now));
+        if self.moved(at, first, started_at) > now {
             return Ok(None);
         }
         Ok(self.data.next_row()?.map(|row| restamped(row, now)))
     }
 
-    fn moved(&self, at: Timestamp, first: Timestamp, told: Timestamp) -> Timestamp {
-        let Some(speed) = self.speed_permille else { return told };
+    fn moved(&self, at: Timestamp, first: Timestamp, started_at: Timestamp) -> Timestamp {
+        let Some(speed) = self.speed_permille else { return started_at };
         let ns = at.since(first) as u128 * 1_000 / speed as u128;
-        told.plus(u64::try_from(ns).unwrap_or(u64::MAX))
+        started_at.plus(u64::try_from(ns).unwrap_or(u64::MAX))
     }
 }
 

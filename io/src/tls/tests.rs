@@ -251,17 +251,17 @@ fn errors_for_the_operator_name_the_file() {
     let (chain, key) = (folder.write("chain.pem", &chain), folder.write("key.pem", &key));
     let (empty, rubbish) = (folder.write("empty.pem", ""), folder.write("bad.pem", BAD));
     let missing = folder.0.join("missing.pem");
-    let told = |chain: &PathBuf, key: &PathBuf, client_ca: Option<&PathBuf>| {
+    let load_error = |chain: &PathBuf, key: &PathBuf, client_ca: Option<&PathBuf>| {
         let certificate = Certificate::Files { chain: chain.clone(), key: key.clone() };
         let settings = TlsSettings { certificate, client_ca: client_ca.cloned() };
         Tls::open(settings, NOW).map(|_| ()).unwrap_err().to_string()
     };
-    assert!(told(&missing, &key, None).contains("missing.pem"));
-    assert!(told(&chain, &missing, None).contains("missing.pem"));
-    assert!(told(&empty, &key, None).contains("empty.pem: no certificate"));
-    assert!(told(&rubbish, &key, None).contains("bad.pem: not a certificate"));
-    assert!(told(&chain, &empty, None).contains("empty.pem: no private key"));
-    assert!(told(&chain, &key, Some(&empty)).contains("empty.pem"));
+    assert!(load_error(&missing, &key, None).contains("missing.pem"));
+    assert!(load_error(&chain, &missing, None).contains("missing.pem"));
+    assert!(load_error(&empty, &key, None).contains("empty.pem: no certificate"));
+    assert!(load_error(&rubbish, &key, None).contains("bad.pem: not a certificate"));
+    assert!(load_error(&chain, &empty, None).contains("empty.pem: no private key"));
+    assert!(load_error(&chain, &key, Some(&empty)).contains("empty.pem"));
 }
 
 const BAD: &str = "-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n";

@@ -68,7 +68,7 @@ impl FixTrader {
         for _ in 0..QUESTIONS_MAX {
             self.client.try_settle()?;
             self.account(findings);
-            if self.unheard().is_empty() {
+            if self.unanswered().is_empty() {
                 break;
             }
         }
@@ -146,7 +146,7 @@ impl FixTrader {
     }
 
     /// Returns every request that was sent and never answered, when nothing is missing any more.
-    pub fn unheard(&self) -> Vec<&String> {
+    pub fn unanswered(&self) -> Vec<&String> {
         let is_answered = |id: &String| self.known.last.contains_key(id) || self.known.refused.contains(id);
         self.orders.iter().filter(|id| !is_answered(id)).collect()
     }

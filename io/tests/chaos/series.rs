@@ -117,7 +117,7 @@ impl RunSeries {
         if !tries.clone().any(|_| traders.rest.catch_up(&addresses).is_ok()) {
             self.findings.add(FindingKind::Broken, format!("{name}: the REST client is not answered"));
         }
-        for id in traders.fix.unheard() {
+        for id in traders.fix.unanswered() {
             self.findings.add(FindingKind::Lost, format!("{name}: order {id} of FIX was never reported"));
         }
         match Audit::look(&addresses, &traders.received(), CheckScope::All, &name, self.site.close_time()) {

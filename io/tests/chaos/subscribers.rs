@@ -36,16 +36,16 @@ impl StatusSubscriber {
         for topic in ["pitlane.>", "transaction.>"] {
             client.try_send_message(&format!("SUBSCRIBE|id:{topic}|destination:/topic/{topic}||"))?;
         }
-        let mut heard = ReceivedState::default();
+        let mut received = ReceivedState::default();
         loop {
             let Some(frame) = client.try_receive()? else { return Ok(()) };
             let Some(topic) = header(&frame, "destination") else { continue };
             let row: Value = serde_json::from_str(body(&frame)).map_err(io::Error::other)?;
             if topic.starts_with("/topic/transaction.") {
-                if heard.transactions.contains_key(&text(&row, "uuid")) {
+                if received.transactions.contains_key(&text(&row, "uuid")) {
                     self.twice.push(frame.clone());
                 }
-                heard.transaction(&row);
+                received.transaction(&row);
                 self.received.transaction(&row);
             } else {
                 self.record_status(&row);

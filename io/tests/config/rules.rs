@@ -19,9 +19,9 @@ fn present() -> String {
 
 #[test]
 fn an_address_other_than_loopback_needs_users_and_tls() {
-    let said = refused(&["http.listen=0.0.0.0:9090"]);
+    let text = refused(&["http.listen=0.0.0.0:9090"]);
     assert_eq!(
-        said,
+        text,
         "--set: http.listen: 0.0.0.0:9090 is not loopback: set auth.users_file or auth.tokens_file\n\
          --set: http.listen: 0.0.0.0:9090 is not loopback and has no TLS: set auth.allow_plaintext to permit it"
     );
@@ -44,9 +44,9 @@ fn the_addresses_decide_whether_login_is_required() {
     assert!(refused(&["auth.mode=required"]).contains("no user can log in"));
     assert!(!required(&["auth.mode=off"]));
     // Without login every listener must be on loopback, whatever else is set.
-    let said = refused(&["auth.mode=off", "auth.allow_plaintext=true", "http.listen=10.0.0.1:9090", &users]);
+    let text = refused(&["auth.mode=off", "auth.allow_plaintext=true", "http.listen=10.0.0.1:9090", &users]);
     assert_eq!(
-        said,
+        text,
         "--set: http.listen: 10.0.0.1:9090 is not loopback: every client that reaches it can trade, because auth.mode is off"
     );
 }
@@ -172,22 +172,22 @@ fn names_must_be_known_to_the_reference_data() {
     let reference = refdata::shipped().expect("the shipped set is sound");
     let faults = config.check_names(&reference, &params).expect_err("names are wrong").to_string();
     let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
-    let told: Vec<String> = faults.lines().map(|line| line.replace(&folder, "")).collect();
+    let lines: Vec<String> = faults.lines().map(|line| line.replace(&folder, "")).collect();
     assert!(
-        told[0].starts_with("names.toml:1:16: risk.strategy.TRENT: there is no strategy TRENT"),
+        lines[0].starts_with("names.toml:1:16: risk.strategy.TRENT: there is no strategy TRENT"),
         "{faults}"
     );
     assert!(
-        told[1].starts_with("names.toml:7:17: venue.exchange.XXXX: there is no exchange XXXX"),
+        lines[1].starts_with("names.toml:7:17: venue.exchange.XXXX: there is no exchange XXXX"),
         "{faults}"
     );
-    assert_eq!(told[2], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security NOPE");
-    assert_eq!(told[3], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security 99999");
+    assert_eq!(lines[2], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security NOPE");
+    assert_eq!(lines[3], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security 99999");
     assert!(
-        told[4].starts_with("names.toml:11:1: fix.session.0.strategy: there is no strategy NOBODY"),
+        lines[4].starts_with("names.toml:11:1: fix.session.0.strategy: there is no strategy NOBODY"),
         "{faults}"
     );
-    assert_eq!(told.len(), 5, "{faults}");
+    assert_eq!(lines.len(), 5, "{faults}");
 
     let venues = config.shard_settings(&reference).venues;
     let touch = venues.get(&reference.exchanges()[0].id).expect("the exchange differs");

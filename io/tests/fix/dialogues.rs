@@ -108,7 +108,7 @@ struct DialogueRun<'a> {
     bound: Bound,
     clock: Clock,
     /// Bytes sent over this connection before anything was received over it.
-    unheard: Vec<u8>,
+    unanswered: Vec<u8>,
     is_new: bool,
     held: Vec<u8>,
 }
@@ -122,7 +122,7 @@ impl<'a> DialogueRun<'a> {
             number: 1,
             bound: Bound::new(),
             clock: Clock::new(),
-            unheard: Vec::new(),
+            unanswered: Vec::new(),
             is_new: false,
             held: Vec::new(),
         }
@@ -157,7 +157,7 @@ impl<'a> DialogueRun<'a> {
 
     fn connect(&mut self) {
         self.client.take((self.door)());
-        self.unheard.clear();
+        self.unanswered.clear();
         self.is_new = true;
     }
 
@@ -180,7 +180,7 @@ impl<'a> DialogueRun<'a> {
         held.extend_from_slice(bytes);
         self.client.write(&held);
         if self.is_new {
-            self.unheard.extend_from_slice(&held);
+            self.unanswered.extend_from_slice(&held);
         }
     }
 
@@ -189,15 +189,15 @@ impl<'a> DialogueRun<'a> {
     fn expect(&mut self, expected: &str) -> Result<(), String> {
         for _ in 0..TRIES_MAX {
             match self.client.read() {
-                Ok(said) => {
+                Ok(message) => {
                     self.is_new = false;
                     let expected = expected.replace("CLIENT1", &self.name);
-                    return fits(&expected, &said.text(), &mut self.bound);
+                    return fits(&expected, &message.text(), &mut self.bound);
                 }
                 Err(error) if !self.is_new => return Err(format!("nothing is sent: {error}")),
                 Err(_) => {
                     self.client.take((self.door)());
-                    self.client.write(&self.unheard);
+                    self.client.write(&self.unanswered);
                 }
             }
         }

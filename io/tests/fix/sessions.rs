@@ -231,12 +231,12 @@ fn open_orders_are_cancelled_when_their_session_is_lost() {
         if client.read().is_err() {
             continue;
         }
-        let heard = client.received.len();
+        let before = client.received.len();
         client.settle();
-        if client.received.len() == heard {
+        if client.received.len() == before {
             break;
         }
-        assert_eq!(client.received[heard].get(37), "a");
+        assert_eq!(client.received[before].get(37), "a");
         client.disconnect();
     }
     service.signal("KILL");

@@ -107,9 +107,9 @@ fn no_foreign_message_in_the_stream_ends_or_deposes_a_server() {
         raw_client.publish_with(&format!("{PREFIX}lead"), "", headers.as_bytes(), b"x");
         stored += 1;
     }
-    let heard: Vec<_> = raw_client.received.drain(..).collect();
-    assert!(heard.len() > 20, "it received what the leader sends");
-    for message in heard.iter().filter(|message| !message.headers.is_empty()).take(200) {
+    let received: Vec<_> = raw_client.received.drain(..).collect();
+    assert!(received.len() > 20, "it received what the leader sends");
+    for message in received.iter().filter(|message| !message.headers.is_empty()).take(200) {
         raw_client.publish_with(&message.subject, "", &message.headers, &message.payload);
     }
     raw_client.settle();
@@ -261,7 +261,7 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
             &hello.encode(),
         );
         raw_client.settle();
-        raw_client.received.iter().any(|heard| heard.subject == "pitlane.pitlane.inbox.MARKET_MAKER.x.1")
+        raw_client.received.iter().any(|message| message.subject == "pitlane.pitlane.inbox.MARKET_MAKER.x.1")
     });
     let before = load.acknowledged();
     until("the leader goes on", || load.acknowledged() >= before + 50);

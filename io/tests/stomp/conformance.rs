@@ -107,7 +107,7 @@ fn forbidden_frames_end_with_their_close_code() {
         for cut in 1..octets.len() {
             let (first, second) = octets.split_at(cut);
             case(&format!("{what}, in fragments"), &[(TEXT, first), (FIN, second)], 1007);
-            case(&format!("{what}, told before its end"), &[(TEXT, first), (0, second), (0, b"x")], 1007);
+            case(&format!("{what}, detected before its end"), &[(TEXT, first), (0, second), (0, b"x")], 1007);
         }
     }
     for len in 1..4 {
@@ -162,10 +162,10 @@ fn valid_frames_are_accepted_however_they_are_split() {
         socket.send(PONG, b"not requested");
         socket.send(FIN, second);
         // The response to a ping may overtake only what comes after it.
-        let mut heard = [socket.receive().unwrap(), socket.receive().unwrap()];
-        heard.sort_by_key(|(opcode, _)| *opcode == 10);
-        assert_eq!(heard[1], (10, vec![cut as u8]), "cut at {cut}");
-        assert!(heard[0].1.starts_with(b"RECEIPT\n"), "cut at {cut}");
+        let mut frames = [socket.receive().unwrap(), socket.receive().unwrap()];
+        frames.sort_by_key(|(opcode, _)| *opcode == 10);
+        assert_eq!(frames[1], (10, vec![cut as u8]), "cut at {cut}");
+        assert!(frames[0].1.starts_with(b"RECEIPT\n"), "cut at {cut}");
         socket.send(FIN | TEXT, format!("COMMIT\ntransaction:{name}\n\n\0").as_bytes());
     }
     // Every byte a separate fragment, text and binary; empty fragments between.

@@ -47,8 +47,8 @@ fn events_between_strategies_cross_threads_and_transports() {
         let text = format!("{{\"from\":{sender}}}");
         clients[sender].send_message(&format!("SEND|destination:/topic/generic-event.signal||{text}"));
         for client in &mut clients {
-            let heard = client.receive_until("MESSAGE");
-            assert!(body(&heard).contains(&text), "{heard}");
+            let message = client.receive_until("MESSAGE");
+            assert!(body(&message).contains(&text), "{message}");
         }
     }
     service.signal("TERM");
@@ -150,9 +150,9 @@ fn the_log_is_published_over_every_transport() {
     fs::write(data.join("self-signed.pem"), "nonsense").unwrap();
     service.signal("HUP");
     for client in &mut clients {
-        let heard = client.receive_until("MESSAGE");
-        assert_eq!(header(&heard, "destination"), Some("/topic/log-event.error"));
-        assert!(body(&heard).contains("\"level\":\"ERROR\""), "{heard}");
+        let message = client.receive_until("MESSAGE");
+        assert_eq!(header(&message, "destination"), Some("/topic/log-event.error"));
+        assert!(body(&message).contains("\"level\":\"ERROR\""), "{message}");
     }
     service.signal("TERM");
     service.end();

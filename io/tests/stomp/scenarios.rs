@@ -15,7 +15,7 @@ use super::sessions::{address, start};
 use super::socket::WebSocket;
 
 /// Messages that a healthy consumer receives beside bad ones.
-const HEARD: usize = 3_000;
+const MESSAGES: usize = 3_000;
 
 /// Opens a connection that has subscribed and then reads nothing, or very little.
 pub fn silent(service: &ServiceProcess, topic: &str) -> TcpStream {
@@ -78,13 +78,13 @@ fn bad_consumers_do_not_slow_a_healthy_one() {
         }
         scope.spawn(move || while !over.load(Ordering::Relaxed) && slow.read(&mut [0; 1]).is_ok() {});
         scope.spawn(move || {
-            for number in 0..HEARD {
+            for number in 0..MESSAGES {
                 sender.send_message(&format!("SEND|destination:/topic/generic-event.count||{number}"));
             }
             sender
         });
         let (mut next, mut ticks) = (0, 0u64);
-        while next < HEARD as u64 {
+        while next < MESSAGES as u64 {
             let frame = healthy.receive_until("MESSAGE");
             if header(&frame, "subscription") == Some("2") {
                 ticks += 1;

@@ -98,7 +98,7 @@ impl SimPlatform {
             if journal.shut && !spares {
                 return JournalOutcome::Refused;
             }
-            journal.entries.push(ShardInput::Told(now, *command));
+            journal.entries.push(ShardInput::Command(now, *command));
             assert_eq!(number, journal.entries.len() as u64, "every command has its number");
             JournalOutcome::Accepted
         });

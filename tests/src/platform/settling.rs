@@ -224,7 +224,7 @@ impl SimPlatform {
         let mut text = String::new();
         for (shard, journal) in self.journals.iter().enumerate() {
             for entry in &journal.entries {
-                if let ShardInput::Told(at, command) = entry {
+                if let ShardInput::Command(at, command) = entry {
                     text += &format!("{at} to shard {shard} {:?}\n", command.body);
                 }
             }
@@ -243,7 +243,7 @@ impl SimPlatform {
 fn used_ids_of(entries: &[ShardInput], port: PortId) -> (Option<Day>, Vec<IntId>) {
     let (mut day, mut used) = (None, Vec::new());
     for entry in entries {
-        let ShardInput::Told(_, command) = entry else { continue };
+        let ShardInput::Command(_, command) = entry else { continue };
         match command.body {
             CommandKind::TradingDay { day: next } => {
                 if day.is_some_and(|day| day < next) {

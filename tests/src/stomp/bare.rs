@@ -115,7 +115,7 @@ impl StompHost for BareHost {
     fn publish(&mut self, now: Timestamp, publications: &[Publication]) {
         for publications in publications {
             match publications {
-                Publication::Said(shard, event) => self.broker.handle_event(now, *shard, event),
+                Publication::Event(shard, event) => self.broker.handle_event(now, *shard, event),
                 Publication::Log { level, message, fields } => {
                     let event = LogEventPayload { level: *level, logger: "test", message, fields };
                     self.broker.publish_log_event(now, &event);

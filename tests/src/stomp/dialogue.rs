@@ -328,14 +328,14 @@ impl StompDialogue<'_> {
             }
             _ => return Err("this is no line of a dialogue".to_string()),
         };
-        Ok(events.into_iter().map(|event| Publication::Said(ORDERS, event)).collect())
+        Ok(events.into_iter().map(|event| Publication::Event(ORDERS, event)).collect())
     }
 
     fn price(&mut self, body: EventKind) -> Publication {
         // Both sides of a book have one number.
         let is_behind = matches!(body, EventKind::Depth(Depth { side: Side::Sell, .. }));
         self.seq += u64::from(!is_behind);
-        Publication::Said(PRICES, Event { seq: self.seq, at: self.now, body })
+        Publication::Event(PRICES, Event { seq: self.seq, at: self.now, body })
     }
 
     fn expect_frame(&mut self, client: usize, pattern: &str) -> Result<(), String> {

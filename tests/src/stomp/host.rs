@@ -41,7 +41,7 @@ pub enum LoginVerdict {
 /// Something that clients are informed about.
 #[derive(Clone, Debug)]
 pub enum Publication {
-    Said(ShardId, Event),
+    Event(ShardId, Event),
     Log {
         level: LogLevel,
         message: String,

@@ -118,7 +118,7 @@ impl ParquetColumn {
     /// Returns a number in units of 10⁻⁸; `None` if the cell is empty. NaN counts as empty too:
     /// pandas has no other marker.
     pub fn number(&self, cell: Option<ParquetCell<'_>>) -> Result<Option<i64>, String> {
-        let told = |error: text::TextError| error.to_string();
+        let to_text = |error: text::TextError| error.to_string();
         match cell {
             None => Ok(None),
             Some(ParquetCell::Whole(value)) => self.decimal(self.whole(value) as i128).map(Some),
@@ -129,13 +129,13 @@ impl ParquetColumn {
             // The shortest text that represents the value gives what was written, not the
             // neighbouring float.
             Some(ParquetCell::Short(value)) => {
-                text::parse_scaled(value.to_string().as_bytes()).map(Some).map_err(told)
+                text::parse_scaled(value.to_string().as_bytes()).map(Some).map_err(to_text)
             }
             Some(ParquetCell::Text([])) => Ok(None),
             Some(ParquetCell::Text(bytes)) if bytes.len() > TEXT_BYTES_MAX => {
                 Err(format!("a number of {} bytes", bytes.len()))
             }
-            Some(ParquetCell::Text(bytes)) => text::parse_scaled(bytes).map(Some).map_err(told),
+            Some(ParquetCell::Text(bytes)) => text::parse_scaled(bytes).map(Some).map_err(to_text),
         }
     }
 

@@ -25,12 +25,12 @@ pub struct GuardedFile {
 
 impl GuardedFile {
     pub fn new(mut file: File) -> std::result::Result<GuardedFile, String> {
-        let told = |error: std::io::Error| error.to_string();
-        let length = file.metadata().map_err(told)?.len();
+        let to_text = |error: std::io::Error| error.to_string();
+        let length = file.metadata().map_err(to_text)?.len();
         let mut end = [0; 8];
         let cut = || "its end is missing, so it is no whole file of Parquet".to_string();
         file.seek(SeekFrom::End(-(end.len() as i64))).map_err(|_| cut())?;
-        file.read_exact(&mut end).map_err(told)?;
+        file.read_exact(&mut end).map_err(to_text)?;
         let [a, b, c, d, magic @ ..] = end;
         let footer = u32::from_le_bytes([a, b, c, d]);
         if magic != PARQUET {

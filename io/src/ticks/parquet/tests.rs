@@ -218,11 +218,11 @@ fn row_groups_outside_the_time_range_are_not_read() {
     let both = [path, folder.file("other.csv", csv.as_bytes())];
     let reference = Arc::new(refdata::shipped().unwrap());
     let mut merged = merge::open(&both, &reference, PATH, within).unwrap();
-    let mut told = Vec::new();
+    let mut rows_read = Vec::new();
     while let Some(row) = merged.next_row().unwrap() {
-        told.push((row.at.0 - START, row.security.0));
+        rows_read.push((row.at.0 - START, row.security.0));
     }
-    assert_eq!((told.len(), &told[..3]), (16, &[(15_000, 1), (15_500, 2), (16_000, 1)][..]));
+    assert_eq!((rows_read.len(), &rows_read[..3]), (16, &[(15_000, 1), (15_500, 2), (16_000, 1)][..]));
 }
 
 #[test]
@@ -239,14 +239,14 @@ fn errors_are_reported() {
     ];
     for (schema, expected) in cases {
         let path = made(&folder, &schema, Compression::SNAPPY, 0, &nothing);
-        let told = problem(&path);
-        assert!(told.contains(expected), "{told}");
+        let error = problem(&path);
+        assert!(error.contains(expected), "{error}");
     }
     let backwards = |nth: usize, column: &mut SerializedColumnWriter<'_>| {
         quotes(100 - nth / 100 * 100 + nth % 100, column)
     };
-    let told = problem(&made(&folder, QUOTES, Compression::SNAPPY, 2, &backwards));
-    assert!(told.ends_with("made.parquet:11: its time is before that of the row above"), "{told}");
+    let error = problem(&made(&folder, QUOTES, Compression::SNAPPY, 2, &backwards));
+    assert!(error.ends_with("made.parquet:11: its time is before that of the row above"), "{error}");
     let stranger = |nth: usize, column: &mut SerializedColumnWriter<'_>| match nth {
         1 => {
             _ = column
@@ -256,8 +256,8 @@ fn errors_are_reported() {
         }
         nth => quotes(nth, column),
     };
-    let told = problem(&made(&folder, QUOTES, Compression::SNAPPY, 1, &stranger));
-    assert!(told.ends_with("made.parquet:3: there is no security 999999"), "{told}");
+    let error = problem(&made(&folder, QUOTES, Compression::SNAPPY, 1, &stranger));
+    assert!(error.ends_with("made.parquet:3: there is no security 999999"), "{error}");
 }
 
 /// Very many equal rows take no bytes: such a file of a few kilobytes once took half a minute.
@@ -280,11 +280,11 @@ fn a_small_file_of_very_many_rows_is_refused_before_they_are_read() {
     let path = made_with(&folder, QUOTES, pages, 1, &many(1_500_000));
     let length = fs::metadata(&path).unwrap().len();
     assert!(length < 6_000, "{length} bytes");
-    let told = read(&path).unwrap_err().to_string();
+    let error = read(&path).unwrap_err().to_string();
     let most = (1 << 20) + 64 * length;
     assert!(
-        told.contains(&format!("it has more than {most} rows, too many for its {length} bytes")),
-        "{told}"
+        error.contains(&format!("it has more than {most} rows, too many for its {length} bytes")),
+        "{error}"
     );
     let path = made(&folder, QUOTES, Compression::SNAPPY, 1, &many(100_000));
     assert_eq!(read(&path).unwrap().len(), 100_000);
@@ -296,7 +296,9 @@ fn rows_are_counted_whatever_the_metadata_says() {
     let most = (1 << 20) + 640;
     assert!(budget.take(most - 1).is_ok() && budget.take(1).is_ok());
     assert!(
-        budget.take(1).is_err_and(|told| told.contains("more than 1049216 rows, too many for its 10 bytes"))
+        budget
+            .take(1)
+            .is_err_and(|error| error.contains("more than 1049216 rows, too many for its 10 bytes"))
     );
     assert!(super::RowBudget::of(u64::MAX).take(u64::MAX).is_ok());
 }
@@ -318,8 +320,8 @@ fn an_overlong_text_is_not_a_number() {
         };
         written.unwrap();
     };
-    let told = read(&made(&folder, schema, Compression::SNAPPY, 1, &zeros)).unwrap_err().to_string();
-    assert!(told.ends_with("bid: a number of 100000 bytes"), "{told}");
+    let error = read(&made(&folder, schema, Compression::SNAPPY, 1, &zeros)).unwrap_err().to_string();
+    assert!(error.ends_with("bid: a number of 100000 bytes"), "{error}");
 }
 
 /// A file that is cut or damaged anywhere is either read or reported as an error.
@@ -329,8 +331,8 @@ fn a_damaged_file_is_an_error() {
     let sound = fs::read(made(&folder, QUOTES, Compression::SNAPPY, 3, &quotes)).unwrap();
     let (mut faults, mut read_anyway) = (0, 0);
     for length in (4..sound.len()).step_by(7) {
-        let told = read(&folder.file("cut.parquet", &sound[..length])).unwrap_err().to_string();
-        assert!(told.contains("its end is missing") || told.contains("cannot have"), "{told}");
+        let error = read(&folder.file("cut.parquet", &sound[..length])).unwrap_err().to_string();
+        assert!(error.contains("its end is missing") || error.contains("cannot have"), "{error}");
     }
     for at in (4..sound.len()).step_by(13) {
         for flip in [0xff, 0x01, 0x80] {

@@ -183,7 +183,7 @@ mod tests {
         writer.push(row).and_then(|()| writer.close()).unwrap();
         let last = format!("{}-{FILES_MAX}.parquet", stem.display());
         fs::remove_file(last).unwrap();
-        let told = writer.push(row).and_then(|()| writer.close()).map_err(|error| error.to_string());
-        assert!(told.is_err_and(|told| told.ends_with("all numbers are taken")));
+        let result = writer.push(row).and_then(|()| writer.close()).map_err(|error| error.to_string());
+        assert!(result.is_err_and(|error| error.ends_with("all numbers are taken")));
     }
 }
