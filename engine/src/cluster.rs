@@ -12,9 +12,9 @@
 //! [`PortId::LINK`]. The numbers are translated in transit, so that each server sees its own ports
 //! under their own numbers.
 //!
-//! **Numbers.** A batch has a number in the life of its owner, without gaps, so a receiver notices
-//! when one is missing. The events within have the numbers of their shards, which are the same
-//! after a restart. Commands have numbers between two lives, one of each side.
+//! **Numbers.** A batch has a number in the incarnation of its owner, without gaps, so a receiver
+//! notices when one is missing. The events within have the numbers of their shards, which are the
+//! same after a restart. Commands have numbers between two incarnations, one of each side.
 
 use crate::codec::codec;
 use crate::command::{Command, CommandKind};
@@ -193,12 +193,12 @@ impl AnswerKey {
     }
 }
 
-/// Sender of a message: its index in the list of servers, one life from start to end, and a
+/// Sender of a message: its index in the list of servers, the number of its incarnation, and a
 /// checksum of the settings that all servers must share.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MemberIdentity {
     pub member: MemberId,
-    pub life: u64,
+    pub incarnation: u64,
     pub map: u64,
 }
 
@@ -208,23 +208,23 @@ pub enum ClusterBroadcast {
     Batch(ClusterBatch),
     /// The owner is alive, and its last batch had this number.
     Heartbeat {
-        card: MemberIdentity,
+        sender: MemberIdentity,
         last: u64,
     },
     /// The newest price of each security that a member wants.
     Prices {
-        card: MemberIdentity,
+        sender: MemberIdentity,
         events: Vec<ClusterEvent>,
     },
     Bye {
-        card: MemberIdentity,
+        sender: MemberIdentity,
     },
 }
 
 /// Events of an owner's shards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterBatch {
-    pub card: MemberIdentity,
+    pub sender: MemberIdentity,
     pub number: u64,
     pub items: Vec<ClusterEvent>,
 }
@@ -246,70 +246,71 @@ pub enum EventRecipient {
     Late(MemberId),
 }
 
-/// A message from one server to another. `life` is that of the receiver, as the sender knows it.
+/// A message from one server to another. `incarnation` is that of the receiver, as the sender knows
+/// it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClusterMessage {
     /// To an owner: asks for what happened to the sender's orders since these events, then a
     /// snapshot.
-    Join { card: MemberIdentity, life: u64, heard: Vec<(ShardId, u64)> },
+    Join { sender: MemberIdentity, incarnation: u64, received: Vec<(ShardId, u64)> },
     /// Asks for batches from this number on.
-    Fetch { card: MemberIdentity, life: u64, from: u64 },
+    Fetch { sender: MemberIdentity, incarnation: u64, from: u64 },
     /// Commands, of which the first has this number.
-    Commands { card: MemberIdentity, life: u64, first: u64, commands: Vec<(ShardId, Command)> },
+    Commands { sender: MemberIdentity, incarnation: u64, first: u64, commands: Vec<(ShardId, Command)> },
     /// Market data wanted from now on. Each message contains the complete list.
-    Wants { card: MemberIdentity, life: u64, ticks: Vec<SecurityId>, depths: Vec<SecurityId> },
+    Wants { sender: MemberIdentity, incarnation: u64, ticks: Vec<SecurityId>, depths: Vec<SecurityId> },
     /// From an owner: those batches are no longer kept; the receiver must join again.
-    Gone { card: MemberIdentity },
+    Gone { sender: MemberIdentity },
     /// The requested events follow in the batches after this number. `complete` says whether
     /// nothing from before the snapshot is missing.
-    Joined { card: MemberIdentity, after: u64, complete: bool },
+    Joined { sender: MemberIdentity, after: u64, complete: bool },
     /// Commands up to this number are being sent to the shards.
-    Taken { card: MemberIdentity, life: u64, number: u64 },
+    Taken { sender: MemberIdentity, incarnation: u64, number: u64 },
 }
 
-codec!(MemberIdentity { member, life, map });
+codec!(MemberIdentity { member, incarnation, map });
 codec!(enum ClusterBroadcast {
     0 = Batch(batch),
-    1 = Heartbeat { card, last },
-    2 = Prices { card, events },
-    3 = Bye { card },
+    1 = Heartbeat { sender, last },
+    2 = Prices { sender, events },
+    3 = Bye { sender },
 });
-codec!(ClusterBatch { card, number, items });
+codec!(ClusterBatch { sender, number, items });
 codec!(ClusterEvent { shard, to, event });
 codec!(enum EventRecipient { 0 = All, 1 = Joining, 2 = Late(member) });
 codec!(enum ClusterMessage {
-    0 = Join { card, life, heard },
-    1 = Fetch { card, life, from },
-    2 = Commands { card, life, first, commands },
-    3 = Wants { card, life, ticks, depths },
-    4 = Gone { card },
-    5 = Joined { card, after, complete },
-    6 = Taken { card, life, number },
+    0 = Join { sender, incarnation, received },
+    1 = Fetch { sender, incarnation, from },
+    2 = Commands { sender, incarnation, first, commands },
+    3 = Wants { sender, incarnation, ticks, depths },
+    4 = Gone { sender },
+    5 = Joined { sender, after, complete },
+    6 = Taken { sender, incarnation, number },
 });
 
 versioned_codec!(ClusterBroadcast, ClusterMessage);
 
 impl ClusterMessage {
-    pub fn card(&self) -> MemberIdentity {
+    pub fn sender(&self) -> MemberIdentity {
         match self {
-            ClusterMessage::Join { card, .. }
-            | ClusterMessage::Fetch { card, .. }
-            | ClusterMessage::Commands { card, .. }
-            | ClusterMessage::Wants { card, .. }
-            | ClusterMessage::Gone { card }
-            | ClusterMessage::Joined { card, .. }
-            | ClusterMessage::Taken { card, .. } => *card,
+            ClusterMessage::Join { sender, .. }
+            | ClusterMessage::Fetch { sender, .. }
+            | ClusterMessage::Commands { sender, .. }
+            | ClusterMessage::Wants { sender, .. }
+            | ClusterMessage::Gone { sender }
+            | ClusterMessage::Joined { sender, .. }
+            | ClusterMessage::Taken { sender, .. } => *sender,
         }
     }
 }
 
 impl ClusterBroadcast {
-    pub fn card(&self) -> MemberIdentity {
+    pub fn sender(&self) -> MemberIdentity {
         match self {
-            ClusterBroadcast::Batch(post) => post.card,
-            ClusterBroadcast::Heartbeat { card, .. }
-            | ClusterBroadcast::Prices { card, .. }
-            | ClusterBroadcast::Bye { card } => *card,
+            ClusterBroadcast::Batch(batch) => batch.sender,
+            ClusterBroadcast::Heartbeat { sender, .. }
+            | ClusterBroadcast::Prices { sender, .. }
+            | ClusterBroadcast::Bye { sender } => *sender,
         }
     }
 }
@@ -341,37 +342,37 @@ mod tests {
 
     #[test]
     fn messages_decode_to_themselves_and_truncated_ones_do_not() {
-        let card = MemberIdentity { member: 1, life: 7, map: 9 };
+        let sender = MemberIdentity { member: 1, incarnation: 7, map: 9 };
         let event = Event { seq: 3, at: Timestamp(4), body: EventKind::TradingDay { day: Day(5) } };
         let item = |to| ClusterEvent { shard: ShardId(1), to, event };
         let items =
             vec![item(EventRecipient::All), item(EventRecipient::Joining), item(EventRecipient::Late(2))];
-        let calls = [
-            ClusterBroadcast::Batch(ClusterBatch { card, number: 8, items: items.clone() }),
-            ClusterBroadcast::Heartbeat { card, last: 8 },
-            ClusterBroadcast::Prices { card, events: items },
-            ClusterBroadcast::Bye { card },
+        let broadcasts = [
+            ClusterBroadcast::Batch(ClusterBatch { sender, number: 8, items: items.clone() }),
+            ClusterBroadcast::Heartbeat { sender, last: 8 },
+            ClusterBroadcast::Prices { sender, events: items },
+            ClusterBroadcast::Bye { sender },
         ];
-        for call in calls {
-            let bytes = call.encode();
-            assert_eq!((call.card(), ClusterBroadcast::decode(&bytes)), (card, Ok(call)));
+        for broadcast in broadcasts {
+            let bytes = broadcast.encode();
+            assert_eq!((broadcast.sender(), ClusterBroadcast::decode(&bytes)), (sender, Ok(broadcast)));
             assert!((0..bytes.len()).all(|cut| ClusterBroadcast::decode(&bytes[..cut]).is_err()));
         }
         let body = CommandKind::Phase { strategy: StrategyId(2), phase: StrategyPhase::Start };
         let commands = vec![(ShardId(1), Command::new(Source::default(), 1, body))];
         let securities = vec![SecurityId(4)];
-        let letters = [
-            ClusterMessage::Join { card, life: 1, heard: vec![(ShardId(1), 2)] },
-            ClusterMessage::Fetch { card, life: 1, from: 2 },
-            ClusterMessage::Commands { card, life: 1, first: 1, commands },
-            ClusterMessage::Wants { card, life: 1, ticks: securities.clone(), depths: securities },
-            ClusterMessage::Gone { card },
-            ClusterMessage::Joined { card, after: 4, complete: true },
-            ClusterMessage::Taken { card, life: 1, number: 3 },
+        let messages = [
+            ClusterMessage::Join { sender, incarnation: 1, received: vec![(ShardId(1), 2)] },
+            ClusterMessage::Fetch { sender, incarnation: 1, from: 2 },
+            ClusterMessage::Commands { sender, incarnation: 1, first: 1, commands },
+            ClusterMessage::Wants { sender, incarnation: 1, ticks: securities.clone(), depths: securities },
+            ClusterMessage::Gone { sender },
+            ClusterMessage::Joined { sender, after: 4, complete: true },
+            ClusterMessage::Taken { sender, incarnation: 1, number: 3 },
         ];
-        for letter in letters {
-            let bytes = letter.encode();
-            assert_eq!((letter.card(), ClusterMessage::decode(&bytes)), (card, Ok(letter)));
+        for message in messages {
+            let bytes = message.encode();
+            assert_eq!((message.sender(), ClusterMessage::decode(&bytes)), (sender, Ok(message)));
             assert!((0..bytes.len()).all(|cut| ClusterMessage::decode(&bytes[..cut]).is_err()));
         }
     }

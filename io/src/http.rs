@@ -73,7 +73,7 @@ use tokio::task::LocalSet;
 use self::app_state::AppState;
 pub use self::cache::Rereads;
 pub use self::cluster::ClusterParts;
-pub use self::cluster::lives::next_life;
+pub use self::cluster::incarnations::next_incarnation;
 pub use self::remote::Remote;
 pub use self::remote_strategies::RemoteStrategiesParts;
 pub use self::routes::table;

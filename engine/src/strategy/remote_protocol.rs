@@ -27,29 +27,29 @@ use crate::reason::Reason;
 /// First byte of every message. It rises when the rest would be decoded differently.
 pub const VERSION: u8 = 1;
 
-/// From a strategy to its server. `life` is one process, from its start to its end; `heard` is by
+/// From a strategy to its server. `incarnation` identifies one process; `received` is by
 /// shard the number up to which nothing is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RemoteRequest {
     /// A new process, with what it or its predecessor has received; empty if unknown.
-    Hello { life: u64, host: String, heard: Vec<u64> },
+    Hello { incarnation: u64, host: String, received: Vec<u64> },
     /// The same process, after it and the server lost contact.
-    Resume { life: u64, heard: Vec<u64> },
+    Resume { incarnation: u64, received: Vec<u64> },
     /// Asks for more of a blob promised in the welcome.
-    Piece { life: u64, of: Blob, at: u32 },
+    Piece { incarnation: u64, of: Blob, at: u32 },
     /// Asks for the events since these.
-    Fetch { life: u64, heard: Vec<u64> },
+    Fetch { incarnation: u64, received: Vec<u64> },
     /// Starts or stops the prices of a security.
-    Follow { life: u64, security: SecurityId, on: bool },
+    Follow { incarnation: u64, security: SecurityId, on: bool },
     /// An order, a request about one, a phase, a subscription.
-    Command { life: u64, command: Command },
+    Command { incarnation: u64, command: Command },
     /// The process is alive, and has received prices up to this number; idle if it waits for no
     /// answer.
-    Heartbeat { life: u64, prices: u64, heard: Vec<u64>, idle: bool },
+    Heartbeat { incarnation: u64, prices: u64, received: Vec<u64>, idle: bool },
     /// The strategy has failed and stopped, with the reason.
-    Failed { life: u64, reason: String },
+    Failed { incarnation: u64, reason: String },
     /// The process ends in good order.
-    Bye { life: u64 },
+    Bye { incarnation: u64 },
 }
 
 /// Data too long for one message.
@@ -72,7 +72,7 @@ pub enum RemoteReply {
     Wait {
         text: String,
     },
-    /// This life is not known: the process must resume.
+    /// This incarnation is unknown: the process must resume.
     UnknownSession,
     Piece {
         at: u32,
@@ -102,7 +102,7 @@ pub enum RemoteReply {
 /// Data that a new process needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Welcome {
-    /// One life of the server.
+    /// Incarnation of the server.
     pub epoch: u64,
     pub shards: u8,
     /// Port under which the shards know the strategy's orders.
@@ -113,7 +113,7 @@ pub struct Welcome {
     /// Time without a message after which the process counts as dead.
     pub lease_ms: u32,
     pub heads: Vec<ShardHead>,
-    /// Whether all events since `heard` can be fetched.
+    /// Whether all events since `received` can be fetched.
     pub complete: bool,
     pub reference_bytes: u32,
     pub state_bytes: u32,
@@ -158,7 +158,7 @@ pub struct StateItem {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EventBatch {
     pub epoch: u64,
-    pub life: u64,
+    pub incarnation: u64,
     pub events: Vec<NumberedEvent>,
     pub heads: Vec<ShardHead>,
 }
@@ -174,15 +174,15 @@ pub struct PriceBatch {
 }
 
 codec!(enum RemoteRequest {
-    0 = Hello { life, host, heard },
-    1 = Resume { life, heard },
-    2 = Piece { life, of, at },
-    3 = Fetch { life, heard },
-    4 = Follow { life, security, on },
-    5 = Command { life, command },
-    6 = Heartbeat { life, prices, heard, idle },
-    7 = Failed { life, reason },
-    8 = Bye { life },
+    0 = Hello { incarnation, host, received },
+    1 = Resume { incarnation, received },
+    2 = Piece { incarnation, of, at },
+    3 = Fetch { incarnation, received },
+    4 = Follow { incarnation, security, on },
+    5 = Command { incarnation, command },
+    6 = Heartbeat { incarnation, prices, received, idle },
+    7 = Failed { incarnation, reason },
+    8 = Bye { incarnation },
 });
 codec!(enum Blob { 0 = Reference, 1 = State });
 codec!(enum RemoteReply {
@@ -215,7 +215,7 @@ codec!(StrategySetup { kind, securities, parameters, start, cancel_on_failure })
 codec!(ShardHead { last, seen });
 codec!(NumberedEvent { shard, before, event });
 codec!(StateItem { shard, event });
-codec!(EventBatch { epoch, life, events, heads });
+codec!(EventBatch { epoch, incarnation, events, heads });
 codec!(PriceBatch { epoch, number, paced, ticks });
 
 /// Reason why a message cannot be decoded.
@@ -361,15 +361,15 @@ mod tests {
     fn letters() -> Vec<RemoteRequest> {
         let body = CommandKind::Phase { strategy: StrategyId(2), phase: StrategyPhase::Start };
         vec![
-            RemoteRequest::Hello { life: 9, host: "here".into(), heard: vec![1, 2] },
-            RemoteRequest::Resume { life: 9, heard: Vec::new() },
-            RemoteRequest::Piece { life: 9, of: Blob::State, at: 7 },
-            RemoteRequest::Fetch { life: 9, heard: vec![3] },
-            RemoteRequest::Follow { life: 9, security: SecurityId(4), on: true },
-            RemoteRequest::Command { life: 9, command: Command::new(Source::default(), 1, body) },
-            RemoteRequest::Heartbeat { life: 9, prices: 5, heard: vec![3], idle: true },
-            RemoteRequest::Failed { life: 9, reason: "why".into() },
-            RemoteRequest::Bye { life: 9 },
+            RemoteRequest::Hello { incarnation: 9, host: "here".into(), received: vec![1, 2] },
+            RemoteRequest::Resume { incarnation: 9, received: Vec::new() },
+            RemoteRequest::Piece { incarnation: 9, of: Blob::State, at: 7 },
+            RemoteRequest::Fetch { incarnation: 9, received: vec![3] },
+            RemoteRequest::Follow { incarnation: 9, security: SecurityId(4), on: true },
+            RemoteRequest::Command { incarnation: 9, command: Command::new(Source::default(), 1, body) },
+            RemoteRequest::Heartbeat { incarnation: 9, prices: 5, received: vec![3], idle: true },
+            RemoteRequest::Failed { incarnation: 9, reason: "why".into() },
+            RemoteRequest::Bye { incarnation: 9 },
         ]
     }
 
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn another_version_is_reported_as_such() {
-        let mut bytes = RemoteRequest::Bye { life: 1 }.encode();
+        let mut bytes = RemoteRequest::Bye { incarnation: 1 }.encode();
         bytes[0] = VERSION + 1;
         assert_eq!(RemoteRequest::decode(&bytes), Err(MessageError::Version(VERSION + 1)));
         assert!(MessageError::Version(2).to_string().contains("version 2"));

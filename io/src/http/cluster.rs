@@ -5,7 +5,7 @@ mod subscriptions;
 mod caps;
 mod directives;
 mod far_shard;
-pub mod lives;
+pub mod incarnations;
 mod owner;
 #[cfg(test)]
 mod paused;
@@ -66,8 +66,8 @@ pub struct ClusterParts {
     pub members: Vec<MemberConfig>,
     pub far: RemoteShards,
     pub wakeups: Arc<Wakeups>,
-    /// The number of this start, see [`lives`].
-    pub life: u64,
+    /// The number of this start, see [`incarnations`].
+    pub incarnation: u64,
     /// Hash of the settings that all members must share.
     pub map: u64,
     /// Maximum number of orders of each shard.
@@ -95,7 +95,7 @@ impl ClusterParts {
             members: config.members.clone(),
             far,
             wakeups: wakeups.clone(),
-            life: 0,
+            incarnation: 0,
             map: shared_hash(config, reference),
             orders_max: config.shard.orders_max,
             past: Vec::new(),
@@ -182,13 +182,13 @@ impl ClusterNode {
             members,
             far,
             wakeups,
-            life,
+            incarnation,
             map,
             orders_max,
             past,
             reported,
         } = parts;
-        let identity = MemberIdentity { member, life, map };
+        let identity = MemberIdentity { member, incarnation, map };
         let lease_ns = settings.lease_ms as u64 * NS_PER_MS;
         let own: ShardMask = members[member as usize].shards.iter().map(|shard| ShardId(*shard)).collect();
         let bounds = (settings.window_bytes, settings.events_kept);
@@ -364,7 +364,7 @@ impl ClusterNode {
         if std::mem::take(is_heartbeat_due) {
             return Some((
                 broadcast_subject(),
-                ClusterBroadcast::Heartbeat { card: *identity, last: owner.window.last() }.encode().into(),
+                ClusterBroadcast::Heartbeat { sender: *identity, last: owner.window.last() }.encode().into(),
             ));
         }
         if let Some(message) = out.pop_front() {
@@ -380,17 +380,17 @@ impl ClusterNode {
         }
         let events = owner.prices.take();
         (!events.is_empty()).then(|| {
-            (broadcast_subject(), ClusterBroadcast::Prices { card: *identity, events }.encode().into())
+            (broadcast_subject(), ClusterBroadcast::Prices { sender: *identity, events }.encode().into())
         })
     }
 
     pub fn handle_broadcast(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
         let broadcast = ClusterBroadcast::decode(payload)
             .ok()
-            .filter(|broadcast| sender == Some(broadcast.card().member));
+            .filter(|broadcast| sender == Some(broadcast.sender().member));
         let Some(broadcast) = broadcast else { return self.decode_errors.set(self.decode_errors.get() + 1) };
         let mut inner = self.inner.borrow_mut();
-        if let Some(Some(peer)) = inner.peers.get_mut(broadcast.card().member as usize) {
+        if let Some(Some(peer)) = inner.peers.get_mut(broadcast.sender().member as usize) {
             let was_incompatible = peer.is_incompatible;
             peer.handle_broadcast(now, broadcast);
             if peer.is_incompatible && !was_incompatible {
@@ -420,12 +420,14 @@ impl ClusterNode {
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) {
         let message =
-            ClusterMessage::decode(payload).ok().filter(|message| sender == Some(message.card().member));
+            ClusterMessage::decode(payload).ok().filter(|message| sender == Some(message.sender().member));
         let Some(message) = message else { return self.decode_errors.set(self.decode_errors.get() + 1) };
         let mut inner = self.inner.borrow_mut();
         let ClusterState { identity, owner, peers, out, .. } = &mut *inner;
-        let Some(Some(peer)) = peers.get_mut(message.card().member as usize) else { return };
-        if message.card().map != identity.map || !peer.accepts_life(now, message.card().life) {
+        let Some(Some(peer)) = peers.get_mut(message.sender().member as usize) else { return };
+        if message.sender().map != identity.map
+            || !peer.accepts_incarnation(now, message.sender().incarnation)
+        {
             return;
         }
         peer.handle_message(&message);
@@ -474,7 +476,7 @@ impl ClusterNode {
     pub fn goodbye(&self) -> Option<(Subject, Bytes)> {
         let identity = self.inner.borrow().identity;
         let subject = self.subject("call", &segment(&self.settings.member));
-        self.up.get().then(|| (subject.into(), ClusterBroadcast::Bye { card: identity }.encode().into()))
+        self.up.get().then(|| (subject.into(), ClusterBroadcast::Bye { sender: identity }.encode().into()))
     }
 
     pub fn is_up(&self) -> bool {

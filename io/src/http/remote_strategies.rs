@@ -523,10 +523,10 @@ impl RemoteState {
     fn next_event_batch(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
         let RemoteState { slots, seen, epoch, .. } = self;
         let has_events = |slot: &&mut StrategySlot| {
-            slot.life().is_some() && (slot.heartbeat_due || slot.sent_position < slot.history.end())
+            slot.incarnation().is_some() && (slot.heartbeat_due || slot.sent_position < slot.history.end())
         };
         let slot = slots.iter_mut().find(has_events)?;
-        let life = slot.life()?;
+        let incarnation = slot.incarnation()?;
         let (events, place) = slot.history.since(slot.sent_position, EVENTS_PER_BATCH_MAX);
         slot.sent_position = place;
         slot.heartbeat_due = false;
@@ -534,7 +534,7 @@ impl RemoteState {
         // lost.
         let is_all = slot.sent_position == slot.history.end();
         let heads = if is_all { slot.history.heads(seen) } else { Vec::new() };
-        let batch = EventBatch { epoch: *epoch, life, events, heads };
+        let batch = EventBatch { epoch: *epoch, incarnation, events, heads };
         Some((subjects.events(&slot.name).into(), batch.encode().into()))
     }
 

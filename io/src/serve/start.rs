@@ -23,7 +23,7 @@ use crate::clock::Clock;
 use crate::config::{Config, Durability, IdleBy, Layout, ServiceMode};
 use crate::http::{
     ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, Remote, RemoteStrategiesParts, Rereads,
-    ServiceStatus, next_life,
+    ServiceStatus, next_incarnation,
 };
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
@@ -124,7 +124,7 @@ pub fn start(
     let mut cluster = ClusterParts::of(config, &configured, parts.remote_shards, &wakeups);
     if let Some(cluster) = &mut cluster {
         (cluster.past, cluster.reported) = (far_past, acceptor.least_reported()?);
-        cluster.life = start_number(config, now)?;
+        cluster.incarnation = start_number(config, now)?;
     }
     let tls = open_tls(config, now)?;
     let listeners_bound = GatewayListeners::bind(config, tls.as_deref());
@@ -250,7 +250,7 @@ fn start_number(config: &Config, now: Timestamp) -> Result<u64, Fault> {
             Some(JournalMetadata::open(&Disk::Real, &config.service.data_dir)?)
         }
     };
-    next_life(notes.as_ref(), now)
+    next_incarnation(notes.as_ref(), now)
 }
 
 /// Opens the certificate if a listener uses TLS.

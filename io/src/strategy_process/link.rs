@@ -55,7 +55,7 @@ struct ProcessConnection<'a> {
     inbox: String,
     signals: Signals,
     generics: mpsc::Sender<Generic>,
-    heard: mpsc::Receiver<jetstream::Message>,
+    incoming: mpsc::Receiver<jetstream::Message>,
     clock: Clock,
 }
 
@@ -83,7 +83,7 @@ pub async fn run(
     let inbox = client.new_inbox();
     let refused = |error: async_nats::SubscribeError| StrategyProcessError::Refused(error.to_string());
     let (generics, outgoing) = mpsc::channel(GENERICS_MAX);
-    let (incoming_sender, heard) = mpsc::channel(GENERICS_MAX);
+    let (incoming_sender, incoming) = mpsc::channel(GENERICS_MAX);
     let mut connection = ProcessConnection {
         events: client.subscribe(subjects.events(&settings.name)).await.map_err(refused)?,
         market: client.subscribe(subjects.market()).await.map_err(refused)?,
@@ -95,17 +95,17 @@ pub async fn run(
         inbox,
         signals,
         generics,
-        heard,
+        incoming,
         clock: Clock::new(),
     };
-    let life = connection.clock.now().0;
+    let incarnation = connection.clock.now().0;
     // Events between strategies use a separate connection: one with unreadable headers would end
     // this one.
     let (generics, _) = link::open(&config.nats, &subjects.generic(), subjects.inbox(&settings.name)).await?;
-    tokio::spawn(publish_generics(client.clone(), subjects.clone(), outgoing, life));
+    tokio::spawn(publish_generics(client.clone(), subjects.clone(), outgoing, incarnation));
     tokio::spawn(receive_generics(generics, subjects.clone(), settings.name.clone(), incoming_sender));
     tokio::spawn(try_canary(client, connection.broker_health.clone(), subjects.canary(&settings.name)));
-    let (mut record, mut heard) = match &config.remote_strategies.record_dir {
+    let (mut record, mut received) = match &config.remote_strategies.record_dir {
         Some(folder) => {
             let opened =
                 EventRecord::open(folder, &settings.name).map_err(system("remote_strategies.record_dir"))?;
@@ -114,7 +114,7 @@ pub async fn run(
         None => (None, Vec::new()),
     };
     loop {
-        let Some(handshake) = connection.shake_hands(record.take(), &heard).await? else { return Ok(()) };
+        let Some(handshake) = connection.shake_hands(record.take(), &received).await? else { return Ok(()) };
         let mut runner = RemoteRunner::new(connection.clock.now(), &handshake.welcome, handshake.parts);
         runner.set_broker(connection.clock.now(), connection.broker_health.is_up());
         print_line(&format!("ready strategy={} server={}", settings.name, config.service.name));
@@ -124,7 +124,7 @@ pub async fn run(
                 tracing::warn!(
                     "the server no longer has the missed events: the strategy restarts from the current state"
                 );
-                (record, heard) = runner.take_record();
+                (record, received) = runner.take_record();
             }
         }
     }
@@ -136,19 +136,21 @@ impl ProcessConnection<'_> {
     async fn shake_hands(
         &mut self,
         mut record: Option<EventRecord>,
-        heard: &[u64],
+        received: &[u64],
     ) -> Result<Option<Handshake>, StrategyProcessError> {
         let mut waits_for = String::new();
         loop {
-            let life = self.clock.now().0;
-            let request = RemoteRequest::Hello { life, host: host(), heard: heard.to_vec() };
+            let incarnation = self.clock.now().0;
+            let request = RemoteRequest::Hello { incarnation, host: host(), received: received.to_vec() };
             let reply = tokio::select! {
                 reply = self.ask(&request) => reply,
                 _ = self.signals.readable() => return Ok(None),
             };
             match reply {
                 Some(RemoteReply::Welcome(welcome)) => {
-                    if let Some(handshake) = self.fetch_state(life, welcome, &mut record, heard).await? {
+                    if let Some(handshake) =
+                        self.fetch_state(incarnation, welcome, &mut record, received).await?
+                    {
                         return Ok(Some(handshake));
                     }
                 }
@@ -191,23 +193,24 @@ impl ProcessConnection<'_> {
     /// Fetches the announced data; returns `None` if the server went away in the meantime.
     async fn fetch_state(
         &self,
-        life: u64,
+        incarnation: u64,
         welcome: Box<Welcome>,
         record: &mut Option<EventRecord>,
-        heard: &[u64],
+        received: &[u64],
     ) -> Result<Option<Handshake>, StrategyProcessError> {
         let damaged = |what: &str, damage| StrategyProcessError::Refused(format!("{what}: {damage}"));
-        let Some(reference) = self.fetch_blob(life, Blob::Reference, welcome.reference_bytes).await else {
+        let Some(reference) = self.fetch_blob(incarnation, Blob::Reference, welcome.reference_bytes).await
+        else {
             return Ok(None);
         };
-        let Some(state) = self.fetch_blob(life, Blob::State, welcome.state_bytes).await else {
+        let Some(state) = self.fetch_blob(incarnation, Blob::State, welcome.state_bytes).await else {
             return Ok(None);
         };
         let reference = RefData::load(&reference).map_err(|damage| damaged("its reference data", damage))?;
         let state = remote_protocol::decode_state(&state).map_err(|damage| damaged("its state", damage))?;
-        let is_known = !heard.is_empty() && welcome.complete;
+        let is_known = !received.is_empty() && welcome.complete;
         let missed = match is_known {
-            true => self.missed(life, &welcome, heard).await,
+            true => self.missed(incarnation, &welcome, received).await,
             false => Some(Vec::new()),
         };
         let Some(missed) = missed else { return Ok(None) };
@@ -218,14 +221,15 @@ impl ProcessConnection<'_> {
         }
         let host = host_settings(self.settings, &welcome.section, &reference, welcome.strategy)?;
         let seed = self.settings.config.service.seed;
-        let parts = RunnerParts { life, reference: Arc::new(reference), host, state, missed, record, seed };
+        let parts =
+            RunnerParts { incarnation, reference: Arc::new(reference), host, state, missed, record, seed };
         Ok(Some(Handshake { welcome, parts }))
     }
 
-    async fn fetch_blob(&self, life: u64, of: Blob, total: u32) -> Option<Vec<u8>> {
+    async fn fetch_blob(&self, incarnation: u64, of: Blob, total: u32) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         while bytes.len() < total as usize {
-            match self.ask(&RemoteRequest::Piece { life, of, at: bytes.len() as u32 }).await? {
+            match self.ask(&RemoteRequest::Piece { incarnation, of, at: bytes.len() as u32 }).await? {
                 RemoteReply::Piece { bytes: piece, .. } if !piece.is_empty() => bytes.extend(piece),
                 _ => return None,
             }
@@ -234,20 +238,25 @@ impl ProcessConnection<'_> {
     }
 
     /// Returns the events between the last one received and the state.
-    async fn missed(&self, life: u64, welcome: &Welcome, heard: &[u64]) -> Option<Vec<NumberedEvent>> {
-        let (mut heard, mut all) = (heard.to_vec(), Vec::new());
+    async fn missed(
+        &self,
+        incarnation: u64,
+        welcome: &Welcome,
+        received: &[u64],
+    ) -> Option<Vec<NumberedEvent>> {
+        let (mut received, mut all) = (received.to_vec(), Vec::new());
         loop {
             let RemoteReply::Missed { events, more } =
-                self.ask(&RemoteRequest::Fetch { life, heard: heard.clone() }).await?
+                self.ask(&RemoteRequest::Fetch { incarnation, received: received.clone() }).await?
             else {
                 return None;
             };
             for numbered in events {
                 let shard = numbered.shard.0 as usize;
-                let (Some(heard), Some(head)) = (heard.get_mut(shard), welcome.heads.get(shard)) else {
+                let (Some(received), Some(head)) = (received.get_mut(shard), welcome.heads.get(shard)) else {
                     return None;
                 };
-                *heard = numbered.event.seq;
+                *received = numbered.event.seq;
                 // Events after the state are delivered later.
                 if numbered.event.seq <= head.seen {
                     all.push(numbered);
@@ -351,7 +360,7 @@ impl ProcessConnection<'_> {
                     runner.handle_prices(self.clock.now(), &prices);
                 }
             }
-            Some(message) = self.heard.recv() => self.deliver_generic(runner, message).await,
+            Some(message) = self.incoming.recv() => self.deliver_generic(runner, message).await,
             () = self.broker_health.changed() => runner.set_broker(self.clock.now(), self.broker_health.is_up()),
             _ = self.signals.readable(), if accepts_signals => return true,
             () = sleep(wait) => {}
@@ -400,7 +409,7 @@ impl ProcessConnection<'_> {
     }
 
     async fn leave(&self, runner: &RemoteRunner) {
-        let _ = self.ask(&RemoteRequest::Bye { life: runner.life() }).await;
+        let _ = self.ask(&RemoteRequest::Bye { incarnation: runner.incarnation() }).await;
         let _ = timeout(ANSWER_MAX, self.client.flush()).await;
     }
 }
@@ -419,12 +428,12 @@ async fn publish_generics(
     client: Client,
     subjects: Subjects,
     mut generics: mpsc::Receiver<Generic>,
-    life: u64,
+    incarnation: u64,
 ) {
     let context = generic::context(&client);
     let mut number: u64 = 0;
     while let Some(generics) = generics.recv().await {
-        let id = format!("{}-{life}-{number}", generics.from);
+        let id = format!("{}-{incarnation}-{number}", generics.from);
         while generics.publish(&context, &subjects, &id).await.is_err() {
             sleep(RETRY_PAUSE).await;
         }
@@ -450,7 +459,7 @@ async fn receive_generics(
     client: Client,
     subjects: Subjects,
     strategy: String,
-    heard: mpsc::Sender<jetstream::Message>,
+    incoming: mpsc::Sender<jetstream::Message>,
 ) {
     let context = generic::context(&client);
     loop {
@@ -458,7 +467,7 @@ async fn receive_generics(
             && let Ok(mut messages) = consumer.messages().await
         {
             while let Some(Ok(message)) = messages.next().await {
-                if heard.send(message).await.is_err() {
+                if incoming.send(message).await.is_err() {
                     return;
                 }
             }

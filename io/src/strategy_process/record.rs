@@ -2,7 +2,7 @@
 //! strategy receives the event.
 //!
 //! ```text
-//! L <life>                          a process starts
+//! L <incarnation>                   a process starts
 //! A <id>                            it requests an order
 //! E <shard> <number> <words>        an event
 //! H <number> <number> …             last event received, by shard: nothing before it is missing
@@ -49,14 +49,14 @@ impl EventRecord {
         Ok((EventRecord { file, line: String::new() }, received_in(&text[..whole])))
     }
 
-    pub fn event(&mut self, told: &NumberedEvent) -> io::Result<()> {
+    pub fn event(&mut self, numbered: &NumberedEvent) -> io::Result<()> {
         self.line.clear();
-        write_event(&mut self.line, told.shard, &told.event);
+        write_event(&mut self.line, numbered.shard, &numbered.event);
         self.file.write_all(self.line.as_bytes())
     }
 
-    pub fn life(&mut self, life: u64) -> io::Result<()> {
-        self.numbers('L', &[life])
+    pub fn incarnation(&mut self, incarnation: u64) -> io::Result<()> {
+        self.numbers('L', &[incarnation])
     }
 
     pub fn asked(&mut self, id: &IntId) -> io::Result<()> {
@@ -65,12 +65,12 @@ impl EventRecord {
         self.file.write_all(self.line.as_bytes())
     }
 
-    pub fn heard(&mut self, heard: &[u64]) -> io::Result<()> {
-        self.numbers('H', heard)
+    pub fn received(&mut self, received: &[u64]) -> io::Result<()> {
+        self.numbers('H', received)
     }
 
-    pub fn begun(&mut self, heard: &[u64]) -> io::Result<()> {
-        self.numbers('B', heard)
+    pub fn begun(&mut self, received: &[u64]) -> io::Result<()> {
+        self.numbers('B', received)
     }
 
     fn numbers(&mut self, tag: char, numbers: &[u64]) -> io::Result<()> {
@@ -83,40 +83,40 @@ impl EventRecord {
 }
 
 fn received_in(text: &str) -> Vec<u64> {
-    let mut heard: Vec<u64> = Vec::new();
+    let mut received: Vec<u64> = Vec::new();
     for line in text.lines() {
         let mut fields = line.split(' ');
         let tag = fields.next();
         let mut numbers = fields.map_while(|field| field.parse::<u64>().ok());
         match tag {
-            Some("H" | "B") => heard = numbers.collect(),
+            Some("H" | "B") => received = numbers.collect(),
             Some("E") => {
                 let (Some(shard), Some(number)) = (numbers.next(), numbers.next()) else { continue };
-                if let Some(heard) = heard.get_mut(shard as usize) {
-                    *heard = number.max(*heard);
+                if let Some(received) = received.get_mut(shard as usize) {
+                    *received = number.max(*received);
                 }
             }
             _ => {}
         }
     }
-    heard
+    received
 }
 
 /// Writes an event as a line.
 pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
     let _ = write!(line, "E {} {} ", shard.0, event.seq);
     let _ = match &event.body {
-        EventKind::Order(told) => {
-            write!(line, "order {} {:?} {:?} {}", told.id, told.what, told.status, told.terms.qty)
+        EventKind::Order(report) => {
+            write!(line, "order {} {:?} {:?} {}", report.id, report.what, report.status, report.terms.qty)
         }
-        EventKind::Status(told) => write!(
+        EventKind::Status(report) => write!(
             line,
             "status {} {:?} {:?} {} {} {}",
-            told.id, told.what, told.status, told.cum_qty, told.last_qty, told.last_price
+            report.id, report.what, report.status, report.cum_qty, report.last_qty, report.last_price
         ),
-        EventKind::Refused(told) => write!(line, "refused {} {}", told.request_id, told.reason.code()),
-        EventKind::Booked(told) => {
-            write!(line, "booked {} {} {} {}", told.id.0, told.order_id, told.qty, told.price)
+        EventKind::Refused(report) => write!(line, "refused {} {}", report.request_id, report.reason.code()),
+        EventKind::Booked(report) => {
+            write!(line, "booked {} {} {} {}", report.id.0, report.order_id, report.qty, report.price)
         }
         EventKind::Forgotten { id, .. } => write!(line, "forgotten {id}"),
         EventKind::Phase { phase, .. } => write!(line, "phase {phase:?}"),

@@ -53,9 +53,9 @@ struct PendingRequest {
 
 impl PendingRequests {
     /// Adds an order, or a request about one. The bound is that of the strategy's orders.
-    pub fn order(&mut self, life: u64, command: Command) {
+    pub fn order(&mut self, incarnation: u64, command: Command) {
         let Some(id) = id_of(&command) else { return };
-        let request = RemoteRequest::Command { life, command };
+        let request = RemoteRequest::Command { incarnation, command };
         self.orders.insert(id, PendingRequest { request, command, due: Timestamp::ZERO });
     }
 

@@ -76,7 +76,7 @@ pub enum RunnerFailure {
 }
 
 pub struct RemoteRunner {
-    life: u64,
+    incarnation: u64,
     epoch: u64,
     port: PortId,
     lease_ns: u64,
@@ -85,7 +85,7 @@ pub struct RemoteRunner {
     /// Initial state by shard, until the runner asks for it.
     state: Vec<Vec<Event>>,
     /// Last event received by shard; nothing before it is missing.
-    heard: Vec<u64>,
+    received: Vec<u64>,
     requests: PendingRequests,
     follows: Vec<SecurityId>,
     link: LinkState,
@@ -107,7 +107,7 @@ pub struct RemoteRunner {
 
 /// The parts of a runner, beside the welcome.
 pub struct RunnerParts {
-    pub life: u64,
+    pub incarnation: u64,
     pub reference: Arc<RefData>,
     pub host: HostSettings,
     pub state: Vec<StateItem>,
@@ -120,7 +120,7 @@ pub struct RunnerParts {
 impl RemoteRunner {
     pub fn new(now: Timestamp, welcome: &Welcome, parts: RunnerParts) -> RemoteRunner {
         let Welcome { epoch, shards, port, numbers, lease_ms, heads, .. } = welcome;
-        let RunnerParts { life, reference, host, state, missed, record, seed } = parts;
+        let RunnerParts { incarnation, reference, host, state, missed, record, seed } = parts;
         // The port has the same number as at the server, because orders are identified by it.
         let classes = vec![PortClass::Client; port.0 as usize + 1];
         let (mut ports, ends) = mesh(&classes, *shards, Depths::default());
@@ -128,14 +128,14 @@ impl RemoteRunner {
         let numbers = IdBlock { next: numbers.0, end: numbers.1 };
         let run = strategies::runner_settings(Operation::RealTime, numbers, seed);
         let mut remote = RemoteRunner {
-            life,
+            incarnation,
             epoch: *epoch,
             port: *port,
             lease_ns: *lease_ms as u64 * NS_PER_MS,
             runner: Runner::new(own, reference, run, vec![host]),
             ends,
             state: vec![Vec::new(); *shards as usize],
-            heard: heads.iter().map(|head| head.seen).collect(),
+            received: heads.iter().map(|head| head.seen).collect(),
             requests: PendingRequests::default(),
             follows: Vec::new(),
             link: LinkState::Up,
@@ -153,7 +153,7 @@ impl RemoteRunner {
             record,
             broken: None,
         };
-        remote.keep_record(|record| record.life(life));
+        remote.keep_record(|record| record.incarnation(incarnation));
         for numbered in missed {
             remote.record_event(&numbered);
             remote.deliver(now, numbered.shard, numbered.event);
@@ -180,7 +180,7 @@ impl RemoteRunner {
 
     /// Returns the record, for the next runner.
     pub fn take_record(&mut self) -> (Option<EventRecord>, Vec<u64>) {
-        (self.record.take(), std::mem::take(&mut self.heard))
+        (self.record.take(), std::mem::take(&mut self.received))
     }
 
     pub fn poll_request(&mut self) -> Option<(u64, RemoteRequest)> {
@@ -214,8 +214,8 @@ impl RemoteRunner {
         !self.runner.is_waiting() && self.requests.is_empty()
     }
 
-    pub fn life(&self) -> u64 {
-        self.life
+    pub fn incarnation(&self) -> u64 {
+        self.incarnation
     }
 }
 
@@ -236,7 +236,7 @@ impl RemoteRunner {
     }
 
     pub fn handle_events(&mut self, now: Timestamp, batch: &EventBatch) {
-        if batch.life != self.life || batch.epoch != self.epoch {
+        if batch.incarnation != self.incarnation || batch.epoch != self.epoch {
             return;
         }
         self.last_message_at = now;
@@ -248,12 +248,12 @@ impl RemoteRunner {
     }
 
     fn advance(&mut self, now: Timestamp, heads: &[ShardHead], lacks: bool) {
-        let lags = heads.iter().zip(&self.heard).any(|(head, heard)| head.last > *heard);
+        let lags = heads.iter().zip(&self.received).any(|(head, received)| head.last > *received);
         if lacks || lags {
             return self.fetch(now);
         }
-        for (heard, head) in self.heard.iter_mut().zip(heads) {
-            *heard = head.seen.max(*heard);
+        for (received, head) in self.received.iter_mut().zip(heads) {
+            *received = head.seen.max(*received);
         }
         self.note(now);
     }
@@ -261,14 +261,14 @@ impl RemoteRunner {
     /// Delivers an event, unless it was delivered before; returns false if an event before it is
     /// missing.
     fn receive_event(&mut self, now: Timestamp, numbered: &NumberedEvent) -> bool {
-        let Some(heard) = self.heard.get_mut(numbered.shard.0 as usize) else { return true };
-        if numbered.event.seq <= *heard {
+        let Some(received) = self.received.get_mut(numbered.shard.0 as usize) else { return true };
+        if numbered.event.seq <= *received {
             return true;
         }
-        if numbered.before > *heard {
+        if numbered.before > *received {
             return false;
         }
-        *heard = numbered.event.seq;
+        *received = numbered.event.seq;
         self.record_event(numbered);
         if let Some(id) = remote_protocol::answers(&numbered.event) {
             self.requests.mark_answered(&id);
@@ -288,12 +288,12 @@ impl RemoteRunner {
     }
 
     fn note(&mut self, now: Timestamp) {
-        if self.record.is_none() || now < self.noted.0 || self.noted.1 == self.heard {
+        if self.record.is_none() || now < self.noted.0 || self.noted.1 == self.received {
             return;
         }
-        self.noted = (now.plus(NOTE_NS), self.heard.clone());
-        let heard = self.heard.clone();
-        self.keep_record(|record| record.heard(&heard));
+        self.noted = (now.plus(NOTE_NS), self.received.clone());
+        let received = self.received.clone();
+        self.keep_record(|record| record.received(&received));
     }
 
     /// Passes an event to the runner, as its shard would.
@@ -329,7 +329,7 @@ impl RemoteRunner {
             return;
         }
         let shard = pitlane_engine::shard::shard_of(tick.security, self.ends.len() as u8);
-        let seq = self.heard[shard.0 as usize];
+        let seq = self.received[shard.0 as usize];
         self.deliver(now, shard, Event { seq, at: tick.at, body: EventKind::Tick(*tick) });
         self.runner.drain_events(now, EVENTS_PER_POLL_MAX);
     }
@@ -344,7 +344,10 @@ impl RemoteRunner {
             (_, RemoteReply::Refused { text }) => self.broken = Some(RunnerFailure::Refused(text)),
             (LinkState::Asking { number: asked, .. }, RemoteReply::Welcome(welcome)) if asked == number => {
                 self.epoch = welcome.epoch;
-                let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
+                let number = self.send(RemoteRequest::Fetch {
+                    incarnation: self.incarnation,
+                    received: self.received.clone(),
+                });
                 self.link = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
             }
             (
@@ -383,7 +386,10 @@ impl RemoteRunner {
     fn catch_up(&mut self, now: Timestamp, events: &[NumberedEvent], more: bool) {
         events.iter().for_each(|numbered| _ = self.receive_event(now, numbered));
         if more {
-            let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
+            let number = self.send(RemoteRequest::Fetch {
+                incarnation: self.incarnation,
+                received: self.received.clone(),
+            });
             self.link = LinkState::Catching { number, until: now.plus(ANSWER_NS) };
             return;
         }
@@ -391,7 +397,7 @@ impl RemoteRunner {
         self.link = LinkState::Up;
         self.beat_at = now;
         for security in self.follows.clone() {
-            self.requests.ask(RemoteRequest::Follow { life: self.life, security, on: true });
+            self.requests.ask(RemoteRequest::Follow { incarnation: self.incarnation, security, on: true });
         }
         self.requests.send_again();
     }
@@ -442,7 +448,10 @@ impl RemoteRunner {
                 Notice::Generic { name, body } => self.generics.push_back((name, body)),
                 Notice::Failed { reason, name, .. } => {
                     tracing::warn!(strategy = %name, %reason, "the strategy has failed and was stopped");
-                    self.requests.ask(RemoteRequest::Failed { life: self.life, reason: reason.to_string() });
+                    self.requests.ask(RemoteRequest::Failed {
+                        incarnation: self.incarnation,
+                        reason: reason.to_string(),
+                    });
                 }
             }
         }
@@ -475,13 +484,13 @@ impl RemoteRunner {
 
     /// Handles a command in place of a shard.
     fn handle_command(&mut self, now: Timestamp, shard: ShardId, command: Command) {
-        let life = self.life;
+        let incarnation = self.incarnation;
         match command.body {
             CommandKind::Snapshot { port } => {
                 for event in std::mem::take(&mut self.state[shard.0 as usize]) {
                     self.deliver(now, shard, event);
                 }
-                let seq = self.heard[shard.0 as usize];
+                let seq = self.received[shard.0 as usize];
                 self.deliver(now, shard, Event { seq, at: now, body: EventKind::SnapshotEnd { port } });
             }
             CommandKind::Watch { what: WatchTarget::Ticks(security), on, .. } => {
@@ -489,21 +498,25 @@ impl RemoteRunner {
                 if on {
                     self.follows.push(security);
                 }
-                self.requests.ask(RemoteRequest::Follow { life, security, on });
+                self.requests.ask(RemoteRequest::Follow { incarnation, security, on });
             }
             // The server forwards it to all shards.
             CommandKind::Phase { .. } if shard == ShardId(0) => {
-                self.requests.ask(RemoteRequest::Command { life, command })
+                self.requests.ask(RemoteRequest::Command { incarnation, command })
             }
-            CommandKind::Subscribe { .. } => self.requests.ask(RemoteRequest::Command { life, command }),
+            CommandKind::Subscribe { .. } => {
+                self.requests.ask(RemoteRequest::Command { incarnation, command })
+            }
             CommandKind::Submit { .. } | CommandKind::Modify { .. } if !self.is_up() => {
                 self.decline(now, &command, Reason::BrokerLost);
             }
             CommandKind::Submit { id, .. } => {
                 self.keep_record(|record| record.asked(&id));
-                self.requests.order(life, command);
+                self.requests.order(incarnation, command);
             }
-            CommandKind::Modify { .. } | CommandKind::Cancel { .. } => self.requests.order(life, command),
+            CommandKind::Modify { .. } | CommandKind::Cancel { .. } => {
+                self.requests.order(incarnation, command)
+            }
             _ => {}
         }
     }
@@ -513,7 +526,7 @@ impl RemoteRunner {
         let Some((shard, body)) = self.requests.refusal(command, reason, self.ends.len() as u8) else {
             return;
         };
-        let seq = self.heard[shard.0 as usize];
+        let seq = self.received[shard.0 as usize];
         self.deliver(now, shard, Event { seq, at: now, body });
     }
 
@@ -525,7 +538,10 @@ impl RemoteRunner {
 
     fn fetch(&mut self, now: Timestamp) {
         if self.link == LinkState::Up && self.fetching.is_none_or(|(_, until)| until <= now) {
-            let number = self.send(RemoteRequest::Fetch { life: self.life, heard: self.heard.clone() });
+            let number = self.send(RemoteRequest::Fetch {
+                incarnation: self.incarnation,
+                received: self.received.clone(),
+            });
             self.fetching = Some((number, now.plus(ANSWER_NS)));
         }
     }
@@ -534,13 +550,13 @@ impl RemoteRunner {
     fn beat(&mut self, now: Timestamp) {
         let idle = self.has_left();
         let is_news =
-            (self.last_beat.0, self.last_beat.2) != (self.prices, idle) || self.last_beat.1 != self.heard;
+            (self.last_beat.0, self.last_beat.2) != (self.prices, idle) || self.last_beat.1 != self.received;
         if now < self.beat_at && !(self.paced && is_news) {
             return;
         }
-        self.last_beat = (self.prices, self.heard.clone(), idle);
-        let (prices, heard) = (self.prices, self.heard.clone());
-        let request = RemoteRequest::Heartbeat { life: self.life, prices, heard, idle };
+        self.last_beat = (self.prices, self.received.clone(), idle);
+        let (prices, received) = (self.prices, self.received.clone());
+        let request = RemoteRequest::Heartbeat { incarnation: self.incarnation, prices, received, idle };
         if now >= self.beat_at {
             self.beat_at = now.plus(self.lease_ns / BEATS_PER_LEASE);
             self.send(request);
@@ -572,7 +588,10 @@ impl RemoteRunner {
                 }
             }
             LinkState::Lost { again } if again <= now && self.broker_up => {
-                let number = self.send(RemoteRequest::Resume { life: self.life, heard: self.heard.clone() });
+                let number = self.send(RemoteRequest::Resume {
+                    incarnation: self.incarnation,
+                    received: self.received.clone(),
+                });
                 self.link = LinkState::Asking { number, until: now.plus(ANSWER_NS) };
             }
             LinkState::Lost { again } if again <= now => {

@@ -185,7 +185,7 @@ const TARGETS: [&str; 22] = [
 
 /// Subjects that the login of a strategy may publish on, and contents for them.
 fn allowed() -> Vec<(&'static str, Vec<u8>)> {
-    let hello = RemoteRequest::Hello { life: 7, host: "x".to_string(), heard: Vec::new() };
+    let hello = RemoteRequest::Hello { incarnation: 7, host: "x".to_string(), received: Vec::new() };
     let (stream, name) = ("PITLANE_PITLANE_GENERIC", "MARKET_MAKER");
     let api = |call: &str| Box::leak(format!("$JS.API.CONSUMER.{call}.{stream}.{name}").into_boxed_str());
     vec![
@@ -253,7 +253,7 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
         assert_eq!((foreign(&pair, 0), foreign(&pair, 1)), (0, 0), "nothing has come as far as the stream");
     }
     // The server still receives the strategy itself, and responds where it may.
-    let hello = RemoteRequest::Hello { life: 8, host: "y".to_string(), heard: Vec::new() };
+    let hello = RemoteRequest::Hello { incarnation: 8, host: "y".to_string(), received: Vec::new() };
     until("the strategy is answered", || {
         raw_client.publish(
             "pitlane.pitlane.ask.MARKET_MAKER",

@@ -134,14 +134,14 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     let service = serve(&place, &broker, MOMENTUM, &settings);
     let mut wire = NatsWire::open(&broker);
     wire.subscribe(ANSWERS);
-    let life = 7;
+    let incarnation = 7;
     let RemoteReply::Welcome(welcome) =
-        wire.ask(&RemoteRequest::Hello { life, host: "test".into(), heard: Vec::new() })
+        wire.ask(&RemoteRequest::Hello { incarnation, host: "test".into(), received: Vec::new() })
     else {
         panic!("it is welcome");
     };
     assert_eq!(welcome.section.kind, "moving-average-cross");
-    let mut ask = |command| wire.ask(&RemoteRequest::Command { life, command });
+    let mut ask = |command| wire.ask(&RemoteRequest::Command { incarnation, command });
     let first = order(1, 5, welcome.strategy);
     // It may not trade yet; the refusal is among the events, and the id is used.
     assert_eq!(ask(first), RemoteReply::Accepted);
@@ -170,19 +170,23 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     service.end();
     let service = serve(&place, &broker, MOMENTUM, &settings);
     let mut ask = |request: &RemoteRequest| wire.ask(request);
-    assert_eq!(ask(&RemoteRequest::Command { life, command: second }), RemoteReply::UnknownSession);
-    let heard: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
-    assert!(matches!(ask(&RemoteRequest::Resume { life, heard: heard.clone() }), RemoteReply::Welcome(_)));
+    assert_eq!(ask(&RemoteRequest::Command { incarnation, command: second }), RemoteReply::UnknownSession);
+    let received: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
+    assert!(matches!(
+        ask(&RemoteRequest::Resume { incarnation, received: received.clone() }),
+        RemoteReply::Welcome(_)
+    ));
     for command in [first, second] {
         assert_eq!(
-            (ask(&RemoteRequest::Command { life, command }), orders(&service)),
+            (ask(&RemoteRequest::Command { incarnation, command }), orders(&service)),
             (RemoteReply::Accepted, 1)
         );
     }
     let other = order(2, 6, welcome.strategy);
-    assert_eq!(ask(&RemoteRequest::Command { life, command: other }), declined(Reason::DuplicateId));
+    assert_eq!(ask(&RemoteRequest::Command { incarnation, command: other }), declined(Reason::DuplicateId));
     // Events before the restart are still delivered, each once.
-    let RemoteReply::Missed { events, more: false } = ask(&RemoteRequest::Fetch { life, heard }) else {
+    let RemoteReply::Missed { events, more: false } = ask(&RemoteRequest::Fetch { incarnation, received })
+    else {
         panic!("it is kept")
     };
     let own = remote_protocol::source(PortId(1), welcome.strategy);
@@ -206,9 +210,9 @@ fn events_between_strategies_travel_both_ways() {
     wire.subscribe("pitlane.pitlane.generic");
     let mut client = subscriber(&service, "generic-event.spread");
     client.send_message("SEND|destination:/topic/generic-event.signal||{\"go\":1}");
-    let heard = wire.receive();
-    assert!(heard.headers.contains("Pitlane-Event: signal"), "{}", heard.headers);
-    assert_eq!(heard.payload, b"{\"go\":1}");
+    let received = wire.receive();
+    assert!(received.headers.contains("Pitlane-Event: signal"), "{}", received.headers);
+    assert_eq!(received.payload, b"{\"go\":1}");
     let (head, output) = ("NATS/1.0\r\nPitlane-Event: spread\r\nPitlane-From: PAIRS\r\n\r\n", "{\"by\":2}");
     let sizes = format!("{} {}", head.len(), head.len() + output.len());
     wire.send_message(&format!("HPUB pitlane.pitlane.generic {sizes}\r\n{head}{output}"));

@@ -91,16 +91,17 @@ fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
 /// Returns messages that an attacker with access to the broker and to our source could write. None
 /// is from the connected process.
 fn forged() -> Vec<Vec<u8>> {
-    let life = 7;
-    let command = |body| RemoteRequest::Command { life, command: Command::new(Source::default(), 1, body) };
+    let incarnation = 7;
+    let command =
+        |body| RemoteRequest::Command { incarnation, command: Command::new(Source::default(), 1, body) };
     let terms = Terms { strategy: StrategyId(1), ..Terms::default() };
     let letters = [
-        RemoteRequest::Resume { life, heard: vec![u64::MAX; 1_000] },
-        RemoteRequest::Piece { life, of: Blob::State, at: u32::MAX },
-        RemoteRequest::Fetch { life, heard: Vec::new() },
-        RemoteRequest::Heartbeat { life, prices: u64::MAX, heard: vec![0; 50_000], idle: true },
-        RemoteRequest::Failed { life, reason: "it\nERROR forged".repeat(1_000) },
-        RemoteRequest::Bye { life },
+        RemoteRequest::Resume { incarnation, received: vec![u64::MAX; 1_000] },
+        RemoteRequest::Piece { incarnation, of: Blob::State, at: u32::MAX },
+        RemoteRequest::Fetch { incarnation, received: Vec::new() },
+        RemoteRequest::Heartbeat { incarnation, prices: u64::MAX, received: vec![0; 50_000], idle: true },
+        RemoteRequest::Failed { incarnation, reason: "it\nERROR forged".repeat(1_000) },
+        RemoteRequest::Bye { incarnation },
         command(CommandKind::Submit { id: IntId::NONE, terms }),
         command(CommandKind::Cancel { order: OrderHandle::NONE, id: IntId::numbered(b'x', 1) }),
         command(CommandKind::Phase { strategy: StrategyId(1), phase: StrategyPhase::Exit }),
@@ -147,7 +148,8 @@ fn no_message_on_the_broker_breaks_the_service() {
             assert!(is_nothing, "{answer:?}");
         }
         // A second process waits while the first is connected.
-        let hello = RemoteRequest::Hello { life: 7, host: "x".repeat(100_000), heard: vec![1; 50_000] };
+        let hello =
+            RemoteRequest::Hello { incarnation: 7, host: "x".repeat(100_000), received: vec![1; 50_000] };
         raw_client.publish_with_reply(ask, inbox, hello.encode().into()).await.unwrap();
         let answer = RemoteReply::decode(&answers.next().await.unwrap().payload).unwrap();
         assert!(matches!(answer, RemoteReply::Wait { .. }), "{answer:?}");

@@ -10,8 +10,8 @@ use pitlane_engine::time::Day;
 use super::owner::RESEND_MAX;
 use super::*;
 
-const OTHER: MemberIdentity = MemberIdentity { member: 1, life: 9, map: 1 };
-const LIFE: u64 = 5;
+const OTHER: MemberIdentity = MemberIdentity { member: 1, incarnation: 9, map: 1 };
+const INCARNATION: u64 = 5;
 const DEPTHS: Depths = Depths { commands: 8, events: 8 };
 
 /// Creates the first of two servers, and its shard's end of the lanes.
@@ -27,7 +27,7 @@ fn cluster() -> (ClusterNode, ShardEnd) {
         members: vec![member("a", 0), member("b", 1)],
         far,
         wakeups: Arc::new(Wakeups::silent(2, 2)),
-        life: LIFE,
+        incarnation: INCARNATION,
         map: OTHER.map,
         orders_max: 1_000,
         past: Vec::new(),
@@ -50,7 +50,7 @@ fn add_batches(cluster: &ClusterNode, count: u64) {
 }
 
 fn fetch(cluster: &ClusterNode, from: u64) {
-    let message = ClusterMessage::Fetch { card: OTHER, life: LIFE, from }.encode();
+    let message = ClusterMessage::Fetch { sender: OTHER, incarnation: INCARNATION, from }.encode();
     cluster.handle_message(Timestamp(1), Some(OTHER.member), &message, &|_, _| true);
 }
 
@@ -103,7 +103,7 @@ fn the_inbox_of_a_member_is_bounded_and_commands_beyond_it_are_not_acknowledged(
     let send = |first: u64, count: u64| {
         let command = |number| (ShardId(0), Command::new(source, number as u32, body));
         let commands = (first..first + count).map(command).collect();
-        let message = ClusterMessage::Commands { card: OTHER, life: LIFE, first, commands };
+        let message = ClusterMessage::Commands { sender: OTHER, incarnation: INCARNATION, first, commands };
         let answer =
             cluster.inner.borrow_mut().owner.handle(Timestamp(1), message, &mut |_| {}, &|_, _| true);
         let Some(ClusterMessage::Taken { number, .. }) = answer else { panic!("{answer:?}") };

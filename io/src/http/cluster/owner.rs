@@ -7,9 +7,9 @@
 //! shards ◄─ Command ◄─ link ◄─ inbox of each member ◄─ ClusterMessage
 //! ```
 //!
-//! **Once.** Commands of one life of a member are numbered, and taken in their order. A repeated
-//! command is acknowledged and not taken again. The result of a command that was taken is in the
-//! journal of its shard, so a crash of this server loses nothing that was answered.
+//! **Once.** Commands of one incarnation of a member are numbered, and taken in their order. A
+//! repeated command is acknowledged and not taken again. The result of a command that was taken is
+//! in the journal of its shard, so a crash of this server loses nothing that was answered.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -40,7 +40,7 @@ pub const RESEND_MAX: u64 = 64;
 
 #[derive(Debug)]
 pub struct LocalOwner {
-    card: MemberIdentity,
+    identity: MemberIdentity,
     link: PortEnd,
     own: ShardMask,
     shards: u8,
@@ -60,8 +60,8 @@ pub struct LocalOwner {
 /// Another server, as a receiver of our events and a sender of commands.
 #[derive(Debug, Default)]
 struct FollowerState {
-    life: u64,
-    /// Number of the last command taken of that life.
+    incarnation: u64,
+    /// Number of the last command taken of that incarnation.
     taken: u64,
     inbox: VecDeque<(ShardId, Command)>,
     ticks: BTreeSet<SecurityId>,
@@ -81,7 +81,7 @@ struct SnapshotRequest {
 
 impl LocalOwner {
     pub fn new(
-        card: MemberIdentity,
+        identity: MemberIdentity,
         link: PortEnd,
         own: ShardMask,
         members: usize,
@@ -93,10 +93,10 @@ impl LocalOwner {
         };
         let follower = |_| FollowerState { from: vec![0; shards as usize], ..FollowerState::default() };
         LocalOwner {
-            card,
+            identity,
             own,
             shards,
-            window: BatchWindow::new(card, window_bytes),
+            window: BatchWindow::new(identity, window_bytes),
             prices: Prices::default(),
             followers: (0..members).map(follower).collect(),
             pending_commands: own.shards().map(everything).collect(),
@@ -222,29 +222,33 @@ impl LocalOwner {
         resend: &mut impl FnMut(Bytes),
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) -> Option<ClusterMessage> {
-        let card = message.card();
-        let follower = self.followers.get_mut(card.member as usize)?;
-        // Whether this life is accepted was decided before.
-        if card.life != follower.life {
-            (follower.life, follower.taken) = (card.life, 0);
+        let sender = message.sender();
+        let follower = self.followers.get_mut(sender.member as usize)?;
+        // Whether this incarnation is accepted was decided before.
+        if sender.incarnation != follower.incarnation {
+            (follower.incarnation, follower.taken) = (sender.incarnation, 0);
             follower.inbox.clear();
         }
-        let own = self.card;
+        let own = self.identity;
         match message {
-            ClusterMessage::Join { life, heard, .. } if life == own.life => {
-                Some(self.join(card.member, &heard))
+            ClusterMessage::Join { incarnation, received, .. } if incarnation == own.incarnation => {
+                Some(self.join(sender.member, &received))
             }
-            ClusterMessage::Fetch { life, from, .. } if life == own.life => self.fetch(from, resend),
-            ClusterMessage::Commands { life, first, commands, .. } if life == own.life => {
-                let number = self.take(now, card.member, first, commands, claim);
-                Some(ClusterMessage::Taken { card: own, life: card.life, number })
+            ClusterMessage::Fetch { incarnation, from, .. } if incarnation == own.incarnation => {
+                self.fetch(from, resend)
             }
-            ClusterMessage::Wants { life, ticks, depths, .. } if life == own.life => {
+            ClusterMessage::Commands { incarnation, first, commands, .. }
+                if incarnation == own.incarnation =>
+            {
+                let number = self.take(now, sender.member, first, commands, claim);
+                Some(ClusterMessage::Taken { sender: own, incarnation: sender.incarnation, number })
+            }
+            ClusterMessage::Wants { incarnation, ticks, depths, .. } if incarnation == own.incarnation => {
                 (follower.ticks, follower.depths) = (set_of(ticks), set_of(depths));
                 self.set_wants();
                 None
             }
-            // For an earlier life of this server.
+            // For an earlier incarnation of this server.
             ClusterMessage::Join { .. }
             | ClusterMessage::Fetch { .. }
             | ClusterMessage::Commands { .. }
@@ -255,26 +259,26 @@ impl LocalOwner {
         }
     }
 
-    /// Adds the events of the member's orders since those in `heard`, then a snapshot, both in the
-    /// batches that follow.
-    fn join(&mut self, member: MemberId, heard: &[(ShardId, u64)]) -> ClusterMessage {
+    /// Adds the events of the member's orders since those in `received`, then a snapshot, both in
+    /// the batches that follow.
+    fn join(&mut self, member: MemberId, received: &[(ShardId, u64)]) -> ClusterMessage {
         self.window.close();
         let after = self.window.last();
         let mut complete = true;
         let follower = &self.followers[member as usize];
-        for &(shard, heard) in heard.iter().filter(|(shard, _)| self.own.contains(*shard)) {
-            complete &= follower.from[shard.0 as usize] <= heard;
-            let is_late = |item: &&ClusterEvent| item.shard == shard && item.event.seq > heard;
+        for &(shard, received) in received.iter().filter(|(shard, _)| self.own.contains(*shard)) {
+            complete &= follower.from[shard.0 as usize] <= received;
+            let is_late = |item: &&ClusterEvent| item.shard == shard && item.event.seq > received;
             follower.events.iter().filter(is_late).for_each(|item| self.window.add(*item));
         }
         self.own.shards().for_each(|shard| self.begin_snapshot(shard));
-        ClusterMessage::Joined { card: self.card, after, complete }
+        ClusterMessage::Joined { sender: self.identity, after, complete }
     }
 
     fn fetch(&mut self, from: u64, resend: &mut impl FnMut(Bytes)) -> Option<ClusterMessage> {
         let is_kept = self.window.get(from).is_some() || from > self.window.last();
         if !is_kept {
-            return Some(ClusterMessage::Gone { card: self.card });
+            return Some(ClusterMessage::Gone { sender: self.identity });
         }
         (from..from.saturating_add(RESEND_MAX)).map_while(|number| self.window.get(number)).for_each(resend);
         None

@@ -4,13 +4,13 @@
 //!              a heartbeat                        its snapshot is complete
 //!  Down ─────────────────────────► Joining ──────────────────────────────► Up
 //!   ▲ │                               │                                     │
-//!   │ └── a heartbeat of the same life, the missed batches are kept ──────► │
+//!   │ └─ a heartbeat of the same incarnation, missed batches are kept ────► │
 //!   └──────────────── silent for a lease, or sent a goodbye ────────────────┘
 //! ```
 //!
 //! While it is not up, commands for it are refused with `owner-away`. Commands that were sent
-//! before and not answered are in doubt: they are sent again to the same life, which takes each
-//! once. A new life reports their result, or it is certain that they never took effect.
+//! before and not answered are in doubt: they are sent again to the same incarnation, which takes
+//! each once. A new incarnation reports their result, or it is certain that they never took effect.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -24,7 +24,7 @@ use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use super::far_shard::FarShard;
-use super::lives::{LifeVerdict, Lives};
+use super::incarnations::{IncarnationVerdict, Incarnations};
 use super::owner::RESEND_MAX;
 
 /// Maximum number of batches that wait for a missing one. Further ones are dropped and requested
@@ -54,8 +54,8 @@ pub enum PeerPhase {
 pub struct RoutedCommand {
     pub shard: ShardId,
     pub command: Command,
-    /// The life of the owner to which it was sent.
-    pub life: u64,
+    /// The incarnation of the owner to which it was sent.
+    pub incarnation: u64,
 }
 
 #[derive(Debug)]
@@ -64,7 +64,7 @@ pub struct ClusterPeer {
     member: MemberId,
     own: MemberIdentity,
     pub phase: PeerPhase,
-    lives: Lives,
+    incarnations: Incarnations,
     lease_ns: u64,
     /// Whether it has other settings or reference data than we; then all its messages are ignored.
     pub is_incompatible: bool,
@@ -123,7 +123,7 @@ impl ClusterPeer {
             member,
             own,
             phase: PeerPhase::Down,
-            lives: Lives::default(),
+            incarnations: Incarnations::default(),
             lease_ns,
             is_incompatible: false,
             next: None,
@@ -162,12 +162,12 @@ impl ClusterPeer {
 
     /// Handles a message to all, or a batch that is sent to us again.
     pub fn handle_broadcast(&mut self, now: Timestamp, broadcast: ClusterBroadcast) {
-        let card = broadcast.card();
-        self.is_incompatible = card.map != self.own.map;
+        let sender = broadcast.sender();
+        self.is_incompatible = sender.map != self.own.map;
         if self.is_incompatible {
             return self.mark_down();
         }
-        if !self.accepts_life(now, card.life) {
+        if !self.accepts_incarnation(now, sender.incarnation) {
             return;
         }
         self.received_at = now;
@@ -194,31 +194,31 @@ impl ClusterPeer {
         }
     }
 
-    /// Returns whether a message of this life is to be handled. A new life begins with its first
-    /// message.
-    pub fn accepts_life(&mut self, now: Timestamp, life: u64) -> bool {
-        let before = self.lives.current();
-        match self.lives.classify(now, life, self.lease_ns) {
-            LifeVerdict::Current => true,
-            LifeVerdict::New => {
+    /// Returns whether a message of this incarnation is to be handled. A new incarnation begins
+    /// with its first message.
+    pub fn accepts_incarnation(&mut self, now: Timestamp, incarnation: u64) -> bool {
+        let before = self.incarnations.current();
+        match self.incarnations.classify(now, incarnation, self.lease_ns) {
+            IncarnationVerdict::Current => true,
+            IncarnationVerdict::New => {
                 self.handle_restart();
                 true
             }
-            LifeVerdict::Lower => {
+            IncarnationVerdict::Lower => {
                 tracing::warn!(
                     member = self.name,
-                    life,
+                    incarnation,
                     before,
                     "a member has begun again with a lower number: its data folder is new or an older copy"
                 );
                 self.handle_restart();
                 true
             }
-            LifeVerdict::Ignored { is_first } => {
+            IncarnationVerdict::Ignored { is_first } => {
                 if is_first {
                     tracing::warn!(
                         member = self.name,
-                        life,
+                        incarnation,
                         current = before,
                         "messages of an earlier start are ignored until the later one is silent for cluster.lease_ms"
                     );
@@ -228,15 +228,16 @@ impl ClusterPeer {
         }
     }
 
-    fn life(&self) -> u64 {
-        self.lives.current()
+    fn incarnation(&self) -> u64 {
+        self.incarnations.current()
     }
 
     /// Handles a restart of the peer: its numbers start again.
     fn handle_restart(&mut self) {
         (self.next, self.last, self.has_left) = (None, 0, false);
         self.stash.clear();
-        // `items` stay: events of the earlier life are delivered before those of the new one.
+        // `items` stay: events of the earlier incarnation are delivered before those of the new
+        // one.
         self.unacknowledged.clear();
         (self.number, self.sent, self.taken, self.requested_from) = (0, 0, 0, 0);
         (self.phase, self.wants_sent, self.requested_at) = (PeerPhase::Down, false, Timestamp::ZERO);
@@ -251,7 +252,7 @@ impl ClusterPeer {
 
     /// Handles a message of the peer as the owner.
     pub fn handle_message(&mut self, message: &ClusterMessage) {
-        if message.card().life != self.life() || self.life() == 0 {
+        if message.sender().incarnation != self.incarnation() || self.incarnation() == 0 {
             return;
         }
         match *message {
@@ -270,7 +271,7 @@ impl ClusterPeer {
                 }
             }
             ClusterMessage::Gone { .. } => self.rejoin(),
-            ClusterMessage::Taken { life, number, .. } if life == self.own.life => {
+            ClusterMessage::Taken { incarnation, number, .. } if incarnation == self.own.incarnation => {
                 while self.taken < number && self.unacknowledged.pop_front().is_some() {
                     self.taken += 1;
                 }
@@ -315,7 +316,7 @@ impl ClusterPeer {
 
     /// Returns the next message to send now.
     pub fn next_message(&mut self, now: Timestamp) -> Option<ClusterMessage> {
-        if self.life() == 0 || self.is_incompatible {
+        if self.incarnation() == 0 || self.is_incompatible {
             return None;
         }
         let is_due = now >= self.requested_at.plus(RETRY_NS);
@@ -332,7 +333,11 @@ impl ClusterPeer {
         if is_missing && may_request && self.items.len() < ITEMS_MAX {
             (self.requested_at, self.requested_from) = (now, next);
             self.counts.gaps += 1;
-            return Some(ClusterMessage::Fetch { card: self.own, life: self.life(), from: next });
+            return Some(ClusterMessage::Fetch {
+                sender: self.own,
+                incarnation: self.incarnation(),
+                from: next,
+            });
         }
         if !std::mem::replace(&mut self.wants_sent, true) {
             return Some(self.wants());
@@ -344,10 +349,10 @@ impl ClusterPeer {
         if self.phase == PeerPhase::Down {
             self.phase = PeerPhase::Joining;
         }
-        let heard = |shard: &FarShard| (shard.id(), shard.seq());
-        let heard =
-            self.received_before_start.clone().unwrap_or_else(|| self.shards.iter().map(heard).collect());
-        ClusterMessage::Join { card: self.own, life: self.life(), heard }
+        let received = |shard: &FarShard| (shard.id(), shard.seq());
+        let received =
+            self.received_before_start.clone().unwrap_or_else(|| self.shards.iter().map(received).collect());
+        ClusterMessage::Join { sender: self.own, incarnation: self.incarnation(), received }
     }
 
     fn next_commands(&mut self, now: Timestamp) -> Option<ClusterMessage> {
@@ -364,7 +369,12 @@ impl ClusterPeer {
         let first = self.sent + 1;
         self.sent += batch.len() as u64;
         self.sent_at = now;
-        Some(ClusterMessage::Commands { card: self.own, life: self.life(), first, commands: batch })
+        Some(ClusterMessage::Commands {
+            sender: self.own,
+            incarnation: self.incarnation(),
+            first,
+            commands: batch,
+        })
     }
 
     pub fn wants_changed(&mut self) {
@@ -379,7 +389,7 @@ impl ClusterPeer {
             ticks.extend(some_ticks);
             depths.extend(some_depths);
         }
-        ClusterMessage::Wants { card: self.own, life: self.life(), ticks, depths }
+        ClusterMessage::Wants { sender: self.own, incarnation: self.incarnation(), ticks, depths }
     }
 
     /// Returns whether all that it has sent is delivered: then it is up.
@@ -397,7 +407,7 @@ impl ClusterPeer {
         }
         self.number += 1;
         self.unacknowledged.push_back((shard, command));
-        let routed = RoutedCommand { shard, command, life: self.life() };
+        let routed = RoutedCommand { shard, command, incarnation: self.incarnation() };
         self.pending.insert(AnswerKey::of_command(&command), routed);
         self.counts.routed += 1;
         true
@@ -413,11 +423,16 @@ impl ClusterPeer {
         }
     }
 
-    /// Removes and returns the unanswered commands that were sent to an earlier life of the owner.
+    /// Removes and returns the unanswered commands that were sent to an earlier incarnation of the
+    /// owner.
     pub fn take_lost(&mut self) -> Vec<RoutedCommand> {
-        let life = self.life();
-        let lost: Vec<AnswerKey> =
-            self.pending.iter().filter(|(_, routed)| routed.life != life).map(|(key, _)| *key).collect();
+        let incarnation = self.incarnation();
+        let lost: Vec<AnswerKey> = self
+            .pending
+            .iter()
+            .filter(|(_, routed)| routed.incarnation != incarnation)
+            .map(|(key, _)| *key)
+            .collect();
         lost.iter().filter_map(|key| self.pending.remove(key)).collect()
     }
 

@@ -86,8 +86,8 @@ fn refused(
     })
 }
 
-/// Marks the owner as up once all that it has sent is delivered. Commands to an earlier life that
-/// it has no result of never took effect.
+/// Marks the owner as up once all that it has sent is delivered. Commands to an earlier incarnation
+/// that it has no result of never took effect.
 pub fn mark_up(now: Timestamp, peer: &mut ClusterPeer, view: &View) {
     tracing::info!(member = peer.name, "a member is up");
     peer.phase = PeerPhase::Up;

@@ -68,9 +68,10 @@ impl TestShard {
 }
 
 /// Creates a member, and one of its ports that reads everything.
-fn member(card: MemberIdentity) -> (ClusterPeer, PortEnd) {
+fn member(identity: MemberIdentity) -> (ClusterPeer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, DEPTHS);
-    let peer = ClusterPeer::new("b".to_string(), 1, card, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
+    let peer =
+        ClusterPeer::new("b".to_string(), 1, identity, vec![ends.remove(1)], (1_000, 1_500 * NS_PER_MS));
     let mut client = ports.remove(1);
     let port = client.id();
     for body in
@@ -101,7 +102,7 @@ struct ClusterSimulation {
     /// Sequence numbers of events that a FIX session of the client has reported: it keeps them
     /// across a crash of its server.
     reported: Vec<u64>,
-    lives: u64,
+    incarnations: u64,
 }
 
 impl ClusterSimulation {
@@ -109,9 +110,9 @@ impl ClusterSimulation {
         let (_, mut ends) = mesh(&[PortClass::Client], 2, DEPTHS);
         let far = link(&mut ends, DEPTHS);
         let shard = TestShard { end: ends.remove(1), seq: 0, applied: Vec::new(), waiting: VecDeque::new() };
-        let card = |member| MemberIdentity { member, life: 5 + u64::from(member), map: 1 };
-        let owner = LocalOwner::new(card(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
-        let (peer, client) = member(card(0));
+        let identity = |member| MemberIdentity { member, incarnation: 5 + u64::from(member), map: 1 };
+        let owner = LocalOwner::new(identity(1), far, [SHARD].into_iter().collect(), 2, (window, 1_024));
+        let (peer, client) = member(identity(0));
         ClusterSimulation {
             rng: Rng::new(seed),
             now: Timestamp(1),
@@ -127,15 +128,16 @@ impl ClusterSimulation {
             done: Vec::new(),
             snapshots: 0,
             reported: Vec::new(),
-            lives: 1,
+            incarnations: 1,
         }
     }
 
     /// Restarts the member after a crash, with what its sessions have kept. Messages in flight to
     /// it are lost, messages in flight from it are not.
     fn restart(&mut self) {
-        self.lives += 1;
-        (self.peer, self.client) = member(MemberIdentity { member: 0, life: 5 + self.lives, map: 1 });
+        self.incarnations += 1;
+        (self.peer, self.client) =
+            member(MemberIdentity { member: 0, incarnation: 5 + self.incarnations, map: 1 });
         self.peer.received_before_start = Some(vec![(SHARD, self.reported.last().copied().unwrap_or(0))]);
         self.received.clear();
         self.broadcasts.clear();
@@ -170,8 +172,8 @@ impl ClusterSimulation {
             }
         }
         if self.rng.below(4) == 0 {
-            let card = MemberIdentity { member: 1, life: 6, map: 1 };
-            self.broadcasts.push_back(ClusterBroadcast::Heartbeat { card, last: self.owner.window.last() });
+            let sender = MemberIdentity { member: 1, incarnation: 6, map: 1 };
+            self.broadcasts.push_back(ClusterBroadcast::Heartbeat { sender, last: self.owner.window.last() });
         }
         while let Some(message) = self.peer.next_message(self.now) {
             for _ in 0..self.copies() {
@@ -288,7 +290,7 @@ fn a_fix_client_receives_each_report_once_and_in_order_however_often_its_server_
         for _ in 0..4_000 {
             world.step();
         }
-        assert_eq!(world.reported, sent, "seed {seed}, {} starts", world.lives);
+        assert_eq!(world.reported, sent, "seed {seed}, {} starts", world.incarnations);
     }
 }
 

@@ -51,7 +51,8 @@ impl BatchWindow {
         self.last += 1;
         let items = std::mem::take(&mut self.items);
         let batch = Bytes::from(
-            ClusterBroadcast::Batch(ClusterBatch { card: self.identity, number: self.last, items }).encode(),
+            ClusterBroadcast::Batch(ClusterBatch { sender: self.identity, number: self.last, items })
+                .encode(),
         );
         self.bytes += batch.len();
         self.batches.push_back(batch);

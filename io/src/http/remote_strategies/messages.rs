@@ -60,30 +60,32 @@ impl RemoteStrategies {
             RemoteRequest::Hello { .. } | RemoteRequest::Resume { .. } if !shard_client.is_complete() => {
                 Some(RemoteReply::Wait { text: "the server is starting".to_string() })
             }
-            RemoteRequest::Hello { life, host, heard } => {
-                Some(inner.welcome(at, life, truncated(host), &heard, now, shard_client))
+            RemoteRequest::Hello { incarnation, host, received } => {
+                Some(inner.welcome(at, incarnation, truncated(host), &received, now, shard_client))
             }
-            RemoteRequest::Resume { life, heard } => Some(inner.resume(at, life, &heard, now, shard_client)),
-            RemoteRequest::Bye { life } => {
-                if inner.slots[at].record_message(life, now) {
+            RemoteRequest::Resume { incarnation, received } => {
+                Some(inner.resume(at, incarnation, &received, now, shard_client))
+            }
+            RemoteRequest::Bye { incarnation } => {
+                if inner.slots[at].record_message(incarnation, now) {
                     inner.slots[at].detach();
                     inner.unfollow_all(at);
                 }
                 Some(RemoteReply::Accepted)
             }
-            request if !inner.slots[at].record_message(life_of(&request), now) => {
+            request if !inner.slots[at].record_message(incarnation_of(&request), now) => {
                 Some(RemoteReply::UnknownSession)
             }
             RemoteRequest::Piece { of, at: from, .. } => {
                 Some(inner.piece(at, of, from as usize, shard_client))
             }
-            RemoteRequest::Fetch { heard, .. } => Some(inner.missed(at, &heard)),
+            RemoteRequest::Fetch { received, .. } => Some(inner.missed(at, &received)),
             RemoteRequest::Follow { security, on, .. } => Some(inner.follow(at, security, on, shard_client)),
-            RemoteRequest::Heartbeat { prices, heard, idle, .. } => {
+            RemoteRequest::Heartbeat { prices, received, idle, .. } => {
                 let shards = shard_client.shards() as usize;
                 let slot = &mut inner.slots[at];
                 (slot.prices, slot.idle) = (prices, idle);
-                slot.received = plausible(&heard, shards);
+                slot.received = plausible(&received, shards);
                 Some(RemoteReply::Accepted)
             }
             RemoteRequest::Failed { reason, .. } => {
@@ -103,17 +105,17 @@ impl RemoteStrategies {
     }
 }
 
-fn life_of(request: &RemoteRequest) -> u64 {
+fn incarnation_of(request: &RemoteRequest) -> u64 {
     match *request {
-        RemoteRequest::Hello { life, .. }
-        | RemoteRequest::Resume { life, .. }
-        | RemoteRequest::Piece { life, .. }
-        | RemoteRequest::Fetch { life, .. }
-        | RemoteRequest::Follow { life, .. }
-        | RemoteRequest::Command { life, .. }
-        | RemoteRequest::Heartbeat { life, .. }
-        | RemoteRequest::Failed { life, .. }
-        | RemoteRequest::Bye { life } => life,
+        RemoteRequest::Hello { incarnation, .. }
+        | RemoteRequest::Resume { incarnation, .. }
+        | RemoteRequest::Piece { incarnation, .. }
+        | RemoteRequest::Fetch { incarnation, .. }
+        | RemoteRequest::Follow { incarnation, .. }
+        | RemoteRequest::Command { incarnation, .. }
+        | RemoteRequest::Heartbeat { incarnation, .. }
+        | RemoteRequest::Failed { incarnation, .. }
+        | RemoteRequest::Bye { incarnation } => incarnation,
     }
 }
 
@@ -136,13 +138,13 @@ impl RemoteState {
     fn welcome(
         &mut self,
         at: usize,
-        life: u64,
+        incarnation: u64,
         host: String,
         received: &[u64],
         now: Timestamp,
         shard_client: &ShardClient,
     ) -> RemoteReply {
-        if !self.slots[at].is_free_for(life) {
+        if !self.slots[at].is_free_for(incarnation) {
             return RemoteReply::Wait { text: self.slots[at].taken_text() };
         }
         let Some(numbers) = self.new_numbers() else {
@@ -157,7 +159,7 @@ impl RemoteState {
         let (epoch, port) = (self.epoch, self.port);
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
         let slot = &mut self.slots[at];
-        slot.attach(life, now);
+        slot.attach(incarnation, now);
         slot.clear_silence();
         (slot.host, slot.state, slot.prices) = (host, state, 0);
         slot.received = plausible(received, shard_client.shards() as usize);
@@ -181,19 +183,19 @@ impl RemoteState {
     fn resume(
         &mut self,
         at: usize,
-        life: u64,
+        incarnation: u64,
         received: &[u64],
         now: Timestamp,
         shard_client: &ShardClient,
     ) -> RemoteReply {
-        if !self.slots[at].is_free_for(life) || !self.slots[at].history.covers(received) {
+        if !self.slots[at].is_free_for(incarnation) || !self.slots[at].history.covers(received) {
             return RemoteReply::Gone;
         }
         self.unfollow_all(at);
         let (epoch, port) = (self.epoch, self.port);
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
         let slot = &mut self.slots[at];
-        slot.attach(life, now);
+        slot.attach(incarnation, now);
         (slot.prices, slot.received) = (0, received.to_vec());
         tracing::info!(strategy = %slot.name, "the process of a strategy is back");
         RemoteReply::Welcome(Box::new(Welcome {

@@ -2,9 +2,9 @@
 //!
 //! ```text
 //!         Hello, Resume                      silent for a lease
-//! empty ───────────────► taken (a life) ───────────────────────► taken, absent: strategy stopped
+//! empty ───────────────► taken (by one process) ───────────────► taken, absent: strategy stopped
 //!   ▲                        │    ▲                                   │
-//!   └────────── Bye ─────────┘    └─────── any message of this life ──┘
+//!   └────────── Bye ─────────┘    └── any message of this process ────┘
 //! ```
 //!
 //! A new process takes the slot when the previous one is absent. Of two running processes the
@@ -30,7 +30,7 @@ pub struct StrategySlot {
     pub history: EventHistory,
     pub requests: RequestLog,
     /// Number of its process's start, present or not.
-    life: Option<u64>,
+    incarnation: Option<u64>,
     pub host: String,
     present: bool,
     /// When its last message arrived; before the first one, when the wait for it began.
@@ -78,7 +78,7 @@ impl StrategySlot {
             sent_position: history.end(),
             history,
             requests: RequestLog::default(),
-            life: None,
+            incarnation: None,
             host: String::new(),
             present: false,
             received_at: now,
@@ -100,25 +100,25 @@ impl StrategySlot {
         self.present
     }
 
-    /// Returns the life whose process is present.
-    pub fn life(&self) -> Option<u64> {
-        self.life.filter(|_| self.present)
+    /// Returns the incarnation number of the process that is present.
+    pub fn incarnation(&self) -> Option<u64> {
+        self.incarnation.filter(|_| self.present)
     }
 
     /// Returns whether a process may take the slot.
-    pub fn is_free_for(&self, life: u64) -> bool {
-        !self.present || self.life == Some(life)
+    pub fn is_free_for(&self, incarnation: u64) -> bool {
+        !self.present || self.incarnation == Some(incarnation)
     }
 
-    pub fn attach(&mut self, life: u64, now: Timestamp) {
-        (self.life, self.present, self.received_at) = (Some(life), true, now);
+    pub fn attach(&mut self, incarnation: u64, now: Timestamp) {
+        (self.incarnation, self.present, self.received_at) = (Some(incarnation), true, now);
         self.sent_position = self.history.end();
         (self.heartbeat_due, self.idle) = (true, false);
     }
 
-    /// Records a message of a life. Returns false if it is not the life that has this slot.
-    pub fn record_message(&mut self, life: u64, now: Timestamp) -> bool {
-        let is_current = self.life == Some(life);
+    /// Records a message of a process. Returns false if another incarnation has this slot.
+    pub fn record_message(&mut self, incarnation: u64, now: Timestamp) -> bool {
+        let is_current = self.incarnation == Some(incarnation);
         if is_current {
             (self.present, self.received_at) = (true, now);
         }
@@ -126,7 +126,7 @@ impl StrategySlot {
     }
 
     pub fn detach(&mut self) {
-        (self.life, self.present) = (None, false);
+        (self.incarnation, self.present) = (None, false);
     }
 
     /// Restarts the lease, because no message could be received.
@@ -197,10 +197,10 @@ mod tests {
         assert!(!slot.is_free_for(2) && slot.is_free_for(1));
         assert!(!slot.record_message(2, Timestamp(11)));
         assert!(!slot.is_overdue(Timestamp(19), 10));
-        assert!(slot.is_overdue(Timestamp(21), 10) && !slot.is_present() && slot.life().is_none());
+        assert!(slot.is_overdue(Timestamp(21), 10) && !slot.is_present() && slot.incarnation().is_none());
         assert!(slot.is_free_for(2));
         // The process was only slow, and no other one has taken its slot.
-        assert!(slot.record_message(1, Timestamp(30)) && slot.life() == Some(1));
+        assert!(slot.record_message(1, Timestamp(30)) && slot.incarnation() == Some(1));
         slot.detach();
         slot.attach(2, Timestamp(31));
         assert!(!slot.record_message(1, Timestamp(32)));

@@ -7,8 +7,8 @@ use pitlane_engine::time::Day;
 use super::*;
 
 const SHARD: ShardId = ShardId(1);
-const OWN: MemberIdentity = MemberIdentity { member: 0, life: 5, map: 1 };
-const THEIRS: MemberIdentity = MemberIdentity { member: 1, life: 6, map: 1 };
+const OWN: MemberIdentity = MemberIdentity { member: 0, incarnation: 5, map: 1 };
+const THEIRS: MemberIdentity = MemberIdentity { member: 1, incarnation: 6, map: 1 };
 const NOW: Timestamp = Timestamp(1);
 
 /// Creates a member that has answered our join, and a port that receives all its events.
@@ -16,8 +16,8 @@ fn joined() -> (ClusterPeer, PortEnd) {
     let (mut ports, mut ends) = mesh(&[PortClass::Client; 2], 2, Depths { commands: 8, events: 8 });
     let mut peer = ClusterPeer::new("b".to_string(), 1, OWN, vec![ends.remove(1)], (1_000, NS_PER_MS));
     peer.shards[0].subscriptions.watch(PortId(1), WatchTarget::Everything, true);
-    peer.handle_broadcast(NOW, ClusterBroadcast::Heartbeat { card: THEIRS, last: 0 });
-    peer.handle_message(&ClusterMessage::Joined { card: THEIRS, after: 0, complete: true });
+    peer.handle_broadcast(NOW, ClusterBroadcast::Heartbeat { sender: THEIRS, last: 0 });
+    peer.handle_message(&ClusterMessage::Joined { sender: THEIRS, after: 0, complete: true });
     peer.phase = PeerPhase::Up;
     (peer, ports.remove(1))
 }
@@ -29,7 +29,7 @@ fn batch(number: u64, count: u64) -> ClusterBroadcast {
         let event = Event { seq: (number - 1) * count + at, at: NOW, body };
         ClusterEvent { shard: SHARD, to: EventRecipient::All, event }
     };
-    ClusterBroadcast::Batch(ClusterBatch { card: THEIRS, number, items: (1..=count).map(item).collect() })
+    ClusterBroadcast::Batch(ClusterBatch { sender: THEIRS, number, items: (1..=count).map(item).collect() })
 }
 
 fn command(token: u32) -> Command {
@@ -60,7 +60,10 @@ fn a_bounded_number_of_batches_waits_for_a_missing_one_and_the_rest_is_requested
     assert!(receive_all(&mut peer, &mut port).into_iter().eq(1..last), "kept events are delivered in order");
     let fetch = std::iter::from_fn(|| peer.next_message(NOW.plus(RETRY_NS)))
         .find(|message| matches!(message, ClusterMessage::Fetch { .. }));
-    assert_eq!(fetch, Some(ClusterMessage::Fetch { card: OWN, life: THEIRS.life, from: last }));
+    assert_eq!(
+        fetch,
+        Some(ClusterMessage::Fetch { sender: OWN, incarnation: THEIRS.incarnation, from: last })
+    );
     peer.handle_broadcast(NOW, batch(last, 1));
     assert_eq!(receive_all(&mut peer, &mut port), [last]);
 }
@@ -78,7 +81,7 @@ fn a_bounded_number_of_items_waits_for_a_full_lane_and_no_further_batch_is_opene
     // Prices are dropped; newer ones exist by the time there is room.
     let before = peer.items.len();
     let ClusterBroadcast::Batch(ClusterBatch { items: events, .. }) = batch(1, each) else { unreachable!() };
-    peer.handle_broadcast(NOW, ClusterBroadcast::Prices { card: THEIRS, events });
+    peer.handle_broadcast(NOW, ClusterBroadcast::Prices { sender: THEIRS, events });
     assert_eq!(peer.items.len(), before);
     assert!(receive_all(&mut peer, &mut port).into_iter().eq(1..=batches * each), "nothing is lost");
 }
@@ -90,7 +93,7 @@ fn commands_in_flight_and_pending_responses_are_bounded() {
         assert!(peer.has_room() && peer.route(SHARD, command(token)));
     }
     assert!(!peer.has_room(), "the rest stays in our lanes");
-    let taken = |number| ClusterMessage::Taken { card: THEIRS, life: OWN.life, number };
+    let taken = |number| ClusterMessage::Taken { sender: THEIRS, incarnation: OWN.incarnation, number };
     peer.handle_message(&taken(1));
     assert!(peer.has_room());
     for token in UNACKNOWLEDGED_MAX as u32..PENDING_MAX as u32 {
@@ -105,7 +108,7 @@ fn commands_in_flight_and_pending_responses_are_bounded() {
     let source = Source { port: pitlane_engine::cluster::remote_port(OWN.member, source.port), ..source };
     let event = Event { seq: 1, at: NOW, body: EventKind::Done { source, token: 0, reason } };
     let items = vec![ClusterEvent { shard: SHARD, to: EventRecipient::All, event }];
-    peer.handle_broadcast(NOW, ClusterBroadcast::Batch(ClusterBatch { card: THEIRS, number: 1, items }));
+    peer.handle_broadcast(NOW, ClusterBroadcast::Batch(ClusterBatch { sender: THEIRS, number: 1, items }));
     peer.poll(&mut PortMask::default());
     assert!(peer.route(SHARD, command(PENDING_MAX as u32)));
 }

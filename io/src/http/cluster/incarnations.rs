@@ -1,4 +1,4 @@
-//! Lives of servers: each start of a server is a new life, with a number of its own.
+//! Incarnations of servers: each start of a server is a new incarnation, with a number of its own.
 //!
 //! ```text
 //! counter, one more with each start (40 bits) │ taken from the time of the start (24 bits)
@@ -10,8 +10,8 @@
 //! after a folder was restored from a copy.
 //!
 //! Nothing more can be done on this side: a new folder and a clock that was set back give a number
-//! below the last one. So [`Lives`] accepts a lower number too, once the higher one has been silent
-//! for a lease; before that it may be a delayed message of the earlier life.
+//! below the last one. So [`Incarnations`] accepts a lower number too, once the higher one has been
+//! silent for a lease; before that it may be a delayed message of the earlier incarnation.
 
 use pitlane_engine::time::Timestamp;
 use xxhash_rust::xxh3::xxh3_64;
@@ -25,7 +25,7 @@ const LOW_BITS: u32 = 24;
 
 /// Returns the number of this start. Without metadata, where nothing is stored, the clock replaces
 /// the counter.
-pub fn next_life(metadata: Option<&JournalMetadata>, started: Timestamp) -> Result<u64, Fault> {
+pub fn next_incarnation(metadata: Option<&JournalMetadata>, started: Timestamp) -> Result<u64, Fault> {
     let clock = started.0 >> LOW_BITS;
     let counter = match metadata {
         Some(metadata) => {
@@ -40,46 +40,47 @@ pub fn next_life(metadata: Option<&JournalMetadata>, started: Timestamp) -> Resu
     Ok((counter << LOW_BITS) | low)
 }
 
-/// The accepted life of another server.
+/// The accepted incarnation of another server.
 #[derive(Debug, Default)]
-pub struct Lives {
+pub struct Incarnations {
     current: u64,
     received_at: Timestamp,
-    /// The last life whose messages were ignored; it is logged once.
+    /// The last incarnation whose messages were ignored; it is logged once.
     ignored: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LifeVerdict {
+pub enum IncarnationVerdict {
     Current,
-    /// This life is the current one from now on.
+    /// This incarnation is the current one from now on.
     New,
-    /// As [`LifeVerdict::New`], though its number is lower than that of the life before.
+    /// As [`IncarnationVerdict::New`], though its number is lower than that of the incarnation
+    /// before.
     Lower,
-    /// The message is to be discarded; the flag says whether it is the first of its life.
+    /// The message is to be discarded; the flag says whether it is the first of its incarnation.
     Ignored {
         is_first: bool,
     },
 }
 
-impl Lives {
-    /// Returns the current life; zero if no message has arrived yet.
+impl Incarnations {
+    /// Returns the current incarnation; zero if no message has arrived yet.
     pub fn current(&self) -> u64 {
         self.current
     }
 
-    /// Decides about a message of this life.
-    pub fn classify(&mut self, now: Timestamp, life: u64, lease_ns: u64) -> LifeVerdict {
-        let verdict = match life.cmp(&self.current) {
-            std::cmp::Ordering::Equal => LifeVerdict::Current,
-            std::cmp::Ordering::Greater => LifeVerdict::New,
-            std::cmp::Ordering::Less if now > self.received_at.plus(lease_ns) => LifeVerdict::Lower,
+    /// Decides about a message of this incarnation.
+    pub fn classify(&mut self, now: Timestamp, incarnation: u64, lease_ns: u64) -> IncarnationVerdict {
+        let verdict = match incarnation.cmp(&self.current) {
+            std::cmp::Ordering::Equal => IncarnationVerdict::Current,
+            std::cmp::Ordering::Greater => IncarnationVerdict::New,
+            std::cmp::Ordering::Less if now > self.received_at.plus(lease_ns) => IncarnationVerdict::Lower,
             std::cmp::Ordering::Less => {
-                let is_first = std::mem::replace(&mut self.ignored, life) != life;
-                return LifeVerdict::Ignored { is_first };
+                let is_first = std::mem::replace(&mut self.ignored, incarnation) != incarnation;
+                return IncarnationVerdict::Ignored { is_first };
             }
         };
-        (self.current, self.received_at) = (life, now);
+        (self.current, self.received_at) = (incarnation, now);
         verdict
     }
 }
@@ -103,15 +104,15 @@ mod tests {
         for started in [NOW.0, NOW.0 - YEAR, 0, NOW.0 - YEAR, NOW.0 + 5 * YEAR, NOW.0] {
             let metadata =
                 JournalMetadata::open(&Disk::Simulated(simulated.clone()), Path::new("data")).unwrap();
-            let life = next_life(Some(&metadata), Timestamp(started)).unwrap();
-            assert!(life > last, "{life} after {last}");
-            last = life;
+            let incarnation = next_incarnation(Some(&metadata), Timestamp(started)).unwrap();
+            assert!(incarnation > last, "{incarnation} after {last}");
+            last = incarnation;
         }
         // Above what earlier versions gave, which was the clock.
         assert!(last > NOW.0);
         let fresh = JournalMetadata::open(&Disk::Simulated(Simulated::new(2)), Path::new("data")).unwrap();
         let later = Timestamp(NOW.0 + 1_000_000_000);
-        assert!(next_life(Some(&fresh), later).unwrap() > last, "a lost folder, a second later");
+        assert!(next_incarnation(Some(&fresh), later).unwrap() > last, "a lost folder, a second later");
     }
 
     #[test]
@@ -120,23 +121,26 @@ mod tests {
         let metadata = |disk: &Simulated| {
             JournalMetadata::open(&Disk::Simulated(disk.clone()), Path::new("data")).unwrap()
         };
-        next_life(Some(&metadata(&simulated)), NOW).unwrap();
+        next_incarnation(Some(&metadata(&simulated)), NOW).unwrap();
         let copy = simulated.power_loss();
-        let first = next_life(Some(&metadata(&simulated)), Timestamp(NOW.0 + 1)).unwrap();
-        let second = next_life(Some(&metadata(&copy)), Timestamp(NOW.0 + 2)).unwrap();
+        let first = next_incarnation(Some(&metadata(&simulated)), Timestamp(NOW.0 + 1)).unwrap();
+        let second = next_incarnation(Some(&metadata(&copy)), Timestamp(NOW.0 + 2)).unwrap();
         assert_ne!(first, second);
     }
 
     #[test]
     fn a_lower_life_is_accepted_once_the_higher_one_is_silent() {
-        let mut lives = Lives::default();
-        let mut classify = |at, life| lives.classify(Timestamp(at), life, LEASE);
-        assert_eq!((classify(1, 5), classify(2, 5)), (LifeVerdict::New, LifeVerdict::Current));
-        assert_eq!(classify(3, 4), LifeVerdict::Ignored { is_first: true }, "late, or set back");
-        assert_eq!(classify(4, 4), LifeVerdict::Ignored { is_first: false });
-        assert_eq!(classify(900, 5), LifeVerdict::Current, "it was late");
-        assert_eq!(classify(1_800, 3), LifeVerdict::Ignored { is_first: true });
-        assert_eq!(classify(1_901, 3), LifeVerdict::Lower, "it was set back");
-        assert_eq!((classify(1_902, 3), classify(1_903, 6)), (LifeVerdict::Current, LifeVerdict::New));
+        let mut incarnations = Incarnations::default();
+        let mut classify = |at, incarnation| incarnations.classify(Timestamp(at), incarnation, LEASE);
+        assert_eq!((classify(1, 5), classify(2, 5)), (IncarnationVerdict::New, IncarnationVerdict::Current));
+        assert_eq!(classify(3, 4), IncarnationVerdict::Ignored { is_first: true }, "late, or set back");
+        assert_eq!(classify(4, 4), IncarnationVerdict::Ignored { is_first: false });
+        assert_eq!(classify(900, 5), IncarnationVerdict::Current, "it was late");
+        assert_eq!(classify(1_800, 3), IncarnationVerdict::Ignored { is_first: true });
+        assert_eq!(classify(1_901, 3), IncarnationVerdict::Lower, "it was set back");
+        assert_eq!(
+            (classify(1_902, 3), classify(1_903, 6)),
+            (IncarnationVerdict::Current, IncarnationVerdict::New)
+        );
     }
 }
