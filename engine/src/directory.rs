@@ -103,14 +103,14 @@ impl Directory {
             account_by_id: Vec::new(),
             strategy_by_id: Vec::new(),
         };
-        directory.adopt(shard, shards, reference);
+        directory.set_reference(shard, shards, reference);
         directory
     }
 
     /// Applies new reference data. New rows follow the existing ones, existing rows keep their
     /// place and state, and a security that is gone can no longer be traded. Returns the number of
     /// new securities.
-    pub fn adopt(&mut self, shard: ShardId, shards: u8, reference: Arc<RefData>) -> usize {
+    pub fn set_reference(&mut self, shard: ShardId, shards: u8, reference: Arc<RefData>) -> usize {
         self.reference = reference.clone();
         for exchange in reference.exchanges() {
             let place = match self.exchanges.iter_mut().find(|place| place.id == exchange.id) {
@@ -135,13 +135,13 @@ impl Directory {
         }
         let before = self.locals.len();
         for security in reference.securities().iter().filter(|row| shard_of(row.id, shards) == shard) {
-            self.adopt_security(&reference, security);
+            self.update_security(&reference, security);
         }
-        self.adopt_accounts_and_strategies(&reference);
+        self.update_accounts_and_strategies(&reference);
         self.locals.len() - before
     }
 
-    fn adopt_security(&mut self, reference: &RefData, security: &Security) {
+    fn update_security(&mut self, reference: &RefData, security: &Security) {
         let family = reference.family_of(security);
         let exchange = self.exchange_index(family.exchange).expect("references were checked");
         let index = lookup(&self.local_by_id, security.id.0).unwrap_or(self.locals.len() as u32);
@@ -184,7 +184,7 @@ impl Directory {
         }
     }
 
-    fn adopt_accounts_and_strategies(&mut self, reference: &RefData) {
+    fn update_accounts_and_strategies(&mut self, reference: &RefData) {
         for account in &mut self.accounts {
             account.active = false;
         }

@@ -91,7 +91,7 @@ impl Feed {
 
     /// Applies new reference data: new securities get a stream, still off; existing streams
     /// continue unchanged.
-    pub fn adopt(&mut self, reference: &RefData) {
+    pub fn set_reference(&mut self, reference: &RefData) {
         let is_new =
             |row: &&Security| self.streams.binary_search_by_key(&row.id, |stream| stream.security).is_err();
         let new = reference.securities().iter().filter(is_new);

@@ -71,7 +71,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
 use self::app_state::AppState;
-pub use self::cache::Rereads;
+pub use self::cache::RefDataReloads;
 pub use self::cluster::ClusterParts;
 pub use self::cluster::incarnations::next_incarnation;
 pub use self::remote::Remote;
@@ -119,7 +119,7 @@ pub struct HttpParts {
     /// Numbers for the ids of orders that come over REST.
     pub numbers: Numbers,
     /// Reloaded reference data; `None`: they are never reloaded.
-    pub rereads: Option<Rereads>,
+    pub reloads: Option<RefDataReloads>,
     /// Needed where there is an HTTPS listener.
     pub tls: Option<Arc<Tls>>,
     /// Clock that serves the clients of its broker.

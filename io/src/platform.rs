@@ -14,7 +14,7 @@
 pub mod control;
 pub mod gateway;
 pub mod market_source;
-pub mod reread;
+pub mod reload;
 pub mod strategy_runner;
 pub mod shard_thread;
 pub mod demo_trader;
@@ -39,12 +39,12 @@ use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 use rtrb::{Producer, RingBuffer};
 
-use self::control::{Briefing, Control, session_states};
+use self::control::{Control, ControlSettings, session_states};
 
 use self::demo_trader::DemoTrader;
 use self::gateway::Gateway;
 use self::market_source::MarketSource;
-use self::reread::{REREADS_MAX, ReloadedRefData};
+use self::reload::{RELOADS_MAX, ReloadedRefData};
 use self::shard_thread::{CommandJournaling, ShardDuty};
 use self::strategy_runner::RunnerDuty;
 use crate::config::{Config, GATEWAYS_MAX, ServiceMode, StrategyConfig};
@@ -103,7 +103,7 @@ pub struct PlatformSettings {
     pub gateways: u8,
     pub shard: ShardSettings,
     pub depths: Depths,
-    pub briefing: Briefing,
+    pub control_settings: ControlSettings,
     /// Seed of the market source, the demo trader and the strategies.
     pub seed: u64,
     /// Mean time between two market events of one security, in nanoseconds; zero disables them.
@@ -131,7 +131,7 @@ impl PlatformSettings {
             gateways: topology.gateways,
             shard: config.shard_settings(reference),
             depths: *lanes,
-            briefing: Briefing::of(config, reference),
+            control_settings: ControlSettings::of(config, reference),
             seed: feed.seed,
             interval_ns: if feed.on { feed.interval_ns(reference.securities().len()) } else { 0 },
             quoted: config.quoting().map(|(id, _)| id).collect(),
@@ -241,7 +241,7 @@ impl PlatformParts {
         let shards = recovered.into_iter().zip(ends).map(|(recovered, end): (RecoveredShard, ShardEnd)| {
             let recorder = recorder(format!("shard-{}", end.id().0));
             let worker = Worker::restored(recovered.shard, end, recovered.seq, recovered.at);
-            let (producer, reloads) = RingBuffer::new(REREADS_MAX);
+            let (producer, reloads) = RingBuffer::new(RELOADS_MAX);
             shard_reloads.push(producer);
             let keeping = CommandJournaling { journal: recovered.writer, recorder, reloads: Some(reloads) };
             ShardDuty::new(worker, keeping, wakeups.clone(), registry.clone())
@@ -250,17 +250,18 @@ impl PlatformParts {
         let mut gateway = |(at, port)| Gateway::new(port, wakeups.clone(), recorder(format!("gateway-{at}")));
         let mut gateways: Vec<Gateway> = own.into_iter().enumerate().map(&mut gateway).collect();
         for gateway in &mut gateways {
-            let (producer, reloads) = RingBuffer::new(REREADS_MAX);
+            let (producer, reloads) = RingBuffer::new(RELOADS_MAX);
             gateway_reloads.push(producer);
             gateway.reloads = Some(reloads);
         }
         let http_recorder = recorder("http".to_string());
         let first = &mut gateways[0];
-        first.control = Some(Control::new(control, now, settings.briefing.clone(), session_states));
+        first.control = Some(Control::new(control, now, settings.control_settings.clone(), session_states));
         let (seed, interval_ns) = (settings.seed, settings.interval_ns);
         first.market = Some(MarketSource::new(feed, reference, seed, interval_ns, settings.quoted.clone()));
         first.trader = (settings.pause_ns > 0).then(|| {
-            let (running, chance) = (settings.briefing.running.clone(), (settings.seed, settings.pause_ns));
+            let (running, chance) =
+                (settings.control_settings.running.clone(), (settings.seed, settings.pause_ns));
             DemoTrader::new(trader, reference.clone(), running, chance, settings.numbers)
         });
         let hosts = strategies::hosts(&settings.strategies, reference);

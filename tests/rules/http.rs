@@ -73,7 +73,7 @@ impl HttpHost {
             log: None,
             audit: None,
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
-            rereads: None,
+            reloads: None,
             tls: None,
             clock: Clock::controlled(hand.clone()),
             recorder: None,

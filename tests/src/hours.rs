@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use pitlane::calendar::Calendar;
 use pitlane::config::{Config, HoursBy, SettleBy};
-use pitlane::platform::control::{Briefing, Control, session_states};
+use pitlane::platform::control::{Control, ControlSettings, session_states};
 use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, RiskLimits, Trade, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{
@@ -162,10 +162,10 @@ impl HoursModel {
             begun.push((shard, seq + 1_000));
         }
         let session_states = session_states(begun.iter().map(|(shard, _)| shard));
-        let briefing = Briefing::of(&self.config, &self.reference);
+        let control_settings = ControlSettings::of(&self.config, &self.reference);
         let worker = |((shard, seq), end)| Worker::restored(shard, end, seq, self.now);
         let workers = begun.into_iter().zip(ends).map(worker).collect();
-        let control = Control::new(control, self.now, briefing, session_states);
+        let control = Control::new(control, self.now, control_settings, session_states);
         let mut server = HoursServer { control, workers, client };
         for shard in 0..SHARDS {
             let watch = CommandKind::Watch { port: CLIENT, what: WatchTarget::Everything, on: true };

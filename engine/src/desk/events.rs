@@ -110,7 +110,7 @@ impl Desk {
         if report_ref.source.port != self.settings.port {
             return None;
         }
-        let number = self.find(report_ref).or_else(|| self.adopt(report_ref))?;
+        let number = self.find(report_ref).or_else(|| self.insert_unknown(report_ref))?;
         let entry = self.order_table.at_mut(number);
         entry.status = report_ref.status;
         let mut refusal = None;
@@ -186,7 +186,7 @@ impl Desk {
     }
 
     /// Creates an entry for an order that did not come from this desk, or came before a restart.
-    fn adopt(&mut self, report_ref: &ReportRef) -> Option<u32> {
+    fn insert_unknown(&mut self, report_ref: &ReportRef) -> Option<u32> {
         if !matches!(report_ref.what, ExecType::Entered | ExecType::Rejected | ExecType::Snapshot) {
             return None;
         }

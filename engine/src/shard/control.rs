@@ -78,7 +78,7 @@ impl Shard {
     fn change_reference(&mut self, name: u64) -> Result<(), Reason> {
         let staged = self.staged.take_if(|(staged, _)| *staged == name);
         let (_, reference) = staged.ok_or(Reason::UnknownScope)?;
-        self.adopt(reference);
+        self.set_reference(reference);
         Ok(())
     }
 

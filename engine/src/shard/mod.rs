@@ -209,8 +209,8 @@ impl Shard {
 
     /// Applies new reference data. Orders and positions stay; securities that have disappeared can
     /// no longer be traded.
-    pub fn adopt(&mut self, reference: Arc<RefData>) {
-        self.directory.adopt(self.id, self.shards, reference);
+    pub fn set_reference(&mut self, reference: Arc<RefData>) {
+        self.directory.set_reference(self.id, self.shards, reference);
         for (book, local) in self.directory.locals.iter().enumerate().take(self.delay_lines.len()) {
             let place = &self.directory.exchanges[local.exchange as usize];
             self.venue.set_auctions(book as u32, place.auctions);

@@ -26,7 +26,7 @@ impl Shard {
     ///   strategies stay.
     /// - Outside adapters are not connected; what is in flight there is in doubt until they connect
     ///   and report.
-    /// - Reference data are applied as by [`Shard::adopt`].
+    /// - Reference data are applied as by [`Shard::set_reference`].
     /// - Bounds take effect at once: beyond a smaller one nothing is dropped, but nothing new is
     ///   accepted; transactions are folded down to their bound. A list of finished orders that is
     ///   too long does not grow, and ends with the day.
@@ -48,7 +48,7 @@ impl Shard {
         self.forget_ports();
         self.forget_senders();
         self.set_up(settings);
-        self.adopt(reference);
+        self.set_reference(reference);
         self.disconnect_all(out);
         self.continuation.begin_start();
         self.continuation.recheck_closes();

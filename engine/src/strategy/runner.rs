@@ -165,7 +165,7 @@ impl Runner {
     }
 
     /// Puts new reference data into force.
-    pub fn adopt(&mut self, reference: Arc<RefData>) {
+    pub fn set_reference(&mut self, reference: Arc<RefData>) {
         self.shared.reference = reference;
     }
 

@@ -77,7 +77,7 @@ impl Authenticator {
     /// Answers one question per client, so that a thread with many questions does not delay the
     /// others.
     pub fn poll(&mut self, now: Timestamp) -> usize {
-        let work = usize::from(self.reload_if_asked()) + usize::from(self.adopt_if_noted());
+        let work = usize::from(self.reload_if_asked()) + usize::from(self.apply_if_noted());
         self.shared.log_failures(now);
         work + self.answer(now, Authenticator::judge)
     }
@@ -157,7 +157,7 @@ impl Authenticator {
     }
 
     fn note(&mut self, files: CredentialFiles) {
-        let Some(audit) = &mut self.audit else { return self.adopt(files) };
+        let Some(audit) = &mut self.audit else { return self.apply(files) };
         let body = [("user", &self.files.users, &files.users), ("token", &self.files.tokens, &files.tokens)]
             .map(|(what, old, new)| old.changes_to(what, new))
             .concat()
@@ -177,12 +177,12 @@ impl Authenticator {
         }
     }
 
-    fn adopt_if_noted(&mut self) -> bool {
+    fn apply_if_noted(&mut self) -> bool {
         let Some((_, noted)) = self.audit.as_mut().and_then(AuditClient::poll) else { return false };
         let files = self.next.take();
         match (noted, files) {
             (Ok(seq), Some(files)) => {
-                self.adopt(files);
+                self.apply(files);
                 if let Some(audit) = &mut self.audit {
                     audit.conclude(seq, "done");
                 }
@@ -192,7 +192,7 @@ impl Authenticator {
         true
     }
 
-    fn adopt(&mut self, files: CredentialFiles) {
+    fn apply(&mut self, files: CredentialFiles) {
         let (users, tokens) = (files.users.entries.len(), files.tokens.entries.len());
         let generation = self.shared.generation.load(Ordering::Relaxed) + 1;
         files.publish(&self.files, &self.shared, generation);

@@ -109,7 +109,7 @@ impl AppState {
             log,
             audit,
             numbers,
-            rereads,
+            reloads,
             tls,
             clock,
             recorder,
@@ -178,7 +178,7 @@ impl AppState {
             requests: Cell::new(0),
             request_prefix,
             ref_data_cache,
-            cache: Cache::new(rereads),
+            cache: Cache::new(reloads),
             open_orders: CachedList::default(),
             turns: RenderTurns::new(),
             readers: ListReaders::default(),
@@ -276,9 +276,9 @@ impl AppState {
     }
 
     /// Replaces the reference data by data that is in force in all shards.
-    pub fn adopt(&self, reference: Arc<RefData>) {
-        self.ws_broker.adopt(&reference);
-        self.shard_client.adopt(reference.clone());
+    pub fn set_reference(&self, reference: Arc<RefData>) {
+        self.ws_broker.set_reference(&reference);
+        self.shard_client.set_reference(reference.clone());
         *self.ref_data_cache.borrow_mut() = Rc::new(RefDataCache::new(reference));
     }
 

@@ -14,12 +14,12 @@ use super::body::{self, RequestBody};
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
-use crate::platform::reread::ReloadedRefData;
+use crate::platform::reload::ReloadedRefData;
 use crate::wakeup::Wakeup;
 
 /// Source of the reference data that main has reloaded, and the gateways that receive them.
 #[derive(Debug)]
-pub struct Rereads {
+pub struct RefDataReloads {
     answers: Consumer<Result<ReloadedRefData, String>>,
     gateways: Vec<GatewayLane>,
 }
@@ -32,15 +32,15 @@ struct GatewayLane {
     wakeup: Wakeup,
 }
 
-impl Rereads {
+impl RefDataReloads {
     pub fn new(
         answers: Consumer<Result<ReloadedRefData, String>>,
         gateways: Vec<Producer<ReloadedRefData>>,
         wakeups: Vec<Wakeup>,
-    ) -> Rereads {
+    ) -> RefDataReloads {
         let gateways = gateways.into_iter().zip(wakeups);
         let gateways = gateways.map(|(lane, wakeup)| GatewayLane { lane, waiting: None, wakeup }).collect();
-        Rereads { answers, gateways }
+        RefDataReloads { answers, gateways }
     }
 }
 
@@ -50,8 +50,8 @@ impl GatewayLane {
         if self.lane.is_full() {
             return 0;
         }
-        let Some(reread) = self.waiting.take() else { return 0 };
-        let pushed = self.lane.push(reread);
+        let Some(reloaded) = self.waiting.take() else { return 0 };
+        let pushed = self.lane.push(reloaded);
         assert!(pushed.is_ok(), "there was room and no other thread writes");
         self.wakeup.wake();
         1
@@ -61,21 +61,21 @@ impl GatewayLane {
 /// Reloads one at a time; a request during a reload is refused.
 #[derive(Debug, Default)]
 pub struct Cache {
-    rereads: RefCell<Option<Rereads>>,
+    reloads: RefCell<Option<RefDataReloads>>,
     answer: RefCell<Option<Result<ReloadedRefData, String>>>,
     arrived: Notify,
     is_busy: Cell<bool>,
 }
 
 impl Cache {
-    pub fn new(rereads: Option<Rereads>) -> Cache {
-        Cache { rereads: RefCell::new(rereads), ..Cache::default() }
+    pub fn new(reloads: Option<RefDataReloads>) -> Cache {
+        Cache { reloads: RefCell::new(reloads), ..Cache::default() }
     }
 
     /// Takes data that main has read, and passes waiting data on.
     pub fn poll(&self) -> usize {
-        let mut rereads = self.rereads.borrow_mut();
-        let Some(Rereads { answers, gateways }) = rereads.as_mut() else { return 0 };
+        let mut reloads = self.reloads.borrow_mut();
+        let Some(RefDataReloads { answers, gateways }) = reloads.as_mut() else { return 0 };
         let forwarded: usize = gateways.iter_mut().map(GatewayLane::poll).sum();
         let Ok(answer) = answers.pop() else { return forwarded };
         *self.answer.borrow_mut() = Some(answer);
@@ -104,11 +104,11 @@ impl Cache {
 
     /// Sends the data to every gateway; all shards have them already. A gateway without room
     /// receives the newest data in a later cycle.
-    fn forward(&self, reread: &ReloadedRefData) {
-        let mut rereads = self.rereads.borrow_mut();
-        let Some(Rereads { gateways, .. }) = rereads.as_mut() else { return };
+    fn forward(&self, reloaded: &ReloadedRefData) {
+        let mut reloads = self.reloads.borrow_mut();
+        let Some(RefDataReloads { gateways, .. }) = reloads.as_mut() else { return };
         for gateway in gateways {
-            gateway.waiting = Some(reread.clone());
+            gateway.waiting = Some(reloaded.clone());
             gateway.poll();
         }
     }
@@ -124,18 +124,18 @@ pub async fn clear_all(
     ctx.scope(&app.shard_client.reference()).authorize_all()?;
     app.check_open()?;
     let cache = &app.cache;
-    if cache.rereads.borrow().is_none() {
+    if cache.reloads.borrow().is_none() {
         return Err(Problem::unprocessable("no-reference-files", "there are no reference files to reload"));
     }
     if cache.is_busy.replace(true) {
         return Err(Problem::conflict("cache-busy", "the reference data are being reloaded already"));
     }
     let _busy_guard = BusyGuard(&cache.is_busy);
-    let reread = cache.reload(app).await?;
-    if reread.name != app.ref_data_cache().name {
-        app.execute(CommandKind::Reference { name: reread.name }).await?;
-        app.adopt(reread.reference.clone());
-        cache.forward(&reread);
+    let reloaded = cache.reload(app).await?;
+    if reloaded.name != app.ref_data_cache().name {
+        app.execute(CommandKind::Reference { name: reloaded.name }).await?;
+        app.set_reference(reloaded.reference.clone());
+        cache.forward(&reloaded);
     }
     app.execute(CommandKind::Snapshot { port: app.shard_client.port() }).await
 }
@@ -157,25 +157,25 @@ mod tests {
     use rtrb::RingBuffer;
 
     use super::*;
-    use crate::platform::control::Briefing;
-    use crate::platform::reread::REREADS_MAX;
+    use crate::platform::control::ControlSettings;
+    use crate::platform::reload::RELOADS_MAX;
 
     #[test]
     fn a_gateway_without_room_receives_the_newest_data_later() {
         let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
-        let reread = |name| ReloadedRefData {
+        let reloaded = |name| ReloadedRefData {
             name,
             reference: reference.clone(),
-            briefing: Arc::<Briefing>::default(),
+            control_settings: Arc::<ControlSettings>::default(),
         };
-        let (_answered, answers) = RingBuffer::new(REREADS_MAX);
-        let (lane, mut received) = RingBuffer::new(REREADS_MAX);
-        let cache = Cache::new(Some(Rereads::new(answers, vec![lane], vec![Wakeup::new(|| {})])));
-        let last = REREADS_MAX as u64 + 2;
-        (1..=last).for_each(|name| cache.forward(&reread(name)));
+        let (_answered, answers) = RingBuffer::new(RELOADS_MAX);
+        let (lane, mut received) = RingBuffer::new(RELOADS_MAX);
+        let cache = Cache::new(Some(RefDataReloads::new(answers, vec![lane], vec![Wakeup::new(|| {})])));
+        let last = RELOADS_MAX as u64 + 2;
+        (1..=last).for_each(|name| cache.forward(&reloaded(name)));
         let mut taken = Vec::new();
         for _ in 0..last {
-            taken.extend(received.pop().map(|reread| reread.name));
+            taken.extend(received.pop().map(|reloaded| reloaded.name));
             cache.poll();
         }
         assert_eq!(taken, [1, 2, last], "of those that waited the newest");

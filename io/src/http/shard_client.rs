@@ -177,7 +177,7 @@ impl ShardClient {
     }
 
     /// Replaces the reference data by data that is in force in all shards.
-    pub fn adopt(&self, reference: Arc<RefData>) {
+    pub fn set_reference(&self, reference: Arc<RefData>) {
         *self.reference.borrow_mut() = reference;
     }
 

@@ -120,8 +120,8 @@ impl WebSocketBroker {
     }
 
     /// Replaces the reference data by data that is in force in all shards.
-    pub fn adopt(&self, reference: &Arc<RefData>) {
-        self.broker_host.borrow_mut().adopt(reference);
+    pub fn set_reference(&self, reference: &Arc<RefData>) {
+        self.broker_host.borrow_mut().set_reference(reference);
     }
 
     /// Handles one event. [`WebSocketBroker::flush`] must follow once all events of a cycle are

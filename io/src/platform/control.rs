@@ -39,7 +39,7 @@ const KINDS_ASKED: usize = 3;
 
 /// The settings that the shards need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Briefing {
+pub struct ControlSettings {
     /// Limits of strategies and accounts. They apply from the start and replace earlier ones.
     pub limits: Vec<(Scope, RiskLimits)>,
     /// Securities that a strategy or an account may not trade; earlier restrictions remain.
@@ -56,30 +56,30 @@ pub struct Briefing {
     pub settlement: SettlementPrices,
 }
 
-impl Briefing {
+impl ControlSettings {
     /// Takes the limits from the config. Every strategy that starts automatically and does not run
     /// in this process is running; the server subscribes to every security.
-    pub fn of(config: &Config, reference: &RefData) -> Briefing {
+    pub fn of(config: &Config, reference: &RefData) -> ControlSettings {
         // The runner leads the strategies of this process.
         let here = strategies::run_here(&config.strategies, reference);
         let started =
             reference.strategies().iter().filter(|row| row.auto_activate && !here.contains(&row.id));
-        let mut briefing = Briefing {
+        let mut control_settings = ControlSettings {
             running: started.map(|row| row.id).collect(),
             followed: reference.securities().iter().map(|row| row.id).collect(),
             rollover: config.service.trading_day_rollover,
             zone: config.service.timezone.clone(),
             schedule: ExchangeSchedule::of(config, reference),
             settlement: SettlementPrices::of(config, reference),
-            ..Briefing::default()
+            ..ControlSettings::default()
         };
         for row in reference.strategies() {
-            briefing.rule(Scope::Strategy(row.id), config.risk.of_strategy(&row.name), reference);
+            control_settings.rule(Scope::Strategy(row.id), config.risk.of_strategy(&row.name), reference);
         }
         for row in reference.accounts() {
-            briefing.rule(Scope::Account(row.id), config.risk.of_account(&row.name), reference);
+            control_settings.rule(Scope::Account(row.id), config.risk.of_account(&row.name), reference);
         }
-        briefing
+        control_settings
     }
 
     fn rule(&mut self, scope: Scope, rules: &RiskRules, reference: &RefData) {
@@ -105,7 +105,7 @@ pub struct Control {
     budget: BudgetPool,
     /// Source of the budget's commands.
     budget_source: Source,
-    briefing: Briefing,
+    control_settings: ControlSettings,
     /// By shard.
     known: Vec<KnownShardState>,
     /// Answers to the budget's questions that are still missing; the limits are set when it is
@@ -150,7 +150,7 @@ impl Control {
     pub fn new(
         port: PortEnd,
         now: Timestamp,
-        briefing: Briefing,
+        control_settings: ControlSettings,
         session_states: BTreeMap<ShardId, Vec<SessionState>>,
     ) -> Control {
         let id = port.id();
@@ -164,18 +164,18 @@ impl Control {
             pending_commands,
             budget: BudgetPool::new(shards, source(1)),
             budget_source: source(1),
-            day: briefing.day_at(now),
-            tomorrow: briefing.tomorrow(briefing.day_at(now)),
+            day: control_settings.day_at(now),
+            tomorrow: control_settings.tomorrow(control_settings.day_at(now)),
             session_states,
-            sessions: sessions_at(&briefing, now),
-            ended_dates: briefing.schedule.ended_dates(now, briefing.day_at(now)).collect(),
+            sessions: sessions_at(&control_settings, now),
+            ended_dates: control_settings.schedule.ended_dates(now, control_settings.day_at(now)).collect(),
             awaited: PendingSettlements::default(),
             market_sessions: BTreeMap::new(),
             calendar_at: now,
             next_calendar_at: now,
-            unanswered: briefing.limits.len() * shards as usize * KINDS_ASKED,
+            unanswered: control_settings.limits.len() * shards as usize * KINDS_ASKED,
             limits_set: false,
-            briefing,
+            control_settings,
             known,
             port,
             remind_at: now.plus(REMIND_NS),
@@ -185,10 +185,10 @@ impl Control {
     /// Takes new reference data, which the shards have already, and sends the shards the settings
     /// of whatever is new in them. The rest stays as it is, including limits that were changed
     /// meanwhile.
-    pub fn adopt(&mut self, briefing: Briefing) {
+    pub fn apply_settings(&mut self, control_settings: ControlSettings) {
         let shards = self.port.shards();
-        let old = std::mem::replace(&mut self.briefing, briefing);
-        let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
+        let old = std::mem::replace(&mut self.control_settings, control_settings);
+        let ControlSettings { limits, restrictions, running, followed, .. } = &self.control_settings;
         let pending_commands = &mut self.pending_commands;
         let had = |scope: &Scope| old.limits.iter().any(|(other, _)| other == scope);
         for (scope, limits) in limits.iter().filter(|(scope, _)| !had(scope)) {
@@ -252,7 +252,7 @@ impl Control {
                 EventKind::Limits { scope, limits } => self.handle_limits(*scope, *limits),
                 EventKind::Alert { alert: Alert::Unsettled, security, .. } => self.settle(*security),
                 EventKind::Tick(tick) => {
-                    let settled = self.awaited.settle(tick, &self.briefing.settlement);
+                    let settled = self.awaited.settle(tick, &self.control_settings.settlement);
                     if !settled.is_empty() {
                         let what = WatchTarget::Ticks(tick.security);
                         self.pending_commands
@@ -293,7 +293,7 @@ impl Control {
     /// the process may have been suspended, or its clock may have jumped.
     fn apply_calendar(&mut self, now: Timestamp, mut enter: impl FnMut(ExchangeId, TradingSession)) {
         (self.next_calendar_at, self.calendar_at) = (Timestamp::MAX, now);
-        let Briefing { schedule, .. } = &self.briefing;
+        let ControlSettings { schedule, .. } = &self.control_settings;
         let mut commands = Vec::new();
         for (exchange, current) in schedule.calendar.at(now) {
             self.next_calendar_at = self.next_calendar_at.min(current.until);
@@ -332,7 +332,8 @@ impl Control {
     /// Sends the dates that have ended, even if they were sent before: shards then repeat the
     /// alerts for positions that are still not settled.
     fn send_ended_dates(&mut self) {
-        let ended_dates: Vec<_> = self.briefing.schedule.ended_dates(self.calendar_at, self.day).collect();
+        let ended_dates: Vec<_> =
+            self.control_settings.schedule.ended_dates(self.calendar_at, self.day).collect();
         for (exchange, day) in ended_dates {
             self.ended_dates.insert(exchange, day);
             self.send_to_configured(CommandKind::Expiry { exchange, day });
@@ -341,7 +342,7 @@ impl Control {
 
     /// Closes the positions of an expired security as soon as there is a price.
     fn settle(&mut self, security: SecurityId) {
-        match self.briefing.settlement.resolve(security) {
+        match self.control_settings.settlement.resolve(security) {
             Resolution::Settle(price) => self.expire(security, price),
             Resolution::Await(market) => {
                 let watch = self.awaited.wait(self.port.id(), security, market);
@@ -361,8 +362,8 @@ impl Control {
     }
 
     fn roll_trading_day(&mut self, now: Timestamp) {
-        let today = self.briefing.day_at(now);
-        self.tomorrow = self.briefing.tomorrow(today);
+        let today = self.control_settings.day_at(now);
+        self.tomorrow = self.control_settings.tomorrow(today);
         // A clock that was set back does not restore the previous day.
         if today > self.day {
             self.day = today;
@@ -423,18 +424,18 @@ impl Control {
     /// Sends a shard the settings it lacks, and asks for its shares of the limits.
     fn configure_shard(&mut self, shard: ShardId) {
         let shards = self.port.shards();
-        let Briefing { limits, restrictions, running, followed, .. } = &self.briefing;
+        let ControlSettings { limits, restrictions, running, followed, .. } = &self.control_settings;
         let known = std::mem::take(&mut self.known[shard.0 as usize]);
         let pending_commands = &mut self.pending_commands;
         let session_states = self.session_states.get(&shard).map_or(&[][..], Vec::as_slice);
-        let schedule = &self.briefing.schedule;
+        let schedule = &self.control_settings.schedule;
         session_states
             .iter()
             .filter_map(|current| schedule.regime(current))
             .for_each(|body| pending_commands.push(shard, body));
         // A clock that was set back does not restore the previous day, of this shard or of another.
         if let Some(day) = known.day.filter(|day| *day > self.day) {
-            (self.day, self.tomorrow) = (day, self.briefing.tomorrow(day));
+            (self.day, self.tomorrow) = (day, self.control_settings.tomorrow(day));
         }
         if known.day.is_none_or(|day| day < self.day) {
             pending_commands.push(shard, CommandKind::TradingDay { day: self.day });
@@ -496,7 +497,7 @@ impl Control {
     /// Handles changed limits: the first shard that reports them counts, the others report the
     /// same.
     fn handle_limits(&mut self, scope: Scope, limits: RiskLimits) {
-        let known = self.briefing.limits.iter_mut().find(|(other, _)| *other == scope);
+        let known = self.control_settings.limits.iter_mut().find(|(other, _)| *other == scope);
         let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
         *known = limits;
         let pending_commands = &mut self.pending_commands;
@@ -508,7 +509,7 @@ impl Control {
     fn set_limits(&mut self) {
         self.limits_set = true;
         let pending_commands = &mut self.pending_commands;
-        for (scope, limits) in &self.briefing.limits {
+        for (scope, limits) in &self.control_settings.limits {
             self.budget
                 .set_limits(*scope, limits, |shard, command| pending_commands.push_command(shard, command));
         }
@@ -521,8 +522,8 @@ pub fn session_states<'a>(shards: impl Iterator<Item = &'a Shard>) -> BTreeMap<S
 }
 
 /// Returns the session states of the exchanges according to the calendar at this time.
-fn sessions_at(briefing: &Briefing, now: Timestamp) -> BTreeMap<ExchangeId, SessionChange> {
-    let session_states = briefing.schedule.calendar.at(now);
+fn sessions_at(control_settings: &ControlSettings, now: Timestamp) -> BTreeMap<ExchangeId, SessionChange> {
+    let session_states = control_settings.schedule.calendar.at(now);
     session_states
         .map(|(id, current)| (id, SessionChange { at: current.since, session: current.session }))
         .collect()

@@ -33,10 +33,10 @@ use self::stomp::StompEndpoint;
 use self::stomp::latency::{self, StompLatency};
 use self::venue::VenueConnector;
 use super::EVENTS_PER_POLL_MAX;
-use super::control::{Briefing, Control};
+use super::control::{Control, ControlSettings};
 use super::demo_trader::DemoTrader;
 use super::market_source::MarketSource;
-use super::reread::ReloadedRefData;
+use super::reload::ReloadedRefData;
 use super::strategy_runner::RunnerDuty;
 use crate::lifecycle::LifecyclePhase;
 use crate::net::Net;
@@ -186,7 +186,7 @@ impl Gateway {
     }
 
     fn drain_events(&mut self, now: Timestamp) -> usize {
-        let mut drained = self.adopt();
+        let mut drained = self.apply_reload();
         let mut is_first = self.stomp.is_some() && self.connected > 0;
         let Gateway { port, stomp, stomp_latency, fix, venue, recorder, pending_snapshots, .. } = self;
         let own = port.id();
@@ -241,18 +241,20 @@ impl Gateway {
     }
 
     /// Takes new reference data. The demo trader keeps those it started with.
-    fn adopt(&mut self) -> usize {
-        let Some(ReloadedRefData { reference, briefing, .. }) =
+    fn apply_reload(&mut self) -> usize {
+        let Some(ReloadedRefData { reference, control_settings, .. }) =
             self.reloads.as_mut().and_then(|reloads| reloads.pop().ok())
         else {
             return 0;
         };
-        self.market.iter_mut().for_each(|market| market.adopt(&reference));
-        self.control.iter_mut().for_each(|control| control.adopt(Briefing::clone(&briefing)));
-        self.stomp.iter_mut().for_each(|stomp| stomp.adopt(&reference));
+        self.market.iter_mut().for_each(|market| market.set_reference(&reference));
+        self.control
+            .iter_mut()
+            .for_each(|control| control.apply_settings(ControlSettings::clone(&control_settings)));
+        self.stomp.iter_mut().for_each(|stomp| stomp.set_reference(&reference));
         self.fix.iter_mut().for_each(|fix| fix.set_reference(&reference));
         self.venue.iter_mut().for_each(|venue| venue.set_reference(&reference));
-        self.runner.iter_mut().for_each(|runner| runner.adopt(&reference));
+        self.runner.iter_mut().for_each(|runner| runner.set_reference(&reference));
         1
     }
 

@@ -77,9 +77,9 @@ impl MarketSource {
     }
 
     /// Takes new reference data: new securities can be switched on.
-    pub fn adopt(&mut self, reference: &RefData) {
+    pub fn set_reference(&mut self, reference: &RefData) {
         self.exchanges = exchanges(reference, &self.quoted);
-        self.feed.adopt(reference);
+        self.feed.set_reference(reference);
     }
 
     /// Switches a security on or off. It is quoted while it has subscribers and its exchange is not

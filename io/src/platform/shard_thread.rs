@@ -9,7 +9,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 use rtrb::Consumer;
 
-use super::reread::ReloadedRefData;
+use super::reload::ReloadedRefData;
 use crate::fault;
 use crate::journal::Writer;
 use crate::lifecycle::LifecyclePhase;

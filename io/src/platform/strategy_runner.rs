@@ -29,8 +29,8 @@ impl RunnerDuty {
         &mut self.runner
     }
 
-    pub fn adopt(&mut self, reference: &Arc<RefData>) {
-        self.runner.adopt(reference.clone());
+    pub fn set_reference(&mut self, reference: &Arc<RefData>) {
+        self.runner.set_reference(reference.clone());
     }
 
     /// Drains the events of the shards, up to a bound.

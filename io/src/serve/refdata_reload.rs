@@ -12,8 +12,8 @@ use crate::config::{Config, Durability, Params};
 use crate::http::Remote;
 use crate::journal::disk::Disk;
 use crate::journal::{keep_reference, name_of};
-use crate::platform::control::Briefing;
-use crate::platform::reread::ReloadedRefData;
+use crate::platform::control::ControlSettings;
+use crate::platform::reload::ReloadedRefData;
 use crate::refdata;
 use crate::wakeup::Wakeup;
 
@@ -45,7 +45,9 @@ impl RefDataReloader {
         }
         let answer = self.read_again();
         match &answer {
-            Ok(reread) => tracing::info!(name = format!("{:016x}", reread.name), "reference data read again"),
+            Ok(reloaded) => {
+                tracing::info!(name = format!("{:016x}", reloaded.name), "reference data read again")
+            }
             Err(faults) => tracing::warn!(faults, "the reference data stay as they were"),
         }
         // If the queue is full, the requester is gone: it did not take the last responses.
@@ -66,15 +68,15 @@ impl RefDataReloader {
         if self.shards.iter().any(|lane| lane.slots() == 0) {
             return Err("the shards have not taken the last ones yet; try again".to_string());
         }
-        let briefing = Arc::new(Briefing::of(config, &reference));
-        let reread = ReloadedRefData { name, reference: Arc::new(reference), briefing };
+        let control_settings = Arc::new(ControlSettings::of(config, &reference));
+        let reloaded = ReloadedRefData { name, reference: Arc::new(reference), control_settings };
         for (lane, wakeup) in self.shards.iter_mut().zip(&self.shard_wakeups) {
-            let pushed = lane.push(reread.clone());
+            let pushed = lane.push(reloaded.clone());
             assert!(pushed.is_ok(), "there was room and no other thread writes");
             wakeup.wake();
         }
-        self.current = reread.reference.clone();
-        Ok(reread)
+        self.current = reloaded.reference.clone();
+        Ok(reloaded)
     }
 }
 
@@ -103,14 +105,14 @@ mod tests {
     use rtrb::RingBuffer;
 
     use super::*;
-    use crate::platform::reread::REREADS_MAX;
+    use crate::platform::reload::RELOADS_MAX;
 
     #[test]
     fn a_reload_before_the_shards_have_taken_the_last_one_is_rejected() {
         let mut config = Config::default();
         config.journal.level = Some(Durability::None);
-        let (lane, mut reloads) = RingBuffer::new(REREADS_MAX);
-        let (answers, mut answered) = RingBuffer::new(REREADS_MAX);
+        let (lane, mut reloads) = RingBuffer::new(RELOADS_MAX);
+        let (answers, mut answered) = RingBuffer::new(RELOADS_MAX);
         let mut reloader = RefDataReloader {
             config,
             params: Params::default(),
@@ -124,20 +126,20 @@ mod tests {
         let mut ask = || {
             reloader.requested.store(true, Ordering::Release);
             reloader.poll();
-            answered.pop().unwrap().map(|reread| reread.name)
+            answered.pop().unwrap().map(|reloaded| reloaded.name)
         };
-        for _ in 0..REREADS_MAX {
+        for _ in 0..RELOADS_MAX {
             assert!(ask().is_ok());
         }
         assert!(ask().is_err_and(|problem| problem.contains("try again")));
         reloads.pop().unwrap();
         assert!(ask().is_ok());
         // Responses that no request takes are not kept for the next request.
-        for _ in 0..=REREADS_MAX {
+        for _ in 0..=RELOADS_MAX {
             reloads.pop().unwrap();
             reloader.requested.store(true, Ordering::Release);
             reloader.poll();
         }
-        assert_eq!(answered.slots(), REREADS_MAX);
+        assert_eq!(answered.slots(), RELOADS_MAX);
     }
 }

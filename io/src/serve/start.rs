@@ -22,8 +22,8 @@ use crate::auth::{Auth, AuthSettings};
 use crate::clock::Clock;
 use crate::config::{Config, Durability, IdleBy, Layout, ServiceMode};
 use crate::http::{
-    ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, Remote, RemoteStrategiesParts, Rereads,
-    ServiceStatus, next_incarnation,
+    ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, RefDataReloads, Remote,
+    RemoteStrategiesParts, ServiceStatus, next_incarnation,
 };
 use crate::journal::disk::Disk;
 use crate::journal::metadata::JournalMetadata;
@@ -38,7 +38,7 @@ use crate::platform::gateway::Gateway;
 use crate::platform::gateway::fix::FixEndpoint;
 use crate::platform::gateway::listeners::{GatewayListeners, ListenerProtocol};
 use crate::platform::gateway::stomp::StompEndpoint;
-use crate::platform::reread::REREADS_MAX;
+use crate::platform::reload::RELOADS_MAX;
 use crate::platform::{FEED, GATEWAYS};
 use crate::platform::{PlatformParts, PlatformSettings};
 use crate::printer::Printer;
@@ -155,7 +155,7 @@ pub fn start(
     let (printer, printing) = Printer::start(lifecycle.clone()).map_err(system(NO_THREAD))?;
     let recording = config.record.file.as_deref().map(record::start).transpose();
     let (recorder, recording) = recording.map_err(system("record.file"))?.unzip();
-    let (answered, answers) = RingBuffer::new(REREADS_MAX);
+    let (answered, answers) = RingBuffer::new(RELOADS_MAX);
     let gateway_wakeups = wakeups.ports[GATEWAYS as usize..].to_vec();
     let reload_requested = Arc::new(AtomicBool::new(false));
     let reloader = RefDataReloader {
@@ -178,7 +178,7 @@ pub fn start(
         stages: stage_summaries(parts.stages),
         report: Some(OrderReportPrinter::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
-        rereads: Some(Rereads::new(answers, parts.reloads.gateways, gateway_wakeups)),
+        reloads: Some(RefDataReloads::new(answers, parts.reloads.gateways, gateway_wakeups)),
         tls: tls.clone(),
         auth_client: auth.client(remote.wakeup().clone()),
         notification_channels: posts,
@@ -316,12 +316,12 @@ fn stage_summaries(
 }
 
 /// Returns a function that handles the events of the http thread.
-fn http_event_handler(lifecycle: Arc<Lifecycle>, reread: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) + Send> {
+fn http_event_handler(lifecycle: Arc<Lifecycle>, reload: Arc<AtomicBool>) -> Box<dyn Fn(HttpEvent) + Send> {
     Box::new(move |event| match event {
         HttpEvent::Complete => lifecycle.ack_phase(LifecyclePhase::Opening),
         HttpEvent::ExitRequested => lifecycle.stop(StopReason::Asked),
         HttpEvent::ReloadRequested => {
-            reread.store(true, Ordering::Release);
+            reload.store(true, Ordering::Release);
             lifecycle.wake_main();
         }
         HttpEvent::Quiet => {

@@ -76,7 +76,7 @@ impl SimulatedMarket {
         pending_commands.push_all(CommandKind::Snapshot { port: READER });
         let mut rig = SimulatedMarket {
             workers,
-            control: Control::new(control, now, settings.briefing, session_states),
+            control: Control::new(control, now, settings.control_settings, session_states),
             feed,
             runner: Runner::new(runner, reference.clone(), run, hosts),
             reader,

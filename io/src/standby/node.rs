@@ -78,7 +78,7 @@ impl GroupMember {
         };
         let mut member = GroupMember { data: data.to_path_buf(), node, role, _lock: lock };
         if member.file(ADOPT).exists() {
-            member.continue_adoption()?;
+            member.continue_replacement()?;
         }
         Ok(member)
     }
@@ -199,30 +199,30 @@ impl GroupMember {
 
     /// Replaces the folder with the staging folder, which is on disk. If `keep` is set, the folder
     /// contains something that the staging folder lacks, and is put aside.
-    pub fn adopt(&mut self, keep: bool) -> io::Result<()> {
+    pub fn replace_folder(&mut self, keep: bool) -> io::Result<()> {
         Disk::Real.put(&self.file(ADOPT), if keep { BEFORE.as_bytes() } else { OLD.as_bytes() })?;
-        self.continue_adoption()
+        self.continue_replacement()
     }
 
-    /// Continues an adoption. Each step may have been done before a crash.
-    fn continue_adoption(&mut self) -> io::Result<()> {
-        let aside = match fs::read_to_string(self.file(ADOPT))?.as_str() {
+    /// Continues a replacement. Each step may have been done before a crash.
+    fn continue_replacement(&mut self) -> io::Result<()> {
+        let backup = match fs::read_to_string(self.file(ADOPT))?.as_str() {
             BEFORE => self.file(BEFORE),
             _ => self.file(OLD),
         };
-        Disk::Real.make_folder(&aside)?;
+        Disk::Real.make_folder(&backup)?;
         for name in REPLICATED {
-            let (here, next, aside) = (self.data.join(name), self.stage().join(name), aside.join(name));
+            let (here, next, backup) = (self.data.join(name), self.stage().join(name), backup.join(name));
             if !next.exists() {
                 continue;
             }
             if here.exists() {
-                remove_folder(&aside)?;
-                fs::rename(&here, &aside)?;
+                remove_folder(&backup)?;
+                fs::rename(&here, &backup)?;
             }
             fs::rename(&next, &here)?;
         }
-        Disk::Real.sync_folder(&aside)?;
+        Disk::Real.sync_folder(&backup)?;
         Disk::Real.sync_folder(&self.data)?;
         if self.stage().join(POSITION).exists() {
             fs::rename(self.stage().join(POSITION), self.file(POSITION))?;
@@ -259,15 +259,15 @@ impl GroupMember {
     /// Empties the folder for a server that has nothing worth keeping: it is new, or its copy was
     /// never complete.
     pub fn clear(&mut self) -> io::Result<()> {
-        let aside = self.file(BEFORE);
+        let backup = self.file(BEFORE);
         if self.role != FolderRole::Follows {
             // An interrupted call is continued.
             if self.data.join(REPLICATED[0]).exists() {
-                remove_folder(&aside)?;
+                remove_folder(&backup)?;
             }
-            Disk::Real.make_folder(&aside)?;
+            Disk::Real.make_folder(&backup)?;
             for name in REPLICATED {
-                match fs::rename(self.data.join(name), aside.join(name)) {
+                match fs::rename(self.data.join(name), backup.join(name)) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                     _ => {}
                 }
@@ -352,14 +352,14 @@ mod tests {
                 fs::write(data.join(name).join("a"), "old").unwrap();
                 fs::write(member.stage().join(name).join("a"), "new").unwrap();
             }
-            let aside = if keep { BEFORE } else { OLD };
-            Disk::Real.put(&member.file(ADOPT), aside.as_bytes()).unwrap();
-            fs::create_dir_all(member.file(aside)).unwrap();
+            let backup = if keep { BEFORE } else { OLD };
+            Disk::Real.put(&member.file(ADOPT), backup.as_bytes()).unwrap();
+            fs::create_dir_all(member.file(backup)).unwrap();
             for step in 0..interrupted {
                 let name = REPLICATED[step / 2];
-                let (here, aside) = (data.join(name), member.file(aside).join(name));
+                let (here, backup) = (data.join(name), member.file(backup).join(name));
                 match step % 2 {
-                    0 => fs::rename(&here, &aside).unwrap(),
+                    0 => fs::rename(&here, &backup).unwrap(),
                     _ => fs::rename(member.stage().join(name), &here).unwrap(),
                 }
             }

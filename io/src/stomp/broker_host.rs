@@ -72,9 +72,9 @@ impl BrokerHost {
     }
 
     /// Takes new reference data, which are effective in all shards.
-    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+    pub fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.broker.set_reference(reference.clone());
-        self.watches.adopt(reference);
+        self.watches.set_reference(reference);
     }
 
     /// Adds a connection. Returns `None` if the maximum number of sessions is reached.

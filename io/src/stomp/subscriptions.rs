@@ -45,7 +45,7 @@ impl Subscriptions {
     }
 
     /// Takes new reference data; subscriptions to all securities include the new ones.
-    pub fn adopt(&mut self, reference: &Arc<RefData>) {
+    pub fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
         for kind in self.all.clone() {
             self.all_changed(kind);

@@ -90,7 +90,7 @@ impl HttpTestServer {
             log: None,
             audit: None,
             numbers: Numbers::only(IdBlock { next: 1, end: 1 << 32 }),
-            rereads: None,
+            reloads: None,
             tls: plan.tls,
             clock: Clock::new(),
             recorder: None,

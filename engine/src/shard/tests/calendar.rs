@@ -74,7 +74,7 @@ fn the_state_of_a_stream_decodes_to_itself() {
 fn expiring(settings: ShardSettings) -> Bench {
     let mut bench = Bench::with(settings);
     let reference = Arc::new(RefData::check(dated(10)).unwrap());
-    bench.shard.adopt(reference);
+    bench.shard.set_reference(reference);
     bench
 }
 
@@ -156,7 +156,7 @@ fn a_security_that_is_added_after_its_date_is_expired_at_once() {
     });
     rows.securities[0] = super::rows().securities[0].clone();
     rows.securities[3].symbol = "LATE".into();
-    bench.shard.adopt(Arc::new(RefData::check(rows).unwrap()));
+    bench.shard.set_reference(Arc::new(RefData::check(rows).unwrap()));
     let late = Terms { security: SecurityId(9), ..limit(Side::Buy, 2, "1", "11") };
     assert_eq!(reason(&bench.submit(late).1), Reason::ExpiredSecurity);
 }

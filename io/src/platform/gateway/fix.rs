@@ -281,7 +281,7 @@ impl FixEndpoint {
         mut port: Option<&mut PortEnd>,
         mut recorder: Option<&mut LatencyRecorder>,
     ) -> usize {
-        self.adopt(now, sockets);
+        self.receive_handoffs(now, sockets);
         self.drain_verdicts(now, sockets);
         self.revoke(now);
         self.log_omitted(now);

@@ -61,8 +61,8 @@ struct SessionConnection {
 
 impl StompEndpoint {
     /// Takes new reference data, which are effective in all shards.
-    pub fn adopt(&mut self, reference: &Arc<RefData>) {
-        self.broker_host.adopt(reference);
+    pub fn set_reference(&mut self, reference: &Arc<RefData>) {
+        self.broker_host.set_reference(reference);
     }
 
     pub fn new(settings: BrokerSettings, reference: Arc<RefData>, logins: Logins) -> StompEndpoint {

@@ -1,4 +1,4 @@
-//! Decides who leads: compares folder and staging folder, adopts the staging folder, or requests
+//! Decides who leads: compares folder and staging folder, replaces the folder, or requests
 //! the lead.
 
 use std::io;
@@ -71,22 +71,22 @@ impl StreamReading {
                 "the broker has lost records that this server's folder holds: unless the server that led before leads again, this one \
                  restores the stream from its folder"
             ),
-            LeadVerdict::Follow if self.manifest.complete => self.adopt(follower, folder)?,
+            LeadVerdict::Follow if self.manifest.complete => self.replace_folder(follower, folder)?,
             LeadVerdict::Refuse(why) if is_final => return Ok(Some(ReadingEnd::Refused(why))),
             LeadVerdict::Follow | LeadVerdict::Wait | LeadVerdict::Refuse(_) => {}
         }
         Ok(None)
     }
 
-    /// Adopts the staging folder: the stream contains everything that counts, and is read into the
+    /// Replaces the folder with the staging folder: the stream contains everything that counts, and is read into the
     /// folder from here on.
-    fn adopt(&mut self, follower: &mut Follower, folder: FolderState) -> io::Result<()> {
+    fn replace_folder(&mut self, follower: &mut Follower, folder: FolderState) -> io::Result<()> {
         self.note_position(self.position)?;
         replica::sync(&follower.member.stage())?;
         // The unacknowledged end of a leader's folder is kept for inspection; so is a folder that
         // the operator gives up.
         let keep = folder == FolderState::Led || follower.member.choice().is_some();
-        follower.member.adopt(keep)?;
+        follower.member.replace_folder(keep)?;
         self.target = ReadTarget::Folder(Replica::new(&follower.data));
         self.file = Some(PositionFile::open(&follower.member.position_path())?);
         follower.state.set_phase(StandbyPhase::Following);

@@ -52,7 +52,7 @@ impl FixEndpoint {
     }
 
     /// Takes connections that other gateways have accepted for our sessions.
-    pub(super) fn adopt(&mut self, now: Timestamp, sockets: &mut Sockets) {
+    pub(super) fn receive_handoffs(&mut self, now: Timestamp, sockets: &mut Sockets) {
         while let Some(Handoff { admitted, detached }) = self.handoff.receive() {
             let id = sockets.adopt(detached);
             self.attach_connection(now, sockets, id, admitted);

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 use pitlane_engine::refdata::RefData;
 
-use super::control::Briefing;
+use super::control::ControlSettings;
 
 /// Maximum number of sets in transit to a thread: one, and one more before it was taken.
-pub const REREADS_MAX: usize = 2;
+pub const RELOADS_MAX: usize = 2;
 
 #[derive(Clone, Debug)]
 pub struct ReloadedRefData {
@@ -23,5 +23,5 @@ pub struct ReloadedRefData {
     pub name: u64,
     pub reference: Arc<RefData>,
     /// The settings that the shards need for them.
-    pub briefing: Arc<Briefing>,
+    pub control_settings: Arc<ControlSettings>,
 }
