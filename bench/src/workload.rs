@@ -279,7 +279,7 @@ impl Workload {
         let mut records = Vec::with_capacity(body.len() / RECORD_BYTES);
         let mut entered = vec![0u64; order_id_max as usize / 64 + 1];
         for (number, bytes) in body.chunks_exact(RECORD_BYTES).enumerate() {
-            let record_error = |flaw| WorkloadError::Record { number, flaw };
+            let record_error = |error| WorkloadError::Record { number, error };
             let record = WorkloadRecord::decode(bytes).map_err(record_error)?;
             record.check(securities, order_id_max, &mut entered).map_err(record_error)?;
             records.push(record);
@@ -316,18 +316,18 @@ impl WorkloadRecord {
         bytes
     }
 
-    fn decode(bytes: &[u8]) -> Result<WorkloadRecord, RecordFlaw> {
+    fn decode(bytes: &[u8]) -> Result<WorkloadRecord, RecordError> {
         let kind = RecordKind::ALL
             .into_iter()
             .find(|kind| kind.code() == bytes[0])
-            .ok_or(RecordFlaw::Kind(bytes[0]))?;
+            .ok_or(RecordError::Kind(bytes[0]))?;
         let side = match bytes[1] {
             0 => WorkloadSide::Buy,
             1 => WorkloadSide::Sell,
-            other => return Err(RecordFlaw::Side(other)),
+            other => return Err(RecordError::Side(other)),
         };
         if bytes[2..4] != [0, 0] {
-            return Err(RecordFlaw::Padding);
+            return Err(RecordError::Padding);
         }
         Ok(WorkloadRecord {
             kind,
@@ -341,23 +341,23 @@ impl WorkloadRecord {
 
     /// Checks a record. `entered` has a bit for each order that may rest: a second order under the
     /// same id has no defined meaning.
-    fn check(&self, securities: u32, order_id_max: u64, entered: &mut [u64]) -> Result<(), RecordFlaw> {
+    fn check(&self, securities: u32, order_id_max: u64, entered: &mut [u64]) -> Result<(), RecordError> {
         if self.security >= securities {
-            return Err(RecordFlaw::Security(self.security));
+            return Err(RecordError::Security(self.security));
         }
         if self.order > order_id_max {
-            return Err(RecordFlaw::Order(self.order));
+            return Err(RecordError::Order(self.order));
         }
         if !(0..=PRICE_MAX).contains(&self.price) {
-            return Err(RecordFlaw::Price(self.price));
+            return Err(RecordError::Price(self.price));
         }
         if self.kind.enters() && self.qty == 0 {
-            return Err(RecordFlaw::Quantity);
+            return Err(RecordError::Quantity);
         }
         if self.kind == RecordKind::New {
             let (word, bit) = (&mut entered[self.order as usize / 64], 1 << (self.order % 64));
             if *word & bit != 0 {
-                return Err(RecordFlaw::Twice(self.order));
+                return Err(RecordError::Twice(self.order));
             }
             *word |= bit;
         }
@@ -373,7 +373,7 @@ pub enum WorkloadError {
     Length { expected: u128, found: usize },
     Securities(u32),
     OrderIds(u64),
-    Record { number: usize, flaw: RecordFlaw },
+    Record { number: usize, error: RecordError },
 }
 
 impl std::error::Error for WorkloadError {}
@@ -390,14 +390,14 @@ impl fmt::Display for WorkloadError {
                 write!(f, "{count} securities; 1 to {SECURITIES_MAX} are possible")
             }
             WorkloadError::OrderIds(id) => write!(f, "order ids up to {id}; {ORDER_ID_MAX} is the most"),
-            WorkloadError::Record { number, flaw } => write!(f, "record {number}: {flaw}"),
+            WorkloadError::Record { number, error } => write!(f, "record {number}: {error}"),
         }
     }
 }
 
 /// The defect of one record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordFlaw {
+pub enum RecordError {
     Kind(u8),
     Side(u8),
     Padding,
@@ -408,17 +408,17 @@ pub enum RecordFlaw {
     Twice(u64),
 }
 
-impl fmt::Display for RecordFlaw {
+impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            RecordFlaw::Kind(code) => write!(f, "kind {code}; 1 to 5 are known"),
-            RecordFlaw::Side(code) => write!(f, "side {code}; 0 is buy, 1 is sell"),
-            RecordFlaw::Padding => write!(f, "bytes 2 and 3 are not zero"),
-            RecordFlaw::Security(security) => write!(f, "security {security} is beyond the header's count"),
-            RecordFlaw::Order(order) => write!(f, "order id {order} is above the header's highest"),
-            RecordFlaw::Price(price) => write!(f, "price {price}; 0 to {PRICE_MAX} ticks are possible"),
-            RecordFlaw::Quantity => write!(f, "a new order without a quantity"),
-            RecordFlaw::Twice(order) => write!(f, "order id {order} is entered a second time"),
+            RecordError::Kind(code) => write!(f, "kind {code}; 1 to 5 are known"),
+            RecordError::Side(code) => write!(f, "side {code}; 0 is buy, 1 is sell"),
+            RecordError::Padding => write!(f, "bytes 2 and 3 are not zero"),
+            RecordError::Security(security) => write!(f, "security {security} is beyond the header's count"),
+            RecordError::Order(order) => write!(f, "order id {order} is above the header's highest"),
+            RecordError::Price(price) => write!(f, "price {price}; 0 to {PRICE_MAX} ticks are possible"),
+            RecordError::Quantity => write!(f, "a new order without a quantity"),
+            RecordError::Twice(order) => write!(f, "order id {order} is entered a second time"),
         }
     }
 }

@@ -239,8 +239,9 @@ impl Ledger {
     /// Reserves credit for an order, or releases it if the amount is negative.
     #[inline]
     pub fn reserve_credit(&mut self, order: &Order, amount: Money) {
-        let aside = &mut self.exposure_mut(order.local, order.exposure).aside[order.terms.side as usize];
-        *aside = aside.checked_add(amount).expect("the gate has checked that it can be counted");
+        let reserved =
+            &mut self.exposure_mut(order.local, order.exposure).reserved[order.terms.side as usize];
+        *reserved = reserved.checked_add(amount).expect("the gate has checked that it can be counted");
     }
 
     /// Prefetches the counts of a security in the common case: one strategy, an account or two.

@@ -30,7 +30,7 @@ pub struct HostFinding {
     pub found: String,
     pub why: &'static str,
     /// A command, or a sentence where there is no command; empty if nothing is wrong.
-    pub mend: String,
+    pub remedy: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,7 +75,7 @@ pub fn to_json(findings: &[HostFinding]) -> Value {
             "verdict": finding.verdict.word(),
             "found": finding.found,
             "why": finding.why,
-            "mend": finding.mend,
+            "remedy": finding.remedy,
         })
     };
     json!({ "fit": unfit(findings) == 0, "findings": findings.iter().map(one).collect::<Vec<_>>() })
@@ -85,10 +85,10 @@ impl fmt::Display for HostFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:<8}{:<14}{}", self.verdict.word(), self.check, self.found)?;
         if self.verdict != HostVerdict::Fit {
-            write!(f, "\n{:22}why:  {}", "", self.why)?;
+            write!(f, "\n{:22}why:    {}", "", self.why)?;
         }
-        if !self.mend.is_empty() {
-            write!(f, "\n{:22}mend: {}", "", self.mend)?;
+        if !self.remedy.is_empty() {
+            write!(f, "\n{:22}remedy: {}", "", self.remedy)?;
         }
         Ok(())
     }
@@ -106,16 +106,21 @@ impl HostCheck {
         self.finding(HostVerdict::Fit, found, "")
     }
 
-    fn unfit(self, found: impl Into<String>, mend: impl Into<String>) -> HostFinding {
-        self.finding(HostVerdict::Unfit, found, mend)
+    fn unfit(self, found: impl Into<String>, remedy: impl Into<String>) -> HostFinding {
+        self.finding(HostVerdict::Unfit, found, remedy)
     }
 
     fn unknown(self, found: impl Into<String>) -> HostFinding {
         self.finding(HostVerdict::Unknown, found, "")
     }
 
-    fn finding(self, verdict: HostVerdict, found: impl Into<String>, mend: impl Into<String>) -> HostFinding {
-        HostFinding { check: self.name, verdict, found: found.into(), why: self.why, mend: mend.into() }
+    fn finding(
+        self,
+        verdict: HostVerdict,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> HostFinding {
+        HostFinding { check: self.name, verdict, found: found.into(), why: self.why, remedy: remedy.into() }
     }
 }
 

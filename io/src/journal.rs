@@ -340,8 +340,8 @@ fn succeed(new: &RefData, recovered: &[Recovered], folders: &Folders) -> Result<
         if **old == reference {
             continue;
         }
-        reference = reference.succeed(old).map_err(|flaws| {
-            let text = flaws.iter().map(|flaw| flaw.to_string()).collect::<Vec<_>>().join("; ");
+        reference = reference.succeed(old).map_err(|errors| {
+            let text = errors.iter().map(|error| error.to_string()).collect::<Vec<_>>().join("; ");
             let text = format!("the configured reference data do not fit the journal: {text}");
             Fault::new(&folders.references(), 0, FaultKind::StateDamaged(text))
         })?;

@@ -35,5 +35,5 @@ pub mod subjects;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub found: String,
-    pub mend: String,
+    pub remedy: String,
 }

@@ -54,12 +54,12 @@ pub fn read_after(folder: Option<&Path>, old: &RefData, adapters: &[&str]) -> Re
         None => built_in(),
     };
     let (new, lines) = parse_lines(&sources, adapters)?;
-    new.succeed(old).map_err(|flaws| {
+    new.succeed(old).map_err(|errors| {
         let mut faults = RefDataFaults::default();
-        for flaw in flaws {
-            let table = flaw.table as usize;
-            let line = lines[table].get(flaw.row).copied().unwrap_or(0);
-            faults.add(&sources[table].name, line, flaw.column, flaw.problem);
+        for error in errors {
+            let table = error.table as usize;
+            let line = lines[table].get(error.row).copied().unwrap_or(0);
+            faults.add(&sources[table].name, line, error.column, error.problem);
         }
         faults
     })
@@ -113,10 +113,10 @@ fn parse_lines(
         by_id(&rows.accounts, &lines[3], |row| row.id.0 as u32),
         with_server(&rows, by_id(&rows.strategies, &lines[4], |row| row.id.0 as u32)),
     ];
-    let checked = RefData::check(rows).map_err(|flaws| {
-        for flaw in flaws {
-            let table = flaw.table as usize;
-            faults.add(&sources[table].name, lines[table][flaw.row], flaw.column, flaw.problem);
+    let checked = RefData::check(rows).map_err(|errors| {
+        for error in errors {
+            let table = error.table as usize;
+            faults.add(&sources[table].name, lines[table][error.row], error.column, error.problem);
         }
         faults
     });

@@ -373,7 +373,7 @@ impl StandbyTask {
         self.check_rights(client, &broker_health).await;
         match stream.facts().await {
             Ok(facts) => facts.warnings(&self.config).into_iter().for_each(|warning| {
-                tracing::warn!(mend = warning.mend, "{}", warning.found);
+                tracing::warn!(remedy = warning.remedy, "{}", warning.found);
             }),
             Err(error) => tracing::debug!(%error, "the broker does not report its limits"),
         }

@@ -90,12 +90,12 @@ fn only(findings: Vec<HostFinding>) -> HostFinding {
 }
 
 /// Checks a machine with one fault: this check reports it, with this text and this command.
-fn wrong(check: &str, changes: &[(&str, &str)], found: &str, mend: &str) {
+fn wrong(check: &str, changes: &[(&str, &str)], found: &str, remedy: &str) {
     let root = machine(check, changes);
     let finding = only(doctor::examine(&pinned(&[]), &root, &well()));
     assert_eq!((finding.check, finding.verdict), (check, HostVerdict::Unfit), "{finding}");
     assert!(finding.found.contains(found), "{finding}");
-    assert!(finding.mend.contains(mend), "{finding}");
+    assert!(finding.remedy.contains(remedy), "{finding}");
     assert!(!finding.why.is_empty());
 }
 
@@ -104,7 +104,7 @@ fn a_fit_machine_has_no_findings() {
     let findings = doctor::examine(&pinned(&[]), &machine("fit", &[]), &well());
     for finding in &findings {
         assert_eq!(finding.verdict, HostVerdict::Fit, "{finding}");
-        assert_eq!(finding.mend, "", "{finding}");
+        assert_eq!(finding.remedy, "", "{finding}");
     }
     assert_eq!((doctor::unfit(&findings), findings.len()), (0, 19));
     assert_eq!(doctor::to_json(&findings)["fit"], true);
@@ -152,8 +152,8 @@ fn cores_that_sleep_or_are_shared_are_reported() {
 #[test]
 fn interrupts_go_where_the_kernel_says_they_go() {
     let may = ("proc/irq/25/smp_affinity_list", "0-5\n");
-    let mend = "for irq in 25; do echo 0-1 > /proc/irq/$irq/smp_affinity_list";
-    wrong("interrupts", &[may], "1 interrupts may come to cores 2-5", mend);
+    let remedy = "for irq in 25; do echo 0-1 > /proc/irq/$irq/smp_affinity_list";
+    wrong("interrupts", &[may], "1 interrupts may come to cores 2-5", remedy);
     let root = machine("interrupts-elsewhere", &[may, ("proc/irq/25/effective_affinity_list", "0\n")]);
     assert_eq!(doctor::unfit(&doctor::examine(&pinned(&[]), &root, &well())), 0);
 }
@@ -212,10 +212,13 @@ fn a_ring_is_needed_only_with_the_uring_driver() {
     let probes = Probes { ring: Err("Operation not permitted".to_string()), ..well() };
     assert_eq!(doctor::unfit(&doctor::examine(&pinned(&[]), &root, &probes)), 0);
     let finding = only(doctor::examine(&pinned(&["net.driver=uring"]), &root, &probes));
-    assert_eq!((finding.check, finding.mend.as_str()), ("io_uring", "sysctl -w kernel.io_uring_disabled=0"));
+    assert_eq!(
+        (finding.check, finding.remedy.as_str()),
+        ("io_uring", "sysctl -w kernel.io_uring_disabled=0")
+    );
     let finding = only(doctor::examine(&pinned(&["net.driver=uring"]), &machine("seccomp", &[]), &probes));
     assert!(
-        finding.found.ends_with("Operation not permitted") && finding.mend.contains("seccomp"),
+        finding.found.ends_with("Operation not permitted") && finding.remedy.contains("seccomp"),
         "{finding}"
     );
 }
@@ -228,7 +231,7 @@ fn a_build_without_the_io_uring_driver_says_how_to_get_it() {
     let finding = only(doctor::examine(&pinned(&["net.driver=uring"]), &root, &probes));
     assert_eq!(finding.check, "io_uring");
     assert!(
-        finding.found.contains("feature `uring`") && finding.mend.contains("--features uring"),
+        finding.found.contains("feature `uring`") && finding.remedy.contains("--features uring"),
         "{finding}"
     );
 }
@@ -246,7 +249,7 @@ fn a_broker_that_cannot_keep_the_promise_of_a_standby_is_reported() {
         BrokerFacts { replicas: Some(1), is_in_memory: false, forgets: false, free_bytes: None, foreign: 0 };
     let finding = findings_of(Ok(alone), &settings);
     assert_eq!(finding.verdict, HostVerdict::Unfit);
-    assert!(finding.mend.contains("sync_interval: always"), "{finding}");
+    assert!(finding.remedy.contains("sync_interval: always"), "{finding}");
     let confirmed = [&settings[..], &["standby.broker_syncs=true"]].concat();
     assert_eq!(findings_of(Ok(alone), &confirmed).verdict, HostVerdict::Fit);
     assert_eq!(findings_of(Err("it does not answer".to_string()), &settings).verdict, HostVerdict::Unfit);
@@ -289,7 +292,7 @@ fn probes_are_reported() {
         (finding.check, finding.found.as_str()),
         ("ports", "http.listen 127.0.0.1:9090: Address already in use")
     );
-    assert!(finding.mend.contains("sport = :9090"), "{finding}");
+    assert!(finding.remedy.contains("sport = :9090"), "{finding}");
 }
 
 #[test]
@@ -316,7 +319,7 @@ fn without_configured_cores_the_whole_machine_is_checked() {
     let nothing = [("sys/devices/system/cpu/isolated", "\n"), ("sys/devices/system/cpu/nohz_full", "\n")];
     let findings = doctor::examine(&config, &machine("plain", &nothing), &well());
     assert_eq!(doctor::unfit(&findings), 2, "{findings:#?}");
-    assert!(findings[0].mend.contains("isolcpus=3-5"), "{}", findings[0]);
+    assert!(findings[0].remedy.contains("isolcpus=3-5"), "{}", findings[0]);
 }
 
 #[test]

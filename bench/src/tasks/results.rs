@@ -45,7 +45,7 @@ pub fn report(folder: &Path) -> Result<TaskVerdicts, TaskError> {
     let unfit = findings.into_iter().filter(|finding| finding.verdict != doctor::HostVerdict::Fit);
     let rows: Vec<page::DoctorFinding> = unfit
         .map(|finding| {
-            [finding.check.to_string(), finding.verdict.word().to_string(), finding.found, finding.mend]
+            [finding.check.to_string(), finding.verdict.word().to_string(), finding.found, finding.remedy]
         })
         .collect();
     let path = folder.join("report.html");

@@ -8,7 +8,7 @@ use crate::pages::LargePages;
 codec!(Instrument { security, local, currency, size });
 codec!(OpenQty { buy, sell });
 codec!(Position { strategy, state, open, reducing, traded, cash, opening, recount });
-codec!(Exposure { account, net, open, cost, gain, aside, used });
+codec!(Exposure { account, net, open, cost, gain, reserved, used });
 codec!(Cash { strategy, currency, amount, moved, opening, recount, contra });
 codec!(Contra { currency, amount });
 codec!(KeptTransaction { at, booking, size, local, position, cash });

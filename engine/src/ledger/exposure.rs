@@ -18,7 +18,7 @@ pub struct Exposure {
     /// Earnings of closed parts, less all commissions.
     pub gain: Money,
     /// Credit reserved for open orders, by side: each order at its whole cost.
-    pub aside: [Money; 2],
+    pub reserved: [Money; 2],
     /// [`Exposure::credit_used`] as the account's guard counts it; zero where the security does not
     /// count.
     pub used: i128,
@@ -32,7 +32,7 @@ impl Exposure {
             open: OpenQty::default(),
             cost: Money::ZERO,
             gain: Money::ZERO,
-            aside: [Money::ZERO; 2],
+            reserved: [Money::ZERO; 2],
             used: 0,
         }
     }
@@ -50,14 +50,14 @@ impl Exposure {
     #[inline]
     pub fn credit_used(&self) -> i128 {
         let held = self.cost.raw().unsigned_abs() as i128 - self.gain.raw() as i128;
-        let [buys, sells] = self.aside.map(|aside| aside.raw() as i128);
+        let [buys, sells] = self.reserved.map(|reserved| reserved.raw() as i128);
         if self.net.is_zero() {
             return held + buys + sells;
         }
         // Only the side against the position can reduce it.
         let (side, extends) = if self.net.is_positive() { (Side::Sell, buys) } else { (Side::Buy, sells) };
         let opens = self.opening_qty(side, Qty::ZERO);
-        held + extends + opening_share(self.aside[side as usize], self.open.of(side), opens)
+        held + extends + opening_share(self.reserved[side as usize], self.open.of(side), opens)
     }
 
     /// Recounts the credit in use, zero unless the security counts, and returns the change.
@@ -68,13 +68,13 @@ impl Exposure {
     }
 
     /// Returns by how much [`Exposure::credit_used`] grows when `qty` more of a side is open and
-    /// `aside` more is reserved for it; `None` if it cannot be counted.
+    /// `reserve` more is reserved for it; `None` if it cannot be counted.
     #[inline]
-    pub fn credit_growth(&self, side: Side, qty: Qty, aside: Money) -> Option<Money> {
-        let (before, open) = (self.aside[side as usize], self.open.of(side));
-        let (after, more_open) = (before.checked_add(aside)?, open.checked_add(qty)?);
+    pub fn credit_growth(&self, side: Side, qty: Qty, reserve: Money) -> Option<Money> {
+        let (before, open) = (self.reserved[side as usize], self.open.of(side));
+        let (after, more_open) = (before.checked_add(reserve)?, open.checked_add(qty)?);
         if self.closable(side) == 0 {
-            return Some(aside);
+            return Some(reserve);
         }
         let old = opening_share(before, open, self.opening_qty(side, Qty::ZERO));
         let new = opening_share(after, more_open, self.opening_qty(side, qty));
@@ -98,13 +98,13 @@ impl Exposure {
 
 /// Returns the part of the credit reserved for the open orders of a side that belongs to the
 /// `opening` quantity, rounded up: all orders of the side share equally in what only reduces.
-fn opening_share(aside: Money, open: Qty, opening: i128) -> i128 {
-    let (aside, open) = (aside.raw() as i128, open.raw() as i128);
-    if opening >= open || aside <= 0 {
-        return aside;
+fn opening_share(reserved: Money, open: Qty, opening: i128) -> i128 {
+    let (reserved, open) = (reserved.raw() as i128, open.raw() as i128);
+    if opening >= open || reserved <= 0 {
+        return reserved;
     }
     if opening == 0 {
         return 0;
     }
-    (aside * opening + open - 1) / open
+    (reserved * opening + open - 1) / open
 }

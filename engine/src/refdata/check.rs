@@ -1,4 +1,4 @@
-//! Validates the rows of reference data and their references. It reports every flaw, not only the
+//! Validates the rows of reference data and their references. It reports every error, not only the
 //! first.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,19 +14,19 @@ use crate::id::{ExchangeId, FamilyId, SecurityId, StrategyId};
 const SERVER: &str = "SERVER";
 
 impl RefData {
-    /// Sorts and checks rows, and adds SERVER if it is missing. It returns all flaws at once, in
+    /// Sorts and checks rows, and adds SERVER if it is missing. It returns all errors at once, in
     /// the order of the tables.
     pub fn check(mut rows: RefDataRows) -> Result<RefData, Vec<RowError>> {
-        let mut flaws = Flaws::default();
+        let mut errors = RowErrors::default();
         let index = Index::of(&rows);
-        check_exchanges(&rows.exchanges, &mut flaws);
-        check_families(&rows.families, &index, &mut flaws);
-        check_securities(&rows.securities, &index, &mut flaws);
-        check_accounts(&rows.accounts, &index, &mut flaws);
-        check_permitted(&rows, &mut flaws);
-        check_strategies(&rows.strategies, &mut flaws);
-        if !flaws.0.is_empty() {
-            return Err(flaws.0);
+        check_exchanges(&rows.exchanges, &mut errors);
+        check_families(&rows.families, &index, &mut errors);
+        check_securities(&rows.securities, &index, &mut errors);
+        check_accounts(&rows.accounts, &index, &mut errors);
+        check_permitted(&rows, &mut errors);
+        check_strategies(&rows.strategies, &mut errors);
+        if !errors.0.is_empty() {
+            return Err(errors.0);
         }
 
         if rows.strategies.iter().all(|row| row.id != StrategyId::SERVER) {
@@ -49,139 +49,141 @@ impl RefData {
     }
 }
 
-fn check_exchanges(rows: &[Exchange], flaws: &mut Flaws) {
-    flaws.repeated(RefDataTable::Exchanges, "id", rows.iter().map(|row| row.id));
-    flaws.names(RefDataTable::Exchanges, "name", rows.iter().map(|row| row.name.as_str()));
+fn check_exchanges(rows: &[Exchange], errors: &mut RowErrors) {
+    errors.repeated(RefDataTable::Exchanges, "id", rows.iter().map(|row| row.id));
+    errors.names(RefDataTable::Exchanges, "name", rows.iter().map(|row| row.name.as_str()));
 }
 
-fn check_families(rows: &[SecurityFamily], index: &Index<'_>, flaws: &mut Flaws) {
-    flaws.repeated(RefDataTable::Families, "id", rows.iter().map(|row| row.id));
-    flaws.names(RefDataTable::Families, "name", rows.iter().map(|row| row.name.as_str()));
+fn check_families(rows: &[SecurityFamily], index: &Index<'_>, errors: &mut RowErrors) {
+    errors.repeated(RefDataTable::Families, "id", rows.iter().map(|row| row.id));
+    errors.names(RefDataTable::Families, "name", rows.iter().map(|row| row.name.as_str()));
     for (at, row) in rows.iter().enumerate() {
-        let mut flaw = |column, problem| flaws.add(RefDataTable::Families, at, column, problem);
+        let mut report = |column, problem| errors.add(RefDataTable::Families, at, column, problem);
         if !index.exchanges.contains_key(&row.exchange) {
-            flaw("exchangeId", format!("there is no exchange {}", row.exchange));
+            report("exchangeId", format!("there is no exchange {}", row.exchange));
         }
         if !row.contract_size.is_positive() {
-            flaw("contractSize", format!("{} is not above zero", row.contract_size));
+            report("contractSize", format!("{} is not above zero", row.contract_size));
         }
         if !row.tick_size.is_positive() {
-            flaw("tickSize", format!("{} is not above zero", row.tick_size));
+            report("tickSize", format!("{} is not above zero", row.tick_size));
         }
         if !row.lot_size.is_positive() {
-            flaw("lotSize", format!("{} is not above zero", row.lot_size));
+            report("lotSize", format!("{} is not above zero", row.lot_size));
         }
         if row.commission.is_negative() {
-            flaw("commission", format!("{} is below zero", row.commission));
+            report("commission", format!("{} is below zero", row.commission));
         }
     }
 }
 
-fn check_securities(rows: &[Security], index: &Index<'_>, flaws: &mut Flaws) {
-    flaws.repeated(RefDataTable::Securities, "id", rows.iter().map(|row| row.id));
-    check_symbols(rows, index, flaws);
+fn check_securities(rows: &[Security], index: &Index<'_>, errors: &mut RowErrors) {
+    errors.repeated(RefDataTable::Securities, "id", rows.iter().map(|row| row.id));
+    check_symbols(rows, index, errors);
     for (at, row) in rows.iter().enumerate() {
-        let mut flaw = |column, problem| flaws.add(RefDataTable::Securities, at, column, problem);
+        let mut report = |column, problem| errors.add(RefDataTable::Securities, at, column, problem);
         if row.id.0 > SecurityId::MAX {
-            flaw("id", format!("{} is above {}", row.id, SecurityId::MAX));
+            report("id", format!("{} is above {}", row.id, SecurityId::MAX));
         }
         if let Some(problem) = name_problem(&row.symbol) {
-            flaw("symbol", problem);
+            report("symbol", problem);
         }
         match row.underlying {
-            Some(id) if id == row.id => flaw("underlyingId", "a security is not its own underlying".into()),
+            Some(id) if id == row.id => report("underlyingId", "a security is not its own underlying".into()),
             Some(id) if !index.securities.contains(&id) => {
-                flaw("underlyingId", format!("there is no security {id}"))
+                report("underlyingId", format!("there is no security {id}"))
             }
             _ => {}
         }
-        check_option(row, &mut flaw);
+        check_option(row, &mut report);
         match index.families.get(&row.family) {
-            Some(family) => check_in_family(row, family, &mut flaw),
-            None => flaw("securityFamilyId", format!("there is no family {}", row.family)),
+            Some(family) => check_in_family(row, family, &mut report),
+            None => report("securityFamilyId", format!("there is no family {}", row.family)),
         }
     }
 }
 
 /// Checks that a symbol names one security on its exchange.
-fn check_symbols(rows: &[Security], index: &Index<'_>, flaws: &mut Flaws) {
+fn check_symbols(rows: &[Security], index: &Index<'_>, errors: &mut RowErrors) {
     let mut seen: BTreeMap<(ExchangeId, &str), SecurityId> = BTreeMap::new();
     for (at, row) in rows.iter().enumerate() {
         let Some(family) = index.families.get(&row.family) else { continue };
         if let Some(first) = seen.insert((family.exchange, &row.symbol), row.id) {
             let problem =
                 format!("{:?} is security {first} on exchange {} already", row.symbol, family.exchange);
-            flaws.add(RefDataTable::Securities, at, "symbol", problem);
+            errors.add(RefDataTable::Securities, at, "symbol", problem);
         }
     }
 }
 
 /// Checks options: they have a strike, a kind and an underlying; no other security has the first
 /// two.
-fn check_option(row: &Security, flaw: &mut impl FnMut(&'static str, String)) {
+fn check_option(row: &Security, report: &mut impl FnMut(&'static str, String)) {
     if row.kind == SecurityKind::Option {
         match row.strike {
-            None => flaw("strike", "an option has a strike".into()),
-            Some(strike) if !strike.is_positive() => flaw("strike", format!("{strike} is not above zero")),
+            None => report("strike", "an option has a strike".into()),
+            Some(strike) if !strike.is_positive() => report("strike", format!("{strike} is not above zero")),
             Some(_) => {}
         }
         if row.option.is_none() {
-            flaw("optionType", "an option is a CALL or a PUT".into());
+            report("optionType", "an option is a CALL or a PUT".into());
         }
         if row.underlying.is_none() {
-            flaw("underlyingId", "an option has an underlying".into());
+            report("underlyingId", "an option has an underlying".into());
         }
         return;
     }
     if row.strike.is_some() {
-        flaw("strike", "only an option has a strike".into());
+        report("strike", "only an option has a strike".into());
     }
     if row.option.is_some() {
-        flaw("optionType", "only an option is a CALL or a PUT".into());
+        report("optionType", "only an option is a CALL or a PUT".into());
     }
 }
 
 /// Checks what a security needs because of its family: a date, a base currency, a price on the
 /// grid.
-fn check_in_family(row: &Security, family: &SecurityFamily, flaw: &mut impl FnMut(&'static str, String)) {
+fn check_in_family(row: &Security, family: &SecurityFamily, report: &mut impl FnMut(&'static str, String)) {
     if row.kind.expires() && !family.expirable {
-        flaw("securityFamilyId", format!("family {} does not expire, but this does", family.id));
+        report("securityFamilyId", format!("family {} does not expire, but this does", family.id));
     }
     match row.expiration {
         None if family.expirable || row.kind.expires() => {
-            flaw("expiration", "it has no date to expire on".into())
+            report("expiration", "it has no date to expire on".into())
         }
         Some(_) if !family.expirable && !row.kind.expires() => {
-            flaw("expiration", format!("family {} does not expire", family.id))
+            report("expiration", format!("family {} does not expire", family.id))
         }
         _ => {}
     }
     match row.base_currency {
-        None if row.kind.is_pair() => flaw("baseCurrency", "a pair has a base currency".into()),
-        Some(_) if !row.kind.is_pair() => flaw("baseCurrency", "only a pair has a base currency".into()),
+        None if row.kind.is_pair() => report("baseCurrency", "a pair has a base currency".into()),
+        Some(_) if !row.kind.is_pair() => report("baseCurrency", "only a pair has a base currency".into()),
         Some(base) if base == family.currency => {
-            flaw("baseCurrency", format!("{base} is what the pair is priced in"))
+            report("baseCurrency", format!("{base} is what the pair is priced in"))
         }
         _ => {}
     }
     let Some(start) = row.start_price else { return };
     if !start.is_positive() {
-        flaw("startPrice", format!("{start} is not above zero"));
+        report("startPrice", format!("{start} is not above zero"));
     } else if family.tick_size.is_positive() && start.ticks(family.tick_size).is_none() {
-        flaw("startPrice", format!("{start} is not a multiple of the tick size {}", family.tick_size));
+        report("startPrice", format!("{start} is not a multiple of the tick size {}", family.tick_size));
     }
 }
 
-fn check_accounts(rows: &[TradingAccount], index: &Index<'_>, flaws: &mut Flaws) {
-    flaws.repeated(RefDataTable::Accounts, "id", rows.iter().map(|row| row.id));
-    flaws.names(RefDataTable::Accounts, "name", rows.iter().map(|row| row.name.as_str()));
+fn check_accounts(rows: &[TradingAccount], index: &Index<'_>, errors: &mut RowErrors) {
+    errors.repeated(RefDataTable::Accounts, "id", rows.iter().map(|row| row.id));
+    errors.names(RefDataTable::Accounts, "name", rows.iter().map(|row| row.name.as_str()));
     for (at, row) in rows.iter().enumerate() {
-        check_homes(row, index, &mut |problem| flaws.add(RefDataTable::Accounts, at, "exchangeIds", problem));
+        check_homes(row, index, &mut |problem| {
+            errors.add(RefDataTable::Accounts, at, "exchangeIds", problem)
+        });
     }
 }
 
 /// Checks that the strategies that may use an account exist. SERVER always does.
-fn check_permitted(rows: &RefDataRows, flaws: &mut Flaws) {
+fn check_permitted(rows: &RefDataRows, errors: &mut RowErrors) {
     for (at, row) in rows.accounts.iter().enumerate() {
         for (place, &id) in row.strategies.iter().enumerate() {
             let problem = if row.strategies[..place].contains(&id) {
@@ -191,20 +193,20 @@ fn check_permitted(rows: &RefDataRows, flaws: &mut Flaws) {
             } else {
                 continue;
             };
-            flaws.add(RefDataTable::Accounts, at, "strategyIds", problem);
+            errors.add(RefDataTable::Accounts, at, "strategyIds", problem);
         }
     }
 }
 
-fn check_homes(account: &TradingAccount, index: &Index<'_>, flaw: &mut impl FnMut(String)) {
+fn check_homes(account: &TradingAccount, index: &Index<'_>, report: &mut impl FnMut(String)) {
     for (at, &id) in account.exchanges.iter().enumerate() {
         if account.exchanges[..at].contains(&id) {
-            flaw(format!("exchange {id} is named twice"));
+            report(format!("exchange {id} is named twice"));
             continue;
         }
         match index.exchanges.get(&id) {
-            None => flaw(format!("there is no exchange {id}")),
-            Some(exchange) if exchange.adapter_type != account.adapter_type => flaw(format!(
+            None => report(format!("there is no exchange {id}")),
+            Some(exchange) if exchange.adapter_type != account.adapter_type => report(format!(
                 "exchange {id} is reached by {}, the account by {}",
                 exchange.adapter_type, account.adapter_type
             )),
@@ -213,21 +215,21 @@ fn check_homes(account: &TradingAccount, index: &Index<'_>, flaw: &mut impl FnMu
     }
 }
 
-fn check_strategies(rows: &[StrategyInfo], flaws: &mut Flaws) {
-    flaws.repeated(RefDataTable::Strategies, "id", rows.iter().map(|row| row.id));
-    flaws.names(RefDataTable::Strategies, "name", rows.iter().map(|row| row.name.as_str()));
+fn check_strategies(rows: &[StrategyInfo], errors: &mut RowErrors) {
+    errors.repeated(RefDataTable::Strategies, "id", rows.iter().map(|row| row.id));
+    errors.names(RefDataTable::Strategies, "name", rows.iter().map(|row| row.name.as_str()));
     for (at, row) in rows.iter().enumerate() {
-        let mut flaw = |column, problem| flaws.add(RefDataTable::Strategies, at, column, problem);
+        let mut report = |column, problem| errors.add(RefDataTable::Strategies, at, column, problem);
         // A strategy's name is a segment of topics, where these characters have a meaning.
         if row.name.contains(['.', '*', '>', ' ']) {
-            flaw("name", format!("{:?} has a dot, star, angle or space in it", row.name));
+            report("name", format!("{:?} has a dot, star, angle or space in it", row.name));
         }
         let is_server = row.id == StrategyId::SERVER;
         if is_server && row.name != SERVER {
-            flaw("name", format!("strategy {} is named {SERVER}, not {:?}", row.id, row.name));
+            report("name", format!("strategy {} is named {SERVER}, not {:?}", row.id, row.name));
         }
         if !is_server && row.name == SERVER {
-            flaw("id", format!("{SERVER} is strategy {}, not {}", StrategyId::SERVER, row.id));
+            report("id", format!("{SERVER} is strategy {}, not {}", StrategyId::SERVER, row.id));
         }
     }
 }
@@ -250,9 +252,9 @@ impl Index<'_> {
 }
 
 #[derive(Default)]
-struct Flaws(Vec<RowError>);
+struct RowErrors(Vec<RowError>);
 
-impl Flaws {
+impl RowErrors {
     fn add(&mut self, table: RefDataTable, row: usize, column: &'static str, problem: String) {
         self.0.push(RowError { table, row, column, problem });
     }

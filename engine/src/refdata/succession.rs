@@ -7,7 +7,7 @@ impl RefData {
     /// Returns this set, made fit to follow `old`. Rows that vanished stay but are inactive
     /// (securities and families not tradeable, accounts inactive, strategies not started), since
     /// orders, positions and cash may still refer to them. It refuses an id that changes its
-    /// meaning, and a name that moves to another id. Row numbers of the flaws refer to this set.
+    /// meaning, and a name that moves to another id. Row numbers of the errors refer to this set.
     pub fn succeed(self, old: &RefData) -> Result<RefData, Vec<RowError>> {
         let changed = changes(&self.rows, &old.rows);
         if !changed.is_empty() {
@@ -20,23 +20,24 @@ impl RefData {
         rows.securities.extend(self.rows.securities);
         rows.accounts.extend(self.rows.accounts);
         rows.strategies.extend(self.rows.strategies);
-        // The kept rows come first, so that a name they share with a new row is the new row's flaw.
-        RefData::check(rows).map_err(|mut flaws| {
-            for flaw in &mut flaws {
-                flaw.row = flaw.row.saturating_sub(kept[flaw.table as usize]);
+        // The kept rows come first, so that a name they share with a new row is the new row's
+        // error.
+        RefData::check(rows).map_err(|mut errors| {
+            for error in &mut errors {
+                error.row = error.row.saturating_sub(kept[error.table as usize]);
             }
-            flaws
+            errors
         })
     }
 }
 
-/// Returns a flaw for each id that changes its meaning.
+/// Returns an error for each id that changes its meaning.
 fn changes(new: &RefDataRows, old: &RefDataRows) -> Vec<RowError> {
-    let mut flaws = Vec::new();
+    let mut errors = Vec::new();
     let mut compare = |table, row, column, same: bool, was: &str| {
         if !same {
             let problem = format!("an id never changes its meaning: it stood for {was}");
-            flaws.push(RowError { table, row, column, problem });
+            errors.push(RowError { table, row, column, problem });
         }
     };
     for (at, row, was) in pairs(&new.exchanges, &old.exchanges, |row| row.id) {
@@ -75,7 +76,7 @@ fn changes(new: &RefDataRows, old: &RefDataRows) -> Vec<RowError> {
     for (at, row, was) in pairs(&new.strategies, &old.strategies, |row| row.id) {
         compare(RefDataTable::Strategies, at, "name", row.name == was.name, &was.name);
     }
-    flaws
+    errors
 }
 
 /// Returns the rows that are in both tables, with the index in the new one. Both are sorted by id.
@@ -133,11 +134,11 @@ mod tests {
         RefData::check(rows).unwrap()
     }
 
-    /// Checks that the next set is refused with exactly these flaws: table, row (from 1), column.
+    /// Checks that the next set is refused with exactly these errors: table, row (from 1), column.
     fn check(change: impl FnOnce(&mut RefDataRows), expected: &[(RefDataTable, usize, &str)]) {
-        let flaws = data(change).succeed(&data(|_| {})).err().unwrap_or_default();
-        let found: Vec<_> = flaws.iter().map(|flaw| (flaw.table, flaw.row + 1, flaw.column)).collect();
-        assert_eq!(found, expected, "{flaws:#?}");
+        let errors = data(change).succeed(&data(|_| {})).err().unwrap_or_default();
+        let found: Vec<_> = errors.iter().map(|error| (error.table, error.row + 1, error.column)).collect();
+        assert_eq!(found, expected, "{errors:#?}");
     }
 
     #[test]

@@ -71,10 +71,10 @@ impl Shard {
                 agree(held.open, *open, "open quantities of a position")?;
                 agree(held.reducing, *reducing, "what reduces a position")?;
             }
-            for (held, (open, aside)) in self.ledger.exposures(local).iter().zip(&counted.exposures[at]) {
+            for (held, (open, reserved)) in self.ledger.exposures(local).iter().zip(&counted.exposures[at]) {
                 agree(held.open, *open, "open quantities of an account")?;
-                let held_aside = held.aside.map(|money| money.raw() as i128);
-                agree(held_aside, *aside, "credit set aside for the open orders of an account")?;
+                let held_reserved = held.reserved.map(|money| money.raw() as i128);
+                agree(held_reserved, *reserved, "credit reserved for the open orders of an account")?;
             }
         }
         self.verify_credit()?;
@@ -129,8 +129,8 @@ impl Shard {
         holds(!order.cum.is_negative(), "what is filled is not below zero")?;
         holds(finished || order.cum <= order.terms.qty, "an open order is not overfilled")?;
         holds(!finished || self.orders.requests(slot).is_none(), "an ended order has no request left")?;
-        holds(!order.reserved.is_negative(), "what is set aside is not below zero")?;
-        holds(!finished || order.reserved.is_zero(), "nothing is set aside for an ended order")?;
+        holds(!order.reserved.is_negative(), "reserved credit is not below zero")?;
+        holds(!finished || order.reserved.is_zero(), "no credit is reserved for an ended order")?;
         if finished || order.local == NIL {
             return Ok(());
         }
@@ -169,12 +169,12 @@ impl Shard {
         if order.terms.reduce_only {
             *reducing = reducing.checked_add(order.leaves())?;
         }
-        let (exposure, aside) =
+        let (exposure, reserved) =
             counted.exposures.get_mut(order.local as usize)?.get_mut(order.exposure as usize)?;
         exposure.checked_add(order.terms.side, open)?;
         let requested = self.orders.pending_replace(slot);
         let requested = requested.map_or(Money::ZERO, |replace| replace.reserved);
-        aside[order.terms.side as usize] += order.reserved.raw() as i128 + requested.raw() as i128;
+        reserved[order.terms.side as usize] += order.reserved.raw() as i128 + requested.raw() as i128;
         *counted.open.entry(Scope::Strategy(order.terms.strategy)).or_default() += 1;
         *counted.open.entry(Scope::Account(order.terms.account)).or_default() += 1;
         counted.dated += (order.terms.tif == Tif::Gtd) as usize;

@@ -24,7 +24,7 @@ use crate::terms::{OrderKind, Side, Terms};
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct CreditRequest {
     /// Amount to reserve for the order, on top of what it has.
-    pub aside: Money,
+    pub reserve: Money,
     /// Growth of the credit in use; `None` if the order opens something and has no price.
     pub more: Option<Money>,
     /// Value of one unit; `None` for a market order, which has no price of its own, and where the
@@ -98,10 +98,10 @@ impl Shard {
             None => self.credit_cost(price, left, refs.local),
         };
         let cost = cost.ok_or(Reason::Overflow)?;
-        let aside = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
-        let more = exposure.credit_growth(terms.side, grows, aside).ok_or(Reason::Overflow)?;
+        let reserve = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
+        let more = exposure.credit_growth(terms.side, grows, reserve).ok_or(Reason::Overflow)?;
         let price = (terms.kind != OrderKind::Market).then_some(price);
-        Ok(CreditRequest { aside, more: Some(more), price })
+        Ok(CreditRequest { reserve, more: Some(more), price })
     }
 
     /// Returns the cost of a quantity, including commission; `None` if it cannot be counted.
@@ -155,8 +155,9 @@ impl Shard {
         let (terms, local) = (order.terms, order.local);
         let price = self.credit_price(&terms, local).filter(|_| self.counts_credit(terms.account, local));
         let cost = price.and_then(|price| self.credit_cost(price, qty, local)).unwrap_or_default();
-        let aside = self.ledger.exposure(local, order.exposure).aside[terms.side as usize];
-        if let (Some(reserved), Some(_)) = (order.reserved.checked_add(cost), aside.checked_add(cost)) {
+        let side_reserved = self.ledger.exposure(local, order.exposure).reserved[terms.side as usize];
+        if let (Some(reserved), Some(_)) = (order.reserved.checked_add(cost), side_reserved.checked_add(cost))
+        {
             self.orders.get_mut(slot).reserved = reserved;
             self.ledger.reserve_credit(&order, cost);
         }

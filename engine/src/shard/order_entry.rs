@@ -50,8 +50,8 @@ impl Shard {
         let slot = self.orders.allocate();
         self.fill_slot(slot, source, id, terms, admitted);
         self.ledger.add_open(self.orders.get(slot), terms.qty);
-        if !admitted.credit.aside.is_zero() {
-            self.ledger.reserve_credit(self.orders.get(slot), admitted.credit.aside);
+        if !admitted.credit.reserve.is_zero() {
+            self.ledger.reserve_credit(self.orders.get(slot), admitted.credit.reserve);
         }
         self.count_new_credit(slot, refs, admitted.credit.more, out);
         if terms.reduce_only {
@@ -119,7 +119,7 @@ impl Shard {
         } = &mut *order;
         *place = *id;
         *place_terms = *terms;
-        (*notional, *cum, *reserved) = (Notional::ZERO, Qty::ZERO, admitted.credit.aside);
+        (*notional, *cum, *reserved) = (Notional::ZERO, Qty::ZERO, admitted.credit.reserve);
         (*submitted, *place_source) = (self.now, source);
         (*updated, *reason) = (self.now, Reason::None);
         (*local, *position, *exposure) = (refs.local, refs.position, refs.exposure);

@@ -29,7 +29,7 @@ impl Shard {
         match self.check_modify(slot, id, &terms, out) {
             Ok((credit, grown)) => {
                 if !self.replace_at_once(slot, id, source, &terms, &credit, out) {
-                    let (reserved, credit_price) = (credit.aside, credit.price);
+                    let (reserved, credit_price) = (credit.reserve, credit.price);
                     let replace = Replace { id: *id, source, terms, reserved, credit_price, grown };
                     self.begin_replace(slot, &replace, out)
                 }
@@ -104,13 +104,13 @@ impl Shard {
             self.ledger.take_open(order, counted);
             self.ledger.add_open(order, left);
         }
-        self.ledger.reserve_credit(self.orders.get(slot), credit.aside);
+        self.ledger.reserve_credit(self.orders.get(slot), credit.reserve);
         let old = self.orders.get(slot).terms;
         self.redate(slot, &old, terms);
         self.orders.rename(slot, id);
         let order = self.orders.get_mut(slot);
         order.terms = *terms;
-        order.reserved = order.reserved.checked_add(credit.aside).unwrap_or_default();
+        order.reserved = order.reserved.checked_add(credit.reserve).unwrap_or_default();
         self.trim_credit(slot, credit.price);
         self.count_credit_of(slot, out);
         self.emit_terms(slot, ExecType::Replaced, Reason::None, out);

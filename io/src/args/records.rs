@@ -119,7 +119,7 @@ pub enum StandbyCommand {
     #[command(after_help = "Example:
   pitlane standby lead --data /var/lib/pitlane")]
     Lead(DataFolderArgs),
-    /// Follow the stream; this folder is moved aside, to standby/before
+    /// Follow the stream; this folder is moved to standby/before
     #[command(after_help = "Example:
   pitlane standby follow --data /var/lib/pitlane")]
     Follow(DataFolderArgs),

@@ -70,7 +70,7 @@ impl MemberConfig {
 }
 
 /// Describes what is wrong with a list of members; None if nothing is.
-pub(super) fn flaw(cluster: &ClusterConfig, members: &[MemberConfig], shards: u8) -> Option<String> {
+pub(super) fn find_fault(cluster: &ClusterConfig, members: &[MemberConfig], shards: u8) -> Option<String> {
     if !(2..=MEMBERS_MAX).contains(&members.len()) {
         return Some(format!("a cluster has 2 to {MEMBERS_MAX} tables [[member]]"));
     }

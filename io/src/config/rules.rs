@@ -377,8 +377,8 @@ impl RuleCheck<'_> {
         if !cluster.is_on() {
             return;
         }
-        if let Some(flaw) = super::cluster::flaw(cluster, members, topology.shards) {
-            self.fault("member", flaw);
+        if let Some(fault) = super::cluster::find_fault(cluster, members, topology.shards) {
+            self.fault("member", fault);
         }
         if self.config.service.mode == ServiceMode::Simulation {
             self.fault("cluster.name", "a simulation cannot join a cluster");

@@ -49,11 +49,11 @@ fn isolation(host: &HostFiles, quick: &[u32]) -> HostFinding {
     if quick.is_empty() {
         let found = format!("cores {} are kept free, and no thread is pinned to them", show(&isolated));
         let list: Vec<String> = isolated.iter().map(u32::to_string).collect();
-        let mend = format!(
+        let remedy = format!(
             "set topology.shard_cores and gateway_cores to some of {}; see --config pinned",
             list.join(",")
         );
-        return ISOLATION.unfit(found, mend);
+        return ISOLATION.unfit(found, remedy);
     }
     ISOLATION.fit(format!("cores {} are kept free", show(quick)))
 }
@@ -109,8 +109,8 @@ fn siblings(host: &HostFiles, quick: &[u32]) -> HostFinding {
         return SIBLINGS.fit("each core runs one thread");
     }
     if quick.is_empty() {
-        let mend = "echo off > /sys/devices/system/cpu/smt/control";
-        return SIBLINGS.unfit("cores run two threads each", mend);
+        let remedy = "echo off > /sys/devices/system/cpu/smt/control";
+        return SIBLINGS.unfit("cores run two threads each", remedy);
     }
     let offline: Vec<String> =
         beside.iter().map(|core| format!("echo 0 > /sys/devices/system/cpu/cpu{core}/online")).collect();
@@ -161,12 +161,12 @@ fn interrupts(host: &HostFiles, quick: &[u32]) -> HostFinding {
         return INTERRUPTS.fit(format!("none on cores {}", show(quick)));
     }
     let rest: Vec<u32> = host.cores.iter().copied().filter(|core| !quick.contains(core)).collect();
-    let mend = format!(
+    let remedy = format!(
         "systemctl stop irqbalance; for irq in {}; do echo {} > /proc/irq/$irq/smp_affinity_list; done",
         disturbing.join(" "),
         if rest.is_empty() { "0".to_string() } else { show(&rest) }
     );
-    INTERRUPTS.unfit(format!("{} interrupts may come to cores {}", disturbing.len(), show(quick)), mend)
+    INTERRUPTS.unfit(format!("{} interrupts may come to cores {}", disturbing.len(), show(quick)), remedy)
 }
 
 fn nodes(host: &HostFiles, quick: &[u32]) -> HostFinding {
@@ -185,8 +185,8 @@ fn nodes(host: &HostFiles, quick: &[u32]) -> HostFinding {
         [one] => NODES.fit(format!("all configured cores are on {one}")),
         [one, ..] => {
             let found = format!("the configured cores are spread over {} nodes", used.len());
-            let mend = format!("choose shard_cores and gateway_cores from {one}: {}", show(&cores_of(one)));
-            NODES.unfit(found, mend)
+            let remedy = format!("choose shard_cores and gateway_cores from {one}: {}", show(&cores_of(one)));
+            NODES.unfit(found, remedy)
         }
     }
 }

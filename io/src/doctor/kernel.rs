@@ -42,11 +42,11 @@ fn clock_source(host: &HostFiles) -> HostFinding {
         return CLOCK.fit("tsc, constant and never stopping");
     }
     let offered = host.text(&format!("{folder}/available_clocksource")).unwrap_or_default();
-    let mend = match offered.split_whitespace().any(|name| name == "tsc") {
+    let remedy = match offered.split_whitespace().any(|name| name == "tsc") {
         true => format!("echo tsc > /{folder}/current_clocksource"),
         false => "add tsc=reliable to the kernel command line and reboot".to_string(),
     };
-    CLOCK.unfit(format!("{current} rather than tsc"), mend)
+    CLOCK.unfit(format!("{current} rather than tsc"), remedy)
 }
 
 fn clock_sync(host: &HostFiles, probes: &Probes) -> HostFinding {

@@ -50,9 +50,10 @@ fn rights(probes: &Probes) -> Vec<HostFinding> {
                 ),
             ]
         }
-        Some(Ok(warnings)) => {
-            warnings.iter().map(|warning| RIGHTS.unfit(warning.found.clone(), warning.mend.clone())).collect()
-        }
+        Some(Ok(warnings)) => warnings
+            .iter()
+            .map(|warning| RIGHTS.unfit(warning.found.clone(), warning.remedy.clone()))
+            .collect(),
     }
 }
 
@@ -69,7 +70,7 @@ fn broker(config: &Config, probes: &Probes) -> Vec<HostFinding> {
             if warnings.is_empty() {
                 return vec![BROKER.fit(found)];
             }
-            warnings.into_iter().map(|warning| BROKER.unfit(warning.found, warning.mend)).collect()
+            warnings.into_iter().map(|warning| BROKER.unfit(warning.found, warning.remedy)).collect()
         }
     }
 }
@@ -131,8 +132,8 @@ fn speed(config: &Config, probes: &Probes) -> HostFinding {
     match &probes.sync_us {
         Err(problem) => SPEED.unknown(format!("{}: {problem}", probes.data_dir.display())),
         Ok(us) if *us > SYNC_US_MAX && level.is_synced() => {
-            let mend = "put service.data_dir on a disk with a write cache that survives power loss";
-            SPEED.unfit(format!("an fdatasync of 4 KiB takes {us} us"), mend)
+            let remedy = "put service.data_dir on a disk with a write cache that survives power loss";
+            SPEED.unfit(format!("an fdatasync of 4 KiB takes {us} us"), remedy)
         }
         Ok(us) => SPEED.fit(format!("an fdatasync of 4 KiB takes {us} us; the level is {level}")),
     }

@@ -98,8 +98,9 @@ async fn check_logins(config: &Config) -> Result<Vec<Warning>, String> {
         client.flush().await.map_err(|error| error.to_string())?;
         if canary.next().now_or_never().flatten().is_some() {
             let found = "servers and strategies share an account: a strategy can have the broker write on subjects of the servers";
-            let mend = "set nats.peer_user to a login of another account, as config/nats/pitlane.conf has it";
-            warnings.push(Warning { found: found.to_string(), mend: mend.to_string() });
+            let remedy =
+                "set nats.peer_user to a login of another account, as config/nats/pitlane.conf has it";
+            warnings.push(Warning { found: found.to_string(), remedy: remedy.to_string() });
         }
     }
     Ok(warnings)
@@ -116,7 +117,7 @@ async fn check(
         let _ = client.subscribe(subject.clone()).await;
     }
     login.rights.probe(client).await;
-    let warn = |found: String| Warning { found, mend: FILE.to_string() };
+    let warn = |found: String| Warning { found, remedy: FILE.to_string() };
     let missing = broker_health.violations().into_iter();
     let mut warnings: Vec<Warning> =
         missing.map(|right| warn(format!("the login for {} may not: {right}", login.purpose))).collect();

@@ -88,7 +88,8 @@ impl BrokerFacts {
     /// Returns warnings for the requirements of these settings that the broker does not meet.
     pub fn warnings(&self, config: &Config) -> Vec<Warning> {
         let mut warnings = Vec::new();
-        let mut warn = |found: String, mend: &str| warnings.push(Warning { found, mend: mend.to_string() });
+        let mut warn =
+            |found: String, remedy: &str| warnings.push(Warning { found, remedy: remedy.to_string() });
         let replicas = self.replicas.unwrap_or(config.standby.replicas);
         if self.is_in_memory {
             warn(

@@ -12,10 +12,10 @@ pub fn lead(data: &Path) -> io::Result<&'static str> {
     Ok("the next start of this server leads with this folder, if no other server leads by then")
 }
 
-/// Makes the next start put this folder aside, and follow the stream.
+/// Makes the next start move this folder to `standby/before`, and follow the stream.
 pub fn follow(data: &Path) -> io::Result<&'static str> {
     decide(data, Choice::Follow)?;
-    Ok("the next start of this server puts its folder aside in standby/before, and follows the stream")
+    Ok("the next start of this server moves its folder to standby/before, and follows the stream")
 }
 
 fn decide(data: &Path, choice: Choice) -> io::Result<()> {

@@ -229,7 +229,7 @@ impl Follower {
         let data = self.data.display();
         let choices = format!(
             "Nothing was removed. Compare the two (the folder {data}, and the server that leads), then either run `pitlane standby follow \
-             --data {data}`: this folder is put aside in {data}/standby/before, and the stream is followed; or stop the other server and run \
+             --data {data}`: this folder is moved to {data}/standby/before, and the stream is followed; or stop the other server and run \
              `pitlane standby lead --data {data}`: the stream is made from this folder, and what only the other server has is given up. Then \
              start this server again"
         );

@@ -198,7 +198,7 @@ impl GroupMember {
     }
 
     /// Replaces the folder with the staging folder, which is on disk. If `keep` is set, the folder
-    /// contains something that the staging folder lacks, and is put aside.
+    /// contains something that the staging folder lacks, and is kept in `before`.
     pub fn replace_folder(&mut self, keep: bool) -> io::Result<()> {
         Disk::Real.put(&self.file(ADOPT), if keep { BEFORE.as_bytes() } else { OLD.as_bytes() })?;
         self.continue_replacement()

@@ -60,7 +60,7 @@ pub struct Overlap {
 pub enum Choice {
     /// This folder is authoritative.
     Lead,
-    /// The stream is authoritative; the folder is put aside.
+    /// The stream is authoritative; the folder is moved to `standby/before`.
     Follow,
 }
 

@@ -114,7 +114,7 @@ impl Twin {
         if m.uuid != Uuid::default() && self.uuids.contains(&m.uuid) {
             return self.done(Reason::None);
         }
-        let reason = self.movement_flaw(m);
+        let reason = self.movement_reject(m);
         if reason != Reason::None {
             return self.done(reason);
         }
@@ -146,7 +146,7 @@ impl Twin {
         self.done(Reason::None);
     }
 
-    fn movement_flaw(&self, m: &Movement) -> Reason {
+    fn movement_reject(&self, m: &Movement) -> Reason {
         if self.reference.strategy(m.strategy).is_none() {
             return Reason::UnknownStrategy;
         }

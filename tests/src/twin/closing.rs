@@ -52,7 +52,7 @@ impl Twin {
     fn close_now(&mut self, source: Source, id: IntId, terms: Terms) {
         let known = self.reference.security(terms.security).is_some();
         let held = if known { self.position(terms.strategy, terms.security).qty } else { Qty::ZERO };
-        let reason = self.close_flaw(&terms, held, self.reducing(terms.strategy, terms.security));
+        let reason = self.close_reject(&terms, held, self.reducing(terms.strategy, terms.security));
         let order = self.enter(source, id, terms);
         if reason != Reason::None {
             return self.reject(order, reason);
@@ -138,7 +138,7 @@ impl Twin {
         self.orders.iter().filter(|o| o.terms.reduce_only).filter(mine).map(|o| o.leaves()).sum()
     }
 
-    fn close_flaw(&self, terms: &Terms, held: Qty, reducing: i64) -> Reason {
+    fn close_reject(&self, terms: &Terms, held: Qty, reducing: i64) -> Reason {
         let reference = self.check_reference(terms);
         if reference != Reason::None {
             return reference;

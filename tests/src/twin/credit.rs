@@ -21,8 +21,8 @@ impl Twin {
             let opens = self.opening_qty(held, grows) > self.opening_qty(held, 0);
             return if opens { Reason::NoReferencePrice } else { Reason::None };
         }
-        let aside = self.aside_for(terms, old);
-        let more = self.opening(held, grows, aside) - self.opening(held, 0, 0);
+        let reserve = self.reserve_for(terms, old);
+        let more = self.opening(held, grows, reserve) - self.opening(held, 0, 0);
         let short = more > 0 && self.credit_used(terms.account) + more > budget as i128;
         if short { Reason::InsufficientFunds } else { Reason::None }
     }
@@ -79,12 +79,12 @@ impl Twin {
     }
 
     /// Returns the share of the reserved credit that belongs to the opening quantity, rounded up.
-    fn opening(&self, held: (AccountId, SecurityId, Side), more: i64, aside: i64) -> i128 {
+    fn opening(&self, held: (AccountId, SecurityId, Side), more: i64, reserve: i64) -> i128 {
         let (account, security, side) = held;
         let open = self.open_qty(account, security, side) + more as i128;
         let opening = self.opening_qty(held, more);
-        let all =
-            self.mine(held).map(|o| (o.set_aside + o.asked_aside) as i128).sum::<i128>() + aside as i128;
+        let all = self.mine(held).map(|o| (o.reserved + o.requested_reserve) as i128).sum::<i128>()
+            + reserve as i128;
         if open == 0 { all } else { (all * opening + open - 1).div_euclid(open) }
     }
 
@@ -103,22 +103,22 @@ impl Twin {
     }
 
     /// Returns the credit to be reserved for an order, or in addition for its modification.
-    pub(super) fn aside_for(&self, terms: &Terms, old: Option<usize>) -> i64 {
+    pub(super) fn reserve_for(&self, terms: &Terms, old: Option<usize>) -> i64 {
         let filled = old.map_or(0, |order| self.orders[order].cum);
-        let before = old.map_or(0, |order| self.orders[order].set_aside);
-        (self.cost_aside(terms, terms.qty.raw() - filled) - before).max(0)
+        let before = old.map_or(0, |order| self.orders[order].reserved);
+        (self.reserve_cost(terms, terms.qty.raw() - filled) - before).max(0)
     }
 
     /// Returns the credit to be reserved for a part of an order; zero where it does not count or
     /// has no price.
-    fn cost_aside(&self, terms: &Terms, qty: i64) -> i64 {
+    fn reserve_cost(&self, terms: &Terms, qty: i64) -> i64 {
         let price = self.credit_price(terms).filter(|_| self.counts(terms.account, terms.security));
         price.map_or(0, |price| self.cost(terms, qty, price))
     }
 
     /// Returns the credit to be reserved for a part of an order that is open again.
     pub(super) fn credit_again(&self, terms: &Terms, qty: i64) -> i64 {
-        self.cost_aside(terms, qty)
+        self.reserve_cost(terms, qty)
     }
 
     /// Returns the price by which a modification will be trimmed; for a market order it is unknown.
@@ -132,7 +132,7 @@ impl Twin {
         let o = &self.orders[order];
         if let Some(price) = o.asked_price {
             let cost = self.cost(&o.terms, o.leaves(), price);
-            self.orders[order].set_aside = self.orders[order].set_aside.min(cost);
+            self.orders[order].reserved = self.orders[order].reserved.min(cost);
         }
     }
 

@@ -33,7 +33,7 @@ impl Twin {
     /// Sends an order that has passed the checks.
     pub(super) fn send(&mut self, order: usize) {
         let terms = self.orders[order].terms;
-        self.orders[order].set_aside = self.aside_for(&terms, None);
+        self.orders[order].reserved = self.reserve_for(&terms, None);
         self.sent.push((self.now, terms));
         self.asked.push((self.now, terms));
         self.report(order, ExecType::Entered, Reason::None);
@@ -84,7 +84,8 @@ impl Twin {
         }
         let price = self.trim_price(&terms).filter(|_| !stop_here);
         self.orders[order].asked_price = price;
-        self.orders[order].asked_aside = if stop_here { 0 } else { self.aside_for(&terms, Some(order)) };
+        self.orders[order].requested_reserve =
+            if stop_here { 0 } else { self.reserve_for(&terms, Some(order)) };
         self.orders[order].replace = Some((id, terms));
         self.report_request(order, ExecType::ReplacePending, Reason::None, id);
         let local = self.orders[order].place != OrderPlace::Outside;
@@ -111,7 +112,7 @@ impl Twin {
         o.base = OrderBase::Filled;
         o.place = OrderPlace::Nowhere;
         o.in_doubt = false;
-        (o.set_aside, o.asked_aside) = (0, 0);
+        (o.reserved, o.requested_reserve) = (0, 0);
         self.report(order, ExecType::Replaced, Reason::StopHere);
     }
 
@@ -249,7 +250,7 @@ impl Twin {
                     return self.alert(Alert::UnexpectedReport);
                 };
                 self.orders[order].stop_here = false;
-                self.orders[order].asked_aside = 0;
+                self.orders[order].requested_reserve = 0;
                 self.refuse(order, id, RequestKind::Replace, reason);
                 self.ask_after_refusal(order, reason);
                 self.pass_on(order);
@@ -319,8 +320,8 @@ impl Twin {
         let o = &mut self.orders[order];
         if left > 0 {
             let part = Qty::from_raw(qty.min(left));
-            let share = Money::from_raw(o.set_aside).share(part, Qty::from_raw(left));
-            o.set_aside -= share.expect("a part fits").raw();
+            let share = Money::from_raw(o.reserved).share(part, Qty::from_raw(left));
+            o.reserved -= share.expect("a part fits").raw();
         }
         o.cum += qty;
         o.notional += qty as i128 * price as i128;
@@ -333,7 +334,7 @@ impl Twin {
         if o.cum >= o.terms.qty.raw() {
             o.base = OrderBase::Filled;
             o.place = OrderPlace::Nowhere;
-            (o.set_aside, o.asked_aside) = (0, 0);
+            (o.reserved, o.requested_reserve) = (0, 0);
         }
         if over {
             self.alert(Alert::Overfill);
@@ -368,7 +369,7 @@ impl Twin {
         o.base = base;
         o.place = OrderPlace::Nowhere;
         o.in_doubt = false;
-        (o.set_aside, o.asked_aside) = (0, 0);
+        (o.reserved, o.requested_reserve) = (0, 0);
         let asked =
             if base == OrderBase::Canceled && what == ExecType::Canceled { o.cancel.take() } else { None };
         match asked {
@@ -384,13 +385,13 @@ impl Twin {
         let (id, terms) = o.replace.take().expect("a modification is under way");
         let before = o.terms;
         (o.orig_id, o.id, o.terms) = (o.id, id, terms);
-        o.set_aside += std::mem::take(&mut o.asked_aside);
+        o.reserved += std::mem::take(&mut o.requested_reserve);
         if o.cum >= terms.qty.raw() {
             // Overtaken by fills: the requested quantity is filled already.
             o.terms.qty = Qty::from_raw(o.cum);
             o.base = OrderBase::Filled;
             o.place = OrderPlace::Nowhere;
-            o.set_aside = 0;
+            o.reserved = 0;
         }
         self.trim_credit(order);
         self.report(order, ExecType::Replaced, Reason::None);

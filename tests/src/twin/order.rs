@@ -44,9 +44,9 @@ pub struct TwinOrder {
     /// Sum of price × quantity over the fills, exact.
     pub notional: i128,
     /// Credit reserved for the remaining quantity.
-    pub set_aside: i64,
+    pub reserved: i64,
     /// Credit that a pending modification requires in addition.
-    pub asked_aside: i64,
+    pub requested_reserve: i64,
     /// Price at which the last modification was valued, if it had one.
     pub asked_price: Option<i64>,
     pub triggered: bool,
@@ -77,8 +77,8 @@ impl TwinOrder {
             stop_here: false,
             cum: 0,
             notional: 0,
-            set_aside: 0,
-            asked_aside: 0,
+            reserved: 0,
+            requested_reserve: 0,
             asked_price: None,
             triggered: false,
             sent: false,

@@ -89,12 +89,12 @@ impl Twin {
         let terms = self.orders[order].terms;
         let short = self.orders[order].cum + qty.raw() < terms.qty.raw();
         if !self.orders[order].is_over() {
-            self.orders[order].set_aside += self.credit_again(&terms, old_qty);
+            self.orders[order].reserved += self.credit_again(&terms, old_qty);
         } else if self.orders[order].base == OrderBase::Filled && self.orders[order].sent && is_open && short
         {
             self.orders[order].base = OrderBase::Working;
             self.orders[order].place = OrderPlace::Outside;
-            self.orders[order].set_aside = self.credit_again(&terms, self.orders[order].leaves());
+            self.orders[order].reserved = self.credit_again(&terms, self.orders[order].leaves());
             self.refuse_closing(&terms, if qty.is_zero() { Reason::Bust } else { Reason::Correction });
         }
         (self.executions[at].qty, self.executions[at].price) = (qty.raw(), price.raw());
@@ -116,7 +116,7 @@ impl Twin {
         (line.last_qty, line.last_price) = (qty, if qty.is_zero() { Price::ZERO } else { price });
         self.events.push(TwinEvent::Report(line));
         if completes {
-            (self.orders[order].set_aside, self.orders[order].asked_aside) = (0, 0);
+            (self.orders[order].reserved, self.orders[order].requested_reserve) = (0, 0);
             self.too_late(order);
         }
     }
@@ -130,8 +130,8 @@ impl Twin {
         let o = &mut self.orders[order];
         if left > 0 {
             let part = Qty::from_raw(qty.min(left));
-            let share = Money::from_raw(o.set_aside).share(part, Qty::from_raw(left));
-            o.set_aside -= share.expect("a part fits").raw();
+            let share = Money::from_raw(o.reserved).share(part, Qty::from_raw(left));
+            o.reserved -= share.expect("a part fits").raw();
         }
         o.cum += qty;
         o.notional += qty as i128 * price as i128;

@@ -5,17 +5,17 @@ use crate::refdata::OptionKind;
 use crate::refdata::sample::{price, sound, usd};
 use crate::time::Day;
 
-/// Checks that a change to a valid set causes exactly these flaws: table, row (from 1), column,
+/// Checks that a change to a valid set causes exactly these errors: table, row (from 1), column,
 /// part of the problem.
 fn check(change: impl FnOnce(&mut RefDataRows), expected: &[(RefDataTable, usize, &str, &str)]) {
     let mut rows = sound();
     change(&mut rows);
-    let flaws = RefData::check(rows).err().unwrap_or_default();
-    let found: Vec<String> = flaws.iter().map(RowError::to_string).collect();
-    assert_eq!(flaws.len(), expected.len(), "{found:#?}");
-    for (flaw, &(table, row, column, problem)) in flaws.iter().zip(expected) {
-        assert_eq!((flaw.table, flaw.row + 1, flaw.column), (table, row, column), "{found:#?}");
-        assert!(flaw.problem.contains(problem), "{flaw} without {problem:?}");
+    let errors = RefData::check(rows).err().unwrap_or_default();
+    let found: Vec<String> = errors.iter().map(RowError::to_string).collect();
+    assert_eq!(errors.len(), expected.len(), "{found:#?}");
+    for (error, &(table, row, column, problem)) in errors.iter().zip(expected) {
+        assert_eq!((error.table, error.row + 1, error.column), (table, row, column), "{found:#?}");
+        assert!(error.problem.contains(problem), "{error} without {problem:?}");
     }
 }
 
@@ -229,7 +229,7 @@ fn the_market_begins_on_the_grid() {
 }
 
 #[test]
-fn all_flaws_are_reported_at_once() {
+fn all_errors_are_reported_at_once() {
     check(
         |rows| {
             rows.exchanges[0].name.clear();
@@ -246,8 +246,8 @@ fn all_flaws_are_reported_at_once() {
             (Strategies, 2, "name", "dot"),
         ],
     );
-    let flaw = RowError { table: Families, row: 4, column: "tickSize", problem: "it is odd".into() };
-    assert_eq!(flaw.to_string(), "families row 5: tickSize: it is odd");
+    let error = RowError { table: Families, row: 4, column: "tickSize", problem: "it is odd".into() };
+    assert_eq!(error.to_string(), "families row 5: tickSize: it is odd");
 }
 
 #[test]

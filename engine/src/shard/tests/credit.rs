@@ -190,7 +190,7 @@ fn a_bust_and_a_correction_count() {
     let fill =
         |exec, q| VenueReport::Filled { exec: crate::command::ExecRef(exec), qty: qty(q), price: price("9") };
     bench.report(order, fill(1, "4"));
-    assert_eq!(used(&bench), money("96.01"), "36 and commission, and 60.006 set aside");
+    assert_eq!(used(&bench), money("96.01"), "36 and commission, and 60.006 reserved");
     bench.report(order, fill(2, "6"));
     assert_eq!(used(&bench), money("90.01"));
     bench.report(

@@ -46,7 +46,7 @@ fn delays_keep_the_order_of_messages() {
 }
 
 #[test]
-fn credit_is_set_aside_spent_and_given_back() {
+fn credit_is_reserved_spent_and_released() {
     let mut bench = Bench::new();
     let limits = RiskLimits { credit: money("100"), credit_currency: usd(), ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(2)), limits });

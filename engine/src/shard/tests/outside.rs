@@ -39,7 +39,7 @@ fn instructions(events: &[EventKind]) -> Vec<Instruction> {
 }
 
 #[test]
-fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
+fn a_bust_releases_credit_and_reserves_it_for_the_reopened_quantity() {
     let mut bench = Bench::new();
     let limits = RiskLimits { credit: money("1000"), credit_currency: usd(), ..RiskLimits::default() };
     bench.send(CommandKind::Limits { scope: Scope::Account(AccountId(3)), limits });
@@ -53,7 +53,7 @@ fn a_bust_gives_credit_back_and_sets_it_aside_for_what_is_left_again() {
     // order.
     let events = bench.report(order, busted(2, 3, true));
     assert_eq!(reports(&events), [(ExecType::Corrected, Status::PartiallyFilled, qty("4"))]);
-    assert_eq!(credit_used(&bench), money("96.01"), "36.004 spent, 60.006 set aside");
+    assert_eq!(credit_used(&bench), money("96.01"), "36.004 spent, 60.006 reserved");
     bench.report(order, busted(1, 4, true));
     assert_eq!(credit_used(&bench), whole);
     bench.cancel(order);

@@ -74,7 +74,7 @@ fn ato_orders_collect_and_are_over_after_the_opening_uncross() {
 }
 
 #[test]
-fn atc_orders_are_kept_aside_until_the_closing_auction_and_are_over_after_it() {
+fn atc_orders_are_held_until_the_closing_auction_and_are_over_after_it() {
     let mut bench = bench();
     bench.order(1, Buy, 5, Some(100), Tif::Atc);
     bench.order(2, Sell, 9, None, Tif::Atc);

@@ -78,8 +78,8 @@ impl StreamReading {
         Ok(None)
     }
 
-    /// Replaces the folder with the staging folder: the stream contains everything that counts, and is read into the
-    /// folder from here on.
+    /// Replaces the folder with the staging folder: the stream contains everything that counts, and
+    /// is read into the folder from here on.
     fn replace_folder(&mut self, follower: &mut Follower, folder: FolderState) -> io::Result<()> {
         self.note_position(self.position)?;
         replica::sync(&follower.member.stage())?;
