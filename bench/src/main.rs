@@ -289,7 +289,7 @@ fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
         Task::Journal(task) => resources::journal_cost(&pinning, &task),
         Task::Recovery { orders, dir, .. } => resources::recovery(orders, dir.as_deref()),
         Task::Engines(rounds) => engines::engines(&rounds),
-        Task::Compare(everybody) => peers::compare(&environment, &everybody),
+        Task::Compare(task) => peers::compare(&environment, &task),
         Task::All(whole) => everything::all(&environment, &whole),
         Task::Smoke => everything::smoke(&environment),
     }

@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn overflow_is_none_and_signs_are_told() {
+    fn overflow_is_none_and_signs_are_known() {
         assert_eq!(Money::MAX.checked_add(Money::from_raw(1)), None);
         assert_eq!(Money::MIN.checked_sub(Money::from_raw(1)), None);
         assert_eq!(Qty::MIN.checked_neg(), None);

@@ -199,7 +199,7 @@ mod tests {
     use crate::id::PortId;
 
     #[test]
-    fn events_are_numbered_even_if_nobody_listens() {
+    fn events_are_numbered_even_without_a_receiver() {
         const DAY: EventKind = EventKind::TradingDay { day: crate::time::Day(1) };
         let mut outbox = Outbox::new(7);
         outbox.emit(PortMask::NONE, Timestamp(1), DAY);

@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn each_port_is_told_of_its_own_ids_and_the_link_of_those_of_other_servers() {
+    fn each_port_receives_its_own_ids_and_the_link_those_of_other_servers() {
         let mut log = UsedIdLog::new(10_000);
         let ports = [1, 2, 40, 70];
         for number in 0..4_000 {

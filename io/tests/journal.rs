@@ -87,9 +87,9 @@ fn live(opened: Opened, commands: u32) -> Vec<Shard> {
         let running: Vec<_> = shards
             .into_iter()
             .zip(ends)
-            .map(|(life, end)| {
-                let mut worker = Worker::restored(life.shard, end, life.event, life.now);
-                let (mut writer, stop) = (life.writer, &stop);
+            .map(|(opened, end)| {
+                let mut worker = Worker::restored(opened.shard, end, opened.event, opened.now);
+                let (mut writer, stop) = (opened.writer, &stop);
                 scope.spawn(move || {
                     let mut clock = Clock::new();
                     cycle(stop, || poll_once(&mut writer, &mut worker, clock.now()));
@@ -149,13 +149,13 @@ fn talk(port: &mut PortEnd, commands: u32) {
 #[test]
 fn a_restart_continues_where_the_last_process_ended() {
     for level in [Level::Disk, Level::Os] {
-        let data = folder(&format!("lives-{level}"));
+        let data = folder(&format!("journal-rounds-{level}"));
         let mut digests: Option<Vec<u64>> = None;
         let mut records = 0;
-        for life in 0..3 {
+        for round in 0..3 {
             let opened = open(&data, level);
             for shard in &opened.shards {
-                assert_eq!(shard.found.seq, records, "{level}, life {life}");
+                assert_eq!(shard.found.seq, records, "{level}, round {round}");
                 assert_eq!(shard.found.torn, None);
             }
             if let Some(before) = &digests {
@@ -169,7 +169,7 @@ fn a_restart_continues_where_the_last_process_ended() {
             records += 2_001;
             let read = journal::read_back(&Disk::Real, &data).unwrap();
             let found: Vec<u64> = read.iter().map(|r| r.restored.as_ref().unwrap().shard.digest()).collect();
-            assert_eq!(digests.as_ref(), Some(&found), "{level}, life {life}");
+            assert_eq!(digests.as_ref(), Some(&found), "{level}, round {round}");
         }
         check_verbs(&data, records);
     }

@@ -285,7 +285,7 @@ fn faults_between_rows_have_their_line_too() {
 }
 
 #[test]
-fn all_faults_are_told_up_to_a_bound() {
+fn all_faults_are_reported_up_to_a_bound() {
     let mut sources = sources();
     sources[1].bytes = FAMILIES.replace("0.01", "a").replace("0.65", "b").into_bytes();
     sources[4].bytes = STRATEGIES.replace("true", "c").into_bytes();

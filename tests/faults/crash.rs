@@ -13,7 +13,7 @@ const POINTS: u64 = 60;
 /// Runs of the full form, each with crashes at all of its points.
 const SEEDS: u64 = 4;
 /// Successive runs, each ended by a crash.
-const LIVES: usize = 3;
+const RUNS: usize = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Crash {
@@ -68,7 +68,7 @@ fn everywhere_in(level: Level, crash: Crash, seed: u64) {
     let mut with_snapshot = 0;
     for point in 0..points {
         let fuse = point * changes / points;
-        match lives(level, crash, seed, fuse) {
+        match run_several(level, crash, seed, fuse) {
             Ok(snapshot) => with_snapshot += u64::from(snapshot),
             Err(problem) => {
                 panic!("seed {seed}, {level}, {crash:?} after {fuse} of {changes} changes: {problem}")
@@ -87,11 +87,11 @@ fn changes_of_a_run(level: Level, seed: u64) -> u64 {
 
 /// Runs several times in a row. The first run ends at a given change of the disk, the others at a
 /// random one. Returns whether the last start began with a snapshot.
-fn lives(level: Level, crash: Crash, seed: u64, fuse: u64) -> Result<bool, String> {
+fn run_several(level: Level, crash: Crash, seed: u64, fuse: u64) -> Result<bool, String> {
     let mut dice = Dice::new(seed ^ fuse);
     let mut disk = Simulated::new(seed);
     let (mut history, mut acknowledged, mut fuse) = (Vec::new(), 0, fuse);
-    for opened_shard in 0..LIVES {
+    for opened_shard in 0..RUNS {
         disk.light_fuse(fuse);
         let begun = JournalRig::begin(
             disk.clone(),

@@ -55,7 +55,7 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_are_accepted() {
         again.settle();
         let disk = again.disk.power_loss();
         JournalRig::begin(disk, settings(Level::Disk), again.history, again.acknowledged, point)
-            .unwrap_or_else(|problem| panic!("{point}, another life: {problem}"));
+            .unwrap_or_else(|problem| panic!("{point}, another run: {problem}"));
     }
     assert!(failed >= points as usize / 4, "{failed} of {points} syncs that failed were the journal's own");
 }

@@ -151,7 +151,7 @@ impl<W: SocketHost> StompHost for OverSockets<W> {
 
     fn decide(&mut self, now: Timestamp, _: &LoginVerdict) -> Result<(), String> {
         if self.0.parts().authenticator.poll(now) == 0 {
-            return Err("the clerk was not asked".to_string());
+            return Err("the authenticator was not asked".to_string());
         }
         self.0.settle(now);
         Ok(())

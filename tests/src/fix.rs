@@ -130,7 +130,7 @@ pub struct FixHarness {
     /// A request whose lane was full.
     slot: Option<ClientRequest>,
     /// A connection that has not named its session yet.
-    lobby: Option<PendingLogon>,
+    pending_logon: Option<PendingLogon>,
     /// Bytes sent to the client and not checked yet.
     wire: Vec<u8>,
     /// Reason why the last connection was closed.
@@ -181,7 +181,7 @@ impl FixHarness {
             worker: Worker::new(shard, ends.remove(0)),
             ports,
             slot: None,
-            lobby: None,
+            pending_logon: None,
             wire: Vec::new(),
             closed: None,
             reads: true,
@@ -294,31 +294,31 @@ impl FixHarness {
     }
 
     pub fn connect(&mut self) {
-        self.lobby = Some(PendingLogon::new(self.now));
+        self.pending_logon = Some(PendingLogon::new(self.now));
         self.closed = None;
         self.wire.clear();
     }
 
     pub fn disconnect(&mut self) {
-        self.lobby = None;
+        self.pending_logon = None;
         self.session.disconnect(self.now);
     }
 
     pub fn is_connected(&self) -> bool {
-        self.lobby.is_some() || !matches!(self.session.state(), FixSessionState::Disconnected)
+        self.pending_logon.is_some() || !matches!(self.session.state(), FixSessionState::Disconnected)
     }
 
     /// Delivers bytes from the client, cut as they are given.
     pub fn bytes(&mut self, bytes: &[u8]) {
         let mut rest = bytes.to_vec();
-        if let Some(lobby) = &mut self.lobby {
-            let ending = match lobby.handle_bytes(&rest) {
+        if let Some(pending_logon) = &mut self.pending_logon {
+            let ending = match pending_logon.handle_bytes(&rest) {
                 Ok(Decoded::Incomplete) => return,
                 Ok(Decoded::Message { message, .. }) if is_ours(&self.settings, &message) => None,
                 Ok(Decoded::Message { .. }) => Some(DisconnectReason::Identity),
                 Err(ending) => Some(ending),
             };
-            let lobby = self.lobby.take().expect("it was there");
+            let pending_logon = self.pending_logon.take().expect("it was there");
             // A session has one connection; another one is refused.
             let ending =
                 ending.or_else(|| (!self.session.connect(self.now)).then_some(DisconnectReason::Identity));
@@ -326,7 +326,7 @@ impl FixHarness {
                 self.closed = ending;
                 return;
             }
-            rest = lobby.bytes;
+            rest = pending_logon.bytes;
         }
         let mut at = 0;
         while at < rest.len() {
@@ -343,8 +343,8 @@ impl FixHarness {
     /// Advances the time, and fires every timer at its time.
     pub fn wait(&mut self, ns: u64) {
         let until = self.now.plus(ns);
-        if self.lobby.as_ref().is_some_and(|lobby| lobby.until <= until) {
-            self.lobby = None;
+        if self.pending_logon.as_ref().is_some_and(|pending_logon| pending_logon.until <= until) {
+            self.pending_logon = None;
             self.closed = Some(DisconnectReason::LogonTimeout);
         }
         while let Some(at) = self.session.poll_timeout().filter(|&at| at <= until) {

@@ -209,8 +209,9 @@ impl HoursModel {
 
     fn settle(&mut self) -> Result<(), String> {
         for _ in 0..ROUNDS_MAX {
-            let is_told = (0..SHARDS).all(|shard| self.view.is_complete(ShardId(shard)));
-            let is_ready = self.server.as_ref().is_some_and(|server| server.control.is_ready()) && is_told;
+            let is_complete = (0..SHARDS).all(|shard| self.view.is_complete(ShardId(shard)));
+            let is_ready =
+                self.server.as_ref().is_some_and(|server| server.control.is_ready()) && is_complete;
             if self.round() == 0 && is_ready {
                 return Ok(());
             }

@@ -109,9 +109,9 @@ fn an_act_is_on_disk_before_its_number_is_returned_and_its_outcome_follows() {
 #[test]
 fn the_chain_continues_after_a_restart_and_in_the_next_file() {
     let folder = AuditFolder::new();
-    for life in 0..3 {
+    for round in 0..3 {
         let (mut writer, mut client) = folder.writer();
-        assert_eq!(perform(&mut writer, &mut client, "a"), life * 2 + 1);
+        assert_eq!(perform(&mut writer, &mut client, "a"), round * 2 + 1);
     }
     let mut file = AuditFile::open(&folder.0).unwrap();
     let long = AuditEntry::Remark("x".repeat(2_000));

@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_record_is_told_and_the_next_is_read() {
+    fn a_bad_record_is_reported_and_the_next_is_read() {
         check("a\"b,c\nd", &["1!StrayQuote", "2:d"]);
         check("\"a\"b,c\nd", &["1!AfterQuote", "2:d"]);
         check("a\nx,\"open\nb", &["1:a", "2!Unclosed", "3:b"]);

@@ -96,11 +96,11 @@ fn request_bodies_are_logged_up_to_a_length_and_without_secrets() {
 fn the_log_continues_after_a_restart_and_a_broken_log_refuses_the_start() {
     let data = folder("audit-again");
     let start = || crate::service::ServiceProcess::start(&data, &["feed.on=false"], None);
-    for life in 1..=2 {
+    for round in 1..=2 {
         let service = start();
         assert_eq!(service.ask("POST /rest/runtime/exit-vm").0, 200);
         assert!(service.end().is_orderly());
-        assert_eq!(lines(&data).len(), 2 * life);
+        assert_eq!(lines(&data).len(), 2 * round);
     }
     // Without login the user is `local`.
     assert_eq!(lines(&data)[2]["who"], "local");

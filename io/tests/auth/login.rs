@@ -138,12 +138,12 @@ fn changes_of_users_and_tokens_apply_after_a_reload() {
     assert_eq!(secured.ask("GET", "/version", &robot).status, 200, "no request was made yet");
     secured.service.signal("HUP");
     // As soon as the reload is logged, the next request is refused.
-    let is_told = || {
+    let is_logged = || {
         let noted = std::fs::read_to_string(secured.data.join("audit/000001.jsonl")).unwrap();
         noted.contains(r#""outcome":"done""#)
     };
     let end = Instant::now() + Duration::from_secs(30);
-    while !is_told() {
+    while !is_logged() {
         assert!(Instant::now() < end, "the change was never applied");
     }
     assert_eq!(secured.ask("GET", "/version", &robot).status, 401);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use pitlane_engine::rng::Rng;
 
-use crate::LIVES_OF_A_LINE;
+use crate::RUNS_PER_LINE;
 use crate::disturbance::{Abilities, can_limit_memory};
 use crate::findings::{ChaosFindings, FindingKind};
 use crate::hostile::{self, HostileProtocol};
@@ -89,7 +89,7 @@ fn lines(
     next: fn(&mut ChaosPlan) -> PlannedRun,
 ) -> ChaosFindings {
     let mut findings = ChaosFindings::default();
-    for (number, first) in (0..planned_runs).step_by(LIVES_OF_A_LINE as usize).enumerate() {
+    for (number, first) in (0..planned_runs).step_by(RUNS_PER_LINE as usize).enumerate() {
         let seed = seed + number as u64;
         let Some(site) = TestSite::with_hours(&format!("{name}-{number}"), on_image) else {
             findings.add(FindingKind::Broken, "no disk can be mounted here".to_string());
@@ -97,12 +97,12 @@ fn lines(
         };
         let mut plan = ChaosPlan::new(seed, Abilities::default());
         let mut line = RunSeries::new(site, seed);
-        for _ in first..planned_runs.min(first + LIVES_OF_A_LINE) {
+        for _ in first..planned_runs.min(first + RUNS_PER_LINE) {
             line.live(&next(&mut plan));
         }
         line.close();
         findings.take(line.findings);
-        eprintln!("{} of {planned_runs} {name}", planned_runs.min(first + LIVES_OF_A_LINE));
+        eprintln!("{} of {planned_runs} {name}", planned_runs.min(first + RUNS_PER_LINE));
     }
     findings
 }

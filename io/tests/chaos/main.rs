@@ -47,9 +47,9 @@ use series::RunSeries;
 use site::TestSite;
 
 /// Processes of the short form.
-const LIVES_SHORT: u64 = 9;
+const RUNS_SHORT: u64 = 9;
 /// Processes on one folder: each recovers and checks everything before it.
-const LIVES_OF_A_LINE: u64 = 24;
+const RUNS_PER_LINE: u64 = 24;
 
 /// Returns a number of the environment.
 fn number(name: &str) -> Option<u64> {
@@ -62,8 +62,7 @@ fn nothing_acknowledged_is_lost_or_doubled_under_any_disturbance() {
     let seed = number("PITLANE_SEED").unwrap_or(1);
     let Some(seconds) = number("PITLANE_CHAOS") else {
         let site = TestSite::new("short", false).expect("a folder can be made");
-        let findings =
-            planned_runs(site, seed, Abilities::default(), |planned_run| planned_run < LIVES_SHORT);
+        let findings = planned_runs(site, seed, Abilities::default(), |planned_run| planned_run < RUNS_SHORT);
         assert!(findings.is_clean(), "{findings}");
         return;
     };
@@ -76,14 +75,13 @@ fn nothing_acknowledged_is_lost_or_doubled_under_any_disturbance() {
             break;
         }
         let site = TestSite::new(&format!("line-{line}"), able.image).expect("a place can be made");
-        let goes_on =
-            |planned_run| planned_run < LIVES_OF_A_LINE && (planned_run == 0 || Instant::now() < end);
+        let goes_on = |planned_run| planned_run < RUNS_PER_LINE && (planned_run == 0 || Instant::now() < end);
         findings.take(planned_runs(site, seed + line, able, |planned_run| {
             lived += u64::from(goes_on(planned_run));
             goes_on(planned_run)
         }));
     }
-    println!("{lived} lives, from seed {seed}\n{findings}");
+    println!("{lived} runs, from seed {seed}\n{findings}");
     assert!(findings.is_clean());
 }
 

@@ -45,13 +45,13 @@ impl RunSeries {
 
     pub fn live(&mut self, planned_run: &PlannedRun) {
         self.planned_runs += 1;
-        let name = format!("seed {}, life {}, {planned_run:?}", self.seed, self.planned_runs);
+        let name = format!("seed {}, run {}, {planned_run:?}", self.seed, self.planned_runs);
         eprintln!("{name}");
         let service = self.site.start(planned_run);
         if !service.is_ready() && planned_run.disturbance.may_prevent_a_start() {
             let ended = service.end();
-            let is_told = FAULTS.iter().any(|fault| ended.log_text.contains(fault));
-            if ended.status.code() != Some(1) || !is_told {
+            let is_logged = FAULTS.iter().any(|fault| ended.log_text.contains(fault));
+            if ended.status.code() != Some(1) || !is_logged {
                 self.findings
                     .add(FindingKind::Broken, format!("{name}: it did not start: {}", ended.log_text));
             }
@@ -103,7 +103,7 @@ impl RunSeries {
     /// Starts the service a last time without any activity: all clients catch up, and then
     /// everything must agree.
     pub fn close(&mut self) {
-        let name = format!("seed {}, after {} lives", self.seed, self.planned_runs);
+        let name = format!("seed {}, after {} runs", self.seed, self.planned_runs);
         let service = self.site.still();
         if !service.is_ready() {
             return self.findings.add(FindingKind::Broken, format!("{name}: {}", service.end().log_text));

@@ -349,7 +349,7 @@ fn faults_name_the_variable_or_option() {
 }
 
 #[test]
-fn a_file_full_of_faults_is_told_up_to_a_bound() {
+fn faults_of_a_file_are_reported_up_to_a_bound() {
     let text: String = (0..FAULTS_MAX + 20).map(|number| format!("[x{number}]\n")).collect();
     let faults = faults_of("full.toml", &text);
     assert_eq!((faults.len(), faults[FAULTS_MAX].as_str()), (FAULTS_MAX + 1, "and 20 more"));

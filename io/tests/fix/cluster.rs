@@ -297,11 +297,11 @@ fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
     let mut dice = Rng::new(11);
     let mut client = fix_client(pair.at(0), "KEEP1");
     let mut orders = Vec::new();
-    for life in 0..kills {
+    for round in 0..kills {
         let message = client.received.len();
         let acts = 1 + dice.below(30);
         for _ in 0..acts {
-            act(&mut client, &mut dice, &mut orders, life);
+            act(&mut client, &mut dice, &mut orders, round);
         }
         // The owner of half of the orders, the server of the client, or both at once.
         client.receive(message + dice.below(acts) as usize);

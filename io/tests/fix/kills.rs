@@ -12,25 +12,25 @@ use crate::{fix, start};
 use pitlane_engine::rng::Rng;
 
 /// Processes in the short form, and in the full form (`make faults`).
-const LIVES: u64 = 6;
-const LIVES_FULL: u64 = 100;
+const ROUNDS: u64 = 6;
+const ROUNDS_FULL: u64 = 100;
 
 #[test]
 fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
     let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
-    let lives = if full { LIVES_FULL } else { LIVES };
+    let rounds = if full { ROUNDS_FULL } else { ROUNDS };
     let data = folder("fix-kills");
     let mut dice = Rng::new(7);
     let mut client = FixClient::new("KEEP1");
     let mut orders: Vec<String> = Vec::new();
-    for life in 0..lives {
+    for round in 0..rounds {
         let service = start(&data, &["topology.shards=2"]);
         client.connect(fix(&service));
         client.log_on(false);
         let count = client.received.len();
         let acts = 1 + dice.below(30);
         for _ in 0..acts {
-            act(&mut client, &mut dice, &mut orders, life);
+            act(&mut client, &mut dice, &mut orders, round);
         }
         // Before anything is received, in between, or after all of it.
         client.receive(count + dice.below(acts + 1) as usize);
@@ -51,8 +51,8 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
 }
 
 /// Sends a new order of some kind, a cancel, or a replacement.
-pub fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<String>, life: u64) {
-    let id = format!("L{life}-{}", client.next_out);
+pub fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<String>, round: u64) {
+    let id = format!("L{round}-{}", client.next_out);
     let (symbol, price) =
         [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.below(4) as usize];
     match dice.below(10) {

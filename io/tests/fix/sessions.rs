@@ -6,7 +6,7 @@ use crate::service::{ServiceProcess, folder};
 use crate::{address, fix, pitlane, start};
 
 #[test]
-fn an_order_lives_and_is_seen_by_others() {
+fn an_order_is_entered_and_is_seen_by_others() {
     let service = start(&folder("fix-order"), &[]);
     let mut client = FixClient::new("CLIENT1");
     client.connect(fix(&service));
@@ -260,7 +260,7 @@ fn a_second_logon_is_refused_and_the_first_session_continues() {
 }
 
 #[test]
-fn a_session_lives_on_one_gateway_whoever_accepts_it() {
+fn a_session_stays_on_one_gateway_whichever_accepts_it() {
     let data = folder("fix-gateways");
     let settings = [
         "topology.layout=dedicated",
@@ -270,7 +270,7 @@ fn a_session_lives_on_one_gateway_whoever_accepts_it() {
         "demo.on=false",
     ];
     let mut clients: Vec<FixClient> = (0..12).map(|at| FixClient::new(&format!("KEEP{at}"))).collect();
-    for life in 0..2 {
+    for round in 0..2 {
         let service = start(&data, &settings);
         for client in &mut clients {
             client.connect(fix(&service));
@@ -278,13 +278,13 @@ fn a_session_lives_on_one_gateway_whoever_accepts_it() {
         }
         for (at, client) in clients.iter_mut().enumerate() {
             for n in 0..20 {
-                client.order(&format!("{life}-{n}"), ["AAPL", "MSFT"][(at + n) % 2], 1, 1, "100");
+                client.order(&format!("{round}-{n}"), ["AAPL", "MSFT"][(at + n) % 2], 1, 1, "100");
             }
         }
         for client in &mut clients {
-            assert!(client.receive(40 * (life + 1)), "{}", client.received.len());
+            assert!(client.receive(40 * (round + 1)), "{}", client.received.len());
             let twice = client.received.iter().filter(|report| report.get(150) == "A").count();
-            assert_eq!(twice, 20 * (life + 1));
+            assert_eq!(twice, 20 * (round + 1));
         }
         service.signal("TERM");
         for client in &mut clients {

@@ -166,7 +166,7 @@ fn many_writes_at_once_are_all_answered() {
 }
 
 #[test]
-fn a_full_lane_is_told_and_nothing_is_sent() {
+fn a_full_lane_is_reported_and_nothing_is_sent() {
     let depths = Depths { commands: 2, events: 16 };
     let settings =
         HttpSettings { answer_timeout: Duration::from_millis(50), ..ServerPlan::default().settings };

@@ -29,7 +29,7 @@ fn unpacked(name: &str, purpose: &str) -> TestFolder {
 #[test]
 fn a_folder_of_the_previous_version_starts() {
     let data = unpacked("plain", "starts");
-    for life in 0..3 {
+    for round in 0..3 {
         let mut service = RestService::with(&data, &SETTINGS);
         let order = service.order("open-c");
         assert_eq!((&order["status"], &order["limit"]), (&"NEW".into(), &92.into()));
@@ -44,10 +44,10 @@ fn a_folder_of_the_previous_version_starts() {
         held.sort();
         assert_eq!(held, [Some(-3), Some(3)]);
         let body = format!(
-            r#"{{"intId":"new-{life}","securityId":1,"side":"BUY","quantity":5,"limit":70,"tif":"GTC"}}"#
+            r#"{{"intId":"new-{round}","securityId":1,"side":"BUY","quantity":5,"limit":70,"tif":"GTC"}}"#
         );
         service.must_post(LIMIT, &body);
-        assert_eq!(service.order("new-0")["status"], "NEW", "life {life}");
+        assert_eq!(service.order("new-0")["status"], "NEW", "round {round}");
         service.kill();
     }
 }

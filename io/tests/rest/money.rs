@@ -188,18 +188,18 @@ fn a_uuid_means_one_transaction_for_ever() {
         (cash, "EUR", "USD"),
         (cash, r#""price""#, r#""strategyName":"MOMENTUM","price""#),
     ];
-    for life in 0..2 {
+    for round in 0..2 {
         for body in [trade, cash] {
             let first = service.must_post("/rest/transaction", body).header("location").unwrap().to_string();
             let again = service.must_post("/rest/transaction", body);
-            assert_eq!(again.header("location"), Some(first.as_str()), "life {life}");
+            assert_eq!(again.header("location"), Some(first.as_str()), "round {round}");
         }
         for (body, from, to) in others {
             let other = body.replacen(from, to, 1);
             assert_ne!(other, body);
             service.refuse("POST", "/rest/transaction", &other, 422, "duplicate-uuid");
         }
-        assert_eq!(service.read("/rest/transaction/daily").as_array().unwrap().len(), 2, "life {life}");
+        assert_eq!(service.read("/rest/transaction/daily").as_array().unwrap().len(), 2, "round {round}");
         service.kill();
         service = RestService::with(&data, &["topology.shards=2"]);
     }

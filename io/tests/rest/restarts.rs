@@ -18,29 +18,33 @@ fn order(id: &str) -> String {
 
 #[test]
 fn orders_and_ids_outlive_the_process() {
-    let data = folder("lives");
+    let data = folder("rest-rounds");
     let mut ids = BTreeSet::new();
-    for life in 0..3 {
+    for round in 0..3 {
         let mut service = RestService::with(&data, &[]);
-        assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), 2 * life, "life {life}");
+        assert_eq!(
+            service.read("/rest/execution/order").as_array().unwrap().len(),
+            2 * round,
+            "round {round}"
+        );
         for _ in 0..3 {
             let id = service.post("/rest/next-order-id", "1").json().as_str().unwrap().to_string();
             assert!(id.len() <= 8, "{id}");
             assert!(ids.insert(id), "an id was given twice");
         }
-        let given = format!("mine-{life}");
+        let given = format!("mine-{round}");
         service.must_post(LIMIT, &order(&given));
         let made = service.must_post(LIMIT, &order(&given).replace(&format!(r#""intId":"{given}","#), ""));
         let made = made.header("location").unwrap().rsplit('/').next().unwrap().to_string();
         assert!(ids.insert(made), "an id was given twice");
-        for earlier in 0..=life {
+        for earlier in 0..=round {
             // The same request after a restart is still the same, and another one is not.
             service.must_post(LIMIT, &order(&format!("mine-{earlier}")));
             let other = order(&format!("mine-{earlier}")).replace("100", "101");
             service.refuse("POST", LIMIT, &other, 422, "duplicate-order-id");
             assert_eq!(service.order(&format!("mine-{earlier}"))["status"], "NEW");
         }
-        if life == 1 {
+        if round == 1 {
             service.kill();
         } else {
             service.must_post("/rest/runtime/exit-vm", "");
@@ -219,8 +223,8 @@ fn orders_come_back_from_the_journal_as_they_were_shown() {
         "{part}"
     );
     let before = shown(&mut service);
-    for life in 0..2 {
-        match life {
+    for round in 0..2 {
+        match round {
             0 => service.kill(),
             _ => {
                 service.must_post("/rest/runtime/exit-vm", "");
@@ -228,7 +232,7 @@ fn orders_come_back_from_the_journal_as_they_were_shown() {
             }
         }
         service = RestService::with(&data, &[]);
-        assert_eq!(shown(&mut service), before, "life {life}");
+        assert_eq!(shown(&mut service), before, "round {round}");
     }
 }
 

@@ -2,7 +2,7 @@
 //! restart.
 
 mod image;
-mod lives;
+mod kills;
 mod power;
 mod service;
 
@@ -199,7 +199,7 @@ fn idle_cpu(seconds: u32) -> u64 {
 /// Part of `make faults`: it needs a quiet machine and some seconds.
 #[test]
 fn an_idle_service_takes_less_than_two_percent_of_a_core() {
-    if !lives::is_full() {
+    if !kills::is_full() {
         return;
     }
     // The start has its own cost, which both runs have.

@@ -6,7 +6,7 @@
 
 use crate::LIVELY;
 use crate::image::{Mounted, copy_of_one_moment};
-use crate::lives::{StatusLog, is_full, state};
+use crate::kills::{StatusLog, is_full, state};
 use crate::service::{ServiceProcess, command, folder};
 
 /// Lines read before the cut.

@@ -148,7 +148,7 @@ fn a_follower_leads_when_the_stream_was_removed_and_the_leader_is_gone() {
 }
 
 #[test]
-fn a_leader_that_lives_sends_again_what_the_broker_has_lost_and_the_copy_stays() {
+fn a_running_leader_sends_again_what_the_broker_has_lost_and_the_copy_stays() {
     let place = folder("standby-lives");
     let mut broker = NatsBroker::start(&place);
     let mut pair = StandbyPair::start(&place, &broker.url());

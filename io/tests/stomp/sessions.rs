@@ -169,7 +169,7 @@ fn depth_is_shown_as_it_is_and_follows_the_orders() {
 }
 
 #[test]
-fn bars_are_made_for_those_who_ask() {
+fn bars_are_made_for_clients_that_request_them() {
     let (service, _) = start("bars", &["feed.rate=2000"]);
     let mut client = StompClient::new(plain(address(&service, "stomp")));
     client.connect();

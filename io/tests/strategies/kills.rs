@@ -231,11 +231,11 @@ fn check_orders(name: &str, text: &str, lines: &[(u8, u64, String)]) -> usize {
             assert!(entered.insert(parts[4].to_string()), "{name}: {} was entered twice", parts[4]);
         }
     }
-    let lives: Vec<&str> = text.split("\nL ").collect();
-    for (at, life) in lives.iter().enumerate() {
-        let asked: Vec<&str> = life.lines().filter_map(|line| line.strip_prefix("A ")).collect();
+    let runs: Vec<&str> = text.split("\nL ").collect();
+    for (at, run) in runs.iter().enumerate() {
+        let asked: Vec<&str> = run.lines().filter_map(|line| line.strip_prefix("A ")).collect();
         let is_lost = |id: &&&str| !entered.contains(**id);
-        let under_way = asked.len().saturating_sub(if at + 1 == lives.len() { 0 } else { UNDER_WAY_MAX });
+        let under_way = asked.len().saturating_sub(if at + 1 == runs.len() { 0 } else { UNDER_WAY_MAX });
         let lost: Vec<_> = asked[..under_way].iter().filter(is_lost).collect();
         assert!(lost.is_empty(), "{name}: {lost:?} were asked for and never entered");
     }

@@ -16,13 +16,13 @@ use crate::service::folder;
 use crate::venue::{self, field};
 
 /// Processes in the short form, and in the full form (`make faults`).
-const LIVES: u64 = 10;
-const LIVES_FULL: u64 = 100;
+const ROUNDS: u64 = 10;
+const ROUNDS_FULL: u64 = 100;
 
 #[test]
 fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
-    let lives = if full { LIVES_FULL } else { LIVES };
+    let rounds = if full { ROUNDS_FULL } else { ROUNDS };
     let data = folder("venue-kills");
     let (port, store) = (free_port(), data.join("venue-store"));
     let venues = || [VenueAddress { name: "ALPHA", port, more: "" }];
@@ -33,7 +33,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     let mut venue = venue::start(port, "ALPHA", &store);
     let mut service = start(&data, &venues(), &settings);
     let (mut sent, mut is_logged_on) = (0, false);
-    for life in 0..lives {
+    for round in 0..rounds {
         await_connected(&service, "ALPHA", true);
         if !std::mem::replace(&mut is_logged_on, true) {
             client.connect(fix(&service));
@@ -45,7 +45,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
             sent += 1;
             // Most orders trade at once, some rest.
             let price = if dice.below(4) == 0 { "150" } else { "201" };
-            client.order(&format!("L{life}-{sent}"), "ALPHA", 1, 2 + dice.below(5) as u32, price);
+            client.order(&format!("L{round}-{sent}"), "ALPHA", 1, 2 + dice.below(5) as u32, price);
         }
         // Before anything is received, in between, or after all of it.
         client.receive(count + dice.below(2 * acts + 1) as usize);

@@ -197,8 +197,8 @@ impl Twin {
                 return Reason::MaxOrderValue;
             }
         }
-        let priced_anew = before.is_none_or(|before| terms.limit != before.limit);
-        if limits.price_collar_bp > 0 && !terms.reduce_only && priced_anew {
+        let repriced = before.is_none_or(|before| terms.limit != before.limit);
+        if limits.price_collar_bp > 0 && !terms.reduce_only && repriced {
             let reason = self.check_collar(terms, limits.price_collar_bp);
             if reason != Reason::None {
                 return reason;

@@ -23,7 +23,7 @@ impl Twin {
             self.alert(Alert::UnexpectedReport);
             return false;
         }
-        if exec != ExecRef(0) && self.has_heard(order, exec) {
+        if exec != ExecRef(0) && self.has_received(order, exec) {
             self.alert(Alert::DuplicateExecution);
             return false;
         }
@@ -34,14 +34,14 @@ impl Twin {
         true
     }
 
-    fn has_heard(&self, order: usize, exec: ExecRef) -> bool {
+    fn has_received(&self, order: usize, exec: ExecRef) -> bool {
         self.executions.iter().any(|known| known.order == order && known.ids.contains(&exec))
     }
 
     /// Counts a fill with CumQty: a part of what was presumed, or a fill that must add up.
     pub(super) fn filled_to(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, cum: Qty) {
         let covered = cum.raw() <= self.orders[order].cum && exec != ExecRef(0) && qty.is_positive();
-        if covered && !self.has_heard(order, exec) {
+        if covered && !self.has_received(order, exec) {
             let presumed =
                 |known: &&mut TwinExecution| known.order == order && known.presumed && known.qty > 0;
             if let Some(known) = self.executions.iter_mut().rev().find(presumed) {
@@ -69,7 +69,7 @@ impl Twin {
         price: Price,
         is_open: bool,
     ) {
-        if exec != ExecRef(0) && self.has_heard(order, exec) {
+        if exec != ExecRef(0) && self.has_received(order, exec) {
             return self.alert(Alert::DuplicateExecution);
         }
         let is_meant = |known: &TwinExecution| {

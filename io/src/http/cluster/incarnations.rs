@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn two_starts_from_one_copy_of_a_folder_are_two_lives() {
+    fn two_starts_from_one_copy_of_a_folder_have_two_incarnations() {
         let simulated = Simulated::new(1);
         let metadata = |disk: &Simulated| {
             JournalMetadata::open(&Disk::Simulated(disk.clone()), Path::new("data")).unwrap()

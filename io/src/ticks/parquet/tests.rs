@@ -127,7 +127,7 @@ fn default_files_of_other_libraries_are_read() {
 fn files_of_the_recorder_are_read() {
     let folder = TestFolder::new("recorder");
     let path = folder.0.join("ticks.parquet");
-    for life in 1..=2 {
+    for round in 1..=2 {
         let mut writer = TickWriter::new(&path);
         CSV.lines().for_each(|line| writer.push(line).unwrap());
         assert!(writer.push("1,2").is_err());
@@ -135,7 +135,7 @@ fn files_of_the_recorder_are_read() {
         let mut writer = TickWriter::new(&path);
         CSV.lines().for_each(|line| writer.push(line).unwrap());
         writer.close().unwrap();
-        let file = folder.0.join(format!("ticks-{life:06}.parquet"));
+        let file = folder.0.join(format!("ticks-{round:06}.parquet"));
         assert_eq!(read(&file).unwrap(), expected(&folder));
     }
     assert!(

@@ -23,8 +23,8 @@ use crate::{LIVELY, STILL};
 const SIGKILL: i32 = 9;
 const SHARDS: u8 = 2;
 /// Processes in the full form, and in the short one.
-const LIVES_FULL: u64 = 320;
-const LIVES_SHORT: u64 = 10;
+const ROUNDS_FULL: u64 = 320;
+const ROUNDS_SHORT: u64 = 10;
 /// Processes on one folder: each recovers everything before it, so many of them are slow.
 const LINE: u64 = 40;
 /// Step of the write number from one process to the next, so that starts, setup and trading are all
@@ -82,11 +82,14 @@ impl StatusLog {
     pub fn check(&self, view: &View, round: u64) {
         for (id, printed) in &self.orders {
             let found = find(view, id);
-            assert_eq!(found.len(), 1, "life {round}: {id} was told {printed:?}");
+            assert_eq!(found.len(), 1, "round {round}: {id} was reported as {printed:?}");
             let order = &found[0];
-            assert!(order.cum_qty >= printed.filled, "life {round}: {id} was told {printed:?}, is {order:?}");
+            assert!(
+                order.cum_qty >= printed.filled,
+                "round {round}: {id} was reported as {printed:?}, is {order:?}"
+            );
             if ["FILLED", "CANCELED", "REJECTED", "EXPIRED"].contains(&printed.status.as_str()) {
-                assert_eq!(order.status.wire_name(), printed.status, "life {round}: {id}");
+                assert_eq!(order.status.wire_name(), printed.status, "round {round}: {id}");
             }
         }
     }
@@ -133,17 +136,17 @@ pub fn state(data: &Path) -> View {
 #[test]
 fn no_kill_loses_or_doubles_an_acknowledged_order() {
     match is_full() {
-        true => (0..LIVES_FULL / LINE)
-            .for_each(|line| live(&format!("lives-{line}"), line * LINE * STEP, LINE, STEP)),
-        false => live("lives", 0, LIVES_SHORT, FARTHEST / LIVES_SHORT),
+        true => (0..ROUNDS_FULL / LINE)
+            .for_each(|line| live(&format!("server-kills-{line}"), line * LINE * STEP, LINE, STEP)),
+        false => live("server-kills", 0, ROUNDS_SHORT, FARTHEST / ROUNDS_SHORT),
     }
 }
 
 /// Runs processes on one folder, each killed at another write: at `first`, and then every `step`.
-fn live(name: &str, first: u64, lives: u64, step: u64) {
+fn live(name: &str, first: u64, rounds: u64, step: u64) {
     let data = folder(name);
     let mut status_log = StatusLog::default();
-    for round in 0..lives {
+    for round in 0..rounds {
         let at = 1 + (first + round * step) % FARTHEST;
         // Half of the processes have a thread for each shard, so that shards end in the middle of
         // each other's work.
@@ -159,10 +162,14 @@ fn live(name: &str, first: u64, lives: u64, step: u64) {
             status_log.receive(&line);
         }
         let ended = service.end();
-        assert_eq!(ended.status.signal(), Some(SIGKILL), "life {round}: {}", ended.log_text);
+        assert_eq!(ended.status.signal(), Some(SIGKILL), "round {round}: {}", ended.log_text);
         status_log.check(&state(&data), round);
     }
-    assert!(status_log.orders.len() > 20, "the lives were long enough to trade: {}", status_log.orders.len());
+    assert!(
+        status_log.orders.len() > 20,
+        "the rounds were long enough to trade: {}",
+        status_log.orders.len()
+    );
     show(&data);
 }
 
