@@ -131,16 +131,16 @@ impl BusyMarket {
         let command = Command::new(test_market::source(0, 1), 1, body);
         self.last = Some(command);
         self.shard.apply(self.now, &command, &mut self.out);
-        self.hear();
+        self.drain_events();
         while self.shard.has_work() {
             self.shard.resume(&mut self.out);
-            self.hear();
+            self.drain_events();
         }
         self.shard.emit_depths(&mut self.out);
-        self.hear();
+        self.drain_events();
     }
 
-    fn hear(&mut self) {
+    fn drain_events(&mut self) {
         for (_, event) in self.out.waiting() {
             self.depths += u64::from(matches!(event.body, EventKind::Depth(_)));
             let Some(report) = event.report() else { continue };

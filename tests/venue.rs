@@ -12,7 +12,7 @@
 //! order o1 buy 10 100        a client's order; `cancel o2 o1`, `replace o2 o1 12`, `close o3`: the position
 //! tick 8 5@99 7@101 last 0   the last tick of a security; `tick 8 none`: there was none
 //! stop-order o1 buy 10 105   a stop, GTC or for so many seconds (`105 30`); `trade 106`: the market trades there
-//! tells N                    the shard is not informed whether the venue is connected
+//! informs N                  the shard is not informed whether the venue is connected
 //! alerts InDoubt             the alerts since the last check
 //! is o1 New 0                its status, and the filled quantity; `unknown` after it: in doubt
 //! ```
@@ -108,7 +108,7 @@ impl VenueDialogueRun {
             ("logon", []) => self.log_on()?,
             ("disconnect", []) => self.harness.disconnect(),
             ("restart", []) => self.harness.restart(),
-            ("hears", [keyword]) => self.harness.hears = *keyword == "Y",
+            ("instructed", [keyword]) => self.harness.instructed = *keyword == "Y",
             ("stores", [keyword]) => self.harness.stores = *keyword == "Y",
             ("wait", [count]) => self.harness.wait(seconds_of(count)?),
             ("number", [number]) => self.number = number.parse().map_err(|_| "a number")?,
@@ -122,8 +122,8 @@ impl VenueDialogueRun {
                 self.harness.submit_stop(id, side, qty, stop, until);
             }
             ("trade", [price]) => self.harness.trade(price),
-            ("tells", [keyword]) => {
-                self.harness.tells = *keyword == "Y";
+            ("informs", [keyword]) => {
+                self.harness.informs = *keyword == "Y";
                 self.harness.settle();
             }
             ("alerts", expected) => {

@@ -98,7 +98,7 @@ pub type Verdict = Result<Identity, Refusal>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The login or the secret is wrong; the answer does not tell which.
+    /// The login or the secret is wrong; the answer does not reveal which.
     Wrong,
     /// Too many failures of this login or from this address. The password is not verified.
     Locked { wait_s: u32 },

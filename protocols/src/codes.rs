@@ -199,7 +199,7 @@ pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
         Status::Canceled => ord_status::CANCELED,
         Status::PendingReplace => ord_status::PENDING_REPLACE,
         Status::Rejected => ord_status::REJECTED,
-        // Choice: the specification has no value for it; Text tells it from a cancel. See
+        // Choice: the specification has no value for it; Text distinguishes it from a cancel. See
         // protocols/README.md.
         Status::Expired if profile == FixProfile::Spec => ord_status::CANCELED,
         Status::Expired => ord_status::EXPIRED,

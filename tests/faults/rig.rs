@@ -155,7 +155,7 @@ impl JournalRig {
         if self.dice.percent(20) {
             self.poll();
         }
-        self.hear();
+        self.drain_events();
     }
 
     /// Performs this many actions, or stops when the disk has crashed.
@@ -174,7 +174,7 @@ impl JournalRig {
         self.syncer.poll(self.now);
         self.writer.maintain();
         self.segment_manager.poll(self.now);
-        self.hear();
+        self.drain_events();
     }
 
     /// Lets all pending work finish.
@@ -190,7 +190,7 @@ impl JournalRig {
     }
 
     /// Safe records may be acknowledged; but a crashed process acknowledges nothing.
-    fn hear(&mut self) {
+    fn drain_events(&mut self) {
         if !self.disk.is_wrecked() {
             self.acknowledged = self.acknowledged.max(self.writer.safe());
         }

@@ -359,7 +359,7 @@ impl FixHarness {
     pub fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut work = self.worker.poll(self.now);
-            work += self.hear();
+            work += self.drain_events();
             work += self.ask();
             work += self.transmit();
             if work == 0 {
@@ -369,7 +369,7 @@ impl FixHarness {
         panic!("it does not come to rest");
     }
 
-    fn hear(&mut self) -> usize {
+    fn drain_events(&mut self) -> usize {
         let mut work = 0;
         while let Some((shard, event)) = self.ports[CLIENT.0 as usize].poll_event() {
             work += 1;

@@ -253,7 +253,7 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
             235..=244 => harness.wait(seconds(more() as u64)),
             245..=249 => harness.disconnect(),
             250 => harness.stores = false,
-            251 => harness.hears = false,
+            251 => harness.instructed = false,
             252 => number = 1,
             253..=255 => harness.restart(),
         }

@@ -83,7 +83,7 @@ impl ShardRun {
         let command = Command::new(test_market::source(0, 1), 1, body);
         self.journal.push(ShardInput::Command(self.now, command));
         self.shard.apply(self.now, &command, &mut self.out);
-        let events = self.hear()?;
+        let events = self.drain_events()?;
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             let entered = events.iter().find_map(|event| match &event.body {
                 EventKind::Order(o) if matches!(o.what, ExecType::Entered | ExecType::Rejected) => {
@@ -107,11 +107,11 @@ impl ShardRun {
         self.now = self.now.plus(dice.pick(&[0, 1_000, 60_000_000_000]));
         self.journal.push(ShardInput::Began(self.now, reference.clone(), settings.clone()));
         self.shard.begin(self.now, reference, settings, &mut self.out);
-        self.hear()?;
+        self.drain_events()?;
         self.listen()
     }
 
-    fn hear(&mut self) -> Result<Vec<Event>, String> {
+    fn drain_events(&mut self) -> Result<Vec<Event>, String> {
         let mut events = Vec::new();
         loop {
             events.extend(self.out.waiting().iter().map(|(_, event)| *event));

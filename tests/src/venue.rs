@@ -41,13 +41,13 @@ pub struct VenueHarness {
     pub closed: Option<DisconnectReason>,
     /// Whether the venue reads.
     pub reads: bool,
-    told_touches: Option<u64>,
+    reported_synchronizations: Option<u64>,
     /// Whether instructions reach the session: if not, the process ends before it has stored a
     /// message of them.
-    pub hears: bool,
+    pub instructed: bool,
     never_sent: BTreeSet<OrderHandle>,
     /// Whether the shard is informed of the venue's connection.
-    pub tells: bool,
+    pub informs: bool,
     /// Whether reports reach the shard: if not, the process ends before its journal has them.
     pub stores: bool,
     /// Orders by their first id.
@@ -87,10 +87,10 @@ impl VenueHarness {
             wire: Vec::new(),
             closed: None,
             reads: true,
-            told_touches: None,
-            hears: true,
+            reported_synchronizations: None,
+            instructed: true,
             never_sent: BTreeSet::new(),
-            tells: true,
+            informs: true,
             stores: true,
             orders: BTreeMap::new(),
             alerts: Vec::new(),
@@ -121,7 +121,7 @@ impl VenueHarness {
         let never_sent = std::mem::take(&mut self.never_sent);
         self.session = open(&self.settings, &self.venue, &self.store, never_sent);
         self.session.reject_never_sent();
-        (self.hears, self.stores, self.told_touches) = (true, true, None);
+        (self.instructed, self.stores, self.reported_synchronizations) = (true, true, None);
         self.wire.clear();
         self.send_command(
             VENUE,
@@ -259,7 +259,7 @@ impl VenueHarness {
     pub fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut work = self.worker.poll(self.now);
-            work += self.hear();
+            work += self.drain_events();
             work += self.report();
             work += self.transmit();
             if work == 0 {
@@ -269,12 +269,12 @@ impl VenueHarness {
         panic!("it does not come to rest");
     }
 
-    fn hear(&mut self) -> usize {
+    fn drain_events(&mut self) -> usize {
         let mut work = 0;
         while let Some((shard, event)) = self.ports[VENUE.0 as usize].poll_event() {
             work += 1;
             let EventKind::ToVenue(instruction) = &event.body else { continue };
-            if self.hears {
+            if self.instructed {
                 self.session.handle_instruction(self.now, shard, event.seq, instruction);
             } else if instruction.request == VenueRequest::New {
                 self.never_sent.insert(instruction.order);
@@ -337,8 +337,8 @@ impl VenueHarness {
             self.session.handle_stored(report.token);
         }
         let touches = self.session.synchronizations();
-        if touches != self.told_touches && self.tells {
-            let was_connected = std::mem::replace(&mut self.told_touches, touches).is_some();
+        if touches != self.reported_synchronizations && self.informs {
+            let was_connected = std::mem::replace(&mut self.reported_synchronizations, touches).is_some();
             let states =
                 if was_connected && touches.is_some() { &[false, true][..] } else { &[touches.is_some()] };
             for &connected in states {

@@ -64,9 +64,9 @@ impl SimulatedMarket {
         let [control, reader, feed, runner] =
             <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         assert_eq!([CONTROL, READER, FEED, RUNNER], [control.id(), reader.id(), feed.id(), runner.id()]);
-        let born = PlatformParts::fresh_shards(reference, &settings);
-        let session_states = session_states(born.iter().map(|born| &born.shard));
-        let workers = born.into_iter().zip(ends).map(|(born, end)| Worker::new(born.shard, end)).collect();
+        let fresh = PlatformParts::fresh_shards(reference, &settings);
+        let session_states = session_states(fresh.iter().map(|fresh| &fresh.shard));
+        let workers = fresh.into_iter().zip(ends).map(|(fresh, end)| Worker::new(fresh.shard, end)).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };
         let hosts = strategies::hosts(&config.strategies, reference);
         let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);

@@ -37,10 +37,10 @@ impl QuickFixProcess {
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
         let input = child.stdin.take().expect("its input is ours");
         let output = BufReader::new(child.stdout.take().expect("its output is ours"));
-        let (tell, lines) = channel();
+        let (line_sender, lines) = channel();
         std::thread::spawn(move || {
             for line in output.lines().map_while(Result::ok) {
-                if tell.send(line).is_err() {
+                if line_sender.send(line).is_err() {
                     return;
                 }
             }

@@ -74,7 +74,7 @@ impl HttpTestServer {
         let registry = Arc::new(Registry::new(SHARDS));
         let service_status =
             Arc::new(ServiceStatus::new(Clock::new().now(), Durability::None, vec![("journal", 1)]));
-        let (tell, news) = mpsc::channel();
+        let (event_sender, news) = mpsc::channel();
         let trader = ports.pop().unwrap();
         let parts = HttpParts {
             port: ports.pop().unwrap(),
@@ -96,7 +96,7 @@ impl HttpTestServer {
             recorder: None,
             remote_strategies: None,
             cluster: None,
-            send_event: Box::new(move |news| tell.send(news).unwrap_or_default()),
+            send_event: Box::new(move |news| event_sender.send(news).unwrap_or_default()),
         };
         let http = HttpServer::bind(plan.settings, parts).unwrap();
         let address =

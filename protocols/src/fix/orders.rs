@@ -1,5 +1,6 @@
 //! Orders of one session as its client knows them: terms, ids and status. The desk knows which
-//! shard has an order; this table has what a report must tell and what a request is compared with.
+//! shard has an order; this table has what a report must contain and what a request is compared
+//! with.
 
 use std::collections::VecDeque;
 

@@ -123,8 +123,8 @@ impl Twin {
 
     /// Returns the price by which a modification will be trimmed; for a market order it is unknown.
     pub(super) fn trim_price(&self, terms: &Terms) -> Option<i64> {
-        let tells = terms.kind != OrderKind::Market && self.counts(terms.account, terms.security);
-        self.credit_price(terms).filter(|_| tells)
+        let is_priced = terms.kind != OrderKind::Market && self.counts(terms.account, terms.security);
+        self.credit_price(terms).filter(|_| is_priced)
     }
 
     /// Frees the credit that a modification no longer needs.

@@ -31,7 +31,7 @@ use crate::stomp::{BrokerHost, Logins};
 /// sent an order over FIX meanwhile waits for all of them.
 const SESSIONS_PER_CYCLE_MAX: usize = 4;
 /// With this many events in a cycle, all clients are written to: at such a rate the output would
-/// pile up for those who wait. More than a market moves at once.
+/// pile up for waiting clients. More than a market moves at once.
 const EVENTS_MANY: usize = 64;
 /// Maximum time for the final messages of all sessions when the service stops; then the connections
 /// are closed.

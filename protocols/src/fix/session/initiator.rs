@@ -101,8 +101,8 @@ pub(super) struct Initiator {
     pub never_sent: BTreeSet<OrderHandle>,
     /// Cancels and replacements without an answer, by order and ClOrdID.
     pub pending_changes: BTreeMap<(OrderHandle, IntId), VenueRequest>,
-    /// Orders whose status the venue must tell, because messages about them may be lost. At most as
-    /// many as shards hold.
+    /// Orders whose status the venue must report, because messages about them may be lost. At most
+    /// as many as shards hold.
     pub unreconciled: BTreeSet<OrderHandle>,
     /// Order Status Requests that wait for room in the output, at most `STATUS_REQUESTS_MAX`.
     pub status_requests: VecDeque<Instruction>,

@@ -94,8 +94,8 @@ impl FixSession {
         reconciliation.into_iter().for_each(|report| self.queue_report(order, report));
     }
 
-    /// Returns the state of an order about which messages may be lost, if this message tells it: as
-    /// the answer to our status request or, if the venue does not support that, as any message
+    /// Returns the state of an order about which messages may be lost, if this message reports it:
+    /// as the answer to our status request or, if the venue does not support that, as any message
     /// about the order.
     fn reconciliation(
         &mut self,
@@ -104,8 +104,8 @@ impl FixSession {
         by: Reason,
     ) -> Option<VenueReport> {
         let initiator = self.initiator.as_mut()?;
-        let tells = answer.is_status || !initiator.settings.supports_status_request;
-        if !tells || !initiator.unreconciled.contains(&answer.order) {
+        let is_conclusive = answer.is_status || !initiator.settings.supports_status_request;
+        if !is_conclusive || !initiator.unreconciled.contains(&answer.order) {
             return None;
         }
         let state = answer.state(message, by)?;
@@ -143,7 +143,7 @@ impl FixSession {
         }
     }
 
-    /// Handles a report that tells only the order's status, which some venues send when a request
+    /// Handles a report of only the order's status, which some venues send when a request
     /// is done.
     fn handle_status(
         &mut self,
@@ -154,7 +154,7 @@ impl FixSession {
         by: Reason,
     ) {
         if self.initiator.as_ref().is_some_and(|initiator| initiator.unreconciled.contains(&order)) {
-            // Without CumQty the report tells too little.
+            // Without CumQty the report is not enough.
             return;
         }
         match status {

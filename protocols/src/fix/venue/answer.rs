@@ -39,7 +39,7 @@ pub enum Meaning {
     Pending,
     /// A report for the shard.
     Report(VenueReport),
-    /// The order was cancelled; the pending requests tell by whom.
+    /// The order was cancelled; the pending requests show by which side.
     Canceled,
     /// The new terms apply.
     Replaced,
