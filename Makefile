@@ -159,7 +159,7 @@ miri: ## run the `unsafe` code of io/sys under Miri, to detect invalid reads and
 	MIRIFLAGS=-Zmiri-strict-provenance cargo +nightly miri test --package pitlane-sys --target-dir $(BUILT)/miri
 
 uring: ## test the sockets with the io_uring driver, which is not built by default
-	cargo test --package pitlane --features uring $(PROFILE) --lib net::
+	cargo test --package pitlane-net --features uring $(PROFILE)
 	cargo test --package pitlane --features uring $(PROFILE) --test net --test net_guards --test net_limits --test net_tls --test doctor
 
 oracle: ## compare the FIX codec with fefix: frames, fields and speed (the first build takes 15 minutes)
@@ -194,9 +194,9 @@ pure: ## check that engine and protocols use no clock, thread, socket, file or f
 	@tests/tools/pure --self-test
 	@tests/tools/pure
 
-cycles: ## check that the modules of io have no dependency cycle
+cycles: ## check that the modules of each crate in io have no dependency cycle
 	@tests/tools/cycles --self-test
-	@tests/tools/cycles io/src
+	@tests/tools/cycles io/*/src
 
 cover: ## measure the line coverage of the engine; fails below 90 %
 	@command -v cargo-llvm-cov >/dev/null || cargo install cargo-llvm-cov --locked

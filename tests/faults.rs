@@ -3,7 +3,7 @@
 //! up to that point, and its accounts add up. A short form runs with every test; `make faults` runs
 //! everything.
 //!
-//! The tests in `io/tests/server` kill real processes, at every so many of their writes.
+//! The tests in `io/server/tests/server` kill real processes, at every so many of their writes.
 
 #[path = "faults/rig.rs"]
 mod rig;

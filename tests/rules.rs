@@ -21,14 +21,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pitlane::auth::{AuthSettings, Hash, SALT_BYTES};
-use pitlane::log::{LogEvent, Severity};
-use pitlane::notifications::{Notification, SessionInfo};
-use pitlane::tls::{Certificate, Tls, TlsSettings};
+use pitlane_auth::{AuthSettings, Hash, SALT_BYTES};
 use pitlane_engine::id::PortId;
 use pitlane_engine::time::Timestamp;
+use pitlane_gateway::notifications::{Notification, SessionInfo};
+use pitlane_net::tls::{Certificate, Tls, TlsSettings};
 use pitlane_protocols::stomp::payload::system::LogLevel;
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
+use pitlane_runtime::log::{LogEvent, Severity};
 use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
 use pitlane_tests::stomp::host::{DialogueUser, HostPlan, LoginVerdict, StompHost};
 use pitlane_tests::test_market;
@@ -87,7 +87,7 @@ fn every_rule_holds_over_tls() {
     let folder = RuleFolder::new("tls");
     let certificate = Certificate::SelfSigned { folder: folder.0.clone() };
     // The client checks the certificate with a clock of its own.
-    let now = pitlane::clock::wall();
+    let now = pitlane_runtime::clock::wall();
     let tls = Tls::open(TlsSettings { certificate, client_ca: None }, now).unwrap();
     let trust = trusting(&folder.0.join("self-signed.pem"));
     check(RuleTransport::Tls, &|plan| GatewayHost::open(plan, &folder.0, Some((&tls, trust.clone()))));

@@ -1,4 +1,4 @@
-//! No wake-up is ever lost: the wake-up of `io/src/wakeup.rs`, compiled against a model checker,
+//! No wake-up is ever lost: the wake-up of `io/runtime/src/wakeup.rs`, compiled against a model checker,
 //! which explores every order in which the steps of its threads can happen, and every old value
 //! that a read may still see.
 //!
@@ -6,13 +6,13 @@
 //! do. A sleeping thread that is never woken although there is work would block for ever, which the
 //! checker reports as a deadlock.
 
-/// What `io/src/wakeup.rs` imports from its crate.
+/// What `io/runtime/src/wakeup.rs` imports from its crate.
 mod sync {
     pub use loom::sync::Arc;
     pub use loom::sync::atomic::{AtomicBool, Ordering, fence};
 }
 
-#[path = "../io/src/wakeup.rs"]
+#[path = "../io/runtime/src/wakeup.rs"]
 #[allow(dead_code)]
 mod wake;
 

@@ -5,7 +5,7 @@
 //! free list, and a plain table maps order id to slot. The venue is called as the shard calls it:
 //! the fast path first (rest, withdraw, requeue), and the full path only if the fast path declines.
 
-use pitlane::pages::LARGE_PAGES;
+use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::settings::VenueSettings;
 use pitlane_engine::terms::Tif;

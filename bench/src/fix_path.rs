@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pitlane::pages::LARGE_PAGES;
+use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::id::{AccountId, Origin, PortId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pitlane::config::{self, Machine, Setting, Sources};
-use pitlane::refdata;
 use pitlane::serve::{ServeSettings, serve};
+use pitlane_config::refdata;
+use pitlane_config::{Machine, Setting, Sources};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::timestamp::TimestampText;
 use pitlane_sys::affinity::pin_current_thread;
@@ -202,7 +202,8 @@ pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16
     ];
     let options = settings.iter().map(|setting| Setting::parse(setting)).collect::<Result<_, _>>()?;
     let sources = Sources { files: vec!["bench".to_string()], options, ..Sources::default() };
-    let loaded = config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
+    let loaded =
+        pitlane_config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
     let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);
     let settings = ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };
     serve(&settings, &reference, None).map_err(|error| error.to_string().into())

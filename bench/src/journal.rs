@@ -10,15 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use pitlane::clock::Clock;
-use pitlane::config::IdleBy;
-use pitlane::idle::{IdleAction, IdlePolicy};
-use pitlane::journal::disk::Disk;
-use pitlane::journal::record::kind;
-use pitlane::journal::{
-    self, Class, Fault, JournalSettings, JournalSetup, Level, NotTaken, Opened, OpenedShard, SegmentManager,
-    Syncer, Writer,
-};
+use pitlane_config::IdleBy;
 use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::Command;
 use pitlane_engine::id::OrderHandle;
@@ -26,6 +18,14 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
+use pitlane_journal::disk::Disk;
+use pitlane_journal::record::kind;
+use pitlane_journal::{
+    Class, Fault, JournalSettings, JournalSetup, Level, NotTaken, Opened, OpenedShard, SegmentManager,
+    Syncer, Writer,
+};
+use pitlane_runtime::clock::Clock;
+use pitlane_runtime::idle::{IdleAction, IdlePolicy};
 use pitlane_sys::affinity::pin_current_thread;
 
 use crate::conditions::{Pinning, on_core_ns};
@@ -250,7 +250,7 @@ pub fn restart(orders: u32, folder: &TempFolder) -> Result<Restart, Fault> {
 
 /// Returns whether a replay recovers the last state.
 fn is_same(data: &Path, digest: u64) -> Result<bool, Fault> {
-    let read = journal::read_back(&Disk::Real, data)?;
+    let read = pitlane_journal::read_back(&Disk::Real, data)?;
     Ok(read[0].restored.as_ref().is_some_and(|restored| restored.shard.digest() == digest))
 }
 
@@ -262,7 +262,7 @@ struct JournaledShard {
     segment_manager: SegmentManager,
     outbox: Outbox,
     now: Timestamp,
-    _lock: journal::Lock,
+    _lock: pitlane_journal::Lock,
 }
 
 impl JournaledShard {
@@ -314,7 +314,7 @@ fn open(data: &Path, journal: JournalSettings, workload: &Workload) -> Result<Op
         settings,
         receivers: Default::default(),
     };
-    journal::open(setup, START, &mut |_| {})
+    pitlane_journal::open(setup, START, &mut |_| {})
 }
 
 fn parts(opened: Opened) -> (OpenedShard, Syncer, SegmentManager) {

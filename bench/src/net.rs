@@ -11,12 +11,12 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use pitlane::net::Net;
-use pitlane::net::event::SocketEvent;
-use pitlane::net::listener::Listener;
-use pitlane::net::settings::{BufferLimits, DriverKind, ListenerSettings, NetSettings};
-use pitlane::net::sockets::Sockets;
 use pitlane_engine::time::Timestamp;
+use pitlane_net::Net;
+use pitlane_net::event::SocketEvent;
+use pitlane_net::listener::Listener;
+use pitlane_net::settings::{BufferLimits, DriverKind, ListenerSettings, NetSettings};
+use pitlane_net::sockets::Sockets;
 use pitlane_sys::affinity::pin_current_thread;
 use quanta::Clock;
 

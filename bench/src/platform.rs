@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pitlane::pages::LARGE_PAGES;
+use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::command::{Command, CommandKind, RiskLimits, Scope, StrategyPhase, Trade, WatchTarget};
 use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,

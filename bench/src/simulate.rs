@@ -7,11 +7,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pitlane::config::{self, Config, Machine, Setting, Sources};
-use pitlane::refdata;
-use pitlane::simulate::progress::SimulationProgress;
-use pitlane::simulate::report::SimulationReport;
-use pitlane::simulate::{SimulateError, simulate};
+use pitlane_backtest::progress::SimulationProgress;
+use pitlane_backtest::report::SimulationReport;
+use pitlane_backtest::{SimulateError, simulate};
+use pitlane_config::refdata;
+use pitlane_config::{Config, Machine, Setting, Sources};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::rng::Rng;
 
@@ -96,7 +96,7 @@ fn settings(file: &Path) -> Result<Config, Box<dyn Error>> {
         environment: Vec::new(),
         options: vec![set("strategy", strategy), set("simulation.data", file.display().to_string())],
     };
-    Ok(config::load(&sources, &Machine::of(Path::new("/")))?.config)
+    Ok(pitlane_config::load(&sources, &Machine::of(Path::new("/")))?.config)
 }
 
 /// Writes a random walk of one security: quotes, some with a trade.

@@ -3,15 +3,15 @@
 
 use std::sync::Arc;
 
-use pitlane::lifecycle::LifecyclePhase;
-use pitlane::metrics::Registry;
-use pitlane::platform::shard_thread::{CommandJournaling, ShardDuty};
-use pitlane::stages::stages;
-use pitlane::wakeups::Wakeups;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
+use pitlane_gateway::shard_thread::{CommandJournaling, ShardDuty};
+use pitlane_runtime::lifecycle::LifecyclePhase;
+use pitlane_runtime::metrics::Registry;
+use pitlane_runtime::stages::stages;
+use pitlane_runtime::wakeups::Wakeups;
 use quanta::Clock;
 
 use crate::lane::LaneClient;

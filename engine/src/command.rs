@@ -184,7 +184,7 @@ pub enum CommandKind {
         part: SenderPart,
     },
     /// Newest record of the audit log's hash chain. The shard stores it and does nothing else with
-    /// it. See `io/src/audit/anchor.rs`.
+    /// it. See `io/auth/src/audit/anchor.rs`.
     AuditAnchor(AuditAnchor),
 }
 

@@ -1,7 +1,7 @@
 //! Crashes at every point of a scripted run.
 
-use pitlane::journal::Level;
-use pitlane::journal::simulated_disk::Simulated;
+use pitlane_journal::Level;
+use pitlane_journal::simulated_disk::Simulated;
 use pitlane_tests::dice::Dice;
 
 use crate::rig::{JournalRig, settings};

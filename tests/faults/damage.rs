@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
-use pitlane::journal::Level;
-use pitlane::journal::simulated_disk::Simulated;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
+use pitlane_journal::Level;
+use pitlane_journal::simulated_disk::Simulated;
 use pitlane_tests::dice::Dice;
 use pitlane_tests::replay::ShardInput;
 use pitlane_tests::replay::image;
@@ -29,7 +29,7 @@ struct JournalSample {
 }
 
 fn sample(level: Level, snapshot_bytes: u64) -> JournalSample {
-    let journal = pitlane::journal::JournalSettings { snapshot_bytes, ..settings(level) };
+    let journal = pitlane_journal::JournalSettings { snapshot_bytes, ..settings(level) };
     let mut rig =
         JournalRig::begin(Simulated::new(5), journal, Vec::new(), 0, 5).expect("an empty disk is taken");
     rig.run(ACTIONS);

@@ -1,9 +1,9 @@
 //! A disk that fails: failed syncs, and no space.
 
-use pitlane::journal::simulated_disk::Simulated;
-use pitlane::journal::{Class, Level, WriteMode};
 use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::id::IntId;
+use pitlane_journal::simulated_disk::Simulated;
+use pitlane_journal::{Class, Level, WriteMode};
 
 use crate::rig::{JournalRig, settings};
 

@@ -5,12 +5,6 @@
 
 use std::path::Path;
 
-use pitlane::journal::disk::Disk;
-use pitlane::journal::simulated_disk::Simulated;
-use pitlane::journal::{
-    self, Class, Fault, JournalSettings, JournalSetup, Level, NotTaken, SegmentManager, Syncer, WriteMode,
-    Writer, class_of,
-};
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::OrderHandle;
@@ -18,6 +12,12 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_journal::disk::Disk;
+use pitlane_journal::simulated_disk::Simulated;
+use pitlane_journal::{
+    Class, Fault, JournalSettings, JournalSetup, Level, NotTaken, SegmentManager, Syncer, WriteMode, Writer,
+    class_of,
+};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::replay::{ShardInput, image};
 use pitlane_tests::shard_and_twin::source;
@@ -29,10 +29,10 @@ pub const DATA: &str = "data";
 pub fn settings(level: Level) -> JournalSettings {
     JournalSettings {
         level,
-        segment_bytes: journal::SEGMENT_BYTES_MIN,
+        segment_bytes: pitlane_journal::SEGMENT_BYTES_MIN,
         spares: 2,
         sync_interval_ns: NS_PER_S / 100,
-        snapshot_bytes: 3 * journal::SEGMENT_BYTES_MIN as u64,
+        snapshot_bytes: 3 * pitlane_journal::SEGMENT_BYTES_MIN as u64,
         ..JournalSettings::default()
     }
 }
@@ -94,7 +94,7 @@ impl JournalRig {
             receivers: Default::default(),
         };
         let mut opened =
-            journal::open(setup, now, &mut |_| {}).map_err(|fault| format!("refused: {fault}"))?;
+            pitlane_journal::open(setup, now, &mut |_| {}).map_err(|fault| format!("refused: {fault}"))?;
         let opened_shard = opened.shards.remove(0);
         let found = opened_shard.found.seq;
         if found < acknowledged {
@@ -293,6 +293,6 @@ fn last_time(history: &[ShardInput]) -> Timestamp {
 }
 
 /// Reads a disk back without changing it.
-pub fn read_back(disk: &Simulated) -> Result<Vec<journal::Recovered>, Fault> {
-    journal::read_back(&Disk::Simulated(disk.clone()), Path::new(DATA))
+pub fn read_back(disk: &Simulated) -> Result<Vec<pitlane_journal::Recovered>, Fault> {
+    pitlane_journal::read_back(&Disk::Simulated(disk.clone()), Path::new(DATA))
 }

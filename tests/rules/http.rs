@@ -9,18 +9,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use pitlane::auth::Auth;
-use pitlane::clock::Clock;
-use pitlane::config::Durability;
-use pitlane::http::{HttpParts, HttpServer, HttpSettings, Numbers, Remote, ServiceStatus};
-use pitlane::metrics::Registry;
-use pitlane::notifications::channels;
-use pitlane::wakeup::Wakeup;
+use pitlane_auth::Auth;
+use pitlane_config::Durability;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;
+use pitlane_gateway::notifications::channels;
+use pitlane_http::{HttpParts, HttpServer, HttpSettings, Numbers, Remote, ServiceStatus};
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, Transport};
 use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
+use pitlane_runtime::clock::Clock;
+use pitlane_runtime::metrics::Registry;
+use pitlane_runtime::wakeup::Wakeup;
 use pitlane_tests::stomp::host::{HostPlan, StompHost};
 use pitlane_tests::test_market;
 

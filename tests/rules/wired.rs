@@ -1,10 +1,10 @@
 //! What all hosts with sockets have in common: clients on the wire, and behind the host the shards
 //! that publish events, a thread with notifications, and the authenticator that verifies logins.
 
-use pitlane::auth::Authenticator;
-use pitlane::notifications::{Notification, NotificationChannel};
+use pitlane_auth::Authenticator;
 use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::time::Timestamp;
+use pitlane_gateway::notifications::{Notification, NotificationChannel};
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters};
 use pitlane_protocols::stomp::throttle::Throttle;
 use pitlane_tests::stomp::host::{ConnectionEnd, LoginVerdict, Publication, ReceivedFrames, StompHost};

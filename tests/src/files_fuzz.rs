@@ -6,16 +6,16 @@ use std::io::Cursor;
 use std::path::PathBuf;
 use std::sync::{Arc, Once, OnceLock};
 
-use pitlane::audit::verify;
-use pitlane::auth::credentials::{CredentialStore, Kind};
-use pitlane::config::{self, Machine, Setting, Sources};
-use pitlane::log::spare_fenced;
-use pitlane::refdata::{self, TableSource};
-use pitlane::ticks::csv::CsvFile;
-use pitlane::ticks::file::DataFile;
-use pitlane::ticks::{BarPath, DataError};
+use pitlane_auth::audit::verify;
+use pitlane_auth::credentials::{CredentialStore, Kind};
+use pitlane_config::refdata::{self, TableSource};
+use pitlane_config::{Machine, Setting, Sources};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_market_data::csv::CsvFile;
+use pitlane_market_data::file::DataFile;
+use pitlane_market_data::{BarPath, DataError};
+use pitlane_runtime::log::spare_fenced;
 
 /// Most rows read from one file: longer ones find nothing new.
 const ROWS_MAX: usize = 10_000;
@@ -45,7 +45,7 @@ pub fn settings(bytes: &[u8]) {
         sources.files.push(path.display().to_string());
     }
     let machine = Machine { cores: vec![0, 1], cores_usable: 2 };
-    match config::load(&sources, &machine) {
+    match pitlane_config::load(&sources, &machine) {
         Ok(loaded) => {
             // Accepted settings can be printed, and used with the shipped reference data.
             assert!(loaded.params.iter().count() > 0);

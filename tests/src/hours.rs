@@ -5,9 +5,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pitlane::calendar::Calendar;
-use pitlane::config::{Config, HoursBy, SettleBy};
-use pitlane::platform::control::{Control, ControlSettings, session_states};
+use pitlane_config::trading_hours::Calendar;
+use pitlane_config::{Config, HoursBy, SettleBy};
 use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, RiskLimits, Trade, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{
@@ -25,6 +24,7 @@ use pitlane_engine::terms::{OrderKind, Side, Status, Terms, Tif};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
+use pitlane_gateway::control::{Control, ControlSettings, session_states};
 
 use crate::dice::Dice;
 use crate::replay;

@@ -4,16 +4,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use pitlane::journal::disk::Disk;
-use pitlane::journal::header::{HEADER_BYTES, Header};
-use pitlane::journal::record::{DecodedRecord, JournalRecord, bytes_of, kind};
-use pitlane::journal::simulated_disk::Simulated;
-use pitlane::journal::snapshot::Snapshot;
-use pitlane::journal::{self, JournalSettings, JournalSetup, Level, NotTaken};
 use pitlane_engine::command::Command;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_journal::disk::Disk;
+use pitlane_journal::header::{HEADER_BYTES, Header};
+use pitlane_journal::record::{DecodedRecord, JournalRecord, bytes_of, kind};
+use pitlane_journal::simulated_disk::Simulated;
+use pitlane_journal::snapshot::Snapshot;
+use pitlane_journal::{JournalSettings, JournalSetup, Level, NotTaken};
 
 use crate::dice::Dice;
 use crate::shard_and_twin::source;
@@ -47,7 +47,7 @@ pub fn read(bytes: &[u8]) {
             _ => disk.meddle(path, |bytes| reseal(path, bytes, place, payload)),
         }
     }
-    if let Err(fault) = journal::read_back(&Disk::Simulated(disk), Path::new(DATA)) {
+    if let Err(fault) = pitlane_journal::read_back(&Disk::Simulated(disk), Path::new(DATA)) {
         assert!(!fault.to_string().is_empty(), "a fault has a text");
     }
 }
@@ -103,10 +103,10 @@ fn live(disk: &Simulated) {
     let handle = Disk::Simulated(disk.clone());
     let journal = JournalSettings {
         level: Level::Os,
-        segment_bytes: journal::SEGMENT_BYTES_MIN,
+        segment_bytes: pitlane_journal::SEGMENT_BYTES_MIN,
         spares: 2,
         sync_interval_ns: NS_PER_S / 100,
-        snapshot_bytes: journal::SEGMENT_BYTES_MIN as u64,
+        snapshot_bytes: pitlane_journal::SEGMENT_BYTES_MIN as u64,
         keep_days: 0,
         ..JournalSettings::default()
     };
@@ -126,7 +126,7 @@ fn live(disk: &Simulated) {
         receivers: Default::default(),
     };
     let mut now = test_market::start();
-    let mut opened = journal::open(setup, now, &mut |_| {}).expect("a new journal");
+    let mut opened = pitlane_journal::open(setup, now, &mut |_| {}).expect("a new journal");
     let mut opened_shard = opened.shards.remove(0);
     let mut out = Outbox::new(opened_shard.event);
     let mut dice = Dice::new(5);
@@ -160,9 +160,9 @@ fn live(disk: &Simulated) {
 }
 
 fn tend(
-    writer: &mut journal::Writer,
-    syncer: &mut journal::Syncer,
-    segment_manager: &mut journal::SegmentManager,
+    writer: &mut pitlane_journal::Writer,
+    syncer: &mut pitlane_journal::Syncer,
+    segment_manager: &mut pitlane_journal::SegmentManager,
     now: Timestamp,
 ) {
     writer.maintain();

@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pitlane::config::{self, Machine, Setting, Sources};
-use pitlane::refdata;
 use pitlane::serve::{self, ServeSettings};
+use pitlane_config::refdata;
+use pitlane_config::{Machine, Setting, Sources};
 
 use super::{bare, exchange};
 use crate::conditions::Pinning;
@@ -176,7 +176,8 @@ fn serve(address: SocketAddr, data: &Path) -> Result<(), Box<dyn std::error::Err
     ];
     let options = settings.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>()?;
     let sources = Sources { options, ..Sources::default() };
-    let loaded = config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
+    let loaded =
+        pitlane_config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
     let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);
     let settings = ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };
     serve::serve(&settings, &reference, None).map_err(|error| error.to_string().into())

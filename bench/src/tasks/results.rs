@@ -2,13 +2,13 @@
 
 use std::path::Path;
 
-use pitlane::config::{self, Machine, Sources};
 use pitlane::doctor::{self, Probes};
 use pitlane_bench::goals::GoalVerdict;
 use pitlane_bench::report::curves::by_percentile;
 use pitlane_bench::report::folder::ResultFolder;
 use pitlane_bench::report::page;
 use pitlane_bench::report::recording::Recording;
+use pitlane_config::{Machine, Sources};
 
 use super::RunEnvironment;
 use crate::{TaskError, TaskVerdicts};
@@ -40,7 +40,7 @@ pub fn write_results(
 /// Writes the page of a folder, with the current findings of `pitlane doctor`.
 pub fn report(folder: &Path) -> Result<TaskVerdicts, TaskError> {
     let machine = Machine::of(Path::new("/"));
-    let loaded = config::load(&Sources::default(), &machine).map_err(|faults| faults.to_string())?;
+    let loaded = pitlane_config::load(&Sources::default(), &machine).map_err(|faults| faults.to_string())?;
     let findings = doctor::examine(&loaded.config, Path::new("/"), &Probes::take(&loaded.config));
     let unfit = findings.into_iter().filter(|finding| finding.verdict != doctor::HostVerdict::Fit);
     let rows: Vec<page::DoctorFinding> = unfit

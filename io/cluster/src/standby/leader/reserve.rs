@@ -1,0 +1,119 @@
+//! What a leader maintains beside the stream: the acknowledged position, and reserved space at the
+//! broker for cancels.
+
+use std::io;
+
+use async_nats::jetstream::context::{PublishError, PublishErrorKind};
+use async_nats::jetstream::publish::PublishAck;
+use pitlane_journal::disk::Disk;
+use tokio::task::spawn_blocking;
+use tokio::time::sleep;
+
+use super::{NO_ANSWER, RETRY_PAUSE, Shipper, TICKS_PER_SWEEP};
+use crate::standby::message::ReplicationKind;
+use crate::standby::position::Acked;
+use crate::standby::window::SentMessage;
+
+/// Number of messages that reserve space for cancels: two megabytes, enough for some thousands of
+/// cancels.
+const RESERVE_MAX: u8 = 16;
+/// Ticks between two attempts while the broker is full.
+const TICKS_PER_TRY: u64 = 40;
+
+impl Shipper {
+    /// Stores the acknowledged position, for the case that the broker loses data. This starts when
+    /// the whole folder is with the broker: until then the previously acknowledged position
+    /// applies.
+    pub(super) fn keep_acked(&mut self, ticks: u64) -> io::Result<()> {
+        if self.shipped.is_some() {
+            return Ok(());
+        }
+        if ticks.is_multiple_of(TICKS_PER_SWEEP) && self.acked_synced != self.acked.seq {
+            (self.acked_written, self.acked_synced) = (self.acked.seq, self.acked.seq);
+            let (path, text) = (Acked::path(&self.data), self.acked.encode());
+            // A sync takes milliseconds, during which no records would be sent.
+            spawn_blocking(move || Disk::Real.put(&path, text.as_bytes()));
+            return Ok(());
+        }
+        if self.acked_written == self.acked.seq {
+            return Ok(());
+        }
+        self.acked_written = self.acked.seq;
+        self.acked.write(&self.data)
+    }
+
+    /// Returns whether the broker has stored the oldest message of the window. Logs the broker's
+    /// error, once.
+    pub(super) fn is_stored(&mut self, answer: &Result<PublishAck, PublishError>) -> bool {
+        match answer {
+            Ok(ack) => {
+                self.refused = None;
+                // If the broker already knows the id it stores nothing, and returns the position of
+                // the other message.
+                self.window.sent.front().is_some_and(|sent| sent.seq == ack.sequence)
+            }
+            // The broker answered, and the error is not about the position: it has no space, or no
+            // disk.
+            Err(error) if error.kind() == PublishErrorKind::Other => {
+                if self.refused.is_none() && !self.is_full {
+                    tracing::error!(%error, "the broker cannot store the journal for the standby: only cancels are accepted until it can");
+                }
+                self.refused = Some(error.to_string());
+                self.set_full(true);
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    pub(super) fn set_full(&mut self, is_full: bool) {
+        self.is_full = is_full;
+        if let Some(changes) = &self.changes {
+            changes.healths.iter().for_each(|health| health.set_broker_full(is_full));
+        }
+    }
+
+    /// Maintains the reserved space for cancels, one message at a time. When the broker was full
+    /// and the whole reserve is stored again, orders are accepted again.
+    pub(super) async fn keep_reserve(&mut self, ticks: u64) {
+        if self.shipped.is_some()
+            || !self.window.sent.is_empty()
+            || self.is_full && !ticks.is_multiple_of(TICKS_PER_TRY) && self.reserved == 0
+        {
+            return;
+        }
+        if !std::mem::replace(&mut self.has_cleared, true) {
+            // The reserve of the previous leader.
+            self.stream.release_reserve().await;
+        }
+        if self.reserved < RESERVE_MAX {
+            self.send(ReplicationKind::Reserve { number: self.reserved }, None).await;
+        } else if self.is_full {
+            self.set_full(false);
+            tracing::warn!("the broker has space again: orders are accepted");
+        }
+    }
+
+    /// Releases the reserve, if the broker has no space. A reserve message that was refused is not
+    /// sent again.
+    pub(super) async fn release_reserve(&mut self) {
+        if self.refused.is_none() {
+            return;
+        }
+        self.stream.release_reserve().await;
+        self.reserved = 0;
+        if self.window.sent.front().is_some_and(SentMessage::is_reserve) && self.window.sent.len() == 1 {
+            self.window.pop();
+            self.seq -= 1;
+        }
+        sleep(RETRY_PAUSE).await;
+    }
+
+    /// Returns why this server must not lead any longer, when nothing was stored for a lease.
+    pub(super) fn silence_reason(&self) -> String {
+        match &self.refused {
+            Some(error) => format!("the broker has stored nothing for a lease: {error}"),
+            None => NO_ANSWER.to_string(),
+        }
+    }
+}

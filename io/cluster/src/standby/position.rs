@@ -1,0 +1,221 @@
+//! The position of a folder in the stream, in small files beside the journal.
+//!
+//! ```text
+//! DATA/standby/position     of a copy: the last message that it contains
+//!              acked        of a leader: the last acknowledged record of each shard
+//! ```
+//!
+//! Both are written without a sync, so they outlive the process. `position` counts only while the
+//! machine is not rebooted, or after an orderly shutdown; `acked` is synced once a second, and is a
+//! lower bound of what was acknowledged.
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use pitlane_journal::disk::Disk;
+
+use super::stream::Leader;
+
+pub const POSITION: &str = "position";
+pub const ACKED: &str = "acked";
+
+/// The position of a copy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CopyPosition {
+    pub leader: Leader,
+    /// Last message up to which the copy contains everything.
+    pub done: u64,
+    /// Last message of which the copy may contain anything.
+    pub reach: u64,
+    /// Whether the copy is sufficient to lead.
+    pub complete: bool,
+    /// Boot id of the machine that wrote it; zero if everything is on disk.
+    pub boot: u128,
+}
+
+impl CopyPosition {
+    /// Reads the position; returns `None` if there is none, or it is damaged.
+    pub fn read(path: &Path) -> Option<CopyPosition> {
+        let text = fs::read_to_string(path).ok()?;
+        let (fields, sum) = text.trim_end().rsplit_once(' ')?;
+        if u32::from_str_radix(sum, 16).ok()? != crc32c::crc32c(fields.as_bytes()) {
+            return None;
+        }
+        let fields: Vec<&str> = fields.split(' ').collect();
+        let [epoch, node, lead, done, reach, complete, boot] = fields[..] else { return None };
+        Some(CopyPosition {
+            leader: Leader {
+                epoch: epoch.parse().ok()?,
+                node: u128::from_str_radix(node, 16).ok()?,
+                seq: lead.parse().ok()?,
+            },
+            done: done.parse().ok()?,
+            reach: reach.parse().ok()?,
+            complete: complete == "1",
+            boot: u128::from_str_radix(boot, 16).ok()?,
+        })
+    }
+
+    /// Returns whether everything that was written is still there.
+    pub fn is_sound(&self) -> bool {
+        self.boot == 0 || self.boot == Disk::Real.boot()
+    }
+
+    /// Encodes the position with a fixed length, so that it can be overwritten in place.
+    fn encode(&self) -> String {
+        let Leader { epoch, node, seq } = self.leader;
+        let CopyPosition { done, reach, complete, boot, .. } = *self;
+        let complete = u8::from(complete);
+        let fields =
+            format!("{epoch:020} {node:032x} {seq:020} {done:020} {reach:020} {complete} {boot:032x}");
+        let sum = crc32c::crc32c(fields.as_bytes());
+        format!("{fields} {sum:08x}\n")
+    }
+}
+
+/// The open file of a position.
+#[derive(Debug)]
+pub struct PositionFile {
+    file: File,
+}
+
+impl PositionFile {
+    pub fn open(path: &Path) -> io::Result<PositionFile> {
+        let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
+        Ok(PositionFile { file })
+    }
+
+    pub fn write(&self, position: &CopyPosition) -> io::Result<()> {
+        self.file.write_all_at(position.encode().as_bytes(), 0)
+    }
+}
+
+/// Records that the whole copy in a data folder is on disk; called when it is.
+pub fn mark_synced(data: &Path) -> io::Result<()> {
+    let path = data.join("standby").join(POSITION);
+    match CopyPosition::read(&path) {
+        // A copy that was lost before stays lost.
+        Some(position) if !position.is_sound() => Ok(()),
+        Some(position) => Disk::Real.put(&path, CopyPosition { boot: 0, ..position }.encode().as_bytes()),
+        None => Ok(()),
+    }
+}
+
+/// What the broker has acknowledged to a leader.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Acked {
+    pub epoch: u64,
+    /// Sequence number of the lead message.
+    pub lead: u64,
+    /// Last acknowledged message; [`u64::MAX`] while the stream is restored from the folder, when
+    /// numbers have no meaning.
+    pub seq: u64,
+    /// Last segment of each shard, and the offset up to which it was acknowledged.
+    pub ends: Vec<(String, u64)>,
+}
+
+impl Acked {
+    pub fn path(data: &Path) -> PathBuf {
+        data.join("standby").join(ACKED)
+    }
+
+    /// Reads the file; returns `None` if there is none, or it is damaged.
+    pub fn read(data: &Path) -> Option<Acked> {
+        let text = fs::read_to_string(Acked::path(data)).ok()?;
+        let (text, sum) = text.trim_end().rsplit_once('\n')?;
+        if u32::from_str_radix(sum, 16).ok()? != crc32c::crc32c(text.as_bytes()) {
+            return None;
+        }
+        let mut lines = text.lines();
+        let mut fields = lines.next()?.split(' ').map(|word| word.parse().ok());
+        let (epoch, lead, seq) = (fields.next()??, fields.next()??, fields.next()??);
+        let end = |line: &str| {
+            let (path, end) = line.split_once(' ')?;
+            Some((path.to_string(), end.parse().ok()?))
+        };
+        Some(Acked { epoch, lead, seq, ends: lines.map(end).collect::<Option<_>>()? })
+    }
+
+    /// Writes the file. It outlives the process, but not a loss of power.
+    pub fn write(&self, data: &Path) -> io::Result<()> {
+        let path = Acked::path(data);
+        let beside = path.with_extension("tmp");
+        fs::write(&beside, self.encode())?;
+        fs::rename(beside, path)
+    }
+
+    pub fn encode(&self) -> String {
+        let mut text = format!("{} {} {}", self.epoch, self.lead, self.seq);
+        for (path, end) in &self.ends {
+            text += &format!("\n{path} {end}");
+        }
+        let sum = crc32c::crc32c(text.as_bytes());
+        format!("{text}\n{sum:08x}\n")
+    }
+
+    /// Records one more acknowledged piece.
+    pub fn note(&mut self, path: &str, end: u64) {
+        let folder = super::overlap::folder_of(path);
+        match self.ends.iter_mut().find(|(last, _)| super::overlap::folder_of(last) == folder) {
+            Some(last) if last.0 == path => last.1 = end,
+            Some(last) => *last = (path.to_string(), end),
+            None => self.ends.push((path.to_string(), end)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn test_folder(name: &str) -> PathBuf {
+        let folder = std::env::temp_dir().join(format!("pitlane-position-{name}-{}", std::process::id()));
+        fs::create_dir_all(folder.join("standby")).unwrap();
+        folder
+    }
+
+    #[test]
+    fn a_position_is_read_as_written_and_damage_is_noticed() {
+        let folder = test_folder("read");
+        let path = folder.join("standby").join(POSITION);
+        assert_eq!(CopyPosition::read(&path), None);
+        let leader = Leader { epoch: 3, node: 5 << 100, seq: 17 };
+        let boot = Disk::Real.boot();
+        let first = CopyPosition { leader, done: 18, reach: 20, complete: true, boot };
+        let file = PositionFile::open(&path).unwrap();
+        file.write(&first).unwrap();
+        assert_eq!(CopyPosition::read(&path), Some(first));
+        assert!(first.is_sound());
+        let next = CopyPosition { done: u64::MAX, complete: false, boot: 1, ..first };
+        file.write(&next).unwrap();
+        assert_eq!(CopyPosition::read(&path), Some(next));
+        assert!(!next.is_sound(), "another start of the machine");
+        mark_synced(&folder).unwrap();
+        assert!(!CopyPosition::read(&path).unwrap().is_sound(), "a copy that was lost stays lost");
+        file.write(&first).unwrap();
+        mark_synced(&folder).unwrap();
+        assert_eq!(CopyPosition::read(&path), Some(CopyPosition { boot: 0, ..first }));
+        fs::write(&path, fs::read_to_string(&path).unwrap().replace('5', "6")).unwrap();
+        assert_eq!(CopyPosition::read(&path), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
+    fn the_acknowledged_position_is_the_last_one_of_each_shard() {
+        let folder = test_folder("acked");
+        let mut acked = Acked { epoch: 2, lead: 9, seq: 12, ends: Vec::new() };
+        acked.note("journal/shard-00/000000000001.seg", 200);
+        acked.note("journal/shard-01/000000000001.seg", 300);
+        acked.note("journal/shard-00/000000000002.seg", 400);
+        assert_eq!(acked.ends.len(), 2);
+        assert_eq!(acked.ends[0], ("journal/shard-00/000000000002.seg".to_string(), 400));
+        assert_eq!(Acked::read(&folder), None);
+        fs::write(Acked::path(&folder), acked.encode()).unwrap();
+        assert_eq!(Acked::read(&folder), Some(acked.clone()));
+        fs::write(Acked::path(&folder), acked.encode().replace("400", "500")).unwrap();
+        assert_eq!(Acked::read(&folder), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

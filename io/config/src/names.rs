@@ -1,0 +1,174 @@
+//! Checks of settings that name strategies, accounts, exchanges and securities, once the reference
+//! data are loaded.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::id::{ExchangeId, SecurityId};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::settings::{ShardSettings, VenueSettings};
+use pitlane_engine::strategy::host::StrategyFactory;
+use pitlane_engine::strategy::parameters::{BadParameter, Parameters};
+use pitlane_engine::strategy::registry::{STRATEGY_KINDS, StrategyKind};
+
+use super::fault::ConfigFaults;
+use super::params::Params;
+use super::risk::{Restricted, RiskRules};
+use super::settlement::SettlementConfig;
+use super::{Config, SettingOrigin, StrategyConfig};
+use crate::diagnostics::suggestion;
+
+/// Adapter of exchanges and accounts at the simulated venue.
+const SIMULATED: &str = "SIM";
+/// Strategy of the platform itself.
+const SERVER: &str = "SERVER";
+
+impl Config {
+    /// Returns the settings of every shard, with those of single exchanges. Unknown names are
+    /// omitted; see [`Config::check_names`].
+    pub fn shard_settings(&self, reference: &RefData) -> ShardSettings {
+        let of = |(mic, settings): (&String, &VenueSettings)| {
+            let row = reference.exchanges().iter().find(|row| row.mic == *mic);
+            row.map(|row| (row.id, settings.clone()))
+        };
+        let venues: BTreeMap<ExchangeId, VenueSettings> = self.venue.exchange.iter().filter_map(of).collect();
+        ShardSettings { venues, ..self.shard.clone() }
+    }
+
+    /// Reports every name in the settings that the reference data do not contain.
+    pub fn check_names(&self, reference: &RefData, params: &Params) -> Result<(), ConfigFaults> {
+        let mut check = NameCheck { params, faults: ConfigFaults::default() };
+        let strategies: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
+        let accounts: Vec<&str> = reference.accounts().iter().map(|row| row.name.as_str()).collect();
+        let mics: Vec<&str> = reference.exchanges().iter().map(|row| row.mic.as_str()).collect();
+        check.known("risk.strategy", self.risk.strategy.keys(), &strategies, "strategy");
+        check.known("risk.account", self.risk.account.keys(), &accounts, "account");
+        check.known("venue.exchange", self.venue.exchange.keys(), &mics, "exchange");
+        check.known("calendar.exchange", self.calendar.exchange.keys(), &mics, "exchange");
+        for name in
+            self.settlement.prices.keys().filter(|name| SettlementConfig::ids(name, reference).is_empty())
+        {
+            check.fault(&format!("settlement.prices.{name}"), format!("there is no security {name}"));
+        }
+        check.restricted(&self.risk.strategies, "risk.strategies", reference);
+        check.restricted(&self.risk.accounts, "risk.accounts", reference);
+        for (name, rules) in &self.risk.strategy {
+            check.restricted(rules, &format!("risk.strategy.{name}"), reference);
+        }
+        for (name, rules) in &self.risk.account {
+            check.restricted(rules, &format!("risk.account.{name}"), reference);
+        }
+        for (at, session) in self.fix.sessions.iter().enumerate() {
+            if let Some(name) = session.strategy.as_deref().filter(|name| !strategies.contains(name)) {
+                let problem = format!("there is no strategy {name}{}", suggestion(name, &strategies));
+                check.fault(&format!("fix.session.{at}.strategy"), problem);
+            }
+        }
+        self.check_strategies(reference, &mut check);
+        self.check_adapters(reference, &mut check);
+        if check.faults.is_empty() { Ok(()) } else { Err(check.faults) }
+    }
+
+    /// Checks that each strategy is known, runs once, and has the parameters of its kind.
+    fn check_strategies(&self, reference: &RefData, check: &mut NameCheck<'_>) {
+        let names: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
+        let kinds: Vec<&str> = STRATEGY_KINDS.iter().map(|kind| kind.name).collect();
+        for (at, strategy) in self.strategies.iter().enumerate() {
+            let key = |key: &str| format!("strategy.{at}.{key}");
+            let name = strategy.name.as_str();
+            if !names.contains(&name) {
+                check.fault(&key("name"), format!("there is no strategy {name}{}", suggestion(name, &names)));
+            } else if name == SERVER || self.strategies[..at].iter().any(|other| other.name == name) {
+                check.fault(&key("name"), format!("{name} cannot be run here, or not twice"));
+            }
+            let unknown = strategy.securities.iter().filter(|security| security.ids(reference).is_empty());
+            for security in unknown {
+                check.fault(&key("securities"), format!("there is no security {security}"));
+            }
+            match strategy.make(reference) {
+                Ok(_) => {}
+                Err(None) => {
+                    let kind = strategy.kind.as_str();
+                    let problem = format!("there is no kind {kind}{}", suggestion(kind, &kinds));
+                    check.fault(&key("kind"), problem);
+                }
+                Err(Some(bad)) => check.fault(&key("parameters"), bad.to_string()),
+            }
+        }
+    }
+
+    fn check_adapters(&self, reference: &RefData, check: &mut NameCheck<'_>) {
+        for row in reference.exchanges() {
+            let adapter = row.adapter_type.as_str();
+            let configured = self.adapters.iter().any(|configured| configured.name == adapter);
+            if adapter != SIMULATED && !configured {
+                let problem =
+                    format!("exchange {} wants the adapter {adapter}, which is not configured", row.mic);
+                check.faults.add(&SettingOrigin::file("exchanges.csv"), "adapterType", problem);
+            }
+        }
+    }
+}
+
+impl StrategyConfig {
+    /// Returns the securities it is configured with.
+    pub fn security_ids(&self, reference: &RefData) -> Vec<SecurityId> {
+        self.securities.iter().flat_map(|security| security.ids(reference)).collect()
+    }
+
+    /// Returns its constructor, or the fault of its parameters, or None as the fault if its kind is
+    /// unknown.
+    pub fn make(&self, reference: &RefData) -> Result<StrategyFactory, Option<BadParameter>> {
+        let kind = StrategyKind::find(&self.kind).ok_or(None)?;
+        let parameters = Parameters::new(self.parameters.clone());
+        kind.make(&self.security_ids(reference), &parameters).map_err(Some)
+    }
+}
+
+impl RiskRules {
+    /// Returns the securities that may not be traded.
+    pub fn restricted_ids(&self, reference: &RefData) -> Vec<SecurityId> {
+        let ids = self.restricted.iter().flat_map(|restricted| restricted.ids(reference));
+        ids.collect()
+    }
+}
+
+impl Restricted {
+    /// Returns the securities of an id or symbol. A symbol may stand for securities of several
+    /// exchanges: all of them.
+    pub fn ids(&self, reference: &RefData) -> Vec<SecurityId> {
+        match self {
+            Restricted::Id(id) => reference.security(*id).map(|row| row.id).into_iter().collect(),
+            Restricted::Symbol(symbol) => reference.by_symbol(symbol).to_vec(),
+        }
+    }
+}
+
+struct NameCheck<'a> {
+    params: &'a Params,
+    faults: ConfigFaults,
+}
+
+impl NameCheck<'_> {
+    fn fault(&mut self, key: &str, problem: String) {
+        self.faults.add(&self.params.origin(key), key, problem);
+    }
+
+    fn known<'n>(
+        &mut self,
+        table: &str,
+        names: impl Iterator<Item = &'n String>,
+        known: &[&str],
+        what: &str,
+    ) {
+        for name in names.filter(|name| !known.contains(&name.as_str())) {
+            let problem = format!("there is no {what} {name}{}", suggestion(name, known));
+            self.fault(&format!("{table}.{name}"), problem);
+        }
+    }
+
+    fn restricted(&mut self, rules: &RiskRules, table: &str, reference: &RefData) {
+        for restricted in rules.restricted.iter().filter(|restricted| restricted.ids(reference).is_empty()) {
+            self.fault(&format!("{table}.restricted"), format!("there is no security {restricted}"));
+        }
+    }
+}

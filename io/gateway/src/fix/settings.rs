@@ -1,0 +1,223 @@
+//! Settings of `[fix]` and `[[fix.session]]` for the acceptor: which clients may connect, and the
+//! parameters of their sessions.
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+
+use pitlane_config::time_zone::Zone;
+use pitlane_config::{Config, ExecTypes, FixSessionConfig, Secret};
+use pitlane_engine::id::{Source, StrategyId};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::OrderKind;
+use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
+use pitlane_protocols::codes::FixProfile;
+use pitlane_protocols::fix::logon_probe::matches_comp_id;
+use pitlane_protocols::fix::rate_limit::RateLimitSettings;
+use pitlane_protocols::fix::schedule::{SessionSchedule, UtcOffsets};
+use pitlane_protocols::fix::session::FixSessionSettings;
+
+use super::session_registry::is_plain;
+
+/// Settings common to all sessions.
+#[derive(Clone, Debug)]
+pub struct FixSettings {
+    pub instance: u64,
+    pub profile: FixProfile,
+    pub message_bytes_max: usize,
+    pub sending_time_ns_max: u64,
+    /// Time from the connection to a complete Logon, in nanoseconds.
+    pub logon_ns_max: u64,
+    pub logon_bytes_max: usize,
+    /// Maximum size in bytes of the store of each session.
+    pub store_bytes: usize,
+    pub families: Vec<SessionFamily>,
+}
+
+/// A configured session: one client, or all clients with a common name prefix.
+#[derive(Clone, Debug)]
+pub struct SessionFamily {
+    config: FixSessionConfig,
+    /// Time zone of the session's schedule.
+    zone: Zone,
+    strategy: StrategyId,
+    /// Whether its Logon must carry the name and secret of a user or token. Two CompIDs that anyone
+    /// can guess prove nothing: where a login is required, a client needs a password of its own, an
+    /// allowed address, or a login.
+    needs_login: bool,
+    pub store_folder: PathBuf,
+    pub log_folder: Option<PathBuf>,
+}
+
+/// The proof that a Logon must carry beside the CompIDs and the address.
+#[derive(Clone, Copy, Debug)]
+pub enum LogonProof<'a> {
+    None,
+    /// This name and password.
+    Config(&'a str, &'a Secret),
+    /// Name and secret of a user or token.
+    Credentials,
+}
+
+/// The two ends of a connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionEnds {
+    pub peer: IpAddr,
+    /// The local port.
+    pub port: u16,
+}
+
+impl FixSettings {
+    pub fn of(config: &Config, reference: &RefData) -> FixSettings {
+        let fix = &config.fix;
+        let profile = match fix.exec_type {
+            ExecTypes::Spec => FixProfile::Spec,
+            ExecTypes::Strict44 => FixProfile::Strict44,
+        };
+        let family = |session: &FixSessionConfig| {
+            let named = session.strategy.as_deref();
+            let named =
+                named.and_then(|name| reference.strategies().iter().find(|known| &*known.name == name));
+            SessionFamily {
+                zone: config.service.timezone.clone(),
+                strategy: named.map_or(StrategyId::SERVER, |strategy| strategy.id),
+                needs_login: config.login_required()
+                    && session.password.is_none()
+                    && session.addresses_allowed.is_empty(),
+                store_folder: session
+                    .file_store_path
+                    .clone()
+                    .unwrap_or_else(|| config.service.data_dir.join("fix")),
+                log_folder: session.file_log_path.clone(),
+                config: session.clone(),
+            }
+        };
+        FixSettings {
+            instance: config.service.instance,
+            profile,
+            message_bytes_max: fix.message_bytes_max,
+            sending_time_ns_max: fix.sending_time_s_max as u64 * NS_PER_S,
+            logon_ns_max: fix.logon_timeout_ms as u64 * NS_PER_MS,
+            logon_bytes_max: fix.logon_bytes_max,
+            store_bytes: fix.store_bytes,
+            families: fix.sessions.iter().map(family).collect(),
+        }
+    }
+
+    /// Returns the family of a client by the CompIDs in its Logon; an exact name takes precedence
+    /// over one with a `*`.
+    pub fn family(&self, sender_comp_id: &[u8], target_comp_id: &[u8]) -> Option<&SessionFamily> {
+        let matches = |family: &&SessionFamily| {
+            family.config.sender_comp_id.as_bytes() == target_comp_id
+                && matches_comp_id(&family.config.target_comp_id, sender_comp_id)
+        };
+        let mut matching = self.families.iter().filter(matches);
+        let first = matching.next()?;
+        if first.is_single() {
+            Some(first)
+        } else {
+            matching.find(|family| family.is_single()).or(Some(first))
+        }
+    }
+
+    /// Returns the family of a session that exists already.
+    pub fn family_of(&self, name: &str) -> Option<(&SessionFamily, String)> {
+        self.families.iter().find_map(|family| {
+            let client = name.strip_prefix(family.config.sender_comp_id.as_str())?.strip_prefix('-')?;
+            let found = self.family(client.as_bytes(), family.config.sender_comp_id.as_bytes())?;
+            Some((found, client.to_string()))
+        })
+    }
+}
+
+impl SessionFamily {
+    pub fn is_single(&self) -> bool {
+        !self.config.target_comp_id.ends_with('*')
+    }
+
+    /// Returns the client's CompID, if the family has only one client.
+    pub fn single(&self) -> Option<&str> {
+        self.is_single().then_some(self.config.target_comp_id.as_str())
+    }
+
+    /// Returns the name of this client's session; `None` if the client's CompID is not a valid
+    /// name.
+    pub fn name(&self, client: &str) -> Option<String> {
+        is_plain(client)
+            .then(|| format!("{}-{client}", self.config.sender_comp_id))
+            .filter(|name| is_plain(name))
+    }
+
+    /// Returns whether a client may connect from this address to this port.
+    pub fn admits(&self, arrival: ConnectionEnds) -> bool {
+        let addresses = &self.config.addresses_allowed;
+        let from = addresses.is_empty() || addresses.iter().any(|allowed| allowed.contains(arrival.peer));
+        from && self.config.socket_accept_port.is_none_or(|port| port == arrival.port)
+    }
+
+    /// Returns our own CompID in its sessions.
+    pub fn sender_comp_id(&self) -> &str {
+        &self.config.sender_comp_id
+    }
+
+    /// Returns the proof that a Logon must carry.
+    pub fn proof(&self) -> LogonProof<'_> {
+        match &self.config.password {
+            Some(password) => {
+                LogonProof::Config(self.config.username.as_deref().unwrap_or_default(), password)
+            }
+            None if self.needs_login => LogonProof::Credentials,
+            None => LogonProof::None,
+        }
+    }
+
+    /// Returns the schedule of the session, with the UTC offsets of its zone around this time.
+    pub fn schedule(&self, now: Timestamp) -> SessionSchedule {
+        schedule_in(&self.zone, self.config.start_time, self.config.end_time, now)
+    }
+
+    pub fn session(
+        &self,
+        now: Timestamp,
+        fix: &FixSettings,
+        client: &str,
+        source: Source,
+    ) -> FixSessionSettings {
+        let config = &self.config;
+        let kinds = OrderKind::ALL.into_iter().zip(config.valid_order_types);
+        FixSessionSettings {
+            instance: fix.instance,
+            schedule: self.schedule(now),
+            reset_on_logon: config.reset_on_logon,
+            refresh_on_logon: config.refresh_on_logon,
+            validate: config.use_data_dictionary && config.validate_incoming_message,
+            // The gateway checks the login before the session receives the connection.
+            login: false,
+            sending_time_ns_max: fix.sending_time_ns_max,
+            report_open_orders: config.report_open_orders,
+            cancel_on_disconnect_ns: config.cancel_on_disconnect_s.map(|grace| grace as u64 * NS_PER_S),
+            profile: fix.profile,
+            order_types: kinds.filter(|(_, on)| *on).map(|(kind, _)| kind).collect(),
+            strategy: self.strategy,
+            rate_limit: RateLimitSettings {
+                orders_per_s: config.orders_per_s_max,
+                cancels_per_s: config.cancels_per_s_max,
+            },
+            message_bytes_max: fix.message_bytes_max,
+            ..FixSessionSettings::new(&config.sender_comp_id, client, source)
+        }
+    }
+}
+
+/// Returns a schedule in a time zone, with the UTC offsets around this time.
+pub fn schedule_in(zone: &Zone, start: TimeOfDay, end: TimeOfDay, now: Timestamp) -> SessionSchedule {
+    let ahead_s = |at| (zone.ahead_ns(at) / NS_PER_S as i64) as i32;
+    let (changed, changes) = (zone.changed(now), zone.changes(now));
+    let clocks = UtcOffsets {
+        before_s: ahead_s(changed.map_or(now, |changed| Timestamp(changed.0.saturating_sub(1)))),
+        since: changed.unwrap_or(Timestamp::ZERO),
+        ahead_s: ahead_s(now),
+        until: changes.unwrap_or(Timestamp::MAX),
+        after_s: ahead_s(changes.unwrap_or(now)),
+    };
+    SessionSchedule { start, end, clocks }
+}

@@ -1,0 +1,121 @@
+//! Routes order events of the shards to the sessions that sent the orders.
+
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestRefusal};
+use pitlane_engine::id::{Origin, ShardId};
+use pitlane_engine::time::Timestamp;
+use pitlane_runtime::stages::LatencyRecorder;
+
+use super::recovery::EarlyEvent;
+use super::{FixEndpoint, Unreported, client_of};
+
+impl FixEndpoint {
+    /// Handles an event of a shard: the desk first, then the session of its source.
+    pub fn handle_event(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        recorder: Option<&mut LatencyRecorder>,
+    ) {
+        let source = match &event.body {
+            EventKind::Order(order) => Some(order.source),
+            EventKind::Status(report) => Some(report.source),
+            EventKind::Refused(refusal) => Some(refusal.source),
+            EventKind::Forgotten { source, .. } | EventKind::Done { source, .. } => Some(*source),
+            EventKind::TradingDay { .. } | EventKind::UsedIds(_) => None,
+            _ => return,
+        };
+        if source.is_some_and(|source| source.port != self.port || source.origin != Origin::Fix) {
+            return;
+        }
+        let refusal = self.desk.handle_event(event);
+        let Some(number) = source.map(|source| source.session) else { return };
+        if let Some(early) = &mut self.early
+            && !is_snapshot(event)
+        {
+            return early.push(EarlyEvent { shard, event: *event, refusal, number });
+        }
+        self.report(now, (shard, event), refusal, number, recorder);
+    }
+
+    /// Reports an event of an order to its session.
+    fn report(
+        &mut self,
+        now: Timestamp,
+        (shard, event): (ShardId, &Event),
+        refusal: Option<RequestRefusal>,
+        number: u16,
+        mut recorder: Option<&mut LatencyRecorder>,
+    ) {
+        if matches!(&event.body, EventKind::Order(_) | EventKind::Status(_) | EventKind::Refused(_)) {
+            self.open(now, number);
+        }
+        let FixEndpoint { clients, desk, latency, .. } = self;
+        let Some(client) = client_of(clients, number) else { return };
+        let received = latency.event_received(event, recorder.as_deref_mut());
+        client.session.handle_event(now, shard, event, desk);
+        latency.report_encoded(received, recorder);
+        if let Some(refusal) = refusal {
+            client.session.handle_refusal(now, &refusal, desk);
+        }
+        self.wake(number);
+    }
+
+    /// Handles an event that a shard of another server emitted while we were down; it comes after
+    /// the shard's snapshot.
+    pub fn handle_missed_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let event = Event { seq: event.seq & !Event::SNAPSHOT, ..*event };
+        match &event.body {
+            EventKind::Status(report) if report.what == ExecType::Snapshot => {
+                self.report_order_status(now, report)
+            }
+            _ => self.report_missed(now, shard, &event),
+        }
+    }
+
+    /// Reports the status of an order whose events are lost.
+    fn report_order_status(&mut self, now: Timestamp, report: &OrderReport) {
+        self.open(now, report.source.session);
+        let FixEndpoint { clients, desk, .. } = self;
+        if let Some(client) = client_of(clients, report.source.session) {
+            client.session.report_order_status(now, report, desk);
+            self.wake(report.source.session);
+        }
+    }
+
+    /// Reports the unreported events from before the restart, and then the events since, when the
+    /// snapshots of all shards are complete.
+    pub fn complete(&mut self, now: Timestamp) {
+        for Unreported { shard, event } in self.recovery.take_missed(self.port) {
+            self.report_missed(now, shard, &event);
+        }
+        for EarlyEvent { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
+            self.report(now, (shard, &event), refusal, number, None);
+        }
+    }
+
+    fn report_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        let source = match &event.body {
+            EventKind::Order(order) => order.source,
+            EventKind::Status(report) => report.source,
+            EventKind::Refused(refusal) => refusal.source,
+            _ => return,
+        };
+        self.open(now, source.session);
+        let FixEndpoint { clients, desk, .. } = self;
+        if let Some(client) = client_of(clients, source.session) {
+            client.session.handle_missed_event(now, shard, event, desk);
+            self.wake(source.session);
+        }
+    }
+}
+
+/// Returns whether the event describes a state, and not a change.
+fn is_snapshot(event: &Event) -> bool {
+    match &event.body {
+        EventKind::Order(order) => order.what == ExecType::Snapshot,
+        EventKind::Status(report) => report.what == ExecType::Snapshot,
+        EventKind::Refused(_) => false,
+        _ => true,
+    }
+}

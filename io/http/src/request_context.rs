@@ -1,0 +1,92 @@
+//! A request as its handler sees it: the parts of its head as values.
+
+use hyper::header::{HeaderValue, IF_NONE_MATCH};
+use hyper::http::request::Parts as Head;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::sender::{Protocol, Sender, SenderId, SenderText};
+use pitlane_gateway::address_of;
+use pitlane_protocols::rest::{Query, percent_decode};
+
+use super::app_state::AppState;
+use super::connection::ConnectionInfo;
+use super::login::RequestCaller;
+use super::problem::Problem;
+use super::routes::Segments;
+use super::scope::StrategyScope;
+
+#[derive(Clone, Copy)]
+pub struct RequestContext<'a> {
+    pub connection: &'a ConnectionInfo,
+    pub head: &'a Head,
+    pub caller: &'a RequestCaller,
+    /// Segments matched by each `{}` of the path, still percent-encoded.
+    pub segments: Segments<'a>,
+}
+
+impl RequestContext<'_> {
+    /// Returns the strategies whose orders, positions and money the caller may see and change.
+    pub fn scope(&self, reference: &RefData) -> StrategyScope {
+        StrategyScope::of(self.caller, reference)
+    }
+
+    /// Returns the sender of an order in this request.
+    pub fn sender(&self, app: &AppState) -> SenderId {
+        let login = match self.caller {
+            RequestCaller::Known(identity) => SenderText::new(&identity.name),
+            RequestCaller::Anonymous => SenderText::EMPTY,
+        };
+        app.shard_client.register_sender(Sender {
+            protocol: Protocol::Rest,
+            address: address_of(self.connection.peer.ip()),
+            login,
+            session: SenderText::EMPTY,
+        })
+    }
+
+    /// Returns the query, of which only these names are known.
+    pub fn query(&self, known: &[&str]) -> Result<Query, Problem> {
+        let text = self.head.uri.query().unwrap_or_default();
+        Query::parse(text, known).map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))
+    }
+
+    /// Checks a call without parameters: a misspelt parameter must not pass as absent.
+    pub fn no_query(&self) -> Result<(), Problem> {
+        self.query(&[]).map(|_nothing| ())
+    }
+
+    /// Returns the id in the path; `None` if it is not a number.
+    pub fn id(&self) -> Option<u64> {
+        let text = self.segments[0];
+        let is_plain = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
+        text.parse().ok().filter(|_| is_plain)
+    }
+
+    /// Returns the name in the path.
+    pub fn name(&self) -> Result<String, Problem> {
+        let bad = || Problem::bad_request("bad-path", "the path is not percent-encoded UTF-8");
+        percent_decode(self.segments[0]).ok_or_else(bad)
+    }
+
+    /// Returns whether the response to an order request shall contain the order.
+    pub fn wants_representation(&self) -> bool {
+        let values = self.head.headers.get_all("prefer").iter();
+        let mut preferences =
+            values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split([',', ';']));
+        preferences.any(|preference| preference.trim().eq_ignore_ascii_case("return=representation"))
+    }
+
+    /// Returns whether the client has this state already.
+    pub fn has(&self, etag: &HeaderValue) -> bool {
+        // Most requests have no such header.
+        if !self.head.headers.contains_key(IF_NONE_MATCH) {
+            return false;
+        }
+        let values = self.head.headers.get_all(IF_NONE_MATCH).iter();
+        let mut tags = values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
+        let etag = etag.to_str().unwrap_or_default();
+        tags.any(|tag| {
+            let tag = tag.trim();
+            tag == "*" || tag.strip_prefix("W/").unwrap_or(tag) == etag
+        })
+    }
+}

@@ -1,0 +1,120 @@
+//! Arguments of the commands that run the platform, a simulation or a strategy.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use pitlane_config::Sources;
+use pitlane_engine::id::ShardId;
+
+use super::settings::{RefDataFolderArgs, SettingsArgs, data_setting, shorthand};
+
+#[derive(Clone, Debug, Args)]
+pub struct ServeArgs {
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    #[command(flatten)]
+    pub refdata: RefDataFolderArgs,
+    /// Folder of journal and certificates: service.data_dir
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
+    /// Seed of random numbers: service.seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Number of shards, each the owner of some securities: topology.shards
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=ShardId::MAX as i64 + 1))]
+    pub shards: Option<u8>,
+    /// Market events per second, of all securities together: feed.rate
+    #[arg(long, value_name = "EVENTS", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
+    pub rate: Option<u64>,
+    /// Stop after this many seconds
+    #[arg(long = "for", value_name = "SECONDS")]
+    pub seconds: Option<u64>,
+    /// Print only the first and the last line
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+impl ServeArgs {
+    /// Returns the sources of the settings. The shorthand options override `--set`.
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.extend(self.refdata.setting());
+        sources.options.extend(self.data.as_ref().map(|dir| data_setting(dir)));
+        sources.options.extend(self.seed.map(|seed| shorthand("--seed", "service.seed", &seed.to_string())));
+        let shards = self.shards.map(|shards| shorthand("--shards", "topology.shards", &shards.to_string()));
+        sources.options.extend(shards);
+        sources.options.extend(self.rate.map(|rate| shorthand("--rate", "feed.rate", &rate.to_string())));
+        sources
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct SimulateArgs {
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    #[command(flatten)]
+    pub refdata: RefDataFolderArgs,
+    /// First time that counts, such as 2026-11-14T09:30:00Z: simulation.from
+    #[arg(long, value_name = "TIME")]
+    pub from: Option<String>,
+    /// Time at which the run ends: simulation.to
+    #[arg(long, value_name = "TIME")]
+    pub to: Option<String>,
+    /// Files of ticks or bars, separated by commas: simulation.data
+    #[arg(long, value_name = "FILES")]
+    pub data: Option<String>,
+    /// Folder for report.txt, report.json and report.html: simulation.report_dir
+    #[arg(long, value_name = "DIR")]
+    pub report: Option<String>,
+    /// Seed of random numbers: service.seed
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print no progress
+    #[arg(long)]
+    pub quiet: bool,
+}
+
+impl SimulateArgs {
+    /// Returns the sources of the settings. The preset has the lowest priority, and the shorthand
+    /// options override `--set`.
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.files.insert(0, "simulation".to_string());
+        sources.options.extend(self.refdata.setting());
+        let seed = self.seed.map(|seed| seed.to_string());
+        let options = [
+            ("--from", "simulation.from", &self.from),
+            ("--to", "simulation.to", &self.to),
+            ("--data", "simulation.data", &self.data),
+            ("--report", "simulation.report_dir", &self.report),
+            ("--seed", "service.seed", &seed),
+        ];
+        for (option, key, value) in options {
+            sources.options.extend(value.as_ref().map(|value| shorthand(option, key, value)));
+        }
+        sources
+    }
+}
+
+#[derive(Clone, Debug, Args)]
+pub struct StrategyArgs {
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    /// Name of a strategy in the server's settings
+    #[arg(long, value_name = "NAME")]
+    pub name: String,
+    /// URL of the broker: nats.url
+    #[arg(long, value_name = "URL")]
+    pub connect: Option<String>,
+}
+
+impl StrategyArgs {
+    /// Returns the sources of the settings. The mode is always `distributed`, and the shorthand
+    /// options override `--set`.
+    pub fn sources(&self) -> Sources {
+        let mut sources = self.settings.sources();
+        sources.options.push(shorthand("strategy", "service.mode", "distributed"));
+        sources.options.extend(self.connect.as_ref().map(|url| shorthand("--connect", "nats.url", url)));
+        sources
+    }
+}

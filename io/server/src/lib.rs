@@ -1,0 +1,7 @@
+#![doc = include_str!("../../README.md")]
+
+pub mod args;
+pub mod doctor;
+pub mod health;
+pub mod serve;
+pub mod topology;

@@ -1,0 +1,156 @@
+//! State of the FIX acceptor from earlier processes, and a FIX endpoint for each gateway.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pitlane_auth::Auth;
+use pitlane_config::{Config, Layout};
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::id::{Origin, PortId, Source};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+use pitlane_gateway::GATEWAYS;
+use pitlane_gateway::fix::handoff::ConnectionHandoff;
+use pitlane_gateway::fix::message_log::FixLogWriter;
+use pitlane_gateway::fix::session_registry::{SessionAssignment, SessionAssignments, SessionRegistry};
+use pitlane_gateway::fix::settings::FixSettings;
+use pitlane_gateway::fix::store::{FileStore, StoreLocation, path_of};
+use pitlane_gateway::gateway::fix::{FixEndpoint, FixParts, SessionRecovery, Unreported};
+use pitlane_journal::disk::Disk;
+use pitlane_journal::metadata::JournalMetadata;
+use pitlane_journal::{EventReceivers, Fault, Level, ReceivedSeqs};
+use pitlane_runtime::wakeups::Wakeups;
+
+/// Numbers for ids reserved at each start, for each gateway: for cancels that the platform makes.
+const NUMBERS: u64 = 1 << 32;
+
+#[derive(Debug)]
+pub struct Acceptor {
+    level: Level,
+    /// None: nothing is stored.
+    metadata: Option<JournalMetadata>,
+    assignments: Arc<SessionAssignments>,
+    settings: Arc<FixSettings>,
+    /// Events of the last process that were not reported.
+    pub missed: Vec<Unreported>,
+    /// Number of the last event of the last process, by shard.
+    pub reported: Vec<u64>,
+}
+
+impl Acceptor {
+    /// Reads the registry of sessions.
+    pub fn open(config: &Config, reference: &RefData, level: Level) -> Result<Acceptor, Fault> {
+        let metadata = match level {
+            Level::None => None,
+            Level::Replicated | Level::Disk | Level::Os => {
+                Some(JournalMetadata::open(&Disk::Real, &config.service.data_dir)?)
+            }
+        };
+        let assignments = Arc::new(SessionAssignments::read(metadata.as_ref(), gateways(config))?);
+        let settings = Arc::new(FixSettings::of(config, reference));
+        Ok(Acceptor { level, metadata, assignments, settings, missed: Vec::new(), reported: Vec::new() })
+    }
+
+    /// Returns the last shard event that each session has reported. The store of a session is read
+    /// only if the journal has an event for it.
+    pub fn unreported(&self) -> EventReceivers {
+        let source = |assignment: SessionAssignment| Source {
+            origin: Origin::Fix,
+            port: PortId(GATEWAYS + assignment.gateway),
+            session: assignment.number,
+        };
+        let names: BTreeMap<Source, String> = self
+            .assignments
+            .known()
+            .map(|(name, assignment)| (source(assignment), name.to_string()))
+            .collect();
+        if names.is_empty() {
+            return EventReceivers::default();
+        }
+        let (settings, level) = (self.settings.clone(), self.level);
+        let read_reported = move |source: Source| {
+            let name = names.get(&source)?;
+            let reported = FileStore::peek(&location_of(&settings, level, name)?);
+            // The session cannot be opened either; the fault is reported again when its client logs
+            // on.
+            reported
+                .inspect_err(|fault| tracing::error!(session = name, %fault, "a FIX store cannot be read"))
+                .ok()?
+        };
+        EventReceivers { sources: ReceivedSeqs::by(read_reported), ..EventReceivers::default() }
+    }
+
+    /// Returns by shard the last event that every session has reported; None if no session stores
+    /// anything.
+    pub fn least_reported(&self) -> Result<Option<Vec<u64>>, Fault> {
+        let mut least: Option<Vec<u64>> = None;
+        for (name, _) in self.assignments.known() {
+            let Some(location) = location_of(&self.settings, self.level, name) else { continue };
+            let Some(reported) = FileStore::peek_head(&location)? else { continue };
+            least = Some(match least {
+                Some(least) => least.iter().zip(&reported).map(|(one, other)| *one.min(other)).collect(),
+                None => reported,
+            });
+        }
+        Ok(least)
+    }
+
+    /// Creates an endpoint for each gateway with sockets, and the log writer for all of them.
+    pub fn endpoints(
+        self,
+        now: Timestamp,
+        config: &Config,
+        reference: &Arc<RefData>,
+        wakeups: &Wakeups,
+        auth: &mut Auth,
+    ) -> Result<(Vec<FixEndpoint>, FixLogWriter), Fault> {
+        let (gateways, mut fix_log) = (gateways(config), FixLogWriter::default());
+        let port = |gateway: u8| PortId(GATEWAYS + gateway);
+        let wakeup = |gateway: u8| wakeups.ports[port(gateway).0 as usize].clone();
+        let wakeups: Vec<_> = (0..gateways).map(wakeup).collect();
+        let mut endpoints = Vec::new();
+        for (gateway, handoff) in (0..gateways).zip(ConnectionHandoff::between(&wakeups)) {
+            let numbers = match &self.metadata {
+                Some(metadata) => metadata.reserve(&format!("fix-ids-{gateway}"), NUMBERS)?,
+                None => IdBlock { next: 1, end: NUMBERS },
+            };
+            let recovery = SessionRecovery {
+                level: self.level,
+                store_bytes: self.settings.store_bytes,
+                reported: self.reported.clone(),
+                missed: self.missed.clone(),
+            };
+            let parts = FixParts {
+                gateway,
+                port: port(gateway),
+                shards: config.topology.shards,
+                settings: self.settings.clone(),
+                assignments: self.assignments.clone(),
+                registry: SessionRegistry::open(self.metadata.clone(), gateway)?,
+                reference: reference.clone(),
+                recovery,
+                handoff,
+                fix_log: fix_log.handle(),
+                auth: auth.client(wakeups[gateway as usize].clone()),
+                numbers,
+            };
+            endpoints.push(FixEndpoint::new(now, parts)?);
+        }
+        Ok((endpoints, fix_log))
+    }
+}
+
+/// Returns the location of a session's store; None if the settings no longer have such a session.
+fn location_of<'a>(settings: &FixSettings, level: Level, name: &'a str) -> Option<StoreLocation<'a>> {
+    let (family, _) = settings.family_of(name)?;
+    let path = path_of(&family.store_folder, name);
+    Some(StoreLocation { disk: &Disk::Real, path, name, bytes: settings.store_bytes, level })
+}
+
+/// Returns the number of gateways with sockets: in the shared layout the first has those of all.
+pub(super) fn gateways(config: &Config) -> u8 {
+    match config.topology.layout {
+        Layout::Shared => 1,
+        Layout::Dedicated => config.topology.gateways,
+    }
+}

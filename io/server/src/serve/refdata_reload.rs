@@ -1,0 +1,145 @@
+//! Reload of reference data while the service runs. Main does it, since main may wait for the disk.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pitlane_config::refdata;
+use pitlane_config::trading_hours::Calendar;
+use pitlane_config::{Config, Durability, Params};
+use pitlane_engine::refdata::RefData;
+use pitlane_gateway::control::ControlSettings;
+use pitlane_gateway::reload::ReloadedRefData;
+use pitlane_http::Remote;
+use pitlane_journal::disk::Disk;
+use pitlane_journal::{keep_reference, name_of};
+use pitlane_runtime::wakeup::Wakeup;
+use rtrb::Producer;
+
+use super::ServeSettings;
+
+#[derive(Debug)]
+pub struct RefDataReloader {
+    pub config: Config,
+    pub params: Params,
+    /// The newest set that was published.
+    pub current: Arc<RefData>,
+    /// Whether a reload is requested.
+    pub requested: Arc<AtomicBool>,
+    /// One queue to each shard.
+    pub shards: Vec<Producer<ReloadedRefData>>,
+    pub shard_wakeups: Vec<Wakeup>,
+    /// Queue to the http thread: the set, or the description of its faults.
+    pub answers: Producer<Result<ReloadedRefData, String>>,
+    pub remote: Remote,
+}
+
+impl RefDataReloader {
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Ordering::Acquire)
+    }
+
+    /// Executes the requested reload, if there is one.
+    pub fn poll(&mut self) {
+        if !self.requested.swap(false, Ordering::AcqRel) {
+            return;
+        }
+        let answer = self.read_again();
+        match &answer {
+            Ok(reloaded) => {
+                tracing::info!(name = format!("{:016x}", reloaded.name), "reference data read again")
+            }
+            Err(faults) => tracing::warn!(faults, "the reference data stay as they were"),
+        }
+        // If the queue is full, the requester is gone: it did not take the last responses.
+        let _ = self.answers.push(answer);
+        self.remote.wakeup().wake();
+    }
+
+    fn read_again(&mut self) -> Result<ReloadedRefData, String> {
+        let config = &self.config;
+        let reference = read(config, &self.params, &self.current)?;
+        let name = match config.durability() {
+            Durability::None => name_of(&reference),
+            Durability::Replicated | Durability::Disk | Durability::Os => {
+                keep_reference(&Disk::Real, &config.service.data_dir, &reference)
+                    .map_err(|fault| fault.to_string())?
+            }
+        };
+        if self.shards.iter().any(|lane| lane.slots() == 0) {
+            return Err("the shards have not taken the last ones yet; try again".to_string());
+        }
+        let control_settings = Arc::new(ControlSettings::of(config, &reference));
+        let reloaded = ReloadedRefData { name, reference: Arc::new(reference), control_settings };
+        for (lane, wakeup) in self.shards.iter_mut().zip(&self.shard_wakeups) {
+            let pushed = lane.push(reloaded.clone());
+            assert!(pushed.is_ok(), "there was room and no other thread writes");
+            wakeup.wake();
+        }
+        self.current = reloaded.reference.clone();
+        Ok(reloaded)
+    }
+}
+
+/// Reads the current files, if they have no fault.
+fn read(config: &Config, params: &Params, current: &RefData) -> Result<RefData, String> {
+    let read = refdata::read_after(config.refdata.dir.as_deref(), current, &config.adapter_names());
+    let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
+    config.check_names(&reference, params).map_err(|faults| faults.to_string())?;
+    Ok(reference)
+}
+
+/// Does the same for a server that has waited to lead; if the files have a fault, it keeps the set
+/// of its start.
+pub fn read_current(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
+    match read(&settings.config, &settings.params, current) {
+        Ok(reference) => Arc::new(reference),
+        Err(faults) => {
+            tracing::warn!(faults, "the reference data stay as they were");
+            current.clone()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pitlane_gateway::reload::RELOADS_MAX;
+    use rtrb::RingBuffer;
+
+    use super::*;
+
+    #[test]
+    fn a_reload_before_the_shards_have_taken_the_last_one_is_rejected() {
+        let mut config = Config::default();
+        config.journal.level = Some(Durability::None);
+        let (lane, mut reloads) = RingBuffer::new(RELOADS_MAX);
+        let (answers, mut answered) = RingBuffer::new(RELOADS_MAX);
+        let mut reloader = RefDataReloader {
+            config,
+            params: Params::default(),
+            current: Arc::new(refdata::shipped().unwrap()),
+            requested: Arc::default(),
+            shards: vec![lane],
+            shard_wakeups: vec![Wakeup::new(|| {})],
+            answers,
+            remote: Remote::new(),
+        };
+        let mut ask = || {
+            reloader.requested.store(true, Ordering::Release);
+            reloader.poll();
+            answered.pop().unwrap().map(|reloaded| reloaded.name)
+        };
+        for _ in 0..RELOADS_MAX {
+            assert!(ask().is_ok());
+        }
+        assert!(ask().is_err_and(|problem| problem.contains("try again")));
+        reloads.pop().unwrap();
+        assert!(ask().is_ok());
+        // Responses that no request takes are not kept for the next request.
+        for _ in 0..=RELOADS_MAX {
+            reloads.pop().unwrap();
+            reloader.requested.store(true, Ordering::Release);
+            reloader.poll();
+        }
+        assert_eq!(answered.slots(), RELOADS_MAX);
+    }
+}

@@ -1,0 +1,197 @@
+//! Settings that are refused, or cause a warning, because of each other.
+
+use super::*;
+
+fn refused(words: &[&str]) -> String {
+    load(&options(words)).expect_err("it does not fit together").to_string()
+}
+
+fn warned(words: &[&str]) -> Vec<String> {
+    load(&options(words)).unwrap_or_else(|faults| panic!("{faults}")).warnings
+}
+
+/// Returns a non-empty file, for settings that need an existing file.
+fn present() -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("present");
+    fs::write(&path, "something").expect("a file for the test");
+    path.display().to_string()
+}
+
+#[test]
+fn an_address_other_than_loopback_needs_users_and_tls() {
+    let text = refused(&["http.listen=0.0.0.0:9090"]);
+    assert_eq!(
+        text,
+        "--set: http.listen: 0.0.0.0:9090 is not loopback: set auth.users_file or auth.tokens_file\n\
+         --set: http.listen: 0.0.0.0:9090 is not loopback and has no TLS: set auth.allow_plaintext to permit it"
+    );
+    let users = format!("auth.users_file={}", present());
+    assert_eq!(refused(&["http.listen=0.0.0.0:9090", &users]).lines().count(), 1);
+    assert_eq!(refused(&["http.listen=0.0.0.0:9090", "auth.allow_plaintext=true"]).lines().count(), 1);
+    assert_eq!(warned(&["http.listen=0.0.0.0:9090", "auth.allow_plaintext=true", &users]), [""; 0]);
+    assert_eq!(warned(&["https.listen=0.0.0.0:9443", &users]), [""; 0]);
+    assert_eq!(refused(&["https.listen=[::]:9443"]).lines().count(), 1);
+    assert_eq!(warned(&["https.listen=[::1]:9443"]), [""; 0]);
+}
+
+#[test]
+fn the_addresses_decide_whether_login_is_required() {
+    let users = format!("auth.users_file={}", present());
+    let required = |words: &[&str]| load(&options(words)).expect("it is sound").config.login_required();
+    assert!(!required(&[]));
+    assert!(required(&["https.listen=10.0.0.1:9443", &users]));
+    assert!(required(&["auth.mode=required", &users]));
+    assert!(refused(&["auth.mode=required"]).contains("no user can log in"));
+    assert!(!required(&["auth.mode=off"]));
+    // Without login every listener must be on loopback, whatever else is set.
+    let text = refused(&["auth.mode=off", "auth.allow_plaintext=true", "http.listen=10.0.0.1:9090", &users]);
+    assert_eq!(
+        text,
+        "--set: http.listen: 10.0.0.1:9090 is not loopback: every client that reaches it can trade, because auth.mode is off"
+    );
+}
+
+#[test]
+fn two_listeners_cannot_share_a_port() {
+    assert!(refused(&["stomp.listen=127.0.0.1:9090"]).contains("127.0.0.1:9090 is taken by http.listen"));
+    assert_eq!(warned(&["stomp.listen=127.0.0.1:0", "http.listen=127.0.0.1:0"]), [""; 0]);
+    assert_eq!(warned(&["stomp.listen=127.0.0.2:9090"]), [""; 0]);
+}
+
+#[test]
+fn cores_must_exist_and_suffice() {
+    let dedicated = ["topology.layout=dedicated", "topology.shards=2"];
+    let with = |cores| [dedicated[0], dedicated[1], cores];
+    assert_eq!(warned(&with("topology.shard_cores=2,3")), [""; 0]);
+    assert!(
+        refused(&with("topology.shard_cores=2,9")).contains("there is no core 9; this machine has 0 to 7")
+    );
+    assert!(
+        refused(&with("topology.shard_cores=2")).contains("it names 1 cores; the dedicated layout has 2")
+    );
+    assert!(refused(&["topology.gateway_cores=2"]).contains("the shared layout has 0 such threads"));
+    assert_eq!(warned(&with("topology.shard_cores=2,2")).len(), 1);
+}
+
+#[test]
+fn more_spinning_threads_than_cores_cause_a_warning() {
+    let spinning = |shards: &str| {
+        warned(&["topology.layout=dedicated", "topology.idle=spin", &format!("topology.shards={shards}")])
+    };
+    assert_eq!(spinning("7"), [""; 0]);
+    assert_eq!(spinning("8"), ["topology.idle: 9 threads spin on 8 cores and hinder each other"]);
+    // With isolated cores a process may use few cores by itself, and pins its threads to the
+    // others.
+    let isolated = Machine { cores: (0..6).collect(), cores_usable: 2 };
+    let pinned = Sources { files: vec!["pinned".to_string()], ..Sources::default() };
+    assert_eq!(pitlane_config::load(&pinned, &isolated).expect("it is sound").warnings, [""; 0]);
+}
+
+#[test]
+fn a_real_venue_selects_level_disk() {
+    let adapter = "adapter=[{ name = \"V\", type = \"FIX\", SenderCompID = \"A\", TargetCompID = \"B\", \
+                   SocketConnectHost = \"h\", SocketConnectPort = 1, HeartBtInt = 30, ReconnectInterval = 5, \
+                   StartTime = \"00:00:00\", EndTime = \"00:00:00\" }]";
+    let level = |words: &[&str]| {
+        let Loaded { config, params, .. } = load(&options(words)).expect("it is sound");
+        let shown = params.get("journal.level.effective").map(|param| param.text.clone());
+        assert_eq!(shown, Some(config.durability().to_string()));
+        config.durability()
+    };
+    assert_eq!(level(&[]), Durability::Os);
+    assert_eq!(level(&[adapter]), Durability::Disk);
+    assert_eq!(level(&[adapter, "journal.level=os"]), Durability::Os);
+    assert_eq!(warned(&[adapter, "journal.level=os"]).len(), 1);
+    assert_eq!(warned(&["journal.level=none"]).len(), 1);
+    assert!(refused(&["adapter=[{ name = \"V\" }]"]).contains("adapter.0.SocketConnectHost: it is missing"));
+    assert!(refused(&[&adapter.replace("\"V\"", "\"SIM\"")]).contains("SIM is the simulated venue"));
+    let with = |more: &str| adapter.replace(" }]", &format!(", {more} }}]"));
+    assert!(
+        refused(&[&adapter.replace("\"V\"", "\"a/b\"")])
+            .contains("adapter.0.name: it must be 1 to 32 letters")
+    );
+    assert!(
+        refused(&[&with("username = \"me\"")]).contains("adapter.0.username: username and password belong")
+    );
+    assert!(refused(&[&with("tls = true")]).contains("adapter.0.tls_ca: tls needs the certificates"));
+    assert!(refused(&[&with("tls_ca = \"/nowhere/ca\"")]).contains("/nowhere/ca: No such file"));
+    assert!(refused(&[&with("HeartBtIn = 3")]).contains("did you mean HeartBtInt?"));
+    let plain = with("username = \"me\", password = \"sesame\"");
+    assert!(warned(&[&plain]).iter().any(|text| text.contains("adapter.0.password")));
+}
+
+#[test]
+fn named_files_must_exist() {
+    assert!(refused(&["tls.client_ca=/nowhere/ca"]).contains("/nowhere/ca: No such file"));
+    let cert = format!("tls.cert={}", present());
+    assert!(refused(&[&cert]).contains("tls.cert: it needs tls.key"));
+    assert_eq!(warned(&[&cert, &format!("tls.key={}", present())]), [""; 0]);
+}
+
+#[test]
+fn fix_sessions_have_distinct_comp_id_pairs() {
+    let two = "fix.session=[{ SenderCompID = \"A\", TargetCompID = \"B\" }, { SenderCompID = \"A\", TargetCompID = \"B\" }]";
+    assert!(refused(&[two]).contains("fix.session.1.TargetCompID: fix.session.0 has the same pair"));
+    let with = |more: &str| format!("fix.session=[{{ SenderCompID = \"A\", TargetCompID = \"B\", {more} }}]");
+    assert!(refused(&[&with("SocketAcceptPort = 1")]).contains("it is not the port of fix.listen"));
+    assert_eq!(warned(&[&with("SocketAcceptPort = 9880")]), [""; 0]);
+    assert!(refused(&[&with("username = \"u\"")]).contains("belong together"));
+    assert!(refused(&["fix.session=[{ SenderCompID = \"A\" }]"]).contains("TargetCompID: it is missing"));
+}
+
+#[test]
+fn an_origin_that_any_page_could_have_is_refused() {
+    for origin in ["null", "*", "desk.example.com", "https://", "https://desk.example.com/", "file://"] {
+        let words = format!("http.cors_origins=[\"{origin}\"]");
+        assert!(refused(&[&words]).contains("http.cors_origins: "), "{origin}");
+    }
+    let good = "http.cors_origins=[\"https://desk.example.com\", \"http://[::1]:3000\"]";
+    assert_eq!(warned(&[good]), [""; 0]);
+}
+
+#[test]
+fn related_bounds_are_consistent() {
+    for (words, key) in [
+        ("net.per_peer_max=20000", "net.per_peer_max"),
+        ("journal.segment_bytes=2000000", "journal.segment_bytes"),
+        ("http.per_peer_max=20000", "http.per_peer_max"),
+        ("stomp.head_bytes_max=1024", "stomp.header_line_bytes_max"),
+        ("fix.message_bytes_max=8388608", "fix.out_buffer_bytes"),
+    ] {
+        assert!(refused(&[words]).contains(key), "{words}");
+    }
+    assert!(refused(&["risk.accounts.credit=5"]).contains("it needs a credit_currency"));
+}
+
+#[test]
+fn names_must_be_known_to_the_reference_data() {
+    let text = "[risk.strategy.TRENT]\nmax_order_qty = 1\n[risk.account.NEWYORK]\nrestricted = [\"AAPL\", \"NOPE\", 99999]\n\
+                [venue.exchange.XNAS]\nfill_model = \"touch\"\n[venue.exchange.XXXX]\n\
+                [[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"B\"\nstrategy = \"NOBODY\"\n";
+    let Loaded { config, params, .. } = load(&file("names.toml", text)).expect("it is well-formed");
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    let faults = config.check_names(&reference, &params).expect_err("names are wrong").to_string();
+    let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
+    let lines: Vec<String> = faults.lines().map(|line| line.replace(&folder, "")).collect();
+    assert!(
+        lines[0].starts_with("names.toml:1:16: risk.strategy.TRENT: there is no strategy TRENT"),
+        "{faults}"
+    );
+    assert!(
+        lines[1].starts_with("names.toml:7:17: venue.exchange.XXXX: there is no exchange XXXX"),
+        "{faults}"
+    );
+    assert_eq!(lines[2], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security NOPE");
+    assert_eq!(lines[3], "names.toml:4:1: risk.account.NEWYORK.restricted: there is no security 99999");
+    assert!(
+        lines[4].starts_with("names.toml:11:1: fix.session.0.strategy: there is no strategy NOBODY"),
+        "{faults}"
+    );
+    assert_eq!(lines.len(), 5, "{faults}");
+
+    let venues = config.shard_settings(&reference).venues;
+    let touch = venues.get(&reference.exchanges()[0].id).expect("the exchange differs");
+    assert_eq!((venues.len(), touch.fill_model), (1, pitlane_engine::settings::FillModel::Touch));
+    assert_eq!(touch.quote_levels, VenueSettings::default().quote_levels);
+    assert_eq!(config.risk.of_account("NEWYORK").restricted_ids(&reference).len(), 1);
+}

@@ -1,0 +1,206 @@
+//! The dialogues of `tests/data/fix` over real sockets, TCP and TLS: those in which no time passes
+//! and only the client acts. `tests/fix.rs` plays all of them without a socket, and describes their
+//! format.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::Path;
+
+use pitlane_runtime::clock::Clock;
+
+use crate::client::{FixClient, FixStream, plain, tls};
+use crate::fields::{Bound, filled, fits, frame_of, number_after, sealed};
+use crate::service::{ServiceProcess, TestFolder, folder};
+use crate::{address, fix, start_with};
+
+/// Families of sessions that differ in the settings of dialogues; the client's name is that of its
+/// family with a number.
+const CONFIG: &str = r#"
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "RESETS*"
+
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "STAYS*"
+ResetOnLogon = "N"
+
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "CHECKED*"
+UseDataDictionary = "Y"
+ValidateIncomingMessage = "Y"
+"#;
+
+/// Lines that can be played here. Sequence numbers are visible in the next message.
+const WORDS: [&str; 11] =
+    ["logon", "connect", ">", ">>", "<", "disconnect", "closed", "open", ">raw", ">old", "numbers"];
+
+/// Attempts of a client to reconnect while its last connection is not known to be closed.
+const TRIES_MAX: u32 = 10_000;
+
+#[test]
+fn dialogues_are_the_same_over_tcp() {
+    let service = start_with(&folder("fix-dialogues"), CONFIG, &["feed.on=false"]);
+    play_all(&service, &|| Box::new(plain(fix(&service))));
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn dialogues_are_the_same_over_tls() {
+    let data: TestFolder = folder("fix-dialogues-tls");
+    let service = start_with(&data, CONFIG, &["feed.on=false", "fix.tls_listen=127.0.0.1:0"]);
+    let door: SocketAddr = address(&service, "fix+tls");
+    play_all(&service, &|| tls(door, &data));
+    service.signal("KILL");
+    service.end();
+}
+
+type OpenStream<'a> = dyn Fn() -> Box<dyn FixStream> + 'a;
+
+fn play_all(service: &ServiceProcess, door: &OpenStream<'_>) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/fix");
+    let read = fs::read_dir(folder).expect("the dialogues are part of the repository");
+    let mut paths: Vec<_> = read.map(|entry| entry.expect("a readable folder").path()).collect();
+    paths.sort();
+    let mut played = 0;
+    for (nth, path) in paths.iter().enumerate() {
+        let text = fs::read_to_string(path).expect("a readable file");
+        let Some(family) = family_of(&text) else { continue };
+        let mut play = DialogueRun::new(&format!("{family}{nth}"), door);
+        for (at, line) in
+            text.lines().enumerate().filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
+        {
+            if let Err(problem) = play.perform(line) {
+                panic!("{}:{}: {line}\n{problem}\n{}", path.display(), at + 1, service.ready);
+            }
+        }
+        played += 1;
+    }
+    assert!(played >= 50, "only {played} dialogues can be played here");
+}
+
+/// Returns the family of sessions of a dialogue; None if it cannot be played here.
+fn family_of(text: &str) -> Option<&'static str> {
+    let mut family = "RESETS";
+    for line in text.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (part, rest) = line.split_once(' ').unwrap_or((line, ""));
+        // Orders are for another market than this one, its day is another, and its time is exact to
+        // the second.
+        let is_elsewhere =
+            ["35=D", "35=F", "35=G", "35=8", "=20261116", "52=@"].iter().any(|field| rest.contains(field));
+        match (part, rest) {
+            ("set", "reset_on_logon=N") => family = "STAYS",
+            ("set", "validate=Y") => family = "CHECKED",
+            (part, _) if WORDS.contains(&part) && !is_elsewhere => {}
+            _ => return None,
+        }
+    }
+    Some(family)
+}
+
+struct DialogueRun<'a> {
+    client: FixClient,
+    name: String,
+    door: &'a OpenStream<'a>,
+    number: u64,
+    bound: Bound,
+    clock: Clock,
+    /// Bytes sent over this connection before anything was received over it.
+    unanswered: Vec<u8>,
+    is_new: bool,
+    held: Vec<u8>,
+}
+
+impl<'a> DialogueRun<'a> {
+    fn new(name: &str, door: &'a OpenStream<'a>) -> DialogueRun<'a> {
+        DialogueRun {
+            client: FixClient::new(name),
+            name: name.to_string(),
+            door,
+            number: 1,
+            bound: Bound::new(),
+            clock: Clock::new(),
+            unanswered: Vec::new(),
+            is_new: false,
+            held: Vec::new(),
+        }
+    }
+
+    fn perform(&mut self, line: &str) -> Result<(), String> {
+        let (part, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match part {
+            "<" => return self.expect(rest),
+            ">" | ">>" => self.send(rest, part == ">>"),
+            ">raw" => self.write(&rest.replace("CLIENT1", &self.name).replace('|', "\x01").into_bytes()),
+            ">old" => {
+                let text = self.text(rest);
+                self.write(&sealed("FIX.4.2", &format!("{text}|")));
+            }
+            "connect" => self.connect(),
+            "logon" => {
+                self.connect();
+                if self.name.starts_with("RESETS") || self.name.starts_with("CHECKED") {
+                    self.number = 1;
+                }
+                let extra = if rest.is_empty() { "108=30" } else { rest };
+                self.send(&format!("35=A|98=0|{extra}"), false);
+                return self.expect("35=A");
+            }
+            "disconnect" => self.client.disconnect(),
+            "closed" if !self.client.is_closed() => return Err("it is not closed".to_string()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn connect(&mut self) {
+        self.client.take((self.door)());
+        self.unanswered.clear();
+        self.is_new = true;
+    }
+
+    fn text(&mut self, text: &str) -> String {
+        filled(text, self.clock.now(), &self.bound).replace("CLIENT1", &self.name)
+    }
+
+    fn send(&mut self, text: &str, hold: bool) {
+        let text = self.text(text);
+        let bytes = frame_of(&text, &self.name, self.number, self.clock.now());
+        self.number = number_after(&text, self.number);
+        self.held.extend_from_slice(&bytes);
+        if !hold {
+            self.write(&[]);
+        }
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        let mut held = std::mem::take(&mut self.held);
+        held.extend_from_slice(bytes);
+        self.client.write(&held);
+        if self.is_new {
+            self.unanswered.extend_from_slice(&held);
+        }
+    }
+
+    /// Expects the next message. A client that reconnects before the service has detected the
+    /// disconnect is refused, and tries again.
+    fn expect(&mut self, expected: &str) -> Result<(), String> {
+        for _ in 0..TRIES_MAX {
+            match self.client.read() {
+                Ok(message) => {
+                    self.is_new = false;
+                    let expected = expected.replace("CLIENT1", &self.name);
+                    return fits(&expected, &message.text(), &mut self.bound);
+                }
+                Err(error) if !self.is_new => return Err(format!("nothing is sent: {error}")),
+                Err(_) => {
+                    self.client.take((self.door)());
+                    self.client.write(&self.unanswered);
+                }
+            }
+        }
+        Err("it cannot come again".to_string())
+    }
+}

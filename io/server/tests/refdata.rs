@@ -1,0 +1,351 @@
+//! The reader of reference data: the shipped set, every kind of fault, and arbitrary bytes.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use pitlane_config::diagnostics::FAULTS_MAX;
+use pitlane_config::refdata::{self, RECORDS_MAX, TEXT_BYTES_MAX, TableSource};
+use pitlane_engine::refdata::{RefDataTable, SecurityKind};
+
+const EXCHANGES: &str = "\
+id,name,mic,timeZone,open,close,auctions,adapterType
+1,Home,XHOM,UTC,00:00,24:00,false,SIM
+";
+const FAMILIES: &str = "\
+id,name,symbolRoot,exchangeId,currency,contractSize,tickSize,lotSize,commission,tradeable,expirable
+1,Stocks,,1,USD,1,0.01,1,0.005,true,false
+2,Options,,1,USD,100,0.05,1,0.65,true,true
+";
+const SECURITIES: &str = "\
+id,symbol,description,type,securityFamilyId,isin,underlyingId,expiration,strike,optionType,baseCurrency,startPrice,tradeable
+1,ACME,\"Acme, Inc.\",STOCK,1,US0378331005,,,,,,10,true
+2,ACME C9,Acme 9 Call,OPTION,2,,1,2028-01-21,9,CALL,,1.05,true
+";
+const ACCOUNTS: &str = "\
+id,name,active,adapterType,exchangeIds
+1,MAIN,true,SIM,1
+";
+const STRATEGIES: &str = "\
+id,name,autoActivate
+1,MOMENTUM,true
+";
+
+fn sources() -> [TableSource; 5] {
+    let texts = [EXCHANGES, FAMILIES, SECURITIES, ACCOUNTS, STRATEGIES];
+    std::array::from_fn(|at| TableSource {
+        name: format!("{}.csv", RefDataTable::ALL[at].name()),
+        bytes: texts[at].as_bytes().to_vec(),
+    })
+}
+
+/// Replaces the first `from` in a table by `to` and expects these faults.
+fn check(table: RefDataTable, from: &str, to: &str, expected: &[&str]) {
+    let mut sources = sources();
+    let source = &mut sources[table as usize];
+    let text = String::from_utf8(source.bytes.clone()).expect("the sound set is text");
+    assert!(text.contains(from), "{from:?} is not in {text}");
+    source.bytes = text.replacen(from, to, 1).into_bytes();
+    let faults_text =
+        refdata::parse(&sources, &[]).err().map(|faults| faults.to_string()).unwrap_or_default();
+    assert_eq!(faults_text.lines().collect::<Vec<_>>(), expected, "{to:?}");
+}
+
+use RefDataTable::{Accounts, Exchanges, Families, Securities, Strategies};
+
+#[test]
+fn the_shipped_set_is_sound_and_large_enough() {
+    let data = refdata::shipped().unwrap();
+    let count = |kind| data.securities().iter().filter(|row| row.kind == kind).count();
+    assert!(count(SecurityKind::Stock) >= 8);
+    assert!(count(SecurityKind::Forex) >= 6);
+    assert!(count(SecurityKind::Future) >= 4);
+    assert!(count(SecurityKind::Option) >= 4);
+    assert!(count(SecurityKind::Crypto) >= 3);
+    assert_eq!(data.exchanges().len(), 3);
+    assert_eq!(data.accounts().iter().map(|row| row.active).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(data.strategies().len(), 4, "three and SERVER");
+    assert_eq!(data.strategies()[0].name, "SERVER");
+    assert!(data.securities().iter().all(|row| row.tradeable && row.start_price.is_some()));
+    let homes: BTreeSet<_> =
+        data.exchanges().iter().map(|row| data.default_account(row).unwrap().id).collect();
+    assert_eq!(homes.len(), 2);
+}
+
+#[test]
+fn the_folder_reads_as_what_is_built_in() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/refdata");
+    assert_eq!(refdata::read(&folder, &[]), refdata::shipped());
+}
+
+#[test]
+fn a_folder_without_files_names_each() {
+    let faults = refdata::read(Path::new("no/such/folder"), &[]).unwrap_err();
+    assert_eq!(faults.reported().len(), 5);
+    assert!(faults.to_string().starts_with("no/such/folder/exchanges.csv: cannot be opened: "), "{faults}");
+}
+
+#[test]
+fn the_valid_set_is_valid_in_other_formats_too() {
+    assert!(refdata::parse(&sources(), &[]).is_ok());
+    // Columns in another order.
+    check(Strategies, "id,name,autoActivate\n1,MOMENTUM,true", "autoActivate,name,id\ntrue,MOMENTUM,1", &[]);
+    // A byte order mark, carriage returns, empty lines, no line end at the end.
+    check(Strategies, STRATEGIES, "\u{feff}id,name,autoActivate\r\n\r\n1,MOMENTUM,true", &[]);
+    // Quoted cells.
+    check(Strategies, "1,MOMENTUM", "\"1\",\"MOMENTUM\"", &[]);
+    // A table without rows.
+    check(Strategies, "1,MOMENTUM,true\n", "", &[]);
+}
+
+#[test]
+fn the_header_has_each_column_once_and_no_other() {
+    check(
+        Families,
+        "tickSize",
+        "ticksize",
+        &[
+            "families.csv:1: \"ticksize\": there is no such column (did you mean tickSize?)",
+            "families.csv:1: tickSize: the column is missing",
+        ],
+    );
+    check(Strategies, ",autoActivate", "", &["strategies.csv:1: autoActivate: the column is missing"]);
+    check(Strategies, "id,", "id,id,", &["strategies.csv:1: id: the column stands there twice"]);
+    check(Strategies, STRATEGIES, "", &["strategies.csv: it has no header line"]);
+    check(Strategies, "id,", "\"id\"x,", &["strategies.csv:1: text after a closing quote"]);
+}
+
+#[test]
+fn a_record_has_as_many_cells_as_the_header() {
+    check(Strategies, ",true", "", &["strategies.csv:2: 2 cells where the header has 3"]);
+    check(Strategies, ",true", ",true,", &["strategies.csv:2: 4 cells where the header has 3"]);
+}
+
+#[test]
+fn quotes_are_closed_and_text_is_utf_8() {
+    check(
+        Strategies,
+        "MOMENTUM",
+        "MO\"MENTUM",
+        &["strategies.csv:2: a quote within a cell that does not begin with one"],
+    );
+    check(Strategies, "MOMENTUM", "\"MOMENTUM", &["strategies.csv:2: a quote is opened and never closed"]);
+    let mut sources = sources();
+    sources[4].bytes.extend(b"2,\xff,true\n");
+    assert_eq!(refdata::parse(&sources, &[]).unwrap_err().to_string(), "strategies.csv:3: it is not UTF-8");
+}
+
+#[test]
+fn a_number_is_a_number() {
+    check(Families, "0.01,", "0.0.1,", &["families.csv:2: tickSize: \"0.0.1\" is not a decimal"]);
+    check(Families, "0.01,", ",", &["families.csv:2: tickSize: it is empty where a decimal is wanted"]);
+    check(
+        Families,
+        "0.01,",
+        "0.000000001,",
+        &["families.csv:2: tickSize: \"0.000000001\" has more than 8 decimals"],
+    );
+    check(
+        Families,
+        "0.01,",
+        "92233720369,",
+        &["families.csv:2: tickSize: \"92233720369\" is out of range for a decimal"],
+    );
+    check(
+        Exchanges,
+        "\n1,",
+        "\n65536,",
+        &["exchanges.csv:2: id: \"65536\" is out of range for a whole number"],
+    );
+    check(
+        Securities,
+        "\n1,",
+        "\n1048576,",
+        &["securities.csv:2: id: \"1048576\" is out of range for a whole number"],
+    );
+    check(Accounts, "\n1,", "\n-1,", &["accounts.csv:2: id: \"-1\" is not a whole number"]);
+    check(Accounts, "SIM,1", "SIM,1 x", &["accounts.csv:2: exchangeIds: \"x\" is not the id of an exchange"]);
+}
+
+#[test]
+fn a_keyword_is_one_of_its_list() {
+    check(
+        Securities,
+        "STOCK",
+        "STOK",
+        &[
+            "securities.csv:2: type: \"STOK\" is not one of STOCK, FUTURE, OPTION, FOREX, INDEX, COMMODITY, BOND, \
+         FUND, CRYPTO (did you mean STOCK?)",
+        ],
+    );
+    check(
+        Securities,
+        "CALL",
+        "call",
+        &["securities.csv:3: optionType: \"call\" is not one of CALL, PUT (did you mean CALL?)"],
+    );
+    check(Strategies, "true", "yes", &["strategies.csv:2: autoActivate: \"yes\" is not one of true, false"]);
+    check(
+        Accounts,
+        "SIM",
+        "CIM",
+        &["accounts.csv:2: adapterType: \"CIM\" is not one of SIM (did you mean SIM?)"],
+    );
+}
+
+#[test]
+fn dates_hours_codes_and_zones_are_real() {
+    check(
+        Securities,
+        "2028-01-21",
+        "2028-02-30",
+        &["securities.csv:3: expiration: \"2028-02-30\" is out of range for a date (YYYY-MM-DD)"],
+    );
+    check(
+        Securities,
+        "2028-01-21",
+        "soon",
+        &["securities.csv:3: expiration: \"soon\" is not a date (YYYY-MM-DD)"],
+    );
+    check(
+        Exchanges,
+        "24:00",
+        "24:01",
+        &["exchanges.csv:2: close: \"24:01\" is out of range for a time of day (HH:MM)"],
+    );
+    check(
+        Exchanges,
+        "24:00",
+        "00:00",
+        &["exchanges.csv:2: close: it opens and closes at once; the whole day is 00:00 to 24:00"],
+    );
+    check(
+        Exchanges,
+        "XHOM",
+        "xhom",
+        &["exchanges.csv:2: mic: \"xhom\" is not a market identifier of four capitals or digits"],
+    );
+    check(
+        Exchanges,
+        "UTC",
+        "Zurich",
+        &["exchanges.csv:2: timeZone: \"Zurich\" is not UTC or a zone such as Europe/Zurich"],
+    );
+    check(
+        Securities,
+        "US0378331005",
+        "US0378331006",
+        &["securities.csv:2: isin: \"US0378331006\" is not an ISIN, or its check digit is wrong"],
+    );
+    check(
+        Families,
+        "USD",
+        "dollars",
+        &["families.csv:2: currency: \"dollars\" is not a currency of three or four capitals"],
+    );
+}
+
+#[test]
+fn a_text_is_present_clean_and_short() {
+    check(Accounts, "MAIN", "", &["accounts.csv:2: name: it is empty"]);
+    check(Accounts, "MAIN", " MAIN", &["accounts.csv:2: name: \" MAIN\" has blanks around it"]);
+    check(
+        Accounts,
+        "MAIN",
+        "\"MA\nIN\"",
+        &["accounts.csv:2: name: \"MA\\nIN\" has a control character in it"],
+    );
+    let long = "x".repeat(TEXT_BYTES_MAX + 1);
+    check(Accounts, "MAIN", &long, &["accounts.csv:2: name: it is longer than 256 bytes"]);
+}
+
+#[test]
+fn faults_between_rows_have_their_line_too() {
+    // Below an empty line, so that the numbers of rows and lines differ.
+    check(
+        Families,
+        "\n2,Options",
+        "\n\n2,Stocks",
+        &["families.csv:4: name: Stocks is already used in an earlier row"],
+    );
+    check(Securities, "STOCK,1", "STOCK,7", &["securities.csv:2: securityFamilyId: there is no family 7"]);
+    check(Securities, "9,CALL", ",CALL", &["securities.csv:3: strike: an option has a strike"]);
+    check(
+        Securities,
+        "1.05",
+        "1.06",
+        &["securities.csv:3: startPrice: 1.06 is not a multiple of the tick size 0.05"],
+    );
+    check(Accounts, "SIM,1", "SIM,4", &["accounts.csv:2: exchangeIds: there is no exchange 4"]);
+    check(
+        Strategies,
+        "MOMENTUM",
+        "MO.MENTUM",
+        &["strategies.csv:2: name: \"MO.MENTUM\" has a dot, star, angle or space in it"],
+    );
+}
+
+#[test]
+fn all_faults_are_reported_up_to_a_bound() {
+    let mut sources = sources();
+    sources[1].bytes = FAMILIES.replace("0.01", "a").replace("0.65", "b").into_bytes();
+    sources[4].bytes = STRATEGIES.replace("true", "c").into_bytes();
+    let faults = refdata::parse(&sources, &[]).unwrap_err();
+    let places: Vec<_> = faults.reported().iter().map(|fault| (fault.line, fault.column.as_str())).collect();
+    assert_eq!(places, [(2, "tickSize"), (3, "commission"), (2, "autoActivate")]);
+
+    sources[4].bytes.extend("x,y,z\n".repeat(1_000).into_bytes());
+    let faults = refdata::parse(&sources, &[]).unwrap_err();
+    assert_eq!(faults.reported().len(), FAULTS_MAX);
+    assert!(faults.to_string().contains("\nand "), "{faults}");
+}
+
+#[test]
+fn a_file_has_no_more_lines_than_there_can_be_rows() {
+    let mut sources = sources();
+    sources[4].bytes.extend("1,A,true\n".repeat(RECORDS_MAX).into_bytes());
+    let faults = refdata::parse(&sources, &[]).unwrap_err();
+    assert_eq!(faults.to_string(), "strategies.csv: it has more than 1048577 lines");
+}
+
+#[test]
+fn any_bytes_are_read_or_refused() {
+    let mut random = Random(7);
+    for round in 0..3_000 {
+        let mut sources = sources();
+        let source = &mut sources[round % 5];
+        match round % 3 {
+            0 => source.bytes = (0..random.below(300)).map(|_| random.below(256) as u8).collect(),
+            _ => spoil(&mut source.bytes, &mut random),
+        }
+        let _ = refdata::parse(&sources, &[]).map_err(|faults| faults.to_string());
+    }
+}
+
+/// Changes, removes or doubles a few bytes, mostly into ones with a meaning.
+fn spoil(bytes: &mut Vec<u8>, random: &mut Random) {
+    const TELLING: &[u8] = b",\"\r\n-.0159:*> aZ\xef\xbb\xbf\xff\0";
+    for _ in 0..=random.below(4) {
+        if bytes.is_empty() {
+            return;
+        }
+        let at = random.below(bytes.len() as u64) as usize;
+        match random.below(4) {
+            0 => _ = bytes.remove(at),
+            1 => bytes.insert(at, bytes[at]),
+            2 => bytes.truncate(at + 1),
+            _ => bytes[at] = TELLING[random.below(TELLING.len() as u64) as usize],
+        }
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (x ^ x >> 31) % bound
+    }
+}
