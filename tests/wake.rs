@@ -1,6 +1,6 @@
-//! No wake-up is ever lost: the wake-up of `io/runtime/src/wakeup.rs`, compiled against a model checker,
-//! which explores every order in which the steps of its threads can happen, and every old value
-//! that a read may still see.
+//! No wake-up is ever lost: the wake-up of `io/runtime/src/wakeup.rs`, compiled against a model
+//! checker, which explores every order in which the steps of its threads can happen, and every old
+//! value that a read may still see.
 //!
 //! The lanes of the platform publish with a release and read with an acquire, as the counters here
 //! do. A sleeping thread that is never woken although there is work would block for ever, which the

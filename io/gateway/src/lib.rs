@@ -8,8 +8,8 @@
 //! ```
 //!
 //! Each part receives the time as an argument and does a bounded amount of work per poll.
-//! [`pitlane::topology`] runs the parts on threads; [`Platform`] steps all of them on one thread, for
-//! tests and with a virtual clock.
+//! `pitlane::topology` runs the parts on threads; [`Platform`] steps all of them on one thread,
+//! for tests and with a virtual clock.
 
 pub mod event_counts;
 pub mod fix;

@@ -1,5 +1,5 @@
-//! Records administrative acts before they are executed: see [`pitlane_auth::audit`]. An act that cannot
-//! be recorded is not executed.
+//! Records administrative acts before they are executed: see [`pitlane_auth::audit`]. An act that
+//! cannot be recorded is not executed.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! Data folders of the previous version: this one starts them, or refuses them with instructions.
 //!
-//! `io/server/tests/data/version-0.1.0/` holds two folders that version 0.1.0 wrote with one shard, by
-//! real use over REST: a sale of 7 of which 3 were bought, an order that was modified twice, a
+//! `io/server/tests/data/version-0.1.0/` holds two folders that version 0.1.0 wrote with one shard,
+//! by real use over REST: a sale of 7 of which 3 were bought, an order that was modified twice, a
 //! stop, and one that was cancelled. `plain` has its whole journal and no snapshot. `snapshot` has
 //! had 33,000 further orders, two snapshots and no beginning any more.
 

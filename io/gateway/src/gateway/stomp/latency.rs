@@ -1,5 +1,6 @@
 //! Timestamps on a sample of the cycles: the time of events from their lane to the socket, and of
-//! client frames from their arrival to the end of their processing. See [`pitlane_runtime::stages`].
+//! client frames from their arrival to the end of their processing. See
+//! [`pitlane_runtime::stages`].
 
 use pitlane_runtime::stages::{CounterStamp, LatencyRecorder, LatencyStage};
 
