@@ -28,7 +28,7 @@ use file::LogFile;
 pub use limit::LineLimit;
 pub use lines::{LINE_BYTES_MAX, LINES_MAX, Lines};
 pub use panic::abort_on_panic;
-use pitlane_config::{LogConfig as Settings, LogFormat};
+use pitlane_config::{LogConfig, LogFormat};
 use pitlane_engine::time::Timestamp;
 use serde_json::json;
 use tracing::Subscriber;
@@ -49,25 +49,25 @@ const END_MAX: Duration = Duration::from_secs(1);
 
 /// The log of this process. Dropping it flushes the queued lines.
 #[derive(Debug)]
-pub struct LogConfig {
+pub struct LogHandle {
     lines: Lines,
 }
 
-impl LogConfig {
+impl LogHandle {
     /// Returns the queue of lines, for the panic hook, which has to flush it.
     pub fn lines(&self) -> Lines {
         self.lines.clone()
     }
 }
 
-impl Drop for LogConfig {
+impl Drop for LogHandle {
     fn drop(&mut self) {
         self.lines.flush(END_MAX);
     }
 }
 
 /// Starts the writer thread and installs the global subscriber. Called once per process.
-pub fn start(settings: &Settings) -> io::Result<(LogConfig, Events)> {
+pub fn start(settings: &LogConfig) -> io::Result<(LogHandle, Events)> {
     let (out, terminal): (Box<dyn Write + Send>, bool) = match &settings.file {
         Some(path) => {
             let file = LogFile::open(path, settings.file_bytes_max, settings.files_kept);
@@ -84,12 +84,12 @@ pub fn start(settings: &Settings) -> io::Result<(LogConfig, Events)> {
     let (layer, events) = events::events(EVENTS_MAX);
     let subscriber = subscriber(settings, style, lines.clone(), layer);
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)?;
-    Ok((LogConfig { lines }, events))
+    Ok((LogHandle { lines }, events))
 }
 
 /// Builds the subscriber: lines by the levels of the settings, events for warnings and errors.
 pub fn subscriber(
-    settings: &Settings,
+    settings: &LogConfig,
     style: Style,
     lines: Lines,
     events: EventLayer,
