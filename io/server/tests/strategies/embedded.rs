@@ -2,6 +2,8 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -59,9 +61,15 @@ fn joined(mut body: &str) -> String {
     whole
 }
 
-/// Repeats a check until it holds: the work of other threads takes time.
+/// Repeats a check until it holds: the work of other threads takes time. A check that never holds
+/// ends the test.
+#[track_caller]
 pub fn until(mut holds: impl FnMut() -> bool) {
-    while !holds() {}
+    let end = Instant::now() + Duration::from_mins(2);
+    while !holds() {
+        assert!(Instant::now() < end, "the condition does not hold after two minutes");
+        thread::yield_now();
+    }
 }
 
 pub fn open_orders(service: &ServiceProcess, strategy: &str) -> usize {

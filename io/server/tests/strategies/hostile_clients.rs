@@ -73,7 +73,7 @@ fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
     let bare: Vec<&str> = parts(&own_settings).into_iter().filter(|part| !is_own(part)).collect();
     for settings in [&parts(&wrong)[..], &bare, &[]] {
         let _stranger = StrategyProcess::with(&place, &broker, "MOMENTUM", settings);
-        until(|| output("\"message\":\"the broker\""));
+        until(|| output("\"message\":\"the broker reports an error\""));
         assert!(!output("connected to the broker") && !is_present(&service, "MOMENTUM"), "{settings:?}");
         fs::remove_file(&log).unwrap();
     }
