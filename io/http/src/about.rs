@@ -12,7 +12,7 @@ use pitlane_protocols::rest::{AdapterVO, IdentityVO};
 use pitlane_protocols::stomp::throttle::Throttle;
 
 use super::app_state::AppState;
-use super::login::RequestCaller;
+use super::caller::RequestCaller;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;

@@ -13,8 +13,8 @@ use pitlane_engine::id::ShardId;
 use tokio::sync::oneshot;
 
 use super::app_state::AppState;
-use super::connection::ConnectionInfo;
-use super::login::RequestCaller;
+use super::caller::RequestCaller;
+use super::connection_info::ConnectionInfo;
 use super::problem::Problem;
 use super::shard_client::ShardClient;
 

@@ -12,7 +12,7 @@ use hyper::header::{CONTENT_LENGTH, CONTENT_TYPE, HOST, HeaderMap, ORIGIN, TRANS
 use hyper::http::request::Parts as Head;
 use hyper::{Method, StatusCode};
 
-use super::connection::ConnectionInfo;
+use super::connection_info::ConnectionInfo;
 use super::problem::Problem;
 use super::settings::HttpSettings;
 

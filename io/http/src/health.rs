@@ -16,11 +16,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::app_state::AppState;
+use super::caller::RequestCaller;
 use super::cluster::members::{self, MemberVO};
-use super::login::RequestCaller;
-use super::openapi::SchemaSet;
 use super::remote_strategies::RemoteStrategies;
 use super::response::{HttpResponse, ResponseKind};
+use super::schema_set::SchemaSet;
 use super::status::{Journaling, ServicePhase};
 
 /// Commit of the build, or `unknown`.

@@ -6,8 +6,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::app_state::AppState;
-use super::openapi::SchemaSet;
 use super::response::HttpResponse;
+use super::schema_set::SchemaSet;
 
 pub fn stages(app: &AppState) -> HttpResponse {
     let stages: Vec<_> = app.stages().into_iter().map(StageVO::of).collect();

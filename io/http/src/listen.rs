@@ -16,7 +16,8 @@ use tokio_rustls::TlsAcceptor;
 
 use super::admission::AdmittedConnection;
 use super::app_state::AppState;
-use super::connection::{ClientStream, serve};
+use super::client_stream::ClientStream;
+use super::connection::serve;
 
 /// Pause after the system had no descriptor or memory for a connection, until some have ended.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);

@@ -20,19 +20,12 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 
 use super::app_state::AppState;
-use super::connection::ConnectionInfo;
+use super::caller::RequestCaller;
+use super::connection_info::ConnectionInfo;
 use super::problem::Problem;
 use super::routes::ApiCall;
 
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
-
-/// The sender of a request, as far as it is known.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestCaller {
-    Known(Identity),
-    /// The sender of a public call, without credentials.
-    Anonymous,
-}
 
 /// Checks that the sender may make this call, and returns who it is.
 pub async fn authorize(
@@ -51,7 +44,7 @@ pub async fn authorize(
                 connection.set_known();
                 identity
             }
-            None if is_public(call) => return Ok(RequestCaller::Anonymous),
+            None if call.is_public() => return Ok(RequestCaller::Anonymous),
             None => return Err(missing()),
         },
     };
@@ -72,26 +65,6 @@ pub fn check_rate(app: &AppState, connection: &ConnectionInfo) -> Result<(), Pro
 
 fn too_many(detail: &'static str, wait_s: u32) -> Problem {
     Problem::new(StatusCode::TOO_MANY_REQUESTS, "too-many-requests", detail).with_retry_after(wait_s)
-}
-
-/// Returns whether a call needs no login. These calls reveal nothing of the platform's state.
-pub fn is_public(call: ApiCall) -> bool {
-    matches!(
-        call,
-        ApiCall::Home
-            | ApiCall::Asset
-            | ApiCall::Docs
-            | ApiCall::DocsScript
-            | ApiCall::DocsStyle
-            | ApiCall::OpenApi
-            | ApiCall::Live
-            | ApiCall::Ready
-    )
-}
-
-/// Returns whether a call is one by which a supervisor checks the health of the service.
-pub fn is_health(call: ApiCall) -> bool {
-    matches!(call, ApiCall::Live | ApiCall::Ready)
 }
 
 /// Returns the credentials of a request; `None` if there are none. A header that cannot be parsed

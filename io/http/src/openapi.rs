@@ -20,8 +20,6 @@ use pitlane_auth::Role;
 use serde_json::{Map, Value, json};
 
 use self::about::{CallDescription, ParamSpec, RequestSpec, ResponseSpec, SchemaRef};
-pub use self::schemas::SchemaSet;
-use super::login;
 use super::routes::{self, ApiCall, RouteMethod};
 
 /// Refusals that every call may answer with, whatever it is about.
@@ -89,7 +87,7 @@ fn operation(
         "operationId": operation_id(path, method),
         "tags": [about.tag],
         "summary": about.summary,
-        "responses": responses(about, role, login::is_public(call)),
+        "responses": responses(about, role, call.is_public()),
     });
     if !about.more.is_empty() {
         operation["description"] = about.more.into();
@@ -108,12 +106,12 @@ fn operation(
         let content = json!({ "application/json": { "schema": schema_of(schema), "example": example } });
         operation["requestBody"] = json!({ "required": true, "content": content });
     }
-    if login::is_public(call) {
+    if call.is_public() {
         operation["security"] = json!([{}]);
     } else if login_required {
         operation["security"] = security(true);
     }
-    if !login::is_public(call) {
+    if !call.is_public() {
         operation["x-role"] = role.to_string().into();
     }
     operation

@@ -12,7 +12,7 @@ use pitlane_protocols::rest::{OrderVO, SentByVO};
 use tokio::time::timeout;
 
 use super::app_state::AppState;
-use super::login::RequestCaller;
+use super::caller::RequestCaller;
 use super::problem::Problem;
 use super::readers::{ListClient, ListReader};
 use super::reference::limit_of;

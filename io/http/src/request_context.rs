@@ -8,8 +8,8 @@ use pitlane_gateway::address_of;
 use pitlane_protocols::rest::{Query, percent_decode};
 
 use super::app_state::AppState;
-use super::connection::ConnectionInfo;
-use super::login::RequestCaller;
+use super::caller::RequestCaller;
+use super::connection_info::ConnectionInfo;
 use super::problem::Problem;
 use super::routes::Segments;
 use super::scope::StrategyScope;

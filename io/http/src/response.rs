@@ -12,7 +12,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::HeaderValue;
 use serde::Serialize;
 
-use super::connection::ConnectionProgress;
+use super::connection_progress::ConnectionProgress;
 use super::readers::ReaderCut;
 use super::streamed_list::{RenderTurns, StreamedList};
 

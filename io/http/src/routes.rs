@@ -77,6 +77,28 @@ pub enum ApiCall {
     ExitVm,
 }
 
+impl ApiCall {
+    /// Returns whether the call needs no login. Such calls reveal nothing of the platform's state.
+    pub fn is_public(self) -> bool {
+        matches!(
+            self,
+            ApiCall::Home
+                | ApiCall::Asset
+                | ApiCall::Docs
+                | ApiCall::DocsScript
+                | ApiCall::DocsStyle
+                | ApiCall::OpenApi
+                | ApiCall::Live
+                | ApiCall::Ready
+        )
+    }
+
+    /// Returns whether a supervisor checks the health of the service by this call.
+    pub fn is_health(self) -> bool {
+        matches!(self, ApiCall::Live | ApiCall::Ready)
+    }
+}
+
 /// Methods with a meaning here. HEAD is a GET without its body; OPTIONS is answered from the table
 /// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -11,7 +11,7 @@ use pitlane_auth::Strategies;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::refdata::RefData;
 
-use super::login::RequestCaller;
+use super::caller::RequestCaller;
 use super::problem::Problem;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -15,7 +15,7 @@ use pitlane_runtime::metrics::exposition;
 
 use super::app_state::AppState;
 use super::body::{self, RequestBody};
-use super::connection::ConnectionInfo;
+use super::connection_info::ConnectionInfo;
 use super::cors::{self, Cors};
 use super::login;
 use super::problem::Problem;
@@ -120,7 +120,7 @@ async fn route(
         RouteMatch::ApiCall { route, role, call, segments } => {
             *cors = route.cors;
             let admitted = login::authorize(app, connection, head, call, role).await;
-            if admitted.is_ok() && login::is_health(call) && connection.is_on_probation() {
+            if admitted.is_ok() && call.is_health() && connection.is_on_probation() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             } else if connection.is_on_probation() {
                 return Err(Problem::no_room());

@@ -30,7 +30,8 @@ use tokio::time::{Sleep, sleep, timeout};
 
 use self::stream::{ConnectionEnd, WebSocketStream};
 use super::app_state::AppState;
-use super::connection::{CheckedStream, ConnectionInfo};
+use super::client_stream::CheckedStream;
+use super::connection_info::ConnectionInfo;
 use super::problem::Problem;
 use super::response::{Content, ResponseBody, ResponseKind};
 

@@ -6,10 +6,10 @@ use utoipa::ToSchema;
 
 use super::{ClusterNode, MemberState, PeerPhase};
 use crate::app_state::AppState;
-use crate::openapi::SchemaSet;
 use crate::problem::Problem;
 use crate::request_context::RequestContext;
 use crate::response::HttpResponse;
+use crate::schema_set::SchemaSet;
 
 /// Lists the other servers; empty if this server is alone.
 pub fn all(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {

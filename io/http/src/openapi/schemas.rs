@@ -7,37 +7,10 @@ use pitlane_protocols::rest::{
     SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO,
     TransactionRequestVO, TransactionVO,
 };
-use serde_json::{Map, Value, json};
-use utoipa::ToSchema;
+use serde_json::{Value, json};
 
-use super::super::{cluster, health, latency};
-
-/// Schemas collected so far. Those of responses never have `null`: absent values are omitted.
-#[derive(Default)]
-pub struct SchemaSet {
-    schemas: Map<String, Value>,
-}
-
-impl SchemaSet {
-    /// Adds the schema of a response.
-    pub fn add_response<T: ToSchema>(&mut self) {
-        self.add::<T>(without_null);
-    }
-
-    /// Adds the schema of a request, where `null` means absent.
-    fn add_request<T: ToSchema>(&mut self) {
-        self.add::<T>(|schema| schema);
-    }
-
-    fn add<T: ToSchema>(&mut self, change: impl Fn(Value) -> Value) {
-        let mut found = vec![(T::name().into_owned(), T::schema())];
-        T::schemas(&mut found);
-        for (name, schema) in found {
-            let schema = serde_json::to_value(schema).expect("a schema is JSON");
-            self.schemas.entry(name).or_insert_with(|| change(schema));
-        }
-    }
-}
+use crate::schema_set::SchemaSet;
+use crate::{cluster, health, latency};
 
 pub fn all() -> Value {
     let mut schemas = SchemaSet::default();
@@ -76,35 +49,8 @@ pub fn all() -> Value {
     schemas.add_request::<PhaseVO>();
     schemas.add_request::<RatesVO>();
     schemas.add_request::<TransactionRequestVO>();
-    schemas.schemas.insert("Problem".to_string(), problem());
-    Value::Object(schemas.schemas)
-}
-
-/// Returns a schema without `null`, in whichever form it was allowed.
-fn without_null(schema: Value) -> Value {
-    let is_null = |part: &Value| part.get("type").is_some_and(|kind| kind == "null") || part == "null";
-    match schema {
-        Value::Object(mut object) => {
-            if let Some(Value::Array(kinds)) = object.get_mut("type") {
-                kinds.retain(|kind| !is_null(kind));
-                if let [one] = &kinds[..] {
-                    let one = one.clone();
-                    object.insert("type".to_string(), one);
-                }
-            }
-            if let Some(Value::Array(parts)) = object.get_mut("oneOf") {
-                parts.retain(|part| !is_null(part));
-                if let [Value::Object(one)] = &parts[..] {
-                    let one = one.clone();
-                    object.remove("oneOf");
-                    object.extend(one);
-                }
-            }
-            Value::Object(object.into_iter().map(|(name, value)| (name, without_null(value))).collect())
-        }
-        Value::Array(parts) => Value::Array(parts.into_iter().map(without_null).collect()),
-        plain => plain,
-    }
+    schemas.insert("Problem", problem());
+    schemas.into_json()
 }
 
 /// Returns the schema of RFC 9457, with our additions.

@@ -15,7 +15,7 @@ use pitlane_protocols::websocket::{self, Receiver, WebSocketState};
 use pitlane_runtime::stages::LatencyStage;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connection::ClientStream;
+use crate::client_stream::ClientStream;
 use crate::websocket_broker::WebSocketBroker;
 
 /// Bytes per read. Clients send little.
