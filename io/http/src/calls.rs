@@ -9,7 +9,7 @@ use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
 use super::routes::ApiCall;
 use super::{
-    about, cache, cluster, health, latency, operator, order_entry, orders, page, portfolio, position,
+    about, cache, cluster_members, health, latency, operator, order_entry, orders, page, portfolio, position,
     reference, risk, sessions, subscription, transaction,
 };
 
@@ -74,7 +74,7 @@ pub async fn handle(
         ApiCall::Risk => risk::show(app, ctx),
         ApiCall::RiskChange => risk::change(app, ctx, body).await,
         ApiCall::Adapters => about::adapters(app, ctx),
-        ApiCall::Cluster => cluster::members::all(app, ctx),
+        ApiCall::Cluster => cluster_members::all(app, ctx),
         ApiCall::StrategyPhase => risk::phase(app, ctx, body).await,
         ApiCall::Latency => Ok(latency::stages(app)),
         ApiCall::KillSwitchOn => operator::kill_switch(app, ctx, true, body).await,

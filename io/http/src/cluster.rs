@@ -7,16 +7,15 @@ mod directives;
 mod far_shard;
 pub mod incarnations;
 mod owner;
+mod parts;
 #[cfg(test)]
 mod paused;
 mod peer;
 mod prices;
 mod relay;
-pub mod members;
 #[cfg(test)]
 mod tests;
 mod window;
-pub mod wire;
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -25,21 +24,17 @@ use std::sync::Arc;
 use async_nats::Subject;
 use bytes::Bytes;
 use pitlane_cluster::nats::rights::{self, Rights};
-use pitlane_cluster::nats::subjects::{Subjects, segment};
-use pitlane_config::{ClusterConfig, Config, MemberConfig, NatsConfig};
+use pitlane_cluster::nats::subjects::segment;
+use pitlane_config::{ClusterConfig, MemberConfig, NatsConfig};
 use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberId, MemberIdentity};
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::DirectiveVersion;
 use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
 use pitlane_engine::mesh::ShardMask;
-use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::view::View;
-use pitlane_gateway::RemoteShards;
-use pitlane_journal::PastEvents;
 use pitlane_runtime::wakeups::Wakeups;
 use tokio::sync::Notify;
-use xxhash_rust::xxh3::xxh3_64;
 
 use self::directives::CatchUp;
 use self::owner::LocalOwner;
@@ -47,6 +42,7 @@ use self::peer::{ClusterPeer, RoutedCommand};
 use self::relay::{mark_up, take_commands};
 use super::shard_client::ShardClient;
 
+pub use self::parts::ClusterParts;
 pub use self::peer::{PeerCounts, PeerPhase};
 
 /// Maximum number of outgoing messages in the queue: messages, and batches requested again.
@@ -57,75 +53,6 @@ const OUT_MAX: usize = 4_096;
 const RESPONSE_WAIT_NS: u64 = 2 * NS_PER_MS;
 /// Number of orders in doubt that are listed.
 const DOUBTS_LISTED_MAX: usize = 100;
-
-/// What the http thread needs to run the cluster.
-pub struct ClusterParts {
-    pub nats: NatsConfig,
-    pub subjects: Subjects,
-    pub settings: ClusterConfig,
-    pub members: Vec<MemberConfig>,
-    pub far: RemoteShards,
-    pub wakeups: Arc<Wakeups>,
-    /// The number of this start, see [`incarnations`].
-    pub incarnation: u64,
-    /// Hash of the settings that all members must share.
-    pub map: u64,
-    /// Maximum number of orders of each shard.
-    pub orders_max: u32,
-    /// By shard: events of other servers' orders, read from the journal.
-    pub past: Vec<PastEvents>,
-    /// By shard of other servers: the last event that all our FIX sessions have reported; `None` if
-    /// there are no sessions.
-    pub reported: Option<Vec<u64>>,
-}
-
-impl ClusterParts {
-    /// Collects the parts from the configuration; `None` if there is no cluster.
-    pub fn of(
-        config: &Config,
-        reference: &RefData,
-        far: Option<RemoteShards>,
-        wakeups: &Arc<Wakeups>,
-    ) -> Option<ClusterParts> {
-        let far = far.filter(|_| config.cluster.is_on())?;
-        Some(ClusterParts {
-            nats: config.nats.between_servers(),
-            subjects: Subjects::of(&config.nats, &config.service),
-            settings: config.cluster.clone(),
-            members: config.members.clone(),
-            far,
-            wakeups: wakeups.clone(),
-            incarnation: 0,
-            map: shared_hash(config, reference),
-            orders_max: config.shard.orders_max,
-            past: Vec::new(),
-            reported: None,
-        })
-    }
-}
-
-impl ClusterParts {
-    fn own(&self) -> MemberId {
-        let at = self.members.iter().position(|member| member.name == self.settings.member);
-        at.expect("the settings were checked") as MemberId
-    }
-
-    /// Returns the first character of the ids that this server makes. Each server has its own, so
-    /// that an id is unique.
-    pub fn id_prefix(&self) -> u8 {
-        b'A' + self.own()
-    }
-}
-
-/// Hashes the settings that members must share into one number.
-fn shared_hash(config: &Config, reference: &RefData) -> u64 {
-    let members: Vec<_> = config.members.iter().map(|member| (&member.name, &member.shards)).collect();
-    let (shards, instance, orders) =
-        (config.topology.shards, config.service.instance, config.shard.orders_max);
-    let text =
-        format!("{shards} {instance} {orders} {:016x} {members:?}", pitlane_journal::name_of(reference));
-    xxh3_64(text.as_bytes())
-}
 
 /// State of another member, for operators.
 #[derive(Clone, Debug)]

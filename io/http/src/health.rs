@@ -17,7 +17,7 @@ use utoipa::ToSchema;
 
 use super::app_state::AppState;
 use super::caller::RequestCaller;
-use super::cluster::members::{self, MemberVO};
+use super::cluster_members::{self, MemberVO};
 use super::remote_strategies::RemoteStrategies;
 use super::response::{HttpResponse, ResponseKind};
 use super::schema_set::SchemaSet;
@@ -207,7 +207,7 @@ impl Readiness {
                 .map(|listener| ListenerVO { name: listener.name, address: listener.address.to_string() })
                 .collect(),
             broker: app.remote_strategies.as_deref().map(broker),
-            members: app.cluster.as_ref().map(|cluster| members::members(app, cluster)),
+            members: app.cluster.as_ref().map(|cluster| cluster_members::members(app, cluster)),
             standby: service_status.standby().map(StandbyVO::of),
             uptime_ms: app.now().since(service_status.started()) / NS_PER_MS,
         }

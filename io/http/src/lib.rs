@@ -22,6 +22,8 @@ mod caller;
 mod calls;
 mod client_stream;
 mod cluster;
+mod cluster_members;
+mod cluster_wire;
 mod connection;
 mod connection_info;
 mod connection_progress;
@@ -58,6 +60,8 @@ mod settings;
 mod schema_set;
 mod scope;
 mod status;
+mod strategy_processes;
+mod strategy_snapshot;
 mod subscription;
 mod notification_hub;
 mod transaction;
@@ -211,13 +215,13 @@ impl HttpServer {
             tokio::task::spawn_local(event_loop::collect_stages(app.clone()));
             tokio::task::spawn_local(websocket_broker::run_timers(app.ws_broker.clone()));
             if let Some(remote_strategies) = &app.remote_strategies {
-                tokio::task::spawn_local(remote_strategies::wire::serve(
+                tokio::task::spawn_local(strategy_processes::wire::serve(
                     app.clone(),
                     remote_strategies.clone(),
                 ));
             }
             if let Some(cluster) = &app.cluster {
-                tokio::task::spawn_local(cluster::wire::serve(app.clone(), cluster.clone()));
+                tokio::task::spawn_local(cluster_wire::serve(app.clone(), cluster.clone()));
             }
             remote.closing().await;
             listener_tasks.iter().for_each(|task| task.abort());

@@ -11,8 +11,8 @@ use pitlane_engine::view::View;
 use pitlane_engine::worker::refusal;
 
 use super::peer::{ClusterPeer, PeerPhase, RoutedCommand};
-use crate::remote_strategies;
 use crate::shard_client::ShardClient;
+use crate::strategy_snapshot::terms_of;
 
 /// Maximum number of commands of our ports taken in one cycle, by shard.
 const COMMANDS_PER_CYCLE_MAX: usize = 256;
@@ -103,10 +103,8 @@ pub fn mark_up(now: Timestamp, peer: &mut ClusterPeer, view: &View) {
         match order {
             // It was taken, and its report was lost when the owner restarted.
             Some(order) => {
-                let entered = OrderTerms {
-                    reason: Reason::ReportLost,
-                    ..remote_strategies::terms_of(&order, ExecType::Entered)
-                };
+                let entered =
+                    OrderTerms { reason: Reason::ReportLost, ..terms_of(&order, ExecType::Entered) };
                 if let Some(shard) = peer.shard_mut(shard) {
                     shard.respond(command.source.port, now, EventKind::Order(entered));
                 }

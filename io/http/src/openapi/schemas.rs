@@ -10,7 +10,7 @@ use pitlane_protocols::rest::{
 use serde_json::{Value, json};
 
 use crate::schema_set::SchemaSet;
-use crate::{cluster, health, latency};
+use crate::{cluster_members, health, latency};
 
 pub fn all() -> Value {
     let mut schemas = SchemaSet::default();
@@ -35,7 +35,7 @@ pub fn all() -> Value {
     schemas.add_response::<TransactionVO<'_>>();
     health::describe(&mut schemas);
     latency::describe(&mut schemas);
-    cluster::members::describe(&mut schemas);
+    cluster_members::describe(&mut schemas);
     schemas.add_request::<AnyOrderVO>();
     schemas.add_request::<MarketOrderVO>();
     schemas.add_request::<LimitOrderVO>();

@@ -179,6 +179,17 @@ impl StrategySlot {
     pub fn has_received_all(&self) -> bool {
         self.sent_position == self.history.end() && self.history.is_received_by(&self.received)
     }
+
+    /// Describes why another process of the strategy has to wait.
+    pub fn taken_text(&self) -> String {
+        format!("another process of it still runs on {}", host_text(&self.host))
+    }
+}
+
+/// Returns the host of a process for messages. A process that has resumed after a restart of this
+/// server has not sent its host again.
+pub fn host_text(host: &str) -> &str {
+    if host.is_empty() { "an unknown host" } else { host }
 }
 
 #[cfg(test)]

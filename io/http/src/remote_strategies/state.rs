@@ -1,85 +1,242 @@
-//! A strategy's state from which its process starts: open orders, positions and cash from the view,
-//! as snapshot events.
+//! State of all remote strategies, and their output: replies, event batches, phases and prices.
 
-use pitlane_engine::event::{Adjustment, Event, EventKind, ExecType, OrderReport, OrderTerms};
-use pitlane_engine::id::{ShardId, Source, StrategyId};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use async_nats::Subject;
+use bytes::Bytes;
+use pitlane_cluster::nats::generic::Generic;
+use pitlane_cluster::nats::subjects::Subjects;
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::event::{Event, EventKind};
+use pitlane_engine::id::{IntId, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::sender::SenderId;
-use pitlane_engine::shard::shard_of;
-use pitlane_engine::strategy::remote_protocol::StateItem;
-use pitlane_engine::time::Timestamp;
-use pitlane_engine::view::{OrderView, View};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::strategy::remote_protocol::{self, EventBatch, PriceBatch, RemoteReply};
+use pitlane_market_data::pace::Pace;
+use pitlane_protocols::codes::WireName;
 
-pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
-    let id = StrategyId(strategy.session);
-    let mut state = Vec::new();
-    let mut push_item = |shard: ShardId, at: Timestamp, body: EventKind| {
-        state.push(StateItem { shard, event: Event { seq: view.seq(shard), at, body } });
-    };
-    if let Some(day) = view.trading_day() {
-        (0..shards)
-            .for_each(|shard| push_item(ShardId(shard), Timestamp::ZERO, EventKind::TradingDay { day }));
+use super::prices::PriceTable;
+use super::slot::StrategySlot;
+
+/// Events in one message: some 15 KB.
+const EVENTS_PER_BATCH_MAX: usize = 64;
+/// Maximum number of replies waiting to be sent. Replies beyond it are dropped, and the process
+/// asks again.
+pub const REPLIES_MAX: usize = 4_096;
+/// Maximum number of events between strategies waiting to be sent; beyond it the newest are dropped
+/// and counted. The same bound holds for phases, of which the oldest are dropped.
+pub const GENERICS_MAX: usize = 1_024;
+/// Size of the block of ids given to one process. This server takes ids for its own cancels one at
+/// a time from the same numbers.
+const NUMBERS_PER_PROCESS: u64 = 1 << 28;
+/// First character of the ids of cancels in the name of a strategy whose process is gone.
+const PREFIX: u8 = b'o';
+
+#[derive(Debug)]
+pub struct RemoteState {
+    pub epoch: u64,
+    pub port: PortId,
+    pub slots: Vec<StrategySlot>,
+    pub price_table: PriceTable,
+    /// Number of the last message of prices.
+    pub prices: u64,
+    /// By shard: sequence number of the last event of all.
+    pub seen: Vec<u64>,
+    pub(super) replies: VecDeque<(Subject, Bytes)>,
+    pub(super) generics: VecDeque<Generic>,
+    /// Phases to be sent, as JSON.
+    pub(super) phases: VecDeque<Bytes>,
+    /// Pending commands to all shards: by token, how many responses are missing and where to reply.
+    pub done: BTreeMap<u32, PendingReply>,
+    pub token: u32,
+    /// Number of replies, events and phases that were not sent.
+    pub(super) dropped: u64,
+    pub(super) numbers: IdBlock,
+    /// The encoded reference data, made when it is first requested.
+    pub reference: Option<(Arc<RefData>, Bytes)>,
+    pub lease_ns: u64,
+    pub pace: Option<Arc<Pace>>,
+    /// Time of the last row of a paced market that was received.
+    pub last_row_at: u64,
+    /// Number of prices and events that had a receiver.
+    pub deliveries: u64,
+}
+
+#[derive(Debug)]
+pub struct PendingReply {
+    pub left: u8,
+    pub reason: Reason,
+    pub reply: Option<Subject>,
+}
+
+impl RemoteState {
+    /// Records the sequence number of an event; returns whether it is new.
+    pub fn record_seen(&mut self, shard: ShardId, event: &Event) -> bool {
+        let seen = &mut self.seen[shard.0 as usize];
+        let is_new = event.seq > *seen;
+        *seen = event.seq.max(*seen);
+        is_new
     }
-    for order in view.open_orders().filter(|order| order.source == strategy) {
-        let shard = order.handle.shard();
-        let terms = terms_of(&order, ExecType::Snapshot);
-        // As a shard does: the order is first shown under its earlier ids, so that the first id
-        // finds it.
-        if !order.orig_id.is_none() && order.orig_id != order.first_id {
-            let earlier = OrderTerms { id: order.orig_id, orig_id: order.first_id, ..terms };
-            push_item(shard, order.submitted, EventKind::Order(earlier));
+
+    /// Handles an event that is no tick. Returns whether there is something to send.
+    pub fn handle_event(&mut self, shard: ShardId, event: &Event) -> bool {
+        if let EventKind::Done { source, token, reason } = &event.body
+            && source.port == self.port
+            && remote_protocol::is_of_strategy(event)
+        {
+            self.record_seen(shard, event);
+            return self.handle_done(*token, *reason);
         }
-        push_item(shard, order.submitted, EventKind::Order(terms));
-        push_item(shard, order.updated, EventKind::Status(report_of(&order)));
+        // An event that was not stored has no number; the sender of the request is answered
+        // directly.
+        if let EventKind::Order(order) = &event.body
+            && order.reason == Reason::StorageFailed
+        {
+            return self.decline(order.source, &order.id, order.reason);
+        }
+        if let EventKind::Refused(refusal) = &event.body
+            && refusal.reason == Reason::StorageFailed
+        {
+            return self.decline(refusal.source, &refusal.request_id, refusal.reason);
+        }
+        // A snapshot item has the number of the last event, so it is not new.
+        if !self.record_seen(shard, event) {
+            return false;
+        }
+        let mut has_work = false;
+        for at in 0..self.slots.len() {
+            let slot = &mut self.slots[at];
+            if !remote_protocol::concerns(slot.source, event) {
+                continue;
+            }
+            slot.history.add(shard, event);
+            has_work = true;
+            if let Some(reply) = slot.requests.handle_event(event) {
+                self.answer(reply, &RemoteReply::Accepted);
+            }
+        }
+        if let EventKind::Phase { strategy, phase } = event.body
+            && shard == ShardId(0)
+        {
+            self.slots
+                .iter_mut()
+                .filter(|slot| slot.strategy() == strategy)
+                .for_each(|slot| slot.handle_phase(phase));
+            self.queue_phase(strategy, phase);
+        }
+        has_work
     }
-    for position in view.positions().filter(|position| position.id.strategy() == id) {
-        let (security, after) = (position.id.security(), position.state);
-        let what = Adjustment::Position { security, before: after, after };
-        push_item(shard_of(security, shards), position.updated, EventKind::Adjusted { strategy: id, what });
-    }
-    for (currency, shard, after) in view.cash_parts(id) {
-        let what = Adjustment::Cash { currency, before: after, after };
-        push_item(shard, Timestamp::ZERO, EventKind::Adjusted { strategy: id, what });
-    }
-    state
-}
 
-/// Returns the terms of an order with this execution type.
-pub fn terms_of(order: &OrderView, what: ExecType) -> OrderTerms {
-    OrderTerms {
-        order: order.handle,
-        id: order.id,
-        orig_id: order.orig_id,
-        source: order.source,
-        what,
-        status: order.status,
-        reason: Reason::None,
-        sender: order.sent.submitted,
-        terms: order.terms,
+    pub fn queue_phase(&mut self, strategy: StrategyId, phase: StrategyPhase) {
+        let Some(slot) = self.slots.iter().find(|slot| slot.strategy() == strategy) else { return };
+        let text = WireName::wire_name(phase);
+        let payload = serde_json::json!({ "strategyName": &*slot.name, "phase": text });
+        self.phases.push_back(payload.to_string().into());
+        if self.phases.len() > GENERICS_MAX {
+            self.phases.pop_front();
+            self.dropped += 1;
+        }
     }
-}
 
-fn report_of(order: &OrderView) -> OrderReport {
-    OrderReport {
-        order: order.handle,
-        id: order.id,
-        orig_id: order.orig_id,
-        qty: order.terms.qty,
-        cum_qty: order.cum_qty,
-        avg_price: order.avg_price,
-        last_qty: order.last_qty,
-        last_price: order.last_price,
-        source: order.source,
-        sender: SenderId::NONE,
-        security: order.terms.security,
-        strategy: order.terms.strategy,
-        account: order.terms.account,
-        what: ExecType::Snapshot,
-        status: order.status,
-        reason: order.reason,
-        side: order.terms.side,
-        kind: order.terms.kind,
-        tif: order.terms.tif,
-        in_doubt: order.in_doubt,
+    fn handle_done(&mut self, token: u32, reason: Reason) -> bool {
+        let Some(awaited) = self.done.get_mut(&token) else { return false };
+        if awaited.reason == Reason::None {
+            awaited.reason = reason;
+        }
+        awaited.left = awaited.left.saturating_sub(1);
+        if awaited.left > 0 {
+            return false;
+        }
+        let Some(PendingReply { reason, reply: Some(reply), .. }) = self.done.remove(&token) else {
+            return false;
+        };
+        match reason {
+            Reason::None => self.answer(reply, &RemoteReply::Accepted),
+            reason => self.answer(reply, &RemoteReply::Declined { reason }),
+        }
+        true
+    }
+
+    fn decline(&mut self, source: Source, id: &IntId, reason: Reason) -> bool {
+        let Some(slot) = self.slots.iter_mut().find(|slot| slot.source == source) else { return false };
+        let Some(reply) = slot.requests.forget(id) else { return false };
+        self.answer(reply, &RemoteReply::Declined { reason });
+        true
+    }
+
+    pub fn answer(&mut self, to: Subject, reply: &RemoteReply) {
+        if self.replies.len() < REPLIES_MAX {
+            self.replies.push_back((to, reply.encode().into()));
+        } else {
+            self.dropped += 1;
+        }
+    }
+
+    pub fn new_id(&mut self) -> Option<IntId> {
+        if self.numbers.next >= self.numbers.end {
+            return None;
+        }
+        self.numbers.next += 1;
+        Some(IntId::numbered(PREFIX, self.numbers.next - 1))
+    }
+
+    /// Allocates numbers for the ids of one process.
+    pub fn new_numbers(&mut self) -> Option<(u64, u64)> {
+        let from = self.numbers.next;
+        let end = from.checked_add(NUMBERS_PER_PROCESS).filter(|end| *end <= self.numbers.end)?;
+        self.numbers.next = end;
+        Some((from, end))
+    }
+
+    pub fn next_event_batch(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
+        let RemoteState { slots, seen, epoch, .. } = self;
+        let has_events = |slot: &&mut StrategySlot| {
+            slot.incarnation().is_some() && (slot.heartbeat_due || slot.sent_position < slot.history.end())
+        };
+        let slot = slots.iter_mut().find(has_events)?;
+        let incarnation = slot.incarnation()?;
+        let (events, place) = slot.history.since(slot.sent_position, EVENTS_PER_BATCH_MAX);
+        slot.sent_position = place;
+        slot.heartbeat_due = false;
+        // The heads go with the last of the events only: earlier, the remaining ones would look
+        // lost.
+        let is_all = slot.sent_position == slot.history.end();
+        let heads = if is_all { slot.history.heads(seen) } else { Vec::new() };
+        let batch = EventBatch { epoch: *epoch, incarnation, events, heads };
+        Some((subjects.events(&slot.name).into(), batch.encode().into()))
+    }
+
+    pub fn next_prices(&mut self) -> Option<PriceBatch> {
+        // Prices and events travel separately. A shard publishes a price after the event that
+        // caused it; to preserve that order in a paced market, prices wait until events have
+        // arrived.
+        let is_behind = |slot: &StrategySlot| slot.is_present() && !slot.has_received_all();
+        if self.pace.is_some() && self.slots.iter().any(is_behind) {
+            return None;
+        }
+        let ticks = self.price_table.take();
+        if ticks.is_empty() {
+            return None;
+        }
+        self.prices += 1;
+        Some(PriceBatch { epoch: self.epoch, number: self.prices, paced: self.pace.is_some(), ticks })
+    }
+
+    /// Drops the output while the broker is away: numbered events are requested later, the rest is
+    /// outdated by then.
+    pub fn clear_output(&mut self) {
+        self.replies.clear();
+        self.phases.clear();
+        self.price_table.clear();
+        self.slots.iter_mut().for_each(|slot| slot.sent_position = slot.history.end());
+    }
+
+    /// Ends all price subscriptions of a strategy.
+    pub fn unfollow_all(&mut self, at: usize) {
+        for security in std::mem::take(&mut self.slots[at].follows) {
+            self.price_table.follow(security, false);
+        }
     }
 }

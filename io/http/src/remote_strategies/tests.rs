@@ -1,7 +1,12 @@
 //! Tests of the bounds of the output queues.
 
+use pitlane_config::Config;
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::id::StrategyId;
 use pitlane_engine::refdata::RefDataRows;
 
+use super::state::REPLIES_MAX;
 use super::*;
 
 fn remote_strategies() -> RemoteStrategies {

@@ -8,10 +8,11 @@ use pitlane_engine::sender::{Protocol, Sender, SenderText};
 use pitlane_engine::strategy::remote_protocol::{self, Blob, RemoteReply, RemoteRequest, Welcome};
 use pitlane_engine::time::Timestamp;
 
-use super::requests::{RemoteOrderRequest, RequestVerdict};
-use super::state::state_of;
-use super::{PendingReply, RemoteState, RemoteStrategies, count};
+use crate::remote_strategies::{
+    PendingReply, RemoteOrderRequest, RemoteState, RemoteStrategies, RequestVerdict, count,
+};
 use crate::shard_client::ShardClient;
+use crate::strategy_snapshot::state_of;
 
 /// Bytes of a blob in one message: a broker usually accepts a megabyte.
 const PIECE_BYTES: usize = 256 * 1_024;
@@ -353,12 +354,6 @@ impl RemoteState {
                 None
             }
             Err(_) => Some(RemoteReply::Busy),
-        }
-    }
-
-    pub(super) fn unfollow_all(&mut self, at: usize) {
-        for security in std::mem::take(&mut self.slots[at].follows) {
-            self.price_table.follow(security, false);
         }
     }
 }

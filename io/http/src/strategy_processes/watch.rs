@@ -10,7 +10,7 @@ use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::strategy::lifecycle;
 use pitlane_engine::time::Timestamp;
 
-use super::{RemoteStrategies, StrategySlot, count};
+use crate::remote_strategies::{RemoteStrategies, count, host_text};
 use crate::shard_client::ShardClient;
 
 /// Result of a check of the processes.
@@ -133,19 +133,6 @@ fn silence_reason(was_present: bool, host: &str, lease_ms: u32) -> String {
         return format!("its process on {} has been silent for {lease_ms} ms", host_text(host));
     }
     format!("no process of it is connected, or reconnected within {lease_ms} ms")
-}
-
-/// Returns the host of a process for messages. A process that has resumed after a restart of this
-/// server has not sent its host again.
-pub(super) fn host_text(host: &str) -> &str {
-    if host.is_empty() { "an unknown host" } else { host }
-}
-
-impl StrategySlot {
-    /// Describes why another process of the strategy has to wait.
-    pub(super) fn taken_text(&self) -> String {
-        format!("another process of it still runs on {}", host_text(&self.host))
-    }
 }
 
 #[cfg(test)]

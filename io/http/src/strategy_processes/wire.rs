@@ -11,21 +11,17 @@ use futures_util::StreamExt;
 use pitlane_cluster::nats::generic::{self, Generic};
 use pitlane_cluster::nats::link::{self, BrokerHealth, LinkError};
 use pitlane_cluster::nats::rights;
-use pitlane_engine::command::{CommandKind, WatchTarget};
-use pitlane_engine::reason::Reason;
 use pitlane_gateway::notifications::Notification;
 use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
-use super::RemoteStrategies;
 use super::messages::Announcement;
+use super::pace;
 use super::watch::ProcessChange;
 use crate::app_state::AppState;
-use crate::shard_client::CommandOutcome;
+use crate::remote_strategies::{RemoteStrategies, SERVER};
 
-/// Sender name of events between strategies that a client of this server has sent.
-pub const SERVER: &str = "SERVER";
 /// Name of the login with too many permissions, if servers and strategies share an account.
 const SERVERS: &str = "SERVERS";
 /// Name of the broker among the external sessions.
@@ -50,7 +46,7 @@ pub async fn serve(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
     spawn_local(publish(remote_strategies.clone(), client.clone()));
     spawn_local(watch_processes(app.clone(), remote_strategies.clone()));
     if remote_strategies.is_paced() {
-        spawn_local(pace_market(app.clone(), remote_strategies.clone()));
+        spawn_local(pace::run(app.clone(), remote_strategies.clone()));
     }
     spawn_local(publish_generics(remote_strategies.clone(), client.clone(), app.service_status.started().0));
     for name in remote_strategies.names() {
@@ -214,47 +210,23 @@ async fn receive_unknown(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategi
     };
     loop {
         tokio::select! {
-                    Some(Message { subject, reply: Some(reply), .. }) = hellos.next() => {
-        match remote_strategies.subjects.hello_sender ( & subject , & reply ) { Some ( segment ) if ! remote_strategies.has_segment ( segment ) => remote_strategies.refuse ( reply ) ,
-                            Some(_) => {}
-                            None => remote_strategies.record_misrouted(app.now(), &subject, Some(&reply)),
-                        }
-                    }
-                    Some(Message { subject, .. }) = canaries.next() => {
-                        let segment = subject.rsplit('.').next().unwrap_or_default();
-                        if remote_strategies.has_segment(segment) {
-                            remote_strategies.record_wide_login(segment, client.server_info().auth_required);
-                        }
-                    }
-                    Some(_) = servers.next() => remote_strategies.record_wide_login(SERVERS, client.server_info().auth_required),
-                    else => return,
+            Some(Message { subject, reply: Some(reply), .. }) = hellos.next() => {
+                match remote_strategies.subjects.hello_sender(&subject, &reply) {
+                    Some(segment) if !remote_strategies.has_segment(segment) => remote_strategies.refuse(reply),
+                    Some(_) => {}
+                    None => remote_strategies.record_misrouted(app.now(), &subject, Some(&reply)),
                 }
-    }
-}
-
-/// Lets a market that waits continue. The events of one command arrive one by one, and a strategy
-/// may already have reacted to the first of them. So when all processes are idle, the shards get a
-/// command that changes nothing: a shard that has answered it has sent everything before it. If
-/// none of that was new, the processes are idle indeed.
-async fn pace_market(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
-    let probe = CommandKind::Watch { port: app.shard_client.port(), what: WatchTarget::Everything, on: true };
-    let mut last = None;
-    loop {
-        remote_strategies.pace_check.notified().await;
-        let Some(idle_progress) = remote_strategies
-            .idle_progress(&app.shard_client)
-            .filter(|idle_progress| last != Some(*idle_progress))
-        else {
-            continue;
-        };
-        // If a lane is full, a later event notifies this task again.
-        let Ok(answer) = app.shard_client.send(0, probe) else { continue };
-        let answer = answer.await;
-        if answer == CommandOutcome::Done(Reason::None)
-            && remote_strategies.idle_progress(&app.shard_client) == Some(idle_progress)
-        {
-            remote_strategies.release_market(idle_progress);
-            last = Some(idle_progress);
+            }
+            Some(Message { subject, .. }) = canaries.next() => {
+                let segment = subject.rsplit('.').next().unwrap_or_default();
+                if remote_strategies.has_segment(segment) {
+                    remote_strategies.record_wide_login(segment, client.server_info().auth_required);
+                }
+            }
+            Some(_) = servers.next() => {
+                remote_strategies.record_wide_login(SERVERS, client.server_info().auth_required);
+            }
+            else => return,
         }
     }
 }

@@ -4,12 +4,12 @@
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{ClusterNode, MemberState, PeerPhase};
-use crate::app_state::AppState;
-use crate::problem::Problem;
-use crate::request_context::RequestContext;
-use crate::response::HttpResponse;
-use crate::schema_set::SchemaSet;
+use super::app_state::AppState;
+use super::cluster::{ClusterNode, MemberState, PeerPhase};
+use super::problem::Problem;
+use super::request_context::RequestContext;
+use super::response::HttpResponse;
+use super::schema_set::SchemaSet;
 
 /// Lists the other servers; empty if this server is alone.
 pub fn all(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {

@@ -13,8 +13,8 @@ use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 use tokio::task::spawn_local;
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::ClusterNode;
-use crate::app_state::AppState;
+use super::app_state::AppState;
+use super::cluster::ClusterNode;
 
 /// Name of the other servers among the external sessions.
 const SESSION: &str = "CLUSTER";
