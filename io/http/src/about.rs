@@ -11,18 +11,25 @@ use pitlane_engine::id::AdapterId;
 use pitlane_protocols::rest::{AdapterVO, IdentityVO};
 use pitlane_protocols::stomp::throttle::Throttle;
 
-use super::app_state::AppState;
 use super::caller::RequestCaller;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
+use super::settings::HttpSettings;
+use super::shard_client::ShardClient;
+use super::status::ServiceStatus;
+use super::websocket_broker::WebSocketBroker;
 
 /// Returns every effective setting, by its dotted name; secrets are `***`. Rates are those in
 /// force, which may have changed since the start.
-pub fn params(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn params(
+    settings: &HttpSettings,
+    ws_broker: &WebSocketBroker,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let mut params = app.settings.params.clone();
-    let Throttle { max_rate_per_connection, min_rate_per_consumer } = app.ws_broker.throttle();
+    let mut params = settings.params.clone();
+    let Throttle { max_rate_per_connection, min_rate_per_consumer } = ws_broker.throttle();
     for (name, rate) in [
         ("broker.maxRatePerConnection", max_rate_per_connection),
         ("broker.minRatePerConsumer", min_rate_per_consumer),
@@ -44,33 +51,37 @@ pub fn identity(ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
 
 /// Returns the address of STOMP over TCP: with TLS for callers that use TLS, and where there is no
 /// other listener.
-pub fn broker_main(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn broker_main(
+    settings: &HttpSettings,
+    service_status: &ServiceStatus,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let find = |name, set: Option<SocketAddr>| app.listener(name).or(set).map(|address| address.port());
-    let settings = &app.settings;
+    let find =
+        |name, set: Option<SocketAddr>| service_status.listener(name).or(set).map(|address| address.port());
     let (scheme, port) = match (find("stomp", settings.stomp), find("stomp+tls", settings.stomp_tls)) {
         (_, Some(port)) if ctx.connection.tls => ("stomp+ssl", port),
         (Some(port), _) => ("stomp", port),
         (None, Some(port)) => ("stomp+ssl", port),
         (None, None) => return Err(Problem::unknown("no-listener", "STOMP over TCP is switched off")),
     };
-    Ok(HttpResponse::json(&format!("{scheme}://{}:{port}", host(app, ctx))))
+    Ok(HttpResponse::json(&format!("{scheme}://{}:{port}", host(settings, ctx))))
 }
 
 /// Returns the address of STOMP over WebSocket, which is this listener.
-pub fn broker_ws(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn broker_ws(settings: &HttpSettings, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let scheme = if ctx.connection.tls { "wss" } else { "ws" };
     // The port that the client used, since there may be a proxy in between.
     let port = authority(ctx).1.unwrap_or_else(|| ctx.connection.local.port().to_string());
-    Ok(HttpResponse::json(&format!("{scheme}://{}:{port}/stomp", host(app, ctx))))
+    Ok(HttpResponse::json(&format!("{scheme}://{}:{port}/stomp", host(settings, ctx))))
 }
 
 /// Lists the adapters that the reference data use. The simulated venue is part of the shards and
 /// always connected.
-pub fn adapters(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn adapters(shard_client: &ShardClient, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
+    let (reference, view) = (shard_client.reference(), shard_client.view());
     let mut adapters: BTreeMap<AdapterId, AdapterVO<'_>> = BTreeMap::new();
     for exchange in reference.exchanges() {
         let id = exchange.adapter;
@@ -87,8 +98,8 @@ pub fn adapters(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse
 }
 
 /// Returns the host by which the client reached us, unless the settings name one.
-fn host(app: &AppState, ctx: &RequestContext<'_>) -> String {
-    match &app.settings.public_host {
+fn host(settings: &HttpSettings, ctx: &RequestContext<'_>) -> String {
+    match &settings.public_host {
         Some(host) if host.parse::<IpAddr>().is_ok_and(|address| address.is_ipv6()) => format!("[{host}]"),
         Some(host) => host.clone(),
         None => authority(ctx).0,

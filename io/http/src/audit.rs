@@ -12,7 +12,6 @@ use pitlane_engine::command::{AuditAnchor, CommandKind};
 use pitlane_engine::id::ShardId;
 use tokio::sync::oneshot;
 
-use super::app_state::AppState;
 use super::caller::RequestCaller;
 use super::connection_info::ConnectionInfo;
 use super::problem::Problem;
@@ -35,7 +34,7 @@ pub struct AuditActs {
 
 /// An act that was recorded and is being executed.
 pub struct RecordedAct {
-    app: Rc<AppState>,
+    acts: Rc<AuditActs>,
     seq: u64,
     outcome: String,
 }
@@ -48,7 +47,7 @@ impl RecordedAct {
 
 impl Drop for RecordedAct {
     fn drop(&mut self) {
-        if let Some(client) = &self.app.acts.client {
+        if let Some(client) = &self.acts.client {
             client.borrow_mut().conclude(self.seq, std::mem::take(&mut self.outcome));
         }
     }
@@ -56,13 +55,13 @@ impl Drop for RecordedAct {
 
 /// Records what is about to be done; `None` if no record is needed.
 pub async fn record(
-    app: &Rc<AppState>,
+    acts: &Rc<AuditActs>,
     connection: &ConnectionInfo,
     head: &Head,
     caller: &RequestCaller,
     body: &[u8],
 ) -> Result<Option<RecordedAct>, Problem> {
-    let (Some(client), RequestCaller::Known(identity)) = (&app.acts.client, caller) else { return Ok(None) };
+    let (Some(client), RequestCaller::Known(identity)) = (&acts.client, caller) else { return Ok(None) };
     let target = head.uri.path_and_query().map_or("", |target| target.as_str());
     let act = Act {
         who: identity.name.clone(),
@@ -73,13 +72,13 @@ pub async fn record(
         body: recordable(body),
     };
     let (reply_to, noted) = oneshot::channel();
-    let ticket = app.acts.tickets.get();
-    app.acts.tickets.set(ticket + 1);
+    let ticket = acts.tickets.get();
+    acts.tickets.set(ticket + 1);
     client.borrow_mut().note(ticket, act).map_err(|_busy| Problem::busy())?;
-    app.acts.waiting.borrow_mut().insert(ticket, reply_to);
+    acts.waiting.borrow_mut().insert(ticket, reply_to);
     match noted.await {
         // If the client disconnects meanwhile, the outcome stays unknown.
-        Ok(Ok(seq)) => Ok(Some(RecordedAct { app: app.clone(), seq, outcome: "unknown".to_string() })),
+        Ok(Ok(seq)) => Ok(Some(RecordedAct { acts: acts.clone(), seq, outcome: "unknown".to_string() })),
         Ok(Err(_)) | Err(_) => Err(audit_failed()),
     }
 }

@@ -2,35 +2,55 @@
 
 use std::future::poll_fn;
 use std::pin::Pin;
+use std::time::Duration;
 
 use hyper::StatusCode;
 use hyper::body::{Body, Incoming};
 use tokio::time::timeout;
 
-use super::app_state::AppState;
 use super::guard::body_too_large;
 use super::problem::Problem;
+
+/// Bounds of a body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BodyLimits {
+    pub bytes_max: usize,
+    pub timeout: Duration,
+}
 
 /// The body of a request.
 pub enum RequestBody {
     /// Not read yet.
-    Incoming(Incoming),
+    Incoming(Incoming, BodyLimits),
     /// Read before, because the request had to be audited.
     Read(Vec<u8>),
 }
 
-/// Reads a whole body. Its type and announced size have been checked.
-pub async fn read(app: &AppState, body: RequestBody) -> Result<Vec<u8>, Problem> {
-    let body = match body {
-        RequestBody::Incoming(body) => body,
-        RequestBody::Read(body) => return Ok(body),
-    };
-    let slow = |_elapsed| {
-        Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the body did not arrive in time")
-            .closing()
-    };
-    let whole = collect(body, app.rules.body_bytes_max);
-    timeout(app.settings.body_timeout, whole).await.map_err(slow)?
+impl RequestBody {
+    /// Reads the whole body. Its type and announced size have been checked.
+    pub async fn read(self) -> Result<Vec<u8>, Problem> {
+        let (body, limits) = match self {
+            RequestBody::Incoming(body, limits) => (body, limits),
+            RequestBody::Read(body) => return Ok(body),
+        };
+        let slow = |_elapsed| {
+            Problem::new(StatusCode::REQUEST_TIMEOUT, "body-too-slow", "the body did not arrive in time")
+                .closing()
+        };
+        timeout(limits.timeout, collect(body, limits.bytes_max)).await.map_err(slow)?
+    }
+
+    /// Reads the body of a call without input: nothing, or an empty object. A misspelt member must
+    /// not pass as absent.
+    pub async fn read_nothing(self) -> Result<(), Problem> {
+        let body = self.read().await?;
+        let body = body.trim_ascii();
+        let inside = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}"));
+        if body.is_empty() || inside.is_some_and(|inside| inside.trim_ascii().is_empty()) {
+            return Ok(());
+        }
+        Err(Problem::bad_request("unexpected-body", "this call takes no input"))
+    }
 }
 
 async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
@@ -46,16 +66,4 @@ async fn collect(mut body: Incoming, max: usize) -> Result<Vec<u8>, Problem> {
         whole.extend_from_slice(data);
     }
     Ok(whole)
-}
-
-/// Reads the body of a call without input: nothing, or an empty object. A misspelt member must not
-/// pass as absent.
-pub async fn read_nothing(app: &AppState, body: RequestBody) -> Result<(), Problem> {
-    let body = read(app, body).await?;
-    let body = body.trim_ascii();
-    let inside = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}"));
-    if body.is_empty() || inside.is_some_and(|inside| inside.trim_ascii().is_empty()) {
-        return Ok(());
-    }
-    Err(Problem::bad_request("unexpected-body", "this call takes no input"))
 }

@@ -1,118 +1,13 @@
 //! `POST /rest/cache/clear-all`: reloads the reference data from disk, and rebuilds every copy.
 //! Orders and positions are untouched; invalid data change nothing.
 
-use std::cell::{Cell, RefCell};
-
 use pitlane_engine::command::CommandKind;
-use pitlane_gateway::reload::ReloadedRefData;
-use pitlane_runtime::wakeup::Wakeup;
-use rtrb::{Consumer, Producer};
-use tokio::sync::Notify;
-use tokio::time::timeout;
 
-use super::HttpEvent;
 use super::app_state::AppState;
-use super::body::{self, RequestBody};
+use super::body::RequestBody;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
-
-/// Source of the reference data that main has reloaded, and the gateways that receive them.
-#[derive(Debug)]
-pub struct RefDataReloads {
-    answers: Consumer<Result<ReloadedRefData, String>>,
-    gateways: Vec<GatewayLane>,
-}
-
-#[derive(Debug)]
-struct GatewayLane {
-    lane: Producer<ReloadedRefData>,
-    /// The newest data, if there was no room for them yet.
-    waiting: Option<ReloadedRefData>,
-    wakeup: Wakeup,
-}
-
-impl RefDataReloads {
-    pub fn new(
-        answers: Consumer<Result<ReloadedRefData, String>>,
-        gateways: Vec<Producer<ReloadedRefData>>,
-        wakeups: Vec<Wakeup>,
-    ) -> RefDataReloads {
-        let gateways = gateways.into_iter().zip(wakeups);
-        let gateways = gateways.map(|(lane, wakeup)| GatewayLane { lane, waiting: None, wakeup }).collect();
-        RefDataReloads { answers, gateways }
-    }
-}
-
-impl GatewayLane {
-    /// Sends the waiting data, if there is room. Returns how many were sent.
-    fn poll(&mut self) -> usize {
-        if self.lane.is_full() {
-            return 0;
-        }
-        let Some(reloaded) = self.waiting.take() else { return 0 };
-        let pushed = self.lane.push(reloaded);
-        assert!(pushed.is_ok(), "there was room and no other thread writes");
-        self.wakeup.wake();
-        1
-    }
-}
-
-/// Reloads one at a time; a request during a reload is refused.
-#[derive(Debug, Default)]
-pub struct Cache {
-    reloads: RefCell<Option<RefDataReloads>>,
-    answer: RefCell<Option<Result<ReloadedRefData, String>>>,
-    arrived: Notify,
-    is_busy: Cell<bool>,
-}
-
-impl Cache {
-    pub fn new(reloads: Option<RefDataReloads>) -> Cache {
-        Cache { reloads: RefCell::new(reloads), ..Cache::default() }
-    }
-
-    /// Takes data that main has read, and passes waiting data on.
-    pub fn poll(&self) -> usize {
-        let mut reloads = self.reloads.borrow_mut();
-        let Some(RefDataReloads { answers, gateways }) = reloads.as_mut() else { return 0 };
-        let forwarded: usize = gateways.iter_mut().map(GatewayLane::poll).sum();
-        let Ok(answer) = answers.pop() else { return forwarded };
-        *self.answer.borrow_mut() = Some(answer);
-        self.arrived.notify_one();
-        forwarded + 1
-    }
-
-    async fn reload(&self, app: &AppState) -> Result<ReloadedRefData, Problem> {
-        // The result of an earlier request that timed out is not ours.
-        self.answer.take();
-        (app.send_event)(HttpEvent::ReloadRequested);
-        let arrived = async {
-            loop {
-                if let Some(answer) = self.answer.take() {
-                    return answer;
-                }
-                self.arrived.notified().await;
-            }
-        };
-        let answer = timeout(app.settings.answer_timeout, arrived).await.map_err(|_| Problem::no_answer())?;
-        answer.map_err(|faults| {
-            let lines: Vec<_> = faults.lines().map(str::to_string).collect();
-            Problem::unprocessable("bad-reference-data", faults.clone()).with("faults", lines)
-        })
-    }
-
-    /// Sends the data to every gateway; all shards have them already. A gateway without room
-    /// receives the newest data in a later cycle.
-    fn forward(&self, reloaded: &ReloadedRefData) {
-        let mut reloads = self.reloads.borrow_mut();
-        let Some(RefDataReloads { gateways, .. }) = reloads.as_mut() else { return };
-        for gateway in gateways {
-            gateway.waiting = Some(reloaded.clone());
-            gateway.poll();
-        }
-    }
-}
 
 pub async fn clear_all(
     app: &AppState,
@@ -120,65 +15,15 @@ pub async fn clear_all(
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    body::read_nothing(app, body).await?;
-    ctx.scope(&app.shard_client.reference()).authorize_all()?;
-    app.check_open()?;
-    let cache = &app.cache;
-    if cache.reloads.borrow().is_none() {
-        return Err(Problem::unprocessable("no-reference-files", "there are no reference files to reload"));
-    }
-    if cache.is_busy.replace(true) {
-        return Err(Problem::conflict("cache-busy", "the reference data are being reloaded already"));
-    }
-    let _busy_guard = BusyGuard(&cache.is_busy);
-    let reloaded = cache.reload(app).await?;
-    if reloaded.name != app.ref_data_cache().name {
-        app.execute(CommandKind::Reference { name: reloaded.name }).await?;
+    body.read_nothing().await?;
+    ctx.scope(&app.trading.shard_client.reference()).authorize_all()?;
+    app.trading.check_open()?;
+    let _guard = app.reloads.begin()?;
+    let reloaded = app.reloads.reload(&app.lifecycle, app.settings.answer_timeout).await?;
+    if reloaded.name != app.ref_data.cache().name {
+        app.trading.execute(CommandKind::Reference { name: reloaded.name }).await?;
         app.set_reference(reloaded.reference.clone());
-        cache.forward(&reloaded);
+        app.reloads.forward(&reloaded);
     }
-    app.execute(CommandKind::Snapshot { port: app.shard_client.port() }).await
-}
-
-/// Allows the next request when the reload ends, successfully or not.
-struct BusyGuard<'a>(&'a Cell<bool>);
-
-impl Drop for BusyGuard<'_> {
-    fn drop(&mut self) {
-        self.0.set(false);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::Arc;
-
-    use pitlane_engine::refdata::{RefData, RefDataRows};
-    use pitlane_gateway::control::ControlSettings;
-    use pitlane_gateway::reload::RELOADS_MAX;
-    use rtrb::RingBuffer;
-
-    use super::*;
-
-    #[test]
-    fn a_gateway_without_room_receives_the_newest_data_later() {
-        let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
-        let reloaded = |name| ReloadedRefData {
-            name,
-            reference: reference.clone(),
-            control_settings: Arc::<ControlSettings>::default(),
-        };
-        let (_answered, answers) = RingBuffer::new(RELOADS_MAX);
-        let (lane, mut received) = RingBuffer::new(RELOADS_MAX);
-        let cache = Cache::new(Some(RefDataReloads::new(answers, vec![lane], vec![Wakeup::new(|| {})])));
-        let last = RELOADS_MAX as u64 + 2;
-        (1..=last).for_each(|name| cache.forward(&reloaded(name)));
-        let mut taken = Vec::new();
-        for _ in 0..last {
-            taken.extend(received.pop().map(|reloaded| reloaded.name));
-            cache.poll();
-        }
-        assert_eq!(taken, [1, 2, last], "of those that waited the newest");
-        assert_eq!(cache.poll(), 0);
-    }
+    app.trading.execute(CommandKind::Snapshot { port: app.trading.shard_client.port() }).await
 }

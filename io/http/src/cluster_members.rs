@@ -1,25 +1,26 @@
 //! State of the cluster's members, for operators: `GET /rest/ext/cluster`, and a part of
 //! `/health/ready`.
 
+use pitlane_engine::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::app_state::AppState;
 use super::cluster::{ClusterNode, MemberState, PeerPhase};
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use super::schema_set::SchemaSet;
+use super::trading::Trading;
 
 /// Lists the other servers; empty if this server is alone.
-pub fn all(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn all(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let members = app.cluster.as_ref().map(|cluster| members(app, cluster));
+    let members = trading.cluster.as_ref().map(|cluster| members(trading.now(), cluster));
     Ok(HttpResponse::list(members.unwrap_or_default().into_iter()))
 }
 
-pub fn members(app: &AppState, cluster: &ClusterNode) -> Vec<MemberVO> {
-    cluster.members(app.now()).into_iter().map(MemberVO::of).collect()
+pub fn members(now: Timestamp, cluster: &ClusterNode) -> Vec<MemberVO> {
+    cluster.members(now).into_iter().map(MemberVO::of).collect()
 }
 
 /// Adds the schema of this response.

@@ -58,7 +58,7 @@ async fn track_broker_health(
             cluster.set_up(is_up);
             let link =
                 if is_up { ExternalSessionState::Connected } else { ExternalSessionState::Disconnected };
-            app.announce(Notification::Link { name: SESSION.into(), link });
+            app.notifications.announce(Notification::Link { name: SESSION.into(), link });
             if is_up {
                 // Missing permissions are logged as an error.
                 cluster.rights.probe(client).await;
@@ -85,16 +85,16 @@ async fn receive_broadcasts(app: Rc<AppState>, cluster: Rc<ClusterNode>, mut bro
         }
         let sender = cluster.sender(&message.subject);
         cluster.handle_broadcast(app.now(), sender, &message.payload);
-        app.wake();
+        app.lifecycle.wake();
     }
 }
 
 async fn receive_messages(app: Rc<AppState>, cluster: Rc<ClusterNode>, mut messages: Subscriber) {
     while let Some(message) = messages.next().await {
         let sender = cluster.sender(&message.subject);
-        let claim = |strategy: StrategyId, id: &IntId| app.shard_client.claim(strategy, id);
+        let claim = |strategy: StrategyId, id: &IntId| app.trading.shard_client.claim(strategy, id);
         cluster.handle_message(app.now(), sender, &message.payload, &claim);
-        app.wake();
+        app.lifecycle.wake();
     }
 }
 
@@ -104,13 +104,13 @@ async fn send_heartbeats(app: Rc<AppState>, cluster: Rc<ClusterNode>) {
     loop {
         heartbeat.tick().await;
         cluster.heartbeat(app.now());
-        app.wake();
+        app.lifecycle.wake();
     }
 }
 
 /// Announces an orderly stop to the others, so that they need not wait for a lease.
 async fn send_goodbye(app: Rc<AppState>, cluster: Rc<ClusterNode>, client: Client) {
-    app.stopping.notified().await;
+    app.lifecycle.stopping.notified().await;
     if let Some((subject, bytes)) = cluster.goodbye() {
         let sending = async {
             if client.publish(subject, bytes).await.is_ok() {

@@ -44,12 +44,12 @@ pub async fn serve(
     // The head's deadline is ours: hyper has one for both a slow head and an idle connection.
     builder.max_header_size(app.settings.head_bytes_max).max_buf_size(BUFFER_BYTES).header_read_timeout(None);
     let mut connection = pin!(builder.serve_connection(socket, service).with_upgrades());
-    let mut stopping = pin!(app.stopping.notified());
+    let mut stopping = pin!(app.lifecycle.stopping.notified());
     let mut deadlines = ConnectionDeadlines::new(&progress, &app.settings);
     let mut alarm = pin!(sleep_until(deadlines.due));
     let mut is_stopping = false;
     poll_fn(|cx| {
-        if !is_stopping && (stopping.as_mut().poll(cx).is_ready() || app.is_stopping()) {
+        if !is_stopping && (stopping.as_mut().poll(cx).is_ready() || app.lifecycle.is_stopping()) {
             is_stopping = true;
             connection.as_mut().graceful_shutdown();
             deadlines.last = Some(Instant::now() + app.settings.drain_timeout);
@@ -66,7 +66,7 @@ pub async fn serve(
             }
             ready!(alarm.as_mut().poll(cx));
             if due <= Instant::now() {
-                app.meter.timed_out.increment();
+                app.monitoring.meter.timed_out.increment();
                 return Poll::Ready(());
             }
             alarm.as_mut().reset(due);

@@ -13,8 +13,8 @@ use std::time::Duration;
 use tokio::task::yield_now;
 use tokio::time::{sleep, timeout};
 
-use super::HttpEvent;
 use super::app_state::AppState;
+use super::http_event::HttpEvent;
 use super::remote::Remote;
 
 /// Pause between polls, the runtime's shortest. In it a shard at full speed fills half a lane of
@@ -36,37 +36,67 @@ const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 pub async fn collect_stages(app: Rc<AppState>) {
     loop {
         sleep(COLLECT_INTERVAL).await;
-        app.stages();
+        app.monitoring.stages();
     }
 }
 
 pub async fn run(app: Rc<AppState>, remote: Remote) {
     let mut complete = false;
     loop {
-        let work = app.poll();
-        if !complete && app.shard_client.is_complete() {
+        let work = poll(&app);
+        if !complete && app.trading.shard_client.is_complete() {
             complete = true;
-            (app.send_event)(HttpEvent::Complete);
+            app.lifecycle.send_event(HttpEvent::Complete);
         }
         match work {
             0 => {
                 remote.wakeup().prepare_sleep();
-                if app.poll() == 0 {
+                if poll(&app) == 0 {
                     remote.woken().await;
                 }
                 remote.wakeup().finish_sleep();
             }
-            1..=FEW_EVENTS if app.has_no_receivers() => {
+            1..=FEW_EVENTS if has_no_receivers(&app) => {
                 app.is_low_power.set(true);
                 _ = timeout(BATCH_PAUSE, remote.woken()).await;
                 app.is_low_power.set(false);
             }
             // A pending response must not wait for a pause; and a shard whose lane is full wakes
             // us.
-            1..MANY_EVENTS if app.shard_client.waiting_len() == 0 && !app.is_forwarding() => {
+            1..MANY_EVENTS if app.trading.shard_client.waiting_len() == 0 && !is_forwarding(&app) => {
                 _ = timeout(POLL_PAUSE, remote.woken()).await
             }
             _ => yield_now().await,
         }
     }
+}
+
+/// Handles what other threads have sent, up to a bound, and returns the amount of work done.
+fn poll(app: &AppState) -> usize {
+    let (shard_client, acts) = (&app.trading.shard_client, &app.access.acts);
+    let received = app.notifications.poll();
+    let cluster = app.trading.cluster.as_ref();
+    let forwarded = cluster.map_or(0, |cluster| cluster.poll(app.now(), shard_client));
+    if acts.has_anchor() && app.trading.check_open().is_ok() {
+        acts.anchor(shard_client, app.settings.anchor_shard);
+    }
+    forwarded
+        + shard_client.poll()
+        + app.access.authorizer.login_queue.poll()
+        + acts.poll()
+        + app.reloads.poll()
+        + received
+}
+
+/// Returns whether a client at another server, or here, waits for what this thread forwards.
+fn is_forwarding(app: &AppState) -> bool {
+    app.trading.cluster.as_ref().is_some_and(|cluster| cluster.is_expecting(app.now()))
+}
+
+/// Returns whether there is no subscriber and no pending response here.
+fn has_no_receivers(app: &AppState) -> bool {
+    app.notifications.remote_strategies.is_none()
+        && app.trading.cluster.is_none()
+        && !app.notifications.ws_broker.has_clients()
+        && app.trading.shard_client.waiting_len() == 0
 }

@@ -21,7 +21,8 @@ use super::cluster_members::{self, MemberVO};
 use super::remote_strategies::RemoteStrategies;
 use super::response::{HttpResponse, ResponseKind};
 use super::schema_set::SchemaSet;
-use super::status::{Journaling, ServicePhase};
+use super::shard_client::ShardClient;
+use super::status::{Journaling, ServicePhase, ServiceStatus};
 
 /// Commit of the build, or `unknown`.
 const COMMIT: &str = env!("BUILT_FROM_COMMIT");
@@ -43,8 +44,8 @@ pub fn ready(app: &AppState, caller: &RequestCaller) -> HttpResponse {
     answer.with_status(status)
 }
 
-pub fn version(app: &AppState) -> HttpResponse {
-    let formats = app.service_status.formats().iter().copied().collect();
+pub fn version(service_status: &ServiceStatus) -> HttpResponse {
+    let formats = service_status.formats().iter().copied().collect();
     HttpResponse::json(&BuildInfo {
         name: "pitlane",
         version: env!("CARGO_PKG_VERSION"),
@@ -58,10 +59,10 @@ pub fn metrics(app: &AppState) -> HttpResponse {
 }
 
 fn is_ready(app: &AppState) -> bool {
-    app.service_status.phase() == ServicePhase::Running
-        && app.service_status.journaling() == Journaling::Sound
-        && app.shard_client.is_complete()
-        && !app.is_stopping()
+    app.monitoring.service_status.phase() == ServicePhase::Running
+        && app.monitoring.service_status.journaling() == Journaling::Sound
+        && app.trading.shard_client.is_complete()
+        && !app.lifecycle.is_stopping()
 }
 
 /// Adds the schemas of these responses.
@@ -180,14 +181,14 @@ struct ListenerVO {
 
 impl Readiness {
     fn of(app: &AppState, ready: bool) -> Readiness {
-        let (service_status, view) = (&app.service_status, app.shard_client.view());
-        let shards = (0..app.shard_client.shards()).map(|shard| ShardVO {
+        let (service_status, view) = (&app.monitoring.service_status, app.trading.shard_client.view());
+        let shards = (0..app.trading.shard_client.shards()).map(|shard| ShardVO {
             shard,
             complete: view.is_complete(ShardId(shard)),
             seq: view.seq(ShardId(shard)),
         });
         let listeners = service_status.listeners().iter();
-        let phase = if app.is_stopping() { ServicePhase::Stopping } else { service_status.phase() };
+        let phase = if app.lifecycle.is_stopping() { ServicePhase::Stopping } else { service_status.phase() };
         Readiness {
             ready,
             phase: phase.name(),
@@ -202,12 +203,12 @@ impl Readiness {
                 .map(|shard| shard.0)
                 .collect(),
             shards: shards.collect(),
-            adapters: adapters(app),
+            adapters: adapters(&app.trading.shard_client),
             listeners: listeners
                 .map(|listener| ListenerVO { name: listener.name, address: listener.address.to_string() })
                 .collect(),
-            broker: app.remote_strategies.as_deref().map(broker),
-            members: app.cluster.as_ref().map(|cluster| cluster_members::members(app, cluster)),
+            broker: app.notifications.remote_strategies.as_deref().map(broker),
+            members: app.trading.cluster.as_ref().map(|cluster| cluster_members::members(app.now(), cluster)),
             standby: service_status.standby().map(StandbyVO::of),
             uptime_ms: app.now().since(service_status.started()) / NS_PER_MS,
         }
@@ -231,9 +232,9 @@ fn broker(remote_strategies: &RemoteStrategies) -> BrokerVO {
 
 /// Lists the adapters that the reference data use. The simulated venue is part of the shards and
 /// always connected.
-fn adapters(app: &AppState) -> Vec<AdapterHealthVO> {
-    let view = app.shard_client.view();
-    let reference = app.shard_client.reference();
+fn adapters(shard_client: &ShardClient) -> Vec<AdapterHealthVO> {
+    let view = shard_client.view();
+    let reference = shard_client.reference();
     let names: BTreeMap<_, _> = reference
         .exchanges()
         .iter()

@@ -5,12 +5,12 @@ use pitlane_runtime::metrics::StageSummary;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::app_state::AppState;
+use super::monitoring::Monitoring;
 use super::response::HttpResponse;
 use super::schema_set::SchemaSet;
 
-pub fn stages(app: &AppState) -> HttpResponse {
-    let stages: Vec<_> = app.stages().into_iter().map(StageVO::of).collect();
+pub fn stages(monitoring: &Monitoring) -> HttpResponse {
+    let stages: Vec<_> = monitoring.stages().into_iter().map(StageVO::of).collect();
     HttpResponse::json(&stages)
 }
 

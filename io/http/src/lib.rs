@@ -16,6 +16,7 @@ mod audit;
 mod admission;
 mod response;
 mod request_context;
+mod request_ids;
 mod body;
 mod cache;
 mod caller;
@@ -34,15 +35,20 @@ mod framing;
 mod guard;
 mod websocket_broker;
 mod health;
+mod http_event;
 mod app_state;
 mod cached_list;
 mod latency;
 mod rate_limit;
+mod lifecycle;
 mod listen;
 mod login;
 mod meter;
+mod monitoring;
+mod notifications;
 mod openapi;
 mod operator;
+mod parts;
 mod orders;
 mod remote_strategies;
 mod page;
@@ -50,7 +56,9 @@ mod streamed_list;
 mod position;
 mod problem;
 mod readers;
+mod ref_data_cache;
 mod reference;
+mod reloads;
 mod remote;
 mod risk;
 mod routes;
@@ -64,6 +72,8 @@ mod strategy_processes;
 mod strategy_snapshot;
 mod subscription;
 mod notification_hub;
+mod thread_clock;
+mod trading;
 mod transaction;
 mod event_loop;
 mod portfolio;
@@ -72,90 +82,23 @@ mod websocket;
 use std::io;
 use std::net::TcpListener;
 use std::rc::Rc;
-use std::sync::Arc;
 
-use pitlane_auth::AuthClient;
-use pitlane_auth::audit::AuditClient;
-use pitlane_engine::mesh::PortEnd;
-use pitlane_engine::refdata::RefData;
-use pitlane_gateway::notifications::NotificationChannel;
-use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_net::listener::BoundAddress;
-use pitlane_net::tls::Tls;
-use pitlane_runtime::clock::Clock;
-use pitlane_runtime::log::Events;
-use pitlane_runtime::metrics::{Registry, StageSummary};
-use pitlane_runtime::stages::LatencyRecorder;
-use pitlane_runtime::wakeup::Wakeup;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
 use self::app_state::AppState;
-pub use self::cache::RefDataReloads;
 pub use self::cluster::ClusterParts;
 pub use self::cluster::incarnations::next_incarnation;
+pub use self::http_event::HttpEvent;
+pub use self::parts::HttpParts;
+pub use self::reloads::RefDataReloads;
 pub use self::remote::Remote;
 pub use self::remote_strategies::RemoteStrategiesParts;
 pub use self::routes::table;
 pub use self::settings::HttpSettings;
 pub use self::shard_client::Numbers;
 pub use self::status::{Journaling, ServicePhase, ServiceStatus};
-
-/// What the http thread receives from the rest of the process.
-pub struct HttpParts {
-    /// Its lanes to and from every shard. It receives the events of all shards.
-    pub port: PortEnd,
-    /// Wakes the thread of each shard; indexed by shard.
-    pub wakeups: Vec<Wakeup>,
-    pub reference: Arc<RefData>,
-    /// Handle by which other threads reach this one. A sender of events on the port's lanes wakes
-    /// [`Remote::wakeup`].
-    pub remote: Remote,
-    pub registry: Arc<Registry>,
-    pub service_status: Arc<ServiceStatus>,
-    /// Returns the newest percentiles of every thread; called when they are requested.
-    pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
-    /// Prints events; `None`: nothing is printed.
-    pub report: Option<OrderReportPrinter>,
-    /// Client of the `auth` thread, which verifies logins. Its wake-up is [`Remote::wakeup`].
-    pub auth_client: AuthClient,
-    /// Notification channels to the gateways, in their order.
-    pub notification_channels: Vec<NotificationChannel>,
-    /// Warnings and errors of the whole process; `None`: they are not published.
-    pub log: Option<Events>,
-    /// Client that records administrative acts; `None`: there is no audit log.
-    pub audit: Option<AuditClient>,
-    /// Numbers for the ids of orders that come over REST.
-    pub numbers: Numbers,
-    /// Reloaded reference data; `None`: they are never reloaded.
-    pub reloads: Option<RefDataReloads>,
-    /// Needed where there is an HTTPS listener.
-    pub tls: Option<Arc<Tls>>,
-    /// Clock that serves the clients of its broker.
-    pub clock: Clock,
-    /// Records the latency of its broker; `None`: nothing is stamped.
-    pub recorder: Option<LatencyRecorder>,
-    /// Strategies in processes of their own; `None`: they run here, or use another protocol.
-    pub remote_strategies: Option<RemoteStrategiesParts>,
-    /// The other servers; `None`: this one is alone.
-    pub cluster: Option<ClusterParts>,
-    /// Sends events of this thread to main.
-    pub send_event: Box<dyn Fn(HttpEvent) + Send>,
-}
-
-/// Events that main receives.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HttpEvent {
-    /// The view has the complete state of every shard. Sent once.
-    Complete,
-    /// A client has requested an orderly shutdown.
-    ExitRequested,
-    /// A client has requested a reload of the reference data.
-    ReloadRequested,
-    /// After [`Remote::close`]: every connection is closed and no response is pending; nothing is
-    /// sent any more. Sent once.
-    Quiet,
-}
 
 /// An http thread that is bound to its addresses and waits to be run.
 pub struct HttpServer {
@@ -198,7 +141,10 @@ impl HttpServer {
         let acceptor = parts.tls.as_ref().map(|tls| tls.config());
         let remote = parts.remote.clone();
         let local = LocalSet::new();
-        let app = Rc::new(AppState::new(settings, parts));
+        let app = {
+            let description = openapi::document(parts.auth_client.default_identity().is_none());
+            Rc::new(AppState::new(settings, parts, description))
+        };
         local.block_on(&runtime, async {
             let mut listener_tasks = Vec::new();
             if let Some(listener) = plain {
@@ -213,14 +159,14 @@ impl HttpServer {
             }
             let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
             tokio::task::spawn_local(event_loop::collect_stages(app.clone()));
-            tokio::task::spawn_local(websocket_broker::run_timers(app.ws_broker.clone()));
-            if let Some(remote_strategies) = &app.remote_strategies {
+            tokio::task::spawn_local(websocket_broker::run_timers(app.notifications.ws_broker.clone()));
+            if let Some(remote_strategies) = &app.notifications.remote_strategies {
                 tokio::task::spawn_local(strategy_processes::wire::serve(
                     app.clone(),
                     remote_strategies.clone(),
                 ));
             }
-            if let Some(cluster) = &app.cluster {
+            if let Some(cluster) = &app.trading.cluster {
                 tokio::task::spawn_local(cluster_wire::serve(app.clone(), cluster.clone()));
             }
             remote.closing().await;
@@ -228,7 +174,7 @@ impl HttpServer {
             app.drain_connections().await;
             remote.ended().await;
             event_loop.abort();
-            app.shard_client.end();
+            app.trading.shard_client.end();
             Ok(())
         })
     }

@@ -53,18 +53,19 @@ pub fn accept(
 }
 
 fn admit(app: &Rc<AppState>, socket: TcpStream, peer: SocketAddr, tls: Option<TlsAcceptor>) {
-    let Some(AdmittedConnection { slot, evicted }) = app.admission.admit(peer.ip(), Instant::now()) else {
-        app.meter.refused.increment();
+    let Some(AdmittedConnection { slot, evicted }) = app.access.admission.admit(peer.ip(), Instant::now())
+    else {
+        app.monitoring.meter.refused.increment();
         if tls.is_none() {
             // A new socket has room for it; if not, closing it has the same meaning.
             let _ = socket.try_write(NO_ROOM);
         }
         return;
     };
-    app.meter.evicted.add(evicted as u64);
+    app.monitoring.meter.evicted.add(evicted as u64);
     // A connection that was closed before we answer has no local address any more.
     let (Ok(local), Ok(())) = (socket.local_addr(), socket.set_nodelay(true)) else { return };
-    app.meter.accepted.increment();
+    app.monitoring.meter.accepted.increment();
     let app = app.clone();
     let set_task = slot.task_setter();
     let task = spawn_local(async move {
@@ -88,11 +89,11 @@ async fn tls_handshake(app: &AppState, socket: TcpStream, tls: TlsAcceptor) -> O
             Some(ClientStream::Tls(Box::new(stream)))
         }
         Ok(Err(_)) => {
-            app.meter.handshakes_failed.increment();
+            app.monitoring.meter.handshakes_failed.increment();
             None
         }
         Err(_elapsed) => {
-            app.meter.timed_out.increment();
+            app.monitoring.meter.timed_out.increment();
             None
         }
     }

@@ -8,6 +8,9 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
 
 use base64ct::{Base64, Encoding};
 use hyper::StatusCode;
@@ -19,48 +22,70 @@ use pitlane_engine::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
-use super::app_state::AppState;
 use super::caller::RequestCaller;
 use super::connection_info::ConnectionInfo;
+use super::meter::Meter;
 use super::problem::Problem;
+use super::rate_limit::Limit;
 use super::routes::ApiCall;
+use super::settings::HttpSettings;
+use super::thread_clock::ThreadClock;
 
 const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 
-/// Checks that the sender may make this call, and returns who it is.
-pub async fn authorize(
-    app: &AppState,
-    connection: &ConnectionInfo,
-    head: &Head,
-    call: ApiCall,
-    role: Role,
-) -> Result<RequestCaller, Problem> {
-    let login_queue = &app.login_queue;
-    let identity = match login_queue.default_identity() {
-        Some(identity) => identity,
-        None => match credentials_of(&head.headers, connection.peer.ip())? {
-            Some(credentials) => {
-                let identity = login_queue.authenticate(app, credentials).await?;
-                connection.set_known();
-                identity
-            }
-            None if call.is_public() => return Ok(RequestCaller::Anonymous),
-            None => return Err(missing()),
-        },
-    };
-    let taken = app.logins.borrow_mut().take(app.now(), &identity.name);
-    taken.map_err(|wait_s| too_many("too many requests by this login", wait_s))?;
-    if identity.role < role {
-        let detail = format!("{} may not do this: it requires the role {role}", identity.name);
-        return Err(Problem::new(StatusCode::FORBIDDEN, "role-too-low", detail));
-    }
-    Ok(RequestCaller::Known(identity))
+/// Checks whether the sender of a request is who it claims to be, and may send it now.
+#[derive(Debug)]
+pub struct Authorizer {
+    pub login_queue: LoginQueue,
+    peers: RefCell<Limit<IpAddr>>,
+    logins: RefCell<Limit<Arc<str>>>,
+    clock: Rc<ThreadClock>,
 }
 
-/// Checks that the sender's address may send another request now.
-pub fn check_rate(app: &AppState, connection: &ConnectionInfo) -> Result<(), Problem> {
-    let taken = app.peers.borrow_mut().take(app.now(), &network(connection.peer.ip()));
-    taken.map_err(|wait_s| too_many("too many requests from this address", wait_s))
+impl Authorizer {
+    pub fn new(login_queue: LoginQueue, settings: &HttpSettings, clock: Rc<ThreadClock>) -> Authorizer {
+        Authorizer {
+            login_queue,
+            peers: RefCell::new(Limit::new(settings.rate_per_peer)),
+            logins: RefCell::new(Limit::new(settings.rate_per_login)),
+            clock,
+        }
+    }
+
+    /// Checks that the sender may make this call, and returns who it is.
+    pub async fn authorize(
+        &self,
+        connection: &ConnectionInfo,
+        head: &Head,
+        call: ApiCall,
+        role: Role,
+    ) -> Result<RequestCaller, Problem> {
+        let identity = match self.login_queue.default_identity() {
+            Some(identity) => identity,
+            None => match credentials_of(&head.headers, connection.peer.ip())? {
+                Some(credentials) => {
+                    let identity = self.login_queue.authenticate(credentials).await?;
+                    connection.set_known();
+                    identity
+                }
+                None if call.is_public() => return Ok(RequestCaller::Anonymous),
+                None => return Err(missing()),
+            },
+        };
+        let taken = self.logins.borrow_mut().take(self.clock.now(), &identity.name);
+        taken.map_err(|wait_s| too_many("too many requests by this login", wait_s))?;
+        if identity.role < role {
+            let detail = format!("{} may not do this: it requires the role {role}", identity.name);
+            return Err(Problem::new(StatusCode::FORBIDDEN, "role-too-low", detail));
+        }
+        Ok(RequestCaller::Known(identity))
+    }
+
+    /// Checks that the sender's address may send another request now.
+    pub fn check_rate(&self, connection: &ConnectionInfo) -> Result<(), Problem> {
+        let taken = self.peers.borrow_mut().take(self.clock.now(), &network(connection.peer.ip()));
+        taken.map_err(|wait_s| too_many("too many requests from this address", wait_s))
+    }
 }
 
 fn too_many(detail: &'static str, wait_s: u32) -> Problem {
@@ -127,14 +152,25 @@ pub struct LoginQueue {
     /// Waiting requests by ticket; never more than the client has open queries.
     waiting: RefCell<BTreeMap<u64, oneshot::Sender<Verdict>>>,
     tickets: Cell<u64>,
+    clock: Rc<ThreadClock>,
+    meter: Rc<Meter>,
+    answer_timeout: Duration,
 }
 
 impl LoginQueue {
-    pub fn new(auth_client: AuthClient) -> LoginQueue {
+    pub fn new(
+        auth_client: AuthClient,
+        clock: Rc<ThreadClock>,
+        meter: Rc<Meter>,
+        answer_timeout: Duration,
+    ) -> LoginQueue {
         LoginQueue {
             auth_client: RefCell::new(auth_client),
             waiting: RefCell::default(),
             tickets: Cell::new(0),
+            clock,
+            meter,
+            answer_timeout,
         }
     }
 
@@ -157,32 +193,27 @@ impl LoginQueue {
         work
     }
 
-    pub async fn authenticate(&self, app: &AppState, credentials: Credentials) -> Result<Identity, Problem> {
-        let now = app.now();
+    pub async fn authenticate(&self, credentials: Credentials) -> Result<Identity, Problem> {
+        let now = self.clock.now();
         let verdict = self.auth_client.borrow_mut().judge_at_once(now, &credentials);
         let verdict = match verdict {
             Some(verdict) => verdict,
-            None => self.verify_password(app, now, credentials).await?,
+            None => self.verify_password(now, credentials).await?,
         };
         verdict.map_err(|refusal| {
-            app.meter.logins_refused.increment();
+            self.meter.logins_refused.increment();
             refused(refusal)
         })
     }
 
     /// Has a password verified. Returns an error if no thread can do it now.
-    async fn verify_password(
-        &self,
-        app: &AppState,
-        now: Timestamp,
-        credentials: Credentials,
-    ) -> Result<Verdict, Problem> {
+    async fn verify_password(&self, now: Timestamp, credentials: Credentials) -> Result<Verdict, Problem> {
         let ticket = self.tickets.get();
         self.tickets.set(ticket + 1);
         self.auth_client.borrow_mut().ask(now, ticket, credentials).map_err(|_busy| Problem::busy())?;
         let (reply_to, verdict) = oneshot::channel();
         self.waiting.borrow_mut().insert(ticket, reply_to);
-        match timeout(app.settings.answer_timeout, verdict).await {
+        match timeout(self.answer_timeout, verdict).await {
             Ok(Ok(verdict)) => Ok(verdict),
             // The `auth` thread always answers, unless the process ends.
             Ok(Err(_)) | Err(_) => Err(Problem::busy()),

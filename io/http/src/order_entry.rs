@@ -22,53 +22,53 @@ use pitlane_protocols::rest::{
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::app_state::AppState;
-use super::body::{self, RequestBody};
+use super::body::RequestBody;
 use super::orders;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use super::shard_client::{CommandOutcome, PendingResponse, RestRequest, is_rest_order};
+use super::trading::Trading;
 
 /// Interval at which a repeated request checks for the result of the first.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 pub async fn submit(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     kind: OrderKind,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let bytes = body::read(app, body).await?;
+    let bytes = body.read().await?;
     let request = read_request(kind, &bytes)?;
     let id = parse_id(request.int_id.as_deref())?;
-    let reference = app.shard_client.reference();
+    let reference = trading.shard_client.reference();
     let terms = terms_of(&request, &reference)?;
     ctx.scope(&reference).authorize(terms.strategy)?;
-    app.check_open()?;
-    match app.shard_client.submit(ctx.sender(app), id, terms) {
-        Ok((id, pending)) => finish(app, ctx, (terms.strategy, id), pending).await,
+    trading.check_open()?;
+    match trading.shard_client.submit(ctx.sender(&trading.shard_client), id, terms) {
+        Ok((id, pending)) => finish(trading, ctx, (terms.strategy, id), pending).await,
         Err(Declined { reason: Reason::DuplicateId, .. }) => {
-            replay_response(app, ctx, (terms.strategy, id), RestRequest::Submit(terms)).await
+            replay_response(trading, ctx, (terms.strategy, id), RestRequest::Submit(terms)).await
         }
         Err(declined) => Err(Problem::refused(declined.reason)),
     }
 }
 
 pub async fn modify(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     kind: OrderKind,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let bytes = body::read(app, body).await?;
+    let bytes = body.read().await?;
     let change = read_change(kind, &bytes)?;
     let new_id = parse_id(change.new_int_id.as_deref())?;
-    let found = orders_in_scope(app, ctx, &change.int_id)?;
+    let found = orders_in_scope(trading, ctx, &change.int_id)?;
     let receipts = found.iter().filter_map(|order| {
-        let receipt = app.shard_client.receipt(order.terms.strategy, &new_id)?;
+        let receipt = trading.shard_client.receipt(order.terms.strategy, &new_id)?;
         Some((order.terms.strategy, receipt.request))
     });
     let receipts: Vec<_> = if new_id.is_none() { Vec::new() } else { receipts.collect() };
@@ -78,16 +78,16 @@ pub async fn modify(
         };
         let same = receipts.into_iter().find(|(_, request)| is_same(*request));
         let (strategy, request) = same.ok_or_else(|| Problem::refused(Reason::DuplicateId))?;
-        return replay_response(app, ctx, (strategy, new_id), request).await;
+        return replay_response(trading, ctx, (strategy, new_id), request).await;
     }
     if let Some(order) = found.iter().find(|order| order.id == new_id && change.int_id != new_id.as_str()) {
-        return modified_before(app, ctx, order, &change);
+        return modified_before(trading, ctx, order, &change);
     }
     let order = single_open_order(found, change.account_id)?;
     check_fixed(&order, &change)?;
-    app.check_open()?;
-    match app.shard_client.modify(ctx.sender(app), &order, new_id, change.changes) {
-        Ok((id, pending)) => finish(app, ctx, (order.terms.strategy, id), pending).await,
+    trading.check_open()?;
+    match trading.shard_client.modify(ctx.sender(&trading.shard_client), &order, new_id, change.changes) {
+        Ok((id, pending)) => finish(trading, ctx, (order.terms.strategy, id), pending).await,
         Err(declined) => Err(Problem::refused(declined.reason)),
     }
 }
@@ -95,7 +95,7 @@ pub async fn modify(
 /// Cancels an order. Answers when the request was accepted; its result follows by topic, and in the
 /// order's status.
 pub async fn cancel(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
@@ -113,22 +113,22 @@ pub async fn cancel(
         }
         None => None,
     };
-    body::read_nothing(app, body).await?;
-    let mut found = orders_in_scope(app, ctx, &ctx.name()?)?;
+    body.read_nothing().await?;
+    let mut found = orders_in_scope(trading, ctx, &ctx.name()?)?;
     found.retain(|order| handle.is_none_or(|handle| order.handle == handle));
     if found.is_empty() {
         return Err(Problem::refused(Reason::UnknownOrder));
     }
     let order = single_open_order(found, account)?;
-    app.check_open()?;
-    let sent = app.shard_client.cancel(ctx.sender(app), &order);
+    trading.check_open()?;
+    let sent = trading.shard_client.cancel(ctx.sender(&trading.shard_client), &order);
     let pending = sent.map_err(|declined| Problem::refused(declined.reason))?;
-    match app.await_outcome(pending).await? {
+    match trading.await_outcome(pending).await? {
         CommandOutcome::Refused(refusal) => Err(Problem::refused(refusal.reason)),
         CommandOutcome::Order(_) | CommandOutcome::Done(_) => {
             let now =
-                ctx.wants_representation().then(|| app.shard_client.view().order(order.handle)).flatten();
-            Ok(order_response(app, now.as_ref()))
+                ctx.wants_representation().then(|| trading.shard_client.view().order(order.handle)).flatten();
+            Ok(order_response(trading, now.as_ref()))
         }
     }
 }
@@ -136,37 +136,37 @@ pub async fn cancel(
 /// `POST /ext/execution/order/validate`: makes all checks that an order of any type would meet, and
 /// sends nothing.
 pub async fn validate(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let bytes = body::read(app, body).await?;
+    let bytes = body.read().await?;
     let request = OrderRequest::from(rest::read::<AnyOrderVO>(&bytes).map_err(Problem::bad_body)?);
     let id = parse_id(request.int_id.as_deref())?;
-    let reference = app.shard_client.reference();
+    let reference = trading.shard_client.reference();
     let terms = terms_of(&request, &reference)?;
     ctx.scope(&reference).authorize(terms.strategy)?;
-    if !id.is_none() && app.shard_client.knows(terms.strategy, &id) {
+    if !id.is_none() && trading.shard_client.knows(terms.strategy, &id) {
         return Err(Problem::refused(Reason::DuplicateId));
     }
-    app.execute(CommandKind::Validate { terms }).await
+    trading.execute(CommandKind::Validate { terms }).await
 }
 
 /// `POST /next-order-id`: returns an id that is never given out again.
 pub async fn next_id(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let bytes = body::read(app, body).await?;
+    let bytes = body.read().await?;
     let account = rest::account_id(&bytes).map_err(Problem::bad_body)?;
-    let reference = app.shard_client.reference();
+    let reference = trading.shard_client.reference();
     if reference.account(AccountId(account)).is_none() {
         return Err(Problem::unknown("unknown-account", "there is no account with this id"));
     }
-    let id = app.shard_client.make_id().ok_or_else(Problem::busy)?;
+    let id = trading.shard_client.make_id().ok_or_else(Problem::busy)?;
     Ok(HttpResponse::json(&id.as_str()))
 }
 
@@ -175,12 +175,12 @@ type OwnId = (StrategyId, IntId);
 
 /// Waits for the result of a new order or a modification.
 pub async fn finish(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     id: OwnId,
     pending: PendingResponse,
 ) -> Result<HttpResponse, Problem> {
-    let reason = match app.await_outcome(pending).await? {
+    let reason = match trading.await_outcome(pending).await? {
         // Other reports may give a reason for what was done: a quantity at or below what is filled
         // ends the order.
         CommandOutcome::Order(report) if report.what != ExecType::Rejected => Reason::None,
@@ -188,24 +188,24 @@ pub async fn finish(
         CommandOutcome::Refused(refusal) => refusal.reason,
         CommandOutcome::Done(reason) => reason,
     };
-    app.shard_client.record_result(id.0, &id.1, reason);
-    respond(app, ctx, &id, reason)
+    trading.shard_client.record_result(id.0, &id.1, reason);
+    respond(trading, ctx, &id, reason)
 }
 
 /// Returns the same response to the same request under the same id; another request is refused.
 async fn replay_response(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     id: OwnId,
     request: RestRequest,
 ) -> Result<HttpResponse, Problem> {
     let duplicate = || Problem::refused(Reason::DuplicateId);
-    let end = Instant::now() + app.settings.answer_timeout;
+    let end = Instant::now() + trading.answer_timeout;
     loop {
-        let order = own_order(app, &id);
-        let Some(receipt) = app.shard_client.receipt(id.0, &id.1) else {
+        let order = own_order(trading, &id);
+        let Some(receipt) = trading.shard_client.receipt(id.0, &id.1) else {
             // Another server has sent it here, and the view does not show it yet.
-            if order.is_none() && app.shard_client.is_in_flight(id.0, &id.1) && Instant::now() < end {
+            if order.is_none() && trading.shard_client.is_in_flight(id.0, &id.1) && Instant::now() < end {
                 sleep(POLL_INTERVAL).await;
                 continue;
             }
@@ -217,13 +217,13 @@ async fn replay_response(
                 Status::Rejected => order.reason,
                 _ => Reason::None,
             };
-            return respond(app, ctx, &id, reason);
+            return respond(trading, ctx, &id, reason);
         };
         if receipt.request != request {
             return Err(duplicate());
         }
         if let Some(reason) = receipt.result {
-            return respond(app, ctx, &id, reason);
+            return respond(trading, ctx, &id, reason);
         }
         // The first request has not been answered yet.
         if Instant::now() >= end {
@@ -236,7 +236,7 @@ async fn replay_response(
 /// Answers a modification from before a restart: the order already has this id, and its terms show
 /// whether the same was requested.
 fn modified_before(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     order: &OrderView,
     change: &OrderChange,
@@ -245,11 +245,11 @@ fn modified_before(
         return Err(Problem::refused(Reason::DuplicateId));
     }
     let order_shown = ctx.wants_representation().then_some(order);
-    Ok(order_response(app, order_shown).with_location(location_of(&order.id)))
+    Ok(order_response(trading, order_shown).with_location(location_of(&order.id)))
 }
 
 fn respond(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     id: &OwnId,
     reason: Reason,
@@ -257,23 +257,23 @@ fn respond(
     if reason != Reason::None {
         return Err(Problem::refused(reason).with("intId", id.1.as_str()));
     }
-    let order = ctx.wants_representation().then(|| own_order(app, id)).flatten();
-    Ok(order_response(app, order.as_ref()).with_location(location_of(&id.1)))
+    let order = ctx.wants_representation().then(|| own_order(trading, id)).flatten();
+    Ok(order_response(trading, order.as_ref()).with_location(location_of(&id.1)))
 }
 
 /// Returns an order in the response, for a client that wants it.
-fn order_response(app: &AppState, order: Option<&OrderView>) -> HttpResponse {
+fn order_response(trading: &Trading, order: Option<&OrderView>) -> HttpResponse {
     let Some(order) = order else { return HttpResponse::empty() };
-    let sent = SentByVO::of(&order.sent, &app.shard_client.view());
-    HttpResponse::json(&OrderVO::of(order, None, sent, &app.shard_client.reference()))
+    let sent = SentByVO::of(&order.sent, &trading.shard_client.view());
+    HttpResponse::json(&OrderVO::of(order, None, sent, &trading.shard_client.reference()))
 }
 
 /// Returns the order that this request was about: a pending modification is not yet among its ids.
-fn own_order(app: &AppState, (strategy, id): &OwnId) -> Option<OrderView> {
-    let view = app.shard_client.view();
+fn own_order(trading: &Trading, (strategy, id): &OwnId) -> Option<OrderView> {
+    let view = trading.shard_client.view();
     let mut found = view.orders_with_id(id);
     if let Some(RestRequest::Modify(handle, _)) =
-        app.shard_client.receipt(*strategy, id).map(|receipt| receipt.request)
+        trading.shard_client.receipt(*strategy, id).map(|receipt| receipt.request)
     {
         return view.order(handle);
     }
@@ -383,9 +383,9 @@ pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> 
 
 /// Returns the orders that the caller selects by an id and may access; at least one. Orders of
 /// other strategies are as unknown as orders that never existed.
-fn orders_in_scope(app: &AppState, ctx: &RequestContext<'_>, id: &str) -> Result<Vec<OrderView>, Problem> {
-    let scope = ctx.scope(&app.shard_client.reference());
-    let mut found = orders::with_id(app, id)?;
+fn orders_in_scope(trading: &Trading, ctx: &RequestContext<'_>, id: &str) -> Result<Vec<OrderView>, Problem> {
+    let scope = ctx.scope(&trading.shard_client.reference());
+    let mut found = orders::with_id(&trading.shard_client, id)?;
     found.retain(|order| scope.contains(order.terms.strategy));
     if found.is_empty() {
         return Err(Problem::refused(Reason::UnknownOrder));

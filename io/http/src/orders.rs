@@ -11,75 +11,111 @@ use pitlane_engine::view::{OrderView, View, WalkHandle};
 use pitlane_protocols::rest::{OrderVO, SentByVO};
 use tokio::time::timeout;
 
-use super::app_state::AppState;
+use super::cached_list::{CachedList, ListVersion};
 use super::caller::RequestCaller;
+use super::notifications::Notifications;
 use super::problem::Problem;
-use super::readers::{ListClient, ListReader};
-use super::reference::limit_of;
+use super::readers::{ListClient, ListReader, ListReaders};
+use super::ref_data_cache::CurrentRefData;
 use super::request_context::RequestContext;
 use super::response::{HttpResponse, JsonRows};
 use super::scope::StrategyScope;
+use super::shard_client::ShardClient;
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
+use super::trading::Trading;
 
 /// Bytes of a rendered order, so that a list does not grow in small steps.
 const ORDER_BYTES: usize = 544;
 
-pub async fn open(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
-    let limit = limit_of(ctx, &["limit"])?;
-    let scope = ctx.scope(&app.shard_client.reference());
-    let are_few = app.shard_client.view().open_orders_len().min(limit) <= ROWS_PER_PORTION;
+/// State of the order lists: what they are rendered from, and the clients that read long ones.
+pub struct OrderLists {
+    trading: Rc<Trading>,
+    notifications: Rc<Notifications>,
+    ref_data: Rc<CurrentRefData>,
+    /// The cached list of all open orders, where they are few.
+    open_orders: CachedList,
+    readers: ListReaders,
+}
+
+impl OrderLists {
+    pub fn new(
+        trading: Rc<Trading>,
+        notifications: Rc<Notifications>,
+        ref_data: Rc<CurrentRefData>,
+    ) -> OrderLists {
+        OrderLists {
+            trading,
+            notifications,
+            ref_data,
+            open_orders: CachedList::default(),
+            readers: ListReaders::default(),
+        }
+    }
+
+    /// Returns the version of everything but prices.
+    fn version(&self) -> ListVersion {
+        let events = self.trading.shard_client.changes();
+        let names = self.notifications.hub.names().changes();
+        ListVersion { events, names, reference: self.ref_data.cache().name }
+    }
+}
+
+pub async fn open(lists: &Rc<OrderLists>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    let limit = ctx.limit(&["limit"])?;
+    let scope = ctx.scope(&lists.trading.shard_client.reference());
+    let are_few = lists.trading.shard_client.view().open_orders_len().min(limit) <= ROWS_PER_PORTION;
     if are_few && scope == StrategyScope::All {
-        let some = || rendered(app, app.shard_client.view().open_orders().take(limit));
+        let some = || rendered(lists, lists.trading.shard_client.view().open_orders().take(limit));
         let is_whole = limit == usize::MAX;
-        let list = if is_whole { app.open_orders.get(app.version(), some) } else { some() };
+        let list = if is_whole { lists.open_orders.get(lists.version(), some) } else { some() };
         return Ok(HttpResponse::from_json(list));
     }
-    let until = app.now();
-    in_portions(app, ctx, limit, scope, |view| view.walk_open(until)).await
+    let until = lists.trading.now();
+    in_portions(lists, ctx, limit, scope, |view| view.walk_open(until)).await
 }
 
 /// Lists the finished orders of the trading day, the one that finished last first.
-pub async fn history(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
-    let limit = limit_of(ctx, &["limit"])?;
-    let scope = ctx.scope(&app.shard_client.reference());
-    if app.shard_client.view().finished_orders_len().min(limit) <= ROWS_PER_PORTION
+pub async fn history(lists: &Rc<OrderLists>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    let limit = ctx.limit(&["limit"])?;
+    let scope = ctx.scope(&lists.trading.shard_client.reference());
+    if lists.trading.shard_client.view().finished_orders_len().min(limit) <= ROWS_PER_PORTION
         && scope == StrategyScope::All
     {
-        return Ok(at_once(app, app.shard_client.view().finished_orders().take(limit)));
+        return Ok(at_once(lists, lists.trading.shard_client.view().finished_orders().take(limit)));
     }
-    in_portions(app, ctx, limit, scope, View::walk_finished).await
+    in_portions(lists, ctx, limit, scope, View::walk_finished).await
 }
 
 /// Returns all orders that have or had this id.
-pub fn one(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn one(lists: &OrderLists, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let scope = ctx.scope(&app.shard_client.reference());
-    let mut found = with_id(app, &ctx.name()?)?;
+    let scope = ctx.scope(&lists.trading.shard_client.reference());
+    let mut found = with_id(&lists.trading.shard_client, &ctx.name()?)?;
     found.retain(|order| scope.contains(order.terms.strategy));
     if found.is_empty() {
         return Err(Problem::refused(Reason::UnknownOrder));
     }
-    Ok(at_once(app, found.into_iter()))
+    Ok(at_once(lists, found.into_iter()))
 }
 
 /// Returns the orders with an id, without a check of the caller's scope; at least one.
-pub fn with_id(app: &AppState, text: &str) -> Result<Vec<OrderView>, Problem> {
+pub fn with_id(shard_client: &ShardClient, text: &str) -> Result<Vec<OrderView>, Problem> {
     let id = IntId::parse(text.as_bytes()).ok();
-    let found = id.map(|id| app.shard_client.view().orders_with_id(&id)).unwrap_or_default();
+    let found = id.map(|id| shard_client.view().orders_with_id(&id)).unwrap_or_default();
     if found.is_empty() {
         return Err(Problem::refused(Reason::UnknownOrder));
     }
     Ok(found)
 }
 
-fn at_once(app: &AppState, orders: impl Iterator<Item = OrderView>) -> HttpResponse {
-    HttpResponse::from_json(rendered(app, orders))
+fn at_once(lists: &OrderLists, orders: impl Iterator<Item = OrderView>) -> HttpResponse {
+    HttpResponse::from_json(rendered(lists, orders))
 }
 
-fn rendered(app: &AppState, orders: impl Iterator<Item = OrderView>) -> Bytes {
-    let reference = app.shard_client.reference();
+fn rendered(lists: &OrderLists, orders: impl Iterator<Item = OrderView>) -> Bytes {
+    let reference = lists.trading.shard_client.reference();
     let orders: Vec<OrderView> = orders.collect();
-    let (names, view) = (app.notification_hub.names(), app.shard_client.view());
+    let (names, view) = (lists.notifications.hub.names(), lists.trading.shard_client.view());
     let sent = |order: &OrderView| SentByVO::of(&order.sent, &view);
     let shown =
         orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
@@ -91,18 +127,18 @@ fn rendered(app: &AppState, orders: impl Iterator<Item = OrderView>) -> Bytes {
 /// Streams a long list. Each order is shown as it is when its portion is rendered; the list does
 /// not delay the events in between.
 async fn in_portions(
-    app: &Rc<AppState>,
+    lists: &Rc<OrderLists>,
     ctx: &RequestContext<'_>,
     limit: usize,
     scope: StrategyScope,
     begin: impl FnOnce(&mut View) -> Option<WalkHandle>,
 ) -> Result<HttpResponse, Problem> {
-    let guard = WalkGuard::begin(app, ctx, begin).await?;
+    let guard = WalkGuard::begin(lists, ctx, begin).await?;
     let reader = guard.reader.clone();
     let (mut left, mut rows) = (limit, JsonRows::default());
     let portions = StreamedList::new(move |bytes| {
-        let shard_client = &guard.app.shard_client;
-        guard.app.readers.step(&guard.reader);
+        let shard_client = &guard.lists.trading.shard_client;
+        guard.lists.readers.step(&guard.reader);
         let mut is_over = false;
         let orders: Vec<OrderView> = {
             let mut view = shard_client.view_mut();
@@ -116,7 +152,7 @@ async fn in_portions(
         };
         left -= orders.len();
         let (goes_on, reference) = (!is_over && left > 0, shard_client.reference());
-        let (names, view) = (guard.app.notification_hub.names(), shard_client.view());
+        let (names, view) = (guard.lists.notifications.hub.names(), shard_client.view());
         let sent = |order: &OrderView| SentByVO::of(&order.sent, &view);
         let shown =
             orders.iter().map(|order| OrderVO::of(order, names.of(&order.source), sent(order), &reference));
@@ -128,13 +164,13 @@ async fn in_portions(
 
 /// A walk that is ended when its reader is done or gone.
 struct WalkGuard {
-    app: Rc<AppState>,
+    lists: Rc<OrderLists>,
     reader: Rc<ListReader>,
 }
 
 impl WalkGuard {
     async fn begin(
-        app: &Rc<AppState>,
+        lists: &Rc<OrderLists>,
         ctx: &RequestContext<'_>,
         begin: impl FnOnce(&mut View) -> Option<WalkHandle>,
     ) -> Result<WalkGuard, Problem> {
@@ -143,21 +179,21 @@ impl WalkGuard {
             RequestCaller::Anonymous => Arc::default(),
         };
         let client = ListClient { network: network(ctx.connection.peer.ip()), login };
-        let slot = timeout(app.settings.answer_timeout, app.readers.wait_for_room(&client)).await;
+        let slot = timeout(lists.trading.answer_timeout, lists.readers.wait_for_room(&client)).await;
         let freed = slot.map_err(|_elapsed| Problem::too_many_lists())?;
-        let mut view = app.shard_client.view_mut();
+        let mut view = lists.trading.shard_client.view_mut();
         if let Some(walk) = freed {
             view.walk_end(walk);
         }
         let walk = begin(&mut view).ok_or_else(Problem::busy)?;
-        Ok(WalkGuard { app: app.clone(), reader: app.readers.begin(walk, client) })
+        Ok(WalkGuard { lists: lists.clone(), reader: lists.readers.begin(walk, client) })
     }
 }
 
 impl Drop for WalkGuard {
     fn drop(&mut self) {
-        if let Some(walk) = self.app.readers.end(&self.reader) {
-            self.app.shard_client.view_mut().walk_end(walk);
+        if let Some(walk) = self.lists.readers.end(&self.reader) {
+            self.lists.trading.shard_client.view_mut().walk_end(walk);
         }
     }
 }

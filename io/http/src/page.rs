@@ -8,7 +8,6 @@ use hyper::StatusCode;
 use hyper::header::{ACCEPT_ENCODING, HeaderValue};
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::app_state::AppState;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
@@ -19,8 +18,8 @@ static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files
 /// Shown where the page was not built.
 static UNBUILT: &str = include_str!("page.html");
 
-pub fn show(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
-    let file = app.page.find(ctx.head.uri.path()).ok_or_else(Problem::not_found)?;
+pub fn show(page: &WebPage, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    let file = page.find(ctx.head.uri.path()).ok_or_else(Problem::not_found)?;
     let file_sent = file.encoded(ctx.head.headers.get(ACCEPT_ENCODING));
     let kind = ResponseKind::Asset { content_type: file.content_type, is_immutable: file.is_immutable };
     if ctx.has(&file_sent.etag) {

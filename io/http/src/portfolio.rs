@@ -1,16 +1,17 @@
 //! Cash balances, and the value of portfolios.
 
+use pitlane_engine::id::Currency;
 use pitlane_protocols::rest::{CashBalanceVO, PortfolioVO};
 
-use super::app_state::AppState;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
+use super::trading::Trading;
 use super::transaction::strategy_named;
 
-pub fn cash(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn cash(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
+    let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
     let scope = ctx.scope(&reference);
     let balances: Vec<_> = view.cash_balances().filter(|cash| scope.contains(cash.strategy)).collect();
     Ok(HttpResponse::list(balances.iter().map(|cash| CashBalanceVO::of(cash, &reference))))
@@ -18,12 +19,16 @@ pub fn cash(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Pr
 
 /// Returns the portfolio of one strategy, or of all that the caller may see together; in the base
 /// currency.
-pub fn portfolio(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn portfolio(
+    trading: &Trading,
+    base_currency: Currency,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     let query = ctx.query(&["strategy"])?;
-    let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
+    let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
     let scope = ctx.scope(&reference);
     let strategy = strategy_named(query.get("strategy"), &scope, &reference)?;
     let wanted = |of| scope.contains(of) && strategy.is_none_or(|strategy| strategy == of);
-    let portfolio = view.portfolio_of(wanted, app.settings.base_currency, &reference);
+    let portfolio = view.portfolio_of(wanted, base_currency, &reference);
     Ok(HttpResponse::json(&PortfolioVO::of(&portfolio, query.get("strategy"))))
 }

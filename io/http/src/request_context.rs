@@ -7,12 +7,12 @@ use pitlane_engine::sender::{Protocol, Sender, SenderId, SenderText};
 use pitlane_gateway::address_of;
 use pitlane_protocols::rest::{Query, percent_decode};
 
-use super::app_state::AppState;
 use super::caller::RequestCaller;
 use super::connection_info::ConnectionInfo;
 use super::problem::Problem;
 use super::routes::Segments;
 use super::scope::StrategyScope;
+use super::shard_client::ShardClient;
 
 #[derive(Clone, Copy)]
 pub struct RequestContext<'a> {
@@ -30,12 +30,12 @@ impl RequestContext<'_> {
     }
 
     /// Returns the sender of an order in this request.
-    pub fn sender(&self, app: &AppState) -> SenderId {
+    pub fn sender(&self, shard_client: &ShardClient) -> SenderId {
         let login = match self.caller {
             RequestCaller::Known(identity) => SenderText::new(&identity.name),
             RequestCaller::Anonymous => SenderText::EMPTY,
         };
-        app.shard_client.register_sender(Sender {
+        shard_client.register_sender(Sender {
             protocol: Protocol::Rest,
             address: address_of(self.connection.peer.ip()),
             login,
@@ -47,6 +47,13 @@ impl RequestContext<'_> {
     pub fn query(&self, known: &[&str]) -> Result<Query, Problem> {
         let text = self.head.uri.query().unwrap_or_default();
         Query::parse(text, known).map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))
+    }
+
+    /// Returns the maximum number of rows that the client wants.
+    pub fn limit(&self, known: &[&str]) -> Result<usize, Problem> {
+        let limit = self.query(known)?.count("limit");
+        let limit = limit.map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))?;
+        Ok(limit.unwrap_or(usize::MAX))
     }
 
     /// Checks a call without parameters: a misspelt parameter must not pass as absent.

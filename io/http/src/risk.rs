@@ -8,46 +8,46 @@ use pitlane_engine::strategy::lifecycle::{self, WrongPhase};
 use pitlane_protocols::codes::WireName;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
 
-use super::app_state::AppState;
-use super::body::{self, RequestBody};
+use super::body::RequestBody;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
+use super::trading::Trading;
 
-pub fn show(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn show(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    Ok(HttpResponse::json(&RiskVO::of(&app.shard_client.view(), &app.shard_client.reference())))
+    Ok(HttpResponse::json(&RiskVO::of(&trading.shard_client.view(), &trading.shard_client.reference())))
 }
 
 /// Changes the limits of one strategy or account. They hold until the next start, which takes them
 /// from the settings again.
 pub async fn change(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let bytes = body::read(app, body).await?;
+    let bytes = body.read().await?;
     let request: LimitsVO = rest::read(&bytes).map_err(Problem::bad_body)?;
-    let scope = scope_of(app, &request)?;
-    let caller_scope = ctx.scope(&app.shard_client.reference());
+    let scope = scope_of(trading, &request)?;
+    let caller_scope = ctx.scope(&trading.shard_client.reference());
     match scope {
         Scope::Strategy(strategy) => caller_scope.authorize(strategy)?,
         Scope::Account(_) | Scope::Global | Scope::Security(_) | Scope::Adapter(_) => {
             caller_scope.authorize_all()?
         }
     }
-    let old = app.shard_client.view().limits(scope).copied().unwrap_or_default();
+    let old = trading.shard_client.view().limits(scope).copied().unwrap_or_default();
     if matches!(scope, Scope::Strategy(_)) && (request.credit.is_some() || request.credit_currency.is_some())
     {
         return Err(Problem::unprocessable("bad-limits", "credit is a limit of accounts"));
     }
     let limits = request.applied_to(&old).map_err(|detail| Problem::unprocessable("bad-limits", detail))?;
-    app.send_directive(Directive::Limits { scope, limits }).await
+    trading.send_directive(Directive::Limits { scope, limits }).await
 }
 
-fn scope_of(app: &AppState, request: &LimitsVO) -> Result<Scope, Problem> {
-    let reference = app.shard_client.reference();
+fn scope_of(trading: &Trading, request: &LimitsVO) -> Result<Scope, Problem> {
+    let reference = trading.shard_client.reference();
     match (&request.strategy_name, &request.account_name) {
         (Some(name), None) => {
             let row = reference.strategies().iter().find(|row| row.name == *name);
@@ -67,15 +67,15 @@ fn scope_of(app: &AppState, request: &LimitsVO) -> Result<Scope, Problem> {
 /// Moves a strategy to another phase, through those between: `INIT → PREFEED → START → RUNNING →
 /// STOP → EXIT`. One that has stopped may start again.
 pub async fn phase(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let name = ctx.name()?;
-    let bytes = body::read(app, body).await?;
+    let bytes = body.read().await?;
     let PhaseVO { phase } = rest::read(&bytes).map_err(Problem::bad_body)?;
-    let reference = app.shard_client.reference();
+    let reference = trading.shard_client.reference();
     let row = reference.strategies().iter().find(|row| row.name == name);
     let strategy =
         row.ok_or_else(|| Problem::unknown("unknown-strategy", "there is no strategy of this name"))?.id;
@@ -83,9 +83,9 @@ pub async fn phase(
     if strategy == StrategyId::SERVER {
         return Err(Problem::unprocessable("server-runs", "the server itself always runs"));
     }
-    let now = app.shard_client.view().phase(strategy).unwrap_or_default();
+    let now = trading.shard_client.view().phase(strategy).unwrap_or_default();
     for phase in lifecycle::path(now, phase.0).map_err(wrong_phase)? {
-        app.execute(CommandKind::Phase { strategy, phase }).await?;
+        trading.execute(CommandKind::Phase { strategy, phase }).await?;
     }
     Ok(HttpResponse::empty())
 }

@@ -14,19 +14,16 @@ use pitlane_auth::Role;
 use pitlane_runtime::metrics::exposition;
 
 use super::app_state::AppState;
-use super::body::{self, RequestBody};
+use super::body::{BodyLimits, RequestBody};
 use super::connection_info::ConnectionInfo;
 use super::cors::{self, Cors};
 use super::login;
 use super::problem::Problem;
 use super::request_context::RequestContext;
+use super::request_ids::X_REQUEST_ID;
 use super::response::{HttpResponse, ResponseBody, ResponseKind};
 use super::routes::RouteMatch;
 use super::{audit, calls, guard, websocket};
-
-const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Longest request id of a client that we pass on.
-const REQUEST_ID_BYTES_MAX: usize = 64;
 
 /// Number of headers of a usual response. With one more, the map would have a size for which the
 /// allocator has no size class.
@@ -60,8 +57,11 @@ pub async fn respond(
     let (mut head, body) = request.into_parts();
     let mut cors = Cors::Listed;
     let mut headers = HeaderMap::with_capacity(HEADERS_USUAL);
-    let checked =
-        login::check_rate(app, connection).and_then(|()| guard::check(&app.rules, connection, &head));
+    let checked = app
+        .access
+        .authorizer
+        .check_rate(connection)
+        .and_then(|()| guard::check(&app.access.rules, connection, &head));
     let answered = match checked {
         // A connection that is no longer HTTP needs nothing of what follows.
         Ok(()) if is_stomp(&head) => match upgrade(app, connection, &mut head) {
@@ -70,19 +70,19 @@ pub async fn respond(
         },
         Ok(()) => route(app, connection, &head, body, &mut cors, &mut headers).await,
         Err(problem) => {
-            app.meter.rejected.increment();
+            app.monitoring.meter.rejected.increment();
             Err(problem)
         }
     };
-    cors::add_headers(cors, &head.headers, &app.rules.origins, &mut headers);
+    cors::add_headers(cors, &head.headers, &app.access.rules.origins, &mut headers);
     if head.method == Method::OPTIONS
         && let Some(allow) = headers.get(ALLOW).cloned()
     {
         cors::add_methods(&allow, &mut headers);
     }
-    let id = request_id(app, &head.headers);
+    let id = app.access.request_ids.id_of(&head.headers);
     let answer = answered.unwrap_or_else(|problem| problem_response(&problem, &head, &id, &mut headers));
-    app.meter.count_response(answer.status.as_u16());
+    app.monitoring.meter.count_response(answer.status.as_u16());
     if answer.status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(RETRY_AFTER) {
         headers.insert(RETRY_AFTER, HeaderValue::from(1));
     }
@@ -95,7 +95,7 @@ pub async fn respond(
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
     }
     headers.insert(X_REQUEST_ID, id);
-    if let Some(cluster) = app.cluster.as_ref().filter(|_| head.uri.path().starts_with("/rest/"))
+    if let Some(cluster) = app.trading.cluster.as_ref().filter(|_| head.uri.path().starts_with("/rest/"))
         && let Some(ages) = cluster.ages(app.now())
     {
         headers.insert(AGE, text(ages));
@@ -116,23 +116,26 @@ async fn route(
     headers: &mut HeaderMap,
 ) -> Result<HttpResponse, Problem> {
     let path = head.uri.path();
-    let route = match app.routes.find(&head.method, path) {
+    let route = match app.content.routes.find(&head.method, path) {
         RouteMatch::ApiCall { route, role, call, segments } => {
             *cors = route.cors;
-            let admitted = login::authorize(app, connection, head, call, role).await;
+            let admitted = app.access.authorizer.authorize(connection, head, call, role).await;
             if admitted.is_ok() && call.is_health() && connection.is_on_probation() {
                 headers.insert(CONNECTION, HeaderValue::from_static("close"));
             } else if connection.is_on_probation() {
                 return Err(Problem::no_room());
             }
             let caller = admitted?;
+            let rules = &app.access.rules;
+            let limits = BodyLimits { bytes_max: rules.body_bytes_max, timeout: app.settings.body_timeout };
+            let body = RequestBody::Incoming(body, limits);
             let (input, act) = match role {
                 Role::Admin => {
-                    let bytes = body::read(app, RequestBody::Incoming(body)).await?;
-                    let act = audit::record(app, connection, head, &caller, &bytes).await?;
+                    let bytes = body.read().await?;
+                    let act = audit::record(&app.access.acts, connection, head, &caller, &bytes).await?;
                     (RequestBody::Read(bytes), act)
                 }
-                Role::Read | Role::Trade => (RequestBody::Incoming(body), None),
+                Role::Read | Role::Trade => (body, None),
             };
             let ctx = RequestContext { connection, head, caller: &caller, segments };
             let answered = calls::handle(app, &ctx, call, input).await;
@@ -228,17 +231,6 @@ fn add_common_headers(kind: ResponseKind, etag: Option<HeaderValue>, headers: &m
         headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
-    }
-}
-
-/// Returns the client's request id if it is valid, else a new one.
-fn request_id(app: &AppState, headers: &HeaderMap) -> HeaderValue {
-    let is_sane = |id: &&HeaderValue| {
-        (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
-    };
-    match headers.get(X_REQUEST_ID).filter(is_sane) {
-        Some(id) => id.clone(),
-        None => app.next_request_id(),
     }
 }
 

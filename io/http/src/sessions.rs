@@ -5,34 +5,36 @@ use pitlane_gateway::notifications::SessionInfo;
 use pitlane_protocols::rest::{self, Decimal, Moment, RatesVO, SessionVO};
 use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
 
-use super::app_state::AppState;
-use super::body::{self, RequestBody};
+use super::body::RequestBody;
 use super::notification_hub::THREAD_NAME;
+use super::notifications::Notifications;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
+use super::trading::Trading;
 
 /// Lists all sessions, as of the last second.
-pub fn all(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn all(notifications: &Notifications, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let mut sessions = Vec::new();
-    app.notification_hub.for_each_session(|thread, session| sessions.push(session_vo(thread, session)));
-    app.ws_broker.for_each_session(|session| sessions.push(session_vo(THREAD_NAME, &session)));
+    notifications.hub.for_each_session(|thread, session| sessions.push(session_vo(thread, session)));
+    notifications.ws_broker.for_each_session(|session| sessions.push(session_vo(THREAD_NAME, &session)));
     Ok(HttpResponse::list(sessions.into_iter()))
 }
 
 /// Disconnects a client, with a reason where its protocol has one.
 pub async fn end(
-    app: &AppState,
+    notifications: &Notifications,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    body::read_nothing(app, body).await?;
-    ctx.scope(&app.shard_client.reference()).authorize_all()?;
+    body.read_nothing().await?;
+    ctx.scope(&trading.shard_client.reference()).authorize_all()?;
     let id = ctx.name()?;
-    let is_found = app.notification_hub.kick(|thread, session| id_of(thread, session) == id)
-        || app.ws_broker.kick(|session| id_of(THREAD_NAME, session) == id);
+    let is_found = notifications.hub.kick(|thread, session| id_of(thread, session) == id)
+        || notifications.ws_broker.kick(|session| id_of(THREAD_NAME, session) == id);
     if is_found {
         return Ok(HttpResponse::empty());
     }
@@ -41,23 +43,24 @@ pub async fn end(
 
 /// Resets both sequence numbers of a FIX session to one. A client that is logged on is logged out.
 pub async fn reset(
-    app: &AppState,
+    notifications: &Notifications,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    body::read_nothing(app, body).await?;
-    ctx.scope(&app.shard_client.reference()).authorize_all()?;
+    body.read_nothing().await?;
+    ctx.scope(&trading.shard_client.reference()).authorize_all()?;
     let id = ctx.name()?;
-    if app.notification_hub.reset(|thread, session| id_of(thread, session) == id) {
+    if notifications.hub.reset(|thread, session| id_of(thread, session) == id) {
         return Ok(HttpResponse::empty());
     }
     Err(Problem::unknown("unknown-session", "there is no FIX session of this id"))
 }
 
-pub fn rates(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn rates(notifications: &Notifications, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let Throttle { max_rate_per_connection, min_rate_per_consumer } = app.ws_broker.throttle();
+    let Throttle { max_rate_per_connection, min_rate_per_consumer } = notifications.ws_broker.throttle();
     let rate = |rate: EventRate| Some(Decimal { raw: rate.raw() });
     Ok(HttpResponse::json(&RatesVO {
         max_rate_per_connection: rate(max_rate_per_connection),
@@ -68,17 +71,18 @@ pub fn rates(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, P
 /// Changes the rates of every connection immediately. They hold until the next start, which takes
 /// them from the settings again.
 pub async fn change_rates(
-    app: &AppState,
+    notifications: &Notifications,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let bytes = body::read(app, body).await?;
-    ctx.scope(&app.shard_client.reference()).authorize_all()?;
+    let bytes = body.read().await?;
+    ctx.scope(&trading.shard_client.reference()).authorize_all()?;
     let wanted: RatesVO = rest::read(&bytes).map_err(Problem::bad_body)?;
-    let old = app.ws_broker.throttle();
+    let old = notifications.ws_broker.throttle();
     let rate = |wanted: Option<Decimal>, old| wanted.map_or(old, |decimal| EventRate::from_raw(decimal.raw));
-    app.ws_broker.set_throttle(Throttle {
+    notifications.ws_broker.set_throttle(Throttle {
         max_rate_per_connection: rate(wanted.max_rate_per_connection, old.max_rate_per_connection),
         min_rate_per_consumer: rate(wanted.min_rate_per_consumer, old.min_rate_per_consumer),
     });

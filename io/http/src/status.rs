@@ -1,5 +1,6 @@
 //! State of the service, for `/health/ready`: written by main and the journal, read here.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -112,6 +113,11 @@ impl ServiceStatus {
 
     pub fn listeners(&self) -> &[BoundAddress] {
         self.listeners.get().map_or(&[], Vec::as_slice)
+    }
+
+    /// Returns the address of a listener by its name.
+    pub fn listener(&self, name: &str) -> Option<SocketAddr> {
+        self.listeners().iter().find(|listener| listener.name == name).map(|listener| listener.address)
     }
 
     /// Sets the state of the server in its standby group. Only the first call counts.

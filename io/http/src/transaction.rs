@@ -10,45 +10,48 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::TransactionView;
 use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_uuid};
 
-use super::app_state::AppState;
-use super::body::{self, RequestBody};
+use super::body::RequestBody;
 use super::order_entry::{account_missing, strategy_of};
 use super::problem::Problem;
-use super::reference::limit_of;
 use super::request_context::RequestContext;
 use super::response::{HttpResponse, JsonRows};
 use super::scope::StrategyScope;
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
+use super::trading::Trading;
 
-pub fn one(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn one(trading: &Trading, instance: u64, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
+    let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
     let found = ctx.id().and_then(|id| view.transaction(TransactionId(id)));
     let scope = ctx.scope(&reference);
     let found = found.filter(|row| scope.contains(row.strategy)).ok_or_else(|| {
         Problem::unknown("unknown-transaction", "there is no transaction of today with this id")
     })?;
-    Ok(HttpResponse::json(&TransactionVO::of(found, app.settings.instance, &reference)))
+    Ok(HttpResponse::json(&TransactionVO::of(found, instance, &reference)))
 }
 
 /// Lists today's transactions, newest first.
-pub fn daily(app: &Rc<AppState>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub fn daily(
+    trading: &Rc<Trading>,
+    instance: u64,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     let known = ["strategy", "limit"];
-    let (query, limit) = (ctx.query(&known)?, limit_of(ctx, &known)?);
-    let reference = app.shard_client.reference();
+    let (query, limit) = (ctx.query(&known)?, ctx.limit(&known)?);
+    let reference = trading.shard_client.reference();
     let scope = ctx.scope(&reference);
     let strategy = strategy_named(query.get("strategy"), &scope, &reference)?;
-    let app = app.clone();
+    let trading = trading.clone();
     let (mut last, mut left, mut rows) = (None::<TransactionView>, limit, JsonRows::default());
     Ok(HttpResponse::streamed(StreamedList::new(move |bytes| {
-        let (reference, view) = (app.shard_client.reference(), app.shard_client.view());
+        let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
         let found: Vec<&TransactionView> =
             view.transactions_before(last.as_ref(), strategy).take(ROWS_PER_PORTION).collect();
         let seen = found.iter().filter(|row| scope.contains(row.strategy)).take(left);
         let seen: Vec<&&TransactionView> = seen.collect();
         left -= seen.len();
         let goes_on = found.len() == ROWS_PER_PORTION && left > 0;
-        let shown = seen.iter().map(|row| TransactionVO::of(row, app.settings.instance, &reference));
+        let shown = seen.iter().map(|row| TransactionVO::of(row, instance, &reference));
         rows.push(bytes, shown, !goes_on);
         last = found.last().map(|row| **row).or(last);
         goes_on
@@ -68,28 +71,28 @@ pub fn strategy_named(
 }
 
 pub async fn record(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let bytes = body::read(app, body).await?;
+    let bytes = body.read().await?;
     let request: TransactionRequestVO = rest::read(&bytes).map_err(Problem::bad_body)?;
-    let reference = app.shard_client.reference();
+    let reference = trading.shard_client.reference();
     let movement = movement_of(&request, &reference)?;
     ctx.scope(&reference).authorize(movement.strategy)?;
     // Checks what was recorded under this UUID, perhaps in another shard, before the command is
     // sent.
-    if let Some(answer) = recorded(app, &movement)? {
+    if let Some(answer) = recorded(trading, &movement)? {
         return Ok(answer);
     }
-    let answer = app.execute(CommandKind::Transaction(movement)).await?;
-    Ok(recorded(app, &movement)?.unwrap_or(answer))
+    let answer = trading.execute(CommandKind::Transaction(movement)).await?;
+    Ok(recorded(trading, &movement)?.unwrap_or(answer))
 }
 
 /// Returns the location of a movement of today; a UUID that belongs to another one is refused.
-fn recorded(app: &AppState, movement: &Movement) -> Result<Option<HttpResponse>, Problem> {
-    let view = app.shard_client.view();
+fn recorded(trading: &Trading, movement: &Movement) -> Result<Option<HttpResponse>, Problem> {
+    let view = trading.shard_client.view();
     match view.transaction_with_uuid(movement.uuid) {
         Some(row) if is_of(row, movement) => {
             Ok(Some(HttpResponse::empty().with_location(location_of(row.id))))
@@ -114,14 +117,14 @@ fn is_of(row: &TransactionView, movement: &Movement) -> bool {
 
 /// Recomputes every cash balance from the transactions.
 pub async fn reset_cash(
-    app: &AppState,
+    trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    body::read_nothing(app, body).await?;
-    ctx.scope(&app.shard_client.reference()).authorize_all()?;
-    app.execute(CommandKind::ResetCash).await
+    body.read_nothing().await?;
+    ctx.scope(&trading.shard_client.reference()).authorize_all()?;
+    trading.execute(CommandKind::ResetCash).await
 }
 
 fn location_of(id: TransactionId) -> HeaderValue {

@@ -51,7 +51,7 @@ pub fn upgrade(
     head: &mut Head,
 ) -> Result<Response<ResponseBody>, Problem> {
     let headers = handshake::answer(head)?;
-    if app.is_stopping() {
+    if app.lifecycle.is_stopping() {
         return Err(Problem::stopping());
     }
     let (Some(upgrade), Some(slot)) = (head.extensions.remove::<OnUpgrade>(), connection.take_slot()) else {
@@ -82,14 +82,14 @@ async fn serve(app: &Rc<AppState>, upgraded: Upgraded, peer: SocketAddr) {
     let stream = parts.io.into_inner().into_stream();
     // If this fails, the connection works, only a slow reader is detected later.
     let _ = SockRef::from(stream.socket()).set_send_buffer_size(SEND_KERNEL_BYTES);
-    let ws_broker = &app.ws_broker;
+    let ws_broker = &app.notifications.ws_broker;
     let Some(session) = ws_broker.add_client(peer) else { return };
     let mut websocket = WebSocketStream::new(stream, session);
     websocket.handle_bytes(ws_broker, &mut parts.read_buf.to_vec());
-    let mut stopping = pin!(app.stopping.notified());
+    let mut stopping = pin!(app.lifecycle.stopping.notified());
     let mut stop_deadline: Option<Pin<Box<Sleep>>> = None;
     let end = poll_fn(|cx| {
-        if stop_deadline.is_none() && (stopping.as_mut().poll(cx).is_ready() || app.is_stopping()) {
+        if stop_deadline.is_none() && (stopping.as_mut().poll(cx).is_ready() || app.lifecycle.is_stopping()) {
             ws_broker.broker().end(ws_broker.now(), session);
             stop_deadline = Some(Box::pin(sleep(STOP_MAX)));
         }
@@ -113,11 +113,11 @@ async fn serve(app: &Rc<AppState>, upgraded: Upgraded, peer: SocketAddr) {
 /// result is discarded.
 async fn verify_login(app: Rc<AppState>, session: SessionId, credentials: Credentials) {
     let peer = credentials.peer;
-    let known = app.login_queue.authenticate(&app, credentials).await.ok();
+    let known = app.access.authorizer.login_queue.authenticate(credentials).await.ok();
     if known.is_some() {
-        app.admission.remember(peer);
+        app.access.admission.remember(peer);
     }
     let sender = app.settings.generic_event_role;
     let known = known.map(|identity| (identity.name.clone(), access(&identity, sender)));
-    app.ws_broker.handle_verdict(session, known);
+    app.notifications.ws_broker.handle_verdict(session, known);
 }

@@ -20,7 +20,7 @@ pub fn all(app: &AppState) -> String {
     http(app, &mut out);
     remote_strategies(app, &mut out);
     cluster(app, &mut out);
-    if let Some(standby) = app.service_status.standby() {
+    if let Some(standby) = app.monitoring.service_status.standby() {
         standby.expose(&mut out);
     }
     stages(app, &mut out);
@@ -29,7 +29,7 @@ pub fn all(app: &AppState) -> String {
 }
 
 fn service(app: &AppState, out: &mut Exposition) {
-    let service_status = &app.service_status;
+    let service_status = &app.monitoring.service_status;
     out.family("pitlane_build_info", G, "Always 1; its labels name the build.");
     let (version, commit) = (env!("CARGO_PKG_VERSION"), COMMIT);
     out.sample(&[("version", &version), ("commit", &commit)], 1);
@@ -39,9 +39,9 @@ fn service(app: &AppState, out: &mut Exposition) {
     out.single("pitlane_ready", G, "1 while the service accepts orders.", ready);
     let sound = (service_status.journaling() == Journaling::Sound) as u8;
     out.single("pitlane_journal_healthy", G, "1 while the journal is as durable as configured.", sound);
-    let kills = app.shard_client.view().kills().count();
+    let kills = app.trading.shard_client.view().kills().count();
     out.single("pitlane_kill_switches", G, "Kill switches that are on.", kills);
-    if let Some(tls) = &app.tls {
+    if let Some(tls) = &app.monitoring.tls {
         let name = "pitlane_tls_certificate_not_after_seconds";
         out.single(
             name,
@@ -79,14 +79,14 @@ const SHARD: [ShardColumn; 12] = [
 fn shards(app: &AppState, out: &mut Exposition) {
     for (name, help, counter) in SHARD {
         out.family(name, C, help);
-        for (shard, meter) in app.registry.shards.iter().enumerate() {
+        for (shard, meter) in app.monitoring.registry.shards.iter().enumerate() {
             out.sample(&[("shard", &shard)], counter(meter).get());
         }
     }
 }
 
 fn view(app: &AppState, out: &mut Exposition) {
-    let counts = app.shard_client.event_counts();
+    let counts = app.trading.shard_client.event_counts();
     out.single("pitlane_read_model_events_total", C, "Events that the read model applied.", counts.events);
     out.single("pitlane_ticks_total", C, "Ticks.", counts.ticks);
     out.single("pitlane_orders_total", C, "Orders entered.", counts.orders);
@@ -99,7 +99,7 @@ fn view(app: &AppState, out: &mut Exposition) {
         counts.refusals,
     );
     out.single("pitlane_transactions_total", C, "Transactions booked.", counts.transactions);
-    let view = app.shard_client.view();
+    let view = app.trading.shard_client.view();
     out.single("pitlane_alerts_total", C, "Alerts that an operator should read.", view.alerts_seen());
     out.family("pitlane_read_model_orders", G, "Orders the read model holds.");
     out.sample(&[("state", &"open")], view.open_orders_len());
@@ -111,7 +111,7 @@ fn view(app: &AppState, out: &mut Exposition) {
         view.positions().count(),
     );
     out.family("pitlane_read_model_complete", G, "1 when nothing of the shard is missing in the read model.");
-    for shard in 0..app.shard_client.shards() {
+    for shard in 0..app.trading.shard_client.shards() {
         let complete = view.is_complete(pitlane_engine::id::ShardId(shard)) as u8;
         out.sample(&[("shard", &shard)], complete);
     }
@@ -145,7 +145,7 @@ const VENUE: [VenueColumn; 7] = [
 /// Adds the metrics of the venues, as of the last second.
 fn venues(app: &AppState, out: &mut Exposition) {
     let mut rows = Vec::new();
-    app.notification_hub.for_each_session(|_, row| {
+    app.notifications.hub.for_each_session(|_, row| {
         rows.extend(row.venue.map(|counts| (row.name.clone(), row.state, counts)))
     });
     if rows.is_empty() {
@@ -164,7 +164,7 @@ fn venues(app: &AppState, out: &mut Exposition) {
 }
 
 fn http(app: &AppState, out: &mut Exposition) {
-    let meter = &app.meter;
+    let meter = &app.monitoring.meter;
     out.family("pitlane_http_requests_total", C, "Requests answered, by the class of their status.");
     for (class, count) in meter.responses_by_class() {
         out.sample(&[("class", &class)], count);
@@ -183,7 +183,7 @@ fn http(app: &AppState, out: &mut Exposition) {
         "Requests with wrong credentials, or too many.",
         refused,
     );
-    out.single("pitlane_http_connections", G, "Connections open now.", app.admission.len());
+    out.single("pitlane_http_connections", G, "Connections open now.", app.access.admission.len());
     out.single("pitlane_http_connections_total", C, "Connections accepted.", meter.accepted.get());
     let refused_connections = meter.refused.get();
     out.single(
@@ -208,26 +208,29 @@ fn http(app: &AppState, out: &mut Exposition) {
         "Connections closed for being slow or idle.",
         slow,
     );
-    let forgotten = app.shard_client.ids_forgotten();
+    let forgotten = app.trading.shard_client.ids_forgotten();
     let help = "Order ids of the trading day forgotten because the table was full: they could be used again.";
     out.single("pitlane_http_order_ids_forgotten_total", C, help, forgotten);
-    let waiting = app.shard_client.waiting_len();
+    let waiting = app.trading.shard_client.waiting_len();
     out.single("pitlane_http_pending_requests", G, "Requests that wait for a shard.", waiting);
     out.family(
         "pitlane_notifications_dropped_total",
         C,
         "Notifications dropped because a queue between threads was full.",
     );
-    for (queue, count) in [("hall", app.ws_broker.dropped()), ("log", app.notification_hub.dropped_log())] {
+    for (queue, count) in
+        [("hall", app.notifications.ws_broker.dropped()), ("log", app.notifications.hub.dropped_log())]
+    {
         out.sample(&[("place", &queue)], count);
     }
-    app.notification_hub
+    app.notifications
+        .hub
         .each_channel(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));
 }
 
 /// Adds the metrics of strategies in processes of their own.
 fn remote_strategies(app: &AppState, out: &mut Exposition) {
-    let Some(remote_strategies) = &app.remote_strategies else { return };
+    let Some(remote_strategies) = &app.notifications.remote_strategies else { return };
     let up = remote_strategies.up.get() as u8;
     out.single("pitlane_broker_connected", G, "1 while the broker of remote strategies is connected.", up);
     out.family("pitlane_remote_strategy_up", G, "1 while the process of the strategy holds its lease.");
@@ -303,7 +306,7 @@ const MEMBER: [MemberColumn; 5] = [
 
 /// Adds the metrics of the other servers.
 fn cluster(app: &AppState, out: &mut Exposition) {
-    let Some(cluster) = &app.cluster else { return };
+    let Some(cluster) = &app.trading.cluster else { return };
     let members = cluster.members(app.now());
     out.family("pitlane_cluster_member_up", G, "1 while the member is connected and in step.");
     for member in &members {
@@ -338,7 +341,7 @@ fn cluster(app: &AppState, out: &mut Exposition) {
 }
 
 fn stages(app: &AppState, out: &mut Exposition) {
-    let stages = app.stages();
+    let stages = app.monitoring.stages();
     out.family("pitlane_stage_seconds", G, "Percentiles of a stage over its last second with work.");
     for stage in &stages {
         for (quantile, ns) in

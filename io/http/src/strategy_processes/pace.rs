@@ -22,21 +22,22 @@ pub struct IdleProgress {
 /// command that changes nothing: a shard that has answered it has sent everything before it. If
 /// none of that was new, the processes are idle indeed.
 pub async fn run(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
-    let probe = CommandKind::Watch { port: app.shard_client.port(), what: WatchTarget::Everything, on: true };
+    let probe =
+        CommandKind::Watch { port: app.trading.shard_client.port(), what: WatchTarget::Everything, on: true };
     let mut last = None;
     loop {
         remote_strategies.pace_check.notified().await;
         let Some(idle_progress) = remote_strategies
-            .idle_progress(&app.shard_client)
+            .idle_progress(&app.trading.shard_client)
             .filter(|idle_progress| last != Some(*idle_progress))
         else {
             continue;
         };
         // If a lane is full, a later event notifies this task again.
-        let Ok(answer) = app.shard_client.send(0, probe) else { continue };
+        let Ok(answer) = app.trading.shard_client.send(0, probe) else { continue };
         let answer = answer.await;
         if answer == CommandOutcome::Done(Reason::None)
-            && remote_strategies.idle_progress(&app.shard_client) == Some(idle_progress)
+            && remote_strategies.idle_progress(&app.trading.shard_client) == Some(idle_progress)
         {
             remote_strategies.release_market(idle_progress);
             last = Some(idle_progress);

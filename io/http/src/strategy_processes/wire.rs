@@ -48,7 +48,11 @@ pub async fn serve(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
     if remote_strategies.is_paced() {
         spawn_local(pace::run(app.clone(), remote_strategies.clone()));
     }
-    spawn_local(publish_generics(remote_strategies.clone(), client.clone(), app.service_status.started().0));
+    spawn_local(publish_generics(
+        remote_strategies.clone(),
+        client.clone(),
+        app.monitoring.service_status.started().0,
+    ));
     for name in remote_strategies.names() {
         spawn_local(receive_requests(app.clone(), remote_strategies.clone(), name));
     }
@@ -107,7 +111,7 @@ async fn track_broker_health(
 }
 
 fn announce(app: &AppState, link: ExternalSessionState) {
-    app.announce(Notification::Link { name: SESSION.into(), link });
+    app.notifications.announce(Notification::Link { name: SESSION.into(), link });
 }
 
 /// Creates the stream that stores events between strategies.
@@ -182,11 +186,11 @@ async fn receive_requests(app: Rc<AppState>, remote_strategies: Rc<RemoteStrateg
             remote_strategies.record_misrouted(app.now(), &name, reply.as_ref());
             continue;
         }
-        match remote_strategies.handle(app.now(), &app.shard_client, &name, &payload, reply) {
+        match remote_strategies.handle(app.now(), &app.trading.shard_client, &name, &payload, reply) {
             Announcement::Nothing => {}
             Announcement::Failed { name, reason } => {
                 tracing::warn!(strategy = %name, %reason, "a strategy has failed and was stopped");
-                app.announce(Notification::Failed { strategy: name, reason: reason.into() });
+                app.notifications.announce(Notification::Failed { strategy: name, reason: reason.into() });
             }
         }
         remote_strategies.poll_pace();
@@ -238,16 +242,16 @@ async fn watch_processes(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategi
     heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
         heartbeat.tick().await;
-        for changes in remote_strategies.watch(app.now(), &app.shard_client) {
+        for changes in remote_strategies.watch(app.now(), &app.trading.shard_client) {
             match changes {
                 ProcessChange::Stopped { name: strategy, reason } => {
                     tracing::warn!(%strategy, %reason, "a strategy was stopped");
-                    app.announce(Notification::Failed { strategy, reason: reason.into() });
+                    app.notifications.announce(Notification::Failed { strategy, reason: reason.into() });
                 }
                 // The web page and the operator see why it does not run although its process does.
                 ProcessChange::StaysStopped { name: strategy, reason } => {
                     tracing::warn!(%strategy, %reason, on_return = "stay_stopped", "a strategy stays stopped");
-                    app.announce(Notification::Failed { strategy, reason: reason.into() });
+                    app.notifications.announce(Notification::Failed { strategy, reason: reason.into() });
                 }
                 ProcessChange::Restarted { name: strategy } => {
                     tracing::warn!(%strategy, on_return = "start", "the process of a strategy is back: the strategy is started again");
@@ -292,7 +296,7 @@ async fn receive_generics(app: Rc<AppState>, remote_strategies: Rc<RemoteStrateg
     while let Some(message) = generics.next().await {
         let Some(Generic { name, body, from }) = Generic::of(&message) else { continue };
         if from != SERVER {
-            app.announce(Notification::Generic { name: name.into(), body: Arc::from(&*body) });
+            app.notifications.announce(Notification::Generic { name: name.into(), body: Arc::from(&*body) });
         }
     }
 }
