@@ -15,6 +15,7 @@ pub mod account;
 pub mod html;
 pub mod progress;
 pub mod report;
+pub mod report_files;
 pub mod rig;
 pub mod statistics;
 

@@ -1,10 +1,7 @@
 //! The report of a simulation: figures, trades, and every assumption by name; as text and as JSON.
-//! The HTML page is in [`super::html`].
+//! The HTML page is in `html`, the files in `report_files`.
 
 use std::fmt::Write;
-use std::fs;
-use std::io;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,7 +14,6 @@ use serde_json::{Value, json};
 use xxhash_rust::xxh3::xxh3_64;
 
 use super::account::{SimulationAccount, StrategyResult};
-use super::html;
 use super::statistics::Statistics;
 
 /// Points of a curve in the JSON: what a plot can show.
@@ -164,14 +160,6 @@ impl SimulationReport {
         let _ = writeln!(out, "\nhash {:016x}", self.hash());
         let _ = writeln!(out, "took {seconds:.2} s, {:.2} million ticks/s", rows_per_s / 1e6);
         out
-    }
-
-    /// Writes report.txt, report.json and report.html.
-    pub fn write(&self, folder: &Path) -> io::Result<()> {
-        fs::create_dir_all(folder)?;
-        fs::write(folder.join("report.txt"), self.to_text())?;
-        fs::write(folder.join("report.json"), format!("{:#}\n", self.to_json()))?;
-        fs::write(folder.join("report.html"), html::page(self))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::tree::SettingOrigin;
+use super::origin::SettingOrigin;
 use crate::diagnostics;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

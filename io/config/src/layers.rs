@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::Read;
 
 use super::fault::ConfigFaults;
-use super::tree::{self, ConfigEntry, ConfigTable, ConfigValue, SettingOrigin};
+use super::origin::SettingOrigin;
+use super::tree::{self, ConfigEntry, ConfigTable, ConfigValue};
 use crate::diagnostics::suggestion;
 
 /// Largest file of settings, in bytes; a larger file is something else.

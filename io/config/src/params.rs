@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::tree::SettingOrigin;
+use super::origin::SettingOrigin;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EffectiveSetting {

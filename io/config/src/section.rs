@@ -17,8 +17,9 @@ use pitlane_engine::text;
 use pitlane_engine::time::TimeOfDay;
 
 use super::fault::ConfigFaults;
+use super::origin::SettingOrigin;
 use super::params::Params;
-use super::tree::{self, ConfigEntry, ConfigTable, ConfigValue, SettingOrigin};
+use super::tree::{self, ConfigEntry, ConfigTable, ConfigValue};
 use super::words::{EventsPerSecond, Secret};
 use crate::diagnostics::suggestion;
 

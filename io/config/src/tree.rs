@@ -1,7 +1,6 @@
 //! Settings before they are interpreted: a tree of values, each with its origin.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
 use super::fault::ConfigFaults;
+use super::origin::SettingOrigin;
 
 pub type ConfigTable = BTreeMap<String, ConfigEntry>;
 
@@ -45,37 +45,6 @@ impl ConfigValue {
             ConfigValue::List(_) => "a list",
             ConfigValue::Table(_) => "a table",
             ConfigValue::Date(_) => "a date",
-        }
-    }
-}
-
-/// Origin of a value.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SettingOrigin {
-    /// Line and column from 1; both 0 if the fault concerns the whole file.
-    File {
-        name: Arc<str>,
-        line: usize,
-        column: usize,
-    },
-    Variable(Arc<str>),
-    /// An option of the command line.
-    Option(&'static str),
-}
-
-impl SettingOrigin {
-    pub fn file(name: &str) -> SettingOrigin {
-        SettingOrigin::File { name: name.into(), line: 0, column: 0 }
-    }
-}
-
-impl fmt::Display for SettingOrigin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            SettingOrigin::File { name, line: 0, .. } => f.write_str(name),
-            SettingOrigin::File { name, line, column } => write!(f, "{name}:{line}:{column}"),
-            SettingOrigin::Variable(name) => f.write_str(name),
-            SettingOrigin::Option(name) => f.write_str(name),
         }
     }
 }

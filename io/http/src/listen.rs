@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pitlane_net::listener::acknowledge;
+use pitlane_net::quick_ack::acknowledge;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::spawn_local;

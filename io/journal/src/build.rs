@@ -6,13 +6,13 @@ use std::io;
 use std::path::PathBuf;
 
 use super::Folders;
+use super::archive::{Archived, KeptSnapshot};
 use super::disk::Disk;
 use super::fault::{Fault, FaultKind};
 use super::header::{HEADER_BYTES, Header, Owner};
 use super::record::{DecodedRecord, JournalRecord};
 use super::replay::ShardReplay;
 use super::scan::{RecordVisitor, SegmentFile, segment_path};
-use super::segments::{Archived, KeptSnapshot};
 use super::snapshot::{Snapshot, snapshot_path};
 
 /// Records applied in one step, about one millisecond of work.

@@ -52,6 +52,7 @@
 //! Rules: docs/operations.md#journal.
 
 pub mod anchors;
+mod archive;
 mod build;
 pub mod disk;
 mod fault;

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Folders;
+use super::archive::{Archived, KeptSnapshot};
 use super::disk::Disk;
 use super::fault::{Fault, FaultKind};
 use super::header::Owner;
@@ -10,7 +11,6 @@ use super::mark::DiskMark;
 use super::record::JournalRecord;
 use super::replay::{EventReceivers, ReplayCounts, Restored, ShardReplay};
 use super::scan::{self, JournalScan, RecordVisitor, SegmentFile, Torn};
-use super::segments::{Archived, KeptSnapshot};
 use super::snapshot::{Snapshot, snapshots_in};
 use super::writer::JournalPosition;
 

@@ -19,6 +19,7 @@ use std::sync::atomic::Ordering;
 use pitlane_engine::time::{NS_PER_DAY, NS_PER_MS, Timestamp};
 use rtrb::{Consumer, Producer};
 
+use super::archive::{Archived, KeptSnapshot};
 use super::build::Build;
 use super::disk::{Disk, File};
 use super::fault::{Fault, FaultKind};
@@ -71,24 +72,6 @@ pub(super) struct ManagerLanes {
     pub spares: Producer<SpareSegment>,
     pub files: Producer<(u64, File)>,
     pub closed: Consumer<ClosedSegment>,
-}
-
-/// A segment that is complete and on disk.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Archived {
-    pub number: u64,
-    pub first: u64,
-    pub last: u64,
-    pub bytes: u64,
-    pub time: u64,
-    /// Reference data in force at its first record.
-    pub reference: u64,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptSnapshot {
-    pub seq: u64,
-    pub reference: u64,
 }
 
 impl SegmentManager {

@@ -12,11 +12,8 @@ use pitlane_engine::time::Timestamp;
 use super::bars::{BarExpansion, BarPath};
 use super::csv::CsvFile;
 use super::entry::DataEntry;
-use super::parquet::ParquetFile;
+use super::parquet::{PARQUET, ParquetFile};
 use super::{DataError, TickRow};
-
-/// Magic bytes at the beginning and the end of a Parquet file.
-pub const PARQUET: [u8; 4] = *b"PAR1";
 
 #[derive(Debug)]
 pub struct DataFile {

@@ -28,6 +28,9 @@ use super::csv::{BARS, TICKS};
 use super::entry::{DataEntry, TickCells, bar_of};
 use super::symbols::Symbols;
 
+/// Magic bytes at the beginning and the end of a Parquet file.
+pub const PARQUET: [u8; 4] = *b"PAR1";
+
 /// Rows of a batch: enough that a call to the decoder does not matter, few enough to stay in the
 /// cache.
 const ROWS_PER_BATCH: usize = 2_048;

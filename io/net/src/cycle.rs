@@ -18,7 +18,7 @@ use super::connection::{Connection, ConnectionPhase, ReadOutcome};
 use super::connection_limits::{LimitReached, PeerLimits};
 use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
-use super::driver::{FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, ReadyToken, SocketRegistrar, WAKEUP};
+use super::driver::SocketRegistrar;
 use super::event::{CloseReason, SocketEvent};
 use super::input::SpareBuffers;
 use super::listener::{AcceptOutcome, ActiveListener, Listener, ListenerId, prepare};
@@ -26,6 +26,7 @@ use super::settings::NetSettings;
 use super::slab::{ConnectionId, ConnectionSlab};
 use super::sockets::Sockets;
 use super::tls_connection::TlsSession;
+use super::token::{FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, ReadyToken, WAKEUP};
 
 /// Maximum number of connections accepted from one listener in one cycle. A burst of connections
 /// delays the existing ones by about 20 µs each.

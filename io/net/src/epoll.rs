@@ -10,7 +10,7 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use pitlane_runtime::wakeup::Wakeup;
 
-use super::driver::{ReadyToken, WAKEUP};
+use super::token::{ReadyToken, WAKEUP};
 
 /// Maximum number of events per poll. The next poll reports the rest.
 const EVENTS_MAX: usize = 1_024;

@@ -28,6 +28,8 @@ pub mod counts;
 pub mod listener;
 pub mod detached;
 mod driver;
+pub mod quick_ack;
+mod token;
 mod epoll;
 #[cfg(all(feature = "uring", target_os = "linux"))]
 mod uring;

@@ -32,7 +32,7 @@ use rustix::process::{
 };
 use socket2_of_glommio::Socket;
 
-use super::driver::{ReadyToken, WAKEUP};
+use super::token::{ReadyToken, WAKEUP};
 
 /// Bytes of lockable memory that glommio requires at least.
 const MEMLOCK_BYTES_MIN: u64 = 512 * 1024;

@@ -21,8 +21,8 @@ use pitlane_auth::audit::verify::{self, Against};
 use pitlane_auth::audit::{Anchor, AuditError, Link};
 use pitlane_auth::cli as credentials;
 use pitlane_auth::credentials::Kind;
-use pitlane_backtest::SimulateError;
 use pitlane_backtest::progress::SimulationProgress;
+use pitlane_backtest::{SimulateError, report_files};
 use pitlane_cluster::standby;
 use pitlane_cluster::strategy_process::{self, StrategyProcessError, StrategyProcessSettings};
 use pitlane_config::refdata;
@@ -213,7 +213,7 @@ fn run_simulate(args: &SimulateArgs) -> Result<ExitCode, CliError> {
     write!(io::stdout(), "{}", report.to_text())?;
     if let Some(folder) = &config.simulation.report_dir {
         let named = |error| io::Error::other(format!("{}: {error}", folder.display()));
-        report.write(folder).map_err(named)?;
+        report_files::write(&report, folder).map_err(named)?;
         writeln!(io::stdout(), "report in {}", folder.display())?;
     }
     Ok(ExitCode::SUCCESS)

@@ -9,7 +9,7 @@ use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 use pitlane_runtime::log::fenced;
 
-use crate::file::PARQUET;
+use super::PARQUET;
 
 /// Longest metadata at a file's end in bytes: that of some hundred thousand row groups.
 const FOOTER_BYTES_MAX: u32 = 64 << 20;
