@@ -21,7 +21,7 @@ use super::meter::Meter;
 use super::monitoring::Monitoring;
 use super::notification_hub::NotificationHub;
 use super::notifications::Notifications;
-use super::orders::OrderLists;
+use super::order_lists::OrderLists;
 use super::page::WebPage;
 use super::parts::HttpParts;
 use super::ref_data_cache::{CurrentRefData, RefDataCache};

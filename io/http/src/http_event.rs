@@ -1,4 +1,4 @@
-//! What the http thread tells main.
+//! The events that the http thread sends to main.
 
 /// Events that main receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub enum HttpEvent {
     ExitRequested,
     /// A client has requested a reload of the reference data.
     ReloadRequested,
-    /// After [`super::Remote::close`]: every connection is closed and no response is pending; nothing is
-    /// sent any more. Sent once.
+    /// After [`super::Remote::close`]: every connection is closed and no response is pending;
+    /// nothing is sent any more. Sent once.
     Quiet,
 }

@@ -49,6 +49,7 @@ mod notifications;
 mod openapi;
 mod operator;
 mod parts;
+mod order_lists;
 mod orders;
 mod remote_strategies;
 mod page;

@@ -11,54 +11,18 @@ use pitlane_engine::view::{OrderView, View, WalkHandle};
 use pitlane_protocols::rest::{OrderVO, SentByVO};
 use tokio::time::timeout;
 
-use super::cached_list::{CachedList, ListVersion};
 use super::caller::RequestCaller;
-use super::notifications::Notifications;
+use super::order_lists::OrderLists;
 use super::problem::Problem;
-use super::readers::{ListClient, ListReader, ListReaders};
-use super::ref_data_cache::CurrentRefData;
+use super::readers::{ListClient, ListReader};
 use super::request_context::RequestContext;
 use super::response::{HttpResponse, JsonRows};
 use super::scope::StrategyScope;
 use super::shard_client::ShardClient;
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
-use super::trading::Trading;
 
 /// Bytes of a rendered order, so that a list does not grow in small steps.
 const ORDER_BYTES: usize = 544;
-
-/// State of the order lists: what they are rendered from, and the clients that read long ones.
-pub struct OrderLists {
-    trading: Rc<Trading>,
-    notifications: Rc<Notifications>,
-    ref_data: Rc<CurrentRefData>,
-    /// The cached list of all open orders, where they are few.
-    open_orders: CachedList,
-    readers: ListReaders,
-}
-
-impl OrderLists {
-    pub fn new(
-        trading: Rc<Trading>,
-        notifications: Rc<Notifications>,
-        ref_data: Rc<CurrentRefData>,
-    ) -> OrderLists {
-        OrderLists {
-            trading,
-            notifications,
-            ref_data,
-            open_orders: CachedList::default(),
-            readers: ListReaders::default(),
-        }
-    }
-
-    /// Returns the version of everything but prices.
-    fn version(&self) -> ListVersion {
-        let events = self.trading.shard_client.changes();
-        let names = self.notifications.hub.names().changes();
-        ListVersion { events, names, reference: self.ref_data.cache().name }
-    }
-}
 
 pub async fn open(lists: &Rc<OrderLists>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let limit = ctx.limit(&["limit"])?;

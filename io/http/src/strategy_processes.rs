@@ -1,5 +1,5 @@
-//! The processes of remote strategies: connects to their broker, answers their requests, and watches
-//! which of them are connected. What they receive and have requested is in
+//! The processes of remote strategies: connects to their broker, answers their requests, and
+//! watches which of them are connected. What they receive and have requested is in
 //! [`super::remote_strategies`].
 //!
 //! ```text
