@@ -29,7 +29,8 @@ fn every_test_of_the_page_exists() {
     let mut count = 0;
     for (_, cells) in quoted(&page) {
         let Some((file, tests)) = cells.split_once(".rs: ") else { continue };
-        let places = ["", "io/server/tests/", "tests/"].map(|folder| root().join(format!("{folder}{file}.rs")));
+        let places =
+            ["", "io/server/tests/", "tests/"].map(|folder| root().join(format!("{folder}{file}.rs")));
         let place = places.iter().find(|place| place.is_file()).unwrap_or_else(|| panic!("no file {file}"));
         for test in tests.split(", ") {
             assert!(text(place).contains(&format!("fn {test}()")), "{file}.rs has no test {test}");

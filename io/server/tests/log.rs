@@ -92,7 +92,10 @@ fn a_panic_of_any_thread_writes_one_last_line_and_ends_the_process() {
         assert_eq!(code, None, "it ends by a signal: {output}");
         let lines: Vec<&str> = output.lines().collect();
         assert!(lines[0].ends_with("logged before"), "{output}");
-        assert!(lines[1].starts_with("pitlane failed: thread shard-1 at io/server/tests/log.rs:"), "{output}");
+        assert!(
+            lines[1].starts_with("pitlane failed: thread shard-1 at io/server/tests/log.rs:"),
+            "{output}"
+        );
         assert!(lines[1].ends_with(&format!(": cum is above qty; {state}")), "{output}");
         assert_eq!(lines.len(), 2, "{output}");
     }
