@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 /// Set by cargo for the tests of the package that has the binary.
 const BINARY: &str = "CARGO_BIN_EXE_pitlane";
 
-/// Returns the path of the binary, built in the same profile as the test. Cargo builds it before the
-/// tests of the package `pitlane`, not before those of other packages.
+/// Returns the path of the binary, built in the same profile as the test. Cargo builds it before
+/// the tests of the package `pitlane`, not before those of other packages.
 pub fn binary() -> PathBuf {
     let binary = env::var_os(BINARY).map_or_else(|| profile().join("pitlane"), PathBuf::from);
     assert!(
