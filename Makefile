@@ -160,7 +160,7 @@ miri: ## run the `unsafe` code of io/sys under Miri, to detect invalid reads and
 
 uring: ## test the sockets with the io_uring driver, which is not built by default
 	cargo test --package pitlane-net --features uring $(PROFILE)
-	cargo test --package pitlane --features uring $(PROFILE) --test net --test net_guards --test net_limits --test net_tls --test doctor
+	cargo test --package pitlane --features uring $(PROFILE) --test doctor
 
 oracle: ## compare the FIX codec with fefix: frames, fields and speed (the first build takes 15 minutes)
 	cargo test --release --manifest-path tests/oracle/Cargo.toml

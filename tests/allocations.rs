@@ -257,7 +257,7 @@ fn stalled_consumers_cost_little_memory() {
     use pitlane_protocols::stomp::broker::StompBroker;
     use pitlane_protocols::stomp::session::Transport;
     use pitlane_protocols::stomp::settings::BrokerSettings;
-    use pitlane_tests::stomp::wire;
+    use pitlane_testkit::stomp_frames;
 
     const CONSUMERS: usize = 100;
     const INSTRUMENTS: u64 = 1_000;
@@ -270,7 +270,7 @@ fn stalled_consumers_cost_little_memory() {
         for _ in 0..CONSUMERS {
             let id = broker.open(now, Transport::Tcp).expect("there is room");
             for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/tick.*||"] {
-                broker.handle_bytes(now, id, &wire::frame(frame));
+                broker.handle_bytes(now, id, &stomp_frames::frame(frame));
             }
             ids.push(id);
         }
@@ -299,7 +299,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
     use pitlane_protocols::stomp::session::Transport;
     use pitlane_protocols::stomp::settings::BrokerSettings;
-    use pitlane_tests::stomp::wire;
+    use pitlane_testkit::stomp_frames;
 
     let now = test_market::start();
     let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());
@@ -307,7 +307,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     for _ in 0..10 {
         let id = broker.open(now, Transport::Tcp).expect("there is room");
         for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
-            broker.handle_bytes(now, id, &wire::frame(frame));
+            broker.handle_bytes(now, id, &stomp_frames::frame(frame));
         }
         consumers.push(id);
     }

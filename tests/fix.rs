@@ -29,9 +29,9 @@ use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::session::FixSessionSettings;
+use pitlane_testkit::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
-use pitlane_tests::fix::fields::{Bound, filled, fits, number_after};
 use pitlane_tests::fix::{FixHarness, SharedStore, frame_of, sealed, seconds, settings};
 use pitlane_tests::test_market;
 

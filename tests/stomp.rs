@@ -3,9 +3,9 @@
 
 use std::path::Path;
 
+use pitlane_testkit::stomp_frames;
 use pitlane_tests::stomp::bare::BareHost;
 use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
-use pitlane_tests::stomp::wire;
 
 /// Longest line that is cut everywhere. Longer lines test limits; cutting them everywhere would
 /// take minutes and show nothing new.
@@ -44,8 +44,8 @@ fn check(lines: &[&str]) -> Result<(), String> {
     for (number, line) in lines.iter().enumerate() {
         let line = line.strip_prefix("2 ").unwrap_or(line);
         let len = match (line.strip_prefix("> "), line.strip_prefix(">> ")) {
-            (Some(frame), _) => wire::frame(frame).len(),
-            (_, Some(raw)) => wire::raw(raw).len(),
+            (Some(frame), _) => stomp_frames::frame(frame).len(),
+            (_, Some(raw)) => stomp_frames::raw(raw).len(),
             _ => 0,
         };
         if len > CUT_EVERYWHERE_MAX {
@@ -145,7 +145,7 @@ mod throttle {
     use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
     use pitlane_protocols::stomp::session::Transport;
     use pitlane_protocols::stomp::settings::BrokerSettings;
-    use pitlane_tests::stomp::wire;
+    use pitlane_testkit::stomp_frames;
     use pitlane_tests::test_market;
 
     const RATE: usize = 50;
@@ -173,7 +173,7 @@ mod throttle {
             let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());
             let id = broker.open(now, Transport::WebSocket).expect("there is room");
             for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
-                broker.handle_bytes(now, id, &wire::frame(frame));
+                broker.handle_bytes(now, id, &stomp_frames::frame(frame));
             }
             let mut consumer =
                 Consumer { broker, id, now, seq: 0, came: vec![], newest: BTreeMap::new(), logs: 0 };
@@ -215,7 +215,7 @@ mod throttle {
                     return;
                 }
                 self.broker.handle_transmitted(self.now, self.id, bytes.len());
-                for frame in wire::frames(&mut bytes.clone()) {
+                for frame in stomp_frames::frames(&mut bytes.clone()) {
                     self.note(&frame);
                 }
             }

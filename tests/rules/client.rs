@@ -5,8 +5,8 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
+use pitlane_testkit::stomp_frames;
 use pitlane_tests::stomp::host::{ConnectionEnd, ReceivedFrames};
-use pitlane_tests::stomp::wire;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
 
@@ -91,9 +91,9 @@ impl RuleClient {
         while !self.is_stalled && self.read(READ_BYTES) > 0 {
             moved = true;
         }
-        self.incoming
-            .frames
-            .extend(wire::frames(&mut self.received_bytes).into_iter().filter(|frame| !is_clog(frame)));
+        self.incoming.frames.extend(
+            stomp_frames::frames(&mut self.received_bytes).into_iter().filter(|frame| !is_clog(frame)),
+        );
         moved
     }
 
@@ -281,7 +281,7 @@ impl Clog {
         self.is_begun = !self.is_begun;
         let command = if self.is_begun { "BEGIN" } else { "ABORT" };
         let padding = "x".repeat(bytes - LEAST_BYTES);
-        wire::frame(&format!("{command}|transaction:{CLOG}|receipt:{CLOG}{padding}||"))
+        stomp_frames::frame(&format!("{command}|transaction:{CLOG}|receipt:{CLOG}{padding}||"))
     }
 }
 

@@ -2,7 +2,6 @@
 //! virtual clock. Bytes go in as they are cut; the session's output comes out as readable messages.
 
 pub mod dialogue;
-pub mod fields;
 
 use std::sync::{Arc, Mutex};
 
@@ -30,8 +29,9 @@ use pitlane_protocols::fix::session::{
     DisconnectReason, FixSession, FixSessionSettings, FixSessionState, LOGON_BYTES_MAX, LOGON_NS_MAX,
 };
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore, ReportedEvent, SequenceNumbers, StoreFailed};
+use pitlane_testkit::fix_fields;
+pub use pitlane_testkit::fix_fields::sealed;
 
-pub use self::fields::sealed;
 use crate::test_market;
 
 const CONTROL: PortId = PortId(0);
@@ -466,7 +466,7 @@ fn is_ours(settings: &FixSessionSettings, greeting: &logon_probe::LogonProbe) ->
 
 /// Returns a frame of the only client.
 pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
-    fields::frame_of(text, "CLIENT1", number, now)
+    fix_fields::frame_of(text, "CLIENT1", number, now)
 }
 
 /// Converts seconds to nanoseconds.

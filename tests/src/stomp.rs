@@ -5,4 +5,3 @@ pub mod dialogue;
 pub mod host;
 pub mod bare;
 pub mod fuzz;
-pub mod wire;

@@ -16,8 +16,9 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::fix::session::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState};
 use pitlane_protocols::fix::venue::InitiatorSettings;
+use pitlane_testkit::fix_fields;
 
-use crate::fix::{SharedStore, fields, sent_on};
+use crate::fix::{SharedStore, sent_on};
 use crate::test_market;
 
 const CONTROL: PortId = PortId(0);
@@ -394,5 +395,5 @@ pub fn int_id(text: &str) -> IntId {
 
 /// Returns a frame of the venue.
 pub fn frame_of(text: &str, number: u64, now: Timestamp) -> Vec<u8> {
-    fields::frame_of(text, "VENUE", number, now)
+    fix_fields::frame_of(text, "VENUE", number, now)
 }

@@ -7,14 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use pitlane_engine::refdata::RefDataTable;
-
-#[path = "folder/mod.rs"]
-mod folder;
-
-use folder::TestFolder;
+use pitlane_testkit::paths;
+use pitlane_testkit::temp_folder::TestFolder;
 
 fn pitlane(arguments: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     command.args(arguments.split(' '));
     command
 }

@@ -6,11 +6,7 @@ use std::path::PathBuf;
 use pitlane::doctor::{self, HostFinding, HostVerdict, PortProbe, Probes};
 use pitlane_cluster::standby::broker::BrokerFacts;
 use pitlane_config::{Config, Machine, Setting, Sources};
-
-#[path = "folder/mod.rs"]
-mod folder;
-
-use folder::TestFolder;
+use pitlane_testkit::temp_folder::TestFolder;
 
 /// A machine without faults for `--config pinned`: six cores, of which 2 to 5 are isolated.
 const FIT: &[(&str, &str)] = &[

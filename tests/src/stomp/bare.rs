@@ -7,9 +7,9 @@ use pitlane_protocols::stomp::access::{StompAccess, StrategyAccess};
 use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
 use pitlane_protocols::stomp::payload::system::LogEventPayload;
 use pitlane_protocols::stomp::session::{BufferUsage, StompClose, StompCounters, Transport};
+use pitlane_testkit::stomp_frames;
 
 use super::host::{ConnectionEnd, HostPlan, LoginVerdict, Publication, ReceivedFrames, StompHost};
-use super::wire;
 use crate::test_market;
 
 pub struct BareHost {
@@ -77,7 +77,7 @@ impl BareHost {
             left -= count;
         }
         let BareClient { wire, received, .. } = &mut self.clients[client];
-        received.frames.extend(wire::frames(wire));
+        received.frames.extend(stomp_frames::frames(wire));
         self.look_for_end(now, client);
     }
 

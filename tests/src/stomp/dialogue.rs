@@ -32,9 +32,9 @@ use pitlane_protocols::stomp::payload::system::{ExternalSessionState, LogLevel};
 use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_protocols::stomp::throttle::EventRate;
+use pitlane_testkit::stomp_frames;
 
 use super::host::{ConnectionEnd, DialogueUser, HostPlan, LoginVerdict, Publication, StompHost};
-use super::wire;
 use crate::shard_harness::{ShardHarness, limit};
 use crate::test_market;
 
@@ -144,8 +144,8 @@ impl StompDialogue<'_> {
         let now = self.now;
         match keyword {
             "connect" => return self.connect(rest),
-            ">" => self.send(number, client, wire::frame(rest), next_is_input),
-            ">>" => self.send(number, client, wire::raw(rest), next_is_input),
+            ">" => self.send(number, client, stomp_frames::frame(rest), next_is_input),
+            ">>" => self.send(number, client, stomp_frames::raw(rest), next_is_input),
             "<" => return self.expect_frame(client, rest),
             "x" | "x!" => return self.expect_end(client, keyword == "x!", rest),
             "?" => return self.expect_login(rest),
@@ -340,7 +340,7 @@ impl StompDialogue<'_> {
 
     fn expect_frame(&mut self, client: usize, pattern: &str) -> Result<(), String> {
         match self.host().received(client).frames.pop_front() {
-            Some(frame) if wire::is_like(pattern, &frame) => Ok(()),
+            Some(frame) if stomp_frames::is_like(pattern, &frame) => Ok(()),
             Some(frame) => Err(format!("sent `{frame}`")),
             None => Err("nothing was sent".to_string()),
         }

@@ -14,8 +14,8 @@ use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
 use pitlane_protocols::stomp::session::{StompClose, StompState, Transport};
 use pitlane_protocols::stomp::settings::{BrokerSettings, StompLimits};
 use pitlane_protocols::websocket::{Receiver, WebSocketState};
+use pitlane_testkit::stomp_frames;
 
-use super::wire;
 use crate::test_market;
 
 /// Decodes a stream of frames; the first byte chooses version and cuts.
@@ -112,7 +112,7 @@ pub fn run(bytes: &[u8]) {
         let client = action as usize % CLIENTS;
         let value = rest.first().copied().unwrap_or(0);
         match action / CLIENTS as u8 % 12 {
-            0 | 1 => run.send(client, &wire::frame(PHRASES[value as usize % PHRASES.len()])),
+            0 | 1 => run.send(client, &stomp_frames::frame(PHRASES[value as usize % PHRASES.len()])),
             2 => {
                 let len = (value as usize).min(rest.len());
                 run.send(client, &rest[..len]);
@@ -196,7 +196,10 @@ impl FuzzRun {
 
     fn acknowledge(&mut self, client: usize, value: u8) {
         let (place, number) = (value % 4, self.clients[client].messages.saturating_sub(value as u64 / 64));
-        self.send(client, &wire::frame(&format!("ACK|id:{place}-{number}|message-id:{place}-{number}||")));
+        self.send(
+            client,
+            &stomp_frames::frame(&format!("ACK|id:{place}-{number}|message-id:{place}-{number}||")),
+        );
     }
 
     fn tick(&mut self, security: u8) {
@@ -247,7 +250,7 @@ impl FuzzRun {
         let bytes = transmit.bytes[..transmit.bytes.len().min(most)].to_vec();
         broker.handle_transmitted(*now, client.id, bytes.len());
         client.wire.extend_from_slice(&bytes);
-        for frame in wire::frames(&mut client.wire) {
+        for frame in stomp_frames::frames(&mut client.wire) {
             assert!(!client.is_over, "after the last frame came {frame}");
             client.is_over = frame.starts_with("ERROR");
             let id = frame.split_once("message-id:").and_then(|(_, id)| id.split_once('|'));

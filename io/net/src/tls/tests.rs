@@ -9,16 +9,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::thread;
 
 use pitlane_engine::time::{NS_PER_DAY, NS_PER_S};
+use pitlane_testkit::certificates::{TestAuthority, TestIdentity};
 use rustls::pki_types::ServerName;
 use rustls::{
     ClientConfig, ClientConnection, NamedGroup, ServerConnection, Stream, SupportedProtocolVersion,
 };
 
-use self::made::{TestAuthority, TestIdentity};
 use super::*;
-
-#[path = "../../../server/tests/authority/mod.rs"]
-mod made;
 
 const NOW: Timestamp = Timestamp(1_800_000_000 * NS_PER_S);
 
@@ -204,7 +201,7 @@ fn an_interrupted_start_is_repaired_by_the_next() {
 
 #[test]
 fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
-    let (folder, authority) = (TlsFolder::new(), TestAuthority::new());
+    let (folder, authority) = (TlsFolder::new(), TestAuthority::generate());
     let (chain, key) = authority.sign("localhost");
     let files =
         Certificate::Files { chain: folder.write("chain.pem", &chain), key: folder.write("key.pem", &key) };
@@ -227,7 +224,7 @@ fn a_reload_shows_the_new_certificate_and_a_bad_one_changes_nothing() {
 #[test]
 fn only_clients_of_the_authority_in_force_are_accepted() {
     let folder = TlsFolder::new();
-    let (ours, others) = (TestAuthority::new(), TestAuthority::new());
+    let (ours, others) = (TestAuthority::generate(), TestAuthority::generate());
     let ca = folder.write("ca.pem", &ours.pem);
     let settings = TlsSettings { client_ca: Some(ca), ..self_signed(&folder) };
     let tls = Tls::open(settings, real_now()).unwrap();
@@ -246,7 +243,7 @@ fn only_clients_of_the_authority_in_force_are_accepted() {
 
 #[test]
 fn errors_for_the_operator_name_the_file() {
-    let (folder, authority) = (TlsFolder::new(), TestAuthority::new());
+    let (folder, authority) = (TlsFolder::new(), TestAuthority::generate());
     let (chain, key) = authority.sign("localhost");
     let (chain, key) = (folder.write("chain.pem", &chain), folder.write("key.pem", &key));
     let (empty, rubbish) = (folder.write("empty.pem", ""), folder.write("bad.pem", BAD));

@@ -1,11 +1,10 @@
 //! Each order shows who sent, modified and cancelled it: over REST here, over FIX and in a cluster
 //! in the FIX tests.
 
+use pitlane_testkit::http_client::Response;
+use pitlane_testkit::secured_service::{PASSWORD, SecuredService, basic, bearer, done, pitlane};
+use pitlane_testkit::service::ServiceProcess;
 use serde_json::{Value, json};
-
-use crate::client::Response;
-use crate::secured::{PASSWORD, SecuredService, basic, bearer, done, pitlane};
-use crate::service::ServiceProcess;
 
 const LIMIT: &str = "/rest/execution/order/limit";
 const MODIFY: &str = "/rest/execution/modify/order/limit";

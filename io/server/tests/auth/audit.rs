@@ -1,10 +1,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use pitlane_testkit::secured_service::{SecuredService, basic, bearer, done, pitlane};
+use pitlane_testkit::service::folder;
 use serde_json::Value;
-
-use crate::secured::{SecuredService, basic, bearer, done, pitlane};
-use crate::service::folder;
 
 fn lines(data: &Path) -> Vec<Value> {
     let text = fs::read_to_string(file(data)).unwrap();
@@ -34,7 +33,7 @@ fn every_administrative_action_is_logged_before_it_happens() {
     let refused = secured.ask("DELETE", "/rest/ext/kill-switch", &bearer(&secured.token[1]));
     assert_eq!((refused.status, refused.code().as_str()), (403, "role-too-low"));
     assert_eq!(secured.ask("GET", "/rest/account", &admin).status, 200);
-    let password = basic("admin", crate::secured::PASSWORD);
+    let password = basic("admin", pitlane_testkit::secured_service::PASSWORD);
     assert_eq!(secured.ask("DELETE", "/rest/ext/kill-switch", &password).status, 200);
     assert_eq!(secured.ask("POST", "/rest/runtime/exit-vm?why=enough", &admin).status, 200);
     let ended = secured.service.end();
@@ -95,7 +94,7 @@ fn request_bodies_are_logged_up_to_a_length_and_without_secrets() {
 #[test]
 fn the_log_continues_after_a_restart_and_a_broken_log_refuses_the_start() {
     let data = folder("audit-again");
-    let start = || crate::service::ServiceProcess::start(&data, &["feed.on=false"], None);
+    let start = || pitlane_testkit::service::ServiceProcess::start(&data, &["feed.on=false"], None);
     for round in 1..=2 {
         let service = start();
         assert_eq!(service.ask("POST /rest/runtime/exit-vm").0, 200);
@@ -116,7 +115,7 @@ fn the_log_continues_after_a_restart_and_a_broken_log_refuses_the_start() {
 fn an_action_that_cannot_be_logged_is_not_executed() {
     let data = folder("audit-fails");
     // One action with its outcome is written, and then the disk fails.
-    let service = crate::service::ServiceProcess::start(&data, &["feed.on=false"], Some("audit:2"));
+    let service = pitlane_testkit::service::ServiceProcess::start(&data, &["feed.on=false"], Some("audit:2"));
     assert!(service.is_ready(), "{}", service.ready);
     assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
     // The outcome may be written together with the next action.
@@ -141,7 +140,8 @@ fn an_action_that_cannot_be_logged_is_not_executed() {
 #[test]
 fn each_login_has_its_share_of_requests() {
     let secured = SecuredService::start("share", &["http.rate_per_login=2"]);
-    let (one, other) = (bearer(&secured.token[0]), basic("trade", crate::secured::PASSWORD));
+    let (one, other) =
+        (bearer(&secured.token[0]), basic("trade", pitlane_testkit::secured_service::PASSWORD));
     let refused =
         (0..1_000).map(|_| secured.ask("GET", "/version", &one)).find(|response| response.status != 200);
     let refused = refused.expect("there is a limit");
@@ -164,14 +164,14 @@ fn sealed(seq: usize, prev: &str) -> (String, String) {
 #[test]
 fn anchors_reveal_removed_and_recomputed_lines_of_the_log() {
     let data = folder("audit-anchors");
-    let start = || crate::service::ServiceProcess::start(&data, &["feed.on=false"], None);
+    let start = || pitlane_testkit::service::ServiceProcess::start(&data, &["feed.on=false"], None);
     let service = start();
     for _ in 0..2 {
         assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
         assert_eq!(service.ask("DELETE /rest/ext/kill-switch").0, 200);
     }
     // The journal has an anchor too, a moment later.
-    while !crate::service::dump(&data).contains("AuditAnchor") {}
+    while !pitlane_testkit::service::dump(&data).contains("AuditAnchor") {}
     service.signal("TERM");
     let ended = service.end();
     assert!(ended.is_orderly(), "{}", ended.log_text);
@@ -218,7 +218,7 @@ fn anchors_reveal_removed_and_recomputed_lines_of_the_log() {
 fn a_log_with_its_anchors_continues_after_a_kill() {
     let data = folder("audit-killed");
     for _ in 0..3 {
-        let service = crate::service::ServiceProcess::start(&data, &["feed.on=false"], None);
+        let service = pitlane_testkit::service::ServiceProcess::start(&data, &["feed.on=false"], None);
         assert!(service.is_ready(), "{}", service.ready);
         assert_eq!(service.ask("POST /rest/ext/kill-switch").0, 200);
         service.signal("KILL");

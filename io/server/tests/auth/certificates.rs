@@ -6,17 +6,18 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::sync::Arc;
 
+use pitlane_testkit::certificates::{TestAuthority, TestIdentity};
+use pitlane_testkit::fix_client::FixClient;
+use pitlane_testkit::secured_service::SecuredService;
+use pitlane_testkit::service::folder;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::authority::{TestAuthority, TestIdentity};
-use crate::secured::SecuredService;
-use crate::service::folder;
-use crate::wires::{LISTENERS, fix};
+use crate::wires::LISTENERS;
 
 /// Every TLS listener, and the first message there.
 fn greetings() -> [(&'static str, Vec<u8>); 3] {
-    let logon = fix::FixClient::new("CLIENT1").frame("A", 1, "", "98=0|108=30|141=Y|");
+    let logon = FixClient::new("CLIENT1").frame("A", 1, "", "98=0|108=30|141=Y|");
     [
         ("https", b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n".to_vec()),
         ("stomp+tls", b"CONNECT\naccept-version:1.2\nhost:x\n\n\0".to_vec()),
@@ -54,7 +55,8 @@ fn talk(
 #[test]
 fn certificates_and_client_authorities_are_reloaded_for_every_listener() {
     let files = folder("certificates-files");
-    let (house_of, ours, others) = (TestAuthority::new(), TestAuthority::new(), TestAuthority::new());
+    let (house_of, ours, others) =
+        (TestAuthority::generate(), TestAuthority::generate(), TestAuthority::generate());
     let write = |name: &str, text: &str| fs::write(files.join(name), text).unwrap();
     let renew = || {
         let (chain, key) = house_of.sign("localhost");

@@ -2,8 +2,8 @@
 
 use std::net::SocketAddr;
 
-use crate::client::HttpClient;
-use crate::secured::{SecuredService, bearer};
+use pitlane_testkit::http_client::HttpClient;
+use pitlane_testkit::secured_service::{SecuredService, bearer};
 
 const LIMITS: [&str; 3] =
     ["http.connections_max=256", "http.per_peer_max=64", "stomp.connect_timeout_ms=600000"];

@@ -1,10 +1,12 @@
 //! Password guessing, over every protocol and from several addresses: only the guesser is slowed
 //! down.
 
-use crate::addresses::connect_from;
-use crate::client::{HttpClient, Response};
-use crate::secured::{PASSWORD, SecuredService, basic, bearer};
-use crate::wires::{fix, socket, stomp};
+use pitlane_testkit::fix_client::FixClient;
+use pitlane_testkit::http_client::{HttpClient, Response};
+use pitlane_testkit::loopback::connect_from;
+use pitlane_testkit::secured_service::{PASSWORD, SecuredService, basic, bearer};
+use pitlane_testkit::stomp_client::StompClient;
+use pitlane_testkit::web_socket::WebSocket;
 
 /// Address of the users: the last part of 127.0.0.x.
 const GOOD: u8 = 1;
@@ -19,22 +21,22 @@ pub fn http(secured: &SecuredService, from: u8, method: &str, path: &str, header
 }
 
 pub fn over_stomp(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
-    log_in(stomp::StompClient::new(Box::new(connect_from(from, secured.at("stomp")))), login, secret)
+    log_in(StompClient::new(Box::new(connect_from(from, secured.at("stomp")))), login, secret)
 }
 
 pub fn over_websocket(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
     let address = secured.at("http");
-    let wire = socket::WebSocket::open(Box::new(connect_from(from, address)), address, "").0;
-    log_in(stomp::StompClient::new(Box::new(wire)), login, secret)
+    let wire = WebSocket::open(Box::new(connect_from(from, address)), address, "").0;
+    log_in(StompClient::new(Box::new(wire)), login, secret)
 }
 
-fn log_in(mut client: stomp::StompClient, login: &str, secret: &str) -> bool {
+fn log_in(mut client: StompClient, login: &str, secret: &str) -> bool {
     client.send_message(&format!("CONNECT|accept-version:1.2|host:x|login:{login}|passcode:{secret}||"));
     client.receive().is_some_and(|answer| answer.starts_with("CONNECTED"))
 }
 
 pub fn over_fix(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
-    let mut client = fix::FixClient::new("CLIENT1");
+    let mut client = FixClient::new("CLIENT1");
     client.take(Box::new(connect_from(from, secured.at("fix"))));
     client.send_message("A", &format!("98=0|108=30|141=Y|553={login}|554={secret}|"));
     let is_in = client.read().expect("a Logon is answered").get(35) == "A";
@@ -125,7 +127,7 @@ fn a_token_and_another_address_do_not_wait_behind_made_up_logins() {
 #[test]
 fn warnings_do_not_name_the_login_that_failed() {
     let secured = SecuredService::start("guess-told", &[]);
-    let mut reader = stomp::StompClient::new(Box::new(connect_from(GOOD, secured.at("stomp"))));
+    let mut reader = StompClient::new(Box::new(connect_from(GOOD, secured.at("stomp"))));
     reader.send_message(&format!(
         "CONNECT|accept-version:1.2|host:x|login:read-robot|passcode:{}||",
         secured.token[0]

@@ -8,9 +8,10 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::addresses::connect_from;
+use pitlane_testkit::loopback::connect_from;
+use pitlane_testkit::secured_service::{PASSWORD, SecuredService, basic, bearer};
+
 use crate::guesses::{http, over_fix, over_stomp, over_websocket};
-use crate::secured::{PASSWORD, SecuredService, basic, bearer};
 
 /// Sessions of each kind in the daily run.
 const SESSIONS: u64 = 60;
@@ -45,7 +46,7 @@ const ATTACKS: [HostileSession; 10] = [
 ];
 
 fn logon(sender: &str, login: &str, password: &str) -> Vec<u8> {
-    use crate::wires::fix::{now, sealed};
+    use pitlane_testkit::fix_client::{now, sealed};
     let head = format!("35=A|34=1|49={sender}|56=PITLANE|52={}|", now());
     sealed(&format!("{head}98=0|108=30|141=Y|553={login}|554={password}|"))
 }

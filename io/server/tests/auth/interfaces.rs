@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 
 use pitlane_protocols::fix::dictionary;
 use pitlane_protocols::stomp::topic::{FAMILIES, Naming};
+use pitlane_testkit::fix_client::{FixClient, now};
+use pitlane_testkit::http_client::Response;
+use pitlane_testkit::secured_service::{NAMES, PASSWORD, SecuredService, bearer, create_token};
+use pitlane_testkit::stomp_client::{StompClient, header};
 
-use crate::client::Response;
-use crate::secured::{NAMES, PASSWORD, SecuredService, bearer, create_token};
-use crate::wires::stomp::{StompClient, header};
-use crate::wires::{self, FIX, LISTENERS, STOMP, fix};
+use crate::wires::{self, FIX, LISTENERS, STOMP};
 
 /// Name, role and strategies of each login. The first column of the tables is a client without a
 /// login.
@@ -246,8 +247,8 @@ fn message_types() -> impl Iterator<Item = String> {
 }
 
 /// Sends a message of this type, as far as it can be valid.
-fn send_kind(client: &mut fix::FixClient, kind: &str) {
-    let about = format!("55=AAPL|54=1|60={}|", fix::now());
+fn send_kind(client: &mut FixClient, kind: &str) {
+    let about = format!("55=AAPL|54=1|60={}|", now());
     match kind {
         "D" => {
             let id = client.next_out;
@@ -284,7 +285,7 @@ fn every_login_may_do_over_fix_what_the_table_says_and_nothing_else() {
             client.next_in += 1;
             for kind in message_types() {
                 send_kind(&mut client, &kind);
-                let answer = client.next().expect("it goes on");
+                let answer = client.next_message().expect("it goes on");
                 let expected = match kind.as_str() {
                     "D" => "8",
                     "F" | "G" => "9",
@@ -293,7 +294,7 @@ fn every_login_may_do_over_fix_what_the_table_says_and_nothing_else() {
                 assert_eq!(answer.get(35), expected, "{kind} by {login}: {}", answer.text());
                 if kind == "D" {
                     assert_eq!(answer.get(39), "A", "{}", answer.text());
-                    assert_eq!(client.next().expect("it is taken").get(39), "0");
+                    assert_eq!(client.next_message().expect("it is taken").get(39), "0");
                 }
             }
         }

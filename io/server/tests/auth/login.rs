@@ -2,9 +2,8 @@ use std::time::{Duration, Instant};
 
 use pitlane_auth::Role;
 use pitlane_http::table;
-
-use crate::client::Response;
-use crate::secured::{NAMES, PASSWORD, SecuredService, basic, bearer, pitlane};
+use pitlane_testkit::http_client::Response;
+use pitlane_testkit::secured_service::{NAMES, PASSWORD, SecuredService, basic, bearer, pitlane};
 
 /// Calls that need no login.
 const OPEN: [&str; 9] = [

@@ -1,10 +1,9 @@
 //! A login that names strategies: lists show only theirs, what belongs to others is unknown to it,
 //! and writes for others are refused.
 
+use pitlane_testkit::http_client::Response;
+use pitlane_testkit::secured_service::{SecuredService, bearer, create_token};
 use serde_json::Value;
-
-use crate::client::Response;
-use crate::secured::{SecuredService, bearer, create_token};
 
 /// The service, an administrator for all strategies, and one for PAIRS only.
 struct ScopedLogins {

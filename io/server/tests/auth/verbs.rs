@@ -2,8 +2,8 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
 
-use crate::secured::{PASSWORD, add_user, create_token, done, pitlane};
-use crate::service::{ServiceProcess, folder};
+use pitlane_testkit::secured_service::{PASSWORD, add_user, create_token, done, pitlane};
+use pitlane_testkit::service::{ServiceProcess, folder};
 
 #[test]
 fn users_are_added_changed_listed_and_removed() {

@@ -1,15 +1,9 @@
 //! Clients of the STOMP and FIX tests, and how each reaches the service.
 
-#[path = "../fix/client.rs"]
-pub mod fix;
-#[path = "../stomp/socket.rs"]
-pub mod socket;
-#[path = "../stomp/client.rs"]
-pub mod stomp;
-
-// Under the name that the WebSocket client uses.
-pub use self::stomp as client;
-use crate::secured::SecuredService;
+use pitlane_testkit::fix_client::{self, FixClient};
+use pitlane_testkit::secured_service::SecuredService;
+use pitlane_testkit::stomp_client::{self, StompClient};
+use pitlane_testkit::web_socket::WebSocket;
 
 /// Listeners, all on free ports.
 pub const LISTENERS: [&str; 3] =
@@ -19,19 +13,19 @@ pub const STOMP: [(&str, bool); 4] =
     [("stomp", false), ("stomp+tls", true), ("http", false), ("https", true)];
 pub const FIX: [(&str, bool); 2] = [("fix", false), ("fix+tls", true)];
 
-pub fn stomp((listener, is_tls): (&str, bool), secured: &SecuredService) -> stomp::StompClient {
+pub fn stomp((listener, is_tls): (&str, bool), secured: &SecuredService) -> StompClient {
     let address = secured.at(listener);
-    let wire = if is_tls { stomp::tls(address, &secured.data) } else { stomp::plain(address) };
+    let wire = if is_tls { stomp_client::tls(address, &secured.data) } else { stomp_client::plain(address) };
     match listener {
-        "http" | "https" => stomp::StompClient::new(Box::new(socket::WebSocket::open(wire, address, "").0)),
-        _ => stomp::StompClient::new(wire),
+        "http" | "https" => StompClient::new(Box::new(WebSocket::open(wire, address, "").0)),
+        _ => StompClient::new(wire),
     }
 }
 
-pub fn fix((listener, is_tls): (&str, bool), secured: &SecuredService, name: &str) -> fix::FixClient {
-    let mut client = fix::FixClient::new(name);
+pub fn fix((listener, is_tls): (&str, bool), secured: &SecuredService, name: &str) -> FixClient {
+    let mut client = FixClient::new(name);
     match is_tls {
-        true => client.take(fix::tls(secured.at(listener), &secured.data)),
+        true => client.take(fix_client::tls(secured.at(listener), &secured.data)),
         false => client.connect(secured.at(listener)),
     }
     client

@@ -8,10 +8,10 @@ use pitlane_engine::number::{ContractSize, Money, Notional, Price};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::rest::Moment;
 use pitlane_runtime::clock::Clock;
+use pitlane_testkit::http_client::HttpClient;
 use serde_json::Value;
 
 use crate::findings::{ChaosFindings, FindingKind};
-use crate::http_client::HttpClient;
 use crate::received::{CheckScope, FINAL, LastStatus, OPEN, ReceivedState, qty, text};
 use crate::site::HOURS_EXCHANGE;
 use crate::traders::{ServiceAddresses, wire};

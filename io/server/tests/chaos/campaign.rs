@@ -5,16 +5,16 @@ use std::env;
 use std::time::Instant;
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::disk_image::Mounted;
+use pitlane_testkit::service::TestFolder;
 
 use crate::RUNS_PER_LINE;
 use crate::disturbance::{Abilities, can_limit_memory};
 use crate::findings::{ChaosFindings, FindingKind};
 use crate::hostile::{self, HostileProtocol};
-use crate::image::Mounted;
 use crate::number;
 use crate::plan::{ChaosPlan, PlannedRun};
 use crate::series::RunSeries;
-use crate::service::TestFolder;
 use crate::site::TestSite;
 use crate::traders::ServiceAddresses;
 

@@ -6,12 +6,12 @@ use std::net::TcpStream;
 use std::time::Duration;
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::disk_image::sh;
+use pitlane_testkit::service::ServiceProcess;
+use pitlane_testkit::stomp_client::StompClient;
 
 use crate::hostile::{self, HostileProtocol};
-use crate::image::sh;
-use crate::service::ServiceProcess;
 use crate::site::TestSite;
-use crate::stomp::client::StompClient;
 use crate::subscribers::{self, SubscriberTransport};
 use crate::traders::{RunningClients, ServiceAddresses, wire};
 

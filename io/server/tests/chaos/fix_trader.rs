@@ -6,10 +6,10 @@ use std::sync::mpsc::Sender;
 
 use pitlane_engine::number::Qty;
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::fix_client::{FixClient, now};
+use pitlane_testkit::known_orders::{Contradiction, KnownOrders};
 
-use crate::client::{FixClient, now};
 use crate::findings::{ChaosFindings, FindingKind};
-use crate::known::{Contradiction, KnownOrders};
 use crate::received::ReceivedState;
 use crate::traders::{ServiceAddresses, wire};
 

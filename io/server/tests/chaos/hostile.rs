@@ -4,8 +4,8 @@ use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::fix_client::{now, sealed};
 
-use crate::client::{now, sealed};
 use crate::traders::{ServiceAddresses, wire};
 
 /// Names for logons; each has a separate store.

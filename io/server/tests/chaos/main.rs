@@ -10,35 +10,22 @@
 
 mod audit;
 mod campaign;
-#[path = "../fix/client.rs"]
-#[allow(dead_code)]
-mod client;
 mod subscribers;
 mod findings;
 mod fix_trader;
 mod hostile;
-#[path = "../http_client/mod.rs"]
-#[allow(clippy::unwrap_used)]
-mod http_client;
-#[path = "../server/image.rs"]
-mod image;
-#[path = "../fix/known.rs"]
-mod known;
 mod series;
 mod traders;
 mod site;
 mod plan;
 mod rest_trader;
-#[path = "../server/service.rs"]
-#[allow(dead_code)]
-mod service;
-#[allow(clippy::unwrap_used)]
-mod stomp;
 mod received;
 mod disturbance;
 
 use std::env;
 use std::time::{Duration, Instant};
+
+use pitlane_testkit::disk_image::sh;
 
 use disturbance::Abilities;
 use findings::{ChaosFindings, FindingKind};
@@ -111,7 +98,7 @@ fn a_lost_order_is_detected() {
     let site = TestSite::new("teeth", false).expect("a folder can be made");
     let (data, kept) = (site.data(), site.data().with_extension("kept"));
     let copy = |from: &std::path::Path, to: &std::path::Path| {
-        image::sh(&format!("rm -rf {1} && cp -a {0} {1}", from.display(), to.display()))
+        sh(&format!("rm -rf {1} && cp -a {0} {1}", from.display(), to.display()))
     };
     let mut plan = ChaosPlan::new(1, Abilities::default());
     let mut line = RunSeries::new(site, 1);

@@ -5,8 +5,8 @@ use std::io;
 use std::sync::mpsc::Sender;
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::http_client::{HttpClient, Response};
 
-use crate::http_client::{HttpClient, Response};
 use crate::received::ReceivedState;
 use crate::traders::{ServiceAddresses, wire};
 

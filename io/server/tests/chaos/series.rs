@@ -5,13 +5,13 @@ use std::io;
 use std::os::unix::process::ExitStatusExt;
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::service::{ProcessEnd, ServiceProcess};
 
 use crate::audit::Audit;
 use crate::disturbance::DisturbanceContext;
 use crate::findings::{ChaosFindings, FindingKind};
 use crate::plan::{PlannedRun, RunEnd};
 use crate::received::CheckScope;
-use crate::service::{ProcessEnd, ServiceProcess};
 use crate::site::TestSite;
 use crate::traders::{ServiceAddresses, Traders};
 

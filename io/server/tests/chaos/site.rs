@@ -7,10 +7,11 @@ use std::process::Command;
 
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_runtime::clock::Clock;
+use pitlane_testkit::disk_image::{Mounted, copy_of_one_moment, sh};
+use pitlane_testkit::paths;
+use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 
-use crate::image::{Mounted, copy_of_one_moment, sh};
 use crate::plan::{PlannedRun, RunEnd};
-use crate::service::{ServiceProcess, TestFolder, command};
 
 /// No limits that a test reaches by chance; everything is stored, so that it can be requested;
 /// snapshots are frequent.
@@ -190,7 +191,7 @@ impl TestSite {
 
     /// Checks the journal with the binary's own command; returns its message otherwise.
     pub fn verify(&self) -> Result<(), String> {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+        let mut command = Command::new(paths::binary());
         let output = command.args(["journal", "verify", "--data"]).arg(self.data()).output();
         let output = output.expect("the binary starts");
         match output.status.success() {

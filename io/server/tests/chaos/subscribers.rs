@@ -4,12 +4,12 @@
 use std::io;
 use std::net::SocketAddr;
 
+use pitlane_testkit::stomp_client::{StompClient, body, header};
+use pitlane_testkit::web_socket::WebSocket;
 use serde_json::Value;
 
 use crate::received::{FINAL, ReceivedState, qty, text};
 use crate::rest_trader;
-use crate::stomp::client::{StompClient, body, header};
-use crate::stomp::socket::WebSocket;
 use crate::traders::{ServiceAddresses, wire};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

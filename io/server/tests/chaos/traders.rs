@@ -10,11 +10,12 @@ use std::sync::mpsc::{Receiver, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use pitlane_testkit::service::ServiceProcess;
+
 use crate::findings::{ChaosFindings, FindingKind};
 use crate::fix_trader::FixTrader;
 use crate::received::ReceivedState;
 use crate::rest_trader::RestTrader;
-use crate::service::ServiceProcess;
 use crate::subscribers::{StatusSubscriber, SubscriberTransport};
 
 /// Time without a message after which a client opens a new connection.

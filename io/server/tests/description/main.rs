@@ -7,22 +7,13 @@
 // Everything here is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../http_client/mod.rs"]
-mod client;
-#[path = "../auth/secured.rs"]
-#[allow(dead_code)]
-mod secured;
-#[path = "../server/service.rs"]
-#[allow(dead_code)]
-mod service;
-
 use std::env;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
-use secured::{SecuredService, bearer};
+use pitlane_testkit::secured_service::{SecuredService, bearer};
 
 /// Pinned, so that a new version does not change the tests.
 const VERSION: &str = "4.32.5";

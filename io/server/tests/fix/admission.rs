@@ -5,9 +5,10 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
-use crate::addresses::connect_from;
-use crate::client::FixClient;
-use crate::service::{ServiceProcess, folder};
+use pitlane_testkit::fix_client::FixClient;
+use pitlane_testkit::loopback::connect_from;
+use pitlane_testkit::service::{ServiceProcess, folder};
+
 use crate::{CONFIG, fix, pitlane, start_with};
 
 /// A family of clients with a password.
@@ -63,7 +64,7 @@ fn refused_logons_leave_no_file_and_no_session_number() {
     assert!(bytes <= 256 << 10, "a store grows as it is used: {bytes}");
     assert!(left_behind(&data).1.contains("PITLANE-GUARD7"));
     service.signal("TERM");
-    client.next();
+    client.next_message();
     assert!(client.is_closed());
     let ended = service.end();
     assert!(ended.is_orderly(), "{}", ended.log_text);
@@ -103,7 +104,7 @@ fn large_stores_are_read_only_when_their_client_logs_on() {
     let answer = client.read().expect("an answer");
     assert_eq!((answer.get(35), answer.number()), ("A", client.next_in), "numbers go on");
     client.next_in += 1;
-    client.send("F", &format!("11=o2|41=o1|55=AAPL|54=1|60={}|", crate::client::now()));
+    client.send("F", &format!("11=o2|41=o1|55=AAPL|54=1|60={}|", pitlane_testkit::fix_client::now()));
     assert!(client.receive(4));
     let mut other = FixClient::new("GUARD2");
     other.take(Box::new(connect_from(1, fix(&service))));

@@ -1,11 +1,11 @@
 //! Sender of an order over FIX, and in a cluster the sender of an order that another server owns.
 
+use pitlane_testkit::fix_client::{FixClient, now};
+use pitlane_testkit::service::{ServiceProcess, folder};
 use serde_json::{Value, json};
 
-use crate::client::{FixClient, now};
 use crate::cluster::{AAPL, ClusterPair, OPEN, fix_client, order, submit, until};
 use crate::others::ask;
-use crate::service::{ServiceProcess, folder};
 use crate::{fix, pitlane, start};
 
 fn by_fix(login: Option<&str>, session: &str) -> Value {

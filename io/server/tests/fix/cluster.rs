@@ -5,17 +5,17 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::fix_client::FixClient;
+use pitlane_testkit::http_client::Response;
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::network_link::NetworkLink;
+use pitlane_testkit::raw_nats_client::{RawNatsClient, guarded, password};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
+use pitlane_testkit::stomp_client::{StompClient, body, plain};
 use serde_json::Value;
 
-use crate::broker::NatsBroker;
-use crate::client::FixClient;
-use crate::http_client::Response;
 use crate::kills::{act, check};
 use crate::others::ask;
-use crate::raw_client::{RawNatsClient, guarded, password};
-use crate::service::{ServiceProcess, TestFolder, folder};
-use crate::stomp_client::{StompClient, body, plain};
-use crate::wire::NetworkLink;
 use crate::{CONFIG, address, begin, command_with, fix};
 
 pub const LIMIT: &str = "/rest/execution/order/limit";
@@ -225,7 +225,7 @@ fn while_an_owner_is_unreachable_its_orders_are_refused_and_its_data_has_an_age(
     assert_eq!(ask(a, "DELETE", &format!("{OPEN}/kept"), "", "").code(), "owner-away");
     assert_eq!(submit(a, MSFT, "own").status, 200, "its own are taken all the while");
     client.order("f-lost", "AAPL", 1, 10, "1.5");
-    let message = client.next().expect("an answer");
+    let message = client.next_message().expect("an answer");
     assert_eq!((message.get(150), message.get(39)), ("8", "8"), "{}", message.text());
     assert!(message.get(58).starts_with("owner-away"), "{}", message.text());
     // The last known state is still shown, with its age.
@@ -247,7 +247,7 @@ fn while_an_owner_is_unreachable_its_orders_are_refused_and_its_data_has_an_age(
     }
     assert_eq!(get(b, &format!("{OPEN}/lost")).status, 404, "it was refused, not kept");
     assert_eq!(ask(a, "DELETE", &format!("{OPEN}/kept"), "", "").status, 200);
-    client.send("F", &format!("11=c1|41=f-kept|55=AAPL|54=1|60={}|", crate::client::now()));
+    client.send("F", &format!("11=c1|41=f-kept|55=AAPL|54=1|60={}|", pitlane_testkit::fix_client::now()));
     assert!(client.receive(4));
     until(|| order(b, "f-kept")["status"] == "CANCELED");
 }
@@ -261,7 +261,7 @@ fn missed_events_are_reported_although_the_owner_has_restarted_since() {
     assert!(client.receive(4));
     // Its server is killed, its order ends, and then the owner that knows of it is killed.
     pair.kill(0);
-    while client.next().is_some() {}
+    while client.next_message().is_some() {}
     client.disconnect();
     until(|| pair.state(1) == "DOWN");
     assert_eq!(ask(pair.at(1), "DELETE", &format!("{OPEN}/gone"), "", "").status, 200);
@@ -311,7 +311,7 @@ fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
         }
         if victim != 1 {
             pair.kill(0);
-            while client.next().is_some() {}
+            while client.next_message().is_some() {}
             client.disconnect();
         }
         for at in [1, 0] {

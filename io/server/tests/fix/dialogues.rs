@@ -7,10 +7,10 @@ use std::net::SocketAddr;
 use std::path::Path;
 
 use pitlane_runtime::clock::Clock;
+use pitlane_testkit::fix_client::{FixClient, FixStream, plain, tls};
+use pitlane_testkit::fix_fields::{Bound, filled, fits, frame_of, number_after, sealed};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 
-use crate::client::{FixClient, FixStream, plain, tls};
-use crate::fields::{Bound, filled, fits, frame_of, number_after, sealed};
-use crate::service::{ServiceProcess, TestFolder, folder};
 use crate::{address, fix, start_with};
 
 /// Families of sessions that differ in the settings of dialogues; the client's name is that of its

@@ -4,13 +4,13 @@
 
 use std::thread;
 
+use pitlane_testkit::http_client::Response;
+use pitlane_testkit::service::ServiceProcess;
 use serde_json::{Value, json};
 
 use crate::cluster::{AAPL, ClusterPair, MSFT, OPEN, fix_client, get, order, submit, until};
 use crate::fix;
-use crate::http_client::Response;
 use crate::others::ask;
-use crate::service::ServiceProcess;
 
 const SWITCH: &str = "/rest/ext/kill-switch";
 const RISK: &str = "/rest/ext/risk";
@@ -207,7 +207,7 @@ fn a_fix_client_that_missed_more_than_is_stored_gets_the_status_of_its_orders() 
         assert_eq!(submit(pair.at(0), AAPL, &format!("other-{at}")).status, 200);
     }
     pair.kill(0);
-    while client.next().is_some() {}
+    while client.next_message().is_some() {}
     client.disconnect();
     until(|| pair.state(1) == "DOWN");
     let others = (0..ENDS).map(|at| format!("other-{at}"));

@@ -4,8 +4,9 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::client::{FixClient, now, sealed};
-use crate::service::{ServiceProcess, folder};
+use pitlane_testkit::fix_client::{FixClient, now, sealed};
+use pitlane_testkit::service::{ServiceProcess, folder};
+
 use crate::{fix, start};
 
 /// A well-behaved client: one order and its report.
@@ -192,7 +193,7 @@ fn too_many_orders_are_refused_and_cancels_still_go_through() {
     client.send("F", &format!("11=c|41=o0|55=AAPL|54=1|60={}|", now()));
     // Reports of the orders may still arrive before it.
     while !client.received.iter().any(|report| report.get(11) == "c" && report.get(39) == "4") {
-        assert!(client.next().is_some(), "the cancel goes through");
+        assert!(client.next_message().is_some(), "the cancel goes through");
     }
     service.signal("KILL");
     service.end();

@@ -6,10 +6,10 @@
 //! quantity.
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::fix_client::{FixClient, now};
+use pitlane_testkit::known_orders::{Contradiction, KnownOrders};
+use pitlane_testkit::service::folder;
 
-use crate::client::{FixClient, now};
-use crate::known::{Contradiction, KnownOrders};
-use crate::service::folder;
 use crate::{fix, start};
 
 /// Processes in the short form, and in the full form (`make faults`).
@@ -36,7 +36,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
         // Before anything is received, in between, or after all of it.
         client.receive(count + dice.below(acts + 1) as usize);
         service.signal("KILL");
-        while client.next().is_some() {}
+        while client.next_message().is_some() {}
         client.disconnect();
         service.end();
     }
@@ -95,7 +95,7 @@ pub fn check(client: &mut FixClient, orders: &[String]) {
         client.write(&bytes);
         // Responses to the last requests may still come in between.
         let status = loop {
-            let message = client.next().unwrap_or_else(|| panic!("an answer for {id}"));
+            let message = client.next_message().unwrap_or_else(|| panic!("an answer for {id}"));
             if message.get(11) == id && matches!(message.get(150), "I" | "A" | "8")
                 || message.get(37) == id && message.get(150) == "I"
             {

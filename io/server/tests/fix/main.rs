@@ -1,48 +1,24 @@
 //! The running service and its FIX clients: over real sockets, killed and restarted, on several
 //! gateways, and beside hostile sessions.
 
-#[path = "../addresses/mod.rs"]
-mod addresses;
 mod admission;
-#[path = "../strategies/raw_client.rs"]
-#[allow(dead_code, clippy::unwrap_used, reason = "each test uses its part, and all of it is a test")]
-mod raw_client;
 
-#[path = "../strategies/broker.rs"]
-#[allow(dead_code, clippy::unwrap_used)]
-mod broker;
 mod attribution;
-mod client;
 mod cluster;
 mod dialogues;
 mod directives;
 mod hostile;
-#[path = "../http_client/mod.rs"]
-#[allow(clippy::unwrap_used)]
-mod http_client;
 mod kills;
-mod known;
 mod others;
-#[allow(dead_code)]
-mod peer;
 mod quickfix;
-#[path = "../server/service.rs"]
-#[allow(dead_code)]
-mod service;
 mod sessions;
-#[path = "../stomp/client.rs"]
-#[allow(dead_code, clippy::unwrap_used)]
-mod stomp_client;
-#[path = "../../../../tests/src/fix/fields.rs"]
-mod fields;
-#[path = "../wire/mod.rs"]
-mod wire;
 
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use service::{ServiceProcess, TestFolder, command};
+use pitlane_testkit::paths;
+use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 
 /// No limits that a test reaches by chance, and a session that keeps its sequence numbers.
 const SETTINGS: [&str; 6] = [
@@ -122,15 +98,14 @@ fn address(service: &ServiceProcess, name: &str) -> SocketAddr {
 
 /// Returns the output of the binary with these arguments.
 fn pitlane(arguments: &[&str]) -> String {
-    let output =
-        Command::new(env!("CARGO_BIN_EXE_pitlane")).args(arguments).output().expect("the binary starts");
+    let output = Command::new(paths::binary()).args(arguments).output().expect("the binary starts");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("it prints text")
 }
 
 /// Adds a user with the role trade to a file of users.
 fn add_user(file: &str, name: &str, password: &str) {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     command.args(["user", "add", name, "--role", "trade", "--file", file]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().expect("the binary starts");
     let mut input = child.stdin.take().expect("its input is ours");

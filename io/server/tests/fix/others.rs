@@ -3,12 +3,12 @@
 
 use std::net::TcpStream;
 
+use pitlane_testkit::fix_client::{FixClient, now};
+use pitlane_testkit::http_client::{HttpClient, Response};
+use pitlane_testkit::service::{ServiceProcess, folder};
+use pitlane_testkit::stomp_client::{StompClient, body, plain};
 use serde_json::Value;
 
-use crate::client::{FixClient, now};
-use crate::http_client::{HttpClient, Response};
-use crate::service::{ServiceProcess, folder};
-use crate::stomp_client::{StompClient, body, plain};
 use crate::{CONFIG, address, fix, pitlane, start, start_with};
 
 pub fn ask(service: &ServiceProcess, method: &str, path: &str, headers: &str, json: &str) -> Response {

@@ -4,8 +4,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::peer::{QuickFixProcess, compile};
-use crate::service::folder;
+use pitlane_testkit::quickfix::{QuickFixProcess, compile};
+use pitlane_testkit::service::folder;
+
 use crate::{fix, start};
 
 static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("client"));

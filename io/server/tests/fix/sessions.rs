@@ -1,8 +1,9 @@
 //! Sessions over real sockets: logon, orders, passwords, addresses, several gateways, TLS, and the
 //! stop of the service.
 
-use crate::client::{FixClient, ReceivedFix, now, tls};
-use crate::service::{ServiceProcess, folder};
+use pitlane_testkit::fix_client::{FixClient, ReceivedFix, now, tls};
+use pitlane_testkit::service::{ServiceProcess, folder};
+
 use crate::{address, fix, pitlane, start};
 
 #[test]

@@ -10,12 +10,12 @@ use std::time::Duration;
 use pitlane_http::{HttpEvent, HttpSettings};
 use pitlane_net::tls::{Certificate, Tls, TlsSettings};
 use pitlane_runtime::clock::Clock;
+use pitlane_testkit::certificates::{TestAuthority, TestIdentity};
+use pitlane_testkit::temp_folder::TestFolder;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
 
-use crate::authority::{TestAuthority, TestIdentity};
-use crate::folder::TestFolder;
 use crate::server::{HttpTestServer, Response, ServerPlan};
 
 const GET: &str = "GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n";
@@ -126,7 +126,7 @@ fn tls_client(
 
 #[test]
 fn with_a_client_authority_https_is_for_its_clients_alone() {
-    let (ours, others) = (TestAuthority::new(), TestAuthority::new());
+    let (ours, others) = (TestAuthority::generate(), TestAuthority::generate());
     let (server, folder) = over_tls_for(Some(&ours.pem));
     let mut client = tls_client(&server, &folder, Some(ours.identity()));
     client.get_mut().write_all(GET.as_bytes()).unwrap();

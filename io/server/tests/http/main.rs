@@ -3,13 +3,6 @@
 // Everything here is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../authority/mod.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
-mod authority;
-#[path = "../http_client/mod.rs"]
-mod client;
-#[path = "../folder/mod.rs"]
-mod folder;
 mod server;
 
 mod guards;

@@ -22,8 +22,7 @@ use pitlane_net::tls::Tls;
 use pitlane_runtime::clock::Clock;
 use pitlane_runtime::metrics::{Registry, StageSummary};
 use pitlane_runtime::wakeup::Wakeup;
-
-pub use crate::client::{HttpClient, Response};
+pub use pitlane_testkit::http_client::{HttpClient, Response};
 
 pub const SHARDS: u8 = 2;
 

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use pitlane_journal::header::Header;
+use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 
-use crate::process::{self, TestFolder};
 use crate::service::{RestService, folder};
 
 const SETTINGS: [&str; 1] = ["topology.shards=1"];
@@ -65,7 +65,7 @@ fn a_folder_that_begins_with_an_old_snapshot_is_refused_with_instructions() {
 
 /// Returns the message of a refused start.
 fn refusal(data: &TestFolder) -> String {
-    let service = process::ServiceProcess::on(data, process::command(data, &SETTINGS));
+    let service = ServiceProcess::on(data, command(data, &SETTINGS));
     assert!(!service.is_ready());
     service.end().log_text
 }

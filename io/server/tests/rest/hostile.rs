@@ -1,6 +1,7 @@
 //! Hostile input: each has its status, and the service continues.
 
-use crate::client::HttpClient;
+use pitlane_testkit::http_client::HttpClient;
+
 use crate::service::{RestService, ask};
 
 const LIMIT: &str = "/rest/execution/order/limit";

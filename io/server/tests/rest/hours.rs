@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use pitlane_testkit::service::TestFolder;
 use serde_json::Value;
 
-use crate::process::TestFolder;
 use crate::service::{RestService, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use crate::client::HttpClient;
+use pitlane_testkit::http_client::HttpClient;
+
 use crate::service::{RestService, ask, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";

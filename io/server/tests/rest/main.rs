@@ -3,11 +3,6 @@
 // Everything here is a test, helpers included.
 #![allow(clippy::unwrap_used)]
 
-#[path = "../http_client/mod.rs"]
-mod client;
-#[path = "../server/service.rs"]
-#[allow(dead_code, reason = "the suites of the server use all of it")]
-mod process;
 mod service;
 
 mod cache;

@@ -4,10 +4,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use pitlane_testkit::http_client::{HttpClient, Response};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 use serde_json::Value;
-
-use crate::client::{HttpClient, Response};
-use crate::process::{self, TestFolder};
 
 /// Time limit; a later result never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -28,7 +27,7 @@ pub fn folder(name: &str) -> TestFolder {
 }
 
 pub struct RestService {
-    process: process::ServiceProcess,
+    process: ServiceProcess,
     client: HttpClient,
 }
 
@@ -39,19 +38,19 @@ impl RestService {
 
     /// Starts on a data folder, with further settings.
     pub fn with(data: &TestFolder, settings: &[&str]) -> RestService {
-        RestService::on(data, process::command(data, &[&SETTINGS, settings].concat()))
+        RestService::on(data, command(data, &[&SETTINGS, settings].concat()))
     }
 
     /// Starts with an injected fault, see `io/runtime/src/fault_injection.rs`.
     pub fn with_fault(data: &TestFolder, settings: &[&str], fault: &str) -> RestService {
-        let mut command = process::command(data, &[&SETTINGS, settings].concat());
+        let mut command = command(data, &[&SETTINGS, settings].concat());
         command.env("PITLANE_FAULT", fault);
         RestService::on(data, command)
     }
 
     fn on(data: &TestFolder, mut command: Command) -> RestService {
         command.arg("--quiet");
-        let process = process::ServiceProcess::on(data, command);
+        let process = ServiceProcess::on(data, command);
         if !process.is_ready() {
             panic!("it did not start: {}", process.end().log_text);
         }

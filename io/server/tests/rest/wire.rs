@@ -1,7 +1,8 @@
 //! Hostile bytes at the socket of the running service: heads that never end or are huge, requests
 //! that can be read in two ways, and many unfinished ones.
 
-use crate::client::HttpClient;
+use pitlane_testkit::http_client::HttpClient;
+
 use crate::service::{RestService, ask, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";

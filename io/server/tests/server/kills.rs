@@ -16,8 +16,8 @@ use pitlane_engine::view::{OrderView, View, ViewSettings};
 use pitlane_journal::disk::Disk;
 use pitlane_journal::read_back;
 use pitlane_protocols::codes::WireName;
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 
-use crate::service::{ServiceProcess, TestFolder, folder};
 use crate::{LIVELY, STILL};
 
 const SIGKILL: i32 = 9;

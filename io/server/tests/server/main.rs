@@ -1,17 +1,15 @@
 //! The running service: start, requests, both layouts, every way to end, and the state after a
 //! restart.
 
-mod image;
 mod kills;
 mod power;
-mod service;
 
 use std::io::Write;
 use std::net::TcpStream;
 use std::os::unix::process::ExitStatusExt;
 use std::time::{Duration, Instant};
 
-use service::{ServiceProcess, dump, folder};
+use pitlane_testkit::service::{ServiceProcess, dump, folder};
 
 const SIGABRT: i32 = 6;
 /// A fast market and trader.

@@ -4,10 +4,11 @@
 //!
 //! Only in the full form, and only where images may be mounted.
 
+use pitlane_testkit::disk_image::{Mounted, copy_of_one_moment};
+use pitlane_testkit::service::{ServiceProcess, command, folder};
+
 use crate::LIVELY;
-use crate::image::{Mounted, copy_of_one_moment};
 use crate::kills::{StatusLog, is_full, state};
-use crate::service::{ServiceProcess, command, folder};
 
 /// Lines read before the cut.
 const LINES: usize = 400;

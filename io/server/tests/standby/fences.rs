@@ -5,11 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 
-use super::broker::NatsBroker;
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::service::folder;
+
 use super::link_proxy::LinkProxy;
 use super::load::{OrderLoad, is_acknowledged, order};
 use super::pair::{OrderQuantities, PATIENCE, StandbyPair, until};
-use super::service::folder;
 
 #[test]
 fn a_leader_that_was_paused_acknowledges_nothing_more() {

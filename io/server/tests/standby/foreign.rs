@@ -2,14 +2,14 @@
 //! and from the broker itself.
 
 use pitlane_engine::strategy::remote_protocol::RemoteRequest;
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::raw_nats_client::{RawNatsClient, guarded, guarded_in_one_account, password};
+use pitlane_testkit::service::folder;
 use serde_json::Value;
 
-use super::broker::NatsBroker;
 use super::limits::BrokerClient;
 use super::load::OrderLoad;
 use super::pair::{StandbyPair, get, look, until};
-use super::raw_client::{RawNatsClient, guarded, guarded_in_one_account, password};
-use super::service::folder;
 
 const PREFIX: &str = "pitlane.pitlane.standby.pair.";
 const SECRET: &str = "standby.secret=known to the two of them";

@@ -5,11 +5,12 @@ use std::fs;
 use std::io::Write;
 use std::net::TcpStream;
 
-use super::broker::NatsBroker;
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::service::folder;
+
 use super::limits::BrokerClient;
 use super::load::{is_acknowledged, order};
 use super::pair::{PATIENCE, StandbyPair, until};
-use super::service::folder;
 
 /// Storage of the broker, in bytes: enough for a new group, and its reserve for cancels.
 const ROOM: usize = 12 << 20;

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::fix_client::{FixClient, ReceivedFix, now};
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::service::folder;
 
-use super::broker::NatsBroker;
-use super::client::{FixClient, ReceivedFix, now};
 use super::load::OrderLoad;
 use super::pair::{StandbyPair, until};
-use super::service::folder;
 
 /// Kills in the short form, and in the full form (`make faults`).
 const KILLS: u64 = 3;
@@ -39,7 +39,7 @@ fn nothing_acknowledged_is_lost_whenever_the_leader_is_killed() {
         let enough = dice.below(60) as usize;
         until("orders are acknowledged", || load.acknowledged() >= enough);
         pair.kill(leader);
-        while client.next().is_some() {}
+        while client.next_message().is_some() {}
         client.disconnect();
         rest.extend(load.end());
         pair.lead(other);

@@ -9,11 +9,11 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::TryStreamExt;
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::service::folder;
 use tokio::runtime::{Builder, Runtime};
 
-use super::broker::NatsBroker;
 use super::pair::{StandbyPair, until};
-use super::service::folder;
 
 const STREAM: &str = "PITLANE_PITLANE_STANDBY_pair";
 const PREFIX: &str = "pitlane.pitlane.standby.pair.";

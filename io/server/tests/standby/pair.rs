@@ -4,10 +4,9 @@ use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use pitlane_testkit::http_client::{HttpClient, Response};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 use serde_json::Value;
-
-use super::http_client::{HttpClient, Response};
-use super::service::{ServiceProcess, TestFolder, command};
 
 /// Time limit; a later result never comes.
 pub const PATIENCE: Duration = Duration::from_secs(20);

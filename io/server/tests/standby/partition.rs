@@ -1,13 +1,13 @@
 //! The leader is cut off from the broker: it is in a separate network namespace, whose link is
 //! removed.
 
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::network_link::NetworkLink;
+use pitlane_testkit::service::{ServiceProcess, folder};
 use serde_json::Value;
 
-use super::broker::NatsBroker;
 use super::load::terms;
 use super::pair::{StandbyPair, until};
-use super::service::{ServiceProcess, folder};
-use super::wire::NetworkLink;
 
 const LIMIT: &str = "/rest/execution/order/limit";
 

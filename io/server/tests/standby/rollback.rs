@@ -7,11 +7,13 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
 
-use super::broker::NatsBroker;
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::paths;
+use pitlane_testkit::service::{TestFolder, folder};
+
 use super::limits::BrokerClient;
 use super::load::{is_acknowledged, order};
 use super::pair::{OrderQuantities, PATIENCE, StandbyPair, until};
-use super::service::{TestFolder, folder};
 
 /// Orders before the data with which the broker returns, and after them.
 const BEFORE: usize = 20;
@@ -99,7 +101,7 @@ fn refusal(pair: &mut StandbyPair, at: usize) -> String {
 
 fn decide(pair: &StandbyPair, at: usize, part: &str) {
     let data = pair.place.join(format!("server-{at}"));
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     let done = command.args(["standby", part, "--data"]).arg(data).output().unwrap();
     assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
 }

@@ -9,11 +9,13 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::client::{PATIENCE, StompClient, plain};
+use pitlane_testkit::paths;
+use pitlane_testkit::service::{ServiceProcess, folder};
+use pitlane_testkit::stomp_client::{PATIENCE, StompClient, plain};
+use pitlane_testkit::web_socket::WebSocket;
+
 use super::scenarios::{instruments, silent};
-use super::service::{ServiceProcess, folder};
 use super::sessions::{address, start};
-use super::socket::WebSocket;
 
 /// Every key of `[stomp]`, and where it is tested at its limit.
 const TRIED: [(&str, &str); 17] = [
@@ -227,7 +229,7 @@ fn the_least_role_that_may_send_is_a_setting() {
     let data = folder("stomp-caps-role");
     let users = data.join("users");
     let users = users.to_str().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     command.args(["user", "add", "ann", "--role", "trade", "--file", users]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();

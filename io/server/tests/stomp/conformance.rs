@@ -2,10 +2,11 @@
 //! pings, reserved bits, opcodes, fragments, UTF-8, closing, limits. The messages carry STOMP, so
 //! the response shows that a message was accepted.
 
-use super::client::plain;
-use super::service::ServiceProcess;
+use pitlane_testkit::service::ServiceProcess;
+use pitlane_testkit::stomp_client::plain;
+use pitlane_testkit::web_socket::WebSocket;
+
 use super::sessions::{address, start};
-use super::socket::WebSocket;
 
 const CONTINUATION: u8 = 0x00;
 const TEXT: u8 = 0x01;

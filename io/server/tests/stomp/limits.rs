@@ -1,9 +1,10 @@
 //! The settings of `[stomp]` on the running service: each applies, over TCP and over WebSocket.
 
-use super::client::{StompClient, StompStream, header, plain};
-use super::service::ServiceProcess;
+use pitlane_testkit::service::ServiceProcess;
+use pitlane_testkit::stomp_client::{StompClient, StompStream, header, plain};
+use pitlane_testkit::web_socket::WebSocket;
+
 use super::sessions::{address, start};
-use super::socket::WebSocket;
 
 const SMALL: [&str; 8] = [
     "stomp.connect_timeout_ms=300",

@@ -3,12 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-#[path = "../server/service.rs"]
-#[allow(dead_code, reason = "each test uses its part")]
-mod service;
-
 mod caps;
-mod client;
 mod conformance;
 mod limits;
 mod other_clients;
@@ -16,6 +11,5 @@ mod platform;
 mod rules;
 mod scenarios;
 mod sessions;
-mod socket;
 mod values;
 mod websocket;

@@ -7,10 +7,12 @@ use std::net::TcpStream;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use super::client::{PATIENCE, StompClient, body, header, plain};
-use super::service::{ServiceProcess, folder};
+use pitlane_testkit::paths;
+use pitlane_testkit::service::{ServiceProcess, folder};
+use pitlane_testkit::stomp_client::{PATIENCE, StompClient, body, header, plain};
+use pitlane_testkit::web_socket::WebSocket;
+
 use super::sessions::{address, start};
-use super::socket::WebSocket;
 
 fn over_websocket(service: &ServiceProcess) -> StompClient {
     let http = address(service, "http");
@@ -165,7 +167,7 @@ fn a_revoked_login_is_disconnected() {
     let tokens = data.join("tokens");
     let tokens = tokens.to_str().unwrap();
     let token = |parts: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+        let mut command = Command::new(paths::binary());
         let made = command.arg("token").args(parts).args(["--file", tokens]).output().unwrap();
         assert!(made.status.success());
         String::from_utf8(made.stdout).unwrap().trim_end().to_string()
@@ -218,7 +220,7 @@ fn where_login_is_required_only_known_logins_are_accepted() {
     let data = folder("stomp-login");
     let users = data.join("users");
     let users = users.to_str().unwrap();
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     command.args(["user", "add", "ann", "--role", "read", "--file", users]);
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(b"correct horse battery\n").unwrap();

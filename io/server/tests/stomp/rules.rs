@@ -3,19 +3,18 @@
 //!
 //! A dialogue is played here if it needs only frames that a client sends and receives: enough of
 //! them to show that the whole service, with its settings and threads, follows them.
-//! `tests/rules.rs` plays all of them over sockets, with the service's own gateway and http thread
+//! `tests/rules` plays all of them over sockets, with the service's own gateway and http thread
 //! and a clock of the test.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::client::{StompStream, plain, tls};
-use super::service::ServiceProcess;
-use super::sessions::{address, start};
-use super::socket::WebSocket;
+use pitlane_testkit::service::ServiceProcess;
+use pitlane_testkit::stomp_client::{StompStream, plain, tls};
+use pitlane_testkit::stomp_frames;
+use pitlane_testkit::web_socket::WebSocket;
 
-#[path = "../../../../tests/src/stomp/wire.rs"]
-mod wire;
+use super::sessions::{address, start};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum StompTransport {
@@ -135,7 +134,7 @@ impl RulesRun<'_> {
         }
         // Any unexpected frame would come before this.
         for client in self.clients.iter_mut().filter(|client| client.is_connected && !client.is_closed) {
-            client.send_message(&wire::frame("BEGIN|transaction:the-end|receipt:the-end||"));
+            client.send_message(&stomp_frames::frame("BEGIN|transaction:the-end|receipt:the-end||"));
             client
                 .expect("RECEIPT|receipt-id:the-end||")
                 .map_err(|problem| format!("at the end: {problem}"))?;
@@ -162,8 +161,8 @@ impl RulesRun<'_> {
         }
         let client = self.clients.get_mut(at).ok_or("no client is connected")?;
         match part {
-            ">" => client.send_message(&wire::frame(rest)),
-            ">>" => client.send_message(&wire::raw(rest)),
+            ">" => client.send_message(&stomp_frames::frame(rest)),
+            ">>" => client.send_message(&stomp_frames::raw(rest)),
             "<" => client.expect(rest)?,
             "x" => client.expect_end(rest)?,
             _ => return Err("this cannot be played".to_string()),
@@ -201,7 +200,7 @@ impl DialogueClient {
             Some(number) => frame.replace(&format!("session:{number}"), &format!("session:{}", self.number)),
             None => frame,
         };
-        if wire::is_like(pattern, &frame) { Ok(()) } else { Err(format!("sent `{frame}`")) }
+        if stomp_frames::is_like(pattern, &frame) { Ok(()) } else { Err(format!("sent `{frame}`")) }
     }
 
     fn expect_end(&mut self, code: &str) -> Result<(), String> {

@@ -9,10 +9,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::client::{StompClient, body, header, plain};
-use super::service::{ServiceProcess, TestFolder, folder};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
+use pitlane_testkit::stomp_client::{StompClient, body, header, plain};
+use pitlane_testkit::web_socket::WebSocket;
+
 use super::sessions::{address, start};
-use super::socket::WebSocket;
 
 /// Messages that a healthy consumer receives beside bad ones.
 const MESSAGES: usize = 3_000;

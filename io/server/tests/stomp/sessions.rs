@@ -2,10 +2,11 @@
 
 use std::net::SocketAddr;
 
-use super::client::{StompClient, StompStream, body, header, plain, tls};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
+use pitlane_testkit::stomp_client::{StompClient, StompStream, body, header, plain, tls};
+use pitlane_testkit::web_socket::WebSocket;
+
 use super::platform::request;
-use super::service::{ServiceProcess, TestFolder, folder};
-use super::socket::WebSocket;
 
 pub const QUIET: [&str; 3] = ["feed.on=true", "demo.on=false", "stomp.tls_listen=127.0.0.1:0"];
 

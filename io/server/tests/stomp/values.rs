@@ -2,13 +2,13 @@
 //! WebSocket. A message also has `type`, `seq` and `ts`, and the object's own `type` under another
 //! name.
 
+use pitlane_testkit::service::ServiceProcess;
+use pitlane_testkit::stomp_client::{StompClient, body, header, plain};
+use pitlane_testkit::web_socket::WebSocket;
 use serde_json::{Map, Value};
 
-use super::client::{StompClient, body, header, plain};
 use super::platform::request;
-use super::service::ServiceProcess;
 use super::sessions::{address, start};
-use super::socket::WebSocket;
 
 type JsonObject = Map<String, Value>;
 

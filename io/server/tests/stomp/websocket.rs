@@ -1,8 +1,9 @@
 //! STOMP over WebSocket, and the rules of WebSocket itself.
 
-use super::client::{StompClient, body, header, plain, tls};
+use pitlane_testkit::stomp_client::{StompClient, body, header, plain, tls};
+use pitlane_testkit::web_socket::WebSocket;
+
 use super::sessions::{address, start};
-use super::socket::WebSocket;
 
 #[test]
 fn stomp_works_over_ws_and_wss() {

@@ -2,13 +2,13 @@
 
 use std::fs;
 
+use pitlane_testkit::nats_server::{NatsBroker, StrategyProcess, serve};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 use serde_json::Value;
 
-use super::broker::{NatsBroker, StrategyProcess, serve};
 use super::data::{MAKER, MOMENTUM, file, rows};
 use super::embedded::{get, open_orders, phases_until, put, strategy, subscriber, until};
 use super::replay::{simulated, traded};
-use super::service::{ServiceProcess, TestFolder, folder};
 use super::simulation::{report, simulate};
 
 const PHASE: &str = "/rest/ext/strategy/MARKET_MAKER/phase";
@@ -147,7 +147,8 @@ fn a_strategy_outlives_its_server_and_the_broker() {
 
     let mut client = subscriber(&service, "session.NATS");
     broker.kill();
-    let event: Value = serde_json::from_str(super::client::body(&client.receive_until("MESSAGE"))).unwrap();
+    let event: Value =
+        serde_json::from_str(pitlane_testkit::stomp_client::body(&client.receive_until("MESSAGE"))).unwrap();
     assert_eq!(event["state"], "DISCONNECTED", "{event}");
     until(|| !is_connected(&service));
     assert_eq!(get(&service, "/health/ready")["broker"]["reason"], "broker-lost");

@@ -5,16 +5,16 @@ use std::net::{SocketAddr, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
+use pitlane_testkit::stomp_client::{StompClient, body, plain};
 use serde_json::Value;
 
-use super::client::{StompClient, body, plain};
 use super::data::{MAKER, MOMENTUM};
-use super::service::{ServiceProcess, TestFolder, folder};
 
 pub fn start(place: &TestFolder, strategies: &str, settings: &[&str]) -> ServiceProcess {
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
-    let mut command = super::service::command(place, settings);
+    let mut command = pitlane_testkit::service::command(place, settings);
     command.arg("--config").arg(&config).arg("--quiet");
     let service = ServiceProcess::on(place, command);
     assert!(service.is_ready(), "{}", service.ready);

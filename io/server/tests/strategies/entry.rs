@@ -11,12 +11,12 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::strategy::remote_protocol::{self, RemoteReply, RemoteRequest};
 use pitlane_engine::terms::{OrderKind, Terms};
+use pitlane_testkit::nats_server::{NatsBroker, serve};
+use pitlane_testkit::service::{ServiceProcess, folder};
+use pitlane_testkit::stomp_client::{body, header};
 
-use super::broker::{NatsBroker, serve};
-use super::client::{body, header};
 use super::data::MOMENTUM;
 use super::embedded::{get, strategy, subscriber, until};
-use super::service::{ServiceProcess, folder};
 
 /// Subject of responses: below the inbox of the strategy, the only place where the server sends
 /// them.

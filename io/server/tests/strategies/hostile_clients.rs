@@ -9,16 +9,17 @@ use pitlane_engine::command::{Command, CommandKind, Scope, StrategyPhase};
 use pitlane_engine::id::{IntId, OrderHandle, Source, StrategyId};
 use pitlane_engine::strategy::remote_protocol::{Blob, RemoteReply, RemoteRequest};
 use pitlane_engine::terms::Terms;
+use pitlane_testkit::certificates::TestAuthority;
+use pitlane_testkit::nats_server::{NatsBroker, StrategyProcess, serve};
+use pitlane_testkit::paths;
+use pitlane_testkit::raw_nats_client::{RawNatsClient, guarded, password};
+use pitlane_testkit::service::{TestFolder, folder};
+use pitlane_testkit::stomp_client::body;
 use serde_json::{Value, json};
 
-use super::authority::TestAuthority;
-use super::broker::{NatsBroker, StrategyProcess, serve};
-use super::client::body;
 use super::data::{MAKER, MOMENTUM};
 use super::distributed::{is_connected, is_present};
 use super::embedded::{get, open_orders, strategy, subscriber, until};
-use super::raw_client::{RawNatsClient, guarded, password};
-use super::service::{TestFolder, folder};
 
 /// A broker that also requires a certificate, with the shipped rights.
 const TLS: &str = r#"
@@ -45,7 +46,7 @@ fn parts(settings: &[String]) -> Vec<&str> {
 #[test]
 fn a_strategy_needs_certificate_and_login_and_speaks_only_for_itself() {
     let place = folder("strangers-guarded");
-    let authority = TestAuthority::new();
+    let authority = TestAuthority::generate();
     for (name, who) in [("broker", "127.0.0.1"), ("client", "client")] {
         let (chain, key) = authority.sign(who);
         fs::write(place.join(format!("{name}.pem")), chain).unwrap();
@@ -192,7 +193,7 @@ fn login(user: &str) -> [String; 2] {
 
 /// Returns the findings of `pitlane doctor` about rights at the broker.
 fn examine(place: &TestFolder, broker: &NatsBroker, user: &str) -> String {
-    let mut command = process::Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = process::Command::new(paths::binary());
     command.args(["doctor", "--config", "distributed", "--data"]).arg(place.join("data"));
     let url = format!("nats.url={}", broker.url());
     [vec![url], login(user).to_vec()]

@@ -22,10 +22,10 @@ use pitlane_engine::time::Timestamp;
 use pitlane_gateway::{HTTP, PlatformSettings};
 use pitlane_journal::disk::Disk;
 use pitlane_journal::{EventReceivers, JournalSettings, JournalSetup, Level};
+use pitlane_testkit::nats_server::{NatsBroker, StrategyProcess, serve};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 
-use super::broker::{NatsBroker, StrategyProcess, serve};
 use super::embedded::{get, open_orders, put, strategy};
-use super::service::{ServiceProcess, TestFolder, folder};
 
 /// Kills, and events per second, in the short form, and in the full form (`make faults`).
 const KILLS: (u64, u64) = (6, 5_000);

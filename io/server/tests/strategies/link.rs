@@ -7,10 +7,9 @@ use std::time::Duration;
 use futures_util::{FutureExt, StreamExt};
 use pitlane_cluster::nats::link;
 use pitlane_config::{Config, NatsConfig};
+use pitlane_testkit::nats_server::NatsBroker;
+use pitlane_testkit::service::folder;
 use tokio::task::unconstrained;
-
-use super::broker::NatsBroker;
-use super::service::folder;
 
 /// As in `io/cluster/src/nats/link.rs`.
 const MESSAGES_MAX: usize = 1_024;

@@ -2,11 +2,11 @@
 
 use std::fs;
 
+use pitlane_testkit::service::folder;
 use serde_json::Value;
 
 use super::data::{MOMENTUM, file, rows};
 use super::embedded::{get, start, strategy, until};
-use super::service::folder;
 use super::simulation::{report, simulate};
 
 /// Returns quantity and price of each trade of a simulation.

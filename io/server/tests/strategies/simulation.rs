@@ -3,10 +3,11 @@
 use std::fs;
 use std::process::Command;
 
+use pitlane_testkit::paths;
+use pitlane_testkit::service::{TestFolder, folder};
 use serde_json::Value;
 
 use super::data::{MAKER, MOMENTUM, START_NS, file, rows};
-use super::service::{TestFolder, folder};
 
 /// Runs it over files of this content, with these settings; returns exit code, output and standard
 /// error.
@@ -25,7 +26,7 @@ pub fn simulate(
     let config = place.join("settings.toml");
     fs::write(&config, settings).unwrap();
     let report = place.join("report");
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     command.arg("simulate").arg("--config").arg(&config).arg("--report").arg(&report);
     command.args(["--data", &names.join(","), "--set", "shard.orders_max=10000"]).args(more);
     let output = command.output().unwrap();

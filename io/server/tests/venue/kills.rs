@@ -8,11 +8,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::rng::Rng;
+use pitlane_testkit::fix_client::FixClient;
+use pitlane_testkit::service::folder;
 use serde_json::Value;
 
-use crate::client::FixClient;
 use crate::market::{VenueAddress, await_connected, fix, free_port, get, start};
-use crate::service::folder;
 use crate::venue::{self, field};
 
 /// Processes in the short form, and in the full form (`make faults`).
@@ -60,7 +60,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
                     reports.extend(venue.kill());
                     venue = venue::start(port, "ALPHA", &store);
                 }
-                while client.next().is_some() {}
+                while client.next_message().is_some() {}
                 client.disconnect();
                 is_logged_on = false;
                 service.end();
@@ -83,7 +83,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
 }
 
 /// Returns all orders, open and finished, once none of them waits for the venue.
-fn settled(service: &crate::service::ServiceProcess) -> Vec<Value> {
+fn settled(service: &pitlane_testkit::service::ServiceProcess) -> Vec<Value> {
     let list = |path: &str| get(service, path).as_array().expect("a list").clone();
     loop {
         let open = list("/rest/execution/order");

@@ -4,11 +4,10 @@
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 
+use pitlane_testkit::fix_client::FixClient;
+use pitlane_testkit::http_client::{HttpClient, Response};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 use serde_json::Value;
-
-use crate::client::FixClient;
-use crate::http_client::{HttpClient, Response};
-use crate::service::{ServiceProcess, TestFolder, command};
 
 /// A venue: its name in the reference data, and its address.
 pub struct VenueAddress<'a> {

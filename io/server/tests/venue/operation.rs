@@ -1,9 +1,9 @@
 //! What operators see of a venue and do with it.
 
+use pitlane_testkit::service::{ServiceProcess, folder};
 use serde_json::Value;
 
 use crate::market::{VenueAddress, ask, await_connected, free_port, get, start};
-use crate::service::{ServiceProcess, folder};
 use crate::venue;
 
 fn row(service: &ServiceProcess, is_meant: impl Fn(&Value) -> bool) -> Value {

@@ -1,9 +1,10 @@
 //! Orders of a FIX client that are sent to a venue, and every outcome there.
 
-use crate::client::{FixClient, now};
+use pitlane_testkit::fix_client::{FixClient, now};
+use pitlane_testkit::quickfix::QuickFixProcess;
+use pitlane_testkit::service::{ServiceProcess, folder};
+
 use crate::market::{VenueAddress, await_connected, client, free_port, get, start};
-use crate::peer::QuickFixProcess;
-use crate::service::{ServiceProcess, folder};
 use crate::venue::{self, field};
 
 fn both(name: &str) -> (ServiceProcess, QuickFixProcess) {
@@ -18,7 +19,7 @@ fn both(name: &str) -> (ServiceProcess, QuickFixProcess) {
 /// Returns the next report of this client with these values.
 pub fn report(client: &mut FixClient, wanted: &[(u32, &str)]) -> String {
     loop {
-        let message = client.next().unwrap_or_else(|| panic!("waited for {wanted:?}"));
+        let message = client.next_message().unwrap_or_else(|| panic!("waited for {wanted:?}"));
         if wanted.iter().all(|(tag, value)| message.get(*tag) == *value) {
             return message.text();
         }

@@ -4,12 +4,12 @@
 use std::collections::BTreeSet;
 use std::fs;
 
+use pitlane_testkit::fix_client::now;
+use pitlane_testkit::service::{ServiceProcess, folder};
 use serde_json::Value;
 
-use crate::client::now;
 use crate::market::{VenueAddress, await_connected, client, free_port, get, start};
 use crate::orders::report;
-use crate::service::{ServiceProcess, folder};
 use crate::venue::{self, field};
 
 /// Waits until the simulated market has shown so many prices of our position.

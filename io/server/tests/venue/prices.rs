@@ -1,9 +1,10 @@
 //! Market data of a QuickFIX venue: shown over REST, and used to trigger a stop.
 
-use crate::client::now;
+use pitlane_testkit::fix_client::now;
+use pitlane_testkit::service::{ServiceProcess, folder};
+
 use crate::market::{VenueAddress, await_connected, client, free_port, get, start};
 use crate::orders::report;
-use crate::service::{ServiceProcess, folder};
 use crate::venue;
 
 /// Waits until our share is valued at this price: the bid of the venue.

@@ -1,14 +1,19 @@
 //! Several venues at once: two FIX venues, one of them a second Pitlane, and a simulated one, with
 //! orders of a FIX client to each.
 
-use crate::client::now;
+use pitlane_testkit::fix_client::now;
+use pitlane_testkit::service::{ServiceProcess, command, folder};
+
 use crate::market::{VenueAddress, await_connected, client, fix, free_port, start};
 use crate::orders::report;
-use crate::service::{ServiceProcess, command, folder};
 use crate::venue;
 
 /// Starts a Pitlane that is the venue BETA of the others: its shipped market, and a session for us.
-fn second_pitlane(name: &str, mic: &str, more: &[&str]) -> (ServiceProcess, crate::service::TestFolder) {
+fn second_pitlane(
+    name: &str,
+    mic: &str,
+    more: &[&str],
+) -> (ServiceProcess, pitlane_testkit::service::TestFolder) {
     let exchanges = format!(
         "id,name,mic,timeZone,open,close,auctions,adapterType\n1,Beta,{mic},UTC,00:00,24:00,false,SIM\n"
     );

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use crate::peer::{QuickFixProcess, compile};
+use pitlane_testkit::quickfix::{QuickFixProcess, compile};
 
 static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("venue"));
 

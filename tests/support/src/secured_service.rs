@@ -7,15 +7,17 @@ use std::process::{Command, Output, Stdio};
 
 use base64ct::{Base64, Encoding};
 
-use crate::client::{HttpClient, Response};
-use crate::service::{ServiceProcess, TestFolder, command, folder};
+use crate::http_client::{HttpClient, Response};
+use crate::paths;
+use crate::service::{ServiceProcess, command, folder};
+use crate::temp_folder::TestFolder;
 
 pub const PASSWORD: &str = "correct horse battery";
 pub const NAMES: [&str; 3] = ["read", "trade", "admin"];
 
 /// Runs the binary with these arguments and this standard input.
 pub fn pitlane(arguments: &[&str], input: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     let pipes = command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = pipes.spawn().unwrap();
     // A command that is refused at once reads nothing.

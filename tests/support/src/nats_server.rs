@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use super::service::{self, ServiceProcess, TestFolder};
+use crate::paths;
+use crate::service::{self, ServiceProcess};
+use crate::temp_folder::TestFolder;
 
 /// Its path in Debian, unless it is in PATH.
 const BINARIES: [&str; 2] = ["nats-server", "/usr/sbin/nats-server"];
@@ -117,7 +119,7 @@ impl StrategyProcess {
     }
 
     pub fn with(place: &TestFolder, broker: &NatsBroker, name: &str, settings: &[&str]) -> StrategyProcess {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+        let mut command = Command::new(paths::binary());
         command.args(["strategy", "--name", name, "--connect", &broker.url()]);
         command.args(["--set", &format!("remote_strategies.record_dir={}", place.join("told").display())]);
         settings.iter().for_each(|setting| _ = command.args(["--set", setting]));

@@ -93,7 +93,7 @@ fn a_panic_of_any_thread_writes_one_last_line_and_ends_the_process() {
         let lines: Vec<&str> = output.lines().collect();
         assert!(lines[0].ends_with("logged before"), "{output}");
         assert!(
-            lines[1].starts_with("pitlane failed: thread shard-1 at io/server/tests/log.rs:"),
+            lines[1].starts_with("pitlane failed: thread shard-1 at io/runtime/tests/log.rs:"),
             "{output}"
         );
         assert!(lines[1].ends_with(&format!(": cum is above qty; {state}")), "{output}");

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::client::ReceivedFix;
+use crate::fix_client::ReceivedFix;
 
 /// A contradiction, with the message.
 #[derive(Debug)]

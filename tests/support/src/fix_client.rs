@@ -7,14 +7,15 @@ use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
-use pitlane_protocols::fix::frame::check_sum;
+use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::timestamp::TimestampText;
-use pitlane_runtime::clock::Clock;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+
+use crate::fix_fields;
 
 /// Long enough for a busy machine; only a failing test waits this long.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -147,7 +148,7 @@ impl FixClient {
 
     /// Returns the next application message, whatever session messages come in between; None at the
     /// end.
-    pub fn next(&mut self) -> Option<ReceivedFix> {
+    pub fn next_message(&mut self) -> Option<ReceivedFix> {
         loop {
             let message = self.read().ok()?;
             if self.take_in(&message) {
@@ -159,7 +160,7 @@ impl FixClient {
     /// Reads until this many application messages were received in total, or the end.
     pub fn receive(&mut self, count: usize) -> bool {
         while self.received.len() < count {
-            if self.next().is_none() {
+            if self.next_message().is_none() {
                 return false;
             }
         }
@@ -312,16 +313,16 @@ pub fn tls(address: SocketAddr, data: &Path) -> Box<dyn FixStream> {
     Box::new(StreamOwned::new(connection, plain(address)))
 }
 
+/// Returns the time now, as FIX writes it.
 pub fn now() -> String {
-    String::from_utf8_lossy(TimestampText::default().text(Clock::new().now())).into_owned()
+    let since_1970 = SystemTime::UNIX_EPOCH.elapsed().expect("the clock is later than 1970");
+    let now = Timestamp(u64::try_from(since_1970.as_nanos()).expect("until the year 2554"));
+    String::from_utf8_lossy(TimestampText::default().text(now)).into_owned()
 }
 
+/// Returns a frame of FIX 4.4 with its length and checksum; `|` stands for SOH.
 pub fn sealed(body: &str) -> Vec<u8> {
-    let body = body.replace('|', "\x01");
-    let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
-    let sum = check_sum(&bytes);
-    bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
-    bytes
+    fix_fields::sealed("FIX.4.4", body)
 }
 
 fn whole(bytes: &[u8]) -> Option<usize> {

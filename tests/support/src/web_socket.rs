@@ -3,7 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
-use super::client::StompStream;
+use crate::stomp_client::StompStream;
 
 /// The client's end of a WebSocket. As a stream it writes each call as one message, and reads the
 /// payload of messages.

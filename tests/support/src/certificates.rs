@@ -13,7 +13,8 @@ pub struct TestAuthority {
 }
 
 impl TestAuthority {
-    pub fn new() -> TestAuthority {
+    /// Creates an authority with a new key.
+    pub fn generate() -> TestAuthority {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign];

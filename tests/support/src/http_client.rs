@@ -1,7 +1,5 @@
 //! An HTTP client that writes exact bytes and parses responses strictly.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;

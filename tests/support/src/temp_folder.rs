@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
+use crate::paths;
+
 /// Every user of the folder holds a clone; the last one removes the folder. The files of a failed
 /// test stay for inspection.
 #[derive(Clone)]
@@ -16,7 +18,7 @@ struct FolderPath(PathBuf);
 impl TestFolder {
     /// Creates an empty folder, under a name that no other test of this group has.
     pub fn new(group: &str, name: &str) -> TestFolder {
-        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(group).join(name);
+        let path = paths::target_tmp().join(group).join(name);
         let _ = fs::remove_dir_all(&path);
         fs::create_dir_all(&path).expect("a folder for the test");
         TestFolder(Arc::new(FolderPath(path)))

@@ -19,11 +19,7 @@ use pitlane_journal::{
     Fault, FaultKind, JournalSettings, JournalSetup, Level, Opened, SEGMENT_BYTES_MIN, Writer,
 };
 use pitlane_runtime::clock::Clock;
-
-#[path = "folder/mod.rs"]
-mod folder;
-
-use folder::TestFolder;
+use pitlane_testkit::temp_folder::TestFolder;
 
 /// Returns an empty folder for one test.
 fn folder(name: &str) -> TestFolder {

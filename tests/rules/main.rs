@@ -7,13 +7,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
-#[path = "rules/client.rs"]
 mod client;
-#[path = "rules/gateway.rs"]
 mod gateway;
-#[path = "rules/http.rs"]
 mod http;
-#[path = "rules/wired.rs"]
 mod wired;
 
 use std::fs;

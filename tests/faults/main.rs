@@ -5,13 +5,9 @@
 //!
 //! The tests in `io/server/tests/server` kill real processes, at every so many of their writes.
 
-#[path = "faults/rig.rs"]
 mod rig;
-#[path = "faults/crash.rs"]
 mod crash;
-#[path = "faults/damage.rs"]
 mod damage;
-#[path = "faults/disk.rs"]
 mod disk;
 
 /// Returns whether all points are tested (`PITLANE_FAULTS=full`) or only one in so many.

@@ -2,17 +2,19 @@
 //! prints events, one line each.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
+
+use crate::paths;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Returns the binary of a source in `tests/quickfix`, compiled in some seconds.
 pub fn compile(source: &str) -> PathBuf {
-    let binary = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("quickfix-{source}"));
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../../tests/quickfix/{source}.cpp"));
+    let binary = paths::target_tmp().join(format!("quickfix-{source}"));
+    let source = paths::repository().join(format!("tests/quickfix/{source}.cpp"));
     let compiled = Command::new("g++")
         .args(["-std=c++14", "-O1", "-Wno-deprecated", "-o"])
         .arg(&binary)

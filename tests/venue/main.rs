@@ -20,11 +20,8 @@
 //! In values, `@30` is the time in 30 seconds, and `$a` stands for the value at its first
 //! occurrence.
 
-#[path = "venue/conformance.rs"]
 mod conformance;
-#[path = "venue/fix_venue.rs"]
 mod fix_venue;
-#[path = "venue/sim_venue.rs"]
 mod sim_venue;
 
 use std::path::Path;
@@ -35,9 +32,9 @@ use pitlane_engine::terms::Side;
 use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::fix::session::{DisconnectReason, FixSessionSettings};
 use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
+use pitlane_testkit::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
-use pitlane_tests::fix::fields::{Bound, filled, fits, number_after};
 use pitlane_tests::fix::seconds;
 use pitlane_tests::test_market::OUTSIDE_ADAPTER;
 use pitlane_tests::venue::{VenueHarness, frame_of, settings};

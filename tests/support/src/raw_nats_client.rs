@@ -5,7 +5,7 @@ use std::net::TcpStream;
 
 /// Returns the shipped rights, with a password for each login: its name after `pw-`.
 pub fn guarded() -> String {
-    let file = include_str!("../../../../config/nats/pitlane.conf");
+    let file = include_str!("../../../config/nats/pitlane.conf");
     let mut settings = String::new();
     for line in file.lines() {
         if let Some((user, rest)) = line.split_once("user: ").and_then(|(_, rest)| rest.split_once(',')) {

@@ -10,10 +10,8 @@ use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-#[path = "../folder/mod.rs"]
-mod folder;
-
-pub use folder::TestFolder;
+use crate::paths;
+pub use crate::temp_folder::TestFolder;
 
 /// Small files, so that a start is fast; listeners on any free port.
 const SETTINGS: [&str; 8] = [
@@ -36,7 +34,7 @@ pub fn folder(name: &str) -> TestFolder {
 }
 
 pub fn command(data: &Path, settings: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     command.arg("serve").arg("--data").arg(data);
     for setting in SETTINGS.iter().chain(settings) {
         command.args(["--set", setting]);
@@ -46,7 +44,7 @@ pub fn command(data: &Path, settings: &[&str]) -> Command {
 
 /// Returns every record of the journal, a line each.
 pub fn dump(data: &Path) -> String {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_pitlane"));
+    let mut command = Command::new(paths::binary());
     let output = command.args(["journal", "dump", "--data"]).arg(data).output().expect("the binary starts");
     assert!(output.status.success());
     String::from_utf8(output.stdout).expect("it prints text")
