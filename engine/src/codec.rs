@@ -20,7 +20,8 @@ mod settings;
 mod tests;
 mod commands;
 
-pub(crate) use primitives::{decode_into, encode_list};
+pub(crate) use primitives::decode_into;
+pub use primitives::encode_list;
 
 use std::fmt;
 
@@ -56,7 +57,7 @@ pub fn decode_command(bytes: &[u8]) -> Result<Command, DecodeError> {
 }
 
 /// Decodes a value from exactly these bytes.
-pub(crate) fn decode_whole<T: Codec>(bytes: &[u8]) -> Result<T, DecodeError> {
+pub fn decode_whole<T: Codec>(bytes: &[u8]) -> Result<T, DecodeError> {
     let mut from = ByteReader::new(bytes);
     let value = T::decode(&mut from)?;
     from.finish()?;
@@ -98,13 +99,13 @@ impl fmt::Display for DecodeError {
 impl std::error::Error for DecodeError {}
 
 /// A type that can be encoded and decoded.
-pub(crate) trait Codec: Sized {
+pub trait Codec: Sized {
     fn encode(&self, out: &mut impl ByteSink);
     fn decode(from: &mut ByteReader<'_>) -> Result<Self, DecodeError>;
 }
 
 /// Destination of encoded bytes.
-pub(crate) trait ByteSink {
+pub trait ByteSink {
     fn put(&mut self, bytes: &[u8]);
 }
 
@@ -158,7 +159,7 @@ impl ByteSink for Digest {
 }
 
 /// Bytes being decoded.
-pub(crate) struct ByteReader<'a> {
+pub struct ByteReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
@@ -212,6 +213,7 @@ impl<'a> ByteReader<'a> {
 
 /// Lists the parts of a type: `codec!(Quote { bid, bid_size })`, `codec!(Day(number))`, or with a
 /// tag for each variant `codec!(enum Side { 0 = Buy, 1 = Sell })`.
+#[macro_export]
 macro_rules! codec {
     (enum $name:ident { $($tag:literal = $variant:ident $({ $($field:ident),+ })? $(( $($item:ident),+ ))?),+ $(,)? }) => {
         impl $crate::codec::Codec for $name {
@@ -269,4 +271,4 @@ macro_rules! codec {
         }
     };
 }
-pub(crate) use codec;
+pub use codec;

@@ -46,5 +46,3 @@ pub mod desk;
 pub mod budget;
 pub mod view;
 pub mod feed;
-pub mod strategy;
-pub mod cluster;

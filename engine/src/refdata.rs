@@ -4,8 +4,7 @@
 
 mod check;
 mod codec;
-#[cfg(test)]
-pub(crate) mod sample;
+pub mod sample;
 mod succession;
 
 use std::collections::BTreeMap;

@@ -12,3 +12,4 @@ pub mod websocket;
 pub mod stomp;
 
 pub mod rest;
+pub mod remote;

@@ -1,7 +1,7 @@
 //! Any bytes as a message of a strategy in a process of its own, or as a reply to one: no panic,
 //! and a decoded message encodes to the same bytes.
 
-use pitlane_engine::strategy::remote_protocol::{
+use pitlane_protocols::remote::strategy::{
     EventBatch, PriceBatch, RemoteReply, RemoteRequest, decode_state, encode_state,
 };
 

@@ -159,10 +159,7 @@ impl Codec for String {
     }
 }
 
-pub(crate) fn encode_list<'a, T: Codec + 'a>(
-    items: impl ExactSizeIterator<Item = &'a T>,
-    out: &mut impl ByteSink,
-) {
+pub fn encode_list<'a, T: Codec + 'a>(items: impl ExactSizeIterator<Item = &'a T>, out: &mut impl ByteSink) {
     encode_count(items.len(), out);
     items.for_each(|item| item.encode(out));
 }

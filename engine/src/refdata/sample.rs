@@ -1,4 +1,4 @@
-//! A small valid set of reference data, for tests to modify.
+//! A small valid set of reference data, for tests to modify, also for tests of other crates.
 
 use super::{
     Exchange, OptionKind, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
@@ -8,11 +8,11 @@ use crate::number::{ContractSize, Money, Price, Qty};
 use crate::time::{Day, TimeOfDay};
 
 pub fn price(text: &str) -> Price {
-    Price::parse(text.as_bytes()).unwrap()
+    Price::parse(text.as_bytes()).expect("a valid sample")
 }
 
 pub fn usd() -> Currency {
-    Currency::parse(b"USD").unwrap()
+    Currency::parse(b"USD").expect("a valid sample")
 }
 
 /// Returns two exchanges; a stock, an option on it, and a currency pair; two accounts, the second
@@ -37,7 +37,7 @@ pub fn sound() -> RefDataRows {
         currency: usd(),
         contract_size: ContractSize::ONE,
         tick_size: price("0.01"),
-        lot_size: Qty::whole(1).unwrap(),
+        lot_size: Qty::whole(1).expect("a valid sample"),
         commission: Money::ZERO,
         tradeable: true,
         expirable,
@@ -73,7 +73,7 @@ pub fn sound() -> RefDataRows {
         symbol: "EURUSD".into(),
         kind: SecurityKind::Forex,
         family: FamilyId(3),
-        base_currency: Some(Currency::parse(b"EUR").unwrap()),
+        base_currency: Some(Currency::parse(b"EUR").expect("a valid sample")),
         ..stock.clone()
     };
     let account = |id, name: &str, active| TradingAccount {

@@ -10,11 +10,11 @@ use pitlane_engine::id::{Currency, PositionId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
-use pitlane_engine::strategy::market::MarketCache;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{Missing, View, ViewSettings};
 use pitlane_gateway::strategies;
 use pitlane_market_data::TickRow;
+use pitlane_strategy::market::MarketCache;
 
 /// Samples of a curve. Beyond this number, every second sample is dropped and the interval is
 /// doubled: enough for any plot, and a run may have any length.

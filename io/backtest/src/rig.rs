@@ -12,14 +12,14 @@ use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{CommandRoute, route, shard_of};
-use pitlane_engine::strategy::Operation;
-use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 use pitlane_gateway::control::{Control, session_states};
 use pitlane_gateway::strategies;
 use pitlane_gateway::{PlatformParts, PlatformSettings};
 use pitlane_market_data::TickRow;
+use pitlane_strategy::Operation;
+use pitlane_strategy::runner::{Notice, Runner};
 
 use super::account::SimulationAccount;
 

@@ -22,7 +22,7 @@
 //! newer ones. Events between strategies are not in a journal: JetStream keeps them for a strategy
 //! that is away, and stores each once by its id.
 //!
-//! [`pitlane_engine::strategy::remote_protocol`] defines the contents of the messages. The two
+//! [`pitlane_protocols::remote::strategy`] defines the contents of the messages. The two
 //! sides are `http/remote_strategies` (the server) and `strategy_process` (a strategy's process).
 
 pub mod checkup;

@@ -1,7 +1,7 @@
 //! Clusters of servers: `[cluster]`, and `[[member]]` for each server.
 
-use pitlane_engine::cluster::MEMBERS_MAX;
 use pitlane_engine::id::ShardId;
+use pitlane_protocols::remote::cluster::MEMBERS_MAX;
 
 use super::section::Section;
 

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use pitlane_engine::id::{ExchangeId, SecurityId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
-use pitlane_engine::strategy::host::StrategyFactory;
-use pitlane_engine::strategy::parameters::{BadParameter, Parameters};
-use pitlane_engine::strategy::registry::{STRATEGY_KINDS, StrategyKind};
+use pitlane_strategy::host::StrategyFactory;
+use pitlane_strategy::parameters::{BadParameter, Parameters};
+use pitlane_strategy::registry::{STRATEGY_KINDS, StrategyKind};
 
 use super::fault::ConfigFaults;
 use super::params::Params;

@@ -40,11 +40,11 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::sender::SenderAddress;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::strategy::Operation;
-use pitlane_engine::strategy::runner::Runner;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
+use pitlane_strategy::Operation;
+use pitlane_strategy::runner::Runner;
 use rtrb::{Producer, RingBuffer};
 
 use self::control::{Control, ControlSettings, session_states};

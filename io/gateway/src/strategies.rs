@@ -5,10 +5,10 @@ use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::Operation;
-use pitlane_engine::strategy::host::HostSettings;
-use pitlane_engine::strategy::runner::RunnerSettings;
 use pitlane_runtime::log::fenced;
+use pitlane_strategy::Operation;
+use pitlane_strategy::host::HostSettings;
+use pitlane_strategy::runner::RunnerSettings;
 
 /// Orders of all strategies of this process that are known at once, and finished ones among them: a
 /// strategy has at most a thousand open.
@@ -59,11 +59,11 @@ mod tests {
     use pitlane_engine::mesh::{Depths, PortClass, mesh};
     use pitlane_engine::settings::ShardSettings;
     use pitlane_engine::shard::Shard;
-    use pitlane_engine::strategy::host::StrategyFactory;
-    use pitlane_engine::strategy::runner::{Notice, Runner};
-    use pitlane_engine::strategy::{Context, Failure, Strategy};
     use pitlane_engine::time::Timestamp;
     use pitlane_engine::worker::Worker;
+    use pitlane_strategy::host::StrategyFactory;
+    use pitlane_strategy::runner::{Notice, Runner};
+    use pitlane_strategy::{Context, Failure, Strategy};
 
     use super::*;
 

@@ -5,10 +5,10 @@ use std::sync::Arc;
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::host::StrategyHost;
-use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::Timestamp;
 use pitlane_runtime::lifecycle::LifecyclePhase;
+use pitlane_strategy::host::StrategyHost;
+use pitlane_strategy::runner::{Notice, Runner};
 
 use super::EVENTS_PER_POLL_MAX;
 use crate::notifications::Notification;

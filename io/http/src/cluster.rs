@@ -26,13 +26,13 @@ use bytes::Bytes;
 use pitlane_cluster::nats::rights::{self, Rights};
 use pitlane_cluster::nats::subjects::segment;
 use pitlane_config::{ClusterConfig, MemberConfig, NatsConfig};
-use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberId, MemberIdentity};
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::DirectiveVersion;
 use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::view::View;
+use pitlane_protocols::remote::cluster::{ClusterBroadcast, ClusterMessage, MemberId, MemberIdentity};
 use pitlane_runtime::wakeups::Wakeups;
 use tokio::sync::Notify;
 

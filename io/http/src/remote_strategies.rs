@@ -37,8 +37,9 @@ use pitlane_config::{NatsConfig, RemoteStrategiesConfig, StrategyConfig};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, ShardId};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::remote_protocol::{self, RemoteReply, StrategySetup};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::remote;
+use pitlane_protocols::remote::strategy::{RemoteReply, StrategySetup};
 use tokio::sync::Notify;
 
 use self::history::EventHistory;
@@ -98,7 +99,7 @@ impl RemoteStrategies {
             parts;
         let slot = |strategy: &StrategyConfig| {
             let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
-            let source = remote_protocol::source(port, row.id);
+            let source = remote::strategy::source(port, row.id);
             let mut history = EventHistory::new(shards, settings.events_kept);
             for (shard, last) in last_seqs.iter().enumerate() {
                 history.begin(ShardId(shard as u8), past.get(shard).map_or(*last, |past| past.from));
@@ -111,7 +112,7 @@ impl RemoteStrategies {
                 epoch,
             );
             for (shard, past) in past.iter().enumerate() {
-                for event in past.events.iter().filter(|event| remote_protocol::concerns(source, event)) {
+                for event in past.events.iter().filter(|event| remote::strategy::concerns(source, event)) {
                     slot.history.add(ShardId(shard as u8), event);
                     slot.requests.handle_event(event);
                 }

@@ -4,9 +4,9 @@ use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::strategy::lifecycle::{self, WrongPhase};
 use pitlane_protocols::codes::WireName;
 use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
+use pitlane_strategy::lifecycle::{self, WrongPhase};
 
 use super::body::RequestBody;
 use super::problem::Problem;

@@ -31,10 +31,10 @@ use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{CommandRoute, route};
-use pitlane_engine::strategy::remote_protocol::is_of_strategy;
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_gateway::event_counts::EventCounts;
 use pitlane_gateway::report::OrderReportPrinter;
+use pitlane_protocols::remote::strategy::is_of_strategy;
 use pitlane_runtime::stages::LatencyStage;
 use pitlane_runtime::wakeup::Wakeup;
 

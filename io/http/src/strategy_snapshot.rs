@@ -6,9 +6,9 @@ use pitlane_engine::id::{ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::SenderId;
 use pitlane_engine::shard::shard_of;
-use pitlane_engine::strategy::remote_protocol::StateItem;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{OrderView, View};
+use pitlane_protocols::remote::strategy::StateItem;
 
 pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
     let id = StrategyId(strategy.session);

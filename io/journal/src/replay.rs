@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pitlane_config::pages::LARGE_PAGES;
-use pitlane_engine::cluster;
 use pitlane_engine::codec;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{Event, EventKind};
@@ -14,8 +13,9 @@ use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::remote;
+use pitlane_protocols::remote::cluster;
 
 use super::disk::Disk;
 use super::fault::{Fault, FaultKind};
@@ -127,7 +127,7 @@ impl EventReceivers {
 
     fn is_past(&self, event: &Event) -> bool {
         self.abroad && cluster::concerns_remote_client(event)
-            || self.elsewhere.iter().any(|source| remote_protocol::concerns(*source, event))
+            || self.elsewhere.iter().any(|source| remote::strategy::concerns(*source, event))
     }
 }
 

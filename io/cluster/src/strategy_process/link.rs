@@ -11,13 +11,14 @@ use async_nats::{Client, Message, StatusCode, Subscriber, jetstream};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::host::HostSettings;
-use pitlane_engine::strategy::parameters::Parameters;
-use pitlane_engine::strategy::registry::StrategyKind;
-use pitlane_engine::strategy::remote_protocol::{
-    self, Blob, EventBatch, NumberedEvent, PriceBatch, RemoteReply, RemoteRequest, StrategySetup, Welcome,
+use pitlane_protocols::remote;
+use pitlane_protocols::remote::strategy::{
+    Blob, EventBatch, NumberedEvent, PriceBatch, RemoteReply, RemoteRequest, StrategySetup, Welcome,
 };
 use pitlane_runtime::clock::Clock;
+use pitlane_strategy::host::HostSettings;
+use pitlane_strategy::parameters::Parameters;
+use pitlane_strategy::registry::StrategyKind;
 use tokio::net::UnixStream as Signals;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -207,7 +208,7 @@ impl ProcessConnection<'_> {
             return Ok(None);
         };
         let reference = RefData::load(&reference).map_err(|damage| damaged("its reference data", damage))?;
-        let state = remote_protocol::decode_state(&state).map_err(|damage| damaged("its state", damage))?;
+        let state = remote::strategy::decode_state(&state).map_err(|damage| damaged("its state", damage))?;
         let is_known = !received.is_empty() && welcome.complete;
         let missed = match is_known {
             true => self.missed(incarnation, &welcome, received).await,

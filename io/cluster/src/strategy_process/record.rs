@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, ShardId};
-use pitlane_engine::strategy::remote_protocol::NumberedEvent;
+use pitlane_protocols::remote::strategy::NumberedEvent;
 
 use crate::nats::subjects::segment;
 

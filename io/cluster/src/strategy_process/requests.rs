@@ -10,9 +10,9 @@ use pitlane_engine::event::{Event, EventKind, ExecType, OrderTerms, RequestKind,
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{CommandRoute, route};
-use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::remote::strategy::RemoteRequest;
 
 /// Time after which a busy server is asked again.
 const BUSY_NS: u64 = 5 * NS_PER_MS;

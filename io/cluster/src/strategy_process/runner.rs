@@ -32,14 +32,15 @@ use pitlane_engine::id::{PortId, SecurityId, ShardId};
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::Operation;
-use pitlane_engine::strategy::host::HostSettings;
-use pitlane_engine::strategy::remote_protocol::{
-    self, EventBatch, NumberedEvent, PriceBatch, RemoteReply, RemoteRequest, ShardHead, StateItem, Welcome,
-};
-use pitlane_engine::strategy::runner::{Notice, Runner};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_gateway::strategies;
+use pitlane_protocols::remote;
+use pitlane_protocols::remote::strategy::{
+    EventBatch, NumberedEvent, PriceBatch, RemoteReply, RemoteRequest, ShardHead, StateItem, Welcome,
+};
+use pitlane_strategy::Operation;
+use pitlane_strategy::host::HostSettings;
+use pitlane_strategy::runner::{Notice, Runner};
 
 use super::record::EventRecord;
 use super::requests::{PendingRequests, RequestOutcome};
@@ -270,7 +271,7 @@ impl RemoteRunner {
         }
         *received = numbered.event.seq;
         self.record_event(numbered);
-        if let Some(id) = remote_protocol::answers(&numbered.event) {
+        if let Some(id) = remote::strategy::answers(&numbered.event) {
             self.requests.mark_answered(&id);
         }
         self.deliver(now, numbered.shard, numbered.event);

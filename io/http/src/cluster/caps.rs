@@ -2,13 +2,13 @@
 
 use pitlane_cluster::nats::subjects::Subjects;
 use pitlane_config::Config;
-use pitlane_engine::cluster::{ClusterEvent, EventRecipient};
 use pitlane_engine::command::Command;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, SecurityId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, link, mesh};
 use pitlane_engine::time::Day;
 use pitlane_gateway::RemoteShards;
+use pitlane_protocols::remote::cluster::{ClusterEvent, EventRecipient};
 
 use super::owner::RESEND_MAX;
 use super::*;

@@ -3,9 +3,6 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::cluster::{
-    ClusterEvent, EventRecipient, MemberId, is_sound, source_of, translate_port, translate_senders,
-};
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, PortMask, ShardId};
@@ -13,6 +10,9 @@ use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::{CONTROL, HTTP};
+use pitlane_protocols::remote::cluster::{
+    ClusterEvent, EventRecipient, MemberId, is_sound, source_of, translate_port, translate_senders,
+};
 
 use super::subscriptions::PortSubscriptions;
 

@@ -14,10 +14,6 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use pitlane_engine::cluster::{
-    ClusterEvent, ClusterMessage, EventRecipient, MemberId, MemberIdentity, concerns_remote_client,
-    owner_of_port, source_of, translate_command,
-};
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
@@ -26,6 +22,10 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::shard::{CommandRoute, route, shard_of};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::refusal;
+use pitlane_protocols::remote::cluster::{
+    ClusterEvent, ClusterMessage, EventRecipient, MemberId, MemberIdentity, concerns_remote_client,
+    owner_of_port, source_of, translate_command,
+};
 
 use super::prices::Prices;
 use super::window::BatchWindow;

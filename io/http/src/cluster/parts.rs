@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use pitlane_cluster::nats::subjects::Subjects;
 use pitlane_config::{ClusterConfig, Config, MemberConfig, NatsConfig};
-use pitlane_engine::cluster::MemberId;
 use pitlane_engine::refdata::RefData;
 use pitlane_gateway::RemoteShards;
 use pitlane_journal::PastEvents;
+use pitlane_protocols::remote::cluster::MemberId;
 use pitlane_runtime::wakeups::Wakeups;
 use xxhash_rust::xxh3::xxh3_64;
 

@@ -14,14 +14,14 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::cluster::{
-    AnswerKey, ClusterBatch, ClusterBroadcast, ClusterEvent, ClusterMessage, EventRecipient, MemberId,
-    MemberIdentity,
-};
 use pitlane_engine::command::Command;
 use pitlane_engine::id::{PortMask, SecurityId, ShardId};
 use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::remote::cluster::{
+    AnswerKey, ClusterBatch, ClusterBroadcast, ClusterEvent, ClusterMessage, EventRecipient, MemberId,
+    MemberIdentity,
+};
 
 use super::far_shard::FarShard;
 use super::incarnations::{IncarnationVerdict, Incarnations};

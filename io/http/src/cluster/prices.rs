@@ -4,10 +4,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_engine::cluster::{ClusterEvent, EventRecipient};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::terms::Side;
+use pitlane_protocols::remote::cluster::{ClusterEvent, EventRecipient};
 
 /// Maximum number of items in one message: some 20 KB.
 const ITEMS_MAX: usize = 256;

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::cluster::source_of;
 use pitlane_engine::command::WatchTarget;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, PortMask, SecurityId};
+use pitlane_protocols::remote::cluster::source_of;
 
 #[derive(Debug, Default)]
 pub struct PortSubscriptions {

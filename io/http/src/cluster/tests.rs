@@ -3,7 +3,6 @@
 
 use std::collections::VecDeque;
 
-use pitlane_engine::cluster::{ClusterBroadcast, ClusterMessage, MemberIdentity, remote_port};
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, PortMask, SecurityId, ShardId, Source};
@@ -12,6 +11,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::rng::Rng;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::{Day, NS_PER_MS, Timestamp};
+use pitlane_protocols::remote::cluster::{ClusterBroadcast, ClusterMessage, MemberIdentity, remote_port};
 
 use super::owner::LocalOwner;
 use super::peer::{ClusterPeer, PeerPhase};

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
-use pitlane_engine::cluster::{ClusterBatch, ClusterBroadcast, ClusterEvent, MemberIdentity};
+use pitlane_protocols::remote::cluster::{ClusterBatch, ClusterBroadcast, ClusterEvent, MemberIdentity};
 
 /// Items in one batch: some 15 KB.
 pub const ITEMS_PER_BATCH_MAX: usize = 64;
@@ -92,10 +92,10 @@ impl BatchWindow {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::cluster::EventRecipient;
     use pitlane_engine::event::{Event, EventKind};
     use pitlane_engine::id::ShardId;
     use pitlane_engine::time::{Day, Timestamp};
+    use pitlane_protocols::remote::cluster::EventRecipient;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
-use pitlane_engine::strategy::remote_protocol::{NumberedEvent, ShardHead};
+use pitlane_protocols::remote::strategy::{NumberedEvent, ShardHead};
 
 /// Events of one strategy. Invariant: the events of each shard are in their order, each with the
 /// number of its predecessor.

@@ -7,8 +7,8 @@ use async_nats::Subject;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, OrderHandle};
-use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::terms::Terms;
+use pitlane_protocols::remote;
 
 /// Maximum number of ids remembered after their answer, by strategy. A strategy retries within
 /// seconds; older orders are in the view.
@@ -40,7 +40,7 @@ impl RemoteOrderRequest {
 
     /// Returns the request that an event answers.
     fn answered(event: &Event) -> Option<(IntId, RemoteOrderRequest)> {
-        let id = remote_protocol::answers(event)?;
+        let id = remote::strategy::answers(event)?;
         match &event.body {
             EventKind::Order(terms) => Some((id, RemoteOrderRequest::Submit(core_of(&terms.terms)))),
             EventKind::Status(report) => Some((id, RemoteOrderRequest::About(report.order))),

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::id::{SecurityId, Source, StrategyId};
-use pitlane_engine::strategy::remote_protocol::StrategySetup;
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::remote::strategy::StrategySetup;
 
 use super::history::EventHistory;
 use super::requests::RequestLog;

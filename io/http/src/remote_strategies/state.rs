@@ -13,9 +13,10 @@ use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::remote_protocol::{self, EventBatch, PriceBatch, RemoteReply};
 use pitlane_market_data::pace::Pace;
 use pitlane_protocols::codes::WireName;
+use pitlane_protocols::remote;
+use pitlane_protocols::remote::strategy::{EventBatch, PriceBatch, RemoteReply};
 
 use super::prices::PriceTable;
 use super::slot::StrategySlot;
@@ -84,7 +85,7 @@ impl RemoteState {
     pub fn handle_event(&mut self, shard: ShardId, event: &Event) -> bool {
         if let EventKind::Done { source, token, reason } = &event.body
             && source.port == self.port
-            && remote_protocol::is_of_strategy(event)
+            && remote::strategy::is_of_strategy(event)
         {
             self.record_seen(shard, event);
             return self.handle_done(*token, *reason);
@@ -108,7 +109,7 @@ impl RemoteState {
         let mut has_work = false;
         for at in 0..self.slots.len() {
             let slot = &mut self.slots[at];
-            if !remote_protocol::concerns(slot.source, event) {
+            if !remote::strategy::concerns(slot.source, event) {
                 continue;
             }
             slot.history.add(shard, event);

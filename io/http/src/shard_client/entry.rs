@@ -1,7 +1,6 @@
 //! Sends orders of REST clients to the shards: through the desk if they are its own, past it if
 //! they belong to another source. Nothing here waits; each function returns a pending response.
 
-use pitlane_engine::cluster::owner_of_port;
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::desk::{CloseRequest, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
@@ -11,6 +10,7 @@ use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::OrderView;
 use pitlane_gateway::HTTP;
+use pitlane_protocols::remote::cluster::owner_of_port;
 
 use super::waiting::{Awaited, NO_TOKEN, PendingResponse, Waiting};
 use super::{Receipt, RestRequest, ShardClient, ShardsBusy};

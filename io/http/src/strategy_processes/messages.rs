@@ -5,8 +5,9 @@ use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};
-use pitlane_engine::strategy::remote_protocol::{self, Blob, RemoteReply, RemoteRequest, Welcome};
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::remote;
+use pitlane_protocols::remote::strategy::{Blob, RemoteReply, RemoteRequest, Welcome};
 
 use crate::remote_strategies::{
     PendingReply, RemoteOrderRequest, RemoteState, RemoteStrategies, RequestVerdict, count,
@@ -155,7 +156,7 @@ impl RemoteState {
         self.unfollow_all(at);
         let source = self.slots[at].source;
         let state =
-            remote_protocol::encode_state(&state_of(&shard_client.view(), source, shard_client.shards()));
+            remote::strategy::encode_state(&state_of(&shard_client.view(), source, shard_client.shards()));
         let reference_bytes = self.reference_image(shard_client).len() as u32;
         let (epoch, port) = (self.epoch, self.port);
         let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use pitlane_config::OnReturn;
 use pitlane_engine::command::{Command, CommandKind, StrategyPhase};
 use pitlane_engine::id::{Source, StrategyId};
-use pitlane_engine::strategy::lifecycle;
 use pitlane_engine::time::Timestamp;
+use pitlane_strategy::lifecycle;
 
 use crate::remote_strategies::{RemoteStrategies, count, host_text};
 use crate::shard_client::ShardClient;

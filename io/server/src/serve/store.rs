@@ -12,7 +12,6 @@ use pitlane_config::{Config, Durability, IdleBy, ServiceMode};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::fix::venue::VenueSessionSettings;
 use pitlane_gateway::gateway::fix::Unreported;
@@ -25,6 +24,7 @@ use pitlane_journal::{
     EventReceivers, Fault, Health, JournalSettings, JournalSetup, Level, Lock, Opened, PastEvents,
     RecoveryProgress, SegmentManager, Syncer,
 };
+use pitlane_protocols::remote;
 use pitlane_runtime::thread_wakeup::ThreadWakeup;
 use pitlane_runtime::wakeups::Wakeups;
 use rtrb::{Producer, RingBuffer};
@@ -285,7 +285,7 @@ fn remote_sources(config: &Config, reference: &RefData) -> Vec<Source> {
         return Vec::new();
     }
     let here = strategies::run_here(&config.strategies, reference);
-    here.into_iter().map(|strategy| remote_protocol::source(HTTP, strategy)).collect()
+    here.into_iter().map(|strategy| remote::strategy::source(HTTP, strategy)).collect()
 }
 
 /// Creates the data folder if it does not exist, readable by its owner only, since it holds the

@@ -1,7 +1,7 @@
 //! Messages in the stream that no server of the group has sent, from clients that may publish there
 //! and from the broker itself.
 
-use pitlane_engine::strategy::remote_protocol::RemoteRequest;
+use pitlane_protocols::remote::strategy::RemoteRequest;
 use pitlane_testkit::nats_server::NatsBroker;
 use pitlane_testkit::raw_nats_client::{RawNatsClient, guarded, guarded_in_one_account, password};
 use pitlane_testkit::service::folder;

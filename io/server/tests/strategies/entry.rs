@@ -9,8 +9,9 @@ use pitlane_engine::command::{Command, CommandKind, StrategyPhase};
 use pitlane_engine::id::{IntId, PortId, SecurityId, Source, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::strategy::remote_protocol::{self, RemoteReply, RemoteRequest};
 use pitlane_engine::terms::{OrderKind, Terms};
+use pitlane_protocols::remote;
+use pitlane_protocols::remote::strategy::{RemoteReply, RemoteRequest};
 use pitlane_testkit::nats_server::{NatsBroker, serve};
 use pitlane_testkit::service::{ServiceProcess, folder};
 use pitlane_testkit::stomp_client::{body, header};
@@ -189,10 +190,10 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
     else {
         panic!("it is kept")
     };
-    let own = remote_protocol::source(PortId(1), welcome.strategy);
-    assert!(events.iter().all(|text| remote_protocol::concerns(own, &text.event)));
+    let own = remote::strategy::source(PortId(1), welcome.strategy);
+    assert!(events.iter().all(|text| remote::strategy::concerns(own, &text.event)));
     let answered: Vec<IntId> =
-        events.iter().filter_map(|text| remote_protocol::answers(&text.event)).collect();
+        events.iter().filter_map(|text| remote::strategy::answers(&text.event)).collect();
     assert_eq!(answered, [IntId::numbered(b's', 1), IntId::numbered(b's', 2)]);
     // An invalid message gets a response, and has no effect.
     wire.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));

@@ -17,11 +17,11 @@ use pitlane_config::{Machine, Sources};
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::rng::Rng;
-use pitlane_engine::strategy::remote_protocol;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::{HTTP, PlatformSettings};
 use pitlane_journal::disk::Disk;
 use pitlane_journal::{EventReceivers, JournalSettings, JournalSetup, Level};
+use pitlane_protocols::remote;
 use pitlane_testkit::nats_server::{NatsBroker, StrategyProcess, serve};
 use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 
@@ -258,7 +258,7 @@ fn journal_of(place: &TestFolder, settings: &[String]) -> Vec<(&'static str, Lin
         .iter()
         .map(|(name, _)| {
             let row = reference.strategies().iter().find(|row| row.name == *name).unwrap();
-            remote_protocol::source(HTTP, row.id)
+            remote::strategy::source(HTTP, row.id)
         })
         .collect();
     let disk = Disk::Real;
@@ -287,7 +287,7 @@ fn journal_of(place: &TestFolder, settings: &[String]) -> Vec<(&'static str, Lin
         let mut lines = Vec::new();
         for (shard, opened) in opened.shards.iter().enumerate() {
             assert_eq!(opened.past.from, 0, "the whole journal is there");
-            for event in opened.past.events.iter().filter(|event| remote_protocol::concerns(source, event)) {
+            for event in opened.past.events.iter().filter(|event| remote::strategy::concerns(source, event)) {
                 let mut line = String::new();
                 write_event(&mut line, ShardId(shard as u8), event);
                 lines.push((shard as u8, event.seq, line));

@@ -105,7 +105,8 @@ fn commands_in_flight_and_pending_responses_are_bounded() {
     assert_eq!((peer.pending.len(), peer.unacknowledged.len()), (PENDING_MAX, 0));
     // A response makes room.
     let (source, reason) = (command(0).source, pitlane_engine::reason::Reason::None);
-    let source = Source { port: pitlane_engine::cluster::remote_port(OWN.member, source.port), ..source };
+    let source =
+        Source { port: pitlane_protocols::remote::cluster::remote_port(OWN.member, source.port), ..source };
     let event = Event { seq: 1, at: NOW, body: EventKind::Done { source, token: 0, reason } };
     let items = vec![ClusterEvent { shard: SHARD, to: EventRecipient::All, event }];
     peer.handle_broadcast(NOW, ClusterBroadcast::Batch(ClusterBatch { sender: THEIRS, number: 1, items }));

@@ -1,10 +1,10 @@
 //! The open orders of one strategy, and its refused requests.
 
-use crate::event::{ExecType, OrderReport, OrderTerms};
-use crate::id::{IntId, OrderHandle, SecurityId};
-use crate::number::{Price, Qty};
-use crate::reason::Reason;
-use crate::terms::{Side, Status, Terms};
+use pitlane_engine::event::{ExecType, OrderReport, OrderTerms};
+use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{Side, Status, Terms};
 
 /// Orders that one strategy may have open here: they are searched linearly, and a person could not
 /// supervise more. The next is declined.

@@ -1,7 +1,7 @@
 //! The securities that the runner's strategies follow, and the newest tick of each.
 
-use crate::event::Tick;
-use crate::id::SecurityId;
+use pitlane_engine::event::Tick;
+use pitlane_engine::id::SecurityId;
 
 const NONE: u32 = u32::MAX;
 
@@ -94,7 +94,7 @@ impl FollowedSecurity {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::Timestamp;
+    use pitlane_engine::time::Timestamp;
 
     #[test]
     fn the_first_and_the_last_follower_are_reported() {

@@ -16,12 +16,12 @@
 //! notices when one is missing. The events within have the numbers of their shards, which are the
 //! same after a restart. Commands have numbers between two incarnations, one of each side.
 
-use crate::codec::codec;
-use crate::command::{Command, CommandKind};
-use crate::event::{Adjustment, Event, EventKind, ExecType, RequestRefusal};
-use crate::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
-use crate::sender::{SenderId, SentBy};
-use crate::strategy::remote_protocol::versioned_codec;
+use super::versioned_codec;
+use pitlane_engine::codec::codec;
+use pitlane_engine::command::{Command, CommandKind};
+use pitlane_engine::event::{Adjustment, Event, EventKind, ExecType, RequestRefusal};
+use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::sender::{SenderId, SentBy};
 
 /// Servers of one cluster: as many as a port number has room for.
 pub const MEMBERS_MAX: usize = 7;
@@ -318,9 +318,9 @@ impl ClusterBroadcast {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::StrategyPhase;
-    use crate::id::StrategyId;
-    use crate::time::{Day, Timestamp};
+    use pitlane_engine::command::StrategyPhase;
+    use pitlane_engine::id::StrategyId;
+    use pitlane_engine::time::{Day, Timestamp};
 
     #[test]
     fn each_server_sees_its_own_ports_as_they_are_and_those_of_others_beyond() {

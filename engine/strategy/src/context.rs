@@ -9,15 +9,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::bars::BarMaker;
 use super::market::MarketCache;
 use super::orders::{OpenOrder, OpenOrders};
-use crate::command::StrategyPhase;
-use crate::desk::IdBlock;
-use crate::event::{PositionState, Tick};
-use crate::id::{AccountId, Currency, IntId, SecurityId, ShardId, StrategyId};
-use crate::number::{Money, Price, Qty};
-use crate::reason::Reason;
-use crate::refdata::RefData;
-use crate::terms::{Changes, OrderKind, Side, Terms};
-use crate::time::Timestamp;
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::event::{PositionState, Tick};
+use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::{Changes, OrderKind, Side, Terms};
+use pitlane_engine::time::Timestamp;
 
 /// Requests that may wait to be sent: more than a well-behaved strategy makes in one call, plus
 /// those that waited for room.
@@ -287,7 +287,7 @@ impl StrategyState {
             let is_asked = requests
                 .iter()
                 .any(|request| matches!(request, StrategyRequest::Cancel { id } if *id == order.id));
-            let is_pending = order.status == crate::terms::Status::PendingCancel;
+            let is_pending = order.status == pitlane_engine::terms::Status::PendingCancel;
             if !is_asked && !is_pending && requests.len() < REQUESTS_MAX {
                 requests.push_back(StrategyRequest::Cancel { id: order.id });
             }
@@ -298,8 +298,8 @@ impl StrategyState {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::refdata::sample;
-    use crate::strategy::orders::OPEN_MAX;
+    use crate::orders::OPEN_MAX;
+    use pitlane_engine::refdata::sample;
 
     fn with(look: impl FnOnce(&mut Context<'_>)) {
         let mut book = StrategyState::new(StrategyId(1));

@@ -16,16 +16,13 @@
 //! validates untrusted input, and takes a tenth of the bytes. Each message begins with a byte for
 //! the version, and another version is reported as such.
 
-use std::fmt;
+use pitlane_engine::codec::{DecodeError, codec, decode_whole, encode_list};
+use pitlane_engine::command::Command;
+use pitlane_engine::event::{Event, EventKind, ExecType, Tick};
+use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
+use pitlane_engine::reason::Reason;
 
-use crate::codec::{Codec, DecodeError, codec, decode_whole};
-use crate::command::Command;
-use crate::event::{Event, EventKind, ExecType, Tick};
-use crate::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
-use crate::reason::Reason;
-
-/// First byte of every message. It rises when the rest would be decoded differently.
-pub const VERSION: u8 = 1;
+use super::versioned_codec;
 
 /// From a strategy to its server. `incarnation` identifies one process; `received` is by
 /// shard the number up to which nothing is missing.
@@ -218,55 +215,12 @@ codec!(StateItem { shard, event });
 codec!(EventBatch { epoch, incarnation, events, heads });
 codec!(PriceBatch { epoch, number, paced, ticks });
 
-/// Reason why a message cannot be decoded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum MessageError {
-    /// The message has another version.
-    Version(u8),
-    Damaged(DecodeError),
-}
-
-impl fmt::Display for MessageError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MessageError::Version(theirs) => write!(f, "it uses version {theirs}, this build uses {VERSION}"),
-            MessageError::Damaged(damage) => damage.fmt(f),
-        }
-    }
-}
-
-/// Gives types an encoding with the version in front.
-macro_rules! versioned_codec {
-    ($($name:ident),+) => {
-        $(impl $name {
-            pub fn encode(&self) -> Vec<u8> {
-                let mut bytes = vec![$crate::strategy::remote_protocol::VERSION];
-                $crate::codec::Codec::encode(self, &mut bytes);
-                bytes
-            }
-
-            pub fn decode(bytes: &[u8]) -> Result<$name, $crate::strategy::remote_protocol::MessageError> {
-                $crate::strategy::remote_protocol::decode_versioned(bytes)
-            }
-        })+
-    };
-}
-pub(crate) use versioned_codec;
-
 versioned_codec!(RemoteRequest, RemoteReply, EventBatch, PriceBatch);
-
-pub(crate) fn decode_versioned<T: Codec>(bytes: &[u8]) -> Result<T, MessageError> {
-    match bytes.split_first() {
-        Some((&VERSION, rest)) => decode_whole(rest).map_err(MessageError::Damaged),
-        Some((&other, _)) => Err(MessageError::Version(other)),
-        None => decode_whole(bytes).map_err(MessageError::Damaged),
-    }
-}
 
 /// Encodes a state as one blob.
 pub fn encode_state(state: &[StateItem]) -> Vec<u8> {
     let mut bytes = Vec::new();
-    crate::codec::encode_list(state.iter(), &mut bytes);
+    encode_list(state.iter(), &mut bytes);
     bytes
 }
 
@@ -355,8 +309,9 @@ pub fn is_of_strategy(event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command::{CommandKind, StrategyPhase};
-    use crate::time::Timestamp;
+    use crate::remote::{MessageError, VERSION};
+    use pitlane_engine::command::{CommandKind, StrategyPhase};
+    use pitlane_engine::time::Timestamp;
 
     fn letters() -> Vec<RemoteRequest> {
         let body = CommandKind::Phase { strategy: StrategyId(2), phase: StrategyPhase::Start };
@@ -398,12 +353,12 @@ mod tests {
         let event = |body| Event { seq: 1, at: Timestamp(1), body };
         let phase = |id| event(EventKind::Phase { strategy: StrategyId(id), phase: StrategyPhase::Stop });
         assert!(concerns(own, &phase(3)) && !concerns(own, &phase(2)));
-        assert!(!concerns(own, &event(EventKind::TradingDay { day: crate::time::Day(1) })));
+        assert!(!concerns(own, &event(EventKind::TradingDay { day: pitlane_engine::time::Day(1) })));
         assert!(!concerns(own, &event(EventKind::Tick(Tick::default()))));
         let gone = EventKind::Forgotten {
-            order: crate::id::OrderHandle::NONE,
+            order: pitlane_engine::id::OrderHandle::NONE,
             source: own,
-            id: crate::id::IntId::NONE,
+            id: pitlane_engine::id::IntId::NONE,
         };
         assert!(concerns(own, &event(gone)) && is_of_strategy(&event(gone)));
         assert!(!concerns(source(PortId(2), StrategyId(3)), &event(gone)));

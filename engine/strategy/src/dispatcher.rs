@@ -3,13 +3,13 @@
 
 use std::fmt;
 
-use crate::command::StrategyPhase;
-use crate::event::{
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::event::{
     Adjustment, Booking, Depth, Event, EventKind, OrderReport, OrderTerms, PositionState, Tick,
 };
-use crate::id::{AdapterId, Currency, SecurityId, ShardId, StrategyId};
-use crate::number::Money;
-use crate::time::Timestamp;
+use pitlane_engine::id::{AdapterId, Currency, SecurityId, ShardId, StrategyId};
+use pitlane_engine::number::Money;
+use pitlane_engine::time::Timestamp;
 
 /// Listeners at once: each is called for each event of its classes.
 pub const LISTENERS_MAX: usize = 64;

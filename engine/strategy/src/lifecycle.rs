@@ -13,7 +13,7 @@
 
 use std::fmt;
 
-use crate::command::StrategyPhase;
+use pitlane_engine::command::StrategyPhase;
 
 pub const PHASES: [StrategyPhase; 6] = [
     StrategyPhase::Init,

@@ -13,12 +13,12 @@ use super::super::context::Context;
 use super::super::host::StrategyFactory;
 use super::super::parameters::{BadParameter, Parameters};
 use super::super::{Failure, Strategy};
-use crate::command::StrategyPhase;
-use crate::event::{OrderReport, Tick};
-use crate::id::{IntId, SecurityId};
-use crate::number::{Price, Qty};
-use crate::terms::{Side, Status};
-use crate::time::NS_PER_S;
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::event::{OrderReport, Tick};
+use pitlane_engine::id::{IntId, SecurityId};
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::terms::{Side, Status};
+use pitlane_engine::time::NS_PER_S;
 
 pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["fast", "slow", "bar_s", "qty", "short"])?;

@@ -3,7 +3,7 @@
 use super::examples::{market_maker, moving_average};
 use super::host::StrategyFactory;
 use super::parameters::{BadParameter, Parameters};
-use crate::id::SecurityId;
+use pitlane_engine::id::SecurityId;
 
 #[derive(Clone, Copy, Debug)]
 pub struct StrategyKind {

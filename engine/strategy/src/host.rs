@@ -9,13 +9,13 @@ use super::lifecycle;
 use super::market::MarketCache;
 use super::orders::Refused;
 use super::{Failure, Strategy};
-use crate::command::StrategyPhase;
-use crate::desk::IdBlock;
-use crate::event::{Adjustment, Booking, OrderReport, Tick};
-use crate::id::{IntId, ShardId, StrategyId};
-use crate::refdata::RefData;
-use crate::sender::SenderId;
-use crate::time::Timestamp;
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::desk::IdBlock;
+use pitlane_engine::event::{Adjustment, Booking, OrderReport, Tick};
+use pitlane_engine::id::{IntId, ShardId, StrategyId};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::sender::SenderId;
+use pitlane_engine::time::Timestamp;
 
 /// Creates a strategy in its initial state.
 pub type StrategyFactory = Box<dyn Fn() -> Box<dyn Strategy> + Send>;

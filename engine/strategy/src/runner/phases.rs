@@ -6,9 +6,9 @@ use super::super::context::Operation;
 use super::super::dispatcher::DispatchedEvent;
 use super::super::lifecycle;
 use super::{NOTICES_MAX, Notice, Runner};
-use crate::command::{CommandKind, StrategyPhase};
-use crate::id::{ShardId, StrategyId};
-use crate::time::Timestamp;
+use pitlane_engine::command::{CommandKind, StrategyPhase};
+use pitlane_engine::id::{ShardId, StrategyId};
+use pitlane_engine::time::Timestamp;
 
 impl Runner {
     /// Starts every strategy, once all snapshots are complete; in real time those that should run

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use crate::number::{Money, Qty};
-use crate::text;
+use pitlane_engine::number::{Money, Qty};
+use pitlane_engine::text;
 
 /// Parameters by name. Unknown names are refused, so that a typing error is noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,12 +13,12 @@ use super::super::host::StrategyFactory;
 use super::super::orders::{Refused, StrategyRequestKind};
 use super::super::parameters::{BadParameter, Parameters};
 use super::super::{Failure, Strategy};
-use crate::command::StrategyPhase;
-use crate::event::{Booking, OrderReport, Tick};
-use crate::id::{IntId, SecurityId};
-use crate::number::{Money, Price, Qty};
-use crate::reason::Reason;
-use crate::terms::{Changes, Side, Status};
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::event::{Booking, OrderReport, Tick};
+use pitlane_engine::id::{IntId, SecurityId};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{Changes, Side, Status};
 
 pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["qty", "half_spread_ticks", "position_max", "loss_max"])?;

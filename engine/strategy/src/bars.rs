@@ -4,10 +4,10 @@
 //! in every mode and at any speed. A bar is therefore complete when the first tick of a later
 //! interval arrives, and intervals without a tick have no bar.
 
-use crate::event::Tick;
-use crate::id::SecurityId;
-use crate::number::{Price, Qty};
-use crate::time::Timestamp;
+use pitlane_engine::event::Tick;
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::time::Timestamp;
 
 /// Summary of one interval. Prices are those of trades, and the middle of the quote until the first
 /// trade.
@@ -101,7 +101,7 @@ pub fn price_of(tick: &Tick) -> Option<Price> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::time::NS_PER_S;
+    use pitlane_engine::time::NS_PER_S;
 
     fn tick(at_s: u64, last: i64, volume: i64) -> Tick {
         Tick {

@@ -1,4 +1,4 @@
-#![doc = include_str!("strategy/README.md")]
+#![doc = include_str!("../README.md")]
 
 pub mod bars;
 pub mod dispatcher;
@@ -6,7 +6,6 @@ pub mod context;
 pub mod examples;
 pub mod host;
 pub mod registry;
-pub mod remote_protocol;
 pub mod lifecycle;
 pub mod market;
 pub mod orders;
@@ -21,10 +20,10 @@ use std::fmt;
 pub use self::bars::Bar;
 pub use self::context::{Context, Operation};
 pub use self::orders::{OpenOrder, Refused, StrategyRequestKind};
-use crate::command::StrategyPhase;
-use crate::event::{Booking, OrderReport, Tick};
-use crate::id::IntId;
-use crate::reason::Reason;
+use pitlane_engine::command::StrategyPhase;
+use pitlane_engine::event::{Booking, OrderReport, Tick};
+use pitlane_engine::id::IntId;
+use pitlane_engine::reason::Reason;
 
 /// The interface that an author implements. Every method has a default; a method that returns a
 /// [`Failure`] stops this strategy, and only this one.

@@ -1,7 +1,7 @@
 use super::*;
-use crate::mesh::{Depths, PortClass, mesh};
-use crate::refdata::RefDataRows;
-use crate::strategy::host::unguarded;
+use crate::host::unguarded;
+use pitlane_engine::mesh::{Depths, PortClass, mesh};
+use pitlane_engine::refdata::RefDataRows;
 
 #[test]
 fn notices_beyond_the_bound_are_dropped_and_counted() {
