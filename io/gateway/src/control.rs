@@ -9,13 +9,12 @@
 //! commands, a new one all of them.
 
 mod schedule;
+mod settings;
 mod settlement;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use pitlane_config::time_zone::Zone;
 use pitlane_config::trading_hours::SessionChange;
-use pitlane_config::{Config, RiskRules};
 use pitlane_engine::budget::BudgetPool;
 use pitlane_engine::command::{CommandKind, RiskLimits, Scope, StrategyPhase, TradingSession, WatchTarget};
 use pitlane_engine::event::{Alert, Event, EventKind};
@@ -23,80 +22,17 @@ use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, Strate
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::number::Price;
 use pitlane_engine::pending_commands::PendingCommands;
-use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{SessionState, Shard, shard_of};
-use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
+use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
 
-use self::schedule::ExchangeSchedule;
-use self::settlement::{PendingSettlements, Resolution, SettlementPrices};
+pub use self::settings::ControlSettings;
+use self::settlement::{PendingSettlements, Resolution};
 use super::EVENTS_PER_POLL_MAX;
-use crate::strategies;
 
 /// Interval after which the budget asks again for what it lent.
 const REMIND_NS: u64 = NS_PER_S;
 /// Kinds of budget that [`BudgetPool::ask`] asks each shard for.
 const KINDS_ASKED: usize = 3;
-
-/// The settings that the shards need.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ControlSettings {
-    /// Limits of strategies and accounts. They apply from the start and replace earlier ones.
-    pub limits: Vec<(Scope, RiskLimits)>,
-    /// Securities that a strategy or an account may not trade; earlier restrictions remain.
-    pub restrictions: Vec<(Scope, SecurityId)>,
-    /// Strategies that run from the start.
-    pub running: Vec<StrategyId>,
-    /// Securities that the server itself subscribes to, so that they are quoted.
-    pub followed: Vec<SecurityId>,
-    /// Time of day at which the trading day changes, in the time zone `zone`.
-    pub rollover: TimeOfDay,
-    pub zone: Zone,
-    pub schedule: ExchangeSchedule,
-    /// Prices at which expired securities are settled.
-    pub settlement: SettlementPrices,
-}
-
-impl ControlSettings {
-    /// Takes the limits from the config. Every strategy that starts automatically and does not run
-    /// in this process is running; the server subscribes to every security.
-    pub fn of(config: &Config, reference: &RefData) -> ControlSettings {
-        // The runner leads the strategies of this process.
-        let here = strategies::run_here(&config.strategies, reference);
-        let started =
-            reference.strategies().iter().filter(|row| row.auto_activate && !here.contains(&row.id));
-        let mut control_settings = ControlSettings {
-            running: started.map(|row| row.id).collect(),
-            followed: reference.securities().iter().map(|row| row.id).collect(),
-            rollover: config.service.trading_day_rollover,
-            zone: config.service.timezone.clone(),
-            schedule: ExchangeSchedule::of(config, reference),
-            settlement: SettlementPrices::of(config, reference),
-            ..ControlSettings::default()
-        };
-        for row in reference.strategies() {
-            control_settings.rule(Scope::Strategy(row.id), config.risk.of_strategy(&row.name), reference);
-        }
-        for row in reference.accounts() {
-            control_settings.rule(Scope::Account(row.id), config.risk.of_account(&row.name), reference);
-        }
-        control_settings
-    }
-
-    fn rule(&mut self, scope: Scope, rules: &RiskRules, reference: &RefData) {
-        self.limits.push((scope, rules.limits));
-        self.restrictions
-            .extend(rules.restricted_ids(reference).into_iter().map(|security| (scope, security)));
-    }
-
-    fn tomorrow(&self, today: Day) -> Timestamp {
-        self.zone.instant(Day(today.0 + 1), self.rollover)
-    }
-
-    fn day_at(&self, now: Timestamp) -> Day {
-        let (day, time) = self.zone.local(now);
-        if time < self.rollover { Day(day.0 - 1) } else { day }
-    }
-}
 
 #[derive(Debug)]
 pub struct Control {

@@ -13,6 +13,7 @@
 
 pub mod listeners;
 pub mod fix;
+mod sessions;
 pub mod stomp;
 mod transmit;
 pub mod venue;
@@ -44,7 +45,7 @@ use super::demo_trader::DemoTrader;
 use super::market_source::MarketSource;
 use super::reload::ReloadedRefData;
 use super::strategy_runner::RunnerDuty;
-use crate::notifications::{Notification, NotificationChannel, SessionInfo};
+use crate::notifications::NotificationChannel;
 
 #[derive(Debug)]
 pub struct Gateway {
@@ -88,8 +89,6 @@ pub struct Gateway {
 /// Time from the start of winding down to the end of all connections, including those without a
 /// session: slightly more than the endpoints take for their final messages.
 const WIND_DOWN_NS_MAX: u64 = 5 * NS_PER_S / 2;
-/// Interval of the session list.
-const SESSION_LIST_NS: u64 = NS_PER_S;
 
 impl Gateway {
     pub fn new(port: PortEnd, wakeups: Arc<Wakeups>, recorder: Option<LatencyRecorder>) -> Gateway {
@@ -256,51 +255,6 @@ impl Gateway {
         self.venue.iter_mut().for_each(|venue| venue.set_reference(&reference));
         self.runner.iter_mut().for_each(|runner| runner.set_reference(&reference));
         1
-    }
-
-    /// Handles the notifications of other threads, up to a bound.
-    fn poll_notifications(&mut self, now: Timestamp) -> usize {
-        let Some(notifications) = &mut self.notifications else { return 0 };
-        let mut read = 0;
-        while read < EVENTS_PER_POLL_MAX {
-            let Some(notification) = notifications.poll() else { break };
-            read += 1;
-            if let Some(stomp) = &mut self.stomp {
-                stomp.handle_notification(now, &notification);
-            }
-            if let Some(fix) = &mut self.fix {
-                fix.handle_notification(now, &notification);
-            }
-            if let Some(venue) = &mut self.venue {
-                venue.handle_notification(now, &notification);
-            }
-            if let Some(runner) = &mut self.runner {
-                runner.handle_notification(now, &notification);
-            }
-        }
-        read
-    }
-
-    /// Publishes the list of sessions, if there are any.
-    fn publish_sessions(&mut self, now: Timestamp) {
-        if now < self.session_list_at || self.notifications.is_none() {
-            return;
-        }
-        self.session_list_at = now.plus(SESSION_LIST_NS);
-        if self.connected > 0 || self.had_sessions {
-            let rows: Arc<[SessionInfo]> = self.rows().collect();
-            self.had_sessions = !rows.is_empty();
-            self.notifications
-                .iter_mut()
-                .for_each(|notifications| notifications.send(Notification::Sessions(rows.clone())));
-        }
-    }
-
-    /// Returns all sessions of this gateway.
-    pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
-        let fix = self.fix.iter().flat_map(|fix| fix.rows());
-        let venue = self.venue.iter().flat_map(|venue| venue.rows());
-        self.stomp.iter().flat_map(StompEndpoint::rows).chain(fix).chain(venue)
     }
 
     fn poll_sources(&mut self, now: Timestamp, phase: LifecyclePhase) -> usize {

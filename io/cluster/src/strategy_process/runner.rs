@@ -21,16 +21,17 @@
 //! Unanswered requests are sent again under their ids when the link is up, and the server accepts
 //! each once.
 
+mod commands;
+mod server_link;
+
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
-use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{Event, EventKind, Tick};
 use pitlane_engine::id::{PortId, SecurityId, ShardId};
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
-use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_gateway::strategies;
@@ -45,12 +46,8 @@ use pitlane_strategy::runner::{Notice, Runner};
 use super::record::EventRecord;
 use super::requests::{PendingRequests, RequestOutcome};
 
-/// Pause between two attempts to reach the server again.
-const RESUME_NS: u64 = 100 * NS_PER_MS;
 /// Timeout of an answer.
 const ANSWER_NS: u64 = 500 * NS_PER_MS;
-/// Heartbeats that a process sends per lease.
-const BEATS_PER_LEASE: u64 = 3;
 /// Maximum number of events per poll, and of rounds in one poll; requests are bounded by the orders
 /// that a strategy may have open.
 const EVENTS_PER_POLL_MAX: usize = 4_096;
@@ -469,139 +466,6 @@ impl RemoteRunner {
                 &mut self.out,
             );
             self.beat(now);
-        }
-    }
-
-    fn take_commands(&mut self, now: Timestamp) -> usize {
-        let mut taken = 0;
-        for at in 0..self.ends.len() {
-            while let Some(command) = self.ends[at].poll_command() {
-                taken += 1;
-                self.handle_command(now, ShardId(at as u8), command);
-            }
-        }
-        taken
-    }
-
-    /// Handles a command in place of a shard.
-    fn handle_command(&mut self, now: Timestamp, shard: ShardId, command: Command) {
-        let incarnation = self.incarnation;
-        match command.body {
-            CommandKind::Snapshot { port } => {
-                for event in std::mem::take(&mut self.state[shard.0 as usize]) {
-                    self.deliver(now, shard, event);
-                }
-                let seq = self.received[shard.0 as usize];
-                self.deliver(now, shard, Event { seq, at: now, body: EventKind::SnapshotEnd { port } });
-            }
-            CommandKind::Watch { what: WatchTarget::Ticks(security), on, .. } => {
-                self.follows.retain(|followed| *followed != security);
-                if on {
-                    self.follows.push(security);
-                }
-                self.requests.ask(RemoteRequest::Follow { incarnation, security, on });
-            }
-            // The server forwards it to all shards.
-            CommandKind::Phase { .. } if shard == ShardId(0) => {
-                self.requests.ask(RemoteRequest::Command { incarnation, command })
-            }
-            CommandKind::Subscribe { .. } => {
-                self.requests.ask(RemoteRequest::Command { incarnation, command })
-            }
-            CommandKind::Submit { .. } | CommandKind::Modify { .. } if !self.is_up() => {
-                self.decline(now, &command, Reason::BrokerLost);
-            }
-            CommandKind::Submit { id, .. } => {
-                self.keep_record(|record| record.asked(&id));
-                self.requests.order(incarnation, command);
-            }
-            CommandKind::Modify { .. } | CommandKind::Cancel { .. } => {
-                self.requests.order(incarnation, command)
-            }
-            _ => {}
-        }
-    }
-
-    /// Reports a failed request to the strategy, in place of a shard.
-    fn decline(&mut self, now: Timestamp, command: &Command, reason: Reason) {
-        let Some((shard, body)) = self.requests.refusal(command, reason, self.ends.len() as u8) else {
-            return;
-        };
-        let seq = self.received[shard.0 as usize];
-        self.deliver(now, shard, Event { seq, at: now, body });
-    }
-
-    fn send(&mut self, request: RemoteRequest) -> u64 {
-        self.number += 1;
-        self.out.push_back((self.number, request));
-        self.number
-    }
-
-    fn fetch(&mut self, now: Timestamp) {
-        if self.link == LinkState::Up && self.fetching.is_none_or(|(_, until)| until <= now) {
-            let number = self.send(RemoteRequest::Fetch {
-                incarnation: self.incarnation,
-                received: self.received.clone(),
-            });
-            self.fetching = Some((number, now.plus(ANSWER_NS)));
-        }
-    }
-
-    /// Sends a heartbeat; at once, if the server waits for what the strategy has received.
-    fn beat(&mut self, now: Timestamp) {
-        let idle = self.has_left();
-        let is_news =
-            (self.last_beat.0, self.last_beat.2) != (self.prices, idle) || self.last_beat.1 != self.received;
-        if now < self.beat_at && !(self.paced && is_news) {
-            return;
-        }
-        self.last_beat = (self.prices, self.received.clone(), idle);
-        let (prices, received) = (self.prices, self.received.clone());
-        let request = RemoteRequest::Heartbeat { incarnation: self.incarnation, prices, received, idle };
-        if now >= self.beat_at {
-            self.beat_at = now.plus(self.lease_ns / BEATS_PER_LEASE);
-            self.send(request);
-        } else {
-            self.out.push_back((0, request));
-        }
-    }
-
-    fn lose(&mut self, now: Timestamp, why: &str) {
-        if let LinkState::Lost { .. } = self.link {
-            return;
-        }
-        if self.link == LinkState::Up {
-            tracing::warn!(why, "the connection to the server is lost: orders are refused until it is back");
-        }
-        self.link = LinkState::Lost { again: now.plus(RESUME_NS) };
-        self.fetching = None;
-    }
-
-    /// Detects a silent server, and tries to reach it again if the link is lost.
-    fn check_link(&mut self, now: Timestamp) {
-        match self.link {
-            LinkState::Up if now.since(self.last_message_at) > self.lease_ns => {
-                self.lose(now, "the server is silent")
-            }
-            LinkState::Up => {
-                if self.fetching.is_some_and(|(_, until)| until <= now) {
-                    self.fetch(now);
-                }
-            }
-            LinkState::Lost { again } if again <= now && self.broker_up => {
-                let number = self.send(RemoteRequest::Resume {
-                    incarnation: self.incarnation,
-                    received: self.received.clone(),
-                });
-                self.link = LinkState::Asking { number, until: now.plus(ANSWER_NS) };
-            }
-            LinkState::Lost { again } if again <= now => {
-                self.link = LinkState::Lost { again: now.plus(RESUME_NS) }
-            }
-            LinkState::Asking { until, .. } | LinkState::Catching { until, .. } if until <= now => {
-                self.link = LinkState::Lost { again: now };
-            }
-            LinkState::Lost { .. } | LinkState::Asking { .. } | LinkState::Catching { .. } => {}
         }
     }
 }
