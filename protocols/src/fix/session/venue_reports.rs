@@ -11,7 +11,7 @@ use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
 use super::FixSession;
-use super::initiator::{printable, report_id};
+use super::initiator::{Initiator, printable, report_id};
 use super::venue::{KNOWN_ORDERS_MAX, RejectedRequest, named};
 use crate::decoded::Decoded;
 use crate::fix::fields::{FixMessage, read};
@@ -68,6 +68,10 @@ impl FixSession {
             true => Reason::Requested,
             false => Reason::VenueCancelled,
         };
+        if initiator.is_outdated(message, answer) {
+            self.record_reject_text(message);
+            return self.queue_report(order, VenueReport::Unsure);
+        }
         let requested = initiator.pending_changes.get(&(order, answer.cl_ord_id)).copied();
         let is_fill = matches!(
             answer.meaning,
@@ -260,5 +264,18 @@ impl FixSession {
             IgnoreReason::UnknownValue => initiator.counts.unknown_values += 1,
             IgnoreReason::MissingField => initiator.counts.incomplete += 1,
         }
+    }
+}
+
+impl Initiator {
+    /// Returns whether a venue that does not know the order answers an Order Status Request that is
+    /// no longer open: one of an earlier connection, or one that it has requested again. A stop may
+    /// have been sent since then, so the answer ends no order; the shard asks again after the next
+    /// synchronization.
+    fn is_outdated(&self, message: &FixMessage, answer: &VenueExecution) -> bool {
+        answer.is_status
+            && self.settings.supports_status_request
+            && !self.unreconciled.contains(&answer.order)
+            && answer.state(message, Reason::None) == Some(VenueState::Rejected(Reason::UnknownOrder))
     }
 }
