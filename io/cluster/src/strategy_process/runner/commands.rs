@@ -4,8 +4,8 @@ use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::remote::strategy::RemoteRequest;
 
 use super::RemoteRunner;
 

@@ -1,7 +1,7 @@
 //! The link to the server: its heartbeats, and how it is restored after a loss.
 
-use pitlane_engine::strategy::remote_protocol::RemoteRequest;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
+use pitlane_protocols::remote::strategy::RemoteRequest;
 
 use super::{ANSWER_NS, LinkState, RemoteRunner};
 
