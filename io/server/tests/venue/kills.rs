@@ -68,7 +68,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
                     reports.extend(venue.kill());
                     venue = venue::start(port, "ALPHA", &store);
                 }
-                while client.next().is_some() {}
+                while client.next_message().is_some() {}
                 client.disconnect();
                 is_logged_on = false;
                 service.end();
