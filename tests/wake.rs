@@ -8,8 +8,8 @@
 
 /// What `io/runtime/src/wakeup.rs` imports from its crate.
 mod sync {
-    pub use loom::sync::Arc;
-    pub use loom::sync::atomic::{AtomicBool, Ordering, fence};
+    pub(crate) use loom::sync::Arc;
+    pub(crate) use loom::sync::atomic::{AtomicBool, Ordering, fence};
 }
 
 #[path = "../io/runtime/src/wakeup.rs"]

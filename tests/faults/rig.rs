@@ -24,9 +24,9 @@ use pitlane_tests::shard_and_twin::source;
 use pitlane_tests::test_market;
 use pitlane_tests::workload::{Action, ActionGenerator, Profile};
 
-pub const DATA: &str = "data";
+pub(crate) const DATA: &str = "data";
 
-pub fn settings(level: Level) -> JournalSettings {
+pub(crate) fn settings(level: Level) -> JournalSettings {
     JournalSettings {
         level,
         segment_bytes: pitlane_journal::SEGMENT_BYTES_MIN,
@@ -37,7 +37,7 @@ pub fn settings(level: Level) -> JournalSettings {
     }
 }
 
-pub fn shard_settings() -> ShardSettings {
+pub(crate) fn shard_settings() -> ShardSettings {
     ShardSettings {
         orders_max: 1_000,
         transactions_max: 64,
@@ -47,10 +47,10 @@ pub fn shard_settings() -> ShardSettings {
 }
 
 /// The contents of a journal as its writers recorded them: one entry for each record.
-pub type History = Vec<ShardInput>;
+pub(crate) type History = Vec<ShardInput>;
 
 #[derive(Debug)]
-pub struct JournalRig {
+pub(crate) struct JournalRig {
     pub disk: Simulated,
     pub writer: Writer,
     pub syncer: Syncer,
@@ -75,7 +75,7 @@ pub struct JournalRig {
 impl JournalRig {
     /// Starts on this disk, after the runs in `history`. The recovered records must be a prefix of
     /// `history`, with the state of this prefix, and nothing up to `acknowledged` may be missing.
-    pub fn begin(
+    pub(crate) fn begin(
         disk: Simulated,
         journal: JournalSettings,
         mut history: History,
@@ -135,7 +135,7 @@ impl JournalRig {
     }
 
     /// Performs one action, and a little work on the journal.
-    pub fn step(&mut self) {
+    pub(crate) fn step(&mut self) {
         let action = self.opening.pop().unwrap_or_else(|| self.workload.next(self.now));
         self.now = self.now.plus(1_000);
         match action {
@@ -159,7 +159,7 @@ impl JournalRig {
     }
 
     /// Performs this many actions, or stops when the disk has crashed.
-    pub fn run(&mut self, actions: usize) {
+    pub(crate) fn run(&mut self, actions: usize) {
         for _ in 0..actions {
             if self.disk.is_wrecked() {
                 break;
@@ -169,7 +169,7 @@ impl JournalRig {
     }
 
     /// Polls the syncer and the segment manager.
-    pub fn poll(&mut self) {
+    pub(crate) fn poll(&mut self) {
         self.writer.maintain();
         self.syncer.poll(self.now);
         self.writer.maintain();
@@ -178,14 +178,14 @@ impl JournalRig {
     }
 
     /// Lets all pending work finish.
-    pub fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         for _ in 0..200 {
             self.now = self.now.plus(NS_PER_S);
             self.poll();
         }
     }
 
-    pub fn write_mode(&self) -> WriteMode {
+    pub(crate) fn write_mode(&self) -> WriteMode {
         self.writer.health().write_mode()
     }
 
@@ -207,7 +207,7 @@ impl JournalRig {
         self.now = end;
     }
 
-    pub fn send_command(&mut self, body: CommandKind) {
+    pub(crate) fn send_command(&mut self, body: CommandKind) {
         let taken = self.offer(body);
         if !taken && matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             self.handles.push(OrderHandle::NONE);
@@ -215,7 +215,7 @@ impl JournalRig {
     }
 
     /// Applies a command to the shard if the journal accepts it.
-    pub fn offer(&mut self, body: CommandKind) -> bool {
+    pub(crate) fn offer(&mut self, body: CommandKind) -> bool {
         self.token += 1;
         let command = Command::new(source(), self.token, body);
         for attempt in 0.. {
@@ -256,13 +256,13 @@ impl JournalRig {
         handle
     }
 
-    pub fn handle(&self, nth: usize) -> OrderHandle {
+    pub(crate) fn handle(&self, nth: usize) -> OrderHandle {
         self.handles.get(nth).copied().unwrap_or(OrderHandle::NONE)
     }
 }
 
 /// Checks that the shard has the state of these entries.
-pub fn same_state(history: &[ShardInput], shard: &Shard, event: u64) -> Result<(), String> {
+pub(crate) fn same_state(history: &[ShardInput], shard: &Shard, event: u64) -> Result<(), String> {
     let (replayed, replayed_event) = played(history);
     shard.assert_consistent();
     if replayed_event != event {
@@ -275,7 +275,7 @@ pub fn same_state(history: &[ShardInput], shard: &Shard, event: u64) -> Result<(
 }
 
 /// Returns a shard to which all these entries were applied.
-pub fn played(history: &[ShardInput]) -> (Shard, u64) {
+pub(crate) fn played(history: &[ShardInput]) -> (Shard, u64) {
     let Some(ShardInput::Began(_, reference, settings)) = history.first() else {
         panic!("a start comes first")
     };
@@ -293,6 +293,6 @@ fn last_time(history: &[ShardInput]) -> Timestamp {
 }
 
 /// Reads a disk back without changing it.
-pub fn read_back(disk: &Simulated) -> Result<Vec<pitlane_journal::Recovered>, Fault> {
+pub(crate) fn read_back(disk: &Simulated) -> Result<Vec<pitlane_journal::Recovered>, Fault> {
     pitlane_journal::read_back(&Disk::Simulated(disk.clone()), Path::new(DATA))
 }

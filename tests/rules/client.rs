@@ -13,7 +13,7 @@ use rustls::{ClientConfig, ClientConnection};
 /// Bytes of one read.
 const READ_BYTES: usize = 16 * 1_024;
 
-pub struct RuleClient {
+pub(crate) struct RuleClient {
     socket: TcpStream,
     layer: ClientLayer,
     /// Bytes to be written to the socket.
@@ -36,11 +36,11 @@ enum ClientLayer {
 }
 
 impl RuleClient {
-    pub fn plain(socket: TcpStream) -> RuleClient {
+    pub(crate) fn plain(socket: TcpStream) -> RuleClient {
         RuleClient::new(socket, ClientLayer::Plain)
     }
 
-    pub fn tls(socket: TcpStream, config: Arc<ClientConfig>) -> RuleClient {
+    pub(crate) fn tls(socket: TcpStream, config: Arc<ClientConfig>) -> RuleClient {
         let name = ServerName::try_from("localhost").unwrap();
         let mut tls = ClientConnection::new(config, name).unwrap();
         tls.set_buffer_limit(None);
@@ -48,7 +48,7 @@ impl RuleClient {
     }
 
     /// Creates a client after the opening handshake.
-    pub fn websocket(socket: TcpStream) -> RuleClient {
+    pub(crate) fn websocket(socket: TcpStream) -> RuleClient {
         RuleClient::new(socket, ClientLayer::WebSocket { input: Vec::new(), code: None })
     }
 
@@ -68,7 +68,7 @@ impl RuleClient {
         }
     }
 
-    pub fn send(&mut self, bytes: &[u8]) {
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
         match &mut self.layer {
             ClientLayer::Plain => self.output.extend(bytes),
             // A client that was disconnected may still write.
@@ -80,13 +80,13 @@ impl RuleClient {
         }
     }
 
-    pub fn hang_up(&mut self) {
+    pub(crate) fn hang_up(&mut self) {
         let _ = self.socket.shutdown(Shutdown::Both);
         self.is_over = true;
     }
 
     /// Writes and reads what is possible, and returns whether anything moved.
-    pub fn poll(&mut self) -> bool {
+    pub(crate) fn poll(&mut self) -> bool {
         let mut moved = self.write();
         while !self.is_stalled && self.read(READ_BYTES) > 0 {
             moved = true;
@@ -120,7 +120,7 @@ impl RuleClient {
     }
 
     /// Reads at most this many bytes from the socket, and returns how many came.
-    pub fn read(&mut self, bytes_max: usize) -> usize {
+    pub(crate) fn read(&mut self, bytes_max: usize) -> usize {
         if self.is_over {
             return 0;
         }
@@ -218,7 +218,7 @@ fn unframed(input: &mut Vec<u8>) -> Option<(u8, Vec<u8>)> {
 }
 
 /// Bytes that lie in a session before anything that is sent to a stalled client: see [`Clog`].
-pub const CLOG_BYTES: usize = 64 * 1_024;
+pub(crate) const CLOG_BYTES: usize = 64 * 1_024;
 /// Bytes of a RECEIPT without its id, and of the shortest one with an id.
 const RECEIPT_BYTES: usize = b"RECEIPT\nreceipt-id:\n\n\0".len();
 const CLOG: &str = "clog";
@@ -231,7 +231,7 @@ const MOST_BYTES: usize = 8_000;
 /// [`CLOG_BYTES`] of them lie in its session. From then on nothing of the session is sent, and its
 /// watermark is higher by as much.
 #[derive(Debug, Default)]
-pub struct Clog {
+pub(crate) struct Clog {
     is_begun: bool,
     before: usize,
     /// Number of polls in which nothing has moved.
@@ -242,7 +242,7 @@ pub struct Clog {
 /// Polls without a change after which nothing moves any more.
 const QUIET_LOOKS: u32 = 8;
 
-pub enum ClientStep {
+pub(crate) enum ClientStep {
     Say(Vec<u8>),
     Look,
     Done,
@@ -250,7 +250,7 @@ pub enum ClientStep {
 
 impl Clog {
     /// Returns the next step, for this many bytes in the session.
-    pub fn next(&mut self, out_bytes: usize) -> Result<ClientStep, String> {
+    pub(crate) fn next(&mut self, out_bytes: usize) -> Result<ClientStep, String> {
         if !self.is_full {
             if out_bytes == 0 {
                 return Ok(ClientStep::Say(self.receipt(MOST_BYTES)));

@@ -39,7 +39,7 @@ const IDLE_MAX: u32 = 5;
 /// acknowledge.
 const PENDING_MAX: u32 = 500;
 
-pub struct GatewayHost {
+pub(crate) struct GatewayHost {
     gateway: Gateway,
     net: Net,
     address: SocketAddr,
@@ -48,7 +48,11 @@ pub struct GatewayHost {
 }
 
 impl GatewayHost {
-    pub fn open(plan: HostPlan, folder: &Path, tls: Option<(&Tls, Arc<ClientConfig>)>) -> Box<dyn StompHost> {
+    pub(crate) fn open(
+        plan: HostPlan,
+        folder: &Path,
+        tls: Option<(&Tls, Arc<ClientConfig>)>,
+    ) -> Box<dyn StompHost> {
         let mut settings = plan.settings;
         if plan.stalls {
             settings.limits.mark_bytes += CLOG_BYTES;

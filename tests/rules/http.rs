@@ -33,7 +33,7 @@ const STEPS: u64 = 4;
 /// Longer than the moment for which the thread does not poll after it was woken.
 const MOMENT: Duration = Duration::from_millis(2);
 
-pub struct HttpHost {
+pub(crate) struct HttpHost {
     address: SocketAddr,
     remote: Remote,
     hand: Arc<AtomicU64>,
@@ -43,7 +43,7 @@ pub struct HttpHost {
 }
 
 impl HttpHost {
-    pub fn open(plan: HostPlan, folder: &Path) -> Box<dyn StompHost> {
+    pub(crate) fn open(plan: HostPlan, folder: &Path) -> Box<dyn StompHost> {
         let mut broker = plan.settings;
         if plan.stalls {
             broker.limits.mark_bytes += CLOG_BYTES;

@@ -13,7 +13,7 @@ use super::client::{ClientStep, Clog, RuleClient};
 use super::{PORT, log_note};
 
 /// Everything around a host.
-pub struct HostParts {
+pub(crate) struct HostParts {
     pub clients: Vec<RuleClient>,
     pub shards: Vec<ShardEnd>,
     pub post: NotificationChannel,
@@ -21,24 +21,28 @@ pub struct HostParts {
 }
 
 impl HostParts {
-    pub fn new(shards: Vec<ShardEnd>, post: NotificationChannel, authenticator: Authenticator) -> HostParts {
+    pub(crate) fn new(
+        shards: Vec<ShardEnd>,
+        post: NotificationChannel,
+        authenticator: Authenticator,
+    ) -> HostParts {
         HostParts { clients: Vec::new(), shards, post, authenticator }
     }
 
     /// Lets every client write and read, and returns how many of them did.
-    pub fn poll(&mut self) -> usize {
+    pub(crate) fn poll(&mut self) -> usize {
         self.clients.iter_mut().filter_map(|client| client.poll().then_some(())).count()
     }
 
     /// Discards what the host sends to shards and other threads.
-    pub fn ignore(&mut self) {
+    pub(crate) fn ignore(&mut self) {
         self.shards.iter_mut().for_each(|shard| while shard.poll_command().is_some() {});
         while self.post.poll().is_some() {}
     }
 }
 
 /// A host with sockets.
-pub trait SocketHost {
+pub(crate) trait SocketHost {
     fn parts(&mut self) -> &mut HostParts;
 
     fn connect(&mut self, now: Timestamp) -> Result<(), String>;
@@ -61,7 +65,7 @@ pub trait SocketHost {
 }
 
 /// A dialogue played over sockets.
-pub struct OverSockets<W>(pub W);
+pub(crate) struct OverSockets<W>(pub W);
 
 impl<W: SocketHost> OverSockets<W> {
     fn client(&mut self, client: usize) -> &mut RuleClient {

@@ -10,7 +10,7 @@ use super::sim_venue::SimVenue;
 
 /// What a venue can be made to do with an order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VenueAction {
+pub(crate) enum VenueAction {
     Accept,
     Reject,
     Fill(u32),
@@ -32,7 +32,7 @@ pub enum VenueAction {
 }
 
 /// A venue behind its adapter, and a client that sends orders there.
-pub trait VenueRig {
+pub(crate) trait VenueRig {
     /// Submits an order to buy at 100.
     fn submit(&mut self, id: &str, qty: u32);
     fn cancel(&mut self, id: &str, order: &str);

@@ -11,7 +11,7 @@ use pitlane_tests::venue::{VenueHarness, frame_of, settings};
 
 use super::conformance::{VenueAction, VenueRig};
 
-pub struct FixVenue {
+pub(crate) struct FixVenue {
     harness: VenueHarness,
     /// The venue's next sequence number.
     number: u64,
@@ -33,7 +33,7 @@ struct HeldOrder {
 }
 
 impl FixVenue {
-    pub fn new() -> FixVenue {
+    pub(crate) fn new() -> FixVenue {
         let mut venue = FixVenue {
             harness: VenueHarness::new(
                 settings(),

@@ -19,7 +19,7 @@ use super::conformance::{VenueAction, VenueRig};
 /// A share with a lot of 1.
 const SECURITY: SecurityId = SecurityId(2);
 
-pub struct SimVenue {
+pub(crate) struct SimVenue {
     worker: Worker,
     port: PortEnd,
     now: Timestamp,
@@ -28,7 +28,7 @@ pub struct SimVenue {
 
 impl SimVenue {
     /// Creates the rig. With `rejects`, the venue's random rejects hit every order.
-    pub fn new(rejects: bool) -> SimVenue {
+    pub(crate) fn new(rejects: bool) -> SimVenue {
         let (mut ports, mut ends) = mesh(&[PortClass::Client], 1, Depths::default());
         let mut settings = ShardSettings::default();
         settings.venue.reject_permille = if rejects { 1_000 } else { 0 };

@@ -12,7 +12,7 @@ use pitlane_bench::work::MicroBench;
 use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct WorkArgs {
+pub(crate) struct WorkArgs {
     #[arg(value_enum)]
     work: MicroBench,
     /// Number of repetitions.
@@ -21,7 +21,7 @@ pub struct WorkArgs {
 }
 
 #[derive(Args, Clone)]
-pub struct GateArgs {
+pub(crate) struct GateArgs {
     /// The other build's `pitlane-bench`.
     #[arg(long)]
     base: PathBuf,
@@ -30,13 +30,13 @@ pub struct GateArgs {
 }
 
 /// Prints only the number, for the process that started this one.
-pub fn work(piece: &WorkArgs) -> TaskVerdicts {
+pub(crate) fn work(piece: &WorkArgs) -> TaskVerdicts {
     println!("{:.3}", piece.work.run(piece.ops.unwrap_or(piece.work.usual_ops())));
     TaskVerdicts::default()
 }
 
 /// Compares this build with another in alternating runs; slower beyond the noise is a failure.
-pub fn gate(gate: &GateArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn gate(gate: &GateArgs) -> Result<TaskVerdicts, TaskError> {
     let new = std::env::current_exe()?;
     let shows = std::io::stderr().is_terminal();
     let all = gate::gate(&gate.base, &new, gate.rounds.max(2), |round, work| {
@@ -65,7 +65,7 @@ pub fn gate(gate: &GateArgs) -> Result<TaskVerdicts, TaskError> {
 }
 
 /// Counts the instructions of every piece of work, or of those named.
-pub fn instructions(works: &[MicroBench]) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn instructions(works: &[MicroBench]) -> Result<TaskVerdicts, TaskError> {
     let works = if works.is_empty() { &MicroBench::ALL } else { works };
     println!("instructions of one, by callgrind");
     for work in works {

@@ -23,7 +23,7 @@ use crate::{TaskError, TaskVerdicts};
 const OPEN_MAX: usize = 1_000;
 
 #[derive(Args, Clone)]
-pub struct SweepArgs {
+pub(crate) struct SweepArgs {
     /// The lowest rate, orders a second.
     #[arg(long, default_value_t = 2_000)]
     from: u64,
@@ -39,7 +39,7 @@ pub struct SweepArgs {
 }
 
 #[derive(Args, Clone)]
-pub struct SoakArgs {
+pub(crate) struct SoakArgs {
     /// Orders a second; default: half the knee, which is determined first.
     #[arg(long)]
     rate: Option<u64>,
@@ -50,7 +50,7 @@ pub struct SoakArgs {
     out: Option<PathBuf>,
 }
 
-pub fn sweep(environment: &RunEnvironment, rates: &SweepArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn sweep(environment: &RunEnvironment, rates: &SweepArgs) -> Result<TaskVerdicts, TaskError> {
     let sweep = run_rising(&environment.pinning, rates)?;
     match sweep.knee() {
         Some(knee) => println!("\nthe knee is at {:.0} orders/s", knee.per_s_planned),
@@ -63,7 +63,7 @@ pub fn sweep(environment: &RunEnvironment, rates: &SweepArgs) -> Result<TaskVerd
     Ok(TaskVerdicts::default())
 }
 
-pub fn soak(environment: &RunEnvironment, long: &SoakArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn soak(environment: &RunEnvironment, long: &SoakArgs) -> Result<TaskVerdicts, TaskError> {
     let rate = match long.rate {
         Some(rate) => rate,
         None => {

@@ -14,7 +14,7 @@ use crate::{TaskError, TaskVerdicts};
 
 /// Source of a flow.
 #[derive(Args, Clone, Default)]
-pub struct FlowArgs {
+pub(crate) struct FlowArgs {
     /// A workload file, made here or elsewhere.
     #[arg(long, conflicts_with = "scenario")]
     pub workload: Option<PathBuf>,
@@ -30,7 +30,7 @@ pub struct FlowArgs {
 }
 
 #[derive(Args, Clone)]
-pub struct EnginesArgs {
+pub(crate) struct EnginesArgs {
     /// A workload file instead of scenarios.
     #[arg(long, conflicts_with = "scenario")]
     pub workload: Option<PathBuf>,
@@ -50,7 +50,7 @@ pub struct EnginesArgs {
 }
 
 impl FlowArgs {
-    pub fn load(&self) -> Result<Workload, TaskError> {
+    pub(crate) fn load(&self) -> Result<Workload, TaskError> {
         match &self.workload {
             Some(path) => read(path),
             None => generate(self.scenario.as_deref().unwrap_or("s100"), self.ops),
@@ -64,7 +64,7 @@ fn read(path: &Path) -> Result<Workload, TaskError> {
     Ok(workload)
 }
 
-pub fn generate(name: &str, ops: Option<u32>) -> Result<Workload, TaskError> {
+pub(crate) fn generate(name: &str, ops: Option<u32>) -> Result<Workload, TaskError> {
     let scenario = Scenario::named(name)
         .ok_or_else(|| format!("no scenario {name}; there are {}", Scenario::NAMES.join(", ")))?;
     let scenario = Scenario { ops: ops.unwrap_or(scenario.ops), ..scenario };
@@ -90,7 +90,7 @@ fn describe(name: &str, workload: &Workload) {
     println!("expected: {}", workload.expected);
 }
 
-pub fn make(name: &str, ops: Option<u32>, out: &Path) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn make(name: &str, ops: Option<u32>, out: &Path) -> Result<TaskVerdicts, TaskError> {
     let workload = generate(name, ops)?;
     workload.write(out).map_err(|error| format!("{}: {error}", out.display()))?;
     println!("written to {}", out.display());
@@ -98,7 +98,7 @@ pub fn make(name: &str, ops: Option<u32>, out: &Path) -> Result<TaskVerdicts, Ta
 }
 
 /// Runs one engine: throughput over rounds, then percentiles by kind.
-pub fn single(engine: Engine, flow: &FlowArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn single(engine: Engine, flow: &FlowArgs) -> Result<TaskVerdicts, TaskError> {
     let workload = flow.load()?;
     let results = compare_engines(&workload, &[engine], flow.rounds.max(1), |_, _, _| {});
     println!("\n{RESULT_HEADER}");
@@ -115,7 +115,7 @@ pub fn single(engine: Engine, flow: &FlowArgs) -> Result<TaskVerdicts, TaskError
     Ok(TaskVerdicts { wrong, goals: Vec::new() })
 }
 
-pub fn engines(rounds: &EnginesArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn engines(rounds: &EnginesArgs) -> Result<TaskVerdicts, TaskError> {
     let mut verdicts = TaskVerdicts::default();
     if let Some(path) = &rounds.workload {
         engines_on("file", &read(path)?, rounds, &mut verdicts);
@@ -142,7 +142,7 @@ fn engines_on(name: &str, workload: &Workload, rounds: &EnginesArgs, verdicts: &
     verdicts.goals.extend(goals::judge(name, &results));
 }
 
-pub fn view(workload: &Workload) -> TaskVerdicts {
+pub(crate) fn view(workload: &Workload) -> TaskVerdicts {
     let applied = read_model::apply(workload);
     let (published, applied_seq) = applied.seq;
     println!(

@@ -20,7 +20,7 @@ use super::threads::{OPEN_LOOP_RATES, RoundTripArgs, lanes, sockets, stage_times
 use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct AllArgs {
+pub(crate) struct AllArgs {
     #[command(flatten)]
     pub rounds: EnginesArgs,
     /// Folder for the closing table, JSON, drawings and the page.
@@ -32,7 +32,7 @@ pub struct AllArgs {
 type Measurement<'a> = (&'static str, Box<dyn Fn() -> Result<TaskVerdicts, TaskError> + 'a>);
 
 /// Measures every line of the performance budget that takes minutes at most, and the further goals.
-pub fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskVerdicts, TaskError> {
     let (pinning, rounds, out) = (&environment.pinning, &whole.rounds, &whole.out);
     let (check, count) = (false, rounds.rounds);
     let trips = RoundTripArgs { trips: 500_000, rounds: count, check };
@@ -109,7 +109,7 @@ pub fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskVerdicts
     Ok(verdicts)
 }
 
-pub fn smoke(environment: &RunEnvironment) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn smoke(environment: &RunEnvironment) -> Result<TaskVerdicts, TaskError> {
     let pinning = &environment.pinning;
     let mut verdicts = open_orders_memory(10_000);
     let mut add = |more: TaskVerdicts| verdicts.wrong |= more.wrong;

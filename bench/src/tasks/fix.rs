@@ -17,7 +17,7 @@ use super::{NO_SECOND_CORE, RunEnvironment};
 use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct FixCodecArgs {
+pub(crate) struct FixCodecArgs {
     /// Messages of each round.
     #[arg(long, default_value_t = 500_000)]
     pub ops: usize,
@@ -29,7 +29,7 @@ pub struct FixCodecArgs {
 }
 
 #[derive(Args, Clone)]
-pub struct FixArgs {
+pub(crate) struct FixArgs {
     /// Sessions at full load.
     #[arg(long, default_value_t = 4)]
     pub sessions: usize,
@@ -59,7 +59,7 @@ pub struct FixArgs {
 /// Orders per second of the steady load.
 const FIX_RATE: u64 = 10_000;
 
-pub fn fix_codec(codec: &FixCodecArgs) -> TaskVerdicts {
+pub(crate) fn fix_codec(codec: &FixCodecArgs) -> TaskVerdicts {
     let result = fix::codec(&platform::reference(1), codec.ops, codec.rounds, None);
     println!(
         "fix codec: {:.0} ns to read a New Order Single of {} bytes into 14 typed fields, {:.0} ns to write an Execution \
@@ -74,7 +74,10 @@ pub fn fix_codec(codec: &FixCodecArgs) -> TaskVerdicts {
 }
 
 /// Runs all servers in alternation, so that they meet the same conditions.
-pub fn fix_over_loopback(environment: &RunEnvironment, wire: &FixArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn fix_over_loopback(
+    environment: &RunEnvironment,
+    wire: &FixArgs,
+) -> Result<TaskVerdicts, TaskError> {
     let pinning = &environment.pinning;
     if !pinning.has_two_cores() {
         println!("fix {NO_SECOND_CORE}");

@@ -12,7 +12,7 @@ use super::{NO_SECOND_CORE, RunEnvironment};
 use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct HttpArgs {
+pub(crate) struct HttpArgs {
     /// Requests of each round.
     #[arg(long, default_value_t = 50_000)]
     pub requests: usize,
@@ -33,7 +33,10 @@ pub struct HttpArgs {
 }
 
 /// Runs our service and the bare servers in alternation, so that they meet the same conditions.
-pub fn compare_http(environment: &RunEnvironment, requests: &HttpArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn compare_http(
+    environment: &RunEnvironment,
+    requests: &HttpArgs,
+) -> Result<TaskVerdicts, TaskError> {
     let pinning = &environment.pinning;
     if !pinning.has_two_cores() {
         println!("http {NO_SECOND_CORE}");

@@ -12,7 +12,7 @@ use super::{NO_SECOND_CORE, RunEnvironment};
 use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct IsolationArgs {
+pub(crate) struct IsolationArgs {
     /// Orders a second of the client.
     #[arg(long, default_value_t = 2_000)]
     pub rate: u64,
@@ -36,7 +36,10 @@ pub struct IsolationArgs {
     pub check: bool,
 }
 
-pub fn isolation(environment: &RunEnvironment, attacked: &IsolationArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn isolation(
+    environment: &RunEnvironment,
+    attacked: &IsolationArgs,
+) -> Result<TaskVerdicts, TaskError> {
     if !environment.pinning.has_two_cores() {
         println!("isolation {NO_SECOND_CORE}");
         return Ok(TaskVerdicts::default());

@@ -1,17 +1,17 @@
 //! The options of each subcommand and the printing of its results, one file each.
 
-pub mod builds;
-pub mod endurance;
-pub mod engines;
-pub mod everything;
-pub mod fix;
-pub mod http;
-pub mod isolation;
-pub mod resources;
-pub mod peers;
-pub mod results;
-pub mod stomp;
-pub mod threads;
+pub(crate) mod builds;
+pub(crate) mod endurance;
+pub(crate) mod engines;
+pub(crate) mod everything;
+pub(crate) mod fix;
+pub(crate) mod http;
+pub(crate) mod isolation;
+pub(crate) mod resources;
+pub(crate) mod peers;
+pub(crate) mod results;
+pub(crate) mod stomp;
+pub(crate) mod threads;
 
 use pitlane_bench::conditions::{Conditions, Pinning};
 use pitlane_bench::noise::Noise;
@@ -20,7 +20,7 @@ use pitlane_bench::noise::Noise;
 const NO_SECOND_CORE: &str = "skipped: two spinning threads need two cores, and this machine has one";
 
 /// The machine as it was when the run began.
-pub struct RunEnvironment {
+pub(crate) struct RunEnvironment {
     pub pinning: Pinning,
     pub conditions: Conditions,
     pub noise: Noise,

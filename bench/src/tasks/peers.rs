@@ -24,7 +24,7 @@ use super::RunEnvironment;
 use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct CompareArgs {
+pub(crate) struct CompareArgs {
     #[arg(long, default_value_t = 3)]
     rounds: usize,
     /// Milliseconds of each measurement of a broker.
@@ -51,7 +51,7 @@ const CONSUMERS: [usize; 3] = [1, 10, 100];
 const SESSIONS: usize = 4;
 const CONNECTIONS: usize = 16;
 
-pub fn compare(environment: &RunEnvironment, task: &CompareArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn compare(environment: &RunEnvironment, task: &CompareArgs) -> Result<TaskVerdicts, TaskError> {
     let pinning = &environment.pinning;
     if !pinning.has_two_cores() {
         return Err("a server and its load need two cores, and this machine has one".into());

@@ -15,7 +15,7 @@ use crate::tasks::engines::generate;
 use crate::{TaskError, TaskVerdicts};
 
 #[derive(Args, Clone)]
-pub struct JournalArgs {
+pub(crate) struct JournalArgs {
     /// Operations of each round.
     #[arg(long, default_value_t = 500_000)]
     pub ops: u32,
@@ -32,7 +32,7 @@ pub struct JournalArgs {
     pub check: bool,
 }
 
-pub fn simulation(ticks: u64, rounds: usize) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn simulation(ticks: u64, rounds: usize) -> Result<TaskVerdicts, TaskError> {
     let outcome = simulate::run(ticks, rounds)?;
     println!(
         "simulate: {ticks} ticks, moving-average cross; best {:.2}, median {:.2} million ticks/s; {} orders; hash {:016x}",
@@ -51,7 +51,7 @@ pub fn simulation(ticks: u64, rounds: usize) -> Result<TaskVerdicts, TaskError> 
 }
 
 /// Measures the binary as it is started by default.
-pub fn idle_service(starts: usize, seconds: u64) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn idle_service(starts: usize, seconds: u64) -> Result<TaskVerdicts, TaskError> {
     let idle = idle::measure(starts, Duration::from_secs(seconds))?;
     println!(
         "idle: {:.3} s from the start to the first line; {:.2} % of a core without clients; {:.0} MiB in memory",
@@ -67,7 +67,7 @@ pub fn idle_service(starts: usize, seconds: u64) -> Result<TaskVerdicts, TaskErr
     Ok(TaskVerdicts { wrong: false, goals })
 }
 
-pub fn open_orders_memory(open: u32) -> TaskVerdicts {
+pub(crate) fn open_orders_memory(open: u32) -> TaskVerdicts {
     let Some(memory) = memory::open_orders(open) else {
         println!("memory: this system does not report it");
         return TaskVerdicts::default();
@@ -95,7 +95,7 @@ const CLIENTS: [usize; 3] = [1, 8, 64];
 
 /// Runs with and without a journal in alternation, and likewise a sync for each order and a shared
 /// one.
-pub fn journal_cost(pinning: &Pinning, task: &JournalArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn journal_cost(pinning: &Pinning, task: &JournalArgs) -> Result<TaskVerdicts, TaskError> {
     let folder = TempFolder::new(task.dir.as_deref());
     let workload = generate("s100", Some(task.ops))?;
     println!("files in {}\n", folder.path().display());
@@ -130,7 +130,7 @@ pub fn journal_cost(pinning: &Pinning, task: &JournalArgs) -> Result<TaskVerdict
     Ok(TaskVerdicts { wrong, goals: vec![goal.of(BudgetLine::Journal)] })
 }
 
-pub fn recovery(orders: u32, dir: Option<&Path>) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn recovery(orders: u32, dir: Option<&Path>) -> Result<TaskVerdicts, TaskError> {
     let folder = TempFolder::new(dir);
     let restart = journal::restart(orders, &folder)?;
     println!(

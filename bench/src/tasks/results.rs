@@ -17,7 +17,7 @@ use crate::{TaskError, TaskVerdicts};
 const CURVES_MAX: usize = 8;
 
 /// Writes every recording as `.hgrm`, JSON and SVG, several also in one drawing, and the page.
-pub fn write_results(
+pub(crate) fn write_results(
     out: &Path,
     environment: &RunEnvironment,
     title: &str,
@@ -38,7 +38,7 @@ pub fn write_results(
 }
 
 /// Writes the page of a folder, with the current findings of `pitlane doctor`.
-pub fn report(folder: &Path) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn report(folder: &Path) -> Result<TaskVerdicts, TaskError> {
     let machine = Machine::of(Path::new("/"));
     let loaded = pitlane_config::load(&Sources::default(), &machine).map_err(|faults| faults.to_string())?;
     let findings = doctor::examine(&loaded.config, Path::new("/"), &Probes::take(&loaded.config));

@@ -21,7 +21,7 @@ const STALLED_PART: Duration = Duration::from_millis(700);
 const ROUNDS_PER_PART: usize = 3;
 
 #[derive(Args, Clone)]
-pub struct StompArgs {
+pub(crate) struct StompArgs {
     /// Ticks of each measurement without sockets.
     #[arg(long, default_value_t = 1_000_000)]
     pub ticks: usize,
@@ -36,7 +36,7 @@ pub struct StompArgs {
     pub check: bool,
 }
 
-pub fn broker(environment: &RunEnvironment, task: &StompArgs) -> Result<TaskVerdicts, TaskError> {
+pub(crate) fn broker(environment: &RunEnvironment, task: &StompArgs) -> Result<TaskVerdicts, TaskError> {
     let (pinning, ticks, time) = (&environment.pinning, task.ticks, Duration::from_millis(task.ms));
     if !pinning.has_two_cores() {
         println!("stomp {NO_SECOND_CORE}");

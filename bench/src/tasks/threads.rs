@@ -11,7 +11,7 @@ use crate::TaskVerdicts;
 use crate::tasks::NO_SECOND_CORE;
 
 #[derive(Args, Clone)]
-pub struct RoundTripArgs {
+pub(crate) struct RoundTripArgs {
     /// Round trips of each round.
     #[arg(long, default_value_t = 500_000)]
     pub trips: usize,
@@ -22,9 +22,9 @@ pub struct RoundTripArgs {
     pub check: bool,
 }
 
-pub const OPEN_LOOP_RATES: [u64; 4] = [100_000, 500_000, 1_000_000, 2_000_000];
+pub(crate) const OPEN_LOOP_RATES: [u64; 4] = [100_000, 500_000, 1_000_000, 2_000_000];
 
-pub fn bare_ring(pinning: &Pinning, trips: &RoundTripArgs) -> TaskVerdicts {
+pub(crate) fn bare_ring(pinning: &Pinning, trips: &RoundTripArgs) -> TaskVerdicts {
     if !pinning.has_two_cores() {
         println!("ring {NO_SECOND_CORE}");
         return TaskVerdicts::default();
@@ -36,7 +36,7 @@ pub fn bare_ring(pinning: &Pinning, trips: &RoundTripArgs) -> TaskVerdicts {
 }
 
 /// Runs ring and lane in alternation, so that both meet the same conditions.
-pub fn lanes(pinning: &Pinning, trips: &RoundTripArgs, rates: &[u64]) -> TaskVerdicts {
+pub(crate) fn lanes(pinning: &Pinning, trips: &RoundTripArgs, rates: &[u64]) -> TaskVerdicts {
     if !pinning.has_two_cores() {
         println!("lane {NO_SECOND_CORE}");
         return TaskVerdicts::default();
@@ -74,7 +74,7 @@ pub fn lanes(pinning: &Pinning, trips: &RoundTripArgs, rates: &[u64]) -> TaskVer
     TaskVerdicts { wrong: false, goals: vec![first, hop] }
 }
 
-pub fn stage_timestamps(trips: &RoundTripArgs) -> TaskVerdicts {
+pub(crate) fn stage_timestamps(trips: &RoundTripArgs) -> TaskVerdicts {
     let cost = stages::measure(trips.rounds.max(1) * trips.trips);
     let stages::StageCost { bare_ns, stamped_ns } = cost;
     println!(
@@ -88,7 +88,7 @@ pub fn stage_timestamps(trips: &RoundTripArgs) -> TaskVerdicts {
 const FAN_OUTS: [usize; 3] = [1, 10, 100];
 
 /// Runs bare echoes and drivers in alternation, so that all meet the same conditions.
-pub fn sockets(pinning: &Pinning, trips: &RoundTripArgs) -> TaskVerdicts {
+pub(crate) fn sockets(pinning: &Pinning, trips: &RoundTripArgs) -> TaskVerdicts {
     if !pinning.has_two_cores() {
         println!("net {NO_SECOND_CORE}");
         return TaskVerdicts::default();

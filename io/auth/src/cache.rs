@@ -9,16 +9,16 @@ use sha2::{Digest, Sha256};
 use super::{Credentials, Identity};
 
 /// Maximum number of cached credentials per thread: more than it usually has connections.
-pub const REMEMBERED_MAX: usize = 4_096;
+pub(crate) const REMEMBERED_MAX: usize = 4_096;
 /// Lifetime of an entry: a working day, so that a logged-in user keeps working while others guess
 /// at the login from the same address. A removed user is gone at once when the files are read
 /// again; this only bounds the rest.
-pub const LIFETIME_NS: u64 = 12 * 3_600 * NS_PER_S;
+pub(crate) const LIFETIME_NS: u64 = 12 * 3_600 * NS_PER_S;
 
 /// A keyed hash of login and secret. The client's address is not part of it.
-pub type CredentialHash = [u8; 32];
+pub(crate) type CredentialHash = [u8; 32];
 
-pub fn mark(key: &[u8; 32], credentials: &Credentials) -> CredentialHash {
+pub(crate) fn mark(key: &[u8; 32], credentials: &Credentials) -> CredentialHash {
     let mut sum = Sha256::new();
     sum.update(key);
     // The length comes first, so that the login and the secret cannot run into each other.
@@ -31,7 +31,7 @@ pub fn mark(key: &[u8; 32], credentials: &Credentials) -> CredentialHash {
 
 /// The cache. All entries belong to one generation of the credentials.
 #[derive(Debug, Default)]
-pub struct CredentialCache {
+pub(crate) struct CredentialCache {
     generation: u64,
     known: BTreeMap<CredentialHash, (Identity, Timestamp)>,
     /// Entries in the order of insertion, which is the order of expiry.
@@ -39,13 +39,24 @@ pub struct CredentialCache {
 }
 
 impl CredentialCache {
-    pub fn recall(&mut self, now: Timestamp, generation: u64, mark: &CredentialHash) -> Option<&Identity> {
+    pub(crate) fn recall(
+        &mut self,
+        now: Timestamp,
+        generation: u64,
+        mark: &CredentialHash,
+    ) -> Option<&Identity> {
         self.renew(generation);
         self.known.get(mark).filter(|(_, until)| now < *until).map(|(identity, _)| identity)
     }
 
     /// Stores credentials that were verified at this time against this generation.
-    pub fn learn(&mut self, verified: Timestamp, generation: u64, mark: CredentialHash, identity: Identity) {
+    pub(crate) fn learn(
+        &mut self,
+        verified: Timestamp,
+        generation: u64,
+        mark: CredentialHash,
+        identity: Identity,
+    ) {
         if generation < self.generation {
             return;
         }

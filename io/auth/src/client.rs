@@ -25,14 +25,14 @@ const IN_FLIGHT_MAX: usize = 2;
 pub struct Busy;
 
 #[derive(Debug)]
-pub struct Question {
+pub(crate) struct Question {
     pub ticket: u64,
     pub mark: CredentialHash,
     pub credentials: Credentials,
 }
 
 #[derive(Debug)]
-pub struct AuthAnswer {
+pub(crate) struct AuthAnswer {
     pub ticket: u64,
     pub mark: CredentialHash,
     pub verdict: Verdict,
@@ -60,7 +60,7 @@ pub struct AuthClient {
 
 /// The authenticator's end.
 #[derive(Debug)]
-pub struct AuthServerPort {
+pub(crate) struct AuthServerPort {
     pub questions: Consumer<Question>,
     /// Holds the answers to all questions in flight.
     pub answers: Producer<AuthAnswer>,

@@ -28,10 +28,10 @@ use super::recent::Recent;
 
 /// Maximum number of failure counters. Each takes some hundred bytes; the one with the oldest
 /// failure is evicted.
-pub const MARKS_MAX: usize = 16_384;
+pub(crate) const MARKS_MAX: usize = 16_384;
 /// Maximum number of pairs of address and login that have succeeded: more than an organisation has
 /// users and locations. Only a right password adds one, so a stranger cannot evict others.
-pub const KNOWN_MAX: usize = 16_384;
+pub(crate) const KNOWN_MAX: usize = 16_384;
 /// Failures of a pair without a wait: people mistype.
 const PAIR: LockoutLimits = LockoutLimits { failures_free: 5, wait_s_max: 60 };
 /// An address may be that of an office, so it may fail more often.
@@ -76,7 +76,7 @@ struct FailureCount {
 }
 
 #[derive(Debug)]
-pub struct Lockout {
+pub(crate) struct Lockout {
     marks: Recent<LockoutKey, FailureCount>,
     known: Recent<(IpAddr, Box<str>), ()>,
 }
@@ -90,7 +90,7 @@ impl Default for Lockout {
 impl Lockout {
     /// Returns whether a password of this login from this address may be verified now; if not, the
     /// seconds to wait, rounded up.
-    pub fn check(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) -> Result<(), u32> {
+    pub(crate) fn check(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) -> Result<(), u32> {
         let network = network(peer);
         let is_known = login.is_some_and(|login| self.is_known(login, peer));
         let mut until = Timestamp::ZERO;
@@ -121,7 +121,7 @@ impl Lockout {
     }
 
     /// Counts a wrong password. Returns the seconds to wait from now on, if any.
-    pub fn failed(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) -> Option<u32> {
+    pub(crate) fn failed(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr) -> Option<u32> {
         let network = network(peer);
         if let Some(login) = login {
             let is_known = self.is_known(login, peer);
@@ -150,20 +150,20 @@ impl Lockout {
     /// Records a right password: the login is known at this address from now on. Failures of the
     /// address and of the login stay: a client with an account of its own could otherwise guess at
     /// others without limit.
-    pub fn succeeded(&mut self, now: Timestamp, login: &str, peer: IpAddr) {
+    pub(crate) fn succeeded(&mut self, now: Timestamp, login: &str, peer: IpAddr) {
         let pair: (IpAddr, Box<str>) = (network(peer), login.into());
         self.marks.remove(&LockoutKey::Pair(pair.0, pair.1.clone()));
         self.known.put(now, pair, ());
     }
 
     /// Returns whether this login has succeeded from this address.
-    pub fn is_known(&self, login: &str, peer: IpAddr) -> bool {
+    pub(crate) fn is_known(&self, login: &str, peer: IpAddr) -> bool {
         self.known.get(&(network(peer), login.into())).is_some()
     }
 
     /// Returns whether cached credentials may be looked up, even if a password may not be verified
     /// now.
-    pub fn may_recall(&mut self, now: Timestamp, login: &str, peer: IpAddr) -> bool {
+    pub(crate) fn may_recall(&mut self, now: Timestamp, login: &str, peer: IpAddr) -> bool {
         let pair = LockoutKey::Pair(network(peer), login.into());
         if self.check(now, Some(login), peer).is_ok() {
             return true;

@@ -11,7 +11,7 @@ use pitlane_runtime::log::{LOGINS, LineLimit};
 const REPORT_NS: u64 = 60 * NS_PER_S;
 
 #[derive(Debug, Default)]
-pub struct Notices {
+pub(crate) struct Notices {
     lines: LineLimit,
     /// Failures that led to a wait and are not reported yet; `reported_at` is the time of the last
     /// report.
@@ -21,7 +21,7 @@ pub struct Notices {
 
 impl Notices {
     /// Counts a wrong password after which the next attempt has to wait for `wait_s`.
-    pub fn failed(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr, wait_s: Option<u32>) {
+    pub(crate) fn failed(&mut self, now: Timestamp, login: Option<&str>, peer: IpAddr, wait_s: Option<u32>) {
         let Some(wait_s) = wait_s else { return };
         self.unreported += 1;
         if let Some(left_out) = self.lines.take(now) {
@@ -30,7 +30,7 @@ impl Notices {
         self.poll(now);
     }
 
-    pub fn poll(&mut self, now: Timestamp) {
+    pub(crate) fn poll(&mut self, now: Timestamp) {
         if let Some(left_out) = self.lines.overdue(now) {
             tracing::warn!(target: LOGINS, left_out, "logins were slowed down: too many wrong passwords");
         }

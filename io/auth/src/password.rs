@@ -20,7 +20,7 @@ const HASH_BYTES: usize = 32;
 /// Maximum length of a salt or hash in a file; ours are shorter.
 const BYTES_MAX: usize = 64;
 /// Maximum length of a password in bytes. Argon2 accepts longer ones, but people do not type them.
-pub const PASSWORD_BYTES_MAX: usize = 1_024;
+pub(crate) const PASSWORD_BYTES_MAX: usize = 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Cost {

@@ -8,10 +8,10 @@ use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr
 use super::password::PASSWORD_BYTES_MAX;
 
 /// Minimum length of a password in bytes; shorter ones can be guessed.
-pub const PASSWORD_BYTES_MIN: usize = 12;
+pub(crate) const PASSWORD_BYTES_MIN: usize = 12;
 
 /// Reads a new password; on a terminal it has to be typed twice.
-pub fn new_password(name: &str) -> io::Result<String> {
+pub(crate) fn new_password(name: &str) -> io::Result<String> {
     let stdin = io::stdin();
     if !stdin.is_terminal() {
         return check(line(&mut stdin.lock())?);

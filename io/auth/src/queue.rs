@@ -6,11 +6,11 @@ use std::net::IpAddr;
 
 /// Maximum number of waiting passwords. At 20 ms each, a longer queue would only serve clients that
 /// have given up.
-pub const QUESTIONS_MAX: usize = 64;
+pub(crate) const QUESTIONS_MAX: usize = 64;
 
 /// The owner of one share of the queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum QueueShare {
+pub(crate) enum QueueShare {
     /// All logins of an address (or /64 network) that never succeeded from there.
     Address(IpAddr),
     /// A login that succeeded from this address before: it does not wait behind strangers at the
@@ -19,7 +19,7 @@ pub enum QueueShare {
 }
 
 #[derive(Debug)]
-pub struct PasswordQueue<T> {
+pub(crate) struct PasswordQueue<T> {
     shares: BTreeMap<QueueShare, VecDeque<T>>,
     /// The shares in the order of their turns; each waiting share occurs once.
     turns: VecDeque<QueueShare>,
@@ -36,7 +36,7 @@ impl<T> PasswordQueue<T> {
     /// Appends a question. If the queue is full, evicts and returns the newest question of the
     /// largest share; if the own share is among the largest, returns the question itself as the
     /// error.
-    pub fn push(&mut self, share: QueueShare, question: T) -> Result<Option<T>, T> {
+    pub(crate) fn push(&mut self, share: QueueShare, question: T) -> Result<Option<T>, T> {
         let mut evicted = None;
         if self.len == QUESTIONS_MAX {
             let own = self.shares.get(&share).map_or(0, VecDeque::len);
@@ -60,7 +60,7 @@ impl<T> PasswordQueue<T> {
     }
 
     /// Takes the oldest question of the share whose turn it is.
-    pub fn pop(&mut self) -> Option<T> {
+    pub(crate) fn pop(&mut self) -> Option<T> {
         let share = self.turns.pop_front()?;
         let waiting = self.shares.get_mut(&share)?;
         let question = waiting.pop_front()?;

@@ -11,7 +11,7 @@ use super::credentials::{CredentialEntry, CredentialStore};
 
 /// The valid names, and the generation since which role, strategies and secret of each are
 /// unchanged.
-pub type ValidNames = BTreeMap<Arc<str>, u64>;
+pub(crate) type ValidNames = BTreeMap<Arc<str>, u64>;
 
 /// A thread's view of the valid names.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl RevocationWatch {
 }
 
 /// Returns the names of the new credentials. An unchanged name keeps its generation.
-pub fn names(
+pub(crate) fn names(
     old: [&CredentialStore; 2],
     known: &ValidNames,
     new: [&CredentialStore; 2],

@@ -9,10 +9,10 @@ use subtle::ConstantTimeEq;
 
 /// Prefix of every token, so that source code scanners recognise a leaked one.
 const PREFIX: &str = "pit_";
-pub const TOKEN_BYTES: usize = 32;
+pub(crate) const TOKEN_BYTES: usize = 32;
 
 /// Formats the token from random bytes, to be displayed once.
-pub fn show(random: [u8; TOKEN_BYTES]) -> String {
+pub(crate) fn show(random: [u8; TOKEN_BYTES]) -> String {
     format!("{PREFIX}{}", Base64UrlUnpadded::encode_string(&random))
 }
 

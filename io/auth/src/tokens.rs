@@ -8,10 +8,10 @@ use super::credentials::{CredentialStore, Proof};
 use super::token::Sum;
 
 #[derive(Debug, Default)]
-pub struct Tokens(BTreeMap<Sum, Identity>);
+pub(crate) struct Tokens(BTreeMap<Sum, Identity>);
 
 impl Tokens {
-    pub fn of(store: &CredentialStore) -> Tokens {
+    pub(crate) fn of(store: &CredentialStore) -> Tokens {
         let sum = |proof: &Proof| match proof {
             Proof::Token(sum) => Some(sum.clone()),
             Proof::Password(_) => None,
@@ -22,7 +22,7 @@ impl Tokens {
     }
 
     /// Returns the owner of this token. With a login, the token must be the one of that name.
-    pub fn find(&self, login: Option<&str>, secret: &str) -> Option<&Identity> {
+    pub(crate) fn find(&self, login: Option<&str>, secret: &str) -> Option<&Identity> {
         // The time of the search reveals something about the hashes only, from which no token can
         // be derived.
         let identity = self.0.get(&Sum::of(secret))?;

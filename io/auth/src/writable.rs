@@ -14,7 +14,7 @@ const STICKY: u32 = 0o1000;
 
 /// Rejects a file that all users may write, or replace in its folder. Metadata that cannot be read
 /// is left to the reader of the file.
-pub fn check(path: &Path) -> Result<(), RefDataFaults> {
+pub(crate) fn check(path: &Path) -> Result<(), RefDataFaults> {
     let may_write = |about: &Metadata| about.mode() & OTHERS_WRITE != 0;
     let problem = match (fs::metadata(path), fs::metadata(folder_of(path))) {
         (Ok(file), _) if may_write(&file) => "every user of this machine may write it: chmod o-w",

@@ -5,7 +5,7 @@ use std::fmt;
 use super::section::Section;
 
 /// Unit of the size of journal files, in bytes.
-pub const PAGE_BYTES: usize = 4_096;
+pub(crate) const PAGE_BYTES: usize = 4_096;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JournalConfig {

@@ -14,7 +14,8 @@ const FILE_BYTES_MAX: u64 = 1 << 20;
 /// Prefix of environment variables that are settings.
 const PREFIX: &str = "PITLANE_";
 
-pub const DEFAULT: (&str, &str) = ("config/default.toml", include_str!("../../../config/default.toml"));
+pub(crate) const DEFAULT: (&str, &str) =
+    ("config/default.toml", include_str!("../../../config/default.toml"));
 
 /// The presets, by name.
 pub const PRESETS: [(&str, &str, &str); 5] = [
@@ -65,7 +66,7 @@ impl Setting {
 }
 
 /// Reads all layers into one tree. Warnings are about what was ignored.
-pub fn read(sources: &Sources, faults: &mut ConfigFaults, warnings: &mut Vec<String>) -> ConfigTable {
+pub(crate) fn read(sources: &Sources, faults: &mut ConfigFaults, warnings: &mut Vec<String>) -> ConfigTable {
     let mut tree = builtin(faults);
     for name in &sources.files {
         match text_of(name) {
@@ -97,7 +98,7 @@ pub fn read(sources: &Sources, faults: &mut ConfigFaults, warnings: &mut Vec<Str
 }
 
 /// Returns the built-in settings.
-pub fn builtin(faults: &mut ConfigFaults) -> ConfigTable {
+pub(crate) fn builtin(faults: &mut ConfigFaults) -> ConfigTable {
     tree::parse(DEFAULT.0, DEFAULT.1, faults)
 }
 

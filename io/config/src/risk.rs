@@ -11,7 +11,7 @@ use super::section::Section;
 use super::tree::{ConfigTable, ConfigValue};
 
 /// Largest collar, in hundredths of a percent: beyond the price itself it stops nothing.
-pub const COLLAR_BP_MAX: u32 = 10_000;
+pub(crate) const COLLAR_BP_MAX: u32 = 10_000;
 /// Longest duplicate window: the engine remembers a small number of orders, and a longer window
 /// would promise more than that.
 const DUPLICATE_WINDOW_MS_MAX: u32 = 60_000;

@@ -18,7 +18,7 @@ const SECRET_BYTES_MIN: usize = 16;
 /// Adapter name of the simulated venue, which is no adapter.
 const SIMULATED: &str = "SIM";
 
-pub fn check(
+pub(crate) fn check(
     config: &Config,
     machine: &Machine,
     params: &Params,

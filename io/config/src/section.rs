@@ -31,13 +31,13 @@ const BASIS_POINT: i64 = 1_000_000;
 
 /// Results of reading besides the settings.
 #[derive(Debug, Default)]
-pub struct SectionFindings {
+pub(crate) struct SectionFindings {
     pub faults: ConfigFaults,
     pub params: Params,
 }
 
 #[derive(Debug)]
-pub struct Section<'a> {
+pub(crate) struct Section<'a> {
     /// Dotted name as it is shown; empty for the whole tree.
     name: String,
     /// Position of the table, for keys that are missing in it.
@@ -52,7 +52,7 @@ pub struct Section<'a> {
 }
 
 /// Reads a whole table; `ask` reads every possible key.
-pub fn read<T>(
+pub(crate) fn read<T>(
     name: &str,
     entry: ConfigEntry,
     findings: &mut SectionFindings,
@@ -72,12 +72,12 @@ pub fn read<T>(
 }
 
 impl Section<'_> {
-    pub fn text(&mut self, key: &'static str) -> String {
+    pub(crate) fn text(&mut self, key: &'static str) -> String {
         self.text_as(key, |text| Ok(text.to_string()), String::clone).unwrap_or_default()
     }
 
     /// Reads a text and converts it; also returns how the value is shown.
-    pub fn text_as<T>(
+    pub(crate) fn text_as<T>(
         &mut self,
         key: &'static str,
         parse: impl FnOnce(&str) -> Result<T, String>,
@@ -87,33 +87,33 @@ impl Section<'_> {
     }
 
     /// Reads a name: letters, digits, `-` and `_`.
-    pub fn name(&mut self, key: &'static str, bytes_max: usize) -> String {
+    pub(crate) fn name(&mut self, key: &'static str, bytes_max: usize) -> String {
         self.text_as(key, |text| name_of(text, bytes_max), String::clone).unwrap_or_default()
     }
 
-    pub fn secret(&mut self, key: &'static str) -> Option<Secret> {
+    pub(crate) fn secret(&mut self, key: &'static str) -> Option<Secret> {
         let parse = |text: &str| Ok((!text.is_empty()).then(|| Secret::new(text)));
         self.text_as(key, parse, |secret| secret.as_ref().map(Secret::to_string).unwrap_or_default())
             .flatten()
     }
 
     /// Reads a name that may be empty.
-    pub fn optional_name(&mut self, key: &'static str, bytes_max: usize) -> Option<String> {
+    pub(crate) fn optional_name(&mut self, key: &'static str, bytes_max: usize) -> Option<String> {
         let parse = |text: &str| if text.is_empty() { Ok(String::new()) } else { name_of(text, bytes_max) };
         self.text_as(key, parse, String::clone).filter(|name| !name.is_empty())
     }
 
     /// Reads a text that may be empty.
-    pub fn optional(&mut self, key: &'static str) -> Option<String> {
+    pub(crate) fn optional(&mut self, key: &'static str) -> Option<String> {
         Some(self.text(key)).filter(|text| !text.is_empty())
     }
 
-    pub fn path(&mut self, key: &'static str) -> Option<PathBuf> {
+    pub(crate) fn path(&mut self, key: &'static str) -> Option<PathBuf> {
         self.optional(key).map(PathBuf::from)
     }
 
     /// Reads one of a list of words.
-    pub fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> T {
+    pub(crate) fn word<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> T {
         let parse = |text: &str| match words.iter().find(|(word, _)| *word == text) {
             Some((_, value)) => Ok((*value, text.to_string())),
             None => {
@@ -125,7 +125,7 @@ impl Section<'_> {
         self.text_as(key, parse, |(_, word)| word.clone()).map_or(words[0].1, |(value, _)| value)
     }
 
-    pub fn flag(&mut self, key: &'static str) -> bool {
+    pub(crate) fn flag(&mut self, key: &'static str) -> bool {
         let parse = |value: &ConfigValue| match value {
             ConfigValue::Flag(flag) => Ok(*flag),
             other => Err(format!("it must be true or false, not {}", other.kind())),
@@ -134,7 +134,7 @@ impl Section<'_> {
     }
 
     /// Reads `Y` or `N`, as in FIX engines; true and false are accepted.
-    pub fn yes(&mut self, key: &'static str) -> bool {
+    pub(crate) fn yes(&mut self, key: &'static str) -> bool {
         let parse = |value: &ConfigValue| match value {
             ConfigValue::Flag(flag) => Ok(*flag),
             ConfigValue::Text(text) if text == "Y" => Ok(true),
@@ -144,26 +144,26 @@ impl Section<'_> {
         self.value(key, parse, |yes| if *yes { "Y" } else { "N" }.to_string()).unwrap_or_default()
     }
 
-    pub fn number<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> T
+    pub(crate) fn number<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> T
     where
         T: Copy + Display + PartialOrd + TryFrom<i64>,
     {
         self.value(key, |value| number_of(value, &range), T::to_string).unwrap_or(*range.start())
     }
 
-    pub fn numbers<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Vec<T>
+    pub(crate) fn numbers<T>(&mut self, key: &'static str, range: RangeInclusive<T>) -> Vec<T>
     where
         T: Copy + Display + PartialOrd + TryFrom<i64>,
     {
         self.items(key, |value| number_of(value, &range), T::to_string)
     }
 
-    pub fn texts(&mut self, key: &'static str) -> Vec<String> {
+    pub(crate) fn texts(&mut self, key: &'static str) -> Vec<String> {
         self.items(key, |value| text_of(value).map(str::to_string), String::clone)
     }
 
     /// Reads a list and converts each item.
-    pub fn items<T>(
+    pub(crate) fn items<T>(
         &mut self,
         key: &'static str,
         parse: impl Fn(&ConfigValue) -> Result<T, String>,
@@ -182,22 +182,22 @@ impl Section<'_> {
         self.value(key, parse, shown).unwrap_or_default()
     }
 
-    pub fn qty(&mut self, key: &'static str) -> Qty {
+    pub(crate) fn qty(&mut self, key: &'static str) -> Qty {
         Qty::from_raw(self.decimal(key, 0..=i64::MAX, |raw| Qty::from_raw(raw).to_string()))
     }
 
-    pub fn money(&mut self, key: &'static str) -> Money {
+    pub(crate) fn money(&mut self, key: &'static str) -> Money {
         Money::from_raw(self.decimal(key, 0..=i64::MAX, |raw| Money::from_raw(raw).to_string()))
     }
 
-    pub fn rate(&mut self, key: &'static str) -> EventsPerSecond {
+    pub(crate) fn rate(&mut self, key: &'static str) -> EventsPerSecond {
         EventsPerSecond::from_raw(
             self.decimal(key, i64::MIN..=i64::MAX, |raw| EventsPerSecond::from_raw(raw).to_string()),
         )
     }
 
     /// Reads a percentage with at most two decimals, as hundredths of a percent.
-    pub fn percent(&mut self, key: &'static str, bp_max: u32) -> u32 {
+    pub(crate) fn percent(&mut self, key: &'static str, bp_max: u32) -> u32 {
         let parse = |value: &ConfigValue| {
             let raw = decimal_of(value)?;
             let bp = u32::try_from(raw / BASIS_POINT).ok().filter(|bp| *bp <= bp_max);
@@ -210,7 +210,7 @@ impl Section<'_> {
         self.value(key, parse, show).unwrap_or_default()
     }
 
-    pub fn currency(&mut self, key: &'static str) -> Option<Currency> {
+    pub(crate) fn currency(&mut self, key: &'static str) -> Option<Currency> {
         let parse = |text: &str| match text {
             "" => Ok(None),
             _ => {
@@ -221,7 +221,7 @@ impl Section<'_> {
         self.text_as(key, parse, show).flatten()
     }
 
-    pub fn time_of_day(&mut self, key: &'static str) -> TimeOfDay {
+    pub(crate) fn time_of_day(&mut self, key: &'static str) -> TimeOfDay {
         let parse = |text: &str| {
             let time = TimeOfDay::parse(text.as_bytes()).ok().filter(|time| time.0 < 86_400);
             time.ok_or_else(|| format!("it must be HH:MM or HH:MM:SS, not {text:?}"))
@@ -230,14 +230,14 @@ impl Section<'_> {
     }
 
     /// Reads an address to listen on; None if it is empty.
-    pub fn address(&mut self, key: &'static str) -> Option<SocketAddr> {
+    pub(crate) fn address(&mut self, key: &'static str) -> Option<SocketAddr> {
         let show = |address: &Option<SocketAddr>| address.map_or(String::new(), |at| at.to_string());
         self.text_as(key, parse_address, show).flatten()
     }
 
     /// Reads a table of tables whose names are chosen by the user. Missing keys have the value of
     /// `like`.
-    pub fn named<T>(
+    pub(crate) fn named<T>(
         &mut self,
         key: &'static str,
         like: &ConfigTable,
@@ -260,7 +260,7 @@ impl Section<'_> {
     }
 
     /// Reads a list of tables. Missing keys have the value of `like`.
-    pub fn list<T>(
+    pub(crate) fn list<T>(
         &mut self,
         key: &'static str,
         like: &ConfigTable,
@@ -284,7 +284,7 @@ impl Section<'_> {
     }
 
     /// Reads a table of words whose names are chosen by the user.
-    pub fn words<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> BTreeMap<String, T> {
+    pub(crate) fn words<T: Copy>(&mut self, key: &'static str, words: &[(&str, T)]) -> BTreeMap<String, T> {
         let mut named = BTreeMap::new();
         let Some(entry) = self.take(key) else { return named };
         let ConfigValue::Table(table) = entry.value else {
@@ -312,7 +312,7 @@ impl Section<'_> {
     }
 
     /// Reads texts, numbers and flags whose names are chosen by the user, as they were written.
-    pub fn texts_by_name(&mut self, key: &'static str) -> BTreeMap<String, String> {
+    pub(crate) fn texts_by_name(&mut self, key: &'static str) -> BTreeMap<String, String> {
         let mut named = BTreeMap::new();
         let Some(entry) = self.take(key) else { return named };
         let ConfigValue::Table(table) = entry.value else {
@@ -340,7 +340,7 @@ impl Section<'_> {
     }
 
     /// Reads a table within this one.
-    pub fn section<T>(&mut self, key: &'static str, ask: impl FnOnce(&mut Section<'_>) -> T) -> T {
+    pub(crate) fn section<T>(&mut self, key: &'static str, ask: impl FnOnce(&mut Section<'_>) -> T) -> T {
         let missing =
             ConfigEntry { value: ConfigValue::Table(ConfigTable::new()), origin: self.origin.clone() };
         let entry = self.take(key).unwrap_or(missing);
@@ -348,7 +348,7 @@ impl Section<'_> {
     }
 
     /// Returns the table under a key, as it was written.
-    pub fn peek(&self, key: &str) -> Option<&ConfigTable> {
+    pub(crate) fn peek(&self, key: &str) -> Option<&ConfigTable> {
         match self.table.get(key).map(|entry| &entry.value) {
             Some(ConfigValue::Table(table)) => Some(table),
             _ => None,
@@ -357,13 +357,13 @@ impl Section<'_> {
 
     /// Returns the keys that are not read yet, without nested tables: the defaults of similar
     /// tables.
-    pub fn like(&self) -> ConfigTable {
+    pub(crate) fn like(&self) -> ConfigTable {
         let plain = self.table.iter().filter(|(_, entry)| !matches!(entry.value, ConfigValue::Table(_)));
         plain.map(|(key, entry)| (key.clone(), entry.clone())).collect()
     }
 
     /// Reports a fault of a key that was already read.
-    pub fn fault(&mut self, key: &str, problem: &str) {
+    pub(crate) fn fault(&mut self, key: &str, problem: &str) {
         let whole = self.dotted(key);
         let origin = self.findings.params.origin(&whole);
         self.findings.faults.add(&origin, &whole, problem);

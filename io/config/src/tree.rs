@@ -10,16 +10,16 @@ use toml::de::{DeString, DeTable, DeValue};
 use super::fault::ConfigFaults;
 use super::origin::SettingOrigin;
 
-pub type ConfigTable = BTreeMap<String, ConfigEntry>;
+pub(crate) type ConfigTable = BTreeMap<String, ConfigEntry>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ConfigEntry {
+pub(crate) struct ConfigEntry {
     pub value: ConfigValue,
     pub origin: SettingOrigin,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum ConfigValue {
+pub(crate) enum ConfigValue {
     Text(String),
     Integer(i64),
     /// An integer that does not fit.
@@ -35,7 +35,7 @@ pub enum ConfigValue {
 
 impl ConfigValue {
     /// Returns the name of its type, for error messages.
-    pub fn kind(&self) -> &'static str {
+    pub(crate) fn kind(&self) -> &'static str {
         match self {
             ConfigValue::Text(_) => "a text",
             ConfigValue::Integer(_) => "a whole number",
@@ -50,7 +50,7 @@ impl ConfigValue {
 }
 
 /// Parses a TOML document; syntax errors become faults, and the rest is parsed nevertheless.
-pub fn parse(name: &str, text: &str, faults: &mut ConfigFaults) -> ConfigTable {
+pub(crate) fn parse(name: &str, text: &str, faults: &mut ConfigFaults) -> ConfigTable {
     let (document, errors) = DeTable::parse_recoverable(text);
     let place = TomlSource::new(name, text);
     for error in errors {
@@ -60,7 +60,7 @@ pub fn parse(name: &str, text: &str, faults: &mut ConfigFaults) -> ConfigTable {
 }
 
 /// Parses a single TOML value, from the environment or the command line.
-pub fn parse_value(text: &str, origin: &SettingOrigin) -> Result<ConfigValue, String> {
+pub(crate) fn parse_value(text: &str, origin: &SettingOrigin) -> Result<ConfigValue, String> {
     let parsed = DeValue::parse(text).map_err(|error| error.message().to_string())?;
     Ok(moved(TomlSource::new("", text).value(parsed.get_ref()), origin))
 }
@@ -79,7 +79,7 @@ fn moved(value: ConfigValue, origin: &SettingOrigin) -> ConfigValue {
 }
 
 /// Lays one table over another: tables are merged key by key, everything else is replaced.
-pub fn overlay(below: &mut ConfigTable, above: ConfigTable) {
+pub(crate) fn overlay(below: &mut ConfigTable, above: ConfigTable) {
     for (key, entry) in above {
         match (below.get_mut(&key).map(|entry| &mut entry.value), entry.value) {
             (Some(ConfigValue::Table(below)), ConfigValue::Table(above)) => overlay(below, above),

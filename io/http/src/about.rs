@@ -22,7 +22,7 @@ use super::websocket_broker::WebSocketBroker;
 
 /// Returns every effective setting, by its dotted name; secrets are `***`. Rates are those in
 /// force, which may have changed since the start.
-pub fn params(
+pub(crate) fn params(
     settings: &HttpSettings,
     ws_broker: &WebSocketBroker,
     ctx: &RequestContext<'_>,
@@ -40,7 +40,7 @@ pub fn params(
 }
 
 /// Returns the caller's name and role, so that a client can hide what would be refused.
-pub fn identity(ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn identity(ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let (name, role) = match ctx.caller {
         RequestCaller::Known(identity) => (&*identity.name, identity.role),
@@ -51,7 +51,7 @@ pub fn identity(ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
 
 /// Returns the address of STOMP over TCP: with TLS for callers that use TLS, and where there is no
 /// other listener.
-pub fn broker_main(
+pub(crate) fn broker_main(
     settings: &HttpSettings,
     service_status: &ServiceStatus,
     ctx: &RequestContext<'_>,
@@ -69,7 +69,7 @@ pub fn broker_main(
 }
 
 /// Returns the address of STOMP over WebSocket, which is this listener.
-pub fn broker_ws(settings: &HttpSettings, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn broker_ws(settings: &HttpSettings, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let scheme = if ctx.connection.tls { "wss" } else { "ws" };
     // The port that the client used, since there may be a proxy in between.
@@ -79,7 +79,10 @@ pub fn broker_ws(settings: &HttpSettings, ctx: &RequestContext<'_>) -> Result<Ht
 
 /// Lists the adapters that the reference data use. The simulated venue is part of the shards and
 /// always connected.
-pub fn adapters(shard_client: &ShardClient, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn adapters(
+    shard_client: &ShardClient,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let (reference, view) = (shard_client.reference(), shard_client.view());
     let mut adapters: BTreeMap<AdapterId, AdapterVO<'_>> = BTreeMap::new();

@@ -40,7 +40,7 @@ const KNOWN_MAX: usize = 4_096;
 
 /// Limits of the number of connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct HttpConnectionLimits {
+pub(crate) struct HttpConnectionLimits {
     pub max: usize,
     /// Maximum from one address; for IPv6 from one /64 network.
     pub per_peer_max: usize,
@@ -50,7 +50,7 @@ pub struct HttpConnectionLimits {
 
 /// All connections of the http thread. Belongs to that thread.
 #[derive(Clone, Debug)]
-pub struct Admission {
+pub(crate) struct Admission {
     shared: Rc<AdmissionState>,
 }
 
@@ -93,7 +93,7 @@ enum Trust {
 
 /// A connection's slot, held for as long as the connection lasts, also after an upgrade.
 #[derive(Debug)]
-pub struct ConnectionSlot {
+pub(crate) struct ConnectionSlot {
     admission: Admission,
     id: u64,
     connection: Rc<ConnectionRecord>,
@@ -101,19 +101,19 @@ pub struct ConnectionSlot {
 
 /// A connection that was accepted, and how many were closed for it.
 #[derive(Debug)]
-pub struct AdmittedConnection {
+pub(crate) struct AdmittedConnection {
     pub slot: ConnectionSlot,
     pub evicted: usize,
 }
 
 impl Admission {
-    pub fn new(limits: HttpConnectionLimits) -> Admission {
+    pub(crate) fn new(limits: HttpConnectionLimits) -> Admission {
         let shared = AdmissionState { limits, table: RefCell::default(), freed: Notify::new() };
         Admission { shared: Rc::new(shared) }
     }
 
     /// Accepts a new connection, if need be in place of others; `None` if there is no room.
-    pub fn admit(&self, peer: IpAddr, now: Instant) -> Option<AdmittedConnection> {
+    pub(crate) fn admit(&self, peer: IpAddr, now: Instant) -> Option<AdmittedConnection> {
         let network = network(peer);
         let mut table = self.shared.table.borrow_mut();
         let (trust, evicted) = table.make_room(&self.shared.limits, network)?;
@@ -125,15 +125,15 @@ impl Admission {
     }
 
     /// Records that a client at this address has logged in, by whatever protocol.
-    pub fn remember(&self, peer: IpAddr) {
+    pub(crate) fn remember(&self, peer: IpAddr) {
         self.shared.table.borrow_mut().remember(network(peer));
     }
 
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.shared.table.borrow().connections.len()
     }
 
-    pub async fn all_free(&self) {
+    pub(crate) async fn all_free(&self) {
         while self.len() > 0 {
             self.shared.freed.notified().await;
         }
@@ -234,37 +234,37 @@ impl ConnectionTable {
 impl ConnectionSlot {
     /// Returns a function that sets the task serving the connection. The task is aborted when room
     /// is needed.
-    pub fn task_setter(&self) -> impl FnOnce(AbortHandle) + use<> {
+    pub(crate) fn task_setter(&self) -> impl FnOnce(AbortHandle) + use<> {
         let connection = self.connection.clone();
         move |task| *connection.task.borrow_mut() = Some(task)
     }
 
     /// Sets the time since which no request of the connection is being answered; `None` if one is.
-    pub fn set_resting(&self, since: Option<Instant>) {
+    pub(crate) fn set_resting(&self, since: Option<Instant>) {
         self.connection.rests_since.set(since);
     }
 
     /// Marks the connection as no longer HTTP: it has deadlines and limits of its own and is not
     /// closed for others.
-    pub fn set_upgraded(&self) {
+    pub(crate) fn set_upgraded(&self) {
         self.connection.rests_since.set(None);
         self.connection.task.take();
     }
 
     /// Records that a valid login came over this connection.
-    pub fn set_known(&self) {
+    pub(crate) fn set_known(&self) {
         if self.connection.trust.replace(Trust::Known) != Trust::Known {
             self.admission.shared.table.borrow_mut().remember(self.connection.network);
         }
     }
 
     /// Returns whether only the reserve was left for the connection and it has not sent a login.
-    pub fn is_on_probation(&self) -> bool {
+    pub(crate) fn is_on_probation(&self) -> bool {
         self.connection.trust.get() == Trust::Probation
     }
 
     /// Returns whether a client of its network has logged in before.
-    pub fn is_from_known_network(&self) -> bool {
+    pub(crate) fn is_from_known_network(&self) -> bool {
         self.admission.shared.table.borrow().known.contains_key(&self.connection.network)
     }
 }

@@ -36,7 +36,7 @@ use super::thread_clock::ThreadClock;
 use super::trading::Trading;
 use super::websocket_broker::WebSocketBroker;
 
-pub struct AppState {
+pub(crate) struct AppState {
     pub settings: HttpSettings,
     pub clock: Rc<ThreadClock>,
     pub lifecycle: Rc<Lifecycle>,
@@ -55,7 +55,7 @@ pub struct AppState {
 }
 
 /// What decides which connections and requests are accepted, and records who made them.
-pub struct Access {
+pub(crate) struct Access {
     pub admission: Admission,
     pub rules: RequestRules,
     pub authorizer: Authorizer,
@@ -64,7 +64,7 @@ pub struct Access {
 }
 
 /// What is served as it is: the table of paths, and the files.
-pub struct Content {
+pub(crate) struct Content {
     pub routes: Routes,
     pub page: WebPage,
     /// The response of `/openapi.json`.
@@ -72,7 +72,7 @@ pub struct Content {
 }
 
 impl AppState {
-    pub fn new(settings: HttpSettings, parts: HttpParts, description: Bytes) -> AppState {
+    pub(crate) fn new(settings: HttpSettings, parts: HttpParts, description: Bytes) -> AppState {
         let HttpParts {
             port,
             wakeups,
@@ -158,13 +158,13 @@ impl AppState {
         }
     }
 
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// Drains pending events before a new request if the thread is in low-power mode, so that the
     /// response is current.
-    pub fn drain_pending_events(&self) {
+    pub(crate) fn drain_pending_events(&self) {
         if self.is_low_power.replace(false) {
             self.trading.shard_client.poll();
             self.lifecycle.wake();
@@ -172,7 +172,7 @@ impl AppState {
     }
 
     /// Replaces the reference data by data that is in force in all shards.
-    pub fn set_reference(&self, reference: Arc<RefData>) {
+    pub(crate) fn set_reference(&self, reference: Arc<RefData>) {
         self.notifications.ws_broker.set_reference(&reference);
         self.trading.shard_client.set_reference(reference.clone());
         self.ref_data.set(RefDataCache::new(reference));
@@ -180,7 +180,7 @@ impl AppState {
 
     /// Lets connections finish; each ends by itself, in time or at its deadline. Then main receives
     /// `HttpEvent::Quiet`.
-    pub async fn drain_connections(&self) {
+    pub(crate) async fn drain_connections(&self) {
         self.lifecycle.stopping.notify_waiters();
         self.access.admission.all_free().await;
         self.lifecycle.send_event(HttpEvent::Quiet);

@@ -22,7 +22,7 @@ const SECRETS: [&str; 4] = ["password", "passcode", "secret", "token"];
 
 /// This thread's audit client, and the requests that wait for a record.
 #[derive(Debug)]
-pub struct AuditActs {
+pub(crate) struct AuditActs {
     /// `None` if there is no audit log.
     client: Option<RefCell<AuditClient>>,
     /// Waiting requests by ticket; never more than the client has records in flight.
@@ -33,14 +33,14 @@ pub struct AuditActs {
 }
 
 /// An act that was recorded and is being executed.
-pub struct RecordedAct {
+pub(crate) struct RecordedAct {
     acts: Rc<AuditActs>,
     seq: u64,
     outcome: String,
 }
 
 impl RecordedAct {
-    pub fn end(mut self, status: StatusCode) {
+    pub(crate) fn end(mut self, status: StatusCode) {
         self.outcome = status.as_u16().to_string();
     }
 }
@@ -54,7 +54,7 @@ impl Drop for RecordedAct {
 }
 
 /// Records what is about to be done; `None` if no record is needed.
-pub async fn record(
+pub(crate) async fn record(
     acts: &Rc<AuditActs>,
     connection: &ConnectionInfo,
     head: &Head,
@@ -98,7 +98,7 @@ fn audit_failed() -> Problem {
 }
 
 impl AuditActs {
-    pub fn new(client: Option<AuditClient>) -> AuditActs {
+    pub(crate) fn new(client: Option<AuditClient>) -> AuditActs {
         AuditActs {
             client: client.map(RefCell::new),
             waiting: RefCell::default(),
@@ -108,7 +108,7 @@ impl AuditActs {
     }
 
     /// Returns whether the audit log has a position that the journal does not have.
-    pub fn has_anchor(&self) -> bool {
+    pub(crate) fn has_anchor(&self) -> bool {
         if let Some(newest) = self.client.as_ref().and_then(|client| client.borrow_mut().poll_anchor()) {
             self.anchor.set(Some(newest));
         }
@@ -117,7 +117,7 @@ impl AuditActs {
 
     /// Writes the position of the audit log to the journal of a shard. If there is no room, it is
     /// tried again.
-    pub fn anchor(&self, shard_client: &ShardClient, shard: ShardId) {
+    pub(crate) fn anchor(&self, shard_client: &ShardClient, shard: ShardId) {
         let Some(Anchor { log, line, hash }) = self.anchor.get() else { return };
         let anchor = AuditAnchor { log, line, hash: hash.0 };
         if shard_client.send_to_shard(shard, CommandKind::AuditAnchor(anchor)).is_ok() {
@@ -126,7 +126,7 @@ impl AuditActs {
     }
 
     /// Completes the waiting requests, and returns how many results there were.
-    pub fn poll(&self) -> usize {
+    pub(crate) fn poll(&self) -> usize {
         let Some(client) = &self.client else { return 0 };
         let mut work = 0;
         loop {

@@ -13,13 +13,13 @@ use super::problem::Problem;
 
 /// Bounds of a body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BodyLimits {
+pub(crate) struct BodyLimits {
     pub bytes_max: usize,
     pub timeout: Duration,
 }
 
 /// The body of a request.
-pub enum RequestBody {
+pub(crate) enum RequestBody {
     /// Not read yet.
     Incoming(Incoming, BodyLimits),
     /// Read before, because the request had to be audited.
@@ -28,7 +28,7 @@ pub enum RequestBody {
 
 impl RequestBody {
     /// Reads the whole body. Its type and announced size have been checked.
-    pub async fn read(self) -> Result<Vec<u8>, Problem> {
+    pub(crate) async fn read(self) -> Result<Vec<u8>, Problem> {
         let (body, limits) = match self {
             RequestBody::Incoming(body, limits) => (body, limits),
             RequestBody::Read(body) => return Ok(body),
@@ -42,7 +42,7 @@ impl RequestBody {
 
     /// Reads the body of a call without input: nothing, or an empty object. A misspelt member must
     /// not pass as absent.
-    pub async fn read_nothing(self) -> Result<(), Problem> {
+    pub(crate) async fn read_nothing(self) -> Result<(), Problem> {
         let body = self.read().await?;
         let body = body.trim_ascii();
         let inside = body.strip_prefix(b"{").and_then(|body| body.strip_suffix(b"}"));

@@ -9,7 +9,7 @@ use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
 
-pub async fn clear_all(
+pub(crate) async fn clear_all(
     app: &AppState,
     ctx: &RequestContext<'_>,
     body: RequestBody,

@@ -8,7 +8,7 @@ use bytes::Bytes;
 /// The inputs of such a list: the events of the shards, the names of sessions, the reference data.
 /// If one of them has changed, the list may have changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ListVersion {
+pub(crate) struct ListVersion {
     pub events: u64,
     pub names: u64,
     pub reference: u64,
@@ -16,10 +16,10 @@ pub struct ListVersion {
 
 /// One list, whose length the caller bounds.
 #[derive(Debug, Default)]
-pub struct CachedList(RefCell<Option<(ListVersion, Bytes)>>);
+pub(crate) struct CachedList(RefCell<Option<(ListVersion, Bytes)>>);
 
 impl CachedList {
-    pub fn get(&self, version: ListVersion, make: impl FnOnce() -> Bytes) -> Bytes {
+    pub(crate) fn get(&self, version: ListVersion, make: impl FnOnce() -> Bytes) -> Bytes {
         let mut cached = self.0.borrow_mut();
         match &*cached {
             Some((version_cached, bytes)) if *version_cached == version => bytes.clone(),

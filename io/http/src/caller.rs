@@ -4,7 +4,7 @@ use pitlane_auth::Identity;
 
 /// The sender of a request, as far as it is known.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RequestCaller {
+pub(crate) enum RequestCaller {
     Known(Identity),
     /// The sender of a public call, without credentials.
     Anonymous,

@@ -13,7 +13,7 @@ use super::{
     reference, risk, sessions, subscription, transaction,
 };
 
-pub async fn handle(
+pub(crate) async fn handle(
     app: &Rc<AppState>,
     ctx: &RequestContext<'_>,
     call: ApiCall,

@@ -14,13 +14,13 @@ use super::framing::Framing;
 
 /// A socket, with or without TLS.
 #[derive(Debug)]
-pub enum ClientStream {
+pub(crate) enum ClientStream {
     Plain(TcpStream),
     Tls(Box<TlsStream<TcpStream>>),
 }
 
 impl ClientStream {
-    pub fn socket(&self) -> &TcpStream {
+    pub(crate) fn socket(&self) -> &TcpStream {
         match self {
             ClientStream::Plain(stream) => stream,
             ClientStream::Tls(stream) => stream.get_ref().0,
@@ -30,19 +30,19 @@ impl ClientStream {
 
 /// A socket whose received bytes are checked before hyper gets them.
 #[derive(Debug)]
-pub struct CheckedStream {
+pub(crate) struct CheckedStream {
     stream: ClientStream,
     framing: Framing,
     progress: Arc<ConnectionProgress>,
 }
 
 impl CheckedStream {
-    pub fn new(stream: ClientStream, progress: Arc<ConnectionProgress>) -> CheckedStream {
+    pub(crate) fn new(stream: ClientStream, progress: Arc<ConnectionProgress>) -> CheckedStream {
         CheckedStream { stream, framing: Framing::default(), progress }
     }
 
     /// Returns the socket itself, once it carries no requests any more.
-    pub fn into_stream(self) -> ClientStream {
+    pub(crate) fn into_stream(self) -> ClientStream {
         self.stream
     }
 }

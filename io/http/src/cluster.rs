@@ -5,7 +5,7 @@ mod subscriptions;
 mod caps;
 mod directives;
 mod far_shard;
-pub mod incarnations;
+pub(crate) mod incarnations;
 mod owner;
 mod parts;
 #[cfg(test)]
@@ -43,7 +43,7 @@ use self::relay::{mark_up, take_commands};
 use super::shard_client::ShardClient;
 
 pub use self::parts::ClusterParts;
-pub use self::peer::{PeerCounts, PeerPhase};
+pub(crate) use self::peer::{PeerCounts, PeerPhase};
 
 /// Maximum number of outgoing messages in the queue: messages, and batches requested again.
 /// Messages beyond it are dropped, and the other server requests them again.
@@ -56,7 +56,7 @@ const DOUBTS_LISTED_MAX: usize = 100;
 
 /// State of another member, for operators.
 #[derive(Clone, Debug)]
-pub struct MemberState {
+pub(crate) struct MemberState {
     pub name: String,
     pub shards: Vec<ShardId>,
     pub phase: PeerPhase,
@@ -69,7 +69,7 @@ pub struct MemberState {
 }
 
 #[derive(Debug)]
-pub struct ClusterNode {
+pub(crate) struct ClusterNode {
     pub nats: NatsConfig,
     pub settings: ClusterConfig,
     /// Prefix of all subjects, with its last dot.
@@ -101,7 +101,7 @@ struct ClusterState {
 }
 
 impl ClusterNode {
-    pub fn new(parts: ClusterParts, started: Timestamp) -> ClusterNode {
+    pub(crate) fn new(parts: ClusterParts, started: Timestamp) -> ClusterNode {
         let member = parts.own();
         let ClusterParts {
             nats,
@@ -180,22 +180,22 @@ impl ClusterNode {
     }
 
     /// Returns the subject of what owners send to all.
-    pub fn broadcasts_subject(&self) -> String {
+    pub(crate) fn broadcasts_subject(&self) -> String {
         self.subject("call", "*")
     }
 
     /// Returns the subject of batches that are sent to us again.
-    pub fn resent_subject(&self) -> String {
+    pub(crate) fn resent_subject(&self) -> String {
         self.direct_subject("again", &segment(&self.settings.member), "*")
     }
 
-    pub fn messages_subject(&self) -> String {
+    pub(crate) fn messages_subject(&self) -> String {
         self.direct_subject("letter", &segment(&self.settings.member), "*")
     }
 
     /// Returns the member whose subject this is: the broker lets each member publish under its own
     /// name only.
-    pub fn sender(&self, subject: &str) -> Option<MemberId> {
+    pub(crate) fn sender(&self, subject: &str) -> Option<MemberId> {
         let last = subject.rsplit('.').next()?;
         let inner = self.inner.borrow();
         // We receive our own messages to all, too.
@@ -209,7 +209,7 @@ impl ClusterNode {
 
     /// Returns the inbox subject. No requests with replies are made, but a client of the broker
     /// needs one.
-    pub fn inbox(&self) -> String {
+    pub(crate) fn inbox(&self) -> String {
         self.subject("inbox", &segment(&self.settings.member))
     }
 
@@ -228,7 +228,7 @@ impl ClusterNode {
 
     /// Handles commands of our ports for other servers and events of our shards, and delivers
     /// events of other servers. Returns the amount of work done.
-    pub fn poll(&self, now: Timestamp, shard_client: &ShardClient) -> usize {
+    pub(crate) fn poll(&self, now: Timestamp, shard_client: &ShardClient) -> usize {
         let mut inner = self.inner.borrow_mut();
         let (mut work, shards) = inner.owner.poll();
         inner.wakeups.wake_shards(shards);
@@ -274,12 +274,12 @@ impl ClusterNode {
     }
 
     /// Returns whether a command was forwarded a moment ago, so that its response is expected soon.
-    pub fn is_expecting(&self, now: Timestamp) -> bool {
+    pub(crate) fn is_expecting(&self, now: Timestamp) -> bool {
         now < self.forwarded_at.get().plus(RESPONSE_WAIT_NS)
     }
 
     /// Returns the next message to send.
-    pub fn take(&self, now: Timestamp) -> Option<(Subject, Bytes)> {
+    pub(crate) fn take(&self, now: Timestamp) -> Option<(Subject, Bytes)> {
         let mut inner = self.inner.borrow_mut();
         if !self.up.get() {
             inner.owner.window.skip_unsent();
@@ -312,7 +312,7 @@ impl ClusterNode {
         })
     }
 
-    pub fn handle_broadcast(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
+    pub(crate) fn handle_broadcast(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
         let broadcast = ClusterBroadcast::decode(payload)
             .ok()
             .filter(|broadcast| sender == Some(broadcast.sender().member));
@@ -332,7 +332,7 @@ impl ClusterNode {
 
     /// Returns a version for an operator's directive: newer than all versions that this server
     /// knows.
-    pub fn next_version(&self, now: Timestamp, view: &View) -> DirectiveVersion {
+    pub(crate) fn next_version(&self, now: Timestamp, view: &View) -> DirectiveVersion {
         let mut inner = self.inner.borrow_mut();
         let member = inner.identity.member;
         inner.catch_up.next_version(now, member, view)
@@ -340,7 +340,7 @@ impl ClusterNode {
 
     /// Handles a message to us. `claim` takes the id of a REST order for one of our shards, and
     /// returns whether it is new.
-    pub fn handle_message(
+    pub(crate) fn handle_message(
         &self,
         now: Timestamp,
         sender: Option<MemberId>,
@@ -374,7 +374,7 @@ impl ClusterNode {
     }
 
     /// Records whether the broker is connected. While it is not, no member can be received.
-    pub fn set_up(&self, up: bool) {
+    pub(crate) fn set_up(&self, up: bool) {
         self.up.set(up);
         let mut inner = self.inner.borrow_mut();
         inner.is_heartbeat_due = true;
@@ -386,7 +386,7 @@ impl ClusterNode {
     }
 
     /// Requests a heartbeat, and detects members that are silent.
-    pub fn heartbeat(&self, now: Timestamp) {
+    pub(crate) fn heartbeat(&self, now: Timestamp) {
         let mut inner = self.inner.borrow_mut();
         inner.is_heartbeat_due = true;
         inner.owner.prices.release_deferred();
@@ -401,18 +401,18 @@ impl ClusterNode {
     }
 
     /// Returns the goodbye message, if the broker is connected.
-    pub fn goodbye(&self) -> Option<(Subject, Bytes)> {
+    pub(crate) fn goodbye(&self) -> Option<(Subject, Bytes)> {
         let identity = self.inner.borrow().identity;
         let subject = self.subject("call", &segment(&self.settings.member));
         self.up.get().then(|| (subject.into(), ClusterBroadcast::Bye { sender: identity }.encode().into()))
     }
 
-    pub fn is_up(&self) -> bool {
+    pub(crate) fn is_up(&self) -> bool {
         self.up.get()
     }
 
     /// Returns the state of the other members.
-    pub fn members(&self, now: Timestamp) -> Vec<MemberState> {
+    pub(crate) fn members(&self, now: Timestamp) -> Vec<MemberState> {
         let inner = self.inner.borrow();
         let state = |peer: &ClusterPeer| MemberState {
             name: peer.name.clone(),
@@ -429,14 +429,14 @@ impl ClusterNode {
 
     /// Returns the number of commands of others that were given to our shards, and of prices that
     /// newer ones have replaced.
-    pub fn totals(&self) -> (u64, u64) {
+    pub(crate) fn totals(&self) -> (u64, u64) {
         let inner = self.inner.borrow();
         (inner.owner.taken, inner.owner.prices.conflated)
     }
 
     /// Returns the age of our data for each member that is down, for the response header. `None` if
     /// all are up.
-    pub fn ages(&self, now: Timestamp) -> Option<String> {
+    pub(crate) fn ages(&self, now: Timestamp) -> Option<String> {
         let inner = self.inner.borrow();
         let mut away = inner.peers.iter().flatten().filter(|peer| !peer.is_up()).peekable();
         away.peek()?;

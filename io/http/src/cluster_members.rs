@@ -13,25 +13,25 @@ use super::schema_set::SchemaSet;
 use super::trading::Trading;
 
 /// Lists the other servers; empty if this server is alone.
-pub fn all(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn all(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let members = trading.cluster.as_ref().map(|cluster| members(trading.now(), cluster));
     Ok(HttpResponse::list(members.unwrap_or_default().into_iter()))
 }
 
-pub fn members(now: Timestamp, cluster: &ClusterNode) -> Vec<MemberVO> {
+pub(crate) fn members(now: Timestamp, cluster: &ClusterNode) -> Vec<MemberVO> {
     cluster.members(now).into_iter().map(MemberVO::of).collect()
 }
 
 /// Adds the schema of this response.
-pub fn describe(schemas: &mut SchemaSet) {
+pub(crate) fn describe(schemas: &mut SchemaSet) {
     schemas.add_response::<MemberVO>();
 }
 
 /// Another server of the cluster, as this one sees it.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct MemberVO {
+pub(crate) struct MemberVO {
     name: String,
     /// Numbers of the shards that it owns.
     shards: Vec<u8>,

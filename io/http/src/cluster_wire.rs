@@ -24,7 +24,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(50);
 const GOODBYE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Connects, and serves until the thread ends.
-pub async fn serve(app: Rc<AppState>, cluster: Rc<ClusterNode>) {
+pub(crate) async fn serve(app: Rc<AppState>, cluster: Rc<ClusterNode>) {
     let opened = link::open(&cluster.nats, &cluster.messages_subject(), cluster.inbox()).await;
     let (client, broker_health) = match opened {
         Ok(opened) => opened,

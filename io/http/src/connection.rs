@@ -25,7 +25,7 @@ use super::settings::HttpSettings;
 const BUFFER_BYTES: usize = 64 * 1_024;
 
 /// Serves a connection until either side ends it, it is too slow, or it is upgraded.
-pub async fn serve(
+pub(crate) async fn serve(
     app: Rc<AppState>,
     stream: ClientStream,
     local: SocketAddr,

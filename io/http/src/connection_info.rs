@@ -12,7 +12,7 @@ use super::connection_progress::ConnectionProgress;
 
 /// Properties of a connection while it lasts.
 #[derive(Debug)]
-pub struct ConnectionInfo {
+pub(crate) struct ConnectionInfo {
     pub local: SocketAddr,
     pub peer: SocketAddr,
     /// Whether it is encrypted.
@@ -24,7 +24,12 @@ pub struct ConnectionInfo {
 }
 
 impl ConnectionInfo {
-    pub fn new(local: SocketAddr, peer: SocketAddr, tls: bool, slot: ConnectionSlot) -> ConnectionInfo {
+    pub(crate) fn new(
+        local: SocketAddr,
+        peer: SocketAddr,
+        tls: bool,
+        slot: ConnectionSlot,
+    ) -> ConnectionInfo {
         ConnectionInfo {
             local,
             peer,
@@ -36,41 +41,41 @@ impl ConnectionInfo {
     }
 
     /// Returns whether a Host is the one that was last accepted as ours.
-    pub fn is_same_host(&self, host: &[u8]) -> bool {
+    pub(crate) fn is_same_host(&self, host: &[u8]) -> bool {
         !host.is_empty() && *self.host.borrow() == host
     }
 
     /// Stores a Host that is ours. Host names have at most 253 octets, and a head has its limit
     /// anyway.
-    pub fn set_known_host(&self, host: &[u8]) {
+    pub(crate) fn set_known_host(&self, host: &[u8]) {
         let mut known = self.host.borrow_mut();
         known.clear();
         known.extend_from_slice(host);
     }
 
     /// Takes the connection's slot, for the task that serves it when it is no longer HTTP.
-    pub fn take_slot(&self) -> Option<ConnectionSlot> {
+    pub(crate) fn take_slot(&self) -> Option<ConnectionSlot> {
         let slot = self.slot.take();
         slot.iter().for_each(ConnectionSlot::set_upgraded);
         slot
     }
 
     /// Records that a valid login came with a request.
-    pub fn set_known(&self) {
+    pub(crate) fn set_known(&self) {
         self.slot.borrow().iter().for_each(ConnectionSlot::set_known);
     }
 
     /// Returns whether only the reserve was left for the connection and it has not sent a login.
-    pub fn is_on_probation(&self) -> bool {
+    pub(crate) fn is_on_probation(&self) -> bool {
         self.slot.borrow().as_ref().is_some_and(ConnectionSlot::is_on_probation)
     }
 
     /// Returns whether a client of its network has logged in before.
-    pub fn is_from_known_network(&self) -> bool {
+    pub(crate) fn is_from_known_network(&self) -> bool {
         self.slot.borrow().as_ref().is_some_and(ConnectionSlot::is_from_known_network)
     }
 
-    pub fn set_resting(&self, since: Option<Instant>) {
+    pub(crate) fn set_resting(&self, since: Option<Instant>) {
         self.slot.borrow().iter().for_each(|slot| slot.set_resting(since));
     }
 }

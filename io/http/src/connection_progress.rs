@@ -8,7 +8,7 @@ use super::framing::{Framing, FramingFault};
 /// only because an upgraded connection may be passed to another task; all of it happens on one
 /// thread.
 #[derive(Debug)]
-pub struct ConnectionProgress {
+pub(crate) struct ConnectionProgress {
     in_head: AtomicBool,
     busy: AtomicBool,
     /// Incremented by each read and write.
@@ -27,7 +27,7 @@ const FAULTS: [FramingFault; 6] = [
 ];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestPhase {
+pub(crate) enum RequestPhase {
     /// Part of a head has arrived; or nothing yet on a new connection.
     Head,
     Idle,
@@ -35,7 +35,7 @@ pub enum RequestPhase {
 }
 
 impl ConnectionProgress {
-    pub fn new() -> ConnectionProgress {
+    pub(crate) fn new() -> ConnectionProgress {
         ConnectionProgress {
             in_head: AtomicBool::new(true),
             busy: AtomicBool::new(false),
@@ -45,23 +45,23 @@ impl ConnectionProgress {
     }
 
     /// Records that a request is being answered.
-    pub fn begin(&self) {
+    pub(crate) fn begin(&self) {
         self.busy.store(true, Ordering::Relaxed);
     }
 
     /// Records that the response has been handed over.
-    pub fn finish(&self) {
+    pub(crate) fn finish(&self) {
         self.busy.store(false, Ordering::Relaxed);
     }
 
     /// Returns the fault that makes this connection untrustworthy, if there is one.
-    pub fn fault(&self) -> Option<FramingFault> {
+    pub(crate) fn fault(&self) -> Option<FramingFault> {
         let code = self.fault.load(Ordering::Relaxed) as usize;
         code.checked_sub(1).map(|at| FAULTS[at])
     }
 
     /// Checks received bytes and records that they have arrived.
-    pub fn read(&self, framing: &mut Framing, bytes: &[u8]) {
+    pub(crate) fn read(&self, framing: &mut Framing, bytes: &[u8]) {
         self.count();
         if self.fault().is_some() {
             return;
@@ -74,13 +74,13 @@ impl ConnectionProgress {
     }
 
     /// Counts a read or a write.
-    pub fn count(&self) {
+    pub(crate) fn count(&self) {
         self.moved.store(self.moved.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Returns the phase, and the counter that measures progress in it. Bytes of a head are no
     /// progress: the head must be complete in time, however slowly it arrives.
-    pub fn mark(&self) -> (RequestPhase, u32) {
+    pub(crate) fn mark(&self) -> (RequestPhase, u32) {
         if self.busy.load(Ordering::Relaxed) {
             (RequestPhase::Busy, self.moved.load(Ordering::Relaxed))
         } else if self.in_head.load(Ordering::Relaxed) {

@@ -8,7 +8,7 @@ use hyper::header::{
 
 /// The rule of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cors {
+pub(crate) enum Cors {
     /// Every page may read it: `/rest/account`, by the specification.
     Any,
     /// Pages of the origins in `http.cors_origins`.
@@ -21,7 +21,7 @@ const HEADERS: HeaderValue = HeaderValue::from_static("authorization, content-ty
 const MAX_AGE_S: HeaderValue = HeaderValue::from_static("600");
 
 /// Returns the value of Access-Control-Allow-Origin, if there is to be one.
-pub fn allowed(rule: Cors, origin: Option<&HeaderValue>, listed: &[String]) -> Option<HeaderValue> {
+pub(crate) fn allowed(rule: Cors, origin: Option<&HeaderValue>, listed: &[String]) -> Option<HeaderValue> {
     let is_listed = |origin: &&HeaderValue| listed.iter().any(|other| other.as_bytes() == origin.as_bytes());
     match rule {
         Cors::Any => Some(HeaderValue::from_static("*")),
@@ -30,7 +30,7 @@ pub fn allowed(rule: Cors, origin: Option<&HeaderValue>, listed: &[String]) -> O
 }
 
 /// Adds the headers of a rule to the response to a request with these headers.
-pub fn add_headers(rule: Cors, request: &HeaderMap, listed: &[String], answer: &mut HeaderMap) {
+pub(crate) fn add_headers(rule: Cors, request: &HeaderMap, listed: &[String], answer: &mut HeaderMap) {
     if rule == Cors::Listed && !listed.is_empty() {
         // Caches must keep the responses for different origins apart.
         answer.append(VARY, HeaderValue::from_static("origin"));
@@ -41,7 +41,7 @@ pub fn add_headers(rule: Cors, request: &HeaderMap, listed: &[String], answer: &
 }
 
 /// Adds the allowed methods to the response to OPTIONS; only if the page may call at all.
-pub fn add_methods(allow: &HeaderValue, answer: &mut HeaderMap) {
+pub(crate) fn add_methods(allow: &HeaderValue, answer: &mut HeaderMap) {
     if answer.contains_key(ACCESS_CONTROL_ALLOW_ORIGIN) {
         answer.insert(ACCESS_CONTROL_ALLOW_METHODS, allow.clone());
         answer.insert(ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);

@@ -33,14 +33,14 @@ const BATCH_PAUSE: Duration = Duration::from_millis(50);
 const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Collects the counts of other threads, so that they are current whenever they are read.
-pub async fn collect_stages(app: Rc<AppState>) {
+pub(crate) async fn collect_stages(app: Rc<AppState>) {
     loop {
         sleep(COLLECT_INTERVAL).await;
         app.monitoring.stages();
     }
 }
 
-pub async fn run(app: Rc<AppState>, remote: Remote) {
+pub(crate) async fn run(app: Rc<AppState>, remote: Remote) {
     let mut complete = false;
     loop {
         let work = poll(&app);

@@ -25,7 +25,7 @@ use std::fmt;
 use self::line::{LineEnd, LineParser};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FramingFault {
+pub(crate) enum FramingFault {
     LengthTwice,
     LengthAndCoding,
     BadLength,
@@ -48,7 +48,7 @@ impl fmt::Display for FramingFault {
 }
 
 #[derive(Debug)]
-pub struct Framing {
+pub(crate) struct Framing {
     state: FramingState,
     /// The line that has begun.
     line: LineParser,
@@ -76,12 +76,12 @@ impl Default for Framing {
 
 impl Framing {
     /// Returns whether the head of a request has begun and not ended.
-    pub fn is_in_head(&self) -> bool {
+    pub(crate) fn is_in_head(&self) -> bool {
         self.state == FramingState::Head || self.state == FramingState::Start && self.line.has_begun()
     }
 
     /// Takes the next bytes of the connection. It must not be called again after a fault.
-    pub fn feed(&mut self, mut bytes: &[u8]) -> Result<(), FramingFault> {
+    pub(crate) fn feed(&mut self, mut bytes: &[u8]) -> Result<(), FramingFault> {
         while !bytes.is_empty() {
             if let FramingState::Body(left) | FramingState::ChunkData(left) = self.state {
                 let skipped = left.min(bytes.len() as u64);

@@ -19,14 +19,14 @@ use super::settings::HttpSettings;
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 #[derive(Debug)]
-pub struct RequestRules {
+pub(crate) struct RequestRules {
     pub hosts: Vec<String>,
     pub origins: Vec<String>,
     pub body_bytes_max: usize,
 }
 
 impl RequestRules {
-    pub fn new(settings: &HttpSettings) -> RequestRules {
+    pub(crate) fn new(settings: &HttpSettings) -> RequestRules {
         RequestRules {
             hosts: settings.public_hosts.clone(),
             origins: settings.cors_origins.clone(),
@@ -36,7 +36,7 @@ impl RequestRules {
 }
 
 /// Checks whether a request may go on to its handler.
-pub fn check(rules: &RequestRules, connection: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
+pub(crate) fn check(rules: &RequestRules, connection: &ConnectionInfo, head: &Head) -> Result<(), Problem> {
     if let Some(fault) = connection.progress.fault() {
         return Err(Problem::bad_request("ambiguous-request", fault.to_string()).closing());
     }
@@ -155,7 +155,7 @@ fn check_body(rules: &RequestRules, headers: &HeaderMap) -> Result<(), Problem> 
 }
 
 /// Returns the problem of a body that is too large, also when that shows only while it is read.
-pub fn body_too_large(max: usize) -> Problem {
+pub(crate) fn body_too_large(max: usize) -> Problem {
     let detail = format!("a body has at most {max} bytes");
     Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body-too-large", detail).closing()
 }

@@ -28,13 +28,13 @@ use super::status::{Journaling, ServicePhase, ServiceStatus};
 const COMMIT: &str = env!("BUILT_FROM_COMMIT");
 
 /// Returns 200 while the process serves; this does not mean that it is ready.
-pub fn live() -> HttpResponse {
+pub(crate) fn live() -> HttpResponse {
     HttpResponse::json(&Live { status: "LIVE" })
 }
 
 /// Returns 200 when orders would be accepted, 503 otherwise. The body gives the details, to clients
 /// with a login.
-pub fn ready(app: &AppState, caller: &RequestCaller) -> HttpResponse {
+pub(crate) fn ready(app: &AppState, caller: &RequestCaller) -> HttpResponse {
     let ready = is_ready(app);
     let status = if ready { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     let answer = match caller {
@@ -44,7 +44,7 @@ pub fn ready(app: &AppState, caller: &RequestCaller) -> HttpResponse {
     answer.with_status(status)
 }
 
-pub fn version(service_status: &ServiceStatus) -> HttpResponse {
+pub(crate) fn version(service_status: &ServiceStatus) -> HttpResponse {
     let formats = service_status.formats().iter().copied().collect();
     HttpResponse::json(&BuildInfo {
         name: "pitlane",
@@ -54,7 +54,7 @@ pub fn version(service_status: &ServiceStatus) -> HttpResponse {
     })
 }
 
-pub fn metrics(app: &AppState) -> HttpResponse {
+pub(crate) fn metrics(app: &AppState) -> HttpResponse {
     HttpResponse::text(ResponseKind::Metrics, exposition::all(app))
 }
 
@@ -66,7 +66,7 @@ fn is_ready(app: &AppState) -> bool {
 }
 
 /// Adds the schemas of these responses.
-pub fn describe(schemas: &mut SchemaSet) {
+pub(crate) fn describe(schemas: &mut SchemaSet) {
     schemas.add_response::<Live>();
     schemas.add_response::<Readiness>();
     schemas.add_response::<Brief>();

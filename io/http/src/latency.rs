@@ -9,13 +9,13 @@ use super::monitoring::Monitoring;
 use super::response::HttpResponse;
 use super::schema_set::SchemaSet;
 
-pub fn stages(monitoring: &Monitoring) -> HttpResponse {
+pub(crate) fn stages(monitoring: &Monitoring) -> HttpResponse {
     let stages: Vec<_> = monitoring.stages().into_iter().map(StageVO::of).collect();
     HttpResponse::json(&stages)
 }
 
 /// Adds the schema of this response.
-pub fn describe(schemas: &mut SchemaSet) {
+pub(crate) fn describe(schemas: &mut SchemaSet) {
     schemas.add_response::<StageVO>();
 }
 

@@ -26,7 +26,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(50);
 const NO_ROOM: &[u8] =
     b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
-pub fn bind(address: SocketAddr) -> io::Result<StdListener> {
+pub(crate) fn bind(address: SocketAddr) -> io::Result<StdListener> {
     let named = |error: io::Error| io::Error::new(error.kind(), format!("{address}: {error}"));
     let listener = StdListener::bind(address).map_err(named)?;
     listener.set_nonblocking(true)?;
@@ -34,7 +34,7 @@ pub fn bind(address: SocketAddr) -> io::Result<StdListener> {
 }
 
 /// Accepts connections until it is dropped.
-pub fn accept(
+pub(crate) fn accept(
     app: Rc<AppState>,
     listener: StdListener,
     tls: Option<Arc<ServerConfig>>,

@@ -35,7 +35,7 @@ const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 
 /// Checks whether the sender of a request is who it claims to be, and may send it now.
 #[derive(Debug)]
-pub struct Authorizer {
+pub(crate) struct Authorizer {
     pub login_queue: LoginQueue,
     peers: RefCell<Limit<IpAddr>>,
     logins: RefCell<Limit<Arc<str>>>,
@@ -43,7 +43,11 @@ pub struct Authorizer {
 }
 
 impl Authorizer {
-    pub fn new(login_queue: LoginQueue, settings: &HttpSettings, clock: Rc<ThreadClock>) -> Authorizer {
+    pub(crate) fn new(
+        login_queue: LoginQueue,
+        settings: &HttpSettings,
+        clock: Rc<ThreadClock>,
+    ) -> Authorizer {
         Authorizer {
             login_queue,
             peers: RefCell::new(Limit::new(settings.rate_per_peer)),
@@ -53,7 +57,7 @@ impl Authorizer {
     }
 
     /// Checks that the sender may make this call, and returns who it is.
-    pub async fn authorize(
+    pub(crate) async fn authorize(
         &self,
         connection: &ConnectionInfo,
         head: &Head,
@@ -82,7 +86,7 @@ impl Authorizer {
     }
 
     /// Checks that the sender's address may send another request now.
-    pub fn check_rate(&self, connection: &ConnectionInfo) -> Result<(), Problem> {
+    pub(crate) fn check_rate(&self, connection: &ConnectionInfo) -> Result<(), Problem> {
         let taken = self.peers.borrow_mut().take(self.clock.now(), &network(connection.peer.ip()));
         taken.map_err(|wait_s| too_many("too many requests from this address", wait_s))
     }
@@ -136,7 +140,7 @@ fn unauthorized(code: &'static str, detail: &'static str) -> Problem {
 
 /// Adds the authentication schemes to a response. A script of a page is not offered Basic, or the
 /// browser would open its own login dialog over the page.
-pub fn challenge(request: &HeaderMap, answer: &mut HeaderMap) {
+pub(crate) fn challenge(request: &HeaderMap, answer: &mut HeaderMap) {
     let is_script = request.get(SEC_FETCH_DEST).is_some_and(|dest| dest.as_bytes() == b"empty");
     if !is_script {
         let basic = HeaderValue::from_static("Basic realm=\"pitlane\", charset=\"UTF-8\"");
@@ -147,7 +151,7 @@ pub fn challenge(request: &HeaderMap, answer: &mut HeaderMap) {
 
 /// This thread's client of the `auth` thread, and the requests that wait for it.
 #[derive(Debug)]
-pub struct LoginQueue {
+pub(crate) struct LoginQueue {
     auth_client: RefCell<AuthClient>,
     /// Waiting requests by ticket; never more than the client has open queries.
     waiting: RefCell<BTreeMap<u64, oneshot::Sender<Verdict>>>,
@@ -158,7 +162,7 @@ pub struct LoginQueue {
 }
 
 impl LoginQueue {
-    pub fn new(
+    pub(crate) fn new(
         auth_client: AuthClient,
         clock: Rc<ThreadClock>,
         meter: Rc<Meter>,
@@ -175,12 +179,12 @@ impl LoginQueue {
     }
 
     /// Returns the identity of all callers, where no login is required.
-    pub fn default_identity(&self) -> Option<Identity> {
+    pub(crate) fn default_identity(&self) -> Option<Identity> {
         self.auth_client.borrow().default_identity().cloned()
     }
 
     /// Gives verdicts to the requests that wait for them, and returns how many there were.
-    pub fn poll(&self) -> usize {
+    pub(crate) fn poll(&self) -> usize {
         let mut auth_client = self.auth_client.borrow_mut();
         let mut work = 0;
         while let Some((ticket, verdict)) = auth_client.poll() {
@@ -193,7 +197,7 @@ impl LoginQueue {
         work
     }
 
-    pub async fn authenticate(&self, credentials: Credentials) -> Result<Identity, Problem> {
+    pub(crate) async fn authenticate(&self, credentials: Credentials) -> Result<Identity, Problem> {
         let now = self.clock.now();
         let verdict = self.auth_client.borrow_mut().judge_at_once(now, &credentials);
         let verdict = match verdict {

@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 /// Responses by the first digit of their status, and counters of connections.
 #[derive(Debug, Default)]
-pub struct Meter {
+pub(crate) struct Meter {
     classes: [Cell<u64>; CLASSES.len()],
     pub accepted: LocalCounter,
     /// Connections refused because there were too many.
@@ -21,32 +21,32 @@ pub struct Meter {
     pub logins_refused: LocalCounter,
 }
 
-pub const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
+pub(crate) const CLASSES: [&str; 5] = ["1xx", "2xx", "3xx", "4xx", "5xx"];
 
 impl Meter {
-    pub fn count_response(&self, status: u16) {
+    pub(crate) fn count_response(&self, status: u16) {
         let class = (status / 100).clamp(1, 5) as usize - 1;
         self.classes[class].set(self.classes[class].get() + 1);
     }
 
-    pub fn responses_by_class(&self) -> impl Iterator<Item = (&'static str, u64)> {
+    pub(crate) fn responses_by_class(&self) -> impl Iterator<Item = (&'static str, u64)> {
         CLASSES.into_iter().zip(self.classes.iter().map(Cell::get))
     }
 }
 
 #[derive(Debug, Default)]
-pub struct LocalCounter(Cell<u64>);
+pub(crate) struct LocalCounter(Cell<u64>);
 
 impl LocalCounter {
-    pub fn increment(&self) {
+    pub(crate) fn increment(&self) {
         self.0.set(self.0.get() + 1);
     }
 
-    pub fn add(&self, count: u64) {
+    pub(crate) fn add(&self, count: u64) {
         self.0.set(self.0.get() + count);
     }
 
-    pub fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.get()
     }
 }

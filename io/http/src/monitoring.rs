@@ -11,7 +11,7 @@ use super::meter::Meter;
 use super::status::ServiceStatus;
 use super::websocket_broker::WebSocketBroker;
 
-pub struct Monitoring {
+pub(crate) struct Monitoring {
     pub meter: Rc<Meter>,
     pub registry: Arc<Registry>,
     pub service_status: Arc<ServiceStatus>,
@@ -21,7 +21,7 @@ pub struct Monitoring {
 }
 
 impl Monitoring {
-    pub fn new(
+    pub(crate) fn new(
         meter: Rc<Meter>,
         registry: Arc<Registry>,
         service_status: Arc<ServiceStatus>,
@@ -33,7 +33,7 @@ impl Monitoring {
     }
 
     /// Returns the newest percentiles of every thread.
-    pub fn stages(&self) -> Vec<StageSummary> {
+    pub(crate) fn stages(&self) -> Vec<StageSummary> {
         self.ws_broker.poll_stages();
         (self.stages.borrow_mut())()
     }

@@ -15,13 +15,13 @@ use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 
 /// Name of this thread in the ids of sessions.
-pub const THREAD_NAME: &str = "http";
+pub(crate) const THREAD_NAME: &str = "http";
 /// Maximum number of notifications forwarded in one cycle, for each source; the rest wait for the
 /// next.
 const NOTIFICATIONS_PER_CYCLE_MAX: usize = 256;
 
 #[derive(Debug)]
-pub struct NotificationHub {
+pub(crate) struct NotificationHub {
     gateways: RefCell<Vec<GatewayChannel>>,
     log: RefCell<Option<Events>>,
     names: RefCell<FixSessionNames>,
@@ -31,14 +31,14 @@ pub struct NotificationHub {
 
 /// Names of FIX sessions.
 #[derive(Debug, Default)]
-pub struct FixSessionNames {
+pub(crate) struct FixSessionNames {
     by_session: BTreeMap<(PortId, u16), Arc<str>>,
     changes: u64,
 }
 
 impl FixSessionNames {
     /// Returns a counter that grows with each name received.
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes
     }
 
@@ -48,7 +48,7 @@ impl FixSessionNames {
     }
 
     /// Returns the name of the FIX session that is the source.
-    pub fn of(&self, source: &Source) -> Option<&str> {
+    pub(crate) fn of(&self, source: &Source) -> Option<&str> {
         let key = (source.port, source.session);
         if source.origin == Origin::Fix { self.by_session.get(&key).map(|name| &**name) } else { None }
     }
@@ -64,7 +64,7 @@ struct GatewayChannel {
 
 impl NotificationHub {
     /// Creates a hub with the channels of the gateways.
-    pub fn new(channels: Vec<NotificationChannel>, log: Option<Events>) -> NotificationHub {
+    pub(crate) fn new(channels: Vec<NotificationChannel>, log: Option<Events>) -> NotificationHub {
         let gateway = |(at, channel): (usize, NotificationChannel)| GatewayChannel {
             name: at.to_string(),
             channel,
@@ -76,7 +76,7 @@ impl NotificationHub {
     }
 
     /// Sends a notification of this thread to all.
-    pub fn announce(&self, ws_broker: &Rc<WebSocketBroker>, notification: Notification) {
+    pub(crate) fn announce(&self, ws_broker: &Rc<WebSocketBroker>, notification: Notification) {
         if let Notification::Failed { strategy, reason } = &notification {
             self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
         }
@@ -86,7 +86,7 @@ impl NotificationHub {
 
     /// Forwards notifications, up to a bound, and returns how many. Events between strategies also
     /// go to remote strategies.
-    pub fn poll(
+    pub(crate) fn poll(
         &self,
         ws_broker: &Rc<WebSocketBroker>,
         remote_strategies: Option<&RemoteStrategies>,
@@ -131,34 +131,34 @@ impl NotificationHub {
         work
     }
 
-    pub fn for_each_session(&self, mut visit: impl FnMut(&str, &SessionInfo)) {
+    pub(crate) fn for_each_session(&self, mut visit: impl FnMut(&str, &SessionInfo)) {
         for gateway in self.gateways.borrow().iter() {
             gateway.sessions.iter().for_each(|session| visit(&gateway.name, session));
         }
     }
 
     /// Returns the number of log events that were dropped for lack of room.
-    pub fn dropped_log(&self) -> u64 {
+    pub(crate) fn dropped_log(&self) -> u64 {
         self.log.borrow().as_ref().map_or(0, Events::dropped)
     }
 
     /// Calls `visit` for each gateway with the number of notifications dropped for lack of room.
-    pub fn each_channel(&self, mut visit: impl FnMut(&str, u64)) {
+    pub(crate) fn each_channel(&self, mut visit: impl FnMut(&str, u64)) {
         self.gateways.borrow().iter().for_each(|gateway| visit(&gateway.name, gateway.channel.dropped()));
     }
 
     /// Returns the reason of a strategy's last failure, if there was one.
-    pub fn failure(&self, strategy: &str) -> Option<Arc<str>> {
+    pub(crate) fn failure(&self, strategy: &str) -> Option<Arc<str>> {
         self.failures.borrow().get(strategy).cloned()
     }
 
-    pub fn names(&self) -> Ref<'_, FixSessionNames> {
+    pub(crate) fn names(&self) -> Ref<'_, FixSessionNames> {
         self.names.borrow()
     }
 
     /// Resets the sequence numbers of the FIX session that `is_selected` selects; returns false if
     /// there is none.
-    pub fn reset(&self, is_selected: impl Fn(&str, &SessionInfo) -> bool) -> bool {
+    pub(crate) fn reset(&self, is_selected: impl Fn(&str, &SessionInfo) -> bool) -> bool {
         for gateway in self.gateways.borrow_mut().iter_mut() {
             let is_match = |session: &&SessionInfo| {
                 matches!(session.kind, SessionKind::Fix | SessionKind::Venue)
@@ -173,7 +173,7 @@ impl NotificationHub {
     }
 
     /// Ends the session that `is_selected` selects; returns false if there is none.
-    pub fn kick(&self, is_selected: impl Fn(&str, &SessionInfo) -> bool) -> bool {
+    pub(crate) fn kick(&self, is_selected: impl Fn(&str, &SessionInfo) -> bool) -> bool {
         for gateway in self.gateways.borrow_mut().iter_mut() {
             let found = gateway.sessions.iter().find(|session| is_selected(&gateway.name, session));
             if let Some(session) = found {

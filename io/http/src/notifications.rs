@@ -9,7 +9,7 @@ use super::notification_hub::NotificationHub;
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 
-pub struct Notifications {
+pub(crate) struct Notifications {
     pub ws_broker: Rc<WebSocketBroker>,
     pub hub: NotificationHub,
     /// Strategies in processes of their own; `None` if there are none.
@@ -18,13 +18,13 @@ pub struct Notifications {
 
 impl Notifications {
     /// Sends a notification of this thread to all threads with clients.
-    pub fn announce(&self, notification: Notification) {
+    pub(crate) fn announce(&self, notification: Notification) {
         self.hub.announce(&self.ws_broker, notification);
     }
 
     /// Forwards notifications, serves the clients of the broker, and returns the amount of work
     /// done.
-    pub fn poll(&self) -> usize {
+    pub(crate) fn poll(&self) -> usize {
         let remote_strategies = self.remote_strategies.as_deref();
         let work = self.hub.poll(&self.ws_broker, remote_strategies)
             + self.ws_broker.poll_timeout()

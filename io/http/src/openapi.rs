@@ -27,7 +27,7 @@ const ALWAYS: [u16; 4] = [400, 421, 429, 503];
 
 /// Returns the whole document. Where no login is required, a login is described as possible and not
 /// needed.
-pub fn document(login_required: bool) -> Bytes {
+pub(crate) fn document(login_required: bool) -> Bytes {
     let mut paths = Map::new();
     for (path, method, role, call) in routes::all() {
         let about = calls::about(call);

@@ -13,7 +13,7 @@ use super::trading::Trading;
 
 /// Cancels every open order and refuses new ones, or lifts that. Answers when every shard that can
 /// be reached has applied it; the response names the others.
-pub async fn kill_switch(
+pub(crate) async fn kill_switch(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     on: bool,
@@ -26,7 +26,7 @@ pub async fn kill_switch(
 
 /// Answers, and requests the shutdown from main. Connections finish their current request, so the
 /// response is sent before it.
-pub async fn exit_vm(
+pub(crate) async fn exit_vm(
     trading: &Trading,
     lifecycle: &Lifecycle,
     ctx: &RequestContext<'_>,

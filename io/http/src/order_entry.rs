@@ -33,7 +33,7 @@ use super::trading::Trading;
 /// Interval at which a repeated request checks for the result of the first.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-pub async fn submit(
+pub(crate) async fn submit(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     kind: OrderKind,
@@ -56,7 +56,7 @@ pub async fn submit(
     }
 }
 
-pub async fn modify(
+pub(crate) async fn modify(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     kind: OrderKind,
@@ -94,7 +94,7 @@ pub async fn modify(
 
 /// Cancels an order. Answers when the request was accepted; its result follows by topic, and in the
 /// order's status.
-pub async fn cancel(
+pub(crate) async fn cancel(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
@@ -135,7 +135,7 @@ pub async fn cancel(
 
 /// `POST /ext/execution/order/validate`: makes all checks that an order of any type would meet, and
 /// sends nothing.
-pub async fn validate(
+pub(crate) async fn validate(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
@@ -154,7 +154,7 @@ pub async fn validate(
 }
 
 /// `POST /next-order-id`: returns an id that is never given out again.
-pub async fn next_id(
+pub(crate) async fn next_id(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
@@ -174,7 +174,7 @@ pub async fn next_id(
 type OwnId = (StrategyId, IntId);
 
 /// Waits for the result of a new order or a modification.
-pub async fn finish(
+pub(crate) async fn finish(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     id: OwnId,
@@ -283,7 +283,7 @@ fn own_order(trading: &Trading, (strategy, id): &OwnId) -> Option<OrderView> {
 
 /// Returns the path of an order. Ids are printable ASCII; characters with a meaning in a path are
 /// percent-encoded.
-pub fn location_of(id: &IntId) -> HeaderValue {
+pub(crate) fn location_of(id: &IntId) -> HeaderValue {
     let mut path = "/rest/execution/order/".to_string();
     for octet in id.as_str().bytes() {
         match octet {
@@ -323,7 +323,7 @@ fn parse_id(text: Option<&str>) -> Result<IntId, Problem> {
 
 /// Returns the terms for the shard. The shard decides whether they are acceptable; here only names
 /// become ids.
-pub fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Terms, Problem> {
+pub(crate) fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Terms, Problem> {
     let security = SecurityId(request.security_id);
     let exchange = reference.security(security).map(|row| reference.exchange_of(row));
     if let (Some(request), Some(exchange)) = (request.exchange_id, exchange)
@@ -358,13 +358,17 @@ pub fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Terms, Pr
     })
 }
 
-pub fn account_missing() -> Problem {
+pub(crate) fn account_missing() -> Problem {
     let detail = "name one by `accountId`: the exchange has no active account, or more than one";
     Problem::unprocessable("account-required", detail)
 }
 
 /// Returns the selected strategy; by default the server itself.
-pub fn strategy_of(id: Option<u16>, name: Option<&str>, reference: &RefData) -> Result<StrategyId, Problem> {
+pub(crate) fn strategy_of(
+    id: Option<u16>,
+    name: Option<&str>,
+    reference: &RefData,
+) -> Result<StrategyId, Problem> {
     let by_name = match name {
         Some(name) => {
             let row = reference.strategies().iter().find(|row| row.name == name);

@@ -8,7 +8,7 @@ use super::readers::ListReaders;
 use super::ref_data_cache::CurrentRefData;
 use super::trading::Trading;
 
-pub struct OrderLists {
+pub(crate) struct OrderLists {
     pub trading: Rc<Trading>,
     pub notifications: Rc<Notifications>,
     ref_data: Rc<CurrentRefData>,
@@ -18,7 +18,7 @@ pub struct OrderLists {
 }
 
 impl OrderLists {
-    pub fn new(
+    pub(crate) fn new(
         trading: Rc<Trading>,
         notifications: Rc<Notifications>,
         ref_data: Rc<CurrentRefData>,
@@ -33,7 +33,7 @@ impl OrderLists {
     }
 
     /// Returns the version of everything but prices.
-    pub fn version(&self) -> ListVersion {
+    pub(crate) fn version(&self) -> ListVersion {
         let events = self.trading.shard_client.changes();
         let names = self.notifications.hub.names().changes();
         ListVersion { events, names, reference: self.ref_data.cache().name }

@@ -24,7 +24,7 @@ use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 /// Bytes of a rendered order, so that a list does not grow in small steps.
 const ORDER_BYTES: usize = 544;
 
-pub async fn open(lists: &Rc<OrderLists>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) async fn open(lists: &Rc<OrderLists>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let limit = ctx.limit(&["limit"])?;
     let scope = ctx.scope(&lists.trading.shard_client.reference());
     let are_few = lists.trading.shard_client.view().open_orders_len().min(limit) <= ROWS_PER_PORTION;
@@ -39,7 +39,10 @@ pub async fn open(lists: &Rc<OrderLists>, ctx: &RequestContext<'_>) -> Result<Ht
 }
 
 /// Lists the finished orders of the trading day, the one that finished last first.
-pub async fn history(lists: &Rc<OrderLists>, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) async fn history(
+    lists: &Rc<OrderLists>,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     let limit = ctx.limit(&["limit"])?;
     let scope = ctx.scope(&lists.trading.shard_client.reference());
     if lists.trading.shard_client.view().finished_orders_len().min(limit) <= ROWS_PER_PORTION
@@ -51,7 +54,7 @@ pub async fn history(lists: &Rc<OrderLists>, ctx: &RequestContext<'_>) -> Result
 }
 
 /// Returns all orders that have or had this id.
-pub fn one(lists: &OrderLists, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn one(lists: &OrderLists, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let scope = ctx.scope(&lists.trading.shard_client.reference());
     let mut found = with_id(&lists.trading.shard_client, &ctx.name()?)?;
@@ -63,7 +66,7 @@ pub fn one(lists: &OrderLists, ctx: &RequestContext<'_>) -> Result<HttpResponse,
 }
 
 /// Returns the orders with an id, without a check of the caller's scope; at least one.
-pub fn with_id(shard_client: &ShardClient, text: &str) -> Result<Vec<OrderView>, Problem> {
+pub(crate) fn with_id(shard_client: &ShardClient, text: &str) -> Result<Vec<OrderView>, Problem> {
     let id = IntId::parse(text.as_bytes()).ok();
     let found = id.map(|id| shard_client.view().orders_with_id(&id)).unwrap_or_default();
     if found.is_empty() {

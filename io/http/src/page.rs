@@ -18,7 +18,7 @@ static FILES: &[(&str, &[u8])] = &include!(concat!(env!("OUT_DIR"), "/page_files
 /// Shown where the page was not built.
 static UNBUILT: &str = include_str!("page.html");
 
-pub fn show(page: &WebPage, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn show(page: &WebPage, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let file = page.find(ctx.head.uri.path()).ok_or_else(Problem::not_found)?;
     let file_sent = file.encoded(ctx.head.headers.get(ACCEPT_ENCODING));
     let kind = ResponseKind::Asset { content_type: file.content_type, is_immutable: file.is_immutable };
@@ -34,7 +34,7 @@ pub fn show(page: &WebPage, ctx: &RequestContext<'_>) -> Result<HttpResponse, Pr
 
 /// A file in its available encodings.
 #[derive(Debug)]
-pub struct PageFile {
+pub(crate) struct PageFile {
     pub content_type: &'static str,
     /// Whether its name changes with its content, so that a client may cache it for ever.
     pub is_immutable: bool,
@@ -46,19 +46,19 @@ pub struct PageFile {
 
 /// A file as a client gets it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct EncodedFile {
+pub(crate) struct EncodedFile {
     pub bytes: &'static [u8],
     pub encoding: Option<&'static str>,
     pub etag: HeaderValue,
 }
 
 #[derive(Debug)]
-pub struct WebPage {
+pub(crate) struct WebPage {
     files: BTreeMap<&'static str, PageFile>,
 }
 
 impl WebPage {
-    pub fn new() -> WebPage {
+    pub(crate) fn new() -> WebPage {
         WebPage::of(FILES)
     }
 
@@ -80,7 +80,7 @@ impl WebPage {
     }
 
     /// Returns the file for the path of a request.
-    pub fn find(&self, path: &str) -> Option<&PageFile> {
+    pub(crate) fn find(&self, path: &str) -> Option<&PageFile> {
         match path.strip_prefix('/')? {
             "" => self.files.get("index.html"),
             name => self.files.get(name),
@@ -110,7 +110,7 @@ impl PageFile {
 
     /// Returns the smallest encoding that the client accepts. Each has its own ETag, since their
     /// octets differ.
-    pub fn encoded(&self, accept_encoding: Option<&HeaderValue>) -> EncodedFile {
+    pub(crate) fn encoded(&self, accept_encoding: Option<&HeaderValue>) -> EncodedFile {
         let accepted = accept_encoding.and_then(|value| value.to_str().ok()).unwrap_or_default();
         let encodings = [("br", self.brotli), ("gzip", self.gzip)];
         let found = encodings

@@ -9,7 +9,7 @@ use super::response::HttpResponse;
 use super::trading::Trading;
 use super::transaction::strategy_named;
 
-pub fn cash(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn cash(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
     let scope = ctx.scope(&reference);
@@ -19,7 +19,7 @@ pub fn cash(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse,
 
 /// Returns the portfolio of one strategy, or of all that the caller may see together; in the base
 /// currency.
-pub fn portfolio(
+pub(crate) fn portfolio(
     trading: &Trading,
     base_currency: Currency,
     ctx: &RequestContext<'_>,

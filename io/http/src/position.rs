@@ -15,7 +15,7 @@ use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use super::trading::Trading;
 
-pub fn all(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn all(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
     let scope = ctx.scope(&reference);
@@ -24,7 +24,7 @@ pub fn all(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, 
 }
 
 /// Sends a market order of the opposite side for the whole position.
-pub async fn close(
+pub(crate) async fn close(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
@@ -36,7 +36,7 @@ pub async fn close(
 }
 
 /// Sends a market order of the opposite side for a part of the position.
-pub async fn reduce(
+pub(crate) async fn reduce(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
@@ -53,7 +53,7 @@ pub async fn reduce(
 }
 
 /// Recomputes every position from the transactions.
-pub async fn reset(
+pub(crate) async fn reset(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 /// Something that was not done, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
+pub(crate) struct Problem {
     pub status: StatusCode,
     /// Stable code; where a shard refused, the code of its reason.
     pub code: &'static str,
@@ -33,7 +33,11 @@ pub struct Problem {
 }
 
 impl Problem {
-    pub fn new(status: StatusCode, code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+    pub(crate) fn new(
+        status: StatusCode,
+        code: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Problem {
         Problem {
             status,
             code,
@@ -46,45 +50,45 @@ impl Problem {
         }
     }
 
-    pub fn upgrading(self) -> Problem {
+    pub(crate) fn upgrading(self) -> Problem {
         Problem { upgrade: true, ..self }
     }
 
-    pub fn closing(self) -> Problem {
+    pub(crate) fn closing(self) -> Problem {
         Problem { close: true, ..self }
     }
 
-    pub fn with_retry_after(self, seconds: u32) -> Problem {
+    pub(crate) fn with_retry_after(self, seconds: u32) -> Problem {
         Problem { retry_after: Some(seconds), ..self }
     }
 
-    pub fn bad_request(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+    pub(crate) fn bad_request(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::BAD_REQUEST, code, detail)
     }
 
     /// Adds a further member of the body.
-    pub fn with(mut self, name: &'static str, value: impl Into<Value>) -> Problem {
+    pub(crate) fn with(mut self, name: &'static str, value: impl Into<Value>) -> Problem {
         self.more.push((name, value.into()));
         self
     }
 
     /// Reports that something named by the path, or by its id, does not exist.
-    pub fn unknown(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+    pub(crate) fn unknown(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::NOT_FOUND, code, detail)
     }
 
     /// Reports that a request is not possible in the current state.
-    pub fn conflict(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+    pub(crate) fn conflict(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::CONFLICT, code, detail)
     }
 
     /// Reports that a request is well formed, and refused.
-    pub fn unprocessable(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
+    pub(crate) fn unprocessable(code: &'static str, detail: impl Into<Cow<'static, str>>) -> Problem {
         Problem::new(StatusCode::UNPROCESSABLE_ENTITY, code, detail)
     }
 
     /// Reports that the body is not what the call takes.
-    pub fn bad_body(bad: BadBody) -> Problem {
+    pub(crate) fn bad_body(bad: BadBody) -> Problem {
         let problem = Problem::bad_request("bad-body", bad.to_string());
         match bad.field() {
             Some(field) => problem.with("field", field),
@@ -92,11 +96,11 @@ impl Problem {
         }
     }
 
-    pub fn not_found() -> Problem {
+    pub(crate) fn not_found() -> Problem {
         Problem::new(StatusCode::NOT_FOUND, "not-found", "there is nothing at this path")
     }
 
-    pub fn method_not_allowed(allow: String) -> Problem {
+    pub(crate) fn method_not_allowed(allow: String) -> Problem {
         let problem = Problem::new(
             StatusCode::METHOD_NOT_ALLOWED,
             "method-not-allowed",
@@ -106,44 +110,44 @@ impl Problem {
     }
 
     /// Reports that nothing was sent.
-    pub fn busy() -> Problem {
+    pub(crate) fn busy() -> Problem {
         let reason = Reason::LaneFull;
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, reason.code(), reason.text()).with_retry_after(1)
     }
 
     /// Reports that all walks over long lists are in use.
-    pub fn too_many_lists() -> Problem {
+    pub(crate) fn too_many_lists() -> Problem {
         let detail = "too many long lists are being read; try again";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).with_retry_after(1)
     }
 
     /// Reports that only the reserve of connections is left, which is for clients with a login and
     /// health checks.
-    pub fn no_room() -> Problem {
+    pub(crate) fn no_room() -> Problem {
         let detail = "too many connections; those left are for clients with a valid login";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-room", detail).with_retry_after(1).closing()
     }
 
     /// Reports that the shards have not sent their snapshots yet.
-    pub fn starting() -> Problem {
+    pub(crate) fn starting() -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "starting", "the service is starting")
             .with_retry_after(1)
     }
 
-    pub fn stopping() -> Problem {
+    pub(crate) fn stopping() -> Problem {
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "stopping", "the service is stopping")
             .with_retry_after(5)
     }
 
     /// Reports that a command was sent, and its result is unknown.
-    pub fn no_answer() -> Problem {
+    pub(crate) fn no_answer() -> Problem {
         let detail =
             "no response in time; the command may still take effect, so check before sending it again";
         Problem::new(StatusCode::SERVICE_UNAVAILABLE, "no-answer", detail).with_retry_after(5)
     }
 
     /// Reports that a shard, or the desk before it, refused a request.
-    pub fn refused(reason: Reason) -> Problem {
+    pub(crate) fn refused(reason: Reason) -> Problem {
         let problem = |status| Problem::new(status, reason.code(), reason.text());
         match reason {
             Reason::LaneFull
@@ -162,7 +166,7 @@ impl Problem {
     }
 
     /// Returns the body of the response.
-    pub fn to_json(&self, path: &str, request: &str) -> Vec<u8> {
+    pub(crate) fn to_json(&self, path: &str, request: &str) -> Vec<u8> {
         let body = Body {
             kind: format!("urn:pitlane:problem:{}", self.code),
             title: self.status.canonical_reason().unwrap_or("Problem"),

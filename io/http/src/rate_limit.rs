@@ -12,7 +12,7 @@ const KEYS_MAX: usize = 65_536;
 /// Buckets of one kind. A bucket that was not used for a second is full, so only those of this
 /// second and the one before are kept.
 #[derive(Debug)]
-pub struct Limit<K> {
+pub(crate) struct Limit<K> {
     /// Nanoseconds between two requests at the steady rate; zero means no limit.
     interval_ns: u64,
     since: Timestamp,
@@ -40,14 +40,14 @@ impl RateBucket {
 
 impl<K: Ord + Clone> Limit<K> {
     /// Creates a limit of this many requests per second; zero means no limit.
-    pub fn new(per_s: u32) -> Limit<K> {
+    pub(crate) fn new(per_s: u32) -> Limit<K> {
         let interval_ns = if per_s == 0 { 0 } else { (NS_PER_S / per_s as u64).max(1) };
         Limit { interval_ns, since: Timestamp::ZERO, now: BTreeMap::new(), before: BTreeMap::new() }
     }
 
     /// Takes one request from the bucket; if it is empty, returns the seconds until there is one
     /// again.
-    pub fn take(&mut self, now: Timestamp, key: &K) -> Result<(), u32> {
+    pub(crate) fn take(&mut self, now: Timestamp, key: &K) -> Result<(), u32> {
         if self.interval_ns == 0 {
             return Ok(());
         }

@@ -27,18 +27,18 @@ use tokio::sync::Notify;
 
 /// Maximum number of long lists that one client may read at once: a quarter of all, so that no
 /// client takes them all.
-pub const PER_CLIENT_MAX: usize = WALKS_MAX / 4;
+pub(crate) const PER_CLIENT_MAX: usize = WALKS_MAX / 4;
 
 /// Identity of a reader: clients behind one address are distinguished by their logins, one login at
 /// several addresses by the addresses.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListClient {
+pub(crate) struct ListClient {
     pub network: IpAddr,
     pub login: Arc<str>,
 }
 
 #[derive(Debug, Default)]
-pub struct ListReaders {
+pub(crate) struct ListReaders {
     /// Active readers, at most [`WALKS_MAX`].
     readers: RefCell<Vec<Rc<ListReader>>>,
     /// Number of portions rendered so far.
@@ -48,7 +48,7 @@ pub struct ListReaders {
 }
 
 #[derive(Debug)]
-pub struct ListReader {
+pub(crate) struct ListReader {
     walk: WalkHandle,
     client: ListClient,
     /// The number of its last portion.
@@ -60,7 +60,7 @@ pub struct ListReader {
 
 /// The reader lost its walk to another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ReaderCut;
+pub(crate) struct ReaderCut;
 
 impl fmt::Display for ReaderCut {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -77,7 +77,7 @@ struct NoWalkLeft;
 impl ListReaders {
     /// Waits until there is room for another reader of a client. Returns the walk that has to be
     /// ended for it, if any. The caller must begin the reader before it awaits anything else.
-    pub async fn wait_for_room(&self, client: &ListClient) -> Option<WalkHandle> {
+    pub(crate) async fn wait_for_room(&self, client: &ListClient) -> Option<WalkHandle> {
         loop {
             match self.make_room(client) {
                 Ok(freed) => return freed,
@@ -107,7 +107,7 @@ impl ListReaders {
     }
 
     /// Begins a reader; there must be room.
-    pub fn begin(&self, walk: WalkHandle, client: ListClient) -> Rc<ListReader> {
+    pub(crate) fn begin(&self, walk: WalkHandle, client: ListClient) -> Rc<ListReader> {
         let last_step = Cell::new(self.steps.get());
         let (waits_for_turn, is_cut) = (Cell::new(false), Cell::new(false));
         let changed = self.changed.clone();
@@ -117,14 +117,14 @@ impl ListReaders {
     }
 
     /// Records that a portion was rendered for the reader.
-    pub fn step(&self, reader: &ListReader) {
+    pub(crate) fn step(&self, reader: &ListReader) {
         self.steps.set(self.steps.get() + 1);
         reader.last_step.set(self.steps.get());
     }
 
     /// Removes a reader that is done or gone. Returns the walk that has to be ended; `None` if
     /// another reader has it.
-    pub fn end(&self, reader: &Rc<ListReader>) -> Option<WalkHandle> {
+    pub(crate) fn end(&self, reader: &Rc<ListReader>) -> Option<WalkHandle> {
         let mut readers = self.readers.borrow_mut();
         let at = readers.iter().position(|other| Rc::ptr_eq(other, reader))?;
         self.changed.notify_waiters();
@@ -133,17 +133,17 @@ impl ListReaders {
 }
 
 impl ListReader {
-    pub fn walk(&self) -> WalkHandle {
+    pub(crate) fn walk(&self) -> WalkHandle {
         self.walk
     }
 
-    pub fn set_waiting(&self, waits_for_turn: bool) {
+    pub(crate) fn set_waiting(&self, waits_for_turn: bool) {
         if self.waits_for_turn.replace(waits_for_turn) && !waits_for_turn {
             self.changed.notify_waiters();
         }
     }
 
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.is_cut.get()
     }
 }

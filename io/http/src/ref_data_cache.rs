@@ -15,24 +15,24 @@ use super::response::{HttpResponse, JsonRows};
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 
 /// The cache for the reference data in force.
-pub struct CurrentRefData(RefCell<Rc<RefDataCache>>);
+pub(crate) struct CurrentRefData(RefCell<Rc<RefDataCache>>);
 
 impl CurrentRefData {
-    pub fn new(cache: RefDataCache) -> CurrentRefData {
+    pub(crate) fn new(cache: RefDataCache) -> CurrentRefData {
         CurrentRefData(RefCell::new(Rc::new(cache)))
     }
 
-    pub fn cache(&self) -> Rc<RefDataCache> {
+    pub(crate) fn cache(&self) -> Rc<RefDataCache> {
         self.0.borrow().clone()
     }
 
-    pub fn set(&self, cache: RefDataCache) {
+    pub(crate) fn set(&self, cache: RefDataCache) {
         *self.0.borrow_mut() = Rc::new(cache);
     }
 }
 
 /// Rendered responses for one set of reference data.
-pub struct RefDataCache {
+pub(crate) struct RefDataCache {
     pub reference: Arc<RefData>,
     /// Hash of this set, by which the journal identifies it too.
     pub name: u64,
@@ -42,7 +42,7 @@ pub struct RefDataCache {
 
 /// The lists that are cached.
 #[derive(Clone, Copy)]
-pub enum RefDataList {
+pub(crate) enum RefDataList {
     Accounts,
     Securities,
     Families,
@@ -50,14 +50,18 @@ pub enum RefDataList {
 }
 
 impl RefDataCache {
-    pub fn new(reference: Arc<RefData>) -> RefDataCache {
+    pub(crate) fn new(reference: Arc<RefData>) -> RefDataCache {
         let name = name_of(&reference);
         let etag = HeaderValue::try_from(format!("\"{name:016x}\"")).expect("digits in quotation marks");
         RefDataCache { reference, name, etag, lists: RefCell::default() }
     }
 
     /// Returns a list from the cache, and renders it first if need be.
-    pub fn list<T: Serialize>(&self, list: RefDataList, rows: impl Iterator<Item = T>) -> HttpResponse {
+    pub(crate) fn list<T: Serialize>(
+        &self,
+        list: RefDataList,
+        rows: impl Iterator<Item = T>,
+    ) -> HttpResponse {
         let mut lists = self.lists.borrow_mut();
         let made = lists[list as usize].get_or_insert_with(|| {
             let mut bytes = Vec::new();
@@ -68,7 +72,7 @@ impl RefDataCache {
     }
 
     /// Streams the securities that match a search, or all.
-    pub fn securities(&self, search: Search, limit: usize) -> HttpResponse {
+    pub(crate) fn securities(&self, search: Search, limit: usize) -> HttpResponse {
         let reference = self.reference.clone();
         let (mut at, mut left, mut rows) = (0, limit, JsonRows::default());
         let portions = StreamedList::new(move |bytes| {

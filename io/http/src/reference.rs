@@ -34,7 +34,7 @@ fn unless_known(
     answer(cache)
 }
 
-pub fn accounts(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn accounts(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let rows = |cache: &RefDataCache| {
         cache.list(RefDataList::Accounts, cache.reference.accounts().iter().map(AccountVO::of))
@@ -42,7 +42,7 @@ pub fn accounts(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpRe
     unless_known(cache, ctx, |cache| Ok(rows(cache)))
 }
 
-pub fn account(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn account(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let name = ctx.name()?;
     unless_known(cache, ctx, |cache| {
@@ -53,7 +53,7 @@ pub fn account(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpRes
     })
 }
 
-pub fn securities(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn securities(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let limit = ctx.limit(&["limit"])?;
     unless_known(cache, ctx, |cache| {
         let rows = cache.reference.securities();
@@ -65,7 +65,7 @@ pub fn securities(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<Http
     })
 }
 
-pub fn search(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn search(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let query = ctx.query(&["query", "limit"])?;
     let limit = ctx.limit(&["query", "limit"])?;
     let search = Search::parse(query.get("query").unwrap_or_default())
@@ -73,7 +73,7 @@ pub fn search(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResp
     unless_known(cache, ctx, |cache| Ok(cache.securities(search, limit)))
 }
 
-pub fn security(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn security(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     unless_known(cache, ctx, |cache| {
         let id = ctx.id().and_then(|id| u32::try_from(id).ok());
@@ -84,7 +84,7 @@ pub fn security(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpRe
     })
 }
 
-pub fn forex(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn forex(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let query = ctx.query(&["baseCurrency", "transactionCurrency"])?;
     let bad = |bad: BadQuery| Problem::bad_request("bad-query", bad.to_string());
     let base = query.required("baseCurrency").map_err(bad)?;
@@ -96,14 +96,14 @@ pub fn forex(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpRespo
     })
 }
 
-pub fn families(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn families(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     unless_known(cache, ctx, |cache| {
         Ok(cache.list(RefDataList::Families, cache.reference.families().iter().map(SecurityFamilyVO::of)))
     })
 }
 
-pub fn family(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn family(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     unless_known(cache, ctx, |cache| {
         let id = ctx.id().and_then(|id| u32::try_from(id).ok());
@@ -113,7 +113,7 @@ pub fn family(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResp
     })
 }
 
-pub fn exchanges(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn exchanges(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     unless_known(cache, ctx, |cache| {
         Ok(cache.list(RefDataList::Exchanges, cache.reference.exchanges().iter().map(ExchangeVO::of)))
@@ -121,7 +121,7 @@ pub fn exchanges(cache: &RefDataCache, ctx: &RequestContext<'_>) -> Result<HttpR
 }
 
 /// Lists the strategies. Their phases change, so there is no ETag.
-pub fn strategies(
+pub(crate) fn strategies(
     trading: &Trading,
     hub: &NotificationHub,
     simulation: bool,

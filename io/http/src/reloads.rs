@@ -57,7 +57,7 @@ impl GatewayLane {
 
 /// Reloads one at a time; a request during a reload is refused.
 #[derive(Debug, Default)]
-pub struct Reloads {
+pub(crate) struct Reloads {
     reloads: RefCell<Option<RefDataReloads>>,
     answer: RefCell<Option<Result<ReloadedRefData, String>>>,
     arrived: Notify,
@@ -65,12 +65,12 @@ pub struct Reloads {
 }
 
 impl Reloads {
-    pub fn new(reloads: Option<RefDataReloads>) -> Reloads {
+    pub(crate) fn new(reloads: Option<RefDataReloads>) -> Reloads {
         Reloads { reloads: RefCell::new(reloads), ..Reloads::default() }
     }
 
     /// Takes data that main has read, and passes waiting data on.
-    pub fn poll(&self) -> usize {
+    pub(crate) fn poll(&self) -> usize {
         let mut reloads = self.reloads.borrow_mut();
         let Some(RefDataReloads { answers, gateways }) = reloads.as_mut() else { return 0 };
         let forwarded: usize = gateways.iter_mut().map(GatewayLane::poll).sum();
@@ -81,7 +81,7 @@ impl Reloads {
     }
 
     /// Begins a reload. No other can begin until the guard is dropped.
-    pub fn begin(&self) -> Result<ReloadGuard<'_>, Problem> {
+    pub(crate) fn begin(&self) -> Result<ReloadGuard<'_>, Problem> {
         if self.reloads.borrow().is_none() {
             return Err(Problem::unprocessable(
                 "no-reference-files",
@@ -95,7 +95,7 @@ impl Reloads {
     }
 
     /// Has main read the data, and waits for them.
-    pub async fn reload(
+    pub(crate) async fn reload(
         &self,
         lifecycle: &Lifecycle,
         answer_timeout: Duration,
@@ -120,7 +120,7 @@ impl Reloads {
 
     /// Sends the data to every gateway; all shards have them already. A gateway without room
     /// receives the newest data in a later cycle.
-    pub fn forward(&self, reloaded: &ReloadedRefData) {
+    pub(crate) fn forward(&self, reloaded: &ReloadedRefData) {
         let mut reloads = self.reloads.borrow_mut();
         let Some(RefDataReloads { gateways, .. }) = reloads.as_mut() else { return };
         for gateway in gateways {
@@ -131,7 +131,7 @@ impl Reloads {
 }
 
 /// Allows the next request when the reload ends, successfully or not.
-pub struct ReloadGuard<'a>(&'a Cell<bool>);
+pub(crate) struct ReloadGuard<'a>(&'a Cell<bool>);
 
 impl Drop for ReloadGuard<'_> {
     fn drop(&mut self) {

@@ -46,16 +46,16 @@ use self::history::EventHistory;
 pub use self::parts::RemoteStrategiesParts;
 use self::permissions::PermissionLog;
 use self::prices::PriceTable;
-pub use self::requests::{RemoteOrderRequest, RequestVerdict};
-pub use self::slot::{StrategySlot, host_text};
+pub(crate) use self::requests::{RemoteOrderRequest, RequestVerdict};
+pub(crate) use self::slot::{StrategySlot, host_text};
 use self::state::GENERICS_MAX;
-pub use self::state::{PendingReply, RemoteState};
+pub(crate) use self::state::{PendingReply, RemoteState};
 
 /// Sender name of events between strategies that a client of this server has sent.
-pub const SERVER: &str = "SERVER";
+pub(crate) const SERVER: &str = "SERVER";
 
 #[derive(Debug)]
-pub struct RemoteStrategies {
+pub(crate) struct RemoteStrategies {
     pub nats: NatsConfig,
     pub settings: RemoteStrategiesConfig,
     pub subjects: Subjects,
@@ -72,7 +72,7 @@ pub struct RemoteStrategies {
 
 /// Counters since the start.
 #[derive(Debug, Default)]
-pub struct RemoteCounts {
+pub(crate) struct RemoteCounts {
     pub messages: Cell<u64>,
     pub decode_errors: Cell<u64>,
     /// Requests whose reply subject is not in the inbox of their strategy.
@@ -83,12 +83,12 @@ pub struct RemoteCounts {
 }
 
 /// Increments a counter.
-pub fn count(counter: &Cell<u64>) {
+pub(crate) fn count(counter: &Cell<u64>) {
     counter.set(counter.get() + 1);
 }
 
 impl RemoteStrategies {
-    pub fn new(
+    pub(crate) fn new(
         parts: RemoteStrategiesParts,
         port: PortId,
         shards: u8,
@@ -157,7 +157,7 @@ impl RemoteStrategies {
     }
 
     /// Handles an event of a shard, after the view has applied it.
-    pub fn handle_event(&self, shard: ShardId, event: &Event) {
+    pub(crate) fn handle_event(&self, shard: ShardId, event: &Event) {
         let mut inner = self.inner.borrow_mut();
         if let EventKind::Tick(tick) = &event.body {
             inner.record_seen(shard, event);
@@ -175,7 +175,7 @@ impl RemoteStrategies {
     }
 
     /// Queues an event between strategies that a client here has sent.
-    pub fn queue_generic(&self, name: &str, body: &[u8]) {
+    pub(crate) fn queue_generic(&self, name: &str, body: &[u8]) {
         let mut inner = self.inner.borrow_mut();
         if inner.generics.len() >= GENERICS_MAX {
             return inner.dropped += 1;
@@ -187,16 +187,16 @@ impl RemoteStrategies {
         self.work.notify_one();
     }
 
-    pub fn next_generic(&self) -> Option<Generic> {
+    pub(crate) fn next_generic(&self) -> Option<Generic> {
         self.inner.borrow().generics.front().cloned()
     }
 
-    pub fn pop_generic(&self) {
+    pub(crate) fn pop_generic(&self) {
         self.inner.borrow_mut().generics.pop_front();
     }
 
     /// Returns the next message to send.
-    pub fn take(&self) -> Option<(Subject, Bytes)> {
+    pub(crate) fn take(&self) -> Option<(Subject, Bytes)> {
         let mut inner = self.inner.borrow_mut();
         if !self.up.get() {
             inner.clear_output();
@@ -217,42 +217,42 @@ impl RemoteStrategies {
         Some((self.subjects.market().into(), prices.encode().into()))
     }
 
-    pub fn reply(&self, to: Option<Subject>, reply: &RemoteReply) {
+    pub(crate) fn reply(&self, to: Option<Subject>, reply: &RemoteReply) {
         let Some(to) = to else { return };
         self.inner.borrow_mut().answer(to, reply);
         self.work.notify_one();
     }
 
     /// Returns the number of replies, events and phases that were not sent.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.inner.borrow().dropped
     }
 
     /// Counts a message that could not be sent.
-    pub fn count_dropped(&self) {
+    pub(crate) fn count_dropped(&self) {
         self.inner.borrow_mut().dropped += 1;
     }
 
     /// Refuses a process whose strategy is not configured.
-    pub fn refuse(&self, to: Subject) {
+    pub(crate) fn refuse(&self, to: Subject) {
         let text = "the server's settings have no such [[strategy]]".to_string();
         self.reply(Some(to), &RemoteReply::Refused { text });
     }
 
     /// Records whether the broker is connected.
-    pub fn set_up(&self, up: bool, now: Timestamp) {
+    pub(crate) fn set_up(&self, up: bool, now: Timestamp) {
         self.up.set(up);
         let mut inner = self.inner.borrow_mut();
         inner.slots.iter_mut().for_each(|slot| slot.restart_lease(now));
     }
 
     /// Returns whether a market waits for the strategies.
-    pub fn is_paced(&self) -> bool {
+    pub(crate) fn is_paced(&self) -> bool {
         self.inner.borrow().pace.is_some()
     }
 
     /// Checks again whether prices that wait may be sent, or a market that waits may continue.
-    pub fn poll_pace(&self) {
+    pub(crate) fn poll_pace(&self) {
         if self.is_paced() {
             self.pace_check.notify_one();
             self.work.notify_one();
@@ -261,12 +261,12 @@ impl RemoteStrategies {
 
     /// Calls `show` for each strategy with its name, whether its process is connected, and its
     /// host.
-    pub fn for_each(&self, mut show: impl FnMut(&str, bool, &str)) {
+    pub(crate) fn for_each(&self, mut show: impl FnMut(&str, bool, &str)) {
         self.inner.borrow().slots.iter().for_each(|slot| show(&slot.name, slot.is_present(), &slot.host));
     }
 
     /// Calls `show` for each strategy with the number of events that its process has not confirmed.
-    pub fn for_each_unconfirmed(&self, mut show: impl FnMut(&str, usize)) {
+    pub(crate) fn for_each_unconfirmed(&self, mut show: impl FnMut(&str, usize)) {
         let inner = self.inner.borrow();
         inner
             .slots
@@ -274,7 +274,7 @@ impl RemoteStrategies {
             .for_each(|slot| show(&slot.name, slot.history.after(&slot.received, usize::MAX).0.len()));
     }
 
-    pub fn conflated(&self) -> u64 {
+    pub(crate) fn conflated(&self) -> u64 {
         self.inner.borrow().price_table.conflated()
     }
 }

@@ -15,7 +15,7 @@ use super::scope::StrategyScope;
 use super::shard_client::ShardClient;
 
 #[derive(Clone, Copy)]
-pub struct RequestContext<'a> {
+pub(crate) struct RequestContext<'a> {
     pub connection: &'a ConnectionInfo,
     pub head: &'a Head,
     pub caller: &'a RequestCaller,
@@ -25,12 +25,12 @@ pub struct RequestContext<'a> {
 
 impl RequestContext<'_> {
     /// Returns the strategies whose orders, positions and money the caller may see and change.
-    pub fn scope(&self, reference: &RefData) -> StrategyScope {
+    pub(crate) fn scope(&self, reference: &RefData) -> StrategyScope {
         StrategyScope::of(self.caller, reference)
     }
 
     /// Returns the sender of an order in this request.
-    pub fn sender(&self, shard_client: &ShardClient) -> SenderId {
+    pub(crate) fn sender(&self, shard_client: &ShardClient) -> SenderId {
         let login = match self.caller {
             RequestCaller::Known(identity) => SenderText::new(&identity.name),
             RequestCaller::Anonymous => SenderText::EMPTY,
@@ -44,38 +44,38 @@ impl RequestContext<'_> {
     }
 
     /// Returns the query, of which only these names are known.
-    pub fn query(&self, known: &[&str]) -> Result<Query, Problem> {
+    pub(crate) fn query(&self, known: &[&str]) -> Result<Query, Problem> {
         let text = self.head.uri.query().unwrap_or_default();
         Query::parse(text, known).map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))
     }
 
     /// Returns the maximum number of rows that the client wants.
-    pub fn limit(&self, known: &[&str]) -> Result<usize, Problem> {
+    pub(crate) fn limit(&self, known: &[&str]) -> Result<usize, Problem> {
         let limit = self.query(known)?.count("limit");
         let limit = limit.map_err(|bad| Problem::bad_request("bad-query", bad.to_string()))?;
         Ok(limit.unwrap_or(usize::MAX))
     }
 
     /// Checks a call without parameters: a misspelt parameter must not pass as absent.
-    pub fn no_query(&self) -> Result<(), Problem> {
+    pub(crate) fn no_query(&self) -> Result<(), Problem> {
         self.query(&[]).map(|_nothing| ())
     }
 
     /// Returns the id in the path; `None` if it is not a number.
-    pub fn id(&self) -> Option<u64> {
+    pub(crate) fn id(&self) -> Option<u64> {
         let text = self.segments[0];
         let is_plain = !text.is_empty() && text.bytes().all(|octet| octet.is_ascii_digit());
         text.parse().ok().filter(|_| is_plain)
     }
 
     /// Returns the name in the path.
-    pub fn name(&self) -> Result<String, Problem> {
+    pub(crate) fn name(&self) -> Result<String, Problem> {
         let bad = || Problem::bad_request("bad-path", "the path is not percent-encoded UTF-8");
         percent_decode(self.segments[0]).ok_or_else(bad)
     }
 
     /// Returns whether the response to an order request shall contain the order.
-    pub fn wants_representation(&self) -> bool {
+    pub(crate) fn wants_representation(&self) -> bool {
         let values = self.head.headers.get_all("prefer").iter();
         let mut preferences =
             values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split([',', ';']));
@@ -83,7 +83,7 @@ impl RequestContext<'_> {
     }
 
     /// Returns whether the client has this state already.
-    pub fn has(&self, etag: &HeaderValue) -> bool {
+    pub(crate) fn has(&self, etag: &HeaderValue) -> bool {
         // Most requests have no such header.
         if !self.head.headers.contains_key(IF_NONE_MATCH) {
             return false;

@@ -7,23 +7,23 @@ use hyper::header::{HeaderMap, HeaderName, HeaderValue};
 use pitlane_engine::text::write_u64;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
-pub const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+pub(crate) const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 /// Longest request id of a client that we pass on.
 const REQUEST_ID_BYTES_MAX: usize = 64;
 
 #[derive(Debug)]
-pub struct RequestIds {
+pub(crate) struct RequestIds {
     requests: Cell<u64>,
     prefix: String,
 }
 
 impl RequestIds {
-    pub fn new(started: Timestamp) -> RequestIds {
+    pub(crate) fn new(started: Timestamp) -> RequestIds {
         RequestIds { requests: Cell::new(0), prefix: format!("{:x}-", started.0 / NS_PER_MS) }
     }
 
     /// Returns the client's request id if it is valid, else a new one.
-    pub fn id_of(&self, headers: &HeaderMap) -> HeaderValue {
+    pub(crate) fn id_of(&self, headers: &HeaderMap) -> HeaderValue {
         let is_sane = |id: &&HeaderValue| {
             (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) && id.as_bytes().iter().all(u8::is_ascii_graphic)
         };

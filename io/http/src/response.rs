@@ -21,7 +21,7 @@ const JSON_BYTES: usize = 2_048;
 
 /// Result of a handler.
 #[derive(Debug)]
-pub struct HttpResponse {
+pub(crate) struct HttpResponse {
     pub status: StatusCode,
     pub kind: ResponseKind,
     pub content: Content,
@@ -34,7 +34,7 @@ pub struct HttpResponse {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ResponseKind {
+pub(crate) enum ResponseKind {
     Empty,
     Json,
     /// Errors.
@@ -56,7 +56,7 @@ impl ResponseKind {
 }
 
 #[derive(Debug)]
-pub enum Content {
+pub(crate) enum Content {
     Whole(Bytes),
     StreamedList(StreamedList),
 }
@@ -66,50 +66,50 @@ impl HttpResponse {
         HttpResponse { status: StatusCode::OK, kind, content, location: None, etag: None, encoding: None }
     }
 
-    pub fn empty() -> HttpResponse {
+    pub(crate) fn empty() -> HttpResponse {
         HttpResponse::new(ResponseKind::Empty, Content::Whole(Bytes::new()))
     }
 
-    pub fn json(value: &impl Serialize) -> HttpResponse {
+    pub(crate) fn json(value: &impl Serialize) -> HttpResponse {
         let mut bytes = Vec::with_capacity(JSON_BYTES);
         push_json(&mut bytes, value);
         HttpResponse::new(ResponseKind::Json, Content::Whole(bytes.into()))
     }
 
     /// Creates a list, row by row.
-    pub fn list<T: Serialize>(rows: impl Iterator<Item = T>) -> HttpResponse {
+    pub(crate) fn list<T: Serialize>(rows: impl Iterator<Item = T>) -> HttpResponse {
         let mut bytes = Vec::with_capacity(JSON_BYTES);
         JsonRows::default().push(&mut bytes, rows, true);
         HttpResponse::new(ResponseKind::Json, Content::Whole(bytes.into()))
     }
 
     /// Creates a response from rendered JSON.
-    pub fn from_json(bytes: Bytes) -> HttpResponse {
+    pub(crate) fn from_json(bytes: Bytes) -> HttpResponse {
         HttpResponse::new(ResponseKind::Json, Content::Whole(bytes))
     }
 
     /// Creates a response whose JSON is streamed in portions.
-    pub fn streamed(portions: StreamedList) -> HttpResponse {
+    pub(crate) fn streamed(portions: StreamedList) -> HttpResponse {
         HttpResponse::new(ResponseKind::Json, Content::StreamedList(portions))
     }
 
-    pub fn text(kind: ResponseKind, text: impl Into<Bytes>) -> HttpResponse {
+    pub(crate) fn text(kind: ResponseKind, text: impl Into<Bytes>) -> HttpResponse {
         HttpResponse::new(kind, Content::Whole(text.into()))
     }
 
-    pub fn with_status(self, status: StatusCode) -> HttpResponse {
+    pub(crate) fn with_status(self, status: StatusCode) -> HttpResponse {
         HttpResponse { status, ..self }
     }
 
-    pub fn with_etag(self, etag: HeaderValue) -> HttpResponse {
+    pub(crate) fn with_etag(self, etag: HeaderValue) -> HttpResponse {
         HttpResponse { etag: Some(etag), ..self }
     }
 
-    pub fn with_encoding(self, encoding: Option<&'static str>) -> HttpResponse {
+    pub(crate) fn with_encoding(self, encoding: Option<&'static str>) -> HttpResponse {
         HttpResponse { encoding, ..self }
     }
 
-    pub fn with_location(self, location: HeaderValue) -> HttpResponse {
+    pub(crate) fn with_location(self, location: HeaderValue) -> HttpResponse {
         HttpResponse { location: Some(location), ..self }
     }
 }
@@ -121,14 +121,19 @@ fn push_json(bytes: &mut Vec<u8>, value: &impl Serialize) {
 
 /// A list that is written in portions, with its brackets and commas.
 #[derive(Debug, Default)]
-pub struct JsonRows {
+pub(crate) struct JsonRows {
     begun: bool,
     has_some: bool,
 }
 
 impl JsonRows {
     /// Adds a portion, perhaps an empty one.
-    pub fn push<T: Serialize>(&mut self, bytes: &mut Vec<u8>, rows: impl Iterator<Item = T>, is_last: bool) {
+    pub(crate) fn push<T: Serialize>(
+        &mut self,
+        bytes: &mut Vec<u8>,
+        rows: impl Iterator<Item = T>,
+        is_last: bool,
+    ) {
         if !std::mem::replace(&mut self.begun, true) {
             bytes.push(b'[');
         }
@@ -146,7 +151,7 @@ impl JsonRows {
 
 /// A body being sent. The connection is busy until it is dropped.
 #[derive(Debug)]
-pub struct ResponseBody {
+pub(crate) struct ResponseBody {
     /// What is left to send; empty at the end.
     content: Content,
     chunked: bool,
@@ -155,7 +160,7 @@ pub struct ResponseBody {
 }
 
 impl ResponseBody {
-    pub fn new(
+    pub(crate) fn new(
         content: Content,
         kind: ResponseKind,
         progress: Arc<ConnectionProgress>,

@@ -14,14 +14,14 @@ use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use super::trading::Trading;
 
-pub fn show(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn show(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     Ok(HttpResponse::json(&RiskVO::of(&trading.shard_client.view(), &trading.shard_client.reference())))
 }
 
 /// Changes the limits of one strategy or account. They hold until the next start, which takes them
 /// from the settings again.
-pub async fn change(
+pub(crate) async fn change(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
@@ -66,7 +66,7 @@ fn scope_of(trading: &Trading, request: &LimitsVO) -> Result<Scope, Problem> {
 
 /// Moves a strategy to another phase, through those between: `INIT → PREFEED → START → RUNNING →
 /// STOP → EXIT`. One that has stopped may start again.
-pub async fn phase(
+pub(crate) async fn phase(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,

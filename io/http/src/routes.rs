@@ -13,7 +13,7 @@ use super::cors::Cors;
 
 /// All calls. A closed list; [`super::calls`] matches it to a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ApiCall {
+pub(crate) enum ApiCall {
     Home,
     Docs,
     DocsScript,
@@ -79,7 +79,7 @@ pub enum ApiCall {
 
 impl ApiCall {
     /// Returns whether the call needs no login. Such calls reveal nothing of the platform's state.
-    pub fn is_public(self) -> bool {
+    pub(crate) fn is_public(self) -> bool {
         matches!(
             self,
             ApiCall::Home
@@ -94,7 +94,7 @@ impl ApiCall {
     }
 
     /// Returns whether a supervisor checks the health of the service by this call.
-    pub fn is_health(self) -> bool {
+    pub(crate) fn is_health(self) -> bool {
         matches!(self, ApiCall::Live | ApiCall::Ready)
     }
 }
@@ -102,7 +102,7 @@ impl ApiCall {
 /// Methods with a meaning here. HEAD is a GET without its body; OPTIONS is answered from the table
 /// itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RouteMethod {
+pub(crate) enum RouteMethod {
     Get,
     Post,
     Put,
@@ -120,7 +120,7 @@ impl RouteMethod {
         }
     }
 
-    pub fn method(self) -> &'static str {
+    pub(crate) fn method(self) -> &'static str {
         match self {
             RouteMethod::Get => "GET",
             RouteMethod::Post => "POST",
@@ -141,7 +141,7 @@ impl RouteMethod {
 
 /// A path, in which a segment `{}` matches any one segment.
 #[derive(Debug, PartialEq, Eq)]
-pub struct HttpRoute {
+pub(crate) struct HttpRoute {
     pub path: &'static str,
     pub cors: Cors,
     pub calls: &'static [(RouteMethod, Role, ApiCall)],
@@ -157,7 +157,7 @@ impl HttpRoute {
     }
 
     /// Returns the value of the Allow header.
-    pub fn allow(&self) -> String {
+    pub(crate) fn allow(&self) -> String {
         let mut methods: Vec<_> = self.calls.iter().map(|(method, _, _)| method.allow_text()).collect();
         methods.push("OPTIONS");
         methods.join(", ")
@@ -319,7 +319,7 @@ static ROUTES: &[HttpRoute] = &[
 ];
 
 /// Returns the whole table, a call at a time.
-pub fn all() -> impl Iterator<Item = (&'static str, RouteMethod, Role, ApiCall)> {
+pub(crate) fn all() -> impl Iterator<Item = (&'static str, RouteMethod, Role, ApiCall)> {
     ROUTES
         .iter()
         .flat_map(|route| route.calls.iter().map(|(method, role, call)| (route.path, *method, *role, *call)))
@@ -332,7 +332,7 @@ pub fn table() -> impl Iterator<Item = (&'static str, &'static str, Role)> {
 
 /// Result of a lookup by path and method.
 #[derive(Debug, PartialEq, Eq)]
-pub enum RouteMatch<'a> {
+pub(crate) enum RouteMatch<'a> {
     ApiCall {
         route: &'static HttpRoute,
         /// The lowest role that is required.
@@ -347,17 +347,17 @@ pub enum RouteMatch<'a> {
 }
 
 /// Segments matched by each `{}`, still percent-encoded. No path has more than two.
-pub type Segments<'a> = [&'a str; 2];
+pub(crate) type Segments<'a> = [&'a str; 2];
 
 /// The table, with one lookup for paths without `{}`, whatever their number.
 #[derive(Debug)]
-pub struct Routes {
+pub(crate) struct Routes {
     plain: HashMap<&'static str, &'static HttpRoute>,
     open: Vec<&'static HttpRoute>,
 }
 
 impl Routes {
-    pub fn new() -> Routes {
+    pub(crate) fn new() -> Routes {
         Routes::of(ROUTES)
     }
 
@@ -366,7 +366,7 @@ impl Routes {
         Routes { plain: plain.into_iter().map(|route| (route.path, route)).collect(), open }
     }
 
-    pub fn find<'a>(&self, method: &Method, path: &'a str) -> RouteMatch<'a> {
+    pub(crate) fn find<'a>(&self, method: &Method, path: &'a str) -> RouteMatch<'a> {
         // The last segment of a plain path may be the id of an order, see
         // `/rest/execution/order/market`.
         let plain = self.plain.get(path).map(|route| {

@@ -5,27 +5,27 @@ use utoipa::ToSchema;
 
 /// Schemas collected so far. Those of responses never have `null`: absent values are omitted.
 #[derive(Default)]
-pub struct SchemaSet {
+pub(crate) struct SchemaSet {
     schemas: Map<String, Value>,
 }
 
 impl SchemaSet {
     /// Adds the schema of a response.
-    pub fn add_response<T: ToSchema>(&mut self) {
+    pub(crate) fn add_response<T: ToSchema>(&mut self) {
         self.add::<T>(without_null);
     }
 
     /// Adds the schema of a request, where `null` means absent.
-    pub fn add_request<T: ToSchema>(&mut self) {
+    pub(crate) fn add_request<T: ToSchema>(&mut self) {
         self.add::<T>(|schema| schema);
     }
 
     /// Adds a schema that is written by hand.
-    pub fn insert(&mut self, name: &str, schema: Value) {
+    pub(crate) fn insert(&mut self, name: &str, schema: Value) {
         self.schemas.insert(name.to_string(), schema);
     }
 
-    pub fn into_json(self) -> Value {
+    pub(crate) fn into_json(self) -> Value {
         Value::Object(self.schemas)
     }
 

@@ -15,13 +15,13 @@ use super::caller::RequestCaller;
 use super::problem::Problem;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum StrategyScope {
+pub(crate) enum StrategyScope {
     All,
     Only(Vec<StrategyId>),
 }
 
 impl StrategyScope {
-    pub fn of(caller: &RequestCaller, reference: &RefData) -> StrategyScope {
+    pub(crate) fn of(caller: &RequestCaller, reference: &RefData) -> StrategyScope {
         match caller {
             RequestCaller::Known(identity) if identity.strategies == Strategies::All => StrategyScope::All,
             RequestCaller::Known(identity) => {
@@ -35,7 +35,7 @@ impl StrategyScope {
         }
     }
 
-    pub fn contains(&self, strategy: StrategyId) -> bool {
+    pub(crate) fn contains(&self, strategy: StrategyId) -> bool {
         match self {
             StrategyScope::All => true,
             StrategyScope::Only(strategies) => strategies.contains(&strategy),
@@ -43,7 +43,7 @@ impl StrategyScope {
     }
 
     /// Checks that the caller may act for a strategy.
-    pub fn authorize(&self, strategy: StrategyId) -> Result<(), Problem> {
+    pub(crate) fn authorize(&self, strategy: StrategyId) -> Result<(), Problem> {
         if self.contains(strategy) {
             Ok(())
         } else {
@@ -52,7 +52,7 @@ impl StrategyScope {
     }
 
     /// Checks that the caller may do what affects every strategy.
-    pub fn authorize_all(&self) -> Result<(), Problem> {
+    pub(crate) fn authorize_all(&self) -> Result<(), Problem> {
         match self {
             StrategyScope::All => Ok(()),
             StrategyScope::Only(_) => {

@@ -47,7 +47,7 @@ const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
      connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
-pub async fn respond(
+pub(crate) async fn respond(
     app: &Rc<AppState>,
     connection: &ConnectionInfo,
     request: Request<Incoming>,

@@ -14,7 +14,7 @@ use super::response::HttpResponse;
 use super::trading::Trading;
 
 /// Lists all sessions, as of the last second.
-pub fn all(notifications: &Notifications, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn all(notifications: &Notifications, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let mut sessions = Vec::new();
     notifications.hub.for_each_session(|thread, session| sessions.push(session_vo(thread, session)));
@@ -23,7 +23,7 @@ pub fn all(notifications: &Notifications, ctx: &RequestContext<'_>) -> Result<Ht
 }
 
 /// Disconnects a client, with a reason where its protocol has one.
-pub async fn end(
+pub(crate) async fn end(
     notifications: &Notifications,
     trading: &Trading,
     ctx: &RequestContext<'_>,
@@ -42,7 +42,7 @@ pub async fn end(
 }
 
 /// Resets both sequence numbers of a FIX session to one. A client that is logged on is logged out.
-pub async fn reset(
+pub(crate) async fn reset(
     notifications: &Notifications,
     trading: &Trading,
     ctx: &RequestContext<'_>,
@@ -58,7 +58,10 @@ pub async fn reset(
     Err(Problem::unknown("unknown-session", "there is no FIX session of this id"))
 }
 
-pub fn rates(notifications: &Notifications, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn rates(
+    notifications: &Notifications,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let Throttle { max_rate_per_connection, min_rate_per_consumer } = notifications.ws_broker.throttle();
     let rate = |rate: EventRate| Some(Decimal { raw: rate.raw() });
@@ -70,7 +73,7 @@ pub fn rates(notifications: &Notifications, ctx: &RequestContext<'_>) -> Result<
 
 /// Changes the rates of every connection immediately. They hold until the next start, which takes
 /// them from the settings again.
-pub async fn change_rates(
+pub(crate) async fn change_rates(
     notifications: &Notifications,
     trading: &Trading,
     ctx: &RequestContext<'_>,

@@ -39,28 +39,28 @@ use pitlane_runtime::stages::LatencyStage;
 use pitlane_runtime::wakeup::Wakeup;
 
 use self::elsewhere::ElsewhereIds;
-pub use self::entry::is_rest_order;
+pub(crate) use self::entry::is_rest_order;
 pub use self::numbers::Numbers;
 use self::receipts::Receipts;
-pub use self::receipts::{Receipt, RestRequest};
+pub(crate) use self::receipts::{Receipt, RestRequest};
 use self::waiting::{Awaited, Waiting};
-pub use self::waiting::{CommandOutcome, PendingResponse};
+pub(crate) use self::waiting::{CommandOutcome, PendingResponse};
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 
 /// Events taken from the lanes per cycle, before requests are served again: some 100 µs of work.
-pub const EVENTS_PER_CYCLE_MAX: usize = 1_024;
+pub(crate) const EVENTS_PER_CYCLE_MAX: usize = 1_024;
 
 /// Number of events ahead of which the view prefetches, so that its memory is in cache by then. A
 /// new order usually has two events.
 const LOOK_AHEAD: usize = 2;
 
 /// First character of the ids made here, where no other server makes any.
-pub const PREFIX: u8 = b'r';
+pub(crate) const PREFIX: u8 = b'r';
 
 /// Sizes of a `ShardClient`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShardClientSettings {
+pub(crate) struct ShardClientSettings {
     pub view: ViewSettings,
     /// Maximum number of REST orders known at once.
     pub orders_max: u32,
@@ -70,10 +70,10 @@ pub struct ShardClientSettings {
 
 /// Nothing was sent: a lane is full, or too many responses are pending. The caller may retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ShardsBusy;
+pub(crate) struct ShardsBusy;
 
 #[derive(Debug)]
-pub struct ShardClient {
+pub(crate) struct ShardClient {
     port: RefCell<PortEnd>,
     view: RefCell<View>,
     reference: RefCell<Arc<RefData>>,
@@ -100,7 +100,7 @@ pub struct ShardClient {
 impl ShardClient {
     /// Creates a client that subscribes to everything of every shard and requests a snapshot. It
     /// does nothing until it is polled.
-    pub fn new(
+    pub(crate) fn new(
         port: PortEnd,
         wakeups: Vec<Wakeup>,
         reference: Arc<RefData>,
@@ -148,71 +148,71 @@ impl ShardClient {
     }
 
     /// Sets the receiver that forwards events to strategies in other processes.
-    pub fn set_remote_strategies(&mut self, remote_strategies: Rc<RemoteStrategies>) {
+    pub(crate) fn set_remote_strategies(&mut self, remote_strategies: Rc<RemoteStrategies>) {
         self.remote_strategies = Some(remote_strategies);
     }
 
     /// Sets the broker that handles each event after the view.
-    pub fn set_ws_broker(&mut self, ws_broker: Rc<WebSocketBroker>) {
+    pub(crate) fn set_ws_broker(&mut self, ws_broker: Rc<WebSocketBroker>) {
         self.ws_broker = Some(ws_broker);
     }
 
     /// Sets the report that prints events.
-    pub fn set_report(&mut self, report: Option<OrderReportPrinter>) {
+    pub(crate) fn set_report(&mut self, report: Option<OrderReportPrinter>) {
         self.report = RefCell::new(report);
     }
 
     /// Returns the copy of the shards' state. It must not be held across an await.
-    pub fn view(&self) -> Ref<'_, View> {
+    pub(crate) fn view(&self) -> Ref<'_, View> {
         self.view.borrow()
     }
 
     /// Returns the same copy, for walks over it.
-    pub fn view_mut(&self) -> RefMut<'_, View> {
+    pub(crate) fn view_mut(&self) -> RefMut<'_, View> {
         self.view.borrow_mut()
     }
 
-    pub fn reference(&self) -> Arc<RefData> {
+    pub(crate) fn reference(&self) -> Arc<RefData> {
         self.reference.borrow().clone()
     }
 
     /// Replaces the reference data by data that is in force in all shards.
-    pub fn set_reference(&self, reference: Arc<RefData>) {
+    pub(crate) fn set_reference(&self, reference: Arc<RefData>) {
         *self.reference.borrow_mut() = reference;
     }
 
     /// Returns the id by which the shards know this port.
-    pub fn port(&self) -> PortId {
+    pub(crate) fn port(&self) -> PortId {
         self.port.borrow().id()
     }
 
-    pub fn event_counts(&self) -> EventCounts {
+    pub(crate) fn event_counts(&self) -> EventCounts {
         self.event_counts.get()
     }
 
     /// Returns a counter that grows with every event that may change more than prices in the view.
-    pub fn changes(&self) -> u64 {
+    pub(crate) fn changes(&self) -> u64 {
         self.changes.get()
     }
 
-    pub fn shards(&self) -> u8 {
+    pub(crate) fn shards(&self) -> u8 {
         self.wakeups.len() as u8
     }
 
     /// Returns whether the view has the complete state of every shard.
-    pub fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         let view = self.view();
         (0..self.shards()).all(|shard| view.is_complete(ShardId(shard)))
     }
 
     /// Returns the number of responses that are pending.
-    pub fn waiting_len(&self) -> usize {
+    pub(crate) fn waiting_len(&self) -> usize {
         self.waiting.borrow().len()
     }
 
     /// Sends a command to its shard, or to all shards if it is for all, and returns the pending
     /// response. Either the whole command is sent or nothing.
-    pub fn send(&self, session: u16, body: CommandKind) -> Result<PendingResponse, ShardsBusy> {
+    pub(crate) fn send(&self, session: u16, body: CommandKind) -> Result<PendingResponse, ShardsBusy> {
         let mut port = self.port.borrow_mut();
         let source = Source { origin: Origin::Rest, port: port.id(), session };
         let shards = self.shards();
@@ -240,7 +240,7 @@ impl ShardClient {
 
     /// Handles events of the shards, at most `EVENTS_PER_CYCLE_MAX`, and returns the amount of work
     /// done.
-    pub fn poll(&self) -> usize {
+    pub(crate) fn poll(&self) -> usize {
         let mut work = self.send_startup_commands();
         let mut view = self.view.borrow_mut();
         let mut port = self.port.borrow_mut();
@@ -309,7 +309,7 @@ impl ShardClient {
 
     /// Handles the events left on the lanes and prints the last line of the report. The shards send
     /// no more events by then.
-    pub fn end(&self) {
+    pub(crate) fn end(&self) {
         while self.poll() > 0 {}
         if let Some(report) = self.report.take() {
             report.end(&self.view(), &self.reference(), self.event_counts());

@@ -14,4 +14,4 @@
 mod messages;
 mod pace;
 mod watch;
-pub mod wire;
+pub(crate) mod wire;

@@ -10,7 +10,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{OrderView, View};
 use pitlane_protocols::remote::strategy::StateItem;
 
-pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
+pub(crate) fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
     let id = StrategyId(strategy.session);
     let mut state = Vec::new();
     let mut push_item = |shard: ShardId, at: Timestamp, body: EventKind| {
@@ -45,7 +45,7 @@ pub fn state_of(view: &View, strategy: Source, shards: u8) -> Vec<StateItem> {
 }
 
 /// Returns the terms of an order with this execution type.
-pub fn terms_of(order: &OrderView, what: ExecType) -> OrderTerms {
+pub(crate) fn terms_of(order: &OrderView, what: ExecType) -> OrderTerms {
     OrderTerms {
         order: order.handle,
         id: order.id,

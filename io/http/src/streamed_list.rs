@@ -24,7 +24,7 @@ use tokio::task::{spawn_local, yield_now};
 use super::readers::ListReader;
 
 /// Rows examined for one portion, shown or not: some 150 µs.
-pub const ROWS_PER_PORTION: usize = 128;
+pub(crate) const ROWS_PER_PORTION: usize = 128;
 /// Initial capacity for a portion of usual rows, so that it does not grow in small steps.
 const PORTION_BYTES: usize = 64 * 1_024;
 
@@ -33,7 +33,7 @@ const PORTION_BYTES: usize = 64 * 1_024;
 type RenderNext = Box<dyn FnMut(&mut Vec<u8>) -> bool>;
 
 /// A long response that is not rendered yet.
-pub struct StreamedList {
+pub(crate) struct StreamedList {
     next: RenderNext,
     /// The wait for the list's turn, while there is one.
     turn: Option<Pin<Box<dyn Future<Output = RenderTurn>>>>,
@@ -44,13 +44,13 @@ pub struct StreamedList {
 
 /// Grants the right to render a portion to one list at a time, in the order of their requests.
 #[derive(Clone, Debug)]
-pub struct RenderTurns(Arc<Semaphore>);
+pub(crate) struct RenderTurns(Arc<Semaphore>);
 
 /// The right to render one portion. It ends when it is dropped, also when a reader disconnects.
 type RenderTurn = Option<OwnedSemaphorePermit>;
 
 impl RenderTurns {
-    pub fn new() -> RenderTurns {
+    pub(crate) fn new() -> RenderTurns {
         RenderTurns(Arc::new(Semaphore::new(1)))
     }
 
@@ -69,23 +69,23 @@ impl RenderTurns {
 }
 
 impl StreamedList {
-    pub fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> StreamedList {
+    pub(crate) fn new(next: impl FnMut(&mut Vec<u8>) -> bool + 'static) -> StreamedList {
         StreamedList { next: Box::new(next), turn: None, is_over: false, reader: None }
     }
 
     /// Sets the reader, which is marked while the list waits for its turn, so that its walk is not
     /// taken meanwhile.
-    pub fn with_reader(self, reader: Rc<ListReader>) -> StreamedList {
+    pub(crate) fn with_reader(self, reader: Rc<ListReader>) -> StreamedList {
         StreamedList { reader: Some(reader), ..self }
     }
 
     /// Returns whether the walk that feeds this list was taken away. Then there is no next portion.
-    pub fn is_cut(&self) -> bool {
+    pub(crate) fn is_cut(&self) -> bool {
         self.reader.as_ref().is_some_and(|reader| reader.is_cut())
     }
 
     /// Returns the next portion when its turn has come; `None` at the end.
-    pub fn poll_next(&mut self, turns: &RenderTurns, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
+    pub(crate) fn poll_next(&mut self, turns: &RenderTurns, cx: &mut Context<'_>) -> Poll<Option<Bytes>> {
         if self.is_over {
             return Poll::Ready(None);
         }
@@ -100,7 +100,7 @@ impl StreamedList {
     }
 
     /// Returns whether the last portion has been rendered.
-    pub fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.is_over
     }
 }

@@ -11,14 +11,14 @@ use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use super::trading::Trading;
 
-pub fn feeds(feeds: &[String], ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn feeds(feeds: &[String], ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     Ok(HttpResponse::json(&feeds))
 }
 
 /// Subscribes or unsubscribes. Idempotent: the first subscriber of a security starts its feed, the
 /// last one stops it.
-pub async fn subscribe(
+pub(crate) async fn subscribe(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     on: bool,

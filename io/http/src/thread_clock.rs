@@ -6,14 +6,14 @@ use pitlane_engine::time::Timestamp;
 use pitlane_runtime::clock::Clock;
 
 #[derive(Debug)]
-pub struct ThreadClock(RefCell<Clock>);
+pub(crate) struct ThreadClock(RefCell<Clock>);
 
 impl ThreadClock {
-    pub fn new(clock: Clock) -> ThreadClock {
+    pub(crate) fn new(clock: Clock) -> ThreadClock {
         ThreadClock(RefCell::new(clock))
     }
 
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.0.borrow_mut().now()
     }
 }

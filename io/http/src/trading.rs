@@ -22,7 +22,7 @@ use super::thread_clock::ThreadClock;
 /// The session of commands that no order desk sends.
 const SESSION: u16 = 0;
 
-pub struct Trading {
+pub(crate) struct Trading {
     pub shard_client: ShardClient,
     /// The other servers; `None` if this server is alone.
     pub cluster: Option<Rc<ClusterNode>>,
@@ -33,7 +33,7 @@ pub struct Trading {
 }
 
 impl Trading {
-    pub fn new(
+    pub(crate) fn new(
         shard_client: ShardClient,
         cluster: Option<Rc<ClusterNode>>,
         answer_timeout: Duration,
@@ -43,12 +43,12 @@ impl Trading {
         Trading { shard_client, cluster, answer_timeout, lifecycle, clock }
     }
 
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.clock.now()
     }
 
     /// Checks whether commands are accepted at all.
-    pub fn check_open(&self) -> Result<(), Problem> {
+    pub(crate) fn check_open(&self) -> Result<(), Problem> {
         if self.lifecycle.is_stopping() {
             return Err(Problem::stopping());
         }
@@ -59,19 +59,19 @@ impl Trading {
     }
 
     /// Sends a command and waits for its result. When this returns, the view includes it.
-    pub async fn send_command(&self, body: CommandKind) -> Result<CommandOutcome, Problem> {
+    pub(crate) async fn send_command(&self, body: CommandKind) -> Result<CommandOutcome, Problem> {
         self.check_open()?;
         let pending = self.shard_client.send(SESSION, body).map_err(|_busy| Problem::busy())?;
         self.await_outcome(pending).await
     }
 
     /// Waits for a response of the shards.
-    pub async fn await_outcome(&self, pending: PendingResponse) -> Result<CommandOutcome, Problem> {
+    pub(crate) async fn await_outcome(&self, pending: PendingResponse) -> Result<CommandOutcome, Problem> {
         timeout(self.answer_timeout, pending).await.map_err(|_elapsed| Problem::no_answer())
     }
 
     /// Sends a command that is about no order, and answers when all shards have executed it.
-    pub async fn execute(&self, body: CommandKind) -> Result<HttpResponse, Problem> {
+    pub(crate) async fn execute(&self, body: CommandKind) -> Result<HttpResponse, Problem> {
         match self.send_command(body).await? {
             CommandOutcome::Done(Reason::None) => Ok(HttpResponse::empty()),
             CommandOutcome::Done(reason) => Err(Problem::refused(reason)),
@@ -81,7 +81,7 @@ impl Trading {
 
     /// Sends an operator's directive to all shards. It stays in force where a shard cannot be
     /// reached: the response names such shards, and they apply it when their servers are back.
-    pub async fn send_directive(&self, directive: Directive) -> Result<HttpResponse, Problem> {
+    pub(crate) async fn send_directive(&self, directive: Directive) -> Result<HttpResponse, Problem> {
         let Some(cluster) = &self.cluster else {
             self.execute(unversioned_command(&directive)).await?;
             let whole = ConfirmationVO { confirmed: SwitchStateVO::All, unconfirmed_shards: Vec::new() };

@@ -19,7 +19,11 @@ use super::scope::StrategyScope;
 use super::streamed_list::{ROWS_PER_PORTION, StreamedList};
 use super::trading::Trading;
 
-pub fn one(trading: &Trading, instance: u64, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn one(
+    trading: &Trading,
+    instance: u64,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
     let found = ctx.id().and_then(|id| view.transaction(TransactionId(id)));
@@ -31,7 +35,7 @@ pub fn one(trading: &Trading, instance: u64, ctx: &RequestContext<'_>) -> Result
 }
 
 /// Lists today's transactions, newest first.
-pub fn daily(
+pub(crate) fn daily(
     trading: &Rc<Trading>,
     instance: u64,
     ctx: &RequestContext<'_>,
@@ -59,7 +63,7 @@ pub fn daily(
 }
 
 /// Returns the strategy of a query, by name; 404 if it is unknown, or outside the caller's scope.
-pub fn strategy_named(
+pub(crate) fn strategy_named(
     name: Option<&str>,
     scope: &StrategyScope,
     reference: &RefData,
@@ -70,7 +74,7 @@ pub fn strategy_named(
     row.map(|row| Some(row.id)).ok_or_else(unknown)
 }
 
-pub async fn record(
+pub(crate) async fn record(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,
@@ -116,7 +120,7 @@ fn is_of(row: &TransactionView, movement: &Movement) -> bool {
 }
 
 /// Recomputes every cash balance from the transactions.
-pub async fn reset_cash(
+pub(crate) async fn reset_cash(
     trading: &Trading,
     ctx: &RequestContext<'_>,
     body: RequestBody,

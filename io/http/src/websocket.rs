@@ -45,7 +45,7 @@ const STOP_MAX: Duration = Duration::from_secs(1);
 
 /// Answers a request for a WebSocket. The connection is served as soon as hyper has released it;
 /// its connection slot goes along.
-pub fn upgrade(
+pub(crate) fn upgrade(
     app: &Rc<AppState>,
     connection: &ConnectionInfo,
     head: &mut Head,

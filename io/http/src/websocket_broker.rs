@@ -36,7 +36,7 @@ use tokio::time::timeout;
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
 #[derive(Debug)]
-pub struct WebSocketBroker {
+pub(crate) struct WebSocketBroker {
     broker_host: RefCell<BrokerHost>,
     clock: RefCell<Clock>,
     /// Latency recorder; `None`: nothing is stamped.
@@ -62,7 +62,7 @@ struct ClientTask {
 }
 
 impl WebSocketBroker {
-    pub fn new(
+    pub(crate) fn new(
         settings: BrokerSettings,
         reference: Arc<RefData>,
         wakeup: Wakeup,
@@ -86,50 +86,50 @@ impl WebSocketBroker {
         }
     }
 
-    pub fn now(&self) -> Timestamp {
+    pub(crate) fn now(&self) -> Timestamp {
         self.clock.borrow_mut().now()
     }
 
-    pub fn has_clients(&self) -> bool {
+    pub(crate) fn has_clients(&self) -> bool {
         self.client_tasks.borrow().iter().any(Option::is_some)
     }
 
     /// Returns the current stamp if this cycle is sampled.
-    pub fn sample(&self) -> Option<CounterStamp> {
+    pub(crate) fn sample(&self) -> Option<CounterStamp> {
         self.recorder.borrow_mut().as_mut().and_then(LatencyRecorder::sample_cycle)
     }
 
     /// Records the duration of a stage if its begin was stamped.
-    pub fn count(&self, stage: LatencyStage, from: Option<CounterStamp>) {
+    pub(crate) fn count(&self, stage: LatencyStage, from: Option<CounterStamp>) {
         if let (Some(from), Some(recorder)) = (from, self.recorder.borrow_mut().as_mut()) {
             recorder.count(stage, from, recorder.stamp());
         }
     }
 
     /// Hands over the recorded durations when it is time.
-    pub fn poll_stages(&self) {
+    pub(crate) fn poll_stages(&self) {
         if let Some(recorder) = self.recorder.borrow_mut().as_mut() {
             recorder.poll(self.now());
         }
     }
 
     /// Returns the broker. It must not be held across an await.
-    pub fn broker(&self) -> RefMut<'_, StompBroker> {
+    pub(crate) fn broker(&self) -> RefMut<'_, StompBroker> {
         RefMut::map(self.broker_host.borrow_mut(), |broker_host| &mut broker_host.broker)
     }
 
     /// Replaces the reference data by data that is in force in all shards.
-    pub fn set_reference(&self, reference: &Arc<RefData>) {
+    pub(crate) fn set_reference(&self, reference: &Arc<RefData>) {
         self.broker_host.borrow_mut().set_reference(reference);
     }
 
     /// Handles one event. [`WebSocketBroker::flush`] must follow once all events of a cycle are
     /// handled.
-    pub fn handle_event(&self, now: Timestamp, shard: ShardId, event: &Event) {
+    pub(crate) fn handle_event(&self, now: Timestamp, shard: ShardId, event: &Event) {
         self.broker().handle_event(now, shard, event);
     }
 
-    pub fn add_client(&self, peer: SocketAddr) -> Option<SessionId> {
+    pub(crate) fn add_client(&self, peer: SocketAddr) -> Option<SessionId> {
         let session = self.broker_host.borrow_mut().enter(self.now(), peer)?;
         let mut client_tasks = self.client_tasks.borrow_mut();
         if client_tasks.len() <= session.slot() {
@@ -141,14 +141,14 @@ impl WebSocketBroker {
         Some(session)
     }
 
-    pub fn remove_client(&self, session: SessionId) {
+    pub(crate) fn remove_client(&self, session: SessionId) {
         self.with_client_task(session, |client_task| *client_task = None);
         self.broker_host.borrow_mut().leave(session);
         self.flush();
     }
 
     /// Sets the task that writes to a session from now on.
-    pub fn set_task(&self, session: SessionId, task: &Waker) {
+    pub(crate) fn set_task(&self, session: SessionId, task: &Waker) {
         self.with_client_task(session, |client_task| {
             if let Some(client_task) = client_task {
                 client_task.task = Some(task.clone());
@@ -157,53 +157,53 @@ impl WebSocketBroker {
     }
 
     /// Takes the credentials that are to be verified, once.
-    pub fn take_login(&self, session: SessionId) -> Option<Credentials> {
+    pub(crate) fn take_login(&self, session: SessionId) -> Option<Credentials> {
         self.with_client_task(session, |client_task| client_task.as_mut()?.login.take())?
     }
 
     /// Handles the result of a login; `None` means refused.
-    pub fn handle_verdict(&self, session: SessionId, known: Option<(Arc<str>, StompAccess)>) {
+    pub(crate) fn handle_verdict(&self, session: SessionId, known: Option<(Arc<str>, StompAccess)>) {
         self.broker_host.borrow_mut().handle_verdict(self.now(), session, known);
         self.flush();
     }
 
     /// Sends a notification to its subscribers. [`WebSocketBroker::flush`] must follow.
-    pub fn handle_notification(&self, notification: &Notification) {
+    pub(crate) fn handle_notification(&self, notification: &Notification) {
         self.broker_host.borrow_mut().handle_notification(self.now(), notification);
     }
 
     /// Takes a notification that a client here sends to all.
-    pub fn take_notification(&self) -> Option<Notification> {
+    pub(crate) fn take_notification(&self) -> Option<Notification> {
         self.broker_host.borrow_mut().take_notification()
     }
 
     /// Returns the number of notifications of clients that were dropped for lack of room.
-    pub fn dropped(&self) -> u64 {
+    pub(crate) fn dropped(&self) -> u64 {
         self.broker_host.borrow().dropped()
     }
 
     /// Sends the subscriptions of the clients here to the shards.
-    pub fn poll_watches(&self, port: &mut PortEnd) -> usize {
+    pub(crate) fn poll_watches(&self, port: &mut PortEnd) -> usize {
         self.broker_host.borrow_mut().poll_watches(port)
     }
 
-    pub fn throttle(&self) -> Throttle {
+    pub(crate) fn throttle(&self) -> Throttle {
         self.broker().throttle()
     }
 
-    pub fn set_throttle(&self, throttle: Throttle) {
+    pub(crate) fn set_throttle(&self, throttle: Throttle) {
         let now = self.now();
         self.broker().set_throttle(now, throttle);
         self.flush();
     }
 
     /// Calls `visit` for every session here.
-    pub fn for_each_session(&self, visit: impl FnMut(SessionInfo)) {
+    pub(crate) fn for_each_session(&self, visit: impl FnMut(SessionInfo)) {
         self.broker_host.borrow().rows().for_each(visit);
     }
 
     /// Ends the session that `is_selected` selects; returns false if there is none.
-    pub fn kick(&self, is_selected: impl Fn(&SessionInfo) -> bool) -> bool {
+    pub(crate) fn kick(&self, is_selected: impl Fn(&SessionInfo) -> bool) -> bool {
         let mut broker_host = self.broker_host.borrow_mut();
         let Some(number) = broker_host.rows().find(is_selected).map(|row| row.number) else { return false };
         let is_ended = broker_host.kick(self.now(), number);
@@ -213,7 +213,7 @@ impl WebSocketBroker {
     }
 
     /// Disconnects the clients whose credentials were revoked, and returns how many there were.
-    pub fn revoke(&self) -> usize {
+    pub(crate) fn revoke(&self) -> usize {
         let revoked = self.broker_host.borrow_mut().revoke(self.now());
         if revoked > 0 {
             self.flush();
@@ -234,7 +234,7 @@ impl WebSocketBroker {
 
     /// Executes the broker's requests and wakes the tasks that have something to write. Must follow
     /// every change of the broker.
-    pub fn flush(&self) {
+    pub(crate) fn flush(&self) {
         let mut broker_host = self.broker_host.borrow_mut();
         broker_host.dispatch(self.now(), |session, credentials| self.pass_login(session, credentials));
         if broker_host.is_waiting() {
@@ -264,7 +264,7 @@ impl WebSocketBroker {
 
     /// Handles a deadline that has passed and returns whether there was one. A thread that was
     /// woken for another reason checks the clock too.
-    pub fn poll_timeout(&self) -> usize {
+    pub(crate) fn poll_timeout(&self) -> usize {
         let is_due = self.broker().poll_timeout().is_some_and(|due| due <= self.now());
         if is_due {
             self.handle_timeout();
@@ -280,7 +280,7 @@ impl WebSocketBroker {
 }
 
 /// Calls the broker when its deadlines have come.
-pub async fn run_timers(ws_broker: Rc<WebSocketBroker>) {
+pub(crate) async fn run_timers(ws_broker: Rc<WebSocketBroker>) {
     loop {
         let next = ws_broker.broker().poll_timeout().unwrap_or(Timestamp::MAX);
         ws_broker.due.set(next);

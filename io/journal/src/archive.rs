@@ -2,7 +2,7 @@
 
 /// A complete segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Archived {
+pub(crate) struct Archived {
     pub number: u64,
     pub first: u64,
     pub last: u64,
@@ -13,7 +13,7 @@ pub struct Archived {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct KeptSnapshot {
+pub(crate) struct KeptSnapshot {
     pub seq: u64,
     pub reference: u64,
 }

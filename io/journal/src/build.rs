@@ -19,7 +19,7 @@ use super::snapshot::{Snapshot, snapshot_path};
 const RECORDS_PER_STEP: usize = 2_048;
 
 #[derive(Debug)]
-pub struct Build {
+pub(crate) struct Build {
     disk: Disk,
     folder: PathBuf,
     replay: ShardReplay,
@@ -40,7 +40,7 @@ struct SegmentReading {
 
 impl Build {
     /// Starts with the newest snapshot and the segments after it.
-    pub fn new(
+    pub(crate) fn new(
         disk: &Disk,
         folders: &Folders,
         owner: Owner,
@@ -61,7 +61,7 @@ impl Build {
 
     /// Does one step of work. When everything is read, writes the snapshot and returns it with its
     /// size in bytes.
-    pub fn step(&mut self) -> io::Result<Option<(KeptSnapshot, u64)>> {
+    pub(crate) fn step(&mut self) -> io::Result<Option<(KeptSnapshot, u64)>> {
         if let Some(reading) = &mut self.reading {
             if reading.step(&mut self.replay).map_err(into_io)? {
                 self.reading = None;

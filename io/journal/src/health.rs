@@ -72,7 +72,7 @@ impl fmt::Display for WriteMode {
 
 /// The operation that the journal was performing when the system returned an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DiskOperation {
+pub(crate) enum DiskOperation {
     Nothing,
     Reserving,
     Syncing,
@@ -170,7 +170,7 @@ pub(super) struct LastError {
 }
 
 impl LastError {
-    pub fn set(&self, operation: DiskOperation, error: &io::Error) {
+    pub(crate) fn set(&self, operation: DiskOperation, error: &io::Error) {
         // An error without an OS error code is reported as EIO. It comes from this program or from
         // std, and is rare.
         let eio = rustix::io::Errno::IO.raw_os_error();

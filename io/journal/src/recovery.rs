@@ -41,7 +41,7 @@ pub struct Recovered {
 }
 
 /// Recovers a shard's journal without changing any file.
-pub fn recover(
+pub(crate) fn recover(
     disk: &Disk,
     folders: &Folders,
     owner: &Owner,
@@ -123,7 +123,7 @@ impl Recovered {
 }
 
 /// Returns the boot id under which the previous process wrote.
-pub fn last_boot(disk: &Disk, folders: &Folders) -> Option<u128> {
+pub(crate) fn last_boot(disk: &Disk, folders: &Folders) -> Option<u128> {
     let bytes = disk.read(&folders.boot()).ok()?;
     Some(u128::from_le_bytes(bytes.try_into().ok()?))
 }
@@ -189,7 +189,7 @@ fn older_state(
 }
 
 /// Checks that the segments begin where the snapshot ends, or before.
-pub fn check_beginning(folder: &Path, scanned: &JournalScan, snapshot: u64) -> Result<(), Fault> {
+pub(crate) fn check_beginning(folder: &Path, scanned: &JournalScan, snapshot: u64) -> Result<(), Fault> {
     match scanned.pieces.first() {
         Some(piece) if piece.header.first > snapshot + 1 => {
             let first = piece.header.first;

@@ -20,7 +20,7 @@ pub fn name_of(reference: &RefData) -> u64 {
 }
 
 /// Stores the set, unless it exists already, and returns its name.
-pub fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Fault> {
+pub(crate) fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Fault> {
     let mut bytes = Vec::new();
     reference.save(&mut bytes);
     let name = xxh3_64(&bytes);
@@ -34,7 +34,7 @@ pub fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u64, Faul
     Ok(name)
 }
 
-pub fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault> {
+pub(crate) fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault> {
     let path = path_of(folder, name);
     let bytes = disk.read(&path).map_err(|error| match error.kind() {
         io::ErrorKind::NotFound => Fault::new(&path, 0, FaultKind::ReferenceMissing { name }),
@@ -48,13 +48,13 @@ pub fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault
 }
 
 /// Returns the names of all stored sets; none if the folder cannot be read.
-pub fn names(disk: &Disk, folder: &Path) -> BTreeSet<u64> {
+pub(crate) fn names(disk: &Disk, folder: &Path) -> BTreeSet<u64> {
     let names = disk.list(folder).unwrap_or_default();
     names.iter().filter_map(|name| u64::from_str_radix(name, 16).ok()).collect()
 }
 
 /// Removes these sets; sets that are already gone are ignored.
-pub fn remove(disk: &Disk, folder: &Path, names: &[u64]) -> io::Result<()> {
+pub(crate) fn remove(disk: &Disk, folder: &Path, names: &[u64]) -> io::Result<()> {
     for name in names {
         match disk.remove(&path_of(folder, *name)) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),

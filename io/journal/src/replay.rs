@@ -26,7 +26,7 @@ use super::scan::{RecordVisitor, SegmentFile};
 use super::snapshot::{Snapshot, snapshot_path};
 
 /// Encodes the payload of a start record: the format version, the reference data and the settings.
-pub fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
+pub(crate) fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
     let mut payload = codec::FORMAT.to_le_bytes().to_vec();
     payload.extend_from_slice(&reference.to_le_bytes());
     settings.save(&mut payload);
@@ -34,7 +34,7 @@ pub fn encode_start(reference: u64, settings: &ShardSettings) -> Vec<u8> {
 }
 
 /// Decodes a start record into the name of the reference data and the encoded settings.
-pub fn decode_start(payload: &[u8]) -> Option<(u64, &[u8])> {
+pub(crate) fn decode_start(payload: &[u8]) -> Option<(u64, &[u8])> {
     let (format, rest) = payload.split_first_chunk::<4>()?;
     let (reference, settings) = rest.split_first_chunk::<8>()?;
     (u32::from_le_bytes(*format) == codec::FORMAT).then(|| (u64::from_le_bytes(*reference), settings))
@@ -42,7 +42,7 @@ pub fn decode_start(payload: &[u8]) -> Option<(u64, &[u8])> {
 
 /// A shard that is being replayed.
 #[derive(Debug)]
-pub struct ShardReplay {
+pub(crate) struct ShardReplay {
     disk: Disk,
     references: PathBuf,
     owner: Owner,
@@ -227,7 +227,7 @@ pub struct Restored {
 
 impl ShardReplay {
     /// Returns a replay without state.
-    pub fn new(disk: &Disk, references: &Path, owner: Owner) -> ShardReplay {
+    pub(crate) fn new(disk: &Disk, references: &Path, owner: Owner) -> ShardReplay {
         ShardReplay {
             disk: disk.clone(),
             references: references.to_path_buf(),
@@ -241,7 +241,7 @@ impl ShardReplay {
     }
 
     /// Loads the state of a snapshot and checks its digest.
-    pub fn from_snapshot(
+    pub(crate) fn from_snapshot(
         disk: &Disk,
         references: &Path,
         folder: &Path,
@@ -268,27 +268,27 @@ impl ShardReplay {
     }
 
     /// Keeps events that a receiver has missed, from now on.
-    pub fn listen(&mut self, receivers: EventReceivers) {
+    pub(crate) fn listen(&mut self, receivers: EventReceivers) {
         self.collector.receivers = receivers;
         let from = self.state.as_ref().map_or(0, |state| state.outbox.seq());
         (self.collector.past.from, self.collector.past.seen) = (from, from);
     }
 
-    pub fn seq(&self) -> u64 {
+    pub(crate) fn seq(&self) -> u64 {
         self.seq
     }
 
-    pub fn counts(&self) -> ReplayCounts {
+    pub(crate) fn counts(&self) -> ReplayCounts {
         self.counts
     }
 
     /// Returns the shard, or `None` before the first start.
-    pub fn shard(&self) -> Option<&Shard> {
+    pub(crate) fn shard(&self) -> Option<&Shard> {
         self.state.as_ref().map(|state| &state.shard)
     }
 
     /// Checks that a snapshot of the same record has the same state.
-    pub fn check(&self, snapshot: &Snapshot) -> Result<(), Fault> {
+    pub(crate) fn check(&self, snapshot: &Snapshot) -> Result<(), Fault> {
         let Some(ours) = self.snapshot() else { return Ok(()) };
         if ours == *snapshot {
             return Ok(());
@@ -298,7 +298,7 @@ impl ShardReplay {
     }
 
     /// Returns a snapshot of the current state.
-    pub fn snapshot(&self) -> Option<Snapshot> {
+    pub(crate) fn snapshot(&self) -> Option<Snapshot> {
         let ReplayState { shard, outbox, settings, reference } = self.state.as_ref()?;
         let mut snapshot = Snapshot {
             owner: self.owner,
@@ -315,7 +315,7 @@ impl ShardReplay {
         Some(snapshot)
     }
 
-    pub fn finish(self) -> Option<Restored> {
+    pub(crate) fn finish(self) -> Option<Restored> {
         let ReplayState { shard, outbox, reference, .. } = self.state?;
         let time = Timestamp(self.time);
         let EventCollector { events, past, .. } = self.collector;
@@ -349,7 +349,7 @@ impl ShardReplay {
 
 /// Starts a shard and completes all resulting work. The events go only to receivers elsewhere, as
 /// part of their past.
-pub fn begin(
+pub(crate) fn begin(
     shard: &mut Shard,
     time: Timestamp,
     reference: Arc<RefData>,

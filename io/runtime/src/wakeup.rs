@@ -16,7 +16,7 @@ use crate::sync::{Arc, AtomicBool, Ordering, fence};
 
 /// The wake-up of one thread. The thread itself and all senders hold clones of it.
 #[derive(Clone)]
-pub struct Wakeup {
+pub(crate) struct Wakeup {
     shared: Arc<WakeupState>,
 }
 
@@ -28,19 +28,19 @@ struct WakeupState {
 }
 
 impl Wakeup {
-    pub fn new(call: impl Fn() + Send + Sync + 'static) -> Wakeup {
+    pub(crate) fn new(call: impl Fn() + Send + Sync + 'static) -> Wakeup {
         Wakeup { shared: Arc::new(WakeupState { is_blocked: AtomicBool::new(false), call: Box::new(call) }) }
     }
 
     /// Wakes the thread if it is blocked. Senders call this after they have put work where the
     /// thread looks for it.
-    pub fn wake(&self) {
+    pub(crate) fn wake(&self) {
         wake_all([self]);
     }
 
     /// Unblocks the thread unconditionally: for a wake-up that forwards to this one, and for urgent
     /// requests such as full lanes.
-    pub fn call(&self) {
+    pub(crate) fn call(&self) {
         (self.shared.call)();
     }
 
@@ -56,19 +56,19 @@ impl Wakeup {
 
     /// Announces that the thread is about to block. The thread calls this before it looks for work
     /// a last time.
-    pub fn prepare_sleep(&self) {
+    pub(crate) fn prepare_sleep(&self) {
         self.shared.is_blocked.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// Withdraws the announcement. The thread calls this when it continues, woken or not.
-    pub fn finish_sleep(&self) {
+    pub(crate) fn finish_sleep(&self) {
         self.shared.is_blocked.store(false, Ordering::Relaxed);
     }
 }
 
 /// Wakes several threads with a single fence.
-pub fn wake_all<'a>(wakeups: impl IntoIterator<Item = &'a Wakeup>) {
+pub(crate) fn wake_all<'a>(wakeups: impl IntoIterator<Item = &'a Wakeup>) {
     fence(Ordering::SeqCst);
     for wakeup in wakeups {
         wakeup.call_if_blocked();

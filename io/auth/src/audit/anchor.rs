@@ -39,7 +39,7 @@ impl fmt::Display for Anchor {
     }
 }
 
-pub fn path(data: &Path) -> PathBuf {
+pub(super) fn path(data: &Path) -> PathBuf {
     data.join("audit-anchor")
 }
 

@@ -10,7 +10,7 @@ use super::{ACT_BYTES_MAX, Act};
 
 /// Maximum length of a line in bytes: a description and a body in which every byte is escaped, a
 /// name, an address, two hashes.
-pub const LINE_BYTES_MAX: usize = 16 * ACT_BYTES_MAX;
+pub(super) const LINE_BYTES_MAX: usize = 16 * ACT_BYTES_MAX;
 
 /// The hash of a line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,7 +40,7 @@ impl fmt::Display for Link {
 
 /// The end of the chain: what is needed to append the next line.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ChainEnd {
+pub(super) struct ChainEnd {
     /// Number of the last line; zero before the first.
     pub seq: u64,
     pub link: Link,
@@ -48,7 +48,7 @@ pub struct ChainEnd {
 
 /// The content of a line.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AuditEntry {
+pub(super) enum AuditEntry {
     Act(Act),
     /// The outcome of the act with this number.
     Outcome {
@@ -91,7 +91,7 @@ const LINK_DIGITS: usize = 64;
 
 impl ChainEnd {
     /// Returns the next line, without its line end, and the new end of the chain.
-    pub fn append(self, now: Timestamp, entry: &AuditEntry) -> (String, ChainEnd) {
+    pub(super) fn append(self, now: Timestamp, entry: &AuditEntry) -> (String, ChainEnd) {
         let seq = self.seq + 1;
         let mut line = AuditLine {
             seq,
@@ -126,7 +126,7 @@ impl ChainEnd {
     }
 
     /// Returns the end of the chain after this line, if the line continues the chain.
-    pub fn follow(self, line: &str) -> Result<ChainEnd, &'static str> {
+    pub(super) fn follow(self, line: &str) -> Result<ChainEnd, &'static str> {
         let stated = facts(line)?;
         if stated.seq != self.seq + 1 {
             return Err("its number does not follow");
@@ -139,7 +139,7 @@ impl ChainEnd {
 
     /// Returns the end of the chain after this line without checking the predecessor: older files
     /// may have been archived.
-    pub fn begin(line: &str) -> Result<ChainEnd, &'static str> {
+    pub(super) fn begin(line: &str) -> Result<ChainEnd, &'static str> {
         facts(line).map(|stated| ChainEnd { seq: stated.seq, link: stated.link })
     }
 }

@@ -8,10 +8,10 @@ use super::{Act, Anchor};
 
 /// Acts of one thread in transit, including their outcomes. Administrators are few, and a sync
 /// takes a millisecond.
-pub const REQUESTS_MAX: usize = 128;
+pub(super) const REQUESTS_MAX: usize = 128;
 
 /// Anchors in transit to the thread that writes them to the journal. Newer ones replace older ones.
-pub const ANCHORS_MAX: usize = 16;
+pub(super) const ANCHORS_MAX: usize = 16;
 
 /// Too many requests are in transit: try again later.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,7 +24,7 @@ pub struct Failed;
 pub type Noted = Result<u64, Failed>;
 
 #[derive(Debug)]
-pub enum AuditRequest {
+pub(super) enum AuditRequest {
     Act { ticket: u64, act: Act },
     Outcome { of: u64, outcome: String },
 }
@@ -43,7 +43,7 @@ pub struct AuditClient {
 
 /// The end of the audit writer.
 #[derive(Debug)]
-pub struct AuditQueue {
+pub(super) struct AuditQueue {
     pub requests: Consumer<AuditRequest>,
     /// Holds the answers to all acts in transit.
     pub noted: Producer<(u64, Noted)>,

@@ -13,18 +13,18 @@ use super::AuditError;
 use super::chain::{ChainEnd, LINE_BYTES_MAX, Link};
 
 /// Size in bytes at which the next file starts: some 50,000 acts.
-pub const FILE_BYTES_MAX: u64 = 16 << 20;
+pub(super) const FILE_BYTES_MAX: u64 = 16 << 20;
 /// Maximum number of files. Sixteen gigabytes of administrative acts are an attack or a broken
 /// script; the log does not delete files to make space for them.
-pub const FILES_MAX: usize = 1_024;
+pub(super) const FILES_MAX: usize = 1_024;
 
 /// Returns the log folder in the data folder.
-pub fn folder(data: &Path) -> PathBuf {
+pub(super) fn folder(data: &Path) -> PathBuf {
     data.join("audit")
 }
 
 /// Returns the existing files in order.
-pub fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -43,7 +43,7 @@ fn number_of(path: &Path) -> Option<u64> {
 
 /// The file being written, and the end of the chain.
 #[derive(Debug)]
-pub struct AuditFile {
+pub(super) struct AuditFile {
     folder: PathBuf,
     path: PathBuf,
     file: File,
@@ -56,7 +56,7 @@ pub struct AuditFile {
 impl AuditFile {
     /// Opens the newest file for appending, or creates the first. Fails if another process has it
     /// open.
-    pub fn open(data: &Path) -> Result<AuditFile, AuditError> {
+    pub(super) fn open(data: &Path) -> Result<AuditFile, AuditError> {
         let folder = folder(data);
         let failed = |path: &Path| {
             let path = path.to_path_buf();
@@ -92,14 +92,14 @@ impl AuditFile {
     }
 
     /// Starts the next file if this one is full.
-    pub fn make_room(&mut self) -> Result<(), AuditError> {
+    pub(super) fn make_room(&mut self) -> Result<(), AuditError> {
         if self.bytes >= FILE_BYTES_MAX { self.rotate() } else { Ok(()) }
     }
 
     /// Writes lines that lead to this end, and syncs. After a failure this file must not be written
     /// again. Unless [`AuditFile::make_room`] is called first, the file may exceed its maximum
     /// size.
-    pub fn write(&mut self, lines: &str, end: ChainEnd) -> Result<(), AuditError> {
+    pub(super) fn write(&mut self, lines: &str, end: ChainEnd) -> Result<(), AuditError> {
         let written = fault_injection::before_audit_write()
             .and_then(|()| self.file.write_all(lines.as_bytes()))
             .and_then(|()| self.file.sync_data());
@@ -137,7 +137,7 @@ fn reserve(file: &File) -> io::Result<()> {
 
 /// The result of reading a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct FileContents {
+pub(super) struct FileContents {
     pub end: ChainEnd,
     pub lines: u64,
     pub sound_bytes: u64,
@@ -154,7 +154,7 @@ fn before(all: &[PathBuf]) -> Result<Option<ChainEnd>, AuditError> {
 
 /// The location of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LinePosition {
+pub(super) enum LinePosition {
     At(Link),
     /// The log starts after this line.
     Before {
@@ -167,7 +167,7 @@ pub enum LinePosition {
 }
 
 /// Searches for a line, in the newest file first.
-pub fn find(folder: &Path, line: u64) -> Result<LinePosition, AuditError> {
+pub(super) fn find(folder: &Path, line: u64) -> Result<LinePosition, AuditError> {
     let all = match files(folder) {
         Ok(all) => all,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
@@ -196,12 +196,12 @@ pub fn find(folder: &Path, line: u64) -> Result<LinePosition, AuditError> {
 }
 
 /// Follows the chain through a file, starting at this end, or at the file's first line.
-pub fn read(path: &Path, from: Option<ChainEnd>) -> Result<FileContents, AuditError> {
+pub(super) fn read(path: &Path, from: Option<ChainEnd>) -> Result<FileContents, AuditError> {
     read_with(path, from, &mut |_| {})
 }
 
 /// Follows the chain as `read` does, and calls `visit` with the end after each line.
-pub fn read_with(
+pub(super) fn read_with(
     path: &Path,
     from: Option<ChainEnd>,
     visit: &mut impl FnMut(ChainEnd),

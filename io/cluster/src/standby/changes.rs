@@ -18,7 +18,7 @@ use super::scan::Scan;
 const TICK: Duration = Duration::from_millis(50);
 
 /// The data that a leader sends.
-pub struct FolderChanges {
+pub(super) struct FolderChanges {
     pub healths: Vec<Arc<Health>>,
     pub cursors: Vec<Cursor>,
     pub scan: Scan,
@@ -32,7 +32,7 @@ pub struct FolderChanges {
 }
 
 impl FolderChanges {
-    pub fn new(data: &Path, healths: Vec<Arc<Health>>) -> FolderChanges {
+    pub(super) fn new(data: &Path, healths: Vec<Arc<Health>>) -> FolderChanges {
         FolderChanges {
             cursors: (0..healths.len()).map(|shard| Cursor::new(data, shard)).collect(),
             healths,
@@ -46,7 +46,7 @@ impl FolderChanges {
     }
 
     /// Scans the files that do not trigger a wake-up.
-    pub fn tick(&mut self, sent: &Manifest) -> io::Result<()> {
+    pub(super) fn tick(&mut self, sent: &Manifest) -> io::Result<()> {
         self.tick = Instant::now() + TICK;
         self.ticks += 1;
         self.scan.find_snapshots(self.healths.len(), sent)?;
@@ -59,12 +59,12 @@ impl FolderChanges {
     }
 
     /// Returns whether the whole round that was started at shutdown is done.
-    pub fn is_whole_round_done(&self) -> bool {
+    pub(super) fn is_whole_round_done(&self) -> bool {
         self.scan.is_whole_round_over() && self.pages.is_empty() && !self.scan.has_snapshots()
     }
 
     /// Returns the number of records written and not yet acknowledged.
-    pub fn behind(&self) -> u64 {
+    pub(super) fn behind(&self) -> u64 {
         self.healths.iter().map(|health| health.appended().saturating_sub(health.shipped())).sum()
     }
 }

@@ -21,7 +21,7 @@ const RECORD_BYTES: u64 = 256;
 const READ_BYTES_MIN: u64 = 4 << 10;
 
 #[derive(Debug)]
-pub struct Cursor {
+pub(super) struct Cursor {
     folder: PathBuf,
     /// Name of the folder within the data folder.
     name: String,
@@ -42,7 +42,7 @@ struct Segment {
 
 /// Some whole records.
 #[derive(Debug)]
-pub struct RecordBatch {
+pub(super) struct RecordBatch {
     /// Pieces, each small enough for one message.
     pub pieces: Vec<FilePiece>,
     /// Last record of the portion.
@@ -50,13 +50,13 @@ pub struct RecordBatch {
 }
 
 impl Cursor {
-    pub fn new(data: &Path, shard: usize) -> Cursor {
+    pub(super) fn new(data: &Path, shard: usize) -> Cursor {
         let name = format!("journal/shard-{shard:02}");
         Cursor { folder: data.join(&name), name, current: None, buffer: Vec::new(), seq: 0 }
     }
 
     /// Returns the next unsent records, up to number `limit`.
-    pub fn next(&mut self, limit: u64, sent: &Manifest) -> io::Result<Option<RecordBatch>> {
+    pub(super) fn next(&mut self, limit: u64, sent: &Manifest) -> io::Result<Option<RecordBatch>> {
         while self.seq < limit {
             if let Some(found) = self.read(limit)? {
                 return Ok(Some(found));

@@ -31,14 +31,14 @@ use crate::nats::link::BrokerHealth;
 
 /// Pause before repeating a request that the broker did not answer, or that another server has just
 /// won.
-pub const RETRY_PAUSE: Duration = Duration::from_millis(50);
+pub(super) const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
 /// Longest pause before reading again a stream that cannot be read to its end.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(5);
 
 /// The parts needed to follow.
 #[derive(Debug)]
-pub struct Follower {
+pub(super) struct Follower {
     pub stream: GroupStream,
     pub member: GroupMember,
     pub data: PathBuf,
@@ -49,7 +49,7 @@ pub struct Follower {
 
 /// The result of winning the lead.
 #[derive(Debug)]
-pub struct WonLead {
+pub(super) struct WonLead {
     pub epoch: u64,
     /// Sequence number of the lead message, behind which this server continues.
     pub seq: u64,
@@ -79,7 +79,7 @@ enum ReadPlan {
 
 impl Follower {
     /// Follows until this server leads. An error is meant for the operator.
-    pub async fn follow(mut self) -> Result<WonLead, String> {
+    pub(super) async fn follow(mut self) -> Result<WonLead, String> {
         let (mut lacking, mut distrust, mut logged_empty) = (false, false, false);
         let mut pause = RETRY_PAUSE;
         loop {
@@ -179,7 +179,7 @@ impl Follower {
 
     /// Returns whether the numbers of the stream show that it contains everything that this
     /// leader's folder has acknowledged. If not, records are compared.
-    pub async fn is_all_acknowledged_there(&self) -> bool {
+    pub(super) async fn is_all_acknowledged_there(&self) -> bool {
         if !matches!(self.member.role, FolderRole::Leads { .. }) {
             return false;
         }

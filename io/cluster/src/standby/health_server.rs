@@ -29,21 +29,21 @@ const REQUEST_MAX: Duration = Duration::from_secs(5);
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
-pub struct StandbyHealthServer {
+pub(super) struct StandbyHealthServer {
     listener: TcpListener,
 }
 
 impl StandbyHealthServer {
-    pub async fn open(address: SocketAddr) -> io::Result<StandbyHealthServer> {
+    pub(super) async fn open(address: SocketAddr) -> io::Result<StandbyHealthServer> {
         Ok(StandbyHealthServer { listener: TcpListener::bind(address).await? })
     }
 
-    pub fn address(&self) -> io::Result<SocketAddr> {
+    pub(super) fn address(&self) -> io::Result<SocketAddr> {
         self.listener.local_addr()
     }
 
     /// Serves requests until it is dropped; then the port is free.
-    pub async fn serve(self, state: Arc<StandbyState>) {
+    pub(super) async fn serve(self, state: Arc<StandbyState>) {
         let mut connections = JoinSet::new();
         loop {
             let accepted = self.listener.accept().await;

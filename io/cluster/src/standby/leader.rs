@@ -49,7 +49,7 @@ const NO_ANSWER: &str = "the broker has not answered for a lease";
 
 /// A request from main.
 #[derive(Debug)]
-pub enum ShipperCommand {
+pub(super) enum ShipperCommand {
     /// Ships the journal, which is open now.
     Ship(Vec<Arc<Health>>),
     /// Sets the wake-ups for acknowledged records, by shard.
@@ -60,7 +60,7 @@ pub enum ShipperCommand {
 
 /// The reason why the server no longer leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum LeadEnd {
+pub(super) enum LeadEnd {
     /// Main asked it to end.
     Ended,
     /// It must not continue.
@@ -69,7 +69,7 @@ pub enum LeadEnd {
 
 /// The start of a lead.
 #[derive(Debug)]
-pub struct LeadStart {
+pub(super) struct LeadStart {
     pub node: u128,
     pub epoch: u64,
     /// Lead message: its sequence number, its id, and the time at which it was sent.
@@ -80,7 +80,7 @@ pub struct LeadStart {
     pub manifest: Manifest,
 }
 
-pub struct Shipper {
+pub(super) struct Shipper {
     stream: GroupStream,
     data: PathBuf,
     node: u128,
@@ -123,7 +123,7 @@ pub struct Shipper {
 }
 
 impl Shipper {
-    pub fn new(
+    pub(super) fn new(
         start: LeadStart,
         stream: GroupStream,
         data: &Path,
@@ -163,14 +163,14 @@ impl Shipper {
 
     /// Sets the state to update, and the callback for the moment when everything is with the
     /// broker.
-    pub fn reporting_to(self, state: Arc<StandbyState>, shipped: Box<dyn FnOnce() + Send>) -> Shipper {
+    pub(super) fn reporting_to(self, state: Arc<StandbyState>, shipped: Box<dyn FnOnce() + Send>) -> Shipper {
         state.set_phase(StandbyPhase::Leading);
         state.set_epoch(self.epoch);
         Shipper { state, shipped: Some(shipped), ..self }
     }
 
     /// Leads until main asks it to end, or until it must not continue.
-    pub async fn run(
+    pub(super) async fn run(
         mut self,
         commands: &mut mpsc::Receiver<ShipperCommand>,
         notify: &Notify,

@@ -17,10 +17,10 @@ use super::replica::{PART, files};
 use super::scan::STORES;
 
 /// Number of removed files that the stream remembers: more than a follower can miss.
-pub const REMOVED_MAX: usize = 1_000;
+pub(super) const REMOVED_MAX: usize = 1_000;
 
 #[derive(Clone, Debug, Default)]
-pub struct Manifest {
+pub(super) struct Manifest {
     files: BTreeMap<String, FileContent>,
     /// Removed files that the stream still records, oldest first.
     removed: VecDeque<String>,
@@ -64,11 +64,11 @@ impl std::fmt::Debug for FileContent {
 
 /// A message does not fit behind those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Misfit;
+pub(super) struct Misfit;
 
 impl Manifest {
     /// Applies a message; an error means that it does not fit behind those before it.
-    pub fn note(&mut self, kind: &ReplicationKind) -> Result<(), Misfit> {
+    pub(super) fn note(&mut self, kind: &ReplicationKind) -> Result<(), Misfit> {
         match kind {
             ReplicationKind::Lead { .. }
             | ReplicationKind::Release { .. }
@@ -142,7 +142,7 @@ impl Manifest {
     }
 
     /// Returns the bytes that the stream contains of a file that grows.
-    pub fn grown(&self, path: &str) -> u64 {
+    pub(super) fn grown(&self, path: &str) -> u64 {
         match self.files.get(path) {
             Some(FileContent::Growing { bytes, .. }) => *bytes,
             Some(FileContent::Partial { .. } | FileContent::Whole { .. } | FileContent::Paged { .. })
@@ -151,24 +151,24 @@ impl Manifest {
     }
 
     /// Returns whether the stream contains the whole file with this hash.
-    pub fn holds(&self, path: &str, hash: u64) -> bool {
+    pub(super) fn holds(&self, path: &str, hash: u64) -> bool {
         matches!(self.files.get(path), Some(FileContent::Whole { hash: content }) if *content == hash)
     }
 
     /// Returns whether the stream contains anything of a file.
-    pub fn has(&self, path: &str) -> bool {
+    pub(super) fn has(&self, path: &str) -> bool {
         self.files.contains_key(path)
     }
 
     /// Returns whether the stream contains all of a file that never changes.
-    pub fn holds_any(&self, path: &str) -> bool {
+    pub(super) fn holds_any(&self, path: &str) -> bool {
         matches!(self.files.get(path), Some(FileContent::Whole { .. }))
     }
 
     /// Returns whether the stream contains the current version of a page of a file of `total`
     /// bytes. It is false for the first page of a file of another length, because that page carries
     /// the length.
-    pub fn holds_page(&self, path: &str, total: u64, at: usize, bytes: &[u8]) -> bool {
+    pub(super) fn holds_page(&self, path: &str, total: u64, at: usize, bytes: &[u8]) -> bool {
         match self.files.get(path) {
             Some(FileContent::Paged { total: content, .. }) if *content != total && at == 0 => false,
             Some(FileContent::Paged { pages, .. }) => pages.get(at).copied().unwrap_or(0) == page_hash(bytes),
@@ -177,17 +177,17 @@ impl Manifest {
     }
 
     /// Returns a file whose removal is so old that the stream need not remember it any longer.
-    pub fn next_forgotten(&mut self) -> Option<String> {
+    pub(super) fn next_forgotten(&mut self) -> Option<String> {
         if self.removed.len() > REMOVED_MAX { self.removed.pop_front() } else { None }
     }
 
-    pub fn paths(&self) -> impl Iterator<Item = &str> {
+    pub(super) fn paths(&self) -> impl Iterator<Item = &str> {
         self.files.keys().map(String::as_str)
     }
 
     /// Creates the manifest of a copy from its files. An unfinished file is removed, and starts
     /// from its beginning.
-    pub fn of_copy(data: &Path, complete: bool) -> io::Result<Manifest> {
+    pub(super) fn of_copy(data: &Path, complete: bool) -> io::Result<Manifest> {
         let mut manifest = Manifest { complete, ..Manifest::default() };
         for file in files(data)? {
             let Some(path) = file.strip_prefix(data).ok().and_then(Path::to_str) else { continue };
@@ -214,13 +214,13 @@ impl Manifest {
     }
 
     /// Drops a file of which the stream lacks a part, so that it is sent from its beginning.
-    pub fn drop_file(&mut self, path: &str) {
+    pub(super) fn drop_file(&mut self, path: &str) {
         self.files.remove(path);
     }
 
     /// Drops growing files that differ in this folder, so that they are sent from their beginning:
     /// an operator has decided that this folder is authoritative.
-    pub fn drop_foreign(&mut self, folder: &Path) -> io::Result<()> {
+    pub(super) fn drop_foreign(&mut self, folder: &Path) -> io::Result<()> {
         let mut foreign = Vec::new();
         for (path, content) in &self.files {
             let FileContent::Growing { bytes, hash } = content else { continue };
@@ -239,7 +239,7 @@ impl Manifest {
 
     /// Returns whether this folder contains the growing files as far as the stream has them: then
     /// it has every record of the stream.
-    pub fn is_within(&self, folder: &Path) -> io::Result<bool> {
+    pub(super) fn is_within(&self, folder: &Path) -> io::Result<bool> {
         for (path, content) in &self.files {
             let FileContent::Growing { bytes, hash } = content else { continue };
             let found = match fs::read(folder.join(path)) {

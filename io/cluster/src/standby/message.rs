@@ -17,20 +17,20 @@ use super::overlap::folder_of;
 use super::replica::PART;
 use super::scan::{IDENTITY, SMALL, STORES};
 
-pub const FORMAT: u8 = 1;
+pub(super) const FORMAT: u8 = 1;
 const HEAD_BYTES: usize = 12;
 const RANGE_BYTES: usize = 16;
 /// Longest path of a file within the data folder, in bytes.
 const PATH_BYTES_MAX: usize = 240;
 /// Most bytes of a file in one message: half of a broker's default message limit.
-pub const BYTES_MAX: usize = 512 << 10;
+pub(super) const BYTES_MAX: usize = 512 << 10;
 /// Bytes of the largest message that a server sends.
-pub const MESSAGE_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX + RANGE_BYTES + BYTES_MAX;
+pub(super) const MESSAGE_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX + RANGE_BYTES + BYTES_MAX;
 /// Bytes of the largest file that changes in place, as `fix.store_bytes` allows it. A reader keeps
 /// eight bytes for each page, so a message must not announce a larger file.
 const PAGED_BYTES_MAX: u64 = 1 << 32;
 /// Bytes of a message that only reserves space. It is sent alone, so it is short.
-pub const RESERVE_BYTES: usize = 128 << 10;
+pub(super) const RESERVE_BYTES: usize = 128 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicationMessage {

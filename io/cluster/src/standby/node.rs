@@ -28,10 +28,10 @@ const OLD: &str = "old";
 const BEFORE: &str = "before";
 
 /// Folders that are replicated through the stream.
-pub const REPLICATED: [&str; 4] = ["journal", "notes", "fix", "venue"];
+pub(super) const REPLICATED: [&str; 4] = ["journal", "notes", "fix", "venue"];
 
 #[derive(Debug)]
-pub struct GroupMember {
+pub(super) struct GroupMember {
     data: PathBuf,
     pub node: u128,
     pub role: FolderRole,
@@ -40,7 +40,7 @@ pub struct GroupMember {
 
 /// How the lead was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Takeover {
+pub(super) struct Takeover {
     /// Whether the folder is a copy.
     pub is_copy: bool,
     /// Whether the folder may contain more than the stream.
@@ -51,7 +51,7 @@ pub struct Takeover {
 
 /// The role of the folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FolderRole {
+pub(super) enum FolderRole {
     /// The folder never belonged to a group.
     New,
     /// The folder has been the authoritative journal since this epoch.
@@ -61,7 +61,7 @@ pub enum FolderRole {
 }
 
 impl GroupMember {
-    pub fn open(data: &Path) -> io::Result<GroupMember> {
+    pub(super) fn open(data: &Path) -> io::Result<GroupMember> {
         let folder = data.join("standby");
         Disk::Real.make_folder(&folder)?;
         let lock = fs::File::create(folder.join("lock"))?;
@@ -85,7 +85,7 @@ impl GroupMember {
     }
 
     /// Returns the state of the folder.
-    pub fn folder(&self) -> FolderState {
+    pub(super) fn folder(&self) -> FolderState {
         match (self.role, self.position()) {
             (FolderRole::New, _) if self.has_journal() => FolderState::Foreign,
             (FolderRole::New, _) => FolderState::Empty,
@@ -98,12 +98,12 @@ impl GroupMember {
         }
     }
 
-    pub fn position(&self) -> Option<CopyPosition> {
+    pub(super) fn position(&self) -> Option<CopyPosition> {
         CopyPosition::read(&self.file(POSITION))
     }
 
     /// Returns the records that may have been acknowledged to a client.
-    pub fn acknowledged_extents(&self) -> io::Result<Extents> {
+    pub(super) fn acknowledged_extents(&self) -> io::Result<Extents> {
         match (self.role, Acked::read(&self.data)) {
             (FolderRole::Leads { .. }, Some(acked)) => overlap::acknowledged(&self.data, &acked),
             // A leader of an earlier version did not store them.
@@ -115,12 +115,12 @@ impl GroupMember {
     }
 
     /// Returns the last epoch that this server led.
-    pub fn led_epoch(&self) -> u64 {
+    pub(super) fn led_epoch(&self) -> u64 {
         if let FolderRole::Leads { epoch } = self.role { epoch } else { 0 }
     }
 
     /// Returns the highest epoch that this server knows of.
-    pub fn epoch(&self) -> u64 {
+    pub(super) fn epoch(&self) -> u64 {
         let led = self.led_epoch();
         self.position().map_or(led, |position| led.max(position.leader.epoch))
     }
@@ -129,23 +129,23 @@ impl GroupMember {
         self.data.join("standby").join(name)
     }
 
-    pub fn position_path(&self) -> PathBuf {
+    pub(super) fn position_path(&self) -> PathBuf {
         self.file(POSITION)
     }
 
     /// Returns the staging folder, into which the stream is read from its beginning.
-    pub fn stage(&self) -> PathBuf {
+    pub(super) fn stage(&self) -> PathBuf {
         self.file("next")
     }
 
     /// Creates an empty staging folder beside the data folder.
-    pub fn clear_stage(&self) -> io::Result<()> {
+    pub(super) fn clear_stage(&self) -> io::Result<()> {
         remove_folder(&self.stage())?;
         REPLICATED.iter().try_for_each(|name| Disk::Real.make_folder(&self.stage().join(name)))
     }
 
     /// Returns the operator's decision.
-    pub fn choice(&self) -> Option<Choice> {
+    pub(super) fn choice(&self) -> Option<Choice> {
         match fs::read_to_string(self.file(DECISION)).ok()?.trim() {
             "lead" => Some(Choice::Lead),
             "follow" => Some(Choice::Follow),
@@ -153,7 +153,7 @@ impl GroupMember {
         }
     }
 
-    pub fn set_choice(&self, choice: Choice) -> io::Result<()> {
+    pub(super) fn set_choice(&self, choice: Choice) -> io::Result<()> {
         let text = match choice {
             Choice::Lead => "lead\n",
             Choice::Follow => "follow\n",
@@ -162,13 +162,13 @@ impl GroupMember {
     }
 
     /// Removes the decision, which applies once.
-    pub fn forget_choice(&self) -> io::Result<()> {
+    pub(super) fn forget_choice(&self) -> io::Result<()> {
         remove_file(&self.file(DECISION))
     }
 
     /// Makes this the folder of the leader of an epoch, which began with message `seq`. The change
     /// is on disk when this returns; if it is interrupted, the folder is a copy as before.
-    pub fn lead(&mut self, epoch: u64, seq: u64, takeover: Takeover) -> io::Result<()> {
+    pub(super) fn lead(&mut self, epoch: u64, seq: u64, takeover: Takeover) -> io::Result<()> {
         if takeover.is_copy {
             if let Some(position) = self.position() {
                 // From here on the folder contains more than was read from the stream, so it must
@@ -193,14 +193,14 @@ impl GroupMember {
     }
 
     /// Removes the position: a copy that a leader writes to has no position in the stream.
-    pub fn forget_position(&self) -> io::Result<()> {
+    pub(super) fn forget_position(&self) -> io::Result<()> {
         remove_file(&self.file(POSITION))?;
         Disk::Real.sync_folder(&self.data.join("standby"))
     }
 
     /// Replaces the folder with the staging folder, which is on disk. If `keep` is set, the folder
     /// contains something that the staging folder lacks, and is kept in `before`.
-    pub fn replace_folder(&mut self, keep: bool) -> io::Result<()> {
+    pub(super) fn replace_folder(&mut self, keep: bool) -> io::Result<()> {
         Disk::Real.put(&self.file(ADOPT), if keep { BEFORE.as_bytes() } else { OLD.as_bytes() })?;
         self.continue_replacement()
     }
@@ -236,7 +236,7 @@ impl GroupMember {
     }
 
     /// Sets the role, on disk when this returns.
-    pub fn set_role(&mut self, role: FolderRole) -> io::Result<()> {
+    pub(super) fn set_role(&mut self, role: FolderRole) -> io::Result<()> {
         let text = match role {
             FolderRole::New => "new 0".to_string(),
             FolderRole::Leads { epoch } => format!("leads {epoch}"),
@@ -248,18 +248,18 @@ impl GroupMember {
         Ok(())
     }
 
-    pub fn path(&self) -> PathBuf {
+    pub(super) fn path(&self) -> PathBuf {
         self.data.join("standby").join("member")
     }
 
     /// Returns whether there is a journal.
-    pub fn has_journal(&self) -> bool {
+    pub(super) fn has_journal(&self) -> bool {
         self.data.join("journal").join("identity").exists()
     }
 
     /// Empties the folder for a server that has nothing worth keeping: it is new, or its copy was
     /// never complete.
-    pub fn clear(&mut self) -> io::Result<()> {
+    pub(super) fn clear(&mut self) -> io::Result<()> {
         let backup = self.file(BEFORE);
         if self.role != FolderRole::Follows {
             // An interrupted call is continued.

@@ -25,7 +25,7 @@ use super::message::{FORMAT, MESSAGE_BYTES_MAX, ReplicationKind, ReplicationMess
 use super::stream::{FetchedMessage, subject_of};
 
 /// Prefix of the description of a stream whose servers share a secret.
-pub const LABEL: &str = "pitlane standby, secret ";
+pub(super) const LABEL: &str = "pitlane standby, secret ";
 /// Block size of SHA-256, in bytes.
 const BLOCK_BYTES: usize = 64;
 /// Bytes of a MAC that are kept: 128 bits, which cannot be guessed.
@@ -105,14 +105,14 @@ impl StreamMessage {
 }
 
 /// Returns the hash of an id and a content.
-pub fn content_hash(id: &str, payload: &[u8]) -> u64 {
+pub(super) fn content_hash(id: &str, payload: &[u8]) -> u64 {
     xxh3_64(payload) ^ xxh3_64(id.as_bytes()).rotate_left(1)
 }
 
 /// Returns whether a valid message counts, for a reader that knows the leader. `first` is the epoch
 /// of the first leader that the stream remembers: messages of forgotten leaders may remain before
 /// that leader's first message.
-pub fn from_leader(
+pub(super) fn from_leader(
     verified: &VerifiedMessage,
     leader: Option<(u64, u128)>,
     first: u64,
@@ -129,7 +129,7 @@ pub fn from_leader(
 
 /// Creates the ids of messages, and checks stored messages.
 #[derive(Clone)]
-pub struct Verifier {
+pub(super) struct Verifier {
     /// Prefix of the subjects of the stream.
     prefix: String,
     key: Option<[u8; 32]>,
@@ -142,21 +142,21 @@ impl std::fmt::Debug for Verifier {
 }
 
 impl Verifier {
-    pub fn new(prefix: &str, secret: Option<&Secret>) -> Verifier {
+    pub(super) fn new(prefix: &str, secret: Option<&Secret>) -> Verifier {
         let key = |secret: &Secret| digest(&[b"pitlane standby\0", secret.reveal().as_bytes()]);
         Verifier { prefix: prefix.to_string(), key: secret.map(key) }
     }
 
     /// Returns the description of the stream for servers that share the secret; `None` without a
     /// secret. It does not reveal the secret.
-    pub fn label(&self) -> Option<String> {
+    pub(super) fn label(&self) -> Option<String> {
         let key = self.key.as_ref()?;
         let mac = hmac(key, &[b"label\0", self.prefix.as_bytes()]);
         Some(format!("{LABEL}{}", hex(&mac[..MAC_BYTES])))
     }
 
     /// Returns the id of a message at its position in the stream.
-    pub fn id(&self, message: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
+    pub(super) fn id(&self, message: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
         let bare = format!("{node:x}.{}.{seq}", message.epoch);
         let subject = subject_of(&self.prefix, &message.kind).0;
         match self.mac(&subject, &bare, bytes) {
@@ -171,7 +171,7 @@ impl Verifier {
         Some(hex(&mac[..MAC_BYTES]))
     }
 
-    pub fn check(&self, stored: FetchedMessage) -> StreamMessage {
+    pub(super) fn check(&self, stored: FetchedMessage) -> StreamMessage {
         let FetchedMessage { subject, seq, id, payload } = stored;
         let hash = content_hash(&id, &payload);
         let content = self.verify(&subject, seq, &id, &payload);

@@ -16,13 +16,13 @@ use pitlane_journal::scan::segment_number;
 use super::position::Acked;
 
 /// Segments with their valid bytes, by path within the data folder.
-pub type Extents = BTreeMap<String, u64>;
+pub(super) type Extents = BTreeMap<String, u64>;
 
 /// Returns whether every record of folder `a`, as far as `known` says, is in folder `b` too.
 ///
 /// A segment before the first one of `b` was removed after a snapshot. Then a later segment that
 /// both have must show that they share the same history.
-pub fn is_held(a: &Path, b: &Path, known: &Extents) -> io::Result<bool> {
+pub(super) fn is_held(a: &Path, b: &Path, known: &Extents) -> io::Result<bool> {
     for shard in shards(known) {
         let ours = || known.iter().filter(|(path, end)| folder_of(path) == shard && **end > 0);
         let theirs = segments(b, shard)?;
@@ -47,7 +47,7 @@ pub fn is_held(a: &Path, b: &Path, known: &Extents) -> io::Result<bool> {
 }
 
 /// Returns all valid records of a folder.
-pub fn extents(folder: &Path) -> io::Result<Extents> {
+pub(super) fn extents(folder: &Path) -> io::Result<Extents> {
     let mut extents = Extents::new();
     let journal = folder.join("journal");
     for name in Disk::Real.list(&journal)?.iter().filter(|name| name.starts_with("shard-")) {
@@ -63,7 +63,7 @@ pub fn extents(folder: &Path) -> io::Result<Extents> {
 
 /// Returns what a leader may have acknowledged to clients: those of its records that the broker had
 /// acknowledged.
-pub fn acknowledged(folder: &Path, acked: &Acked) -> io::Result<Extents> {
+pub(super) fn acknowledged(folder: &Path, acked: &Acked) -> io::Result<Extents> {
     let mut extents = extents(folder)?;
     extents.retain(|path, end| {
         let last = acked.ends.iter().find(|(last, _)| folder_of(last) == folder_of(path));
@@ -104,11 +104,11 @@ fn segments(folder: &Path, shard: &str) -> io::Result<Vec<u64>> {
     Ok(numbers)
 }
 
-pub fn folder_of(path: &str) -> &str {
+pub(super) fn folder_of(path: &str) -> &str {
     path.rsplit_once('/').map_or("", |(folder, _)| folder)
 }
 
-pub fn number_of(path: &str) -> u64 {
+pub(super) fn number_of(path: &str) -> u64 {
     path.rsplit_once('/').and_then(|(_, name)| segment_number(name)).unwrap_or(0)
 }
 

@@ -18,12 +18,12 @@ use pitlane_journal::disk::Disk;
 
 use super::stream::Leader;
 
-pub const POSITION: &str = "position";
-pub const ACKED: &str = "acked";
+pub(super) const POSITION: &str = "position";
+pub(super) const ACKED: &str = "acked";
 
 /// The position of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct CopyPosition {
+pub(super) struct CopyPosition {
     pub leader: Leader,
     /// Last message up to which the copy contains everything.
     pub done: u64,
@@ -37,7 +37,7 @@ pub struct CopyPosition {
 
 impl CopyPosition {
     /// Reads the position; returns `None` if there is none, or it is damaged.
-    pub fn read(path: &Path) -> Option<CopyPosition> {
+    pub(super) fn read(path: &Path) -> Option<CopyPosition> {
         let text = fs::read_to_string(path).ok()?;
         let (fields, sum) = text.trim_end().rsplit_once(' ')?;
         if u32::from_str_radix(sum, 16).ok()? != crc32c::crc32c(fields.as_bytes()) {
@@ -59,7 +59,7 @@ impl CopyPosition {
     }
 
     /// Returns whether everything that was written is still there.
-    pub fn is_sound(&self) -> bool {
+    pub(super) fn is_sound(&self) -> bool {
         self.boot == 0 || self.boot == Disk::Real.boot()
     }
 
@@ -77,23 +77,23 @@ impl CopyPosition {
 
 /// The open file of a position.
 #[derive(Debug)]
-pub struct PositionFile {
+pub(super) struct PositionFile {
     file: File,
 }
 
 impl PositionFile {
-    pub fn open(path: &Path) -> io::Result<PositionFile> {
+    pub(super) fn open(path: &Path) -> io::Result<PositionFile> {
         let file = OpenOptions::new().write(true).create(true).truncate(false).mode(0o600).open(path)?;
         Ok(PositionFile { file })
     }
 
-    pub fn write(&self, position: &CopyPosition) -> io::Result<()> {
+    pub(super) fn write(&self, position: &CopyPosition) -> io::Result<()> {
         self.file.write_all_at(position.encode().as_bytes(), 0)
     }
 }
 
 /// Records that the whole copy in a data folder is on disk; called when it is.
-pub fn mark_synced(data: &Path) -> io::Result<()> {
+pub(super) fn mark_synced(data: &Path) -> io::Result<()> {
     let path = data.join("standby").join(POSITION);
     match CopyPosition::read(&path) {
         // A copy that was lost before stays lost.
@@ -105,7 +105,7 @@ pub fn mark_synced(data: &Path) -> io::Result<()> {
 
 /// What the broker has acknowledged to a leader.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Acked {
+pub(super) struct Acked {
     pub epoch: u64,
     /// Sequence number of the lead message.
     pub lead: u64,
@@ -117,12 +117,12 @@ pub struct Acked {
 }
 
 impl Acked {
-    pub fn path(data: &Path) -> PathBuf {
+    pub(super) fn path(data: &Path) -> PathBuf {
         data.join("standby").join(ACKED)
     }
 
     /// Reads the file; returns `None` if there is none, or it is damaged.
-    pub fn read(data: &Path) -> Option<Acked> {
+    pub(super) fn read(data: &Path) -> Option<Acked> {
         let text = fs::read_to_string(Acked::path(data)).ok()?;
         let (text, sum) = text.trim_end().rsplit_once('\n')?;
         if u32::from_str_radix(sum, 16).ok()? != crc32c::crc32c(text.as_bytes()) {
@@ -139,14 +139,14 @@ impl Acked {
     }
 
     /// Writes the file. It outlives the process, but not a loss of power.
-    pub fn write(&self, data: &Path) -> io::Result<()> {
+    pub(super) fn write(&self, data: &Path) -> io::Result<()> {
         let path = Acked::path(data);
         let beside = path.with_extension("tmp");
         fs::write(&beside, self.encode())?;
         fs::rename(beside, path)
     }
 
-    pub fn encode(&self) -> String {
+    pub(super) fn encode(&self) -> String {
         let mut text = format!("{} {} {}", self.epoch, self.lead, self.seq);
         for (path, end) in &self.ends {
             text += &format!("\n{path} {end}");
@@ -156,7 +156,7 @@ impl Acked {
     }
 
     /// Records one more acknowledged piece.
-    pub fn note(&mut self, path: &str, end: u64) {
+    pub(super) fn note(&mut self, path: &str, end: u64) {
         let folder = super::overlap::folder_of(path);
         match self.ends.iter_mut().find(|(last, _)| super::overlap::folder_of(last) == folder) {
             Some(last) if last.0 == path => last.1 = end,

@@ -40,7 +40,7 @@ const FORGOTTEN: &str = "the broker has lost messages that it had stored";
 
 /// The target of a reading.
 #[derive(Debug)]
-pub enum ReadTarget {
+pub(super) enum ReadTarget {
     /// No target: the stream is compared with this folder, which is authoritative.
     Own {
         at_once: bool,
@@ -51,7 +51,7 @@ pub enum ReadTarget {
 
 /// The reason why a reading ended.
 #[derive(Debug)]
-pub enum ReadingEnd {
+pub(super) enum ReadingEnd {
     Won {
         epoch: u64,
         seq: u64,
@@ -68,7 +68,7 @@ pub enum ReadingEnd {
 }
 
 #[derive(Debug)]
-pub struct StreamReading {
+pub(super) struct StreamReading {
     target: ReadTarget,
     pub manifest: Manifest,
     /// Last message that was read or skipped.
@@ -103,7 +103,7 @@ pub struct StreamReading {
 }
 
 impl StreamReading {
-    pub fn new(target: ReadTarget) -> StreamReading {
+    pub(super) fn new(target: ReadTarget) -> StreamReading {
         let now = Instant::now();
         StreamReading {
             target,
@@ -129,12 +129,12 @@ impl StreamReading {
     }
 
     /// Stores the position in this file.
-    pub fn writing(self, position: &Path) -> io::Result<StreamReading> {
+    pub(super) fn writing(self, position: &Path) -> io::Result<StreamReading> {
         Ok(StreamReading { file: Some(PositionFile::open(position)?), ..self })
     }
 
     /// Resumes with a copy.
-    pub fn resumed(
+    pub(super) fn resumed(
         target: ReadTarget,
         member: &GroupMember,
         position: CopyPosition,
@@ -154,11 +154,11 @@ impl StreamReading {
     }
 
     /// Returns whether the lead was taken with a folder that may contain more than the stream.
-    pub fn restores(&self) -> bool {
+    pub(super) fn restores(&self) -> bool {
         !matches!(self.target, ReadTarget::Folder(_))
     }
 
-    pub async fn run(&mut self, follower: &mut Follower) -> io::Result<ReadingEnd> {
+    pub(super) async fn run(&mut self, follower: &mut Follower) -> io::Result<ReadingEnd> {
         let mut new_messages = None;
         let mut lag_timer = interval(LAG_INTERVAL);
         lag_timer.set_missed_tick_behavior(MissedTickBehavior::Delay);

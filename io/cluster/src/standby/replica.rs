@@ -18,21 +18,21 @@ use super::scan::STORES;
 /// Maximum number of open files: the segments that grow, and some stores.
 const OPEN_MAX: usize = 64;
 /// Extension of a file whose last piece is missing.
-pub const PART: &str = "part";
+pub(super) const PART: &str = "part";
 
 #[derive(Debug)]
-pub struct Replica {
+pub(super) struct Replica {
     data: PathBuf,
     open: BTreeMap<String, File>,
 }
 
 impl Replica {
     /// Creates a replica in this folder, which is empty or contains what was read before.
-    pub fn new(data: &Path) -> Replica {
+    pub(super) fn new(data: &Path) -> Replica {
         Replica { data: data.to_path_buf(), open: BTreeMap::new() }
     }
 
-    pub fn apply(&mut self, kind: &ReplicationKind) -> io::Result<()> {
+    pub(super) fn apply(&mut self, kind: &ReplicationKind) -> io::Result<()> {
         match kind {
             ReplicationKind::Lead { .. }
             | ReplicationKind::Release { .. }
@@ -104,7 +104,11 @@ impl Replica {
 
     /// Returns the part of a piece that is not yet written, if `held` bytes of the file exist
     /// already. The inner error means that the bytes differ.
-    pub fn trim(&mut self, piece: &FilePiece, held: u64) -> io::Result<Result<Option<FilePiece>, Misfit>> {
+    pub(super) fn trim(
+        &mut self,
+        piece: &FilePiece,
+        held: u64,
+    ) -> io::Result<Result<Option<FilePiece>, Misfit>> {
         if held <= piece.offset {
             return Ok(Ok(Some(piece.clone())));
         }
@@ -126,7 +130,7 @@ impl Replica {
 /// Turns a copy into the folder of a server that takes over, with everything on disk. Unless the
 /// previous leader shut down in good order, the last messages of sessions may have been lost, as in
 /// a loss of power.
-pub fn finish(data: &Path, in_good_order: bool) -> io::Result<()> {
+pub(super) fn finish(data: &Path, in_good_order: bool) -> io::Result<()> {
     let boot = if in_good_order { Disk::Real.boot() } else { 0 };
     for path in files(data)? {
         if has_extension(&path, PART) {
@@ -144,7 +148,7 @@ pub fn finish(data: &Path, in_good_order: bool) -> io::Result<()> {
 }
 
 /// Syncs all files of a copy.
-pub fn sync(data: &Path) -> io::Result<()> {
+pub(super) fn sync(data: &Path) -> io::Result<()> {
     let mut folders = BTreeSet::new();
     for path in files(data)? {
         File::open(&path)?.sync_all()?;
@@ -156,7 +160,7 @@ pub fn sync(data: &Path) -> io::Result<()> {
 }
 
 /// Returns all files of a copy.
-pub fn files(data: &Path) -> io::Result<Vec<PathBuf>> {
+pub(super) fn files(data: &Path) -> io::Result<Vec<PathBuf>> {
     let (mut folders, mut files): (Vec<PathBuf>, _) =
         (REPLICATED.iter().map(|name| data.join(name)).collect(), Vec::new());
     while let Some(folder) = folders.pop() {

@@ -19,10 +19,10 @@ use super::manifest::Manifest;
 use super::message::{BYTES_MAX, FilePiece};
 
 /// Folders of small files that are replaced as a whole.
-pub const SMALL: [&str; 2] = ["notes", "journal/refdata"];
-pub const IDENTITY: &str = "journal/identity";
+pub(super) const SMALL: [&str; 2] = ["notes", "journal/refdata"];
+pub(super) const IDENTITY: &str = "journal/identity";
 /// Folders of stores that change in place.
-pub const STORES: [&str; 2] = ["fix", "venue"];
+pub(super) const STORES: [&str; 2] = ["fix", "venue"];
 /// Extension of a snapshot's name.
 const SNAPSHOT: &str = "snap";
 /// Extensions of files that are not complete yet.
@@ -34,7 +34,7 @@ const EXAMINE_BYTES: u64 = 4 << 20;
 const ROUNDS_PER_WHOLE: u64 = 20;
 
 #[derive(Debug)]
-pub struct Scan {
+pub(super) struct Scan {
     data: PathBuf,
     /// Small files as they were when they were last found to be in the stream.
     seen: BTreeMap<String, FileStamp>,
@@ -66,7 +66,7 @@ struct Sending {
 }
 
 impl Scan {
-    pub fn new(data: &Path) -> Scan {
+    pub(super) fn new(data: &Path) -> Scan {
         Scan {
             data: data.to_path_buf(),
             seen: BTreeMap::new(),
@@ -80,7 +80,7 @@ impl Scan {
 
     /// Returns the pages of a store that is not in the stream: of a session that has just been
     /// created.
-    pub fn next_new_store(&mut self, sent: &Manifest) -> io::Result<Option<Vec<FilePiece>>> {
+    pub(super) fn next_new_store(&mut self, sent: &Manifest) -> io::Result<Option<Vec<FilePiece>>> {
         for folder in STORES {
             let Some(stamp) = found(FileStamp::of(&self.data.join(folder)))? else { continue };
             if self.seen.insert(folder.to_string(), stamp) == Some(stamp) {
@@ -99,7 +99,7 @@ impl Scan {
     }
 
     /// Returns a small file that is not in the stream in its current version, in pieces.
-    pub fn next_small(&mut self, sent: &Manifest) -> io::Result<Option<Vec<FilePiece>>> {
+    pub(super) fn next_small(&mut self, sent: &Manifest) -> io::Result<Option<Vec<FilePiece>>> {
         for folder in SMALL {
             for name in Disk::Real.list(&self.data.join(folder))? {
                 if let Some(pieces) = self.read_if_changed(&format!("{folder}/{name}"), sent)? {
@@ -131,7 +131,7 @@ impl Scan {
     }
 
     /// Looks for snapshots that are not in the stream.
-    pub fn find_snapshots(&mut self, shards: usize, sent: &Manifest) -> io::Result<()> {
+    pub(super) fn find_snapshots(&mut self, shards: usize, sent: &Manifest) -> io::Result<()> {
         for shard in 0..shards {
             let folder = format!("journal/shard-{shard:02}");
             for name in Disk::Real.list(&self.data.join(&folder))? {
@@ -147,7 +147,7 @@ impl Scan {
     }
 
     /// Returns a piece of a snapshot, if one is to be sent.
-    pub fn next_of_snapshot(&mut self) -> io::Result<Option<FilePiece>> {
+    pub(super) fn next_of_snapshot(&mut self) -> io::Result<Option<FilePiece>> {
         while self.sending.is_none() {
             let Some(path) = self.snapshots.pop_front() else { return Ok(None) };
             let Some(file) = found(File::open(self.data.join(&path)))? else { continue };
@@ -165,23 +165,23 @@ impl Scan {
         Ok(Some(FilePiece { path, offset, total, bytes: bytes.into() }))
     }
 
-    pub fn has_snapshots(&self) -> bool {
+    pub(super) fn has_snapshots(&self) -> bool {
         self.sending.is_some() || !self.snapshots.is_empty()
     }
 
     /// Makes the next round examine whole stores, even if little seems to have changed.
-    pub fn begin_whole_round(&mut self) {
+    pub(super) fn begin_whole_round(&mut self) {
         self.rounds = ROUNDS_PER_WHOLE - 1;
         self.stores.clear();
     }
 
-    pub fn is_whole_round_over(&self) -> bool {
+    pub(super) fn is_whole_round_over(&self) -> bool {
         self.rounds > ROUNDS_PER_WHOLE
     }
 
     /// Returns changed pages of stores, for as many stores as may be examined at once. The first
     /// page of a store, with its sequence numbers, comes last.
-    pub fn changed_pages(&mut self, sent: &Manifest) -> io::Result<Vec<FilePiece>> {
+    pub(super) fn changed_pages(&mut self, sent: &Manifest) -> io::Result<Vec<FilePiece>> {
         let mut pages = Vec::new();
         let mut examined = 0;
         while examined < EXAMINE_BYTES {
@@ -236,7 +236,7 @@ impl Scan {
     }
 
     /// Returns a file that the stream contains and that no longer exists.
-    pub fn next_removed<'a>(&self, sent: &'a Manifest) -> Option<&'a str> {
+    pub(super) fn next_removed<'a>(&self, sent: &'a Manifest) -> Option<&'a str> {
         sent.paths().find(|path| !self.data.join(path).exists())
     }
 }

@@ -60,7 +60,7 @@ const OTHER_SECRET: &str = "the stream was made by servers with another standby.
 const IDS_KEPT: Duration = Duration::from_secs(10);
 
 #[derive(Clone, Debug)]
-pub struct GroupStream {
+pub(super) struct GroupStream {
     context: Context,
     stream: jetstream::stream::Stream,
     name: String,
@@ -70,7 +70,7 @@ pub struct GroupStream {
 
 /// The end of the stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StreamEnd {
+pub(super) struct StreamEnd {
     pub seq: u64,
     pub is_empty: bool,
     /// Last message; `None` if it was removed since.
@@ -79,7 +79,7 @@ pub struct StreamEnd {
 
 /// The current leader according to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Leader {
+pub(super) struct Leader {
     pub epoch: u64,
     pub node: u128,
     /// Sequence number of the lead message.
@@ -88,7 +88,7 @@ pub struct Leader {
 
 /// The last lead or release message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LastLeadMessage {
+pub(super) struct LastLeadMessage {
     pub epoch: u64,
     pub node: u128,
     pub seq: u64,
@@ -98,7 +98,7 @@ pub struct LastLeadMessage {
 
 /// The only position at which a message may be stored.
 #[derive(Clone, Debug)]
-pub struct ExpectedPosition {
+pub(super) struct ExpectedPosition {
     /// Sequence number that the message must get.
     pub seq: u64,
     pub id: String,
@@ -108,12 +108,12 @@ pub struct ExpectedPosition {
 }
 
 /// The pending acknowledgement of a sent message.
-pub type PendingAck = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>> + Send>>;
+pub(super) type PendingAck = Pin<Box<dyn Future<Output = Result<PublishAck, PublishError>> + Send>>;
 
 impl GroupStream {
     /// Opens the stream, and creates it if necessary. The broker must answer within
     /// `answer_timeout`.
-    pub async fn open(
+    pub(super) async fn open(
         client: &Client,
         (name, prefix): (String, String),
         replicas: usize,
@@ -146,7 +146,7 @@ impl GroupStream {
     }
 
     /// Wraps an existing stream.
-    pub fn of(
+    pub(super) fn of(
         context: Context,
         stream: jetstream::stream::Stream,
         prefix: String,
@@ -157,7 +157,7 @@ impl GroupStream {
     }
 
     /// Returns how many of the last `count` messages no server of the group sent.
-    pub async fn foreign_of_last(&self, count: u64) -> Result<usize, String> {
+    pub(super) async fn foreign_of_last(&self, count: u64) -> Result<usize, String> {
         let last = self.last().await?;
         let (mut at, mut foreign) = (last.saturating_sub(count), 0);
         while at < last
@@ -170,12 +170,12 @@ impl GroupStream {
     }
 
     /// Returns the id of a message at its position.
-    pub fn id(&self, message: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
+    pub(super) fn id(&self, message: &ReplicationMessage, bytes: &[u8], node: u128, seq: u64) -> String {
         self.verifier.id(message, bytes, node, seq)
     }
 
     /// Sends a message. The returned future resolves to whether it was stored.
-    pub async fn send(
+    pub(super) async fn send(
         &self,
         message: &ReplicationMessage,
         bytes: Bytes,
@@ -201,7 +201,7 @@ impl GroupStream {
     }
 
     /// Purges the removal message of a file, long after. If it fails, only a little space is lost.
-    pub async fn forget(&self, path: &str) {
+    pub(super) async fn forget(&self, path: &str) {
         if let Err(error) = self.stream.purge().filter(self.file_subject(path)).await {
             tracing::debug!(path, %error, "the broker keeps a file that is gone");
         }
@@ -209,7 +209,7 @@ impl GroupStream {
 
     /// Releases the space that is reserved for cancels, message by message: nats-server 2.9.10 was
     /// seen to count messages purged by subject until it is restarted.
-    pub async fn release_reserve(&self) {
+    pub(super) async fn release_reserve(&self) {
         let reserve = format!("{}reserve.*", self.prefix);
         let Ok(last) = self.last().await else { return };
         let mut seq = 0;
@@ -223,14 +223,14 @@ impl GroupStream {
     }
 
     /// Returns what the broker reports about the stream.
-    pub async fn facts(&self) -> Result<BrokerFacts, String> {
+    pub(super) async fn facts(&self) -> Result<BrokerFacts, String> {
         let info = self.stream.get_info().await.map_err(|error| error.to_string())?;
         Ok(BrokerFacts::of(Some(&info), AccountUse::of(&self.context).await?))
     }
 
     /// Purges old leaders. Foreign messages on the same subject do not count: otherwise they would
     /// displace the remembered leaders.
-    pub async fn forget_leaders(&self) {
+    pub(super) async fn forget_leaders(&self) {
         let mut kept = VecDeque::new();
         let mut seq = 0;
         loop {
@@ -251,7 +251,7 @@ impl GroupStream {
     }
 
     /// Returns the number of the last message, whether it still exists or not.
-    pub async fn last(&self) -> Result<u64, String> {
+    pub(super) async fn last(&self) -> Result<u64, String> {
         Ok(self.state().await?.last_sequence)
     }
 
@@ -260,7 +260,7 @@ impl GroupStream {
     }
 
     /// Returns the end of the stream.
-    pub async fn end(&self) -> Result<StreamEnd, String> {
+    pub(super) async fn end(&self) -> Result<StreamEnd, String> {
         let State { last_sequence: seq, messages, .. } = self.state().await?;
         let is_empty = messages == 0;
         let last = if is_empty { None } else { self.at(seq).await? };
@@ -268,12 +268,12 @@ impl GroupStream {
     }
 
     /// Returns the message at this position; `None` if there is none, or it was removed.
-    pub async fn at(&self, seq: u64) -> Result<Option<StreamMessage>, String> {
+    pub(super) async fn at(&self, seq: u64) -> Result<Option<StreamMessage>, String> {
         self.get(&MessageRequest { seq: Some(seq), ..MessageRequest::default() }).await
     }
 
     /// Returns the last leader; `None` if there never was one.
-    pub async fn leader(&self) -> Result<Option<LastLeadMessage>, String> {
+    pub(super) async fn leader(&self) -> Result<Option<LastLeadMessage>, String> {
         let request =
             MessageRequest { last_by_subj: Some(&self.lead_subject()), ..MessageRequest::default() };
         let Some(last) = self.get(&request).await? else { return Ok(None) };
@@ -293,7 +293,7 @@ impl GroupStream {
     }
 
     /// Returns the epoch of the first leader that is remembered, or zero.
-    pub async fn first_epoch(&self) -> Result<u64, String> {
+    pub(super) async fn first_epoch(&self) -> Result<u64, String> {
         Ok(self.lead_from(1).await?.map_or(0, |first| first.epoch))
     }
 
@@ -301,7 +301,7 @@ impl GroupStream {
     /// leader: the leader took the lead at the same position, no other did before `reach`, and
     /// nothing was lost. This detects a broker that comes back with older data, even if others have
     /// stored messages since.
-    pub async fn has_history(&self, leader: Leader, reach: u64) -> Result<bool, String> {
+    pub(super) async fn has_history(&self, leader: Leader, reach: u64) -> Result<bool, String> {
         if self.last().await? < reach.max(leader.seq) {
             return Ok(false);
         }
@@ -345,12 +345,12 @@ impl GroupStream {
     /// Messages are read one after the other, by number: a consumer of the broker silently skips
     /// messages that it has not delivered yet when others are purged (seen with nats-server
     /// 2.9.10).
-    pub async fn next(&self, after: u64) -> Result<Option<StreamMessage>, String> {
+    pub(super) async fn next(&self, after: u64) -> Result<Option<StreamMessage>, String> {
         self.first(ANY, after + 1).await
     }
 
     /// Returns these messages in order, up to the first that does not exist.
-    pub async fn fetch_range(&self, from: u64, count: u64) -> Vec<StreamMessage> {
+    pub(super) async fn fetch_range(&self, from: u64, count: u64) -> Vec<StreamMessage> {
         let requested = (from..from + count).map(|seq| self.at(seq));
         join_all(requested).await.into_iter().map_while(|found| found.ok().flatten()).collect()
     }
@@ -383,7 +383,7 @@ impl GroupStream {
 
     /// Subscribes to notifications of messages from this position on, with their numbers but
     /// without contents.
-    pub async fn subscribe(&self, from: u64) -> Result<Ordered, String> {
+    pub(super) async fn subscribe(&self, from: u64) -> Result<Ordered, String> {
         let deliver_policy = DeliverPolicy::ByStartSequence { start_sequence: from.max(1) };
         let config = OrderedConfig { deliver_policy, headers_only: true, ..OrderedConfig::default() };
         let consumer = self.stream.create_consumer(config).await.map_err(|error| error.to_string())?;
@@ -393,7 +393,7 @@ impl GroupStream {
 
 /// A message as the broker stores it.
 #[derive(Clone, Debug)]
-pub struct FetchedMessage {
+pub(super) struct FetchedMessage {
     pub subject: String,
     pub seq: u64,
     /// Message id; empty if there is none.
@@ -463,7 +463,7 @@ fn decode_lead(found: &StreamMessage) -> Option<LastLeadMessage> {
 }
 
 /// Returns the subject of a message, and whether only its last message counts.
-pub fn subject_of(prefix: &str, kind: &ReplicationKind) -> (String, bool) {
+pub(super) fn subject_of(prefix: &str, kind: &ReplicationKind) -> (String, bool) {
     match kind {
         ReplicationKind::Lead { .. } | ReplicationKind::Release { .. } => (format!("{prefix}lead"), false),
         ReplicationKind::Beat => (format!("{prefix}beat"), true),

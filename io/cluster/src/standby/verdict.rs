@@ -16,7 +16,7 @@
 
 /// The state of a server's data folder.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FolderState {
+pub(super) enum FolderState {
     /// The folder is empty.
     Empty,
     /// The journal never belonged to the group.
@@ -35,7 +35,7 @@ pub enum FolderState {
 
 /// The last leader according to the stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LastLeader {
+pub(super) enum LastLeader {
     /// The stream is empty.
     Absent,
     Us,
@@ -47,7 +47,7 @@ pub enum LastLeader {
 
 /// Which of folder and stream contains the records of the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Overlap {
+pub(super) struct Overlap {
     /// Whether the folder contains every record of the stream.
     pub folder_has_stream: bool,
     /// Whether the stream is complete, and contains every record of the folder that may have been
@@ -57,7 +57,7 @@ pub struct Overlap {
 
 /// The operator's decision, made once with `pitlane standby`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Choice {
+pub(super) enum Choice {
     /// This folder is authoritative.
     Lead,
     /// The stream is authoritative; the folder is moved to `standby/before`.
@@ -65,7 +65,7 @@ pub enum Choice {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeadVerdict {
+pub(super) enum LeadVerdict {
     /// The folder is authoritative, and no other server can be leading.
     LeadNow,
     /// The folder is authoritative, unless another server shows within a lease that it leads.
@@ -79,7 +79,7 @@ pub enum LeadVerdict {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LeadRefusal {
+pub(super) enum LeadRefusal {
     Foreign,
     Diverged,
     /// The copy is longer than the stream, and may have been damaged by a loss of power.
@@ -87,7 +87,7 @@ pub enum LeadRefusal {
 }
 
 /// Returns the verdict. If the stream has no leader, `overlap` has no meaning and is ignored.
-pub fn decide(
+pub(super) fn decide(
     folder: FolderState,
     last: LastLeader,
     overlap: Overlap,
@@ -139,7 +139,7 @@ fn lead_if(sound: bool) -> LeadVerdict {
 /// Returns the epoch of the next leader: higher than every epoch that the stream or this server
 /// knows. A stream that was rolled back has forgotten its last epochs, and if an epoch were used
 /// twice, an old leader's messages could be taken for those of the new one.
-pub fn next_epoch(stream: Option<u64>, known: u64) -> u64 {
+pub(super) fn next_epoch(stream: Option<u64>, known: u64) -> u64 {
     stream.unwrap_or(0).max(known) + 1
 }
 

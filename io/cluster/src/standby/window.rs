@@ -16,7 +16,7 @@ const WINDOW_BYTES_MAX: usize = 8 << 20;
 /// Unacknowledged messages, oldest first. Files that are sent as a whole may exceed the bounds by
 /// one file.
 #[derive(Default)]
-pub struct SendWindow {
+pub(super) struct SendWindow {
     pub sent: VecDeque<SentMessage>,
     bytes: usize,
 }
@@ -24,17 +24,17 @@ pub struct SendWindow {
 impl SendWindow {
     /// Returns whether another message may be sent. A reserve message is sent alone: if the broker
     /// refuses it, no message was sent behind it.
-    pub fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         let is_alone = self.sent.front().is_some_and(SentMessage::is_reserve);
         self.sent.len() < WINDOW_MAX && self.bytes < WINDOW_BYTES_MAX && !is_alone
     }
 
-    pub fn push(&mut self, sent: SentMessage) {
+    pub(super) fn push(&mut self, sent: SentMessage) {
         self.bytes += sent.bytes.len();
         self.sent.push_back(sent);
     }
 
-    pub fn pop(&mut self) -> Option<SentMessage> {
+    pub(super) fn pop(&mut self) -> Option<SentMessage> {
         let sent = self.sent.pop_front()?;
         self.bytes -= sent.bytes.len();
         Some(sent)
@@ -42,7 +42,7 @@ impl SendWindow {
 }
 
 /// A message that is under way.
-pub struct SentMessage {
+pub(super) struct SentMessage {
     pub message: ReplicationMessage,
     pub bytes: Bytes,
     pub seq: u64,
@@ -55,7 +55,7 @@ pub struct SentMessage {
 }
 
 impl SentMessage {
-    pub fn is_reserve(&self) -> bool {
+    pub(super) fn is_reserve(&self) -> bool {
         matches!(self.message.kind, ReplicationKind::Reserve { .. })
     }
 }

@@ -71,7 +71,7 @@ enum RunEnd {
     Restart,
 }
 
-pub async fn run(
+pub(super) async fn run(
     settings: &StrategyProcessSettings,
     signals: UnixStream,
 ) -> Result<(), StrategyProcessError> {

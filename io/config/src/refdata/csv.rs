@@ -7,18 +7,18 @@
 //! ```
 
 /// Cells in one record. The widest table has 13; a file with more is none of these tables.
-pub const CELLS_MAX: usize = 64;
+pub(super) const CELLS_MAX: usize = 64;
 
 /// One record and the line it begins on, counted from 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CsvRecord {
+pub(super) struct CsvRecord {
     pub line: usize,
     pub cells: Vec<String>,
 }
 
 /// Reason why a record is invalid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CsvError {
+pub(super) enum CsvError {
     /// A quote in a cell that does not begin with one.
     StrayQuote,
     /// Text between a closing quote and the next comma.
@@ -31,7 +31,7 @@ pub enum CsvError {
 }
 
 impl CsvError {
-    pub fn words(self) -> &'static str {
+    pub(super) fn words(self) -> &'static str {
         match self {
             CsvError::StrayQuote => "a quote within a cell that does not begin with one",
             CsvError::AfterQuote => "text after a closing quote",
@@ -44,7 +44,7 @@ impl CsvError {
 
 /// Returns the records of a text, in order; a bad one is skipped up to the end of its line and
 /// reported with the number of that line.
-pub fn records(text: &str) -> impl Iterator<Item = Result<CsvRecord, (usize, CsvError)>> {
+pub(super) fn records(text: &str) -> impl Iterator<Item = Result<CsvRecord, (usize, CsvError)>> {
     let mut rest = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut line = 1;
     std::iter::from_fn(move || {

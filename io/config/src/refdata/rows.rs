@@ -12,11 +12,12 @@ use super::table::RowCells;
 use crate::time_zone::Zone;
 
 /// Name of the adapter that always exists.
-pub const SIMULATED: &str = "SIM";
+pub(super) const SIMULATED: &str = "SIM";
 
-pub const EXCHANGE: &[&str] = &["id", "name", "mic", "timeZone", "open", "close", "auctions", "adapterType"];
+pub(super) const EXCHANGE: &[&str] =
+    &["id", "name", "mic", "timeZone", "open", "close", "auctions", "adapterType"];
 
-pub fn exchange(cells: &mut RowCells<'_>, adapters: &[&str]) -> Exchange {
+pub(super) fn exchange(cells: &mut RowCells<'_>, adapters: &[&str]) -> Exchange {
     let exchange = Exchange {
         id: ExchangeId(cells.number("id", ExchangeId::MAX)),
         name: cells.name("name"),
@@ -35,7 +36,7 @@ pub fn exchange(cells: &mut RowCells<'_>, adapters: &[&str]) -> Exchange {
     exchange
 }
 
-pub const FAMILY: &[&str] = &[
+pub(super) const FAMILY: &[&str] = &[
     "id",
     "name",
     "symbolRoot",
@@ -49,7 +50,7 @@ pub const FAMILY: &[&str] = &[
     "expirable",
 ];
 
-pub fn family(cells: &mut RowCells<'_>) -> SecurityFamily {
+pub(super) fn family(cells: &mut RowCells<'_>) -> SecurityFamily {
     SecurityFamily {
         id: FamilyId(cells.number("id", FamilyId::MAX)),
         name: cells.name("name"),
@@ -65,7 +66,7 @@ pub fn family(cells: &mut RowCells<'_>) -> SecurityFamily {
     }
 }
 
-pub const SECURITY: &[&str] = &[
+pub(super) const SECURITY: &[&str] = &[
     "id",
     "symbol",
     "description",
@@ -81,7 +82,7 @@ pub const SECURITY: &[&str] = &[
     "tradeable",
 ];
 
-pub fn security(cells: &mut RowCells<'_>) -> Security {
+pub(super) fn security(cells: &mut RowCells<'_>) -> Security {
     let price = |cells: &mut RowCells<'_>, column: &str| cells.value(column, "a decimal", Price::parse);
     let kinds = SecurityKind::ALL.map(SecurityKind::name);
     let options = [OptionKind::Call.name(), OptionKind::Put.name()];
@@ -108,12 +109,12 @@ pub fn security(cells: &mut RowCells<'_>) -> Security {
     }
 }
 
-pub const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeIds", STRATEGY_IDS];
+pub(super) const ACCOUNT: &[&str] = &["id", "name", "active", "adapterType", "exchangeIds", STRATEGY_IDS];
 
 /// A file without this column lets every strategy use every account.
-pub const STRATEGY_IDS: &str = "strategyIds";
+pub(super) const STRATEGY_IDS: &str = "strategyIds";
 
-pub fn account(cells: &mut RowCells<'_>, adapters: &[&str]) -> TradingAccount {
+pub(super) fn account(cells: &mut RowCells<'_>, adapters: &[&str]) -> TradingAccount {
     adapter(cells, adapters);
     TradingAccount {
         id: AccountId(cells.number("id", AccountId::MAX)),
@@ -125,9 +126,9 @@ pub fn account(cells: &mut RowCells<'_>, adapters: &[&str]) -> TradingAccount {
     }
 }
 
-pub const STRATEGY: &[&str] = &["id", "name", "autoActivate"];
+pub(super) const STRATEGY: &[&str] = &["id", "name", "autoActivate"];
 
-pub fn strategy(cells: &mut RowCells<'_>) -> StrategyInfo {
+pub(super) fn strategy(cells: &mut RowCells<'_>) -> StrategyInfo {
     StrategyInfo {
         id: StrategyId(cells.number("id", StrategyId::MAX)),
         name: cells.name("name"),
@@ -178,7 +179,7 @@ fn is_time_zone(text: &str) -> bool {
 
 /// Checks a code of ISO 6166: two letters, nine letters or digits, and a check digit by the Luhn
 /// rule over all of them, where a letter counts as the two digits of its place after 9 (A is 10).
-pub fn is_isin(text: &str) -> bool {
+pub(super) fn is_isin(text: &str) -> bool {
     let bytes = text.as_bytes();
     let shaped = bytes.len() == 12
         && bytes[..2].iter().all(u8::is_ascii_uppercase)

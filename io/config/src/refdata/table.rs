@@ -25,14 +25,14 @@ pub struct TableSource {
 
 /// Rows of one table, each with its line.
 #[derive(Debug)]
-pub struct TableRows<T> {
+pub(super) struct TableRows<T> {
     pub rows: Vec<T>,
     pub lines: Vec<usize>,
 }
 
 /// Reads a file with exactly these columns, in any order. A row with a fault is created with
 /// defaults in the bad cells; if there is a fault, no code uses the rows.
-pub fn read<T>(
+pub(super) fn read<T>(
     source: &TableSource,
     columns: &[&'static str],
     make: impl Fn(&mut RowCells<'_>) -> T,
@@ -122,7 +122,7 @@ fn places(
 
 /// The cells of one record by column name. Each method returns the value, or reports a fault and
 /// returns the default.
-pub struct RowCells<'a> {
+pub(super) struct RowCells<'a> {
     file: &'a str,
     record: &'a CsvRecord,
     columns: &'a [&'static str],
@@ -131,12 +131,12 @@ pub struct RowCells<'a> {
 }
 
 impl<'a> RowCells<'a> {
-    pub fn fault(&mut self, column: &str, problem: String) {
+    pub(super) fn fault(&mut self, column: &str, problem: String) {
         self.faults.add(self.file, self.record.line, column, problem);
     }
 
     /// Returns the raw text of a column.
-    pub fn raw(&self, column: &str) -> &'a str {
+    pub(super) fn raw(&self, column: &str) -> &'a str {
         let at = self
             .columns
             .iter()
@@ -146,7 +146,7 @@ impl<'a> RowCells<'a> {
     }
 
     /// Reads a text for people: no control characters, no surrounding blanks, possibly empty.
-    pub fn text(&mut self, column: &str) -> String {
+    pub(super) fn text(&mut self, column: &str) -> String {
         let text = self.raw(column);
         let problem = if text.len() > TEXT_BYTES_MAX {
             format!("it is longer than {TEXT_BYTES_MAX} bytes")
@@ -162,7 +162,7 @@ impl<'a> RowCells<'a> {
     }
 
     /// Reads a text that must not be empty.
-    pub fn name(&mut self, column: &str) -> String {
+    pub(super) fn name(&mut self, column: &str) -> String {
         let text = self.text(column);
         if self.raw(column).is_empty() {
             self.fault(column, "it is empty".into());
@@ -171,7 +171,7 @@ impl<'a> RowCells<'a> {
     }
 
     /// Reads a text that `admits` accepts.
-    pub fn text_like(&mut self, column: &str, what: &str, admits: impl Fn(&str) -> bool) -> String {
+    pub(super) fn text_like(&mut self, column: &str, what: &str, admits: impl Fn(&str) -> bool) -> String {
         let text = self.raw(column);
         if admits(text) {
             return text.to_string();
@@ -181,7 +181,7 @@ impl<'a> RowCells<'a> {
     }
 
     /// Reads a number up to `max`.
-    pub fn number<T: TryFrom<u64> + Default>(&mut self, column: &str, max: T) -> T
+    pub(super) fn number<T: TryFrom<u64> + Default>(&mut self, column: &str, max: T) -> T
     where
         u64: From<T>,
     {
@@ -194,7 +194,7 @@ impl<'a> RowCells<'a> {
     }
 
     /// Reads a value with its parser; `what` names it, with its article.
-    pub fn value<T: Default>(
+    pub(super) fn value<T: Default>(
         &mut self,
         column: &str,
         what: &str,
@@ -216,20 +216,25 @@ impl<'a> RowCells<'a> {
     }
 
     /// Reads a value that may be absent.
-    pub fn optional<T>(&mut self, column: &str, read: impl Fn(&mut Self, &str) -> T) -> Option<T> {
+    pub(super) fn optional<T>(&mut self, column: &str, read: impl Fn(&mut Self, &str) -> T) -> Option<T> {
         if self.raw(column).is_empty() { None } else { Some(read(self, column)) }
     }
 
-    pub fn currency(&mut self, column: &str) -> Currency {
+    pub(super) fn currency(&mut self, column: &str) -> Currency {
         self.value(column, "a currency of three or four capitals", Currency::parse)
     }
 
-    pub fn flag(&mut self, column: &str) -> bool {
+    pub(super) fn flag(&mut self, column: &str) -> bool {
         self.word(column, &["true", "false"], |word| Some(word == "true")).unwrap_or_default()
     }
 
     /// Reads one of a list of words.
-    pub fn word<T>(&mut self, column: &str, words: &[&str], parse: impl Fn(&str) -> Option<T>) -> Option<T> {
+    pub(super) fn word<T>(
+        &mut self,
+        column: &str,
+        words: &[&str],
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
         let text = self.raw(column);
         if words.contains(&text) {
             return parse(text);

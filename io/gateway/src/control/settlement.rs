@@ -100,7 +100,7 @@ impl SettlementBasis {
 
 /// Securities that wait for the last price of a market, at most as many as there are securities.
 #[derive(Clone, Debug, Default)]
-pub struct PendingSettlements {
+pub(super) struct PendingSettlements {
     by_market: BTreeMap<SecurityId, Vec<SecurityId>>,
 }
 
@@ -108,7 +108,7 @@ impl PendingSettlements {
     /// Registers a security that waits for a market, and returns the command that subscribes to the
     /// market. For a market that is already subscribed, the command requests another tick, because
     /// the first may have had no price.
-    pub fn wait(&mut self, port: PortId, security: SecurityId, market: SecurityId) -> CommandKind {
+    pub(super) fn wait(&mut self, port: PortId, security: SecurityId, market: SecurityId) -> CommandKind {
         let waiting = self.by_market.entry(market).or_default();
         if !waiting.contains(&security) {
             waiting.push(security);
@@ -118,7 +118,7 @@ impl PendingSettlements {
 
     /// Returns the securities that a tick settles, with their prices. Their market need not be
     /// watched any more.
-    pub fn settle(&mut self, tick: &Tick, by: &SettlementPrices) -> Vec<(SecurityId, Price)> {
+    pub(super) fn settle(&mut self, tick: &Tick, by: &SettlementPrices) -> Vec<(SecurityId, Price)> {
         if !tick.traded {
             return Vec::new();
         }

@@ -10,7 +10,7 @@ use crate::fix::message_log::{self, MessageDirection};
 
 /// Writes once. Returns the number of bytes that the socket took. `log` is the number under which
 /// the session's messages are logged, if they are.
-pub fn transmit(
+pub(super) fn transmit(
     now: Timestamp,
     session: &mut FixSession,
     id: ConnectionId,

@@ -25,7 +25,7 @@ enum MarketDataKind {
 
 /// The subscriptions of one thread. All sets are bounded by the number of securities.
 #[derive(Debug)]
-pub struct Subscriptions {
+pub(super) struct Subscriptions {
     reference: Arc<RefData>,
     /// Whether this thread receives every tick anyway.
     receives_all_ticks: bool,
@@ -39,20 +39,20 @@ pub struct Subscriptions {
 }
 
 impl Subscriptions {
-    pub fn new(reference: Arc<RefData>, receives_all_ticks: bool) -> Subscriptions {
+    pub(super) fn new(reference: Arc<RefData>, receives_all_ticks: bool) -> Subscriptions {
         let (all, wanted, sent, changed) = Default::default();
         Subscriptions { reference, receives_all_ticks, all, wanted, sent, changed }
     }
 
     /// Takes new reference data; subscriptions to all securities include the new ones.
-    pub fn set_reference(&mut self, reference: &Arc<RefData>) {
+    pub(super) fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
         for kind in self.all.clone() {
             self.all_changed(kind);
         }
     }
 
-    pub fn set(&mut self, interest: Interest, on: bool) {
+    pub(super) fn set(&mut self, interest: Interest, on: bool) {
         match interest {
             Interest::Ticks(_) | Interest::AllTicks if self.receives_all_ticks => {}
             Interest::Ticks(security) => self.set_one(security, MarketDataKind::Ticks, on),
@@ -81,12 +81,12 @@ impl Subscriptions {
         self.changed.extend(self.reference.securities().iter().map(|row| (row.id, kind)));
     }
 
-    pub fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         !self.changed.is_empty()
     }
 
     /// Sends commands while the lanes accept them, and returns their number.
-    pub fn poll(&mut self, port: &mut PortEnd) -> usize {
+    pub(super) fn poll(&mut self, port: &mut PortEnd) -> usize {
         let source = Source { origin: Origin::Server, port: port.id(), session: 0 };
         for sent in 0..SENT_PER_POLL_MAX {
             let Some(&key) = self.changed.first() else { return sent };

@@ -19,7 +19,7 @@ use pitlane_engine::view::View;
 const RETRY_NS: u64 = 100 * NS_PER_MS;
 
 #[derive(Debug)]
-pub struct CatchUp {
+pub(super) struct CatchUp {
     own: ShardMask,
     /// The view's counter of directives at the last comparison, and whether something was missing
     /// then.
@@ -31,7 +31,7 @@ pub struct CatchUp {
 }
 
 impl CatchUp {
-    pub fn new(own: ShardMask) -> CatchUp {
+    pub(super) fn new(own: ShardMask) -> CatchUp {
         CatchUp {
             own,
             seen: 0,
@@ -42,7 +42,7 @@ impl CatchUp {
     }
 
     /// Returns a version newer than all that are known here.
-    pub fn next_version(&mut self, now: Timestamp, member: u8, view: &View) -> DirectiveVersion {
+    pub(super) fn next_version(&mut self, now: Timestamp, member: u8, view: &View) -> DirectiveVersion {
         let known = view.directives().map(|(_, version)| version).max().unwrap_or_default();
         self.issued = DirectiveVersion::after(known.max(self.issued), now, member);
         self.issued
@@ -50,7 +50,7 @@ impl CatchUp {
 
     /// Returns the commands for our shards, if something has changed since the last comparison or
     /// was still missing then.
-    pub fn missed(&mut self, now: Timestamp, view: &View) -> Vec<(ShardId, CommandKind)> {
+    pub(super) fn missed(&mut self, now: Timestamp, view: &View) -> Vec<(ShardId, CommandKind)> {
         let is_due = now >= self.compared_at.plus(RETRY_NS) || now < self.compared_at;
         let is_changed = view.directives_seen() != self.seen;
         // The missing directives are already sent: a comparison at every change meanwhile would

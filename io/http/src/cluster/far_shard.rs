@@ -17,7 +17,7 @@ use pitlane_protocols::remote::cluster::{
 use super::subscriptions::PortSubscriptions;
 
 #[derive(Debug)]
-pub struct FarShard {
+pub(super) struct FarShard {
     end: ShardEnd,
     orders_max: u32,
     pub subscriptions: PortSubscriptions,
@@ -71,7 +71,7 @@ struct EarlyReport {
 }
 
 impl FarShard {
-    pub fn new(end: ShardEnd, orders_max: u32) -> FarShard {
+    pub(super) fn new(end: ShardEnd, orders_max: u32) -> FarShard {
         FarShard {
             end,
             orders_max,
@@ -93,27 +93,27 @@ impl FarShard {
         }
     }
 
-    pub fn id(&self) -> ShardId {
+    pub(super) fn id(&self) -> ShardId {
         self.end.id()
     }
 
-    pub fn seq(&self) -> u64 {
+    pub(super) fn seq(&self) -> u64 {
         self.seq
     }
 
     /// Makes the next snapshot replace the whole state.
-    pub fn begin_resync(&mut self) {
+    pub(super) fn begin_resync(&mut self) {
         (self.is_complete, self.is_resync, self.has_begun) = (false, true, false);
     }
 
     /// Handles a restart of the owner, which then knows only what its journal has.
-    pub fn handle_restart(&mut self) {
+    pub(super) fn handle_restart(&mut self) {
         self.senders_sent = 0;
         self.begin_resync();
     }
 
     /// Stores a command of one of our ports that names a sender.
-    pub fn store_sender(&mut self, command: Command) {
+    pub(super) fn store_sender(&mut self, command: Command) {
         if self.senders.len() == SENDERS_MAX {
             self.senders.pop_front();
             self.senders_sent = self.senders_sent.saturating_sub(1);
@@ -122,7 +122,7 @@ impl FarShard {
     }
 
     /// Returns the next sender command that this start of the owner has not been sent.
-    pub fn next_sender(&mut self) -> Option<Command> {
+    pub(super) fn next_sender(&mut self) -> Option<Command> {
         let next = self.senders.get(self.senders_sent).copied()?;
         self.senders_sent += 1;
         Some(next)
@@ -130,17 +130,17 @@ impl FarShard {
 
     /// Records that events of our clients' orders are lost: after the next snapshot FIX clients
     /// receive the status of their orders.
-    pub fn request_order_statuses(&mut self) {
+    pub(super) fn request_order_statuses(&mut self) {
         self.order_statuses = Some(Vec::new());
     }
 
-    pub fn poll_command(&mut self) -> Option<Command> {
+    pub(super) fn poll_command(&mut self) -> Option<Command> {
         self.end.poll_command()
     }
 
     /// Writes buffered events to the lanes. Returns whether all are delivered; `to_wake` collects
     /// the ports to wake.
-    pub fn flush(&mut self, to_wake: &mut PortMask) -> bool {
+    pub(super) fn flush(&mut self, to_wake: &mut PortMask) -> bool {
         while let Some((ports, event)) = self.slots.front_mut() {
             for port in ports.ports() {
                 if self.end.send(port, *event).is_ok() {
@@ -161,7 +161,7 @@ impl FarShard {
 
     /// Delivers an item of the owner, and returns the event as this server sees it. Must only be
     /// called when everything before it is settled.
-    pub fn deliver(&mut self, from: MemberId, own: MemberId, item: &ClusterEvent) -> Option<Event> {
+    pub(super) fn deliver(&mut self, from: MemberId, own: MemberId, item: &ClusterEvent) -> Option<Event> {
         let mut event = item.event;
         if !is_sound(self.id(), self.orders_max, &event) {
             return None;
@@ -307,7 +307,7 @@ impl FarShard {
 
     /// Sends an empty snapshot to the ports that wait for their first one, because the owner is not
     /// here. The others keep what they know.
-    pub fn send_empty_snapshot(&mut self, now: Timestamp) {
+    pub(super) fn send_empty_snapshot(&mut self, now: Timestamp) {
         let first = self.subscriptions.waiting.without(self.snapshot_ports);
         self.subscriptions.waiting = self.subscriptions.waiting.without(first);
         for port in first.ports() {
@@ -318,13 +318,13 @@ impl FarShard {
     }
 
     /// Answers one of our ports in the owner's place.
-    pub fn respond(&mut self, port: PortId, at: Timestamp, body: EventKind) {
+    pub(super) fn respond(&mut self, port: PortId, at: Timestamp, body: EventKind) {
         self.enqueue(PortMask::one(port), Event { seq: self.seq, at, body });
     }
 
     /// Handles a command that does not concern the owner. Returns the command if it is for the
     /// owner, and whether other market data are wanted.
-    pub fn handle_locally(&mut self, now: Timestamp, command: Command) -> (Option<Command>, bool) {
+    pub(super) fn handle_locally(&mut self, now: Timestamp, command: Command) -> (Option<Command>, bool) {
         let mut wants = false;
         match command.body {
             CommandKind::Watch { port, what, on } => wants = self.subscriptions.watch(port, what, on),

@@ -41,7 +41,7 @@ pub fn next_incarnation(metadata: Option<&JournalMetadata>, started: Timestamp) 
 
 /// The accepted incarnation of another server.
 #[derive(Debug, Default)]
-pub struct Incarnations {
+pub(crate) struct Incarnations {
     current: u64,
     received_at: Timestamp,
     /// The last incarnation whose messages were ignored; it is logged once.
@@ -49,7 +49,7 @@ pub struct Incarnations {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum IncarnationVerdict {
+pub(crate) enum IncarnationVerdict {
     Current,
     /// This incarnation is the current one from now on.
     New,
@@ -64,12 +64,12 @@ pub enum IncarnationVerdict {
 
 impl Incarnations {
     /// Returns the current incarnation; zero if no message has arrived yet.
-    pub fn current(&self) -> u64 {
+    pub(crate) fn current(&self) -> u64 {
         self.current
     }
 
     /// Decides about a message of this incarnation.
-    pub fn classify(&mut self, now: Timestamp, incarnation: u64, lease_ns: u64) -> IncarnationVerdict {
+    pub(crate) fn classify(&mut self, now: Timestamp, incarnation: u64, lease_ns: u64) -> IncarnationVerdict {
         let verdict = match incarnation.cmp(&self.current) {
             std::cmp::Ordering::Equal => IncarnationVerdict::Current,
             std::cmp::Ordering::Greater => IncarnationVerdict::New,

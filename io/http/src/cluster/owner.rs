@@ -36,10 +36,10 @@ const EVENTS_PER_CYCLE_MAX: usize = 1_024;
 /// not acknowledged, so they are sent again.
 const INBOX_MAX: usize = 4_096;
 /// Maximum number of batches sent again for one request; a member that lacks more requests again.
-pub const RESEND_MAX: u64 = 64;
+pub(super) const RESEND_MAX: u64 = 64;
 
 #[derive(Debug)]
-pub struct LocalOwner {
+pub(super) struct LocalOwner {
     identity: MemberIdentity,
     link: PortEnd,
     own: ShardMask,
@@ -80,7 +80,7 @@ struct SnapshotRequest {
 }
 
 impl LocalOwner {
-    pub fn new(
+    pub(super) fn new(
         identity: MemberIdentity,
         link: PortEnd,
         own: ShardMask,
@@ -110,14 +110,14 @@ impl LocalOwner {
 
     /// Restores the events of a shard before this start, from its journal: all of them after the
     /// event with number `from`.
-    pub fn remember(&mut self, shard: ShardId, from: u64, events: impl Iterator<Item = Event>) {
+    pub(super) fn remember(&mut self, shard: ShardId, from: u64, events: impl Iterator<Item = Event>) {
         self.followers.iter_mut().for_each(|follower| follower.from[shard.0 as usize] = from);
         events.for_each(|event| self.record(shard, &event));
     }
 
     /// Handles events of the shards and passes commands of others on. Returns the amount of work
     /// done, and the shards to wake.
-    pub fn poll(&mut self) -> (usize, ShardMask) {
+    pub(super) fn poll(&mut self) -> (usize, ShardMask) {
         let mut work = 0;
         while work < EVENTS_PER_CYCLE_MAX {
             let Some((shard, event)) = self.link.poll_event() else { break };
@@ -215,7 +215,7 @@ impl LocalOwner {
     /// Handles a message to us as the owner, and returns the reply, if there is one. Batches that
     /// are requested again go through `resend`; `claim` takes the id of a REST order and returns
     /// whether it is new.
-    pub fn handle(
+    pub(super) fn handle(
         &mut self,
         now: Timestamp,
         message: ClusterMessage,
@@ -360,7 +360,7 @@ fn set_of(list: Vec<SecurityId>) -> BTreeSet<SecurityId> {
 
 /// Returns whether a client of another server may send this command. Prices, venues, parts of
 /// limits and the clock are each server's own.
-pub fn is_allowed_from_peer(body: &CommandKind) -> bool {
+pub(super) fn is_allowed_from_peer(body: &CommandKind) -> bool {
     match body {
         CommandKind::Submit { .. }
         | CommandKind::Modify { .. }

@@ -43,7 +43,7 @@ const PENDING_MAX: usize = 65_536;
 const RETRY_NS: u64 = 200 * NS_PER_MS;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PeerPhase {
+pub(crate) enum PeerPhase {
     Down,
     Joining,
     Up,
@@ -51,7 +51,7 @@ pub enum PeerPhase {
 
 /// A command in flight.
 #[derive(Clone, Copy, Debug)]
-pub struct RoutedCommand {
+pub(super) struct RoutedCommand {
     pub shard: ShardId,
     pub command: Command,
     /// The incarnation of the owner to which it was sent.
@@ -59,7 +59,7 @@ pub struct RoutedCommand {
 }
 
 #[derive(Debug)]
-pub struct ClusterPeer {
+pub(super) struct ClusterPeer {
     pub name: String,
     member: MemberId,
     own: MemberIdentity,
@@ -100,7 +100,7 @@ pub struct ClusterPeer {
 
 /// Counters since the start.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct PeerCounts {
+pub(crate) struct PeerCounts {
     pub routed: u64,
     pub events: u64,
     pub gaps: u64,
@@ -111,7 +111,7 @@ pub struct PeerCounts {
 impl ClusterPeer {
     /// Creates a peer with its bounds: how many orders each shard has, and how long the peer may be
     /// silent.
-    pub fn new(
+    pub(super) fn new(
         name: String,
         member: MemberId,
         own: MemberIdentity,
@@ -147,21 +147,21 @@ impl ClusterPeer {
         }
     }
 
-    pub fn is_up(&self) -> bool {
+    pub(super) fn is_up(&self) -> bool {
         self.phase == PeerPhase::Up
     }
 
     /// Returns the milliseconds since its last message; `None` if there was none.
-    pub fn age_ms(&self, now: Timestamp) -> Option<u64> {
+    pub(super) fn age_ms(&self, now: Timestamp) -> Option<u64> {
         (self.received_at > Timestamp::ZERO).then(|| now.since(self.received_at) / NS_PER_MS)
     }
 
-    pub fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.unacknowledged.len() < UNACKNOWLEDGED_MAX
     }
 
     /// Handles a message to all, or a batch that is sent to us again.
-    pub fn handle_broadcast(&mut self, now: Timestamp, broadcast: ClusterBroadcast) {
+    pub(super) fn handle_broadcast(&mut self, now: Timestamp, broadcast: ClusterBroadcast) {
         let sender = broadcast.sender();
         self.is_incompatible = sender.map != self.own.map;
         if self.is_incompatible {
@@ -196,7 +196,7 @@ impl ClusterPeer {
 
     /// Returns whether a message of this incarnation is to be handled. A new incarnation begins
     /// with its first message.
-    pub fn accepts_incarnation(&mut self, now: Timestamp, incarnation: u64) -> bool {
+    pub(super) fn accepts_incarnation(&mut self, now: Timestamp, incarnation: u64) -> bool {
         let before = self.incarnations.current();
         match self.incarnations.classify(now, incarnation, self.lease_ns) {
             IncarnationVerdict::Current => true,
@@ -245,13 +245,13 @@ impl ClusterPeer {
     }
 
     /// Marks the peer as down.
-    pub fn mark_down(&mut self) {
+    pub(super) fn mark_down(&mut self) {
         self.phase = PeerPhase::Down;
         self.wants_sent = false;
     }
 
     /// Handles a message of the peer as the owner.
-    pub fn handle_message(&mut self, message: &ClusterMessage) {
+    pub(super) fn handle_message(&mut self, message: &ClusterMessage) {
         if message.sender().incarnation != self.incarnation() || self.incarnation() == 0 {
             return;
         }
@@ -291,7 +291,7 @@ impl ClusterPeer {
 
     /// Opens batches and delivers their items, as far as there is room. `to_wake` collects the
     /// ports to wake.
-    pub fn poll(&mut self, to_wake: &mut PortMask) -> usize {
+    pub(super) fn poll(&mut self, to_wake: &mut PortMask) -> usize {
         let mut work = 0;
         loop {
             while self.items.len() < ITEMS_MAX
@@ -315,7 +315,7 @@ impl ClusterPeer {
     }
 
     /// Returns the next message to send now.
-    pub fn next_message(&mut self, now: Timestamp) -> Option<ClusterMessage> {
+    pub(super) fn next_message(&mut self, now: Timestamp) -> Option<ClusterMessage> {
         if self.incarnation() == 0 || self.is_incompatible {
             return None;
         }
@@ -377,12 +377,12 @@ impl ClusterPeer {
         })
     }
 
-    pub fn wants_changed(&mut self) {
+    pub(super) fn wants_changed(&mut self) {
         self.wants_sent = false;
     }
 
     /// Returns all market data that ports here subscribe to.
-    pub fn wants(&self) -> ClusterMessage {
+    pub(super) fn wants(&self) -> ClusterMessage {
         let (mut ticks, mut depths): (Vec<SecurityId>, Vec<SecurityId>) = Default::default();
         for shard in &self.shards {
             let (some_ticks, some_depths) = shard.subscriptions.wants();
@@ -393,7 +393,7 @@ impl ClusterPeer {
     }
 
     /// Returns whether all that it has sent is delivered: then it is up.
-    pub fn is_caught_up(&self) -> bool {
+    pub(super) fn is_caught_up(&self) -> bool {
         !(self.has_left || self.is_incompatible)
             && self.next.is_some_and(|next| next > self.last)
             && self.items.is_empty()
@@ -401,7 +401,7 @@ impl ClusterPeer {
     }
 
     /// Takes a command for the peer. Returns false if too many commands are without a response.
-    pub fn route(&mut self, shard: ShardId, command: Command) -> bool {
+    pub(super) fn route(&mut self, shard: ShardId, command: Command) -> bool {
         if self.pending.len() >= PENDING_MAX {
             return false;
         }
@@ -414,7 +414,7 @@ impl ClusterPeer {
     }
 
     /// Sends the owner the senders of this server that it does not know. There is no response.
-    pub fn send_senders(&mut self) {
+    pub(super) fn send_senders(&mut self) {
         for shard in &mut self.shards {
             while let Some(command) = shard.next_sender() {
                 self.number += 1;
@@ -425,7 +425,7 @@ impl ClusterPeer {
 
     /// Removes and returns the unanswered commands that were sent to an earlier incarnation of the
     /// owner.
-    pub fn take_lost(&mut self) -> Vec<RoutedCommand> {
+    pub(super) fn take_lost(&mut self) -> Vec<RoutedCommand> {
         let incarnation = self.incarnation();
         let lost: Vec<AnswerKey> = self
             .pending
@@ -436,7 +436,7 @@ impl ClusterPeer {
         lost.iter().filter_map(|key| self.pending.remove(key)).collect()
     }
 
-    pub fn shard_mut(&mut self, id: ShardId) -> Option<&mut FarShard> {
+    pub(super) fn shard_mut(&mut self, id: ShardId) -> Option<&mut FarShard> {
         self.shards.iter_mut().find(|shard| shard.id() == id)
     }
 }

@@ -21,7 +21,7 @@ enum PriceKind {
 }
 
 #[derive(Debug, Default)]
-pub struct Prices {
+pub(super) struct Prices {
     wanted: BTreeSet<SecurityId>,
     urgent: BTreeMap<(SecurityId, PriceKind), ClusterEvent>,
     /// Ticks kept until the next heartbeat.
@@ -31,12 +31,12 @@ pub struct Prices {
 
 impl Prices {
     /// Sets the securities whose ticks other servers subscribe to.
-    pub fn set_wanted(&mut self, wanted: BTreeSet<SecurityId>) {
+    pub(super) fn set_wanted(&mut self, wanted: BTreeSet<SecurityId>) {
         self.wanted = wanted;
     }
 
     /// Takes a tick or one side of a book. Returns whether it is to be sent at once.
-    pub fn apply(&mut self, shard: ShardId, event: &Event) -> bool {
+    pub(super) fn apply(&mut self, shard: ShardId, event: &Event) -> bool {
         let (security, kind) = match &event.body {
             EventKind::Tick(tick) => (tick.security, PriceKind::Tick),
             EventKind::Depth(depth) if depth.side == Side::Buy => (depth.security, PriceKind::Bids),
@@ -51,12 +51,12 @@ impl Prices {
     }
 
     /// Makes all waiting prices due.
-    pub fn release_deferred(&mut self) {
+    pub(super) fn release_deferred(&mut self) {
         self.urgent.append(&mut self.deferred);
     }
 
     /// Returns the next prices to send.
-    pub fn take(&mut self) -> Vec<ClusterEvent> {
+    pub(super) fn take(&mut self) -> Vec<ClusterEvent> {
         let mut items = Vec::new();
         while items.len() < ITEMS_MAX {
             let Some((_, item)) = self.urgent.pop_first() else { break };
@@ -66,7 +66,7 @@ impl Prices {
     }
 
     /// Keeps all prices until there are newer ones, while the broker is away.
-    pub fn defer_all(&mut self) {
+    pub(super) fn defer_all(&mut self) {
         let mut newer = std::mem::take(&mut self.urgent);
         self.deferred.append(&mut newer);
     }

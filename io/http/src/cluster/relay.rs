@@ -19,7 +19,7 @@ const COMMANDS_PER_CYCLE_MAX: usize = 256;
 
 /// Takes commands of our ports for another server. Commands that do not concern the owner are
 /// handled here; the others are sent to it or refused.
-pub fn take_commands(now: Timestamp, peer: &mut ClusterPeer, shard_client: &ShardClient) -> usize {
+pub(super) fn take_commands(now: Timestamp, peer: &mut ClusterPeer, shard_client: &ShardClient) -> usize {
     let mut taken = 0;
     for at in 0..peer.shards.len() {
         for _ in 0..COMMANDS_PER_CYCLE_MAX {
@@ -88,7 +88,7 @@ fn refused(
 
 /// Marks the owner as up once all that it has sent is delivered. Commands to an earlier incarnation
 /// that it has no result of never took effect.
-pub fn mark_up(now: Timestamp, peer: &mut ClusterPeer, view: &View) {
+pub(super) fn mark_up(now: Timestamp, peer: &mut ClusterPeer, view: &View) {
     tracing::info!(member = peer.name, "a member is up");
     peer.phase = PeerPhase::Up;
     peer.send_senders();

@@ -9,7 +9,7 @@ use pitlane_engine::id::{PortId, PortMask, SecurityId};
 use pitlane_protocols::remote::cluster::source_of;
 
 #[derive(Debug, Default)]
-pub struct PortSubscriptions {
+pub(super) struct PortSubscriptions {
     everything: PortMask,
     orders: PortMask,
     ticks: BTreeMap<SecurityId, PortMask>,
@@ -22,7 +22,7 @@ pub struct PortSubscriptions {
 
 impl PortSubscriptions {
     /// Changes a subscription. Returns whether the set of wanted market data has changed.
-    pub fn watch(&mut self, port: PortId, what: WatchTarget, on: bool) -> bool {
+    pub(super) fn watch(&mut self, port: PortId, what: WatchTarget, on: bool) -> bool {
         let one = PortMask::one(port);
         let set = |mask: &mut PortMask| {
             *mask = if on { mask.with(one) } else { mask.without(one) };
@@ -38,18 +38,18 @@ impl PortSubscriptions {
         false
     }
 
-    pub fn request_snapshot(&mut self, port: PortId) {
+    pub(super) fn request_snapshot(&mut self, port: PortId) {
         self.readers = self.readers.with(PortMask::one(port));
         self.waiting = self.waiting.with(PortMask::one(port));
     }
 
     /// Returns the securities whose ticks, and those whose books, are subscribed to.
-    pub fn wants(&self) -> (impl Iterator<Item = SecurityId>, impl Iterator<Item = SecurityId>) {
+    pub(super) fn wants(&self) -> (impl Iterator<Item = SecurityId>, impl Iterator<Item = SecurityId>) {
         (self.ticks.keys().copied(), self.depths.keys().copied())
     }
 
     /// Returns the ports that receive an event which is no snapshot item, by the rules of a shard.
-    pub fn recipients(&self, event: &mut Event) -> PortMask {
+    pub(super) fn recipients(&self, event: &mut Event) -> PortMask {
         let source = source_of(event).map(|source| source.port);
         let own = source.filter(|port| *port < PortId::LINK).map_or(PortMask::NONE, PortMask::one);
         let all = self.everything.with(self.orders);

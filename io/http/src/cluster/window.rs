@@ -7,10 +7,10 @@ use bytes::Bytes;
 use pitlane_protocols::remote::cluster::{ClusterBatch, ClusterBroadcast, ClusterEvent, MemberIdentity};
 
 /// Items in one batch: some 15 KB.
-pub const ITEMS_PER_BATCH_MAX: usize = 64;
+pub(super) const ITEMS_PER_BATCH_MAX: usize = 64;
 
 #[derive(Debug)]
-pub struct BatchWindow {
+pub(super) struct BatchWindow {
     identity: MemberIdentity,
     bytes_max: usize,
     /// Consecutive batches; the last has the number `last`.
@@ -24,7 +24,7 @@ pub struct BatchWindow {
 }
 
 impl BatchWindow {
-    pub fn new(identity: MemberIdentity, bytes_max: usize) -> BatchWindow {
+    pub(super) fn new(identity: MemberIdentity, bytes_max: usize) -> BatchWindow {
         BatchWindow {
             identity,
             bytes_max,
@@ -36,7 +36,7 @@ impl BatchWindow {
         }
     }
 
-    pub fn add(&mut self, item: ClusterEvent) {
+    pub(super) fn add(&mut self, item: ClusterEvent) {
         self.items.push(item);
         if self.items.len() == ITEMS_PER_BATCH_MAX {
             self.close();
@@ -44,7 +44,7 @@ impl BatchWindow {
     }
 
     /// Makes a batch of the added items. If there is no room, the oldest batches are dropped.
-    pub fn close(&mut self) {
+    pub(super) fn close(&mut self) {
         if self.items.is_empty() {
             return;
         }
@@ -62,12 +62,12 @@ impl BatchWindow {
     }
 
     /// Returns the number of the last batch.
-    pub fn last(&self) -> u64 {
+    pub(super) fn last(&self) -> u64 {
         self.last
     }
 
     /// Returns the next batch to send.
-    pub fn take(&mut self) -> Option<Bytes> {
+    pub(super) fn take(&mut self) -> Option<Bytes> {
         if self.out == self.last {
             return None;
         }
@@ -78,12 +78,12 @@ impl BatchWindow {
     }
 
     /// Skips all batches while the broker is away; members that lack them request them later.
-    pub fn skip_unsent(&mut self) {
+    pub(super) fn skip_unsent(&mut self) {
         self.out = self.last;
     }
 
     /// Returns an earlier batch; `None` if it is no longer kept, or does not exist yet.
-    pub fn get(&self, number: u64) -> Option<Bytes> {
+    pub(super) fn get(&self, number: u64) -> Option<Bytes> {
         let behind = self.last.checked_sub(number)? as usize;
         let at = self.batches.len().checked_sub(behind + 1)?;
         self.batches.get(at).cloned()

@@ -9,7 +9,7 @@
 
 /// State of a line that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LineParser {
+pub(super) struct LineParser {
     part: LinePart,
     /// Bytes so far: none, one, or more.
     bytes: u8,
@@ -18,7 +18,7 @@ pub struct LineParser {
 
 /// Meaning of a line that has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LineEnd {
+pub(super) enum LineEnd {
     /// The line feed had no carriage return before it.
     Bare,
     Empty,
@@ -68,24 +68,24 @@ impl FramingHeader {
 
 impl LineParser {
     /// Creates a line of which only matters whether it is empty.
-    pub fn plain() -> LineParser {
+    pub(super) fn plain() -> LineParser {
         LineParser { part: LinePart::Rest, bytes: 0, last: 0 }
     }
 
-    pub fn header() -> LineParser {
+    pub(super) fn header() -> LineParser {
         LineParser { part: LinePart::Name { header: None, matched: 0 }, ..LineParser::plain() }
     }
 
-    pub fn chunk_size() -> LineParser {
+    pub(super) fn chunk_size() -> LineParser {
         LineParser { part: LinePart::Size { size: Number::Before, is_over: false }, ..LineParser::plain() }
     }
 
-    pub fn has_begun(&self) -> bool {
+    pub(super) fn has_begun(&self) -> bool {
         self.bytes > 0
     }
 
     /// Takes more of the line, without its line feed.
-    pub fn take(&mut self, bytes: &[u8]) {
+    pub(super) fn take(&mut self, bytes: &[u8]) {
         let Some(last) = bytes.last() else { return };
         for &byte in bytes {
             // Most headers begin with another letter.
@@ -99,7 +99,7 @@ impl LineParser {
     }
 
     /// Returns the meaning of the line, at its line feed.
-    pub fn end(&self) -> LineEnd {
+    pub(super) fn end(&self) -> LineEnd {
         if self.last != b'\r' || !self.has_begun() {
             return LineEnd::Bare;
         }

@@ -11,7 +11,7 @@ use crate::health::{COMMIT, is_ready};
 use crate::status::Journaling;
 use MetricKind::{Counter as C, Gauge as G};
 
-pub fn all(app: &AppState) -> String {
+pub(super) fn all(app: &AppState) -> String {
     let mut out = Exposition::default();
     service(app, &mut out);
     shards(app, &mut out);

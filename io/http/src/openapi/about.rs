@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-pub struct CallDescription {
+pub(super) struct CallDescription {
     pub tag: &'static str,
     pub summary: &'static str,
     /// Further description; may be empty.
@@ -18,7 +18,7 @@ pub struct CallDescription {
     pub has_etag: bool,
 }
 
-pub struct ParamSpec {
+pub(super) struct ParamSpec {
     pub name: &'static str,
     pub about: &'static str,
     pub required: bool,
@@ -26,7 +26,7 @@ pub struct ParamSpec {
 }
 
 /// Type of a parameter, with an example each.
-pub enum ParamKind {
+pub(super) enum ParamKind {
     Text(&'static str),
     /// Any text, also one that has no meaning to us.
     Any(&'static str),
@@ -35,7 +35,7 @@ pub enum ParamKind {
 }
 
 impl ParamSpec {
-    pub fn schema(&self) -> Value {
+    pub(super) fn schema(&self) -> Value {
         match self.kind {
             ParamKind::Text(_) => json!({ "type": "string", "minLength": 1 }),
             ParamKind::Any(_) => json!({ "type": "string" }),
@@ -43,7 +43,7 @@ impl ParamSpec {
         }
     }
 
-    pub fn example(&self) -> Value {
+    pub(super) fn example(&self) -> Value {
         match self.kind {
             ParamKind::Text(example) | ParamKind::Any(example) => example.into(),
             ParamKind::Count(_, example) => example.into(),
@@ -51,12 +51,12 @@ impl ParamSpec {
     }
 }
 
-pub struct RequestSpec {
+pub(super) struct RequestSpec {
     pub schema: SchemaRef,
     pub example: Value,
 }
 
-pub enum ResponseSpec {
+pub(super) enum ResponseSpec {
     Empty,
     /// The response to requests that write orders.
     Order,
@@ -67,14 +67,14 @@ pub enum ResponseSpec {
     Text(&'static str),
 }
 
-pub enum SchemaRef {
+pub(super) enum SchemaRef {
     One(&'static str),
     List(&'static str),
     Plain(Value),
 }
 
 /// Groups of calls, in the order they are shown.
-pub const TAGS: [(&str, &str); 9] = [
+pub(super) const TAGS: [(&str, &str); 9] = [
     (ORDERS, "Orders: submitted, modified, cancelled, read."),
     (POSITIONS, "Positions, transactions, cash."),
     (MARKET, "Market data subscriptions."),
@@ -86,66 +86,66 @@ pub const TAGS: [(&str, &str); 9] = [
     (PAGES, "Pages and this description."),
 ];
 
-pub const ORDERS: &str = "Orders";
-pub const POSITIONS: &str = "Positions and cash";
-pub const MARKET: &str = "Market data";
-pub const REFERENCE: &str = "Reference data";
-pub const STRATEGIES: &str = "Strategies";
-pub const RISK: &str = "Risk";
-pub const SERVICE: &str = "Service";
-pub const HEALTH: &str = "Health";
-pub const PAGES: &str = "Pages";
+pub(super) const ORDERS: &str = "Orders";
+pub(super) const POSITIONS: &str = "Positions and cash";
+pub(super) const MARKET: &str = "Market data";
+pub(super) const REFERENCE: &str = "Reference data";
+pub(super) const STRATEGIES: &str = "Strategies";
+pub(super) const RISK: &str = "Risk";
+pub(super) const SERVICE: &str = "Service";
+pub(super) const HEALTH: &str = "Health";
+pub(super) const PAGES: &str = "Pages";
 
-pub const LIMIT: ParamSpec = ParamSpec {
+pub(super) const LIMIT: ParamSpec = ParamSpec {
     name: "limit",
     about: "Maximum number of rows.",
     required: false,
     kind: ParamKind::Count(1, 100),
 };
-pub const ACCOUNT: ParamSpec = ParamSpec {
+pub(super) const ACCOUNT: ParamSpec = ParamSpec {
     name: "accountId",
     about: "The account, where it is ambiguous.",
     required: false,
     kind: ParamKind::Count(0, 1),
 };
-pub const HANDLE: ParamSpec = ParamSpec {
+pub(super) const HANDLE: ParamSpec = ParamSpec {
     name: "handle",
     about: "The order, where several open ones have the id: as the refusal lists it.",
     required: false,
     kind: ParamKind::Text("72057594037927936"),
 };
-pub const PREFER: ParamSpec = ParamSpec {
+pub(super) const PREFER: ParamSpec = ParamSpec {
     name: "Prefer",
     about: "`return=representation` requests the order in the response.",
     required: false,
     kind: ParamKind::Any("return=representation"),
 };
-pub const INT_ID: ParamSpec = ParamSpec {
+pub(super) const INT_ID: ParamSpec = ParamSpec {
     name: "intId",
     about: "Any id the order has had.",
     required: true,
     kind: ParamKind::Text("R1-1"),
 };
-pub const SESSION_ID: ParamSpec = ParamSpec {
+pub(super) const SESSION_ID: ParamSpec = ParamSpec {
     name: "id",
     about: "As the list of sessions has it.",
     required: true,
     kind: ParamKind::Text("stomp-gateway-0-1"),
 };
-pub const POSITION_ID: ParamSpec =
+pub(super) const POSITION_ID: ParamSpec =
     ParamSpec { name: "id", about: "The position's id.", required: true, kind: ParamKind::Count(0, 1) };
-pub const STRATEGY: ParamSpec = ParamSpec {
+pub(super) const STRATEGY: ParamSpec = ParamSpec {
     name: "strategy",
     about: "Only of this strategy.",
     required: false,
     kind: ParamKind::Text("PAIRS"),
 };
 
-pub const fn id(about: &'static str) -> ParamSpec {
+pub(super) const fn id(about: &'static str) -> ParamSpec {
     ParamSpec { name: "id", about, required: true, kind: ParamKind::Count(0, 1) }
 }
 
-pub fn plain(tag: &'static str, summary: &'static str, output: ResponseSpec) -> CallDescription {
+pub(super) fn plain(tag: &'static str, summary: &'static str, output: ResponseSpec) -> CallDescription {
     CallDescription {
         tag,
         summary,
@@ -160,12 +160,12 @@ pub fn plain(tag: &'static str, summary: &'static str, output: ResponseSpec) -> 
     }
 }
 
-pub fn reference(summary: &'static str, output: ResponseSpec) -> CallDescription {
+pub(super) fn reference(summary: &'static str, output: ResponseSpec) -> CallDescription {
     CallDescription { has_etag: true, ..plain(REFERENCE, summary, output) }
 }
 
 /// Describes a call with input that shards may refuse.
-pub fn write(
+pub(super) fn write(
     tag: &'static str,
     summary: &'static str,
     input: Option<RequestSpec>,
@@ -174,30 +174,30 @@ pub fn write(
     CallDescription { input, refusals: &[409, 422], ..plain(tag, summary, output) }
 }
 
-pub fn text_list(example: Value) -> ResponseSpec {
+pub(super) fn text_list(example: Value) -> ResponseSpec {
     ResponseSpec::Json(SchemaRef::Plain(json!({ "type": "array", "items": { "type": "string" } })), example)
 }
 
-pub fn text(example: &str) -> ResponseSpec {
+pub(super) fn text(example: &str) -> ResponseSpec {
     ResponseSpec::Json(SchemaRef::Plain(json!({ "type": "string" })), example.into())
 }
 
-pub fn input(schema: &'static str, example: Value) -> Option<RequestSpec> {
+pub(super) fn input(schema: &'static str, example: Value) -> Option<RequestSpec> {
     Some(RequestSpec { schema: SchemaRef::One(schema), example })
 }
 
-pub fn media(content_type: &'static str) -> &'static str {
+pub(super) fn media(content_type: &'static str) -> &'static str {
     content_type.split(';').next().unwrap_or(content_type)
 }
 
 /// Returns the schema of the bare number, or of an object with nothing else in it.
-pub fn number_or(name: &str, kind: &str) -> SchemaRef {
+pub(super) fn number_or(name: &str, kind: &str) -> SchemaRef {
     let number = json!({ "type": kind, "minimum": 0 });
     let object = json!({ "type": "object", "required": [name], "additionalProperties": false, "properties": { (name): number } });
     SchemaRef::Plain(json!({ "oneOf": [number, object] }))
 }
 
-pub fn ready() -> SchemaRef {
+pub(super) fn ready() -> SchemaRef {
     let either = ["Ready", "Brief"].map(|name| json!({ "$ref": format!("#/components/schemas/{name}") }));
     SchemaRef::Plain(json!({ "anyOf": either }))
 }

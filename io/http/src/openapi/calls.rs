@@ -15,7 +15,7 @@ use super::examples::{
 };
 use super::orders::{modify, submit};
 
-pub fn about(call: ApiCall) -> CallDescription {
+pub(super) fn about(call: ApiCall) -> CallDescription {
     match call {
         ApiCall::Home => plain(PAGES, "The page", ResponseSpec::Text("text/html")),
         ApiCall::Asset => CallDescription {

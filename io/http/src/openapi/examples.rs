@@ -2,18 +2,18 @@
 
 use serde_json::{Value, json};
 
-pub fn account() -> Value {
+pub(super) fn account() -> Value {
     json!({ "id": 1, "name": "EQUITIES", "active": true, "adapterType": "SIM", "broker": "SIM" })
 }
 
-pub fn security() -> Value {
+pub(super) fn security() -> Value {
     json!({
         "id": 1, "symbol": "AAPL", "description": "Apple Inc.", "type": "STOCK", "securityFamilyId": 1, "exchangeId": 1,
         "currency": "USD", "isin": "US0378331005", "tickSize": 0.01, "lotSize": 1, "contractSize": 1, "tradeable": true,
     })
 }
 
-pub fn forex() -> Value {
+pub(super) fn forex() -> Value {
     json!({
         "id": 20, "symbol": "EUR.USD", "description": "Euro in US dollars", "type": "FOREX", "securityFamilyId": 3, "exchangeId": 2,
         "currency": "USD", "baseCurrency": "EUR", "tickSize": 0.00001, "lotSize": 1000, "contractSize": 1, "tradeable": true,
@@ -21,18 +21,18 @@ pub fn forex() -> Value {
     })
 }
 
-pub fn family() -> Value {
+pub(super) fn family() -> Value {
     json!({
         "id": 1, "name": "US stocks", "symbolRoot": "", "exchangeId": 1, "currency": "USD", "contractSize": 1, "tickSize": 0.01,
         "lotSize": 1, "commission": 0.005, "tradeable": true, "expirable": false,
     })
 }
 
-pub fn exchange() -> Value {
+pub(super) fn exchange() -> Value {
     json!({ "id": 1, "name": "Nasdaq", "mic": "XNAS", "timeZone": "UTC", "open": "00:00:00", "close": "00:00:00", "adapterType": "SIM" })
 }
 
-pub fn order() -> Value {
+pub(super) fn order() -> Value {
     json!({
         "intId": "R1-1", "type": "LIMIT", "side": "BUY", "quantity": 10, "limit": 100.25, "tif": "DAY", "strategyId": 0, "strategyName": "SERVER",
         "accountId": 1, "securityId": 1, "symbol": "AAPL", "exchangeId": 1, "exchangeOrder": false, "status": "NEW", "filledQuantity": 0,
@@ -40,7 +40,7 @@ pub fn order() -> Value {
     })
 }
 
-pub fn session() -> Value {
+pub(super) fn session() -> Value {
     json!({
         "id": "stomp-gateway-0-1", "kind": "STOMP", "name": "alice", "peer": "127.0.0.1:50000", "since": "2026-11-14T09:30:00Z",
         "state": "CONNECTED", "bytesIn": 120, "bytesOut": 48000, "messagesIn": 3, "messagesOut": 240, "queueBytes": 0,
@@ -48,18 +48,18 @@ pub fn session() -> Value {
     })
 }
 
-pub fn rates() -> Value {
+pub(super) fn rates() -> Value {
     json!({ "maxRatePerConnection": 50, "minRatePerConsumer": 0.1 })
 }
 
-pub fn position() -> Value {
+pub(super) fn position() -> Value {
     json!({
         "id": 1, "strategyId": 0, "strategyName": "SERVER", "securityId": 1, "symbol": "AAPL", "quantity": 10, "avgPrice": 100.25,
         "marketPrice": 100.5, "marketValue": 1005, "realizedPL": 0, "unrealizedPL": 2.5, "currency": "USD",
     })
 }
 
-pub fn transaction() -> Value {
+pub(super) fn transaction() -> Value {
     json!({
         "id": 7, "uuid": "0f7a3c1e-5d7b-4c52-9a43-2f6f6a1c9b10", "dateTime": "2026-11-14T09:30:00.123456789Z", "type": "BUY", "strategyId": 0,
         "strategyName": "SERVER", "accountId": 1, "securityId": 1, "quantity": 10, "price": 100.25, "commission": 0.05, "currency": "USD",
@@ -67,7 +67,7 @@ pub fn transaction() -> Value {
     })
 }
 
-pub fn portfolio() -> Value {
+pub(super) fn portfolio() -> Value {
     json!({
         "strategyName": "SERVER", "baseCurrency": "USD", "netLiquidationValue": 2005.25, "cash": 1000.25, "marketValue": 1005, "realizedPL": 0,
         "unrealizedPL": 2.5, "holdings": [{ "currency": "USD", "cash": 1000.25, "marketValue": 1005, "realizedPL": 0, "unrealizedPL": 2.5 }],
@@ -75,7 +75,7 @@ pub fn portfolio() -> Value {
     })
 }
 
-pub fn limits() -> Value {
+pub(super) fn limits() -> Value {
     json!({
         "strategyName": "PAIRS", "tradingEnabled": true, "maxOrderQty": 0, "maxOrderValue": 0, "priceCollarPct": 0, "maxOpenOrders": 1000,
         "maxPosition": 0, "maxOrdersPerS": 100, "duplicateWindowMs": 0,

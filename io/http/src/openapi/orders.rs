@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::about::{CallDescription, ORDERS, ResponseSpec, input, write};
 
-pub fn submit(kind: OrderKind) -> CallDescription {
+pub(super) fn submit(kind: OrderKind) -> CallDescription {
     let (schema, summary, prices) = match kind {
         OrderKind::Market => ("MarketOrderVO", "Submit a market order", json!({})),
         OrderKind::Limit => ("LimitOrderVO", "Submit a limit order", json!({ "limit": 100.25 })),
@@ -20,7 +20,7 @@ pub fn submit(kind: OrderKind) -> CallDescription {
     write(ORDERS, summary, input(schema, example), ResponseSpec::Order)
 }
 
-pub fn modify(kind: OrderKind) -> CallDescription {
+pub(super) fn modify(kind: OrderKind) -> CallDescription {
     let (schema, summary, prices) = match kind {
         OrderKind::Market => ("MarketOrderChangeVO", "Modify a market order", json!({})),
         OrderKind::Limit => ("LimitOrderChangeVO", "Modify a limit order", json!({ "limit": 100.5 })),

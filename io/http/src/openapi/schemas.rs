@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::schema_set::SchemaSet;
 use crate::{cluster_members, health, latency};
 
-pub fn all() -> Value {
+pub(super) fn all() -> Value {
     let mut schemas = SchemaSet::default();
     // Occurs in responses too, but is added as a request first: in a request `null` means absent.
     schemas.add_request::<LimitsVO>();
@@ -82,7 +82,7 @@ fn problem() -> Value {
     })
 }
 
-pub fn problem_example(status: u16) -> Value {
+pub(super) fn problem_example(status: u16) -> Value {
     let (title, code, detail) = match status {
         400 => ("Bad Request", "bad-query", "there is no parameter `limt`"),
         401 => (

@@ -10,7 +10,7 @@ use pitlane_protocols::remote::strategy::{NumberedEvent, ShardHead};
 /// Events of one strategy. Invariant: the events of each shard are in their order, each with the
 /// number of its predecessor.
 #[derive(Debug)]
-pub struct EventHistory {
+pub(crate) struct EventHistory {
     events: VecDeque<NumberedEvent>,
     max: usize,
     /// Number of events that are no longer kept, of all shards: the position of the first that is.
@@ -22,17 +22,17 @@ pub struct EventHistory {
 }
 
 impl EventHistory {
-    pub fn new(shards: u8, max: usize) -> EventHistory {
+    pub(crate) fn new(shards: u8, max: usize) -> EventHistory {
         let zero = || vec![0; shards as usize];
         EventHistory { events: VecDeque::new(), max, dropped: 0, last: zero(), from: zero() }
     }
 
     /// Sets the sequence number after which the events of a shard follow.
-    pub fn begin(&mut self, shard: ShardId, from: u64) {
+    pub(crate) fn begin(&mut self, shard: ShardId, from: u64) {
         (self.last[shard.0 as usize], self.from[shard.0 as usize]) = (from, from);
     }
 
-    pub fn add(&mut self, shard: ShardId, event: &Event) {
+    pub(crate) fn add(&mut self, shard: ShardId, event: &Event) {
         let last = &mut self.last[shard.0 as usize];
         let before = std::mem::replace(last, event.seq);
         if self.events.len() >= self.max
@@ -46,24 +46,24 @@ impl EventHistory {
 
     /// Returns how far the shards are; `seen` has the last event of each shard, of whatever
     /// strategy.
-    pub fn heads(&self, seen: &[u64]) -> Vec<ShardHead> {
+    pub(crate) fn heads(&self, seen: &[u64]) -> Vec<ShardHead> {
         self.last.iter().zip(seen).map(|(&last, &seen)| ShardHead { last, seen: seen.max(last) }).collect()
     }
 
     /// Returns whether a receiver that has these events has all.
-    pub fn is_received_by(&self, received: &[u64]) -> bool {
+    pub(crate) fn is_received_by(&self, received: &[u64]) -> bool {
         received.len() == self.last.len()
             && self.last.iter().zip(received).all(|(last, received)| last <= received)
     }
 
     /// Returns whether all events that a receiver lacks are here.
-    pub fn covers(&self, received: &[u64]) -> bool {
+    pub(crate) fn covers(&self, received: &[u64]) -> bool {
         received.len() == self.from.len()
             && self.from.iter().zip(received).all(|(from, received)| from <= received)
     }
 
     /// Returns at most `most` events that a receiver lacks, and whether there are more.
-    pub fn after(&self, received: &[u64], most: usize) -> (Vec<NumberedEvent>, bool) {
+    pub(crate) fn after(&self, received: &[u64], most: usize) -> (Vec<NumberedEvent>, bool) {
         let is_new = |numbered: &&NumberedEvent| {
             received.get(numbered.shard.0 as usize).is_none_or(|received| numbered.event.seq > *received)
         };
@@ -73,13 +73,13 @@ impl EventHistory {
     }
 
     /// Returns the position after the last event.
-    pub fn end(&self) -> u64 {
+    pub(crate) fn end(&self) -> u64 {
         self.dropped + self.events.len() as u64
     }
 
     /// Returns at most `most` events from a position on, and the position after them. Events that
     /// are no longer kept are skipped.
-    pub fn since(&self, position: u64, most: usize) -> (Vec<NumberedEvent>, u64) {
+    pub(crate) fn since(&self, position: u64, most: usize) -> (Vec<NumberedEvent>, u64) {
         let position = position.clamp(self.dropped, self.end());
         let skip = (position - self.dropped) as usize;
         let events: Vec<NumberedEvent> = self.events.range(skip..).take(most).copied().collect();

@@ -16,7 +16,7 @@ use super::{RemoteStrategies, count};
 const LOG_INTERVAL_NS: u64 = 60 * NS_PER_S;
 
 #[derive(Debug, Default)]
-pub struct PermissionLog {
+pub(super) struct PermissionLog {
     /// The connection to the broker, which knows the permissions that this server lacks.
     broker_health: RefCell<Option<Arc<BrokerHealth>>>,
     /// Logins with more permissions than they need: strategies, or all servers.
@@ -26,18 +26,18 @@ pub struct PermissionLog {
 
 impl RemoteStrategies {
     /// Returns the names of the configured strategies.
-    pub fn names(&self) -> Vec<Arc<str>> {
+    pub(crate) fn names(&self) -> Vec<Arc<str>> {
         self.inner.borrow().slots.iter().map(|slot| slot.name.clone()).collect()
     }
 
     /// Returns whether a segment of a subject is the name of a configured strategy.
-    pub fn has_segment(&self, subject_segment: &str) -> bool {
+    pub(crate) fn has_segment(&self, subject_segment: &str) -> bool {
         self.inner.borrow().slots.iter().any(|slot| segment(&slot.name) == subject_segment)
     }
 
     /// Records a request whose reply subject is not in the inbox of its strategy. The request is
     /// discarded, and no reply is sent.
-    pub fn record_misrouted(&self, now: Timestamp, strategy: &str, reply: Option<&Subject>) {
+    pub(crate) fn record_misrouted(&self, now: Timestamp, strategy: &str, reply: Option<&Subject>) {
         count(&self.counts.misrouted);
         let logged_at = self.permissions.misrouted_logged_at.get();
         if logged_at > Timestamp::ZERO && now.since(logged_at) < LOG_INTERVAL_NS {
@@ -55,7 +55,7 @@ impl RemoteStrategies {
 
     /// Records a login that may publish where no strategy should. `requires_login`: the broker
     /// requires logins, so they were meant to be restricted.
-    pub fn record_wide_login(&self, login: &str, requires_login: bool) {
+    pub(crate) fn record_wide_login(&self, login: &str, requires_login: bool) {
         if !self.permissions.wide.borrow_mut().insert(login.to_string()) {
             return;
         }
@@ -68,12 +68,12 @@ impl RemoteStrategies {
         }
     }
 
-    pub fn set_broker_health(&self, broker_health: &Arc<BrokerHealth>) {
+    pub(crate) fn set_broker_health(&self, broker_health: &Arc<BrokerHealth>) {
         *self.permissions.broker_health.borrow_mut() = Some(broker_health.clone());
     }
 
     /// Returns the permissions that this server lacks, as the broker reports them.
-    pub fn violations(&self) -> Vec<String> {
+    pub(crate) fn violations(&self) -> Vec<String> {
         self.permissions
             .broker_health
             .borrow()
@@ -81,7 +81,7 @@ impl RemoteStrategies {
             .map_or(Vec::new(), |broker_health| broker_health.violations())
     }
 
-    pub fn wide_logins(&self) -> Vec<String> {
+    pub(crate) fn wide_logins(&self) -> Vec<String> {
         self.permissions.wide.borrow().iter().cloned().collect()
     }
 }

@@ -10,7 +10,7 @@ use pitlane_engine::id::SecurityId;
 const TICKS_MAX: usize = 256;
 
 #[derive(Debug, Default)]
-pub struct PriceTable {
+pub(crate) struct PriceTable {
     rows: BTreeMap<SecurityId, FollowedSecurity>,
     /// Securities with a price to send, the one that has waited longest first.
     waiting: VecDeque<SecurityId>,
@@ -29,17 +29,17 @@ struct FollowedSecurity {
 }
 
 impl PriceTable {
-    pub fn new(paced: bool) -> PriceTable {
+    pub(crate) fn new(paced: bool) -> PriceTable {
         PriceTable { paced, ..PriceTable::default() }
     }
 
-    pub fn follow(&mut self, security: SecurityId, on: bool) {
+    pub(crate) fn follow(&mut self, security: SecurityId, on: bool) {
         let row = self.rows.entry(security).or_default();
         row.followers = if on { row.followers + 1 } else { row.followers.saturating_sub(1) };
     }
 
     /// Takes a price. Returns whether it is to be sent.
-    pub fn apply(&mut self, tick: &Tick) -> bool {
+    pub(crate) fn apply(&mut self, tick: &Tick) -> bool {
         let Some(row) = self.rows.get_mut(&tick.security).filter(|row| row.followers > 0) else {
             return false;
         };
@@ -55,7 +55,7 @@ impl PriceTable {
     }
 
     /// Returns the next prices to send; empty if there are none.
-    pub fn take(&mut self) -> Vec<Tick> {
+    pub(crate) fn take(&mut self) -> Vec<Tick> {
         if self.paced {
             let count = self.queue.len().min(TICKS_MAX);
             return self.queue.drain(..count).collect();
@@ -65,17 +65,17 @@ impl PriceTable {
         waiting.drain(..count).filter_map(|security| rows.get_mut(&security)?.tick.take()).collect()
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.queue.is_empty()
     }
 
     /// Drops all prices, while they would have no receiver.
-    pub fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         while !self.take().is_empty() {}
     }
 
     /// Returns the number of prices that a newer one has replaced before they were sent.
-    pub fn conflated(&self) -> u64 {
+    pub(crate) fn conflated(&self) -> u64 {
         self.conflated
     }
 }

@@ -20,7 +20,7 @@ const IN_PROGRESS_MAX: usize = 16_384;
 
 /// A request, as far as needed to distinguish it from others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RemoteOrderRequest {
+pub(crate) enum RemoteOrderRequest {
     Submit(Terms),
     /// A cancel or a modification.
     About(OrderHandle),
@@ -28,7 +28,7 @@ pub enum RemoteOrderRequest {
 
 impl RemoteOrderRequest {
     /// Returns the request and its id; `None` if it is about no order.
-    pub fn of(body: &CommandKind) -> Option<(IntId, RemoteOrderRequest)> {
+    pub(crate) fn of(body: &CommandKind) -> Option<(IntId, RemoteOrderRequest)> {
         match *body {
             CommandKind::Submit { id, terms } => Some((id, RemoteOrderRequest::Submit(core_of(&terms)))),
             CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => {
@@ -58,7 +58,7 @@ fn core_of(terms: &Terms) -> Terms {
 
 /// What is to be done with a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RequestVerdict {
+pub(crate) enum RequestVerdict {
     New,
     /// It is in progress: the latest sender is answered.
     InProgress,
@@ -69,7 +69,7 @@ pub enum RequestVerdict {
 }
 
 #[derive(Debug, Default)]
-pub struct RequestLog {
+pub(crate) struct RequestLog {
     in_progress: BTreeMap<IntId, (RemoteOrderRequest, Option<Subject>)>,
     answered: BTreeMap<IntId, RemoteOrderRequest>,
     /// The answered ids, oldest first.
@@ -78,7 +78,7 @@ pub struct RequestLog {
 
 impl RequestLog {
     /// Decides about a request, and updates the reply subject of one that is in progress.
-    pub fn classify(
+    pub(crate) fn classify(
         &mut self,
         id: &IntId,
         request: RemoteOrderRequest,
@@ -98,21 +98,21 @@ impl RequestLog {
         }
     }
 
-    pub fn sent(&mut self, id: IntId, request: RemoteOrderRequest, reply: Option<Subject>) {
+    pub(crate) fn sent(&mut self, id: IntId, request: RemoteOrderRequest, reply: Option<Subject>) {
         self.in_progress.insert(id, (request, reply));
     }
 
     /// Returns whether there is no room for another request.
-    pub fn is_full(&self) -> bool {
+    pub(crate) fn is_full(&self) -> bool {
         self.in_progress.len() >= IN_PROGRESS_MAX
     }
 
-    pub fn is_idle(&self) -> bool {
+    pub(crate) fn is_idle(&self) -> bool {
         self.in_progress.is_empty()
     }
 
     /// Handles an event of the strategy; returns the reply subject of the request that it answers.
-    pub fn handle_event(&mut self, event: &Event) -> Option<Subject> {
+    pub(crate) fn handle_event(&mut self, event: &Event) -> Option<Subject> {
         let (id, request) = RemoteOrderRequest::answered(event)?;
         let waiting = self.in_progress.remove(&id);
         if self.answered.insert(id, request).is_none() {
@@ -127,7 +127,7 @@ impl RequestLog {
     }
 
     /// Removes a request that failed without being stored: it may be sent again.
-    pub fn forget(&mut self, id: &IntId) -> Option<Subject> {
+    pub(crate) fn forget(&mut self, id: &IntId) -> Option<Subject> {
         self.in_progress.remove(id).and_then(|(_, reply)| reply)
     }
 }

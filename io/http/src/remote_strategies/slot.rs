@@ -22,7 +22,7 @@ use super::history::EventHistory;
 use super::requests::RequestLog;
 
 #[derive(Debug)]
-pub struct StrategySlot {
+pub(crate) struct StrategySlot {
     pub name: Arc<str>,
     /// Source of its orders.
     pub source: Source,
@@ -64,7 +64,7 @@ enum SilenceEffect {
 }
 
 impl StrategySlot {
-    pub fn new(
+    pub(crate) fn new(
         name: Arc<str>,
         source: Source,
         section: StrategySetup,
@@ -92,32 +92,32 @@ impl StrategySlot {
         }
     }
 
-    pub fn strategy(&self) -> StrategyId {
+    pub(crate) fn strategy(&self) -> StrategyId {
         StrategyId(self.source.session)
     }
 
-    pub fn is_present(&self) -> bool {
+    pub(crate) fn is_present(&self) -> bool {
         self.present
     }
 
     /// Returns the incarnation number of the process that is present.
-    pub fn incarnation(&self) -> Option<u64> {
+    pub(crate) fn incarnation(&self) -> Option<u64> {
         self.incarnation.filter(|_| self.present)
     }
 
     /// Returns whether a process may take the slot.
-    pub fn is_free_for(&self, incarnation: u64) -> bool {
+    pub(crate) fn is_free_for(&self, incarnation: u64) -> bool {
         !self.present || self.incarnation == Some(incarnation)
     }
 
-    pub fn attach(&mut self, incarnation: u64, now: Timestamp) {
+    pub(crate) fn attach(&mut self, incarnation: u64, now: Timestamp) {
         (self.incarnation, self.present, self.received_at) = (Some(incarnation), true, now);
         self.sent_position = self.history.end();
         (self.heartbeat_due, self.idle) = (true, false);
     }
 
     /// Records a message of a process. Returns false if another incarnation has this slot.
-    pub fn record_message(&mut self, incarnation: u64, now: Timestamp) -> bool {
+    pub(crate) fn record_message(&mut self, incarnation: u64, now: Timestamp) -> bool {
         let is_current = self.incarnation == Some(incarnation);
         if is_current {
             (self.present, self.received_at) = (true, now);
@@ -125,29 +125,29 @@ impl StrategySlot {
         is_current
     }
 
-    pub fn detach(&mut self) {
+    pub(crate) fn detach(&mut self) {
         (self.incarnation, self.present) = (None, false);
     }
 
     /// Restarts the lease, because no message could be received.
-    pub fn restart_lease(&mut self, now: Timestamp) {
+    pub(crate) fn restart_lease(&mut self, now: Timestamp) {
         self.received_at = now;
     }
 
     /// Returns whether the process has been silent for too long; then it is no longer present.
-    pub fn is_overdue(&mut self, now: Timestamp, lease_ns: u64) -> bool {
+    pub(crate) fn is_overdue(&mut self, now: Timestamp, lease_ns: u64) -> bool {
         let is_overdue = now.since(self.received_at) > lease_ns;
         self.present &= !is_overdue;
         is_overdue
     }
 
     /// Records that the stop of the strategy was sent to the shards, since its process is silent.
-    pub fn begin_stop(&mut self) {
+    pub(crate) fn begin_stop(&mut self) {
         self.silence = SilenceEffect::Stopping;
     }
 
     /// Handles the phase of the strategy that a shard reports.
-    pub fn handle_phase(&mut self, phase: StrategyPhase) {
+    pub(crate) fn handle_phase(&mut self, phase: StrategyPhase) {
         self.silence = match (self.silence, phase) {
             (SilenceEffect::Stopping, StrategyPhase::Stop) => SilenceEffect::Stopped,
             // A phase from before the stop took effect.
@@ -157,12 +157,12 @@ impl StrategySlot {
     }
 
     /// Clears the silence for a new process, which controls the strategy's phase itself.
-    pub fn clear_silence(&mut self) {
+    pub(crate) fn clear_silence(&mut self) {
         self.silence = SilenceEffect::Nothing;
     }
 
     /// Returns, once, whether the process whose silence has stopped the strategy is back.
-    pub fn take_return(&mut self) -> bool {
+    pub(crate) fn take_return(&mut self) -> bool {
         let is_back = self.present && self.silence == SilenceEffect::Stopped;
         if is_back {
             self.silence = SilenceEffect::Nothing;
@@ -171,24 +171,24 @@ impl StrategySlot {
     }
 
     /// Returns whether it has processed everything and awaits nothing.
-    pub fn is_quiet(&self, prices: u64) -> bool {
+    pub(crate) fn is_quiet(&self, prices: u64) -> bool {
         self.idle && self.prices >= prices && self.has_received_all() && self.requests.is_idle()
     }
 
     /// Returns whether it has processed all its events.
-    pub fn has_received_all(&self) -> bool {
+    pub(crate) fn has_received_all(&self) -> bool {
         self.sent_position == self.history.end() && self.history.is_received_by(&self.received)
     }
 
     /// Describes why another process of the strategy has to wait.
-    pub fn taken_text(&self) -> String {
+    pub(crate) fn taken_text(&self) -> String {
         format!("another process of it still runs on {}", host_text(&self.host))
     }
 }
 
 /// Returns the host of a process for messages. A process that has resumed after a restart of this
 /// server has not sent its host again.
-pub fn host_text(host: &str) -> &str {
+pub(crate) fn host_text(host: &str) -> &str {
     if host.is_empty() { "an unknown host" } else { host }
 }
 

@@ -25,10 +25,10 @@ use super::slot::StrategySlot;
 const EVENTS_PER_BATCH_MAX: usize = 64;
 /// Maximum number of replies waiting to be sent. Replies beyond it are dropped, and the process
 /// asks again.
-pub const REPLIES_MAX: usize = 4_096;
+pub(super) const REPLIES_MAX: usize = 4_096;
 /// Maximum number of events between strategies waiting to be sent; beyond it the newest are dropped
 /// and counted. The same bound holds for phases, of which the oldest are dropped.
-pub const GENERICS_MAX: usize = 1_024;
+pub(super) const GENERICS_MAX: usize = 1_024;
 /// Size of the block of ids given to one process. This server takes ids for its own cancels one at
 /// a time from the same numbers.
 const NUMBERS_PER_PROCESS: u64 = 1 << 28;
@@ -36,7 +36,7 @@ const NUMBERS_PER_PROCESS: u64 = 1 << 28;
 const PREFIX: u8 = b'o';
 
 #[derive(Debug)]
-pub struct RemoteState {
+pub(crate) struct RemoteState {
     pub epoch: u64,
     pub port: PortId,
     pub slots: Vec<StrategySlot>,
@@ -66,7 +66,7 @@ pub struct RemoteState {
 }
 
 #[derive(Debug)]
-pub struct PendingReply {
+pub(crate) struct PendingReply {
     pub left: u8,
     pub reason: Reason,
     pub reply: Option<Subject>,
@@ -74,7 +74,7 @@ pub struct PendingReply {
 
 impl RemoteState {
     /// Records the sequence number of an event; returns whether it is new.
-    pub fn record_seen(&mut self, shard: ShardId, event: &Event) -> bool {
+    pub(crate) fn record_seen(&mut self, shard: ShardId, event: &Event) -> bool {
         let seen = &mut self.seen[shard.0 as usize];
         let is_new = event.seq > *seen;
         *seen = event.seq.max(*seen);
@@ -82,7 +82,7 @@ impl RemoteState {
     }
 
     /// Handles an event that is no tick. Returns whether there is something to send.
-    pub fn handle_event(&mut self, shard: ShardId, event: &Event) -> bool {
+    pub(crate) fn handle_event(&mut self, shard: ShardId, event: &Event) -> bool {
         if let EventKind::Done { source, token, reason } = &event.body
             && source.port == self.port
             && remote::strategy::is_of_strategy(event)
@@ -130,7 +130,7 @@ impl RemoteState {
         has_work
     }
 
-    pub fn queue_phase(&mut self, strategy: StrategyId, phase: StrategyPhase) {
+    pub(crate) fn queue_phase(&mut self, strategy: StrategyId, phase: StrategyPhase) {
         let Some(slot) = self.slots.iter().find(|slot| slot.strategy() == strategy) else { return };
         let text = WireName::wire_name(phase);
         let payload = serde_json::json!({ "strategyName": &*slot.name, "phase": text });
@@ -167,7 +167,7 @@ impl RemoteState {
         true
     }
 
-    pub fn answer(&mut self, to: Subject, reply: &RemoteReply) {
+    pub(crate) fn answer(&mut self, to: Subject, reply: &RemoteReply) {
         if self.replies.len() < REPLIES_MAX {
             self.replies.push_back((to, reply.encode().into()));
         } else {
@@ -175,7 +175,7 @@ impl RemoteState {
         }
     }
 
-    pub fn new_id(&mut self) -> Option<IntId> {
+    pub(crate) fn new_id(&mut self) -> Option<IntId> {
         if self.numbers.next >= self.numbers.end {
             return None;
         }
@@ -184,14 +184,14 @@ impl RemoteState {
     }
 
     /// Allocates numbers for the ids of one process.
-    pub fn new_numbers(&mut self) -> Option<(u64, u64)> {
+    pub(crate) fn new_numbers(&mut self) -> Option<(u64, u64)> {
         let from = self.numbers.next;
         let end = from.checked_add(NUMBERS_PER_PROCESS).filter(|end| *end <= self.numbers.end)?;
         self.numbers.next = end;
         Some((from, end))
     }
 
-    pub fn next_event_batch(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
+    pub(crate) fn next_event_batch(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
         let RemoteState { slots, seen, epoch, .. } = self;
         let has_events = |slot: &&mut StrategySlot| {
             slot.incarnation().is_some() && (slot.heartbeat_due || slot.sent_position < slot.history.end())
@@ -209,7 +209,7 @@ impl RemoteState {
         Some((subjects.events(&slot.name).into(), batch.encode().into()))
     }
 
-    pub fn next_prices(&mut self) -> Option<PriceBatch> {
+    pub(crate) fn next_prices(&mut self) -> Option<PriceBatch> {
         // Prices and events travel separately. A shard publishes a price after the event that
         // caused it; to preserve that order in a paced market, prices wait until events have
         // arrived.
@@ -227,7 +227,7 @@ impl RemoteState {
 
     /// Drops the output while the broker is away: numbered events are requested later, the rest is
     /// outdated by then.
-    pub fn clear_output(&mut self) {
+    pub(crate) fn clear_output(&mut self) {
         self.replies.clear();
         self.phases.clear();
         self.price_table.clear();
@@ -235,7 +235,7 @@ impl RemoteState {
     }
 
     /// Ends all price subscriptions of a strategy.
-    pub fn unfollow_all(&mut self, at: usize) {
+    pub(crate) fn unfollow_all(&mut self, at: usize) {
         for security in std::mem::take(&mut self.slots[at].follows) {
             self.price_table.follow(security, false);
         }

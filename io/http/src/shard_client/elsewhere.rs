@@ -15,18 +15,18 @@ use pitlane_engine::id::{IntId, StrategyId};
 const IDS_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
-pub struct ElsewhereIds {
+pub(super) struct ElsewhereIds {
     /// Ids from oldest to newest.
     order: VecDeque<(StrategyId, IntId)>,
     known: BTreeSet<(StrategyId, IntId)>,
 }
 
 impl ElsewhereIds {
-    pub fn contains(&self, strategy: StrategyId, id: &IntId) -> bool {
+    pub(super) fn contains(&self, strategy: StrategyId, id: &IntId) -> bool {
         self.known.contains(&(strategy, *id))
     }
 
-    pub fn add(&mut self, strategy: StrategyId, id: IntId) {
+    pub(super) fn add(&mut self, strategy: StrategyId, id: IntId) {
         if !self.known.insert((strategy, id)) {
             return;
         }

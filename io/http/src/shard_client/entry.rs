@@ -28,7 +28,7 @@ fn session_of(strategy: StrategyId) -> u16 {
 
 impl ShardClient {
     /// Sends a new order, under the given id or under one made here.
-    pub fn submit(
+    pub(crate) fn submit(
         &self,
         sender: SenderId,
         id: IntId,
@@ -49,7 +49,7 @@ impl ShardClient {
     }
 
     /// Sends an order that closes a position, or a part of it.
-    pub fn close(
+    pub(crate) fn close(
         &self,
         sender: SenderId,
         closing: CloseRequest,
@@ -66,7 +66,7 @@ impl ShardClient {
     /// simulated venue the response is that the order has been replaced, so that it is found under
     /// its new id. An external venue may take its time, so there the response is that the venue was
     /// asked.
-    pub fn modify(
+    pub(crate) fn modify(
         &self,
         sender: SenderId,
         order: &OrderView,
@@ -100,7 +100,7 @@ impl ShardClient {
     }
 
     /// Sends a cancel of an order from any source.
-    pub fn cancel(&self, sender: SenderId, order: &OrderView) -> Result<PendingResponse, Declined> {
+    pub(crate) fn cancel(&self, sender: SenderId, order: &OrderView) -> Result<PendingResponse, Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
         let ticket = self.ticket(&pending, self.session_for(order), IntId::NONE, sender);
         let made = match self.is_ours(order) {
@@ -112,7 +112,7 @@ impl ShardClient {
     }
 
     /// Sends a command to one shard without awaiting a response.
-    pub fn send_to_shard(&self, shard: ShardId, body: CommandKind) -> Result<(), ShardsBusy> {
+    pub(crate) fn send_to_shard(&self, shard: ShardId, body: CommandKind) -> Result<(), ShardsBusy> {
         let source = Source { origin: Origin::Server, port: self.port.borrow().id(), session: SESSION };
         let command = Command::new(source, NO_TOKEN, body);
         self.port.borrow_mut().send(shard, command).map_err(|_full| ShardsBusy)?;
@@ -122,7 +122,7 @@ impl ShardClient {
 
     /// Sends a command of another process to its shard, or to all, and returns the number of
     /// shards. The sender receives the result among the events.
-    pub fn forward(&self, command: Command) -> Result<u8, ShardsBusy> {
+    pub(crate) fn forward(&self, command: Command) -> Result<u8, ShardsBusy> {
         let shards = match route(&command.body, self.shards()) {
             CommandRoute::One(shard) => shard.0..shard.0 + 1,
             CommandRoute::All => 0..self.shards(),
@@ -140,23 +140,23 @@ impl ShardClient {
     }
 
     /// Returns the number of a sender for its orders, modifications and cancels.
-    pub fn register_sender(&self, sender: Sender) -> SenderId {
+    pub(crate) fn register_sender(&self, sender: Sender) -> SenderId {
         self.port.borrow_mut().register_sender(sender)
     }
 
     /// Returns an id that is unused and is never given out again; `None` if there is none at
     /// present.
-    pub fn make_id(&self) -> Option<IntId> {
+    pub(crate) fn make_id(&self) -> Option<IntId> {
         self.desk.borrow_mut().make_id(SESSION)
     }
 
     /// Returns whether a strategy has used an id today.
-    pub fn knows(&self, strategy: StrategyId, id: &IntId) -> bool {
+    pub(crate) fn knows(&self, strategy: StrategyId, id: &IntId) -> bool {
         self.desk.borrow().is_used(session_of(strategy), id) || self.is_used_elsewhere(strategy, id)
     }
 
     /// Returns the number of ids of the trading day that were forgotten for lack of room.
-    pub fn ids_forgotten(&self) -> u64 {
+    pub(crate) fn ids_forgotten(&self) -> u64 {
         self.desk.borrow().ids_dropped()
     }
 
@@ -177,13 +177,13 @@ impl ShardClient {
 
     /// Returns whether another server has sent an order of this id to a shard of ours; the read
     /// model may not show it yet.
-    pub fn is_in_flight(&self, strategy: StrategyId, id: &IntId) -> bool {
+    pub(crate) fn is_in_flight(&self, strategy: StrategyId, id: &IntId) -> bool {
         self.elsewhere.borrow().contains(strategy, id)
     }
 
     /// Takes an id for an order that another server sends to a shard of ours. Returns false if it
     /// has been used.
-    pub fn claim(&self, strategy: StrategyId, id: &IntId) -> bool {
+    pub(crate) fn claim(&self, strategy: StrategyId, id: &IntId) -> bool {
         let is_same = |order: &OrderView| is_rest_order(order) && order.terms.strategy == strategy;
         let is_used = self.knows(strategy, id) || self.view().orders_with_id(id).iter().any(is_same);
         if !is_used {
@@ -193,17 +193,17 @@ impl ShardClient {
     }
 
     /// Returns what was requested for a strategy under an id that a client gave.
-    pub fn receipt(&self, strategy: StrategyId, id: &IntId) -> Option<Receipt> {
+    pub(crate) fn receipt(&self, strategy: StrategyId, id: &IntId) -> Option<Receipt> {
         self.receipts.borrow().get(session_of(strategy), id)
     }
 
     /// Records the result that the client of a request has received.
-    pub fn record_result(&self, strategy: StrategyId, id: &IntId, reason: Reason) {
+    pub(crate) fn record_result(&self, strategy: StrategyId, id: &IntId, reason: Reason) {
         self.receipts.borrow_mut().record_result(session_of(strategy), id, reason);
     }
 
     /// Returns whether an order came over REST, at this server.
-    pub fn is_from_here(&self, order: &OrderView) -> bool {
+    pub(crate) fn is_from_here(&self, order: &OrderView) -> bool {
         order.source.port == self.port.borrow().id() && order.source.origin == Origin::Rest
     }
 
@@ -275,7 +275,7 @@ impl ShardClient {
 }
 
 /// Returns whether an order came over REST, at whichever server.
-pub fn is_rest_order(order: &OrderView) -> bool {
+pub(crate) fn is_rest_order(order: &OrderView) -> bool {
     let Source { origin, port, .. } = order.source;
     let port = owner_of_port(port).map_or(port, |(_, port)| port);
     origin == Origin::Rest && port == HTTP

@@ -9,14 +9,14 @@ use pitlane_engine::terms::{Changes, Terms};
 
 /// A request as it was sent on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RestRequest {
+pub(crate) enum RestRequest {
     Submit(Terms),
     Modify(OrderHandle, Changes),
 }
 
 /// A request, and its result as far as the client has received one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub(crate) struct Receipt {
     pub request: RestRequest,
     /// The result in the response: [`Reason::None`] for an accepted request, `None` if no response
     /// was given yet.
@@ -26,7 +26,7 @@ pub struct Receipt {
 /// A bounded number of receipts. Once it is full, each new one replaces the oldest, so memory stays
 /// constant. An id is forgotten here no earlier than at the desk, which holds as many.
 #[derive(Debug)]
-pub struct Receipts {
+pub(super) struct Receipts {
     /// The receipts; a ring once it is full.
     receipts: Vec<(u16, IntId, Receipt)>,
     /// Index of the next receipt to replace once the ring is full.
@@ -36,16 +36,16 @@ pub struct Receipts {
 }
 
 impl Receipts {
-    pub fn new(max: u32, seed: u64) -> Receipts {
+    pub(super) fn new(max: u32, seed: u64) -> Receipts {
         Receipts { receipts: Vec::new(), oldest: 0, index: IdIndex::new(max.max(1), seed, LARGE_PAGES) }
     }
 
     /// Returns what was requested under an id of this session.
-    pub fn get(&self, session: u16, id: &IntId) -> Option<Receipt> {
+    pub(super) fn get(&self, session: u16, id: &IntId) -> Option<Receipt> {
         self.position_of(session, id).map(|at| self.receipts[at].2)
     }
 
-    pub fn record_request(&mut self, session: u16, id: IntId, request: RestRequest) {
+    pub(super) fn record_request(&mut self, session: u16, id: IntId, request: RestRequest) {
         let receipt = Receipt { request, result: None };
         if let Some(at) = self.position_of(session, &id) {
             self.receipts[at].2 = receipt;
@@ -64,7 +64,7 @@ impl Receipts {
         self.index.insert(session, &id, at as u32);
     }
 
-    pub fn record_result(&mut self, session: u16, id: &IntId, reason: Reason) {
+    pub(super) fn record_result(&mut self, session: u16, id: &IntId, reason: Reason) {
         if let Some(at) = self.position_of(session, id) {
             self.receipts[at].2.result = Some(reason);
         }

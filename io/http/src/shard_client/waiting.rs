@@ -15,15 +15,15 @@ use pitlane_engine::reason::Reason;
 
 /// Maximum number of pending responses. A connection awaits one at a time, and the shards respond
 /// in microseconds.
-pub const WAITING_MAX: usize = 1 << SLOT_BITS;
+pub(super) const WAITING_MAX: usize = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 10;
 
 /// The token of a command without a pending response: generation zero, which no slot ever has.
-pub const NO_TOKEN: u32 = 0;
+pub(super) const NO_TOKEN: u32 = 0;
 
 /// Result of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CommandOutcome {
+pub(crate) enum CommandOutcome {
     /// All shards that were asked have executed it, or refused it for this reason: the first one
     /// given other than `None`.
     Done(Reason),
@@ -35,7 +35,7 @@ pub enum CommandOutcome {
 
 /// How a response is recognised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Awaited {
+pub(crate) enum Awaited {
     /// Nothing was requested yet.
     Nothing,
     Done {
@@ -76,7 +76,7 @@ impl Awaited {
 /// Table of pending responses. A token consists of generation and slot, so a response that arrives
 /// after its request was dropped matches no slot.
 #[derive(Debug, Default)]
-pub struct Waiting {
+pub(super) struct Waiting {
     slots: Vec<PendingSlot>,
     free: Vec<u16>,
     orders: BTreeMap<ResponseKey, u16>,
@@ -94,7 +94,7 @@ struct PendingSlot {
 
 impl Waiting {
     /// Allocates a slot for a response, if one is free.
-    pub fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<PendingResponse> {
+    pub(super) fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<PendingResponse> {
         let mut this = waiting.borrow_mut();
         let number = this.free_slot()?;
         let slot = &mut this.slots[number as usize];
@@ -107,7 +107,7 @@ impl Waiting {
         Some(PendingResponse { waiting: waiting.clone(), token })
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
@@ -129,7 +129,7 @@ impl Waiting {
     }
 
     /// Completes the response that waits for this event; `port` is ours.
-    pub fn handle_event(&mut self, port: PortId, event: &Event) {
+    pub(super) fn handle_event(&mut self, port: PortId, event: &Event) {
         match &event.body {
             EventKind::Done { source, token, reason } if source.port == port => self.done(*token, *reason),
             EventKind::Refused(refusal) if refusal.source.port == port => self.handle_refusal(refusal),
@@ -189,7 +189,7 @@ impl Waiting {
     }
 
     /// Completes the response to a request that was refused.
-    pub fn handle_refusal(&mut self, refusal: &RequestRefusal) {
+    pub(super) fn handle_refusal(&mut self, refusal: &RequestRefusal) {
         self.complete(
             ResponseKey::Request(refusal.order, refusal.request_id),
             CommandOutcome::Refused(*refusal),
@@ -252,19 +252,19 @@ impl PendingSlot {
 /// A response to come. If it is dropped first, the response is discarded; the command takes effect
 /// all the same.
 #[derive(Debug)]
-pub struct PendingResponse {
+pub(crate) struct PendingResponse {
     waiting: Rc<RefCell<Waiting>>,
     token: u32,
 }
 
 impl PendingResponse {
-    pub fn token(&self) -> u32 {
+    pub(crate) fn token(&self) -> u32 {
         self.token
     }
 
     /// Sets what was requested, and so which event is the response. Must be called before any event
     /// that could be the response is handled.
-    pub fn expect(&self, awaited: Awaited) {
+    pub(crate) fn expect(&self, awaited: Awaited) {
         let mut waiting = self.waiting.borrow_mut();
         let slot = waiting.slot_of(self.token).expect("the slot is ours until we go");
         slot.awaited = Some(awaited);

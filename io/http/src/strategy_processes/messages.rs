@@ -25,7 +25,7 @@ const AWAITED_MAX: usize = 1_024;
 const TEXT_BYTES_MAX: usize = 1_024;
 
 /// Result of a request that must be announced.
-pub enum Announcement {
+pub(crate) enum Announcement {
     Nothing,
     /// A strategy has failed, with its own description.
     Failed {
@@ -36,7 +36,7 @@ pub enum Announcement {
 
 impl RemoteStrategies {
     /// Handles a request from the process of a strategy, and replies at once where possible.
-    pub fn handle(
+    pub(crate) fn handle(
         &self,
         now: Timestamp,
         shard_client: &ShardClient,

@@ -11,7 +11,7 @@ use crate::shard_client::{CommandOutcome, ShardClient};
 
 /// How much had been received when no process had any work left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct IdleProgress {
+pub(super) struct IdleProgress {
     /// Time of the last row of the market.
     last_row_at: u64,
     deliveries: u64,
@@ -21,7 +21,7 @@ pub struct IdleProgress {
 /// may already have reacted to the first of them. So when all processes are idle, the shards get a
 /// command that changes nothing: a shard that has answered it has sent everything before it. If
 /// none of that was new, the processes are idle indeed.
-pub async fn run(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
+pub(super) async fn run(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
     let probe =
         CommandKind::Watch { port: app.trading.shard_client.port(), what: WatchTarget::Everything, on: true };
     let mut last = None;

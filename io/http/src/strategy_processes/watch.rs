@@ -15,7 +15,7 @@ use crate::shard_client::ShardClient;
 
 /// Result of a check of the processes.
 #[derive(Debug, PartialEq, Eq)]
-pub enum ProcessChange {
+pub(crate) enum ProcessChange {
     /// The strategy was stopped, since its process is silent.
     Stopped { name: Arc<str>, reason: String },
     /// The process is back and its strategy stays stopped.
@@ -27,7 +27,7 @@ pub enum ProcessChange {
 impl RemoteStrategies {
     /// Finds the processes that are silent or back, and schedules a heartbeat to those that are
     /// present.
-    pub fn watch(&self, now: Timestamp, shard_client: &ShardClient) -> Vec<ProcessChange> {
+    pub(crate) fn watch(&self, now: Timestamp, shard_client: &ShardClient) -> Vec<ProcessChange> {
         if !self.up.get() || !shard_client.is_complete() {
             self.inner.borrow_mut().slots.iter_mut().for_each(|slot| slot.restart_lease(now));
             return Vec::new();

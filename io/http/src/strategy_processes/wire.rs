@@ -25,18 +25,18 @@ use crate::remote_strategies::{RemoteStrategies, SERVER};
 /// Name of the login with too many permissions, if servers and strategies share an account.
 const SERVERS: &str = "SERVERS";
 /// Name of the broker among the external sessions.
-pub const SESSION: &str = "NATS";
+pub(crate) const SESSION: &str = "NATS";
 /// Interval between two attempts to store something at the broker.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 /// Number of heartbeats within a lease, in each direction.
-pub const HEARTBEATS_PER_LEASE: u32 = 3;
+pub(crate) const HEARTBEATS_PER_LEASE: u32 = 3;
 
 /// Connects, and serves until the thread ends.
 ///
 /// Requests of each strategy come over a connection of their own, and so do events between
 /// strategies. The reason: a client of the broker loses its connection over headers that it cannot
 /// parse, and a strategy that sends such headers must affect only itself.
-pub async fn serve(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
+pub(crate) async fn serve(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
     let opened = open(&remote_strategies, "prices and events").await;
     let (client, broker_health) = match opened {
         Ok(opened) => opened,

@@ -16,7 +16,7 @@ use crate::problem::Problem;
 const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Returns the headers of the 101 response, or why there is none.
-pub fn answer(head: &Head) -> Result<HeaderMap, Problem> {
+pub(super) fn answer(head: &Head) -> Result<HeaderMap, Problem> {
     let bad = |detail: &'static str| Problem::bad_request("bad-websocket", detail);
     let has = |name, token| has_token(&head.headers, name, token);
     if !has(CONNECTION, "upgrade") || !has(UPGRADE, "websocket") {

@@ -26,14 +26,14 @@ const READS_PER_POLL_MAX: usize = 8;
 const OUTPUT_CAPACITY_KEPT: usize = 16 * 1_024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ConnectionEnd {
+pub(super) enum ConnectionEnd {
     /// The last frame was ours and has been written.
     Closed,
     /// The connection is gone, or must be closed at once.
     Broken,
 }
 
-pub struct WebSocketStream {
+pub(super) struct WebSocketStream {
     stream: ClientStream,
     session: SessionId,
     receiver: Receiver,
@@ -52,7 +52,7 @@ pub struct WebSocketStream {
 }
 
 impl WebSocketStream {
-    pub fn new(stream: ClientStream, session: SessionId) -> WebSocketStream {
+    pub(super) fn new(stream: ClientStream, session: SessionId) -> WebSocketStream {
         WebSocketStream {
             stream,
             session,
@@ -68,7 +68,7 @@ impl WebSocketStream {
     }
 
     /// Reads and writes as much as possible, and registers for the next poll.
-    pub fn poll(&mut self, cx: &mut Context<'_>, ws_broker: &WebSocketBroker) -> Poll<ConnectionEnd> {
+    pub(super) fn poll(&mut self, cx: &mut Context<'_>, ws_broker: &WebSocketBroker) -> Poll<ConnectionEnd> {
         ws_broker.set_task(self.session, cx.waker());
         let outcome = self.read(cx, ws_broker).and_then(|()| self.write_pending(cx, ws_broker));
         ws_broker.flush();
@@ -80,7 +80,7 @@ impl WebSocketStream {
     }
 
     /// Handles received bytes.
-    pub fn handle_bytes(&mut self, ws_broker: &WebSocketBroker, bytes: &mut [u8]) {
+    pub(super) fn handle_bytes(&mut self, ws_broker: &WebSocketBroker, bytes: &mut [u8]) {
         let received = ws_broker.sample();
         let (now, mut broker) = (ws_broker.now(), ws_broker.broker());
         let session = self.session;
@@ -95,7 +95,7 @@ impl WebSocketStream {
 
     /// Finishes the close after the last frame: waits for the peer's close frame, shuts down
     /// writing, and waits for the peer to do so.
-    pub fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    pub(super) fn poll_close(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             if self.ignores_input && !self.is_shut_down {
                 std::task::ready!(Pin::new(&mut self.stream).poll_shutdown(cx))?;

@@ -21,7 +21,7 @@ const TEXT_BYTES_MAX: usize = 64;
 const EXACT_MAX: f64 = (1_u64 << 53) as f64;
 
 #[derive(Clone, Debug)]
-pub struct ParquetColumn {
+pub(super) struct ParquetColumn {
     name: &'static str,
     /// Position in the file.
     nth: usize,
@@ -35,7 +35,11 @@ pub struct ParquetColumn {
 
 impl ParquetColumn {
     /// Finds the column of this name. `role` is 0 for a time, 1 for a security, otherwise a number.
-    pub fn find(schema: &SchemaDescriptor, name: &'static str, role: usize) -> Result<ParquetColumn, String> {
+    pub(super) fn find(
+        schema: &SchemaDescriptor,
+        name: &'static str,
+        role: usize,
+    ) -> Result<ParquetColumn, String> {
         let mut columns = schema.columns().iter().enumerate();
         let is_it = |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
         let (nth, column) =
@@ -66,23 +70,23 @@ impl ParquetColumn {
         })
     }
 
-    pub fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         self.name
     }
 
-    pub fn nth(&self) -> usize {
+    pub(super) fn nth(&self) -> usize {
         self.nth
     }
 
     /// Returns the first and the last time of a row group, if the statistics contain them; only
     /// numeric times have them.
-    pub fn span(&self, statistics: &Statistics) -> Option<(Timestamp, Timestamp)> {
+    pub(super) fn span(&self, statistics: &Statistics) -> Option<(Timestamp, Timestamp)> {
         let Statistics::Int64(values) = statistics else { return None };
         let time = |value: &i64| self.time(Some(ParquetCell::Whole(*value))).ok();
         Some((time(values.min_opt()?)?, time(values.max_opt()?)?))
     }
 
-    pub fn time(&self, cell: Option<ParquetCell<'_>>) -> Result<Timestamp, String> {
+    pub(super) fn time(&self, cell: Option<ParquetCell<'_>>) -> Result<Timestamp, String> {
         let ns = match cell {
             Some(ParquetCell::Whole(value)) => {
                 value.checked_mul(self.unit_ns).and_then(|ns| u64::try_from(ns).ok())
@@ -101,7 +105,7 @@ impl ParquetColumn {
         ns.map(Timestamp).ok_or_else(|| "it is no time since 1970".to_string())
     }
 
-    pub fn security(
+    pub(super) fn security(
         &self,
         cell: Option<ParquetCell<'_>>,
         symbols: &mut Symbols,
@@ -117,7 +121,7 @@ impl ParquetColumn {
 
     /// Returns a number in units of 10⁻⁸; `None` if the cell is empty. NaN counts as empty too:
     /// pandas has no other marker.
-    pub fn number(&self, cell: Option<ParquetCell<'_>>) -> Result<Option<i64>, String> {
+    pub(super) fn number(&self, cell: Option<ParquetCell<'_>>) -> Result<Option<i64>, String> {
         let to_text = |error: text::TextError| error.to_string();
         match cell {
             None => Ok(None),
@@ -205,7 +209,7 @@ fn words(column: &ColumnDescriptor) -> String {
 
 /// A value as it is stored.
 #[derive(Clone, Copy, Debug)]
-pub enum ParquetCell<'a> {
+pub(super) enum ParquetCell<'a> {
     Whole(i64),
     Float(f64),
     Short(f32),
@@ -216,7 +220,7 @@ pub enum ParquetCell<'a> {
 
 /// Some rows of every column.
 #[derive(Debug)]
-pub struct ColumnBatch {
+pub(super) struct ColumnBatch {
     columns: Vec<ColumnValues>,
     rows: usize,
 }
@@ -243,20 +247,20 @@ enum StoredValues {
 }
 
 impl ColumnBatch {
-    pub fn new(columns: usize) -> ColumnBatch {
+    pub(super) fn new(columns: usize) -> ColumnBatch {
         ColumnBatch { columns: (0..columns).map(|_| ColumnValues::default()).collect(), rows: 0 }
     }
 
-    pub fn rows(&self) -> usize {
+    pub(super) fn rows(&self) -> usize {
         self.rows
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.rows = 0;
     }
 
     /// Reads the available rows, up to a bound.
-    pub fn read(&mut self, readers: &mut [ColumnReader], most: usize) -> Decoded<()> {
+    pub(super) fn read(&mut self, readers: &mut [ColumnReader], most: usize) -> Decoded<()> {
         let mut rows = None;
         for (values, reader) in self.columns.iter_mut().zip(readers) {
             let read = values.read(reader, most)?;
@@ -270,7 +274,7 @@ impl ColumnBatch {
 
     /// Returns a cell; `None` if it is empty.
     #[inline]
-    pub fn cell(&self, column: usize, row: usize) -> Option<ParquetCell<'_>> {
+    pub(super) fn cell(&self, column: usize, row: usize) -> Option<ParquetCell<'_>> {
         let values = &self.columns[column];
         let place = if values.levels.is_empty() {
             row

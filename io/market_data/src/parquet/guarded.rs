@@ -18,13 +18,13 @@ const FOOTER_BYTES_MAX: u32 = 64 << 20;
 const READ_BYTES_MAX: usize = 256 << 20;
 
 /// A file, read in pieces of bounded length.
-pub struct GuardedFile {
+pub(super) struct GuardedFile {
     file: File,
     length: u64,
 }
 
 impl GuardedFile {
-    pub fn new(mut file: File) -> std::result::Result<GuardedFile, String> {
+    pub(super) fn new(mut file: File) -> std::result::Result<GuardedFile, String> {
         let to_text = |error: std::io::Error| error.to_string();
         let length = file.metadata().map_err(to_text)?.len();
         let mut end = [0; 8];
@@ -74,7 +74,7 @@ impl ChunkReader for GuardedFile {
 }
 
 /// Calls the decoder; returns its errors and panics as text.
-pub fn guarded<T>(call: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
+pub(super) fn guarded<T>(call: impl FnOnce() -> Result<T>) -> std::result::Result<T, String> {
     let (mut call, mut answer) = (Some(call), None);
     fenced(&mut || answer = call.take().map(|call| call()))?;
     match answer {

@@ -27,7 +27,7 @@ const DAYS: i32 = 364;
 const RENEW_DAYS: i32 = 30;
 
 /// Returns the files in this folder, and creates them if they do not exist or are about to expire.
-pub fn in_folder(folder: &Path, now: Timestamp) -> Result<(PathBuf, PathBuf), TlsError> {
+pub(super) fn in_folder(folder: &Path, now: Timestamp) -> Result<(PathBuf, PathBuf), TlsError> {
     let (chain, key) = (folder.join(CHAIN), folder.join(KEY));
     let until = now.day().0 + RENEW_DAYS;
     let lasts = |pem: Vec<u8>| {

@@ -16,10 +16,10 @@ use pitlane_net::sockets::Sockets;
 use pitlane_net::{ConnectionId, Net};
 
 /// Time limit: nothing here takes long, so a test that takes this long hangs.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs a test with every driver that this host has.
-pub fn on_each_driver(test: impl Fn(DriverKind)) {
+pub(crate) fn on_each_driver(test: impl Fn(DriverKind)) {
     test(DriverKind::Epoll);
     let net = Net::open(NetSettings { driver: DriverKind::Uring, ..NetSettings::default() }).unwrap();
     match net.fallback() {
@@ -31,7 +31,7 @@ pub fn on_each_driver(test: impl Fn(DriverKind)) {
     }
 }
 
-pub struct NetFixture {
+pub(crate) struct NetFixture {
     pub net: Net,
     pub now: Timestamp,
     pub address: SocketAddr,
@@ -40,14 +40,14 @@ pub struct NetFixture {
 
 /// Echoes whole lines, and records its events.
 #[derive(Default)]
-pub struct EchoGateway {
+pub(crate) struct EchoGateway {
     pub events: Vec<SocketEvent>,
     pub manners: GatewayBehavior,
     pub sends_refused: usize,
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub enum GatewayBehavior {
+pub(crate) enum GatewayBehavior {
     /// A line is echoed when its end has arrived.
     #[default]
     Lines,
@@ -60,7 +60,7 @@ pub enum GatewayBehavior {
 }
 
 impl EchoGateway {
-    pub fn handle(&mut self, sockets: &mut Sockets, event: SocketEvent) {
+    pub(crate) fn handle(&mut self, sockets: &mut Sockets, event: SocketEvent) {
         if event == SocketEvent::EndOfCycle {
             return;
         }
@@ -82,7 +82,7 @@ impl EchoGateway {
         }
     }
 
-    pub fn accepted(&self) -> Vec<ConnectionId> {
+    pub(crate) fn accepted(&self) -> Vec<ConnectionId> {
         let ids = self.events.iter().filter_map(|event| match event {
             SocketEvent::Accepted { id, .. } => Some(*id),
             _ => None,
@@ -90,7 +90,7 @@ impl EchoGateway {
         ids.collect()
     }
 
-    pub fn closed(&self) -> Vec<(ConnectionId, CloseReason)> {
+    pub(crate) fn closed(&self) -> Vec<(ConnectionId, CloseReason)> {
         let ends = self.events.iter().filter_map(|event| match event {
             SocketEvent::Closed { id, reason } => Some((*id, *reason)),
             _ => None,
@@ -100,11 +100,11 @@ impl EchoGateway {
 }
 
 impl NetFixture {
-    pub fn new(driver: DriverKind) -> NetFixture {
+    pub(crate) fn new(driver: DriverKind) -> NetFixture {
         NetFixture::with(NetSettings { driver, ..NetSettings::default() }, at_loopback())
     }
 
-    pub fn with(settings: NetSettings, listener: ListenerSettings) -> NetFixture {
+    pub(crate) fn with(settings: NetSettings, listener: ListenerSettings) -> NetFixture {
         let kind = settings.driver;
         let mut net = Net::open(settings).unwrap();
         assert_eq!(net.driver(), kind);
@@ -114,16 +114,16 @@ impl NetFixture {
         NetFixture { net, now: Timestamp(1_000_000_000), address, gateway: EchoGateway::default() }
     }
 
-    pub fn sockets(&mut self) -> &mut Sockets {
+    pub(crate) fn sockets(&mut self) -> &mut Sockets {
         self.net.sockets()
     }
 
-    pub fn step(&mut self) -> usize {
+    pub(crate) fn step(&mut self) -> usize {
         let NetFixture { net, now, gateway, .. } = self;
         net.run_cycle(*now, |sockets, event| gateway.handle(sockets, event))
     }
 
-    pub fn until(&mut self, what: &str, mut come: impl FnMut(&mut NetFixture) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, mut come: impl FnMut(&mut NetFixture) -> bool) {
         let begin = Instant::now();
         while !come(self) {
             assert!(begin.elapsed() < PATIENCE, "waited in vain until {what}");
@@ -134,7 +134,7 @@ impl NetFixture {
     }
 
     /// Returns a client that is already accepted.
-    pub fn client(&mut self) -> (TcpStream, ConnectionId) {
+    pub(crate) fn client(&mut self) -> (TcpStream, ConnectionId) {
         let before = self.gateway.accepted().len();
         let client = connect(self.address);
         self.until("a connection is accepted", |fixture| fixture.gateway.accepted().len() > before);
@@ -142,7 +142,7 @@ impl NetFixture {
     }
 
     /// Reads so many bytes at the client's end while the server continues.
-    pub fn read(&mut self, client: &mut TcpStream, count: usize) -> Vec<u8> {
+    pub(crate) fn read(&mut self, client: &mut TcpStream, count: usize) -> Vec<u8> {
         client.set_nonblocking(true).unwrap();
         let mut bytes = vec![0; count];
         let mut got = 0;
@@ -155,7 +155,7 @@ impl NetFixture {
     }
 
     /// Reads to the end at the client's end. None: the connection was reset.
-    pub fn read_to_end(&mut self, client: &mut TcpStream) -> Option<Vec<u8>> {
+    pub(crate) fn read_to_end(&mut self, client: &mut TcpStream) -> Option<Vec<u8>> {
         client.set_nonblocking(true).unwrap();
         let mut bytes = Vec::new();
         let mut broken = false;
@@ -174,7 +174,7 @@ impl NetFixture {
 }
 
 /// Returns the bytes that are available now. None: the other end has closed.
-pub fn take(client: &mut TcpStream, bytes: &mut [u8]) -> Option<usize> {
+pub(crate) fn take(client: &mut TcpStream, bytes: &mut [u8]) -> Option<usize> {
     match client.read(bytes) {
         Ok(0) if !bytes.is_empty() => None,
         Ok(count) => Some(count),
@@ -183,11 +183,11 @@ pub fn take(client: &mut TcpStream, bytes: &mut [u8]) -> Option<usize> {
     }
 }
 
-pub fn at_loopback() -> ListenerSettings {
+pub(crate) fn at_loopback() -> ListenerSettings {
     ListenerSettings::at("127.0.0.1:0".parse().unwrap())
 }
 
-pub fn connect(address: SocketAddr) -> TcpStream {
+pub(crate) fn connect(address: SocketAddr) -> TcpStream {
     let client = TcpStream::connect(address).unwrap();
     client.set_nodelay(true).unwrap();
     client

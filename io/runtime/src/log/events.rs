@@ -81,7 +81,7 @@ pub struct EventLayer {
     wakeup: Arc<OnceLock<Wakeup>>,
 }
 
-pub fn events(events_max: usize) -> (EventLayer, Events) {
+pub(super) fn events(events_max: usize) -> (EventLayer, Events) {
     let (sender, receiver) = sync_channel(events_max);
     let dropped = Arc::new(AtomicU64::new(0));
     let wakeup = Arc::new(OnceLock::new());

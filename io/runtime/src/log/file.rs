@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
-pub struct LogFile {
+pub(super) struct LogFile {
     path: PathBuf,
     file: File,
     bytes: u64,
@@ -18,7 +18,7 @@ pub struct LogFile {
 
 impl LogFile {
     /// Opens the file for appending, or creates it.
-    pub fn open(path: &Path, bytes_max: u64, kept: u32) -> io::Result<LogFile> {
+    pub(super) fn open(path: &Path, bytes_max: u64, kept: u32) -> io::Result<LogFile> {
         let file = append(path)?;
         let bytes = file.metadata()?.len();
         Ok(LogFile { path: path.to_path_buf(), file, bytes, bytes_max, kept })

@@ -38,7 +38,7 @@ enum Item {
 
 /// The receiving end, for the writer thread.
 #[derive(Debug)]
-pub struct LogWriter<W> {
+pub(super) struct LogWriter<W> {
     queue: Receiver<Item>,
     dropped: Arc<AtomicU64>,
     out: W,
@@ -46,7 +46,7 @@ pub struct LogWriter<W> {
 }
 
 /// Creates a queue of this many lines.
-pub fn queue<W: Write>(lines_max: usize, out: W, style: Style) -> (Lines, LogWriter<W>) {
+pub(super) fn queue<W: Write>(lines_max: usize, out: W, style: Style) -> (Lines, LogWriter<W>) {
     let (sender, receiver) = sync_channel(lines_max);
     let dropped = Arc::new(AtomicU64::new(0));
     (Lines { queue: sender, dropped: dropped.clone() }, LogWriter { queue: receiver, dropped, out, style })
@@ -109,7 +109,7 @@ impl Write for LogLine<'_> {
 
 impl<W: Write> LogWriter<W> {
     /// Writes until the last sending end is dropped.
-    pub fn run(mut self) {
+    pub(super) fn run(mut self) {
         while let Ok(item) = self.queue.recv() {
             self.take(item);
             self.poll();
@@ -117,7 +117,7 @@ impl<W: Write> LogWriter<W> {
     }
 
     /// Writes all waiting lines, and the number of dropped lines.
-    pub fn poll(&mut self) {
+    pub(super) fn poll(&mut self) {
         // At most as many as the queue holds, so that the count is written even while others keep
         // logging.
         for _ in 0..LINES_MAX {

@@ -23,7 +23,7 @@ const INTERRUPTS: HostCheck =
 const NODES: HostCheck =
     HostCheck { name: "numa", why: "access to memory of another node takes twice as long" };
 
-pub fn check(config: &Config, host: &HostFiles) -> Vec<HostFinding> {
+pub(super) fn check(config: &Config, host: &HostFiles) -> Vec<HostFinding> {
     let quick = config.topology.quick_cores();
     vec![
         isolation(host, &quick),

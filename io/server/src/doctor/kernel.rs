@@ -20,7 +20,7 @@ const SWAP: HostCheck =
 const VIRTUAL: HostCheck =
     HostCheck { name: "virtual", why: "a hypervisor can take the core away at any time" };
 
-pub fn check(host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
+pub(super) fn check(host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
     vec![clock_source(host), clock_sync(host, probes), huge_pages(host), swap(host), virtual_machine(host)]
 }
 

@@ -23,7 +23,7 @@ const RING: HostCheck =
     HostCheck { name: "io_uring", why: "without it net.driver = \"uring\" falls back to epoll" };
 const PORTS: HostCheck = HostCheck { name: "ports", why: "a listener whose port is taken refuses to start" };
 
-pub fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
+pub(super) fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
     vec![locked_memory(config, host), open_files(config, host), ring(config, host, probes), ports(probes)]
 }
 

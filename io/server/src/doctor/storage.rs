@@ -27,7 +27,7 @@ const RIGHTS: HostCheck = HostCheck {
 };
 const SPEED: HostCheck = HostCheck { name: "sync-speed", why: "at level disk each answer waits for a sync" };
 
-pub fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
+pub(super) fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
     let mut findings = vec![kind(config, host, probes), room(config, probes), speed(config, probes)];
     findings.extend(broker(config, probes));
     findings.extend(rights(probes));

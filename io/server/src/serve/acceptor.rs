@@ -25,7 +25,7 @@ use pitlane_runtime::wakeups::Wakeups;
 const NUMBERS: u64 = 1 << 32;
 
 #[derive(Debug)]
-pub struct Acceptor {
+pub(super) struct Acceptor {
     level: Level,
     /// None: nothing is stored.
     metadata: Option<JournalMetadata>,
@@ -39,7 +39,7 @@ pub struct Acceptor {
 
 impl Acceptor {
     /// Reads the registry of sessions.
-    pub fn open(config: &Config, reference: &RefData, level: Level) -> Result<Acceptor, Fault> {
+    pub(super) fn open(config: &Config, reference: &RefData, level: Level) -> Result<Acceptor, Fault> {
         let metadata = match level {
             Level::None => None,
             Level::Replicated | Level::Disk | Level::Os => {
@@ -53,7 +53,7 @@ impl Acceptor {
 
     /// Returns the last shard event that each session has reported. The store of a session is read
     /// only if the journal has an event for it.
-    pub fn unreported(&self) -> EventReceivers {
+    pub(super) fn unreported(&self) -> EventReceivers {
         let source = |assignment: SessionAssignment| Source {
             origin: Origin::Fix,
             port: PortId(GATEWAYS + assignment.gateway),
@@ -82,7 +82,7 @@ impl Acceptor {
 
     /// Returns by shard the last event that every session has reported; None if no session stores
     /// anything.
-    pub fn least_reported(&self) -> Result<Option<Vec<u64>>, Fault> {
+    pub(super) fn least_reported(&self) -> Result<Option<Vec<u64>>, Fault> {
         let mut least: Option<Vec<u64>> = None;
         for (name, _) in self.assignments.known() {
             let Some(location) = location_of(&self.settings, self.level, name) else { continue };
@@ -96,7 +96,7 @@ impl Acceptor {
     }
 
     /// Creates an endpoint for each gateway with sockets, and the log writer for all of them.
-    pub fn endpoints(
+    pub(super) fn endpoints(
         self,
         now: Timestamp,
         config: &Config,

@@ -17,10 +17,10 @@ use pitlane_runtime::metrics::Registry;
 use super::store::IdSupply;
 
 /// Interval between two checks.
-pub const EVERY: Duration = Duration::from_secs(1);
+pub(super) const EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
-pub struct Housekeeper {
+pub(super) struct Housekeeper {
     /// Empty if nothing is stored.
     healths: Vec<(ShardId, Arc<Health>)>,
     registry: Arc<Registry>,
@@ -36,7 +36,7 @@ pub struct Housekeeper {
 }
 
 impl Housekeeper {
-    pub fn new(
+    pub(super) fn new(
         healths: Vec<(ShardId, Arc<Health>)>,
         registry: Arc<Registry>,
         status: Arc<ServiceStatus>,
@@ -56,11 +56,16 @@ impl Housekeeper {
     }
 
     /// Sets the certificate and users that a requested reload reads.
-    pub fn with_reload(self, reload: Arc<AtomicBool>, tls: Option<Arc<Tls>>, users: Reload) -> Housekeeper {
+    pub(super) fn with_reload(
+        self,
+        reload: Arc<AtomicBool>,
+        tls: Option<Arc<Tls>>,
+        users: Reload,
+    ) -> Housekeeper {
         Housekeeper { reload, tls, users: Some(users), ..self }
     }
 
-    pub fn check(&mut self) {
+    pub(super) fn check(&mut self) {
         self.check_journal();
         if let Some(supply) = &mut self.supply
             && let Err(fault) = supply.fill()
@@ -69,12 +74,12 @@ impl Housekeeper {
         }
     }
 
-    pub fn is_reload_requested(&self) -> bool {
+    pub(super) fn is_reload_requested(&self) -> bool {
         self.reload.load(Ordering::Relaxed)
     }
 
     /// Reloads certificate, users and tokens if a signal arrived since the last call.
-    pub fn reload_if_requested(&self) {
+    pub(super) fn reload_if_requested(&self) {
         if !self.reload.swap(false, Ordering::Relaxed) {
             return;
         }

@@ -18,7 +18,7 @@ use rtrb::Producer;
 use super::ServeSettings;
 
 #[derive(Debug)]
-pub struct RefDataReloader {
+pub(super) struct RefDataReloader {
     pub config: Config,
     pub params: Params,
     /// The newest set that was published.
@@ -34,12 +34,12 @@ pub struct RefDataReloader {
 }
 
 impl RefDataReloader {
-    pub fn is_requested(&self) -> bool {
+    pub(super) fn is_requested(&self) -> bool {
         self.requested.load(Ordering::Acquire)
     }
 
     /// Executes the requested reload, if there is one.
-    pub fn poll(&mut self) {
+    pub(super) fn poll(&mut self) {
         if !self.requested.swap(false, Ordering::AcqRel) {
             return;
         }
@@ -90,7 +90,7 @@ fn read(config: &Config, params: &Params, current: &RefData) -> Result<RefData, 
 
 /// Does the same for a server that has waited to lead; if the files have a fault, it keeps the set
 /// of its start.
-pub fn read_current(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
+pub(super) fn read_current(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
     match read(&settings.config, &settings.params, current) {
         Ok(reference) => Arc::new(reference),
         Err(faults) => {

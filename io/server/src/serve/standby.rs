@@ -15,7 +15,7 @@ use super::{ServeError, StopConditions, check_lead, system};
 const WHAT: &str = "standby";
 
 #[derive(Debug)]
-pub struct StandbyMember {
+pub(super) struct StandbyMember {
     handle: StandbyHandle,
     group: String,
 }
@@ -30,14 +30,17 @@ impl Deref for StandbyMember {
 
 impl StandbyMember {
     /// Returns None if there is no group.
-    pub fn open(config: &Config, lifecycle: &Arc<Lifecycle>) -> Result<Option<StandbyMember>, ServeError> {
+    pub(super) fn open(
+        config: &Config,
+        lifecycle: &Arc<Lifecycle>,
+    ) -> Result<Option<StandbyMember>, ServeError> {
         let group = config.standby.group.clone().unwrap_or_default();
         let handle = StandbyHandle::open(config, lifecycle).map_err(system(WHAT))?;
         Ok(handle.map(|handle| StandbyMember { handle, group }))
     }
 
     /// Returns false if the service stops before it leads.
-    pub fn wait_to_lead(
+    pub(super) fn wait_to_lead(
         &mut self,
         lifecycle: &Lifecycle,
         main: &mut Main,
@@ -48,7 +51,7 @@ impl StandbyMember {
 
     /// Waits until the broker has the recovered state and the record of this start: from then on,
     /// an acknowledgement survives the loss of this machine.
-    pub fn wait_until_shipped(
+    pub(super) fn wait_until_shipped(
         &mut self,
         store: &RecoveredState,
         lifecycle: &Lifecycle,

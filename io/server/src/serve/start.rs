@@ -53,7 +53,7 @@ use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
 use crate::topology::ThreadPlan;
 use crate::topology::worker_thread::{Duty, ThreadSpec, pin};
 
-pub fn start(
+pub(super) fn start(
     settings: &ServeSettings,
     store: RecoveredState,
     now: Timestamp,

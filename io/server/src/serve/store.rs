@@ -51,7 +51,7 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Shards as this process starts them, and the journal they continue.
 #[derive(Debug)]
-pub struct RecoveredState {
+pub(super) struct RecoveredState {
     pub recovered: Vec<RecoveredShard>,
     /// The configured reference data, and all rows that vanished since the journal began.
     pub reference: Arc<RefData>,
@@ -73,7 +73,7 @@ pub struct RecoveredState {
 
 /// Keeps blocks of numbers in reserve for threads that make ids and must not wait for the disk.
 #[derive(Debug)]
-pub struct IdSupply {
+pub(super) struct IdSupply {
     metadata: JournalMetadata,
     blocks: Producer<IdBlock>,
 }
@@ -88,7 +88,7 @@ impl IdSupply {
     }
 
     /// Reserves as many blocks as were taken.
-    pub fn fill(&mut self) -> Result<(), Fault> {
+    pub(super) fn fill(&mut self) -> Result<(), Fault> {
         while self.blocks.slots() > 0 {
             let block = self.metadata.reserve(REST_IDS, REST_NUMBERS)?;
             let pushed = self.blocks.push(block);
@@ -100,7 +100,7 @@ impl IdSupply {
 
 /// The parts of the journal besides the shards.
 #[derive(Debug)]
-pub struct JournalParts {
+pub(super) struct JournalParts {
     pub syncer: Syncer,
     pub segment_manager: SegmentManager,
     pub healths: Vec<(ShardId, Arc<Health>)>,
@@ -109,7 +109,7 @@ pub struct JournalParts {
 }
 
 impl RecoveredState {
-    pub fn open(
+    pub(super) fn open(
         config: &Config,
         venues: Vec<VenueSessionSettings>,
         reference: &Arc<RefData>,
@@ -177,7 +177,7 @@ impl RecoveredState {
     }
 
     /// Returns the time of the last command that any shard has applied.
-    pub fn last(&self) -> Timestamp {
+    pub(super) fn last(&self) -> Timestamp {
         self.recovered.iter().map(|recovered| recovered.at).max().unwrap_or(Timestamp::ZERO)
     }
 
@@ -243,7 +243,7 @@ impl RecoveredState {
 
 impl JournalParts {
     /// Returns the threads of the syncer and the segment manager, with the wake-ups connected.
-    pub fn thread_specs(
+    pub(super) fn thread_specs(
         mut syncer: Syncer,
         segment_manager: SegmentManager,
         recovered: &mut [RecoveredShard],
@@ -290,7 +290,7 @@ fn remote_sources(config: &Config, reference: &RefData) -> Vec<Source> {
 
 /// Creates the data folder if it does not exist, readable by its owner only, since it holds the
 /// trades of all clients. The permissions of an existing folder are left as they are.
-pub fn make_folder(config: &Config) -> std::io::Result<&Path> {
+pub(super) fn make_folder(config: &Config) -> std::io::Result<&Path> {
     let folder = config.service.data_dir.as_path();
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     Ok(folder)

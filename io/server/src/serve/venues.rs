@@ -25,7 +25,7 @@ use super::acceptor::gateways;
 const FOLDER_ID: &str = "venue-birth";
 
 #[derive(Debug)]
-pub struct VenueStores {
+pub(super) struct VenueStores {
     level: Level,
     venues: Vec<VenueSessionSettings>,
     /// Distinguishes the ids of this data folder from those of another.
@@ -37,7 +37,7 @@ pub struct VenueStores {
 }
 
 impl VenueStores {
-    pub fn open(
+    pub(super) fn open(
         config: &Config,
         venues: Vec<VenueSessionSettings>,
         level: Level,
@@ -54,7 +54,7 @@ impl VenueStores {
     }
 
     /// Returns the last instruction whose message each session has stored.
-    pub fn unreported(&self) -> Result<BTreeMap<AdapterId, Vec<u64>>, Fault> {
+    pub(super) fn unreported(&self) -> Result<BTreeMap<AdapterId, Vec<u64>>, Fault> {
         let mut unreported = BTreeMap::new();
         for venue in &self.venues {
             if let Some(reported) = FileStore::peek(&location_of(&Disk::Real, venue, self.level))? {
@@ -65,7 +65,7 @@ impl VenueStores {
     }
 
     /// Handles an event of the last process; keeps instructions.
-    pub fn add_missed(&mut self, missed: &Unreported) {
+    pub(super) fn add_missed(&mut self, missed: &Unreported) {
         if let EventKind::ToVenue(_) = missed.event.body {
             self.missed.push(*missed);
         }
@@ -73,7 +73,7 @@ impl VenueStores {
 
     /// Creates a venue connector for each gateway that has sockets and venues: adapters are spread
     /// over the gateways in order.
-    pub fn connectors(
+    pub(super) fn connectors(
         self,
         now: Timestamp,
         config: &Config,

@@ -13,18 +13,18 @@ const GOOD: u8 = 1;
 const GUESSER: u8 = 2;
 const CROWD: u8 = 3;
 
-pub fn http(secured: &SecuredService, from: u8, method: &str, path: &str, headers: &str) -> Response {
+pub(crate) fn http(secured: &SecuredService, from: u8, method: &str, path: &str, headers: &str) -> Response {
     let mut client = HttpClient::new(connect_from(from, secured.service.address()));
     client
         .send(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}Content-Length: 0\r\n\r\n"));
     client.receive(false)
 }
 
-pub fn over_stomp(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
+pub(crate) fn over_stomp(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
     log_in(StompClient::new(Box::new(connect_from(from, secured.at("stomp")))), login, secret)
 }
 
-pub fn over_websocket(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
+pub(crate) fn over_websocket(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
     let address = secured.at("http");
     let wire = WebSocket::open(Box::new(connect_from(from, address)), address, "").0;
     log_in(StompClient::new(Box::new(wire)), login, secret)
@@ -35,7 +35,7 @@ fn log_in(mut client: StompClient, login: &str, secret: &str) -> bool {
     client.receive().is_some_and(|answer| answer.starts_with("CONNECTED"))
 }
 
-pub fn over_fix(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
+pub(crate) fn over_fix(secured: &SecuredService, from: u8, login: &str, secret: &str) -> bool {
     let mut client = FixClient::new("CLIENT1");
     client.take(Box::new(connect_from(from, secured.at("fix"))));
     client.send_message("A", &format!("98=0|108=30|141=Y|553={login}|554={secret}|"));

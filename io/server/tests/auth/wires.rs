@@ -6,14 +6,14 @@ use pitlane_testkit::stomp_client::{self, StompClient};
 use pitlane_testkit::web_socket::WebSocket;
 
 /// Listeners, all on free ports.
-pub const LISTENERS: [&str; 3] =
+pub(crate) const LISTENERS: [&str; 3] =
     ["https.listen=127.0.0.1:0", "stomp.tls_listen=127.0.0.1:0", "fix.tls_listen=127.0.0.1:0"];
 /// Transports of STOMP and of FIX, with TLS or without.
-pub const STOMP: [(&str, bool); 4] =
+pub(crate) const STOMP: [(&str, bool); 4] =
     [("stomp", false), ("stomp+tls", true), ("http", false), ("https", true)];
-pub const FIX: [(&str, bool); 2] = [("fix", false), ("fix+tls", true)];
+pub(crate) const FIX: [(&str, bool); 2] = [("fix", false), ("fix+tls", true)];
 
-pub fn stomp((listener, is_tls): (&str, bool), secured: &SecuredService) -> StompClient {
+pub(crate) fn stomp((listener, is_tls): (&str, bool), secured: &SecuredService) -> StompClient {
     let address = secured.at(listener);
     let wire = if is_tls { stomp_client::tls(address, &secured.data) } else { stomp_client::plain(address) };
     match listener {
@@ -22,7 +22,7 @@ pub fn stomp((listener, is_tls): (&str, bool), secured: &SecuredService) -> Stom
     }
 }
 
-pub fn fix((listener, is_tls): (&str, bool), secured: &SecuredService, name: &str) -> FixClient {
+pub(crate) fn fix((listener, is_tls): (&str, bool), secured: &SecuredService, name: &str) -> FixClient {
     let mut client = FixClient::new(name);
     match is_tls {
         true => client.take(fix_client::tls(secured.at(listener), &secured.data)),

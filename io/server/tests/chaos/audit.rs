@@ -23,7 +23,7 @@ const READS_MAX: usize = 50;
 const CLOSE_GRACE_NS: u64 = NS_PER_S;
 
 /// State of the platform after its start.
-pub struct Audit<'a> {
+pub(crate) struct Audit<'a> {
     client: HttpClient,
     /// Name of the process, for the findings.
     site: &'a str,
@@ -33,7 +33,7 @@ pub struct Audit<'a> {
 impl Audit<'_> {
     /// Collects the findings. Returns an error if the service was gone before the end: then there
     /// is no result.
-    pub fn look(
+    pub(crate) fn look(
         addresses: &ServiceAddresses,
         received: &[&ReceivedState],
         how: CheckScope,

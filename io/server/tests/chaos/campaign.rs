@@ -22,7 +22,7 @@ use crate::traders::ServiceAddresses;
 const VISIT: u64 = 50;
 
 /// Determines what is possible on this machine.
-pub fn abilities() -> Abilities {
+pub(crate) fn abilities() -> Abilities {
     let root = TestFolder::new("chaos", "probe");
     Abilities {
         image: Mounted::new(&root.join("disk.img"), "16M", root.join("disk")).is_some(),

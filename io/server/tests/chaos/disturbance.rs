@@ -26,7 +26,7 @@ const SPARE_BYTES: u64 = 2 << 20;
 const LOSS_PERCENT: u32 = 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Disturbance {
+pub(crate) enum Disturbance {
     Nothing,
     /// SIGSTOP, and SIGCONT after so many milliseconds.
     Pause(u64),
@@ -53,7 +53,7 @@ pub enum Disturbance {
 
 /// What this machine and its user permit.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Abilities {
+pub(crate) struct Abilities {
     /// A file system can be mounted.
     pub image: bool,
     /// The network is separate, so that its rules may be changed.
@@ -63,14 +63,14 @@ pub struct Abilities {
 
 impl Abilities {
     #[cfg(test)]
-    pub fn all() -> Abilities {
+    pub(crate) fn all() -> Abilities {
         Abilities { image: true, net: true, groups: true }
     }
 }
 
 impl Disturbance {
     /// Returns each kind once, as far as it is possible here.
-    pub fn all(able: Abilities, dice: &mut Rng) -> Vec<Disturbance> {
+    pub(crate) fn all(able: Abilities, dice: &mut Rng) -> Vec<Disturbance> {
         let hour = 3_600;
         let mut all = vec![
             Disturbance::Nothing,
@@ -96,7 +96,7 @@ impl Disturbance {
     }
 
     /// Returns the fault that the process injects itself.
-    pub fn fault(self) -> Option<String> {
+    pub(crate) fn fault(self) -> Option<String> {
         match self {
             // Some readings of the clock belong to the start.
             Disturbance::Clock(seconds) => Some(format!("clock:30:{seconds}")),
@@ -105,7 +105,7 @@ impl Disturbance {
         }
     }
 
-    pub fn settings(self) -> &'static [&'static str] {
+    pub(crate) fn settings(self) -> &'static [&'static str] {
         match self {
             // Only this level waits for syncs.
             Disturbance::BadSync(_) => &["journal.level=disk"],
@@ -118,18 +118,18 @@ impl Disturbance {
     }
 
     /// Returns whether a process may end by itself under this disturbance.
-    pub fn may_end_it(self) -> bool {
+    pub(crate) fn may_end_it(self) -> bool {
         matches!(self, Disturbance::AddressSpace | Disturbance::Memory)
     }
 
     /// Returns whether the disturbance may come before the start is complete: then the service
     /// reports why, and ends.
-    pub fn may_prevent_a_start(self) -> bool {
+    pub(crate) fn may_prevent_a_start(self) -> bool {
         matches!(self, Disturbance::BadSync(_))
     }
 
     /// Applies the disturbance. The returned value lasts until the process ends.
-    pub fn strike(self, context: &DisturbanceContext<'_>, dice: &mut Rng) -> Aftermath {
+    pub(crate) fn strike(self, context: &DisturbanceContext<'_>, dice: &mut Rng) -> Aftermath {
         let addresses = &context.addresses;
         let mut aftermath = Aftermath::default();
         match self {
@@ -194,7 +194,7 @@ fn address_space(process: u32) -> u64 {
 }
 
 /// Context of a disturbance.
-pub struct DisturbanceContext<'a> {
+pub(crate) struct DisturbanceContext<'a> {
     pub service: &'a ServiceProcess,
     pub addresses: ServiceAddresses,
     pub running: &'a RunningClients,
@@ -205,7 +205,7 @@ pub struct DisturbanceContext<'a> {
 
 /// Lasts until the process ends.
 #[derive(Default)]
-pub struct Aftermath {
+pub(crate) struct Aftermath {
     sockets: Vec<TcpStream>,
     sessions: Vec<StompClient>,
     group: Option<MemoryGroup>,
@@ -288,6 +288,6 @@ impl Drop for MemoryGroup {
 }
 
 /// Returns whether control groups can be created here.
-pub fn can_limit_memory() -> bool {
+pub(crate) fn can_limit_memory() -> bool {
     MemoryGroup::new().is_some()
 }

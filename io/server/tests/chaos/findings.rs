@@ -7,7 +7,7 @@ use std::fmt;
 const SHOWN: usize = 20;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FindingKind {
+pub(crate) enum FindingKind {
     /// A client was informed of it, and it does not exist.
     Lost,
     /// It exists twice, or was reported twice.
@@ -20,24 +20,24 @@ pub enum FindingKind {
 }
 
 #[derive(Debug, Default)]
-pub struct ChaosFindings {
+pub(crate) struct ChaosFindings {
     found: Vec<(FindingKind, String)>,
 }
 
 impl ChaosFindings {
-    pub fn add(&mut self, kind: FindingKind, what: String) {
+    pub(crate) fn add(&mut self, kind: FindingKind, what: String) {
         self.found.push((kind, what));
     }
 
-    pub fn take(&mut self, other: ChaosFindings) {
+    pub(crate) fn take(&mut self, other: ChaosFindings) {
         self.found.extend(other.found);
     }
 
-    pub fn count(&self, kind: FindingKind) -> usize {
+    pub(crate) fn count(&self, kind: FindingKind) -> usize {
         self.found.iter().filter(|(found, _)| *found == kind).count()
     }
 
-    pub fn is_clean(&self) -> bool {
+    pub(crate) fn is_clean(&self) -> bool {
         self.found.is_empty()
     }
 }

@@ -21,7 +21,7 @@ const AIMS: usize = 20;
 const QUESTIONS_MAX: usize = 1_000;
 const SYMBOLS: [(&str, &str); 4] = [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")];
 
-pub struct FixTrader {
+pub(crate) struct FixTrader {
     client: FixClient,
     dice: Rng,
     orders: Vec<String>,
@@ -35,7 +35,7 @@ pub struct FixTrader {
 }
 
 impl FixTrader {
-    pub fn new(seed: u64) -> FixTrader {
+    pub(crate) fn new(seed: u64) -> FixTrader {
         FixTrader {
             client: FixClient::new("KEEP1"),
             dice: Rng::named(seed, 1),
@@ -48,7 +48,11 @@ impl FixTrader {
     }
 
     /// Trades until the connection ends.
-    pub fn session(&mut self, addresses: &ServiceAddresses, stop_wakeup: &Sender<()>) -> io::Result<()> {
+    pub(crate) fn session(
+        &mut self,
+        addresses: &ServiceAddresses,
+        stop_wakeup: &Sender<()>,
+    ) -> io::Result<()> {
         self.log_on(addresses)?;
         loop {
             for _ in 0..1 + self.dice.below(BURST_MAX) {
@@ -63,7 +67,11 @@ impl FixTrader {
     /// Logs on, receives all missed messages, and disconnects. Resent requests are answered later
     /// than the session's own messages, so it sends requests until nothing is missing, a bounded
     /// number of times.
-    pub fn catch_up(&mut self, addresses: &ServiceAddresses, findings: &mut ChaosFindings) -> io::Result<()> {
+    pub(crate) fn catch_up(
+        &mut self,
+        addresses: &ServiceAddresses,
+        findings: &mut ChaosFindings,
+    ) -> io::Result<()> {
         self.log_on(addresses)?;
         for _ in 0..QUESTIONS_MAX {
             self.client.try_settle()?;
@@ -118,7 +126,7 @@ impl FixTrader {
     }
 
     /// Checks the messages since the last call against its state.
-    pub fn account(&mut self, findings: &mut ChaosFindings) {
+    pub(crate) fn account(&mut self, findings: &mut ChaosFindings) {
         for message in &self.client.received[self.taken..] {
             match self.known.take(message) {
                 Ok(()) => {}
@@ -146,7 +154,7 @@ impl FixTrader {
     }
 
     /// Returns every request that was sent and never answered, when nothing is missing any more.
-    pub fn unanswered(&self) -> Vec<&String> {
+    pub(crate) fn unanswered(&self) -> Vec<&String> {
         let is_answered = |id: &String| self.known.last.contains_key(id) || self.known.refused.contains(id);
         self.orders.iter().filter(|id| !is_answered(id)).collect()
     }

@@ -16,7 +16,7 @@ const NOISE_BYTES_MAX: u64 = 600;
 const CHANGES_MAX: u64 = 4;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum HostileProtocol {
+pub(crate) enum HostileProtocol {
     Fix,
     Stomp,
     WebSocket,
@@ -24,7 +24,7 @@ pub enum HostileProtocol {
 }
 
 impl HostileProtocol {
-    pub const ALL: [HostileProtocol; 4] =
+    pub(crate) const ALL: [HostileProtocol; 4] =
         [HostileProtocol::Fix, HostileProtocol::Stomp, HostileProtocol::WebSocket, HostileProtocol::Http];
 
     fn door(self, addresses: &ServiceAddresses) -> SocketAddr {
@@ -38,7 +38,12 @@ impl HostileProtocol {
 
 /// Runs so many sessions, one after the other. Returns how many were accepted; the service may be
 /// down at some time.
-pub fn visit(protocol: HostileProtocol, addresses: &ServiceAddresses, sessions: u64, dice: &mut Rng) -> u64 {
+pub(crate) fn visit(
+    protocol: HostileProtocol,
+    addresses: &ServiceAddresses,
+    sessions: u64,
+    dice: &mut Rng,
+) -> u64 {
     (0..sessions).filter(|_| session(protocol, addresses, dice).is_ok()).count() as u64
 }
 

@@ -12,7 +12,7 @@ const ACTS: (u64, u64) = (30, 120);
 const WRITES_MAX: u64 = 1_500;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RunEnd {
+pub(crate) enum RunEnd {
     /// SIGKILL when the actions are done.
     Kill,
     /// SIGKILL at this write of a journal.
@@ -24,7 +24,7 @@ pub enum RunEnd {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlannedRun {
+pub(crate) struct PlannedRun {
     /// A thread for each duty, or one for all.
     pub dedicated: bool,
     pub acts: u64,
@@ -34,7 +34,7 @@ pub struct PlannedRun {
     pub seed: u64,
 }
 
-pub struct ChaosPlan {
+pub(crate) struct ChaosPlan {
     dice: Rng,
     able: Abilities,
     /// Disturbances of this round that are still to come: each comes once before any comes again.
@@ -42,12 +42,12 @@ pub struct ChaosPlan {
 }
 
 impl ChaosPlan {
-    pub fn new(seed: u64, able: Abilities) -> ChaosPlan {
+    pub(crate) fn new(seed: u64, able: Abilities) -> ChaosPlan {
         ChaosPlan { dice: Rng::named(seed, 3), able, ahead: Vec::new() }
     }
 
     /// Returns a process with the next disturbance.
-    pub fn troubled(&mut self) -> PlannedRun {
+    pub(crate) fn troubled(&mut self) -> PlannedRun {
         if self.ahead.is_empty() {
             self.ahead = Disturbance::all(self.able, &mut self.dice);
         }
@@ -63,7 +63,7 @@ impl ChaosPlan {
     }
 
     /// Returns a process that is killed, without another disturbance.
-    pub fn killed(&mut self) -> PlannedRun {
+    pub(crate) fn killed(&mut self) -> PlannedRun {
         let end = match self.dice.below(2) {
             0 => RunEnd::Kill,
             _ => RunEnd::KillAtWrite(1 + self.dice.below(WRITES_MAX)),
@@ -72,12 +72,12 @@ impl ChaosPlan {
     }
 
     /// Returns a process that ends with a loss of power.
-    pub fn cut(&mut self) -> PlannedRun {
+    pub(crate) fn cut(&mut self) -> PlannedRun {
         self.planned_run(RunEnd::PowerCut)
     }
 
     /// Returns a process with this end, without another disturbance.
-    pub fn planned_run(&mut self, end: RunEnd) -> PlannedRun {
+    pub(crate) fn planned_run(&mut self, end: RunEnd) -> PlannedRun {
         PlannedRun {
             dedicated: self.dice.below(2) == 0,
             acts: ACTS.0 + self.dice.below(ACTS.1 - ACTS.0),

@@ -14,7 +14,7 @@ use crate::traders::{ServiceAddresses, wire};
 const AIMS: usize = 20;
 const LATER: u16 = 503;
 /// First letter of its ids; none of its orders is ever modified.
-pub const PREFIX: char = 'r';
+pub(crate) const PREFIX: char = 'r';
 
 #[derive(Clone, Debug)]
 struct TraderRequest {
@@ -39,7 +39,7 @@ enum TraderRequestKind {
     },
 }
 
-pub struct RestTrader {
+pub(crate) struct RestTrader {
     dice: Rng,
     sent: u64,
     orders: Vec<String>,
@@ -51,7 +51,7 @@ pub struct RestTrader {
 }
 
 impl RestTrader {
-    pub fn new(seed: u64) -> RestTrader {
+    pub(crate) fn new(seed: u64) -> RestTrader {
         RestTrader {
             dice: Rng::named(seed, 2),
             sent: 0,
@@ -63,7 +63,11 @@ impl RestTrader {
     }
 
     /// Trades until the connection ends.
-    pub fn session(&mut self, addresses: &ServiceAddresses, stop_wakeup: &Sender<()>) -> io::Result<()> {
+    pub(crate) fn session(
+        &mut self,
+        addresses: &ServiceAddresses,
+        stop_wakeup: &Sender<()>,
+    ) -> io::Result<()> {
         let mut client = HttpClient::new(wire(addresses.http)?);
         loop {
             self.ask(&mut client)?;
@@ -72,7 +76,7 @@ impl RestTrader {
     }
 
     /// Repeats the unanswered request.
-    pub fn catch_up(&mut self, addresses: &ServiceAddresses) -> io::Result<()> {
+    pub(crate) fn catch_up(&mut self, addresses: &ServiceAddresses) -> io::Result<()> {
         let mut client = HttpClient::new(wire(addresses.http)?);
         while self.waits.is_some() {
             self.ask(&mut client)?;

@@ -23,7 +23,7 @@ const TRIES_MAX: u32 = 1_000;
 /// Messages of a service that cannot store what it must before it starts.
 const FAULTS: [&str; 2] = ["asked for by PITLANE_FAULT", "Input/output error"];
 
-pub struct RunSeries {
+pub(crate) struct RunSeries {
     pub site: TestSite,
     /// None while the clients are at work.
     traders: Option<Traders>,
@@ -33,7 +33,7 @@ pub struct RunSeries {
 }
 
 impl RunSeries {
-    pub fn new(site: TestSite, seed: u64) -> RunSeries {
+    pub(crate) fn new(site: TestSite, seed: u64) -> RunSeries {
         RunSeries {
             site,
             traders: Some(Traders::new(seed)),
@@ -43,7 +43,7 @@ impl RunSeries {
         }
     }
 
-    pub fn live(&mut self, planned_run: &PlannedRun) {
+    pub(crate) fn live(&mut self, planned_run: &PlannedRun) {
         self.planned_runs += 1;
         let name = format!("seed {}, run {}, {planned_run:?}", self.seed, self.planned_runs);
         eprintln!("{name}");
@@ -102,7 +102,7 @@ impl RunSeries {
 
     /// Starts the service a last time without any activity: all clients catch up, and then
     /// everything must agree.
-    pub fn close(&mut self) {
+    pub(crate) fn close(&mut self) {
         let name = format!("seed {}, after {} runs", self.seed, self.planned_runs);
         let service = self.site.still();
         if !service.is_ready() {
@@ -135,7 +135,7 @@ impl RunSeries {
     }
 
     /// Starts the service once more, only for a check.
-    pub fn look_back(&mut self) {
+    pub(crate) fn look_back(&mut self) {
         let service = self.site.still();
         self.look(&service, "looking back").expect("it goes on while it is looked at");
         service.signal("KILL");

@@ -40,9 +40,9 @@ const CLOSE_AFTER_S: u64 = 12;
 /// Seconds from the close to the next session.
 const CLOSED_S: u64 = 2;
 /// The exchange at which all clients trade: the first of the shipped reference data.
-pub const HOURS_EXCHANGE: u64 = 1;
+pub(crate) const HOURS_EXCHANGE: u64 = 1;
 
-pub struct TestSite {
+pub(crate) struct TestSite {
     /// Dropped before the folder it is mounted in, which is removed after it.
     disk: Option<Mounted>,
     root: TestFolder,
@@ -55,7 +55,7 @@ pub struct TestSite {
 
 impl TestSite {
     /// Creates a place; `on_image`: on a separate file system. None: that is not possible.
-    pub fn new(name: &str, on_image: bool) -> Option<TestSite> {
+    pub(crate) fn new(name: &str, on_image: bool) -> Option<TestSite> {
         let root = TestFolder::new("chaos", name);
         let disk = match on_image {
             true => Some(Mounted::new(&root.join("disk-0.img"), IMAGE_SIZE, root.join("disk-0"))?),
@@ -66,7 +66,7 @@ impl TestSite {
 
     /// Creates a place where the exchange has hours: its session ends soon, and the next one begins
     /// shortly after.
-    pub fn with_hours(name: &str, on_image: bool) -> Option<TestSite> {
+    pub(crate) fn with_hours(name: &str, on_image: bool) -> Option<TestSite> {
         let mut site = TestSite::new(name, on_image)?;
         let close_s = Clock::new().now().0 / NS_PER_S + CLOSE_AFTER_S;
         site.close = Some(Timestamp(close_s * NS_PER_S));
@@ -84,7 +84,7 @@ impl TestSite {
     }
 
     /// Returns the end of the session, if the exchange has hours here.
-    pub fn close_time(&self) -> Option<Timestamp> {
+    pub(crate) fn close_time(&self) -> Option<Timestamp> {
         self.close
     }
 
@@ -92,16 +92,16 @@ impl TestSite {
         self.root.join("refdata")
     }
 
-    pub fn data(&self) -> PathBuf {
+    pub(crate) fn data(&self) -> PathBuf {
         self.disk.as_ref().map_or_else(|| self.root.join("data"), |disk| disk.0.join("data"))
     }
 
     /// Returns the path of the file that takes the free space of the disk.
-    pub fn ballast(&self) -> PathBuf {
+    pub(crate) fn ballast(&self) -> PathBuf {
         self.disk.as_ref().map_or_else(|| self.root.join("ballast"), |disk| disk.0.join("ballast"))
     }
 
-    pub fn start(&self, planned_run: &PlannedRun) -> ServiceProcess {
+    pub(crate) fn start(&self, planned_run: &PlannedRun) -> ServiceProcess {
         let mut settings = planned_run.disturbance.settings().to_vec();
         settings.push(if planned_run.dedicated {
             "topology.layout=dedicated"
@@ -120,7 +120,7 @@ impl TestSite {
     }
 
     /// Starts a service without any activity.
-    pub fn still(&self) -> ServiceProcess {
+    pub(crate) fn still(&self) -> ServiceProcess {
         self.serve(&["feed.on=false", "demo.on=false"], None)
     }
 
@@ -165,7 +165,7 @@ impl TestSite {
 
     /// Cuts the power: only what has reached the disk remains. The service is stopped while the
     /// disk is copied.
-    pub fn lose_power(&mut self, service: &ServiceProcess) {
+    pub(crate) fn lose_power(&mut self, service: &ServiceProcess) {
         let before = self.boots;
         self.boots += 1;
         let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));
@@ -176,7 +176,7 @@ impl TestSite {
     }
 
     /// Restores the power. The last service must have ended.
-    pub fn power_on(&mut self) {
+    pub(crate) fn power_on(&mut self) {
         let image = |boot: u32| self.root.join(format!("disk-{boot}.img"));
         self.disk = None;
         let _ = fs::remove_file(image(self.boots - 1));
@@ -185,12 +185,12 @@ impl TestSite {
     }
 
     /// Keeps the files for inspection.
-    pub fn keep(&self) {
+    pub(crate) fn keep(&self) {
         std::mem::forget(self.root.clone());
     }
 
     /// Checks the journal with the binary's own command; returns its message otherwise.
-    pub fn verify(&self) -> Result<(), String> {
+    pub(crate) fn verify(&self) -> Result<(), String> {
         let mut command = Command::new(paths::binary());
         let output = command.args(["journal", "verify", "--data"]).arg(self.data()).output();
         let output = output.expect("the binary starts");

@@ -13,12 +13,12 @@ use crate::rest_trader;
 use crate::traders::{ServiceAddresses, wire};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SubscriberTransport {
+pub(crate) enum SubscriberTransport {
     Tcp,
     WebSocket,
 }
 
-pub struct StatusSubscriber {
+pub(crate) struct StatusSubscriber {
     over: SubscriberTransport,
     pub received: ReceivedState,
     /// Rows that arrived twice in one connection.
@@ -26,12 +26,12 @@ pub struct StatusSubscriber {
 }
 
 impl StatusSubscriber {
-    pub fn new(over: SubscriberTransport) -> StatusSubscriber {
+    pub(crate) fn new(over: SubscriberTransport) -> StatusSubscriber {
         StatusSubscriber { over, received: ReceivedState::default(), twice: Vec::new() }
     }
 
     /// Receives until the connection ends.
-    pub fn session(&mut self, addresses: &ServiceAddresses) -> io::Result<()> {
+    pub(crate) fn session(&mut self, addresses: &ServiceAddresses) -> io::Result<()> {
         let mut client = connect(self.over, addresses)?;
         for topic in ["pitlane.>", "transaction.>"] {
             client.try_send_message(&format!("SUBSCRIBE|id:{topic}|destination:/topic/{topic}||"))?;
@@ -67,7 +67,7 @@ impl StatusSubscriber {
 }
 
 /// Opens a session.
-pub fn connect(over: SubscriberTransport, addresses: &ServiceAddresses) -> io::Result<StompClient> {
+pub(crate) fn connect(over: SubscriberTransport, addresses: &ServiceAddresses) -> io::Result<StompClient> {
     let address: SocketAddr = if over == SubscriberTransport::Tcp { addresses.stomp } else { addresses.http };
     let socket = Box::new(wire(address)?);
     let mut client = match over {

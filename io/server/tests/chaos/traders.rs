@@ -23,14 +23,14 @@ const SILENCE_MAX: Duration = Duration::from_secs(5);
 
 /// Addresses of a service.
 #[derive(Clone, Copy, Debug)]
-pub struct ServiceAddresses {
+pub(crate) struct ServiceAddresses {
     pub http: SocketAddr,
     pub stomp: SocketAddr,
     pub fix: SocketAddr,
 }
 
 impl ServiceAddresses {
-    pub fn of(service: &ServiceProcess) -> ServiceAddresses {
+    pub(crate) fn of(service: &ServiceProcess) -> ServiceAddresses {
         let address = |name: &str| {
             let part =
                 service.ready.split_whitespace().find_map(|part| part.strip_prefix(name)?.strip_prefix('='));
@@ -42,7 +42,7 @@ impl ServiceAddresses {
     }
 }
 
-pub fn wire(address: SocketAddr) -> io::Result<TcpStream> {
+pub(crate) fn wire(address: SocketAddr) -> io::Result<TcpStream> {
     let stream = TcpStream::connect_timeout(&address, SILENCE_MAX)?;
     stream.set_read_timeout(Some(SILENCE_MAX))?;
     stream.set_write_timeout(Some(SILENCE_MAX))?;
@@ -50,14 +50,14 @@ pub fn wire(address: SocketAddr) -> io::Result<TcpStream> {
     Ok(stream)
 }
 
-pub struct Traders {
+pub(crate) struct Traders {
     pub fix: FixTrader,
     pub rest: RestTrader,
     pub subscribers: Vec<StatusSubscriber>,
 }
 
 impl Traders {
-    pub fn new(seed: u64) -> Traders {
+    pub(crate) fn new(seed: u64) -> Traders {
         Traders {
             fix: FixTrader::new(seed),
             rest: RestTrader::new(seed),
@@ -69,21 +69,21 @@ impl Traders {
     }
 
     /// Returns what each client received.
-    pub fn received(&self) -> Vec<&ReceivedState> {
+    pub(crate) fn received(&self) -> Vec<&ReceivedState> {
         let mut received = vec![&self.rest.received, &self.fix.received];
         received.extend(self.subscribers.iter().map(|subscriber| &subscriber.received));
         received
     }
 
     /// Marks everything they received as checked.
-    pub fn are_known(&mut self) {
+    pub(crate) fn are_known(&mut self) {
         self.rest.received.is_known();
         self.fix.received.is_known();
         self.subscribers.iter_mut().for_each(|subscriber| subscriber.received.is_known());
     }
 
     /// Starts all clients; each action is reported to the owner of the crowd.
-    pub fn go(self, addresses: ServiceAddresses) -> RunningClients {
+    pub(crate) fn go(self, addresses: ServiceAddresses) -> RunningClients {
         let over = Arc::new(AtomicBool::new(false));
         let (stop_wakeup, acts) = channel();
         let Traders { mut fix, mut rest, subscribers } = self;
@@ -120,7 +120,7 @@ fn again(over: &AtomicBool, mut session: impl FnMut() -> io::Result<()>) {
 }
 
 /// Clients at work.
-pub struct RunningClients {
+pub(crate) struct RunningClients {
     fix: JoinHandle<FixTrader>,
     rest: JoinHandle<RestTrader>,
     subscribers: Vec<JoinHandle<StatusSubscriber>>,
@@ -130,12 +130,12 @@ pub struct RunningClients {
 
 impl RunningClients {
     /// Waits until they have done so many more actions. False: they ended before.
-    pub fn wait(&self, acts: u64) -> bool {
+    pub(crate) fn wait(&self, acts: u64) -> bool {
         (0..acts).all(|_| self.acts.recv().is_ok())
     }
 
     /// Waits for a time.
-    pub fn idle(&self, time: Duration) {
+    pub(crate) fn idle(&self, time: Duration) {
         let end = Instant::now() + time;
         while let Some(left) = end.checked_duration_since(Instant::now()) {
             if self.acts.recv_timeout(left).is_err() {
@@ -145,12 +145,12 @@ impl RunningClients {
     }
 
     /// From now on a connection that ends is the last.
-    pub fn is_over(&self) {
+    pub(crate) fn is_over(&self) {
         self.over.store(true, Ordering::Release);
     }
 
     /// Waits for all clients to end.
-    pub fn home(self, seed: u64, findings: &mut ChaosFindings) -> Traders {
+    pub(crate) fn home(self, seed: u64, findings: &mut ChaosFindings) -> Traders {
         let mut traders = Traders::new(seed);
         let mut failed = |who: &str| findings.add(FindingKind::Broken, format!("{who} gave up, see above"));
         match self.fix.join() {

@@ -18,17 +18,17 @@ use crate::kills::{act, check};
 use crate::others::ask;
 use crate::{CONFIG, address, begin, command_with, fix};
 
-pub const LIMIT: &str = "/rest/execution/order/limit";
-pub const OPEN: &str = "/rest/execution/order";
+pub(crate) const LIMIT: &str = "/rest/execution/order/limit";
+pub(crate) const OPEN: &str = "/rest/execution/order";
 /// Securities of `a` and of `b`.
-pub const MSFT: u32 = 2;
-pub const AAPL: u32 = 1;
+pub(crate) const MSFT: u32 = 2;
+pub(crate) const AAPL: u32 = 1;
 
 /// Number of corrupted messages.
 const GARBLED: usize = 600;
 
 /// Two servers, and what is needed to restart them.
-pub struct ClusterPair {
+pub(crate) struct ClusterPair {
     broker: NatsBroker,
     places: [TestFolder; 2],
     services: [Option<ServiceProcess>; 2],
@@ -44,12 +44,12 @@ pub struct ClusterPair {
 const NAMES: [&str; 2] = ["a", "b"];
 
 impl ClusterPair {
-    pub fn start(name: &str) -> ClusterPair {
+    pub(crate) fn start(name: &str) -> ClusterPair {
         ClusterPair::start_with(name, "")
     }
 
     /// Starts both with one more setting.
-    pub fn start_with(name: &str, extra: &'static str) -> ClusterPair {
+    pub(crate) fn start_with(name: &str, extra: &'static str) -> ClusterPair {
         let places = NAMES.map(|member| folder(&format!("cluster-{name}-{member}")));
         let broker = NatsBroker::start(&places[0]);
         ClusterPair::on(broker, places, None, extra)
@@ -84,7 +84,7 @@ impl ClusterPair {
         if self.wire.is_some() { 1 } else { 2 }
     }
 
-    pub fn spawn(&mut self, at: usize) {
+    pub(crate) fn spawn(&mut self, at: usize) {
         let config = format!(
             "[cluster]\nname = \"test\"\nmember = \"{}\"\n[[member]]\nname = \"a\"\nshards = [0]\n[[member]]\nname = \"b\"\nshards = [1]\n{CONFIG}",
             NAMES[at]
@@ -109,50 +109,50 @@ impl ClusterPair {
         self.services[at] = Some(begin(&self.places[at], command));
     }
 
-    pub fn at(&self, at: usize) -> &ServiceProcess {
+    pub(crate) fn at(&self, at: usize) -> &ServiceProcess {
         self.services[at].as_ref().expect("it runs")
     }
 
-    pub fn kill(&mut self, at: usize) {
+    pub(crate) fn kill(&mut self, at: usize) {
         let service = self.services[at].take().expect("it runs");
         service.signal("KILL");
         service.end();
     }
 
     /// Waits until both see each other.
-    pub fn join(&self) {
+    pub(crate) fn join(&self) {
         until(|| (0..self.visible()).all(|at| self.state(at) == "UP"));
     }
 
     /// Returns the state of the other server as this one sees it.
-    pub fn state(&self, at: usize) -> String {
+    pub(crate) fn state(&self, at: usize) -> String {
         let members = get(self.at(at), "/rest/ext/cluster").json();
         members[0]["state"].as_str().expect("a state").to_string()
     }
 }
 
-pub fn until(mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     while !holds() {
         std::thread::yield_now();
     }
 }
 
-pub fn get(service: &ServiceProcess, path: &str) -> Response {
+pub(crate) fn get(service: &ServiceProcess, path: &str) -> Response {
     ask(service, "GET", path, "", "")
 }
 
-pub fn submit(service: &ServiceProcess, security: u32, id: &str) -> Response {
+pub(crate) fn submit(service: &ServiceProcess, security: u32, id: &str) -> Response {
     let more = if id.is_empty() { String::new() } else { format!(r#","intId":"{id}""#) };
     let body =
         format!(r#"{{"securityId":{security},"side":"BUY","quantity":5,"limit":1.25,"tif":"GTC"{more}}}"#);
     ask(service, "POST", LIMIT, "Prefer: return=representation\r\n", &body)
 }
 
-pub fn order(service: &ServiceProcess, id: &str) -> Value {
+pub(crate) fn order(service: &ServiceProcess, id: &str) -> Value {
     get(service, &format!("{OPEN}/{id}")).json()[0].clone()
 }
 
-pub fn fix_client(service: &ServiceProcess, sender: &str) -> FixClient {
+pub(crate) fn fix_client(service: &ServiceProcess, sender: &str) -> FixClient {
     let mut client = FixClient::new(sender);
     client.connect(fix(service));
     client.log_on(false);

@@ -52,7 +52,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
 }
 
 /// Sends a new order of some kind, a cancel, or a replacement.
-pub fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<String>, round: u64) {
+pub(crate) fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<String>, round: u64) {
     let id = format!("L{round}-{}", client.next_out);
     let (symbol, price) =
         [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.below(4) as usize];
@@ -81,7 +81,7 @@ pub fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<String>, rou
     orders.push(id);
 }
 
-pub fn check(client: &mut FixClient, orders: &[String]) {
+pub(crate) fn check(client: &mut FixClient, orders: &[String]) {
     let mut known = KnownOrders::default();
     client.received.iter().for_each(|message| must(known.take(message)));
     for id in orders {

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{CONFIG, address, fix, pitlane, start, start_with};
 
-pub fn ask(service: &ServiceProcess, method: &str, path: &str, headers: &str, json: &str) -> Response {
+pub(crate) fn ask(service: &ServiceProcess, method: &str, path: &str, headers: &str, json: &str) -> Response {
     let mut http = HttpClient::new(TcpStream::connect(service.address()).expect("it listens"));
     let length = json.len();
     let kind = if json.is_empty() { "" } else { "Content-Type: application/json\r\n" };

@@ -22,11 +22,11 @@ use pitlane_net::tls::Tls;
 use pitlane_runtime::clock::Clock;
 use pitlane_runtime::metrics::{Registry, StageSummary};
 use pitlane_runtime::wakeup::Wakeup;
-pub use pitlane_testkit::http_client::{HttpClient, Response};
+pub(crate) use pitlane_testkit::http_client::{HttpClient, Response};
 
-pub const SHARDS: u8 = 2;
+pub(crate) const SHARDS: u8 = 2;
 
-pub struct ServerPlan {
+pub(crate) struct ServerPlan {
     pub settings: HttpSettings,
     pub tls: Option<Arc<Tls>>,
     pub depths: Depths,
@@ -42,7 +42,7 @@ impl Default for ServerPlan {
     }
 }
 
-pub struct HttpTestServer {
+pub(crate) struct HttpTestServer {
     pub http: SocketAddr,
     pub https: Option<SocketAddr>,
     pub remote: Remote,
@@ -56,12 +56,12 @@ pub struct HttpTestServer {
 }
 
 impl HttpTestServer {
-    pub fn start() -> HttpTestServer {
+    pub(crate) fn start() -> HttpTestServer {
         HttpTestServer::with(ServerPlan::default())
     }
 
     /// Starts a server that is ready, if its shards are polled.
-    pub fn with(plan: ServerPlan) -> HttpTestServer {
+    pub(crate) fn with(plan: ServerPlan) -> HttpTestServer {
         let reference = Arc::new(refdata::shipped().unwrap());
         let (mut ports, ends) = mesh(&[PortClass::Control, PortClass::Client], SHARDS, plan.depths);
         let work = |end: ShardEnd| {
@@ -129,25 +129,25 @@ impl HttpTestServer {
     }
 
     /// From now on no shard takes a command.
-    pub fn stop_shards(&mut self) {
+    pub(crate) fn stop_shards(&mut self) {
         self.over.store(true, Ordering::Relaxed);
         self.shard_wakeup.wake();
         let shards = self.threads.pop().expect("the shards live");
         shards.join().unwrap();
     }
 
-    pub fn connect(&self) -> HttpClient {
+    pub(crate) fn connect(&self) -> HttpClient {
         HttpClient::new(TcpStream::connect(self.http).unwrap())
     }
 
     /// Sends one request on its own connection.
-    pub fn ask(&self, request: &str) -> Response {
+    pub(crate) fn ask(&self, request: &str) -> Response {
         let mut client = self.connect();
         client.send(request);
         client.receive(request.starts_with("HEAD"))
     }
 
-    pub fn get(&self, path: &str) -> Response {
+    pub(crate) fn get(&self, path: &str) -> Response {
         self.ask(&format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n"))
     }
 }
@@ -163,7 +163,7 @@ impl Drop for HttpTestServer {
     }
 }
 
-pub fn stage() -> StageSummary {
+pub(crate) fn stage() -> StageSummary {
     let thread = "shard-0".to_string();
     StageSummary { thread, stage: "apply", count: 9, p50: 1, p90: 2, p99: 3, p999: 4, max: 1_000_000_007 }
 }

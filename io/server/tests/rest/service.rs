@@ -22,27 +22,27 @@ const SETTINGS: [&str; 6] = [
 ];
 
 /// Returns an empty data folder for one test.
-pub fn folder(name: &str) -> TestFolder {
+pub(crate) fn folder(name: &str) -> TestFolder {
     TestFolder::new("rest", name)
 }
 
-pub struct RestService {
+pub(crate) struct RestService {
     process: ServiceProcess,
     client: HttpClient,
 }
 
 impl RestService {
-    pub fn start(name: &str) -> RestService {
+    pub(crate) fn start(name: &str) -> RestService {
         RestService::with(&folder(name), &[])
     }
 
     /// Starts on a data folder, with further settings.
-    pub fn with(data: &TestFolder, settings: &[&str]) -> RestService {
+    pub(crate) fn with(data: &TestFolder, settings: &[&str]) -> RestService {
         RestService::on(data, command(data, &[&SETTINGS, settings].concat()))
     }
 
     /// Starts with an injected fault, see `io/runtime/src/fault_injection.rs`.
-    pub fn with_fault(data: &TestFolder, settings: &[&str], fault: &str) -> RestService {
+    pub(crate) fn with_fault(data: &TestFolder, settings: &[&str], fault: &str) -> RestService {
         let mut command = command(data, &[&SETTINGS, settings].concat());
         command.env("PITLANE_FAULT", fault);
         RestService::on(data, command)
@@ -58,30 +58,30 @@ impl RestService {
         RestService { process, client }
     }
 
-    pub fn address(&self) -> SocketAddr {
+    pub(crate) fn address(&self) -> SocketAddr {
         self.process.address()
     }
 
     /// Returns its first line.
-    pub fn ready(&self) -> &str {
+    pub(crate) fn ready(&self) -> &str {
         &self.process.ready
     }
 
-    pub fn connect(&self) -> HttpClient {
+    pub(crate) fn connect(&self) -> HttpClient {
         HttpClient::new(TcpStream::connect(self.address()).unwrap())
     }
 
     /// Sends one request on the connection that stays open.
-    pub fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Response {
+    pub(crate) fn ask(&mut self, method: &str, path: &str, headers: &str, body: &str) -> Response {
         ask(&mut self.client, method, path, headers, body)
     }
 
-    pub fn get(&mut self, path: &str) -> Response {
+    pub(crate) fn get(&mut self, path: &str) -> Response {
         self.ask("GET", path, "", "")
     }
 
     /// Returns the JSON of a GET that must succeed.
-    pub fn read(&mut self, path: &str) -> Value {
+    pub(crate) fn read(&mut self, path: &str) -> Value {
         let answer = self.get(path);
         assert_eq!(answer.status, 200, "{path}: {answer:?}");
         assert_eq!(answer.header("content-type"), Some("application/json"), "{path}");
@@ -89,20 +89,20 @@ impl RestService {
         answer.json()
     }
 
-    pub fn post(&mut self, path: &str, body: &str) -> Response {
+    pub(crate) fn post(&mut self, path: &str, body: &str) -> Response {
         self.ask("POST", path, "", body)
     }
 
-    pub fn put(&mut self, path: &str, body: &str) -> Response {
+    pub(crate) fn put(&mut self, path: &str, body: &str) -> Response {
         self.ask("PUT", path, "", body)
     }
 
-    pub fn delete(&mut self, path: &str) -> Response {
+    pub(crate) fn delete(&mut self, path: &str) -> Response {
         self.ask("DELETE", path, "", "")
     }
 
     /// Sends a write that must succeed.
-    pub fn must_post(&mut self, path: &str, body: &str) -> Response {
+    pub(crate) fn must_post(&mut self, path: &str, body: &str) -> Response {
         let answer = self.post(path, body);
         assert_eq!(answer.status, 200, "{path} {body}: {answer:?}");
         assert_eq!((answer.header("content-length"), answer.body.as_str()), (Some("0"), ""), "{path}");
@@ -110,14 +110,14 @@ impl RestService {
     }
 
     /// Turns the kill switch on, in every shard.
-    pub fn stop_trading(&mut self) {
+    pub(crate) fn stop_trading(&mut self) {
         let answer = self.post("/rest/ext/kill-switch", "");
         let all = serde_json::json!({ "confirmed": "ALL", "unconfirmedShards": [] });
         assert_eq!((answer.status, answer.json()), (200, all));
     }
 
     /// Sends a write that must be refused with this status and code.
-    pub fn refuse(&mut self, method: &str, path: &str, body: &str, status: u16, code: &str) -> Value {
+    pub(crate) fn refuse(&mut self, method: &str, path: &str, body: &str, status: u16, code: &str) -> Value {
         let answer = self.ask(method, path, "", body);
         assert_eq!(
             (answer.status, answer.code().as_str()),
@@ -128,7 +128,7 @@ impl RestService {
     }
 
     /// Repeats a request until a condition holds: the work of other threads takes time.
-    pub fn until(&mut self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    pub(crate) fn until(&mut self, path: &str, holds: impl Fn(&Value) -> bool) -> Value {
         let end = Instant::now() + PATIENCE;
         loop {
             let value = self.read(path);
@@ -140,14 +140,14 @@ impl RestService {
     }
 
     /// Returns the order with this id, which must be the only one.
-    pub fn order(&mut self, id: &str) -> Value {
+    pub(crate) fn order(&mut self, id: &str) -> Value {
         let found = self.read(&format!("/rest/execution/order/{id}"));
         assert_eq!(found.as_array().unwrap().len(), 1, "{found}");
         found[0].clone()
     }
 
     /// Buys and sells so that SERVER's position in a security changes by a quantity, at a price.
-    pub fn trade(&mut self, security: u32, side: &str, quantity: &str, price: &str) {
+    pub(crate) fn trade(&mut self, security: u32, side: &str, quantity: &str, price: &str) {
         // PAIRS takes the other side; both are limit orders at the same price.
         let other = if side == "BUY" { "SELL" } else { "BUY" };
         let order = |side: &str, strategy: &str| {
@@ -162,24 +162,24 @@ impl RestService {
     }
 
     /// Ends it, and returns its standard error.
-    pub fn complaints_at_end(self) -> String {
+    pub(crate) fn complaints_at_end(self) -> String {
         self.process.signal("TERM");
         self.process.end().log_text
     }
 
-    pub fn kill(self) {
+    pub(crate) fn kill(self) {
         self.process.signal("KILL");
         self.process.end();
     }
 
     /// Waits for the end and returns whether it was in order.
-    pub fn ends_well(self) -> bool {
+    pub(crate) fn ends_well(self) -> bool {
         self.process.end().is_orderly()
     }
 }
 
 /// Sends a request; a body is JSON.
-pub fn ask(client: &mut HttpClient, method: &str, path: &str, headers: &str, body: &str) -> Response {
+pub(crate) fn ask(client: &mut HttpClient, method: &str, path: &str, headers: &str, body: &str) -> Response {
     let kind = if body.is_empty() { "" } else { "Content-Type: application/json\r\n" };
     let length = body.len();
     client.send(&format!(
@@ -189,6 +189,6 @@ pub fn ask(client: &mut HttpClient, method: &str, path: &str, headers: &str, bod
 }
 
 /// Returns the texts under a name in each row of a list.
-pub fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
+pub(crate) fn column<'a>(rows: &'a Value, name: &str) -> Vec<&'a str> {
     rows.as_array().unwrap().iter().map(|row| row[name].as_str().unwrap()).collect()
 }

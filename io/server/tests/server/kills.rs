@@ -34,7 +34,7 @@ const STEP: u64 = 7;
 const FARTHEST: u64 = 700;
 
 /// Returns whether the full form is requested, by `make faults`.
-pub fn is_full() -> bool {
+pub(crate) fn is_full() -> bool {
     env::var("PITLANE_FAULTS").is_ok_and(|size| size == "full")
 }
 
@@ -46,7 +46,7 @@ struct PrintedStatus {
 }
 
 #[derive(Default)]
-pub struct StatusLog {
+pub(crate) struct StatusLog {
     /// Orders by id.
     orders: BTreeMap<String, PrintedStatus>,
     /// Ids of entered orders, of all processes.
@@ -55,7 +55,7 @@ pub struct StatusLog {
 
 impl StatusLog {
     /// Parses `TIME ID SYMBOL SIDE KIND QTY… STATUS filled QTY …`
-    pub fn receive(&mut self, line: &str) {
+    pub(crate) fn receive(&mut self, line: &str) {
         let fields: Vec<&str> = line.split_whitespace().collect();
         let Some(at) = fields.iter().position(|field| *field == "filled") else { return };
         let (id, status) = (fields[1].to_string(), fields[at - 1].to_string());
@@ -74,12 +74,12 @@ impl StatusLog {
     }
 
     /// Returns the number of reported orders.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.orders.len()
     }
 
     /// Checks that everything reported is in the state.
-    pub fn check(&self, view: &View, round: u64) {
+    pub(crate) fn check(&self, view: &View, round: u64) {
         for (id, printed) in &self.orders {
             let found = find(view, id);
             assert_eq!(found.len(), 1, "round {round}: {id} was reported as {printed:?}");
@@ -103,7 +103,7 @@ fn find(view: &View, id: &str) -> Vec<OrderView> {
 }
 
 /// Returns the state on disk, as a reader receives it.
-pub fn state(data: &Path) -> View {
+pub(crate) fn state(data: &Path) -> View {
     let mut view = View::new(SHARDS, ViewSettings::default());
     for (shard, recovered) in read_back(&Disk::Real, data).expect("it can be read").into_iter().enumerate() {
         let Some(restored) = recovered.restored else { continue };

@@ -22,13 +22,13 @@ const REMOVED_MAX: usize = 1_000;
 const LEADS_MAX: usize = 1_000;
 
 /// A client of the broker beside the servers.
-pub struct BrokerClient {
+pub(crate) struct BrokerClient {
     runtime: Runtime,
     context: Context,
 }
 
 impl BrokerClient {
-    pub fn new(broker: &NatsBroker) -> BrokerClient {
+    pub(crate) fn new(broker: &NatsBroker) -> BrokerClient {
         let runtime = Builder::new_current_thread().enable_all().build().unwrap();
         let context = async { jetstream::new(async_nats::connect(broker.url()).await.unwrap()) };
         BrokerClient { context: runtime.block_on(context), runtime }
@@ -39,12 +39,12 @@ impl BrokerClient {
     }
 
     /// Returns the number of the last message.
-    pub fn last(&self) -> u64 {
+    pub(crate) fn last(&self) -> u64 {
         self.stream().cached_info().state.last_sequence
     }
 
     /// Creates the stream as a server would, with a limit.
-    pub fn make(&self, max_bytes: i64) {
+    pub(crate) fn make(&self, max_bytes: i64) {
         let made = self.context.create_stream(Config {
             name: STREAM.to_string(),
             subjects: vec![format!("{PREFIX}>")],
@@ -59,7 +59,7 @@ impl BrokerClient {
     }
 
     /// Removes the stream.
-    pub fn remove(&self) {
+    pub(crate) fn remove(&self) {
         self.runtime.block_on(self.context.delete_stream(STREAM)).unwrap();
     }
 

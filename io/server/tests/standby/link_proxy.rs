@@ -6,7 +6,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
-pub struct LinkProxy {
+pub(crate) struct LinkProxy {
     address: SocketAddr,
     gate: Arc<ProxyGate>,
 }
@@ -19,7 +19,7 @@ struct ProxyGate {
 
 impl LinkProxy {
     /// Creates a proxy to a broker on this port.
-    pub fn before(port: u16) -> LinkProxy {
+    pub(crate) fn before(port: u16) -> LinkProxy {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let gate = Arc::new(ProxyGate::default());
@@ -38,15 +38,15 @@ impl LinkProxy {
         LinkProxy { address, gate }
     }
 
-    pub fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("nats://{}", self.address)
     }
 
-    pub fn shut(&self) {
+    pub(crate) fn shut(&self) {
         *self.gate.is_shut.lock().unwrap() = true;
     }
 
-    pub fn open(&self) {
+    pub(crate) fn open(&self) {
         *self.gate.is_shut.lock().unwrap() = false;
         self.gate.opened.notify_all();
     }

@@ -9,14 +9,14 @@ use std::thread::{self, JoinHandle};
 use super::pair::PATIENCE;
 
 /// A client that sends limit orders far from the market, which stay open.
-pub struct OrderLoad {
+pub(crate) struct OrderLoad {
     acknowledged: Arc<AtomicUsize>,
     thread: JoinHandle<Vec<String>>,
 }
 
 impl OrderLoad {
     /// Starts the client. Ids begin with `name`.
-    pub fn start(address: SocketAddr, name: &str) -> OrderLoad {
+    pub(crate) fn start(address: SocketAddr, name: &str) -> OrderLoad {
         let acknowledged = Arc::new(AtomicUsize::new(0));
         let (count, name) = (acknowledged.clone(), name.to_string());
         let thread = thread::spawn(move || {
@@ -36,23 +36,23 @@ impl OrderLoad {
         OrderLoad { acknowledged, thread }
     }
 
-    pub fn acknowledged(&self) -> usize {
+    pub(crate) fn acknowledged(&self) -> usize {
         self.acknowledged.load(Ordering::Relaxed)
     }
 
     /// Returns everything that was acknowledged, when there is no response any more.
-    pub fn end(self) -> Vec<String> {
+    pub(crate) fn end(self) -> Vec<String> {
         self.thread.join().unwrap()
     }
 }
 
 /// Returns the body of an order that does not match.
-pub fn terms(id: &str) -> String {
+pub(crate) fn terms(id: &str) -> String {
     format!(r#"{{"intId":"{id}","securityId":1,"side":"BUY","quantity":1,"limit":1.25,"tif":"GTC"}}"#)
 }
 
 /// Returns a request for it.
-pub fn order(address: SocketAddr, id: &str) -> String {
+pub(crate) fn order(address: SocketAddr, id: &str) -> String {
     let body = terms(id);
     format!(
         "POST /rest/execution/order/limit HTTP/1.1\r\nHost: {address}\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
@@ -61,7 +61,7 @@ pub fn order(address: SocketAddr, id: &str) -> String {
 }
 
 /// Returns whether the response is that the order was entered; any other, or none, is false.
-pub fn is_acknowledged(socket: &mut TcpStream) -> bool {
+pub(crate) fn is_acknowledged(socket: &mut TcpStream) -> bool {
     let mut answer = Vec::new();
     let mut buffer = [0; 4_096];
     while !answer.windows(4).any(|end| end == b"\r\n\r\n") {

@@ -9,7 +9,7 @@ use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 use serde_json::Value;
 
 /// Time limit; a later result never comes.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 /// Short, so that a take-over is fast; long enough for a busy machine.
 const LEASE: &str = "standby.lease_ms=1500";
 
@@ -21,11 +21,11 @@ ResetOnLogon = "N"
 "#;
 
 /// Open orders by id, with their filled quantity.
-pub type OrderQuantities = Vec<(String, u64)>;
+pub(crate) type OrderQuantities = Vec<(String, u64)>;
 /// Quantities by security.
-pub type Positions = Vec<(u64, i64)>;
+pub(crate) type Positions = Vec<(u64, i64)>;
 
-pub struct StandbyPair {
+pub(crate) struct StandbyPair {
     pub place: TestFolder,
     pub url: String,
     /// Further settings of both, and further sections of their file.
@@ -36,26 +36,26 @@ pub struct StandbyPair {
 
 impl StandbyPair {
     /// Starts both: the first leads, and the second has everything it needs to take over.
-    pub fn start(place: &TestFolder, url: &str) -> StandbyPair {
+    pub(crate) fn start(place: &TestFolder, url: &str) -> StandbyPair {
         let mut pair = StandbyPair::at(place, url);
         pair.begin();
         pair
     }
 
     /// Returns a pair that is not yet started.
-    pub fn at(place: &TestFolder, url: &str) -> StandbyPair {
+    pub(crate) fn at(place: &TestFolder, url: &str) -> StandbyPair {
         let (settings, sections) = (Vec::new(), String::new());
         StandbyPair { place: place.clone(), url: url.to_string(), settings, sections, servers: [None, None] }
     }
 
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.launch(0);
         self.lead(0);
         self.launch(1);
         self.follow(1);
     }
 
-    pub fn command(&self, at: usize) -> Command {
+    pub(crate) fn command(&self, at: usize) -> Command {
         let file = self.place.join("settings.toml");
         std::fs::write(&file, format!("{}{CONFIG}", self.sections)).unwrap();
         let url = format!("nats.url={}", self.url);
@@ -78,7 +78,7 @@ impl StandbyPair {
     }
 
     /// Starts a server; it first prints that it stands by.
-    pub fn launch(&mut self, at: usize) {
+    pub(crate) fn launch(&mut self, at: usize) {
         let service = ServiceProcess::on(&self.place, self.command(at));
         assert!(
             service.ready.starts_with("standby group=pair"),
@@ -89,17 +89,17 @@ impl StandbyPair {
         self.servers[at] = Some(service);
     }
 
-    pub fn server(&self, at: usize) -> &ServiceProcess {
+    pub(crate) fn server(&self, at: usize) -> &ServiceProcess {
         self.servers[at].as_ref().unwrap()
     }
 
     /// Waits until this server leads.
-    pub fn lead(&mut self, at: usize) {
+    pub(crate) fn lead(&mut self, at: usize) {
         self.wait_for_line(at, "ready ");
     }
 
     /// Waits until this server prints that it stands by, as it does at each start.
-    pub fn stand_by(&mut self, at: usize) {
+    pub(crate) fn stand_by(&mut self, at: usize) {
         self.wait_for_line(at, "standby ");
     }
 
@@ -115,7 +115,7 @@ impl StandbyPair {
     }
 
     /// Waits until this server follows and has everything.
-    pub fn follow(&self, at: usize) {
+    pub(crate) fn follow(&self, at: usize) {
         let service = self.server(at);
         let end = Instant::now() + PATIENCE;
         loop {
@@ -130,19 +130,19 @@ impl StandbyPair {
         assert_eq!(service.ask("GET /health/live").0, 200);
     }
 
-    pub fn kill(&mut self, at: usize) {
+    pub(crate) fn kill(&mut self, at: usize) {
         let service = self.servers[at].take().unwrap();
         service.signal("KILL");
         service.end();
     }
 
-    pub fn fix(&self, at: usize) -> SocketAddr {
+    pub(crate) fn fix(&self, at: usize) -> SocketAddr {
         let words = &self.server(at).ready;
         words.split_whitespace().find_map(|prefix| prefix.strip_prefix("fix=")).unwrap().parse().unwrap()
     }
 
     /// Returns the state of this server.
-    pub fn known(&self, at: usize) -> (OrderQuantities, Positions) {
+    pub(crate) fn known(&self, at: usize) -> (OrderQuantities, Positions) {
         let orders = get(self.server(at), "/rest/execution/order");
         let order = |row: &Value| {
             (row["intId"].as_str().unwrap().to_string(), row["filledQuantity"].as_u64().unwrap())
@@ -157,20 +157,20 @@ impl StandbyPair {
     }
 }
 
-pub fn get(service: &ServiceProcess, path: &str) -> Value {
+pub(crate) fn get(service: &ServiceProcess, path: &str) -> Value {
     let answer = look(service, path);
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()
 }
 
 /// Returns any response.
-pub fn look(service: &ServiceProcess, path: &str) -> Response {
+pub(crate) fn look(service: &ServiceProcess, path: &str) -> Response {
     let mut client = HttpClient::new(TcpStream::connect(service.address()).unwrap());
     client.send(&format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", service.address()));
     client.receive(false)
 }
 
-pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < end, "{what}");

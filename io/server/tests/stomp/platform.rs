@@ -20,7 +20,7 @@ fn over_websocket(service: &ServiceProcess) -> StompClient {
 }
 
 /// Returns status and body of a request with a body.
-pub fn request(service: &ServiceProcess, request: &str, json: &str) -> (u16, String) {
+pub(crate) fn request(service: &ServiceProcess, request: &str, json: &str) -> (u16, String) {
     let http = address(service, "http");
     let mut socket = TcpStream::connect(http).unwrap();
     let length = json.len();

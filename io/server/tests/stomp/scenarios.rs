@@ -19,7 +19,7 @@ use super::sessions::{address, start};
 const MESSAGES: usize = 3_000;
 
 /// Opens a connection that has subscribed and then reads nothing, or very little.
-pub fn silent(service: &ServiceProcess, topic: &str) -> TcpStream {
+pub(crate) fn silent(service: &ServiceProcess, topic: &str) -> TcpStream {
     let socket = socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).unwrap();
     // As small as the system permits, so that unread bytes stay with the service.
     socket.set_recv_buffer_size(1).unwrap();
@@ -32,7 +32,7 @@ pub fn silent(service: &ServiceProcess, topic: &str) -> TcpStream {
 }
 
 /// Returns the shipped market with so many stocks.
-pub fn instruments(count: u32) -> TestFolder {
+pub(crate) fn instruments(count: u32) -> TestFolder {
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../config/refdata");
     let market = folder(&format!("stomp-market-{count}"));
     for file in ["accounts.csv", "exchanges.csv", "families.csv", "strategies.csv"] {

@@ -8,16 +8,16 @@ use pitlane_testkit::web_socket::WebSocket;
 
 use super::platform::request;
 
-pub const QUIET: [&str; 3] = ["feed.on=true", "demo.on=false", "stomp.tls_listen=127.0.0.1:0"];
+pub(crate) const QUIET: [&str; 3] = ["feed.on=true", "demo.on=false", "stomp.tls_listen=127.0.0.1:0"];
 
-pub fn start(name: &str, settings: &[&str]) -> (ServiceProcess, TestFolder) {
+pub(crate) fn start(name: &str, settings: &[&str]) -> (ServiceProcess, TestFolder) {
     let data = folder(&format!("stomp-{name}"));
     let service = ServiceProcess::start(&data, &[&QUIET[..], settings].concat(), None);
     assert!(service.is_ready(), "{}", service.ready);
     (service, data)
 }
 
-pub fn address(service: &ServiceProcess, name: &str) -> SocketAddr {
+pub(crate) fn address(service: &ServiceProcess, name: &str) -> SocketAddr {
     let prefix = format!("{name}=");
     let part = service.ready.split_whitespace().find_map(|part| part.strip_prefix(&prefix));
     part.expect("it listens there").parse().unwrap()

@@ -4,12 +4,12 @@ use std::fmt::Write;
 
 use pitlane_engine::rng::Rng;
 
-pub const HEADER: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize\n";
+pub(crate) const HEADER: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize\n";
 /// 2026-11-02T14:30:00Z.
-pub const START_NS: u64 = 1_793_629_800_000_000_000;
+pub(crate) const START_NS: u64 = 1_793_629_800_000_000_000;
 
 /// Returns rows of a random walk of one security, some 20 ms apart.
-pub fn rows(security: &str, count: u32, seed: u64) -> Vec<(u64, String)> {
+pub(crate) fn rows(security: &str, count: u32, seed: u64) -> Vec<(u64, String)> {
     let mut chance = Rng::new(seed);
     let (mut at, mut cents) = (START_NS, 20_000);
     let mut rows = Vec::new();
@@ -30,13 +30,13 @@ pub fn rows(security: &str, count: u32, seed: u64) -> Vec<(u64, String)> {
     rows
 }
 
-pub fn file(rows: &[(u64, String)]) -> String {
+pub(crate) fn file(rows: &[(u64, String)]) -> String {
     let lines: Vec<&str> = rows.iter().map(|(_, row)| row.as_str()).collect();
     format!("{HEADER}{}\n", lines.join("\n"))
 }
 
 /// Settings of the two examples.
-pub const MOMENTUM: &str = r#"
+pub(crate) const MOMENTUM: &str = r#"
 [[strategy]]
 name = "MOMENTUM"
 kind = "moving-average-cross"
@@ -46,7 +46,7 @@ cancel_on_failure = true
 parameters = { fast = 5, slow = 30, bar_s = 0, qty = 10, short = true }
 "#;
 
-pub const MAKER: &str = r#"
+pub(crate) const MAKER: &str = r#"
 [[strategy]]
 name = "MARKET_MAKER"
 kind = "market-maker"

@@ -13,13 +13,13 @@ use super::simulation::{report, simulate};
 
 const PHASE: &str = "/rest/ext/strategy/MARKET_MAKER/phase";
 
-pub fn is_present(service: &ServiceProcess, name: &str) -> bool {
+pub(crate) fn is_present(service: &ServiceProcess, name: &str) -> bool {
     let ready = get(service, "/health/ready");
     let rows = ready["broker"]["strategies"].as_array().unwrap();
     rows.iter().any(|row| row["name"] == name && row["present"] == true)
 }
 
-pub fn is_connected(service: &ServiceProcess) -> bool {
+pub(crate) fn is_connected(service: &ServiceProcess) -> bool {
     get(service, "/health/ready")["broker"]["connected"] == true
 }
 

@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use super::data::{MAKER, MOMENTUM};
 
-pub fn start(place: &TestFolder, strategies: &str, settings: &[&str]) -> ServiceProcess {
+pub(crate) fn start(place: &TestFolder, strategies: &str, settings: &[&str]) -> ServiceProcess {
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
     let mut command = pitlane_testkit::service::command(place, settings);
@@ -26,7 +26,7 @@ fn address(service: &ServiceProcess, name: &str) -> SocketAddr {
     service.ready.split_whitespace().find_map(|part| part.strip_prefix(&prefix)).unwrap().parse().unwrap()
 }
 
-pub fn put(service: &ServiceProcess, path: &str, json: &str) -> (u16, String) {
+pub(crate) fn put(service: &ServiceProcess, path: &str, json: &str) -> (u16, String) {
     let http = address(service, "http");
     let mut socket = TcpStream::connect(http).unwrap();
     let head = format!(
@@ -39,13 +39,13 @@ pub fn put(service: &ServiceProcess, path: &str, json: &str) -> (u16, String) {
     (answer.split(' ').nth(1).unwrap().parse().unwrap(), answer)
 }
 
-pub fn get(service: &ServiceProcess, path: &str) -> Value {
+pub(crate) fn get(service: &ServiceProcess, path: &str) -> Value {
     let (status, body) = service.ask(&format!("GET {path}"));
     assert_eq!(status, 200, "{body}");
     serde_json::from_str(&joined(&body)).unwrap()
 }
 
-pub fn strategy(service: &ServiceProcess, name: &str) -> Value {
+pub(crate) fn strategy(service: &ServiceProcess, name: &str) -> Value {
     let rows = get(service, "/rest/strategy");
     rows.as_array().unwrap().iter().find(|row| row["name"] == name).unwrap().clone()
 }
@@ -64,7 +64,7 @@ fn joined(mut body: &str) -> String {
 /// Repeats a check until it holds: the work of other threads takes time. A check that never holds
 /// ends the test.
 #[track_caller]
-pub fn until(mut holds: impl FnMut() -> bool) {
+pub(crate) fn until(mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + Duration::from_mins(2);
     while !holds() {
         assert!(Instant::now() < end, "the condition does not hold after two minutes");
@@ -72,12 +72,12 @@ pub fn until(mut holds: impl FnMut() -> bool) {
     }
 }
 
-pub fn open_orders(service: &ServiceProcess, strategy: &str) -> usize {
+pub(crate) fn open_orders(service: &ServiceProcess, strategy: &str) -> usize {
     let rows = get(service, "/rest/execution/order");
     rows.as_array().unwrap().iter().filter(|row| row["strategyName"] == strategy).count()
 }
 
-pub fn subscriber(service: &ServiceProcess, topic: &str) -> StompClient {
+pub(crate) fn subscriber(service: &ServiceProcess, topic: &str) -> StompClient {
     let mut client = StompClient::new(plain(address(service, "stomp")));
     client.connect();
     client.subscribe("1", topic);
@@ -85,7 +85,7 @@ pub fn subscriber(service: &ServiceProcess, topic: &str) -> StompClient {
 }
 
 /// Collects phases until a given one arrives.
-pub fn phases_until(client: &mut StompClient, last: &str) -> Vec<String> {
+pub(crate) fn phases_until(client: &mut StompClient, last: &str) -> Vec<String> {
     let mut phases = Vec::new();
     loop {
         let message = client.receive_until("MESSAGE");

@@ -10,14 +10,14 @@ use super::embedded::{get, start, strategy, until};
 use super::simulation::{report, simulate};
 
 /// Returns quantity and price of each trade of a simulation.
-pub fn simulated(report: &Value) -> Vec<(f64, f64)> {
+pub(crate) fn simulated(report: &Value) -> Vec<(f64, f64)> {
     let number = |row: &Value, name: &str| row[name].as_str().unwrap().parse().unwrap();
     let rows = report["trades"].as_array().unwrap();
     rows.iter().map(|row| (number(row, "quantity"), number(row, "price"))).collect()
 }
 
 /// Returns the same of the service, oldest first.
-pub fn traded(rows: &Value) -> Vec<(f64, f64)> {
+pub(crate) fn traded(rows: &Value) -> Vec<(f64, f64)> {
     let number = |row: &Value, name: &str| row[name].as_f64().unwrap();
     let rows = rows.as_array().unwrap().iter().rev();
     rows.map(|row| (number(row, "quantity"), number(row, "price"))).collect()

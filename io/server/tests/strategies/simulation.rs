@@ -11,7 +11,7 @@ use super::data::{MAKER, MOMENTUM, START_NS, file, rows};
 
 /// Runs it over files of this content, with these settings; returns exit code, output and standard
 /// error.
-pub fn simulate(
+pub(crate) fn simulate(
     place: &TestFolder,
     files: &[(&str, String)],
     settings: &str,
@@ -34,7 +34,7 @@ pub fn simulate(
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-pub fn report(place: &TestFolder) -> Value {
+pub(crate) fn report(place: &TestFolder) -> Value {
     serde_json::from_slice(&fs::read(place.join("report/report.json")).unwrap()).unwrap()
 }
 

@@ -10,7 +10,7 @@ use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 use serde_json::Value;
 
 /// A venue: its name in the reference data, and its address.
-pub struct VenueAddress<'a> {
+pub(crate) struct VenueAddress<'a> {
     pub name: &'a str,
     pub port: u16,
     /// Keys of its table besides the common ones.
@@ -19,7 +19,7 @@ pub struct VenueAddress<'a> {
 
 /// Starts the service with these venues, and one simulated exchange; the shares have the names of
 /// the venues, in capitals.
-pub fn start(data: &TestFolder, venues: &[VenueAddress<'_>], settings: &[&str]) -> ServiceProcess {
+pub(crate) fn start(data: &TestFolder, venues: &[VenueAddress<'_>], settings: &[&str]) -> ServiceProcess {
     let config = data.join("service.toml");
     let refdata = write_refdata(data, venues);
     let mut text = String::from(
@@ -85,36 +85,36 @@ fn write_refdata(data: &Path, venues: &[VenueAddress<'_>]) -> std::path::PathBuf
 }
 
 /// Returns a port that is free now.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
     listener.local_addr().expect("it has an address").port()
 }
 
-pub fn fix(service: &ServiceProcess) -> SocketAddr {
+pub(crate) fn fix(service: &ServiceProcess) -> SocketAddr {
     let part = service.ready.split_whitespace().find_map(|part| part.strip_prefix("fix="));
     part.expect("it listens").parse().expect("an address")
 }
 
 /// Returns a FIX client that is logged on.
-pub fn client(service: &ServiceProcess, name: &str) -> FixClient {
+pub(crate) fn client(service: &ServiceProcess, name: &str) -> FixClient {
     let mut client = FixClient::new(name);
     client.connect(fix(service));
     client.log_on(false);
     client
 }
 
-pub fn ask(service: &ServiceProcess, method: &str, path: &str) -> Response {
+pub(crate) fn ask(service: &ServiceProcess, method: &str, path: &str) -> Response {
     let mut http = HttpClient::new(TcpStream::connect(service.address()).expect("it listens"));
     http.send(&format!("{method} {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0\r\n\r\n"));
     http.receive(false)
 }
 
-pub fn get(service: &ServiceProcess, path: &str) -> Value {
+pub(crate) fn get(service: &ServiceProcess, path: &str) -> Value {
     ask(service, "GET", path).json()
 }
 
 /// Waits until this venue is connected, or disconnected. Only a failing test waits for long.
-pub fn await_connected(service: &ServiceProcess, name: &str, connected: bool) {
+pub(crate) fn await_connected(service: &ServiceProcess, name: &str, connected: bool) {
     loop {
         let venues = get(service, "/rest/ext/adapter");
         let mut venues = venues.as_array().expect("a list").iter();

@@ -17,7 +17,7 @@ fn both(name: &str) -> (ServiceProcess, QuickFixProcess) {
 }
 
 /// Returns the next report of this client with these values.
-pub fn report(client: &mut FixClient, wanted: &[(u32, &str)]) -> String {
+pub(crate) fn report(client: &mut FixClient, wanted: &[(u32, &str)]) -> String {
     loop {
         let message = client.next_message().unwrap_or_else(|| panic!("waited for {wanted:?}"));
         if wanted.iter().all(|(tag, value)| message.get(*tag) == *value) {

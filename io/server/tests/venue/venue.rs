@@ -9,7 +9,7 @@ use pitlane_testkit::quickfix::{QuickFixProcess, compile};
 static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("venue"));
 
 /// Starts a venue at this port, trading at 200.
-pub fn start(port: u16, name: &str, store: &Path) -> QuickFixProcess {
+pub(crate) fn start(port: u16, name: &str, store: &Path) -> QuickFixProcess {
     let mut command = Command::new(&*BINARY);
     command.args([&port.to_string(), name, "US"]).arg(store).arg("200");
     command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/quickfix/venue.xml"));
@@ -19,6 +19,6 @@ pub fn start(port: u16, name: &str, store: &Path) -> QuickFixProcess {
 }
 
 /// Returns a field of a line.
-pub fn field<'a>(line: &'a str, tag: &str) -> &'a str {
+pub(crate) fn field<'a>(line: &'a str, tag: &str) -> &'a str {
     line.split('|').find_map(|field| field.strip_prefix(tag)).unwrap_or_else(|| panic!("{tag} in {line}"))
 }

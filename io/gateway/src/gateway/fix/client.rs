@@ -27,7 +27,7 @@ use crate::notifications::Notification;
 const REQUESTS_PER_ROUND_MAX: usize = 256;
 
 #[derive(Debug)]
-pub struct FixClient {
+pub(super) struct FixClient {
     pub name: String,
     pub session: FixSession,
     pub connection: Option<ConnectionId>,
@@ -55,14 +55,14 @@ pub struct FixClient {
     pub sender: SenderId,
 }
 
-pub struct DriveOutcome {
+pub(super) struct DriveOutcome {
     pub work: usize,
     /// Whether there is more to do, now or when a lane accepts more.
     pub again: bool,
 }
 
 impl FixClient {
-    pub fn new(
+    pub(super) fn new(
         name: &str,
         settings: FixSessionSettings,
         store: Box<dyn MessageStore>,
@@ -87,13 +87,13 @@ impl FixClient {
         }
     }
 
-    pub fn disconnect(&mut self, now: Timestamp) {
+    pub(super) fn disconnect(&mut self, now: Timestamp) {
         self.session.disconnect(now);
         (self.connection, self.paused, self.admitted) = (None, false, None);
     }
 
     /// Returns a notification if the state has changed since the last one.
-    pub fn take_state_change(&mut self) -> Option<Notification> {
+    pub(super) fn take_state_change(&mut self) -> Option<Notification> {
         let link = match self.session.state() {
             FixSessionState::Disconnected => ExternalSessionState::Disconnected,
             FixSessionState::AwaitingLogon | FixSessionState::LoggingOut | FixSessionState::Closing => {
@@ -109,7 +109,7 @@ impl FixClient {
     }
 
     /// Passes the client's requests to the desk.
-    pub fn drive(
+    pub(super) fn drive(
         &mut self,
         now: Timestamp,
         desk: &mut Desk,
@@ -158,7 +158,7 @@ impl FixClient {
     }
 
     /// Writes once. Returns whether the socket took any bytes.
-    pub fn write(
+    pub(super) fn write(
         &mut self,
         now: Timestamp,
         number: u16,

@@ -6,7 +6,7 @@ use pitlane_runtime::stages::{CounterStamp, LatencyRecorder, LatencyStage};
 
 /// The message being timed, one at a time.
 #[derive(Debug, Default)]
-pub struct FixLatency {
+pub(super) struct FixLatency {
     /// Arrival time of bytes that are not decoded yet.
     received: Option<CounterStamp>,
     /// The request whose answer is awaited.
@@ -16,7 +16,7 @@ pub struct FixLatency {
 }
 
 /// The measurement while one session is driven.
-pub struct DriveTiming<'a> {
+pub(super) struct DriveTiming<'a> {
     latency: &'a mut FixLatency,
     recorder: Option<&'a mut LatencyRecorder>,
     decoded: Option<CounterStamp>,
@@ -24,7 +24,7 @@ pub struct DriveTiming<'a> {
 
 impl FixLatency {
     /// Starts a measurement on received bytes, if they are sampled.
-    pub fn received(&mut self, recorder: Option<&mut LatencyRecorder>) {
+    pub(super) fn received(&mut self, recorder: Option<&mut LatencyRecorder>) {
         if self.sent.is_none()
             && let Some(stamp) = recorder.and_then(LatencyRecorder::sample)
         {
@@ -32,12 +32,12 @@ impl FixLatency {
         }
     }
 
-    pub fn at<'a>(&'a mut self, recorder: Option<&'a mut LatencyRecorder>) -> DriveTiming<'a> {
+    pub(super) fn at<'a>(&'a mut self, recorder: Option<&'a mut LatencyRecorder>) -> DriveTiming<'a> {
         DriveTiming { latency: self, recorder, decoded: None }
     }
 
     /// Records an event; returns the time if it is the awaited one.
-    pub fn event_received(
+    pub(super) fn event_received(
         &mut self,
         event: &Event,
         recorder: Option<&mut LatencyRecorder>,
@@ -52,7 +52,7 @@ impl FixLatency {
     }
 
     /// Records that the report of the event is encoded.
-    pub fn report_encoded(
+    pub(super) fn report_encoded(
         &mut self,
         event_received: Option<CounterStamp>,
         recorder: Option<&mut LatencyRecorder>,
@@ -63,11 +63,15 @@ impl FixLatency {
         }
     }
 
-    pub fn write_started(&self, recorder: Option<&LatencyRecorder>) -> Option<CounterStamp> {
+    pub(super) fn write_started(&self, recorder: Option<&LatencyRecorder>) -> Option<CounterStamp> {
         recorder.filter(|_| self.answered).map(LatencyRecorder::stamp)
     }
 
-    pub fn write_finished(&mut self, begun: Option<CounterStamp>, recorder: Option<&mut LatencyRecorder>) {
+    pub(super) fn write_finished(
+        &mut self,
+        begun: Option<CounterStamp>,
+        recorder: Option<&mut LatencyRecorder>,
+    ) {
         if let (Some(begun), Some(recorder)) = (begun, recorder) {
             recorder.count(LatencyStage::Write, begun, recorder.stamp());
             self.answered = false;
@@ -77,7 +81,7 @@ impl FixLatency {
 
 impl DriveTiming<'_> {
     /// Records that the bytes have become a request.
-    pub fn decoded(&mut self) {
+    pub(super) fn decoded(&mut self) {
         if let (Some(received), Some(recorder)) = (self.latency.received.take(), &mut self.recorder) {
             let decoded = recorder.stamp();
             recorder.count(LatencyStage::Decode, received, decoded);
@@ -86,7 +90,7 @@ impl DriveTiming<'_> {
     }
 
     /// Records that the request is on its lane.
-    pub fn sent(&mut self, id: IntId) {
+    pub(super) fn sent(&mut self, id: IntId) {
         if let (Some(decoded), Some(recorder)) = (self.decoded.take(), &mut self.recorder) {
             let sent = recorder.stamp();
             recorder.count(LatencyStage::Send, decoded, sent);

@@ -22,7 +22,7 @@ const PENDING_MAX: usize = 1_024;
 const PER_ADDRESS_MAX: usize = PENDING_MAX / 4;
 
 #[derive(Debug, Default)]
-pub struct PendingLogons {
+pub(super) struct PendingLogons {
     /// By slot of the connection.
     by_slot: Vec<Option<PendingConnection>>,
     /// Connections without a complete Logon, in the order of arrival; by arrival number.
@@ -46,7 +46,7 @@ struct PendingConnection {
 
 /// The session and credentials that a question is about.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PendingLogin {
+pub(super) struct PendingLogin {
     /// Name of the session.
     pub name: String,
     /// Generation of the credentials at the time of the question.
@@ -55,11 +55,11 @@ pub struct PendingLogin {
 
 /// The table is full, and no connection can be evicted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PendingLogonsFull;
+pub(super) struct PendingLogonsFull;
 
 impl PendingLogons {
     /// Adds a connection. Returns a connection that is evicted for it and has to be closed.
-    pub fn enter(
+    pub(super) fn enter(
         &mut self,
         id: ConnectionId,
         arrival: ConnectionEnds,
@@ -86,17 +86,17 @@ impl PendingLogons {
         Ok(evicted)
     }
 
-    pub fn has(&self, id: ConnectionId) -> bool {
+    pub(super) fn has(&self, id: ConnectionId) -> bool {
         self.pending(id).is_some()
     }
 
     /// Returns the address of a connection that has not sent a complete Logon.
-    pub fn incomplete(&self, id: ConnectionId) -> Option<ConnectionEnds> {
+    pub(super) fn incomplete(&self, id: ConnectionId) -> Option<ConnectionEnds> {
         self.pending(id).filter(|pending| pending.verifying.is_none()).map(|pending| pending.arrival)
     }
 
     /// Records the question about a connection. Returns the ticket of the question.
-    pub fn start_verification(&mut self, id: ConnectionId, verifying: PendingLogin) -> Option<u64> {
+    pub(super) fn start_verification(&mut self, id: ConnectionId, verifying: PendingLogin) -> Option<u64> {
         let pending = self.by_slot.get_mut(id.slot())?.as_mut().filter(|pending| pending.id == id)?;
         pending.verifying = Some(verifying);
         self.incomplete.remove(&pending.number);
@@ -105,12 +105,12 @@ impl PendingLogons {
     }
 
     /// Returns the connection of a ticket and its question; `None` if the connection is gone.
-    pub fn answered(&self, ticket: u64) -> Option<(ConnectionId, ConnectionEnds, PendingLogin)> {
+    pub(super) fn answered(&self, ticket: u64) -> Option<(ConnectionId, ConnectionEnds, PendingLogin)> {
         let pending = self.pending(*self.verifying.get(&ticket)?)?;
         Some((pending.id, pending.arrival, pending.verifying.clone()?))
     }
 
-    pub fn leave(&mut self, id: ConnectionId) -> Option<ConnectionEnds> {
+    pub(super) fn leave(&mut self, id: ConnectionId) -> Option<ConnectionEnds> {
         let PendingConnection { arrival, number, .. } = self.pending(id)?.clone();
         self.by_slot[id.slot()] = None;
         self.incomplete.remove(&number);
@@ -126,11 +126,11 @@ impl PendingLogons {
         Some(arrival)
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    pub fn drain(&mut self) -> Vec<ConnectionId> {
+    pub(super) fn drain(&mut self) -> Vec<ConnectionId> {
         let all: Vec<ConnectionId> = self.by_slot.iter().flatten().map(|pending| pending.id).collect();
         all.iter().for_each(|id| _ = self.leave(*id));
         all
@@ -154,7 +154,7 @@ impl PendingLogons {
 
 /// Where a connection belongs.
 #[derive(Debug, PartialEq, Eq)]
-pub enum LogonRoute {
+pub(super) enum LogonRoute {
     /// There is no complete message yet.
     Incomplete,
     /// To the session of this name.
@@ -163,7 +163,7 @@ pub enum LogonRoute {
     Reject,
 }
 
-pub fn route(settings: &FixSettings, arrival: ConnectionEnds, bytes: &[u8]) -> LogonRoute {
+pub(super) fn route(settings: &FixSettings, arrival: ConnectionEnds, bytes: &[u8]) -> LogonRoute {
     let logon = match identify(bytes) {
         Ok(Decoded::Message { message, .. }) => message,
         Ok(Decoded::Incomplete) if bytes.len() <= settings.logon_bytes_max => return LogonRoute::Incomplete,

@@ -26,7 +26,7 @@ pub struct Unreported {
 /// An event after the restart that waits for the earlier ones, with the refusal that the desk
 /// derived from it for its session.
 #[derive(Debug)]
-pub struct EarlyEvent {
+pub(super) struct EarlyEvent {
     pub shard: ShardId,
     pub event: Event,
     pub refusal: Option<RequestRefusal>,

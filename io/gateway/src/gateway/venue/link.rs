@@ -27,7 +27,7 @@ const REPORTS_PER_ROUND_MAX: usize = 256;
 const REJECT_TEXT_INTERVAL_NS: u64 = NS_PER_S;
 
 #[derive(Debug)]
-pub struct VenueLink {
+pub(super) struct VenueLink {
     pub settings: VenueSessionSettings,
     /// Source of its commands to the shards.
     pub source: Source,
@@ -58,7 +58,7 @@ pub struct VenueLink {
 }
 
 impl VenueLink {
-    pub fn new(
+    pub(super) fn new(
         settings: VenueSessionSettings,
         source: Source,
         session: FixSession,
@@ -85,7 +85,7 @@ impl VenueLink {
         }
     }
 
-    pub fn receive(
+    pub(super) fn receive(
         &mut self,
         now: Timestamp,
         id: ConnectionId,
@@ -107,7 +107,7 @@ impl VenueLink {
 
     /// Handles a lost connection. Orders stay as they are; the shards learn that the venue is
     /// disconnected.
-    pub fn handle_disconnect(&mut self, now: Timestamp, why: Option<CloseReason>) {
+    pub(super) fn handle_disconnect(&mut self, now: Timestamp, why: Option<CloseReason>) {
         let state = self.session.state();
         let refusal = self.session.take_logout_text();
         let venue = self.settings.name();
@@ -125,14 +125,14 @@ impl VenueLink {
     }
 
     /// Handles the answer of a shard to a question that followed some reports.
-    pub fn handle_done(&mut self, now: Timestamp, shard: ShardId, token: u32, reason: Reason) {
+    pub(super) fn handle_done(&mut self, now: Timestamp, shard: ShardId, token: u32, reason: Reason) {
         let Some(stored) = self.stored.get_mut(shard.0 as usize) else { return };
         for token in stored.handle_done(now, token, reason) {
             self.session.handle_stored(token);
         }
     }
 
-    pub fn poll(
+    pub(super) fn poll(
         &mut self,
         now: Timestamp,
         sockets: &mut Sockets,
@@ -176,11 +176,11 @@ impl VenueLink {
         work
     }
 
-    pub fn is_waiting(&self) -> bool {
+    pub(super) fn is_waiting(&self) -> bool {
         !self.pending_commands.is_empty()
     }
 
-    pub fn deadline(&self, is_open: bool) -> Timestamp {
+    pub(super) fn deadline(&self, is_open: bool) -> Timestamp {
         let stored =
             self.stored.iter().map(ReportConfirmations::deadline).fold(Timestamp::MAX, Timestamp::min);
         // Without a connection, nothing is due before the service opens or after it closes.
@@ -189,7 +189,7 @@ impl VenueLink {
         stored.min(session.unwrap_or(Timestamp::MAX))
     }
 
-    pub fn row(&self) -> SessionInfo {
+    pub(super) fn row(&self) -> SessionInfo {
         let (numbers, counts) = (self.session.sequence_numbers(), self.session.counts());
         SessionInfo {
             kind: SessionKind::Venue,

@@ -15,7 +15,7 @@ const RETRY_NS: u64 = 10 * NS_PER_MS;
 
 /// The reports sent to one shard. Bounded by the number of a session's messages in transit.
 #[derive(Debug, Default)]
-pub struct ReportConfirmations {
+pub(super) struct ReportConfirmations {
     /// Tokens of reports that were sent.
     sent: VecDeque<u32>,
     /// The open question: its token, and how many of `sent` were sent before it.
@@ -26,17 +26,17 @@ pub struct ReportConfirmations {
 }
 
 impl ReportConfirmations {
-    pub fn deadline(&self) -> Timestamp {
+    pub(super) fn deadline(&self) -> Timestamp {
         if self.sent.is_empty() || self.asked.is_some() { Timestamp::MAX } else { self.ask_at }
     }
 
     /// Records a report sent to the shard.
-    pub fn record(&mut self, token: u32) {
+    pub(super) fn record(&mut self, token: u32) {
         self.sent.push_back(token);
     }
 
     /// Asks, if there are reports to confirm and no question is open. Returns whether it did.
-    pub fn poll(
+    pub(super) fn poll(
         &mut self,
         now: Timestamp,
         shard: ShardId,
@@ -58,7 +58,12 @@ impl ReportConfirmations {
     }
 
     /// Handles an answer. Returns the tokens of the reports that it confirms.
-    pub fn handle_done(&mut self, now: Timestamp, token: u32, reason: Reason) -> impl Iterator<Item = u32> {
+    pub(super) fn handle_done(
+        &mut self,
+        now: Timestamp,
+        token: u32,
+        reason: Reason,
+    ) -> impl Iterator<Item = u32> {
         let count = match self.asked.take_if(|(asked, _)| *asked == token) {
             Some((_, count)) if reason == Reason::None => count,
             Some(_) => {
