@@ -20,7 +20,7 @@ mod settings;
 mod tests;
 mod commands;
 
-pub(crate) use primitives::{decode_into, encode_list};
+pub(crate) use primitives::{decode_into, encode_count, encode_list};
 
 use std::fmt;
 

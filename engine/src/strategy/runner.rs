@@ -27,6 +27,7 @@ use crate::command::{CommandKind, StrategyPhase, WatchTarget};
 use crate::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
 use crate::event::{Event, EventKind, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use crate::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
+use crate::index::index_u16;
 use crate::mesh::{PortEnd, ShardMask};
 use crate::pages::LargePages;
 use crate::pending_commands::PendingCommands;
@@ -416,7 +417,7 @@ impl Runner {
                 let (security, on) = (*security, *on);
                 let shard = shard_of(security, self.port.shards());
                 self.pending_commands.push(shard, CommandKind::Subscribe { strategy, security, on });
-                if self.shared.market.follow(security, at as u16, on) {
+                if self.shared.market.follow(security, index_u16(at), on) {
                     let port: PortId = self.port.id();
                     self.pending_commands
                         .push(shard, CommandKind::Watch { port, what: WatchTarget::Ticks(security), on });
