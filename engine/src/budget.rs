@@ -25,6 +25,7 @@ use self::allocation::{Allocation, NO_TOKEN};
 use crate::command::{BudgetAct, BudgetChange, BudgetKind, Command, CommandKind, RiskLimits, Scope};
 use crate::event::{Event, EventKind};
 use crate::id::{ShardId, Source};
+use crate::index::index_u32;
 
 /// All limits that are distributed in parts.
 #[derive(Debug)]
@@ -138,7 +139,7 @@ impl BudgetPool {
     }
 
     fn number(&mut self, scope: Scope, kind: BudgetKind) -> u32 {
-        let next = self.allocations.len() as u32;
+        let next = index_u32(self.allocations.len());
         let number = *self.numbers.entry((scope, kind)).or_insert(next);
         if number == next {
             self.allocations.push(Allocation::new(self.source, number, (scope, kind), self.shards));

@@ -20,7 +20,7 @@ mod settings;
 mod tests;
 mod commands;
 
-pub(crate) use primitives::decode_into;
+pub(crate) use primitives::{decode_into, encode_count};
 pub use primitives::encode_list;
 
 use std::fmt;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::command::{Scope, StrategyPhase, TradingSession};
 use crate::id::{AccountId, AdapterId, ExchangeId, PortMask, SecurityId, ShardId, StrategyId};
+use crate::index::{index_u16, index_u32};
 use crate::ledger::Instrument;
 use crate::number::{Grid, Money, Price, Qty};
 use crate::prefetch::fetch;
@@ -144,7 +145,7 @@ impl Directory {
     fn update_security(&mut self, reference: &RefData, security: &Security) {
         let family = reference.family_of(security);
         let exchange = self.exchange_index(family.exchange).expect("references were checked");
-        let index = lookup(&self.local_by_id, security.id.0).unwrap_or(self.locals.len() as u32);
+        let index = lookup(&self.local_by_id, security.id.0).unwrap_or(self.local_count());
         let fresh = LocalSecurity {
             instrument: Instrument {
                 security: security.id,
@@ -203,7 +204,7 @@ impl Directory {
                     entry.strategies.clone_from(&row.strategies);
                 }
                 None => {
-                    index_id(&mut self.account_by_id, row.id.0 as u32, self.accounts.len() as u32);
+                    index_id(&mut self.account_by_id, row.id.0 as u32, index_u32(self.accounts.len()));
                     let guard = RiskGuard::new(Scope::Account(row.id));
                     let strategies = row.strategies.clone();
                     self.accounts.push(AccountEntry {
@@ -218,7 +219,7 @@ impl Directory {
         }
         for row in reference.strategies() {
             if lookup(&self.strategy_by_id, row.id.0 as u32).is_none() {
-                index_id(&mut self.strategy_by_id, row.id.0 as u32, self.strategies.len() as u32);
+                index_id(&mut self.strategy_by_id, row.id.0 as u32, index_u32(self.strategies.len()));
                 let phase =
                     if row.id == StrategyId::SERVER { StrategyPhase::Running } else { StrategyPhase::Init };
                 self.strategies.push(StrategyEntry {
@@ -254,8 +255,14 @@ impl Directory {
         lookup(&self.strategy_by_id, id.0 as u32)
     }
 
+    /// Returns the number of local securities, which is the index after the last.
+    #[inline]
+    pub fn local_count(&self) -> u32 {
+        index_u32(self.locals.len())
+    }
+
     pub fn exchange_index(&self, id: ExchangeId) -> Option<u16> {
-        self.exchanges.iter().position(|place| place.id == id).map(|at| at as u16)
+        self.exchanges.iter().position(|place| place.id == id).map(index_u16)
     }
 
     /// Returns the guard of a strategy or an account.

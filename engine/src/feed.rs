@@ -223,14 +223,14 @@ impl PriceStream {
 
     fn step(&mut self, at: Timestamp, settings: &FeedSettings) -> CommandKind {
         let security = self.security;
-        let draw = self.rng.below(1_000) as u32;
+        let draw = self.rng.below(1_000);
         let begun = std::mem::replace(&mut self.begun, true);
-        if begun && draw < settings.trade_permille {
+        if begun && draw < settings.trade_permille.into() {
             return CommandKind::Trade { security, trade: self.trade(at, settings) };
         }
         self.walk(settings);
         let quote = self.quote(at);
-        if begun && draw >= settings.trade_permille.saturating_add(settings.tick_permille) {
+        if begun && draw >= settings.trade_permille.saturating_add(settings.tick_permille).into() {
             return CommandKind::Quote { security, quote };
         }
         CommandKind::Tick { security, quote, trade: self.trade(at, settings) }

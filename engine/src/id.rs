@@ -113,7 +113,7 @@ impl PortMask {
         std::iter::from_fn(move || {
             let port = rest.trailing_zeros();
             rest &= rest.wrapping_sub(1);
-            (port < 32).then_some(PortId(port as u8))
+            (port < 32).then_some(PortId((port & 0x1f) as u8))
         })
     }
 }
@@ -326,7 +326,7 @@ impl OrderHandle {
     }
 
     pub fn slot(self) -> u32 {
-        self.0 as u32
+        (self.0 & 0xffff_ffff) as u32
     }
 
     pub fn raw(self) -> u64 {
@@ -355,11 +355,11 @@ impl PositionId {
     }
 
     pub fn strategy(self) -> StrategyId {
-        StrategyId(self.0 as u16)
+        StrategyId((self.0 & 0xffff) as u16)
     }
 
     pub fn security(self) -> SecurityId {
-        SecurityId((self.0 >> 16) as u32)
+        SecurityId((self.0 >> 16 & 0xffff_ffff) as u32)
     }
 }
 
@@ -404,7 +404,7 @@ impl Uuid {
     /// Returns the text in the usual form: `01234567-89ab-cdef-0123-456789abcdef`.
     pub fn text(self) -> [u8; UUID_BYTES] {
         let mut text = [b'-'; UUID_BYTES];
-        let [a, b, c, d] = [96, 64, 32, 0].map(|shift| text::hex_of((self.0 >> shift) as u32));
+        let [a, b, c, d] = [96, 64, 32, 0].map(|shift| text::hex_of((self.0 >> shift & 0xffff_ffff) as u32));
         text[..8].copy_from_slice(&a);
         text[9..13].copy_from_slice(&b[..4]);
         text[14..18].copy_from_slice(&b[4..]);

@@ -18,7 +18,7 @@ impl KeyedHash {
     /// (as wyhash does).
     #[inline]
     pub fn hash(&self, session: u16, id: &IntId) -> u32 {
-        self.hash_wide(session, id) as u32
+        (self.hash_wide(session, id) & 0xffff_ffff) as u32
     }
 
     /// Returns the same hash with all its bits.
@@ -26,13 +26,13 @@ impl KeyedHash {
     pub fn hash_wide(&self, session: u16, id: &IntId) -> u64 {
         let [begin, first, last, end] = self.keys;
         let mut hash = begin ^ session as u64;
-        for pair in id.padded().as_chunks::<16>().0 {
-            let pair = u128::from_le_bytes(*pair);
+        for pair in id.padded().as_chunks::<8>().0.as_chunks::<2>().0 {
+            let [low, high] = pair.map(u64::from_le_bytes);
             // Only zeros follow the text.
-            if pair == 0 {
+            if low | high == 0 {
                 break;
             }
-            hash = fold(pair as u64 ^ first, (pair >> 64) as u64 ^ hash);
+            hash = fold(low ^ first, high ^ hash);
         }
         fold(hash ^ last, end)
     }
@@ -41,8 +41,8 @@ impl KeyedHash {
 /// Combines both halves of a product.
 #[inline]
 pub(crate) fn fold(a: u64, b: u64) -> u64 {
-    let product = a as u128 * b as u128;
-    product as u64 ^ (product >> 64) as u64
+    let (low, high) = a.carrying_mul(b, 0);
+    low ^ high
 }
 
 #[cfg(test)]

@@ -139,7 +139,7 @@ fn hash_of(slot: u64) -> u32 {
 }
 
 fn number_of(slot: u64) -> u32 {
-    slot as u32 - 1
+    (slot & 0xffff_ffff) as u32 - 1
 }
 
 #[cfg(test)]

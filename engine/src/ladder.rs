@@ -16,6 +16,7 @@
 //! The nodes belong to the caller: one slab serves all ladders, and an order is on at most one of
 //! them.
 
+use crate::index::index_u32;
 use crate::level_ring::{PriceLevel, Rings, WINDOW, place};
 use crate::number::Qty;
 use crate::order::NIL;
@@ -275,7 +276,7 @@ impl Ladder {
         }
         // Rotated so that this rank is first; the ranks before it come last in the ring.
         let before = from - self.base;
-        let bits = bits.rotate_right(place(from) as u32) & (u128::MAX >> before);
+        let bits = bits.rotate_right(index_u32(place(from))) & (u128::MAX >> before);
         (bits != 0).then(|| from + bits.trailing_zeros() as i64)
     }
 }

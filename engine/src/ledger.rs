@@ -20,6 +20,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::{Booking, PositionState};
 use crate::id::{AccountId, Currency, IntId, OrderHandle, SecurityId, StrategyId, TransactionId, Uuid};
+use crate::index::{index_u16, index_u32};
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::order::Order;
 use crate::pages::LargePages;
@@ -167,7 +168,7 @@ impl Ledger {
     pub fn position_index(&mut self, strategy: StrategyId, instrument: &Instrument) -> u16 {
         let list = &self.positions[instrument.local as usize];
         if let Some(at) = list.iter().position(|p| p.strategy == strategy) {
-            return at as u16;
+            return index_u16(at);
         }
         self.open_position(strategy, instrument)
     }
@@ -186,17 +187,17 @@ impl Ledger {
             opening: PositionState::default(),
             recount: PositionState::default(),
         });
-        list.len() as u16 - 1
+        index_u16(list.len() - 1)
     }
 
     #[inline]
     pub fn exposure_index(&mut self, account: AccountId, local: u32) -> u16 {
         let list = &mut self.exposures[local as usize];
         match list.iter().position(|e| e.account == account) {
-            Some(at) => at as u16,
+            Some(at) => index_u16(at),
             None => {
                 list.push(Exposure::new(account));
-                list.len() as u16 - 1
+                index_u16(list.len() - 1)
             }
         }
     }
@@ -435,20 +436,20 @@ impl Ledger {
 
     fn cash_index(&mut self, strategy: StrategyId, currency: Currency) -> u32 {
         if let Some(at) = self.cash.iter().position(|c| c.strategy == strategy && c.currency == currency) {
-            return at as u32;
+            return index_u32(at);
         }
         let contra = match self.contras.iter().position(|c| c.currency == currency) {
-            Some(at) => at as u32,
+            Some(at) => index_u32(at),
             None => {
                 self.contras.push(Contra { currency, amount: 0 });
-                self.contras.len() as u32 - 1
+                index_u32(self.contras.len() - 1)
             }
         };
         let zero = Money::ZERO;
         let cash =
             Cash { strategy, currency, amount: zero, moved: false, opening: zero, recount: zero, contra };
         self.cash.push(cash);
-        self.cash.len() as u32 - 1
+        index_u32(self.cash.len() - 1)
     }
 }
 

@@ -12,6 +12,9 @@ use crate::prefetch::fetch;
 /// 10,000 books take 40 MB.
 pub const WINDOW: usize = 128;
 
+/// Bits of a rank that are its place in a ring.
+const PLACE_MASK: i64 = WINDOW as i64 - 1;
+
 const _: () = assert!(WINDOW == u128::BITS as usize, "a bit for each level");
 const _: () = assert!(size_of::<PriceLevel>() == 16, "four levels share a cache line");
 
@@ -123,7 +126,7 @@ impl Rings {
 /// Returns the place of a rank's level in its ring.
 #[inline]
 pub fn place(rank: i64) -> usize {
-    rank as usize & (WINDOW - 1)
+    (rank & PLACE_MASK) as usize
 }
 
 #[inline]

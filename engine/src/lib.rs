@@ -2,6 +2,7 @@
 
 // Text and numbers.
 pub mod text;
+pub mod index;
 pub mod id;
 pub mod number;
 pub mod time;

@@ -13,6 +13,7 @@
 use crate::command::{Command, CommandKind};
 use crate::event::Event;
 use crate::id::{Origin, PortId, PortMask, ShardId, Source};
+use crate::index::index_u8;
 use crate::lane::{LaneFull, LaneIn, LaneOut, lane};
 use crate::sender::{Sender, SenderId, SenderLog};
 
@@ -64,7 +65,7 @@ pub fn mesh(ports: &[PortClass], shards: u8, depths: Depths) -> (Vec<PortEnd>, V
     assert!(ports.len() <= PortId::MAX as usize + 1, "a port mask has a bit for each port");
     assert!(shards >= 1, "there is at least one shard");
     assert!(shards <= ShardId::MAX + 1, "a handle has room for the shard");
-    let mut port_ends: Vec<_> = (0..ports.len()).map(|port| PortEnd::new(PortId(port as u8))).collect();
+    let mut port_ends: Vec<_> = (0..ports.len()).map(|port| PortEnd::new(PortId(index_u8(port)))).collect();
     let mut shard_ends = Vec::with_capacity(shards as usize);
     for shard in 0..shards {
         let mut end = ShardEnd::new(ShardId(shard), ports);
@@ -88,7 +89,7 @@ pub fn link(shards: &mut [ShardEnd], depths: Depths) -> PortEnd {
         let (commands_in, commands_out) = lane(depths.commands);
         let (events_in, events_out) = lane(depths.events);
         port.add_shard(commands_in, events_out);
-        end.round_robins[PortClass::Client as usize].ports.push(end.commands.len() as u8);
+        end.round_robins[PortClass::Client as usize].ports.push(index_u8(end.commands.len()));
         end.commands.push(commands_out);
         end.link = Some(events_in);
         end.ports = end.ports.with(PortMask::one(PortId::LINK));
@@ -148,7 +149,7 @@ impl ShardMask {
         std::iter::from_fn(move || {
             let shard = rest.trailing_zeros();
             rest &= rest.wrapping_sub(1);
-            (shard < u128::BITS).then_some(ShardId(shard as u8))
+            (shard < u128::BITS).then_some(ShardId((shard & 0x7f) as u8))
         })
     }
 }
@@ -210,7 +211,7 @@ impl PortEnd {
     }
 
     pub fn shards(&self) -> u8 {
-        self.commands.len() as u8
+        index_u8(self.commands.len())
     }
 
     /// Sends a command, or fails: then the caller keeps it and tries again later.
@@ -255,7 +256,7 @@ impl PortEnd {
             let shard = self.next;
             self.next = if shard + 1 == self.events.len() { 0 } else { shard + 1 };
             let handled =
-                self.events[shard].take_with(|event| Some(handle.take()?(ShardId(shard as u8), event)));
+                self.events[shard].take_with(|event| Some(handle.take()?(ShardId(index_u8(shard)), event)));
             if let Some(handled) = handled {
                 return handled;
             }
@@ -314,7 +315,7 @@ pub struct ShardEnd {
 impl ShardEnd {
     fn new(id: ShardId, ports: &[PortClass]) -> ShardEnd {
         let round_robins = PortClass::ALL.map(|class| RoundRobin::of(class, ports));
-        let all = (0..ports.len()).map(|port| PortMask::one(PortId(port as u8)));
+        let all = (0..ports.len()).map(|port| PortMask::one(PortId(index_u8(port))));
         let ports = all.fold(PortMask::NONE, PortMask::with);
         let (commands, events) = (Vec::new(), Vec::new());
         ShardEnd { id, ports, commands, events, link: None, round_robins, left: CLASS_BATCH, last_port: 0 }
@@ -391,7 +392,7 @@ struct RoundRobin {
 
 impl RoundRobin {
     fn of(class: PortClass, classes: &[PortClass]) -> RoundRobin {
-        let ports = classes.iter().enumerate().filter(|(_, c)| **c == class).map(|(port, _)| port as u8);
+        let ports = classes.iter().enumerate().filter(|(_, c)| **c == class).map(|(port, _)| index_u8(port));
         RoundRobin { ports: ports.collect(), next: 0 }
     }
 

@@ -256,9 +256,18 @@ fn unscale(value: i128) -> i128 {
         return divide_rounded(value, SCALE as i128);
     };
     let quotient = halved / ODD;
+    #[expect(clippy::cast_possible_truncation, reason = "the rest of a division is below the divisor")]
     let rest = (magnitude - quotient as u128 * SCALE as u128) as u64;
     let rounded = (quotient + (rest >= SCALE as u64 / 2) as u64) as i128;
     if value < 0 { -rounded } else { rounded }
+}
+
+/// Returns the amount, or the nearest that 64 bits can hold.
+#[inline]
+pub(crate) fn saturated(amount: i128) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "clamped to the range of 64 bits")]
+    let amount = amount.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+    amount
 }
 
 /// Divides, rounded half away from zero.

@@ -6,6 +6,7 @@ mod executions;
 mod codec;
 
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
+use crate::index::index_u32;
 use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, LastFill, NIL, Order, OrderFlags, Replace, Requests};
 use crate::pages::LargePages;
@@ -126,7 +127,7 @@ impl Orders {
 
     /// Returns the number of slots, in use or not: the range of a walk over all orders.
     pub fn len(&self) -> u32 {
-        self.slots.len() as u32
+        index_u32(self.slots.len())
     }
 
     pub fn is_empty(&self) -> bool {
@@ -165,7 +166,7 @@ impl Orders {
             self.slots.push(empty_order());
             self.fills.push(LastFill::default());
             self.modified_by.push(SenderId::NONE);
-            return self.slots.len() as u32 - 1;
+            return index_u32(self.slots.len() - 1);
         }
         let slot = self.free;
         self.free = self.slots[slot as usize].next;
@@ -302,7 +303,7 @@ impl Orders {
                 self.orig_ids.push(FormerIds::default());
                 // Returning it must never allocate.
                 self.orig_ids_free.reserve(self.orig_ids.len());
-                self.orig_ids.len() as u32 - 1
+                index_u32(self.orig_ids.len() - 1)
             });
             self.orig_ids[order.orig_id as usize].first = order.id;
         }
@@ -335,7 +336,7 @@ impl Orders {
             order.requests = match self.requests_free {
                 NIL => {
                     self.requests.push(Requests::default());
-                    self.requests.len() as u32 - 1
+                    index_u32(self.requests.len() - 1)
                 }
                 at => {
                     self.requests_free = self.requests[at as usize].next;

@@ -10,7 +10,7 @@ use crate::command::{BudgetAct, BudgetChange, BudgetKind, RiskLimits, Scope};
 use crate::event::BudgetUse;
 use crate::id::{Currency, SecurityId};
 use crate::ledger::OpenQty;
-use crate::number::{Money, Price, Qty};
+use crate::number::{self, Money, Price, Qty};
 use crate::reason::Reason;
 use crate::terms::{OrderKind, Side, Terms};
 use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
@@ -283,7 +283,7 @@ impl RiskGuard {
     pub fn change_credit(&mut self, by: i128) -> bool {
         let was_below = self.credit.used <= self.credit.half;
         self.credit_sum += by;
-        self.credit.used = self.credit_sum.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+        self.credit.used = number::saturated(self.credit_sum);
         was_below & (self.credit.used > self.credit.half)
     }
 

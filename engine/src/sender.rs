@@ -18,8 +18,9 @@ use core::net::Ipv6Addr;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
-use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, encode_count};
 use crate::id::PortId;
+use crate::index::index_usize;
 
 /// Bytes of a login or of a session name: the longest user name and the longest CompID.
 pub const SENDER_TEXT_BYTES_MAX: usize = 64;
@@ -224,7 +225,7 @@ impl SenderTable {
 /// Canonical: in order of registration.
 impl Codec for SenderTable {
     fn encode(&self, out: &mut impl ByteSink) {
-        (self.order.len() as u32).encode(out);
+        encode_count(self.order.len(), out);
         for id in &self.order {
             (*id, self.known.get(id).copied().unwrap_or_default()).encode(out);
         }
@@ -279,8 +280,8 @@ impl SenderLog {
     /// Sets the first count. `start` is the number of this server start; numbers repeat after 2,047
     /// starts.
     pub(crate) fn begin(&mut self, start: u64) {
-        let starts = (COUNT_MASK / SENDERS_PER_PORT_MAX) as u64;
-        self.first = COUNT_FIRST + (start % starts) as u32 * SENDERS_PER_PORT_MAX;
+        const STARTS: u64 = (COUNT_MASK / SENDERS_PER_PORT_MAX) as u64;
+        self.first = COUNT_FIRST + (start % STARTS) as u32 * SENDERS_PER_PORT_MAX;
     }
 
     /// Returns the number of a sender, and registers it on first use. See [`SENDERS_PER_PORT_MAX`].
@@ -310,7 +311,7 @@ impl SenderLog {
 
     /// Returns the next part for a shard.
     pub(crate) fn next(&self, shard: usize) -> Option<(SenderId, SenderPart)> {
-        self.parts.get((self.sent_counts[shard] - self.begin) as usize).copied()
+        self.parts.get(index_usize(self.sent_counts[shard] - self.begin)).copied()
     }
 
     /// Marks a part as sent to the shard. Parts that all shards have received are dropped.

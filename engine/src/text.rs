@@ -95,7 +95,7 @@ pub fn parse_eight(text: &[u8; 8]) -> Option<u32> {
     if !are_digits(digits) {
         return None;
     }
-    Some(number_of(digits) as u32)
+    Some(number_of(digits))
 }
 
 /// Parses a time of day such as `08:00:59`; `None` if it has another form.
@@ -107,7 +107,7 @@ pub fn parse_clock(text: &[u8; 8]) -> Option<[u32; 3]> {
     if !are_digits(digits) || digits & COLONS != 0 {
         return None;
     }
-    let two = |at: u32| (digits >> at) as u32 % 256 * 10 + (digits >> (at + 8)) as u32 % 256;
+    let two = |at: u32| (digits >> at & 0xff) as u32 * 10 + (digits >> (at + 8) & 0xff) as u32;
     Some([two(0), two(24), two(48)])
 }
 
@@ -145,7 +145,7 @@ pub fn hex_of(number: u32) -> [u8; 8] {
 #[inline]
 pub fn write_u64(value: u64, out: &mut [u8]) -> usize {
     if value < 10 {
-        out[0] = b'0' + value as u8;
+        out[0] = b'0' + (value & 0xf) as u8;
         return 1;
     }
     match (digits_of(value), out.first_chunk_mut()) {
@@ -180,7 +180,7 @@ pub fn u64_ahead(bytes: &[u8]) -> Option<(u64, usize)> {
             return None;
         }
         if count > 0 {
-            value = value * TENS[count] as u64 + number_of(digits << (64 - 8 * count));
+            value = value * TENS[count] as u64 + number_of(digits << (64 - 8 * count)) as u64;
             length += count;
         }
         if count < 8 {
@@ -227,10 +227,10 @@ fn digits_ahead(bytes: &[u8]) -> Option<(u64, usize)> {
 /// Converts eight digits, the first in the lowest byte, to a number: pairs, fours and eights are
 /// computed at once, in the lanes of one word.
 #[inline]
-fn number_of(digits: u64) -> u64 {
+fn number_of(digits: u64) -> u32 {
     let pairs = (digits * 10 + (digits >> 8)) & 0x00ff_00ff_00ff_00ff;
     let fours = (pairs * 100 + (pairs >> 16)) & 0x0000_ffff_0000_ffff;
-    (fours * 10_000 + (fours >> 32)) & 0xffff_ffff
+    ((fours * 10_000 + (fours >> 32)) & 0xffff_ffff) as u32
 }
 
 /// Powers of ten.

@@ -60,8 +60,7 @@ impl Day {
         if year.len() != 4 {
             return Err(TextError::Character);
         }
-        let number = |digits: &[u8]| text::parse_u64(digits).map(|n| n as u32);
-        let (year, month, day) = (number(year)?, number(&[*m1, *m2])?, number(&[*d1, *d2])?);
+        let (year, month, day) = (parse_u32(year)?, parse_u32(&[*m1, *m2])?, parse_u32(&[*d1, *d2])?);
         text::days_of(year as i32, month, day).map(Day).ok_or(TextError::Range)
     }
 
@@ -85,7 +84,7 @@ pub struct TimeOfDay(pub u32);
 impl TimeOfDay {
     /// Parses `HH:MM` or `HH:MM:SS`; `24:00` is the end of the day.
     pub fn parse(bytes: &[u8]) -> Result<TimeOfDay, TextError> {
-        let number = |a: u8, b: u8| text::parse_u64(&[a, b]).map(|n| n as u32);
+        let number = |a: u8, b: u8| parse_u32(&[a, b]);
         let (h, m, s) = match *bytes {
             [] => return Err(TextError::Empty),
             [h1, h2, b':', m1, m2] => (number(h1, h2)?, number(m1, m2)?, 0),
@@ -104,6 +103,10 @@ impl fmt::Display for TimeOfDay {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:02}:{:02}:{:02}", self.0 / 3_600, self.0 / 60 % 60, self.0 % 60)
     }
+}
+
+fn parse_u32(digits: &[u8]) -> Result<u32, TextError> {
+    u32::try_from(text::parse_u64(digits)?).map_err(|_| TextError::Range)
 }
 
 #[cfg(test)]

@@ -14,8 +14,9 @@
 //! Both have the bound [`USED_IDS_MAX`]. Beyond it the oldest ids are forgotten and counted; the
 //! newest are always known.
 
-use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, encode_count};
 use crate::id::{IntId, PortId, Source};
+use crate::index::index_usize;
 use crate::keyed_hash::{KeyedHash, fold};
 use crate::prefetch;
 
@@ -125,7 +126,7 @@ impl UsedIdLog {
 
     pub(crate) fn save(&self, out: &mut impl ByteSink) {
         let (newer, older) = self.ids.split_at(self.next);
-        (self.ids.len() as u32).encode(out);
+        encode_count(self.ids.len(), out);
         older.iter().chain(newer).for_each(|entry| entry.encode(out));
     }
 
@@ -233,7 +234,7 @@ impl UsedIdSet {
     pub fn prefetch(&self, session: u16, id: &IntId) {
         if self.newer.len > 0 {
             let home = self.home(self.hasher.hash(session, id));
-            prefetch::fetch(&self.newer.slots[home as usize & (self.newer.slots.len() - 1)]);
+            prefetch::fetch(&self.newer.slots[self.newer.place(home)]);
         }
     }
 
@@ -311,7 +312,7 @@ impl TaggedHashTable {
     }
 
     fn place(&self, at: u64) -> usize {
-        at as usize & (self.slots.len() - 1)
+        index_usize(at) & (self.slots.len() - 1)
     }
 }
 

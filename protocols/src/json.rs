@@ -183,7 +183,7 @@ pub fn push_time(out: &mut Vec<u8>, at: Timestamp) {
         (24, ns / 1_000 % 100),
         (26, ns / 10 % 100),
     ] {
-        text[at] = b'0' + (part / 10) as u8;
+        text[at] = b'0' + ((part / 10) & 0xff) as u8;
         text[at + 1] = b'0' + (part % 10) as u8;
     }
     text[28] = b'0' + (ns % 10) as u8;

@@ -13,6 +13,8 @@
 
 pub mod utf8;
 
+use pitlane_engine::index::{index_u8, index_u16};
+
 use self::utf8::Utf8;
 
 /// Longest message, all fragments together. The protocols above have far smaller limits of their
@@ -240,7 +242,7 @@ impl Receiver {
                 }
             }
             Opcode::Continuation | Opcode::Text | Opcode::Binary | Opcode::Pong => {}
-            Opcode::Ping => self.ping = Some((self.control_len as u8, self.control)),
+            Opcode::Ping => self.ping = Some((index_u8(self.control_len), self.control)),
             Opcode::Close => {
                 self.state = WebSocketState::Closing(closing(&self.control[..self.control_len])?)
             }
@@ -308,10 +310,10 @@ fn unmask(payload: &mut [u8], mask: [u8; 4], done: u64) {
 pub fn text_head(out: &mut Vec<u8>, len: usize) {
     out.push(0x81);
     match len {
-        0..=125 => out.push(len as u8),
+        0..=125 => out.push(index_u8(len)),
         126..=0xffff => {
             out.push(126);
-            out.extend_from_slice(&(len as u16).to_be_bytes());
+            out.extend_from_slice(&index_u16(len).to_be_bytes());
         }
         _ => {
             out.push(127);
@@ -328,7 +330,7 @@ pub fn close(out: &mut Vec<u8>, code: Option<u16>, reason: &str) {
     while !reason.is_char_boundary(len) {
         len -= 1;
     }
-    out.extend_from_slice(&[0x88, len as u8 + 2]);
+    out.extend_from_slice(&[0x88, index_u8(len + 2)]);
     out.extend_from_slice(&code.to_be_bytes());
     out.extend_from_slice(&reason.as_bytes()[..len]);
 }

@@ -3,6 +3,7 @@
 use crate::command::{BudgetAct, BudgetChange, BudgetKind, Command, CommandKind, Scope};
 use crate::event::BudgetUse;
 use crate::id::{ShardId, Source};
+use crate::index::index_u8;
 
 /// Token of commands whose completion the pool does not wait for.
 pub const NO_TOKEN: u32 = u32::MAX;
@@ -279,7 +280,7 @@ impl Allocation {
         let token = if matches!(act, BudgetAct::Recall(_)) { self.number } else { NO_TOKEN };
         let Allocation { source, scope, kind, .. } = *self;
         out(
-            ShardId(shard as u8),
+            ShardId(index_u8(shard)),
             Command::new(source, token, CommandKind::Budget(BudgetChange { scope, kind, act })),
         );
     }

@@ -10,6 +10,7 @@ use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, INT_ID_BYTES, IntId, OrderHandle, Origin, PortId,
     PortMask, SecurityId, ShardId, Source, StrategyId, TransactionId, Uuid,
 };
+use crate::index::index_u8;
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::reason::Reason;
 use crate::sender::SenderId;
@@ -245,7 +246,7 @@ impl Codec for IntId {
     #[inline]
     fn encode(&self, out: &mut impl ByteSink) {
         let len = text_len(self);
-        out.put(&[len as u8]);
+        out.put(&[index_u8(len)]);
         out.put(&self.padded()[..len]);
     }
 

@@ -6,6 +6,7 @@ use crate::event::{
     Adjustment, Alert, BudgetUse, DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, ExecType,
     Instruction, OrderReport, OrderTerms, RequestKind, RequestRefusal,
 };
+use crate::index::index_u8;
 use crate::sender::SenderId;
 use crate::terms::Status;
 use crate::used_ids::UsedIds;
@@ -190,7 +191,7 @@ impl Codec for Depth {
     fn encode(&self, out: &mut impl ByteSink) {
         self.security.encode(out);
         self.side.encode(out);
-        out.put(&[self.levels().len() as u8]);
+        out.put(&[index_u8(self.levels().len())]);
         self.levels().iter().for_each(|level| level.encode(out));
     }
 
@@ -209,7 +210,7 @@ impl Codec for Depth {
 impl Codec for UsedIds {
     fn encode(&self, out: &mut impl ByteSink) {
         self.source.encode(out);
-        out.put(&[self.hashes().len() as u8]);
+        out.put(&[index_u8(self.hashes().len())]);
         self.hashes().iter().for_each(|hash| hash.encode(out));
     }
 

@@ -176,6 +176,6 @@ pub(crate) fn decode_into<T: Codec>(list: &mut Vec<T>, from: &mut ByteReader<'_>
     Ok(())
 }
 
-fn encode_count(count: usize, out: &mut impl ByteSink) {
+pub(crate) fn encode_count(count: usize, out: &mut impl ByteSink) {
     u32::try_from(count).expect("every table has its maximum, far below this").encode(out);
 }

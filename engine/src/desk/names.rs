@@ -1,6 +1,7 @@
 //! The ids that a desk has generated or received, each with the order it belongs to.
 
 use crate::id::IntId;
+use crate::index::index_u32;
 use crate::keyed_index::IdIndex;
 use crate::pages::LargePages;
 
@@ -56,9 +57,9 @@ impl NameTable {
     /// Adds a new name. The caller has checked that it is new and that there is room.
     pub fn add(&mut self, name: Name) -> u32 {
         let number = if self.free == NIL {
-            assert!((self.slab.len() as u32) < self.max, "the caller checks for room first");
+            assert!(index_u32(self.slab.len()) < self.max, "the caller checks for room first");
             self.slab.push(name);
-            self.slab.len() as u32 - 1
+            index_u32(self.slab.len() - 1)
         } else {
             let number = self.free;
             self.free = std::mem::replace(&mut self.slab[number as usize], name).next;

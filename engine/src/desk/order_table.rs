@@ -3,6 +3,7 @@
 
 use super::names::NIL;
 use crate::id::{OrderHandle, Source};
+use crate::index::index_u32;
 use crate::pages::LargePages;
 use crate::sender::SenderId;
 use crate::terms::Status;
@@ -96,7 +97,7 @@ impl OrderTable {
         };
         let number = if self.free == NIL {
             self.slab.push(entry);
-            self.slab.len() as u32 - 1
+            index_u32(self.slab.len() - 1)
         } else {
             let number = self.free;
             self.free = std::mem::replace(&mut self.slab[number as usize], entry).next;

@@ -7,6 +7,7 @@ use super::{AccountEntry, Directory, ExchangeEntry, LocalSecurity, StrategyEntry
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::command::Scope;
 use crate::id::{SecurityId, ShardId};
+use crate::index::index_u32;
 use crate::ledger::Instrument;
 use crate::number::{Grid, Price, Qty};
 use crate::refdata::RefData;
@@ -109,13 +110,13 @@ impl Directory {
 
     fn index_all(&mut self) {
         for (at, local) in self.locals.iter().enumerate() {
-            index_id(&mut self.local_by_id, local.instrument.security.0, at as u32);
+            index_id(&mut self.local_by_id, local.instrument.security.0, index_u32(at));
         }
         for (at, account) in self.accounts.iter().enumerate() {
-            index_id(&mut self.account_by_id, account.id.0 as u32, at as u32);
+            index_id(&mut self.account_by_id, account.id.0 as u32, index_u32(at));
         }
         for (at, strategy) in self.strategies.iter().enumerate() {
-            index_id(&mut self.strategy_by_id, strategy.id.0 as u32, at as u32);
+            index_id(&mut self.strategy_by_id, strategy.id.0 as u32, index_u32(at));
         }
     }
 

@@ -1,6 +1,7 @@
 //! The due time of each stream, and the first of all: a tournament tree. Leaves are the streams;
 //! each inner node knows the winner of its two children, so a change replays one path to the top.
 
+use crate::index::index_u32;
 use crate::time::Timestamp;
 
 #[derive(Debug)]
@@ -13,9 +14,11 @@ pub(super) struct StreamSchedule {
 impl StreamSchedule {
     pub(super) fn new(streams: usize) -> StreamSchedule {
         let leaves = streams.next_power_of_two();
-        let mut schedule =
-            StreamSchedule { at: vec![Timestamp::MAX; leaves], winners: (0..2 * leaves as u32).collect() };
-        (0..leaves).for_each(|leaf| schedule.winners[leaves + leaf] = leaf as u32);
+        let mut schedule = StreamSchedule {
+            at: vec![Timestamp::MAX; leaves],
+            winners: (0..index_u32(2 * leaves)).collect(),
+        };
+        (0..leaves).for_each(|leaf| schedule.winners[leaves + leaf] = index_u32(leaf));
         (1..leaves).rev().for_each(|node| schedule.play(node));
         schedule
     }

@@ -1,7 +1,7 @@
 //! Bytes of the ledger.
 
 use super::{Cash, Contra, Exposure, Instrument, KeptTransaction, Ledger, OpenQty, Position, UUIDS_MAX};
-use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec, encode_count};
 use crate::id::{TransactionId, Uuid};
 use crate::pages::LargePages;
 
@@ -24,7 +24,7 @@ impl Ledger {
         self.transactions.encode(out);
         self.folded.encode(out);
         // In order of arrival; decoding rebuilds the map from them.
-        (self.uuid_line.len() as u32).encode(out);
+        encode_count(self.uuid_line.len(), out);
         for uuid in &self.uuid_line {
             (*uuid, self.uuids.get(uuid).copied().unwrap_or_default()).encode(out);
         }

@@ -4,6 +4,7 @@
 use super::arithmetic::{after, change};
 use super::{FOLD_AHEAD, Ledger};
 use crate::event::PositionState;
+use crate::index::index_u32;
 use crate::number::Money;
 use crate::prefetch::fetch;
 
@@ -62,7 +63,7 @@ impl Ledger {
     pub fn is_balanced(&self) -> bool {
         let flat = self.positions.iter().flatten().all(|p| !p.state.qty.is_zero() || p.state.cost.is_zero());
         let sums = self.contras.iter().enumerate().all(|(at, contra)| {
-            let ours = self.cash.iter().filter(|cash| cash.contra == at as u32);
+            let ours = self.cash.iter().filter(|cash| cash.contra == index_u32(at));
             ours.map(|cash| cash.amount.raw() as i128).sum::<i128>().checked_add(contra.amount) == Some(0)
         });
         flat && sums

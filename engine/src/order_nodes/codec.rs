@@ -2,7 +2,8 @@
 //! knows, follows from them.
 
 use super::{Node, NodePlace, Nodes};
-use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
+use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, encode_count};
+use crate::index::index_u32;
 use crate::order::NIL;
 use crate::pages::LargePages;
 
@@ -78,7 +79,7 @@ impl Node {
 
 impl Nodes {
     pub(crate) fn save(&self, out: &mut impl ByteSink) {
-        (self.slots.len() as u32).encode(out);
+        encode_count(self.slots.len(), out);
         self.slots.iter().for_each(|node| node.save(out));
     }
 
@@ -116,14 +117,14 @@ impl Nodes {
             if next.prev != NIL || !node.is_queued_with(next) {
                 return None;
             }
-            next.prev = slot as u32;
+            next.prev = index_u32(slot);
         }
         Some(())
     }
 
     fn heads(&self) -> Vec<u32> {
         let is_first = |node: &Node| !node.is_at(NodePlace::Nowhere) && node.prev == NIL;
-        (0..self.slots.len() as u32).filter(|&slot| is_first(&self[slot])).collect()
+        (0..index_u32(self.slots.len())).filter(|&slot| is_first(&self[slot])).collect()
     }
 
     /// Returns a queue from one node to its end.
@@ -132,7 +133,7 @@ impl Nodes {
     }
 
     pub(crate) fn placed(&self) -> impl Iterator<Item = (u32, &Node)> {
-        let all = (0..self.slots.len() as u32).zip(&self.slots);
+        let all = (0..index_u32(self.slots.len())).zip(&self.slots);
         all.filter(|(_, node)| !node.is_at(NodePlace::Nowhere))
     }
 }

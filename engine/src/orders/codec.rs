@@ -3,6 +3,7 @@
 use super::{FinishedList, FormerIds, Orders, RecordedExecution, empty_order};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec, decode_into};
 use crate::id::{GENERATIONS, ShardId};
+use crate::index::index_u32;
 use crate::order::{Base, CancelRequest, LastFill, NIL, Order, Replace, Requests};
 use crate::pages::LargePages;
 use crate::sender::{SenderId, SentBy};
@@ -126,7 +127,7 @@ impl Orders {
             match held {
                 true => {
                     order.encode(out);
-                    self.sent(slot as u32).encode(out);
+                    self.sent(index_u32(slot)).encode(out);
                     if !order.cum.is_zero() {
                         self.fills[slot].encode(out);
                     }
@@ -207,7 +208,7 @@ impl Orders {
             let next = |at: u32| self.executions[at as usize].next;
             executions.claim_list(order.execution, next)?;
         }
-        self.executions_held = executions.claimed as u32;
+        self.executions_held = index_u32(executions.claimed);
         for &at in &self.orig_ids_free {
             orig_ids.claim(at)?;
         }

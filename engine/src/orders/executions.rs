@@ -3,6 +3,7 @@
 
 use super::Orders;
 use crate::command::ExecRef;
+use crate::index::index_u32;
 use crate::number::{Price, Qty};
 use crate::order::NIL;
 
@@ -89,7 +90,7 @@ impl Orders {
         let at = match self.executions_free {
             NIL => {
                 self.executions.push(execution);
-                self.executions.len() as u32 - 1
+                index_u32(self.executions.len() - 1)
             }
             at => {
                 self.executions_free = self.executions[at as usize].next;

@@ -8,8 +8,9 @@ use std::fmt::Debug;
 use super::Shard;
 use crate::command::{BudgetKind, Scope};
 use crate::id::AccountId;
+use crate::index::index_u32;
 use crate::ledger::OpenQty;
-use crate::number::{Money, Qty};
+use crate::number::{self, Money, Qty};
 use crate::order::{NIL, Order, Replace};
 use crate::settings::Delays;
 use crate::terms::{Terms, Tif};
@@ -44,7 +45,7 @@ impl Shard {
 
     /// Checks all invariants and returns the first that does not hold.
     pub(super) fn verify(&self) -> Consistency {
-        let locals = 0..self.directory.locals.len() as u32;
+        let locals = 0..self.directory.local_count();
         let mut counted = Counted::default();
         for local in locals.clone() {
             counted.positions.push(vec![Default::default(); self.ledger.positions(local).len()]);
@@ -91,7 +92,7 @@ impl Shard {
     /// Checks that the credit in use follows from the account's positions and open orders alone.
     fn verify_credit(&self) -> Consistency {
         let mut sums: BTreeMap<AccountId, i128> = BTreeMap::new();
-        for local in 0..self.directory.locals.len() as u32 {
+        for local in 0..self.directory.local_count() {
             for held in self.ledger.exposures(local) {
                 let counts = self.counts_credit(held.account, local);
                 let used = if counts { held.credit_used() } else { 0 };
@@ -101,7 +102,7 @@ impl Shard {
         }
         for entry in &self.directory.accounts {
             let sum = sums.get(&entry.id).copied().unwrap_or(0);
-            let used = sum.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
+            let used = number::saturated(sum);
             agree(entry.guard.credit_sum(), sum, "credit that an account uses")?;
             agree(entry.guard.share(BudgetKind::Credit).used, used, "its share of the credit in use")?;
         }
@@ -112,15 +113,14 @@ impl Shard {
     pub fn open_orders(&self, scope: Scope) -> u32 {
         let all =
             (0..self.orders.len()).filter(|&slot| self.orders.in_use(slot)).map(|slot| self.orders.get(slot));
-        all.filter(|order| !order.base.is_finished())
-            .filter(|order| match scope {
-                Scope::Global => true,
-                Scope::Strategy(id) => order.terms.strategy == id,
-                Scope::Account(id) => order.terms.account == id,
-                Scope::Security(id) => order.terms.security == id,
-                Scope::Adapter(id) => self.directory.locals[order.local as usize].adapter == id,
-            })
-            .count() as u32
+        let open = all.filter(|order| !order.base.is_finished()).filter(|order| match scope {
+            Scope::Global => true,
+            Scope::Strategy(id) => order.terms.strategy == id,
+            Scope::Account(id) => order.terms.account == id,
+            Scope::Security(id) => order.terms.security == id,
+            Scope::Adapter(id) => self.directory.locals[order.local as usize].adapter == id,
+        });
+        index_u32(open.count())
     }
 
     fn verify_order(&self, slot: u32, order: &Order) -> Consistency {

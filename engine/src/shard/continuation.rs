@@ -437,7 +437,7 @@ impl Shard {
             );
             return Some(BulkOperation::Adapter { adapter, connected, cursor, local });
         }
-        let end = self.directory.locals.len() as u32;
+        let end = self.directory.local_count();
         let is_concerned = |at: &u32| self.directory.locals[*at as usize].adapter == adapter;
         let is_reached = |at: &u32| is_concerned(at) && self.reached_stop(*at).is_some();
         let reached = (local..end).find(is_reached).filter(|_| connected)?;

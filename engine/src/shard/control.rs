@@ -11,6 +11,7 @@ use crate::directive::{Directive, DirectiveVersion};
 use crate::directory::ExchangeEntry;
 use crate::event::EventKind;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
+use crate::index::index_u32;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::time::{Day, Timestamp};
@@ -99,7 +100,7 @@ impl Shard {
             }
             _ => return Ok(()),
         }
-        let subscribers = subscribers.len() as u32;
+        let subscribers = index_u32(subscribers.len());
         // Depth is published from the first subscriber on and until the last one leaves.
         self.venue.touch(local);
         let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
@@ -286,7 +287,7 @@ impl Shard {
         }
         self.day = Some(day);
         self.ledger.fold_all();
-        for local in 0..self.directory.locals.len() as u32 {
+        for local in 0..self.directory.local_count() {
             self.venue.market_mut(local).volume = Default::default();
         }
         self.continuation.begin_day(day);

@@ -14,6 +14,7 @@ use super::Shard;
 use super::risk_gate::OrderRefs;
 use crate::command::BudgetKind;
 use crate::id::AccountId;
+use crate::index::index_u16;
 use crate::ledger::SecurityTransaction;
 use crate::number::{Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
@@ -57,7 +58,7 @@ impl Shard {
     pub(super) fn expire_exposures(&mut self, local: u32, price: Price) {
         let instrument = self.directory.locals[local as usize].instrument;
         for at in 0..self.ledger.exposures(local).len() {
-            let at = at as u16;
+            let at = index_u16(at);
             let account = self.ledger.exposure(local, at).account;
             match self.ledger.close_exposure(&instrument, at, price) {
                 // The budget pool learns of it with the next order: an expiry may affect every
@@ -253,10 +254,10 @@ impl Shard {
 
     /// Recounts the credit of an account whose currency has changed: other securities count now.
     pub(super) fn recount_credit_of_all(&mut self, account: AccountId) {
-        for local in 0..self.directory.locals.len() as u32 {
+        for local in 0..self.directory.local_count() {
             let held = self.ledger.exposures(local).iter().position(|held| held.account == account);
             if let Some(at) = held {
-                self.recount_credit(account, local, at as u16);
+                self.recount_credit(account, local, index_u16(at));
             }
         }
     }

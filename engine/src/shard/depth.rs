@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use super::Shard;
 use crate::event::{Depth, EventKind};
 use crate::id::{PortId, PortMask, SecurityId};
+use crate::index::index_u8;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::Side;
@@ -94,7 +95,7 @@ impl Shard {
         let security = self.directory.locals[local as usize].instrument.security;
         Side::BOTH.map(|side| {
             let (levels, count) = self.venue.levels(local, side);
-            Depth { levels, security, side, count: count as u8 }
+            Depth { levels, security, side, count: index_u8(count) }
         })
     }
 

@@ -17,6 +17,7 @@ use super::continuation::{BulkOperation, ROWS_PER_STEP};
 use crate::command::TradingSession;
 use crate::event::{Alert, EventKind, VenueRequest};
 use crate::id::{ExchangeId, OrderHandle};
+use crate::index::{index_u16, index_u32};
 use crate::number::Price;
 use crate::order::Step;
 use crate::outbox::Outbox;
@@ -73,7 +74,7 @@ impl Shard {
         cursor: u32,
         out: &mut Outbox,
     ) -> Option<BulkOperation> {
-        let next = (local..self.directory.locals.len() as u32)
+        let next = (local..self.directory.local_count())
             .find(|&at| self.directory.locals[at as usize].exchange == place);
         if let Some(local) = next {
             self.enter_session(local, session);
@@ -96,7 +97,7 @@ impl Shard {
             },
             out,
         );
-        let local = self.directory.locals.len() as u32;
+        let local = self.directory.local_count();
         (cursor < self.orders.len()).then_some(BulkOperation::Session { place, session, local, cursor })
     }
 
@@ -141,13 +142,13 @@ impl Shard {
         }
         let end = self.ledger.positions(local).len().min(position as usize + ROWS_PER_STEP);
         for at in position as usize..end {
-            self.expire_position(local, at as u16, price, out);
+            self.expire_position(local, index_u16(at), price, out);
         }
-        (end < self.ledger.positions(local).len()).then_some(BulkOperation::Expire {
+        (end < self.ledger.positions(local).len()).then(|| BulkOperation::Expire {
             local,
             price,
             cursor,
-            position: end as u16,
+            position: index_u16(end),
         })
     }
 
@@ -167,7 +168,7 @@ impl Shard {
             );
             return Some(BulkOperation::Expired { place, cursor, local });
         }
-        let end = (self.directory.locals.len() as u32).min(local.saturating_add(ROWS_PER_STEP as u32));
+        let end = self.directory.local_count().min(local.saturating_add(index_u32(ROWS_PER_STEP)));
         for at in local..end {
             if self.directory.locals[at as usize].exchange == place {
                 self.emit_unsettled(at, out);

@@ -43,6 +43,7 @@ use crate::directive::Directives;
 use crate::directory::Directory;
 use crate::event::{EVENTS_PER_COMMAND_MAX, EventKind};
 use crate::id::{AdapterId, PortMask, ShardId};
+use crate::index::index_u32;
 use crate::ledger::Ledger;
 use crate::orders::Orders;
 use crate::outbox::Outbox;
@@ -213,7 +214,7 @@ impl Shard {
         self.directory.set_reference(self.id, self.shards, reference);
         for (book, local) in self.directory.locals.iter().enumerate().take(self.delay_lines.len()) {
             let place = &self.directory.exchanges[local.exchange as usize];
-            self.venue.set_auctions(book as u32, place.auctions);
+            self.venue.set_auctions(index_u32(book), place.auctions);
         }
         self.open_books();
     }

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use super::{EventWatchers, Shard};
 use crate::event::EventKind;
 use crate::id::{AdapterId, PortMask};
+use crate::index::{index_u8, index_u32};
 use crate::order::Base;
 use crate::outbox::Outbox;
 use crate::refdata::RefData;
@@ -95,7 +96,7 @@ impl Shard {
         self.ledger.set_bound(settings.transactions_max);
         for (book, local) in self.directory.locals.iter().enumerate() {
             let place = &self.directory.exchanges[local.exchange as usize];
-            self.venue.set_up(book as u32, settings.venue_of(place.id).clone());
+            self.venue.set_up(index_u32(book), settings.venue_of(place.id).clone());
         }
         self.settings = settings;
         self.recount_derived();
@@ -105,9 +106,9 @@ impl Shard {
     /// counted, not stored.
     fn disconnect_all(&mut self, out: &mut Outbox) {
         for at in 1..self.adapters.len() {
-            self.clear_suspect(AdapterId(at as u8));
+            self.clear_suspect(AdapterId(index_u8(at)));
             if std::mem::take(&mut self.adapters[at].connected) {
-                self.emit(EventKind::Adapter { adapter: AdapterId(at as u8), connected: false }, out);
+                self.emit(EventKind::Adapter { adapter: AdapterId(index_u8(at)), connected: false }, out);
             }
         }
     }

@@ -6,12 +6,19 @@ use crate::id::{SecurityId, ShardId, StrategyId};
 /// Returns the shard that owns a security. Unknown securities have an owner too: one shard must
 /// refuse them.
 pub fn shard_of(security: SecurityId, shards: u8) -> ShardId {
-    ShardId((security.0 % shards as u32) as u8)
+    remainder(security.0, shards)
 }
 
 /// Returns the shard that books a strategy's movements of cash.
 pub fn shard_of_cash(strategy: StrategyId, shards: u8) -> ShardId {
-    ShardId((strategy.0 % shards as u16) as u8)
+    remainder(strategy.0.into(), shards)
+}
+
+#[inline]
+fn remainder(id: u32, shards: u8) -> ShardId {
+    #[expect(clippy::cast_possible_truncation, reason = "the remainder is below the number of shards")]
+    let shard = (id % u32::from(shards)) as u8;
+    ShardId(shard)
 }
 
 /// Destination of a command.

@@ -6,6 +6,7 @@ use super::Shard;
 use crate::command::Scope;
 use crate::event::{Adjustment, Booking, EventKind, ExecType, OrderTerms};
 use crate::id::{AdapterId, PortId, PortMask};
+use crate::index::{index_u8, index_u32, index_usize};
 use crate::ledger::Cash;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -170,7 +171,7 @@ impl Shard {
         let Some(state) = self.adapters.get(at) else {
             return SnapshotStage::Guards(0);
         };
-        let adapter = AdapterId(at as u8);
+        let adapter = AdapterId(index_u8(at));
         if state.connected {
             emitter.emit(EventKind::Adapter { adapter, connected: true });
         }
@@ -221,7 +222,7 @@ impl Shard {
         };
         let security = local.instrument.security;
         if row == 0 {
-            emitter.emit(EventKind::Tick(self.current_tick(at as u32)));
+            emitter.emit(EventKind::Tick(self.current_tick(index_u32(at))));
             if local.halted {
                 emitter.emit(EventKind::Halt { security, on: true });
             }
@@ -232,7 +233,7 @@ impl Shard {
         let Some(&strategy) = local.subscribers.get(row) else {
             return SnapshotStage::Securities(at + 1, 0);
         };
-        let subscribers = local.subscribers.len() as u32;
+        let subscribers = index_u32(local.subscribers.len());
         emitter.emit(EventKind::Subscription { strategy, security, on: true, subscribers });
         SnapshotStage::Securities(at, row + 1)
     }
@@ -287,7 +288,7 @@ impl Shard {
     fn emit_transaction(&self, number: u64, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         // The oldest may have been folded since the last step.
         let number = number.max(self.ledger.folded());
-        let Some((at, booking)) = self.ledger.transaction((number - self.ledger.folded()) as usize) else {
+        let Some((at, booking)) = self.ledger.transaction(index_usize(number - self.ledger.folded())) else {
             return SnapshotStage::Positions(0, 0);
         };
         emitter.emit_at(at, EventKind::Booked(self.as_of_now(booking)));

@@ -202,7 +202,7 @@ impl Venue {
             return 1;
         };
         let qty = self.party_qty(book, Side::Buy, buyer).min(self.party_qty(book, Side::Sell, seller));
-        let qty = Qty::from_raw(left.min(qty.raw() as i128) as i64);
+        let qty = i64::try_from(left).map_or(qty, |left| qty.min(Qty::from_raw(left)));
         self.party_trades(book, Side::Buy, buyer, qty, ticks);
         self.party_trades(book, Side::Sell, seller, qty, ticks);
         if (buyer, seller) != (UncrossParty::Quote, UncrossParty::Quote) {

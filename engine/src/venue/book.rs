@@ -360,7 +360,12 @@ impl FeedQueue {
         if shown < self.shown {
             let exact = self.ahead.raw() as i128 * shown.raw() as i128;
             let rounded_up = (exact + self.shown.raw() as i128 - 1) / self.shown.raw() as i128;
-            self.ahead = Qty::from_raw(rounded_up as i64);
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "at most the new size: `ahead <= self.shown`"
+            )]
+            let ahead = rounded_up as i64;
+            self.ahead = Qty::from_raw(ahead);
         }
         self.shown = shown;
     }

@@ -4,6 +4,7 @@
 use super::book::{BookMode, FeedQueue, MarketState};
 use super::{BookSpec, BookWork, Venue};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
+use crate::index::index_u32;
 use crate::order_nodes::{Node, NodePlace, Nodes};
 use crate::pages::LargePages;
 
@@ -51,7 +52,7 @@ impl Venue {
             let sound = venue.restore_queue(head);
             from.check(sound, DecodeProblem::Contradiction)?;
         }
-        (0..venue.books.len() as u32).for_each(|book| venue.update_mode(book));
+        (0..index_u32(venue.books.len())).for_each(|book| venue.update_mode(book));
         Ok((venue, stops))
     }
 

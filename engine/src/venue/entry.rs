@@ -1,6 +1,7 @@
 //! Entry to the venue: which orders are accepted, where an order is placed, and how it is removed.
 //! Most orders enter a book with only clients, and only match and rest: they take a fast path.
 
+use crate::index::index_u32;
 use crate::number::Qty;
 use crate::order::NIL;
 use crate::order_nodes::{Node, NodePlace};
@@ -236,7 +237,7 @@ impl Venue {
         let (book, side) = (node.book as usize, node.side() as usize);
         self.books[book].sides[side].remove(&mut self.nodes, slot);
         self.nodes[slot].set_place(NodePlace::Nowhere);
-        self.watched.touch(book as u32);
+        self.watched.touch(index_u32(book));
         Ok(())
     }
 

@@ -11,6 +11,7 @@ use crate::command::{RiskLimits, Scope, StrategyPhase, TradingSession};
 use crate::directive::{Directive, DirectiveKey, DirectiveVersion};
 use crate::event::Alert;
 use crate::id::{AdapterId, ExchangeId, OrderHandle, SecurityId, ShardId, StrategyId};
+use crate::index::index_u8;
 use crate::reason::Reason;
 use crate::time::Timestamp;
 
@@ -83,7 +84,7 @@ impl View {
     /// Returns in how many shards the kill switch of a scope is on.
     pub fn switch(&self, scope: Scope) -> SwitchState {
         let is_on = |shard: u8| self.control.kills.get(&(scope, ShardId(shard))).is_some();
-        let shards = self.shards.len() as u8;
+        let shards = index_u8(self.shards.len());
         match (0..shards).filter(|shard| is_on(*shard)).count() {
             0 => SwitchState::None,
             on if on == shards as usize => SwitchState::All,
@@ -111,7 +112,7 @@ impl View {
             let row = self.control.directives.get(&(key, shard));
             row.map_or(DirectiveVersion::default(), |(_, version)| *version)
         };
-        (0..self.shards.len() as u8).map(ShardId).filter(move |shard| version(*shard) < newest)
+        (0..index_u8(self.shards.len())).map(ShardId).filter(move |shard| version(*shard) < newest)
     }
 
     /// Returns a number that rises whenever [`View::directives`] may have changed.

@@ -3,6 +3,7 @@
 use super::{ShardFacts, SnapshotMark, View};
 use crate::event::Tick;
 use crate::id::{SecurityId, ShardId, StrategyId};
+use crate::index::index_u32;
 use crate::number::{Price, Qty};
 use crate::terms::Side;
 
@@ -76,7 +77,7 @@ impl MarketView {
         }
         match self.places[security] {
             NONE => {
-                self.places[security] = self.ticks.len() as u32;
+                self.places[security] = index_u32(self.ticks.len());
                 self.ticks.push((Some(*tick), mark));
             }
             place => self.ticks[place as usize] = (Some(*tick), mark),

@@ -3,6 +3,8 @@
 
 use std::ops::{Index, IndexMut};
 
+use crate::index::index_u32;
+
 /// No place.
 pub(super) const NONE: u32 = u32::MAX;
 
@@ -37,7 +39,7 @@ impl<T> PagedSlab<T> {
         let place = before + page.len();
         assert!(place < NONE as usize, "places are counted in 32 bits");
         page.push(value);
-        place as u32
+        index_u32(place)
     }
 
     /// Frees a place; its content is no longer used.

@@ -2,6 +2,7 @@
 
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::index::index_u32;
 
 const NONE: u32 = u32::MAX;
 
@@ -65,7 +66,7 @@ impl MarketCache {
             self.places.resize(at + 1, NONE);
         }
         if self.places[at] == NONE {
-            self.places[at] = self.rows.len() as u32;
+            self.places[at] = index_u32(self.rows.len());
             self.rows
                 .push(FollowedSecurity { tick: Tick { security, ..Tick::default() }, followers: Vec::new() });
         }

@@ -27,6 +27,7 @@ use pitlane_engine::command::{CommandKind, StrategyPhase, WatchTarget};
 use pitlane_engine::desk::{Declined, Desk, DeskSettings, IdBlock, Ticket};
 use pitlane_engine::event::{Event, EventKind, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, Origin, PortId, ShardId, Source, StrategyId};
+use pitlane_engine::index::index_u16;
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::pages::LargePages;
 use pitlane_engine::pending_commands::PendingCommands;
@@ -416,7 +417,7 @@ impl Runner {
                 let (security, on) = (*security, *on);
                 let shard = shard_of(security, self.port.shards());
                 self.pending_commands.push(shard, CommandKind::Subscribe { strategy, security, on });
-                if self.shared.market.follow(security, at as u16, on) {
+                if self.shared.market.follow(security, index_u16(at), on) {
                     let port: PortId = self.port.id();
                     self.pending_commands
                         .push(shard, CommandKind::Watch { port, what: WatchTarget::Ticks(security), on });

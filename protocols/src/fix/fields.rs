@@ -4,6 +4,8 @@
 
 mod scan;
 
+use pitlane_engine::index::{index_u8, index_u32};
+
 use self::scan::{find_soh, first_byte, short_tag, small_number};
 use super::frame::{FixFrame, SOH};
 use super::msg_type;
@@ -74,6 +76,14 @@ struct FieldPlace {
     len: u32,
 }
 
+impl FieldPlace {
+    /// Creates a place in a message, whose length has at most nine digits, see [`super::frame`].
+    #[inline]
+    fn new(tag: u32, start: usize, len: usize) -> FieldPlace {
+        FieldPlace { tag, start: index_u32(start), len: index_u32(len) }
+    }
+}
+
 /// Places of the fields of one message. The caller keeps the table from message to message.
 #[derive(Clone, Debug)]
 pub struct Fields {
@@ -117,7 +127,7 @@ impl Fields {
                 let (word, bit) = (&mut self.seen[slot / 64], 1 << (slot % 64));
                 if *word & bit == 0 {
                     *word |= bit;
-                    self.first[slot] = at as u8;
+                    self.first[slot] = index_u8(at);
                     false
                 } else {
                     slot != 0 && tag::class(place.tag) & tag::MEMBER == 0
@@ -315,7 +325,7 @@ impl<'a> FieldReader<'a> {
         if !in_place || end <= start {
             return None;
         }
-        Some((FieldPlace { tag, start: start as u32, len: (end - start) as u32 }, class))
+        Some((FieldPlace::new(tag, start, end - start), class))
     }
 
     /// Returns the field at `at` and its fault. `part` is the current part of the message.
@@ -325,7 +335,7 @@ impl<'a> FieldReader<'a> {
             Err(reason) => {
                 let end = find_soh(self.bytes, at);
                 *raw = None;
-                return (FieldPlace { tag: 0, start: at as u32, len: (end - at) as u32 }, Some(reason));
+                return (FieldPlace::new(0, at, end - at), Some(reason));
             }
         };
         let class = tag::class(tag);
@@ -354,7 +364,7 @@ impl<'a> FieldReader<'a> {
             fault = fault.or(Some((SessionRejectReason::NoValue, tag)));
         }
         let fault_tag = fault.map_or(tag, |fault| fault.1);
-        let place = FieldPlace { tag, start: start as u32, len: value.len() as u32 };
+        let place = FieldPlace::new(tag, start, value.len());
         match fault {
             // The length has the fault, and the field that reveals it is kept under the length's
             // tag.
@@ -389,10 +399,11 @@ impl<'a> FieldReader<'a> {
             here += 1;
         }
         // Refuses an empty tag, zero, and a leading zero.
-        if here == at || self.bytes[at] == b'0' || value > tag::TAG_MAX as u64 {
-            return Err(SessionRejectReason::InvalidTag);
+        let value = u32::try_from(value).ok().filter(|value| *value <= tag::TAG_MAX);
+        match value {
+            Some(tag) if here > at && self.bytes[at] != b'0' => Ok((tag, here + 1)),
+            _ => Err(SessionRejectReason::InvalidTag),
         }
-        Ok((value as u32, here + 1))
     }
 
     /// Checks the rules for a tag of the header, the trailer, raw data or a group.

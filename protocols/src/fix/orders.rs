@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use pitlane_engine::desk::KnownOrder;
 use pitlane_engine::event::{OrderReport, OrderTerms};
 use pitlane_engine::id::IntId;
+use pitlane_engine::index::index_u32;
 use pitlane_engine::keyed_index::IdIndex;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::pages::LargePages;
@@ -234,7 +235,7 @@ impl ClientOrders {
         }
         let page = self.slab.last_mut().expect("a page with room was just seen to");
         page.push(None);
-        self.places() as u32 - 1
+        index_u32(self.places() - 1)
     }
 }
 

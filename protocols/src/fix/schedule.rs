@@ -44,7 +44,9 @@ impl UtcOffsets {
     /// Returns the local day.
     fn day(&self, now: Timestamp) -> Day {
         let now = now.0 as i128;
-        Day((now + self.ahead_ns(now)).div_euclid(NS_PER_DAY as i128) as i32)
+        #[expect(clippy::cast_possible_truncation, reason = "64 bits of nanoseconds are 213,503 days")]
+        let day = (now + self.ahead_ns(now)).div_euclid(NS_PER_DAY as i128) as i32;
+        Day(day)
     }
 
     /// Returns when local clocks show this time of this day. A time that occurs twice counts the
@@ -59,7 +61,7 @@ impl UtcOffsets {
             None if utc[0] >= self.since.0 as i128 && utc[1] < self.since.0 as i128 => self.since.0 as i128,
             None => self.until.0 as i128,
         };
-        Timestamp(when.clamp(0, u64::MAX as i128) as u64)
+        Timestamp(u64::try_from(when.max(0)).unwrap_or(u64::MAX))
     }
 }
 

@@ -52,7 +52,7 @@ fn three(text: &[u8; 3]) -> Option<u64> {
 pub struct TimestampText {
     /// Milliseconds since the epoch of the written time.
     ms: u64,
-    day: u64,
+    day: Day,
     text: [u8; TIMESTAMP_BYTES],
 }
 
@@ -60,7 +60,7 @@ const MS_PER_DAY: u64 = NS_PER_DAY / NS_PER_MS;
 
 impl Default for TimestampText {
     fn default() -> TimestampText {
-        TimestampText { ms: u64::MAX, day: u64::MAX, text: *b"00000000-00:00:00.000" }
+        TimestampText { ms: u64::MAX, day: Day(i32::MIN), text: *b"00000000-00:00:00.000" }
     }
 }
 
@@ -70,19 +70,18 @@ impl TimestampText {
     pub fn text(&mut self, at: Timestamp) -> &[u8; TIMESTAMP_BYTES] {
         let ms = at.0 / NS_PER_MS;
         if ms != self.ms {
-            self.write(ms);
+            self.write(at);
         }
         &self.text
     }
 
-    fn write(&mut self, ms: u64) {
-        self.ms = ms;
-        let day = ms / MS_PER_DAY;
-        if day != self.day {
-            self.day = day;
-            self.text[..8].copy_from_slice(&date_text(Day(day as i32)));
+    fn write(&mut self, at: Timestamp) {
+        self.ms = at.0 / NS_PER_MS;
+        if at.day() != self.day {
+            self.day = at.day();
+            self.text[..8].copy_from_slice(&date_text(self.day));
         }
-        let ms = (ms % MS_PER_DAY) as u32;
+        let ms = (self.ms % MS_PER_DAY) as u32;
         let second = ms / 1_000;
         put_two(&mut self.text[9..], second / 3_600);
         put_two(&mut self.text[12..], second / 60 % 60);
@@ -104,7 +103,7 @@ pub fn date_text(day: Day) -> [u8; 8] {
 }
 
 fn put_two(out: &mut [u8], value: u32) {
-    out[0] = b'0' + (value / 10) as u8;
+    out[0] = b'0' + ((value / 10) & 0xff) as u8;
     out[1] = b'0' + (value % 10) as u8;
 }
 

@@ -49,7 +49,7 @@ fn shifted(mantissa: &str, exponent: &str) -> Result<String, TextError> {
         return Err(TextError::Range);
     }
     let all = format!("{whole}{part}");
-    let point = whole.len() as i32 + exponent;
+    let point = i32::try_from(whole.len()).map_err(|_| TextError::TooLong)? + exponent;
     Ok(match point {
         ..=0 => format!("{sign}0.{}{all}", "0".repeat(-point as usize)),
         _ if point as usize >= all.len() => format!("{sign}{all}{}", "0".repeat(point as usize - all.len())),

@@ -106,7 +106,7 @@ pub struct RestrictionVO {
 /// Units of 10⁻⁸ in a hundredth of a percent.
 const RAW_PER_BP: i64 = 1_000_000;
 /// Largest collar; a larger one has no effect.
-const COLLAR_BP_MAX: i64 = 1_000_000;
+const COLLAR_BP_MAX: u32 = 1_000_000;
 /// Longest window for a double click: a minute.
 const WINDOW_MS_MAX: u32 = 60_000;
 
@@ -215,11 +215,10 @@ impl LimitsVO {
             return Err("duplicateWindowMs is at most a minute");
         }
         if let Some(collar) = self.price_collar_pct {
-            let bp = collar.raw / RAW_PER_BP;
-            if collar.raw % RAW_PER_BP != 0 || !(0..=COLLAR_BP_MAX).contains(&bp) {
-                return Err("priceCollarPct has at most two places and is not below zero");
-            }
-            limits.price_collar_bp = bp as u32;
+            let bp = u32::try_from(collar.raw / RAW_PER_BP).ok();
+            let bp = bp.filter(|bp| collar.raw % RAW_PER_BP == 0 && *bp <= COLLAR_BP_MAX);
+            limits.price_collar_bp =
+                bp.ok_or("priceCollarPct has at most two places and is not below zero")?;
         }
         if let Some(currency) = &self.credit_currency {
             limits.credit_currency =

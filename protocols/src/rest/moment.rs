@@ -1,6 +1,7 @@
 //! Times in JSON: RFC 3339. They are written in UTC with as many decimals as needed, and read with
 //! any offset.
 
+use pitlane_engine::index::index_u32;
 use pitlane_engine::text::{self, TextError};
 use pitlane_engine::time::{Day, NS_PER_S, TimeOfDay, Timestamp};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -42,7 +43,7 @@ fn decimals(rest: &[u8]) -> Result<(u64, &[u8]), TextError> {
         return Err(TextError::TooManyDecimals);
     }
     let value = text::parse_u64(&digits[..count])?;
-    Ok((value * 10u64.pow(9 - count as u32), &digits[count..]))
+    Ok((value * 10u64.pow(index_u32(9 - count)), &digits[count..]))
 }
 
 /// Returns the seconds ahead of UTC.

@@ -76,7 +76,7 @@ macro_rules! submits {
 
         impl From<$name> for OrderRequest {
             fn from(body: $name) -> OrderRequest {
-                #[allow(unused_mut)]
+                #[allow(unused_mut, reason = "a market order has no price")]
                 let mut request = OrderRequest {
                     kind: OrderKind::$kind,
                     int_id: body.int_id,

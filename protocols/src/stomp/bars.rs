@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::index::index_u8;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
@@ -47,7 +48,7 @@ impl Bars {
         let more = tick.volume.raw().saturating_sub(before.0.raw());
         let volume = if more >= 0 { Qty::from_raw(more) } else { tick.volume };
         for (number, (_, seconds)) in SIZES.iter().enumerate() {
-            self.fold((tick.security, number as u8), at, seconds * NS_PER_S, tick.last, volume);
+            self.fold((tick.security, index_u8(number)), at, seconds * NS_PER_S, tick.last, volume);
         }
     }
 

@@ -27,6 +27,7 @@ use std::sync::Arc;
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{Depth, OrderTerms};
 use pitlane_engine::id::{AdapterId, Currency, PortId, ShardId, StrategyId};
+use pitlane_engine::index::index_u32;
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
@@ -188,7 +189,7 @@ impl StompBroker {
             None if self.connections.len() == self.settings.sessions_max as usize => return None,
             None => {
                 self.connections.push(None);
-                self.connections.len() as u32 - 1
+                index_u32(self.connections.len() - 1)
             }
         };
         self.generation = self.generation.wrapping_add(1);
@@ -327,7 +328,7 @@ impl StompBroker {
     /// Sets new rates for all connections.
     pub fn set_throttle(&mut self, now: Timestamp, throttle: Throttle) {
         self.settings.throttle = throttle;
-        for slot in 0..self.connections.len() as u32 {
+        for slot in 0..index_u32(self.connections.len()) {
             let Some(Some(connection)) = self.connections.get(slot as usize) else { continue };
             let interval = self.interval(connection.transport);
             self.connection(slot).session.set_interval(interval);

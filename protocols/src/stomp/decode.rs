@@ -247,8 +247,9 @@ impl Decoder {
             if text.is_empty() || !text.iter().all(u8::is_ascii_digit) {
                 return Err(StompFrameError::ContentLength);
             }
-            let len = text::parse_u64(text).ok().filter(|len| *len <= self.limits.body_bytes_max as u64);
-            self.body_len = Some(len.ok_or(StompFrameError::BodyTooLong)? as usize);
+            let len = text::parse_u64(text).ok().and_then(|len| usize::try_from(len).ok());
+            let len = len.filter(|len| *len <= self.limits.body_bytes_max);
+            self.body_len = Some(len.ok_or(StompFrameError::BodyTooLong)?);
         }
         (self.part, self.body) = (DecoderPart::Body, self.seen);
         self.check_connect_bytes(self.seen + self.body_len.unwrap_or(0))

@@ -8,6 +8,8 @@
 //!                       below (of tick): subscribers of tick.>
 //! ```
 
+use pitlane_engine::index::index_u32;
+
 use std::collections::BTreeMap;
 
 use super::pattern::{Pattern, PatternSegment};
@@ -141,7 +143,7 @@ impl SubscriptionIndex {
         }
         let new = self.free.pop().unwrap_or_else(|| {
             self.nodes.push(IndexNode::default());
-            self.nodes.len() as u32 - 1
+            index_u32(self.nodes.len() - 1)
         });
         let node = &mut self.nodes[at as usize];
         match segment {

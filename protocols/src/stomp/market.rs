@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::event::{Depth, Tick};
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::index::index_u32;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
@@ -113,7 +114,7 @@ impl MarketTopics {
             return Some(number);
         }
         assert!(self.entries.len() < TOPICS_MAX, "there is room for every topic there can be");
-        let number = self.entries.len() as u32;
+        let number = index_u32(self.entries.len());
         self.by_name.insert(name.to_string(), number);
         self.entries.push(MarketTopic {
             name: name.to_string(),
@@ -228,7 +229,7 @@ impl MarketTopics {
             found.extend(self.by_name.get(&names.join(".")).filter(|topic| has_message(topic)));
             return;
         }
-        let all = 0..self.entries.len() as u32;
+        let all = 0..index_u32(self.entries.len());
         let is_meant = |topic: &u32| pattern.matches(&self.entries[*topic as usize].name);
         found.extend(all.filter(has_message).filter(is_meant));
     }

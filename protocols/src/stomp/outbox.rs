@@ -2,6 +2,8 @@
 //! as the kernel accepts, and the end of each frame, because over WebSocket every frame is a
 //! message.
 
+use pitlane_engine::index::index_u32;
+
 use std::collections::VecDeque;
 
 /// Taken octets that stay at the front before the rest is moved there.
@@ -74,7 +76,7 @@ impl StompOutbox {
         write(&mut self.bytes);
         let len = self.bytes.len() - before;
         if len > 0 {
-            self.frames.push_back(len as u32);
+            self.frames.push_back(index_u32(len));
         }
     }
 
@@ -104,7 +106,7 @@ impl StompOutbox {
         let mut rest = count;
         while let Some(front) = self.frames.front_mut().filter(|_| rest > 0) {
             let part = rest.min(*front as usize);
-            *front -= part as u32;
+            *front -= index_u32(part);
             rest -= part;
             if *front == 0 {
                 self.frames.pop_front();

@@ -17,6 +17,7 @@ mod frames;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pitlane_engine::index::index_u16;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::access::{Passcode, StompAccess};
@@ -382,7 +383,7 @@ impl StompSession {
         self.by_id.clear();
         self.free.clear();
         let all = std::mem::take(&mut self.subscriptions).into_iter().enumerate();
-        all.filter_map(|(place, subscription)| Some((place as u16, subscription?.request.pattern)))
+        all.filter_map(|(place, subscription)| Some((index_u16(place), subscription?.request.pattern)))
     }
 
     fn receipt(&mut self, now: Timestamp, id: &str) {

@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 
 use pitlane_engine::id::{Currency, IntId, SecurityId};
+use pitlane_engine::index::index_u8;
 
 /// Topic of a message. Names of strategies come from the reference data, which permit no dot, `*`
 /// or `>` in them.
@@ -123,7 +124,7 @@ impl Naming {
 
     /// Returns the index of an alias.
     pub fn alias_of(&self, segment: &str) -> Option<u8> {
-        self.aliases.iter().position(|alias| alias == segment).map(|at| at as u8)
+        self.aliases.iter().position(|alias| alias == segment).map(index_u8)
     }
 }
 

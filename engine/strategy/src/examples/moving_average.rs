@@ -16,6 +16,7 @@ use super::super::{Failure, Strategy};
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{OrderReport, Tick};
 use pitlane_engine::id::{IntId, SecurityId};
+use pitlane_engine::index::index_usize;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::terms::{Side, Status};
 use pitlane_engine::time::NS_PER_S;
@@ -23,8 +24,8 @@ use pitlane_engine::time::NS_PER_S;
 pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["fast", "slow", "bar_s", "qty", "short"])?;
     let settings = MovingAverageSettings {
-        fast: parameters.count("fast", 1..=100_000)? as usize,
-        slow: parameters.count("slow", 2..=1_000_000)? as usize,
+        fast: index_usize(parameters.count("fast", 1..=100_000)?),
+        slow: index_usize(parameters.count("slow", 2..=1_000_000)?),
         bar_ns: parameters.count("bar_s", 0..=86_400)? * NS_PER_S,
         qty: parameters.qty("qty")?,
         short: parameters.flag("short")?,

@@ -30,10 +30,10 @@ pub(super) fn find_soh(bytes: &[u8], at: usize) -> usize {
 /// zero.
 #[inline]
 pub(super) fn short_tag(word: u64) -> Option<(u32, usize)> {
-    let digit = |at: u32| ((word >> at) as u8).wrapping_sub(b'0');
+    let digit = |at: u32| ((word >> at & 0xff) as u8).wrapping_sub(b'0');
     let (ten, one) = (digit(0), digit(8));
     // Most tags have two digits.
-    if (word >> 16) as u8 == b'=' && ten.wrapping_sub(1) < 9 && one < 10 {
+    if (word >> 16 & 0xff) as u8 == b'=' && ten.wrapping_sub(1) < 9 && one < 10 {
         return Some((ten as u32 * 10 + one as u32, 2));
     }
     // Other tags are read in one word, without a branch for each digit.
@@ -42,11 +42,11 @@ pub(super) fn short_tag(word: u64) -> Option<(u32, usize)> {
         return None;
     }
     // The digits are in the upper bytes, zeros below.
-    let text = (word as u32) << (32 - 8 * digits);
+    let text = ((word & 0xffff_ffff) as u32) << (32 - 8 * digits);
     let used = u32::MAX << (32 - 8 * digits);
     let values = (text ^ 0x3030_3030) & used;
     let are_digits = (values.wrapping_add(0x7676_7676) | values) & 0x8080_8080 == 0;
-    if !are_digits || word as u8 == b'0' {
+    if !are_digits || (word & 0xff) as u8 == b'0' {
         return None;
     }
     let pairs = (values * 10 + (values >> 8)) & 0x00ff_00ff;

@@ -4,6 +4,7 @@
 use pitlane_engine::desk::{Desk, Ticket};
 use pitlane_engine::event::RequestKind;
 use pitlane_engine::id::IntId;
+use pitlane_engine::index::index_u32;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::Timestamp;
@@ -219,7 +220,7 @@ impl FixSession {
             }
         };
         self.cancel_index = Some(at);
-        let key = OrderKey { root, place: at as u32 - 1 };
+        let key = OrderKey { root, place: index_u32(at - 1) };
         if let Some(order) = self.orders.get_mut(&key) {
             order.platform_cancel = true;
         }

@@ -5,6 +5,7 @@
 
 use std::cmp::Reverse;
 
+use pitlane_engine::index::index_u32;
 use pitlane_engine::time::Timestamp;
 
 use super::StompBroker;
@@ -43,7 +44,7 @@ impl StompBroker {
         }
         let target = max - max / ROOM_SHARE;
         let mut worst = Vec::new();
-        for slot in 0..self.connections.len() as u32 {
+        for slot in 0..index_u32(self.connections.len()) {
             let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
             connection.session.shrink();
             let waiting = connection.session.waiting_bytes();

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use pitlane_engine::index::index_u16;
 use pitlane_engine::time::Timestamp;
 
 use super::{DISCONNECT_NS_MAX, SessionAction, StompSession, StompState};
@@ -146,7 +147,7 @@ impl StompSession {
             return None;
         }
         self.subscriptions.push(None);
-        Some(self.subscriptions.len() as u16 - 1)
+        Some(index_u16(self.subscriptions.len() - 1))
     }
 
     fn unsubscribe(
@@ -180,7 +181,7 @@ impl StompSession {
         all.position(|subscription| {
             subscription.as_ref().is_some_and(|subscription| subscription.request.destination == destination)
         })
-        .map(|place| place as u16)
+        .map(index_u16)
     }
 
     fn acknowledge(&mut self, frame: &StompFrame<'_>) -> Result<(), StompCloseReason> {
