@@ -20,8 +20,8 @@ mod settings;
 mod tests;
 mod commands;
 
-pub(crate) use primitives::{decode_into, encode_count};
 pub use primitives::encode_list;
+pub(crate) use primitives::{decode_into, encode_count};
 
 use std::fmt;
 
@@ -135,12 +135,12 @@ impl ByteSink for FixedBuffer<'_> {
 pub(crate) struct Digest(u64);
 
 impl Digest {
-    pub fn new() -> Digest {
+    pub(crate) fn new() -> Digest {
         Digest(FORMAT as u64)
     }
 
     /// Returns the checksum, its bits mixed once more.
-    pub fn sum(&self) -> u64 {
+    pub(crate) fn sum(&self) -> u64 {
         let x = (self.0 ^ self.0 >> 32).wrapping_mul(0xd6e8_feb8_6659_fd93);
         x ^ x >> 32
     }

@@ -5,25 +5,25 @@ use crate::id::IntId;
 use crate::rng::split_mix;
 
 #[derive(Clone, Copy, Debug)]
-pub struct KeyedHash {
+pub(crate) struct KeyedHash {
     keys: [u64; 4],
 }
 
 impl KeyedHash {
-    pub fn new(mut seed: u64) -> KeyedHash {
+    pub(crate) fn new(mut seed: u64) -> KeyedHash {
         KeyedHash { keys: std::array::from_fn(|_| split_mix(&mut seed)) }
     }
 
     /// Hashes an id within a session: its words, two by two, multiplied under the keys and folded
     /// (as wyhash does).
     #[inline]
-    pub fn hash(&self, session: u16, id: &IntId) -> u32 {
+    pub(crate) fn hash(&self, session: u16, id: &IntId) -> u32 {
         (self.hash_wide(session, id) & 0xffff_ffff) as u32
     }
 
     /// Returns the same hash with all its bits.
     #[inline]
-    pub fn hash_wide(&self, session: u16, id: &IntId) -> u64 {
+    pub(crate) fn hash_wide(&self, session: u16, id: &IntId) -> u64 {
         let [begin, first, last, end] = self.keys;
         let mut hash = begin ^ session as u64;
         for pair in id.padded().as_chunks::<8>().0.as_chunks::<2>().0 {

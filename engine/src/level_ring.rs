@@ -10,7 +10,7 @@ use crate::prefetch::fetch;
 
 /// Prices in a ring: as many as a `u128` has bits. Both sides of a book are a page of memory;
 /// 10,000 books take 40 MB.
-pub const WINDOW: usize = 128;
+pub(crate) const WINDOW: usize = 128;
 
 /// Bits of a rank that are its place in a ring.
 const PLACE_MASK: i64 = WINDOW as i64 - 1;
@@ -20,7 +20,7 @@ const _: () = assert!(size_of::<PriceLevel>() == 16, "four levels share a cache 
 
 /// The orders of one price. Without orders the quantity is zero.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct PriceLevel {
+pub(crate) struct PriceLevel {
     pub queue: NodeQueue,
     /// Sum over the queue. It always fits, because an order that would make it too large is
     /// refused.
@@ -29,7 +29,7 @@ pub struct PriceLevel {
 
 /// Levels outside a ring.
 #[derive(Clone, Debug, Default)]
-pub struct FarLevels {
+pub(crate) struct FarLevels {
     pub levels: BTreeMap<i64, PriceLevel>,
     /// Accesses to far levels since the ring last moved.
     pub strays: u32,
@@ -37,7 +37,7 @@ pub struct FarLevels {
 
 /// Invariant: each ring has its levels, its bits and its far levels under the same index.
 #[derive(Clone, Debug, Default)]
-pub struct Rings {
+pub(crate) struct Rings {
     levels: Vec<[PriceLevel; WINDOW]>,
     /// One bit for each level, set exactly if it has an order. The lowest bits of a rank select its
     /// bit and its level, wherever the ring begins.
@@ -47,14 +47,14 @@ pub struct Rings {
 
 impl Rings {
     /// Reserves room for this many rings in all.
-    pub fn reserve(&mut self, rings: usize, pages: LargePages) {
+    pub(crate) fn reserve(&mut self, rings: usize, pages: LargePages) {
         pages.enlarge(&mut self.levels, rings);
         self.bits.reserve(rings.saturating_sub(self.bits.len()));
         self.far.reserve(rings.saturating_sub(self.far.len()));
     }
 
     /// Adds a ring without orders and returns its index.
-    pub fn add(&mut self) -> u32 {
+    pub(crate) fn add(&mut self) -> u32 {
         self.levels.push([PriceLevel::default(); WINDOW]);
         self.bits.push(0);
         self.far.push(FarLevels::default());
@@ -62,51 +62,51 @@ impl Rings {
     }
 
     #[inline]
-    pub fn level(&self, ring: u32, rank: i64) -> &PriceLevel {
+    pub(crate) fn level(&self, ring: u32, rank: i64) -> &PriceLevel {
         &self.levels[ring as usize][place(rank)]
     }
 
     #[inline]
-    pub fn level_mut(&mut self, ring: u32, rank: i64) -> &mut PriceLevel {
+    pub(crate) fn level_mut(&mut self, ring: u32, rank: i64) -> &mut PriceLevel {
         &mut self.levels[ring as usize][place(rank)]
     }
 
     /// Prefetches the memory of a level.
     #[inline]
-    pub fn fetch(&self, ring: u32, rank: i64) {
+    pub(crate) fn fetch(&self, ring: u32, rank: i64) {
         if let Some(levels) = self.levels.get(ring as usize) {
             fetch(&levels[place(rank)]);
         }
     }
 
     #[inline]
-    pub fn bits(&self, ring: u32) -> u128 {
+    pub(crate) fn bits(&self, ring: u32) -> u128 {
         self.bits[ring as usize]
     }
 
     #[inline]
-    pub fn set_bit(&mut self, ring: u32, rank: i64) {
+    pub(crate) fn set_bit(&mut self, ring: u32, rank: i64) {
         self.bits[ring as usize] |= bit(rank);
     }
 
     #[inline]
-    pub fn clear_bit(&mut self, ring: u32, rank: i64) {
+    pub(crate) fn clear_bit(&mut self, ring: u32, rank: i64) {
         self.bits[ring as usize] &= !bit(rank);
     }
 
     #[inline]
-    pub fn far(&self, ring: u32) -> &FarLevels {
+    pub(crate) fn far(&self, ring: u32) -> &FarLevels {
         &self.far[ring as usize]
     }
 
     #[inline]
-    pub fn far_mut(&mut self, ring: u32) -> &mut FarLevels {
+    pub(crate) fn far_mut(&mut self, ring: u32) -> &mut FarLevels {
         &mut self.far[ring as usize]
     }
 
     /// Moves the start of the ring. Levels in both the old and the new window stay in place: the
     /// place of a rank never changes.
-    pub fn shift(&mut self, ring: u32, old: i64, new: i64) {
+    pub(crate) fn shift(&mut self, ring: u32, old: i64, new: i64) {
         let levels = &mut self.levels[ring as usize];
         let (bits, far) = (&mut self.bits[ring as usize], &mut self.far[ring as usize].levels);
         for rank in old..old + WINDOW as i64 {
@@ -125,7 +125,7 @@ impl Rings {
 
 /// Returns the place of a rank's level in its ring.
 #[inline]
-pub fn place(rank: i64) -> usize {
+pub(crate) fn place(rank: i64) -> usize {
     (rank & PLACE_MASK) as usize
 }
 

@@ -1,4 +1,4 @@
 //! Prefetching: hints to the processor which memory is needed next, so that a cache miss costs
 //! less. It changes no result: the processor may ignore it.
 
-pub use pitlane_sys::prefetch as fetch;
+pub(crate) use pitlane_sys::prefetch as fetch;

@@ -6,7 +6,7 @@ use crate::id::{ShardId, Source};
 use crate::index::index_u8;
 
 /// Token of commands whose completion the pool does not wait for.
-pub const NO_TOKEN: u32 = u32::MAX;
+pub(super) const NO_TOKEN: u32 = u32::MAX;
 
 /// One limit and the part of each shard.
 ///
@@ -14,7 +14,7 @@ pub const NO_TOKEN: u32 = u32::MAX;
 /// parts together are within the limit. They exceed it only after the limit was lowered, until
 /// enough has been returned.
 #[derive(Debug)]
-pub struct Allocation {
+pub(super) struct Allocation {
     source: Source,
     number: u32,
     scope: Scope,
@@ -35,7 +35,7 @@ enum LimitState {
 }
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct ShardPart {
+pub(super) struct ShardPart {
     /// Whether the shard knows the limit.
     knows_limit: bool,
     pub granted: i64,
@@ -84,12 +84,17 @@ impl ShardPart {
 }
 
 impl Allocation {
-    pub fn new(source: Source, number: u32, (scope, kind): (Scope, BudgetKind), shards: u8) -> Allocation {
+    pub(super) fn new(
+        source: Source,
+        number: u32,
+        (scope, kind): (Scope, BudgetKind),
+        shards: u8,
+    ) -> Allocation {
         let parts = vec![ShardPart::default(); shards as usize];
         Allocation { source, number, scope, kind, limit: LimitState::Unknown, parts, next: 0 }
     }
 
-    pub fn lift(&mut self, out: &mut impl FnMut(ShardId, Command)) {
+    pub(super) fn lift(&mut self, out: &mut impl FnMut(ShardId, Command)) {
         if self.limit == LimitState::Lifted {
             return;
         }
@@ -101,7 +106,7 @@ impl Allocation {
         }
     }
 
-    pub fn set_limit(&mut self, limit: i64, out: &mut impl FnMut(ShardId, Command)) {
+    pub(super) fn set_limit(&mut self, limit: i64, out: &mut impl FnMut(ShardId, Command)) {
         self.limit = LimitState::Of(limit);
         let even = split(limit, self.parts.len());
         for (shard, part) in (0..self.parts.len()).zip(even) {
@@ -120,7 +125,12 @@ impl Allocation {
         self.recall_debt(out);
     }
 
-    pub fn handle_use(&mut self, shard: ShardId, usage: &BudgetUse, out: &mut impl FnMut(ShardId, Command)) {
+    pub(super) fn handle_use(
+        &mut self,
+        shard: ShardId,
+        usage: &BudgetUse,
+        out: &mut impl FnMut(ShardId, Command),
+    ) {
         let part = &mut self.parts[shard.0 as usize];
         if self.limit == LimitState::Lifted || part.recall.is_some_and(|recall| recall.void) {
             return;
@@ -152,7 +162,7 @@ impl Allocation {
 
     /// Completes a recall. Everything sent to the shard before it has arrived, so the shard's own
     /// report is exact except for what was granted since.
-    pub fn handle_done(&mut self, shard: ShardId, out: &mut impl FnMut(ShardId, Command)) {
+    pub(super) fn handle_done(&mut self, shard: ShardId, out: &mut impl FnMut(ShardId, Command)) {
         let part = &mut self.parts[shard.0 as usize];
         let Some(recall) = part.recall.take() else { return };
         if recall.void {
@@ -225,7 +235,7 @@ impl Allocation {
     }
 
     /// Recalls what is granted above a lowered limit.
-    pub fn recall_debt(&mut self, out: &mut impl FnMut(ShardId, Command)) {
+    pub(super) fn recall_debt(&mut self, out: &mut impl FnMut(ShardId, Command)) {
         let on_the_way = self.parts.iter().filter_map(|part| part.recall).map(|recall| recall.amount);
         let mut missing = on_the_way.fold(self.debt(), |debt, amount| debt.saturating_sub(amount));
         while missing > 0 {
@@ -248,7 +258,7 @@ impl Allocation {
         shards.max_by_key(|shard| self.parts[*shard].unused())
     }
 
-    pub fn begin_round(&mut self) {
+    pub(super) fn begin_round(&mut self) {
         for part in &mut self.parts {
             part.tried = false;
         }
@@ -291,11 +301,11 @@ impl Allocation {
     }
 
     /// Returns the amount granted above the limit.
-    pub fn debt(&self) -> i64 {
+    pub(super) fn debt(&self) -> i64 {
         self.balance().min(0).saturating_neg()
     }
 
-    pub fn balance(&self) -> i64 {
+    pub(super) fn balance(&self) -> i64 {
         let LimitState::Of(limit) = self.limit else { return 0 };
         self.parts.iter().fold(limit, |rest, part| rest.saturating_sub(part.claim().max(0)))
     }
@@ -303,7 +313,7 @@ impl Allocation {
 
 /// Splits an amount into `parts` parts. The first parts are larger by one if the amount does not
 /// divide evenly.
-pub fn split(amount: i64, parts: usize) -> impl Iterator<Item = i64> {
+pub(super) fn split(amount: i64, parts: usize) -> impl Iterator<Item = i64> {
     let parts = parts as i64;
     let (even, rest) = if parts == 0 { (0, 0) } else { (amount / parts, amount % parts) };
     (0..parts).map(move |part| even + (part < rest) as i64)

@@ -17,7 +17,7 @@ use crate::used_ids::UsedIds;
 const NEAR_MAX: usize = 4;
 
 /// The fields of an order event that the desk needs.
-pub struct ReportRef<'a> {
+pub(super) struct ReportRef<'a> {
     order: OrderHandle,
     id: &'a IntId,
     orig_id: &'a IntId,
@@ -27,12 +27,12 @@ pub struct ReportRef<'a> {
 }
 
 impl ReportRef<'_> {
-    pub fn of_order(order: &OrderTerms) -> ReportRef<'_> {
+    pub(super) fn of_order(order: &OrderTerms) -> ReportRef<'_> {
         let OrderTerms { order, ref id, ref orig_id, source, what, status, .. } = *order;
         ReportRef { order, id, orig_id, source, what, status }
     }
 
-    pub fn of_status(report: &OrderReport) -> ReportRef<'_> {
+    pub(super) fn of_status(report: &OrderReport) -> ReportRef<'_> {
         let OrderReport { order, ref id, ref orig_id, source, what, status, .. } = *report;
         ReportRef { order, id, orig_id, source, what, status }
     }

@@ -10,7 +10,7 @@ use crate::terms::Status;
 
 /// Stage of an entry. Each of the first two has a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderStage {
+pub(super) enum OrderStage {
     /// Sent; its handle is not known yet.
     InFlight,
     Finished,
@@ -20,7 +20,7 @@ pub enum OrderStage {
 }
 
 #[derive(Clone, Copy, Debug)]
-pub struct DeskEntry {
+pub(super) struct DeskEntry {
     /// None while in flight, and once the shard has forgotten the order.
     pub handle: OrderHandle,
     pub source: Source,
@@ -52,7 +52,7 @@ struct EntryList {
 }
 
 #[derive(Debug)]
-pub struct OrderTable {
+pub(super) struct OrderTable {
     slab: Vec<DeskEntry>,
     max: u32,
     len: u32,
@@ -62,22 +62,22 @@ pub struct OrderTable {
 }
 
 impl OrderTable {
-    pub fn new(max: u32, pages: LargePages) -> OrderTable {
+    pub(super) fn new(max: u32, pages: LargePages) -> OrderTable {
         let line = EntryList { first: NIL, last: NIL, len: 0 };
         let slab = pages.table(max as usize);
         OrderTable { slab, max, len: 0, free: NIL, in_flight: line, finished: line }
     }
 
-    pub fn len(&self) -> u32 {
+    pub(super) fn len(&self) -> u32 {
         self.len
     }
 
-    pub fn has_room(&self) -> bool {
+    pub(super) fn has_room(&self) -> bool {
         self.len < self.max
     }
 
     /// Adds an entry in flight, without names.
-    pub fn add(&mut self, source: Source, token: u32) -> u32 {
+    pub(super) fn add(&mut self, source: Source, token: u32) -> u32 {
         assert!(self.has_room(), "the caller checks for room first");
         let entry = DeskEntry {
             handle: OrderHandle::NONE,
@@ -108,36 +108,36 @@ impl OrderTable {
         number
     }
 
-    pub fn remove(&mut self, number: u32) {
+    pub(super) fn remove(&mut self, number: u32) {
         self.move_to(number, OrderStage::Free);
         self.slab[number as usize].next = self.free;
         self.free = number;
         self.len -= 1;
     }
 
-    pub fn at(&self, number: u32) -> &DeskEntry {
+    pub(super) fn at(&self, number: u32) -> &DeskEntry {
         &self.slab[number as usize]
     }
 
     /// Returns an entry; `None` if the place was never used.
-    pub fn get(&self, number: u32) -> Option<&DeskEntry> {
+    pub(super) fn get(&self, number: u32) -> Option<&DeskEntry> {
         self.slab.get(number as usize)
     }
 
-    pub fn at_mut(&mut self, number: u32) -> &mut DeskEntry {
+    pub(super) fn at_mut(&mut self, number: u32) -> &mut DeskEntry {
         &mut self.slab[number as usize]
     }
 
-    pub fn finished(&self) -> u32 {
+    pub(super) fn finished(&self) -> u32 {
         self.finished.len
     }
 
-    pub fn finished_first(&self) -> Option<u32> {
+    pub(super) fn finished_first(&self) -> Option<u32> {
         (self.finished.first != NIL).then_some(self.finished.first)
     }
 
     /// Returns the entries in flight, oldest first.
-    pub fn in_flight(&self) -> impl Iterator<Item = u32> {
+    pub(super) fn in_flight(&self) -> impl Iterator<Item = u32> {
         let mut at = self.in_flight.first;
         std::iter::from_fn(move || {
             let number = at;
@@ -147,7 +147,7 @@ impl OrderTable {
     }
 
     /// Moves an entry from its list to the end of the list of its new stage.
-    pub fn move_to(&mut self, number: u32, stage: OrderStage) {
+    pub(super) fn move_to(&mut self, number: u32, stage: OrderStage) {
         let DeskEntry { prev, next, stage: old, .. } = self.slab[number as usize];
         if let Some(line) = self.line(old) {
             line.len -= 1;

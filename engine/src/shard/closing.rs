@@ -24,7 +24,7 @@ use crate::terms::{Side, Terms};
 
 /// Positions of a shard that wait to be closed. An operator who closes everything has as many as
 /// there are positions; beyond it a close is refused with `busy`.
-pub const PENDING_CLOSES_MAX: usize = 4_096;
+pub(super) const PENDING_CLOSES_MAX: usize = 4_096;
 
 /// A position that is to be closed completely.
 #[derive(Clone, Copy, Debug)]

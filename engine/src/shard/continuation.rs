@@ -122,19 +122,19 @@ pub(super) enum OrderFilter {
 }
 
 impl Continuation {
-    pub fn has_work(&self) -> bool {
+    pub(super) fn has_work(&self) -> bool {
         self.busy.is_some() || self.sweep.is_some() || self.pending_closes || !self.excess.is_empty()
     }
 
-    pub fn recheck_closes(&mut self) {
+    pub(super) fn recheck_closes(&mut self) {
         self.pending_closes = true;
     }
 
-    pub fn closes_checked(&mut self) {
+    pub(super) fn closes_checked(&mut self) {
         self.pending_closes = false;
     }
 
-    pub fn reduce_later(&mut self, local: u32, strategy: StrategyId) {
+    pub(super) fn reduce_later(&mut self, local: u32, strategy: StrategyId) {
         if !self.excess.contains(&(local, strategy)) {
             self.excess.push((local, strategy));
         }
@@ -142,87 +142,87 @@ impl Continuation {
 
     /// Returns whether any work was added since all was done.
     #[inline]
-    pub fn is_begun(&self) -> bool {
+    pub(super) fn is_begun(&self) -> bool {
         self.has_work() || self.done.is_some()
     }
 
     #[inline]
-    pub fn set_busy(&mut self, local: u32) {
+    pub(super) fn set_busy(&mut self, local: u32) {
         assert!(self.busy.is_none_or(|busy| busy == local), "one security at a time");
         self.busy = Some(local);
     }
 
     #[inline]
-    pub fn mark_moved(&mut self) {
+    pub(super) fn mark_moved(&mut self) {
         self.moved = true;
     }
 
-    pub fn quote_later(&mut self, quote: Quote) {
+    pub(super) fn quote_later(&mut self, quote: Quote) {
         self.quote = Some(quote);
     }
 
-    pub fn halt_later(&mut self, local: u32) {
+    pub(super) fn halt_later(&mut self, local: u32) {
         self.halt = Some(local);
     }
 
-    pub fn report_done_to(&mut self, source: Source, token: u32) {
+    pub(super) fn report_done_to(&mut self, source: Source, token: u32) {
         self.done = Some((source, token, Reason::None));
     }
 
-    pub fn refuse(&mut self, reason: Reason) {
+    pub(super) fn refuse(&mut self, reason: Reason) {
         if let Some(done) = &mut self.done {
             done.2 = reason;
         }
     }
 
-    pub fn begin_timers(&mut self) {
+    pub(super) fn begin_timers(&mut self) {
         self.sweep = Some(BulkOperation::Timers);
     }
 
-    pub fn begin_cancel(&mut self, filter: OrderFilter, reason: Reason) {
+    pub(super) fn begin_cancel(&mut self, filter: OrderFilter, reason: Reason) {
         self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, then: None });
     }
 
-    pub fn begin_close(&mut self, closing: PendingClose) {
+    pub(super) fn begin_close(&mut self, closing: PendingClose) {
         let filter = OrderFilter::Position(closing.terms.strategy, closing.local);
         self.sweep =
             Some(BulkOperation::Cancel { filter, reason: Reason::Requested, cursor: 0, then: Some(closing) });
     }
 
-    pub fn begin_session(&mut self, place: u16, session: TradingSession) {
+    pub(super) fn begin_session(&mut self, place: u16, session: TradingSession) {
         self.sweep = Some(BulkOperation::Session { place, session, local: 0, cursor: 0 });
     }
 
-    pub fn begin_day(&mut self, day: Day) {
+    pub(super) fn begin_day(&mut self, day: Day) {
         self.sweep = Some(BulkOperation::Day { day, cursor: 0 });
     }
 
-    pub fn begin_expire(&mut self, local: u32, price: Price) {
+    pub(super) fn begin_expire(&mut self, local: u32, price: Price) {
         self.sweep = Some(BulkOperation::Expire { local, price, cursor: 0, position: 0 });
     }
 
-    pub fn begin_expired(&mut self, place: u16) {
+    pub(super) fn begin_expired(&mut self, place: u16) {
         self.sweep = Some(BulkOperation::Expired { place, cursor: 0, local: 0 });
     }
 
-    pub fn begin_positions(&mut self) {
+    pub(super) fn begin_positions(&mut self) {
         self.sweep = Some(BulkOperation::Positions { local: 0, at: 0 });
     }
 
-    pub fn begin_cash(&mut self) {
+    pub(super) fn begin_cash(&mut self) {
         self.sweep = Some(BulkOperation::Cash { at: 0 });
     }
 
-    pub fn begin_start(&mut self) {
+    pub(super) fn begin_start(&mut self) {
         self.sweep = Some(BulkOperation::Begin { cursor: 0 });
     }
 
     /// Checks only the stops of an adapter that was connected all the time.
-    pub fn recheck_stops(&mut self, adapter: AdapterId) {
+    pub(super) fn recheck_stops(&mut self, adapter: AdapterId) {
         self.sweep = Some(BulkOperation::Adapter { adapter, connected: true, cursor: u32::MAX, local: 0 });
     }
 
-    pub fn begin_adapter(&mut self, adapter: AdapterId, connected: bool) {
+    pub(super) fn begin_adapter(&mut self, adapter: AdapterId, connected: bool) {
         self.sweep = Some(BulkOperation::Adapter { adapter, connected, cursor: 0, local: 0 });
     }
 }

@@ -20,7 +20,7 @@ use crate::venue::OrderEntry;
 /// Days for which finished orders of outside venues are kept, so that a late fill or bust is
 /// booked: as long as a trade takes to settle anywhere, with a weekend and a holiday in it. Their
 /// number has a bound too, see [`crate::settings::ShardSettings::finished_outside_max`].
-pub const FINISHED_OUTSIDE_DAYS: u64 = 7;
+pub(super) const FINISHED_OUTSIDE_DAYS: u64 = 7;
 
 impl Shard {
     #[inline]

@@ -32,7 +32,7 @@ pub(super) struct Amendment {
 
 impl Amendment {
     /// Converts a report. `is_open` says whether the order works, where the report does not.
-    pub fn of(report: &VenueReport, is_open: bool) -> Amendment {
+    pub(super) fn of(report: &VenueReport, is_open: bool) -> Amendment {
         let (exec_ref, exec, qty, price, is_open) = match *report {
             VenueReport::Amended { exec_ref, exec, qty, price, is_open } => {
                 (exec_ref, exec, qty, price, is_open)

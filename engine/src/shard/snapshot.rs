@@ -66,7 +66,7 @@ impl SnapshotEmitter<'_> {
 }
 
 impl Snapshots {
-    pub fn request(&mut self, port: PortId) -> Result<(), Reason> {
+    pub(super) fn request(&mut self, port: PortId) -> Result<(), Reason> {
         self.wanted = self.wanted.with(PortMask::one(port));
         if self.running.is_none() {
             self.start_next();
@@ -74,7 +74,7 @@ impl Snapshots {
         Ok(())
     }
 
-    pub fn is_running(&self) -> bool {
+    pub(super) fn is_running(&self) -> bool {
         self.running.is_some()
     }
 

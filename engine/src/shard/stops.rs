@@ -21,11 +21,11 @@ use crate::terms::Side;
 pub(super) struct Stops(Vec<Option<Box<[Ladder; 2]>>>);
 
 impl Stops {
-    pub fn add_security(&mut self) {
+    pub(super) fn add_security(&mut self) {
         self.0.push(None);
     }
 
-    pub fn push(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side, ticks: i64) -> bool {
+    pub(super) fn push(&mut self, nodes: &mut Nodes, local: u32, slot: u32, side: Side, ticks: i64) -> bool {
         let ladders = self.0[local as usize].get_or_insert_with(|| {
             Box::new([Ladder::new(Direction::LowestFirst), Ladder::new(Direction::HighestFirst)])
         });
@@ -35,7 +35,7 @@ impl Stops {
     }
 
     /// Returns whether a stop waits at exactly this price.
-    pub fn is_occupied(&self, nodes: &Nodes, local: u32, side: Side, ticks: i64) -> bool {
+    pub(super) fn is_occupied(&self, nodes: &Nodes, local: u32, side: Side, ticks: i64) -> bool {
         let ladders = self.0.get(local as usize).and_then(Option::as_ref);
         ladders.is_some_and(|ladders| ladders[side as usize].front(nodes, ticks).is_some())
     }

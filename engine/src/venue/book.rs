@@ -57,28 +57,28 @@ pub(super) struct BookMode(u8);
 
 impl BookMode {
     /// Orders collect; nothing matches.
-    pub const COLLECTING: BookMode = BookMode(1);
+    pub(super) const COLLECTING: BookMode = BookMode(1);
     /// The feed shows a quote.
-    pub const QUOTED: BookMode = BookMode(2);
+    pub(super) const QUOTED: BookMode = BookMode(2);
     /// Market orders wait.
-    pub const WAITING: BookMode = BookMode(4);
-    pub const BANDED: BookMode = BookMode(8);
-    pub const RANDOM_REJECTS: BookMode = BookMode(16);
+    pub(super) const WAITING: BookMode = BookMode(4);
+    pub(super) const BANDED: BookMode = BookMode(8);
+    pub(super) const RANDOM_REJECTS: BookMode = BookMode(16);
     /// A step left work.
-    pub const WORKING: BookMode = BookMode(32);
+    pub(super) const WORKING: BookMode = BookMode(32);
 
     #[inline]
-    pub fn is_plain(self) -> bool {
+    pub(super) fn is_plain(self) -> bool {
         self.0 == 0
     }
 
     #[inline]
-    pub fn has(self, flag: BookMode) -> bool {
+    pub(super) fn has(self, flag: BookMode) -> bool {
         self.0 & flag.0 != 0
     }
 
     #[inline]
-    pub fn set(&mut self, flag: BookMode, on: bool) {
+    pub(super) fn set(&mut self, flag: BookMode, on: bool) {
         self.0 = if on { self.0 | flag.0 } else { self.0 & !flag.0 };
     }
 }
@@ -96,7 +96,7 @@ pub(super) struct Taker {
 
 impl Taker {
     #[inline]
-    pub fn of(entry: &OrderEntry) -> Taker {
+    pub(super) fn of(entry: &OrderEntry) -> Taker {
         let OrderEntry { slot, side, limit, qty, account, .. } = *entry;
         Taker { slot, side, account, limit, left: qty }
     }
@@ -115,7 +115,7 @@ pub(super) enum SweepEnd {
 }
 
 impl OrderBook {
-    pub fn new(spec: &BookSpec, nodes: &mut Nodes) -> OrderBook {
+    pub(super) fn new(spec: &BookSpec, nodes: &mut Nodes) -> OrderBook {
         let mut mode = BookMode::default();
         mode.set(BookMode::BANDED, spec.settings.band_bp > 0);
         mode.set(BookMode::RANDOM_REJECTS, spec.settings.reject_permille > 0);
@@ -128,30 +128,30 @@ impl OrderBook {
         }
     }
 
-    pub fn set_self_trade(&mut self, self_trade: SelfTrade) {
+    pub(super) fn set_self_trade(&mut self, self_trade: SelfTrade) {
         self.self_trade = self_trade;
     }
 
     /// Returns the price of this many ticks. Orders and portions whose price does not fit are never
     /// accepted.
     #[inline]
-    pub fn price(&self, ticks: i64) -> Price {
+    pub(super) fn price(&self, ticks: i64) -> Price {
         Price::from_raw(ticks.wrapping_mul(self.tick))
     }
 
-    pub fn tick(&self) -> Price {
+    pub(super) fn tick(&self) -> Price {
         Price::from_raw(self.tick)
     }
 
     /// Returns whether this many ticks are a valid price.
     #[inline]
-    pub fn is_price(&self, ticks: i64) -> bool {
+    pub(super) fn is_price(&self, ticks: i64) -> bool {
         ticks.checked_mul(self.tick).is_some()
     }
 
     /// Returns whether a limit order, or a market order, trades with a client at once.
     #[inline]
-    pub fn crosses(&self, side: Side, limit: Option<i64>) -> bool {
+    pub(super) fn crosses(&self, side: Side, limit: Option<i64>) -> bool {
         let other = &self.sides[side.opposite() as usize];
         match limit {
             Some(limit) => other.best_rank() <= other.rank(limit) && !other.is_empty(),
@@ -161,7 +161,7 @@ impl OrderBook {
 
     /// Returns the worst rank on the other side that a taker accepts.
     #[inline]
-    pub fn bound(&self, taker: &Taker) -> i64 {
+    pub(super) fn bound(&self, taker: &Taker) -> i64 {
         let worst = match (taker.limit, taker.side) {
             (Some(limit), _) => limit,
             (None, Side::Buy) => i64::MAX / self.tick,
@@ -172,13 +172,13 @@ impl OrderBook {
     }
 
     #[inline]
-    pub fn is_own(&self, account: AccountId, other: AccountId) -> bool {
+    pub(super) fn is_own(&self, account: AccountId, other: AccountId) -> bool {
         account == other && self.self_trade == SelfTrade::CancelNewest
     }
 
     /// Matches a taker with the clients of the other side, as far as one step goes.
     #[inline(never)]
-    pub fn sweep(
+    pub(super) fn sweep(
         &mut self,
         market: &mut MarketState,
         nodes: &mut Nodes,
@@ -211,7 +211,7 @@ impl OrderBook {
 
     /// Trades a taker with the first resting order of the other side, at its price.
     #[inline]
-    pub fn trade_with(
+    pub(super) fn trade_with(
         &mut self,
         nodes: &mut Nodes,
         outcomes: &mut Vec<(u32, VenueOutcome)>,
@@ -228,7 +228,7 @@ impl OrderBook {
 
     /// Fills a resting order with this quantity at this price.
     #[inline]
-    pub fn fill(
+    pub(super) fn fill(
         &mut self,
         nodes: &mut Nodes,
         outcomes: &mut Vec<(u32, VenueOutcome)>,
@@ -262,16 +262,16 @@ pub(super) struct QuoteSide {
 codec!(QuoteSide { ticks, size, portion, taken });
 
 impl QuoteSide {
-    pub fn new(ticks: i64, size: Qty) -> QuoteSide {
+    pub(super) fn new(ticks: i64, size: Qty) -> QuoteSide {
         QuoteSide { ticks, size, portion: 0, taken: Qty::ZERO }
     }
 
-    pub fn is_sound(&self, settings: &VenueSettings) -> bool {
+    pub(super) fn is_sound(&self, settings: &VenueSettings) -> bool {
         !self.taken.is_negative() && self.taken <= self.size && self.portion <= portions(settings).max(1)
     }
 
     /// Limits the portions to those of the settings.
-    pub fn limit(&mut self, settings: &VenueSettings) {
+    pub(super) fn limit(&mut self, settings: &VenueSettings) {
         let portions = portions(settings).max(1);
         if self.portion > portions {
             (self.portion, self.taken) = (portions, Qty::ZERO);
@@ -279,7 +279,7 @@ impl QuoteSide {
     }
 
     /// Returns the next portion: its price in ticks, and its rest. `side` is the quote's.
-    pub fn portion(&self, side: Side, settings: &VenueSettings) -> Option<(i64, Qty)> {
+    pub(super) fn portion(&self, side: Side, settings: &VenueSettings) -> Option<(i64, Qty)> {
         if !self.size.is_positive() || self.portion >= portions(settings) {
             return None;
         }
@@ -292,7 +292,7 @@ impl QuoteSide {
     }
 
     /// Returns the remaining portions, from the next on.
-    pub fn portions(&self, side: Side, settings: &VenueSettings) -> impl Iterator<Item = (i64, Qty)> {
+    pub(super) fn portions(&self, side: Side, settings: &VenueSettings) -> impl Iterator<Item = (i64, Qty)> {
         let mut rest = *self;
         std::iter::from_fn(move || {
             let portion = rest.portion(side, settings)?;
@@ -302,14 +302,14 @@ impl QuoteSide {
     }
 
     /// Returns the rest of the size that the feed shows.
-    pub fn first(&self) -> Qty {
+    pub(super) fn first(&self) -> Qty {
         match self.portion {
             0 => Qty::from_raw(self.size.raw() - self.taken.raw()),
             _ => Qty::ZERO,
         }
     }
 
-    pub fn take(&mut self, qty: Qty) {
+    pub(super) fn take(&mut self, qty: Qty) {
         self.taken = Qty::from_raw(self.taken.raw() + qty.raw());
         assert!(self.taken <= self.size, "a portion has its size");
         if self.taken == self.size {
@@ -318,13 +318,13 @@ impl QuoteSide {
     }
 
     /// Drops the rest of the portion.
-    pub fn next_portion(&mut self) {
+    pub(super) fn next_portion(&mut self) {
         self.portion += 1;
         self.taken = Qty::ZERO;
     }
 
     /// Returns the sum of all portions within this many ticks of the next one.
-    pub fn within(&self, settings: &VenueSettings, ticks: u64) -> i128 {
+    pub(super) fn within(&self, settings: &VenueSettings, ticks: u64) -> i128 {
         let steps = ticks / settings.slippage_ticks.max(1) as u64;
         let left = (portions(settings) - self.portion) as i128;
         left.min(steps as i128 + 1) * self.size.raw() as i128 - self.taken.raw() as i128
@@ -347,16 +347,16 @@ pub(super) struct FeedQueue {
 }
 
 impl FeedQueue {
-    pub fn new(ticks: i64, shown: Qty) -> FeedQueue {
+    pub(super) fn new(ticks: i64, shown: Qty) -> FeedQueue {
         FeedQueue { ticks, ahead: shown, shown }
     }
 
-    pub fn is_sound(&self) -> bool {
+    pub(super) fn is_sound(&self) -> bool {
         !self.ahead.is_negative() && self.ahead <= self.shown
     }
 
     /// Applies another size at the same price.
-    pub fn resize(&mut self, shown: Qty) {
+    pub(super) fn resize(&mut self, shown: Qty) {
         if shown < self.shown {
             let exact = self.ahead.raw() as i128 * shown.raw() as i128;
             let rounded_up = (exact + self.shown.raw() as i128 - 1) / self.shown.raw() as i128;
@@ -371,7 +371,7 @@ impl FeedQueue {
     }
 
     /// Consumes a trade from the queue first, and returns the rest of the trade.
-    pub fn consume(&mut self, traded: Qty) -> Qty {
+    pub(super) fn consume(&mut self, traded: Qty) -> Qty {
         let taken = traded.min(self.ahead);
         self.ahead = Qty::from_raw(self.ahead.raw() - taken.raw());
         self.shown = Qty::from_raw(self.shown.raw() - taken.raw());

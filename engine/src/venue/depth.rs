@@ -52,7 +52,7 @@ impl WatchedBooks {
     }
 
     #[inline]
-    pub fn touch(&mut self, book: u32) {
+    pub(super) fn touch(&mut self, book: u32) {
         if !self.marks.is_empty() {
             self.note(book);
         }

@@ -16,7 +16,7 @@ use crate::sync::{Arc, AtomicBool, Ordering, fence};
 
 /// The wake-up of one thread. The thread itself and all senders hold clones of it.
 #[derive(Clone)]
-pub(crate) struct Wakeup {
+pub struct Wakeup {
     shared: Arc<WakeupState>,
 }
 
@@ -28,19 +28,19 @@ struct WakeupState {
 }
 
 impl Wakeup {
-    pub(crate) fn new(call: impl Fn() + Send + Sync + 'static) -> Wakeup {
+    pub fn new(call: impl Fn() + Send + Sync + 'static) -> Wakeup {
         Wakeup { shared: Arc::new(WakeupState { is_blocked: AtomicBool::new(false), call: Box::new(call) }) }
     }
 
     /// Wakes the thread if it is blocked. Senders call this after they have put work where the
     /// thread looks for it.
-    pub(crate) fn wake(&self) {
+    pub fn wake(&self) {
         wake_all([self]);
     }
 
     /// Unblocks the thread unconditionally: for a wake-up that forwards to this one, and for urgent
     /// requests such as full lanes.
-    pub(crate) fn call(&self) {
+    pub fn call(&self) {
         (self.shared.call)();
     }
 
@@ -56,19 +56,19 @@ impl Wakeup {
 
     /// Announces that the thread is about to block. The thread calls this before it looks for work
     /// a last time.
-    pub(crate) fn prepare_sleep(&self) {
+    pub fn prepare_sleep(&self) {
         self.shared.is_blocked.store(true, Ordering::Relaxed);
         fence(Ordering::SeqCst);
     }
 
     /// Withdraws the announcement. The thread calls this when it continues, woken or not.
-    pub(crate) fn finish_sleep(&self) {
+    pub fn finish_sleep(&self) {
         self.shared.is_blocked.store(false, Ordering::Relaxed);
     }
 }
 
 /// Wakes several threads with a single fence.
-pub(crate) fn wake_all<'a>(wakeups: impl IntoIterator<Item = &'a Wakeup>) {
+pub fn wake_all<'a>(wakeups: impl IntoIterator<Item = &'a Wakeup>) {
     fence(Ordering::SeqCst);
     for wakeup in wakeups {
         wakeup.call_if_blocked();

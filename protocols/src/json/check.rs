@@ -3,7 +3,7 @@
 use serde::de::IgnoredAny;
 
 /// Deepest nesting that is accepted. Deeper nesting is an attack on recursive readers.
-pub const DEPTH_MAX: usize = 64;
+pub(super) const DEPTH_MAX: usize = 64;
 
 /// Returns whether octets are exactly one JSON value (RFC 8259), nested at most [`DEPTH_MAX`] deep
 /// and without lone surrogates, so that every reader can parse them.
@@ -66,7 +66,7 @@ fn unit(bytes: &[u8]) -> Option<u32> {
 }
 
 /// Returns how deep brackets are nested, at least; those in texts do not count.
-pub fn depth(text: &str) -> usize {
+pub(crate) fn depth(text: &str) -> usize {
     let (mut deepest, mut depth, mut in_text, mut escaped) = (0usize, 0usize, false, false);
     for octet in text.bytes() {
         match octet {

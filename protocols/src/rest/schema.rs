@@ -31,12 +31,12 @@ macro_rules! described {
 
 // Each is a closed list of names for `NamedValue`: the types belong to the engine, which knows
 // nothing of schemas.
-pub struct SideSchema;
-pub struct OrderKindSchema;
-pub struct TifSchema;
-pub struct StatusSchema;
-pub struct PhaseSchema;
-pub struct MovementSchema;
+pub(super) struct SideSchema;
+pub(super) struct OrderKindSchema;
+pub(super) struct TifSchema;
+pub(super) struct StatusSchema;
+pub(super) struct PhaseSchema;
+pub(super) struct MovementSchema;
 
 described! {
     SideSchema, "Side", enum_schema::<Side>("Side of the order: buy or sell.");

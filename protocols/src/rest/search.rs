@@ -18,9 +18,9 @@ use pitlane_engine::refdata::{OptionKind, RefData, Security, SecurityKind};
 use pitlane_engine::time::Day;
 
 /// Longest query, in bytes.
-pub const QUERY_BYTES_MAX: usize = 256;
+pub(super) const QUERY_BYTES_MAX: usize = 256;
 /// Most terms in one query, because each is searched in every security.
-pub const TERMS_MAX: usize = 16;
+pub(super) const TERMS_MAX: usize = 16;
 
 /// A parsed query. The empty one finds all securities.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

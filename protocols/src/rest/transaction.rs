@@ -82,18 +82,18 @@ impl<'a> TransactionVO<'a> {
 
 /// Returns the UUID. A movement keeps the UUID of its sender, which makes it idempotent; a venue's
 /// execution is not a UUID.
-pub fn uuid_of(id: TransactionId, order_id: IntId, exec: ExecRef, instance: u64) -> Uuid {
+pub(crate) fn uuid_of(id: TransactionId, order_id: IntId, exec: ExecRef, instance: u64) -> Uuid {
     let is_movement = order_id.is_none() && exec.0 != 0;
     if is_movement { Uuid(exec.0) } else { id.uuid(instance) }
 }
 
 /// Returns the venue's own name for an execution, if it gave one.
-pub fn ext_id_of(order_id: IntId, exec: ExecRef) -> Option<ExtId> {
+pub(crate) fn ext_id_of(order_id: IntId, exec: ExecRef) -> Option<ExtId> {
     (!order_id.is_none() && exec.0 != 0).then_some(ExtId(exec))
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ExtId(ExecRef);
+pub(crate) struct ExtId(ExecRef);
 
 impl fmt::Display for ExtId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -103,7 +103,7 @@ impl fmt::Display for ExtId {
 
 /// Readable description of a transaction: `BUY 10 AAPL at 100.25 USD`, or `CREDIT 1000 USD`.
 #[derive(Clone, Copy, Debug)]
-pub struct Story<'a> {
+pub(crate) struct Story<'a> {
     pub kind: MovementKind,
     pub qty: Qty,
     pub security: Option<SecurityId>,

@@ -6,14 +6,14 @@ use crate::fix::frame::FRAME_BYTES_AROUND;
 const FRAMES_HELD: usize = 2;
 
 #[derive(Debug, Default)]
-pub struct InputBuffer {
+pub(super) struct InputBuffer {
     bytes: Vec<u8>,
     at: usize,
 }
 
 impl InputBuffer {
     /// Takes as many bytes as there is room for, with bodies of at most `body_bytes_max` bytes.
-    pub fn take(&mut self, bytes: &[u8], body_bytes_max: usize) -> usize {
+    pub(super) fn take(&mut self, bytes: &[u8], body_bytes_max: usize) -> usize {
         let most = FRAMES_HELD * (body_bytes_max + FRAME_BYTES_AROUND);
         let count = bytes.len().min(most.saturating_sub(self.bytes.len() - self.at));
         // Read bytes are removed once they are more than the bytes that must be moved.
@@ -25,11 +25,11 @@ impl InputBuffer {
         count
     }
 
-    pub fn pending(&self) -> &[u8] {
+    pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.at..]
     }
 
-    pub fn consume(&mut self, count: usize) {
+    pub(super) fn consume(&mut self, count: usize) {
         self.at += count;
         if self.at == self.bytes.len() {
             self.bytes.clear();
@@ -39,18 +39,18 @@ impl InputBuffer {
 }
 
 #[derive(Debug, Default)]
-pub struct OutputBuffer {
+pub(super) struct OutputBuffer {
     /// Buffer to which the encoder appends.
     pub bytes: Vec<u8>,
     at: usize,
 }
 
 impl OutputBuffer {
-    pub fn pending(&self) -> &[u8] {
+    pub(super) fn pending(&self) -> &[u8] {
         &self.bytes[self.at..]
     }
 
-    pub fn consume(&mut self, count: usize) {
+    pub(super) fn consume(&mut self, count: usize) {
         self.at += count;
         assert!(self.at <= self.bytes.len(), "only what is there can be sent");
         if self.at > self.bytes.len() / 2 {
@@ -59,15 +59,15 @@ impl OutputBuffer {
         }
     }
 
-    pub fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.bytes.len() - self.at
     }
 
-    pub fn is_empty(&self) -> bool {
+    pub(super) fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         self.bytes.clear();
         self.at = 0;
     }

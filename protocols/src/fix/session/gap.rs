@@ -15,7 +15,7 @@ const EARLY_BYTES_MAX: usize = 64 * 1_024;
 
 /// A gap of missing messages up to one that arrived early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SequenceGap {
+pub(super) struct SequenceGap {
     /// Number that revealed the gap. The gap is closed when the next expected number is above it.
     pub high: u64,
     /// End of the last Resend Request: zero means to the end; `None` means that nothing is
@@ -26,14 +26,14 @@ pub struct SequenceGap {
 
 impl SequenceGap {
     /// Returns a gap that is not requested yet.
-    pub fn up_to(high: u64) -> SequenceGap {
+    pub(super) fn up_to(high: u64) -> SequenceGap {
         SequenceGap { high, requested: None, requested_at: Timestamp::MAX }
     }
 }
 
 /// Early messages by sequence number.
 #[derive(Debug, Default)]
-pub struct EarlyMessages {
+pub(super) struct EarlyMessages {
     messages: BTreeMap<u64, Vec<u8>>,
     bytes: usize,
     /// Memory for reuse.
@@ -42,7 +42,7 @@ pub struct EarlyMessages {
 
 impl EarlyMessages {
     /// Keeps a message if there is room.
-    pub fn keep(&mut self, number: u64, message: &[u8]) {
+    pub(super) fn keep(&mut self, number: u64, message: &[u8]) {
         let full = self.messages.len() == EARLY_MAX || self.bytes + message.len() > EARLY_BYTES_MAX;
         if full || self.messages.contains_key(&number) {
             return;
@@ -55,7 +55,7 @@ impl EarlyMessages {
 
     /// Returns the message whose turn it is, or one that was skipped: a skipped message may need an
     /// answer too.
-    pub fn take(&mut self, incoming: u64) -> Option<Vec<u8>> {
+    pub(super) fn take(&mut self, incoming: u64) -> Option<Vec<u8>> {
         let (&number, _) = self.messages.first_key_value()?;
         if number > incoming {
             return None;
@@ -66,12 +66,12 @@ impl EarlyMessages {
     }
 
     /// Takes back the memory of a message.
-    pub fn give_back(&mut self, mut place: Vec<u8>) {
+    pub(super) fn give_back(&mut self, mut place: Vec<u8>) {
         place.clear();
         self.spare.push(place);
     }
 
-    pub fn clear(&mut self) {
+    pub(super) fn clear(&mut self) {
         while let Some((_, place)) = self.messages.pop_first() {
             self.give_back(place);
         }

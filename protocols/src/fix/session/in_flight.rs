@@ -11,10 +11,10 @@ use pitlane_engine::id::IntId;
 
 /// Requests without an answer. This is several times what lanes hold; at the bound the session
 /// reads nothing more.
-pub const IN_FLIGHT_MAX: usize = 65_536;
+pub(super) const IN_FLIGHT_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
-pub struct InFlightRequests {
+pub(super) struct InFlightRequests {
     /// Sequence number and id of each request.
     requests: VecDeque<(u64, IntId)>,
     /// Ids of stored answers, until the client has resent its messages.
@@ -22,18 +22,18 @@ pub struct InFlightRequests {
 }
 
 impl InFlightRequests {
-    pub fn is_full(&self) -> bool {
+    pub(super) fn is_full(&self) -> bool {
         self.requests.len() >= IN_FLIGHT_MAX
     }
 
     /// Adds a message that may become a request.
-    pub fn begin(&mut self, number: u64) {
+    pub(super) fn begin(&mut self, number: u64) {
         self.requests.push_back((number, IntId::NONE));
     }
 
     /// Assigns the request's id to the last message, or removes the message if it was answered at
     /// once.
-    pub fn assign(&mut self, id: Option<IntId>) {
+    pub(super) fn assign(&mut self, id: Option<IntId>) {
         match (id, self.requests.back_mut()) {
             (Some(id), Some(last)) => last.1 = id,
             (Some(_), None) => {}
@@ -43,34 +43,34 @@ impl InFlightRequests {
 
     /// Removes an answered request. Shards answer in the order of the requests, so the search ends
     /// early.
-    pub fn complete(&mut self, id: &IntId) {
+    pub(super) fn complete(&mut self, id: &IntId) {
         if let Some(at) = self.requests.iter().position(|(_, known)| known == id) {
             self.requests.remove(at);
         }
     }
 
     /// Returns the first sequence number without an answer.
-    pub fn first_msg_seq_num(&self) -> Option<u64> {
+    pub(super) fn first_msg_seq_num(&self) -> Option<u64> {
         self.requests.front().map(|&(number, _)| number)
     }
 
     /// Adds the id of an answer that was stored before the restart.
-    pub fn add_answered(&mut self, id: IntId) {
+    pub(super) fn add_answered(&mut self, id: IntId) {
         self.answered.insert(id);
     }
 
-    pub fn was_answered(&self, id: &IntId) -> bool {
+    pub(super) fn was_answered(&self, id: &IntId) -> bool {
         self.answered.contains(id)
     }
 
     /// Forgets the stored answers, because the client has nothing left to resend.
-    pub fn clear_answered(&mut self) {
+    pub(super) fn clear_answered(&mut self) {
         self.answered.clear();
     }
 
     /// Clears everything after a sequence reset. Pending requests are still answered, but their
     /// numbers no longer mean anything.
-    pub fn reset(&mut self) {
+    pub(super) fn reset(&mut self) {
         self.requests.clear();
         self.answered.clear();
     }

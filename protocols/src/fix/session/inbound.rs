@@ -15,7 +15,7 @@ use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 
 /// Largest MsgSeqNum. A message with a larger one counts as a message without one.
-pub const MSG_SEQ_NUM_MAX: u64 = i64::MAX as u64;
+pub(super) const MSG_SEQ_NUM_MAX: u64 = i64::MAX as u64;
 
 impl FixSession {
     pub(super) fn handle_message(&mut self, now: Timestamp, message: &FixMessage, desk: &Desk) {

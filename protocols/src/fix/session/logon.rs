@@ -17,7 +17,7 @@ use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 
 /// Longest HeartBtInt that is accepted, in seconds.
-pub const HEART_BT_INT_MAX: u64 = 3_600;
+pub(super) const HEART_BT_INT_MAX: u64 = 3_600;
 
 /// State of the login check, which the caller makes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -20,7 +20,7 @@ const REQUESTS_MAX: u32 = 32;
 const WINDOW_NS: u64 = 10 * NS_PER_S;
 
 #[derive(Debug, Default)]
-pub struct Resend {
+pub(super) struct Resend {
     /// Next and last number of the running resend.
     run: Option<(u64, u64)>,
     /// First number that was deferred meanwhile and follows unchanged.
@@ -35,19 +35,19 @@ pub struct Resend {
 }
 
 impl Resend {
-    pub fn is_active(&self) -> bool {
+    pub(super) fn is_active(&self) -> bool {
         self.run.is_some()
     }
 
     /// Records that a message was stored and not sent. During a resend it follows by itself; a
     /// client that is not connected requests it later.
-    pub fn defer(&mut self, number: u64) {
+    pub(super) fn defer(&mut self, number: u64) {
         if self.run.is_some() {
             self.deferred.get_or_insert(number);
         }
     }
 
-    pub fn stop(&mut self) {
+    pub(super) fn stop(&mut self) {
         self.run = None;
         self.deferred = None;
     }
@@ -64,7 +64,7 @@ impl Resend {
     }
 
     /// Resets the count of equal requests after another message.
-    pub fn handle_other_message(&mut self) {
+    pub(super) fn handle_other_message(&mut self) {
         self.same = 0;
     }
 }

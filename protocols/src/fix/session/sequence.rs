@@ -14,7 +14,7 @@ use super::gap::{EarlyMessages, SequenceGap};
 use crate::fix::store::SequenceNumbers;
 
 #[derive(Debug)]
-pub struct SequenceLayer {
+pub(super) struct SequenceLayer {
     numbers: SequenceNumbers,
     /// Numbers as the store has them.
     saved: SequenceNumbers,
@@ -24,68 +24,68 @@ pub struct SequenceLayer {
 
 /// The numbers.
 impl SequenceLayer {
-    pub fn new(stored: SequenceNumbers) -> SequenceLayer {
+    pub(super) fn new(stored: SequenceNumbers) -> SequenceLayer {
         SequenceLayer { numbers: stored, saved: stored, gap: None, early: EarlyMessages::default() }
     }
 
-    pub fn numbers(&self) -> SequenceNumbers {
+    pub(super) fn numbers(&self) -> SequenceNumbers {
         self.numbers
     }
 
     /// Returns the number of the next message from the client.
-    pub fn next_target(&self) -> u64 {
+    pub(super) fn next_target(&self) -> u64 {
         self.numbers.next_target_msg_seq_num
     }
 
     /// Returns the number of the next message that we send.
-    pub fn next_sender(&self) -> u64 {
+    pub(super) fn next_sender(&self) -> u64 {
         self.numbers.next_sender_msg_seq_num
     }
 
     /// Returns the number of the last message that we sent.
-    pub fn last_sender(&self) -> u64 {
+    pub(super) fn last_sender(&self) -> u64 {
         self.next_sender() - 1
     }
 
-    pub fn set_next_sender(&mut self, number: u64) {
+    pub(super) fn set_next_sender(&mut self, number: u64) {
         self.numbers.next_sender_msg_seq_num = number;
     }
 
     /// Consumes the number of an administrative message, which is not stored.
-    pub fn take_sender(&mut self) -> u64 {
+    pub(super) fn take_sender(&mut self) -> u64 {
         let number = self.next_sender();
         self.set_next_sender(number + 1);
         number
     }
 
     /// Consumes the number of a stored message. The store then has the number after it too.
-    pub fn consume_stored(&mut self, number: u64) {
+    pub(super) fn consume_stored(&mut self, number: u64) {
         self.numbers.next_sender_msg_seq_num = number + 1;
         self.saved.next_sender_msg_seq_num = number + 1;
     }
 
     /// Returns the numbers to save, if the store has others. They never pass `first_unanswered`,
     /// the first request without an answer: see [`crate::fix::store`].
-    pub fn unsaved(&self, first_unanswered: Option<u64>) -> Option<SequenceNumbers> {
+    pub(super) fn unsaved(&self, first_unanswered: Option<u64>) -> Option<SequenceNumbers> {
         let next = self.next_target();
         let next_target_msg_seq_num = first_unanswered.map_or(next, |first| first.min(next));
         let numbers = SequenceNumbers { next_target_msg_seq_num, ..self.numbers };
         (numbers != self.saved).then_some(numbers)
     }
 
-    pub fn set_saved(&mut self, numbers: SequenceNumbers) {
+    pub(super) fn set_saved(&mut self, numbers: SequenceNumbers) {
         self.saved = numbers;
     }
 
     /// Takes over numbers that another process has written to the store.
-    pub fn refresh(&mut self, stored: SequenceNumbers) {
+    pub(super) fn refresh(&mut self, stored: SequenceNumbers) {
         if stored != self.saved {
             (self.numbers, self.saved) = (stored, stored);
         }
     }
 
     /// Sets new numbers after a reset of the store.
-    pub fn reset(&mut self, numbers: SequenceNumbers) {
+    pub(super) fn reset(&mut self, numbers: SequenceNumbers) {
         (self.numbers, self.saved) = (numbers, numbers);
         self.forget_gap();
     }
@@ -94,14 +94,14 @@ impl SequenceLayer {
 /// Messages of the client.
 impl SequenceLayer {
     /// Consumes a number if it is the expected one.
-    pub fn consume_if_expected(&mut self, number: u64) {
+    pub(super) fn consume_if_expected(&mut self, number: u64) {
         if number == self.next_target() {
             self.skip_to(number + 1);
         }
     }
 
     /// Consumes the number of a Logon. A number above the expected one opens a gap.
-    pub fn consume_logon(&mut self, number: u64) {
+    pub(super) fn consume_logon(&mut self, number: u64) {
         let next = self.next_target();
         if number == next {
             self.numbers.next_target_msg_seq_num = next + 1;
@@ -111,7 +111,7 @@ impl SequenceLayer {
     }
 
     /// Consumes the number of a Logout that refuses our Logon.
-    pub fn consume_refused_logon(&mut self, number: u64) {
+    pub(super) fn consume_refused_logon(&mut self, number: u64) {
         if number == self.next_target() {
             self.numbers.next_target_msg_seq_num = number + 1;
         }
@@ -119,7 +119,7 @@ impl SequenceLayer {
 
     /// Sets the next expected number. Removes a filled gap, or lets the next piece be requested if
     /// the gap is requested in pieces.
-    pub fn skip_to(&mut self, next: u64) {
+    pub(super) fn skip_to(&mut self, next: u64) {
         self.numbers.next_target_msg_seq_num = next;
         match &mut self.gap {
             Some(gap) if next > gap.high => self.gap = None,
@@ -129,7 +129,7 @@ impl SequenceLayer {
     }
 
     /// Opens a gap up to an early number. Returns whether there was none before.
-    pub fn open_gap(&mut self, number: u64) -> bool {
+    pub(super) fn open_gap(&mut self, number: u64) -> bool {
         let opens = number > self.next_target() && self.gap.is_none();
         if opens {
             self.gap = Some(SequenceGap::up_to(number));
@@ -137,13 +137,13 @@ impl SequenceLayer {
         opens
     }
 
-    pub fn has_gap(&self) -> bool {
+    pub(super) fn has_gap(&self) -> bool {
         self.gap.is_some()
     }
 
     /// Returns BeginSeqNo and EndSeqNo of the Resend Request for the gap, once. A request covers at
     /// most `chunk` messages; zero means all.
-    pub fn request_gap(&mut self, now: Timestamp, chunk: u64) -> Option<(u64, u64)> {
+    pub(super) fn request_gap(&mut self, now: Timestamp, chunk: u64) -> Option<(u64, u64)> {
         let begin = self.next_target();
         let gap = self.gap.as_mut().filter(|gap| gap.requested.is_none())?;
         let piece = begin.saturating_add(chunk.saturating_sub(1));
@@ -154,35 +154,35 @@ impl SequenceLayer {
     }
 
     /// Returns when an unfilled gap is requested again.
-    pub fn gap_retry_at(&self, after_ns: u64) -> Option<Timestamp> {
+    pub(super) fn gap_retry_at(&self, after_ns: u64) -> Option<Timestamp> {
         self.gap.map(|gap| gap.requested_at.plus(after_ns))
     }
 
     /// Lets the gap be requested again.
-    pub fn retry_gap(&mut self) {
+    pub(super) fn retry_gap(&mut self) {
         if let Some(gap) = &mut self.gap {
             gap.requested = None;
         }
     }
 
     /// Forgets the gap and the early messages, when the connection ends or the numbers are reset.
-    pub fn forget_gap(&mut self) {
+    pub(super) fn forget_gap(&mut self) {
         self.gap = None;
         self.early.clear();
     }
 
     /// Keeps an early message if there is room.
-    pub fn keep_early(&mut self, number: u64, message: &[u8]) {
+    pub(super) fn keep_early(&mut self, number: u64, message: &[u8]) {
         self.early.keep(number, message);
     }
 
     /// Returns the early message whose turn it is, or one that was skipped.
-    pub fn take_early(&mut self) -> Option<Vec<u8>> {
+    pub(super) fn take_early(&mut self) -> Option<Vec<u8>> {
         self.early.take(self.numbers.next_target_msg_seq_num)
     }
 
     /// Takes back the memory of an early message.
-    pub fn give_back(&mut self, message: Vec<u8>) {
+    pub(super) fn give_back(&mut self, message: Vec<u8>) {
         self.early.give_back(message);
     }
 }

@@ -18,16 +18,16 @@ pub const LOGOUT_NS_MAX: u64 = 5 * NS_PER_S;
 pub const FRAME_NS_MAX: u64 = 10 * NS_PER_S;
 
 /// Time without a byte taken by the client while there is output.
-pub const STALLED_NS_MAX: u64 = 30 * NS_PER_S;
+pub(super) const STALLED_NS_MAX: u64 = 30 * NS_PER_S;
 
 /// The same bound while the connection is closing.
-pub const CLOSING_NS_MAX: u64 = 2 * NS_PER_S;
+pub(super) const CLOSING_NS_MAX: u64 = 2 * NS_PER_S;
 
 /// Time after which an unfilled gap is requested again.
-pub const GAP_RETRY_NS: u64 = 30 * NS_PER_S;
+pub(super) const GAP_RETRY_NS: u64 = 30 * NS_PER_S;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub struct SessionTimers {
+pub(super) struct SessionTimers {
     connected_at: Timestamp,
     /// Time of the client's last byte.
     received_at: Timestamp,
@@ -49,7 +49,7 @@ pub struct SessionTimers {
 }
 
 impl SessionTimers {
-    pub fn connect(&mut self, now: Timestamp) {
+    pub(super) fn connect(&mut self, now: Timestamp) {
         *self = SessionTimers {
             connected_at: now,
             received_at: now,
@@ -60,38 +60,38 @@ impl SessionTimers {
     }
 
     /// Ends the connection. `cancel_at` applies if the client was logged on.
-    pub fn disconnect(&mut self, cancel_at: Option<Timestamp>) {
+    pub(super) fn disconnect(&mut self, cancel_at: Option<Timestamp>) {
         if self.session_ends_at.is_some() {
             self.cancel_at = cancel_at;
         }
         (self.frame_since, self.stalled_since, self.session_ends_at) = (None, None, None);
     }
 
-    pub fn log_on(&mut self, interval_ns: u64, session_ends_at: Timestamp) {
+    pub(super) fn log_on(&mut self, interval_ns: u64, session_ends_at: Timestamp) {
         self.interval_ns = interval_ns;
         self.session_ends_at = Some(session_ends_at);
         self.cancel_at = None;
     }
 
-    pub fn log_out(&mut self, now: Timestamp) {
+    pub(super) fn log_out(&mut self, now: Timestamp) {
         self.logout_until = now.plus(LOGOUT_NS_MAX);
     }
 
-    pub fn received(&mut self, now: Timestamp) {
+    pub(super) fn received(&mut self, now: Timestamp) {
         self.received_at = now;
         self.test_request_sent = false;
     }
 
-    pub fn sent(&mut self, now: Timestamp) {
+    pub(super) fn sent(&mut self, now: Timestamp) {
         self.sent_at = now;
         self.stalled_since.get_or_insert(now);
     }
 
-    pub fn transmitted(&mut self, now: Timestamp, more: bool) {
+    pub(super) fn transmitted(&mut self, now: Timestamp, more: bool) {
         self.stalled_since = more.then_some(now);
     }
 
-    pub fn wait_for_frame(&mut self, coming: bool) {
+    pub(super) fn wait_for_frame(&mut self, coming: bool) {
         match coming {
             true => _ = self.frame_since.get_or_insert(self.received_at),
             false => self.frame_since = None,

@@ -26,7 +26,7 @@ const POSITION: &str = "position";
 
 /// Number of subscriptions for each interest.
 #[derive(Debug, Default)]
-pub struct Interests {
+pub(super) struct Interests {
     counts: BTreeMap<Interest, u32>,
     /// Subscriptions that name bars. A subscription to everything gets the bars that are made
     /// anyway.
@@ -35,17 +35,17 @@ pub struct Interests {
 
 impl Interests {
     /// Returns whether bars must be made.
-    pub fn wants_bars(&self) -> bool {
+    pub(super) fn wants_bars(&self) -> bool {
         self.bars > 0
     }
 
     /// Returns whether this broker gets ticks of a security.
-    pub fn has_ticks(&self, security: SecurityId) -> bool {
+    pub(super) fn has_ticks(&self, security: SecurityId) -> bool {
         self.has_any([Interest::AllTicks, Interest::Ticks(security)])
     }
 
     /// Returns whether this broker gets the book of a security.
-    pub fn has_depth(&self, security: SecurityId) -> bool {
+    pub(super) fn has_depth(&self, security: SecurityId) -> bool {
         self.has_any([Interest::AllDepths, Interest::Depth(security)])
     }
 
@@ -53,7 +53,12 @@ impl Interests {
         interests.iter().any(|interest| self.counts.contains_key(interest))
     }
 
-    pub fn insert(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<BrokerCommand>) {
+    pub(super) fn insert(
+        &mut self,
+        pattern: &Pattern,
+        naming: &Naming,
+        commands: &mut VecDeque<BrokerCommand>,
+    ) {
         self.bars += u32::from(pattern.name_at(0) == Some(BAR));
         for interest in of(pattern, naming).into_iter().flatten() {
             let count = self.counts.entry(interest).or_default();
@@ -64,7 +69,12 @@ impl Interests {
         }
     }
 
-    pub fn remove(&mut self, pattern: &Pattern, naming: &Naming, commands: &mut VecDeque<BrokerCommand>) {
+    pub(super) fn remove(
+        &mut self,
+        pattern: &Pattern,
+        naming: &Naming,
+        commands: &mut VecDeque<BrokerCommand>,
+    ) {
         self.bars -= u32::from(pattern.name_at(0) == Some(BAR));
         for interest in of(pattern, naming).into_iter().flatten() {
             let Some(count) = self.counts.get_mut(&interest) else { continue };

@@ -25,7 +25,7 @@ struct HistoryEntry {
 
 impl OrderHistories {
     /// Adds an order at its first event.
-    pub fn begin(&mut self, order: OrderHandle, at: Timestamp) {
+    pub(super) fn begin(&mut self, order: OrderHandle, at: Timestamp) {
         // A refused order may never have had a slot.
         if order == OrderHandle::NONE {
             return;
@@ -43,7 +43,7 @@ impl OrderHistories {
     }
 
     /// Records a fill, if the report has one.
-    pub fn note(&mut self, report: &OrderReport) {
+    pub(super) fn note(&mut self, report: &OrderReport) {
         if report.last_qty.is_zero() {
             return;
         }
@@ -55,7 +55,7 @@ impl OrderHistories {
     }
 
     /// Returns the history of an order, or `None` if no event of it was handled here.
-    pub fn of(&self, order: OrderHandle) -> Option<OrderHistory> {
+    pub(super) fn of(&self, order: OrderHandle) -> Option<OrderHistory> {
         let (shard, page, place) = place(order);
         let kept = self.shards.get(shard)?.get(page)?.get(place)?;
         (kept.generation == order.generation()).then_some(kept.past)
