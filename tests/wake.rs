@@ -13,7 +13,7 @@ mod sync {
 }
 
 #[path = "../io/runtime/src/wakeup.rs"]
-#[allow(dead_code)]
+#[allow(dead_code, unreachable_pub, reason = "another crate uses the rest of the file")]
 mod wake;
 
 use loom::sync::atomic::{AtomicUsize, Ordering};

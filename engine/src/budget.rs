@@ -78,7 +78,7 @@ impl BudgetPool {
     /// and waits for the answers, before [`BudgetPool::set_limits`]. The shards then keep what they
     /// had and use, and no shard is set to less while another already has more.
     pub fn ask(&self, scope: Scope, mut out: impl FnMut(ShardId, Command)) {
-        for kind in [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit] {
+        for kind in BudgetKind::ALL {
             let body = CommandKind::Budget(BudgetChange { scope, kind, act: BudgetAct::Recall(0) });
             for shard in 0..self.shards {
                 out(ShardId(shard), Command::new(self.source, NO_TOKEN, body));

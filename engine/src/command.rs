@@ -1,6 +1,8 @@
 //! Commands that a shard accepts. A closed list: FIX, REST, STOMP, strategies, feeds, venues and
 //! the operator all use it.
 
+mod subject;
+
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
     AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, Source, StrategyId,
@@ -394,6 +396,11 @@ pub enum BudgetKind {
     OpenOrders,
     OrdersPerSecond,
     Credit,
+}
+
+impl BudgetKind {
+    pub const ALL: [BudgetKind; 3] =
+        [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit];
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

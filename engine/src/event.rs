@@ -6,6 +6,10 @@
 //! changed. [`EventKind::Status`] carries what happened to the order since. [`Event::report`] gives
 //! both the same form.
 
+mod subject;
+
+pub use subject::EventSubject;
+
 use crate::command::{BudgetKind, ExecRef, MovementKind, RiskLimits, Scope, StrategyPhase, TradingSession};
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
@@ -41,25 +45,25 @@ impl Event {
     /// Returns the ExecID. It is globally unique and the same in a replay.
     pub fn exec_id(&self, instance: u64, shard: ShardId) -> Uuid {
         let instance = instance ^ (shard.0 as u64) << 48;
-        match &self.body {
-            EventKind::Order(order) if self.is_substitute() => {
-                let words = order.id.padded().as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
-                let stir =
-                    |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
-                Uuid::derived(instance, 2, words.fold(self.at.0, stir))
-            }
-            _ => Uuid::derived(instance, 0, self.seq),
+        let EventKind::Order(order) = &self.body else {
+            return Uuid::derived(instance, 0, self.seq);
+        };
+        if !self.is_substitute() {
+            return Uuid::derived(instance, 0, self.seq);
         }
+        let words = order.id.padded().as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word));
+        let stir = |sum: u64, word: u64| (sum ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(29);
+        Uuid::derived(instance, 2, words.fold(self.at.0, stir))
     }
 
     /// Returns whether another component emitted the event on behalf of the shard. Such an event
     /// has no number of its own.
     pub fn is_substitute(&self) -> bool {
-        match &self.body {
-            EventKind::Order(order) => order.reason.is_substitute(),
-            EventKind::Refused(refusal) => refusal.reason.is_substitute(),
-            _ => false,
-        }
+        matches!(
+            &self.body,
+            EventKind::Order(OrderTerms { reason, .. }) | EventKind::Refused(RequestRefusal { reason, .. })
+                if reason.is_substitute()
+        )
     }
 
     /// Returns what this event reports about an order, in either form. New terms of an existing

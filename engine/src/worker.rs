@@ -352,18 +352,15 @@ impl Worker {
     fn refuse(&mut self, command: &Command) {
         self.counts.refused += 1;
         let (to, reason) = (PortMask::one(command.source.port), Reason::StorageFailed);
-        let in_turn = match command.body {
-            CommandKind::Modify { order, id, .. } => Some((order, id, RequestKind::Replace)),
-            CommandKind::Cancel { order, id } => Some((order, id, RequestKind::Cancel)),
-            _ => None,
-        };
-        let Some((order, id, request)) = in_turn else {
+        let Some((order, id)) = command.body.request() else {
             // It exposes nothing of earlier commands, so it need not wait for them to be stored.
             let body = refusal(command, reason);
             return self.outbox.emit_before_held(to, self.now, body);
         };
         // This refusal exposes the order's status, which may depend on commands that are not
         // durable yet.
+        let is_cancel = matches!(command.body, CommandKind::Cancel { .. });
+        let request = if is_cancel { RequestKind::Cancel } else { RequestKind::Replace };
         let refusal = self.shard.refusal(order, request, id, command.source, reason);
         self.outbox.emit_unnumbered(to, self.now, EventKind::Refused(refusal));
     }
@@ -424,13 +421,12 @@ fn is_fact(body: &CommandKind) -> bool {
 /// Returns the answer to a command about no existing order.
 pub fn refusal(command: &Command, reason: Reason) -> EventKind {
     let source = command.source;
-    let (id, terms) = match command.body {
-        CommandKind::Submit { id, terms } => (id, terms),
-        CommandKind::Close { id, strategy, account, security, qty } => {
-            let terms = Terms { qty, security, strategy, account, reduce_only: true, ..Terms::default() };
-            (id, terms)
-        }
-        _ => return EventKind::Done { source, token: command.token, reason },
+    let (id, terms) = if let CommandKind::Submit { id, terms } = command.body {
+        (id, terms)
+    } else if let CommandKind::Close { id, strategy, account, security, qty } = command.body {
+        (id, Terms { qty, security, strategy, account, reduce_only: true, ..Terms::default() })
+    } else {
+        return EventKind::Done { source, token: command.token, reason };
     };
     EventKind::Order(OrderTerms {
         order: OrderHandle::NONE,

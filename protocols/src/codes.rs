@@ -341,7 +341,71 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
         | Reason::StorageFailed
         | Reason::BrokerLost
         | Reason::OwnerAway => BROKER_OPTION,
-        _ => OTHER,
+        Reason::None
+        | Reason::UnknownSecurity
+        | Reason::NotTradeable
+        | Reason::UnknownAccount
+        | Reason::AccountInactive
+        | Reason::AccountElsewhere
+        | Reason::UnknownStrategy
+        | Reason::StrategyNotRunning
+        | Reason::UnknownExchange
+        | Reason::QuantityNotPositive
+        | Reason::BadLot
+        | Reason::BadTick
+        | Reason::LimitMissing
+        | Reason::LimitSuperfluous
+        | Reason::StopMissing
+        | Reason::StopSuperfluous
+        | Reason::TifDateMissing
+        | Reason::TifDateSuperfluous
+        | Reason::TifDatePast
+        | Reason::TifNotAllowed
+        | Reason::NoAuctionAhead
+        | Reason::Overflow
+        | Reason::BadId
+        | Reason::ShardFull
+        | Reason::KillSwitch
+        | Reason::TradingDisabled
+        | Reason::Restricted
+        | Reason::MaxOrderQty
+        | Reason::MaxOrderValue
+        | Reason::PriceCollar
+        | Reason::NoReferencePrice
+        | Reason::MaxOpenOrders
+        | Reason::MaxPosition
+        | Reason::OrderRate
+        | Reason::DuplicateOrder
+        | Reason::InsufficientFunds
+        | Reason::PositionFlat
+        | Reason::PositionTooSmall
+        | Reason::CloseInProgress
+        | Reason::ReduceOnly
+        | Reason::SelfTrade
+        | Reason::PriceBand
+        | Reason::Halted
+        | Reason::Ioc
+        | Reason::Fok
+        | Reason::NoLiquidity
+        | Reason::Requested
+        | Reason::ExpiredDay
+        | Reason::ExpiredGtd
+        | Reason::ExpiredAuction
+        | Reason::SecurityExpired
+        | Reason::Triggered
+        | Reason::Overfill
+        | Reason::Bust
+        | Reason::Correction
+        | Reason::UnknownPosition
+        | Reason::UnknownExecution
+        | Reason::BadTransaction
+        | Reason::UnknownScope
+        | Reason::InDoubt
+        | Reason::Adjusted
+        | Reason::ReportLost
+        | Reason::MissedFill
+        | Reason::ExpiredSecurity
+        | Reason::StrategyNotPermitted => OTHER,
     }
 }
 

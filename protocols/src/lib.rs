@@ -1,4 +1,17 @@
 #![doc = include_str!("../README.md")]
+#![warn(
+    clippy::allow_attributes_without_reason,
+    clippy::cast_possible_truncation,
+    clippy::wildcard_enum_match_arm
+)]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::wildcard_enum_match_arm,
+        reason = "the numbers of a test are small, and a test looks at one variant at a time"
+    )
+)]
 
 pub mod codes;
 

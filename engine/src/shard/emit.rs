@@ -2,7 +2,7 @@
 //! recipient ports.
 
 use super::Shard;
-use crate::event::{EventKind, ExecType, OrderReport, OrderTerms};
+use crate::event::{EventKind, ExecType, OrderReport, OrderTerms, RequestKind};
 use crate::id::{IntId, PortMask, Source};
 use crate::number::{Price, Qty};
 use crate::outbox::Outbox;
@@ -132,10 +132,10 @@ impl Shard {
         let report = self.order_report(slot, (what, status, reason), names, none, self.sender);
         let to = self.recipients(order.source).with(PortMask::one(asker.port));
         out.emit(to, self.now, EventKind::Status(report));
-        match what {
-            ExecType::CancelPending => self.orders.get_mut(slot).canceled_by = self.sender,
-            ExecType::ReplacePending => self.orders.set_modified_by(slot, self.sender),
-            _ => {}
+        match what.pending_request() {
+            Some(RequestKind::Cancel) => self.orders.get_mut(slot).canceled_by = self.sender,
+            Some(RequestKind::Replace) => self.orders.set_modified_by(slot, self.sender),
+            None => {}
         }
     }
 
@@ -156,9 +156,9 @@ impl Shard {
             qty: order.terms.qty,
             cum_qty: order.cum,
             // The first fill is its own average.
-            avg_price: match what {
-                ExecType::Filled if order.cum == last_qty => last_price,
-                _ => order.avg_price(),
+            avg_price: match what == ExecType::Filled && order.cum == last_qty {
+                true => last_price,
+                false => order.avg_price(),
             },
             last_qty,
             last_price,

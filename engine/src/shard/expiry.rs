@@ -89,10 +89,8 @@ impl Shard {
                 shard.exchange_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc)
             },
             |shard, slot, out| {
-                let reason = match shard.orders.get(slot).terms.tif {
-                    Tif::Atc => Reason::ExpiredAuction,
-                    _ => Reason::ExpiredDay,
-                };
+                let is_auction = shard.orders.get(slot).terms.tif == Tif::Atc;
+                let reason = if is_auction { Reason::ExpiredAuction } else { Reason::ExpiredDay };
                 shard.expire(slot, reason, out);
             },
             out,
@@ -202,7 +200,7 @@ impl Shard {
             _ if self.is_expired(local) => Reason::SecurityExpired,
             Tif::Gtd if terms.tif_date <= self.now => Reason::ExpiredGtd,
             Tif::Day if is_closed => Reason::ExpiredDay,
-            _ => return,
+            Tif::Day | Tif::Gtc | Tif::Ato | Tif::Ioc | Tif::Fok | Tif::Gtd | Tif::Atc => return,
         };
         self.expire(slot, reason, out);
     }

@@ -288,19 +288,15 @@ impl Shard {
     #[inline]
     pub fn prefetch_far(&self, command: &Command) {
         // Other commands are rare, or need only memory that is in the cache anyway.
-        match &command.body {
-            CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } => {
-                self.orders.fetch(order.slot());
-                self.venue.nodes().fetch(order.slot());
-            }
-            CommandKind::Submit { terms, .. } if terms.kind.has_limit() => {
-                if let Some(local) = self.directory.local(terms.security)
-                    && let Some(ticks) = self.directory.locals[local as usize].ticks.steps(terms.limit.raw())
-                {
-                    self.venue.fetch_level(local, terms.side, ticks);
-                }
-            }
-            _ => {}
+        if let CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } = &command.body {
+            self.orders.fetch(order.slot());
+            self.venue.nodes().fetch(order.slot());
+        } else if let CommandKind::Submit { terms, .. } = &command.body
+            && terms.kind.has_limit()
+            && let Some(local) = self.directory.local(terms.security)
+            && let Some(ticks) = self.directory.locals[local as usize].ticks.steps(terms.limit.raw())
+        {
+            self.venue.fetch_level(local, terms.side, ticks);
         }
     }
 
@@ -308,27 +304,23 @@ impl Shard {
     /// [`Shard::prefetch_far`] has prefetched.
     #[inline]
     pub fn prefetch_near(&self, command: &Command) {
-        match &command.body {
-            CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } => {
-                self.venue.prefetch_near(order.slot());
-                if let Some(order) = self.orders.at(order.slot()) {
-                    self.ledger.fetch(order.local);
+        if let CommandKind::Modify { order, .. } | CommandKind::Cancel { order, .. } = &command.body {
+            self.venue.prefetch_near(order.slot());
+            if let Some(order) = self.orders.at(order.slot()) {
+                self.ledger.fetch(order.local);
+            }
+        } else if let CommandKind::Submit { terms, .. } = &command.body {
+            self.venue.nodes().fetch(self.orders.fetch_free());
+            if let Some(local) = self.directory.local(terms.security) {
+                self.directory.fetch(local);
+                self.ledger.fetch(local);
+                self.venue.fetch(local);
+                let grid = &self.directory.locals[local as usize].ticks;
+                let limit = terms.kind.has_limit().then(|| grid.steps(terms.limit.raw())).flatten();
+                if let Some(maker) = self.venue.expect(local, terms.side, limit) {
+                    self.orders.fetch(maker);
                 }
             }
-            CommandKind::Submit { terms, .. } => {
-                self.venue.nodes().fetch(self.orders.fetch_free());
-                if let Some(local) = self.directory.local(terms.security) {
-                    self.directory.fetch(local);
-                    self.ledger.fetch(local);
-                    self.venue.fetch(local);
-                    let grid = &self.directory.locals[local as usize].ticks;
-                    let limit = terms.kind.has_limit().then(|| grid.steps(terms.limit.raw())).flatten();
-                    if let Some(maker) = self.venue.expect(local, terms.side, limit) {
-                        self.orders.fetch(maker);
-                    }
-                }
-            }
-            _ => {}
         }
     }
 

@@ -276,9 +276,9 @@ impl Shard {
         reason: Reason,
         out: &mut Outbox,
     ) {
-        let (what, status) = match reason {
-            Reason::None => (ExecType::Entered, Status::PendingNew),
-            _ => (ExecType::Rejected, Status::Rejected),
+        let (what, status) = match reason == Reason::None {
+            true => (ExecType::Entered, Status::PendingNew),
+            false => (ExecType::Rejected, Status::Rejected),
         };
         let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.sender);
         let body =

@@ -39,7 +39,18 @@ impl Amendment {
             }
             VenueReport::Corrected { exec, qty, price } => (exec, ExecRef(0), qty, price, is_open),
             VenueReport::Busted { exec } => (exec, ExecRef(0), Qty::ZERO, Price::ZERO, is_open),
-            _ => unreachable!("only these amend a fill"),
+            VenueReport::Accepted
+            | VenueReport::Rejected(_)
+            | VenueReport::Filled { .. }
+            | VenueReport::Canceled(_)
+            | VenueReport::Expired(_)
+            | VenueReport::CancelRefused(_)
+            | VenueReport::Replaced
+            | VenueReport::ReplaceRefused(_)
+            | VenueReport::Reconciled
+            | VenueReport::FilledTo { .. }
+            | VenueReport::Standing { .. }
+            | VenueReport::Unsure => unreachable!("only the others amend a fill"),
         };
         let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
         Amendment { exec_ref, exec, qty, price, is_open, reason }
@@ -314,13 +325,12 @@ impl Shard {
     /// archived. A stop that never arrived is sent again. A second such answer may belong to a
     /// query from before that, and would send the stop twice, so the venue is queried again.
     fn unknown_at_venue(&mut self, slot: u32, out: &mut Outbox) {
-        match self.orders.get(slot).base {
-            _ if self.is_unsent_stop(slot) && !self.orders.get(slot).status_queried() => {
-                self.query_status(slot, out)
-            }
-            _ if self.is_unsent_stop(slot) => self.rearm_stop(slot, out),
-            Base::PendingNew => self.rejected(slot, Reason::VenueUnavailable, out),
-            _ => self.rejected(slot, Reason::UnknownOrder, out),
+        let order = self.orders.get(slot);
+        match (self.is_unsent_stop(slot), order.status_queried(), order.base == Base::PendingNew) {
+            (true, false, _) => self.query_status(slot, out),
+            (true, true, _) => self.rearm_stop(slot, out),
+            (false, _, true) => self.rejected(slot, Reason::VenueUnavailable, out),
+            (false, _, false) => self.rejected(slot, Reason::UnknownOrder, out),
         }
     }
 

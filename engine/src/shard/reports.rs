@@ -205,10 +205,10 @@ impl Shard {
             // venue.
             self.handle_overflow(slot, exec, out);
         }
-        match reason {
-            Reason::Overfill => self.alert_order(Alert::Overfill, slot, reason, out),
-            Reason::LateFill => self.alert_order(Alert::LateFill, slot, reason, out),
-            _ => {}
+        if reason == Reason::Overfill {
+            self.alert_order(Alert::Overfill, slot, reason, out);
+        } else if reason == Reason::LateFill {
+            self.alert_order(Alert::LateFill, slot, reason, out);
         }
         if complete && !ended {
             self.finish(slot, left.checked_sub(taken).unwrap_or_default(), out);

@@ -182,10 +182,8 @@ impl Shard {
             return Err(Reason::TifNotAllowed);
         }
         let place = &self.directory.exchanges[security.exchange as usize];
-        let ahead = match terms.tif {
-            Tif::Ato => matches!(place.session, TradingSession::Closed | TradingSession::OpeningAuction),
-            _ => true,
-        };
+        let ahead = terms.tif != Tif::Ato
+            || matches!(place.session, TradingSession::Closed | TradingSession::OpeningAuction);
         if place.auctions && ahead { Ok(()) } else { Err(Reason::NoAuctionAhead) }
     }
 
@@ -362,10 +360,14 @@ fn check_price(
 
 /// Returns the budget that a refusal wants more of.
 fn wanting(reason: Reason) -> Option<BudgetKind> {
-    match reason {
-        Reason::OrderRate => Some(BudgetKind::OrdersPerSecond),
-        Reason::MaxOpenOrders => Some(BudgetKind::OpenOrders),
-        Reason::InsufficientFunds => Some(BudgetKind::Credit),
-        _ => None,
+    BudgetKind::ALL.into_iter().find(|kind| refusal(*kind) == reason)
+}
+
+/// Returns the reason of a refusal for want of a budget.
+fn refusal(kind: BudgetKind) -> Reason {
+    match kind {
+        BudgetKind::OpenOrders => Reason::MaxOpenOrders,
+        BudgetKind::OrdersPerSecond => Reason::OrderRate,
+        BudgetKind::Credit => Reason::InsufficientFunds,
     }
 }

@@ -92,9 +92,9 @@ impl Venue {
             }
             NodePlace::MarketQueue | NodePlace::ParkedLimit | NodePlace::ParkedMarket => {
                 let (detail, nodes) = (&mut self.details[book], &mut self.nodes);
-                let line = match node.place() {
-                    NodePlace::MarketQueue => &mut detail.market_queues[side],
-                    _ => &mut detail.parked,
+                let line = match node.is_at(NodePlace::MarketQueue) {
+                    true => &mut detail.market_queues[side],
+                    false => &mut detail.parked,
                 };
                 let arrived = slots.iter().all(|&slot| {
                     nodes.place(slot) != NodePlace::MarketQueue

@@ -74,7 +74,11 @@ impl Venue {
         let node = &self.nodes[slot];
         let same_limit = match node.place() {
             NodePlace::Book | NodePlace::ParkedLimit => limit == Some(node.ticks),
-            _ => limit.is_none(),
+            NodePlace::Nowhere
+            | NodePlace::MarketQueue
+            | NodePlace::ParkedMarket
+            | NodePlace::Taking
+            | NodePlace::Stop => limit.is_none(),
         };
         if qty < node.qty && same_limit && tif == node.tif {
             self.shrink(slot, qty);

@@ -14,7 +14,7 @@ use super::order::{LiveOrder, OrderRecord, OrderView};
 use super::slab::{NONE, PagedSlab};
 use super::walk::{WalkHandle, Walks};
 use super::{SnapshotMark, ViewSettings};
-use crate::event::{ExecType, OrderReport, OrderTerms, RequestRefusal};
+use crate::event::{ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use crate::id::{IntId, OrderHandle, ShardId};
 use crate::reason::Reason;
 use crate::sender::SentBy;
@@ -111,10 +111,10 @@ impl OrderStore {
         let Some(index) = self.mapped(event.order) else {
             return;
         };
-        match event.what {
-            ExecType::CancelPending => self.records[index].sent.canceled = event.sender,
-            ExecType::ReplacePending => self.records[index].sent.modified = event.sender,
-            _ => {}
+        match event.what.pending_request() {
+            Some(RequestKind::Cancel) => self.records[index].sent.canceled = event.sender,
+            Some(RequestKind::Replace) => self.records[index].sent.modified = event.sender,
+            None => {}
         }
         let live = &mut self.live[index];
         live.qty = event.qty;

@@ -69,7 +69,13 @@ impl OrderRejectReason {
     pub fn cxl_rej_reason(self) -> u32 {
         match self {
             OrderRejectReason::Platform(reason) => cxl_rej_reason(reason),
-            _ => 99,
+            OrderRejectReason::SideNotTaken
+            | OrderRejectReason::TypeNotTaken
+            | OrderRejectReason::TifNotTaken
+            | OrderRejectReason::SecurityDiffers
+            | OrderRejectReason::SideDiffers
+            | OrderRejectReason::AccountDiffers
+            | OrderRejectReason::TypeDiffers => 99,
         }
     }
 }

@@ -16,12 +16,13 @@
 //! notices when one is missing. The events within have the numbers of their shards, which are the
 //! same after a restart. Commands have numbers between two incarnations, one of each side.
 
-use super::versioned_codec;
 use pitlane_engine::codec::codec;
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::event::{Adjustment, Event, EventKind, ExecType, RequestRefusal};
+use pitlane_engine::event::{Event, EventKind, EventSubject};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, Source};
 use pitlane_engine::sender::{SenderId, SentBy};
+
+use super::versioned_codec;
 
 /// Servers of one cluster: as many as a port number has room for.
 pub const MEMBERS_MAX: usize = 7;
@@ -93,7 +94,29 @@ pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId
         EventKind::Sent { sent: SentBy { submitted, modified, canceled }, .. } => {
             [submitted, modified, canceled].into_iter().for_each(translate)
         }
-        _ => {}
+        EventKind::Refused(_)
+        | EventKind::Forgotten { .. }
+        | EventKind::Booked(_)
+        | EventKind::Adjusted { .. }
+        | EventKind::Tick(_)
+        | EventKind::Depth(_)
+        | EventKind::Subscription { .. }
+        | EventKind::Session { .. }
+        | EventKind::Halt { .. }
+        | EventKind::TradingDay { .. }
+        | EventKind::Phase { .. }
+        | EventKind::Adapter { .. }
+        | EventKind::Limits { .. }
+        | EventKind::Restrict { .. }
+        | EventKind::Kill { .. }
+        | EventKind::Directed { .. }
+        | EventKind::Alert { .. }
+        | EventKind::ToVenue(_)
+        | EventKind::Budget(_)
+        | EventKind::Done { .. }
+        | EventKind::SnapshotBegin { .. }
+        | EventKind::SnapshotEnd { .. }
+        | EventKind::UsedIds(_) => {}
     }
 }
 
@@ -110,37 +133,19 @@ pub fn translate_command(command: &mut Command, member: MemberId) {
 /// Returns whether an event concerns an order of another server's client and is not part of a
 /// snapshot.
 pub fn concerns_remote_client(event: &Event) -> bool {
-    let source = match &event.body {
-        EventKind::Order(order) if order.what != ExecType::Snapshot => order.source,
-        EventKind::Status(report) if report.what != ExecType::Snapshot => report.source,
-        EventKind::Refused(refusal) => refusal.source,
-        EventKind::Forgotten { source, .. } => *source,
-        _ => return false,
+    let EventSubject { order: Some(_), source: Some(source), .. } = event.body.subject() else {
+        return false;
     };
-    owner_of_port(source.port).is_some()
+    !event.body.is_order_snapshot() && owner_of_port(source.port).is_some()
 }
 
 /// Returns whether an event can come from this shard, which has at most `orders_max` orders.
 /// Readers that keep tables by number rely on it.
 pub fn is_sound(shard: ShardId, orders_max: u32, event: &Event) -> bool {
-    let (order, security) = match &event.body {
-        EventKind::Order(order) => (order.order, Some(order.terms.security)),
-        EventKind::Status(order) => (order.order, Some(order.security)),
-        EventKind::Refused(order) => (order.order, None),
-        EventKind::Forgotten { order, .. } | EventKind::Sent { order, .. } => (*order, None),
-        EventKind::Booked(booking) => (OrderHandle::NONE, booking.security),
-        EventKind::Adjusted { what: Adjustment::Position { security, .. }, .. } => {
-            (OrderHandle::NONE, Some(*security))
-        }
-        EventKind::Tick(tick) => (OrderHandle::NONE, Some(tick.security)),
-        EventKind::Depth(depth) => (OrderHandle::NONE, Some(depth.security)),
-        EventKind::Subscription { security, .. }
-        | EventKind::Halt { security, .. }
-        | EventKind::Restrict { security, .. } => (OrderHandle::NONE, Some(*security)),
-        _ => (OrderHandle::NONE, None),
-    };
-    let is_there = order.shard() == shard && order.slot() < orders_max;
-    (order == OrderHandle::NONE || is_there) && security.is_none_or(|security| security.0 <= SecurityId::MAX)
+    let EventSubject { order, security, .. } = event.body.subject();
+    let is_there = |order: OrderHandle| order.shard() == shard && order.slot() < orders_max;
+    order.is_none_or(|order| order == OrderHandle::NONE || is_there(order))
+        && security.is_none_or(|security| security.0 <= SecurityId::MAX)
 }
 
 /// Identifies the answer to a command.
@@ -153,43 +158,24 @@ pub enum AnswerKey {
 
 impl AnswerKey {
     pub fn of_command(command: &Command) -> AnswerKey {
-        match command.body {
-            CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => {
-                AnswerKey::Order(command.source, id)
-            }
-            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => {
-                AnswerKey::Request(order, id)
-            }
-            _ => AnswerKey::Done(command.source, command.token),
+        if let CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } = command.body {
+            return AnswerKey::Order(command.source, id);
+        }
+        match command.body.request() {
+            Some((order, id)) => AnswerKey::Request(order, id),
+            None => AnswerKey::Done(command.source, command.token),
         }
     }
 
     /// Returns the command that an event answers, if it answers one.
     pub fn of_event(event: &Event) -> Option<AnswerKey> {
-        match &event.body {
-            EventKind::Order(order) if matches!(order.what, ExecType::Entered | ExecType::Rejected) => {
-                Some(AnswerKey::Order(order.source, order.id))
-            }
-            EventKind::Status(order) => match order.what {
-                ExecType::CancelPending
-                | ExecType::Canceled
-                | ExecType::ReplacePending
-                | ExecType::Replaced => Some(AnswerKey::Request(order.order, order.id)),
-                ExecType::Entered
-                | ExecType::Rejected
-                | ExecType::Accepted
-                | ExecType::Filled
-                | ExecType::Expired
-                | ExecType::Triggered
-                | ExecType::Corrected
-                | ExecType::Snapshot => None,
-            },
-            EventKind::Refused(RequestRefusal { order, request_id, .. }) => {
-                Some(AnswerKey::Request(*order, *request_id))
-            }
-            EventKind::Done { source, token, .. } => Some(AnswerKey::Done(*source, *token)),
-            _ => None,
+        if let EventKind::Done { source, token, .. } = event.body {
+            return Some(AnswerKey::Done(source, token));
         }
+        if let Some(order) = event.body.answered_order() {
+            return Some(AnswerKey::Order(order.source, order.id));
+        }
+        event.body.answered_request().map(|(order, id)| AnswerKey::Request(order, id))
     }
 }
 

@@ -272,38 +272,14 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
 /// Returns the id of the request that an event answers: an order was entered or rejected, a request
 /// about one was accepted or refused.
 pub fn answers(event: &Event) -> Option<IntId> {
-    match &event.body {
-        EventKind::Order(terms) if matches!(terms.what, ExecType::Entered | ExecType::Rejected) => {
-            Some(terms.id)
-        }
-        EventKind::Status(report) => match report.what {
-            ExecType::CancelPending | ExecType::Canceled | ExecType::ReplacePending | ExecType::Replaced => {
-                Some(report.id)
-            }
-            ExecType::Entered
-            | ExecType::Rejected
-            | ExecType::Accepted
-            | ExecType::Filled
-            | ExecType::Expired
-            | ExecType::Triggered
-            | ExecType::Corrected
-            | ExecType::Snapshot => None,
-        },
-        EventKind::Refused(refusal) => Some(refusal.request_id),
-        _ => None,
-    }
+    let order = event.body.answered_order().map(|order| order.id);
+    order.or_else(|| event.body.answered_request().map(|(_, id)| id))
 }
 
 /// Returns whether an event is about an order or a command of a strategy, local or remote.
 pub fn is_of_strategy(event: &Event) -> bool {
-    let source = match &event.body {
-        EventKind::Order(order) => order.source,
-        EventKind::Status(report) => report.source,
-        EventKind::Refused(refusal) => refusal.source,
-        EventKind::Forgotten { source, .. } | EventKind::Done { source, .. } => *source,
-        _ => return false,
-    };
-    source.origin == Origin::Strategy
+    let is_answer = !matches!(event.body, EventKind::UsedIds(_));
+    event.body.subject().source.is_some_and(|source| is_answer && source.origin == Origin::Strategy)
 }
 
 #[cfg(test)]

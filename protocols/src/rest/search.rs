@@ -195,7 +195,9 @@ fn value(text: &str, from: usize) -> Result<(String, usize), Wrong> {
 fn field(name: &str, at: usize, compare: Comparison, value: &str, from: usize) -> Result<Term, Wrong> {
     let plain = |term: Term| match compare {
         Comparison::Equal => Ok(term),
-        _ => Err((at, SearchProblem::NoOrder)),
+        Comparison::Below | Comparison::BelowOrEqual | Comparison::Above | Comparison::AboveOrEqual => {
+            Err((at, SearchProblem::NoOrder))
+        }
     };
     let lower = value.to_lowercase();
     let upper = value.to_uppercase();

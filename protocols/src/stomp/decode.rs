@@ -291,18 +291,15 @@ impl Decoder {
         let line = line.strip_suffix(b"\r").unwrap_or(line);
         // The first limit reached must not depend on where the octets are cut, so each is compared
         // by its offset.
+        let connect_end = if self.version.is_none() { end } else { 0 };
+        let connect_max = CONNECT_BYTES_MAX.saturating_sub(self.connect_bytes);
         let limits = [
-            (self.line + max, too_long),
-            (CONNECT_BYTES_MAX.saturating_sub(self.connect_bytes), StompFrameError::ConnectTooLong),
-            (self.limits.head_bytes_max, StompFrameError::HeadTooLong),
+            (self.line + max, self.line + line.len(), too_long),
+            (connect_max, connect_end, StompFrameError::ConnectTooLong),
+            (self.limits.head_bytes_max, end, StompFrameError::HeadTooLong),
         ];
-        let is_connecting = self.version.is_none();
-        let reached = |&(at, error): &(usize, StompFrameError)| match error {
-            StompFrameError::ConnectTooLong => is_connecting && end > at,
-            StompFrameError::HeadTooLong => end > at,
-            _ => self.line + line.len() > at,
-        };
-        if let Some((_, error)) = limits.into_iter().filter(reached).min_by_key(|(at, _)| *at) {
+        let reached = limits.into_iter().filter(|(at, end, _)| end > at);
+        if let Some((_, _, error)) = reached.min_by_key(|(at, _, _)| *at) {
             return Err(error);
         }
         self.seen = end;

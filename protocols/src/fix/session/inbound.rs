@@ -244,9 +244,9 @@ impl FixSession {
     ) {
         self.consume_if_expected(number);
         self.reject(now, message, number, FieldFault { reason, tag, at: 0 });
-        let ending = match reason {
-            SessionRejectReason::CompIdProblem => DisconnectReason::Identity,
-            _ => DisconnectReason::SendingTime,
+        let ending = match reason == SessionRejectReason::CompIdProblem {
+            true => DisconnectReason::Identity,
+            false => DisconnectReason::SendingTime,
         };
         self.log_out(now, reason.text().as_bytes(), ending);
     }

@@ -100,17 +100,15 @@ impl FixSession {
         if let EventKind::Order(reported) = &event.body
             && reported.source == self.settings.source
         {
-            match reported.what {
-                // The status follows in the next event.
-                ExecType::Replaced => {
-                    if let Some(key) = self.key_of(&reported.id, &reported.orig_id, reported.order, desk)
-                        && let Some(order) = self.orders.get_mut(&key)
-                    {
-                        order.terms = reported.terms;
-                    }
-                }
-                ExecType::Snapshot => self.restore_order(reported, event.at, desk),
-                _ => {}
+            // The status of a replaced order follows in the next event.
+            if reported.what == ExecType::Replaced
+                && let Some(key) = self.key_of(&reported.id, &reported.orig_id, reported.order, desk)
+                && let Some(order) = self.orders.get_mut(&key)
+            {
+                order.terms = reported.terms;
+            }
+            if reported.what == ExecType::Snapshot {
+                self.restore_order(reported, event.at, desk);
             }
         }
         let Some(reported) = event.report().filter(|reported| reported.source == self.settings.source) else {
@@ -353,9 +351,8 @@ impl FixSession {
 
 /// Returns whether an event has a number of its own. An answer on behalf of a shard has none.
 fn has_number(event: &Event) -> bool {
-    match &event.body {
-        EventKind::Order(_) | EventKind::Refused(_) => !event.is_substitute(),
-        EventKind::Status(reported) => reported.what != ExecType::Snapshot,
-        _ => false,
+    if let EventKind::Status(reported) = &event.body {
+        return reported.what != ExecType::Snapshot;
     }
+    matches!(event.body, EventKind::Order(_) | EventKind::Refused(_)) && !event.is_substitute()
 }

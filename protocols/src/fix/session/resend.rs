@@ -180,7 +180,9 @@ fn range(message: &FixMessage) -> Result<(u64, u64), FieldFault> {
         let value = message.get(tag).ok_or(fault(SessionRejectReason::RequiredTagMissing))?;
         parse_u64(value).map_err(|error| match error {
             TextError::Range => fault(SessionRejectReason::ValueIncorrect),
-            _ => fault(SessionRejectReason::IncorrectFormat),
+            TextError::Empty | TextError::Character | TextError::TooManyDecimals | TextError::TooLong => {
+                fault(SessionRejectReason::IncorrectFormat)
+            }
         })
     };
     let (begin, end) = (number(tag::BEGIN_SEQ_NO)?, number(tag::END_SEQ_NO)?);
