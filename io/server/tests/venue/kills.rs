@@ -50,8 +50,8 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
         let acts = 1 + dice.below(30);
         for _ in 0..acts {
             sent += 1;
-            // Most orders trade at once, some rest. Each has its own quantity, by which it is found at
-            // the venue.
+            // Most orders trade at once, some rest. Each has its own quantity, by which it is found
+            // at the venue.
             let price = if dice.below(4) == 0 { "150" } else { "201" };
             client.order(&format!("L{round}-{sent}"), "ALPHA", 1, 1 + sent, price);
         }
@@ -102,8 +102,8 @@ impl Books {
     /// for the venue; or as they are when that takes too long.
     ///
     /// The answer to the client's Test Request does not tell that the shards have handled its
-    /// orders, and the lists are read one after the other: an order that is entered in between is in
-    /// none of them, and one that ends is in both.
+    /// orders, and the lists are read one after the other: an order that is entered in between is
+    /// in none of them, and one that ends is in both.
     fn settled(service: &ServiceProcess, sent: usize) -> Books {
         let list = |path: &str| get(service, path).as_array().expect("a list").clone();
         let late = Instant::now() + PATIENCE;
