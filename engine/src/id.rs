@@ -62,7 +62,7 @@ number_id!(
 
 impl PortId {
     /// The port that leads to other servers: their ports have higher numbers, see
-    /// [`crate::cluster`].
+    /// `pitlane_protocols::remote::cluster`.
     pub const LINK: PortId = PortId(PortId::MAX);
 }
 
