@@ -52,7 +52,7 @@ def test_every_problem_of_the_http_thread_has_a_class():
     maker = re.compile(
         r'(?:Problem::(?:bad_request|unknown|conflict|unprocessable|new)|unauthorized)\(\s*(?:StatusCode::\w+,\s*)?"([a-z-]+)"'
     )
-    folder: Path = ROOT / "io" / "src" / "http"
+    folder: Path = ROOT / "io" / "http" / "src"
     codes = {
         code for path in folder.rglob("*.rs") if path.name != "tests.rs" for code in maker.findall(path.read_text())
     }
