@@ -201,7 +201,7 @@ cycles: ## check that the modules of each crate in io have no dependency cycle
 cover: ## measure the line coverage of the engine; fails below 90 %
 	@command -v cargo-llvm-cov >/dev/null || cargo install cargo-llvm-cov --locked
 	@rustup component add llvm-tools >/dev/null 2>&1
-	cargo llvm-cov test --package pitlane-engine --package pitlane-tests $(PROFILE) \
+	cargo llvm-cov test --package pitlane-engine --package pitlane-strategy --package pitlane-tests $(PROFILE) \
 		--ignore-filename-regex '^$(CURDIR)/(tests|io|protocols|bench)/|/(tests|sample)(/.*)?\.rs$$' --fail-under-lines 90
 
 BUILT := $(or $(CARGO_TARGET_DIR),target)
