@@ -7,8 +7,8 @@
 //! port 1 ───────────────► …
 //! ```
 //!
-//! A port is a thread that communicates with the shards: gateway, http, adapter, feed, budget. Each
-//! end belongs to one thread. Nothing here waits: a full lane is reported to the caller.
+//! A port is one end of the mesh and belongs to one thread: gateway, http, adapter, feed, budget.
+//! Nothing here waits: a full lane is reported to the caller.
 
 use crate::command::{Command, CommandKind};
 use crate::event::Event;

@@ -14,7 +14,8 @@ use crate::fix::msg_type;
 use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 
-/// Largest MsgSeqNum. A message with a larger one counts as a message without one.
+/// MsgSeqNums are below this. A message with this number or a larger one counts as a message
+/// without one.
 pub(super) const MSG_SEQ_NUM_MAX: u64 = i64::MAX as u64;
 
 impl FixSession {
