@@ -70,7 +70,7 @@ reasons! {
     OrderFinished = "order-finished", "too late: the order is finished";
     RequestPending = "request-pending", "an earlier request for this order is still pending";
     NotAcknowledged = "not-acknowledged", "the venue has not acknowledged the order yet";
-    LaneFull = "busy", "the shard's lane is full; try again";
+    LaneFull = "busy", "the platform is busy; try again";
     ShardFull = "too-many-orders", "the platform holds as many orders as it can";
     // Risk.
     KillSwitch = "kill-switch", "the kill switch is on";
@@ -86,19 +86,19 @@ reasons! {
     DuplicateOrder = "duplicate-order", "the same order was sent a moment ago";
     InsufficientFunds = "insufficient-funds", "the account's credit does not cover the order";
     PositionFlat = "position-flat", "the position is flat";
-    PositionTooSmall = "position-too-small", "the position is smaller than that";
+    PositionTooSmall = "position-too-small", "the position is smaller than the quantity";
     CloseInProgress = "close-in-progress", "the position is being closed already";
     ReduceOnly = "reduce-only", "an order that closes a position cannot be changed";
     // The venue.
     VenueRejected = "venue-rejected", "refused by the venue";
-    SelfTrade = "self-trade", "it would have met an order of the same account";
+    SelfTrade = "self-trade", "the order would have traded with an order of the same account";
     PriceBand = "price-band", "the price is outside the venue's band";
     Halted = "halted", "trading in the security is halted";
     Ioc = "ioc", "immediate or cancel: the rest is cancelled";
     Fok = "fok", "fill or kill: it could not be filled whole";
     NoLiquidity = "no-liquidity", "there is nothing to trade against";
     VenueCancelled = "venue-cancelled", "cancelled by the venue";
-    VenueRandomReject = "simulated-reject", "refused by the simulated venue's dice";
+    VenueRandomReject = "simulated-reject", "rejected at random by the simulated venue";
     // Ends and changes of orders.
     Requested = "requested", "as requested";
     ExpiredDay = "expired-day", "expired at the end of the session";

@@ -22,10 +22,10 @@ Exit codes:
   0    done; for check, doctor, health and verify: nothing is wrong
   1    something is wrong, or it could not be done; standard error says what
   2    the command line is wrong
-  130  SIGINT came a second time (143: SIGTERM), so it did not end in good order
+  130  SIGINT came a second time (143: SIGTERM), so the process ended without an orderly stop
   134  a bug of ours ended the process; its last line says where
 
-Settings: config/default.toml explains every key; `pitlane config show` prints what holds.";
+Settings: config/default.toml explains every key; `pitlane config show` prints the effective settings.";
 
 /// A low-latency sharded trading platform.
 #[derive(Clone, Debug, Parser)]

@@ -93,7 +93,7 @@ impl fmt::Display for ServeError {
             ServeError::Failed(reason) => f.write_str(reason),
             ServeError::Deposed(reason) => write!(f, "no longer the leader: {reason}"),
             ServeError::Late(phase) => {
-                write!(f, "not ended in good order after {END_MAX:?}: stuck in {phase:?}")
+                write!(f, "not stopped after {END_MAX:?}: stuck in {phase:?}")
             }
         }
     }
@@ -162,7 +162,7 @@ fn not_before(last: Timestamp, now: Timestamp) -> Timestamp {
             ahead_s,
             catch_up_s,
             "the journal is ahead of the wall clock: the service begins at its last time, {last}, and slows down by a hundredth \
-             until the wall clock has come up. If the clock was wrong then, GTD orders and sessions are early by as much"
+             until the wall clock has caught up. If the clock was wrong then, GTD orders and sessions are early by as much"
         );
     }
     last.max(now)

@@ -43,7 +43,7 @@ impl OrderRejectReason {
             OrderRejectReason::Platform(reason) => reason.text(),
             OrderRejectReason::SideNotTaken => "only buy (1) and sell (2) are taken",
             OrderRejectReason::TypeNotTaken => "the order type is not one of this session's",
-            OrderRejectReason::TifNotTaken => "the time in force is not taken",
+            OrderRejectReason::TifNotTaken => "the time in force is not supported",
             OrderRejectReason::SecurityDiffers => "the instrument is not the order's",
             OrderRejectReason::SideDiffers => "the side is not the order's",
             OrderRejectReason::AccountDiffers => "the account is not the order's",

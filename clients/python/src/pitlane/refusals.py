@@ -192,7 +192,7 @@ class NotAcknowledged(Conflict):
 
 
 class Busy(Unavailable):
-    """The shard's lane is full; try again."""
+    """The platform is busy; try again."""
 
     code = "busy"
 

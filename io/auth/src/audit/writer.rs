@@ -178,7 +178,7 @@ impl Drop for AuditWriter {
     fn drop(&mut self) {
         let anchor = self.anchor();
         if anchor.line > 0 {
-            tracing::info!(line = anchor.line, hash = %anchor.hash, "the audit log ends here");
+            tracing::info!(line = anchor.line, hash = %anchor.hash, "the audit log is closed");
         }
     }
 }

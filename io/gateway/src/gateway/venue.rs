@@ -244,7 +244,7 @@ fn open_store(
     if store.lost_power {
         tracing::warn!(
             venue = settings.name(),
-            "the machine stopped: numbers of the session were skipped, and the newest orders are in doubt"
+            "after a power loss sequence numbers were skipped, and the newest orders are in doubt"
         );
     }
     if level.is_synced() && !fix_log.sync(Arc::clone(store.file())) {

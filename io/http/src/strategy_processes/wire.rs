@@ -127,7 +127,7 @@ async fn create_stream(
             Ok(()) => return,
             Err(error) if !has_logged => {
                 has_logged = true;
-                tracing::warn!(%error, "no events between strategies: the broker has no JetStream for us");
+                tracing::warn!(%error, "no events between strategies: JetStream is not available to this login");
             }
             Err(_) => {}
         }

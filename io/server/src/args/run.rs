@@ -54,7 +54,7 @@ pub struct SimulateArgs {
     pub settings: SettingsArgs,
     #[command(flatten)]
     pub refdata: RefDataFolderArgs,
-    /// First time that counts, such as 2026-11-14T09:30:00Z: simulation.from
+    /// Start of the evaluated period, such as 2026-11-14T09:30:00Z: simulation.from
     #[arg(long, value_name = "TIME")]
     pub from: Option<String>,
     /// Time at which the run ends: simulation.to

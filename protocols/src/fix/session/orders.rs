@@ -53,7 +53,7 @@ impl FixSession {
                 number,
                 NOT_AVAILABLE,
                 None,
-                "Orders are not taken now",
+                "Orders are not accepted now",
             );
         }
         let order = match OrderFields::read(message) {

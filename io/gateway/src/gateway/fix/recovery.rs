@@ -62,7 +62,10 @@ impl SessionRecovery {
         let place = StoreLocation { disk: &disk, path, name, bytes: self.store_bytes, level: self.level };
         let store = FileStore::open(&place, now, &self.reported)?;
         if store.lost_power {
-            tracing::warn!(session = name, "the machine stopped: numbers of the FIX session were skipped");
+            tracing::warn!(
+                session = name,
+                "after a power loss sequence numbers of the FIX session were skipped"
+            );
         }
         if self.level.is_synced() && !fix_log.sync(Arc::clone(store.file())) {
             tracing::error!(session = name, "the FIX store is not synced: too many at once");
