@@ -2,6 +2,7 @@
 //! cryptographic: nothing secret may depend on it.
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
+use crate::index::index_usize;
 
 /// One stream. Equal seeds give equal numbers, on every machine and in every version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,6 +44,12 @@ impl Rng {
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
         ((self.next_u64() as u128 * n as u128) >> 64) as u64
+    }
+
+    /// Returns an index below `len`; zero if `len` is zero. It draws once each time.
+    #[inline]
+    pub fn index(&mut self, len: usize) -> usize {
+        index_usize(self.below(len as u64))
     }
 }
 
@@ -99,10 +106,10 @@ mod tests {
         let mut rng = Rng::new(5);
         let mut seen = [0u32; 10];
         for _ in 0..10_000 {
-            seen[rng.below(10) as usize] += 1;
+            seen[rng.index(10)] += 1;
         }
         assert!(seen.iter().all(|&times| (800..1200).contains(&times)), "{seen:?}");
-        assert_eq!(rng.below(0), 0);
+        assert_eq!((rng.below(0), rng.index(0)), (0, 0));
         assert_eq!(rng.below(1), 0);
     }
 }

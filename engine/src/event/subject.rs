@@ -72,6 +72,41 @@ impl EventKind {
         }
     }
 
+    /// Returns the source of the order that the event reports: its terms, its state, or a refused
+    /// request about it. These are the events that a client must not miss.
+    #[inline]
+    pub fn report_source(&self) -> Option<Source> {
+        match self {
+            EventKind::Order(order) => Some(order.source),
+            EventKind::Status(report) => Some(report.source),
+            EventKind::Refused(refusal) => Some(refusal.source),
+            EventKind::Forgotten { .. }
+            | EventKind::Booked(_)
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_)
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. } => None,
+        }
+    }
+
     /// Returns whether the event only gives the current state of an order.
     pub fn is_order_snapshot(&self) -> bool {
         if let EventKind::Order(order) = self {

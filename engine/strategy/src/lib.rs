@@ -1,4 +1,12 @@
 #![doc = include_str!("../README.md")]
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::wildcard_enum_match_arm,
+        reason = "the numbers of a test are small, and a test looks at one variant at a time"
+    )
+)]
 
 pub mod bars;
 pub mod dispatcher;

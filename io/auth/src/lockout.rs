@@ -116,7 +116,7 @@ impl Lockout {
         }
         match until.since(now) {
             0 => Ok(()),
-            wait_ns => Err(wait_ns.div_ceil(NS_PER_S) as u32),
+            wait_ns => Err(u32::try_from(wait_ns.div_ceil(NS_PER_S)).unwrap_or(u32::MAX)),
         }
     }
 

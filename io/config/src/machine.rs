@@ -22,7 +22,7 @@ impl Machine {
         let online = fs::read_to_string(root.join("sys/devices/system/cpu/online")).unwrap_or_default();
         let mut cores = parse_cores(online.trim()).unwrap_or_default();
         if cores.is_empty() {
-            cores = (0..cores_usable as u32).collect();
+            cores = (0..CORES_MAX).take(cores_usable).collect();
         }
         Machine { cores, cores_usable }
     }

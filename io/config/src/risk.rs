@@ -90,14 +90,18 @@ impl RiskRules {
 
 impl Restricted {
     pub(super) fn read(value: &ConfigValue) -> Result<Restricted, String> {
-        match value {
-            ConfigValue::Text(symbol) if !symbol.is_empty() => Ok(Restricted::Symbol(symbol.clone())),
-            ConfigValue::Integer(id) => match u32::try_from(*id).ok().filter(|id| *id <= SecurityId::MAX) {
+        if let ConfigValue::Integer(id) = value {
+            return match u32::try_from(*id).ok().filter(|id| *id <= SecurityId::MAX) {
                 Some(id) => Ok(Restricted::Id(SecurityId(id))),
                 None => Err(format!("{id} is not the id of a security")),
-            },
-            _ => Err("it must be a list of ids and symbols".to_string()),
+            };
         }
+        if let ConfigValue::Text(symbol) = value
+            && !symbol.is_empty()
+        {
+            return Ok(Restricted::Symbol(symbol.clone()));
+        }
+        Err("it must be a list of ids and symbols".to_string())
     }
 }
 

@@ -59,12 +59,11 @@ pub(crate) fn read<T>(
     ask: impl FnOnce(&mut Section<'_>) -> T,
 ) -> T {
     let (name, origin, asked) = (name.to_string(), entry.origin, Vec::new());
-    let mut section = match entry.value {
-        ConfigValue::Table(table) => Section { name, origin, table, asked, broken: false, findings },
-        other => {
-            findings.faults.add(&origin, &name, format!("it must be a table, not {}", other.kind()));
-            Section { name, origin, table: ConfigTable::new(), asked, broken: true, findings }
-        }
+    let mut section = if let ConfigValue::Table(table) = entry.value {
+        Section { name, origin, table, asked, broken: false, findings }
+    } else {
+        findings.faults.add(&origin, &name, format!("it must be a table, not {}", entry.value.kind()));
+        Section { name, origin, table: ConfigTable::new(), asked, broken: true, findings }
     };
     let value = ask(&mut section);
     section.end();
@@ -126,20 +125,26 @@ impl Section<'_> {
     }
 
     pub(crate) fn flag(&mut self, key: &'static str) -> bool {
-        let parse = |value: &ConfigValue| match value {
-            ConfigValue::Flag(flag) => Ok(*flag),
-            other => Err(format!("it must be true or false, not {}", other.kind())),
+        let parse = |value: &ConfigValue| {
+            let ConfigValue::Flag(flag) = value else {
+                return Err(format!("it must be true or false, not {}", value.kind()));
+            };
+            Ok(*flag)
         };
         self.value(key, parse, bool::to_string).unwrap_or_default()
     }
 
     /// Reads `Y` or `N`, as in FIX engines; true and false are accepted.
     pub(crate) fn yes(&mut self, key: &'static str) -> bool {
-        let parse = |value: &ConfigValue| match value {
-            ConfigValue::Flag(flag) => Ok(*flag),
-            ConfigValue::Text(text) if text == "Y" => Ok(true),
-            ConfigValue::Text(text) if text == "N" => Ok(false),
-            _ => Err("it must be \"Y\" or \"N\"".to_string()),
+        let parse = |value: &ConfigValue| {
+            if let ConfigValue::Flag(flag) = value {
+                return Ok(*flag);
+            }
+            match text_of(value) {
+                Ok("Y") => Ok(true),
+                Ok("N") => Ok(false),
+                _ => Err("it must be \"Y\" or \"N\"".to_string()),
+            }
         };
         self.value(key, parse, |yes| if *yes { "Y" } else { "N" }.to_string()).unwrap_or_default()
     }
@@ -296,13 +301,13 @@ impl Section<'_> {
         let listed: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
         for (name, entry) in table {
             let whole = format!("{}.{name}", self.dotted(key));
-            let known = |text: &str| words.iter().find(|(word, _)| *word == text);
-            match &entry.value {
-                ConfigValue::Text(text) if let Some((word, value)) = known(text) => {
+            let text = if let ConfigValue::Text(text) = &entry.value { Some(text.as_str()) } else { None };
+            match words.iter().find(|(word, _)| Some(*word) == text) {
+                Some((word, value)) => {
                     self.findings.params.add(whole, word.to_string(), entry.origin);
                     named.insert(name, *value);
                 }
-                _ => {
+                None => {
                     let problem = format!("it must be one of {}", listed.join(", "));
                     self.findings.faults.add(&entry.origin, &whole, problem);
                 }
@@ -428,14 +433,10 @@ impl Section<'_> {
 
 /// Adds the missing keys of `like` to a table.
 fn completed(entry: ConfigEntry, like: &ConfigTable) -> ConfigEntry {
-    match entry.value {
-        ConfigValue::Table(above) => {
-            let mut table = like.clone();
-            tree::overlay(&mut table, above);
-            ConfigEntry { value: ConfigValue::Table(table), origin: entry.origin }
-        }
-        other => ConfigEntry { value: other, origin: entry.origin },
-    }
+    let ConfigValue::Table(above) = entry.value else { return entry };
+    let mut table = like.clone();
+    tree::overlay(&mut table, above);
+    ConfigEntry { value: ConfigValue::Table(table), origin: entry.origin }
 }
 
 fn name_of(text: &str, bytes_max: usize) -> Result<String, String> {
@@ -447,13 +448,13 @@ fn name_of(text: &str, bytes_max: usize) -> Result<String, String> {
 }
 
 pub(super) fn text_of(value: &ConfigValue) -> Result<&str, String> {
-    match value {
-        ConfigValue::Text(text) if text.len() > TEXT_BYTES_MAX => {
-            Err(format!("it may have {TEXT_BYTES_MAX} bytes, not {}", text.len()))
-        }
-        ConfigValue::Text(text) => Ok(text),
-        other => Err(format!("it must be a text in quotes, not {}", other.kind())),
+    let ConfigValue::Text(text) = value else {
+        return Err(format!("it must be a text in quotes, not {}", value.kind()));
+    };
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(format!("it may have {TEXT_BYTES_MAX} bytes, not {}", text.len()));
     }
+    Ok(text)
 }
 
 fn number_of<T>(value: &ConfigValue, range: &RangeInclusive<T>) -> Result<T, String>
@@ -475,7 +476,9 @@ fn decimal_of(value: &ConfigValue) -> Result<i64, String> {
     let text = match value {
         ConfigValue::Integer(number) => number.to_string(),
         ConfigValue::Decimal(text) | ConfigValue::Huge(text) | ConfigValue::Text(text) => text.clone(),
-        other => return Err(format!("it must be a number, not {}", other.kind())),
+        ConfigValue::Flag(_) | ConfigValue::List(_) | ConfigValue::Table(_) | ConfigValue::Date(_) => {
+            return Err(format!("it must be a number, not {}", value.kind()));
+        }
     };
     text::parse_scaled(text.as_bytes())
         .map_err(|_| format!("{text:?} is not a decimal with at most eight places"))

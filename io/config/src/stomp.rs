@@ -80,9 +80,11 @@ impl BrokerConfig {
                 .unwrap_or_default(),
             order_topic_aliases: section.items(
                 "orderTopicAliases",
-                |value| match value {
-                    super::tree::ConfigValue::Text(text) => parse_segment(text),
-                    other => Err(format!("it must be a list of texts, not of {}", other.kind())),
+                |value| {
+                    let super::tree::ConfigValue::Text(text) = value else {
+                        return Err(format!("it must be a list of texts, not of {}", value.kind()));
+                    };
+                    parse_segment(text)
                 },
                 String::clone,
             ),

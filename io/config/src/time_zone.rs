@@ -50,13 +50,18 @@ impl Zone {
         let instant = self.zone.to_ambiguous_timestamp(shown).compatible();
         // Instants beyond 64 bits are later than any deadline.
         let ns = instant.map_or(i128::MAX, |instant| instant.as_nanosecond());
-        Timestamp(ns.clamp(0, u64::MAX as i128) as u64)
+        Timestamp(u64::try_from(ns.max(0)).unwrap_or(u64::MAX))
     }
 
     /// Returns the offset of local time from UTC, in nanoseconds.
     pub fn ahead_ns(&self, now: Timestamp) -> i64 {
+        i64::from(self.ahead_s(now)) * NS_PER_S as i64
+    }
+
+    /// Returns the offset of local time from UTC, in seconds.
+    pub fn ahead_s(&self, now: Timestamp) -> i32 {
         let now = jiff::Timestamp::from_nanosecond(now.0 as i128).unwrap_or(jiff::Timestamp::MAX);
-        self.zone.to_offset(now).seconds() as i64 * NS_PER_S as i64
+        self.zone.to_offset(now).seconds()
     }
 
     /// Returns the time of the last change of the local clock, the current instant included.
@@ -79,7 +84,7 @@ fn timestamp_of(when: jiff::Timestamp) -> Option<Timestamp> {
 
 fn fixed(text: &str) -> Option<TimeZone> {
     let [sign, h1, h2, b':', m1, m2] = *text.as_bytes() else { return None };
-    let number = |a, b| text::parse_u64(&[a, b]).ok().map(|n| n as i32);
+    let number = |a, b| text::parse_u64(&[a, b]).ok().and_then(|n| i32::try_from(n).ok());
     let (hours, minutes) = (number(h1, h2)?, number(m1, m2)?);
     let offset_s = hours * 3_600 + minutes * 60;
     if minutes > 59 || offset_s > Zone::OFFSET_S_MAX {
@@ -91,8 +96,9 @@ fn fixed(text: &str) -> Option<TimeZone> {
 
 fn shown(day: i32, second: u32) -> Option<DateTime> {
     let (year, month, day) = text::date_of(day);
-    let date = civil::Date::new(year.try_into().ok()?, month as i8, day as i8).ok()?;
-    let time = civil::Time::new((second / 3_600) as i8, (second / 60 % 60) as i8, (second % 60) as i8, 0);
+    let date = civil::Date::new(year.try_into().ok()?, month.try_into().ok()?, day.try_into().ok()?).ok()?;
+    let hour = (second / 3_600).try_into().ok()?;
+    let time = civil::Time::new(hour, (second / 60 % 60) as i8, (second % 60) as i8, 0);
     Some(date.to_datetime(time.ok()?))
 }
 

@@ -74,7 +74,12 @@ fn moved(value: ConfigValue, origin: &SettingOrigin) -> ConfigValue {
         ConfigValue::Table(table) => {
             ConfigValue::Table(table.into_iter().map(|(key, at)| (key, entry(at))).collect())
         }
-        plain => plain,
+        plain @ (ConfigValue::Text(_)
+        | ConfigValue::Integer(_)
+        | ConfigValue::Huge(_)
+        | ConfigValue::Decimal(_)
+        | ConfigValue::Flag(_)
+        | ConfigValue::Date(_)) => plain,
     }
 }
 

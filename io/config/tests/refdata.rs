@@ -5,6 +5,7 @@ use std::path::Path;
 
 use pitlane_config::diagnostics::FAULTS_MAX;
 use pitlane_config::refdata::{self, RECORDS_MAX, TEXT_BYTES_MAX, TableSource};
+use pitlane_engine::index::{index_u8, index_usize};
 use pitlane_engine::refdata::{RefDataTable, SecurityKind};
 
 const EXCHANGES: &str = "\
@@ -314,7 +315,7 @@ fn any_bytes_are_read_or_refused() {
         let mut sources = sources();
         let source = &mut sources[round % 5];
         match round % 3 {
-            0 => source.bytes = (0..random.below(300)).map(|_| random.below(256) as u8).collect(),
+            0 => source.bytes = (0..random.below(300)).map(|_| random.byte()).collect(),
             _ => spoil(&mut source.bytes, &mut random),
         }
         let _ = refdata::parse(&sources, &[]).map_err(|faults| faults.to_string());
@@ -328,12 +329,12 @@ fn spoil(bytes: &mut Vec<u8>, random: &mut Random) {
         if bytes.is_empty() {
             return;
         }
-        let at = random.below(bytes.len() as u64) as usize;
+        let at = random.index(bytes.len());
         match random.below(4) {
             0 => _ = bytes.remove(at),
             1 => bytes.insert(at, bytes[at]),
             2 => bytes.truncate(at + 1),
-            _ => bytes[at] = TELLING[random.below(TELLING.len() as u64) as usize],
+            _ => bytes[at] = TELLING[random.index(TELLING.len())],
         }
     }
 }
@@ -347,5 +348,13 @@ impl Random {
         let x = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
         (x ^ x >> 31) % bound
+    }
+
+    fn index(&mut self, len: usize) -> usize {
+        index_usize(self.below(len as u64))
+    }
+
+    fn byte(&mut self) -> u8 {
+        index_u8(self.index(256))
     }
 }

@@ -115,8 +115,8 @@ impl SegmentReading {
 }
 
 fn into_io(fault: Fault) -> io::Error {
-    match fault.what {
-        FaultKind::Io(error) => error,
-        _ => io::Error::new(io::ErrorKind::InvalidData, fault),
+    if let FaultKind::Io(error) = fault.what {
+        return error;
     }
+    io::Error::new(io::ErrorKind::InvalidData, fault)
 }

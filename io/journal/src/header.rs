@@ -14,6 +14,9 @@
 //! The chain is the CRC32C of the checksums of all records up to that point. A segment that is
 //! missing, foreign, swapped or outdated therefore does not fit between its neighbours.
 
+use pitlane_engine::id::ShardId;
+use pitlane_engine::index::index_u8;
+
 pub const HEADER_BYTES: usize = 128;
 const MAGIC: [u8; 8] = *b"PITLANEJ";
 /// Format of header and records. The contents of a payload have their own format.
@@ -33,6 +36,12 @@ pub struct Owner {
 }
 
 impl Owner {
+    /// Returns the id of the shard. The identity file bounds the number of shards, and an owner that
+    /// was read from another file is compared with it first.
+    pub(super) fn shard_id(&self) -> ShardId {
+        ShardId(index_u8(self.shard.into()))
+    }
+
     /// Returns the initial value of the checksums of a segment's records.
     pub fn salt(&self, number: u64) -> u32 {
         let mut bytes = [0; 26];

@@ -9,7 +9,7 @@ use super::{Folders, JournalSetup, scan};
 /// Reads the identity of the journal and checks it against the configuration, or creates it.
 pub(super) fn identify(setup: &JournalSetup<'_>, folders: &Folders) -> Result<u128, Fault> {
     let path = folders.identity();
-    let asked = (setup.settings.instance, setup.shards as u16);
+    let asked = (setup.settings.instance, u16::from(setup.shards));
     let Some(found) = read_identity(setup.disk, folders)? else {
         check_absence(setup.disk, folders)?;
         let identity = setup.disk.random();
@@ -80,7 +80,8 @@ fn parse_identity(text: &str) -> Option<JournalIdentity> {
     let mut value = |key: &str| lines.next()?.strip_prefix(key)?.strip_prefix(' ');
     let identity = u128::from_str_radix(value("identity")?, 16).ok()?;
     let instance = value("instance")?.parse().ok()?;
-    let shards = value("shards")?.parse().ok()?;
+    // A shard id has 8 bits, so a larger number is damage.
+    let shards = value("shards")?.parse::<u8>().ok()?.into();
     (text == write_identity(identity, instance, shards)).then_some(JournalIdentity {
         identity,
         instance,

@@ -268,7 +268,7 @@ pub fn open(
     let lock = take_lock(setup.disk, &folders)?;
     let identity = identify(&setup, &folders)?;
     let boot = setup.disk.boot();
-    let owner = |shard: u16| Owner { identity, shard, shards: setup.shards as u16 };
+    let owner = |shard: u16| Owner { identity, shard, shards: setup.shards.into() };
     let mut recovered = Vec::new();
     let own = (0..setup.shards).filter(|shard| !settings.far.contains(ShardId(*shard))).map(u16::from);
     for shard in own.clone() {
@@ -364,7 +364,7 @@ struct ShardStart<'a> {
 impl ShardStart<'_> {
     /// Returns the same shard as a replay of the first start creates.
     fn new_shard(&self) -> Shard {
-        let id = ShardId(self.owner.shard as u8);
+        let id = self.owner.shard_id();
         Shard::new(id, self.setup.shards, self.reference.clone(), self.setup.settings.clone())
     }
 }
@@ -457,7 +457,7 @@ impl Opened {
             let appended = opened.writer.append(time.0, kind::START, &payload, Class::Needed, || digest);
             if appended.is_err() {
                 let what = FaultKind::StateDamaged("a start could not be written".into());
-                let folder = folders.shard(opened.shard.id().0 as u16);
+                let folder = folders.shard(opened.shard.id().0.into());
                 return Err(Fault::new(&folder, 0, what));
             }
             let mut outbox = Outbox::new(opened.event);
@@ -471,7 +471,7 @@ impl Opened {
         for opened in &self.shards {
             let health = opened.writer.health();
             if let Some(text) = health.report().last_error {
-                let path = folders.shard(opened.shard.id().0 as u16);
+                let path = folders.shard(opened.shard.id().0.into());
                 return Err(Fault::new(&path, 0, FaultKind::StateDamaged(text)));
             }
         }

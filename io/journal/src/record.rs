@@ -13,6 +13,8 @@
 //! The lag is the number of preceding records that were not yet known to be on disk when this one
 //! was written; [`super::scan`] explains its use.
 
+use pitlane_engine::index::index_u32;
+
 /// Bytes before the payload.
 pub const HEAD_BYTES: usize = 32;
 /// Longest payload in bytes. A command has a few hundred bytes; the longest payload is the settings
@@ -55,14 +57,14 @@ impl<'a> JournalRecord<'a> {
     pub fn encode(&self, salt: u32, out: &mut [u8]) -> u32 {
         let length = HEAD_BYTES + self.payload.len();
         assert!(self.payload.len() <= PAYLOAD_BYTES_MAX, "a payload has its bound");
-        out[0..4].copy_from_slice(&(length as u32).to_le_bytes());
+        out[0..4].copy_from_slice(&index_u32(length).to_le_bytes());
         out[8..16].copy_from_slice(&self.seq.to_le_bytes());
         out[16..24].copy_from_slice(&self.time.to_le_bytes());
         out[24..28].copy_from_slice(&self.lag.to_le_bytes());
         out[28..32].copy_from_slice(&[self.kind, 0, 0, 0]);
         out[HEAD_BYTES..length].copy_from_slice(self.payload);
         out[length..bytes_of(self.payload.len())].fill(0);
-        let sum = sum(salt, length as u32, &out[8..length]);
+        let sum = sum(salt, index_u32(length), &out[8..length]);
         out[4..8].copy_from_slice(&sum.to_le_bytes());
         sum
     }

@@ -36,9 +36,10 @@ pub(crate) fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u6
 
 pub(crate) fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault> {
     let path = path_of(folder, name);
-    let bytes = disk.read(&path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Fault::new(&path, 0, FaultKind::ReferenceMissing { name }),
-        _ => Fault::new(&path, 0, FaultKind::Io(error)),
+    let bytes = disk.read(&path).map_err(|error| {
+        let is_missing = error.kind() == io::ErrorKind::NotFound;
+        let what = if is_missing { FaultKind::ReferenceMissing { name } } else { FaultKind::Io(error) };
+        Fault::new(&path, 0, what)
     })?;
     if xxh3_64(&bytes) != name {
         return Err(Fault::new(&path, 0, FaultKind::ReferenceDamaged));

@@ -9,6 +9,7 @@ use pitlane_engine::codec;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{AdapterId, ShardId, Source};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
@@ -106,12 +107,10 @@ impl std::fmt::Debug for ReceivedSeqs {
 
 impl EventReceivers {
     fn wants(&mut self, shard: ShardId, event: &Event) -> bool {
-        let received = match &event.body {
-            EventKind::Order(order) => self.sources.get(order.source),
-            EventKind::Status(report) => self.sources.get(report.source),
-            EventKind::Refused(refusal) => self.sources.get(refusal.source),
-            EventKind::ToVenue(instruction) => self.venues.get(&instruction.adapter),
-            _ => None,
+        let received = if let EventKind::ToVenue(instruction) = &event.body {
+            self.venues.get(&instruction.adapter)
+        } else {
+            event.body.report_source().and_then(|source| self.sources.get(source))
         };
         received.is_some_and(|received| event.seq > received.get(shard.0 as usize).copied().unwrap_or(0))
     }
@@ -343,7 +342,7 @@ impl ShardReplay {
     }
 
     fn place(&self) -> (ShardId, u8) {
-        (ShardId(self.owner.shard as u8), self.owner.shards as u8)
+        (self.owner.shard_id(), index_u8(self.owner.shards.into()))
     }
 }
 

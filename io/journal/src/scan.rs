@@ -15,6 +15,7 @@
 use std::path::{Path, PathBuf};
 
 use pitlane_engine::codec::COMMAND_BYTES_MAX;
+use pitlane_engine::index::index_usize;
 
 use super::disk::Disk;
 use super::fault::{Fault, FaultKind};
@@ -252,7 +253,7 @@ struct Read {
 /// Reads one segment up to its end.
 fn read_piece(piece: &SegmentFile, bytes: &[u8], visitor: &mut impl RecordVisitor) -> Result<Read, Fault> {
     let salt = piece.header.owner.salt(piece.header.number);
-    let end = piece.next.map_or(bytes.len(), |next| (next.end as usize).min(bytes.len()));
+    let end = piece.next.map_or(bytes.len(), |next| index_usize(next.end).min(bytes.len()));
     let mut read = Read {
         seq: piece.header.first - 1,
         at: HEADER_BYTES.min(end),

@@ -175,7 +175,34 @@ impl<W: Write> SentWalk<'_, W> {
                 security_id: Some(security.0),
                 ..plain("close", id, None)
             },
-            _ => return None,
+            CommandKind::Subscribe { .. }
+            | CommandKind::Quote { .. }
+            | CommandKind::Trade { .. }
+            | CommandKind::Tick { .. }
+            | CommandKind::Report { .. }
+            | CommandKind::Adapter { .. }
+            | CommandKind::Transaction(_)
+            | CommandKind::Expire { .. }
+            | CommandKind::ResetPositions
+            | CommandKind::ResetCash
+            | CommandKind::Limits { .. }
+            | CommandKind::Restrict { .. }
+            | CommandKind::Kill { .. }
+            | CommandKind::Phase { .. }
+            | CommandKind::Halt { .. }
+            | CommandKind::Budget(_)
+            | CommandKind::Session { .. }
+            | CommandKind::TradingDay { .. }
+            | CommandKind::Timer
+            | CommandKind::Watch { .. }
+            | CommandKind::Snapshot { .. }
+            | CommandKind::Reference { .. }
+            | CommandKind::Validate { .. }
+            | CommandKind::Direct { .. }
+            | CommandKind::Schedule { .. }
+            | CommandKind::Expiry { .. }
+            | CommandKind::Sender { .. }
+            | CommandKind::AuditAnchor(_) => return None,
         };
         let is_wanted = self.wanted.int_id.as_deref().is_none_or(|id| line.int_id == Some(id));
         is_wanted.then_some(line)

@@ -13,6 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
 
 /// Smallest unit that a disk writes atomically.
@@ -237,7 +238,7 @@ impl SimulatedFile {
         let mut world = self.disk.world();
         if world.fuse == Some(0) {
             // The process ends in the middle of the copy.
-            let through = world.chance.below(bytes.len() as u64 + 1) as usize;
+            let through = index_usize(world.chance.below(bytes.len() as u64 + 1));
             let mut wreck = world.clone();
             wreck.write(self.inode, at, &bytes[..through]);
             world.keep(wreck);
@@ -282,7 +283,7 @@ impl SimulatedFile {
     pub(super) fn cut(&self, bytes: u64) -> io::Result<()> {
         let mut world = self.disk.world();
         world.tick();
-        world.inodes[self.inode].cache.resize(bytes as usize, 0);
+        world.inodes[self.inode].cache.resize(index_usize(bytes), 0);
         Ok(())
     }
 }

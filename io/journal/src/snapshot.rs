@@ -13,6 +13,7 @@
 use std::path::{Path, PathBuf};
 
 use pitlane_engine::codec;
+use pitlane_engine::index::index_usize;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::disk::Disk;
@@ -121,7 +122,7 @@ impl Snapshot {
         }
         let word = |at: usize| u64::from_le_bytes(array(&head[at..at + 8]));
         let short = |at: usize| u16::from_le_bytes(array(&head[at..at + 2]));
-        let settings = word(88) as usize;
+        let settings = index_usize(word(88));
         let whole = word(88).checked_add(word(96)) == Some(body.len() as u64);
         if !whole || xxh3_128(body).to_le_bytes() != head[32..48] {
             return Err((HEADER_BYTES, damaged("the snapshot is not what its hash says")));

@@ -9,6 +9,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use pitlane_engine::index::index_usize;
 use pitlane_runtime::wakeup::Wakeup;
 use rtrb::{Consumer, Producer};
 
@@ -296,7 +297,7 @@ impl Writer {
             // This bound ensures that all unsynced records fit into one fresh segment if a sync
             // fails.
             let waiting = self.bytes - self.health.syncer.synced_bytes.load(Ordering::Acquire);
-            if waiting as usize + bytes > (open.capacity - HEADER_BYTES) / 2 {
+            if index_usize(waiting) + bytes > (open.capacity - HEADER_BYTES) / 2 {
                 return Err(NotTaken::Wait);
             }
         }
@@ -314,10 +315,8 @@ impl Writer {
         let needed = if class == Class::Needed { 1 } else { SPARES_FOR_ENTRY };
         if self.spares.slots() < needed {
             // No segment will be allocated until there is disk space, or at all.
-            return Err(match self.health.write_mode() {
-                WriteMode::Open => NotTaken::Wait,
-                mode => NotTaken::Refused(mode),
-            });
+            let mode = self.health.write_mode();
+            return Err(if mode == WriteMode::Open { NotTaken::Wait } else { NotTaken::Refused(mode) });
         }
         if self.behind.is_some() || self.moves.slots() < MOVES_RESERVED + 2 {
             return Err(NotTaken::Wait);

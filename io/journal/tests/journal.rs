@@ -126,8 +126,8 @@ fn talk(port: &mut PortEnd, commands: u32) {
     let (mut sent, mut answered) = ([0; 2], 0);
     while answered < 2 * commands {
         let mut work = 0;
-        for (shard, sent) in sent.iter_mut().enumerate() {
-            if *sent < commands && port.send(ShardId(shard as u8), command(*sent)).is_ok() {
+        for (shard, sent) in (0..).map(ShardId).zip(&mut sent) {
+            if *sent < commands && port.send(shard, command(*sent)).is_ok() {
                 *sent += 1;
                 work += 1;
             }

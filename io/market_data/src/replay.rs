@@ -68,11 +68,11 @@ impl MarketReplay {
 /// Returns the row with another time.
 fn restamped(mut row: TickRow, at: Timestamp) -> TickRow {
     row.at = at;
-    match &mut row.body {
-        CommandKind::Quote { quote, .. } => quote.at = at,
-        CommandKind::Trade { trade, .. } => trade.at = at,
-        CommandKind::Tick { quote, trade, .. } => (quote.at, trade.at) = (at, at),
-        _ => unreachable!("a file of prices has nothing else"),
+    if let CommandKind::Quote { quote, .. } | CommandKind::Tick { quote, .. } = &mut row.body {
+        quote.at = at;
+    }
+    if let CommandKind::Trade { trade, .. } | CommandKind::Tick { trade, .. } = &mut row.body {
+        trade.at = at;
     }
     row
 }

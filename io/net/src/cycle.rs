@@ -12,6 +12,7 @@ use std::collections::VecDeque;
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
+use pitlane_engine::index::index_u8;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::connection::{Connection, ConnectionPhase, ReadOutcome};
@@ -58,7 +59,7 @@ impl Sockets {
     pub(super) fn listen(&mut self, listener: Listener) -> ListenerId {
         assert!(self.active_listeners.len() < LISTENERS_MAX, "a thread has few listeners");
         self.active_listeners.push(ActiveListener::new(listener));
-        ListenerId((self.active_listeners.len() - 1) as u8)
+        ListenerId(index_u8(self.active_listeners.len() - 1))
     }
 
     /// Returns how long a thread may wait from now on without missing anything.
@@ -196,7 +197,7 @@ impl Sockets {
             return;
         };
         let mut connection = Connection::new(peer, settings.limits);
-        let listener = ListenerId(index as u8);
+        let listener = ListenerId(index_u8(index));
         connection.listener = Some(listener);
         let wait_max = if tls.is_some() { settings.handshake } else { settings.first_byte };
         connection.guard = Some(after(self.now, wait_max));

@@ -1,6 +1,8 @@
 //! Connections in numbered slots. A slot is reused under a new generation, so that an old id finds
 //! nothing.
 
+use pitlane_engine::index::index_usize;
+
 /// Identifies one connection of one thread while it exists, and nothing afterwards.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct ConnectionId(u64);
@@ -13,7 +15,7 @@ impl ConnectionId {
     /// Returns the slot, a small and dense number: a gateway may keep its sessions in a table by
     /// slot. At most one existing connection has it.
     pub fn slot(self) -> usize {
-        (self.0 & 0xffff_ffff) as usize
+        index_usize(self.0 & 0xffff_ffff)
     }
 
     /// Returns the id of the first connection in a slot, for tests of tables by slot.

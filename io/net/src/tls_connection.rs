@@ -104,10 +104,11 @@ impl TlsSession {
 }
 
 fn close_reason(error: &rustls::Error, handshaking: bool) -> CloseReason {
-    match error {
+    let is_foreign = matches!(
+        error,
         rustls::Error::InvalidMessage(
-            InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion,
-        ) if handshaking => CloseReason::NotTls,
-        _ => CloseReason::TlsFailed,
-    }
+            InvalidMessage::InvalidContentType | InvalidMessage::UnknownProtocolVersion
+        )
+    );
+    if handshaking && is_foreign { CloseReason::NotTls } else { CloseReason::TlsFailed }
 }

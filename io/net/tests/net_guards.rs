@@ -161,10 +161,7 @@ fn a_flooding_connection_is_read_once_per_cycle() {
 fn assert_each_once(events: &[SocketEvent]) {
     let mut ids: Vec<_> = events
         .iter()
-        .filter_map(|event| match event {
-            SocketEvent::Received { id } => Some(*id),
-            _ => None,
-        })
+        .filter_map(|event| if let SocketEvent::Received { id } = event { Some(*id) } else { None })
         .collect();
     ids.sort();
     assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "no connection is read twice in a cycle");

@@ -110,7 +110,7 @@ mod tests {
 
     /// Returns the number of cycles before the thread parks; work then arrives after `parked_ns`.
     fn cycles_before_park(idle: &mut IdlePolicy, now: &mut Timestamp, parked_ns: u64) -> u32 {
-        let cycles = (0..).take_while(|_| idle.after(*now, 0) != IdleAction::Sleep).count() as u32;
+        let cycles = (0..).find(|_| idle.after(*now, 0) == IdleAction::Sleep).expect("it parks at last");
         *now = Timestamp(now.0 + parked_ns);
         assert_eq!(idle.after(*now, 1), IdleAction::None);
         cycles

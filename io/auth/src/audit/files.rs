@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use pitlane_engine::index::index_usize;
 use pitlane_runtime::fault_injection;
 use rustix::fs::FallocateFlags;
 
@@ -215,7 +216,7 @@ pub(super) fn read_with(
         line.clear();
         let bytes =
             lines.by_ref().take(LINE_BYTES_MAX as u64).read_until(b'\n', &mut line).map_err(failed)?;
-        let broken = |why| AuditError::Broken(path.to_path_buf(), read.lines as usize + 1, why);
+        let broken = |why| AuditError::Broken(path.to_path_buf(), index_usize(read.lines) + 1, why);
         let Some(text) = line.strip_suffix(b"\n") else {
             if bytes == LINE_BYTES_MAX {
                 return Err(broken("it is longer than any line"));

@@ -99,7 +99,11 @@ fn flat(at: &str, value: &toml::Value, out: &mut Vec<(String, String)>) {
             let texts: Vec<String> = items.iter().map(shown).collect();
             out.push((at.to_string(), texts.join(",")));
         }
-        plain => out.push((at.to_string(), shown(plain))),
+        plain @ (toml::Value::String(_)
+        | toml::Value::Integer(_)
+        | toml::Value::Float(_)
+        | toml::Value::Boolean(_)
+        | toml::Value::Datetime(_)) => out.push((at.to_string(), shown(plain))),
     }
 }
 

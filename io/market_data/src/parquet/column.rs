@@ -7,6 +7,7 @@ use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::index::index_u32;
 use pitlane_engine::text::{self, DECIMALS, SCALE};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::rest::Moment;
@@ -145,14 +146,16 @@ impl ParquetColumn {
 
     /// Converts a value that was stored as signed and is meant as unsigned.
     fn whole(&self, value: i64) -> i64 {
-        if self.is_unsigned { value as u32 as i64 } else { value }
+        if self.is_unsigned { value & 0xffff_ffff } else { value }
     }
 
     fn decimal(&self, value: i128) -> Result<i64, String> {
         let scaled = match self.decimals as usize {
-            decimals if decimals <= DECIMALS => value.checked_mul(10_i128.pow((DECIMALS - decimals) as u32)),
+            decimals if decimals <= DECIMALS => {
+                value.checked_mul(10_i128.pow(index_u32(DECIMALS - decimals)))
+            }
             decimals => {
-                let much = 10_i128.checked_pow((decimals - DECIMALS) as u32).ok_or("too many decimals")?;
+                let much = 10_i128.checked_pow(index_u32(decimals - DECIMALS)).ok_or("too many decimals")?;
                 if value % much != 0 {
                     return Err("too many decimals".to_string());
                 }
@@ -168,7 +171,9 @@ impl ParquetColumn {
 fn nearest(value: f64) -> Result<i64, String> {
     let scaled = value * SCALE as f64;
     if scaled.abs() < EXACT_MAX {
-        return Ok(scaled.round() as i64);
+        #[expect(clippy::cast_possible_truncation, reason = "below the bound every float is exact")]
+        let rounded = scaled.round() as i64;
+        return Ok(rounded);
     }
     if !value.is_finite() {
         return Err("it is infinite".to_string());

@@ -90,7 +90,7 @@ impl TickWriter {
         let mut cells = line.split(',').map(str::as_bytes);
         let mut number = || cells.next().and_then(|cell| parse_u64(cell).ok()).ok_or_else(unfit);
         self.times.push(i64::try_from(number()?).map_err(|_| unfit())?);
-        self.securities.push(number()? as u32 as i32);
+        self.securities.push(u32::try_from(number()?).map_err(|_| unfit())?.cast_signed());
         for (levels, values) in &mut self.numbers {
             let cell = cells.next().ok_or_else(unfit)?;
             levels.push(i16::from(!cell.is_empty()));

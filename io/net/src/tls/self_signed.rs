@@ -48,7 +48,8 @@ fn make(folder: &Path, now: Timestamp) -> Result<(), TlsError> {
     params.distinguished_name.push(DnType::CommonName, "Pitlane, self-signed");
     let date = |day: i32| {
         let (year, month, day) = date_of(day);
-        date_time_ymd(year, month as u8, day as u8)
+        let narrow = |part| u8::try_from(part).expect("a month and a day have two digits");
+        date_time_ymd(year, narrow(month), narrow(day))
     };
     // The validity starts yesterday, because clocks differ.
     params.not_before = date(now.day().0 - 1);

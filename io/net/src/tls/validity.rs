@@ -61,7 +61,8 @@ fn instant(tag: u8, text: &[u8]) -> Option<Timestamp> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return None;
     }
-    let two = |at: usize| digits.get(at..at + 2).map(|d| (d[0] - b'0') as u64 * 10 + (d[1] - b'0') as u64);
+    let two =
+        |at: usize| digits.get(at..at + 2).map(|d| u32::from(d[0] - b'0') * 10 + u32::from(d[1] - b'0'));
     let (year, at) = match (tag, digits.len()) {
         // RFC 5280, 4.1.2.5.1: years from 50 on are in the last century.
         (UTC_TIME, 12) => (two(0).map(|year| if year < 50 { 2_000 + year } else { 1_900 + year })?, 2),
@@ -70,12 +71,12 @@ fn instant(tag: u8, text: &[u8]) -> Option<Timestamp> {
     };
     let (month, day) = (two(at)?, two(at + 2)?);
     let (hour, minute, second) = (two(at + 4)?, two(at + 6)?, two(at + 8)?);
-    let day = Day(days_of(year as i32, month as u32, day as u32)?);
+    let day = Day(days_of(i32::try_from(year).ok()?, month, day)?);
     if day < Day(0) {
         return None;
     }
     let seconds = hour * 3_600 + minute * 60 + second;
-    Some(day.start().plus(seconds * NS_PER_S))
+    Some(day.start().plus(u64::from(seconds) * NS_PER_S))
 }
 
 #[cfg(test)]

@@ -83,17 +83,17 @@ impl EchoGateway {
     }
 
     pub(crate) fn accepted(&self) -> Vec<ConnectionId> {
-        let ids = self.events.iter().filter_map(|event| match event {
-            SocketEvent::Accepted { id, .. } => Some(*id),
-            _ => None,
+        let ids = self.events.iter().filter_map(|event| {
+            let SocketEvent::Accepted { id, .. } = event else { return None };
+            Some(*id)
         });
         ids.collect()
     }
 
     pub(crate) fn closed(&self) -> Vec<(ConnectionId, CloseReason)> {
-        let ends = self.events.iter().filter_map(|event| match event {
-            SocketEvent::Closed { id, reason } => Some((*id, *reason)),
-            _ => None,
+        let ends = self.events.iter().filter_map(|event| {
+            let SocketEvent::Closed { id, reason } = event else { return None };
+            Some((*id, *reason))
         });
         ends.collect()
     }
