@@ -1,16 +1,15 @@
-//! Resends what the client has missed, in bounded steps: application messages as they were, and one
-//! gap fill for each run of other messages. Messages sent meanwhile are stored and follow in their
-//! order.
+//! A resend of what the client has missed, in steps: application messages as they were, and one gap
+//! fill for each run of other messages. Messages sent meanwhile are stored and follow in their
+//! order. The session layer writes each step.
 //!
 //! Rules: docs/fix-rules.md#resend-requests.
 
+use pitlane_engine::text::{TextError, parse_u64};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{DisconnectReason, FixSession, FixSessionState, OUTPUT_BYTES_HIGH};
+use super::sequence::SequenceLayer;
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
-use crate::fix::msg_type;
-use crate::fix::tag::{self, prefix};
-use pitlane_engine::text::{TextError, parse_u64};
+use crate::fix::tag;
 
 /// Equal Resend Requests in a row that are answered; the next one ends the session.
 const SAME_REQUESTS_MAX: u32 = 3;
@@ -31,7 +30,19 @@ pub(super) struct Resend {
     /// Requests since `since`.
     requests: u32,
     since: Timestamp,
-    scratch: Vec<u8>,
+    /// Stored message of the last step.
+    message: Vec<u8>,
+}
+
+/// One message of a resend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ResendStep {
+    /// [`Resend::message`], marked as a possible duplicate.
+    Message { number: u64 },
+    /// A gap fill from `number` to `to`, because nothing between them is stored.
+    GapFill { number: u64, to: u64 },
+    /// [`Resend::message`] unchanged: it was stored during the resend and not sent yet.
+    Deferred,
 }
 
 impl Resend {
@@ -47,13 +58,56 @@ impl Resend {
         }
     }
 
+    pub(super) fn begin(&mut self, begin: u64, end: u64) {
+        self.run = Some((begin, end));
+    }
+
     pub(super) fn stop(&mut self) {
         self.run = None;
         self.deferred = None;
     }
 
+    /// Returns what to write next, or `None` when the resend is over.
+    pub(super) fn next_step(&mut self, sequence: &SequenceLayer) -> Option<ResendStep> {
+        let (next, end) = self.run?;
+        if next > end {
+            return self.next_deferred(sequence, end);
+        }
+        match sequence.next_message(next, end, &mut self.message) {
+            Some(number) if number == next => {
+                self.run = Some((next + 1, end));
+                Some(ResendStep::Message { number })
+            }
+            // There is nothing to resend up to the next stored message or to the end.
+            other => {
+                let to = other.unwrap_or(end + 1);
+                self.run = Some((to, end));
+                Some(ResendStep::GapFill { number: next, to })
+            }
+        }
+    }
+
+    /// Returns the next of the deferred messages, and ends the resend after the last of them.
+    fn next_deferred(&mut self, sequence: &SequenceLayer, end: u64) -> Option<ResendStep> {
+        let stored = self.deferred.and_then(|first| {
+            sequence.next_message(first.max(end + 1), sequence.last_sender(), &mut self.message)
+        });
+        let Some(number) = stored else {
+            self.stop();
+            return None;
+        };
+        // Until the next step the rest waits as an empty run with deferred messages.
+        (self.deferred, self.run) = (Some(number + 1), Some((number + 1, number)));
+        Some(ResendStep::Deferred)
+    }
+
+    /// Returns the stored message of the last step.
+    pub(super) fn message(&self) -> &[u8] {
+        &self.message
+    }
+
     /// Counts a request and returns whether it is one too many.
-    fn is_flood(&mut self, now: Timestamp, range: (u64, u64)) -> bool {
+    pub(super) fn is_flood(&mut self, now: Timestamp, range: (u64, u64)) -> bool {
         self.same = if self.last == range { self.same + 1 } else { 1 };
         self.last = range;
         if now.since(self.since) > WINDOW_NS {
@@ -69,112 +123,8 @@ impl Resend {
     }
 }
 
-impl FixSession {
-    /// Handles Resend Request (2).
-    pub(super) fn handle_resend_request(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
-        let (begin, end) = match range(message) {
-            Ok(range) => range,
-            Err(fault) => return self.reject(now, message, number, fault),
-        };
-        if self.resend.is_flood(now, (begin, end)) {
-            return self.log_out(now, b"Too many resend requests", DisconnectReason::ResendFlood);
-        }
-        let last = self.sequence.last_sender();
-        if begin > last + 1 {
-            let fault =
-                FieldFault { reason: SessionRejectReason::ValueIncorrect, tag: tag::BEGIN_SEQ_NO, at: 0 };
-            return self.reject(now, message, number, fault);
-        }
-        let end = if end == 0 { last } else { end.min(last) };
-        // If the client expects our next message, there is nothing to resend.
-        if begin <= end {
-            self.begin_resend(now, begin, end);
-        }
-    }
-
-    pub(super) fn begin_resend(&mut self, now: Timestamp, begin: u64, end: u64) {
-        self.resend.run = Some((begin, end));
-        self.restart_synchronization();
-        self.continue_resend(now);
-    }
-
-    /// Runs one bounded step of a resend.
-    pub(super) fn continue_resend(&mut self, now: Timestamp) {
-        while let Some((next, end)) = self.resend.run {
-            if self.output.len() >= OUTPUT_BYTES_HIGH
-                || !matches!(self.state, FixSessionState::LoggedOn | FixSessionState::LoggingOut)
-            {
-                return;
-            }
-            if next > end {
-                self.send_deferred(end);
-                continue;
-            }
-            let kept = self.store.next_message(next, end, &mut self.resend.scratch);
-            match kept {
-                Some(number) if number == next => {
-                    self.resend_message(now, number);
-                    self.resend.run = Some((next + 1, end));
-                }
-                // There is nothing to resend up to the next stored message or to the end.
-                other => {
-                    let to = other.unwrap_or(end + 1);
-                    self.send_gap_fill(now, next, to);
-                    self.resend.run = Some((to, end));
-                }
-            }
-            self.timers.sent(now);
-        }
-    }
-
-    /// Sends the deferred messages unchanged, and then ends the resend.
-    fn send_deferred(&mut self, end: u64) {
-        let from = self.resend.deferred.map_or(end + 1, |first| first.max(end + 1));
-        let last = self.sequence.last_sender();
-        let mut next = from;
-        while self.resend.deferred.is_some() && self.output.len() < OUTPUT_BYTES_HIGH {
-            let Some(number) = self.store.next_message(next, last, &mut self.resend.scratch) else {
-                self.resend.deferred = None;
-                break;
-            };
-            self.output.bytes.extend_from_slice(&self.resend.scratch);
-            self.counts.messages_out += 1;
-            next = number + 1;
-            self.resend.deferred = Some(next);
-        }
-        // Without room the rest waits as an empty run with deferred messages.
-        if self.resend.deferred.is_none() {
-            self.resend.run = None;
-        } else {
-            self.resend.run = Some((next, next - 1));
-        }
-    }
-
-    fn resend_message(&mut self, now: Timestamp, number: u64) {
-        let message = std::mem::take(&mut self.resend.scratch);
-        let ours = self.encoder.resend(&mut self.output.bytes, &message, number, now);
-        self.resend.scratch = message;
-        self.counts.messages_out += 1;
-        if !ours {
-            // The store returned something else than it was given. A gap fill is better than
-            // garbage.
-            self.send_gap_fill(now, number, number + 1);
-        }
-    }
-
-    /// Sends SequenceReset-GapFill from one number to the next that counts.
-    fn send_gap_fill(&mut self, now: Timestamp, number: u64, to: u64) {
-        let mut draft =
-            self.encoder.begin_resend(&mut self.output.bytes, msg_type::SEQUENCE_RESET, number, now, None);
-        draft.code(prefix::GAP_FILL_FLAG, b'Y');
-        draft.number(prefix::NEW_SEQ_NO, to);
-        draft.finish();
-        self.counts.messages_out += 1;
-    }
-}
-
 /// Returns BeginSeqNo and EndSeqNo.
-fn range(message: &FixMessage) -> Result<(u64, u64), FieldFault> {
+pub(super) fn requested_range(message: &FixMessage) -> Result<(u64, u64), FieldFault> {
     let number = |tag: u32| {
         let fault = |reason| FieldFault { reason, tag, at: 0 };
         let value = message.get(tag).ok_or(fault(SessionRejectReason::RequiredTagMissing))?;

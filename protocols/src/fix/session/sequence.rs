@@ -1,6 +1,6 @@
-//! Sequence numbers of both directions, and the gap of missing messages with the early messages
-//! behind it. The session sends the Resend Requests that this layer asks for, and saves the
-//! numbers.
+//! Sequence numbers of both directions with their store, the gap of missing messages with the early
+//! messages behind it, and the requests that hold back the saved number. The session layer sends
+//! the Resend Requests that this layer asks for.
 //!
 //! ```text
 //! received number ─┬─ below next target ─► too low, or a duplicate
@@ -8,24 +8,46 @@
 //!                  └─ above it ──────────► opens a gap; the message is kept as early
 //! ```
 
+mod gap;
+mod in_flight;
+
+use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
 
-use super::gap::{EarlyMessages, SequenceGap};
-use crate::fix::store::SequenceNumbers;
+use self::gap::{EarlyMessages, SequenceGap};
+use self::in_flight::InFlightRequests;
+use crate::decoded::Decoded;
+use crate::fix::fields::{Fields, FixMessage, read};
+use crate::fix::frame;
+use crate::fix::store::{MessageStore, ReportedEvent, SequenceNumbers, StoreFailed};
 
 #[derive(Debug)]
 pub(super) struct SequenceLayer {
+    store: Box<dyn MessageStore>,
     numbers: SequenceNumbers,
     /// Numbers as the store has them.
     saved: SequenceNumbers,
     gap: Option<SequenceGap>,
     early: EarlyMessages,
+    /// Requests whose numbers are consumed and not yet saved.
+    pub in_flight: InFlightRequests,
+    /// Event that the next stored message reports.
+    cause: Option<ReportedEvent>,
 }
 
 /// The numbers.
 impl SequenceLayer {
-    pub(super) fn new(stored: SequenceNumbers) -> SequenceLayer {
-        SequenceLayer { numbers: stored, saved: stored, gap: None, early: EarlyMessages::default() }
+    pub(super) fn new(store: Box<dyn MessageStore>) -> SequenceLayer {
+        let stored = store.sequence_numbers();
+        SequenceLayer {
+            store,
+            numbers: stored,
+            saved: stored,
+            gap: None,
+            early: EarlyMessages::default(),
+            in_flight: InFlightRequests::default(),
+            cause: None,
+        }
     }
 
     pub(super) fn numbers(&self) -> SequenceNumbers {
@@ -57,37 +79,82 @@ impl SequenceLayer {
         self.set_next_sender(number + 1);
         number
     }
+}
 
-    /// Consumes the number of a stored message. The store then has the number after it too.
-    pub(super) fn consume_stored(&mut self, number: u64) {
-        self.numbers.next_sender_msg_seq_num = number + 1;
-        self.saved.next_sender_msg_seq_num = number + 1;
+/// The store.
+impl SequenceLayer {
+    /// Sets the event that the next stored message reports. Both are stored together.
+    pub(super) fn set_cause(&mut self, cause: Option<ReportedEvent>) {
+        self.cause = cause;
     }
 
-    /// Returns the numbers to save, if the store has others. They never pass `first_unanswered`,
-    /// the first request without an answer: see [`crate::fix::store`].
-    pub(super) fn unsaved(&self, first_unanswered: Option<u64>) -> Option<SequenceNumbers> {
+    /// Stores a message under the next number and consumes the number. The store then has the
+    /// number after it too.
+    pub(super) fn store_message(&mut self, message: &[u8]) -> Result<(), StoreFailed> {
+        let number = self.next_sender();
+        self.store.save(number, message, self.cause.take())?;
+        self.numbers.next_sender_msg_seq_num = number + 1;
+        self.saved.next_sender_msg_seq_num = number + 1;
+        Ok(())
+    }
+
+    /// Saves the numbers if the store has others.
+    pub(super) fn save(&mut self) -> Result<(), StoreFailed> {
+        let Some(numbers) = self.unsaved() else { return Ok(()) };
+        self.store.set_sequence_numbers(numbers)?;
+        self.saved = numbers;
+        Ok(())
+    }
+
+    /// Returns the numbers to save, if the store has others. They never pass the first request
+    /// without an answer: see [`crate::fix::store`].
+    fn unsaved(&self) -> Option<SequenceNumbers> {
         let next = self.next_target();
-        let next_target_msg_seq_num = first_unanswered.map_or(next, |first| first.min(next));
+        let next_target_msg_seq_num =
+            self.in_flight.first_msg_seq_num().map_or(next, |first| first.min(next));
         let numbers = SequenceNumbers { next_target_msg_seq_num, ..self.numbers };
         (numbers != self.saved).then_some(numbers)
     }
 
-    pub(super) fn set_saved(&mut self, numbers: SequenceNumbers) {
-        self.saved = numbers;
-    }
-
     /// Takes over numbers that another process has written to the store.
-    pub(super) fn refresh(&mut self, stored: SequenceNumbers) {
+    pub(super) fn refresh(&mut self) -> Result<(), StoreFailed> {
+        self.store.refresh()?;
+        let stored = self.store.sequence_numbers();
         if stored != self.saved {
             (self.numbers, self.saved) = (stored, stored);
         }
+        Ok(())
     }
 
-    /// Sets new numbers after a reset of the store.
-    pub(super) fn reset(&mut self, numbers: SequenceNumbers) {
+    /// Sets both numbers to one and clears the store.
+    pub(super) fn reset(&mut self, now: Timestamp) -> Result<(), StoreFailed> {
+        let numbers = SequenceNumbers::fresh(now);
+        self.store.reset(numbers)?;
         (self.numbers, self.saved) = (numbers, numbers);
         self.forget_gap();
+        self.in_flight.reset();
+        Ok(())
+    }
+
+    /// Copies the first message stored in `from..=to` into `into`, and returns its number.
+    pub(super) fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
+        self.store.next_message(from, to, into)
+    }
+
+    /// Visits all stored messages, in order.
+    pub(super) fn for_each_message(&self, mut visit: impl FnMut(&FixMessage)) {
+        let (mut message, mut next) = (Vec::new(), 1);
+        let mut fields: Box<Fields> = Box::default();
+        while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
+            next = number + 1;
+            if let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) {
+                visit(&read(frame, &mut fields));
+            }
+        }
+    }
+
+    pub(super) fn last_reported_event(&self, shard: ShardId) -> u64 {
+        self.store.last_reported_event(shard)
     }
 }
 
@@ -190,12 +257,13 @@ impl SequenceLayer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix::store::MemoryStore;
 
     const NOW: Timestamp = Timestamp(5);
 
     #[test]
     fn a_gap_is_requested_in_pieces_until_it_is_filled() {
-        let mut sequence = SequenceLayer::new(SequenceNumbers::fresh(NOW));
+        let mut sequence = SequenceLayer::new(Box::new(MemoryStore::new(NOW)));
         assert_eq!(sequence.request_gap(NOW, 3), None);
         assert!(sequence.open_gap(8) && !sequence.open_gap(9));
         assert_eq!(sequence.request_gap(NOW, 3), Some((1, 3)));
@@ -212,16 +280,17 @@ mod tests {
 
     #[test]
     fn saved_numbers_stop_at_the_first_request_without_an_answer() {
-        let mut sequence = SequenceLayer::new(SequenceNumbers::fresh(NOW));
-        assert_eq!(sequence.unsaved(None), None);
+        let mut sequence = SequenceLayer::new(Box::new(MemoryStore::new(NOW)));
+        assert_eq!(sequence.unsaved(), None);
+        sequence.in_flight.begin(3);
         (1..=4).for_each(|number| sequence.consume_if_expected(number));
-        assert_eq!(sequence.unsaved(Some(3)).map(|numbers| numbers.next_target_msg_seq_num), Some(3));
-        let all = sequence.unsaved(None).unwrap();
-        assert_eq!(all.next_target_msg_seq_num, 5);
-        sequence.set_saved(all);
-        assert_eq!((sequence.unsaved(None), sequence.take_sender()), (None, 1));
-        assert!(sequence.unsaved(None).is_some());
-        sequence.consume_stored(2);
-        assert_eq!(sequence.unsaved(None), None, "a stored message carries its number");
+        assert_eq!(sequence.unsaved().map(|numbers| numbers.next_target_msg_seq_num), Some(3));
+        sequence.in_flight.assign(None);
+        assert_eq!(sequence.unsaved().map(|numbers| numbers.next_target_msg_seq_num), Some(5));
+        sequence.save().unwrap();
+        assert_eq!((sequence.unsaved(), sequence.take_sender()), (None, 1));
+        assert!(sequence.unsaved().is_some());
+        sequence.store_message(b"2").unwrap();
+        assert_eq!(sequence.unsaved(), None, "a stored message carries its number");
     }
 }

@@ -1,4 +1,4 @@
-//! States of a session.
+//! States of a session, how its connections end, and its counters.
 //!
 //! ```text
 //!               Connect              LogonAccepted          LogoutSent            LogoutReceived, Abort
@@ -95,6 +95,44 @@ impl FixSessionState {
             ) => None,
         }
     }
+}
+
+/// Reason why a connection ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DisconnectReason {
+    /// The client logged out.
+    LoggedOut,
+    /// We logged out.
+    EndedByUs,
+    /// The first message was not a valid Logon.
+    NotLogon,
+    /// The CompIDs are not those of this session.
+    Identity,
+    BeginString,
+    /// SendingTime differs too much from the current time.
+    SendingTime,
+    LogonTimeout,
+    LogonRefused,
+    NumberTooLow,
+    NumberMissing,
+    TooLong,
+    /// A frame did not arrive completely in time.
+    SlowFrame,
+    HeartbeatMissed,
+    /// The client does not read.
+    SlowReader,
+    ResendFlood,
+    StoreFailed,
+}
+
+/// Counters since the start of the session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FixSessionCounts {
+    /// Runs of bytes that were not a message.
+    pub garbled: u64,
+    pub messages_in: u64,
+    pub messages_out: u64,
+    pub rejects: u64,
 }
 
 #[cfg(test)]

@@ -10,38 +10,33 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
-use super::FixSession;
-use super::initiator::{Initiator, printable, report_id};
-use super::venue::{KNOWN_ORDERS_MAX, RejectedRequest, named};
+use super::instructions::{KNOWN_ORDERS_MAX, RejectedRequest, named};
+use super::{Initiator, printable};
 use crate::decoded::Decoded;
 use crate::fix::fields::{FixMessage, read};
 use crate::fix::frame;
 use crate::fix::msg_type;
 use crate::fix::ord_status;
+use crate::fix::session::layer::SessionLayer;
 use crate::fix::tag;
 use crate::fix::venue::answer::{IgnoreReason, Meaning, VenueCancelReject, VenueExecution};
 
-/// Messages of the venue.
-impl FixSession {
-    /// Handles the message with the expected number. The number is consumed, and saved when the
-    /// shards have stored the reports of the message.
-    pub(super) fn handle_expected_from_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
-        self.in_flight.begin(number);
-        self.consume_if_expected(number);
-        let before = self.initiator.as_ref().map_or(0, |initiator| initiator.reports.len());
-        match self.first_fault(message) {
-            Some(fault) => self.reject(now, message, number, fault),
-            None => self.dispatch_from_venue(now, message, number),
-        }
-        let waits = self.initiator.as_mut().and_then(|initiator| initiator.assign_token(before));
-        self.in_flight.assign(waits.map(report_id));
-    }
-
-    fn dispatch_from_venue(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
+impl Initiator {
+    pub(super) fn dispatch(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+    ) {
         match message.type_code() {
-            msg_type::HEARTBEAT => self.handle_venue_heartbeat(message),
-            msg_type::TEST_REQUEST => self.handle_test_request(now, message, number),
-            msg_type::RESEND_REQUEST => self.handle_resend_request(now, message, number),
+            msg_type::HEARTBEAT => self.handle_heartbeat(layer, message),
+            msg_type::TEST_REQUEST => layer.handle_test_request(now, message, number),
+            msg_type::RESEND_REQUEST => {
+                if layer.handle_resend_request(now, message, number) {
+                    self.restart_synchronization();
+                }
+            }
             msg_type::EXECUTION_REPORT => match VenueExecution::read(message) {
                 Ok(answer) => self.handle_execution(message, &answer),
                 Err(passed) => self.count_ignored(passed),
@@ -50,44 +45,45 @@ impl FixSession {
                 Ok(answer) => self.handle_cancel_reject(message, &answer),
                 Err(passed) => self.count_ignored(passed),
             },
-            msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => self.handle_message_reject(message),
+            msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => {
+                self.handle_message_reject(layer, message)
+            }
             msg_type::MARKET_DATA_SNAPSHOT | msg_type::MARKET_DATA_INCREMENTAL_REFRESH => {
                 self.handle_market_data(now, message)
             }
             // The venue has no market data of the security.
             msg_type::MARKET_DATA_REQUEST_REJECT => self.record_reject_text(message),
-            _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
+            _ => layer.business_reject(now, message, number, 3, None, "Unsupported message type"),
         }
     }
 
     fn handle_execution(&mut self, message: &FixMessage, answer: &VenueExecution) {
         let order = answer.order;
-        let Some(initiator) = &mut self.initiator else { return };
-        initiator.counts.executions += 1;
-        let by = match initiator.has_pending_change(order, VenueRequest::Cancel) {
+        self.counts.executions += 1;
+        let by = match self.has_pending_change(order, VenueRequest::Cancel) {
             true => Reason::Requested,
             false => Reason::VenueCancelled,
         };
-        if initiator.is_outdated(message, answer) {
+        if self.is_outdated(message, answer) {
             self.record_reject_text(message);
             return self.queue_report(order, VenueReport::Unsure);
         }
-        let requested = initiator.pending_changes.get(&(order, answer.cl_ord_id)).copied();
+        let requested = self.pending_changes.get(&(order, answer.cl_ord_id)).copied();
         let is_fill = matches!(
             answer.meaning,
             Meaning::Report(VenueReport::Filled { .. } | VenueReport::FilledTo { .. })
         );
         if answer.is_final {
-            initiator.forget(order);
+            self.forget(order);
         } else if !is_fill && answer.meaning != Meaning::Pending {
-            initiator.pending_changes.remove(&(order, answer.cl_ord_id));
+            self.pending_changes.remove(&(order, answer.cl_ord_id));
         }
         // Everything is known of an order that was filled and is open again.
         if let Meaning::Report(VenueReport::Amended { is_open: true, .. }) = answer.meaning
-            && !initiator.unreconciled.contains(&order)
-            && initiator.known_orders.len() < KNOWN_ORDERS_MAX
+            && !self.unreconciled.contains(&order)
+            && self.known_orders.len() < KNOWN_ORDERS_MAX
         {
-            initiator.known_orders.insert(order);
+            self.known_orders.insert(order);
         }
         let reconciliation = self.reconciliation(message, answer, by);
         if reconciliation.is_some() && !is_fill {
@@ -107,9 +103,8 @@ impl FixSession {
         answer: &VenueExecution,
         by: Reason,
     ) -> Option<VenueReport> {
-        let initiator = self.initiator.as_mut()?;
-        let is_conclusive = answer.is_status || !initiator.settings.supports_status_request;
-        if !is_conclusive || !initiator.unreconciled.contains(&answer.order) {
+        let is_conclusive = answer.is_status || !self.settings.supports_status_request;
+        if !is_conclusive || !self.unreconciled.contains(&answer.order) {
             return None;
         }
         let state = answer.state(message, by)?;
@@ -118,9 +113,9 @@ impl FixSession {
             self.count_ignored(IgnoreReason::MissingField);
             return None;
         };
-        initiator.unreconciled.remove(&answer.order);
-        if state == VenueState::Open && initiator.known_orders.len() < KNOWN_ORDERS_MAX {
-            initiator.known_orders.insert(answer.order);
+        self.unreconciled.remove(&answer.order);
+        if state == VenueState::Open && self.known_orders.len() < KNOWN_ORDERS_MAX {
+            self.known_orders.insert(answer.order);
         }
         Some(VenueReport::Standing { cum, average: answer.average, state })
     }
@@ -157,7 +152,7 @@ impl FixSession {
         requested: Option<VenueRequest>,
         by: Reason,
     ) {
-        if self.initiator.as_ref().is_some_and(|initiator| initiator.unreconciled.contains(&order)) {
+        if self.unreconciled.contains(&order) {
             // Without CumQty the report is not enough.
             return;
         }
@@ -186,15 +181,14 @@ impl FixSession {
     }
 
     fn handle_cancel_reject(&mut self, message: &FixMessage, answer: &VenueCancelReject) {
-        let Some(initiator) = &mut self.initiator else { return };
-        let Some(requested) = initiator.pending_changes.remove(&(answer.order, answer.cl_ord_id)) else {
+        let Some(requested) = self.pending_changes.remove(&(answer.order, answer.cl_ord_id)) else {
             // The request was answered before or never made. Reporting it again would refuse
             // another request.
-            initiator.counts.unknown_orders += 1;
+            self.counts.unknown_orders += 1;
             return;
         };
         if answer.response_to.is_some_and(|to| to != requested) {
-            initiator.counts.unknown_values += 1;
+            self.counts.unknown_values += 1;
         }
         self.record_reject_text(message);
         let report = match requested {
@@ -208,29 +202,26 @@ impl FixSession {
 
     /// Handles Reject (3) or Business Message Reject (j) of a message of ours, found by its
     /// sequence number.
-    fn handle_message_reject(&mut self, message: &FixMessage) {
+    fn handle_message_reject(&mut self, layer: &SessionLayer, message: &FixMessage) {
         if message.get(tag::REF_MSG_TYPE).map(msg_type::code) == Some(msg_type::MARKET_DATA_REQUEST) {
             // The venue provides no market data.
             return self.record_reject_text(message);
         }
-        let Some(refused) = self.rejected_message(message) else {
+        let Some(refused) = rejected_message(layer, message) else {
             return self.count_ignored(IgnoreReason::UnknownOrder);
         };
         self.record_reject_text(message);
-        let Some(initiator) = &mut self.initiator else { return };
         let RejectedRequest { order, cl_ord_id, msg_type } = refused;
         match msg_type {
             msg_type::NEW_ORDER_SINGLE => {
-                initiator.known_orders.remove(&order);
+                self.known_orders.remove(&order);
                 self.queue_report(order, VenueReport::Rejected(Reason::VenueRejected));
             }
-            msg_type::ORDER_CANCEL_REQUEST
-                if initiator.pending_changes.remove(&(order, cl_ord_id)).is_some() =>
-            {
+            msg_type::ORDER_CANCEL_REQUEST if self.pending_changes.remove(&(order, cl_ord_id)).is_some() => {
                 self.queue_report(order, VenueReport::CancelRefused(Reason::VenueRejected));
             }
             msg_type::ORDER_CANCEL_REPLACE_REQUEST
-                if initiator.pending_changes.remove(&(order, cl_ord_id)).is_some() =>
+                if self.pending_changes.remove(&(order, cl_ord_id)).is_some() =>
             {
                 self.queue_report(order, VenueReport::ReplaceRefused(Reason::VenueRejected));
             }
@@ -239,35 +230,20 @@ impl FixSession {
         }
     }
 
-    fn rejected_message(&mut self, message: &FixMessage) -> Option<RejectedRequest> {
-        let number = parse_u64(message.get(tag::REF_SEQ_NUM)?).ok()?;
-        let mut kept = Vec::new();
-        self.store.next_message(number, number, &mut kept)?;
-        let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&kept, usize::MAX) else {
-            return None;
-        };
-        // The session's field table is in use by the message that is being read.
-        let mut fields = Box::default();
-        named(&read(frame, &mut fields))
-    }
-
     fn record_reject_text(&mut self, message: &FixMessage) {
-        if let (Some(initiator), Some(text)) = (&mut self.initiator, message.get(tag::TEXT)) {
-            initiator.reject_text = Some(printable(text));
+        if let Some(text) = message.get(tag::TEXT) {
+            self.reject_text = Some(printable(text));
         }
     }
 
     fn count_ignored(&mut self, passed: IgnoreReason) {
-        let Some(initiator) = &mut self.initiator else { return };
         match passed {
-            IgnoreReason::UnknownOrder => initiator.counts.unknown_orders += 1,
-            IgnoreReason::UnknownValue => initiator.counts.unknown_values += 1,
-            IgnoreReason::MissingField => initiator.counts.incomplete += 1,
+            IgnoreReason::UnknownOrder => self.counts.unknown_orders += 1,
+            IgnoreReason::UnknownValue => self.counts.unknown_values += 1,
+            IgnoreReason::MissingField => self.counts.incomplete += 1,
         }
     }
-}
 
-impl Initiator {
     /// Returns whether a venue that does not know the order answers an Order Status Request that is
     /// no longer open: one of an earlier connection, or one that it has requested again. A stop may
     /// have been sent since then, so the answer ends no order; the shard asks again after the next
@@ -278,4 +254,17 @@ impl Initiator {
             && !self.unreconciled.contains(&answer.order)
             && answer.state(message, Reason::None) == Some(VenueState::Rejected(Reason::UnknownOrder))
     }
+}
+
+/// Returns our message that the venue rejects, from the store.
+fn rejected_message(layer: &SessionLayer, message: &FixMessage) -> Option<RejectedRequest> {
+    let number = parse_u64(message.get(tag::REF_SEQ_NUM)?).ok()?;
+    let mut kept = Vec::new();
+    layer.sequence.next_message(number, number, &mut kept)?;
+    let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&kept, usize::MAX) else {
+        return None;
+    };
+    // The session's field table is in use by the message that is being read.
+    let mut fields = Box::default();
+    named(&read(frame, &mut fields))
 }

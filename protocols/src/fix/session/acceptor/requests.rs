@@ -1,5 +1,5 @@
-//! Requests of an acceptor's client: New Order Single, cancels and replacements become requests for
-//! the desk. [`super::order_reports`] reports their results.
+//! Requests of the client: New Order Single, cancels and replacements become requests for the desk.
+//! [`super::reports`] reports their results.
 
 use pitlane_engine::desk::{Desk, Ticket};
 use pitlane_engine::event::RequestKind;
@@ -9,7 +9,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Status;
 use pitlane_engine::time::Timestamp;
 
-use super::FixSession;
+use super::Acceptor;
 use crate::fix::entry::{self, ClientRequest};
 use crate::fix::fields::FixMessage;
 use crate::fix::msg_type;
@@ -17,6 +17,7 @@ use crate::fix::order::OrderFields;
 use crate::fix::orders::{ClientOrder, OrderKey};
 use crate::fix::reject::OrderRejectReason;
 use crate::fix::report::CancelReject;
+use crate::fix::session::layer::SessionLayer;
 
 /// Distinguishes tokens of requests from places of orders, which are fewer.
 const REQUEST: u32 = 1 << 31;
@@ -27,17 +28,17 @@ const NOT_AVAILABLE: u8 = 4;
 const FIELD_MISSING: u8 = 5;
 const NOT_AUTHORISED: u8 = 6;
 
-/// Requests of the client.
-impl FixSession {
+impl Acceptor {
     pub(super) fn handle_order_message(
         &mut self,
+        layer: &mut SessionLayer,
         now: Timestamp,
         message: &FixMessage,
         number: u64,
         desk: &Desk,
     ) {
-        if !self.settings.may_trade {
-            return self.business_reject(
+        if !layer.settings.may_trade {
+            return layer.business_reject(
                 now,
                 message,
                 number,
@@ -46,8 +47,8 @@ impl FixSession {
                 "The session may not trade",
             );
         }
-        if !self.ready {
-            return self.business_reject(
+        if !self.is_ready {
+            return layer.business_reject(
                 now,
                 message,
                 number,
@@ -58,17 +59,19 @@ impl FixSession {
         }
         let order = match OrderFields::read(message) {
             Ok(order) => order,
-            Err(fault) => return self.reject(now, message, number, fault),
+            Err(fault) => return layer.reject(now, message, number, fault),
         };
         let kind = message.msg_type[0];
         // The client resends it because we asked for it after a restart. Its answer is stored.
-        if message.header.poss_dup && order.cl_ord_id.is_some_and(|id| self.in_flight.was_answered(&id)) {
+        if message.header.poss_dup
+            && order.cl_ord_id.is_some_and(|id| layer.sequence.in_flight.was_answered(&id))
+        {
             return;
         }
         if let Some(tag) = entry::missing(kind, &order) {
-            return match self.settings.validate {
-                true => self.reject_missing(now, message, number, tag),
-                false => self.business_reject(
+            return match layer.settings.validate {
+                true => layer.reject_missing(now, message, number, tag),
+                false => layer.business_reject(
                     now,
                     message,
                     number,
@@ -84,40 +87,48 @@ impl FixSession {
         };
         if !admitted {
             let why = Some(OrderRejectReason::Platform(Reason::OrderRate));
-            return self.business_reject(now, message, number, OTHER, why, "");
+            return layer.business_reject(now, message, number, OTHER, why, "");
         }
         match kind {
-            msg_type::NEW_ORDER_SINGLE => self.handle_new_order(now, message, &order, desk),
+            msg_type::NEW_ORDER_SINGLE => self.handle_new_order(layer, now, message, &order, desk),
             msg_type::ORDER_CANCEL_REQUEST => {
-                self.handle_change(now, message, &order, RequestKind::Cancel, desk)
+                self.handle_change(layer, now, message, &order, RequestKind::Cancel, desk)
             }
-            _ => self.handle_change(now, message, &order, RequestKind::Replace, desk),
+            _ => self.handle_change(layer, now, message, &order, RequestKind::Replace, desk),
         }
     }
 
-    fn handle_new_order(&mut self, now: Timestamp, message: &FixMessage, order: &OrderFields, desk: &Desk) {
+    fn handle_new_order(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        message: &FixMessage,
+        order: &OrderFields,
+        desk: &Desk,
+    ) {
         let id = order.cl_ord_id.unwrap_or_default();
-        let known = desk.order(self.settings.source.session, &id);
+        let known = desk.order(layer.settings.source.session, &id);
         match known.map(|known| self.orders.get(&known.into()).copied()) {
             // The client resends it in case it was lost, which it was not.
-            Some(Some(known)) if message.header.poss_resend => return self.report_status(now, &known),
-            Some(_) => return self.refuse_order(now, message, order, Reason::DuplicateId.into()),
+            Some(Some(known)) if message.header.poss_resend => return self.report_status(layer, now, &known),
+            Some(_) => return self.refuse_order(layer, now, message, order, Reason::DuplicateId.into()),
             None => {}
         }
-        let terms = match entry::terms(&self.settings, &self.reference, order) {
+        let terms = match entry::terms(&layer.settings, &self.reference, order) {
             Ok(terms) => terms,
-            Err(why) => return self.refuse_order(now, message, order, why),
+            Err(why) => return self.refuse_order(layer, now, message, order, why),
         };
         let Some(place) = self.orders.add(ClientOrder::new(id, terms, now)) else {
-            return self.refuse_order(now, message, order, Reason::ShardFull.into());
+            return self.refuse_order(layer, now, message, order, Reason::ShardFull.into());
         };
-        let ticket = Ticket { source: self.settings.source, token: place, id, ..Ticket::default() };
+        let ticket = Ticket { source: layer.settings.source, token: place, id, ..Ticket::default() };
         self.pending_request = Some(ClientRequest::Submit { ticket, terms });
     }
 
     /// Handles a cancel or a replacement.
     fn handle_change(
         &mut self,
+        layer: &mut SessionLayer,
         now: Timestamp,
         message: &FixMessage,
         order: &OrderFields,
@@ -126,7 +137,7 @@ impl FixSession {
     ) {
         let id = order.cl_ord_id.unwrap_or_default();
         let orig = order.orig_cl_ord_id.unwrap_or_default();
-        let found = desk.order(self.settings.source.session, &orig).map(OrderKey::from);
+        let found = desk.order(layer.settings.source.session, &orig).map(OrderKey::from);
         let found = found.and_then(|key| Some((key, *self.orders.get(&key)?)));
         let refused = |root, status, orig_cl_ord_id, why| CancelReject {
             root,
@@ -138,9 +149,9 @@ impl FixSession {
         };
         let Some((key, known)) = found else {
             let reject = refused(IntId::NONE, Status::Rejected, orig, Reason::UnknownOrder.into());
-            return self.refuse_change(now, message, &reject);
+            return self.refuse_change(layer, now, message, &reject);
         };
-        let request = self.change(order, key, &known, kind);
+        let request = self.change(layer, order, key, &known, kind);
         match request {
             Ok(request) => {
                 let Some(kept) = self.orders.get_mut(&key) else { return };
@@ -155,7 +166,7 @@ impl FixSession {
                 // While a request is pending, the order's id is the one before that request.
                 let pending = why == OrderRejectReason::Platform(Reason::RequestPending);
                 let orig = if pending { known.cl_ord_id } else { orig };
-                self.refuse_change(now, message, &refused(known.root, known.status, orig, why));
+                self.refuse_change(layer, now, message, &refused(known.root, known.status, orig, why));
             }
         }
     }
@@ -163,6 +174,7 @@ impl FixSession {
     /// Returns the request for a change of an order, or why it is refused.
     fn change(
         &mut self,
+        layer: &SessionLayer,
         order: &OrderFields,
         key: OrderKey,
         known: &ClientOrder,
@@ -185,25 +197,30 @@ impl FixSession {
         match kind {
             RequestKind::Cancel => {
                 entry::matches(&self.reference, order, known)?;
-                Ok(ClientRequest::Cancel { ticket: self.ticket(id), key, order: known.cl_ord_id })
+                Ok(ClientRequest::Cancel { ticket: self.ticket(layer, id), key, order: known.cl_ord_id })
             }
             RequestKind::Replace => {
-                let changes = entry::changes(&self.settings, &self.reference, order, known)?;
-                Ok(ClientRequest::Modify { ticket: self.ticket(id), key, order: known.cl_ord_id, changes })
+                let changes = entry::changes(&layer.settings, &self.reference, order, known)?;
+                Ok(ClientRequest::Modify {
+                    ticket: self.ticket(layer, id),
+                    key,
+                    order: known.cl_ord_id,
+                    changes,
+                })
             }
         }
     }
 
     /// Returns the ticket of a request about an order. The token of an order itself is its place
     /// among the orders, so that its reports find it.
-    fn ticket(&mut self, id: IntId) -> Ticket {
+    fn ticket(&mut self, layer: &SessionLayer, id: IntId) -> Ticket {
         self.token = self.token.wrapping_add(1);
-        Ticket { source: self.settings.source, token: self.token | REQUEST, id, ..Ticket::default() }
+        Ticket { source: layer.settings.source, token: self.token | REQUEST, id, ..Ticket::default() }
     }
 
     /// Queues the next cancel of the orders of a disconnected client. The desk makes the id of each
     /// cancel.
-    pub(super) fn queue_next_cancel(&mut self, desk: &Desk) {
+    pub(super) fn queue_next_cancel(&mut self, layer: &SessionLayer, desk: &Desk) {
         let (Some(mut at), None) = (self.cancel_index, &self.pending_request) else { return };
         let ClientOrder { root, cl_ord_id: order, .. } = loop {
             if at >= self.orders.places() {
@@ -214,7 +231,7 @@ impl FixSession {
             // An order that the desk does not know cannot be cancelled by its id.
             if let Some(order) = self.orders.at(at - 1)
                 && !order.status.is_finished()
-                && desk.order(self.settings.source.session, &order.cl_ord_id).is_some()
+                && desk.order(layer.settings.source.session, &order.cl_ord_id).is_some()
             {
                 break *order;
             }
@@ -224,6 +241,7 @@ impl FixSession {
         if let Some(order) = self.orders.get_mut(&key) {
             order.platform_cancel = true;
         }
-        self.pending_request = Some(ClientRequest::Cancel { ticket: self.ticket(IntId::NONE), key, order });
+        self.pending_request =
+            Some(ClientRequest::Cancel { ticket: self.ticket(layer, IntId::NONE), key, order });
     }
 }

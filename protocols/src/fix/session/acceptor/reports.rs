@@ -1,139 +1,173 @@
-//! Results of an acceptor's requests: events of the shards and refusals of the desk become reports
+//! Results of the client's requests: events of the shards and refusals of the desk become reports
 //! for the client.
 
 use pitlane_engine::desk::{Declined, Desk, Ticket};
-use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestKind, RequestRefusal};
+use pitlane_engine::event::{
+    Event, EventKind, ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal,
+};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Status, Terms};
 use pitlane_engine::time::Timestamp;
 
-use super::outbound::route;
-use super::{FixSession, FixSessionState, OUTPUT_BYTES_HIGH};
-use crate::decoded::Decoded;
+use super::{Acceptor, id_seed};
 use crate::fix::entry::ClientRequest;
-use crate::fix::fields::{FixMessage, read};
-use crate::fix::frame;
+use crate::fix::fields::FixMessage;
 use crate::fix::msg_type;
 use crate::fix::order::OrderFields;
 use crate::fix::orders::{ClientOrder, OrderKey, order_of};
 use crate::fix::reject::OrderRejectReason;
 use crate::fix::report::{self, CancelReject, ExecutionReport};
+use crate::fix::session::layer::{SessionLayer, route};
 use crate::fix::store::ReportedEvent;
-use crate::fix::tag;
 
 /// Kind of UUID of the ExecIDs made here, beside those of events (0) and transactions (1).
 const EXEC_ID_KIND: u8 = 2;
 
-/// Results of requests.
-impl FixSession {
+impl Acceptor {
     /// Handles a request that the desk refused. While its lane is full ([`Reason::LaneFull`]) the
     /// caller keeps the request instead.
-    pub fn handle_declined(&mut self, now: Timestamp, request: &ClientRequest, declined: &Declined) {
-        let why = OrderRejectReason::Platform(declined.reason);
-        self.in_flight.complete(&request.ticket().id);
+    pub(in crate::fix::session) fn handle_declined(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        request: &ClientRequest,
+        declined: &Declined,
+    ) {
+        layer.sequence.in_flight.complete(&request.ticket().id);
         match *request {
             ClientRequest::Submit { ticket, terms } => {
                 self.orders.remove(&OrderKey { root: ticket.id, place: ticket.token });
-                self.report_rejected(now, ticket.id, &terms, declined.reason);
+                self.report_rejected(layer, now, ticket.id, &terms, declined.reason);
             }
             ClientRequest::Modify { ticket, key, order, .. } => {
                 self.clear_request(&key, &ticket.id);
-                self.refuse_declined(now, &ticket, order, RequestKind::Replace, declined, why);
+                self.refuse_declined(layer, now, &ticket, order, RequestKind::Replace, declined);
             }
             ClientRequest::Cancel { ticket, key, order } => {
                 self.clear_request(&key, &ticket.id);
                 // The cancel is ours and not the client's, so the client gets no answer.
                 if !ticket.id.is_none() {
-                    self.refuse_declined(now, &ticket, order, RequestKind::Cancel, declined, why);
+                    self.refuse_declined(layer, now, &ticket, order, RequestKind::Cancel, declined);
                 }
             }
         }
     }
 
     /// Handles an event of a shard. The desk must have handled it before.
-    pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
-        self.handle_numbered_event(now, shard, event, desk, false);
+    pub(in crate::fix::session) fn handle_event(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        desk: &Desk,
+    ) {
+        self.handle_numbered_event(layer, now, shard, event, desk, false);
     }
 
     /// Handles an event from before a restart that was never reported: the journal has it, and the
     /// store has no report of it. The desk must have the current state.
-    pub fn handle_missed_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk) {
-        if event.seq > self.store.last_reported_event(shard) {
-            self.handle_numbered_event(now, shard, event, desk, true);
+    pub(in crate::fix::session) fn handle_missed_event(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        desk: &Desk,
+    ) {
+        if event.seq > layer.sequence.last_reported_event(shard) {
+            self.handle_numbered_event(layer, now, shard, event, desk, true);
         }
     }
 
     /// Reports an order's status unasked, because the events before it are lost. The desk must have
     /// handled the report before.
-    pub fn report_order_status(&mut self, now: Timestamp, reported: &OrderReport, desk: &Desk) {
-        if reported.source != self.settings.source {
+    pub(in crate::fix::session) fn report_order_status(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        reported: &OrderReport,
+        desk: &Desk,
+    ) {
+        if reported.source != layer.settings.source {
             return;
         }
         let known = desk.order_of(reported).map(OrderKey::from).or_else(|| self.missed_key(reported));
         if let Some(order) = known.and_then(|key| self.orders.get(&key).copied()) {
-            self.report_status(now, &order);
+            self.report_status(layer, now, &order);
         }
     }
 
     /// Handles an event, and stores its number together with its report.
     fn handle_numbered_event(
         &mut self,
+        layer: &mut SessionLayer,
         now: Timestamp,
         shard: ShardId,
         event: &Event,
         desk: &Desk,
         missed: bool,
     ) {
-        self.cause = has_number(event).then_some(ReportedEvent { shard, seq: event.seq });
-        self.report_event(now, shard, event, desk, missed);
-        self.cause = None;
+        let cause = has_number(event).then_some(ReportedEvent { shard, seq: event.seq });
+        layer.sequence.set_cause(cause);
+        self.report_event(layer, now, shard, event, desk, missed);
+        layer.sequence.set_cause(None);
     }
 
-    fn report_event(&mut self, now: Timestamp, shard: ShardId, event: &Event, desk: &Desk, missed: bool) {
+    fn report_event(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        desk: &Desk,
+        missed: bool,
+    ) {
         if let EventKind::Refused(refusal) = &event.body {
-            if missed && refusal.source == self.settings.source {
-                self.in_flight.add_answered(refusal.request_id);
+            if missed && refusal.source == layer.settings.source {
+                layer.sequence.in_flight.add_answered(refusal.request_id);
             }
-            return self.handle_refusal(now, refusal, desk);
+            return self.handle_refusal(layer, now, refusal, desk);
         }
         if let EventKind::Order(reported) = &event.body
-            && reported.source == self.settings.source
+            && reported.source == layer.settings.source
         {
             // The status of a replaced order follows in the next event.
             if reported.what == ExecType::Replaced
-                && let Some(key) = self.key_of(&reported.id, &reported.orig_id, reported.order, desk)
+                && let Some(key) = key_of(layer, &reported.id, &reported.orig_id, reported.order, desk)
                 && let Some(order) = self.orders.get_mut(&key)
             {
                 order.terms = reported.terms;
             }
             if reported.what == ExecType::Snapshot {
-                self.restore_order(reported, event.at, desk);
+                self.restore_order(layer, reported, event.at, desk);
             }
         }
-        let Some(reported) = event.report().filter(|reported| reported.source == self.settings.source) else {
+        let Some(reported) = event.report().filter(|reported| reported.source == layer.settings.source)
+        else {
             return;
         };
         if matches!(
             reported.what,
             ExecType::Entered | ExecType::Rejected | ExecType::CancelPending | ExecType::ReplacePending
         ) {
-            self.in_flight.complete(&reported.id);
+            layer.sequence.in_flight.complete(&reported.id);
             if missed {
-                self.in_flight.add_answered(reported.id);
+                layer.sequence.in_flight.add_answered(reported.id);
             }
         }
         let known = desk.order_of(&reported).map(OrderKey::from);
         let Some(key) = known.or_else(|| if missed { self.missed_key(&reported) } else { None }) else {
             // The order is rejected and not recorded, so no table has it.
-            return self.report_untracked(now, shard, event);
+            return self.report_untracked(layer, now, shard, event);
         };
         if let EventKind::Order(terms) = &event.body
             && self.orders.get(&key).is_none()
         {
             self.orders.restore(order_of(terms, key.root, event.at));
         }
-        let exec_id = event.exec_id(self.settings.instance, shard);
+        let exec_id = event.exec_id(layer.settings.instance, shard);
         let Some(order) = self.orders.get_mut(&key) else { return };
         let was_finished = order.status.is_finished();
         let mut report = ExecutionReport::of_event(&reported, event.at, exec_id, order);
@@ -149,7 +183,7 @@ impl FixSession {
         }
         let (terms, is_finished) = (order.terms, order.status.is_finished());
         if reported.what != ExecType::Snapshot {
-            self.report(now, &key.root, &terms, &report);
+            self.report(layer, now, &key.root, &terms, &report);
         }
         if is_finished && !was_finished {
             self.orders.finish(&key);
@@ -157,12 +191,18 @@ impl FixSession {
     }
 
     /// Handles a request refused by a shard or by the desk on its behalf.
-    pub fn handle_refusal(&mut self, now: Timestamp, refusal: &RequestRefusal, desk: &Desk) {
-        if refusal.source != self.settings.source {
+    pub(in crate::fix::session) fn handle_refusal(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        refusal: &RequestRefusal,
+        desk: &Desk,
+    ) {
+        if refusal.source != layer.settings.source {
             return;
         }
-        self.in_flight.complete(&refusal.request_id);
-        let session = self.settings.source.session;
+        layer.sequence.in_flight.complete(&refusal.request_id);
+        let session = layer.settings.source.session;
         let key = desk.order(session, &refusal.id).map_or(OrderKey::of_root(refusal.id), OrderKey::from);
         let mut order = self.orders.get_mut(&key);
         if let Some(order) = &mut order {
@@ -176,16 +216,17 @@ impl FixSession {
         }
         let order = order.copied();
         let reject = CancelReject::of_refusal(refusal, order.as_ref());
-        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
-            report::cancel_reject(draft, settings.profile, now, &reject)
+        let profile = layer.settings.profile;
+        _ = layer.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft| {
+            report::cancel_reject(draft, profile, now, &reject)
         });
     }
 
     /// Sends one status report for each open order after a reset, because the client has forgotten
     /// earlier reports.
-    pub(super) fn continue_status_reports(&mut self, now: Timestamp) {
-        while let (Some(at), FixSessionState::LoggedOn) = (self.status_report_index, self.state) {
-            if self.output.len() >= OUTPUT_BYTES_HIGH || self.resend.is_active() {
+    pub(super) fn continue_status_reports(&mut self, layer: &mut SessionLayer, now: Timestamp) {
+        while let Some(at) = self.next_status_report(layer) {
+            if !layer.stream.has_room() || layer.is_resending() {
                 return;
             }
             if at >= self.orders.places() {
@@ -194,14 +235,19 @@ impl FixSession {
             }
             self.status_report_index = Some(at + 1);
             if let Some(order) = self.orders.at(at).copied().filter(|order| !order.status.is_finished()) {
-                self.report_status(now, &order);
+                self.report_status(layer, now, &order);
             }
         }
     }
 
+    /// Returns the index of the next status report. A session that logs out sends no more of them.
+    pub(super) fn next_status_report(&self, layer: &SessionLayer) -> Option<usize> {
+        self.status_report_index.filter(|_| layer.is_logged_on())
+    }
+
     /// Restores an order from before a restart.
-    fn restore_order(&mut self, reported: &pitlane_engine::event::OrderTerms, at: Timestamp, desk: &Desk) {
-        let Some(key) = self.key_of(&reported.id, &reported.orig_id, reported.order, desk) else { return };
+    fn restore_order(&mut self, layer: &SessionLayer, reported: &OrderTerms, at: Timestamp, desk: &Desk) {
+        let Some(key) = key_of(layer, &reported.id, &reported.orig_id, reported.order, desk) else { return };
         match self.orders.get_mut(&key) {
             Some(order) => {
                 order.terms = reported.terms;
@@ -229,35 +275,6 @@ impl FixSession {
         known.or_else(|| (reported.what == ExecType::Entered).then_some(OrderKey::of_root(reported.id)))
     }
 
-    /// Loads the ids of all stored answers: after a restart the client resends some of the requests
-    /// that they answer.
-    pub(super) fn load_answered_ids(&mut self) {
-        let (mut message, mut next) = (Vec::new(), 1);
-        let mut fields = self.fields.take().expect("no message is read yet");
-        while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
-            next = number + 1;
-            let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
-                continue;
-            };
-            let reported = read(frame, &mut fields);
-            let id = if reported.type_code() == msg_type::BUSINESS_MESSAGE_REJECT {
-                reported.get(tag::BUSINESS_REJECT_REF_ID)
-            } else {
-                reported.get(tag::CL_ORD_ID)
-            };
-            if let Some(id) = id.and_then(|id| IntId::parse(id).ok()) {
-                self.in_flight.add_answered(id);
-            }
-        }
-        self.fields = Some(fields);
-    }
-
-    fn key_of(&self, id: &IntId, orig_id: &IntId, handle: OrderHandle, desk: &Desk) -> Option<OrderKey> {
-        let session = self.settings.source.session;
-        let find = |id| desk.order(session, id).filter(|known| known.order == handle);
-        find(id).or_else(|| find(orig_id)).map(OrderKey::from)
-    }
-
     fn clear_request(&mut self, key: &OrderKey, id: &IntId) {
         if let Some(order) = self.orders.get_mut(key) {
             order.forget(id);
@@ -266,74 +283,96 @@ impl FixSession {
 
     /// Returns an ExecID for a report without an event. It is unique as long as time does not run
     /// backwards over a restart.
-    fn exec_id(&mut self, now: Timestamp) -> Uuid {
+    fn exec_id(&mut self, layer: &SessionLayer, now: Timestamp) -> Uuid {
         self.last_exec = now.0.max(self.last_exec + 1);
-        let instance = self.settings.instance ^ (self.settings.source.session as u64) << 32;
-        Uuid::derived(instance, EXEC_ID_KIND, self.last_exec)
+        Uuid::derived(id_seed(&layer.settings), EXEC_ID_KIND, self.last_exec)
     }
 
-    fn report(&mut self, now: Timestamp, root: &IntId, terms: &Terms, report: &ExecutionReport) {
-        self.send_app(now, msg_type::EXECUTION_REPORT, |draft, settings, reference| {
-            report::execution(draft, settings.profile, reference, root, terms, report);
+    fn report(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        root: &IntId,
+        terms: &Terms,
+        report: &ExecutionReport,
+    ) {
+        let profile = layer.settings.profile;
+        _ = layer.send_app(now, msg_type::EXECUTION_REPORT, |draft| {
+            report::execution(draft, profile, &self.reference, root, terms, report);
         });
     }
 
-    pub(super) fn report_status(&mut self, now: Timestamp, order: &ClientOrder) {
-        let report = ExecutionReport::of_order(order, self.exec_id(now));
-        self.report(now, &order.root, &order.terms, &report);
+    pub(super) fn report_status(&mut self, layer: &mut SessionLayer, now: Timestamp, order: &ClientOrder) {
+        let report = ExecutionReport::of_order(order, self.exec_id(layer, now));
+        self.report(layer, now, &order.root, &order.terms, &report);
     }
 
-    fn report_untracked(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+    fn report_untracked(&mut self, layer: &mut SessionLayer, now: Timestamp, shard: ShardId, event: &Event) {
         let (EventKind::Order(reported), Some(order_report)) = (&event.body, event.report()) else { return };
-        let exec_id = event.exec_id(self.settings.instance, shard);
+        let exec_id = event.exec_id(layer.settings.instance, shard);
         let mut order = order_of(reported, reported.id, event.at);
         let report = ExecutionReport::of_event(&order_report, event.at, exec_id, &mut order);
         self.orders.remove(&OrderKey::of_root(reported.id));
-        self.report(now, &order.root, &order.terms, &report);
+        self.report(layer, now, &order.root, &order.terms, &report);
     }
 
     /// Reports an order that the desk refused.
-    fn report_rejected(&mut self, now: Timestamp, id: IntId, terms: &Terms, reason: Reason) {
-        let exec_id = self.exec_id(now);
+    fn report_rejected(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        id: IntId,
+        terms: &Terms,
+        reason: Reason,
+    ) {
+        let exec_id = self.exec_id(layer, now);
         let order = ClientOrder { status: Status::Rejected, reason, ..ClientOrder::new(id, *terms, now) };
         let report = ExecutionReport {
             what: ExecType::Rejected,
             reason,
             ..ExecutionReport::of_order(&order, exec_id)
         };
-        self.report(now, &order.root, &order.terms, &report);
+        self.report(layer, now, &order.root, &order.terms, &report);
     }
 
     /// Refuses an order before it exists.
     pub(super) fn refuse_order(
         &mut self,
+        layer: &mut SessionLayer,
         now: Timestamp,
         message: &FixMessage,
         order: &OrderFields,
         why: OrderRejectReason,
     ) {
-        let exec_id = self.exec_id(now);
-        self.send_app(now, msg_type::EXECUTION_REPORT, |draft, _, _| {
+        let exec_id = self.exec_id(layer, now);
+        _ = layer.send_app(now, msg_type::EXECUTION_REPORT, |draft| {
             route(draft, message);
             report::refusal(draft, exec_id, now, order, why);
         });
     }
 
-    pub(super) fn refuse_change(&mut self, now: Timestamp, message: &FixMessage, reject: &CancelReject) {
-        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
+    pub(super) fn refuse_change(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        message: &FixMessage,
+        reject: &CancelReject,
+    ) {
+        let profile = layer.settings.profile;
+        _ = layer.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft| {
             route(draft, message);
-            report::cancel_reject(draft, settings.profile, now, reject);
+            report::cancel_reject(draft, profile, now, reject);
         });
     }
 
     fn refuse_declined(
         &mut self,
+        layer: &mut SessionLayer,
         now: Timestamp,
         ticket: &Ticket,
         order: IntId,
         request: RequestKind,
         declined: &Declined,
-        why: OrderRejectReason,
     ) {
         let reject = CancelReject {
             root: declined.order.map_or(IntId::NONE, |known| known.root),
@@ -341,10 +380,11 @@ impl FixSession {
             orig_cl_ord_id: order,
             status: declined.order.map_or(Status::Rejected, |known| known.status),
             request,
-            why,
+            why: OrderRejectReason::Platform(declined.reason),
         };
-        self.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft, settings, _| {
-            report::cancel_reject(draft, settings.profile, now, &reject)
+        let profile = layer.settings.profile;
+        _ = layer.send_app(now, msg_type::ORDER_CANCEL_REJECT, |draft| {
+            report::cancel_reject(draft, profile, now, &reject)
         });
     }
 }
@@ -355,4 +395,17 @@ fn has_number(event: &Event) -> bool {
         return reported.what != ExecType::Snapshot;
     }
     matches!(event.body, EventKind::Order(_) | EventKind::Refused(_)) && !event.is_substitute()
+}
+
+/// Returns the key of an order by its handle, which the desk has under one of two ids.
+fn key_of(
+    layer: &SessionLayer,
+    id: &IntId,
+    orig_id: &IntId,
+    handle: OrderHandle,
+    desk: &Desk,
+) -> Option<OrderKey> {
+    let session = layer.settings.source.session;
+    let find = |id| desk.order(session, id).filter(|known| known.order == handle);
+    find(id).or_else(|| find(orig_id)).map(OrderKey::from)
 }

@@ -2,37 +2,114 @@
 //!
 //! Rules: docs/fix-rules.md#sequence-numbers.
 
-use pitlane_engine::desk::Desk;
 use pitlane_engine::text::{TextError, parse_u64, write_u64};
 use pitlane_engine::time::Timestamp;
 
-use super::{DisconnectReason, FixSession, FixSessionState, SessionInput};
+use super::SessionLayer;
+use super::role::{SessionNotice, SessionRole};
+use crate::decoded::Decoded;
 use crate::fix::dictionary;
-use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
-use crate::fix::frame::BEGIN_STRING;
+use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason, read};
+use crate::fix::frame::{self, BEGIN_STRING, FixFrameError};
 use crate::fix::msg_type;
+use crate::fix::session::resend::requested_range;
+use crate::fix::session::state::{DisconnectReason, FixSessionState, SessionInput};
 use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
+
+/// Bytes of a message body before logon. A Logon has about two hundred.
+pub const LOGON_BYTES_MAX: usize = 4_096;
 
 /// MsgSeqNums are below this. A message with this number or a larger one counts as a message
 /// without one.
 pub(super) const MSG_SEQ_NUM_MAX: u64 = i64::MAX as u64;
 
-impl FixSession {
-    pub(super) fn handle_message(&mut self, now: Timestamp, message: &FixMessage, desk: &Desk) {
+/// Reading.
+impl SessionLayer {
+    /// Returns whether the next message may be read.
+    pub(in crate::fix::session) fn may_read(&self) -> bool {
+        matches!(
+            self.state,
+            FixSessionState::AwaitingLogon | FixSessionState::LoggedOn | FixSessionState::LoggingOut
+        ) && !self.resend.is_active()
+            && self.stream.has_room()
+            && !self.sequence.in_flight.is_full()
+    }
+
+    /// Reads the next message and returns whether there was one.
+    pub(in crate::fix::session) fn read_one<R: SessionRole>(&mut self, now: Timestamp, role: &mut R) -> bool {
+        if let Some(bytes) = self.sequence.take_early() {
+            self.read_early(now, &bytes, role);
+            self.sequence.give_back(bytes);
+            return true;
+        }
+        let is_first = self.state == FixSessionState::AwaitingLogon;
+        let body_bytes_max = if is_first { LOGON_BYTES_MAX } else { self.settings.message_bytes_max };
+        let input = self.stream.take_input();
+        let mut consumed = 0;
+        match frame::decode(input.pending(), body_bytes_max) {
+            Ok(Decoded::Incomplete) => {
+                if is_first && input.pending().len() > LOGON_BYTES_MAX {
+                    self.close(DisconnectReason::NotLogon);
+                }
+                self.timers.wait_for_frame(!input.pending().is_empty());
+            }
+            Ok(Decoded::Message { .. }) if is_first && role.holds_first_message(self) => {}
+            Ok(Decoded::Message { message: frame, consumed: count }) => {
+                consumed = count;
+                self.stream.end_garbage();
+                self.timers.wait_for_frame(false);
+                role.prefetch(self, &input.pending()[count..]);
+                let mut fields = self.fields.take().expect("one message is read at a time");
+                self.handle_message(now, &read(frame, &mut fields), role);
+                self.fields = Some(fields);
+            }
+            Err(FixFrameError::Garbled { skip }) => {
+                consumed = skip;
+                self.counts.garbled += self.stream.begin_garbage() as u64;
+                if is_first {
+                    self.close(DisconnectReason::NotLogon);
+                }
+            }
+            Err(FixFrameError::TooLong) => self.close(DisconnectReason::TooLong),
+        }
+        self.stream.put_input(input, consumed);
+        consumed > 0
+    }
+
+    /// Reads a message that arrived before its turn.
+    fn read_early<R: SessionRole>(&mut self, now: Timestamp, bytes: &[u8], role: &mut R) {
+        let Ok(Decoded::Message { message, .. }) = frame::decode(bytes, self.settings.message_bytes_max)
+        else {
+            return;
+        };
+        let mut fields = self.fields.take().expect("one message is read at a time");
+        self.is_reading_early = true;
+        self.handle_message(now, &read(message, &mut fields), role);
+        self.is_reading_early = false;
+        self.fields = Some(fields);
+    }
+
+    /// Returns the complete first message of the connection, which stays unread.
+    pub(in crate::fix::session) fn peek_first(&mut self) -> Option<FixMessage<'_, '_>> {
+        let Ok(Decoded::Message { message, .. }) = frame::decode(self.stream.unread(), LOGON_BYTES_MAX)
+        else {
+            return None;
+        };
+        Some(read(message, self.fields.as_mut()?))
+    }
+
+    fn handle_message<R: SessionRole>(&mut self, now: Timestamp, message: &FixMessage, role: &mut R) {
         self.counts.messages_in += 1;
         match self.state {
-            FixSessionState::AwaitingLogon if self.initiator.is_some() => {
-                self.handle_logon_answer(now, message)
-            }
-            FixSessionState::AwaitingLogon => self.handle_logon(now, message),
-            FixSessionState::LoggedOn => self.handle_logged_on(now, message, desk),
+            FixSessionState::AwaitingLogon => role.handle_first_message(self, now, message),
+            FixSessionState::LoggedOn => self.handle_logged_on(now, message, role),
             FixSessionState::LoggingOut => self.handle_logging_out(now, message),
             FixSessionState::Disconnected | FixSessionState::Closing => {}
         }
     }
 
-    fn handle_logged_on(&mut self, now: Timestamp, message: &FixMessage, desk: &Desk) {
+    fn handle_logged_on<R: SessionRole>(&mut self, now: Timestamp, message: &FixMessage, role: &mut R) {
         if message.frame.begin_string != BEGIN_STRING {
             return self.log_out(now, b"Incorrect BeginString", DisconnectReason::BeginString);
         }
@@ -52,7 +129,7 @@ impl FixSession {
             Err(reason) => {
                 let fault = FieldFault { reason, tag: tag::SENDING_TIME, at: 0 };
                 self.reject(now, message, number, fault);
-                return self.consume_if_expected(number);
+                return self.sequence.consume_if_expected(number);
             }
         };
         if message.header.poss_dup && !self.accepts_poss_dup(now, message, number, sent) {
@@ -61,11 +138,17 @@ impl FixSession {
         if message.type_code() != msg_type::RESEND_REQUEST {
             self.resend.handle_other_message();
         }
-        self.handle_by_msg_seq_num(now, message, number, desk);
+        self.handle_by_msg_seq_num(now, message, number, role);
     }
 
     /// Handles a message according to its sequence number.
-    fn handle_by_msg_seq_num(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
+    fn handle_by_msg_seq_num<R: SessionRole>(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        role: &mut R,
+    ) {
         let expected = self.sequence.next_target();
         let fine = message.fault.is_none();
         if self.is_reading_early && number < expected {
@@ -79,22 +162,29 @@ impl FixSession {
         match message.type_code() {
             // The message's own number does not count in this mode.
             msg_type::SEQUENCE_RESET if fine && message.get(tag::GAP_FILL_FLAG) != Some(b"Y") => {
-                self.handle_sequence_reset(now, message, number)
+                self.handle_sequence_reset(now, message, number, role)
             }
-            msg_type::LOGON if fine => self.handle_repeated_logon(now, message, number),
+            msg_type::LOGON if fine => self.handle_repeated_logon(now, message, number, role),
             msg_type::LOGOUT => {
-                self.record_logout_text(message);
+                role.handle_notice(SessionNotice::LogoutReceived { text: message.get(tag::TEXT) });
                 self.handle_logout(now, number);
             }
-            _ if number == expected => self.handle_expected(now, message, number, desk),
+            msg_type::SEQUENCE_RESET if fine && number == expected => {
+                self.handle_gap_fill(now, message, number)
+            }
+            _ if number == expected => role.handle_expected(self, now, message, number),
             // A Resend Request is answered whatever its number: two sides that wait for each
             // other's gaps would wait for ever.
             msg_type::RESEND_REQUEST if fine => {
-                self.open_gap(number);
-                self.handle_resend_request(now, message, number);
+                let is_gap = self.sequence.open_gap(number);
+                if self.handle_resend_request(now, message, number) || is_gap {
+                    role.handle_notice(SessionNotice::RecoveryStarted);
+                }
             }
             _ if number > expected => {
-                self.open_gap(number);
+                if self.sequence.open_gap(number) {
+                    role.handle_notice(SessionNotice::RecoveryStarted);
+                }
                 self.sequence.keep_early(number, message.frame.bytes);
             }
             _ => {
@@ -104,55 +194,8 @@ impl FixSession {
         }
     }
 
-    /// Handles the message with the expected number. The number is consumed, whatever the result.
-    fn handle_expected(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
-        if message.type_code() == msg_type::SEQUENCE_RESET && message.fault.is_none() {
-            return self.handle_gap_fill(now, message, number);
-        }
-        if self.initiator.is_some() {
-            return self.handle_expected_from_venue(now, message, number);
-        }
-        if !message.header.poss_dup {
-            self.in_flight.clear_answered();
-        }
-        let orders = matches!(
-            message.type_code(),
-            msg_type::NEW_ORDER_SINGLE
-                | msg_type::ORDER_CANCEL_REQUEST
-                | msg_type::ORDER_CANCEL_REPLACE_REQUEST
-        );
-        if orders {
-            self.in_flight.begin(number);
-        }
-        self.consume_if_expected(number);
-        match self.first_fault(message) {
-            Some(fault) => self.reject(now, message, number, fault),
-            None => self.dispatch(now, message, number, desk),
-        }
-        if orders {
-            self.in_flight.assign(self.pending_request.map(|request| request.ticket().id));
-        }
-    }
-
-    fn dispatch(&mut self, now: Timestamp, message: &FixMessage, number: u64, desk: &Desk) {
-        match message.type_code() {
-            msg_type::HEARTBEAT | msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => {}
-            msg_type::TEST_REQUEST => self.handle_test_request(now, message, number),
-            msg_type::RESEND_REQUEST => self.handle_resend_request(now, message, number),
-            msg_type::NEW_ORDER_SINGLE
-            | msg_type::ORDER_CANCEL_REQUEST
-            | msg_type::ORDER_CANCEL_REPLACE_REQUEST => self.handle_order_message(now, message, number, desk),
-            _ if self.settings.validate && !dictionary::is_msg_type(message.msg_type) => {
-                let fault =
-                    FieldFault { reason: SessionRejectReason::InvalidMsgType, tag: tag::MSG_TYPE, at: 0 };
-                self.reject(now, message, number, fault);
-            }
-            _ => self.business_reject(now, message, number, 3, None, "Unsupported message type"),
-        }
-    }
-
     /// Returns the first fault of structure or, if the session validates, of the dictionary.
-    pub(super) fn first_fault(&self, message: &FixMessage) -> Option<FieldFault> {
+    pub(in crate::fix::session) fn first_fault(&self, message: &FixMessage) -> Option<FieldFault> {
         let structure = message.fault;
         let dictionary = if self.settings.validate { dictionary::check(message) } else { None };
         match (structure, dictionary) {
@@ -161,7 +204,12 @@ impl FixSession {
         }
     }
 
-    pub(super) fn handle_test_request(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
+    pub(in crate::fix::session) fn handle_test_request(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+    ) {
         match message.get(tag::TEST_REQ_ID) {
             Some(id) => {
                 self.send_admin(now, msg_type::HEARTBEAT, |draft| draft.text(prefix::TEST_REQ_ID, id))
@@ -171,7 +219,13 @@ impl FixSession {
     }
 
     /// Handles SequenceReset-Reset: the next expected number changes, but never to a lower one.
-    fn handle_sequence_reset(&mut self, now: Timestamp, message: &FixMessage, number: u64) {
+    fn handle_sequence_reset<R: SessionRole>(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        role: &mut R,
+    ) {
         let new = match new_seq_no_of(message) {
             Ok(new) => new,
             Err(reason) => return self.reject_new_seq_no(now, message, number, reason),
@@ -181,7 +235,7 @@ impl FixSession {
         }
         if new > self.sequence.next_target() {
             // Messages with the numbers between will never arrive.
-            self.mark_messages_lost();
+            role.handle_notice(SessionNotice::MessagesLost);
         }
         self.sequence.skip_to(new);
     }
@@ -190,11 +244,11 @@ impl FixSession {
         let new = match new_seq_no_of(message) {
             Ok(new) if new > number => new,
             Ok(_) => {
-                self.consume_if_expected(number);
+                self.sequence.consume_if_expected(number);
                 return self.reject_new_seq_no(now, message, number, SessionRejectReason::ValueIncorrect);
             }
             Err(reason) => {
-                self.consume_if_expected(number);
+                self.sequence.consume_if_expected(number);
                 return self.reject_new_seq_no(now, message, number, reason);
             }
         };
@@ -213,7 +267,7 @@ impl FixSession {
 
     /// Answers the client's Logout.
     fn handle_logout(&mut self, now: Timestamp, number: u64) {
-        self.consume_if_expected(number);
+        self.sequence.consume_if_expected(number);
         self.send_admin(now, msg_type::LOGOUT, |_| {});
         self.advance(SessionInput::LogoutReceived);
         self.disconnect_reason.get_or_insert(DisconnectReason::LoggedOut);
@@ -223,11 +277,11 @@ impl FixSession {
         let Some(number) = msg_seq_num_of(message).filter(|_| self.is_from_client(message)) else { return };
         match message.type_code() {
             msg_type::LOGOUT => {
-                self.consume_if_expected(number);
+                self.sequence.consume_if_expected(number);
                 self.advance(SessionInput::LogoutReceived);
             }
             msg_type::RESEND_REQUEST if message.fault.is_none() => {
-                self.handle_resend_request(now, message, number)
+                _ = self.handle_resend_request(now, message, number);
             }
             // The message is not handled and so not lost: the client is asked for it after the next
             // logon.
@@ -243,7 +297,7 @@ impl FixSession {
         reason: SessionRejectReason,
         tag: u32,
     ) {
-        self.consume_if_expected(number);
+        self.sequence.consume_if_expected(number);
         self.reject(now, message, number, FieldFault { reason, tag, at: 0 });
         let ending = match reason == SessionRejectReason::CompIdProblem {
             true => DisconnectReason::Identity,
@@ -267,7 +321,7 @@ impl FixSession {
             if message.type_code() == msg_type::SEQUENCE_RESET && !seen {
                 return true;
             }
-            self.consume_if_expected(number);
+            self.sequence.consume_if_expected(number);
             self.reject_missing(now, message, number, tag::ORIG_SENDING_TIME);
             return false;
         };
@@ -281,7 +335,7 @@ impl FixSession {
                 false
             }
             None => {
-                self.consume_if_expected(number);
+                self.sequence.consume_if_expected(number);
                 let fault = FieldFault {
                     reason: SessionRejectReason::IncorrectFormat,
                     tag: tag::ORIG_SENDING_TIME,
@@ -297,7 +351,7 @@ impl FixSession {
         message.type_code() == msg_type::SEQUENCE_RESET && message.get(tag::GAP_FILL_FLAG) != Some(b"Y")
     }
 
-    pub(super) fn is_from_client(&self, message: &FixMessage) -> bool {
+    pub(in crate::fix::session) fn is_from_client(&self, message: &FixMessage) -> bool {
         message.header.sender_comp_id == Some(self.settings.target_comp_id.as_bytes())
             && message.header.target_comp_id == Some(self.settings.sender_comp_id.as_bytes())
     }
@@ -317,37 +371,48 @@ impl FixSession {
         }
     }
 
-    pub(super) fn is_sending_time_accurate(&self, now: Timestamp, sent: Timestamp) -> bool {
+    pub(in crate::fix::session) fn is_sending_time_accurate(&self, now: Timestamp, sent: Timestamp) -> bool {
         let most = self.settings.sending_time_ns_max;
         most == 0 || now.0.abs_diff(sent.0) <= most
     }
 
-    /// Consumes a sequence number if it is the expected one.
-    pub(super) fn consume_if_expected(&mut self, number: u64) {
-        self.sequence.consume_if_expected(number);
-    }
-
-    fn open_gap(&mut self, number: u64) {
-        if self.sequence.open_gap(number) {
-            self.restart_synchronization();
+    /// Handles Resend Request (2). Returns whether it starts a resend.
+    pub(in crate::fix::session) fn handle_resend_request(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+    ) -> bool {
+        let (begin, end) = match requested_range(message) {
+            Ok(range) => range,
+            Err(fault) => {
+                self.reject(now, message, number, fault);
+                return false;
+            }
+        };
+        if self.resend.is_flood(now, (begin, end)) {
+            self.log_out(now, b"Too many resend requests", DisconnectReason::ResendFlood);
+            return false;
         }
-    }
-
-    /// Sends a Resend Request for the gap, once.
-    pub(super) fn request_gap(&mut self, now: Timestamp) {
-        if self.state != FixSessionState::LoggedOn || self.resend.is_active() {
-            return;
+        let last = self.sequence.last_sender();
+        if begin > last + 1 {
+            let fault =
+                FieldFault { reason: SessionRejectReason::ValueIncorrect, tag: tag::BEGIN_SEQ_NO, at: 0 };
+            self.reject(now, message, number, fault);
+            return false;
         }
-        let Some((begin, end)) = self.sequence.request_gap(now, self.settings.resend_chunk) else { return };
-        self.send_admin(now, msg_type::RESEND_REQUEST, |draft| {
-            draft.number(prefix::BEGIN_SEQ_NO, begin);
-            draft.number(prefix::END_SEQ_NO, end);
-        });
+        let end = if end == 0 { last } else { end.min(last) };
+        // If the client expects our next message, there is nothing to resend.
+        let is_missing = begin <= end;
+        if is_missing {
+            self.begin_resend(now, begin, end);
+        }
+        is_missing
     }
 }
 
 /// Returns MsgSeqNum if it is a number that can be counted from.
-pub(super) fn msg_seq_num_of(message: &FixMessage) -> Option<u64> {
+pub(in crate::fix::session) fn msg_seq_num_of(message: &FixMessage) -> Option<u64> {
     parse_u64(message.header.msg_seq_num?).ok().filter(|&number| number < MSG_SEQ_NUM_MAX)
 }
 
@@ -362,7 +427,7 @@ fn new_seq_no_of(message: &FixMessage) -> Result<u64, SessionRejectReason> {
 
 /// Returns the text that every engine of the QuickFIX family sends and that their clients parse,
 /// with its length.
-pub(super) fn too_low_text(expected: u64, received: u64) -> ([u8; 96], usize) {
+pub(in crate::fix::session) fn too_low_text(expected: u64, received: u64) -> ([u8; 96], usize) {
     let mut text = [0; 96];
     let mut len = 0;
     // At most 29 + 20 + 14 + 20 bytes.

@@ -8,12 +8,10 @@ use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 
-use super::initiator::{InboundReport, Initiator};
-use super::{FixSession, OUTPUT_BYTES_HIGH};
-use crate::decoded::Decoded;
-use crate::fix::fields::{FixMessage, read};
-use crate::fix::frame;
+use super::{InboundReport, Initiator};
+use crate::fix::fields::FixMessage;
 use crate::fix::msg_type;
+use crate::fix::session::layer::SessionLayer;
 use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
 use crate::fix::venue::id::{order_of, venue_id};
@@ -34,53 +32,47 @@ pub(super) struct RejectedRequest {
     pub msg_type: u8,
 }
 
-/// Instructions of the shards.
-impl FixSession {
+impl Initiator {
     /// Handles an instruction of a shard; `seq` is the number of its event. An instruction that
     /// cannot be sent is answered at once.
-    pub fn handle_instruction(
+    pub(in crate::fix::session) fn handle_instruction(
         &mut self,
+        layer: &mut SessionLayer,
         now: Timestamp,
         shard: ShardId,
         seq: u64,
         instruction: &Instruction,
     ) {
-        if self.initiator.is_none() {
-            return;
-        }
-        self.cause = Some(ReportedEvent { shard, seq });
+        layer.sequence.set_cause(Some(ReportedEvent { shard, seq }));
         match instruction.request {
-            VenueRequest::New => self.send_order(now, instruction),
-            VenueRequest::Cancel | VenueRequest::Replace => self.send_change(now, instruction),
-            VenueRequest::Query => self.handle_query(now, instruction),
-            VenueRequest::Status => self.request_status(now, instruction),
+            VenueRequest::New => self.send_order(layer, now, instruction),
+            VenueRequest::Cancel | VenueRequest::Replace => self.send_change(layer, now, seq, instruction),
+            VenueRequest::Query => self.handle_query(layer, now, instruction),
+            VenueRequest::Status => self.request_status(layer, now, instruction),
         }
-        self.cause = None;
+        layer.sequence.set_cause(None);
     }
 
-    fn send_order(&mut self, now: Timestamp, instruction: &Instruction) {
+    fn send_order(&mut self, layer: &mut SessionLayer, now: Timestamp, instruction: &Instruction) {
         let order = instruction.order;
-        let has_room =
-            self.initiator.as_ref().is_some_and(|initiator| initiator.known_orders.len() < KNOWN_ORDERS_MAX);
-        if self.is_synchronized() && (self.output.len() >= OUTPUT_BYTES_HIGH || !has_room) {
+        let has_room = self.known_orders.len() < KNOWN_ORDERS_MAX;
+        if self.is_synchronized(layer) && (!layer.stream.has_room() || !has_room) {
             return self.reject_instruction(order, VenueReport::Rejected(Reason::LaneFull));
         }
-        if !self.is_synchronized() {
+        if !self.is_synchronized(layer) {
             return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
-        if !self.send(now, msg_type::NEW_ORDER_SINGLE, instruction, &instruction.id, None) {
+        if !self.send(layer, now, msg_type::NEW_ORDER_SINGLE, instruction, &instruction.id, None) {
             return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
-        if let Some(initiator) = &mut self.initiator {
-            initiator.known_orders.insert(order);
-            initiator.counts.orders_out += 1;
-        }
+        self.known_orders.insert(order);
+        self.counts.orders_out += 1;
     }
 
     /// Sends a cancel or a replacement. Without a connection it does nothing: the shard asks again
     /// after the next synchronization.
-    fn send_change(&mut self, now: Timestamp, instruction: &Instruction) {
-        if !self.is_synchronized() {
+    fn send_change(&mut self, layer: &mut SessionLayer, now: Timestamp, seq: u64, instruction: &Instruction) {
+        if !self.is_synchronized(layer) {
             return;
         }
         let Instruction { order, request, .. } = *instruction;
@@ -93,135 +85,113 @@ impl FixSession {
                 (msg_type::ORDER_CANCEL_REQUEST, VenueReport::CancelRefused(Reason::VenueUnavailable))
             }
         };
-        let Some(initiator) = &self.initiator else { return };
         // The rest of an order is cancelled for a replacement that has no id of its own, each time
         // under another id.
         let nameless = instruction.request_id.is_none();
         let request_id = match nameless {
-            true => IntId::numbered(b'=', self.cause.map_or(0, |cause| cause.seq)),
+            true => IntId::numbered(b'=', seq),
             false => instruction.request_id,
         };
-        let id = venue_id(initiator.settings.folder_id, order, &request_id);
-        let pending = nameless && initiator.has_pending_change(order, request);
-        if pending || initiator.pending_changes.contains_key(&(order, id)) {
+        let id = venue_id(self.settings.folder_id, order, &request_id);
+        let pending = nameless && self.has_pending_change(order, request);
+        if pending || self.pending_changes.contains_key(&(order, id)) {
             // The venue has the request already, and its answer will come.
             return;
         }
-        if initiator.pending_changes.len() >= PENDING_CHANGES_MAX
-            || !self.send(now, msg_type, instruction, &request_id, Some(&instruction.id))
+        if self.pending_changes.len() >= PENDING_CHANGES_MAX
+            || !self.send(layer, now, msg_type, instruction, &request_id, Some(&instruction.id))
         {
             return self.reject_instruction(order, refused);
         }
-        if let Some(initiator) = &mut self.initiator {
-            initiator.pending_changes.insert((order, id), request);
-        }
+        self.pending_changes.insert((order, id), request);
     }
 
     /// Answers a shard that asks, after a synchronization, what is known of an order. The venue has
     /// reported or will report every known order; only the venue knows the others.
-    fn handle_query(&mut self, now: Timestamp, instruction: &Instruction) {
+    fn handle_query(&mut self, layer: &mut SessionLayer, now: Timestamp, instruction: &Instruction) {
         let order = instruction.order;
-        let Some(initiator) = &mut self.initiator else { return };
-        if initiator.known_orders.contains(&order) {
+        if self.known_orders.contains(&order) {
             return self.queue_report(order, VenueReport::Reconciled);
         }
         // Messages of the venue were lost since the order was sent.
         self.queue_report(order, VenueReport::Unsure);
-        self.request_status(now, instruction);
+        self.request_status(layer, now, instruction);
     }
 
     /// Requests the order's status from the venue if the venue supports it. Otherwise the venue's
     /// next message about the order settles it.
-    fn request_status(&mut self, now: Timestamp, instruction: &Instruction) {
-        let Some(initiator) = &mut self.initiator else { return };
-        initiator.known_orders.remove(&instruction.order);
-        initiator.unreconciled.insert(instruction.order);
-        if initiator.settings.supports_status_request && initiator.status_requests.len() < STATUS_REQUESTS_MAX
-        {
-            initiator.status_requests.push_back(*instruction);
+    fn request_status(&mut self, layer: &mut SessionLayer, now: Timestamp, instruction: &Instruction) {
+        self.known_orders.remove(&instruction.order);
+        self.unreconciled.insert(instruction.order);
+        if self.settings.supports_status_request && self.status_requests.len() < STATUS_REQUESTS_MAX {
+            self.status_requests.push_back(*instruction);
         }
-        self.send_status_requests(now);
+        self.send_status_requests(layer, now);
     }
 
     /// Sends Order Status Requests while there is room. As many may wait as there are orders, and a
     /// venue reads as fast as it can.
-    pub(super) fn send_status_requests(&mut self, now: Timestamp) {
-        while self.is_synchronized() && self.output.len() < OUTPUT_BYTES_HIGH {
-            let query = self.initiator.as_mut().and_then(|initiator| initiator.status_requests.pop_front());
-            let Some(query) = query else { return };
-            self.send(now, msg_type::ORDER_STATUS_REQUEST, &query, &query.id, None);
+    pub(super) fn send_status_requests(&mut self, layer: &mut SessionLayer, now: Timestamp) {
+        while self.is_synchronized(layer) && layer.stream.has_room() {
+            let Some(query) = self.status_requests.pop_front() else { return };
+            self.send(layer, now, msg_type::ORDER_STATUS_REQUEST, &query, &query.id, None);
         }
     }
 
     /// Rejects orders that never left before the process ended. The caller calls this before
     /// anything is sent.
-    pub fn reject_never_sent(&mut self) {
-        let Some(initiator) = &mut self.initiator else { return };
-        for order in std::mem::take(&mut initiator.never_sent) {
+    pub(in crate::fix::session) fn reject_never_sent(&mut self) {
+        for order in std::mem::take(&mut self.never_sent) {
             self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
     }
 
     /// Sends a request, which is stored first. Returns whether it is stored.
     fn send(
-        &mut self,
+        &self,
+        layer: &mut SessionLayer,
         now: Timestamp,
         msg_type: u8,
         instruction: &Instruction,
         request_id: &IntId,
         orig: Option<&IntId>,
     ) -> bool {
-        let Some(initiator) = &self.initiator else { return false };
-        let (folder_id, order, terms) = (initiator.settings.folder_id, instruction.order, instruction.terms);
-        let account = initiator.settings.account.clone();
+        let (folder_id, order, terms) = (self.settings.folder_id, instruction.order, instruction.terms);
         let cl_ord_id = venue_id(folder_id, order, request_id);
         let orig = orig.map(|orig| venue_id(folder_id, order, orig));
-        let before = self.sequence.next_sender();
-        self.send_app(now, msg_type, |draft, _, reference| {
+        layer.send_app(now, msg_type, |draft| {
+            let reference = &self.reference;
             let names = RequestIds {
                 cl_ord_id: &cl_ord_id,
                 orig_cl_ord_id: orig.as_ref(),
-                account: account.as_deref(),
+                account: self.settings.account.as_deref(),
             };
             match msg_type {
                 msg_type::ORDER_CANCEL_REQUEST => request::cancel(draft, &names, reference, &terms, now),
                 msg_type::ORDER_STATUS_REQUEST => request::status(draft, &names, reference, &terms),
                 _ => request::order(draft, &names, reference, &terms, now),
             }
-        });
-        self.sequence.next_sender() > before
+        })
     }
 
     fn reject_instruction(&mut self, order: OrderHandle, report: VenueReport) {
-        if let Some(initiator) = &mut self.initiator {
-            initiator.counts.refused += 1;
-        }
+        self.counts.refused += 1;
         self.queue_report(order, report);
     }
 
     /// Queues a report for the shard of the order.
     pub(super) fn queue_report(&mut self, order: OrderHandle, report: VenueReport) {
-        if let Some(initiator) = &mut self.initiator {
-            initiator.reports.push_back(InboundReport { order, report, token: 0 });
-        }
+        self.reports.push_back(InboundReport { order, report, token: 0 });
     }
 
     /// Loads the orders and requests in the store: those that the venue has or will ask for.
-    pub(super) fn load_requests(&mut self) {
-        let (mut message, mut next) = (Vec::new(), 1);
+    pub(super) fn load_requests(&mut self, layer: &SessionLayer) {
         let mut pending = VecDeque::new();
-        let Some(mut fields) = self.fields.take() else { return };
-        while let Some(number) = self.store.next_message(next, u64::MAX, &mut message) {
-            next = number + 1;
-            let Ok(Decoded::Message { message: frame, .. }) = frame::decode(&message, usize::MAX) else {
-                continue;
-            };
-            let stored = read(frame, &mut fields);
-            let Some(named) = named(&stored) else { continue };
-            let Some(initiator) = &mut self.initiator else { continue };
-            initiator.never_sent.remove(&named.order);
+        layer.sequence.for_each_message(|stored| {
+            let Some(named) = named(stored) else { return };
+            self.never_sent.remove(&named.order);
             match named.msg_type {
-                msg_type::NEW_ORDER_SINGLE => _ = initiator.known_orders.insert(named.order),
+                msg_type::NEW_ORDER_SINGLE => _ = self.known_orders.insert(named.order),
                 msg_type::ORDER_CANCEL_REQUEST => {
                     pending.push_back(((named.order, named.cl_ord_id), VenueRequest::Cancel))
                 }
@@ -235,15 +205,10 @@ impl FixSession {
             if pending.len() > PENDING_CHANGES_MAX / 2 {
                 pending.pop_front();
             }
-        }
-        self.fields = Some(fields);
-        if let Some(initiator) = &mut self.initiator {
-            initiator.pending_changes = pending.into_iter().collect();
-        }
+        });
+        self.pending_changes = pending.into_iter().collect();
     }
-}
 
-impl Initiator {
     /// Returns whether such a request has no answer yet.
     pub(super) fn has_pending_change(&self, order: OrderHandle, request: VenueRequest) -> bool {
         let of_order =
@@ -290,28 +255,26 @@ mod tests {
     use pitlane_engine::refdata::{RefData, RefDataRows};
     use pitlane_engine::terms::Terms;
 
-    use super::super::initiator::SyncState;
-    use super::super::{FixSessionSettings, FixSessionState};
+    use super::super::SyncState;
     use super::*;
+    use crate::fix::session::settings::FixSessionSettings;
+    use crate::fix::session::stream::OUTPUT_BYTES_HIGH;
     use crate::fix::store::MemoryStore;
     use crate::fix::venue::InitiatorSettings;
 
     const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
 
     /// Returns a session that is synchronized with its venue.
-    fn session() -> FixSession {
+    fn session() -> (SessionLayer, Initiator) {
         let source = Source { origin: Origin::Server, port: PortId(1), session: 1 };
         let settings = FixSessionSettings::new("PITLANE", "VENUE", source);
-        let (venue, store) = (InitiatorSettings::new(1), Box::new(MemoryStore::new(NOW)));
+        let mut layer = SessionLayer::new(settings, Box::new(MemoryStore::new(NOW)));
         let reference = Arc::new(RefData::check(RefDataRows::default()).unwrap());
-        let mut session = FixSession::initiator(settings, venue, store, reference, BTreeSet::new());
-        session.state = FixSessionState::LoggedOn;
-        initiator(&mut session).sync = SyncState::Synchronized;
-        session
-    }
-
-    fn initiator(session: &mut FixSession) -> &mut Initiator {
-        session.initiator.as_mut().expect("it calls a venue")
+        let mut initiator = Initiator::new(&layer, InitiatorSettings::new(1), reference, BTreeSet::new());
+        assert!(layer.connect(NOW));
+        layer.accept_logon(NOW, 30);
+        initiator.sync = SyncState::Synchronized;
+        (layer, initiator)
     }
 
     fn order(slot: usize) -> OrderHandle {
@@ -320,30 +283,33 @@ mod tests {
 
     /// Returns how many messages were sent to the venue, and the report to the shard, because of an
     /// instruction.
-    fn instruct(session: &mut FixSession, request: VenueRequest, slot: usize) -> (u64, Option<VenueReport>) {
+    fn instruct(
+        (layer, initiator): &mut (SessionLayer, Initiator),
+        request: VenueRequest,
+        slot: usize,
+    ) -> (u64, Option<VenueReport>) {
         let (id, request_id) = (IntId::numbered(b'o', slot as u64), IntId::numbered(b'r', slot as u64));
         let terms = Terms::default();
         let instruction =
             Instruction { adapter: AdapterId(1), order: order(slot), request, id, request_id, terms };
-        let before = session.sequence.next_sender();
-        session.handle_instruction(NOW, ShardId(0), slot as u64, &instruction);
-        let count = session.poll_transmit().len();
-        session.handle_transmitted(NOW, count);
-        let report = initiator(session).reports.pop_front().map(|stored| stored.report);
-        (session.sequence.next_sender() - before, report)
+        let before = layer.sequence.next_sender();
+        initiator.handle_instruction(layer, NOW, ShardId(0), slot as u64, &instruction);
+        layer.handle_transmitted(NOW, layer.stream.unsent_bytes());
+        let report = initiator.reports.pop_front().map(|stored| stored.report);
+        (layer.sequence.next_sender() - before, report)
     }
 
     #[test]
     fn an_order_above_the_known_orders_of_a_venue_is_refused() {
         let mut session = session();
-        initiator(&mut session).known_orders.extend((1..KNOWN_ORDERS_MAX).map(order));
+        session.1.known_orders.extend((1..KNOWN_ORDERS_MAX).map(order));
         assert_eq!(instruct(&mut session, VenueRequest::New, 0), (1, None));
         let refused = Some(VenueReport::Rejected(Reason::LaneFull));
         assert_eq!(instruct(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (0, refused));
-        assert_eq!(initiator(&mut session).known_orders.len(), KNOWN_ORDERS_MAX);
+        assert_eq!(session.1.known_orders.len(), KNOWN_ORDERS_MAX);
         // Known orders continue, and a finished order makes room.
         assert_eq!(instruct(&mut session, VenueRequest::Cancel, 0), (1, None));
-        initiator(&mut session).forget(order(0));
+        session.1.forget(order(0));
         assert_eq!(instruct(&mut session, VenueRequest::New, KNOWN_ORDERS_MAX), (1, None));
     }
 
@@ -360,35 +326,35 @@ mod tests {
         for kind in [VenueRequest::Cancel, VenueRequest::Replace] {
             assert_eq!(instruct(&mut session, kind, PENDING_CHANGES_MAX), (0, refused(kind)));
         }
-        assert_eq!(initiator(&mut session).pending_changes.len(), PENDING_CHANGES_MAX);
+        assert_eq!(session.1.pending_changes.len(), PENDING_CHANGES_MAX);
         assert_eq!(
             instruct(&mut session, VenueRequest::Cancel, 0),
             (0, None),
             "what was asked is there, and its answer comes"
         );
-        initiator(&mut session).forget(order(0));
+        session.1.forget(order(0));
         assert_eq!(instruct(&mut session, VenueRequest::Cancel, PENDING_CHANGES_MAX), (1, None));
     }
 
     #[test]
     fn an_order_above_the_waiting_status_requests_stays_unknown() {
-        let mut session = session();
-        initiator(&mut session).settings.supports_status_request = true;
+        let (mut layer, mut initiator) = session();
+        initiator.settings.supports_status_request = true;
         // The venue does not read.
-        session.output.bytes.resize(OUTPUT_BYTES_HIGH, b' ');
+        layer.stream.append(&vec![b' '; OUTPUT_BYTES_HIGH]);
         for slot in 0..=STATUS_REQUESTS_MAX {
             let (id, request_id, terms) = (IntId::numbered(b'o', slot as u64), IntId::NONE, Terms::default());
             let (adapter, request) = (AdapterId(1), VenueRequest::Status);
             let query = Instruction { adapter, order: order(slot), request, id, request_id, terms };
-            session.handle_instruction(NOW, ShardId(0), slot as u64, &query);
+            initiator.handle_instruction(&mut layer, NOW, ShardId(0), slot as u64, &query);
         }
-        assert_eq!(initiator(&mut session).status_requests.len(), STATUS_REQUESTS_MAX);
-        assert_eq!(initiator(&mut session).unreconciled.len(), STATUS_REQUESTS_MAX + 1);
+        assert_eq!(initiator.status_requests.len(), STATUS_REQUESTS_MAX);
+        assert_eq!(initiator.unreconciled.len(), STATUS_REQUESTS_MAX + 1);
         // The venue reads, and requests are sent while there is room.
-        let before = session.sequence.next_sender();
-        session.handle_transmitted(NOW, OUTPUT_BYTES_HIGH);
-        session.send_status_requests(NOW);
-        assert!(session.sequence.next_sender() > before);
-        assert!(initiator(&mut session).status_requests.len() > STATUS_REQUESTS_MAX / 2, "not all at once");
+        let before = layer.sequence.next_sender();
+        layer.handle_transmitted(NOW, OUTPUT_BYTES_HIGH);
+        initiator.send_status_requests(&mut layer, NOW);
+        assert!(layer.sequence.next_sender() > before);
+        assert!(initiator.status_requests.len() > STATUS_REQUESTS_MAX / 2, "not all at once");
     }
 }

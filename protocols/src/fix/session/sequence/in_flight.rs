@@ -11,10 +11,10 @@ use pitlane_engine::id::IntId;
 
 /// Requests without an answer. This is several times what lanes hold; at the bound the session
 /// reads nothing more.
-pub(super) const IN_FLIGHT_MAX: usize = 65_536;
+pub(in crate::fix::session) const IN_FLIGHT_MAX: usize = 65_536;
 
 #[derive(Debug, Default)]
-pub(super) struct InFlightRequests {
+pub(in crate::fix::session) struct InFlightRequests {
     /// Sequence number and id of each request.
     requests: VecDeque<(u64, IntId)>,
     /// Ids of stored answers, until the client has resent its messages.
@@ -22,18 +22,18 @@ pub(super) struct InFlightRequests {
 }
 
 impl InFlightRequests {
-    pub(super) fn is_full(&self) -> bool {
+    pub(in crate::fix::session) fn is_full(&self) -> bool {
         self.requests.len() >= IN_FLIGHT_MAX
     }
 
     /// Adds a message that may become a request.
-    pub(super) fn begin(&mut self, number: u64) {
+    pub(in crate::fix::session) fn begin(&mut self, number: u64) {
         self.requests.push_back((number, IntId::NONE));
     }
 
     /// Assigns the request's id to the last message, or removes the message if it was answered at
     /// once.
-    pub(super) fn assign(&mut self, id: Option<IntId>) {
+    pub(in crate::fix::session) fn assign(&mut self, id: Option<IntId>) {
         match (id, self.requests.back_mut()) {
             (Some(id), Some(last)) => last.1 = id,
             (Some(_), None) => {}
@@ -43,34 +43,39 @@ impl InFlightRequests {
 
     /// Removes an answered request. Shards answer in the order of the requests, so the search ends
     /// early.
-    pub(super) fn complete(&mut self, id: &IntId) {
+    pub(in crate::fix::session) fn complete(&mut self, id: &IntId) {
         if let Some(at) = self.requests.iter().position(|(_, known)| known == id) {
             self.requests.remove(at);
         }
     }
 
     /// Returns the first sequence number without an answer.
-    pub(super) fn first_msg_seq_num(&self) -> Option<u64> {
+    pub(in crate::fix::session) fn first_msg_seq_num(&self) -> Option<u64> {
         self.requests.front().map(|&(number, _)| number)
     }
 
-    /// Adds the id of an answer that was stored before the restart.
-    pub(super) fn add_answered(&mut self, id: IntId) {
+    /// Sets the ids of the answers that were stored before the restart.
+    pub(in crate::fix::session) fn set_answered(&mut self, answered: BTreeSet<IntId>) {
+        self.answered = answered;
+    }
+
+    /// Adds the id of an answer to a request from before the restart.
+    pub(in crate::fix::session) fn add_answered(&mut self, id: IntId) {
         self.answered.insert(id);
     }
 
-    pub(super) fn was_answered(&self, id: &IntId) -> bool {
+    pub(in crate::fix::session) fn was_answered(&self, id: &IntId) -> bool {
         self.answered.contains(id)
     }
 
     /// Forgets the stored answers, because the client has nothing left to resend.
-    pub(super) fn clear_answered(&mut self) {
+    pub(in crate::fix::session) fn clear_answered(&mut self) {
         self.answered.clear();
     }
 
     /// Clears everything after a sequence reset. Pending requests are still answered, but their
     /// numbers no longer mean anything.
-    pub(super) fn reset(&mut self) {
+    pub(in crate::fix::session) fn reset(&mut self) {
         self.requests.clear();
         self.answered.clear();
     }

@@ -1,0 +1,276 @@
+//! The role of a session whose client connects to us: the client's requests, its orders, and the
+//! reports about them.
+//!
+//! ```text
+//! Logon ─► logon
+//! New Order Single, cancel, replacement ─► requests ─► ClientRequest ─► Desk
+//!                                   Event, refusal ─► reports ─► Execution Report, Cancel Reject
+//! ```
+//!
+//! Rules: docs/fix-rules.md#acceptor.
+
+mod logon;
+mod reports;
+mod requests;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use memchr::memmem;
+use pitlane_engine::desk::Desk;
+use pitlane_engine::id::IntId;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::Timestamp;
+
+pub use self::logon::{LoginState, LogonCredentials};
+use super::layer::{SessionLayer, SessionNotice, SessionRole};
+use super::settings::FixSessionSettings;
+use super::state::FixSessionState;
+use crate::fix::dictionary;
+use crate::fix::entry::ClientRequest;
+use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
+use crate::fix::frame;
+use crate::fix::msg_type;
+use crate::fix::orders::ClientOrders;
+use crate::fix::rate_limit::RateLimit;
+use crate::fix::tag;
+
+/// Bytes of the next frame that are searched for its ClOrdID, which usually follows the header.
+const PREFETCH_BYTES: usize = 160;
+
+#[derive(Debug)]
+pub(super) struct Acceptor {
+    reference: Arc<RefData>,
+    /// Whether the service accepts orders now.
+    is_ready: bool,
+    login: LoginState,
+    /// Finds the start of a ClOrdID.
+    cl_ord_id: memmem::Finder<'static>,
+    /// Request for the caller. The session reads nothing more until the caller takes it.
+    pending_request: Option<ClientRequest>,
+    orders: ClientOrders,
+    rate_limit: RateLimit,
+    /// Token of the last request about an order.
+    token: u32,
+    /// Number of the last ExecID made by this session.
+    last_exec: u64,
+    /// Next index of the status reports about open orders, while they are being sent.
+    status_report_index: Option<usize>,
+    /// Time at which orders are cancelled because the client is disconnected.
+    cancel_at: Option<Timestamp>,
+    /// Next index of the cancels after a disconnect, while they are being sent.
+    cancel_index: Option<usize>,
+}
+
+impl Acceptor {
+    pub(super) fn new(layer: &mut SessionLayer, reference: Arc<RefData>) -> Acceptor {
+        let settings = &layer.settings;
+        let acceptor = Acceptor {
+            reference,
+            is_ready: true,
+            login: LoginState::NotAsked,
+            cl_ord_id: memmem::Finder::new(b"\x0111="),
+            pending_request: None,
+            orders: ClientOrders::new(settings.orders_max, settings.finished_max, id_seed(settings)),
+            rate_limit: RateLimit::new(&settings.rate_limit),
+            token: 0,
+            last_exec: 0,
+            status_report_index: None,
+            cancel_at: None,
+            cancel_index: None,
+        };
+        load_answered_ids(layer);
+        acceptor
+    }
+
+    pub(super) fn set_ready(&mut self, is_ready: bool) {
+        self.is_ready = is_ready;
+    }
+
+    pub(super) fn set_reference(&mut self, reference: Arc<RefData>) {
+        self.reference = reference;
+    }
+
+    pub(super) fn handle_connect(&mut self) {
+        self.login = LoginState::NotAsked;
+    }
+
+    /// Ends the connection. Orders stay, unless the client was logged on and does not return within
+    /// the grace time of the settings.
+    pub(super) fn handle_disconnect(
+        &mut self,
+        settings: &FixSessionSettings,
+        now: Timestamp,
+        was_logged_on: bool,
+    ) {
+        self.status_report_index = None;
+        if was_logged_on {
+            self.cancel_at = settings.cancel_on_disconnect_ns.map(|grace| now.plus(grace));
+        }
+    }
+
+    /// Returns when the orders are cancelled, if the client does not log on before.
+    pub(super) fn poll_timeout(&self, state: FixSessionState) -> Option<Timestamp> {
+        let is_gone = matches!(state, FixSessionState::Disconnected | FixSessionState::AwaitingLogon);
+        self.cancel_at.filter(|_| is_gone)
+    }
+
+    pub(super) fn handle_timeout(&mut self, state: FixSessionState, now: Timestamp) {
+        if self.poll_timeout(state).is_some_and(|at| at <= now) {
+            self.cancel_at = None;
+            self.cancel_index = Some(0);
+        }
+    }
+
+    /// Handles received messages up to the next request, and returns that request.
+    pub(super) fn poll_command(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        desk: &Desk,
+    ) -> Option<ClientRequest> {
+        loop {
+            self.queue_next_cancel(layer, desk);
+            if let Some(request) = self.pending_request.take() {
+                return Some(request);
+            }
+            layer.continue_resend(now);
+            self.continue_status_reports(layer, now);
+            layer.request_gap(now);
+            let mut reader = AcceptorReader { acceptor: self, desk };
+            if !reader.may_read(layer) || !layer.read_one(now, &mut reader) {
+                layer.save_sequence_numbers();
+                return None;
+            }
+        }
+    }
+
+    /// Handles the message with the expected number. The number of a request is saved when the
+    /// request is answered.
+    fn handle_expected(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        desk: &Desk,
+    ) {
+        if !message.header.poss_dup {
+            layer.sequence.in_flight.clear_answered();
+        }
+        let is_request = matches!(
+            message.type_code(),
+            msg_type::NEW_ORDER_SINGLE
+                | msg_type::ORDER_CANCEL_REQUEST
+                | msg_type::ORDER_CANCEL_REPLACE_REQUEST
+        );
+        if is_request {
+            layer.sequence.in_flight.begin(number);
+        }
+        layer.sequence.consume_if_expected(number);
+        match layer.first_fault(message) {
+            Some(fault) => layer.reject(now, message, number, fault),
+            None => self.dispatch(layer, now, message, number, desk),
+        }
+        if is_request {
+            let id = self.pending_request.map(|request| request.ticket().id);
+            layer.sequence.in_flight.assign(id);
+        }
+    }
+
+    fn dispatch(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        desk: &Desk,
+    ) {
+        match message.type_code() {
+            msg_type::HEARTBEAT | msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => {}
+            msg_type::TEST_REQUEST => layer.handle_test_request(now, message, number),
+            msg_type::RESEND_REQUEST => _ = layer.handle_resend_request(now, message, number),
+            msg_type::NEW_ORDER_SINGLE
+            | msg_type::ORDER_CANCEL_REQUEST
+            | msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
+                self.handle_order_message(layer, now, message, number, desk)
+            }
+            _ if layer.settings.validate && !dictionary::is_msg_type(message.msg_type) => {
+                let reason = SessionRejectReason::InvalidMsgType;
+                let fault = FieldFault { reason, tag: tag::MSG_TYPE, at: 0 };
+                layer.reject(now, message, number, fault);
+            }
+            _ => layer.business_reject(now, message, number, 3, None, "Unsupported message type"),
+        }
+    }
+}
+
+/// An acceptor with the desk that knows the orders of its client, while messages are read.
+struct AcceptorReader<'a> {
+    acceptor: &'a mut Acceptor,
+    desk: &'a Desk,
+}
+
+impl AcceptorReader<'_> {
+    fn may_read(&self, layer: &SessionLayer) -> bool {
+        layer.may_read()
+            && self.acceptor.login != LoginState::Asked
+            && self.acceptor.next_status_report(layer).is_none()
+    }
+}
+
+impl SessionRole for AcceptorReader<'_> {
+    fn holds_first_message(&mut self, layer: &SessionLayer) -> bool {
+        self.acceptor.is_waiting_for_login(layer)
+    }
+
+    fn handle_first_message(&mut self, layer: &mut SessionLayer, now: Timestamp, message: &FixMessage) {
+        self.acceptor.handle_logon(layer, now, message);
+    }
+
+    /// Prefetches memory for the order that comes next. The next frame may turn out not to be an
+    /// order.
+    fn prefetch(&self, layer: &SessionLayer, coming: &[u8]) {
+        let finder = &self.acceptor.cl_ord_id;
+        let coming = &coming[..coming.len().min(PREFETCH_BYTES)];
+        let Some(at) = finder.find(coming) else { return };
+        let value = &coming[at + finder.needle().len()..];
+        let value = memchr::memchr(frame::SOH, value).and_then(|end| IntId::parse(&value[..end]).ok());
+        if let Some(id) = value {
+            self.desk.prefetch(layer.settings.source.session, &id);
+        }
+    }
+
+    fn handle_expected(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+    ) {
+        self.acceptor.handle_expected(layer, now, message, number, self.desk);
+    }
+
+    /// Does nothing: the orders of a client do not depend on what happens to the numbers.
+    fn handle_notice(&mut self, _notice: SessionNotice<'_>) {}
+}
+
+/// Returns the seed of ids that differ between the sessions of an installation.
+fn id_seed(settings: &FixSessionSettings) -> u64 {
+    settings.instance ^ (settings.source.session as u64) << 32
+}
+
+/// Loads the ids of all stored answers: after a restart the client resends some of the requests
+/// that they answer.
+fn load_answered_ids(layer: &mut SessionLayer) {
+    let mut answered = BTreeSet::new();
+    layer.sequence.for_each_message(|reported| {
+        let id = if reported.type_code() == msg_type::BUSINESS_MESSAGE_REJECT {
+            reported.get(tag::BUSINESS_REJECT_REF_ID)
+        } else {
+            reported.get(tag::CL_ORD_ID)
+        };
+        answered.extend(id.and_then(|id| IntId::parse(id).ok()));
+    });
+    layer.sequence.in_flight.set_answered(answered);
+}
