@@ -261,6 +261,39 @@ impl Directory {
         index_u32(self.locals.len())
     }
 
+    /// Returns whether the orders of a security go to the venue inside this shard.
+    #[inline]
+    pub fn is_simulated(&self, local: u32) -> bool {
+        self.locals[local as usize].adapter == AdapterId::SIM
+    }
+
+    pub fn is_expired(&self, local: u32) -> bool {
+        self.locals[local as usize].expired
+    }
+
+    /// Returns the index of the exchange of a security, if the security is one of this shard.
+    pub fn exchange_of(&self, local: u32) -> Option<u16> {
+        self.locals.get(local as usize).map(|local| local.exchange)
+    }
+
+    /// Clears the suspicion against an adapter that has reported its connection: the report holds
+    /// for all its securities. Returns whether one of them was suspect.
+    pub fn clear_suspect(&mut self, adapter: AdapterId) -> bool {
+        let locals = self.locals.iter_mut().filter(|local| local.adapter == adapter);
+        locals.fold(false, |was_suspect, local| std::mem::take(&mut local.suspect) | was_suspect)
+    }
+
+    /// Adds to the number of open orders of a strategy and an account.
+    #[inline]
+    pub fn count_open(&mut self, strategy: StrategyId, account: AccountId, by: i64) {
+        if let Some(at) = self.strategy(strategy) {
+            self.strategies[at as usize].guard.count_open(by);
+        }
+        if let Some(at) = self.account(account) {
+            self.accounts[at as usize].guard.count_open(by);
+        }
+    }
+
     pub fn exchange_index(&self, id: ExchangeId) -> Option<u16> {
         self.exchanges.iter().position(|place| place.id == id).map(index_u16)
     }

@@ -178,6 +178,17 @@ order_flags! {
 }
 
 impl Order {
+    /// Returns whether the order is a stop that was triggered and that its venue has never
+    /// acknowledged.
+    pub fn is_unsent_stop(&self) -> bool {
+        self.terms.kind.has_stop()
+            && self.triggered()
+            && self.outside()
+            && !self.acknowledged()
+            && self.cum.is_zero()
+            && self.base == Base::Working
+    }
+
     /// Prefetches its memory.
     #[inline]
     pub fn fetch(&self) {

@@ -110,6 +110,12 @@ impl Nodes {
         pages.enlarge(&mut self.slots, orders);
     }
 
+    /// Returns whether an order is a stop that the shard holds.
+    #[inline]
+    pub fn is_stop(&self, slot: u32) -> bool {
+        self.place(slot) == NodePlace::Stop
+    }
+
     /// Returns the place of a slot; `Nowhere` if it was never used.
     #[inline]
     pub fn place(&self, slot: u32) -> NodePlace {

@@ -4,6 +4,7 @@
 
 mod executions;
 mod codec;
+mod events;
 
 use crate::id::{GENERATIONS, IntId, OrderHandle, ShardId, Source};
 use crate::index::index_u32;

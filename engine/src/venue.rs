@@ -416,6 +416,13 @@ impl Venue {
         &self.markets[book as usize]
     }
 
+    /// Returns the price of the last trade, if there was one.
+    #[inline]
+    pub fn last_price(&self, book: u32) -> Option<Price> {
+        let market = self.market(book);
+        market.traded.then_some(market.last)
+    }
+
     #[inline]
     pub fn market_mut(&mut self, book: u32) -> &mut MarketState {
         &mut self.markets[book as usize]

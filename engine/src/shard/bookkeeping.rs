@@ -33,7 +33,7 @@ impl Shard {
         if named {
             self.ledger.remember(movement.uuid, booking.id);
         }
-        out.emit(self.recipients(source), self.now, EventKind::Booked(booking));
+        out.emit(self.watchers.of_order(source), self.now, EventKind::Booked(booking));
         Ok(())
     }
 

@@ -16,6 +16,7 @@
 use super::Shard;
 use crate::codec::codec;
 use crate::id::{AccountId, IntId, SecurityId, Source, StrategyId};
+use crate::ledger::Ledger;
 use crate::number::Qty;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -39,6 +40,76 @@ pub(super) struct PendingClose {
 }
 
 codec!(PendingClose { local, source, id, terms, sender, refused });
+
+/// Positions that wait to be closed, at most [`PENDING_CLOSES_MAX`].
+#[derive(Debug, Default)]
+pub(super) struct PendingCloses {
+    closes: Vec<PendingClose>,
+}
+
+codec!(PendingCloses { closes });
+
+impl PendingCloses {
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.closes.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.closes.len()
+    }
+
+    fn has_room(&self) -> bool {
+        self.closes.len() < PENDING_CLOSES_MAX
+    }
+
+    /// Returns whether a close of this position waits.
+    #[inline]
+    pub(super) fn contains(&self, strategy: StrategyId, local: u32) -> bool {
+        !self.closes.is_empty() && self.closes.iter().any(|closing| closing.is_of(strategy, local))
+    }
+
+    pub(super) fn push(&mut self, closing: PendingClose) {
+        self.closes.push(closing);
+    }
+
+    /// Refuses the close of this position. Returns whether there is one.
+    fn refuse(&mut self, strategy: StrategyId, local: u32, reason: Reason) -> bool {
+        let meant = self.closes.iter_mut().find(|closing| closing.is_of(strategy, local));
+        meant.map(|closing| closing.refused = reason).is_some()
+    }
+
+    /// Removes the first close that can be released.
+    fn take_first(&mut self, can_release: impl Fn(&PendingClose) -> bool) -> Option<PendingClose> {
+        let at = self.closes.iter().position(can_release)?;
+        Some(self.closes.remove(at))
+    }
+
+    /// Returns the senders of the closes.
+    pub(super) fn senders(&self) -> impl Iterator<Item = SenderId> {
+        self.closes.iter().map(|closing| closing.sender)
+    }
+
+    /// Forgets the senders that are not known.
+    pub(super) fn forget_senders(&mut self, is_known: impl Fn(SenderId) -> bool) {
+        for closing in self.closes.iter_mut().filter(|closing| !is_known(closing.sender)) {
+            closing.sender = SenderId::NONE;
+        }
+    }
+
+    /// Returns whether decoded closes are within their bound, and concern securities below
+    /// `securities`.
+    pub(super) fn are_valid(&self, securities: usize) -> bool {
+        let is_known = |closing: &PendingClose| (closing.local as usize) < securities;
+        self.closes.len() <= PENDING_CLOSES_MAX && self.closes.iter().all(is_known)
+    }
+}
+
+impl PendingClose {
+    fn is_of(&self, strategy: StrategyId, local: u32) -> bool {
+        self.terms.strategy == strategy && self.local == local
+    }
+}
 
 impl Shard {
     /// Closes a position. To close it completely, the shard cancels its open orders first and
@@ -65,40 +136,35 @@ impl Shard {
         if !qty.is_zero() || net.is_zero() {
             return self.submit(source, id, &terms, out);
         }
-        if reducing.is_positive() || self.is_closing(strategy, local) {
+        if reducing.is_positive() || self.closes.contains(strategy, local) {
             return self.record_refused(source, id, &terms, Reason::CloseInProgress, out);
         }
-        if self.pending_closes.len() >= PENDING_CLOSES_MAX {
+        if !self.closes.has_room() {
             return self.record_refused(source, id, &terms, Reason::LaneFull, out);
         }
-        let closing =
-            PendingClose { local, source, id: *id, terms, sender: self.sender, refused: Reason::None };
+        let closing = PendingClose {
+            local,
+            source,
+            id: *id,
+            terms,
+            sender: self.requests.sender(),
+            refused: Reason::None,
+        };
         self.continuation.begin_close(closing);
     }
 
     /// Stores a close until the other orders of the position, which are being cancelled, have
     /// ended.
     pub(super) fn await_cancels(&mut self, closing: PendingClose) {
-        self.pending_closes.push(closing);
+        self.closes.push(closing);
         self.continuation.recheck_closes();
-    }
-
-    /// Returns whether a close of this position waits.
-    #[inline]
-    pub(super) fn is_closing(&self, strategy: StrategyId, local: u32) -> bool {
-        let is_meant = |closing: &PendingClose| closing.terms.strategy == strategy && closing.local == local;
-        !self.pending_closes.is_empty() && self.pending_closes.iter().any(is_meant)
     }
 
     /// Refuses a close that waits for this order, because the cancel of the order was refused: the
     /// close would collide with what the order still trades.
     pub(super) fn refuse_close(&mut self, slot: u32, reason: Reason) {
         let order = self.orders.get(slot);
-        let (strategy, local) = (order.terms.strategy, order.local);
-        let is_meant =
-            |closing: &&mut PendingClose| closing.terms.strategy == strategy && closing.local == local;
-        if let Some(closing) = self.pending_closes.iter_mut().find(is_meant) {
-            closing.refused = reason;
+        if self.closes.refuse(order.terms.strategy, order.local, reason) {
             self.continuation.recheck_closes();
         }
     }
@@ -106,12 +172,16 @@ impl Shard {
     /// Releases one waiting close: its other orders have ended, a cancel was refused, or its venue
     /// is disconnected.
     pub(super) fn release_close(&mut self, out: &mut Outbox) {
-        let Some(at) = self.pending_closes.iter().position(|closing| self.can_release(closing)) else {
+        let (ledger, directory, adapters) = (&self.ledger, &self.directory, &self.adapters);
+        let Some(closing) = self.closes.take_first(|closing| {
+            let is_connected = adapters.is_connected(directory.locals[closing.local as usize].adapter);
+            closing.refused != Reason::None || !is_connected || !has_open_orders(ledger, closing)
+        }) else {
             return self.continuation.closes_checked();
         };
-        let PendingClose { local, source, id, mut terms, sender, refused } = self.pending_closes.remove(at);
+        let PendingClose { local, source, id, mut terms, sender, refused } = closing;
         // The current command may be from another client, or from a venue.
-        self.sender = sender;
+        self.requests.continue_request(sender);
         let held = self.ledger.positions(local).iter().find(|held| held.strategy == terms.strategy);
         let (net, is_open) = held.map_or((Qty::ZERO, false), |held| {
             (held.state.qty, held.open.buy.is_positive() || held.open.sell.is_positive())
@@ -122,14 +192,6 @@ impl Shard {
             (Reason::None, false) | (_, false) => self.submit(source, &id, &terms, out),
             (refused, true) => self.record_refused(source, &id, &terms, refused, out),
         }
-    }
-
-    fn can_release(&self, closing: &PendingClose) -> bool {
-        let strategy = closing.terms.strategy;
-        let held = self.ledger.positions(closing.local).iter().find(|held| held.strategy == strategy);
-        let is_open = held.is_some_and(|held| held.open.buy.is_positive() || held.open.sell.is_positive());
-        let adapter = self.directory.locals[closing.local as usize].adapter;
-        !is_open || closing.refused != Reason::None || !self.is_connected(adapter)
     }
 
     /// Checks after a fill whether reduce-only orders ask for more than the rest of the position.
@@ -149,6 +211,12 @@ impl Shard {
             }
         }
     }
+}
+
+/// Returns whether the position that is to be closed has open orders.
+fn has_open_orders(ledger: &Ledger, closing: &PendingClose) -> bool {
+    let held = ledger.positions(closing.local).iter().find(|held| held.strategy == closing.terms.strategy);
+    held.is_some_and(|held| held.open.buy.is_positive() || held.open.sell.is_positive())
 }
 
 /// Returns the side of an order that closes a position.

@@ -9,13 +9,17 @@
 
 use std::sync::Arc;
 
-use super::closing::{PENDING_CLOSES_MAX, PendingClose};
+use super::Shard;
+use super::adapters::Adapters;
+use super::closing::PendingCloses;
 use super::continuation::Continuation;
+use super::deadlines::Deadlines;
 use super::depth::DepthWatches;
+use super::request_log::RequestLog;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
-use super::{AdapterState, EventWatchers, Shard};
-use crate::codec::{ByteReader, Codec, DecodeError, DecodeProblem, Digest, codec};
+use super::trading_days::TradingDays;
+use crate::codec::{ByteReader, Codec, DecodeError, DecodeProblem, Digest};
 use crate::directory::Directory;
 use crate::id::{AdapterId, ShardId};
 use crate::ledger::Ledger;
@@ -23,16 +27,11 @@ use crate::order::{Base, NIL, Order};
 use crate::order_nodes::{Node, NodePlace};
 use crate::orders::Orders;
 use crate::refdata::RefData;
-use crate::sender::SenderId;
 use crate::settings::{Delays, ShardSettings};
 use crate::terms::Tif;
 use crate::time::Timestamp;
-use crate::timers::{DelayLine, Timers};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 use crate::venue::Venue;
-
-codec!(AdapterState { connected, killed, ports });
-codec!(EventWatchers { everything, orders, budgets });
 
 impl Shard {
     /// Appends the encoding of this shard, which has no work left, to `out`. Some 150 bytes for
@@ -44,23 +43,22 @@ impl Shard {
         self.setup_sum().encode(out);
         self.applied.encode(out);
         self.now.encode(out);
-        self.day.encode(out);
+        self.days.current.encode(out);
         self.killed.encode(out);
         self.directives.encode(out);
         self.adapters.encode(out);
-        self.watching.encode(out);
+        self.watchers.encode(out);
         self.directory.save(out);
         self.ledger.save(out);
         self.orders.save(out);
         self.venue.save(out);
-        self.delay_lines.iter().flatten().for_each(|way| way.encode(out));
-        self.timers.encode(out);
-        self.used_ids.save(out);
-        self.pending_closes.encode(out);
-        self.published_day.encode(out);
-        self.era.encode(out);
-        self.senders.encode(out);
-        self.audit_anchor.encode(out);
+        self.deadlines.save(out);
+        self.requests.used_ids.save(out);
+        self.closes.encode(out);
+        self.days.published.encode(out);
+        self.days.era.encode(out);
+        self.requests.senders.encode(out);
+        self.requests.audit_anchor.encode(out);
     }
 
     /// Decodes a shard from exactly these bytes. Reference data and settings must be those it had
@@ -86,24 +84,24 @@ impl Shard {
         let mut sum = Digest::new();
         self.applied.encode(&mut sum);
         self.now.encode(&mut sum);
-        self.day.encode(&mut sum);
+        self.days.current.encode(&mut sum);
         self.killed.encode(&mut sum);
         // Included only where there are some, so that the digests of older journals stay the same.
         if self.directives.get(0).is_some() {
             self.directives.encode(&mut sum);
         }
-        if !self.pending_closes.is_empty() {
-            self.pending_closes.len().encode(&mut sum);
+        if !self.closes.is_empty() {
+            self.closes.len().encode(&mut sum);
         }
-        if !self.senders.is_empty() {
-            self.senders.len().encode(&mut sum);
+        if !self.requests.senders.is_empty() {
+            self.requests.senders.len().encode(&mut sum);
         }
-        (self.dated, (self.timers.len(), self.timers.deadline())).encode(&mut sum);
+        self.deadlines.encode_counts(&mut sum);
         self.orders.fold(&mut sum);
         self.ledger.fold(&mut sum);
         self.venue.fold(&mut sum);
         self.directory.fold(&mut sum);
-        self.delay_lines.iter().flatten().for_each(|way| way.encode(&mut sum));
+        self.deadlines.encode_lines(&mut sum);
         sum.sum()
     }
 
@@ -119,31 +117,23 @@ impl Shard {
         let setup_sum = u64::decode(from)?;
         let applied = Codec::decode(from)?;
         let now = Codec::decode(from)?;
-        let day = Codec::decode(from)?;
+        let current = Codec::decode(from)?;
         let killed = Codec::decode(from)?;
         let directives = Codec::decode(from)?;
-        let adapters: [AdapterState; 256] = Codec::decode(from)?;
-        from.check(adapters[AdapterId::SIM.0 as usize].connected, DecodeProblem::Contradiction)?;
-        let watching = Codec::decode(from)?;
+        let adapters = Adapters::decode(from)?;
+        from.check(adapters.is_connected(AdapterId::SIM), DecodeProblem::Contradiction)?;
+        let watchers = Codec::decode(from)?;
         let directory = Directory::load(from, id, shards, reference)?;
         let pages = settings.pages;
         let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max, pages)?;
         let orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
         let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
         let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize, pages)?;
-        let mut delay_lines = Vec::with_capacity(directory.locals.len());
-        for _ in &directory.locals {
-            delay_lines.push([DelayLine::decode(from)?, DelayLine::decode(from)?]);
-        }
-        let timers = Timers::decode(from)?;
+        let deadlines = Deadlines::load(from, directory.locals.len())?;
         let used_ids = UsedIdLog::load(from, USED_IDS_MAX)?;
-        let pending_closes: Vec<PendingClose> = Codec::decode(from)?;
-        let is_known = |closing: &PendingClose| (closing.local as usize) < directory.locals.len();
-        from.check(
-            pending_closes.iter().all(is_known) && pending_closes.len() <= PENDING_CLOSES_MAX,
-            DecodeProblem::Contradiction,
-        )?;
-        let published_day = Codec::decode(from)?;
+        let closes = PendingCloses::decode(from)?;
+        from.check(closes.are_valid(directory.locals.len()), DecodeProblem::Contradiction)?;
+        let published = Codec::decode(from)?;
         let era = Codec::decode(from)?;
         let senders = Codec::decode(from)?;
         let audit_anchor = Codec::decode(from)?;
@@ -153,31 +143,23 @@ impl Shard {
             settings,
             applied,
             now,
-            day,
-            published_day,
-            era,
+            days: TradingDays { current, published, era },
             directory,
             orders,
             ledger,
             venue,
             stops: Stops::default(),
-            timers,
-            delay_lines,
-            delayed: false,
-            dated: 0,
+            deadlines,
             adapters,
             killed,
             directives,
-            watching,
+            watchers,
             continuation: Continuation::default(),
-            pending_closes,
+            closes,
             snapshots: Snapshots::default(),
             depths: DepthWatches::default(),
             staged: None,
-            used_ids,
-            senders,
-            audit_anchor,
-            sender: SenderId::INTERNAL,
+            requests: RequestLog::restored(senders, used_ids, audit_anchor),
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);
         from.check(sound, DecodeProblem::Contradiction)?;
@@ -247,9 +229,11 @@ impl Shard {
             let order = self.orders.get(*slot);
             self.orders.in_use(*slot) && !order.base.is_finished() && order.terms.tif == Tif::Gtd
         };
-        self.dated = (0..self.orders.len()).filter(dated).count();
+        let dated = (0..self.orders.len()).filter(dated).count();
         let delays = |at: u16| self.settings.venue_of(self.directory.exchanges[at as usize].id).delays;
-        self.delayed = self.directory.locals.iter().any(|local| delays(local.exchange) != Delays::default());
+        let is_delayed =
+            self.directory.locals.iter().any(|local| delays(local.exchange) != Delays::default());
+        self.deadlines.set_derived(dated, is_delayed);
     }
 
     /// Returns the time of the last command.

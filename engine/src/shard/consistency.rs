@@ -65,7 +65,7 @@ impl Shard {
             }
         }
         holds(self.ledger.is_balanced(), "both sides of every booking add up to zero")?;
-        agree(self.dated, counted.dated, "open orders with a date")?;
+        agree(self.deadlines.dated(), counted.dated, "open orders with a date")?;
         for local in locals {
             let at = local as usize;
             for (held, (open, reducing)) in self.ledger.positions(local).iter().zip(&counted.positions[at]) {
@@ -140,7 +140,7 @@ impl Shard {
                 && (!terms.kind.has_stop() || grid.steps(terms.stop.raw()).is_some())
         };
         holds(is_on_grid(&order.terms), "the prices of an open order are on the grid")?;
-        if !self.is_simulated(order.local) {
+        if !self.directory.is_simulated(order.local) {
             return Ok(());
         }
         // A replace to no more than the filled quantity ends the order, regardless of its other

@@ -5,13 +5,13 @@
 use super::Shard;
 use super::closing::PendingClose;
 use crate::command::{Quote, TradingSession};
+use crate::directory::Directory;
 use crate::event::{Adjustment, EventKind, VenueRequest};
 use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
 use crate::number::Price;
 use crate::order::{NIL, Order};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::sender::SenderId;
 use crate::terms::Tif;
 use crate::time::Day;
 use crate::timers::Timed;
@@ -119,6 +119,26 @@ pub(super) enum OrderFilter {
     Position(StrategyId, u32),
     /// Orders that may only reduce the position.
     Reducing(StrategyId, u32),
+}
+
+impl OrderFilter {
+    fn matches(self, order: &Order, directory: &Directory) -> bool {
+        match self {
+            OrderFilter::All => true,
+            OrderFilter::Strategy(id) => order.terms.strategy == id,
+            OrderFilter::Account(id) => order.terms.account == id,
+            OrderFilter::Security(local) => order.local == local,
+            OrderFilter::Adapter(id) => {
+                order.local != NIL && directory.locals[order.local as usize].adapter == id
+            }
+            OrderFilter::Position(strategy, local) => {
+                order.terms.strategy == strategy && order.local == local
+            }
+            OrderFilter::Reducing(strategy, local) => {
+                order.terms.reduce_only && order.terms.strategy == strategy && order.local == local
+            }
+        }
+    }
 }
 
 impl Continuation {
@@ -249,7 +269,7 @@ impl Shard {
             return self.sweep(out);
         }
         if let Some((local, strategy)) = self.continuation.excess.pop() {
-            self.sender = SenderId::INTERNAL;
+            self.requests.begin_internal();
             return self
                 .continuation
                 .begin_cancel(OrderFilter::Reducing(strategy, local), Reason::ReduceOnly);
@@ -307,7 +327,7 @@ impl Shard {
     }
 
     fn sweep_timers(&mut self, out: &mut Outbox) -> Option<BulkOperation> {
-        let due = self.timers.pop(self.now)?;
+        let due = self.deadlines.pop(self.now)?;
         match due {
             Timed::Date(order) => {
                 if let Some(slot) = self.orders.find(order)
@@ -342,7 +362,7 @@ impl Shard {
     ) -> Option<BulkOperation> {
         let cursor = self.visit(
             cursor,
-            |shard, order| shard.matches_filter(filter, order),
+            |shard, order| filter.matches(order, &shard.directory),
             |shard, slot, out| {
                 if shard.orders.requests(slot).is_none_or(|requests| requests.cancel.is_none()) {
                     let source = Source { port: shard.orders.get(slot).source.port, ..Source::default() };
@@ -364,10 +384,7 @@ impl Shard {
     fn sweep_forget(&mut self, day: Day, out: &mut Outbox) -> Option<BulkOperation> {
         for _ in 0..FORGOTTEN_PER_STEP {
             if !self.forget_aged(out) {
-                // Readers archive finished orders when the day changes.
-                self.era =
-                    self.era.wrapping_add(self.published_day.is_some_and(|published| published != day) as u8);
-                self.published_day = Some(day);
+                self.days.publish(day);
                 self.emit(EventKind::TradingDay { day }, out);
                 return None;
             }
@@ -427,7 +444,9 @@ impl Shard {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
-                |shard, order| order.at_venue() && shard.matches_filter(OrderFilter::Adapter(adapter), order),
+                |shard, order| {
+                    order.at_venue() && OrderFilter::Adapter(adapter).matches(order, &shard.directory)
+                },
                 |shard, slot, out| match (connected, shard.orders.get(slot).unsure()) {
                     (true, true) => shard.instruct(slot, VenueRequest::Status, out),
                     (true, false) => shard.instruct(slot, VenueRequest::Query, out),
@@ -467,27 +486,5 @@ impl Shard {
             }
         }
         end
-    }
-
-    fn matches_filter(&self, filter: OrderFilter, order: &Order) -> bool {
-        match filter {
-            OrderFilter::All => true,
-            OrderFilter::Strategy(id) => order.terms.strategy == id,
-            OrderFilter::Account(id) => order.terms.account == id,
-            OrderFilter::Security(local) => order.local == local,
-            OrderFilter::Adapter(id) => {
-                order.local != NIL && self.directory.locals[order.local as usize].adapter == id
-            }
-            OrderFilter::Position(strategy, local) => {
-                order.terms.strategy == strategy && order.local == local
-            }
-            OrderFilter::Reducing(strategy, local) => {
-                order.terms.reduce_only && order.terms.strategy == strategy && order.local == local
-            }
-        }
-    }
-
-    pub(super) fn exchange_of(&self, order: &Order) -> Option<u16> {
-        self.directory.locals.get(order.local as usize).map(|local| local.exchange)
     }
 }

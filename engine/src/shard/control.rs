@@ -56,7 +56,7 @@ impl Shard {
             }
             CommandKind::Expiry { exchange, day } => self.expiry(*exchange, *day),
             CommandKind::AuditAnchor(anchor) => {
-                self.audit_anchor = Some(*anchor);
+                self.requests.audit_anchor = Some(*anchor);
                 Ok(())
             }
             CommandKind::Submit { .. }
@@ -103,7 +103,7 @@ impl Shard {
         let subscribers = index_u32(subscribers.len());
         // Depth is published from the first subscriber on and until the last one leaves.
         self.venue.touch(local);
-        let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
+        let to = self.watchers.of_shard_and_budgets();
         out.emit(to, self.now, EventKind::Subscription { strategy, security, on, subscribers });
         Ok(())
     }
@@ -112,10 +112,8 @@ impl Shard {
         if adapter == AdapterId::SIM {
             return Err(Reason::UnknownScope);
         }
-        let was_suspect = self.clear_suspect(adapter);
-        let state = &mut self.adapters[adapter.0 as usize];
-        if state.connected != connected {
-            state.connected = connected;
+        let was_suspect = self.directory.clear_suspect(adapter);
+        if self.adapters.set_connected(adapter, connected) {
             self.emit(EventKind::Adapter { adapter, connected }, out);
             self.continuation.begin_adapter(adapter, connected);
             self.continuation.recheck_closes();
@@ -157,7 +155,7 @@ impl Shard {
             self.recount_credit_of_all(account);
         }
         // The budget pool distributes the limit in parts.
-        let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
+        let to = self.watchers.of_shard_and_budgets();
         out.emit(to, self.now, EventKind::Limits { scope, limits: *limits });
         Ok(())
     }
@@ -199,7 +197,7 @@ impl Shard {
                 })
             }
             Scope::Adapter(id) => {
-                self.adapters[id.0 as usize].killed = on;
+                self.adapters.get_mut(id).is_killed = on;
                 Some(OrderFilter::Adapter(id))
             }
         };
@@ -282,10 +280,9 @@ impl Shard {
     }
 
     fn trading_day(&mut self, day: Day) -> Result<(), Reason> {
-        if self.day.is_some_and(|known| known < day) {
-            self.used_ids.clear();
+        if self.days.begin(day) {
+            self.requests.used_ids.clear();
         }
-        self.day = Some(day);
         self.ledger.fold_all();
         for local in 0..self.directory.local_count() {
             self.venue.market_mut(local).volume = Default::default();
@@ -308,10 +305,10 @@ impl Shard {
                 &mut self.directory.locals[local as usize].watchers
             }
             WatchTarget::Depth(security) => return self.watch_depth(port, security, on, out),
-            WatchTarget::Orders => &mut self.watching.orders,
-            WatchTarget::Everything => &mut self.watching.everything,
-            WatchTarget::Venue(adapter) => &mut self.adapters[adapter.0 as usize].ports,
-            WatchTarget::Budgets => &mut self.watching.budgets,
+            WatchTarget::Orders => &mut self.watchers.orders,
+            WatchTarget::Everything => &mut self.watchers.everything,
+            WatchTarget::Venue(adapter) => &mut self.adapters.get_mut(adapter).ports,
+            WatchTarget::Budgets => &mut self.watchers.budgets,
         };
         *mask = if on { mask.with(one) } else { mask.without(one) };
         Ok(())

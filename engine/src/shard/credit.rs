@@ -126,7 +126,7 @@ impl Shard {
     /// least it may bring, so a sale is priced at the last price if that is higher, and a stop
     /// limit at its stop price.
     fn credit_price(&self, terms: &Terms, local: u32) -> Option<Price> {
-        let last = self.last_price(local);
+        let last = self.venue.last_price(local);
         let price = own_price(terms).or(last)?;
         let other = match (terms.kind, terms.side) {
             (OrderKind::Limit, Side::Sell) => last,

@@ -26,6 +26,32 @@ struct WatchedBook {
     published: Option<[Depth; 2]>,
 }
 
+impl DepthWatches {
+    fn add(&mut self, local: u32, port: PortMask) {
+        let watched = self.0.entry(local).or_insert(WatchedBook { ports: PortMask::NONE, published: None });
+        watched.ports = watched.ports.with(port);
+    }
+
+    /// Removes a port. Returns whether it was the last one of this book.
+    fn remove(&mut self, local: u32, port: PortMask) -> bool {
+        let Some(watched) = self.0.get_mut(&local) else { return false };
+        watched.ports = watched.ports.without(port);
+        let is_unwatched = watched.ports.is_empty();
+        if is_unwatched {
+            self.0.remove(&local);
+        }
+        is_unwatched
+    }
+
+    /// Records the depth of a book. Returns the ports to publish it to, if it differs from the
+    /// depth published before.
+    fn publish(&mut self, local: u32, depth: Option<[Depth; 2]>) -> Option<PortMask> {
+        let watched = self.0.get_mut(&local)?;
+        let is_new = depth != std::mem::replace(&mut watched.published, depth);
+        is_new.then_some(watched.ports)
+    }
+}
+
 impl Shard {
     /// Starts or stops watching a book. A port that starts gets its current depth.
     pub(super) fn watch_depth(
@@ -38,19 +64,13 @@ impl Shard {
         let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
         let one = PortMask::one(port);
         if on {
-            let watched =
-                self.depths.0.entry(local).or_insert(WatchedBook { ports: PortMask::NONE, published: None });
-            watched.ports = watched.ports.with(one);
+            self.depths.add(local, one);
             self.venue.follow(local, true);
             if self.publishes_depth(local) {
                 self.emit_depth(one, self.depth_of(local), out);
             }
-        } else if let Some(watched) = self.depths.0.get_mut(&local) {
-            watched.ports = watched.ports.without(one);
-            if watched.ports.is_empty() {
-                self.depths.0.remove(&local);
-                self.venue.follow(local, false);
-            }
+        } else if self.depths.remove(local, one) {
+            self.venue.follow(local, false);
         }
         Ok(())
     }
@@ -74,12 +94,9 @@ impl Shard {
         for _ in 0..DEPTHS_PER_GO_MAX {
             let Some(local) = self.venue.take_touched() else { return };
             let depth = self.publishes_depth(local).then(|| self.depth_of(local));
-            let Some(watched) = self.depths.0.get_mut(&local) else { continue };
-            if depth == std::mem::replace(&mut watched.published, depth) {
-                continue;
-            }
-            let ports = watched.ports;
-            if let Some(depth) = depth {
+            if let Some(ports) = self.depths.publish(local, depth)
+                && let Some(depth) = depth
+            {
                 self.emit_depth(ports, depth, out);
             }
         }
@@ -88,7 +105,7 @@ impl Shard {
     /// Returns whether the depth of a security is published. The shard does not know books of
     /// outside venues, and a book without subscribers is not published, as with ticks.
     fn publishes_depth(&self, local: u32) -> bool {
-        self.is_simulated(local) && !self.directory.locals[local as usize].subscribers.is_empty()
+        self.directory.is_simulated(local) && !self.directory.locals[local as usize].subscribers.is_empty()
     }
 
     fn depth_of(&self, local: u32) -> [Depth; 2] {

@@ -2,7 +2,7 @@
 //! recipient ports.
 
 use super::Shard;
-use crate::event::{EventKind, ExecType, OrderReport, OrderTerms, RequestKind};
+use crate::event::{EventKind, ExecType, RequestKind};
 use crate::id::{IntId, PortMask, Source};
 use crate::number::{Price, Qty};
 use crate::outbox::Outbox;
@@ -13,13 +13,7 @@ use crate::terms::Status;
 impl Shard {
     /// Emits an event that belongs to no order to all its watchers.
     pub(super) fn emit(&self, body: EventKind, out: &mut Outbox) {
-        out.emit(self.watching.everything.with(self.watching.orders), self.now, body);
-    }
-
-    /// Returns the ports that receive the events of an order of this source.
-    #[inline]
-    pub(super) fn recipients(&self, source: Source) -> PortMask {
-        self.watching.everything.with(self.watching.orders).with(PortMask::one(source.port))
+        out.emit(self.watchers.of_shard(), self.now, body);
     }
 
     /// Emits the current terms of an order.
@@ -27,14 +21,18 @@ impl Shard {
     pub(super) fn emit_terms(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
         self.orders.set_updated(slot, self.now, reason);
         let source = self.orders.get(slot).source;
-        out.emit(self.recipients(source), self.now, EventKind::Order(self.order_terms(slot, what, reason)));
+        out.emit(
+            self.watchers.of_order(source),
+            self.now,
+            EventKind::Order(self.orders.terms_event(slot, what, reason)),
+        );
     }
 
     /// Republishes a finished order before a late event about it: readers archive it with its day.
     #[cold]
     pub(super) fn republish_if_past(&mut self, slot: u32, out: &mut Outbox) {
-        let era = std::mem::replace(&mut self.orders.get_mut(slot).era, self.era);
-        if era != self.era {
+        let era = std::mem::replace(&mut self.orders.get_mut(slot).era, self.days.era);
+        if era != self.days.era {
             self.emit_terms_snapshot(slot, out);
         }
     }
@@ -43,31 +41,15 @@ impl Shard {
     /// submitted.
     pub(super) fn emit_terms_snapshot(&mut self, slot: u32, out: &mut Outbox) {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
-        let image = self.order_terms(slot, ExecType::Snapshot, Reason::None);
-        out.emit(self.recipients(source), submitted, EventKind::Order(image));
+        let image = self.orders.terms_event(slot, ExecType::Snapshot, Reason::None);
+        out.emit(self.watchers.of_order(source), submitted, EventKind::Order(image));
         let sent = self.orders.sent(slot);
         if !sent.is_empty() {
             out.emit(
-                self.recipients(source),
+                self.watchers.of_order(source),
                 submitted,
                 EventKind::Sent { order: self.orders.handle(slot), sent },
             );
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn order_terms(&self, slot: u32, what: ExecType, reason: Reason) -> OrderTerms {
-        let order = self.orders.get(slot);
-        OrderTerms {
-            order: self.orders.handle(slot),
-            id: order.id,
-            orig_id: *self.orders.orig_id(slot),
-            source: order.source,
-            what,
-            status: self.orders.status(slot),
-            reason,
-            sender: SenderId::NONE,
-            terms: order.terms,
         }
     }
 
@@ -91,8 +73,8 @@ impl Shard {
         let order = self.orders.get(slot);
         let state = (what, self.orders.status(slot), reason);
         let names = (&order.id, self.orders.orig_id(slot));
-        let report = self.order_report(slot, state, names, last, SenderId::NONE);
-        out.emit(self.recipients(order.source), self.now, EventKind::Status(report));
+        let report = self.orders.status_event(slot, state, names, last, SenderId::NONE);
+        out.emit(self.watchers.of_order(order.source), self.now, EventKind::Status(report));
     }
 
     /// Emits a status report about a request: under the request's id if it has one, with the
@@ -129,52 +111,14 @@ impl Shard {
             true => (&order.id, self.orders.orig_id(slot)),
             false => (id, &order.id),
         };
-        let report = self.order_report(slot, (what, status, reason), names, none, self.sender);
-        let to = self.recipients(order.source).with(PortMask::one(asker.port));
+        let report =
+            self.orders.status_event(slot, (what, status, reason), names, none, self.requests.sender());
+        let to = self.watchers.of_order(order.source).with(PortMask::one(asker.port));
         out.emit(to, self.now, EventKind::Status(report));
         match what.pending_request() {
-            Some(RequestKind::Cancel) => self.orders.get_mut(slot).canceled_by = self.sender,
-            Some(RequestKind::Replace) => self.orders.set_modified_by(slot, self.sender),
+            Some(RequestKind::Cancel) => self.orders.get_mut(slot).canceled_by = self.requests.sender(),
+            Some(RequestKind::Replace) => self.orders.set_modified_by(slot, self.requests.sender()),
             None => {}
-        }
-    }
-
-    #[inline(always)]
-    pub(super) fn order_report(
-        &self,
-        slot: u32,
-        (what, status, reason): (ExecType, Status, Reason),
-        (id, orig_id): (&IntId, &IntId),
-        (last_qty, last_price): (Qty, Price),
-        sender: SenderId,
-    ) -> OrderReport {
-        let order = self.orders.get(slot);
-        OrderReport {
-            order: self.orders.handle(slot),
-            id: *id,
-            orig_id: *orig_id,
-            qty: order.terms.qty,
-            cum_qty: order.cum,
-            // The first fill is its own average.
-            avg_price: match what == ExecType::Filled && order.cum == last_qty {
-                true => last_price,
-                false => order.avg_price(),
-            },
-            last_qty,
-            last_price,
-            source: order.source,
-            sender,
-            security: order.terms.security,
-            strategy: order.terms.strategy,
-            account: order.terms.account,
-            what,
-            status,
-            reason,
-            side: order.terms.side,
-            kind: order.terms.kind,
-            tif: order.terms.tif,
-            // There is no doubt about how an order ended: the venue, or the shard, has decided it.
-            in_doubt: order.in_doubt() && !order.base.is_finished(),
         }
     }
 }

@@ -40,19 +40,15 @@ impl Shard {
         Ok(())
     }
 
-    pub(super) fn is_expired(&self, local: u32) -> bool {
-        self.directory.locals[local as usize].expired
-    }
-
     /// Reports that an expired security has positions left. The port that distributes limits also
     /// settles these, so it receives the alert.
     pub(super) fn emit_unsettled(&self, local: u32, out: &mut Outbox) {
         let is_open = self.ledger.positions(local).iter().any(|held| !held.state.qty.is_zero());
-        if !self.is_expired(local) || !is_open {
+        if !self.directory.is_expired(local) || !is_open {
             return;
         }
         let security = self.directory.locals[local as usize].instrument.security;
-        let to = self.watching.everything.with(self.watching.orders).with(self.watching.budgets);
+        let to = self.watchers.of_shard_and_budgets();
         let (alert, order, reason) = (Alert::Unsettled, OrderHandle::NONE, Reason::ExpiredSecurity);
         out.emit(to, self.now, EventKind::Alert { alert, order, security, reason });
     }
@@ -60,7 +56,7 @@ impl Shard {
     /// Handles a request that arrives at the simulated venue. An order for a security that expired
     /// meanwhile ends there.
     pub(super) fn arrive(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
-        if request == VenueRequest::New && self.is_expired(self.orders.get(slot).local) {
+        if request == VenueRequest::New && self.directory.is_expired(self.orders.get(slot).local) {
             return self.ended(slot, Step::Expire, Reason::SecurityExpired, out);
         }
         self.reach_venue(slot, request);
@@ -86,7 +82,8 @@ impl Shard {
         let cursor = self.visit(
             cursor,
             |shard, order| {
-                shard.exchange_of(order) == Some(place) && matches!(order.terms.tif, Tif::Day | Tif::Atc)
+                shard.directory.exchange_of(order.local) == Some(place)
+                    && matches!(order.terms.tif, Tif::Day | Tif::Atc)
             },
             |shard, slot, out| {
                 let is_auction = shard.orders.get(slot).terms.tif == Tif::Atc;
@@ -106,7 +103,7 @@ impl Shard {
                 // An exchange with hours ends them itself, at its close. An exchange that is closed
                 // without hours was closed by an older version, whose journal must give the same
                 // result again.
-                let ends_with_day = shard.exchange_of(order).is_some_and(|place| {
+                let ends_with_day = shard.directory.exchange_of(order.local).is_some_and(|place| {
                     let place = &shard.directory.exchanges[place as usize];
                     !place.has_hours && place.session != TradingSession::Closed
                 });
@@ -160,7 +157,10 @@ impl Shard {
         if cursor < self.orders.len() {
             let cursor = self.visit(
                 cursor,
-                |shard, order| shard.exchange_of(order) == Some(place) && shard.is_expired(order.local),
+                |shard, order| {
+                    shard.directory.exchange_of(order.local) == Some(place)
+                        && shard.directory.is_expired(order.local)
+                },
                 |shard, slot, out| shard.expire(slot, Reason::SecurityExpired, out),
                 out,
             );
@@ -181,12 +181,12 @@ impl Shard {
     pub(super) fn expire_dated(&mut self, slot: u32, handle: OrderHandle, out: &mut Outbox) {
         let order = self.orders.get(slot);
         let here = order.at_venue() || order.waits_for_trigger();
-        if order.base.is_finished() || here || !self.is_simulated(order.local) {
+        if order.base.is_finished() || here || !self.directory.is_simulated(order.local) {
             return self.expire(slot, Reason::ExpiredGtd, out);
         }
         let delays = self.delays(order.local);
         let latest = delays.entry_ns.saturating_add(delays.entry_jitter_ns).saturating_add(1);
-        self.timers.push(self.now.plus(latest), Timed::Date(handle));
+        self.deadlines.push(self.now.plus(latest), Timed::Date(handle));
     }
 
     /// Ends a stop that the shard holds again if its time ended while it was presumed to be at its
@@ -197,7 +197,7 @@ impl Shard {
         let place = self.directory.locals[local as usize].exchange;
         let is_closed = self.directory.exchanges[place as usize].session == TradingSession::Closed;
         let reason = match terms.tif {
-            _ if self.is_expired(local) => Reason::SecurityExpired,
+            _ if self.directory.is_expired(local) => Reason::SecurityExpired,
             Tif::Gtd if terms.tif_date <= self.now => Reason::ExpiredGtd,
             Tif::Day if is_closed => Reason::ExpiredDay,
             Tif::Day | Tif::Gtc | Tif::Ato | Tif::Ioc | Tif::Fok | Tif::Gtd | Tif::Atc => return,
@@ -214,7 +214,7 @@ impl Shard {
         }
         if order.waits_for_trigger() && !order.at_venue() {
             self.ended(slot, Step::Expire, reason, out);
-        } else if self.is_simulated(order.local) {
+        } else if self.directory.is_simulated(order.local) {
             self.venue.expire(slot, reason);
         }
     }

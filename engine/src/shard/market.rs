@@ -53,7 +53,7 @@ impl Shard {
         if delay == 0 {
             return self.emit_tick(local, out);
         }
-        self.timers.push(self.now.plus(delay), Timed::Shown(self.current_tick(local)));
+        self.deadlines.push(self.now.plus(delay), Timed::Shown(self.current_tick(local)));
     }
 
     /// Returns the ports that receive the ticks of a security: without subscribers, its watchers
@@ -61,7 +61,7 @@ impl Shard {
     fn tick_recipients(&self, local: u32) -> PortMask {
         let security = &self.directory.locals[local as usize];
         let watched = if security.subscribers.is_empty() { PortMask::NONE } else { security.watchers };
-        self.watching.everything.with(watched)
+        self.watchers.of_tick(watched)
     }
 
     fn emit_tick(&mut self, local: u32, out: &mut Outbox) {

@@ -9,10 +9,25 @@
 //!            └ control, bookkeeping, snapshot   continuation: remaining work, done in the next step
 //! ```
 //!
-//! This module holds the state and dispatches commands; each kind of work has its own file.
+//! This module dispatches commands. The state is in parts with methods of their own:
+//!
+//! | part | content |
+//! |---|---|
+//! | `Directory`, `Orders`, `Ledger`, `Venue` | modules of the crate, usable without a shard |
+//! | `stops::Stops` | stops that wait for their price |
+//! | `deadlines::Deadlines` | dates of orders, and what is in transit to or from the venue |
+//! | `closing::PendingCloses` | positions that wait to be closed |
+//! | `adapters::Adapters` | connections and kill switches of venues |
+//! | `trading_days::TradingDays` | the current and the published day |
+//! | `request_log::RequestLog` | senders, ids of the day, audit anchor |
+//! | `watchers::EventWatchers`, `depth::DepthWatches`, `snapshot::Snapshots` | ports that receive events |
+//! | `continuation::Continuation` | work that the last command has left |
+//!
+//! `impl Shard` has what concerns several of them, with a file for each kind of work.
 //!
 //! Rules: docs/engine-rules.md#commands-and-events.
 
+mod adapters;
 mod continuation;
 mod consistency;
 mod recovery;
@@ -20,6 +35,7 @@ mod bookkeeping;
 mod closing;
 mod control;
 mod credit;
+mod deadlines;
 pub mod depth;
 mod emit;
 mod order_entry;
@@ -29,10 +45,13 @@ mod codec;
 mod market;
 mod reconcile;
 mod reports;
+mod request_log;
 mod requests;
 mod routing;
 mod snapshot;
 mod stops;
+mod trading_days;
+mod watchers;
 #[cfg(test)]
 mod tests;
 
@@ -42,26 +61,29 @@ use crate::command::{AuditAnchor, Command, CommandKind};
 use crate::directive::Directives;
 use crate::directory::Directory;
 use crate::event::{EVENTS_PER_COMMAND_MAX, EventKind};
-use crate::id::{AdapterId, PortMask, ShardId};
+use crate::id::ShardId;
 use crate::index::index_u32;
 use crate::ledger::Ledger;
 use crate::orders::Orders;
 use crate::outbox::Outbox;
 use crate::refdata::RefData;
-use crate::sender::{SenderId, SenderTable};
+use crate::sender::SenderTable;
 use crate::settings::{Delays, ShardSettings};
-use crate::time::{Day, Timestamp};
-use crate::timers::{DelayLine, Timers};
-use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
+use crate::time::Timestamp;
 use crate::venue::{BookSpec, Venue};
 
-use closing::PendingClose;
+use adapters::Adapters;
+use closing::PendingCloses;
 use continuation::Continuation;
 pub use control::SessionState;
+use deadlines::Deadlines;
 use depth::DepthWatches;
+use request_log::RequestLog;
 pub use routing::{CommandRoute, route, shard_of, shard_of_cash};
 use snapshot::Snapshots;
 use stops::Stops;
+use trading_days::TradingDays;
+use watchers::EventWatchers;
 
 #[derive(Debug)]
 pub struct Shard {
@@ -72,95 +94,52 @@ pub struct Shard {
     applied: u64,
     /// Time of the current command.
     now: Timestamp,
-    /// The trading day that was started last.
-    day: Option<Day>,
-    /// The trading day last published to readers, and the number of days published. The number
-    /// wraps around, but no order is kept that long.
-    published_day: Option<Day>,
-    era: u8,
+    days: TradingDays,
     directory: Directory,
     orders: Orders,
     ledger: Ledger,
     /// Its books have the same indices as the directory's securities.
     venue: Venue,
     stops: Stops,
-    timers: Timers,
-    /// By security: the transit to and from the venue.
-    delay_lines: Vec<[DelayLine; 2]>,
-    /// Whether any transit takes time.
-    delayed: bool,
-    /// Number of open GTD orders.
-    dated: usize,
-    adapters: [AdapterState; 256],
+    deadlines: Deadlines,
+    adapters: Adapters,
     killed: bool,
     directives: Directives,
-    watching: EventWatchers,
+    watchers: EventWatchers,
     continuation: Continuation,
-    /// Positions that wait to be closed, at most [`closing::PENDING_CLOSES_MAX`].
-    pending_closes: Vec<PendingClose>,
+    closes: PendingCloses,
     snapshots: Snapshots,
     depths: DepthWatches,
     /// Reference data for the next [`CommandKind::Reference`]; not part of the state.
     staged: Option<(u64, Arc<RefData>)>,
-    used_ids: UsedIdLog,
-    /// Newest anchor of the audit log known to this shard.
-    audit_anchor: Option<AuditAnchor>,
-    senders: SenderTable,
-    /// Sender of the current command.
-    sender: SenderId,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct AdapterState {
-    connected: bool,
-    killed: bool,
-    /// The port of its adapter.
-    ports: PortMask,
-}
-
-/// Ports that watch each kind of event; ticks are watched per security.
-#[derive(Clone, Copy, Debug, Default)]
-struct EventWatchers {
-    everything: PortMask,
-    orders: PortMask,
-    budgets: PortMask,
+    requests: RequestLog,
 }
 
 impl Shard {
     pub fn new(id: ShardId, shards: u8, reference: Arc<RefData>, settings: ShardSettings) -> Shard {
         assert!(id.0 < shards, "a shard is one of its number");
         let directory = Directory::new(id, shards, reference);
-        let mut adapters = [AdapterState::default(); 256];
-        adapters[AdapterId::SIM.0 as usize].connected = true;
         let mut shard = Shard {
             id,
             shards,
             applied: 0,
             now: Timestamp::ZERO,
-            day: None,
-            published_day: None,
-            era: 0,
+            days: TradingDays::default(),
             orders: Orders::new(id, settings.orders_max, settings.executions_max, settings.pages),
             ledger: Ledger::new(0, settings.transactions_max, settings.pages),
             venue: Venue::new(Vec::new(), settings.orders_max as usize, settings.pages),
             stops: Stops::default(),
-            timers: Timers::default(),
-            delay_lines: Vec::new(),
-            delayed: false,
-            dated: 0,
-            adapters,
+            deadlines: Deadlines::default(),
+            adapters: Adapters::default(),
             killed: false,
             directives: Directives::default(),
-            watching: EventWatchers::default(),
+            watchers: EventWatchers::default(),
             continuation: Continuation::default(),
-            pending_closes: Vec::new(),
+            closes: PendingCloses::default(),
             snapshots: Snapshots::default(),
             depths: DepthWatches::default(),
             staged: None,
-            used_ids: UsedIdLog::new(USED_IDS_MAX),
-            audit_anchor: None,
-            senders: SenderTable::default(),
-            sender: SenderId::INTERNAL,
+            requests: RequestLog::new(),
             settings,
             directory,
         };
@@ -182,12 +161,12 @@ impl Shard {
 
     /// Returns the newest anchor of the audit log, if this shard knows one.
     pub fn audit_anchor(&self) -> Option<AuditAnchor> {
-        self.audit_anchor
+        self.requests.audit_anchor
     }
 
     /// Returns the known senders.
     pub fn senders(&self) -> &SenderTable {
-        &self.senders
+        &self.requests.senders
     }
 
     /// Returns the number of commands applied, including starts: the number of the last.
@@ -212,7 +191,7 @@ impl Shard {
     /// no longer be traded.
     pub fn set_reference(&mut self, reference: Arc<RefData>) {
         self.directory.set_reference(self.id, self.shards, reference);
-        for (book, local) in self.directory.locals.iter().enumerate().take(self.delay_lines.len()) {
+        for (book, local) in self.directory.locals.iter().enumerate().take(self.deadlines.securities()) {
             let place = &self.directory.exchanges[local.exchange as usize];
             self.venue.set_auctions(index_u32(book), place.auctions);
         }
@@ -227,26 +206,22 @@ impl Shard {
         self.applied += 1;
         self.now = now;
         let source = command.source;
-        self.sender = SenderId::INTERNAL;
+        self.requests.begin_internal();
         match &command.body {
             CommandKind::Submit { id, terms } => {
-                self.sender = command.sender;
-                self.used_ids.push(source, id);
+                self.requests.begin_request(command.sender, source, id);
                 self.submit(source, id, terms, out)
             }
             CommandKind::Modify { order, id, changes } => {
-                self.sender = command.sender;
-                self.used_ids.push(source, id);
+                self.requests.begin_request(command.sender, source, id);
                 self.modify(source, *order, id, changes, out)
             }
             CommandKind::Cancel { order, id } => {
-                self.sender = command.sender;
-                self.used_ids.push(source, id);
+                self.requests.begin_request(command.sender, source, id);
                 self.cancel(source, *order, id, out)
             }
             CommandKind::Close { id, strategy, account, security, qty } => {
-                self.sender = command.sender;
-                self.used_ids.push(source, id);
+                self.requests.begin_request(command.sender, source, id);
                 self.close(source, id, *strategy, *account, *security, *qty, out)
             }
             CommandKind::Quote { security, quote } => self.tick(*security, Some(quote), None),
@@ -255,7 +230,7 @@ impl Shard {
             CommandKind::Report { order, report } => self.venue_report(*order, report, out),
             CommandKind::Timer => self.continuation.begin_timers(),
             CommandKind::Sender { id, part } => {
-                let sender = self.senders.apply_part(*id, *part);
+                let sender = self.requests.senders.apply_part(*id, *part);
                 self.emit(EventKind::Sender { id: *id, sender }, out);
             }
             CommandKind::Subscribe { .. }
@@ -345,7 +320,7 @@ impl Shard {
 
     /// Returns the time at which a [`CommandKind::Timer`] is due.
     pub fn deadline(&self) -> Option<Timestamp> {
-        self.timers.deadline()
+        self.deadlines.next()
     }
 
     /// Ends a step. Most commands leave nothing: no outcome of the venue, no security in progress,
@@ -374,11 +349,10 @@ impl Shard {
     /// Creates books, ledger entries and delay lines for securities that have none yet.
     fn open_books(&mut self) {
         self.venue.reserve_books(self.directory.locals.len(), self.settings.pages);
-        for at in self.delay_lines.len()..self.directory.locals.len() {
+        for at in self.deadlines.securities()..self.directory.locals.len() {
             let spec = book_spec(&self.directory, &self.settings, at);
             let seed = spec.settings.seed ^ (spec.security.0 as u64) << 32;
-            self.delayed |= spec.settings.delays != Delays::default();
-            self.delay_lines.push([DelayLine::new(seed ^ 1), DelayLine::new(seed ^ 2)]);
+            self.deadlines.add_security(seed, spec.settings.delays);
             let place = &self.directory.exchanges[self.directory.locals[at].exchange as usize];
             let book = self.venue.add_book(spec);
             assert!(book as usize == at, "books and securities have the same indices");
@@ -393,18 +367,12 @@ impl Shard {
     /// Returns the transit times to and from a security's venue.
     #[inline]
     fn delays(&self, local: u32) -> Delays {
-        if !self.delayed {
+        if !self.deadlines.is_delayed() {
             return Delays::default();
         }
         let exchange = self.directory.locals[local as usize].exchange;
         let place = &self.directory.exchanges[exchange as usize];
         self.settings.venue_of(place.id).delays
-    }
-
-    /// Returns whether its orders go to the venue inside this shard.
-    #[inline]
-    fn is_simulated(&self, local: u32) -> bool {
-        self.directory.locals[local as usize].adapter == AdapterId::SIM
     }
 }
 

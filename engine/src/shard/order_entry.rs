@@ -14,7 +14,6 @@ use crate::reason::Reason;
 use crate::sender::SenderId;
 use crate::terms::{OrderKind, Status, Terms, Tif};
 use crate::time::NS_PER_DAY;
-use crate::timers::Timed;
 use crate::venue::OrderEntry;
 
 /// Days for which finished orders of outside venues are kept, so that a late fill or bust is
@@ -60,7 +59,7 @@ impl Shard {
         }
         self.emit_entered(self.orders.handle(slot), source, id, terms, Reason::None, out);
         if terms.tif == Tif::Gtd {
-            self.dated += 1;
+            self.deadlines.add_dated();
             self.note_date(slot);
         }
         if terms.kind.has_stop() {
@@ -74,7 +73,10 @@ impl Shard {
     /// order to its queue.
     #[inline]
     fn rest_at_once(&mut self, slot: u32, out: &mut Outbox) -> bool {
-        if self.delayed || self.orders.get(slot).outside() || !self.venue.rest(&self.entry_of(slot)) {
+        if self.deadlines.is_delayed()
+            || self.orders.get(slot).outside()
+            || !self.venue.rest(&self.entry_of(slot))
+        {
             return false;
         }
         let order = self.orders.get_mut(slot);
@@ -89,7 +91,7 @@ impl Shard {
     #[inline]
     fn fill_slot(&mut self, slot: u32, source: Source, id: &IntId, terms: &Terms, admitted: &AdmittedOrder) {
         let refs = &admitted.refs;
-        let is_outside = !self.is_simulated(refs.local);
+        let is_outside = !self.directory.is_simulated(refs.local);
         let order = self.orders.get_mut(slot);
         // All fields by name, so that a new field does not compile until it is handled here.
         let Order {
@@ -125,33 +127,30 @@ impl Shard {
         (*local, *position, *exposure) = (refs.local, refs.position, refs.exposure);
         (*requests, *orig_id, *execution, *next) = (NIL, NIL, NIL, NIL);
         (*base, *flags, *era, *before) = (Base::PendingNew, OrderFlags::default(), 0, NIL);
-        (*submitted_by, *canceled_by) = (self.sender, SenderId::NONE);
+        (*submitted_by, *canceled_by) = (self.requests.sender(), SenderId::NONE);
         order.set_outside(is_outside);
     }
 
     /// Adds a timer at the order's date.
     pub(super) fn note_date(&mut self, slot: u32) {
         let orders = &self.orders;
-        self.timers.sweep(self.dated, |order| {
+        self.deadlines.push_date(orders.get(slot).terms.tif_date, orders.handle(slot), |order| {
             orders.find(order).is_some_and(|slot| !orders.get(slot).base.is_finished())
         });
-        self.timers.push(self.orders.get(slot).terms.tif_date, Timed::Date(self.orders.handle(slot)));
     }
 
     /// Sends an order, or a request about it, to its venue.
     #[inline]
     pub(super) fn send_to_venue(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
-        if !self.is_simulated(local) {
+        if !self.directory.is_simulated(local) {
             return self.instruct(slot, request, out);
         }
         let delays = self.delays(local);
         if delays.entry_ns == 0 && delays.entry_jitter_ns == 0 {
             return self.reach_venue(slot, request);
         }
-        let at =
-            self.delay_lines[local as usize][0].arrival(self.now, delays.entry_ns, delays.entry_jitter_ns);
-        self.timers.push(at, Timed::ToVenue { order: self.orders.handle(slot), request });
+        self.deadlines.send_to_venue(self.now, local, &delays, self.orders.handle(slot), request);
     }
 
     /// Handles a request that has arrived at the simulated venue.
@@ -231,7 +230,7 @@ impl Shard {
             request_id: request_id.unwrap_or_default(),
             terms,
         };
-        out.emit(self.adapters[adapter.0 as usize].ports, self.now, EventKind::ToVenue(instruction));
+        out.emit(self.adapters.get(adapter).ports, self.now, EventKind::ToVenue(instruction));
     }
 
     /// Records an order that failed a check. It is an order all the same: it is reported, and can
@@ -257,7 +256,7 @@ impl Shard {
             source,
             local,
             base: Base::Rejected,
-            submitted_by: self.sender,
+            submitted_by: self.requests.sender(),
             ..empty_order()
         };
         let slot = self.orders.insert(order);
@@ -280,10 +279,10 @@ impl Shard {
             true => (ExecType::Entered, Status::PendingNew),
             false => (ExecType::Rejected, Status::Rejected),
         };
-        let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.sender);
+        let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.requests.sender());
         let body =
             EventKind::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });
-        out.emit(self.recipients(source), self.now, body);
+        out.emit(self.watchers.of_order(source), self.now, body);
     }
 
     /// Adds an order that has ended to the finished list, and forgets the oldest when the list is
@@ -291,7 +290,7 @@ impl Shard {
     #[inline]
     pub(super) fn add_finished(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get_mut(slot);
-        order.era = self.era;
+        order.era = self.days.era;
         let outside = order.outside();
         self.orders.finish(slot);
         let max = if outside { self.settings.finished_outside_max } else { self.settings.finished_max };
@@ -329,7 +328,7 @@ impl Shard {
         };
         let Order { source, id, .. } = *self.orders.get(slot);
         let body = EventKind::Forgotten { order: self.orders.handle(slot), source, id };
-        out.emit(self.recipients(source), self.now, body);
+        out.emit(self.watchers.of_order(source), self.now, body);
         self.orders.forget_oldest(outside);
         // The next order gets its slot, and its node.
         self.venue.nodes().fetch(slot);

@@ -133,7 +133,11 @@ impl Shard {
         if self.book(order.local, order.position, &deal, out).is_none() {
             return false;
         }
-        out.emit(self.recipients(order.source), self.now, EventKind::Booked(*self.ledger.last_booked()));
+        out.emit(
+            self.watchers.of_order(order.source),
+            self.now,
+            EventKind::Booked(*self.ledger.last_booked()),
+        );
         let place = self.orders.get_mut(slot);
         (place.cum, place.notional) = (cum, notional);
         if !order.base.is_finished() {
@@ -153,7 +157,11 @@ impl Shard {
         if self.book(order.local, order.position, &deal, out).is_none() {
             return false;
         }
-        out.emit(self.recipients(order.source), self.now, EventKind::Booked(*self.ledger.last_booked()));
+        out.emit(
+            self.watchers.of_order(order.source),
+            self.now,
+            EventKind::Booked(*self.ledger.last_booked()),
+        );
         let taken = qty.min(left);
         self.take_open(slot, taken);
         self.release_share(slot, taken, left);
@@ -173,16 +181,16 @@ impl Shard {
         self.orders.unfinish(slot);
         let place = self.orders.get_mut(slot);
         place.base = Base::Working;
-        self.count_open(slot, 1);
+        self.directory.count_open(order.terms.strategy, order.terms.account, 1);
         self.add_open(slot, left, out);
         if order.terms.tif == Tif::Gtd {
-            self.dated += 1;
+            self.deadlines.add_dated();
             self.note_date(slot);
         }
         self.emit_terms_snapshot(slot, out);
         // The venue may have reported it while it was finished here, when differences were not
         // queried.
-        if self.is_connected(self.directory.locals[order.local as usize].adapter) {
+        if self.adapters.is_connected(self.directory.locals[order.local as usize].adapter) {
             self.instruct(slot, VenueRequest::Status, out);
         }
     }
@@ -241,7 +249,7 @@ impl Shard {
         }
         let local = order.local;
         self.mark_unsure(slot, out);
-        if self.is_connected(self.directory.locals[local as usize].adapter) {
+        if self.adapters.is_connected(self.directory.locals[local as usize].adapter) {
             self.instruct(slot, VenueRequest::Status, out);
         }
     }
@@ -326,7 +334,8 @@ impl Shard {
     /// query from before that, and would send the stop twice, so the venue is queried again.
     fn unknown_at_venue(&mut self, slot: u32, out: &mut Outbox) {
         let order = self.orders.get(slot);
-        match (self.is_unsent_stop(slot), order.status_queried(), order.base == Base::PendingNew) {
+        match (self.orders.get(slot).is_unsent_stop(), order.status_queried(), order.base == Base::PendingNew)
+        {
             (true, false, _) => self.query_status(slot, out),
             (true, true, _) => self.rearm_stop(slot, out),
             (false, _, true) => self.rejected(slot, Reason::VenueUnavailable, out),

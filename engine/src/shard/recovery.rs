@@ -6,10 +6,12 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::{EventWatchers, Shard};
+use super::Shard;
+use super::adapters::Adapters;
+use super::watchers::EventWatchers;
 use crate::event::EventKind;
-use crate::id::{AdapterId, PortMask};
-use crate::index::{index_u8, index_u32};
+use crate::id::PortMask;
+use crate::index::index_u32;
 use crate::order::Base;
 use crate::outbox::Outbox;
 use crate::refdata::RefData;
@@ -45,7 +47,7 @@ impl Shard {
         let before = out.waiting().len();
         self.applied += 1;
         self.now = self.now.max(now);
-        self.sender = SenderId::INTERNAL;
+        self.requests.begin_internal();
         self.forget_ports();
         self.forget_senders();
         self.set_up(settings);
@@ -57,9 +59,9 @@ impl Shard {
     }
 
     fn forget_ports(&mut self) {
-        self.watching = EventWatchers::default();
+        self.watchers = EventWatchers::default();
         self.snapshots = Default::default();
-        self.adapters.iter_mut().for_each(|adapter| adapter.ports = PortMask::NONE);
+        self.adapters.forget_ports();
         self.directory.locals.iter_mut().for_each(|local| local.watchers = PortMask::NONE);
         self.forget_depths();
     }
@@ -67,7 +69,7 @@ impl Shard {
     /// Forgets the senders that no kept order refers to, and numbers without a known sender:
     /// numbers repeat after many starts, and must not mean another sender then.
     fn forget_senders(&mut self) {
-        if self.senders.is_empty() {
+        if self.requests.senders.is_empty() {
             return;
         }
         let mut used = BTreeSet::new();
@@ -75,21 +77,18 @@ impl Shard {
             let SentBy { submitted, modified, canceled } = self.orders.sent(slot);
             used.extend([submitted, modified, canceled]);
         }
-        used.extend(self.pending_closes.iter().map(|closing| closing.sender));
-        self.senders.retain(|id| used.contains(&id));
-        let senders = &self.senders;
+        used.extend(self.closes.senders());
+        self.requests.senders.retain(|id| used.contains(&id));
+        let senders = &self.requests.senders;
         let is_known = |id: SenderId| !id.is_named() || senders.get(id).is_some();
         self.orders.forget_senders(is_known);
-        for closing in self.pending_closes.iter_mut().filter(|closing| !is_known(closing.sender)) {
-            closing.sender = SenderId::NONE;
-        }
+        self.closes.forget_senders(is_known);
     }
 
     fn set_up(&mut self, settings: ShardSettings) {
         let differ = |id| settings.venue_of(id).delays != self.settings.venue_of(id).delays;
         if self.directory.exchanges.iter().any(|place| differ(place.id)) {
-            self.timers.deliver_all(self.now);
-            self.delay_lines.iter_mut().flatten().for_each(|way| way.clear(self.now));
+            self.deadlines.deliver_all(self.now);
         }
         self.orders.set_bounds(settings.orders_max, settings.executions_max, settings.pages);
         self.venue.nodes_mut().reserve(settings.orders_max as usize, settings.pages);
@@ -105,10 +104,10 @@ impl Shard {
     /// There are no recipients yet, so this cannot exceed the bound of a step: the events are
     /// counted, not stored.
     fn disconnect_all(&mut self, out: &mut Outbox) {
-        for at in 1..self.adapters.len() {
-            self.clear_suspect(AdapterId(index_u8(at)));
-            if std::mem::take(&mut self.adapters[at].connected) {
-                self.emit(EventKind::Adapter { adapter: AdapterId(index_u8(at)), connected: false }, out);
+        for adapter in Adapters::outside() {
+            self.directory.clear_suspect(adapter);
+            if self.adapters.set_connected(adapter, false) {
+                self.emit(EventKind::Adapter { adapter, connected: false }, out);
             }
         }
     }

@@ -12,7 +12,6 @@ use crate::order::{Base, NIL, Requests, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
-use crate::timers::Timed;
 use crate::venue::VenueOutcome;
 
 impl Shard {
@@ -22,7 +21,7 @@ impl Shard {
             return self.alert(Alert::UnknownReport, handle, Default::default(), Reason::UnknownOrder, out);
         };
         let local = self.orders.get(slot).local;
-        if local == NIL || self.is_simulated(local) {
+        if local == NIL || self.directory.is_simulated(local) {
             return self.alert_unexpected(slot, out);
         }
         self.report(slot, report, out);
@@ -40,7 +39,7 @@ impl Shard {
                 // The market moves when the venue trades, however long the report takes.
                 self.continuation.mark_moved();
             }
-            if self.delayed {
+            if self.deadlines.is_delayed() {
                 self.delay_outcome(slot, outcome, out);
             } else {
                 self.handle_outcome(slot, outcome, out);
@@ -70,13 +69,8 @@ impl Shard {
         if delays.response_ns == 0 && delays.response_jitter_ns == 0 {
             return self.handle_outcome(slot, outcome, out);
         }
-        let at = self.delay_lines[local as usize][1].arrival(
-            self.now,
-            delays.response_ns,
-            delays.response_jitter_ns,
-        );
-        self.timers
-            .push(at, Timed::FromVenue { order: self.orders.handle(slot), report: report_of(outcome) });
+        let (order, report) = (self.orders.handle(slot), report_of(outcome));
+        self.deadlines.send_from_venue(self.now, local, &delays, order, report);
     }
 
     #[inline]
@@ -121,7 +115,7 @@ impl Shard {
     }
 
     pub(super) fn rejected(&mut self, slot: u32, reason: Reason, out: &mut Outbox) {
-        if reason == Reason::VenueUnavailable && self.is_unsent_stop(slot) {
+        if reason == Reason::VenueUnavailable && self.orders.get(slot).is_unsent_stop() {
             // Until the adapter reports its connection, nothing more is sent there.
             let local = self.orders.get(slot).local;
             self.directory.locals[local as usize].suspect = true;
@@ -137,7 +131,7 @@ impl Shard {
             self.emit_status(slot, ExecType::Rejected, reason, out);
         } else {
             self.emit_status(slot, ExecType::Canceled, reason, out);
-            if !self.is_simulated(self.orders.get(slot).local) {
+            if !self.directory.is_simulated(self.orders.get(slot).local) {
                 self.alert_order(Alert::LateReject, slot, reason, out);
             }
         }
@@ -199,7 +193,7 @@ impl Shard {
         };
         self.emit_fill_status(slot, ExecType::Filled, reason, (qty, price), out);
         if booked.is_some() {
-            out.emit(self.recipients(source), self.now, EventKind::Booked(*self.ledger.last_booked()));
+            out.emit(self.watchers.of_order(source), self.now, EventKind::Booked(*self.ledger.last_booked()));
         } else {
             // The order has traded all the same, and continues with its remaining quantity at its
             // venue.
@@ -240,7 +234,7 @@ impl Shard {
         price: Price,
         out: &mut Outbox,
     ) -> bool {
-        if exec == ExecRef(0) && self.is_simulated(self.orders.get(slot).local) {
+        if exec == ExecRef(0) && self.directory.is_simulated(self.orders.get(slot).local) {
             return true;
         }
         if !qty.is_positive()
@@ -396,8 +390,10 @@ impl Shard {
         let reserved = std::mem::take(&mut order.reserved);
         order.set_in_doubt(false);
         order.set_unsure(false);
-        self.dated -= (order.terms.tif == Tif::Gtd) as usize;
-        self.count_open(slot, -1);
+        if order.terms.tif == Tif::Gtd {
+            self.deadlines.remove_dated();
+        }
+        self.directory.count_open(order.terms.strategy, order.terms.account, -1);
         if !reserved.is_zero() {
             self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-reserved.raw()));
         }
@@ -414,7 +410,7 @@ impl Shard {
             self.orders.release_answered(slot);
             self.refuse(slot, RequestKind::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
         }
-        if !self.pending_closes.is_empty() {
+        if !self.closes.is_empty() {
             self.continuation.recheck_closes();
         }
         self.add_finished(slot, out);
@@ -430,18 +426,6 @@ impl Shard {
         if order.terms.reduce_only {
             let position = self.ledger.position_mut(order.local, order.position);
             position.reducing = position.reducing.checked_sub(qty).expect("what reduces was added before");
-        }
-    }
-
-    /// Adds to the number of open orders of its strategy and its account.
-    #[inline]
-    pub(super) fn count_open(&mut self, slot: u32, by: i64) {
-        let terms = &self.orders.get(slot).terms;
-        if let Some(at) = self.directory.strategy(terms.strategy) {
-            self.directory.strategies[at as usize].guard.count_open(by);
-        }
-        if let Some(at) = self.directory.account(terms.account) {
-            self.directory.accounts[at as usize].guard.count_open(by);
         }
     }
 

@@ -89,7 +89,7 @@ impl Shard {
     ) -> bool {
         let order = self.orders.get(slot);
         let left = terms.qty.checked_sub(order.cum).unwrap_or_default();
-        if self.delayed || order.outside() || !left.is_positive() {
+        if self.deadlines.is_delayed() || order.outside() || !left.is_positive() {
             return false;
         }
         let (local, counted) = (order.local, order.leaves());
@@ -122,7 +122,7 @@ impl Shard {
     }
 
     fn begin_replace(&mut self, slot: u32, replace: &Replace, out: &mut Outbox) {
-        let waits = self.waits_here(slot);
+        let waits = self.venue.nodes().is_stop(slot);
         let order = *self.orders.get(slot);
         if !replace.grown.is_zero() {
             self.ledger.add_open(&order, replace.grown);
@@ -148,7 +148,7 @@ impl Shard {
             }
             return;
         }
-        let request = if stop_here && !self.is_simulated(order.local) {
+        let request = if stop_here && !self.directory.is_simulated(order.local) {
             VenueRequest::Cancel
         } else {
             VenueRequest::Replace
@@ -182,7 +182,7 @@ impl Shard {
         if self.cancel_at_once(slot, id, source, reason, out) {
             return;
         }
-        let waits = self.waits_here(slot);
+        let waits = self.venue.nodes().is_stop(slot);
         self.orders.requests_mut(slot).cancel = Some(CancelRequest { id: *id, source, reason, sent: false });
         self.emit_request_status(slot, ExecType::CancelPending, Reason::None, id, source, out);
         if waits {
@@ -205,7 +205,7 @@ impl Shard {
     ) -> bool {
         let order = self.orders.get(slot);
         let is_plain = order.base == Base::Working && order.requests == NIL && !order.outside();
-        if self.delayed || !is_plain || !self.venue.withdraw(slot) {
+        if self.deadlines.is_delayed() || !is_plain || !self.venue.withdraw(slot) {
             return false;
         }
         let left = order.leaves();
@@ -239,7 +239,7 @@ impl Shard {
     /// Sends a request; without a connection it waits for the reconciliation, in doubt.
     pub(super) fn send_request(&mut self, slot: u32, request: VenueRequest, out: &mut Outbox) {
         let local = self.orders.get(slot).local;
-        if self.is_connected(self.directory.locals[local as usize].adapter) {
+        if self.adapters.is_connected(self.directory.locals[local as usize].adapter) {
             return self.send_to_venue(slot, request, out);
         }
         self.orders.get_mut(slot).set_in_doubt(true);
@@ -327,8 +327,8 @@ impl Shard {
 
     fn redate(&mut self, slot: u32, old: &Terms, new: &Terms) {
         match (old.tif == Tif::Gtd, new.tif == Tif::Gtd) {
-            (true, false) => self.dated -= 1,
-            (false, true) => self.dated += 1,
+            (true, false) => self.deadlines.remove_dated(),
+            (false, true) => self.deadlines.add_dated(),
             _ => {}
         }
         if new.tif == Tif::Gtd && new.tif_date != old.tif_date {
@@ -364,7 +364,7 @@ impl Shard {
             status: self.orders.status(slot),
             reason,
         };
-        let to = self.recipients(source).with(PortMask::one(self.orders.get(slot).source.port));
+        let to = self.watchers.of_order(source).with(PortMask::one(self.orders.get(slot).source.port));
         out.emit(to, self.now, EventKind::Refused(refusal));
     }
 
@@ -402,6 +402,6 @@ impl Shard {
             status: Status::Rejected,
             reason: Reason::UnknownOrder,
         };
-        out.emit(self.recipients(source), self.now, EventKind::Refused(refusal));
+        out.emit(self.watchers.of_order(source), self.now, EventKind::Refused(refusal));
     }
 }

@@ -7,7 +7,7 @@ use super::Shard;
 use super::credit::{CreditRequest, own_price};
 use crate::command::{BudgetKind, StrategyPhase, TradingSession};
 use crate::event::{BudgetUse, EventKind};
-use crate::id::{AdapterId, StrategyId};
+use crate::id::StrategyId;
 use crate::number::{Grid, Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -59,7 +59,7 @@ impl Shard {
         terms: &'a Terms,
     ) -> Result<(OrderRefs, RiskRequest<'a>, CreditRequest), Reason> {
         let refs = self.check_reference(terms)?;
-        if self.is_closing(terms.strategy, refs.local) {
+        if self.closes.contains(terms.strategy, refs.local) {
             return Err(Reason::CloseInProgress);
         }
         self.check_reduction(terms, &refs)?;
@@ -67,7 +67,7 @@ impl Shard {
         let value = self.value_of(terms, terms.qty, refs.local)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &refs)?;
         let credit = self.credit_request(terms, value, terms.qty, terms.qty, Money::ZERO, &refs)?;
-        let last = self.last_price(refs.local);
+        let last = self.venue.last_price(refs.local);
         let request = RiskRequest { terms, before: None, last, value, grows: terms.qty, credit: credit.more };
         Ok((refs, request, credit))
     }
@@ -91,7 +91,7 @@ impl Shard {
             self.check_headroom(new.side, grows, value.unwrap_or_default(), &refs)?;
         }
         let credit = self.credit_request(new, value, left, grows, reserved, &refs)?;
-        let last = self.last_price(refs.local);
+        let last = self.venue.last_price(refs.local);
         let request =
             RiskRequest { terms: new, before: Some(&before), last, value, grows, credit: credit.more };
         self.check_risk(&request, &refs, out)?;
@@ -122,7 +122,7 @@ impl Shard {
         if !runs && terms.strategy != StrategyId::SERVER {
             return Err(Reason::StrategyNotRunning);
         }
-        if !self.adapters[security.adapter.0 as usize].connected {
+        if !self.adapters.is_connected(security.adapter) {
             return Err(Reason::VenueUnavailable);
         }
         let position = self.ledger.position_index(terms.strategy, &security.instrument);
@@ -190,7 +190,7 @@ impl Shard {
     /// Returns the value of a quantity under these terms, as a magnitude; `None` within if it
     /// cannot be determined.
     fn value_of(&self, terms: &Terms, qty: Qty, local: u32) -> Result<Option<Money>, Reason> {
-        let Some(price) = own_price(terms).or_else(|| self.last_price(local)) else {
+        let Some(price) = own_price(terms).or_else(|| self.venue.last_price(local)) else {
             return Ok(None);
         };
         let size = self.directory.locals[local as usize].instrument.size;
@@ -238,9 +238,9 @@ impl Shard {
         let security = &self.directory.locals[refs.local as usize];
         let strategy = &self.directory.strategies[refs.strategy as usize].guard;
         let account = &self.directory.accounts[refs.account as usize].guard;
-        let adapter = &self.adapters[security.adapter.0 as usize];
+        let adapter = self.adapters.get(security.adapter);
         let (mine, ours) = self.held(refs);
-        !(self.killed | security.killed | adapter.killed)
+        !(self.killed | security.killed | adapter.is_killed)
             && strategy.clears(self.now, request, &mine)
             && account.clears(self.now, request, &ours)
             && request.is_near(strategy.collar_bp().min(account.collar_bp()))
@@ -267,8 +267,8 @@ impl Shard {
         let security = &self.directory.locals[refs.local as usize];
         let strategy = &self.directory.strategies[refs.strategy as usize].guard;
         let account = &self.directory.accounts[refs.account as usize].guard;
-        let adapter = &self.adapters[security.adapter.0 as usize];
-        if self.killed || strategy.killed || account.killed || security.killed || adapter.killed {
+        let adapter = self.adapters.get(security.adapter);
+        if self.killed || strategy.killed || account.killed || security.killed || adapter.is_killed {
             return Err(Reason::KillSwitch);
         }
         // Rule by rule, so that a disabled scope is reported before a restriction.
@@ -327,18 +327,8 @@ impl Shard {
 
     pub(super) fn emit_budget(&self, usage: Option<BudgetUse>, out: &mut Outbox) {
         if let Some(usage) = usage {
-            out.emit(self.watching.budgets, self.now, EventKind::Budget(usage));
+            out.emit(self.watchers.budgets, self.now, EventKind::Budget(usage));
         }
-    }
-
-    pub(super) fn last_price(&self, local: u32) -> Option<Price> {
-        let market = self.venue.market(local);
-        market.traded.then_some(market.last)
-    }
-
-    /// Returns whether an adapter is connected.
-    pub(super) fn is_connected(&self, adapter: AdapterId) -> bool {
-        self.adapters[adapter.0 as usize].connected
     }
 }
 

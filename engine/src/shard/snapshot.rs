@@ -5,8 +5,8 @@
 use super::Shard;
 use crate::command::Scope;
 use crate::event::{Adjustment, Booking, EventKind, ExecType, OrderTerms};
-use crate::id::{AdapterId, PortId, PortMask};
-use crate::index::{index_u8, index_u32, index_usize};
+use crate::id::{PortId, PortMask};
+use crate::index::{index_u32, index_usize};
 use crate::ledger::Cash;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
@@ -115,7 +115,7 @@ impl Shard {
         match stage {
             SnapshotStage::Begin => {
                 emitter.emit(EventKind::SnapshotBegin { port });
-                if let Some(day) = self.day {
+                if let Some(day) = self.days.current {
                     emitter.emit(EventKind::TradingDay { day });
                 }
                 if self.killed {
@@ -144,7 +144,7 @@ impl Shard {
 
     /// Emits a sender, before the orders that it has sent.
     fn emit_sender(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
-        let Some((id, sender)) = self.senders.at(at) else {
+        let Some((id, sender)) = self.requests.senders.at(at) else {
             return SnapshotStage::Directives(0);
         };
         emitter.emit(EventKind::Sender { id, sender: *sender });
@@ -168,14 +168,13 @@ impl Shard {
     }
 
     fn emit_adapter(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
-        let Some(state) = self.adapters.get(at) else {
+        let Some((adapter, state)) = self.adapters.at(at) else {
             return SnapshotStage::Guards(0);
         };
-        let adapter = AdapterId(index_u8(at));
-        if state.connected {
+        if state.is_connected {
             emitter.emit(EventKind::Adapter { adapter, connected: true });
         }
-        if state.killed {
+        if state.is_killed {
             emitter.emit(EventKind::Kill { scope: Scope::Adapter(adapter), on: true });
         }
         SnapshotStage::Adapters(at + 1)
@@ -240,10 +239,10 @@ impl Shard {
 
     /// Emits the ids that the sources of a port have used, whatever became of their orders.
     fn emit_used_ids(&self, at: usize, port: PortId, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
-        if at >= self.used_ids.len() {
+        if at >= self.requests.used_ids.len() {
             return SnapshotStage::End;
         }
-        let (batch, next) = self.used_ids.batch(at, port);
+        let (batch, next) = self.requests.used_ids.batch(at, port);
         if batch.count > 0 {
             emitter.emit(EventKind::UsedIds(batch));
         }
@@ -259,9 +258,9 @@ impl Shard {
         }
         // Orders that ended on an earlier day are kept for their venue, not for readers.
         let order = self.orders.get(slot);
-        let is_past = order.base.is_finished() && order.era != self.era;
+        let is_past = order.base.is_finished() && order.era != self.days.era;
         if self.orders.in_use(slot) && !is_past {
-            let terms = self.order_terms(slot, ExecType::Snapshot, Reason::None);
+            let terms = self.orders.terms_event(slot, ExecType::Snapshot, Reason::None);
             let (order, fill) = (self.orders.get(slot), self.orders.last_fill(slot));
             let first = self.orders.first_id(slot);
             if !terms.orig_id.is_none() && terms.orig_id != *first {
@@ -269,7 +268,7 @@ impl Shard {
                 emitter.emit_at(order.submitted, EventKind::Order(earlier));
             }
             emitter.emit_at(order.submitted, EventKind::Order(terms));
-            let report = self.order_report(
+            let report = self.orders.status_event(
                 slot,
                 (ExecType::Snapshot, self.orders.status(slot), order.reason),
                 (&order.id, self.orders.orig_id(slot)),

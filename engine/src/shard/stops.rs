@@ -6,7 +6,6 @@
 use super::Shard;
 use crate::command::TradingSession;
 use crate::event::{ExecType, VenueRequest};
-use crate::id::AdapterId;
 use crate::ladder::{Direction, Ladder};
 use crate::number::Price;
 use crate::order::{Base, Step};
@@ -82,17 +81,11 @@ impl Shard {
         self.continuation.set_busy(local);
     }
 
-    /// Returns whether an order is a stop that the shard holds.
-    #[inline]
-    pub(super) fn waits_here(&self, slot: u32) -> bool {
-        self.venue.nodes().place(slot) == NodePlace::Stop
-    }
-
     /// Removes a waiting stop from its ladder.
     pub(super) fn drop_stop(&mut self, slot: u32) {
         let order = self.orders.get(slot);
         let (local, side) = (order.local, order.terms.side);
-        if self.waits_here(slot) {
+        if self.venue.nodes().is_stop(slot) {
             self.stops.remove(self.venue.nodes_mut(), local, slot, side);
         }
     }
@@ -107,8 +100,8 @@ impl Shard {
         let continuous =
             self.directory.exchanges[security.exchange as usize].session == TradingSession::Continuous;
         // A stop whose venue is disconnected continues to wait: it cannot be sent.
-        let adapter = &self.adapters[security.adapter.0 as usize];
-        if !continuous || security.halted || !adapter.connected || security.suspect {
+        let is_connected = self.adapters.is_connected(security.adapter);
+        if !continuous || security.halted || !is_connected || security.suspect {
             return None;
         }
         let price = |ticks| Price::from_ticks(ticks, security.tick);
@@ -128,7 +121,7 @@ impl Shard {
     fn trigger_price(&self, local: u32, side: Side) -> Option<Price> {
         let quote = &self.venue.market(local).quote;
         match (self.settings.trigger, side) {
-            (TriggerBy::Last, _) => self.last_price(local),
+            (TriggerBy::Last, _) => self.venue.last_price(local),
             (TriggerBy::Quote, Side::Buy) => quote.ask_size.is_positive().then_some(quote.ask),
             (TriggerBy::Quote, Side::Sell) => quote.bid_size.is_positive().then_some(quote.bid),
         }
@@ -142,25 +135,6 @@ impl Shard {
         order.set_acknowledged(false);
         self.emit_status(slot, ExecType::Triggered, Reason::Triggered, out);
         self.send_to_venue(slot, VenueRequest::New, out);
-    }
-
-    /// Clears the suspicion against an adapter that has reported its connection: the report holds
-    /// for all its securities. Returns whether one of them was suspect.
-    pub(super) fn clear_suspect(&mut self, adapter: AdapterId) -> bool {
-        let locals = self.directory.locals.iter_mut().filter(|local| local.adapter == adapter);
-        locals.fold(false, |was_suspect, local| std::mem::take(&mut local.suspect) | was_suspect)
-    }
-
-    /// Returns whether an order is a stop that was triggered and that its venue has never
-    /// acknowledged.
-    pub(super) fn is_unsent_stop(&self, slot: u32) -> bool {
-        let order = self.orders.get(slot);
-        let is_stop = order.terms.kind.has_stop() && order.triggered();
-        is_stop
-            && order.outside()
-            && !order.acknowledged()
-            && order.cum.is_zero()
-            && order.base == Base::Working
     }
 
     /// Lets a stop wait again that was triggered at the moment its venue disconnected, and never

@@ -16,8 +16,8 @@ use crate::command::{
 };
 use crate::event::{ExecType, OrderReport, VenueRequest};
 use crate::id::{
-    AccountId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId, Source,
-    StrategyId, Uuid,
+    AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,
+    Source, StrategyId, Uuid,
 };
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::reason::Reason;

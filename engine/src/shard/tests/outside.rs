@@ -206,9 +206,9 @@ fn a_close_beyond_the_maximum_of_pending_closes_is_refused() {
     let id = IntId::numbered(b'w', 1);
     let (sender, refused) = (SenderId::NONE, Reason::None);
     let waiting = PendingClose { local: 1, source: CLIENT, id, terms, sender, refused };
-    bench.shard.pending_closes = vec![waiting; PENDING_CLOSES_MAX];
+    (0..PENDING_CLOSES_MAX).for_each(|_| bench.shard.closes.push(waiting));
     assert_eq!(reason(&close(&mut bench)), Reason::LaneFull);
-    assert_eq!(bench.shard.pending_closes.len(), PENDING_CLOSES_MAX);
+    assert_eq!(bench.shard.closes.len(), PENDING_CLOSES_MAX);
 }
 
 /// Two queries were in transit when the venue came back twice. The answer to the first sent the
