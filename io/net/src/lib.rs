@@ -46,7 +46,7 @@ use self::listener::{Listener, ListenerId};
 use self::settings::{DriverKind, NetSettings};
 use self::sockets::Sockets;
 
-pub use self::driver::NOT_BUILT;
+pub use self::driver::{NOT_BUILT, probe_ring};
 pub use self::slab::ConnectionId;
 
 /// The sockets of one thread, with their driver. Must be created on the thread that uses it.
