@@ -10,7 +10,9 @@ use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::connection::{Connection, ConnectionPhase};
+use super::connection_id::ConnectionId;
 use super::connection_limits::PeerLimits;
+use super::connections::Connections;
 use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
 use super::detached::Detached;
@@ -19,11 +21,10 @@ use super::event::CloseReason;
 use super::input::SpareBuffers;
 use super::listener::{ActiveListener, prepare};
 use super::settings::{ConnectTarget, NetSettings};
-use super::slab::{ConnectionId, ConnectionSlab};
 use super::tls_connection::TlsSession;
 
 pub struct Sockets {
-    pub(super) connections: ConnectionSlab<Connection>,
+    pub(super) connections: Connections,
     pub(super) active_listeners: Vec<ActiveListener>,
     /// Read queue, in order. Each connection is in it once.
     pub(super) read_queue: VecDeque<ConnectionId>,

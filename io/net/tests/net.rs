@@ -9,6 +9,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use net_world::{GatewayBehavior, NetFixture, at_loopback, connect, on_each_driver, take};
+use pitlane_engine::slot_table::HasSlot;
 use pitlane_net::Net;
 use pitlane_net::event::{CloseReason, SocketEvent};
 use pitlane_net::listener::{Listener, ListenerId};
