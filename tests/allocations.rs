@@ -252,12 +252,12 @@ impl BusyMarket {
 /// total.
 #[test]
 fn stalled_consumers_cost_little_memory() {
+    use pitlane_dialogue::stomp_frames;
     use pitlane_engine::event::Tick;
     use pitlane_engine::number::Price;
     use pitlane_protocols::stomp::broker::StompBroker;
     use pitlane_protocols::stomp::session::Transport;
     use pitlane_protocols::stomp::settings::BrokerSettings;
-    use pitlane_testkit::stomp_frames;
 
     const CONSUMERS: usize = 100;
     const INSTRUMENTS: u64 = 1_000;
@@ -293,13 +293,13 @@ fn stalled_consumers_cost_little_memory() {
 /// allocate nothing once everything is warm.
 #[test]
 fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
+    use pitlane_dialogue::stomp_frames;
     use pitlane_engine::event::Tick;
     use pitlane_engine::number::Price;
     use pitlane_protocols::stomp::broker::StompBroker;
     use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
     use pitlane_protocols::stomp::session::Transport;
     use pitlane_protocols::stomp::settings::BrokerSettings;
-    use pitlane_testkit::stomp_frames;
 
     let now = test_market::start();
     let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());

@@ -16,6 +16,7 @@
 
 use std::path::Path;
 
+use pitlane_dialogue::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_engine::command::TradingSession;
 use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
@@ -29,7 +30,6 @@ use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::session::FixSessionSettings;
-use pitlane_testkit::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
 use pitlane_tests::fix::{FixHarness, SharedStore, frame_of, sealed, seconds, settings};

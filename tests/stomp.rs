@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use pitlane_testkit::stomp_frames;
+use pitlane_dialogue::stomp_frames;
 use pitlane_tests::stomp::bare::BareHost;
 use pitlane_tests::stomp::dialogue::{Cuts, dialogues, play};
 
@@ -136,6 +136,7 @@ mod matching {
 mod throttle {
     use std::collections::{BTreeMap, VecDeque};
 
+    use pitlane_dialogue::stomp_frames;
     use pitlane_engine::event::Tick;
     use pitlane_engine::id::SecurityId;
     use pitlane_engine::number::{Price, Qty};
@@ -145,7 +146,6 @@ mod throttle {
     use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
     use pitlane_protocols::stomp::session::Transport;
     use pitlane_protocols::stomp::settings::BrokerSettings;
-    use pitlane_testkit::stomp_frames;
     use pitlane_tests::test_market;
 
     const RATE: usize = 50;

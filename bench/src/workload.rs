@@ -9,10 +9,15 @@
 //! All numbers are little-endian. Prices apply to NEW, IOC and RPL, quantities to NEW, IOC and MKT,
 //! sides to all three kinds that enter an order.
 
-use std::fmt;
+mod error;
+mod tally;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
+
+pub use self::error::{RecordError, WorkloadError};
+pub use self::tally::{FlowOutcome, TradeTally};
 
 const MAGIC: [u8; 4] = *b"EWL1";
 const HEADER_BYTES: usize = 96;
@@ -103,82 +108,6 @@ impl WorkloadSide {
         match self {
             WorkloadSide::Buy => WorkloadSide::Sell,
             WorkloadSide::Sell => WorkloadSide::Buy,
-        }
-    }
-}
-
-/// The outcome of a flow. Two engines that differ anywhere in their trades differ in the hash.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FlowOutcome {
-    pub trades: u64,
-    pub traded_qty: u64,
-    /// Sum of price × quantity.
-    pub notional: u64,
-    pub resting_orders: u64,
-    pub resting_qty: u64,
-    /// Cancels and replaces of orders that are not open.
-    pub unknown: u64,
-    pub hash: u64,
-}
-
-impl fmt::Display for FlowOutcome {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "{} trades of {} for {}, {} orders of {} rest, {} unknown, hash {:016x}",
-            self.trades,
-            self.traded_qty,
-            self.notional,
-            self.resting_orders,
-            self.resting_qty,
-            self.unknown,
-            self.hash
-        )
-    }
-}
-
-/// The part of the outcome that is counted during the flow, at the same cost for every engine.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct TradeTally {
-    trades: u64,
-    traded_qty: u64,
-    notional: u64,
-    unknown: u64,
-    hash: u64,
-}
-
-impl TradeTally {
-    #[inline]
-    pub fn trade(&mut self, maker: u64, taker: u64, price: u64, qty: u64) {
-        self.trades += 1;
-        self.traded_qty += qty;
-        self.notional = self.notional.wrapping_add(price.wrapping_mul(qty));
-        let mixed = maker
-            .wrapping_mul(1_000_003)
-            .wrapping_add(taker.wrapping_mul(7_919))
-            .wrapping_add(price.wrapping_mul(31))
-            .wrapping_add(qty);
-        self.hash = (self.hash ^ mixed).wrapping_mul(0x100_0000_01b3);
-    }
-
-    #[inline]
-    pub fn unknown(&mut self) {
-        self.unknown += 1;
-    }
-
-    pub fn trades(&self) -> u64 {
-        self.trades
-    }
-
-    pub fn outcome(&self, resting_orders: u64, resting_qty: u64) -> FlowOutcome {
-        FlowOutcome {
-            trades: self.trades,
-            traded_qty: self.traded_qty,
-            notional: self.notional,
-            resting_orders,
-            resting_qty,
-            unknown: self.unknown,
-            hash: self.hash,
         }
     }
 }
@@ -365,64 +294,6 @@ impl WorkloadRecord {
     }
 }
 
-/// The reason why a file is no workload.
-#[derive(Debug)]
-pub enum WorkloadError {
-    Io(io::Error),
-    Magic,
-    Length { expected: u128, found: usize },
-    Securities(u32),
-    OrderIds(u64),
-    Record { number: usize, error: RecordError },
-}
-
-impl std::error::Error for WorkloadError {}
-
-impl fmt::Display for WorkloadError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            WorkloadError::Io(error) => write!(f, "{error}"),
-            WorkloadError::Magic => write!(f, "no workload file: it does not begin with EWL1"),
-            WorkloadError::Length { expected, found } => {
-                write!(f, "{found} bytes long where the header asks for {expected}")
-            }
-            WorkloadError::Securities(count) => {
-                write!(f, "{count} securities; 1 to {SECURITIES_MAX} are possible")
-            }
-            WorkloadError::OrderIds(id) => write!(f, "order ids up to {id}; {ORDER_ID_MAX} is the most"),
-            WorkloadError::Record { number, error } => write!(f, "record {number}: {error}"),
-        }
-    }
-}
-
-/// The defect of one record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RecordError {
-    Kind(u8),
-    Side(u8),
-    Padding,
-    Security(u32),
-    Order(u64),
-    Price(i32),
-    Quantity,
-    Twice(u64),
-}
-
-impl fmt::Display for RecordError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            RecordError::Kind(code) => write!(f, "kind {code}; 1 to 5 are known"),
-            RecordError::Side(code) => write!(f, "side {code}; 0 is buy, 1 is sell"),
-            RecordError::Padding => write!(f, "bytes 2 and 3 are not zero"),
-            RecordError::Security(security) => write!(f, "security {security} is beyond the header's count"),
-            RecordError::Order(order) => write!(f, "order id {order} is above the header's highest"),
-            RecordError::Price(price) => write!(f, "price {price}; 0 to {PRICE_MAX} ticks are possible"),
-            RecordError::Quantity => write!(f, "a new order without a quantity"),
-            RecordError::Twice(order) => write!(f, "order id {order} is entered a second time"),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -498,17 +369,5 @@ mod tests {
         check(96 + 24, &[1, 1, 0, 0, 1, 0, 0, 0, 0], "record 1: order id 0 is entered a second time");
         assert!(matches!(Workload::decode(b"EWL1"), Err(WorkloadError::Length { expected: 96, found: 4 })));
         assert!(matches!(Workload::decode(b""), Err(WorkloadError::Magic)));
-    }
-
-    #[test]
-    fn the_hash_depends_on_every_part_and_on_the_order() {
-        let hash = |trades: &[(u64, u64, u64, u64)]| {
-            let mut tally = TradeTally::default();
-            trades.iter().for_each(|&(maker, taker, price, qty)| tally.trade(maker, taker, price, qty));
-            tally.outcome(0, 0).hash
-        };
-        assert_eq!(hash(&[(1, 2, 3, 4)]), (1_000_003u64 + 2 * 7_919 + 93 + 4).wrapping_mul(0x100_0000_01b3));
-        assert_ne!(hash(&[(1, 2, 3, 4), (5, 6, 7, 8)]), hash(&[(5, 6, 7, 8), (1, 2, 3, 4)]));
-        assert_ne!(hash(&[(1, 2, 3, 4)]), hash(&[(2, 1, 3, 4)]));
     }
 }

@@ -18,7 +18,7 @@ use crate::id::{SecurityId, Source};
 use crate::number::{Price, Qty};
 use crate::refdata::{RefData, Security, SecurityKind};
 use crate::rng::Rng;
-use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
+use crate::time::{NS_PER_MS, Timestamp};
 
 use schedule::StreamSchedule;
 
@@ -61,14 +61,6 @@ impl Default for FeedSettings {
             lag_ns_max: 0,
             source: Source::default(),
         }
-    }
-}
-
-impl FeedSettings {
-    /// Returns the mean time between events for a rate in events per second and security; at most
-    /// one event per nanosecond.
-    pub fn interval_of_rate(events_per_s: u64) -> u64 {
-        NS_PER_S.checked_div(events_per_s).map_or(0, |interval| interval.max(1))
     }
 }
 

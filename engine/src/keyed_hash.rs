@@ -1,5 +1,9 @@
 //! A keyed hash of ids. It distributes them over a table. Clients do not know its keys, so they
 //! cannot choose ids that all collide.
+//!
+//! No hash of a library: snapshots and the events between servers contain hashes of used ids
+//! (`used_ids`), so another function would make them unreadable, and `foldhash` and `ahash` may
+//! change theirs with any version.
 
 use crate::id::IntId;
 use crate::rng::split_mix;

@@ -13,9 +13,11 @@
     )
 )]
 
-// Text and numbers.
+// Text, numbers and tables.
 pub mod text;
 pub mod index;
+pub mod slot_map;
+pub mod slot_table;
 pub mod id;
 pub mod number;
 pub mod time;

@@ -292,11 +292,6 @@ impl RefData {
             && (account.exchanges.is_empty() || account.exchanges.contains(&exchange.id))
     }
 
-    /// Returns whether a strategy may use an account.
-    pub fn permits(&self, account: &TradingAccount, strategy: StrategyId) -> bool {
-        account.strategies.is_empty() || account.strategies.contains(&strategy)
-    }
-
     /// Returns the one active account that may trade on an exchange; `None` if there is none, or
     /// more than one.
     pub fn default_account(&self, exchange: &Exchange) -> Option<&TradingAccount> {

@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
-use pitlane_testkit::stomp_frames;
+use pitlane_dialogue::stomp_frames;
 use pitlane_tests::stomp::host::{ConnectionEnd, ReceivedFrames};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};

@@ -5,6 +5,8 @@ pub mod dialogue;
 
 use std::sync::{Arc, Mutex};
 
+use pitlane_dialogue::fix_fields;
+pub use pitlane_dialogue::fix_fields::sealed;
 use pitlane_engine::command::{
     Command, CommandKind, ExecRef, Quote, StrategyPhase, TradingSession, VenueReport, WatchTarget,
 };
@@ -29,8 +31,6 @@ use pitlane_protocols::fix::session::{
     DisconnectReason, FixSession, FixSessionSettings, FixSessionState, LOGON_BYTES_MAX, LOGON_NS_MAX,
 };
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore, ReportedEvent, SequenceNumbers, StoreFailed};
-use pitlane_testkit::fix_fields;
-pub use pitlane_testkit::fix_fields::sealed;
 
 use crate::test_market;
 

@@ -4,6 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use pitlane_dialogue::fix_fields;
 use pitlane_engine::command::{Command, CommandKind, StrategyPhase, Trade, WatchTarget};
 use pitlane_engine::event::{Alert, Event, EventKind, OrderReport, RequestRefusal, Tick, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
@@ -16,7 +17,6 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::fix::session::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState};
 use pitlane_protocols::fix::venue::InitiatorSettings;
-use pitlane_testkit::fix_fields;
 
 use crate::fix::{SharedStore, sent_on};
 use crate::test_market;

@@ -26,13 +26,13 @@ mod sim_venue;
 
 use std::path::Path;
 
+use pitlane_dialogue::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::fix::session::{DisconnectReason, FixSessionSettings};
 use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
-use pitlane_testkit::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
 use pitlane_tests::fix::seconds;

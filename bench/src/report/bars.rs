@@ -1,7 +1,7 @@
 //! A chart of ratios: how many times as fast, one bar for each, and a line at equality.
 
-use super::axis::{Axis, Scale, short};
-use super::svg::{COLOURS, Svg, TextAnchor};
+use pitlane_plot::axis::{Axis, Scale, short};
+use pitlane_plot::svg::{COLOURS, Svg, TextAnchor};
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 300.0;
@@ -20,7 +20,7 @@ pub struct Ratio {
 pub fn ratios(title: &str, notes: &[String], ratios: &[Ratio]) -> String {
     let top = Svg::top(notes);
     let bottom = top + ROW * ratios.len() as f64;
-    let mut svg = Svg::new(WIDTH, bottom + 36.0, title, notes);
+    let mut svg = Svg::titled(WIDTH, bottom + 36.0, title, notes);
     let x = Axis::over(Scale::Log, ratios.iter().map(|ratio| ratio.times).chain([1.0]), LEFT, RIGHT);
     for value in x.marks() {
         svg.line((x.at(value), top), (x.at(value), bottom), "grid");

@@ -1,9 +1,10 @@
 //! Charts of latencies: by percentile, on a scale where the tail is as wide as the middle, and over
 //! time.
 
-use super::axis::{Axis, Scale, short, time};
+use pitlane_plot::axis::{Axis, Scale, short, time};
+use pitlane_plot::svg::{COLOURS, Svg, TextAnchor};
+
 use super::recording::{Recording, STEPS_PER_HALVING};
-use super::svg::{COLOURS, Svg, TextAnchor};
 
 const WIDTH: f64 = 860.0;
 const HEIGHT: f64 = 420.0;
@@ -17,7 +18,7 @@ const MARKS: [(f64, &str); 6] =
 /// Draws one curve for each recording.
 pub fn by_percentile(title: &str, notes: &[String], recordings: &[&Recording]) -> String {
     let curves: Vec<Vec<(f64, f64)>> = recordings.iter().map(|recording| curve(recording)).collect();
-    let mut svg = Svg::new(WIDTH, HEIGHT, title, notes);
+    let mut svg = Svg::titled(WIDTH, HEIGHT, title, notes);
     let top = Svg::top(notes);
     let x = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.0).chain([1.0]), LEFT, RIGHT);
     let y = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.1), BOTTOM, top);
@@ -39,7 +40,7 @@ pub fn over_time(title: &str, notes: &[String], recording: &Recording) -> String
     let lines = [("median", 0.5), ("99 %", 0.99), ("longest", 1.0)];
     let curves: Vec<Vec<(f64, f64)>> =
         lines.iter().map(|&(_, quantile)| recording.over_time(quantile)).collect();
-    let mut svg = Svg::new(WIDTH, HEIGHT, title, notes);
+    let mut svg = Svg::titled(WIDTH, HEIGHT, title, notes);
     let top = Svg::top(notes);
     let x = Axis::over(Scale::Linear, curves.iter().flatten().map(|point| point.0), LEFT, RIGHT);
     let y = Axis::over(Scale::Log, curves.iter().flatten().map(|point| point.1), BOTTOM, top);

@@ -1,12 +1,10 @@
 //! Results in files: each recording as `.hgrm` (which every HDR plotter reads), JSON and SVG, in
 //! one folder with the conditions of its run.
 
-pub mod axis;
 pub mod bars;
 pub mod curves;
 pub mod folder;
 pub mod hgrm;
 pub mod page;
 pub mod recording;
-pub mod svg;
 pub mod waterfall;

@@ -6,9 +6,8 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use pitlane_plot::svg::escaped;
 use serde_json::Value;
-
-use super::svg::escaped;
 
 /// A finding of `pitlane doctor`: its check, its verdict, what was found, and how to fix it.
 pub type DoctorFinding = [String; 4];

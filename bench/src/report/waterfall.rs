@@ -1,9 +1,8 @@
 //! The path of an order, stage by stage: a chart of where its time goes.
 
+use pitlane_plot::axis::{Axis, Scale, time};
+use pitlane_plot::svg::{COLOURS, Svg, TextAnchor};
 use serde::Serialize;
-
-use super::axis::{Axis, Scale, time};
-use super::svg::{COLOURS, Svg, TextAnchor};
 
 const WIDTH: f64 = 860.0;
 const LEFT: f64 = 120.0;
@@ -24,7 +23,7 @@ pub struct StageTime {
 pub fn waterfall(title: &str, notes: &[String], steps: &[StageTime]) -> String {
     let top = Svg::top(notes);
     let bottom = top + ROW * steps.len() as f64;
-    let mut svg = Svg::new(WIDTH, bottom + 36.0, title, notes);
+    let mut svg = Svg::titled(WIDTH, bottom + 36.0, title, notes);
     let mut begin = 0.0;
     let mut begins = Vec::with_capacity(steps.len());
     for step in steps {

@@ -107,12 +107,6 @@ impl View {
         let all = self.ledger.transactions.by_time.values().rev();
         all.filter(move |transaction| strategy.is_none_or(|strategy| transaction.strategy == strategy))
     }
-
-    /// Returns the number of transactions of the day that are no longer kept, since there were too
-    /// many.
-    pub fn transactions_dropped(&self) -> u64 {
-        self.ledger.transactions.dropped
-    }
 }
 
 #[derive(Debug)]
@@ -130,7 +124,6 @@ impl LedgerView {
             times: BTreeMap::new(),
             uuids: BTreeMap::new(),
             len_max: transactions_max,
-            dropped: 0,
         };
         LedgerView { positions: ShardFacts::default(), cash: ShardFacts::default(), transactions }
     }
@@ -213,7 +206,6 @@ struct Transactions {
     times: BTreeMap<TransactionId, Timestamp>,
     uuids: BTreeMap<Uuid, TransactionId>,
     len_max: usize,
-    dropped: u64,
 }
 
 impl Transactions {
@@ -230,7 +222,6 @@ impl Transactions {
         {
             self.times.remove(&id);
             oldest.given_uuid().map(|uuid| self.uuids.remove(&uuid));
-            self.dropped += 1;
         }
     }
 

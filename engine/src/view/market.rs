@@ -24,17 +24,9 @@ impl View {
         self.market.subscriptions.iter().map(|(key, ())| key)
     }
 
-    pub fn is_subscribed(&self, strategy: StrategyId, security: SecurityId) -> bool {
-        self.market.subscriptions.get(&(security, strategy)).is_some()
-    }
-
     /// Returns the number of subscribers of a security, as its shard counts them.
     pub fn subscribers(&self, security: SecurityId) -> u32 {
         self.market.subscribers.get(&security).copied().unwrap_or(0)
-    }
-
-    pub fn is_halted(&self, security: SecurityId) -> bool {
-        self.market.halts.get(&security).is_some()
     }
 
     /// Returns the halted securities, by id.

@@ -95,14 +95,13 @@ impl Authenticator {
     ) -> usize {
         let mut work = 0;
         for at in 0..self.ports.len() {
-            let Ok(question) = self.ports[at].questions.pop() else { continue };
+            let Some(question) = self.ports[at].questions.poll() else { continue };
             let Question { ticket, mark, credentials } = question;
             let verdict = judge(self, now, &credentials);
             let generation = self.shared.generation.load(Ordering::Relaxed);
             let port = &mut self.ports[at];
             let answer = AuthAnswer { ticket, mark, verdict, given: now, generation };
-            port.answers.push(answer).expect("a client has no more questions in flight than fit");
-            port.wakeup.wake();
+            port.answers.send(answer).expect("a client has no more questions in flight than fit");
             work += 1;
         }
         work
@@ -201,7 +200,7 @@ impl Authenticator {
         // the new.
         self.shared.generation.store(generation, Ordering::Release);
         // An identity that was revoked may have an open session.
-        self.ports.iter().for_each(|port| port.wakeup.wake());
+        self.ports.iter().for_each(|port| port.answers.wake());
         tracing::info!(users, tokens, "users and tokens read again");
     }
 }

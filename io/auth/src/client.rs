@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use pitlane_engine::time::Timestamp;
+use pitlane_runtime::mailbox::{MailboxReceiver, MailboxSender, mailbox};
 use pitlane_runtime::wakeup::Wakeup;
-use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::cache::{self, CredentialCache, CredentialHash};
 use super::credentials::NAME_BYTES_MAX;
@@ -16,8 +16,8 @@ use super::lockout::network;
 use super::queue::{PasswordQueue, QueueShare};
 use super::{AuthShared, Credentials, Identity, Refusal, RevocationWatch, Verdict};
 
-/// Questions of one thread on the lanes to the authenticator and back: the one being verified and
-/// the next. The others wait in the queue, where each address has a share.
+/// Questions of one thread in the mailboxes to the authenticator and back: the one being verified
+/// and the next. The others wait in the queue, where each address has a share.
 const IN_FLIGHT_MAX: usize = 2;
 
 /// Too many questions are waiting: try again later.
@@ -46,25 +46,23 @@ pub(crate) struct AuthAnswer {
 pub struct AuthClient {
     default_identity: Option<Identity>,
     shared: Arc<AuthShared>,
-    questions: Producer<Question>,
-    answers: Consumer<AuthAnswer>,
-    authenticator: Wakeup,
+    questions: MailboxSender<Question>,
+    answers: MailboxReceiver<AuthAnswer>,
     cache: CredentialCache,
     /// Verdicts that did not require verifying a password: at most one per waiting client.
     ready: VecDeque<(u64, Verdict)>,
     /// Passwords that wait to be sent.
     queue: PasswordQueue<Question>,
-    /// Questions on the lane and answers not yet polled, at most [`IN_FLIGHT_MAX`].
+    /// Questions sent and answers not yet polled, at most [`IN_FLIGHT_MAX`].
     in_flight: usize,
 }
 
 /// The authenticator's end.
 #[derive(Debug)]
 pub(crate) struct AuthServerPort {
-    pub questions: Consumer<Question>,
+    pub questions: MailboxReceiver<Question>,
     /// Holds the answers to all questions in flight.
-    pub answers: Producer<AuthAnswer>,
-    pub wakeup: Wakeup,
+    pub answers: MailboxSender<AuthAnswer>,
 }
 
 pub(super) fn pair(
@@ -73,21 +71,12 @@ pub(super) fn pair(
     authenticator: Wakeup,
     client: Wakeup,
 ) -> (AuthClient, AuthServerPort) {
-    let (questions, asked) = RingBuffer::new(IN_FLIGHT_MAX);
-    let (sender, answers) = RingBuffer::new(IN_FLIGHT_MAX);
+    let (questions, asked) = mailbox(IN_FLIGHT_MAX, authenticator);
+    let (sender, answers) = mailbox(IN_FLIGHT_MAX, client);
     let (cache, ready, queue) = (CredentialCache::default(), VecDeque::new(), PasswordQueue::default());
-    let auth_client = AuthClient {
-        default_identity,
-        shared,
-        questions,
-        answers,
-        authenticator,
-        cache,
-        ready,
-        queue,
-        in_flight: 0,
-    };
-    (auth_client, AuthServerPort { questions: asked, answers: sender, wakeup: client })
+    let auth_client =
+        AuthClient { default_identity, shared, questions, answers, cache, ready, queue, in_flight: 0 };
+    (auth_client, AuthServerPort { questions: asked, answers: sender })
 }
 
 impl AuthClient {
@@ -174,7 +163,7 @@ impl AuthClient {
         if let Some(ready) = self.ready.pop_front() {
             return Some(ready);
         }
-        let AuthAnswer { ticket, mark, verdict, given, generation } = self.answers.pop().ok()?;
+        let AuthAnswer { ticket, mark, verdict, given, generation } = self.answers.poll()?;
         self.in_flight -= 1;
         if let Ok(identity) = &verdict {
             self.cache.learn(given, generation, mark, identity.clone());
@@ -183,18 +172,13 @@ impl AuthClient {
         Some((ticket, verdict))
     }
 
-    /// Sends waiting questions while the lane accepts them.
+    /// Sends waiting questions while they may be in flight.
     fn send(&mut self) {
-        let mut is_sent = false;
         while self.in_flight < IN_FLIGHT_MAX
             && let Some(question) = self.queue.pop()
         {
-            self.questions.push(question).expect("the lane has room for all that are in flight");
+            self.questions.send(question).expect("the mailbox has room for all that are in flight");
             self.in_flight += 1;
-            is_sent = true;
-        }
-        if is_sent {
-            self.authenticator.wake();
         }
     }
 

@@ -3,6 +3,10 @@
 //! ```text
 //! $argon2id$v=19$m=19456,t=2,p=1$SALT$HASH        memory in KiB, passes, lanes; base64 without padding
 //! ```
+//!
+//! The text is parsed here and not by the crate `phc`, which argon2 offers for it (0.6.1): that one
+//! takes costs in any sequence and its own where they are missing, and it refuses salts above 48
+//! bytes and hashes below 10 bytes, which files may contain today.
 
 use std::fmt;
 

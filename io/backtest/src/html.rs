@@ -4,6 +4,8 @@
 use std::fmt::Write;
 
 use pitlane_engine::time::Timestamp;
+use pitlane_plot::axis::Axis;
+use pitlane_plot::svg::{Svg, TextAnchor, escaped};
 use serde_json::Value;
 
 use super::report::{Performance, SimulationReport, amount, thinned};
@@ -83,43 +85,27 @@ fn section(out: &mut String, result: &Performance, base: &str) {
 }
 
 /// Draws a line over time.
-fn plot(out: &mut String, id: &str, title: &str, points: &[(Timestamp, f64)], colour: &str) {
-    let _ = write!(
-        out,
-        "<figure><figcaption>{}</figcaption><svg class=\"{id}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">",
-        escaped(title),
-        escaped(title)
-    );
-    if let (Some(first), Some(last)) = (points.first(), points.last()) {
-        let low = points.iter().map(|point| point.1).fold(f64::MAX, f64::min);
-        let high = points.iter().map(|point| point.1).fold(f64::MIN, f64::max);
-        let span = if high > low { high - low } else { 1.0 };
-        let time = last.0.since(first.0).max(1) as f64;
+fn plot(out: &mut String, class: &str, title: &str, points: &[(Timestamp, f64)], colour: &str) {
+    let mut svg = Svg::new(WIDTH, HEIGHT);
+    if let (Some((first, _)), Some((last, _))) = (points.first(), points.last()) {
+        let since = |at: &Timestamp| at.since(*first) as f64;
         let bottom = HEIGHT - BELOW;
-        let x = |at: Timestamp| LEFT + at.since(first.0) as f64 / time * (WIDTH - LEFT - 10.0);
-        let y = |value: f64| bottom - (value - low) / span * (bottom - 14.0);
+        let x = Axis::exactly([0.0, since(last)].into_iter(), LEFT, WIDTH - 10.0);
+        let y = Axis::exactly(points.iter().map(|point| point.1), bottom, 14.0);
         for share in [0.0, 0.5, 1.0] {
-            let value = low + span * share;
-            let at = y(value);
-            let _ = write!(out, "<path class=\"axis\" d=\"M{LEFT} {at:.1}H{WIDTH}\"/>");
-            let _ = write!(
-                out,
-                "<text x=\"{}\" y=\"{:.1}\" text-anchor=\"end\">{value:.4}</text>",
-                LEFT - 6.0,
-                at + 4.0
-            );
+            let value = y.value(share);
+            let at = y.at(value);
+            svg.line((LEFT, at), (WIDTH, at), "axis");
+            svg.text(LEFT - 6.0, at + 4.0, TextAnchor::End, "", &format!("{value:.4}"));
         }
-        let _ = write!(out, "<text x=\"{LEFT}\" y=\"{}\">{}</text>", HEIGHT - 6.0, first.0);
-        let _ =
-            write!(out, "<text x=\"{WIDTH}\" y=\"{}\" text-anchor=\"end\">{}</text>", HEIGHT - 6.0, last.0);
-        let mut path = String::new();
-        for (at, value) in thinned(points) {
-            let step = if path.is_empty() { 'M' } else { 'L' };
-            let _ = write!(path, "{step}{:.1} {:.1}", x(*at), y(*value));
-        }
-        let _ = write!(out, "<path fill=\"none\" stroke=\"{colour}\" stroke-width=\"1.5\" d=\"{path}\"/>");
+        svg.text(LEFT, HEIGHT - 6.0, TextAnchor::Start, "", &first.to_string());
+        svg.text(WIDTH, HEIGHT - 6.0, TextAnchor::End, "", &last.to_string());
+        let line: Vec<(f64, f64)> =
+            thinned(points).map(|(at, value)| (x.at(since(at)), y.at(*value))).collect();
+        svg.path(&line, colour);
     }
-    out.push_str("</svg></figure>");
+    let caption = escaped(title);
+    let _ = write!(out, "<figure><figcaption>{caption}</figcaption>{}</figure>", svg.element(class, title));
 }
 
 fn trades(out: &mut String, report: &SimulationReport) {
@@ -138,8 +124,4 @@ fn trades(out: &mut String, report: &SimulationReport) {
         }
     }
     out.push_str("</table>");
-}
-
-fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -30,9 +30,9 @@ use pitlane_net::Net;
 use pitlane_net::event::SocketEvent;
 use pitlane_net::sockets::Sockets;
 use pitlane_runtime::lifecycle::LifecyclePhase;
+use pitlane_runtime::mailbox::MailboxReceiver;
 use pitlane_runtime::stages::LatencyRecorder;
 use pitlane_runtime::wakeups::Wakeups;
-use rtrb::Consumer;
 
 use self::fix::FixEndpoint;
 use self::listeners::{GatewayListeners, ListenerProtocol};
@@ -64,8 +64,8 @@ pub struct Gateway {
     pub market: Option<MarketSource>,
     pub trader: Option<DemoTrader>,
     pub runner: Option<Box<RunnerDuty>>,
-    /// Lane of new reference data that are effective in all shards.
-    pub reloads: Option<Consumer<ReloadedRefData>>,
+    /// Mailbox of new reference data that are effective in all shards.
+    pub reloads: Option<MailboxReceiver<ReloadedRefData>>,
     wakeups: Arc<Wakeups>,
     /// `None` if latencies are not recorded.
     recorder: Option<LatencyRecorder>,
@@ -242,7 +242,7 @@ impl Gateway {
     /// Takes new reference data. The demo trader keeps those it started with.
     fn apply_reload(&mut self) -> usize {
         let Some(ReloadedRefData { reference, control_settings, .. }) =
-            self.reloads.as_mut().and_then(|reloads| reloads.pop().ok())
+            self.reloads.as_mut().and_then(MailboxReceiver::poll)
         else {
             return 0;
         };

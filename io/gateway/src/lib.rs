@@ -45,13 +45,13 @@ use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 use pitlane_strategy::Operation;
 use pitlane_strategy::runner::Runner;
-use rtrb::{Producer, RingBuffer};
 
 use self::control::{Control, ControlSettings, session_states};
 
 use pitlane_config::{Config, GATEWAYS_MAX, ServiceMode, StrategyConfig};
 use pitlane_journal::Writer;
 use pitlane_runtime::lifecycle::LifecyclePhase;
+use pitlane_runtime::mailbox::{MailboxSender, mailbox};
 use pitlane_runtime::metrics::Registry;
 use pitlane_runtime::stages::{self, LatencyRecorder, stages};
 use pitlane_runtime::wakeups::Wakeups;
@@ -184,7 +184,7 @@ pub struct PlatformParts {
     pub http_recorder: Option<LatencyRecorder>,
     /// The readers of stage latencies, by thread name.
     pub stages: Vec<(String, stages::LatencyReader)>,
-    pub reloads: ReloadLanes,
+    pub reloads: ReloadSenders,
 }
 
 /// The connection to other servers: their shards' ends of our lanes, and the port through which our
@@ -195,11 +195,11 @@ pub struct RemoteShards {
     pub shards: Vec<ShardEnd>,
 }
 
-/// The lanes that carry reference data to the threads after a reload.
+/// The mailboxes that carry reference data to the threads after a reload.
 #[derive(Debug)]
-pub struct ReloadLanes {
-    pub shards: Vec<Producer<ReloadedRefData>>,
-    pub gateways: Vec<Producer<ReloadedRefData>>,
+pub struct ReloadSenders {
+    pub shards: Vec<MailboxSender<ReloadedRefData>>,
+    pub gateways: Vec<MailboxSender<ReloadedRefData>>,
 }
 
 impl PlatformParts {
@@ -248,18 +248,19 @@ impl PlatformParts {
         let (mut shard_reloads, mut gateway_reloads) = (Vec::new(), Vec::new());
         let shards = recovered.into_iter().zip(ends).map(|(recovered, end): (RecoveredShard, ShardEnd)| {
             let recorder = recorder(format!("shard-{}", end.id().0));
+            let wakeup = wakeups.shards[usize::from(end.id().0)].clone();
             let worker = Worker::restored(recovered.shard, end, recovered.seq, recovered.at);
-            let (producer, reloads) = RingBuffer::new(RELOADS_MAX);
-            shard_reloads.push(producer);
+            let (sender, reloads) = mailbox(RELOADS_MAX, wakeup);
+            shard_reloads.push(sender);
             let keeping = CommandJournaling { journal: recovered.writer, recorder, reloads: Some(reloads) };
             ShardDuty::new(worker, keeping, wakeups.clone(), registry.clone())
         });
         let shards = shards.collect();
         let mut gateway = |(at, port)| Gateway::new(port, wakeups.clone(), recorder(format!("gateway-{at}")));
         let mut gateways: Vec<Gateway> = own.into_iter().enumerate().map(&mut gateway).collect();
-        for gateway in &mut gateways {
-            let (producer, reloads) = RingBuffer::new(RELOADS_MAX);
-            gateway_reloads.push(producer);
+        for (gateway, wakeup) in gateways.iter_mut().zip(&wakeups.ports[usize::from(GATEWAYS)..]) {
+            let (sender, reloads) = mailbox(RELOADS_MAX, wakeup.clone());
+            gateway_reloads.push(sender);
             gateway.reloads = Some(reloads);
         }
         let http_recorder = recorder("http".to_string());
@@ -277,7 +278,7 @@ impl PlatformParts {
             let run = strategies::runner_settings(Operation::RealTime, settings.numbers, settings.seed);
             Box::new(RunnerDuty::new(Runner::new(runner, reference.clone(), run, hosts)))
         });
-        let reloads = ReloadLanes { shards: shard_reloads, gateways: gateway_reloads };
+        let reloads = ReloadSenders { shards: shard_reloads, gateways: gateway_reloads };
         PlatformParts { shards, gateways, http, remote_shards, http_recorder, stages: readers, reloads }
     }
 }

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The http thread is the hub: it forwards the notifications of one gateway to the others and to
-//! its own clients. Notifications are rare, so they may allocate; a channel is a bounded lane in
-//! each direction, with a wake-up.
+//! its own clients. Notifications are rare, so they may allocate; a channel is a mailbox in each
+//! direction, with a queue before it.
 
 mod session_info;
 
@@ -20,14 +20,14 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::broker::StompBroker;
 use pitlane_protocols::stomp::payload::system::{self, ExternalSessionState, LogLevel};
 use pitlane_runtime::log::{LogEvent, Severity};
+use pitlane_runtime::mailbox::{MailboxFull, MailboxReceiver, MailboxSender, mailbox};
 use pitlane_runtime::wakeup::Wakeup;
-use rtrb::{Consumer, Producer, RingBuffer};
 
 pub use self::session_info::{SessionInfo, SessionKind, StompUsage};
 
-/// Notifications on a lane: more than a thread receives between two polls.
+/// Notifications in a mailbox: more than a thread receives between two polls.
 const NOTIFICATIONS_MAX: usize = 1_024;
-/// Notifications that wait for a free slot of the lane. When these are used up too, the newest are
+/// Notifications that wait for room in the mailbox. When these are used up too, the newest are
 /// dropped and counted: a sender does not wait for a thread that has not polled for so long.
 const WAITING_MAX: usize = 4_096;
 
@@ -96,31 +96,27 @@ fn publish_log(now: Timestamp, broker: &mut StompBroker, event: &LogEvent) {
 /// One end of a channel.
 #[derive(Debug)]
 pub struct NotificationChannel {
-    to: Producer<Notification>,
-    from: Consumer<Notification>,
-    /// Wake-up of the thread with the other end.
-    wakeup: Wakeup,
+    to: MailboxSender<Notification>,
+    from: MailboxReceiver<Notification>,
     waiting: VecDeque<Notification>,
     dropped: u64,
 }
 
 /// Creates both ends. `first` and `second` wake the threads that hold the first and the second end.
 pub fn channels(first: Wakeup, second: Wakeup) -> (NotificationChannel, NotificationChannel) {
-    let (to_second, from_first) = RingBuffer::new(NOTIFICATIONS_MAX);
-    let (to_first, from_second) = RingBuffer::new(NOTIFICATIONS_MAX);
-    let end =
-        |to, from, wakeup| NotificationChannel { to, from, wakeup, waiting: VecDeque::new(), dropped: 0 };
-    (end(to_second, from_second, second), end(to_first, from_first, first))
+    let (to_second, from_first) = mailbox(NOTIFICATIONS_MAX, second);
+    let (to_first, from_second) = mailbox(NOTIFICATIONS_MAX, first);
+    let end = |to, from| NotificationChannel { to, from, waiting: VecDeque::new(), dropped: 0 };
+    (end(to_second, from_second), end(to_first, from_first))
 }
 
 impl NotificationChannel {
-    /// Sends a notification, or queues it if the lane is full.
+    /// Sends a notification, or queues it if the mailbox is full.
     pub fn send(&mut self, notification: Notification) {
-        self.flush();
+        self.to.send_from(&mut self.waiting);
         if self.waiting.is_empty() {
-            match self.to.push(notification) {
-                Ok(()) => self.wakeup.wake(),
-                Err(rtrb::PushError::Full(notification)) => self.waiting.push_back(notification),
+            if let Err(MailboxFull(notification)) = self.to.send(notification) {
+                self.waiting.push_back(notification);
             }
         } else if self.waiting.len() < WAITING_MAX {
             self.waiting.push_back(notification);
@@ -131,8 +127,8 @@ impl NotificationChannel {
 
     /// Returns the next notification received.
     pub fn poll(&mut self) -> Option<Notification> {
-        self.flush();
-        self.from.pop().ok()
+        self.to.send_from(&mut self.waiting);
+        self.from.poll()
     }
 
     /// Returns the number of notifications dropped since the start.
@@ -140,20 +136,9 @@ impl NotificationChannel {
         self.dropped
     }
 
-    /// Returns whether notifications wait for a free slot of the lane.
+    /// Returns whether notifications wait for room in the mailbox.
     pub fn is_waiting(&self) -> bool {
         !self.waiting.is_empty()
-    }
-
-    fn flush(&mut self) {
-        let mut sent = false;
-        while !self.waiting.is_empty() && !self.to.is_full() {
-            let notification = self.waiting.pop_front().expect("it is not empty");
-            sent |= self.to.push(notification).is_ok();
-        }
-        if sent {
-            self.wakeup.wake();
-        }
     }
 }
 

@@ -1,8 +1,8 @@
 //! Reference data after a reload, on their way to every thread that uses them.
 //!
 //! ```text
-//! main: files read, checked, stored under their name ─► lanes ─► each shard: staged
-//!   └─► http: the command that makes them effective, to all shards ─► done ─► its own copy, and lanes ─► each gateway
+//! main: files read, checked, stored under their name ─► mailbox ─► each shard: staged
+//!   └─► http: the command that makes them effective, to all shards ─► done ─► its own copy, and mailbox ─► each gateway
 //! ```
 //!
 //! So no thread uses a new security before all shards know it, and the journal has the command that

@@ -10,10 +10,10 @@ use pitlane_engine::worker::{ALL_STORED, JournalOutcome, Worker};
 use pitlane_journal::Writer;
 use pitlane_runtime::fault_injection;
 use pitlane_runtime::lifecycle::LifecyclePhase;
+use pitlane_runtime::mailbox::MailboxReceiver;
 use pitlane_runtime::metrics::Registry;
 use pitlane_runtime::stages::{LatencyRecorder, LatencyStage};
 use pitlane_runtime::wakeups::Wakeups;
-use rtrb::Consumer;
 
 use super::reload::ReloadedRefData;
 
@@ -36,9 +36,9 @@ pub struct CommandJournaling {
     pub journal: Option<Writer>,
     /// `None` if latencies are not recorded.
     pub recorder: Option<LatencyRecorder>,
-    /// Lane of new reference data, which arrive ahead of the command that makes them effective;
+    /// Mailbox of new reference data, which arrive ahead of the command that makes them effective;
     /// `None` if there are never any.
-    pub reloads: Option<Consumer<ReloadedRefData>>,
+    pub reloads: Option<MailboxReceiver<ReloadedRefData>>,
 }
 
 impl ShardDuty {
@@ -103,7 +103,7 @@ impl CommandJournaling {
     fn poll(&mut self, worker: &mut Worker, now: Timestamp) -> usize {
         let CommandJournaling { journal, recorder, reloads } = self;
         while let Some(ReloadedRefData { name, reference, .. }) =
-            reloads.as_mut().and_then(|reloads| reloads.pop().ok())
+            reloads.as_mut().and_then(MailboxReceiver::poll)
         {
             worker.stage(name, reference);
         }

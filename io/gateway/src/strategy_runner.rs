@@ -25,10 +25,6 @@ impl RunnerDuty {
         RunnerDuty { runner, stopped: false }
     }
 
-    pub fn runner_mut(&mut self) -> &mut Runner {
-        &mut self.runner
-    }
-
     pub fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.runner.set_reference(reference.clone());
     }

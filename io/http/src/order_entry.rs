@@ -6,6 +6,7 @@
 use std::time::Duration;
 
 use hyper::header::HeaderValue;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::desk::Declined;
 use pitlane_engine::event::ExecType;
@@ -281,18 +282,14 @@ fn own_order(trading: &Trading, (strategy, id): &OwnId) -> Option<OrderView> {
     found.pop()
 }
 
+/// Characters of an order id that are encoded in its path.
+const ENCODED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':').remove(b'@');
+
 /// Returns the path of an order. Ids are printable ASCII; characters with a meaning in a path are
 /// percent-encoded.
 pub(crate) fn location_of(id: &IntId) -> HeaderValue {
-    let mut path = "/rest/execution/order/".to_string();
-    for octet in id.as_str().bytes() {
-        match octet {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b':' | b'@' => {
-                path.push(octet as char)
-            }
-            _ => path += &format!("%{octet:02X}"),
-        }
-    }
+    let path = format!("/rest/execution/order/{}", utf8_percent_encode(id.as_str(), ENCODED));
     HeaderValue::try_from(path).expect("only what belongs into a header")
 }
 

@@ -5,8 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::time::Duration;
 
 use pitlane_gateway::reload::ReloadedRefData;
-use pitlane_runtime::wakeup::Wakeup;
-use rtrb::{Consumer, Producer};
+use pitlane_runtime::mailbox::{MailboxFull, MailboxReceiver, MailboxSender};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -17,41 +16,38 @@ use super::problem::Problem;
 /// Source of the reference data that main has reloaded, and the gateways that receive them.
 #[derive(Debug)]
 pub struct RefDataReloads {
-    answers: Consumer<Result<ReloadedRefData, String>>,
-    gateways: Vec<GatewayLane>,
+    answers: MailboxReceiver<Result<ReloadedRefData, String>>,
+    gateways: Vec<GatewayReloads>,
 }
 
 #[derive(Debug)]
-struct GatewayLane {
-    lane: Producer<ReloadedRefData>,
+struct GatewayReloads {
+    mailbox: MailboxSender<ReloadedRefData>,
     /// The newest data, if there was no room for them yet.
     waiting: Option<ReloadedRefData>,
-    wakeup: Wakeup,
 }
 
 impl RefDataReloads {
     pub fn new(
-        answers: Consumer<Result<ReloadedRefData, String>>,
-        gateways: Vec<Producer<ReloadedRefData>>,
-        wakeups: Vec<Wakeup>,
+        answers: MailboxReceiver<Result<ReloadedRefData, String>>,
+        gateways: Vec<MailboxSender<ReloadedRefData>>,
     ) -> RefDataReloads {
-        let gateways = gateways.into_iter().zip(wakeups);
-        let gateways = gateways.map(|(lane, wakeup)| GatewayLane { lane, waiting: None, wakeup }).collect();
-        RefDataReloads { answers, gateways }
+        let reloads = |mailbox| GatewayReloads { mailbox, waiting: None };
+        RefDataReloads { answers, gateways: gateways.into_iter().map(reloads).collect() }
     }
 }
 
-impl GatewayLane {
+impl GatewayReloads {
     /// Sends the waiting data, if there is room. Returns how many were sent.
     fn poll(&mut self) -> usize {
-        if self.lane.is_full() {
-            return 0;
-        }
         let Some(reloaded) = self.waiting.take() else { return 0 };
-        let pushed = self.lane.push(reloaded);
-        assert!(pushed.is_ok(), "there was room and no other thread writes");
-        self.wakeup.wake();
-        1
+        match self.mailbox.send(reloaded) {
+            Ok(()) => 1,
+            Err(MailboxFull(reloaded)) => {
+                self.waiting = Some(reloaded);
+                0
+            }
+        }
     }
 }
 
@@ -73,8 +69,8 @@ impl Reloads {
     pub(crate) fn poll(&self) -> usize {
         let mut reloads = self.reloads.borrow_mut();
         let Some(RefDataReloads { answers, gateways }) = reloads.as_mut() else { return 0 };
-        let forwarded: usize = gateways.iter_mut().map(GatewayLane::poll).sum();
-        let Ok(answer) = answers.pop() else { return forwarded };
+        let forwarded: usize = gateways.iter_mut().map(GatewayReloads::poll).sum();
+        let Some(answer) = answers.poll() else { return forwarded };
         *self.answer.borrow_mut() = Some(answer);
         self.arrived.notify_one();
         forwarded + 1
@@ -146,7 +142,8 @@ mod tests {
     use pitlane_engine::refdata::{RefData, RefDataRows};
     use pitlane_gateway::control::ControlSettings;
     use pitlane_gateway::reload::RELOADS_MAX;
-    use rtrb::RingBuffer;
+    use pitlane_runtime::mailbox::mailbox;
+    use pitlane_runtime::wakeup::Wakeup;
 
     use super::*;
 
@@ -158,14 +155,14 @@ mod tests {
             reference: reference.clone(),
             control_settings: Arc::<ControlSettings>::default(),
         };
-        let (_answered, answers) = RingBuffer::new(RELOADS_MAX);
-        let (lane, mut received) = RingBuffer::new(RELOADS_MAX);
-        let reloads = Reloads::new(Some(RefDataReloads::new(answers, vec![lane], vec![Wakeup::new(|| {})])));
+        let (_answered, answers) = mailbox(RELOADS_MAX, Wakeup::new(|| {}));
+        let (gateway, mut received) = mailbox(RELOADS_MAX, Wakeup::new(|| {}));
+        let reloads = Reloads::new(Some(RefDataReloads::new(answers, vec![gateway])));
         let last = RELOADS_MAX as u64 + 2;
         (1..=last).for_each(|name| reloads.forward(&reloaded(name)));
         let mut taken = Vec::new();
         for _ in 0..last {
-            taken.extend(received.pop().map(|reloaded| reloaded.name));
+            taken.extend(received.poll().map(|reloaded| reloaded.name));
             reloads.poll();
         }
         assert_eq!(taken, [1, 2, last], "of those that waited the newest");

@@ -18,6 +18,7 @@ use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::slot_table::SlotTable;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::notifications::{Notification, SessionInfo};
 use pitlane_gateway::stomp::BrokerHost;
@@ -41,8 +42,7 @@ pub(crate) struct WebSocketBroker {
     clock: RefCell<Clock>,
     /// Latency recorder; `None`: nothing is stamped.
     recorder: RefCell<Option<LatencyRecorder>>,
-    /// Tasks of the clients, by slot of the session.
-    client_tasks: RefCell<Vec<Option<ClientTask>>>,
+    client_tasks: RefCell<SlotTable<SessionId, ClientTask>>,
     /// Wakes this thread, which forwards notifications and watches and may be parked.
     wakeup: Wakeup,
     /// The deadline that is waited for.
@@ -52,9 +52,8 @@ pub(crate) struct WebSocketBroker {
 }
 
 /// What serves a client.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct ClientTask {
-    session: SessionId,
     /// The task that writes to the client.
     task: Option<Waker>,
     /// Credentials that the task has yet to send for verification.
@@ -91,7 +90,7 @@ impl WebSocketBroker {
     }
 
     pub(crate) fn has_clients(&self) -> bool {
-        self.client_tasks.borrow().iter().any(Option::is_some)
+        !self.client_tasks.borrow().is_empty()
     }
 
     /// Returns the current stamp if this cycle is sampled.
@@ -131,34 +130,27 @@ impl WebSocketBroker {
 
     pub(crate) fn add_client(&self, peer: SocketAddr) -> Option<SessionId> {
         let session = self.broker_host.borrow_mut().enter(self.now(), peer)?;
-        let mut client_tasks = self.client_tasks.borrow_mut();
-        if client_tasks.len() <= session.slot() {
-            client_tasks.resize_with(session.slot() + 1, || None);
-        }
-        client_tasks[session.slot()] = Some(ClientTask { session, task: None, login: None });
-        drop(client_tasks);
+        self.client_tasks.borrow_mut().insert(session, ClientTask::default());
         self.flush();
         Some(session)
     }
 
     pub(crate) fn remove_client(&self, session: SessionId) {
-        self.with_client_task(session, |client_task| *client_task = None);
+        self.client_tasks.borrow_mut().remove(session);
         self.broker_host.borrow_mut().leave(session);
         self.flush();
     }
 
     /// Sets the task that writes to a session from now on.
     pub(crate) fn set_task(&self, session: SessionId, task: &Waker) {
-        self.with_client_task(session, |client_task| {
-            if let Some(client_task) = client_task {
-                client_task.task = Some(task.clone());
-            }
-        });
+        if let Some(client_task) = self.client_tasks.borrow_mut().get_mut(session) {
+            client_task.task = Some(task.clone());
+        }
     }
 
     /// Takes the credentials that are to be verified, once.
     pub(crate) fn take_login(&self, session: SessionId) -> Option<Credentials> {
-        self.with_client_task(session, |client_task| client_task.as_mut()?.login.take())?
+        self.client_tasks.borrow_mut().get_mut(session)?.login.take()
     }
 
     /// Handles the result of a login; `None` means refused.
@@ -221,17 +213,6 @@ impl WebSocketBroker {
         revoked
     }
 
-    fn with_client_task<R>(
-        &self,
-        session: SessionId,
-        change: impl FnOnce(&mut Option<ClientTask>) -> R,
-    ) -> Option<R> {
-        let mut client_tasks = self.client_tasks.borrow_mut();
-        let client_task = client_tasks.get_mut(session.slot())?;
-        let is_same = client_task.as_ref().is_some_and(|client_task| client_task.session == session);
-        is_same.then(|| change(client_task))
-    }
-
     /// Executes the broker's requests and wakes the tasks that have something to write. Must follow
     /// every change of the broker.
     pub(crate) fn flush(&self) {
@@ -242,7 +223,7 @@ impl WebSocketBroker {
         }
         let client_tasks = self.client_tasks.borrow();
         while let Some(session) = broker_host.broker.poll_active() {
-            if let Some(Some(ClientTask { task: Some(task), .. })) = client_tasks.get(session.slot()) {
+            if let Some(ClientTask { task: Some(task), .. }) = client_tasks.get(session) {
                 task.wake_by_ref();
             }
         }
@@ -253,13 +234,11 @@ impl WebSocketBroker {
 
     /// Gives a login to the task of its client, which has it verified.
     fn pass_login(&self, session: SessionId, credentials: Credentials) -> bool {
-        let given = self.with_client_task(session, |client_task| {
-            let client_task = client_task.as_mut()?;
-            client_task.login = Some(credentials);
-            client_task.task.iter().for_each(Waker::wake_by_ref);
-            Some(())
-        });
-        given.flatten().is_some()
+        let mut client_tasks = self.client_tasks.borrow_mut();
+        let Some(client_task) = client_tasks.get_mut(session) else { return false };
+        client_task.login = Some(credentials);
+        client_task.task.iter().for_each(Waker::wake_by_ref);
+        true
     }
 
     /// Handles a deadline that has passed and returns whether there was one. A thread that was

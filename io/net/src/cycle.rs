@@ -13,10 +13,13 @@ use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use pitlane_engine::index::index_u8;
+use pitlane_engine::slot_table::HasSlot;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::connection::{Connection, ConnectionPhase, ReadOutcome};
+use super::connection_id::ConnectionId;
 use super::connection_limits::{LimitReached, PeerLimits};
+use super::connections::Connections;
 use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
 use super::driver::SocketRegistrar;
@@ -24,7 +27,6 @@ use super::event::{CloseReason, SocketEvent};
 use super::input::SpareBuffers;
 use super::listener::{AcceptOutcome, ActiveListener, Listener, ListenerId, prepare};
 use super::settings::NetSettings;
-use super::slab::{ConnectionId, ConnectionSlab};
 use super::sockets::Sockets;
 use super::tls_connection::TlsSession;
 use super::token::{FIRST_LISTENER, FIRST_SLOT, LISTENERS_MAX, ReadyToken, WAKEUP};
@@ -40,7 +42,7 @@ const SHRINK_INTERVAL_NS: u64 = NS_PER_S;
 impl Sockets {
     pub(super) fn new(settings: NetSettings, registrar: SocketRegistrar) -> Sockets {
         Sockets {
-            connections: ConnectionSlab::new(),
+            connections: Connections::new(),
             active_listeners: Vec::new(),
             read_queue: VecDeque::new(),
             dirty: Vec::new(),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use pitlane_engine::time::Timestamp;
 
-use super::slab::ConnectionId;
+use super::connection_id::ConnectionId;
 
 #[derive(Debug, Default)]
 pub(super) struct Deadlines {

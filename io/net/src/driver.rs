@@ -21,6 +21,19 @@ use super::uring::{self, Uring};
 /// Reason why this build has no io_uring driver.
 pub const NOT_BUILT: &str = "this build has no io_uring driver (it was built without the feature `uring`)";
 
+/// Returns whether the kernel grants a ring, or the reason why not: creates the smallest possible
+/// one and frees it at once.
+#[cfg(all(feature = "uring", target_os = "linux"))]
+pub fn probe_ring() -> Result<(), String> {
+    uring::make_ring()
+}
+
+/// Returns the reason why there is no ring.
+#[cfg(not(all(feature = "uring", target_os = "linux")))]
+pub fn probe_ring() -> Result<(), String> {
+    Err(NOT_BUILT.to_owned())
+}
+
 pub(super) enum SocketDriver {
     Epoll(Epoll),
     #[cfg(all(feature = "uring", target_os = "linux"))]

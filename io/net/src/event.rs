@@ -3,8 +3,8 @@
 use std::io;
 use std::net::SocketAddr;
 
+use super::connection_id::ConnectionId;
 use super::listener::ListenerId;
-use super::slab::ConnectionId;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SocketEvent {

@@ -21,7 +21,8 @@ mod connection;
 mod tls_connection;
 mod input;
 mod output;
-mod slab;
+mod connection_id;
+mod connections;
 mod deadlines;
 mod connection_limits;
 pub mod counts;
@@ -46,8 +47,8 @@ use self::listener::{Listener, ListenerId};
 use self::settings::{DriverKind, NetSettings};
 use self::sockets::Sockets;
 
-pub use self::driver::NOT_BUILT;
-pub use self::slab::ConnectionId;
+pub use self::connection_id::ConnectionId;
+pub use self::driver::{NOT_BUILT, probe_ring};
 
 /// The sockets of one thread, with their driver. Must be created on the thread that uses it.
 pub struct Net {

@@ -33,12 +33,6 @@ impl SocketOutput {
         &mut self.bytes
     }
 
-    /// Removes the last `count` bytes, as if they had never been appended.
-    pub(super) fn take_back(&mut self, count: usize) {
-        assert!(count <= self.pending(), "what was sent cannot be taken back");
-        self.bytes.truncate(self.bytes.len() - count);
-    }
-
     pub(super) fn sent(&mut self, count: usize) {
         self.sent += count;
         assert!(self.sent <= self.bytes.len(), "no more is sent than there is");

@@ -4,28 +4,27 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
-use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
 use rustix::io::Errno;
-use rustls::ServerConfig;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::connection::{Connection, ConnectionPhase};
+use super::connection_id::ConnectionId;
 use super::connection_limits::PeerLimits;
+use super::connections::Connections;
 use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
 use super::detached::Detached;
 use super::driver::SocketRegistrar;
 use super::event::CloseReason;
 use super::input::SpareBuffers;
-use super::listener::{ActiveListener, ListenerId, prepare};
+use super::listener::{ActiveListener, prepare};
 use super::settings::{ConnectTarget, NetSettings};
-use super::slab::{ConnectionId, ConnectionSlab};
 use super::tls_connection::TlsSession;
 
 pub struct Sockets {
-    pub(super) connections: ConnectionSlab<Connection>,
+    pub(super) connections: Connections,
     pub(super) active_listeners: Vec<ActiveListener>,
     /// Read queue, in order. Each connection is in it once.
     pub(super) read_queue: VecDeque<ConnectionId>,
@@ -75,33 +74,6 @@ impl Sockets {
             return Err(SendError::Full);
         }
         connection.output.tail().extend_from_slice(bytes);
-        if !connection.dirty {
-            connection.dirty = true;
-            self.dirty.push(id);
-        }
-        Ok(())
-    }
-
-    /// Works as [`Sockets::send`], with encoding in place: `encode` appends. If that exceeds the
-    /// limit, all of it is removed again.
-    pub fn send_with(
-        &mut self,
-        id: ConnectionId,
-        encode: impl FnOnce(&mut Vec<u8>),
-    ) -> Result<(), SendError> {
-        let Some(connection) = self.connections.get_mut(id).filter(|connection| connection.is_open()) else {
-            return Err(SendError::Gone);
-        };
-        let tail = connection.output.tail();
-        let before = tail.len();
-        encode(tail);
-        assert!(tail.len() >= before, "encoding appends and takes nothing away");
-        let count = tail.len() - before;
-        if connection.output.pending() > connection.limits.output_bytes_max {
-            connection.output.take_back(count);
-            self.counts.sends_refused += 1;
-            return Err(SendError::Full);
-        }
         if !connection.dirty {
             connection.dirty = true;
             self.dirty.push(id);
@@ -189,13 +161,6 @@ impl Sockets {
 
     pub fn peer(&self, id: ConnectionId) -> Option<SocketAddr> {
         self.open(id).map(|connection| connection.peer)
-    }
-
-    /// Sets the TLS configuration for new connections; existing ones keep theirs.
-    pub fn set_tls(&mut self, listener: ListenerId, config: Arc<ServerConfig>) {
-        if let Some(active) = self.active_listeners.get_mut(usize::from(listener.0)) {
-            active.settings.tls = Some(config);
-        }
     }
 
     /// Stops accepting on all listeners; existing connections stay. Must be called while an event

@@ -131,6 +131,11 @@ impl Uring {
     }
 }
 
+/// Creates the smallest possible ring and frees it at once.
+pub(super) fn make_ring() -> Result<(), String> {
+    IoUring::new(1).map(drop).map_err(|error| error.to_string())
+}
+
 /// Checks whether glommio can run here. It is checked first because glommio panics where it cannot.
 fn probe() -> Result<(), String> {
     let ring = IoUring::new(8).map_err(|error| format!("the kernel refuses io_uring ({error})"))?;

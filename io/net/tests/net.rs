@@ -9,6 +9,7 @@ use std::net::{Shutdown, TcpStream};
 use std::time::Duration;
 
 use net_world::{GatewayBehavior, NetFixture, at_loopback, connect, on_each_driver, take};
+use pitlane_engine::slot_table::HasSlot;
 use pitlane_net::Net;
 use pitlane_net::event::{CloseReason, SocketEvent};
 use pitlane_net::listener::{Listener, ListenerId};
@@ -82,7 +83,7 @@ fn output_of_one_cycle_leaves_in_one_call() {
         let (mut client, id) = fixture.client();
         let before = fixture.sockets().counts().writes;
         for number in 0..1_000u32 {
-            fixture.sockets().send_with(id, |out| out.extend_from_slice(&number.to_be_bytes())).unwrap();
+            fixture.sockets().send(id, &number.to_be_bytes()).unwrap();
         }
         let bytes = fixture.read(&mut client, 4_000);
         assert_eq!(bytes[3_996..], 999u32.to_be_bytes());
@@ -148,7 +149,7 @@ fn a_slow_reader_hits_its_cap_and_the_others_go_on() {
         });
         assert!(fixture.sockets().unsent(slow_id) <= cap);
         let refused = fixture.sockets().counts().sends_refused;
-        let too_much = fixture.sockets().send_with(slow_id, |out| out.extend_from_slice(&[b'x'; 100_001]));
+        let too_much = fixture.sockets().send(slow_id, &[b'x'; 100_001]);
         assert_eq!((too_much, fixture.sockets().counts().sends_refused), (Err(SendError::Full), refused + 1));
         for _ in 0..100 {
             fixture.sockets().send(quick_id, b"news").unwrap();

@@ -13,6 +13,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use net_world::{EchoGateway, GatewayBehavior, NetFixture, PATIENCE, at_loopback, connect, on_each_driver};
+use pitlane_engine::slot_table::HasSlot;
 use pitlane_engine::time::Timestamp;
 use pitlane_net::Net;
 use pitlane_net::detached::Detached;

@@ -11,7 +11,6 @@ use std::thread::{self, JoinHandle};
 
 use net_world::{GatewayBehavior, NetFixture, PATIENCE, at_loopback, connect, on_each_driver};
 use pitlane_net::event::{CloseReason, SocketEvent};
-use pitlane_net::listener::ListenerId;
 use pitlane_net::settings::{BufferLimits, DriverKind, ListenerSettings, NetSettings};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use rustls::version::{TLS12, TLS13};
@@ -217,29 +216,6 @@ fn an_unfinished_handshake_is_closed() {
         assert_eq!(fixture.read_to_end(&mut client), Some(Vec::new()));
         assert_eq!(fixture.sockets().counts().closed_handshake_slow, 1);
         assert!(fixture.gateway.events.is_empty());
-    });
-}
-
-#[test]
-fn a_new_certificate_is_for_new_connections() {
-    on_each_driver(|driver| {
-        let (old, new) = (ClientIdentity::new(), ClientIdentity::new());
-        let mut fixture = fixture(driver, &old);
-        let mut before = old.client(fixture.address, &TLS13);
-        let talk = thread::spawn(move || {
-            ping(&mut before);
-            before
-        });
-        let mut before = serve(&mut fixture, talk);
-        fixture.sockets().set_tls(ListenerId(0), Arc::clone(&new.config));
-        let (mut refused, mut after) =
-            (old.client(fixture.address, &TLS13), new.client(fixture.address, &TLS12));
-        let talk = thread::spawn(move || {
-            ping(&mut before);
-            ping(&mut after);
-            assert!(refused.write_all(b"hello").is_err());
-        });
-        serve(&mut fixture, talk);
     });
 }
 

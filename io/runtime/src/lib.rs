@@ -6,6 +6,7 @@ pub mod fault_injection;
 pub mod idle;
 pub mod lifecycle;
 pub mod log;
+pub mod mailbox;
 pub mod metrics;
 pub mod stages;
 pub mod sync;

@@ -30,6 +30,8 @@ use pitlane_engine::id::{AdapterId, Currency, PortId, ShardId, StrategyId};
 use pitlane_engine::index::index_u32;
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::slot_map::{SlotKey, SlotMap};
+use pitlane_engine::slot_table::HasSlot;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use self::events::OwnIds;
@@ -54,16 +56,12 @@ use super::throttle::Throttle;
 
 /// Id of a session. A slot is reused only under another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct SessionId {
-    slot: u32,
-    generation: u32,
-}
+pub struct SessionId(SlotKey);
 
-impl SessionId {
-    /// Returns the slot, which is small and dense: a caller may keep its connections in a table by
-    /// slot. At most one open session has it.
-    pub fn slot(self) -> usize {
-        self.slot as usize
+/// A caller may keep its connections in a table by the slot of their session.
+impl HasSlot for SessionId {
+    fn slot(self) -> usize {
+        self.0.slot()
     }
 }
 
@@ -82,7 +80,6 @@ pub enum BrokerCommand {
 
 #[derive(Debug)]
 struct BrokerConnection {
-    generation: u32,
     transport: Transport,
     inbox: StompInbox,
     session: StompSession,
@@ -110,9 +107,7 @@ impl BrokerConnection {
 pub struct StompBroker {
     settings: BrokerSettings,
     reference: Arc<RefData>,
-    connections: Vec<Option<Box<BrokerConnection>>>,
-    free: Vec<u32>,
-    generation: u32,
+    connections: SlotMap<Box<BrokerConnection>>,
     /// Number of sessions opened so far.
     opened: u64,
     index: SubscriptionIndex,
@@ -151,11 +146,9 @@ pub struct StompBroker {
 impl StompBroker {
     pub fn new(settings: BrokerSettings, reference: Arc<RefData>) -> StompBroker {
         StompBroker {
+            connections: SlotMap::new(settings.sessions_max, u32::MAX),
             settings,
             reference,
-            connections: Vec::new(),
-            free: Vec::new(),
-            generation: 0,
             opened: 0,
             index: SubscriptionIndex::default(),
             interests: Interests::default(),
@@ -184,41 +177,34 @@ impl StompBroker {
 
     /// Opens a session for an accepted connection. Returns `None` at the maximum.
     pub fn open(&mut self, now: Timestamp, transport: Transport) -> Option<SessionId> {
-        let slot = match self.free.pop() {
-            Some(slot) => slot,
-            None if self.connections.len() == self.settings.sessions_max as usize => return None,
-            None => {
-                self.connections.push(None);
-                index_u32(self.connections.len() - 1)
-            }
-        };
-        self.generation = self.generation.wrapping_add(1);
-        self.opened += 1;
+        if self.connections.is_full() {
+            return None;
+        }
         let interval = self.interval(transport);
-        self.connections[slot as usize] = Some(Box::new(BrokerConnection {
-            generation: self.generation,
+        let connection = BrokerConnection {
             transport,
             inbox: StompInbox::new(self.settings.limits.frame),
-            session: StompSession::new(now, self.opened, self.settings.limits, interval),
+            session: StompSession::new(now, self.opened + 1, self.settings.limits, interval),
             is_listed: false,
             armed: None,
             is_indexed: true,
             held: 0,
-        }));
-        self.settle(now, slot);
-        Some(SessionId { slot, generation: self.generation })
+        };
+        let key = self.connections.insert(Box::new(connection))?;
+        self.opened += 1;
+        self.settle(now, index_u32(key.slot()));
+        Some(SessionId(key))
     }
 
     /// Removes the session of a closed connection.
     pub fn close(&mut self, session: SessionId) {
         let Some(slot) = self.slot(session) else { return };
         self.unindex(slot);
-        let connection = self.connections[slot as usize].take();
+        let connection = self.connections.remove(session.0);
         self.held -= connection.as_ref().map_or(0, |connection| connection.held);
         if let Some(armed) = connection.and_then(|connection| connection.armed) {
             self.timers.remove(&(armed, slot));
         }
-        self.free.push(slot);
     }
 
     pub fn handle_bytes(&mut self, now: Timestamp, session: SessionId, bytes: &[u8]) {
@@ -233,7 +219,7 @@ impl StompBroker {
     /// Handles the result of [`BrokerCommand::Login`]; `None` means refused.
     pub fn handle_login_result(&mut self, now: Timestamp, session: SessionId, access: Option<StompAccess>) {
         let Some(slot) = self.slot(session) else { return };
-        let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
+        let Some(connection) = self.connections.at_mut(slot as usize) else { return };
         connection.session.handle_login_result(now, &self.settings.server, access);
         // Octets may have arrived during the check.
         self.read(now, slot, &[]);
@@ -286,9 +272,9 @@ impl StompBroker {
     /// more.
     pub fn poll_active(&mut self) -> Option<SessionId> {
         while let Some(slot) = self.active.pop_front() {
-            let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
+            let Some(connection) = self.connections.at_mut(slot as usize) else { continue };
             if std::mem::take(&mut connection.is_listed) {
-                return Some(SessionId { slot, generation: connection.generation });
+                return self.connections.key_at(slot as usize).map(SessionId);
             }
         }
         None
@@ -328,8 +314,8 @@ impl StompBroker {
     /// Sets new rates for all connections.
     pub fn set_throttle(&mut self, now: Timestamp, throttle: Throttle) {
         self.settings.throttle = throttle;
-        for slot in 0..index_u32(self.connections.len()) {
-            let Some(Some(connection)) = self.connections.get(slot as usize) else { continue };
+        for slot in 0..index_u32(self.connections.slot_count()) {
+            let Some(connection) = self.connections.at(slot as usize) else { continue };
             let interval = self.interval(connection.transport);
             self.connection(slot).session.set_interval(interval);
             self.settle(now, slot);
@@ -348,7 +334,7 @@ impl StompBroker {
 
     fn read(&mut self, now: Timestamp, slot: u32, mut fresh: &[u8]) {
         loop {
-            let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
+            let Some(connection) = self.connections.at_mut(slot as usize) else { return };
             let BrokerConnection { inbox, session, .. } = &mut **connection;
             match session.state() {
                 StompState::Closing(_) => return inbox.close(),
@@ -377,7 +363,7 @@ impl StompBroker {
     fn apply_actions(&mut self, now: Timestamp, slot: u32) {
         let mut actions = std::mem::take(&mut self.actions);
         for act in actions.drain(..) {
-            let session = SessionId { slot, generation: self.connection(slot).generation };
+            let Some(session) = self.connections.key_at(slot as usize).map(SessionId) else { continue };
             match act {
                 SessionAction::Login { login, passcode, host } => {
                     self.commands.push_back(BrokerCommand::Login { session, login, passcode, host })
@@ -398,7 +384,7 @@ impl StompBroker {
     }
 
     fn subscribe(&mut self, now: Timestamp, slot: u32, place: u16, last_value: bool) {
-        let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
+        let Some(connection) = self.connections.at_mut(slot as usize) else { return };
         let Some(pattern) = connection.session.pattern(place) else { return };
         self.index.insert(pattern, Subscriber { session: slot, subscription: place });
         self.market.matching(pattern, &mut self.topics);
@@ -425,7 +411,7 @@ impl StompBroker {
     /// Updates a session after any change: sends waiting messages, lists it as active, and sets its
     /// timer.
     fn settle(&mut self, now: Timestamp, slot: u32) {
-        let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
+        let Some(connection) = self.connections.at_mut(slot as usize) else { return };
         connection.session.send_waiting(now, &mut self.market);
         let is_ending = matches!(connection.session.state(), StompState::Closing(_));
         let has_output = connection.session.has_output();
@@ -450,7 +436,7 @@ impl StompBroker {
     }
 
     fn unindex(&mut self, slot: u32) {
-        let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
+        let Some(connection) = self.connections.at_mut(slot as usize) else { return };
         connection.is_indexed = false;
         for (place, pattern) in connection.session.take_patterns() {
             self.index.remove(&pattern, Subscriber { session: slot, subscription: place });
@@ -466,15 +452,14 @@ impl StompBroker {
     }
 
     fn slot(&self, session: SessionId) -> Option<u32> {
-        self.alive(session).map(|_| session.slot)
+        self.alive(session).map(|_| index_u32(session.slot()))
     }
 
     fn alive(&self, session: SessionId) -> Option<&BrokerConnection> {
-        let connection = self.connections.get(session.slot as usize)?.as_deref()?;
-        (connection.generation == session.generation).then_some(connection)
+        self.connections.get(session.0).map(Box::as_ref)
     }
 
     fn connection(&mut self, slot: u32) -> &mut BrokerConnection {
-        self.connections[slot as usize].as_deref_mut().expect("the caller has looked")
+        self.connections.at_mut(slot as usize).expect("the caller has looked")
     }
 }

@@ -259,7 +259,8 @@ fn push_number(out: &mut Vec<u8>, security: SecurityId) {
 }
 
 /// Appends a name as one segment, with percent-encoding of the characters that have a meaning in
-/// topic names.
+/// topic names. The crate `percent-encoding` would encode every character beyond ASCII too, and so
+/// change the topics of strategies with such names.
 fn push_segment(out: &mut Vec<u8>, name: &str) {
     const HEX: &[u8; 16] = b"0123456789ABCDEF";
     out.push(b'.');

@@ -2,12 +2,12 @@
 
 use std::collections::VecDeque;
 
+use pitlane_dialogue::stomp_frames;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::access::{StompAccess, StrategyAccess};
 use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
 use pitlane_protocols::stomp::payload::system::LogEventPayload;
 use pitlane_protocols::stomp::session::{BufferUsage, StompClose, StompCounters, Transport};
-use pitlane_testkit::stomp_frames;
 
 use super::host::{ConnectionEnd, HostPlan, LoginVerdict, Publication, ReceivedFrames, StompHost};
 use crate::test_market;

@@ -21,6 +21,7 @@
 //! every transport unless it names `ws` (what only WebSocket has) or `tcp` (what WebSocket does not
 //! have).
 
+use pitlane_dialogue::stomp_frames;
 use pitlane_engine::command::{CommandKind, StrategyPhase, VenueReport};
 use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, Tick};
 use pitlane_engine::id::{OrderHandle, SecurityId, ShardId, StrategyId};
@@ -32,7 +33,6 @@ use pitlane_protocols::stomp::payload::system::{ExternalSessionState, LogLevel};
 use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_protocols::stomp::throttle::EventRate;
-use pitlane_testkit::stomp_frames;
 
 use super::host::{ConnectionEnd, DialogueUser, HostPlan, LoginVerdict, Publication, StompHost};
 use crate::shard_harness::{ShardHarness, limit};

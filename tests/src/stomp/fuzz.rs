@@ -1,6 +1,7 @@
 //! Any bytes into the decoder and into a broker: no panic, bounded memory, and the same result
 //! wherever they are cut.
 
+use pitlane_dialogue::stomp_frames;
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
@@ -14,7 +15,6 @@ use pitlane_protocols::stomp::payload::system::{LogEventPayload, LogLevel};
 use pitlane_protocols::stomp::session::{StompClose, StompState, Transport};
 use pitlane_protocols::stomp::settings::{BrokerSettings, StompLimits};
 use pitlane_protocols::websocket::{Receiver, WebSocketState};
-use pitlane_testkit::stomp_frames;
 
 use crate::test_market;
 

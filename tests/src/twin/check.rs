@@ -47,7 +47,7 @@ impl Twin {
         if self.reference.strategy(terms.strategy).is_none() {
             return Reason::UnknownStrategy;
         }
-        if !self.reference.permits(account, terms.strategy) {
+        if !account.strategies.is_empty() && !account.strategies.contains(&terms.strategy) {
             return Reason::StrategyNotPermitted;
         }
         let phase = self.phases.get(&terms.strategy).copied().unwrap_or_default();

@@ -21,10 +21,11 @@
 
 #![allow(clippy::unwrap_used, reason = "every function is part of a test, and a test may")]
 
+pub use pitlane_dialogue::{fix_fields, stomp_frames};
+
 pub mod certificates;
 pub mod disk_image;
 pub mod fix_client;
-pub mod fix_fields;
 pub mod http_client;
 pub mod known_orders;
 pub mod loopback;
@@ -36,6 +37,5 @@ pub mod raw_nats_client;
 pub mod secured_service;
 pub mod service;
 pub mod stomp_client;
-pub mod stomp_frames;
 pub mod temp_folder;
 pub mod web_socket;

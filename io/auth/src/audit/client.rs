@@ -1,8 +1,8 @@
 //! Handle through which a thread submits audit records and receives their sequence numbers; the
 //! outcome is recorded afterwards.
 
+use pitlane_runtime::mailbox::{MailboxReceiver, MailboxSender, mailbox};
 use pitlane_runtime::wakeup::Wakeup;
-use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::{Act, Anchor};
 
@@ -32,30 +32,28 @@ pub(super) enum AuditRequest {
 /// One thread's end.
 #[derive(Debug)]
 pub struct AuditClient {
-    requests: Producer<AuditRequest>,
-    noted: Consumer<(u64, Noted)>,
-    writer: Wakeup,
-    /// Slots of the lane that are reserved for the outcomes of acts.
+    requests: MailboxSender<AuditRequest>,
+    noted: MailboxReceiver<(u64, Noted)>,
+    /// Slots of the mailbox that are reserved for the outcomes of acts.
     reserved: usize,
     /// Only for the one thread that writes the anchors to the journal.
-    pub(super) anchors: Option<Consumer<Anchor>>,
+    pub(super) anchors: Option<MailboxReceiver<Anchor>>,
 }
 
 /// The end of the audit writer.
 #[derive(Debug)]
 pub(super) struct AuditQueue {
-    pub requests: Consumer<AuditRequest>,
+    pub requests: MailboxReceiver<AuditRequest>,
     /// Holds the answers to all acts in transit.
-    pub noted: Producer<(u64, Noted)>,
-    pub wakeup: Wakeup,
+    pub noted: MailboxSender<(u64, Noted)>,
 }
 
 pub(super) fn pair(writer: Wakeup, client: Wakeup) -> (AuditClient, AuditQueue) {
-    let (requests, received) = RingBuffer::new(REQUESTS_MAX);
-    let (answers, noted) = RingBuffer::new(REQUESTS_MAX);
+    let (requests, received) = mailbox(REQUESTS_MAX, writer);
+    let (answers, noted) = mailbox(REQUESTS_MAX, client);
     (
-        AuditClient { requests, noted, writer, reserved: 0, anchors: None },
-        AuditQueue { requests: received, noted: answers, wakeup: client },
+        AuditClient { requests, noted, reserved: 0, anchors: None },
+        AuditQueue { requests: received, noted: answers },
     )
 }
 
@@ -63,24 +61,23 @@ impl AuditClient {
     /// Submits an act. [`AuditClient::poll`] returns its number under the same ticket; only then
     /// may the act be executed.
     pub fn note(&mut self, ticket: u64, act: Act) -> Result<(), Busy> {
-        if self.requests.slots() < self.reserved + 2 {
+        if self.requests.room() < self.reserved + 2 {
             return Err(Busy);
         }
-        self.requests.push(AuditRequest::Act { ticket, act }).map_err(|_| Busy)?;
+        self.requests.send(AuditRequest::Act { ticket, act }).map_err(|_| Busy)?;
         self.reserved += 1;
-        self.writer.wake();
         Ok(())
     }
 
     /// Returns the newest anchor, if there is a new one.
     pub fn poll_anchor(&mut self) -> Option<Anchor> {
         let anchors = self.anchors.as_mut()?;
-        std::iter::from_fn(|| anchors.pop().ok()).last()
+        std::iter::from_fn(|| anchors.poll()).last()
     }
 
     /// Returns the next act that was recorded or could not be.
     pub fn poll(&mut self) -> Option<(u64, Noted)> {
-        let (ticket, noted) = self.noted.pop().ok()?;
+        let (ticket, noted) = self.noted.poll()?;
         if noted.is_err() {
             self.reserved -= 1;
         }
@@ -91,8 +88,7 @@ impl AuditClient {
     pub fn conclude(&mut self, of: u64, outcome: impl Into<String>) {
         self.reserved -= 1;
         self.requests
-            .push(AuditRequest::Outcome { of, outcome: outcome.into() })
+            .send(AuditRequest::Outcome { of, outcome: outcome.into() })
             .expect("a slot was reserved when the act was submitted");
-        self.writer.wake();
     }
 }

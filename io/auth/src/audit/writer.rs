@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 
 use pitlane_engine::time::Timestamp;
+use pitlane_runtime::mailbox::{MailboxSender, mailbox};
 use pitlane_runtime::wakeup::Wakeup;
-use rtrb::{Producer, RingBuffer};
 
 use super::AuditError;
 use super::anchor::Anchor;
@@ -23,9 +23,8 @@ pub struct AuditWriter {
     data: PathBuf,
     /// Identifier of this log, for its anchors.
     log: u64,
-    /// The lane for anchors and the wake-up of its reader; `is_anchor_pending` is set while the
-    /// newest anchor has not been sent.
-    anchors: Option<(Producer<Anchor>, Wakeup)>,
+    /// Mailbox for anchors; `is_anchor_pending` is set while the newest anchor has not been sent.
+    anchors: Option<MailboxSender<Anchor>>,
     is_anchor_pending: bool,
 }
 
@@ -88,10 +87,10 @@ impl AuditWriter {
 
     /// Creates a client whose thread writes the anchors to the journal.
     pub fn client_with_anchors(&mut self, writer: Wakeup, reader: Wakeup) -> AuditClient {
-        let (producer, consumer) = RingBuffer::new(ANCHORS_MAX);
-        self.anchors = Some((producer, reader.clone()));
+        let (anchors, received) = mailbox(ANCHORS_MAX, reader.clone());
+        self.anchors = Some(anchors);
         let mut client = self.client(writer, reader);
-        client.anchors = Some(consumer);
+        client.anchors = Some(received);
         client
     }
 
@@ -108,10 +107,9 @@ impl AuditWriter {
 
     fn send_anchor(&mut self) {
         let anchor = self.anchor();
-        let Some((anchors, reader)) = self.anchors.as_mut().filter(|_| anchor.line > 0) else { return };
-        if self.is_anchor_pending && anchors.push(anchor).is_ok() {
+        let Some(anchors) = self.anchors.as_mut().filter(|_| anchor.line > 0) else { return };
+        if self.is_anchor_pending && anchors.send(anchor).is_ok() {
             self.is_anchor_pending = false;
-            reader.wake();
         }
     }
 
@@ -132,7 +130,7 @@ impl AuditWriter {
         let mut batch = AuditBatch { end: self.file.end, takes_acts, ..AuditBatch::default() };
         for (at, queue) in self.queues.iter_mut().enumerate() {
             for _ in 0..REQUESTS_MAX {
-                let Ok(request) = queue.requests.pop() else { break };
+                let Some(request) = queue.requests.poll() else { break };
                 batch.take(now, at, request);
             }
         }
@@ -140,8 +138,7 @@ impl AuditWriter {
         for (at, ticket, seq) in batch.noted {
             let queue = &mut self.queues[at];
             let noted = seq.filter(|_| is_kept).ok_or(Failed);
-            queue.noted.push((ticket, noted)).expect("a client has no more acts in transit than fit");
-            queue.wakeup.wake();
+            queue.noted.send((ticket, noted)).expect("a client has no more acts in transit than fit");
         }
         // After the answers, because no thread waits for an anchor.
         if is_kept && !batch.lines.is_empty() {

@@ -1,8 +1,10 @@
 //! The subject names at the broker.
 
-use std::fmt::Write;
-
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use pitlane_config::{NatsConfig, ServiceConfig};
+
+/// Characters of a segment that are encoded.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// Longest reply subject of a strategy in bytes: an inbox, an id of the client and a number.
 const REPLY_BYTES_MAX: usize = 256;
@@ -121,14 +123,7 @@ impl Subjects {
 
 /// Encodes a name as one segment of a subject, and as the name of a consumer.
 pub fn segment(name: &str) -> String {
-    let mut segment = String::new();
-    for octet in name.bytes() {
-        match octet {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' => segment.push(octet as char),
-            _ => _ = write!(segment, "%{octet:02X}"),
-        }
-    }
-    segment
+    utf8_percent_encode(name, ENCODED).to_string()
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Lanes between gateways: a connection whose session belongs to another gateway is handed over
+//! Mailboxes between gateways: a connection whose session belongs to another gateway is handed over
 //! once its Logon identifies the session.
 
 use std::sync::Arc;
 
 use pitlane_net::detached::Detached;
+use pitlane_runtime::mailbox::{MailboxReceiver, MailboxSender, mailbox};
 use pitlane_runtime::wakeup::Wakeup;
-use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Maximum number of connections in transit from one gateway to another. Further ones are closed;
 /// their clients may reconnect.
@@ -28,12 +28,12 @@ pub struct Handoff {
     pub detached: Detached,
 }
 
-/// One gateway's ends of the lanes.
+/// One gateway's ends of the mailboxes.
 #[derive(Debug, Default)]
 pub struct ConnectionHandoff {
     /// By gateway; `None` for the gateway itself.
-    out: Vec<Option<(Producer<Handoff>, Wakeup)>>,
-    into: Vec<Consumer<Handoff>>,
+    out: Vec<Option<MailboxSender<Handoff>>>,
+    into: Vec<MailboxReceiver<Handoff>>,
 }
 
 impl ConnectionHandoff {
@@ -42,26 +42,25 @@ impl ConnectionHandoff {
         let mut ends: Vec<ConnectionHandoff> = wakeups.iter().map(|_| ConnectionHandoff::default()).collect();
         for from in 0..wakeups.len() {
             for (to, wakeup) in wakeups.iter().enumerate() {
-                let lane = (from != to).then(|| RingBuffer::new(HANDOFFS_MAX)).map(|(producer, consumer)| {
-                    ends[to].into.push(consumer);
-                    (producer, wakeup.clone())
+                let sender = (from != to).then(|| {
+                    let (sender, receiver) = mailbox(HANDOFFS_MAX, wakeup.clone());
+                    ends[to].into.push(receiver);
+                    sender
                 });
-                ends[from].out.push(lane);
+                ends[from].out.push(sender);
             }
         }
         ends
     }
 
-    /// Sends a connection to the gateway of its session. Returns false if the lane is full; the
+    /// Sends a connection to the gateway of its session. Returns false if the mailbox is full; the
     /// connection is then closed.
     pub fn send(&mut self, gateway: u8, handoff: Handoff) -> bool {
-        let Some(Some((lane, wakeup))) = self.out.get_mut(gateway as usize) else { return false };
-        let sent = lane.push(handoff).is_ok();
-        wakeup.wake();
-        sent
+        let Some(Some(sender)) = self.out.get_mut(gateway as usize) else { return false };
+        sender.send(handoff).is_ok()
     }
 
     pub fn receive(&mut self) -> Option<Handoff> {
-        self.into.iter_mut().find_map(|lane| lane.pop().ok())
+        self.into.iter_mut().find_map(MailboxReceiver::poll)
     }
 }

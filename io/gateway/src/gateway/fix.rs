@@ -27,6 +27,7 @@ use pitlane_engine::id::PortId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::slot_table::SlotTable;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_net::ConnectionId;
 use pitlane_net::event::SocketEvent;
@@ -91,8 +92,8 @@ pub struct FixEndpoint {
     broken: BTreeSet<u16>,
     /// Rate limit of log lines about connections.
     log_limit: LineLimit,
-    /// By slot of the connection: the session number.
-    sessions_by_slot: Vec<Option<(ConnectionId, u16)>>,
+    /// Session number of each connection.
+    session_numbers: SlotTable<ConnectionId, u16>,
     /// Sessions with work to do, each once.
     active: Vec<u16>,
     working: Vec<u16>,
@@ -167,7 +168,7 @@ impl FixEndpoint {
             clients: Vec::new(),
             broken: BTreeSet::new(),
             log_limit: LineLimit::default(),
-            sessions_by_slot: Vec::new(),
+            session_numbers: SlotTable::default(),
             active: Vec::new(),
             working: Vec::new(),
             deadline: Timestamp::MAX,
@@ -325,7 +326,7 @@ impl FixEndpoint {
     }
 
     pub fn is_done(&self) -> bool {
-        self.sessions_by_slot.iter().all(Option::is_none) && self.pending_logons.is_empty()
+        self.session_numbers.is_empty() && self.pending_logons.is_empty()
     }
 
     fn receive(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
@@ -397,7 +398,7 @@ impl FixEndpoint {
             return;
         }
         let Some(number) = self.number_of(id) else { return };
-        self.sessions_by_slot[id.slot()] = None;
+        self.session_numbers.remove(id);
         if let Some(client) = client_of(&mut self.clients, number) {
             let lost = (client.session.state() != FixSessionState::Closing).then(|| client.name.clone());
             client.disconnect(now);
@@ -433,11 +434,9 @@ impl FixEndpoint {
         if now < since.plus(WIND_DOWN_NS_MAX) {
             return;
         }
-        for slot in 0..self.sessions_by_slot.len() {
-            if let Some((id, _)) = self.sessions_by_slot[slot] {
-                sockets.close(id);
-                self.handle_disconnect(now, id);
-            }
+        for id in self.session_numbers.keys() {
+            sockets.close(id);
+            self.handle_disconnect(now, id);
         }
     }
 
@@ -451,12 +450,7 @@ impl FixEndpoint {
     }
 
     fn number_of(&self, id: ConnectionId) -> Option<u16> {
-        self.sessions_by_slot
-            .get(id.slot())
-            .copied()
-            .flatten()
-            .filter(|(auth, _)| *auth == id)
-            .map(|(_, number)| number)
+        self.session_numbers.get(id).copied()
     }
 }
 

@@ -16,6 +16,7 @@ use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::slot_table::SlotTable;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_net::ConnectionId;
 use pitlane_net::event::SocketEvent;
@@ -40,10 +41,8 @@ const WIND_DOWN_NS_MAX: u64 = 1_500 * NS_PER_MS;
 #[derive(Debug)]
 pub struct StompEndpoint {
     broker_host: BrokerHost,
-    /// By slot of the connection.
-    connections_by_slot: Vec<Option<SessionConnection>>,
-    /// By slot of the session.
-    connections: Vec<Option<ConnectionId>>,
+    sessions: SlotTable<ConnectionId, SessionId>,
+    connections: SlotTable<SessionId, ConnectionId>,
     /// Events since the last cycle.
     events: usize,
     /// Connections whose reading is paused until their session wants bytes again.
@@ -51,12 +50,6 @@ pub struct StompEndpoint {
     /// When all sessions started to be ended.
     ending_since: Option<Timestamp>,
     logins: Logins,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct SessionConnection {
-    connection: ConnectionId,
-    session: SessionId,
 }
 
 impl StompEndpoint {
@@ -68,8 +61,8 @@ impl StompEndpoint {
     pub fn new(settings: BrokerSettings, reference: Arc<RefData>, logins: Logins) -> StompEndpoint {
         StompEndpoint {
             broker_host: BrokerHost::new(settings, reference, Transport::Tcp, logins.revocations()),
-            connections_by_slot: Vec::new(),
-            connections: Vec::new(),
+            sessions: SlotTable::default(),
+            connections: SlotTable::default(),
             events: 0,
             paused: Vec::new(),
             ending_since: None,
@@ -176,8 +169,8 @@ impl StompEndpoint {
     fn accept(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId, peer: SocketAddr) {
         let session = if self.ending_since.is_none() { self.broker_host.enter(now, peer) } else { None };
         let Some(session) = session else { return sockets.close(id) };
-        put(&mut self.connections_by_slot, id.slot(), SessionConnection { connection: id, session });
-        put(&mut self.connections, session.slot(), id);
+        self.sessions.insert(id, session);
+        self.connections.insert(session, id);
     }
 
     fn receive(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
@@ -205,7 +198,7 @@ impl StompEndpoint {
     /// Writes once, and closes the connection if its session has ended. Returns whether the socket
     /// took any bytes.
     fn write(&mut self, now: Timestamp, sockets: &mut Sockets, session: SessionId) -> usize {
-        let Some(&Some(id)) = self.connections.get(session.slot()) else { return 0 };
+        let Some(&id) = self.connections.get(session) else { return 0 };
         let bytes = self.broker_host.broker.transmit(session).map_or(&[][..], |transmit| transmit.bytes);
         // The socket reports a connection that is gone with an event of its own.
         let taken = sockets.write(id, bytes).unwrap_or(0);
@@ -220,17 +213,14 @@ impl StompEndpoint {
     }
 
     fn resume_reading(&mut self, sockets: &mut Sockets) {
-        let StompEndpoint { paused, broker_host, connections_by_slot, .. } = self;
+        let StompEndpoint { paused, broker_host, sessions, .. } = self;
         paused.retain(|id| {
-            let entry = connections_by_slot
-                .get(id.slot())
-                .and_then(Option::as_ref)
-                .filter(|entry| entry.connection == *id);
-            let wants = entry.is_some_and(|entry| broker_host.broker.wants_bytes(entry.session));
+            let session = sessions.get(*id);
+            let wants = session.is_some_and(|session| broker_host.broker.wants_bytes(*session));
             if wants {
                 sockets.resume(*id);
             }
-            entry.is_some() && !wants
+            session.is_some() && !wants
         });
     }
 
@@ -239,33 +229,21 @@ impl StompEndpoint {
         if self.ending_since.is_none_or(|since| now < since.plus(WIND_DOWN_NS_MAX)) {
             return;
         }
-        for slot in 0..self.connections_by_slot.len() {
-            if let Some(connection) = self.connections_by_slot[slot].as_ref().map(|entry| entry.connection) {
-                sockets.close(connection);
-                self.remove_connection(connection);
-            }
+        for connection in self.sessions.keys() {
+            sockets.close(connection);
+            self.remove_connection(connection);
         }
     }
 
     fn remove_connection(&mut self, id: ConnectionId) {
-        let Some(session) = self.session(id) else { return };
-        self.connections_by_slot[id.slot()] = None;
-        self.connections[session.slot()] = None;
+        let Some(session) = self.sessions.remove(id) else { return };
+        self.connections.remove(session);
         self.broker_host.leave(session);
     }
 
     fn session(&self, id: ConnectionId) -> Option<SessionId> {
-        let entry =
-            self.connections_by_slot.get(id.slot())?.as_ref().filter(|entry| entry.connection == id)?;
-        Some(entry.session)
+        self.sessions.get(id).copied()
     }
-}
-
-fn put<T: Clone>(table: &mut Vec<Option<T>>, at: usize, value: T) {
-    if table.len() <= at {
-        table.resize(at + 1, None);
-    }
-    table[at] = Some(value);
 }
 
 #[cfg(test)]

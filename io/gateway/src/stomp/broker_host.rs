@@ -12,6 +12,7 @@ use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::slot_table::SlotTable;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::stomp::access::{Passcode, StompAccess};
 use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
@@ -32,8 +33,7 @@ pub struct BrokerHost {
     watches: Subscriptions,
     /// `None` if clients do not log in here.
     revocations: Option<RevocationWatch>,
-    /// By slot of the session.
-    clients: Vec<Option<ConnectedClient>>,
+    clients: SlotTable<SessionId, ConnectedClient>,
     /// Number of connections so far.
     number: u64,
     /// Events of clients to all strategies, for other threads.
@@ -43,7 +43,6 @@ pub struct BrokerHost {
 
 #[derive(Debug)]
 struct ConnectedClient {
-    session: SessionId,
     number: u64,
     peer: SocketAddr,
     since: Timestamp,
@@ -64,7 +63,7 @@ impl BrokerHost {
             broker: StompBroker::new(settings, reference),
             transport,
             revocations,
-            clients: Vec::new(),
+            clients: SlotTable::default(),
             number: 0,
             notifications: VecDeque::new(),
             dropped: 0,
@@ -81,25 +80,20 @@ impl BrokerHost {
     pub fn enter(&mut self, now: Timestamp, peer: SocketAddr) -> Option<SessionId> {
         let session = self.broker.open(now, self.transport)?;
         self.number += 1;
-        if self.clients.len() <= session.slot() {
-            self.clients.resize_with(session.slot() + 1, || None);
-        }
-        let client =
-            ConnectedClient { session, number: self.number, peer, since: now, name: None, generation: 0 };
-        self.clients[session.slot()] = Some(client);
+        let client = ConnectedClient { number: self.number, peer, since: now, name: None, generation: 0 };
+        self.clients.insert(session, client);
         Some(session)
     }
 
     /// Removes a connection that is gone.
     pub fn leave(&mut self, session: SessionId) {
-        if self.client(session).is_some() {
-            self.clients[session.slot()] = None;
+        if self.clients.remove(session).is_some() {
             self.broker.close(session);
         }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.clients.iter().all(Option::is_none)
+        self.clients.is_empty()
     }
 
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
@@ -195,12 +189,12 @@ impl BrokerHost {
 
     /// Returns all sessions.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
-        self.clients.iter().flatten().filter_map(|client| {
+        self.clients.iter().filter_map(|(session, client)| {
             let row = SessionInfo::of_stomp(
                 self.kind(),
                 client.number,
                 client.since,
-                self.broker.session_status(client.session)?,
+                self.broker.session_status(session)?,
             );
             Some(SessionInfo { name: client.name.clone(), peer: Some(client.peer), ..row })
         })
@@ -210,16 +204,15 @@ impl BrokerHost {
     pub fn messages(&self) -> u64 {
         self.clients
             .iter()
-            .flatten()
-            .filter_map(|client| self.broker.session_status(client.session))
+            .filter_map(|(session, _)| self.broker.session_status(session))
             .map(|status| status.1.messages)
             .sum()
     }
 
     /// Ends the session of this number; returns false if there is none.
     pub fn kick(&mut self, now: Timestamp, number: u64) -> bool {
-        let found = self.clients.iter().flatten().find(|client| client.number == number);
-        let Some(session) = found.map(|client| client.session) else { return false };
+        let found = self.clients.iter().find(|(_, client)| client.number == number);
+        let Some((session, _)) = found else { return false };
         self.broker.end(now, session);
         true
     }
@@ -231,17 +224,17 @@ impl BrokerHost {
         if !revocations.has_changed() {
             return 0;
         }
-        let is_revoked = |client: &&ConnectedClient| {
+        let is_revoked = |client: &ConnectedClient| {
             client.name.as_ref().is_some_and(|name| revocations.is_revoked(name, client.generation))
         };
-        let revoked = clients.iter().flatten().filter(is_revoked);
-        revoked.map(|client| broker.end(now, client.session)).count()
+        let revoked = clients.iter().filter(|(_, client)| is_revoked(client));
+        revoked.map(|(session, _)| broker.end(now, session)).count()
     }
 
     /// Ends all sessions, with a reason.
     pub fn end_all(&mut self, now: Timestamp) {
-        for client in self.clients.iter().flatten() {
-            self.broker.end(now, client.session);
+        for (session, _) in self.clients.iter() {
+            self.broker.end(now, session);
         }
     }
 
@@ -253,7 +246,7 @@ impl BrokerHost {
     }
 
     fn client(&mut self, session: SessionId) -> Option<&mut ConnectedClient> {
-        self.clients.get_mut(session.slot())?.as_mut().filter(|client| client.session == session)
+        self.clients.get_mut(session)
     }
 }
 

@@ -11,12 +11,16 @@ use std::task::{Context, Poll, Waker};
 
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, PortId};
+use pitlane_engine::index::index_u32;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::slot_map::{SlotKey, SlotMap};
 
 /// Maximum number of pending responses. A connection awaits one at a time, and the shards respond
 /// in microseconds.
 pub(super) const WAITING_MAX: usize = 1 << SLOT_BITS;
 const SLOT_BITS: u32 = 10;
+/// A token has the generation of a slot in the bits above the slot.
+const LAST_GENERATION: u32 = u32::MAX >> SLOT_BITS;
 
 /// The token of a command without a pending response: generation zero, which no slot ever has.
 pub(super) const NO_TOKEN: u32 = 0;
@@ -75,17 +79,21 @@ impl Awaited {
 
 /// Table of pending responses. A token consists of generation and slot, so a response that arrives
 /// after its request was dropped matches no slot.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Waiting {
-    slots: Vec<PendingSlot>,
-    free: Vec<u16>,
-    orders: BTreeMap<ResponseKey, u16>,
+    slots: SlotMap<PendingSlot>,
+    orders: BTreeMap<ResponseKey, SlotKey>,
+}
+
+impl Default for Waiting {
+    fn default() -> Waiting {
+        Waiting { slots: SlotMap::new(index_u32(WAITING_MAX), LAST_GENERATION), orders: BTreeMap::new() }
+    }
 }
 
 #[derive(Debug)]
 struct PendingSlot {
-    generation: u32,
-    awaited: Option<Awaited>,
+    awaited: Awaited,
     /// The first reason other than `None` that a shard has given so far.
     reason: Reason,
     answer: Option<CommandOutcome>,
@@ -95,37 +103,13 @@ struct PendingSlot {
 impl Waiting {
     /// Allocates a slot for a response, if one is free.
     pub(super) fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<PendingResponse> {
-        let mut this = waiting.borrow_mut();
-        let number = this.free_slot()?;
-        let slot = &mut this.slots[number as usize];
-        slot.generation = (slot.generation + 1) % (1 << (u32::BITS - SLOT_BITS));
-        // Zero is reserved for `NO_TOKEN`.
-        slot.generation = slot.generation.max(1);
-        (slot.awaited, slot.reason, slot.answer, slot.waker) =
-            (Some(Awaited::Nothing), Reason::None, None, None);
-        let token = slot.generation << SLOT_BITS | number as u32;
-        Some(PendingResponse { waiting: waiting.clone(), token })
+        let slot = PendingSlot { awaited: Awaited::Nothing, reason: Reason::None, answer: None, waker: None };
+        let key = waiting.borrow_mut().slots.insert(slot)?;
+        Some(PendingResponse { waiting: waiting.clone(), key })
     }
 
     pub(super) fn len(&self) -> usize {
-        self.slots.len() - self.free.len()
-    }
-
-    fn free_slot(&mut self) -> Option<u16> {
-        if let Some(number) = self.free.pop() {
-            return Some(number);
-        }
-        if self.slots.len() == WAITING_MAX {
-            return None;
-        }
-        self.slots.push(PendingSlot {
-            generation: 0,
-            awaited: None,
-            reason: Reason::None,
-            answer: None,
-            waker: None,
-        });
-        Some((self.slots.len() - 1) as u16)
+        self.slots.len()
     }
 
     /// Completes the response that waits for this event; `port` is ours.
@@ -197,11 +181,11 @@ impl Waiting {
     }
 
     fn done(&mut self, token: u32, reason: Reason) {
-        let Some(slot) = self.slot_of(token) else { return };
+        let Some(slot) = self.slots.get_mut(key_of(token)) else { return };
         if slot.reason == Reason::None {
             slot.reason = reason;
         }
-        let Some(Awaited::Done { left }) = &mut slot.awaited else { return };
+        let Awaited::Done { left } = &mut slot.awaited else { return };
         *left -= 1;
         if *left == 0 {
             let reason = slot.reason;
@@ -211,33 +195,30 @@ impl Waiting {
 
     /// Handles the report that a request has been sent to the venue.
     fn complete_if_sent(&mut self, key: ResponseKey, answer: CommandOutcome) {
-        let slot = self.orders.get(&key).map(|number| &self.slots[*number as usize]);
+        let slot = self.orders.get(&key).and_then(|slot| self.slots.get(*slot));
         let waits_for_execution =
-            |slot: &PendingSlot| matches!(slot.awaited, Some(Awaited::Request { until_executed: true, .. }));
+            |slot: &PendingSlot| matches!(slot.awaited, Awaited::Request { until_executed: true, .. });
         if !slot.is_some_and(waits_for_execution) {
             self.complete(key, answer);
         }
     }
 
     fn complete(&mut self, key: ResponseKey, answer: CommandOutcome) {
-        if let Some(number) = self.orders.remove(&key) {
-            self.slots[number as usize].complete(answer);
-        }
+        let slot = self.orders.remove(&key).and_then(|slot| self.slots.get_mut(slot));
+        slot.into_iter().for_each(|slot| slot.complete(answer));
     }
 
-    /// Returns the slot of this token, if its request is still waiting.
-    fn slot_of(&mut self, token: u32) -> Option<&mut PendingSlot> {
-        let slot = self.slots.get_mut(token as usize % WAITING_MAX)?;
-        (slot.generation == token >> SLOT_BITS && slot.awaited.is_some()).then_some(slot)
-    }
-
-    fn release(&mut self, token: u32) {
-        let Some(slot) = self.slot_of(token) else { return };
-        if let Some(key) = slot.awaited.take().and_then(|awaited| awaited.key()) {
+    fn release(&mut self, slot: SlotKey) {
+        let released = self.slots.remove(slot);
+        if let Some(key) = released.and_then(|slot| slot.awaited.key()) {
             self.orders.remove(&key);
         }
-        self.free.push((token as usize % WAITING_MAX) as u16);
     }
+}
+
+/// Returns the slot of a token.
+fn key_of(token: u32) -> SlotKey {
+    SlotKey::new(token & !(u32::MAX << SLOT_BITS), token >> SLOT_BITS)
 }
 
 impl PendingSlot {
@@ -254,22 +235,22 @@ impl PendingSlot {
 #[derive(Debug)]
 pub(crate) struct PendingResponse {
     waiting: Rc<RefCell<Waiting>>,
-    token: u32,
+    key: SlotKey,
 }
 
 impl PendingResponse {
     pub(crate) fn token(&self) -> u32 {
-        self.token
+        self.key.generation() << SLOT_BITS | index_u32(self.key.slot())
     }
 
     /// Sets what was requested, and so which event is the response. Must be called before any event
     /// that could be the response is handled.
     pub(crate) fn expect(&self, awaited: Awaited) {
         let mut waiting = self.waiting.borrow_mut();
-        let slot = waiting.slot_of(self.token).expect("the slot is ours until we go");
-        slot.awaited = Some(awaited);
+        let slot = waiting.slots.get_mut(self.key).expect("the slot is ours until we go");
+        slot.awaited = awaited;
         if let Some(key) = awaited.key() {
-            waiting.orders.insert(key, (self.token as usize % WAITING_MAX) as u16);
+            waiting.orders.insert(key, self.key);
         }
     }
 }
@@ -279,7 +260,7 @@ impl Future for PendingResponse {
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<CommandOutcome> {
         let mut waiting = self.waiting.borrow_mut();
-        let slot = waiting.slot_of(self.token).expect("the slot is ours until we go");
+        let slot = waiting.slots.get_mut(self.key).expect("the slot is ours until we go");
         match slot.answer {
             Some(answer) => Poll::Ready(answer),
             None => {
@@ -292,6 +273,6 @@ impl Future for PendingResponse {
 
 impl Drop for PendingResponse {
     fn drop(&mut self) {
-        self.waiting.borrow_mut().release(self.token);
+        self.waiting.borrow_mut().release(self.key);
     }
 }

@@ -51,7 +51,7 @@ impl Probes {
         Probes {
             free_bytes: free_bytes(&data_dir),
             sync_us: sync_us(&data_dir).map_err(|error| error.to_string()),
-            ring: make_ring(),
+            ring: pitlane_net::probe_ring(),
             clock_synchronized: clock_synchronized(),
             ports: config.listeners().into_iter().map(|(key, address, _)| try_port(key, address)).collect(),
             broker: config.standby.group.is_some().then(|| broker::probe(config)),
@@ -105,17 +105,6 @@ fn measure(file: &File) -> io::Result<u64> {
     }
     times.sort_unstable();
     Ok(times[times.len() / 2] / 1_000)
-}
-
-/// Creates the smallest possible ring and frees it at once.
-#[cfg(all(feature = "uring", target_os = "linux"))]
-fn make_ring() -> Result<(), String> {
-    io_uring::IoUring::new(1).map(drop).map_err(|error| error.to_string())
-}
-
-#[cfg(not(all(feature = "uring", target_os = "linux")))]
-fn make_ring() -> Result<(), String> {
-    Err(pitlane_net::NOT_BUILT.to_string())
 }
 
 fn clock_synchronized() -> Option<bool> {

@@ -9,11 +9,9 @@ use pitlane_config::{Config, Durability, Params};
 use pitlane_engine::refdata::RefData;
 use pitlane_gateway::control::ControlSettings;
 use pitlane_gateway::reload::ReloadedRefData;
-use pitlane_http::Remote;
 use pitlane_journal::disk::Disk;
 use pitlane_journal::{keep_reference, name_of};
-use pitlane_runtime::wakeup::Wakeup;
-use rtrb::Producer;
+use pitlane_runtime::mailbox::MailboxSender;
 
 use super::ServeSettings;
 
@@ -25,12 +23,10 @@ pub(super) struct RefDataReloader {
     pub current: Arc<RefData>,
     /// Whether a reload is requested.
     pub requested: Arc<AtomicBool>,
-    /// One queue to each shard.
-    pub shards: Vec<Producer<ReloadedRefData>>,
-    pub shard_wakeups: Vec<Wakeup>,
-    /// Queue to the http thread: the set, or the description of its faults.
-    pub answers: Producer<Result<ReloadedRefData, String>>,
-    pub remote: Remote,
+    /// One mailbox to each shard.
+    pub shards: Vec<MailboxSender<ReloadedRefData>>,
+    /// Mailbox to the http thread: the set, or the description of its faults.
+    pub answers: MailboxSender<Result<ReloadedRefData, String>>,
 }
 
 impl RefDataReloader {
@@ -50,9 +46,8 @@ impl RefDataReloader {
             }
             Err(faults) => tracing::warn!(faults, "the reference data stay as they were"),
         }
-        // If the queue is full, the requester is gone: it did not take the last responses.
-        let _ = self.answers.push(answer);
-        self.remote.wakeup().wake();
+        // If the mailbox is full, the requester is gone: it did not take the last responses.
+        let _ = self.answers.send(answer);
     }
 
     fn read_again(&mut self) -> Result<ReloadedRefData, String> {
@@ -65,15 +60,14 @@ impl RefDataReloader {
                     .map_err(|fault| fault.to_string())?
             }
         };
-        if self.shards.iter().any(|lane| lane.slots() == 0) {
+        if self.shards.iter().any(MailboxSender::is_full) {
             return Err("the shards have not taken the last ones yet; try again".to_string());
         }
         let control_settings = Arc::new(ControlSettings::of(config, &reference));
         let reloaded = ReloadedRefData { name, reference: Arc::new(reference), control_settings };
-        for (lane, wakeup) in self.shards.iter_mut().zip(&self.shard_wakeups) {
-            let pushed = lane.push(reloaded.clone());
-            assert!(pushed.is_ok(), "there was room and no other thread writes");
-            wakeup.wake();
+        for shard in &mut self.shards {
+            let sent = shard.send(reloaded.clone());
+            assert!(sent.is_ok(), "there was room and no other thread writes");
         }
         self.current = reloaded.reference.clone();
         Ok(reloaded)
@@ -103,7 +97,8 @@ pub(super) fn read_current(settings: &ServeSettings, current: &Arc<RefData>) -> 
 #[cfg(test)]
 mod tests {
     use pitlane_gateway::reload::RELOADS_MAX;
-    use rtrb::RingBuffer;
+    use pitlane_runtime::mailbox::mailbox;
+    use pitlane_runtime::wakeup::Wakeup;
 
     use super::*;
 
@@ -111,35 +106,33 @@ mod tests {
     fn a_reload_before_the_shards_have_taken_the_last_one_is_rejected() {
         let mut config = Config::default();
         config.journal.level = Some(Durability::None);
-        let (lane, mut reloads) = RingBuffer::new(RELOADS_MAX);
-        let (answers, mut answered) = RingBuffer::new(RELOADS_MAX);
+        let (shard, mut reloads) = mailbox(RELOADS_MAX, Wakeup::new(|| {}));
+        let (answers, mut answered) = mailbox(RELOADS_MAX, Wakeup::new(|| {}));
         let mut reloader = RefDataReloader {
             config,
             params: Params::default(),
             current: Arc::new(refdata::shipped().unwrap()),
             requested: Arc::default(),
-            shards: vec![lane],
-            shard_wakeups: vec![Wakeup::new(|| {})],
+            shards: vec![shard],
             answers,
-            remote: Remote::new(),
         };
         let mut ask = || {
             reloader.requested.store(true, Ordering::Release);
             reloader.poll();
-            answered.pop().unwrap().map(|reloaded| reloaded.name)
+            answered.poll().unwrap().map(|reloaded| reloaded.name)
         };
         for _ in 0..RELOADS_MAX {
             assert!(ask().is_ok());
         }
         assert!(ask().is_err_and(|problem| problem.contains("try again")));
-        reloads.pop().unwrap();
+        reloads.poll().unwrap();
         assert!(ask().is_ok());
         // Responses that no request takes are not kept for the next request.
         for _ in 0..=RELOADS_MAX {
-            reloads.pop().unwrap();
+            reloads.poll().unwrap();
             reloader.requested.store(true, Ordering::Release);
             reloader.poll();
         }
-        assert_eq!(answered.slots(), RELOADS_MAX);
+        assert_eq!(answered.len(), RELOADS_MAX);
     }
 }

@@ -12,6 +12,7 @@ use pitlane_engine::codec;
 use pitlane_engine::command::AuditAnchor;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use pitlane_gateway::FEED;
 use pitlane_gateway::gateway::Gateway;
 use pitlane_gateway::gateway::fix::FixEndpoint;
 use pitlane_gateway::gateway::listeners::{GatewayListeners, ListenerProtocol};
@@ -21,7 +22,6 @@ use pitlane_gateway::printer::Printer;
 use pitlane_gateway::reload::RELOADS_MAX;
 use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_gateway::stomp::{self, Logins};
-use pitlane_gateway::{FEED, GATEWAYS};
 use pitlane_gateway::{PlatformParts, PlatformSettings};
 use pitlane_http::{
     ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, RefDataReloads, Remote,
@@ -40,10 +40,10 @@ use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_runtime::clock::Clock;
 use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use pitlane_runtime::log::Events;
+use pitlane_runtime::mailbox::mailbox;
 use pitlane_runtime::metrics::{Registry, StageSummary};
 use pitlane_runtime::stages::LatencyReader;
 use pitlane_runtime::wakeups::Wakeups;
-use rtrb::RingBuffer;
 
 use super::housekeeping::Housekeeper;
 use super::refdata_reload::RefDataReloader;
@@ -155,8 +155,7 @@ pub(super) fn start(
     let (printer, printing) = Printer::start(lifecycle.clone()).map_err(system(NO_THREAD))?;
     let recording = config.record.file.as_deref().map(record::start).transpose();
     let (recorder, recording) = recording.map_err(system("record.file"))?.unzip();
-    let (answered, answers) = RingBuffer::new(RELOADS_MAX);
-    let gateway_wakeups = wakeups.ports[GATEWAYS as usize..].to_vec();
+    let (answered, answers) = mailbox(RELOADS_MAX, remote.wakeup().clone());
     let reload_requested = Arc::new(AtomicBool::new(false));
     let reloader = RefDataReloader {
         config: config.clone(),
@@ -164,9 +163,7 @@ pub(super) fn start(
         current: reference.clone(),
         requested: reload_requested.clone(),
         shards: parts.reloads.shards,
-        shard_wakeups: platform.own.iter().map(|shard| wakeups.shards[shard.0 as usize].clone()).collect(),
         answers: answered,
-        remote: remote.clone(),
     };
     let http = HttpParts {
         port: parts.http,
@@ -178,7 +175,7 @@ pub(super) fn start(
         stages: stage_summaries(parts.stages),
         report: Some(OrderReportPrinter::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
-        reloads: Some(RefDataReloads::new(answers, parts.reloads.gateways, gateway_wakeups)),
+        reloads: Some(RefDataReloads::new(answers, parts.reloads.gateways)),
         tls: tls.clone(),
         auth_client: auth.client(remote.wakeup().clone()),
         notification_channels: posts,

@@ -23,7 +23,7 @@ impl StompBroker {
 
     /// Updates the memory count of one session.
     pub(super) fn account(&mut self, slot: u32) {
-        let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { return };
+        let Some(connection) = self.connections.at_mut(slot as usize) else { return };
         let copied = match connection.transport {
             Transport::Tcp => 0,
             // Output being written is also held in WebSocket messages.
@@ -44,8 +44,8 @@ impl StompBroker {
         }
         let target = max - max / ROOM_SHARE;
         let mut worst = Vec::new();
-        for slot in 0..index_u32(self.connections.len()) {
-            let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
+        for slot in 0..index_u32(self.connections.slot_count()) {
+            let Some(connection) = self.connections.at_mut(slot as usize) else { continue };
             connection.session.shrink();
             let waiting = connection.session.waiting_bytes();
             if waiting > 0 {

@@ -103,7 +103,7 @@ impl StompBroker {
         let strategy = topic.guarded_strategy();
         for subscriber in &found {
             let slot = subscriber.session;
-            let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
+            let Some(connection) = self.connections.at_mut(slot as usize) else { continue };
             let place = subscriber.subscription;
             connection.session.deliver(now, place, strategy, &mut self.rendered, &self.settings.naming);
             if connection.is_settled() {
@@ -129,7 +129,7 @@ impl StompBroker {
         let is_rare = self.settings.throttle.is_rare(self.market.at(topic), at);
         if is_rare {
             for subscriber in &subscribers {
-                let Some(Some(connection)) = self.connections.get_mut(subscriber.session as usize) else {
+                let Some(connection) = self.connections.at_mut(subscriber.session as usize) else {
                     continue;
                 };
                 connection.session.flush_topic(now, subscriber.subscription, topic, &mut self.market);
@@ -138,7 +138,7 @@ impl StompBroker {
         set(&mut self.market);
         for subscriber in &subscribers {
             let slot = subscriber.session;
-            let Some(Some(connection)) = self.connections.get_mut(slot as usize) else { continue };
+            let Some(connection) = self.connections.at_mut(slot as usize) else { continue };
             connection.session.offer(now, subscriber.subscription, topic, is_rare, &mut self.market);
             if connection.is_settled() {
                 self.account(slot);

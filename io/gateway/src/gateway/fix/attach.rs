@@ -95,10 +95,7 @@ impl FixEndpoint {
         client.peer = sockets.peer(id);
         client.sender = SenderId::NONE;
         client.since = now;
-        if self.sessions_by_slot.len() <= id.slot() {
-            self.sessions_by_slot.resize(id.slot() + 1, None);
-        }
-        self.sessions_by_slot[id.slot()] = Some((id, number));
+        self.session_numbers.insert(id, number);
         self.receive(now, sockets, id);
     }
 

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use pitlane_auth::network;
+use pitlane_engine::slot_table::SlotTable;
 use pitlane_net::ConnectionId;
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::logon_probe::identify;
@@ -23,22 +24,19 @@ const PER_ADDRESS_MAX: usize = PENDING_MAX / 4;
 
 #[derive(Debug, Default)]
 pub(super) struct PendingLogons {
-    /// By slot of the connection.
-    by_slot: Vec<Option<PendingConnection>>,
+    pending: SlotTable<ConnectionId, PendingConnection>,
     /// Connections without a complete Logon, in the order of arrival; by arrival number.
     incomplete: BTreeMap<u64, ConnectionId>,
     /// Connections whose password is being verified; by arrival number, which is the ticket.
     verifying: BTreeMap<u64, ConnectionId>,
     by_address: BTreeMap<IpAddr, usize>,
     arrivals: u64,
-    len: usize,
     /// Number of connections that were closed without a logon.
     pub refused: u64,
 }
 
 #[derive(Clone, Debug)]
 struct PendingConnection {
-    id: ConnectionId,
     arrival: ConnectionEnds,
     number: u64,
     verifying: Option<PendingLogin>,
@@ -67,37 +65,32 @@ impl PendingLogons {
         let address = network(arrival.peer);
         let evicted = if self.count(address) >= PER_ADDRESS_MAX {
             Some(self.oldest_incomplete(address).ok_or(PendingLogonsFull)?)
-        } else if self.len >= PENDING_MAX {
+        } else if self.pending.len() >= PENDING_MAX {
             let most = self.by_address.iter().max_by_key(|(_, count)| **count).map(|(address, _)| *address);
             Some(most.and_then(|most| self.oldest_incomplete(most)).ok_or(PendingLogonsFull)?)
         } else {
             None
         };
         evicted.map(|evicted| self.leave(evicted));
-        if self.by_slot.len() <= id.slot() {
-            self.by_slot.resize(id.slot() + 1, None);
-        }
         self.arrivals += 1;
-        self.by_slot[id.slot()] =
-            Some(PendingConnection { id, arrival, number: self.arrivals, verifying: None });
+        self.pending.insert(id, PendingConnection { arrival, number: self.arrivals, verifying: None });
         self.incomplete.insert(self.arrivals, id);
         *self.by_address.entry(address).or_default() += 1;
-        self.len += 1;
         Ok(evicted)
     }
 
     pub(super) fn has(&self, id: ConnectionId) -> bool {
-        self.pending(id).is_some()
+        self.pending.get(id).is_some()
     }
 
     /// Returns the address of a connection that has not sent a complete Logon.
     pub(super) fn incomplete(&self, id: ConnectionId) -> Option<ConnectionEnds> {
-        self.pending(id).filter(|pending| pending.verifying.is_none()).map(|pending| pending.arrival)
+        self.pending.get(id).filter(|pending| pending.verifying.is_none()).map(|pending| pending.arrival)
     }
 
     /// Records the question about a connection. Returns the ticket of the question.
     pub(super) fn start_verification(&mut self, id: ConnectionId, verifying: PendingLogin) -> Option<u64> {
-        let pending = self.by_slot.get_mut(id.slot())?.as_mut().filter(|pending| pending.id == id)?;
+        let pending = self.pending.get_mut(id)?;
         pending.verifying = Some(verifying);
         self.incomplete.remove(&pending.number);
         self.verifying.insert(pending.number, id);
@@ -106,13 +99,13 @@ impl PendingLogons {
 
     /// Returns the connection of a ticket and its question; `None` if the connection is gone.
     pub(super) fn answered(&self, ticket: u64) -> Option<(ConnectionId, ConnectionEnds, PendingLogin)> {
-        let pending = self.pending(*self.verifying.get(&ticket)?)?;
-        Some((pending.id, pending.arrival, pending.verifying.clone()?))
+        let id = *self.verifying.get(&ticket)?;
+        let pending = self.pending.get(id)?;
+        Some((id, pending.arrival, pending.verifying.clone()?))
     }
 
     pub(super) fn leave(&mut self, id: ConnectionId) -> Option<ConnectionEnds> {
-        let PendingConnection { arrival, number, .. } = self.pending(id)?.clone();
-        self.by_slot[id.slot()] = None;
+        let PendingConnection { arrival, number, .. } = self.pending.remove(id)?;
         self.incomplete.remove(&number);
         self.verifying.remove(&number);
         let address = network(arrival.peer);
@@ -122,22 +115,17 @@ impl PendingLogons {
                 self.by_address.remove(&address);
             }
         }
-        self.len -= 1;
         Some(arrival)
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.len == 0
+        self.pending.is_empty()
     }
 
     pub(super) fn drain(&mut self) -> Vec<ConnectionId> {
-        let all: Vec<ConnectionId> = self.by_slot.iter().flatten().map(|pending| pending.id).collect();
+        let all = self.pending.keys();
         all.iter().for_each(|id| _ = self.leave(*id));
         all
-    }
-
-    fn pending(&self, id: ConnectionId) -> Option<&PendingConnection> {
-        self.by_slot.get(id.slot())?.as_ref().filter(|pending| pending.id == id)
     }
 
     fn count(&self, address: IpAddr) -> usize {
@@ -146,7 +134,7 @@ impl PendingLogons {
 
     fn oldest_incomplete(&self, address: IpAddr) -> Option<ConnectionId> {
         let is_of = |id: &&ConnectionId| {
-            self.pending(**id).is_some_and(|pending| network(pending.arrival.peer) == address)
+            self.pending.get(**id).is_some_and(|pending| network(pending.arrival.peer) == address)
         };
         self.incomplete.values().find(is_of).copied()
     }
@@ -217,11 +205,11 @@ mod tests {
     fn in_a_full_table_the_address_with_most_connections_loses_one() {
         let mut pending_logons = PendingLogons::default();
         (0..4).for_each(|address| fill(&mut pending_logons, address, address as usize * PER_ADDRESS_MAX));
-        assert_eq!(pending_logons.len, PENDING_MAX);
+        assert_eq!(pending_logons.pending.len(), PENDING_MAX);
         let (first, second) = (ConnectionId::of_slot(5_000), ConnectionId::of_slot(5_001));
         assert!(pending_logons.enter(first, arrival(9)).is_ok_and(|evicted| evicted.is_some()));
         assert!(pending_logons.enter(second, arrival(9)).is_ok_and(|evicted| evicted.is_some()));
-        assert!(pending_logons.has(first) && pending_logons.len == PENDING_MAX);
+        assert!(pending_logons.has(first) && pending_logons.pending.len() == PENDING_MAX);
         assert_eq!(pending_logons.drain().len(), PENDING_MAX);
         assert!(
             pending_logons.is_empty()

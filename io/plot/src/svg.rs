@@ -1,5 +1,5 @@
-//! An SVG drawing. Colours follow the reader's theme, so that a plot is legible on white and on
-//! black.
+//! An SVG drawing: a file of its own, or a part of an HTML page. In a file, the colours follow the
+//! reader's theme, so that a plot is legible on white and on black; a page has its own style.
 
 use std::fmt::Write;
 
@@ -25,8 +25,13 @@ pub struct Svg {
 }
 
 impl Svg {
-    pub fn new(width: f64, height: f64, title: &str, notes: &[String]) -> Svg {
-        let mut svg = Svg { width, height, body: String::new() };
+    pub fn new(width: f64, height: f64) -> Svg {
+        Svg { width, height, body: String::new() }
+    }
+
+    /// Begins a drawing with a title and notes below it.
+    pub fn titled(width: f64, height: f64, title: &str, notes: &[String]) -> Svg {
+        let mut svg = Svg::new(width, height);
         svg.text(16.0, 24.0, TextAnchor::Start, "title", title);
         for (nth, note) in notes.iter().enumerate() {
             svg.text(16.0, 40.0 + NOTE_HEIGHT * nth as f64, TextAnchor::Start, "note", note);
@@ -73,6 +78,17 @@ impl Svg {
         ));
     }
 
+    /// Returns the drawing as an element of an HTML page, which has the styles. `label` is read to
+    /// those who do not see the drawing.
+    pub fn element(&self, class: &str, label: &str) -> String {
+        let Svg { width, height, body } = self;
+        let label = escaped(label);
+        format!(
+            "<svg class=\"{class}\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">{body}</svg>"
+        )
+    }
+
+    /// Returns the drawing as a file, with its styles.
     pub fn finish(self) -> String {
         let Svg { width, height, body } = self;
         format!(
@@ -114,13 +130,27 @@ mod tests {
 
     #[test]
     fn text_is_escaped_in_a_drawing() {
-        let mut svg = Svg::new(10.0, 10.0, "a < b & c", &[]);
+        let mut svg = Svg::titled(10.0, 10.0, "a < b & c", &[]);
         svg.text(0.0, 0.0, TextAnchor::End, "tick", "<script>");
-        let text = svg.finish();
+        for text in [svg.element("plot", "\"<script>"), svg.clone().finish()] {
+            assert!(
+                text.contains("a &lt; b &amp; c")
+                    && text.contains("&lt;script&gt;")
+                    && !text.contains("<script>")
+            );
+        }
+    }
+
+    #[test]
+    fn an_element_of_a_page_has_its_class_and_no_styles() {
+        let mut svg = Svg::new(10.0, 20.0);
+        svg.path(&[(0.0, 1.0), (2.0, 3.5)], COLOURS[0]);
+        let text = svg.element("equity", "Equity");
         assert!(
-            text.contains("a &lt; b &amp; c")
-                && text.contains("&lt;script&gt;")
-                && !text.contains("<script>")
+            text.starts_with(
+                "<svg class=\"equity\" viewBox=\"0 0 10 20\" role=\"img\" aria-label=\"Equity\">"
+            )
         );
+        assert!(text.contains("d=\"M0.0 1.0L2.0 3.5\"") && !text.contains("<style>"));
     }
 }

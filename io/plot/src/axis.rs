@@ -22,22 +22,31 @@ impl Axis {
     /// Creates an axis from the lowest to the highest of these values, with some margin; without
     /// values, from 0 (or 1) to 10.
     pub fn over(scale: Scale, values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
-        let (mut low, mut high) = (f64::INFINITY, f64::NEG_INFINITY);
-        for value in values.filter(|value| value.is_finite()) {
-            (low, high) = (low.min(value), high.max(value));
-        }
-        let (low, high) = match scale {
-            Scale::Linear if low <= high => (low.min(0.0), if high > 0.0 { high * 1.05 } else { 1.0 }),
-            Scale::Linear => (0.0, 10.0),
-            Scale::Log if low <= high => {
+        let (low, high) = match (scale, bounds(values)) {
+            (Scale::Linear, Some((low, high))) => (low.min(0.0), if high > 0.0 { high * 1.05 } else { 1.0 }),
+            (Scale::Linear, None) => (0.0, 10.0),
+            (Scale::Log, Some((low, high))) => {
                 let (low, high) = (low.max(1e-9).log10().floor(), high.max(1e-9).log10().ceil());
                 (10f64.powf(low), 10f64.powf(high.max(low + 1.0)))
             }
-            Scale::Log => (1.0, 10.0),
+            (Scale::Log, None) => (1.0, 10.0),
         };
         Axis { scale, low, high, from, to }
     }
 
+    /// Creates a linear axis from exactly the lowest to exactly the highest of these values; if
+    /// they are equal, or there are none, over a range of 1.
+    pub fn exactly(values: impl Iterator<Item = f64>, from: f64, to: f64) -> Axis {
+        let (low, high) = bounds(values).unwrap_or((0.0, 1.0));
+        Axis { scale: Scale::Linear, low, high: if high > low { high } else { low + 1.0 }, from, to }
+    }
+
+    /// Returns the value at this share of the range of a linear axis.
+    pub fn value(&self, share: f64) -> f64 {
+        self.low + (self.high - self.low) * share
+    }
+
+    /// Returns the position of a value.
     pub fn at(&self, value: f64) -> f64 {
         let part = match self.scale {
             Scale::Linear => (value - self.low) / (self.high - self.low),
@@ -65,6 +74,12 @@ impl Axis {
             }
         }
     }
+}
+
+/// Returns the lowest and the highest of the values that are finite.
+fn bounds(values: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
+    let finite = values.filter(|value| value.is_finite());
+    finite.map(|value| (value, value)).reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
 }
 
 /// Formats nanoseconds with a readable unit.
@@ -112,6 +127,16 @@ mod tests {
         for scale in [Scale::Linear, Scale::Log] {
             assert!(Axis::over(scale, std::iter::empty(), 0.0, 1.0).at(5.0).is_finite());
         }
+        assert!(Axis::exactly(std::iter::empty(), 0.0, 1.0).at(5.0).is_finite());
+    }
+
+    #[test]
+    fn an_exact_axis_begins_and_ends_at_its_values() {
+        let axis = Axis::exactly([7.0, 3.0, f64::NAN, 5.0].into_iter(), 100.0, 0.0);
+        assert_eq!([3.0, 5.0, 7.0].map(|value| axis.at(value)), [100.0, 50.0, 0.0]);
+        assert_eq!([0.0, 0.5, 1.0].map(|share| axis.value(share)), [3.0, 5.0, 7.0]);
+        let flat = Axis::exactly([3.0, 3.0].into_iter(), 100.0, 0.0);
+        assert_eq!((flat.at(3.0), flat.value(1.0)), (100.0, 4.0));
     }
 
     #[test]

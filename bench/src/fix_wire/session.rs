@@ -1,0 +1,144 @@
+//! One FIX session of the load generator.
+
+use std::io::{self, ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::fix::timestamp::TimestampText;
+
+use super::{BoxError, READ_BYTES, START_MAX};
+use crate::fix::append_message;
+
+/// One session of the load generator.
+pub(crate) struct LoadSession {
+    stream: TcpStream,
+    number: u64,
+    /// Sequence numbers of the orders sent; they are part of the order ids.
+    numbers: Vec<u64>,
+    name: String,
+    input: Vec<u8>,
+    /// Rest of a write that was not accepted yet.
+    pub(super) output: Vec<u8>,
+    pub(super) sent: usize,
+    pub(super) answered: usize,
+}
+
+impl LoadSession {
+    pub(crate) fn open(address: SocketAddr, nth: usize, logs_on: bool) -> Result<LoadSession, BoxError> {
+        let stream = TcpStream::connect(address)?;
+        stream.set_nodelay(true)?;
+        let mut session = LoadSession {
+            stream,
+            number: 1,
+            numbers: Vec::new(),
+            name: format!("BENCH{}", nth + 1),
+            input: Vec::with_capacity(2 * READ_BYTES),
+            output: Vec::new(),
+            sent: 0,
+            answered: 0,
+        };
+        if logs_on {
+            let mut logon = Vec::new();
+            session.frame("A", "98=0\x01108=0\x01141=Y\x01", &mut logon);
+            session.stream.write_all(&logon)?;
+            let mut answer = [0; 4_096];
+            session.stream.set_read_timeout(Some(START_MAX))?;
+            if session.stream.read(&mut answer)? == 0 {
+                return Err("the Logon was refused".into());
+            }
+        }
+        session.stream.set_nonblocking(true)?;
+        Ok(session)
+    }
+
+    fn frame(&mut self, msg_type: &str, body: &str, out: &mut Vec<u8>) {
+        let time = fix_timestamp();
+        let body = format!(
+            "35={msg_type}\x0134={}\x0149={}\x0156=PITLANE\x0152={time}\x01{body}",
+            self.number, self.name
+        );
+        self.number += 1;
+        append_message(&body, out);
+    }
+
+    /// Appends an order that rests: its price is far from the market.
+    pub(crate) fn order(&mut self, out: &mut Vec<u8>) {
+        self.numbers.push(self.number);
+        let body = format!(
+            "11={}-{}\x0155=AAPL\x0154=1\x0138=100\x0140=2\x0144=100.00\x0159=1\x0160=20261115-10:00:00.000\x01",
+            self.name, self.number
+        );
+        self.frame("D", &body, out);
+    }
+
+    /// Appends a cancel of the nth order that the session sent.
+    pub(super) fn cancel(&mut self, nth: usize, out: &mut Vec<u8>) {
+        let body = format!(
+            "11={0}-c{nth}\x0141={0}-{1}\x0155=AAPL\x0154=1\x0138=100\x0160=20261115-10:00:00.000\x01",
+            self.name, self.numbers[nth]
+        );
+        self.frame("F", &body, out);
+    }
+
+    /// Appends a cancel of the last order.
+    pub(crate) fn cancel_last(&mut self, out: &mut Vec<u8>) {
+        self.cancel(self.numbers.len() - 1, out);
+    }
+
+    /// Sends bytes, and waits until the socket has accepted all of them.
+    pub(crate) fn send(&mut self, bytes: &[u8]) -> Result<(), BoxError> {
+        Ok(write_all(&mut self.stream, bytes)?)
+    }
+
+    /// Reads what has arrived, and returns the number of first reports in it.
+    pub(crate) fn receive_reports(&mut self, pattern: &[u8], buffer: &mut [u8]) -> Result<usize, BoxError> {
+        match self.stream.read(buffer) {
+            Ok(0) => return Err("the server closed the connection".into()),
+            Ok(count) => self.input.extend_from_slice(&buffer[..count]),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
+            Err(error) => return Err(error.into()),
+        }
+        let (mut count, mut at) = (0, 0);
+        for found in memchr::memmem::find_iter(&self.input, pattern) {
+            count += 1;
+            at = found + pattern.len();
+        }
+        // A mark may be split between two reads.
+        let keep = self.input.len().saturating_sub(at).min(pattern.len() - 1);
+        self.input.drain(..self.input.len() - keep);
+        self.answered += count;
+        Ok(count)
+    }
+
+    pub(super) fn flush(&mut self) -> Result<(), BoxError> {
+        while !self.output.is_empty() {
+            match self.stream.write(&self.output) {
+                Ok(count) => drop(self.output.drain(..count)),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Returns the current time in the format of FIX.
+pub(crate) fn fix_timestamp() -> String {
+    String::from_utf8_lossy(TimestampText::default().text(now())).into_owned()
+}
+
+fn now() -> Timestamp {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    Timestamp(since.as_nanos() as u64)
+}
+
+pub(super) fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.write(bytes) {
+            Ok(count) => bytes = &bytes[count..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
