@@ -1,10 +1,18 @@
-// Debian's Chromium, without a user profile.
+// Debian's Chromium, without a user profile. Ubuntu has no such package; there it is the Chromium
+// that Playwright has installed (`config/setup`).
+
+import { existsSync } from 'node:fs';
 
 import { chromium } from 'playwright-core';
 
+const DEBIAN = '/usr/bin/chromium';
+
+/** Path of the browser. */
+export const CHROMIUM = process.env.CHROMIUM ?? (existsSync(DEBIAN) ? DEBIAN : chromium.executablePath());
+
 export async function browser() {
   return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    executablePath: CHROMIUM,
     args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage', '--disable-extensions', '--no-first-run'],
   });
 }

@@ -7,6 +7,8 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
+import { CHROMIUM } from './browser.mjs';
+
 const ARGS = ['--headless', '--remote-debugging-pipe', '--no-sandbox', '--disable-background-networking', '--disable-dev-shm-usage', '--disable-extensions', '--no-first-run'];
 
 export class DevToolsBrowser {
@@ -16,8 +18,7 @@ export class DevToolsBrowser {
   #process;
 
   constructor(args) {
-    const path = process.env.CHROMIUM ?? '/usr/bin/chromium';
-    this.#process = spawn(path, [...ARGS, ...args, `--user-data-dir=${this.#folder}`], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+    this.#process = spawn(CHROMIUM, [...ARGS, ...args, `--user-data-dir=${this.#folder}`], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
     let rest = '';
     this.#process.stdio[4].setEncoding('utf8').on('data', (text) => {
       const messages = (rest + text).split('\0');
