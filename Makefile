@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy lint-python lint-web format docs-api page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -94,10 +94,45 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
-check: setup-check pure cycles tidy ## check format, lints, documentation, purity, prose, and cycles between modules
+check: setup-check pure cycles tidy ## check format, lints, documentation, purity, prose, and cycles between modules (Rust, Python, web)
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(PROFILE) -- -D warnings
 	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet $(PROFILE)
+	$(if $(VENV)$(CI),@$(MAKE) --no-print-directory lint-python)
+	$(if $(NPM)$(CI),@$(MAKE) --no-print-directory lint-web)
+
+# One version, so that the format is the same everywhere.
+RUFF_VERSION := 0.17.5
+LINT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/lint)
+RUFF := $(LINT_ENV)/bin/ruff
+
+$(LINT_ENV)/.ruff-$(RUFF_VERSION):
+	python3 -m venv $(LINT_ENV)
+	$(LINT_ENV)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: ruff==$(RUFF_VERSION)
+	@touch $@
+
+lint-python: $(LINT_ENV)/.ruff-$(RUFF_VERSION) ## check format and lints of all Python with ruff
+	$(RUFF) check --quiet
+	$(RUFF) format --check --quiet
+
+# Apart from the packages of the page, which `make run` fetches.
+web/lint/node_modules/.stamp: web/lint/package-lock.json
+	cd web/lint && npm install --no-save --no-audit --no-fund --loglevel=error
+	@touch $@
+
+lint-web: web/lint/node_modules/.stamp web/node_modules/.stamp ## check format and lints of the web page with prettier and eslint
+	cd web/lint && npm run --silent check
+
+format: $(LINT_ENV)/.ruff-$(RUFF_VERSION) web/lint/node_modules/.stamp web/node_modules/.stamp ## format Rust, Python and the web page
+	cargo fmt --all
+	$(RUFF) check --quiet --fix
+	$(RUFF) format --quiet
+	python3 $(CLIENT)/tools/derive_sync.py
+	cd web/lint && npm run --silent format
+
+# What `pub` offers to other crates. `make check` documents private items too.
+docs-api: setup-docs ## document the public interfaces of all crates (target/doc)
+	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --exclude pitlane-tests --exclude pitlane-testkit --exclude pitlane-bench $(PROFILE)
 
 tidy: ## check width and words of comments and documents, and that named paths exist
 	tests/tools/tidy
