@@ -44,10 +44,12 @@ help: ## list the targets
 setup-run setup-check setup-test setup-docs:
 	@$(SETUP) $(@:setup-%=%)
 
-# The profile `quick` builds in a fraction of the time of `release`; CONTRIBUTING.md compares them.
+# The profile `quick`, without Parquet, builds in a fraction of the time of `release`; CONTRIBUTING.md
+# compares them. `make run FEATURES=` builds with Parquet.
+FEATURES ?= --no-default-features
 run: setup-run ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
 	$(if $(NPM),@$(MAKE) --no-print-directory page)
-	cargo run --profile quick --package pitlane -- serve --config dev $(ARGS)
+	cargo run --profile quick --package pitlane $(FEATURES) -- serve --config dev $(ARGS)
 
 fresh: ## try `make run` and `make test` in a bare Debian made by debootstrap: an hour, needs root (ARGS="--suite trixie")
 	@$(SETUP) fresh
