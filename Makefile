@@ -97,6 +97,7 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
 check: setup-check pure cycles tidy ## check format, lints, documentation, purity, prose, and cycles between modules (Rust, Python, web)
+	@tests/tools/setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(PROFILE) -- -D warnings
 	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet $(PROFILE)
