@@ -17,17 +17,23 @@ WHAT ?= shard
 PREFIX ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
+# Rust may be installed where rustup installs it, and the shell may not know it yet.
+CARGO_FOLDER := $(or $(CARGO_HOME),$(HOME)/.cargo)
+export PATH := $(CARGO_FOLDER)/bin:$(PATH)
+# Installs what is missing. SETUP=: leaves it out.
+SETUP ?= config/setup
+
 .DEFAULT_GOAL := help
-.PHONY: help run tidy page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy lint-python lint-web format docs-api page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
-# how to build it.
-NPM := $(shell command -v npm)
+# how to build it. Not `:=`, because the set-up may install npm and Python first.
+NPM = $(shell command -v npm)
 WEB_SOURCES := $(shell find web/src web/public web/index.html web/*.ts web/*.js web/package-lock.json -type f 2>/dev/null)
 
 # The Python client is tested if python3 can create a virtual environment; in CI it must be.
-VENV := $(shell python3 -c 'import ensurepip, venv' 2>/dev/null && echo yes)
+VENV = $(shell python3 -c 'import ensurepip, venv' 2>/dev/null && echo yes)
 CLIENT := clients/python
 CLIENT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/client)
 CLIENT_SOURCES := $(shell find $(CLIENT)/src $(CLIENT)/pyproject.toml $(CLIENT)/README.md -type f -not -name '*.pyc' 2>/dev/null)
@@ -35,8 +41,19 @@ CLIENT_SOURCES := $(shell find $(CLIENT)/src $(CLIENT)/pyproject.toml $(CLIENT)/
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-run: $(if $(NPM),page) ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
-	cargo run --release --package pitlane -- serve --config dev $(ARGS)
+setup-run setup-check setup-test setup-docs:
+	@$(SETUP) $(@:setup-%=%)
+
+# The profile `quick`, without Parquet, builds in a fraction of the time of `release`; CONTRIBUTING.md
+# compares them. `make run FEATURES=` builds with Parquet.
+FEATURES ?= --no-default-features
+run: setup-run ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
+	$(if $(NPM),@$(MAKE) --no-print-directory page)
+	cargo run --profile quick --package pitlane $(FEATURES) -- serve --config dev $(ARGS)
+
+fresh: ## try `make run` and `make test` in a bare Debian made by debootstrap: an hour, needs root (ARGS="--suite trixie")
+	@$(SETUP) fresh
+	tests/tools/fresh $(ARGS)
 
 page: web/dist/.stamp ## build the web page, which the binary contains
 
@@ -54,13 +71,14 @@ web/dist/.stamp: web/node_modules/.stamp $(WEB_SOURCES)
 # again.
 BUILD := cargo build $(PROFILE) --package pitlane
 
-test: $(if $(NPM),page) ## run all tests, with the default number of simulation seeds
+test: setup-test ## run all tests, with the default number of simulation seeds
+	$(if $(NPM),@$(MAKE) --no-print-directory page)
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
 	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test BUILD=))
 
 web-test: page ## test the web page: types, stores, and a browser against the real binary (FULL=1: also measure)
-	@command -v chromium >/dev/null || web/test/install-chromium
+	@command -v chromium >/dev/null || $(SETUP) test
 	cd web && npm run --silent check && npm test --silent
 	$(BUILD)
 	cd web && timeout 300 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
@@ -78,10 +96,46 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
-check: pure cycles tidy ## check format, lints, documentation, purity, prose, and cycles between modules
+check: setup-check pure cycles tidy ## check format, lints, documentation, purity, prose, and cycles between modules (Rust, Python, web)
+	@tests/tools/setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(PROFILE) -- -D warnings
 	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet $(PROFILE)
+	$(if $(VENV)$(CI),@$(MAKE) --no-print-directory lint-python)
+	$(if $(NPM)$(CI),@$(MAKE) --no-print-directory lint-web)
+
+# One version, so that the format is the same everywhere.
+RUFF_VERSION := 0.17.5
+LINT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/lint)
+RUFF := $(LINT_ENV)/bin/ruff
+
+$(LINT_ENV)/.ruff-$(RUFF_VERSION):
+	python3 -m venv $(LINT_ENV)
+	$(LINT_ENV)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: ruff==$(RUFF_VERSION)
+	@touch $@
+
+lint-python: $(LINT_ENV)/.ruff-$(RUFF_VERSION) ## check format and lints of all Python with ruff
+	$(RUFF) check --quiet
+	$(RUFF) format --check --quiet
+
+# Apart from the packages of the page, which `make run` fetches.
+web/lint/node_modules/.stamp: web/lint/package-lock.json
+	cd web/lint && npm install --no-save --no-audit --no-fund --loglevel=error
+	@touch $@
+
+lint-web: web/lint/node_modules/.stamp web/node_modules/.stamp ## check format and lints of the web page with prettier and eslint
+	cd web/lint && npm run --silent check
+
+format: $(LINT_ENV)/.ruff-$(RUFF_VERSION) web/lint/node_modules/.stamp web/node_modules/.stamp ## format Rust, Python and the web page
+	cargo fmt --all
+	$(RUFF) check --quiet --fix
+	$(RUFF) format --quiet
+	python3 $(CLIENT)/tools/derive_sync.py
+	cd web/lint && npm run --silent format
+
+# What `pub` offers to other crates. `make check` documents private items too.
+docs-api: setup-docs ## document the public interfaces of all crates (target/doc)
+	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --exclude pitlane-tests --exclude pitlane-testkit --exclude pitlane-bench $(PROFILE)
 
 tidy: ## check width and words of comments and documents, and that named paths exist
 	tests/tools/tidy
@@ -231,7 +285,6 @@ ARCHIVE := pitlane-$(VERSION)-x86_64-linux
 # The time of all files in the archive: the time of the commit.
 SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct 2>/dev/null || echo 0)
 release sbom: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
-CARGO_FOLDER := $(or $(CARGO_HOME),$(HOME)/.cargo)
 # Removes the paths of the build machine from the binary, for Rust and for C.
 REMAPPED := --remap-path-prefix=$(CURDIR)=/pitlane --remap-path-prefix=$(CARGO_FOLDER)=/cargo
 MAPPED := -ffile-prefix-map=$(CURDIR)=/pitlane -ffile-prefix-map=$(CARGO_FOLDER)=/cargo
@@ -263,7 +316,7 @@ deny: ## check licences, sources and versions of dependencies, and security advi
 	@if cargo deny fetch db >/dev/null 2>&1; then cargo deny check --disable-fetch advisories; \
 		else echo "SKIPPED: security advisories were not checked, because their database cannot be fetched"; fi
 
-sbom: ## write the bill of materials of the binary (CycloneDX) to target/sbom.cdx.json
+sbom: setup-check ## write the bill of materials of the binary (CycloneDX) to target/sbom.cdx.json
 	@tests/tools/sbom --self-test
 	@mkdir -p $(BUILT) && tests/tools/sbom > $(BUILT)/sbom.cdx.json && echo $(BUILT)/sbom.cdx.json
 

@@ -1,17 +1,37 @@
-// Debian's Chromium, without a user profile.
+// Debian's Chromium, without a user profile. Ubuntu has no such package; there it is the Chromium
+// that Playwright has installed (`config/setup`).
+
+import { existsSync } from 'node:fs';
 
 import { chromium } from 'playwright-core';
 
+const DEBIAN = '/usr/bin/chromium';
+
+/** Path of the browser. */
+export const CHROMIUM = process.env.CHROMIUM ?? (existsSync(DEBIAN) ? DEBIAN : chromium.executablePath());
+
 export async function browser() {
   return chromium.launch({
-    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    args: ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-dev-shm-usage', '--disable-extensions', '--no-first-run'],
+    executablePath: CHROMIUM,
+    args: [
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--disable-dev-shm-usage',
+      '--disable-extensions',
+      '--no-first-run',
+    ],
   });
 }
 
 /** Opens a page. `errors` collects violations of the policy and failed scripts. */
 export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark', sockets } = {}) {
-  const context = await chrome.newContext({ viewport: { width, height }, colorScheme: theme, hasTouch: width < 760, acceptDownloads: true });
+  const context = await chrome.newContext({
+    viewport: { width, height },
+    colorScheme: theme,
+    hasTouch: width < 760,
+    acceptDownloads: true,
+  });
   const page = await context.newPage();
   // Replaces the service for STOMP.
   if (sockets) await page.routeWebSocket(/\/stomp$/, sockets);
@@ -20,7 +40,8 @@ export async function open(chrome, url, { width = 1280, height = 800, theme = 'd
   page.on('pageerror', (error) => page.errors.push(error.message));
   page.on('console', (message) => {
     // The browser also logs a lost connection, which is not an error of the page.
-    if (message.type() === 'error' && !/ERR_|WebSocket connection|status of (4|5)\d\d/.test(message.text())) page.errors.push(message.text());
+    if (message.type() === 'error' && !/ERR_|WebSocket connection|status of (4|5)\d\d/.test(message.text()))
+      page.errors.push(message.text());
   });
   await page.goto(url);
   return page;
@@ -28,7 +49,10 @@ export async function open(chrome, url, { width = 1280, height = 800, theme = 'd
 
 /** Opens a tab of the panels. */
 export async function tab(page, name) {
-  await page.getByRole('tab', { name: new RegExp(`^${name}`) }).first().click();
+  await page
+    .getByRole('tab', { name: new RegExp(`^${name}`) })
+    .first()
+    .click();
 }
 
 /** Holds a button for as long as it requires. */

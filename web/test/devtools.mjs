@@ -7,7 +7,17 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-const ARGS = ['--headless', '--remote-debugging-pipe', '--no-sandbox', '--disable-background-networking', '--disable-dev-shm-usage', '--disable-extensions', '--no-first-run'];
+import { CHROMIUM } from './browser.mjs';
+
+const ARGS = [
+  '--headless',
+  '--remote-debugging-pipe',
+  '--no-sandbox',
+  '--disable-background-networking',
+  '--disable-dev-shm-usage',
+  '--disable-extensions',
+  '--no-first-run',
+];
 
 export class DevToolsBrowser {
   #next = 1;
@@ -16,8 +26,9 @@ export class DevToolsBrowser {
   #process;
 
   constructor(args) {
-    const path = process.env.CHROMIUM ?? '/usr/bin/chromium';
-    this.#process = spawn(path, [...ARGS, ...args, `--user-data-dir=${this.#folder}`], { stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] });
+    this.#process = spawn(CHROMIUM, [...ARGS, ...args, `--user-data-dir=${this.#folder}`], {
+      stdio: ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'],
+    });
     let rest = '';
     this.#process.stdio[4].setEncoding('utf8').on('data', (text) => {
       const messages = (rest + text).split('\0');
@@ -48,7 +59,10 @@ export class DevToolsBrowser {
     const { browserContextId } = await this.send('Target.createBrowserContext');
     const { targetId } = await this.send('Target.createTarget', { url: 'about:blank', browserContextId });
     const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
-    const page = new DevToolsPage((method, params) => this.send(method, params, sessionId), () => this.send('Target.disposeBrowserContext', { browserContextId }));
+    const page = new DevToolsPage(
+      (method, params) => this.send(method, params, sessionId),
+      () => this.send('Target.disposeBrowserContext', { browserContextId }),
+    );
     await page.send('Emulation.setDeviceMetricsOverride', { width, height, deviceScaleFactor: 1, mobile: false });
     await page.send('Page.enable');
     if (script) await page.send('Page.addScriptToEvaluateOnNewDocument', { source: `(${script})()` });
@@ -73,7 +87,11 @@ class DevToolsPage {
   /** Runs a function in the page and returns its result. */
   async evaluate(work, ...args) {
     const expression = `(${work})(${args.map((arg) => JSON.stringify(arg)).join(',')})`;
-    const { result, exceptionDetails } = await this.send('Runtime.evaluate', { expression, awaitPromise: true, returnByValue: true });
+    const { result, exceptionDetails } = await this.send('Runtime.evaluate', {
+      expression,
+      awaitPromise: true,
+      returnByValue: true,
+    });
     if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? exceptionDetails.text);
     return result.value;
   }

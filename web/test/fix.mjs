@@ -22,13 +22,25 @@ export class FixClient {
   }
 
   order({ id, security, symbol, side, quantity, limit }) {
-    this.#send('D', [`11=${id}`, `48=${security}`, '22=8', `55=${symbol}`, `54=${side}`, `60=${now()}`, `38=${quantity}`, '40=2', `44=${limit}`, '59=0']);
+    this.#send('D', [
+      `11=${id}`,
+      `48=${security}`,
+      '22=8',
+      `55=${symbol}`,
+      `54=${side}`,
+      `60=${now()}`,
+      `38=${quantity}`,
+      '40=2',
+      `44=${limit}`,
+      '59=0',
+    ]);
   }
 
   /** Waits until a field arrives. Throws if the connection ends first. */
   async waitFor(field) {
     while (!this.#received.includes(`${SOH}${field}${SOH}`)) {
-      if (this.#socket.readableEnded || this.#socket.destroyed) throw new Error(`the session ended: ${this.#received.replaceAll(SOH, '|')}`);
+      if (this.#socket.readableEnded || this.#socket.destroyed)
+        throw new Error(`the session ended: ${this.#received.replaceAll(SOH, '|')}`);
       await new Promise((done) => this.#socket.once('data', done).once('close', done));
     }
   }

@@ -22,7 +22,8 @@ after(async () => {
   await service?.remove();
 });
 
-const row = (symbol) => page.getByRole('region', { name: 'Market data' }).getByRole('row').filter({ hasText: symbol }).first();
+const row = (symbol) =>
+  page.getByRole('region', { name: 'Market data' }).getByRole('row').filter({ hasText: symbol }).first();
 const orderRows = () => page.getByRole('region', { name: 'Orders' }).getByRole('row');
 const choose = async (symbol) => {
   await page.getByLabel('Search securities').fill(symbol);
@@ -30,7 +31,10 @@ const choose = async (symbol) => {
   await page.getByLabel('Search securities').fill('');
   await page.getByTestId('ticket-symbol').filter({ hasText: symbol }).waitFor();
 };
-const quote = async (which) => Number((await page.locator('.ticket .quote', { hasText: which }).locator('strong').textContent()).replace(/[^\d.]/g, ''));
+const quote = async (which) =>
+  Number(
+    (await page.locator('.ticket .quote', { hasText: which }).locator('strong').textContent()).replace(/[^\d.]/g, ''),
+  );
 const write = async ({ side = 'Buy', type, quantity, limit, stop }) => {
   await page.getByRole('radio', { name: side, exact: true }).check({ force: true });
   await page.getByRole('radio', { name: type, exact: true }).check({ force: true });
@@ -40,7 +44,8 @@ const write = async ({ side = 'Buy', type, quantity, limit, stop }) => {
 };
 const send = async () => page.getByTestId('send').click();
 const openOrders = async () => Number(await page.getByTestId('open-orders').textContent());
-const untilOpen = (count) => page.waitForFunction((n) => document.querySelector('[data-testid=open-orders]')?.textContent === String(n), count);
+const untilOpen = (count) =>
+  page.waitForFunction((n) => document.querySelector('[data-testid=open-orders]')?.textContent === String(n), count);
 
 test('prices appear and change', async () => {
   const cell = row('AAPL').getByRole('cell').nth(2);
@@ -63,7 +68,11 @@ test('each of the four order types is accepted', async () => {
   await untilOpen(3);
   await write({ type: 'Market', quantity: 40 });
   await send();
-  await orderRows().filter({ hasText: 'market' }).filter({ hasText: /filled/i }).first().waitFor();
+  await orderRows()
+    .filter({ hasText: 'market' })
+    .filter({ hasText: /filled/i })
+    .first()
+    .waitFor();
   // The order may fill in parts, and is open until the last one.
   await untilOpen(3);
 });
@@ -82,11 +91,20 @@ test('an order is modified in its row', async () => {
   await order.getByRole('button', { name: /^Edit/ }).click();
   await page.getByLabel('New quantity').fill('11');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
-  await orderRows().filter({ hasText: 'New' }).filter({ has: page.getByRole('cell', { name: '11', exact: true }) }).first().waitFor();
+  await orderRows()
+    .filter({ hasText: 'New' })
+    .filter({ has: page.getByRole('cell', { name: '11', exact: true }) })
+    .first()
+    .waitFor();
 });
 
 test('an order is cancelled in its row, and all orders by holding the button', async () => {
-  await orderRows().filter({ hasText: 'BUY' }).filter({ hasText: 'New' }).first().getByRole('button', { name: /^Cancel/ }).click();
+  await orderRows()
+    .filter({ hasText: 'BUY' })
+    .filter({ hasText: 'New' })
+    .first()
+    .getByRole('button', { name: /^Cancel/ })
+    .click();
   await untilOpen(2);
   await hold(page, page.getByRole('button', { name: /^Cancel all/ }));
   await untilOpen(0);
@@ -106,8 +124,18 @@ test('a position is reduced, then closed', async () => {
 
 test('a position that changes its side changes its colour', async () => {
   // Once the text changed and the colour did not.
-  const side = page.getByRole('region', { name: 'Positions' }).getByRole('row').filter({ hasText: 'MSFT' }).getByRole('cell').nth(2).locator('span');
-  for (const [order, quantity, word, look] of [['BUY', 5, 'long', 'up'], ['SELL', 9, 'short', 'down'], ['BUY', 6, 'long', 'up']]) {
+  const side = page
+    .getByRole('region', { name: 'Positions' })
+    .getByRole('row')
+    .filter({ hasText: 'MSFT' })
+    .getByRole('cell')
+    .nth(2)
+    .locator('span');
+  for (const [order, quantity, word, look] of [
+    ['BUY', 5, 'long', 'up'],
+    ['SELL', 9, 'short', 'down'],
+    ['BUY', 6, 'long', 'up'],
+  ]) {
     await service.call('POST', '/rest/execution/order/market', { securityId: 2, side: order, quantity });
     await side.filter({ hasText: word }).waitFor();
     assert.ok((await side.getAttribute('class')).split(' ').includes(look), word);
@@ -119,14 +147,28 @@ test('a position that changes its side changes its colour', async () => {
 test('transactions are listed and saved as CSV', async () => {
   await tab(page, 'Transactions');
   await page.getByRole('region', { name: 'Transactions' }).getByRole('row').nth(3).waitFor();
-  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save as CSV' }).click()]);
+  const [download] = await Promise.all([
+    page.waitForEvent('download'),
+    page.getByRole('button', { name: 'Save as CSV' }).click(),
+  ]);
   const text = readFileSync(await download.path(), 'utf8');
   assert.match(text, /^id,uuid,dateTime,type,.*\r\n/);
   assert.match(text, /,BUY,SERVER,NEWYORK,AAPL,\d+,/);
 });
 
 test('every panel opens', async () => {
-  for (const name of ['P&L', 'Cash', 'Log', 'Latency', 'Sessions', 'Strategies', 'Topics', 'Settings', 'API', 'Orders']) {
+  for (const name of [
+    'P&L',
+    'Cash',
+    'Log',
+    'Latency',
+    'Sessions',
+    'Strategies',
+    'Topics',
+    'Settings',
+    'API',
+    'Orders',
+  ]) {
     await tab(page, name);
     await page.getByRole('tabpanel').first().locator('*').first().waitFor();
   }
@@ -147,9 +189,17 @@ test('every stage of the latencies is listed', async () => {
   const stages = await service.call('GET', '/rest/ext/latency');
   const table = page.getByRole('region', { name: 'Latency by stage' });
   for (const { thread, stage } of stages.slice(0, 5)) {
-    await table.getByRole('row').filter({ hasText: thread }).filter({ has: page.getByRole('cell', { name: stage, exact: true }) }).first().waitFor();
+    await table
+      .getByRole('row')
+      .filter({ hasText: thread })
+      .filter({ has: page.getByRole('cell', { name: stage, exact: true }) })
+      .first()
+      .waitFor();
   }
-  await page.getByRole('figure', { name: /^Latency of/ }).locator('canvas').waitFor();
+  await page
+    .getByRole('figure', { name: /^Latency of/ })
+    .locator('canvas')
+    .waitFor();
 });
 
 test('messages of a pattern are shown', async () => {
@@ -175,7 +225,10 @@ test('an order of a FIX client appears with its session, and can be cancelled', 
   await order.first().getByText(/^FIX/).waitFor();
   const [found] = (await service.call('GET', '/rest/execution/order')).filter((one) => one.symbol === 'NVDA');
   assert.match(found.source, /^FIX/);
-  await order.first().getByRole('button', { name: /^Cancel/ }).click();
+  await order
+    .first()
+    .getByRole('button', { name: /^Cancel/ })
+    .click();
   await client.waitFor('39=4');
   client.close();
 });
@@ -235,7 +288,10 @@ const waitForPriceChange = async (other) => {
   const price = () => document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? '';
   await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? ''));
   const first = await other.evaluate(price);
-  await other.waitForFunction((text) => document.querySelector('tbody tr td:nth-child(3)')?.textContent !== text, first);
+  await other.waitForFunction(
+    (text) => document.querySelector('tbody tr td:nth-child(3)')?.textContent !== text,
+    first,
+  );
   assert.equal(await other.getByText('No connection to the service').count(), 0);
 };
 
@@ -243,7 +299,11 @@ test('prices change with every kind of login', async () => {
   const guarded = new Service();
   const token = guarded.token('robot', 'trade');
   await guarded.user('eve', 'read', 'correct horse battery').start();
-  for (const [name, secret] of [['', token], ['robot', token], ['eve', 'correct horse battery']]) {
+  for (const [name, secret] of [
+    ['', token],
+    ['robot', token],
+    ['eve', 'correct horse battery'],
+  ]) {
     const other = await open(chrome, guarded.url);
     await logIn(other, name, secret);
     await waitForPriceChange(other);
@@ -279,7 +339,8 @@ test('a refused login for live data is tried once and reported', async () => {
   await other.getByText('The service refused the login for live data.').waitFor();
   // The page continues to poll REST, but does not connect again.
   await tab(other, 'Sessions');
-  for (let n = 0; n < 3; n += 1) await other.waitForResponse((response) => response.url().includes('/rest/ext/session'));
+  for (let n = 0; n < 3; n += 1)
+    await other.waitForResponse((response) => response.url().includes('/rest/ext/session'));
   assert.equal(attempts, 1);
   isRefusing = false;
   await other.getByRole('button', { name: 'Try again' }).click();
@@ -289,14 +350,34 @@ test('a refused login for live data is tried once and reported', async () => {
   await guarded.remove();
 });
 
-const PANELS = ['Orders', 'Positions', 'Transactions', 'P&L', 'Cash', 'Log', 'Latency', 'Sessions', 'Strategies', 'Topics', 'Settings', 'API'];
-for (const [width, theme] of [[1280, 'dark'], [1280, 'light'], [390, 'light']]) {
+const PANELS = [
+  'Orders',
+  'Positions',
+  'Transactions',
+  'P&L',
+  'Cash',
+  'Log',
+  'Latency',
+  'Sessions',
+  'Strategies',
+  'Topics',
+  'Settings',
+  'API',
+];
+for (const [width, theme] of [
+  [1280, 'dark'],
+  [1280, 'light'],
+  [390, 'light'],
+]) {
   test(`no panel has a serious accessibility fault in ${theme} at ${width}`, async () => {
     const other = await open(chrome, service.url, { width, height: 844, theme });
     await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(2)')?.textContent ?? ''));
     await other.evaluate(AXE);
     const seriousViolations = async (part) => {
-      const { violations } = await other.evaluate((part) => globalThis.axe.run(part, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }), part);
+      const { violations } = await other.evaluate(
+        (part) => globalThis.axe.run(part, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa'] }),
+        part,
+      );
       const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical');
       return serious.map(({ id, nodes }) => `${id}: ${nodes[0].html.slice(0, 160)} ${nodes[0].failureSummary}`);
     };

@@ -26,7 +26,10 @@ const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 const VARIANTS = [
   { name: 'without GPU, 1280 × 800', args: ['--disable-gpu'] },
-  { name: 'SwiftShader in place of a GPU, 1280 × 800', args: ['--enable-unsafe-swiftshader', '--use-angle=swiftshader', '--ignore-gpu-blocklist'] },
+  {
+    name: 'SwiftShader in place of a GPU, 1280 × 800',
+    args: ['--enable-unsafe-swiftshader', '--use-angle=swiftshader', '--ignore-gpu-blocklist'],
+  },
   { name: 'without GPU, 900 × 600', args: ['--disable-gpu'], size: { width: 900, height: 600 } },
 ];
 
@@ -53,9 +56,13 @@ async function opening() {
   const kilobytes = (sizes) => (sizes.reduce((sum, size) => sum + size, 0) / 1024).toFixed(1);
   const report = async (what, list) => {
     const gzip = await Promise.all(list.map(({ url }) => bytes(url, 'gzip')));
-    console.log(`${what}: ${list.length} files, ${kilobytes(gzip)} KB as gzip, ${kilobytes(list.map((file) => file.bytes))} KB as fetched (brotli)`);
+    console.log(
+      `${what}: ${list.length} files, ${kilobytes(gzip)} KB as gzip, ${kilobytes(list.map((file) => file.bytes))} KB as fetched (brotli)`,
+    );
   };
-  console.log(`first price painted after ${times.map((ms) => Math.round(ms)).join(', ')} ms, load ${loadavg()[0].toFixed(1)}`);
+  console.log(
+    `first price painted after ${times.map((ms) => Math.round(ms)).join(', ')} ms, load ${loadavg()[0].toFixed(1)}`,
+  );
   await report('visible parts, including the chart', initial);
   await report('all parts, including panels fetched later', files);
   await chrome.close();
@@ -92,7 +99,11 @@ function bytes(url, encoding) {
 /** Measures many securities with changing prices, after an empty page in the same window. */
 async function busy({ name, args, size }) {
   const folder = market();
-  const service = await new Service([`refdata.dir=${folder}`, `feed.rate=${UPDATES_PER_S}`, 'broker.maxRatePerConnection=0']).start();
+  const service = await new Service([
+    `refdata.dir=${folder}`,
+    `feed.rate=${UPDATES_PER_S}`,
+    'broker.maxRatePerConnection=0',
+  ]).start();
   const chrome = new DevToolsBrowser(args);
   const blank = await chrome.open('about:blank', size);
   const { frames: empty } = await blank.evaluate(countFrames, EMPTY_MS);
@@ -102,7 +113,9 @@ async function busy({ name, args, size }) {
   const { cpuMs, frames, received } = await withCpu(page, () => page.evaluate(countFrames, WATCH_MS));
   console.log(`${name}; ${await chrome.version()}, load ${loadavg()[0].toFixed(1)}`);
   console.log(`  empty page: ${summary(empty)}`);
-  console.log(`  ${SECURITIES} securities, ${UPDATES_PER_S} updates/s sent, ${received}/s received: ${summary(frames)}; the page's thread used ${Math.round(cpuMs / (WATCH_MS / 1000))} ms CPU per second`);
+  console.log(
+    `  ${SECURITIES} securities, ${UPDATES_PER_S} updates/s sent, ${received}/s received: ${summary(frames)}; the page's thread used ${Math.round(cpuMs / (WATCH_MS / 1000))} ms CPU per second`,
+  );
   await chrome.close();
   await service.remove();
   rmSync(folder, { recursive: true });
@@ -118,11 +131,12 @@ async function countFrames(ms) {
   const frames = [];
   const rates = [];
   let before = await new Promise(requestAnimationFrame);
-  for (const end = before + ms; before < end; ) {
+  for (const end = before + ms; before < end;) {
     const now = await new Promise(requestAnimationFrame);
     frames.push(now - before);
     before = now;
-    if (frames.length % 10 === 0) rates.push(Number(/(\d+)\/s/.exec(document.querySelector('.badges')?.textContent ?? '')?.[1] ?? 0));
+    if (frames.length % 10 === 0)
+      rates.push(Number(/(\d+)\/s/.exec(document.querySelector('.badges')?.textContent ?? '')?.[1] ?? 0));
   }
   rates.sort((a, b) => a - b);
   return { frames: frames.sort((a, b) => a - b), received: rates[rates.length >> 1] };
@@ -131,7 +145,8 @@ async function countFrames(ms) {
 /** Adds the CPU time of the page's thread, which does not depend on the load of the machine. */
 async function withCpu(page, work) {
   await page.send('Performance.enable', { timeDomain: 'threadTicks' });
-  const spent = async () => (await page.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
+  const spent = async () =>
+    (await page.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration').value * 1000;
   const before = await spent();
   const result = await work();
   return { ...result, cpuMs: (await spent()) - before };
@@ -141,8 +156,12 @@ async function withCpu(page, work) {
 function market() {
   const folder = mkdtempSync(join(tmpdir(), 'pitlane-refdata-'));
   cpSync('../config/refdata', folder, { recursive: true });
-  const header = 'id,symbol,description,type,securityFamilyId,isin,underlyingId,expiration,strike,optionType,baseCurrency,startPrice,tradeable';
-  const rows = Array.from({ length: SECURITIES }, (_, n) => `${n + 1},S${String(n + 1).padStart(3, '0')},Stock ${n + 1},STOCK,1,,,,,,,${(20 + n).toFixed(2)},true`);
+  const header =
+    'id,symbol,description,type,securityFamilyId,isin,underlyingId,expiration,strike,optionType,baseCurrency,startPrice,tradeable';
+  const rows = Array.from(
+    { length: SECURITIES },
+    (_, n) => `${n + 1},S${String(n + 1).padStart(3, '0')},Stock ${n + 1},STOCK,1,,,,,,,${(20 + n).toFixed(2)},true`,
+  );
   writeFileSync(join(folder, 'securities.csv'), `${[header, ...rows].join('\n')}\n`);
   return folder;
 }

@@ -26,14 +26,25 @@ export class Service {
   /** Starts the service. A restart uses the same addresses, as after a crash. */
   async start() {
     const listen = (name, key) => `${key}=${this.addresses[name] ?? '127.0.0.1:0'}`;
-    const sets = [listen('http', 'http.listen'), 'https.listen=', listen('stomp', 'stomp.listen'), 'stomp.tls_listen=', listen('fix', 'fix.listen'), 'log.level=warn', ...this.settings];
-    this.#process = spawn(BINARY, ['serve', '--data', this.folder, ...sets.flatMap((set) => ['--set', set])], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const sets = [
+      listen('http', 'http.listen'),
+      'https.listen=',
+      listen('stomp', 'stomp.listen'),
+      'stomp.tls_listen=',
+      listen('fix', 'fix.listen'),
+      'log.level=warn',
+      ...this.settings,
+    ];
+    this.#process = spawn(BINARY, ['serve', '--data', this.folder, ...sets.flatMap((set) => ['--set', set])], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     const lines = createInterface({ input: this.#process.stdout });
     const late = setTimeout(() => this.#process.kill('SIGKILL'), START_MS_MAX);
     for await (const line of lines) {
       if (!line.startsWith('ready')) continue;
       clearTimeout(late);
-      for (const [, name, address] of line.matchAll(/([a-z-]+)[= ](?:[a-z+]+:\/\/)?((?:127\.0\.0\.1|localhost):\d+)/g)) this.addresses[name] ??= address;
+      for (const [, name, address] of line.matchAll(/([a-z-]+)[= ](?:[a-z+]+:\/\/)?((?:127\.0\.0\.1|localhost):\d+)/g))
+        this.addresses[name] ??= address;
       // Discards the remaining output, so that the pipe never fills.
       this.#process.stdout.resume();
       return this;
@@ -44,7 +55,10 @@ export class Service {
   /** Creates a user; call it before the start. */
   user(name, role, password) {
     const file = join(this.folder, 'users');
-    execFileSync(BINARY, ['user', 'add', name, '--role', role, '--file', file], { input: `${password}\n`, stdio: ['pipe', 'ignore', 'inherit'] });
+    execFileSync(BINARY, ['user', 'add', name, '--role', role, '--file', file], {
+      input: `${password}\n`,
+      stdio: ['pipe', 'ignore', 'inherit'],
+    });
     this.settings = [...this.settings, 'auth.mode=required', `auth.users_file=${file}`];
     return this;
   }
@@ -52,7 +66,9 @@ export class Service {
   /** Creates a token and returns its text; call it before the start. */
   token(name, role) {
     const file = join(this.folder, 'tokens');
-    const output = execFileSync(BINARY, ['token', 'create', name, '--role', role, '--file', file], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const output = execFileSync(BINARY, ['token', 'create', name, '--role', role, '--file', file], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
     this.settings = [...this.settings, 'auth.mode=required', `auth.tokens_file=${file}`];
     return output.toString().trim();
   }

@@ -4,9 +4,8 @@ import asyncio
 from typing import Any, Awaitable, Callable, Iterator, TypeVar
 
 import pytest
-from service import Service
-
 from pitlane import Order, OrderUpdate, Pitlane
+from service import Service
 
 T = TypeVar("T")
 

@@ -37,7 +37,7 @@ class Service:
     def certificate(self) -> str:
         return str(self.folder / "self-signed.pem")
 
-    def start(self) -> "Service":
+    def start(self) -> Service:
         """Starts the service. A restart uses the same addresses, as after a crash."""
         listen = {"http": "http", "https": "https", "stomp": "stomp", "stomp+tls": "stomp.tls_listen"}
         keys = {name: key if "." in key else f"{key}.listen" for name, key in listen.items()}
@@ -59,7 +59,7 @@ class Service:
         threading.Thread(target=_discard_output, args=(self.process.stdout,), daemon=True).start()
         return self
 
-    def user(self, name: str, role: str, password: str, strategies: str = "*") -> "Service":
+    def user(self, name: str, role: str, password: str, strategies: str = "*") -> Service:
         """Creates a user; call it before the start."""
         file = str(self.folder / "users")
         command = [BINARY, "user", "add", name, "--role", role, "--strategies", strategies, "--file", file]

@@ -3,7 +3,6 @@
 import random
 
 import pytest
-
 from pitlane.stomp.codec import BODY_BYTES_MAX, HEAD_BYTES_MAX, Decoder, Frame, FrameError, encode, escape, unescape
 
 FRAMES = [

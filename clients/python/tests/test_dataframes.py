@@ -5,8 +5,7 @@ from decimal import Decimal
 
 import pandas
 import pytest
-from conftest import wait_until_finished, run
-
+from conftest import run, wait_until_finished
 from pitlane import AsyncPitlane, to_dataframe
 
 

@@ -9,9 +9,8 @@ from decimal import Decimal
 from pathlib import Path
 
 import pytest
-from service import ROOT
-
 from pitlane import Pitlane
+from service import ROOT
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 READMES = [EXAMPLES.parent / "README.md", ROOT / "README.md"]

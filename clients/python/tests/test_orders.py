@@ -5,8 +5,7 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
-from conftest import wait_until_finished, run
-
+from conftest import run, wait_until_finished
 from pitlane import (
     AsyncPitlane,
     Conflict,

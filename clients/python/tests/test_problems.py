@@ -4,10 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
-from service import ROOT
-
 from pitlane import BadRequest, Conflict, NotFound, Overloaded, Problem, Refused, Unavailable, problems, refusals
 from pitlane.problems import problem_of
+from service import ROOT
 
 # Reasons in events and in the `reason` of an order, never in a response.
 NEVER = {

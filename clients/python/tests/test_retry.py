@@ -6,12 +6,11 @@ import threading
 from collections import Counter
 
 import pytest
-from conftest import wait_until_finished, run
-from proxy import Proxy
-
+from conftest import run, wait_until_finished
 from pitlane import AsyncPitlane, NewTransaction, OutcomeUnknown, Pitlane, Refused, Retry, TransactionType, Unreachable
 from pitlane.problems import TooManyRequests
 from pitlane.refusals import BadLot
+from proxy import Proxy
 
 # Retries follow almost immediately; nine of ten connections may break in a row.
 MANY_RETRIES = Retry(attempts=200, wait_s_first=0.0005, wait_s_max=0.002)
@@ -133,7 +132,7 @@ def test_a_throttled_client_waits_for_retry_after(new_service):
 
 def test_a_service_that_does_not_run_is_unreachable():
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = "127.0.0.1:{}".format(listener.getsockname()[1])
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
     with Pitlane(f"http://{address}", retry=Retry(attempts=2, wait_s_first=0)) as client:
         with pytest.raises(Unreachable):
             client.buy(1, 1)
@@ -141,7 +140,7 @@ def test_a_service_that_does_not_run_is_unreachable():
 
 def test_a_lost_response_names_the_order():
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        address = "127.0.0.1:{}".format(silent.getsockname()[1])
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
         with Pitlane(f"http://{address}", retry=Retry(attempts=2, wait_s_first=0), timeout_s=0.05) as client:
             with pytest.raises(OutcomeUnknown) as caught:
                 client.buy(1, 1, int_id="lost-1")

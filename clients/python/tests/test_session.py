@@ -76,9 +76,7 @@ def test_a_session_ends_if_connect_is_not_answered():
 
 def test_an_error_names_its_request_and_is_the_last_event():
     session = opened()
-    data = encode(Frame("ERROR", {"message": "no", "receipt-id": "s1"})) + encode(
-        Frame("RECEIPT", {"receipt-id": "x"})
-    )
+    data = encode(Frame("ERROR", {"message": "no", "receipt-id": "s1"})) + encode(Frame("RECEIPT", {"receipt-id": "x"}))
     session.handle_bytes(0.0, data)
     session.subscribe("s2", "tick.*", {})
     assert events(session) == [Ended("no", "s1")]

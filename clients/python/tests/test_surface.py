@@ -6,7 +6,6 @@ from decimal import Decimal
 
 import pytest
 from conftest import wait_until_finished
-
 from pitlane import (
     AsyncPitlane,
     Limits,

@@ -6,8 +6,7 @@ from decimal import Decimal
 from typing import Optional, Tuple
 
 import pytest
-
-from pitlane import LimitOrder, OrderStatus, Side, TimeInForce, DecodeError, wire
+from pitlane import DecodeError, LimitOrder, OrderStatus, Side, TimeInForce, wire
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,13 @@ pub mod entry;
 pub mod file;
 pub mod merge;
 pub mod pace;
+#[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod record;
 pub mod replay;
 pub mod symbols;
+#[cfg(not(feature = "parquet"))]
+mod without_parquet;
 
 use std::fmt;
 
@@ -29,6 +32,8 @@ use pitlane_engine::time::Timestamp;
 
 pub use self::bars::BarPath;
 pub use self::merge::{Merge, open};
+#[cfg(not(feature = "parquet"))]
+use self::without_parquet as parquet;
 
 /// Market data at one time: a quote, a trade or both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -67,7 +67,7 @@ impl RecordingFile {
     /// Opens the output by its name: a CSV file is appended to, Parquet files are created.
     fn open(path: &Path) -> io::Result<RecordingFile> {
         if writer::is_meant(path) {
-            return Ok(RecordingFile::Parquet(Box::new(TickWriter::new(path))));
+            return Ok(RecordingFile::Parquet(Box::new(TickWriter::new(path)?)));
         }
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         if file.metadata()?.len() == 0 {

@@ -23,7 +23,10 @@ ticks = ticks.with_columns(polars.from_epoch("time", time_unit="ns"), polars.col
 ticks.write_parquet("polars.parquet")
 
 bars = pandas.DataFrame(
-    [(1_793_629_800_000_000_000, 1, 10.0, 12.0, 9.0, 11.0, 4000), (1_793_629_860_000_000_000, 1, 11.0, 11.5, 10.5, 11.25, 2000)],
+    [
+        (1_793_629_800_000_000_000, 1, 10.0, 12.0, 9.0, 11.0, 4000),
+        (1_793_629_860_000_000_000, 1, 11.0, 11.5, 10.5, 11.25, 2000),
+    ],
     columns=["time", "security", "open", "high", "low", "close", "volume"],
 )
 bars["time"] = pandas.to_datetime(bars["time"], unit="ns").astype("datetime64[ms]")

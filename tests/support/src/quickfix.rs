@@ -21,7 +21,7 @@ pub fn compile(source: &str) -> PathBuf {
         .arg(&source)
         .args(["-lquickfix", "-lpthread"])
         .output();
-    let compiled = compiled.expect("g++ and libquickfix-dev are installed: see .ci/run");
+    let compiled = compiled.expect("g++ and libquickfix-dev are installed: run config/setup test");
     assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));
     binary
 }

@@ -7,7 +7,11 @@ describe('readMessage', () => {
 
   it('reads a message like the library', () => {
     expect(readMessage(frame)).toEqual({ subscription: 's1', topic: 'tick.42', body: '{"a":"é"}' });
-    expect(readMessage('MESSAGE\nsubscription:1\ndestination:/topic/a\n\n\0')).toEqual({ subscription: '1', topic: 'a', body: '' });
+    expect(readMessage('MESSAGE\nsubscription:1\ndestination:/topic/a\n\n\0')).toEqual({
+      subscription: '1',
+      topic: 'a',
+      body: '',
+    });
   });
 
   it('uses the first of repeated headers, and no header from the body', () => {
@@ -17,8 +21,16 @@ describe('readMessage', () => {
 
   it('leaves all other data to the library', () => {
     const others = [
-      '\n', 'RECEIPT\nreceipt-id:1\n\n\0', frame + frame, `${frame}\n`, frame.slice(0, -1), frame.replace('tick', 'a\\cb'),
-      frame.replaceAll('\n', '\r\n'), 'MESSAGE\nsubscription:1\0', new ArrayBuffer(4), undefined,
+      '\n',
+      'RECEIPT\nreceipt-id:1\n\n\0',
+      frame + frame,
+      `${frame}\n`,
+      frame.slice(0, -1),
+      frame.replace('tick', 'a\\cb'),
+      frame.replaceAll('\n', '\r\n'),
+      'MESSAGE\nsubscription:1\0',
+      new ArrayBuffer(4),
+      undefined,
     ];
     for (const other of others) expect(readMessage(other)).toBeNull();
   });

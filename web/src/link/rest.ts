@@ -70,13 +70,23 @@ export class Rest {
   connectHeaders(): Record<string, string> {
     const credentials = this.credentials;
     if (!credentials) return {};
-    return 'token' in credentials ? { passcode: credentials.token } : { login: credentials.login, passcode: credentials.password };
+    return 'token' in credentials
+      ? { passcode: credentials.token }
+      : { login: credentials.login, passcode: credentials.password };
   }
 
-  private async send(method: string, path: string, { body, headers }: Options): Promise<{ status: number; ok: boolean; text: string }> {
+  private async send(
+    method: string,
+    path: string,
+    { body, headers }: Options,
+  ): Promise<{ status: number; ok: boolean; text: string }> {
     const init: RequestInit = {
       method,
-      headers: { ...this.authorization(), ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+      headers: {
+        ...this.authorization(),
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
       credentials: 'omit',
       cache: 'no-store',
       signal: AbortSignal.timeout(TIMEOUT_MS),

@@ -1,6 +1,17 @@
 import { describe, expect, it } from 'vitest';
 
-import { add, compare, decimal, formatDecimal, formatSigned, isMultiple, multiply, places, stepBy, units } from './decimal';
+import {
+  add,
+  compare,
+  decimal,
+  formatDecimal,
+  formatSigned,
+  isMultiple,
+  multiply,
+  places,
+  stepBy,
+  units,
+} from './decimal';
 
 describe('decimals', () => {
   it('keep every digit that a double would lose', () => {
@@ -42,8 +53,15 @@ describe('decimals', () => {
     expect(formatDecimal('-0.005', 2, 2)).toBe('−0.01');
     expect(formatDecimal('1.23456', 2, 4)).toBe('1.2346');
     expect(formatDecimal(undefined)).toBe('');
-    expect([formatDecimal('-0'), formatDecimal('-0.00', 2), formatDecimal('-0.5'), formatDecimal('1.500'), formatDecimal('-1234.5', 2), formatDecimal('007.0'), formatDecimal('12x')]).toEqual(
-      ['0', '0.00', '−0.5', '1.5', '−1\u202f234.50', '7', '']);
+    expect([
+      formatDecimal('-0'),
+      formatDecimal('-0.00', 2),
+      formatDecimal('-0.5'),
+      formatDecimal('1.500'),
+      formatDecimal('-1234.5', 2),
+      formatDecimal('007.0'),
+      formatDecimal('12x'),
+    ]).toEqual(['0', '0.00', '−0.5', '1.5', '−1\u202f234.50', '7', '']);
     expect(formatSigned('5', 2)).toBe('+5.00');
     expect(formatSigned('0')).toBe('0');
   });

@@ -86,7 +86,8 @@ export function isZero(amount: Decimal | undefined): boolean {
 export function formatDecimal(amount: Decimal | undefined, least = 0, most = PLACES): string {
   if (amount === undefined) return '';
   const plain = PLAIN.exec(amount);
-  if (plain && (plain[3]?.length ?? 0) <= Math.max(least, most)) return joinDigits(plain[1] ? '−' : '', plain[2]!, plain[3] ?? '', least);
+  if (plain && (plain[3]?.length ?? 0) <= Math.max(least, most))
+    return joinDigits(plain[1] ? '−' : '', plain[2]!, plain[3] ?? '', least);
   const exact = units(amount);
   if (exact === null) return '';
   const cut = 10n ** BigInt(PLACES - Math.max(least, most));

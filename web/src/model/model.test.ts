@@ -9,29 +9,73 @@ import { matches, patternError } from './topic';
 import type { Limits, Order, Security, Tick } from './types';
 
 const AAPL: Security = {
-  id: 1, symbol: 'AAPL', description: 'Apple Inc.', type: 'STOCK', securityFamilyId: 1, exchangeId: 1, currency: 'USD',
-  tickSize: '0.05', lotSize: '10', contractSize: '1', tradeable: true,
+  id: 1,
+  symbol: 'AAPL',
+  description: 'Apple Inc.',
+  type: 'STOCK',
+  securityFamilyId: 1,
+  exchangeId: 1,
+  currency: 'USD',
+  tickSize: '0.05',
+  lotSize: '10',
+  contractSize: '1',
+  tradeable: true,
 };
 const TICK: Tick = {
-  type: 'TICK', seq: 1, ts: '1', securityId: 1, bid: '232.45', bidSize: '100', ask: '232.55', askSize: '100',
-  last: '232.5', volume: '1', dateTime: '2026-11-15T10:00:00Z',
+  type: 'TICK',
+  seq: 1,
+  ts: '1',
+  securityId: 1,
+  bid: '232.45',
+  bidSize: '100',
+  ask: '232.55',
+  askSize: '100',
+  last: '232.5',
+  volume: '1',
+  dateTime: '2026-11-15T10:00:00Z',
 };
 const DRAFT: Draft = {
-  securityId: 1, type: 'LIMIT', side: 'BUY', quantity: '10', limit: '232.45', stop: '', tif: 'DAY', tifDate: '',
-  strategyName: 'SERVER', accountId: null, exchangeOrder: false,
+  securityId: 1,
+  type: 'LIMIT',
+  side: 'BUY',
+  quantity: '10',
+  limit: '232.45',
+  stop: '',
+  tif: 'DAY',
+  tifDate: '',
+  strategyName: 'SERVER',
+  accountId: null,
+  exchangeOrder: false,
 };
 const CONTEXT: OrderContext = {
-  security: AAPL, tick: TICK, account: undefined, strategy: undefined, position: undefined, risk: null, openOrders: 0, now: 0,
+  security: AAPL,
+  tick: TICK,
+  account: undefined,
+  strategy: undefined,
+  position: undefined,
+  risk: null,
+  openOrders: 0,
+  now: 0,
 };
 const LIMITS: Limits = {
-  strategyName: 'SERVER', tradingEnabled: true, maxOrderQty: '0', maxOrderValue: '0', priceCollarPct: '0', maxOpenOrders: 0,
-  maxPosition: '0', maxOrdersPerS: 0, duplicateWindowMs: 0,
+  strategyName: 'SERVER',
+  tradingEnabled: true,
+  maxOrderQty: '0',
+  maxOrderValue: '0',
+  priceCollarPct: '0',
+  maxOpenOrders: 0,
+  maxPosition: '0',
+  maxOrdersPerS: 0,
+  duplicateWindowMs: 0,
 };
 
 const fieldsOf = (draft: Partial<Draft>, context: Partial<OrderContext> = {}): string[] =>
-  findings({ ...DRAFT, ...draft }, { ...CONTEXT, ...context }).map(({ field, isError }) => (isError ? field : `${field}?`));
-const limited = (limits: Partial<Limits>): Partial<OrderContext> =>
-  ({ risk: { killSwitch: false, limits: [{ ...LIMITS, ...limits }], restrictions: [] } });
+  findings({ ...DRAFT, ...draft }, { ...CONTEXT, ...context }).map(({ field, isError }) =>
+    isError ? field : `${field}?`,
+  );
+const limited = (limits: Partial<Limits>): Partial<OrderContext> => ({
+  risk: { killSwitch: false, limits: [{ ...LIMITS, ...limits }], restrictions: [] },
+});
 
 describe('the order form', () => {
   it('accepts a valid order', () => expect(fieldsOf({})).toEqual([]));
@@ -80,7 +124,11 @@ describe('the order form', () => {
   it('sends only changed values of a modification', () => {
     const order = { intId: 'a', accountId: 1, type: 'LIMIT', quantity: '10', limit: '232.45' } as Order;
     expect(change(order, { quantity: '10.0', limit: '232.450', stop: '' })).toBeNull();
-    expect(change(order, { quantity: '20', limit: '232.45', stop: '9' })).toEqual({ intId: 'a', accountId: 1, quantity: '20' });
+    expect(change(order, { quantity: '20', limit: '232.45', stop: '9' })).toEqual({
+      intId: 'a',
+      accountId: 1,
+      quantity: '20',
+    });
   });
 });
 
@@ -89,7 +137,14 @@ describe('candles', () => {
 
   it('open at the previous close and ignore late ticks', () => {
     const candles = new Candles();
-    for (const [second, price] of [[0, 10], [0, 12], [1, 11], [0, 99], [1, NaN]] as const) candles.addPrice(price, start + second);
+    for (const [second, price] of [
+      [0, 10],
+      [0, 12],
+      [1, 11],
+      [0, 99],
+      [1, NaN],
+    ] as const)
+      candles.addPrice(price, start + second);
     expect(candles.of('1s')).toEqual([
       { time: start, open: 10, high: 12, low: 10, close: 12 },
       { time: start + 1, open: 12, high: 12, low: 11, close: 11 },
@@ -105,10 +160,13 @@ describe('candles', () => {
 });
 
 describe('peek', () => {
-  const body = '{"type":"TICK","seq":17,"symbol":"a\\"last\\":5","last":-232.50,"volume":0.5,"dateTime":"2026-11-15T10:00:00.123Z"}';
+  const body =
+    '{"type":"TICK","seq":17,"symbol":"a\\"last\\":5","last":-232.50,"volume":0.5,"dateTime":"2026-11-15T10:00:00.123Z"}';
 
   it('finds one member of a message', () => {
-    expect([peekNumber(body, '"seq":'), peekNumber(body, '"last":'), peekNumber(body, '"volume":')]).toEqual([17, -232.5, 0.5]);
+    expect([peekNumber(body, '"seq":'), peekNumber(body, '"last":'), peekNumber(body, '"volume":')]).toEqual([
+      17, -232.5, 0.5,
+    ]);
     expect(peekText(body, '"dateTime":', 19)).toBe('2026-11-15T10:00:00');
   });
 
@@ -150,6 +208,14 @@ describe('time', () => {
 
 describe('CSV', () => {
   it('quotes special characters and disables formulas', () => {
-    expect(csv(['a', 'b'], [['x,"y"', -5], ['=1+1', undefined]])).toBe('a,b\r\n"x,""y""",-5\r\n\'=1+1,\r\n');
+    expect(
+      csv(
+        ['a', 'b'],
+        [
+          ['x,"y"', -5],
+          ['=1+1', undefined],
+        ],
+      ),
+    ).toBe('a,b\r\n"x,""y""",-5\r\n\'=1+1,\r\n');
   });
 });

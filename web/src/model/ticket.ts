@@ -84,12 +84,19 @@ export function value(draft: Draft, { security, tick }: OrderContext): Decimal |
 
 /** Path segment of each order type. */
 export const PATH: Record<OrderType, string> = {
-  MARKET: 'market', LIMIT: 'limit', STOP: 'stop', STOP_LIMIT: 'stoplimit',
+  MARKET: 'market',
+  LIMIT: 'limit',
+  STOP: 'stop',
+  STOP_LIMIT: 'stoplimit',
 };
 
 /** Returns the body that modifies an open order; null if nothing changes. */
-export function change(order: Order, changes: { quantity: Decimal; limit: Decimal; stop: Decimal }): Record<string, unknown> | null {
-  const differs = (now: Decimal | undefined, then: Decimal): boolean => units(then) !== null && units(now) !== units(then);
+export function change(
+  order: Order,
+  changes: { quantity: Decimal; limit: Decimal; stop: Decimal },
+): Record<string, unknown> | null {
+  const differs = (now: Decimal | undefined, then: Decimal): boolean =>
+    units(then) !== null && units(now) !== units(then);
   const body: Record<string, unknown> = {};
   if (differs(order.quantity, changes.quantity)) body['quantity'] = plain(changes.quantity);
   if (hasLimit(order.type) && differs(order.limit, changes.limit)) body['limit'] = plain(changes.limit);
@@ -98,7 +105,11 @@ export function change(order: Order, changes: { quantity: Decimal; limit: Decima
 }
 
 /** Checks quantity and prices of a modified order. */
-export function changeFindings(order: Order, changes: { quantity: Decimal; limit: Decimal; stop: Decimal }, security: Security): Finding[] {
+export function changeFindings(
+  order: Order,
+  changes: { quantity: Decimal; limit: Decimal; stop: Decimal },
+  security: Security,
+): Finding[] {
   const filled = units(order.filledQuantity) ?? 0n;
   const wanted = units(changes.quantity);
   return [
@@ -114,7 +125,8 @@ export function changeFindings(order: Order, changes: { quantity: Decimal; limit
 function checkState(draft: Draft, context: OrderContext, security: Security): Finding[] {
   const found: Finding[] = [];
   if (!security.tradeable) found.push(error('security', `${security.symbol} is not tradeable`));
-  if (context.account && !context.account.active) found.push(error('account', `Account ${context.account.name} is not active`));
+  if (context.account && !context.account.active)
+    found.push(error('account', `Account ${context.account.name} is not active`));
   const { strategy } = context;
   if (strategy && strategy.name !== 'SERVER' && strategy.phase !== 'RUNNING') {
     found.push(error('strategy', `${strategy.name} is in ${strategy.phase}, not RUNNING`));
@@ -126,14 +138,18 @@ function checkState(draft: Draft, context: OrderContext, security: Security): Fi
 function checkQuantity(draft: { quantity: Decimal }, security: Security): Finding[] {
   const qty = units(draft.quantity);
   if (qty === null || qty <= 0n) return [error('quantity', 'Must be above zero')];
-  return isMultiple(qty, security.lotSize) ? [] : [error('quantity', `Must be a multiple of ${formatDecimal(security.lotSize)}`)];
+  return isMultiple(qty, security.lotSize)
+    ? []
+    : [error('quantity', `Must be a multiple of ${formatDecimal(security.lotSize)}`)];
 }
 
 function checkPrice(field: 'limit' | 'stop', text: Decimal, security: Security): Finding[] {
   const exact = units(text);
   if (exact === null) return [error(field, `Enter a ${field} price`)];
   if (exact <= 0n && security.type !== 'FUTURE') return [error(field, 'Must be above zero')];
-  return isMultiple(exact, security.tickSize) ? [] : [error(field, `Must be a multiple of ${formatDecimal(security.tickSize)}`)];
+  return isMultiple(exact, security.tickSize)
+    ? []
+    : [error(field, `Must be a multiple of ${formatDecimal(security.tickSize)}`)];
 }
 
 function checkExpiry(draft: Draft, now: number): Finding[] {
@@ -147,7 +163,8 @@ function checkRisk(draft: Draft, context: OrderContext, security: Security): Fin
   const { risk: rules } = context;
   if (!rules) return [];
   const applies = (row: { strategyName?: string; accountName?: string }): boolean =>
-    row.strategyName === draft.strategyName || (row.accountName !== undefined && row.accountName === context.account?.name);
+    row.strategyName === draft.strategyName ||
+    (row.accountName !== undefined && row.accountName === context.account?.name);
   const found = rules.limits.filter(applies).flatMap((limits) => limited(draft, context, limits));
   if (rules.restrictions.some((row) => row.securityId === security.id && applies(row))) {
     found.push(error('security', `${security.symbol} is restricted`));
@@ -164,7 +181,8 @@ function limited(draft: Draft, context: OrderContext, limits: Limits): Finding[]
   };
   const qty = units(draft.quantity);
   if (!limits.tradingEnabled) found.push(error('order', `Trading is off for ${who}`));
-  if (above(qty, limits.maxOrderQty)) found.push(error('quantity', `At most ${formatDecimal(limits.maxOrderQty)} (${who})`));
+  if (above(qty, limits.maxOrderQty))
+    found.push(error('quantity', `At most ${formatDecimal(limits.maxOrderQty)} (${who})`));
   const cost = value(draft, context);
   if (above(cost === null ? null : units(cost), limits.maxOrderValue)) {
     found.push(error('order', `Value above ${formatDecimal(limits.maxOrderValue)} (${who})`));
@@ -194,13 +212,18 @@ function checkMarket(draft: Draft, tick: Tick | undefined): Finding[] {
   const [bid, ask, limit, stop] = [units(tick?.bid), units(tick?.ask), units(draft.limit), units(draft.stop)];
   const buys = draft.side === 'BUY';
   const found: Finding[] = [];
-  if (draft.type === 'LIMIT' && limit !== null && (buys ? ask !== null && limit >= ask : bid !== null && limit <= bid)) {
+  if (
+    draft.type === 'LIMIT' &&
+    limit !== null &&
+    (buys ? ask !== null && limit >= ask : bid !== null && limit <= bid)
+  ) {
     found.push(warning('limit', 'Crosses the market: the order fills immediately'));
   }
   if (hasStop(draft.type) && stop !== null && (buys ? ask !== null && stop <= ask : bid !== null && stop >= bid)) {
     found.push(warning('stop', 'Already reached: the order triggers immediately'));
   }
-  if (!tick?.bid && !tick?.ask && draft.type === 'MARKET') found.push(warning('order', 'No quote: the order may not fill'));
+  if (!tick?.bid && !tick?.ask && draft.type === 'MARKET')
+    found.push(warning('order', 'No quote: the order may not fill'));
   return found;
 }
 

@@ -17,7 +17,10 @@ export function instantOf(ns: bigint): Instant {
 }
 
 const CLOCK = new Intl.DateTimeFormat(undefined, {
-  hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23',
+  hour: '2-digit',
+  minute: '2-digit',
+  second: '2-digit',
+  hourCycle: 'h23',
 });
 const DAY = new Intl.DateTimeFormat(undefined, { year: 'numeric', month: '2-digit', day: '2-digit' });
 
@@ -45,7 +48,8 @@ export function lasted(ms: number): string {
 
 /** Formats a latency with three digits: `1.25 µs`. */
 export function latency(ns: number): string {
-  const [value, unit] = ns < 1000 ? [ns, 'ns'] : ns < 1e6 ? [ns / 1e3, 'µs'] : ns < 1e9 ? [ns / 1e6, 'ms'] : [ns / 1e9, 's'];
+  const [value, unit] =
+    ns < 1000 ? [ns, 'ns'] : ns < 1e6 ? [ns / 1e3, 'µs'] : ns < 1e9 ? [ns / 1e6, 'ms'] : [ns / 1e9, 's'];
   return `${unit === 'ns' ? value : value.toPrecision(3)} ${unit}`;
 }
 

@@ -5,7 +5,8 @@ export function patternError(pattern: string): string | null {
   const segments = pattern.split('.');
   if (segments.some((segment) => segment === '')) return 'A segment is empty';
   if (segments.slice(0, -1).includes('>')) return '“>” is allowed only at the end';
-  if (segments.some((segment) => segment.length > 1 && /[*>]/.test(segment))) return '“*” and “>” must be whole segments';
+  if (segments.some((segment) => segment.length > 1 && /[*>]/.test(segment)))
+    return '“*” and “>” must be whole segments';
   return /[/\s]/.test(pattern.replace('the service', '')) ? 'Spaces and slashes are not allowed' : null;
 }
 
@@ -20,6 +21,17 @@ export function matches(pattern: string, topic: string): boolean {
 
 /** Patterns that the page suggests. */
 export const SUGGESTED = [
-  'tick.*', 'book.*', 'bar.>', 'pitlane.>', 'order.>', 'position.>', 'transaction.*', 'cash-balance.>',
-  'subscription.>', 'session.*', 'lifecycle.*', 'log-event.*', 'generic-event.*',
+  'tick.*',
+  'book.*',
+  'bar.>',
+  'pitlane.>',
+  'order.>',
+  'position.>',
+  'transaction.*',
+  'cash-balance.>',
+  'subscription.>',
+  'session.*',
+  'lifecycle.*',
+  'log-event.*',
+  'generic-event.*',
 ] as const;

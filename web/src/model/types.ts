@@ -13,8 +13,7 @@ export interface Account {
   adapterType: string;
 }
 
-export type SecurityType =
-  'STOCK' | 'FUTURE' | 'OPTION' | 'FOREX' | 'INDEX' | 'COMMODITY' | 'BOND' | 'FUND' | 'CRYPTO';
+export type SecurityType = 'STOCK' | 'FUTURE' | 'OPTION' | 'FOREX' | 'INDEX' | 'COMMODITY' | 'BOND' | 'FUND' | 'CRYPTO';
 
 export interface Security {
   id: number;
@@ -66,8 +65,15 @@ export const TIFS = ['DAY', 'GTC', 'ATO', 'IOC', 'FOK', 'GTD', 'ATC'] as const;
 export type Tif = (typeof TIFS)[number];
 
 export type OrderStatus =
-  | 'PENDING_NEW' | 'NEW' | 'PARTIALLY_FILLED' | 'FILLED' | 'PENDING_CANCEL' | 'CANCELED' | 'PENDING_REPLACE'
-  | 'REJECTED' | 'EXPIRED';
+  | 'PENDING_NEW'
+  | 'NEW'
+  | 'PARTIALLY_FILLED'
+  | 'FILLED'
+  | 'PENDING_CANCEL'
+  | 'CANCELED'
+  | 'PENDING_REPLACE'
+  | 'REJECTED'
+  | 'EXPIRED';
 
 export interface Order {
   intId: string;
@@ -117,8 +123,17 @@ export interface Position {
   currency?: string;
 }
 
-export const TRANSACTION_TYPES =
-  ['BUY', 'SELL', 'EXPIRATION', 'CREDIT', 'DEBIT', 'INTEREST', 'FEES', 'REFUND', 'REBALANCE'] as const;
+export const TRANSACTION_TYPES = [
+  'BUY',
+  'SELL',
+  'EXPIRATION',
+  'CREDIT',
+  'DEBIT',
+  'INTEREST',
+  'FEES',
+  'REFUND',
+  'REBALANCE',
+] as const;
 export type TransactionType = (typeof TRANSACTION_TYPES)[number];
 
 export interface Transaction {

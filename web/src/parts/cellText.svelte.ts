@@ -12,13 +12,20 @@ const FLASH_MS = 400;
 const SWEEP_MS = 50;
 
 /** Writes the cells of a row that have text. Each such cell holds one element. */
-export function cellText<T>(row: () => T, columns: readonly Column<T>[], widths: readonly number[]): Attachment<HTMLTableRowElement> {
+export function cellText<T>(
+  row: () => T,
+  columns: readonly Column<T>[],
+  widths: readonly number[],
+): Attachment<HTMLTableRowElement> {
   return (node) => {
     const cells = columns.map(({ text, cell }, at) =>
-      text && !cell ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, widths[at]!) : null);
+      text && !cell ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, widths[at]!) : null,
+    );
     $effect(() => {
       const now = row();
-      columns.forEach((column, at) => cells[at]?.write(column.text?.(now) ?? '', column.tone?.(now) ?? '', Number(column.flash?.(now))));
+      columns.forEach((column, at) =>
+        cells[at]?.write(column.text?.(now) ?? '', column.tone?.(now) ?? '', Number(column.flash?.(now))),
+      );
     });
     return () => cells.forEach((cell) => cell && flashing.delete(cell));
   };

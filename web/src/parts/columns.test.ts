@@ -15,8 +15,11 @@ describe('tables', () => {
   it('group rows under headings and keep their order', () => {
     const items = groupRows(['b2', 'a1', 'b1'], { key: 'k', label: 'k', of: (row) => row[0]! });
     expect(items).toEqual([
-      { group: 'a', count: 1 }, { row: 'a1', at: 0 },
-      { group: 'b', count: 2 }, { row: 'b2', at: 1 }, { row: 'b1', at: 2 },
+      { group: 'a', count: 1 },
+      { row: 'a1', at: 0 },
+      { group: 'b', count: 2 },
+      { row: 'b2', at: 1 },
+      { row: 'b1', at: 2 },
     ]);
   });
 

@@ -66,10 +66,12 @@ export function groupRows<T>(rows: readonly T[], grouping: Grouping<T> | undefin
     else groups.set(grouping.of(row), [row]);
   }
   let at = 0;
-  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1)).flatMap(([group, members]): Item<T>[] => [
-    { group, count: members.length },
-    ...members.map((row) => ({ row, at: at++ })),
-  ]);
+  return [...groups]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([group, members]): Item<T>[] => [
+      { group, count: members.length },
+      ...members.map((row) => ({ row, at: at++ })),
+    ]);
 }
 
 /** Fits widths into the available room: the widest shrink first, all to the same width. */

@@ -45,7 +45,12 @@ export class ApiStore {
       this.calls = Object.entries(paths).flatMap(([path, operations]) =>
         Object.entries(operations)
           .filter(([method]) => METHODS.includes(method))
-          .map(([method, { summary, description, tags }]) => ({ method: method.toUpperCase(), path, summary: summary ?? description ?? '', tag: tags?.[0] ?? '' })),
+          .map(([method, { summary, description, tags }]) => ({
+            method: method.toUpperCase(),
+            path,
+            summary: summary ?? description ?? '',
+            tag: tags?.[0] ?? '',
+          })),
       );
     } catch (problem) {
       this.error = problem instanceof Error ? problem.message : String(problem);

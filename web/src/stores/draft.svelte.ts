@@ -1,15 +1,33 @@
 // The order in the order form, and the data for its checks.
 
 import { decimal, units } from '../model/decimal';
-import { type Draft, type Finding, type OrderContext, findings, hasLimit, hasStop, request, value } from '../model/ticket';
+import {
+  type Draft,
+  type Finding,
+  type OrderContext,
+  findings,
+  hasLimit,
+  hasStop,
+  request,
+  value,
+} from '../model/ticket';
 import type { Decimal } from '../model/decimal';
 import type { Side } from '../model/types';
 import type { AppStore } from './app.svelte';
 
 export class DraftStore {
   draft: Draft = $state({
-    securityId: null, type: 'LIMIT', side: 'BUY', quantity: '', limit: '', stop: '', tif: 'DAY', tifDate: '',
-    strategyName: 'SERVER', accountId: null, exchangeOrder: false,
+    securityId: null,
+    type: 'LIMIT',
+    side: 'BUY',
+    quantity: '',
+    limit: '',
+    stop: '',
+    tif: 'DAY',
+    tifDate: '',
+    strategyName: 'SERVER',
+    accountId: null,
+    exchangeOrder: false,
   });
   busy = $state(false);
   /** Focus request for the order form; `count` increases with each request. */

@@ -51,7 +51,9 @@ export class MarketStore {
     private readonly broker: Broker,
     private readonly reference: ReferenceStore,
   ) {
-    broker.listen('tick.*', (topic, body) => this.handle(Number(topic.slice('tick.'.length)), body), { lastValue: true });
+    broker.listen('tick.*', (topic, body) => this.handle(Number(topic.slice('tick.'.length)), body), {
+      lastValue: true,
+    });
     broker.listen('subscription.>', (_, body) => this.handleSubscription(parseJson(body) as SubscriptionMessage));
   }
 
@@ -163,7 +165,10 @@ const today = (): string => new Date().toISOString().slice(0, 10);
 
 function loadOpenings(): Record<number, Decimal> {
   try {
-    const kept = JSON.parse(localStorage.getItem(OPENING_KEY) ?? '{}') as { day?: string; prices?: Record<number, Decimal> };
+    const kept = JSON.parse(localStorage.getItem(OPENING_KEY) ?? '{}') as {
+      day?: string;
+      prices?: Record<number, Decimal>;
+    };
     return kept.day === today() ? (kept.prices ?? {}) : {};
   } catch {
     return {};

@@ -94,7 +94,10 @@ export class OrderStore {
     }
     const known = this.known(message);
     if (known && (nanoseconds(known.lastUpdate) ?? 0n) > BigInt(message.ts)) return;
-    const order = message.type === 'ORDER' ? orderFromMessage(message as OrderMessage) : orderFromStatus(message as OrderStatusMessage, known);
+    const order =
+      message.type === 'ORDER'
+        ? orderFromMessage(message as OrderMessage)
+        : orderFromStatus(message as OrderStatusMessage, known);
     if (!order) {
       // A status of an unknown order: a message is missing.
       this.refetch();
@@ -116,7 +119,9 @@ export class OrderStore {
   }
 
   private draw(): void {
-    const rows = [...this.byId.values()].sort((a, b) => (a.dateTime < b.dateTime ? 1 : a.dateTime > b.dateTime ? -1 : 0));
+    const rows = [...this.byId.values()].sort((a, b) =>
+      a.dateTime < b.dateTime ? 1 : a.dateTime > b.dateTime ? -1 : 0,
+    );
     this.open = rows.filter(isOpen);
     const finished = rows.length - this.open.length;
     if (finished > FINISHED_MAX) this.drop(rows, finished - FINISHED_MAX);

@@ -26,7 +26,10 @@ export class ServiceStore {
   async load(): Promise<void> {
     const params = this.rest.get<Record<string, string>>('/rest/config-params');
     void this.refresh();
-    this.rest.get<Version>('/version').then((version) => (this.version = version), () => {});
+    this.rest.get<Version>('/version').then(
+      (version) => (this.version = version),
+      () => {},
+    );
     try {
       this.params = await params;
     } catch {

@@ -53,7 +53,8 @@ const TEN = 1794736800000000000n;
 const status = (seq: number, after: number, rest: string): string =>
   `{"type":"ORDER_STATUS","seq":${seq},"ts":${TEN + BigInt(after)},"intId":"A1","strategyName":"SERVER","securityId":1,"symbol":"AAPL",
   "side":"BUY","quantity":100,"accountId":1,${rest}}`;
-const FILLED_40 = '"status":"PARTIALLY_FILLED","execType":"F","filledQuantity":40,"remainingQuantity":60,"avgPrice":232.45,"lastQuantity":40,"lastPrice":232.45';
+const FILLED_40 =
+  '"status":"PARTIALLY_FILLED","execType":"F","filledQuantity":40,"remainingQuantity":60,"avgPrice":232.45,"lastQuantity":40,"lastPrice":232.45';
 
 describe('orders', () => {
   let broker: LocalBroker;
@@ -61,7 +62,10 @@ describe('orders', () => {
     broker = new LocalBroker();
   });
   const ordersOf = (open: string | (() => string | Promise<string>), history = '[]'): OrderStore => {
-    const orders = new OrderStore(fakeRest({ 'GET /rest/execution/order': open, 'GET /rest/ext/order/history?limit=2000': history }), broker);
+    const orders = new OrderStore(
+      fakeRest({ 'GET /rest/execution/order': open, 'GET /rest/ext/order/history?limit=2000': history }),
+      broker,
+    );
     orders.listen('pitlane');
     return orders;
   };
@@ -75,7 +79,12 @@ describe('orders', () => {
     await orders.restart();
     broker.publish('pitlane.SERVER.A1', status(7, 9, FILLED_40));
     await settled();
-    expect(only(orders)).toMatchObject({ status: 'PARTIALLY_FILLED', filledQuantity: '40', limit: '232.5', type: 'LIMIT' });
+    expect(only(orders)).toMatchObject({
+      status: 'PARTIALLY_FILLED',
+      filledQuantity: '40',
+      limit: '232.5',
+      type: 'LIMIT',
+    });
     expect(orders.isComplete).toBe(true);
   });
 
@@ -83,7 +92,10 @@ describe('orders', () => {
     let answer = (_: string): void => {};
     const orders = ordersOf(() => new Promise<string>((done) => (answer = done)));
     const started = orders.restart();
-    broker.publish('pitlane.SERVER.A1', status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'));
+    broker.publish(
+      'pitlane.SERVER.A1',
+      status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'),
+    );
     broker.publish('pitlane.SERVER.A1', status(8, 9, FILLED_40));
     expect(orders.rows).toHaveLength(0);
     answer(`[${ORDER}]`);
@@ -95,7 +107,10 @@ describe('orders', () => {
   it('ignore a message older than the snapshot', async () => {
     const orders = ordersOf(`[${ORDER}]`);
     const started = orders.restart();
-    broker.publish('pitlane.SERVER.A1', status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'));
+    broker.publish(
+      'pitlane.SERVER.A1',
+      status(3, 2, '"status":"PENDING_NEW","execType":"A","filledQuantity":0,"remainingQuantity":100'),
+    );
     await started;
     await settled();
     expect(only(orders).status).toBe('NEW');
@@ -104,14 +119,27 @@ describe('orders', () => {
   it('change their id when they are modified', async () => {
     const orders = ordersOf(`[${ORDER}]`);
     await orders.restart();
-    broker.publish('order.SERVER.A2', `{"type":"ORDER","seq":9,"ts":${TEN + 10n},"intId":"A2","origIntId":"A1","orderType":"LIMIT","side":"BUY",
+    broker.publish(
+      'order.SERVER.A2',
+      `{"type":"ORDER","seq":9,"ts":${TEN + 10n},"intId":"A2","origIntId":"A1","orderType":"LIMIT","side":"BUY",
       "quantity":200,"limit":231,"tif":"DAY","strategyId":0,"strategyName":"SERVER","accountId":1,"securityId":1,"symbol":"AAPL","exchangeId":1,
       "exchangeOrder":false,"status":"NEW","filledQuantity":0,"remainingQuantity":200,"source":"REST",
-      "dateTime":"2026-11-15T10:00:00.000000001Z","lastUpdate":"2026-11-15T10:00:00.00000001Z"}`);
-    broker.publish('pitlane.SERVER.A2', status(9, 10, '"origIntId":"A1","status":"NEW","execType":"5","filledQuantity":0,"remainingQuantity":200')
-      .replace('"intId":"A1"', '"intId":"A2"').replace('"quantity":100', '"quantity":200'));
+      "dateTime":"2026-11-15T10:00:00.000000001Z","lastUpdate":"2026-11-15T10:00:00.00000001Z"}`,
+    );
+    broker.publish(
+      'pitlane.SERVER.A2',
+      status(9, 10, '"origIntId":"A1","status":"NEW","execType":"5","filledQuantity":0,"remainingQuantity":200')
+        .replace('"intId":"A1"', '"intId":"A2"')
+        .replace('"quantity":100', '"quantity":200'),
+    );
     await settled();
-    expect(only(orders)).toMatchObject({ intId: 'A2', origIntId: 'A1', quantity: '200', limit: '231', remainingQuantity: '200' });
+    expect(only(orders)).toMatchObject({
+      intId: 'A2',
+      origIntId: 'A1',
+      quantity: '200',
+      limit: '231',
+      remainingQuantity: '200',
+    });
     expect(only(orders).dateTime).toBe('2026-11-15T10:00:00.000000001Z');
   });
 
@@ -140,12 +168,16 @@ describe('orders', () => {
   it('are not open in a final status', () => {
     const order = JSON.parse(ORDER) as Order;
     expect(isOpen(order)).toBe(true);
-    for (const over of ['FILLED', 'CANCELED', 'REJECTED', 'EXPIRED'] as const) expect(isOpen({ ...order, status: over })).toBe(false);
+    for (const over of ['FILLED', 'CANCELED', 'REJECTED', 'EXPIRED'] as const)
+      expect(isOpen({ ...order, status: over })).toBe(false);
   });
 
   it('are submitted with the order type in the path and decimals as numbers', async () => {
     const sent: [string, string][] = [];
-    const rest = new Rest('', async (input, init) => (sent.push([String(input), String(init?.body)]), new Response(ORDER)));
+    const rest = new Rest(
+      '',
+      async (input, init) => (sent.push([String(input), String(init?.body)]), new Response(ORDER)),
+    );
     const orders = new OrderStore(rest, broker);
     expect(await orders.submit('STOP_LIMIT', { securityId: 1, quantity: '10', limit: '1.10', stop: '1' })).toBe('A1');
     expect(sent).toEqual([['/rest/execution/order/stoplimit', '{"securityId":1,"quantity":10,"limit":1.10,"stop":1}']]);
@@ -177,7 +209,12 @@ describe('Sync and Sequence', () => {
 
   it('accept gaps, reject decreasing numbers, and start again after a reset', () => {
     const sequence = new Sequence();
-    expect([sequence.follows(1, 5), sequence.follows(1, 9), sequence.follows(1, 9), sequence.follows(1, 8)]).toEqual([true, true, true, false]);
+    expect([sequence.follows(1, 5), sequence.follows(1, 9), sequence.follows(1, 9), sequence.follows(1, 8)]).toEqual([
+      true,
+      true,
+      true,
+      false,
+    ]);
     expect(sequence.follows(2, 1)).toBe(true);
     sequence.reset();
     expect(sequence.follows(1, 1)).toBe(true);
@@ -185,7 +222,8 @@ describe('Sync and Sequence', () => {
 });
 
 describe('the market', () => {
-  const SECURITIES = '[{"id":1,"symbol":"AAPL","description":"Apple Inc.","type":"STOCK","securityFamilyId":1,"exchangeId":1,"currency":"USD","tickSize":0.01,"lotSize":1,"contractSize":1,"tradeable":true}]';
+  const SECURITIES =
+    '[{"id":1,"symbol":"AAPL","description":"Apple Inc.","type":"STOCK","securityFamilyId":1,"exchangeId":1,"currency":"USD","tickSize":0.01,"lotSize":1,"contractSize":1,"tradeable":true}]';
   const tick = (seq: number, bid: string, ask: string): string =>
     `{"type":"TICK","seq":${seq},"ts":1,"securityId":1,"bid":${bid},"bidSize":1,"ask":${ask},"askSize":2,"last":${bid},"lastSize":1,"volume":5,"dateTime":"2026-11-15T10:00:00Z"}`;
 
@@ -209,7 +247,7 @@ describe('the market', () => {
     expect(reference.security(1)?.tickSize).toBe('0.01');
     expect(quote.change).toBe('-90071981.54740993');
     expect(quote.changePct).toBeCloseTo(-100);
-    expect(quote.candles.of('1s')).toMatchObject([{ high: 90071992.54740993, low: 11, close: 11 }]);
+    expect(quote.candles.of('1s')).toMatchObject([{ high: Number('90071992.54740993'), low: 11, close: 11 }]);
     market.reset();
     broker.publish('tick.1', tick(1, '12', '13'));
     await vi.waitFor(() => expect(quote.tick?.bid).toBe('12'));
@@ -249,21 +287,43 @@ describe('the market', () => {
 });
 
 describe('positions', () => {
-  const position = { id: 1, strategyId: 0, strategyName: 'SERVER', securityId: 1, quantity: '-3', avgPrice: '10', realizedPL: '0' } as Position;
+  const position = {
+    id: 1,
+    strategyId: 0,
+    strategyName: 'SERVER',
+    securityId: 1,
+    quantity: '-3',
+    avgPrice: '10',
+    realizedPL: '0',
+  } as Position;
   const security = { contractSize: '50' } as Security;
   const quote = { bid: '11', ask: '12', last: '11.5' } as never;
 
   it('are valued like in the service', () => {
-    expect(valuationAt(position, quote, security)).toEqual({ marketPrice: '12', marketValue: '-1800', unrealizedPL: '-300' });
-    expect(valuationAt({ ...position, quantity: '3' }, quote, security)).toEqual({ marketPrice: '11', marketValue: '1650', unrealizedPL: '150' });
+    expect(valuationAt(position, quote, security)).toEqual({
+      marketPrice: '12',
+      marketValue: '-1800',
+      unrealizedPL: '-300',
+    });
+    expect(valuationAt({ ...position, quantity: '3' }, quote, security)).toEqual({
+      marketPrice: '11',
+      marketValue: '1650',
+      unrealizedPL: '150',
+    });
     expect(valuationAt({ ...position, quantity: '0' }, quote, security).unrealizedPL).toBe('0');
   });
 
   it('show the newest image', async () => {
     const broker = new LocalBroker();
-    const positions = new PositionStore(fakeRest({ 'GET /rest/position': '[{"id":1,"quantity":5,"securityId":1,"strategyName":"SERVER"}]' }), broker);
+    const positions = new PositionStore(
+      fakeRest({ 'GET /rest/position': '[{"id":1,"quantity":5,"securityId":1,"strategyName":"SERVER"}]' }),
+      broker,
+    );
     await positions.restart();
-    broker.publish('position.SERVER.1', '{"type":"POSITION","seq":1,"ts":1,"id":1,"strategyName":"SERVER","securityId":1,"quantity":8.5,"realizedPL":0}');
+    broker.publish(
+      'position.SERVER.1',
+      '{"type":"POSITION","seq":1,"ts":1,"id":1,"strategyName":"SERVER","securityId":1,"quantity":8.5,"realizedPL":0}',
+    );
     await settled();
     expect(positions.of('SERVER', 1)?.quantity).toBe('8.5');
   });
@@ -272,8 +332,12 @@ describe('positions', () => {
 describe('transactions', () => {
   it('are counted once, whether they come from REST or from a topic', async () => {
     const broker = new LocalBroker();
-    const body = '"id":4,"uuid":"u","dateTime":"2026-11-15T10:00:00Z","strategyId":0,"accountId":1,"price":1.50,"commission":0,"currency":"USD"';
-    const transactions = new TransactionStore(fakeRest({ 'GET /rest/transaction/daily?limit=5000': `[{"type":"BUY",${body}}]` }), broker);
+    const body =
+      '"id":4,"uuid":"u","dateTime":"2026-11-15T10:00:00Z","strategyId":0,"accountId":1,"price":1.50,"commission":0,"currency":"USD"';
+    const transactions = new TransactionStore(
+      fakeRest({ 'GET /rest/transaction/daily?limit=5000': `[{"type":"BUY",${body}}]` }),
+      broker,
+    );
     await transactions.restart();
     broker.publish('transaction.SERVER', `{"type":"TRANSACTION","seq":1,"ts":1,"transactionType":"BUY",${body}}`);
     await settled();
@@ -286,7 +350,10 @@ describe('the log', () => {
     const broker = new LocalBroker();
     const log = new LogStore(broker);
     for (let n = 0; n < LOG_MAX + 10; n++) {
-      broker.publish('log-event.error', `{"type":"LOG_EVENT","seq":0,"ts":1,"level":"ERROR","logger":"l","message":"m${n}","fields":{}}`);
+      broker.publish(
+        'log-event.error',
+        `{"type":"LOG_EVENT","seq":0,"ts":1,"level":"ERROR","logger":"l","message":"m${n}","fields":{}}`,
+      );
     }
     await settled();
     expect([log.rows.length, log.rows[0]?.message]).toEqual([LOG_MAX, `m${LOG_MAX + 9}`]);
@@ -306,7 +373,10 @@ describe('the topic browser', () => {
     broker.publish('tick.1', '{}');
     broker.publish('tick.2', '{}');
     await settled();
-    expect(topics.counts.map(({ topic, count }) => [topic, count])).toEqual([['tick.1', 2], ['tick.2', 1]]);
+    expect(topics.counts.map(({ topic, count }) => [topic, count])).toEqual([
+      ['tick.1', 2],
+      ['tick.2', 1],
+    ]);
     topics.remove('tick.*');
     broker.publish('tick.1', '{}');
     await settled();
@@ -331,13 +401,18 @@ describe('the login', () => {
     const rest = new Rest('', async (_, init) =>
       new Headers(init?.headers).get('Authorization') === `Basic ${btoa('eve:s')}`
         ? new Response('{"name":"eve","role":"trade"}')
-        : new Response('{"code":"login-required","detail":"this takes a login"}', { status: 401 }));
+        : new Response('{"code":"login-required","detail":"this takes a login"}', { status: 401 }),
+    );
     const link = new LinkStore(rest);
     await link.loadIdentity();
     expect([link.loginNeeded, link.identity]).toEqual([true, null]);
     expect(await link.login({ login: 'eve', password: 'wrong' })).toBe(false);
     expect(link.loginError).toBe('this takes a login');
     expect(await link.login({ login: 'eve', password: 's' })).toBe(true);
-    expect([link.loginNeeded, link.hasRole('trade'), rest.connectHeaders()]).toEqual([false, true, { login: 'eve', passcode: 's' }]);
+    expect([link.loginNeeded, link.hasRole('trade'), rest.connectHeaders()]).toEqual([
+      false,
+      true,
+      { login: 'eve', passcode: 's' },
+    ]);
   });
 });

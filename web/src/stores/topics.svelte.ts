@@ -39,7 +39,10 @@ export class TopicStore {
   add(pattern: string): string | null {
     const wrong = patternError(pattern);
     if (wrong || this.subscriptions.has(pattern)) return wrong;
-    this.subscriptions.set(pattern, this.broker.listen(pattern, (topic, body) => this.handle(topic, body), { lastValue: true }));
+    this.subscriptions.set(
+      pattern,
+      this.broker.listen(pattern, (topic, body) => this.handle(topic, body), { lastValue: true }),
+    );
     this.patterns = [...this.subscriptions.keys()];
     return null;
   }
@@ -73,6 +76,8 @@ export class TopicStore {
     if (this.paused) return;
     this.messages = [...this.pending.reverse(), ...this.messages].slice(0, MESSAGES_MAX);
     this.pending = [];
-    this.counts = [...this.byTopic.values()].map((count) => ({ ...count })).sort((a, b) => (a.topic < b.topic ? -1 : 1));
+    this.counts = [...this.byTopic.values()]
+      .map((count) => ({ ...count }))
+      .sort((a, b) => (a.topic < b.topic ? -1 : 1));
   };
 }

@@ -30,7 +30,8 @@ export class TransactionStore {
         };
       },
       // A transaction never changes, so a repeated message has no effect.
-      apply: ({ transactionType, seq: _seq, ts: _ts, ...rest }) => this.byId.set(rest.id, { ...rest, type: transactionType }),
+      apply: ({ transactionType, seq: _seq, ts: _ts, ...rest }) =>
+        this.byId.set(rest.id, { ...rest, type: transactionType }),
       draw: () => this.draw(),
     });
     broker.listen('transaction.*', (_, body) => this.sync.handle(parseJson(body) as TransactionMessage));
@@ -46,7 +47,9 @@ export class TransactionStore {
   }
 
   private draw(): void {
-    const rows = [...this.byId.values()].sort((a, b) => (a.dateTime < b.dateTime ? 1 : a.dateTime > b.dateTime ? -1 : 0));
+    const rows = [...this.byId.values()].sort((a, b) =>
+      a.dateTime < b.dateTime ? 1 : a.dateTime > b.dateTime ? -1 : 0,
+    );
     for (const row of rows.splice(ROWS_MAX)) this.byId.delete(row.id);
     this.rows = rows;
     this.isComplete = this.sync.isComplete;

@@ -9,7 +9,7 @@ from urllib.parse import quote
 import httpx
 
 from . import wire
-from .errors import OutcomeUnknown, Problem, DecodeError, Unreachable
+from .errors import DecodeError, OutcomeUnknown, Problem, Unreachable
 from .problems import problem_of
 from .retry import RetryRule
 from .values import Confirmation

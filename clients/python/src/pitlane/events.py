@@ -8,9 +8,9 @@ from decimal import Decimal
 from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
 
 from . import wire
+from .enums import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce
 from .errors import DecodeError
 from .values import CashBalance, Position, Transaction
-from .enums import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from . import refusals
+from .enums import OrderStatus
 from .errors import (
     BadRequest,
     Conflict,
@@ -25,7 +26,6 @@ from .errors import (
     Unavailable,
 )
 from .values import Order
-from .enums import OrderStatus
 
 
 def problem_of(status: int, members: Mapping[str, Any], text: str) -> Problem:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import ClassVar, Union
 
-from .wire import Number
 from .enums import OrderType, Side, TimeInForce, TransactionType
+from .wire import Number
 
 
 @dataclass(frozen=True)

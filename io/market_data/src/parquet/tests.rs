@@ -128,11 +128,11 @@ fn files_of_the_recorder_are_read() {
     let folder = TestFolder::new("recorder");
     let path = folder.0.join("ticks.parquet");
     for round in 1..=2 {
-        let mut writer = TickWriter::new(&path);
+        let mut writer = TickWriter::new(&path).unwrap();
         CSV.lines().for_each(|line| writer.push(line).unwrap());
         assert!(writer.push("1,2").is_err());
         drop(writer);
-        let mut writer = TickWriter::new(&path);
+        let mut writer = TickWriter::new(&path).unwrap();
         CSV.lines().for_each(|line| writer.push(line).unwrap());
         writer.close().unwrap();
         let file = folder.0.join(format!("ticks-{round:06}.parquet"));

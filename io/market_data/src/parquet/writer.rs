@@ -72,16 +72,17 @@ impl std::fmt::Debug for OpenColumns {
 }
 
 impl TickWriter {
-    pub fn new(path: &Path) -> TickWriter {
+    /// Creates the first file only with its first rows. Fails only in a build without Parquet.
+    pub fn new(path: &Path) -> io::Result<TickWriter> {
         let (times, securities) = (Vec::new(), Vec::new());
-        TickWriter {
+        Ok(TickWriter {
             path: path.to_owned(),
             number: 0,
             times,
             securities,
             numbers: Default::default(),
             file: None,
-        }
+        })
     }
 
     /// Adds a row in the format of the CSV file.
@@ -177,7 +178,7 @@ mod tests {
     #[test]
     fn file_numbers_are_bounded_and_running_out_is_an_error() {
         let stem = std::env::temp_dir().join(format!("pitlane-numbers-{}", std::process::id()));
-        let mut writer = TickWriter::new(&stem.with_extension("parquet"));
+        let mut writer = TickWriter::new(&stem.with_extension("parquet")).unwrap();
         writer.number = FILES_MAX - 1;
         let row = "1,7,1.5,3,,,,";
         writer.push(row).and_then(|()| writer.close()).unwrap();

@@ -69,7 +69,10 @@ def talk(make, port, certificate):
 
 def main():
     certificate, port, tls_port = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
-    beating = lambda kind: lambda hosts: kind(hosts, heartbeats=(1000, 1000))
+
+    def beating(kind):
+        return lambda hosts: kind(hosts, heartbeats=(1000, 1000))
+
     for make in (stomp.Connection10, beating(stomp.Connection11), beating(stomp.Connection12)):
         talk(make, port, None)
         talk(make, tls_port, certificate)

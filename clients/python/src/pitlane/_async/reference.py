@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Mapping
 
 from ..call import get, path_segment, write
-from ..values import Account, Exchange, Forex, Security, SecurityFamily, Strategy
 from ..enums import Phase
+from ..values import Account, Exchange, Forex, Security, SecurityFamily, Strategy
 from .rest import AsyncRestClient
 
 

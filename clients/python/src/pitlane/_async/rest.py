@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import httpx
 
 from ..call import Call, final_error, headers_of, problem_from
-from ..retry import RetryRule, Retry, is_transient, is_outcome_unknown, is_unsent
+from ..retry import Retry, RetryRule, is_outcome_unknown, is_transient, is_unsent
 from ..settings import Settings
 
 T = TypeVar("T")

@@ -11,7 +11,8 @@ import dataclasses
 from datetime import date, datetime
 from typing import TypeVar
 
-from ..call import PREFER_REPRESENTATION, Call, get, read_nothing, reader_of, path_segment, write
+from ..call import PREFER_REPRESENTATION, Call, get, path_segment, read_nothing, reader_of, write
+from ..enums import OrderStatus, OrderType, Side, TimeInForce
 from ..errors import NotFound, OutcomeUnknown, Problem
 from ..ids import new_order_id
 from ..problems import raise_if_rejected
@@ -19,7 +20,6 @@ from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
 from ..requests import NewOrder, OrderChange, build_order
 from ..values import Account, Order
 from ..wire import Number, encode, render
-from ..enums import OrderStatus, OrderType, Side, TimeInForce
 from .rest import RestClient
 
 T = TypeVar("T")
@@ -137,9 +137,7 @@ class Orders(RestClient):
         except (DuplicateOrderId, OrderFinished, RequestPending) as problem:
             return self._modified_before(new_id, problem)
 
-    def cancel(
-        self, order: Order | str, *, account_id: int | None = None, handle: str | None = None
-    ) -> None:
+    def cancel(self, order: Order | str, *, account_id: int | None = None, handle: str | None = None) -> None:
         """Requests the cancellation of an open order.
 
         `orders()` and `order(int_id)` report the outcome. If several open orders have the id, the

@@ -8,10 +8,10 @@ from typing import Any, Union
 
 from .. import topics
 from ..call import get
-from ..events import Event, Gap, StreamItem, OrderUpdate, Tick
+from ..events import Event, Gap, OrderUpdate, StreamItem, Tick
 from ..retry import NO_RETRY
 from ..settings import Settings
-from ..stream.synchronous import SubscriptionManager, Subscription
+from ..stream.synchronous import Subscription, SubscriptionManager
 from ..stream.event_queue import CAPACITY, Policy
 from ..values import Health
 from .rest import RestClient

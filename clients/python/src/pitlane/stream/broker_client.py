@@ -12,12 +12,12 @@ import itertools
 from datetime import datetime, timezone
 from typing import Any, Awaitable, Callable
 
-from ..errors import LoginRefused, OutcomeUnknown, PitlaneError, BrokerRefused, StreamError, StreamLost
+from ..errors import BrokerRefused, LoginRefused, OutcomeUnknown, PitlaneError, StreamError, StreamLost
 from ..settings import Settings
 from ..stomp.session import Connected, Ended, Message, Receipt, StompSession
 from ..wire import render
-from .subscription_state import SubscriptionState
 from .connection import Connection, open_connection
+from .subscription_state import SubscriptionState
 
 # Delay between two attempts to connect. It doubles up to the maximum, so that the client reaches a
 # restarted service within a second.
