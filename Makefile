@@ -91,6 +91,7 @@ GUIDE_BINARY = $(or $(BINARY),$(or $(CARGO_TARGET_DIR),target)/sim/pitlane)
 
 guide-test: $(if $(VENV)$(CI),$(GUIDE_ENV)/.stamp) ## run every command of README and user guide, and compare its list of metrics (BINARY=…)
 	$(if $(BINARY),,$(BUILD))
+	tests/tools/guide --self-test
 	timeout 300 tests/tools/guide --binary $(GUIDE_BINARY) $(if $(VENV)$(CI),--python $(GUIDE_ENV)/bin/python)
 	timeout 120 tests/tools/reference --binary $(GUIDE_BINARY)
 
