@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy lint-python lint-web format docs-api page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -76,6 +76,7 @@ test: setup-test ## run all tests, with the default number of simulation seeds
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
 	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test BUILD=))
+	$(if $(TEST),,$(MAKE) guide-test BUILD=)
 
 web-test: page ## test the web page: types, stores, and a browser against the real binary (FULL=1: also measure)
 	@command -v chromium >/dev/null || $(SETUP) test
@@ -95,8 +96,42 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
+# The blocks in Python need the client and stomp.py. Without virtual environments their pages are
+# skipped.
+GUIDE_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/guide)
+
+$(GUIDE_ENV)/.stamp: $(CLIENT_SOURCES)
+	python3 -m venv $(GUIDE_ENV)
+	$(GUIDE_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile '$(CURDIR)/$(CLIENT)' stomp.py==8.2.0
+	@touch $@
+
+GUIDE_BINARY = $(or $(BINARY),$(or $(CARGO_TARGET_DIR),target)/sim/pitlane)
+
+guide-test: $(if $(VENV)$(CI),$(GUIDE_ENV)/.stamp) ## run every command of README and user guide, and compare its list of metrics (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	tests/tools/guide --self-test
+	timeout 300 tests/tools/guide --binary $(GUIDE_BINARY) $(if $(VENV)$(CI),--python $(GUIDE_ENV)/bin/python)
+	timeout 120 tests/tools/reference --binary $(GUIDE_BINARY)
+
+reference: ## write the reference of settings, reason codes and metrics from their sources (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	tests/tools/reference --write --binary $(GUIDE_BINARY)
+
+MDBOOK := $(or $(shell command -v mdbook),$(abspath $(or $(CARGO_TARGET_DIR),target)/tools/bin/mdbook))
+
+$(MDBOOK):
+	cargo install mdbook --locked --version 0.4.52 --root $(abspath $(or $(CARGO_TARGET_DIR),target)/tools)
+
+docs: setup-docs $(MDBOOK) ## build the user guide as a book (target/book)
+	tests/tools/book --mdbook $(MDBOOK) --output $(or $(CARGO_TARGET_DIR),target)/book
+
+screenshot: page ## take the picture of the page for README and user guide (BINARY=…)
+	@command -v chromium >/dev/null || $(SETUP) test
+	$(if $(BINARY),,$(BUILD))
+	cd web && $(if $(BINARY),BINARY=$(abspath $(BINARY))) node test/screenshot.mjs ../docs/images/page.png
+
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
-check: setup-check pure cycles tidy ## check format, lints, documentation, purity, prose, and cycles between modules (Rust, Python, web)
+check: setup-check pure cycles tidy links ## check format, lints, documentation, purity, prose, links, and cycles between modules (Rust, Python, web)
 	@tests/tools/setup
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(PROFILE) -- -D warnings
@@ -139,6 +174,11 @@ docs-api: setup-docs ## document the public interfaces of all crates (target/doc
 
 tidy: ## check width and words of comments and documents, and that named paths exist
 	tests/tools/tidy
+
+links: ## check links between documents, and that the reference pages agree with their sources
+	@tests/tools/links --self-test
+	tests/tools/links
+	tests/tools/reference
 
 sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) $(if $(SEEDS),PITLANE_SEEDS=$(SEEDS)) \
