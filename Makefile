@@ -18,7 +18,7 @@ PREFIX ?= /usr/local
 SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 .DEFAULT_GOAL := help
-.PHONY: help run tidy page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
+.PHONY: help run tidy page test web-test client-test examples-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -58,6 +58,7 @@ test: $(if $(NPM),page) ## run all tests, with the default number of simulation 
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
 	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test BUILD=))
+	$(if $(TEST),,$(if $(VENV)$(CI),$(MAKE) examples-test BUILD=,@echo "SKIPPED: the examples need python3 with venv: apt install python3-venv"))
 
 web-test: page ## test the web page: types, stores, and a browser against the real binary (FULL=1: also measure)
 	@command -v chromium >/dev/null || web/test/install-chromium
@@ -76,6 +77,17 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 	$(if $(BINARY),,$(BUILD))
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
+
+EXAMPLES_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/examples/env)
+
+$(EXAMPLES_ENV)/.stamp: tests/examples/requirements.txt $(CLIENT_SOURCES)
+	python3 -m venv $(EXAMPLES_ENV)
+	$(EXAMPLES_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: '$(CURDIR)/$(CLIENT)[pandas]' -r tests/examples/requirements.txt
+	@touch $@
+
+examples-test: $(EXAMPLES_ENV)/.stamp ## run every program of examples/ against the real binary, and check its output (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	cd tests/examples && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 900 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
 check: pure cycles tidy ## check format, lints, documentation, purity, prose, and cycles between modules
