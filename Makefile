@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -77,6 +77,7 @@ test: setup-test ## run all tests, with the default number of simulation seeds
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
 	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test BUILD=))
 	$(if $(TEST),,$(MAKE) guide-test BUILD=)
+	$(if $(TEST),,$(if $(VENV)$(CI),$(MAKE) examples-test BUILD=,@echo "SKIPPED: the examples need python3 with venv: apt install python3-venv"))
 
 web-test: page ## test the web page: types, stores, and a browser against the real binary (FULL=1: also measure)
 	@command -v chromium >/dev/null || $(SETUP) test
@@ -129,6 +130,17 @@ screenshot: page ## take the picture of the page for README and user guide (BINA
 	@command -v chromium >/dev/null || $(SETUP) test
 	$(if $(BINARY),,$(BUILD))
 	cd web && $(if $(BINARY),BINARY=$(abspath $(BINARY))) node test/screenshot.mjs ../docs/images/page.png
+
+EXAMPLES_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/examples/env)
+
+$(EXAMPLES_ENV)/.stamp: tests/examples/requirements.txt $(CLIENT_SOURCES)
+	python3 -m venv $(EXAMPLES_ENV)
+	$(EXAMPLES_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: '$(CURDIR)/$(CLIENT)[pandas]' -r tests/examples/requirements.txt
+	@touch $@
+
+examples-test: $(EXAMPLES_ENV)/.stamp ## run every program of examples/ against the real binary, and check its output (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	cd tests/examples && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 900 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
 check: setup-check pure cycles tidy links ## check format, lints, documentation, purity, prose, links, and cycles between modules (Rust, Python, web)
