@@ -44,8 +44,8 @@ help: ## list the targets
 setup-run setup-check setup-test setup-docs:
 	@$(SETUP) $(@:setup-%=%)
 
-# The profile `quick`, without Parquet, builds in a fraction of the time of `release`; CONTRIBUTING.md
-# compares them. `make run FEATURES=` builds with Parquet.
+# The profile `quick`, without Parquet, builds in a fraction of the time of `release`;
+# CONTRIBUTING.md compares them. `make run FEATURES=` builds with Parquet.
 FEATURES ?= --no-default-features
 run: setup-run ## start the platform with the simulated market and a demo trader (ARGS="--for 10 --seed 7")
 	$(if $(NPM),@$(MAKE) --no-print-directory page)

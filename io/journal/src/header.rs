@@ -36,8 +36,8 @@ pub struct Owner {
 }
 
 impl Owner {
-    /// Returns the id of the shard. The identity file bounds the number of shards, and an owner that
-    /// was read from another file is compared with it first.
+    /// Returns the id of the shard. The identity file bounds the number of shards, and an owner
+    /// that was read from another file is compared with it first.
     pub(super) fn shard_id(&self) -> ShardId {
         ShardId(index_u8(self.shard.into()))
     }
