@@ -5,7 +5,7 @@
 use std::fmt;
 
 use pitlane_engine::command::{MovementKind, StrategyPhase, TradingSession};
-use pitlane_engine::event::{ExecType, RequestKind};
+use pitlane_engine::event::{Alert, ExecType, RequestKind};
 use pitlane_engine::id::Origin;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::OptionKind;
@@ -41,6 +41,18 @@ macro_rules! wire_names {
 }
 
 wire_names! {
+    Alert {
+        LateFill "LATE_FILL",
+        Overfill "OVERFILL",
+        DuplicateExecution "DUPLICATE_EXECUTION",
+        UnknownReport "UNKNOWN_REPORT",
+        BookingOverflow "BOOKING_OVERFLOW",
+        InDoubt "IN_DOUBT",
+        LateReject "LATE_REJECT",
+        UnexpectedReport "UNEXPECTED_REPORT",
+        ExecutionsFull "EXECUTIONS_FULL",
+        Unsettled "UNSETTLED",
+    }
     Side {
         Buy "BUY",
         Sell "SELL",

@@ -7,6 +7,7 @@
 
 mod account;
 mod adapter;
+mod alert;
 mod body;
 mod decimal;
 mod exchange;
@@ -30,6 +31,7 @@ pub(crate) mod transaction;
 
 pub use self::account::AccountVO;
 pub use self::adapter::AdapterVO;
+pub use self::alert::AlertVO;
 pub use self::body::{BadBody, account_id, quantity, read};
 pub use self::decimal::Decimal;
 pub use self::exchange::ExchangeVO;

@@ -187,6 +187,7 @@ NAMES = {
     "SecurityFamilyVO": values.SecurityFamily,
     "SecurityVO": values.Security,
     "SenderVO": values.Sender,
+    "AlertVO": values.Alert,
     "SessionVO": values.Session,
     "ShardVO": values.ShardHealth,
     "StageVO": values.Latency,

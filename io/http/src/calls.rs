@@ -9,8 +9,8 @@ use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
 use super::routes::ApiCall;
 use super::{
-    about, cache, cluster_members, health, latency, operator, order_entry, orders, page, portfolio, position,
-    reference, risk, sessions, subscription, transaction,
+    about, alerts, cache, cluster_members, health, latency, operator, order_entry, orders, page, portfolio,
+    position, reference, risk, sessions, subscription, transaction,
 };
 
 pub(crate) async fn handle(
@@ -70,6 +70,7 @@ pub(crate) async fn handle(
         ApiCall::OrderValidate => order_entry::validate(trading, ctx, body).await,
         ApiCall::CashBalances => portfolio::cash(trading, ctx),
         ApiCall::Portfolio => portfolio::portfolio(trading, app.settings.base_currency, ctx),
+        ApiCall::Alerts => alerts::all(&trading.shard_client, ctx),
         ApiCall::Sessions => sessions::all(&app.notifications, ctx),
         ApiCall::SessionEnd => sessions::end(&app.notifications, trading, ctx, body).await,
         ApiCall::SessionReset => sessions::reset(&app.notifications, trading, ctx, body).await,

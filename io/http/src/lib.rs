@@ -36,6 +36,7 @@ mod guard;
 mod websocket_broker;
 mod health;
 mod http_event;
+mod alerts;
 mod app_state;
 mod cached_list;
 mod latency;

@@ -45,6 +45,7 @@ use self::receipts::Receipts;
 pub(crate) use self::receipts::{Receipt, RestRequest};
 use self::waiting::{Awaited, Waiting};
 pub(crate) use self::waiting::{CommandOutcome, PendingResponse};
+use super::alerts::AlertLog;
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 
@@ -91,6 +92,7 @@ pub(crate) struct ShardClient {
     /// Number of events received other than ticks.
     changes: Cell<u64>,
     report: RefCell<Option<OrderReportPrinter>>,
+    alert_log: RefCell<AlertLog>,
     /// Broker of the WebSocket clients; `None` in tests.
     ws_broker: Option<Rc<WebSocketBroker>>,
     /// Strategies in processes of their own; `None` if there are none.
@@ -142,6 +144,7 @@ impl ShardClient {
             event_counts: Cell::new(EventCounts::default()),
             changes: Cell::new(0),
             report: RefCell::new(None),
+            alert_log: RefCell::default(),
             ws_broker: None,
             remote_strategies: None,
         }
@@ -278,6 +281,9 @@ impl ShardClient {
             }
             if let EventKind::Adjusted { strategy, what } = &event.body {
                 warn_of_adjustment(*strategy, what);
+            }
+            if let EventKind::Alert { alert, security, reason, .. } = &event.body {
+                self.alert_log.borrow_mut().write(event.at, *alert, *security, *reason);
             }
             work += 1;
             if let Some(remote_strategies) = &self.remote_strategies {

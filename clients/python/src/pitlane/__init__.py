@@ -68,6 +68,7 @@ from .stream.synchronous import Subscription
 from .values import (
     Account,
     Adapter,
+    Alert,
     CashBalance,
     Confirmation,
     Exchange,
@@ -98,6 +99,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Account",
     "Adapter",
+    "Alert",
     "AsyncPitlane",
     "AsyncSubscription",
     "BadRequest",

@@ -330,6 +330,21 @@ class Adapter:
 
 
 @dataclass(frozen=True)
+class Alert:
+    """A condition that an operator should look at."""
+
+    date_time: datetime
+    alert: str
+    shard: int
+    reason: str
+    detail: str
+    int_id: Optional[str] = None
+    strategy_name: Optional[str] = None
+    security_id: Optional[int] = None
+    symbol: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Session:
     """A FIX, STOMP or WebSocket client of the service."""
 

@@ -10,7 +10,7 @@ use super::about::{
     SchemaRef, id, input, media, number_or, plain, ready, reference, text, text_list, write,
 };
 use super::examples::{
-    account, exchange, family, forex, limits, order, portfolio, position, rates, security, session,
+    account, alert, exchange, family, forex, limits, order, portfolio, position, rates, security, session,
     transaction,
 };
 use super::orders::{modify, submit};
@@ -88,6 +88,15 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
                 ResponseSpec::Json(SchemaRef::One("IdentityVO"), example),
             )
         }
+        ApiCall::Alerts => CallDescription {
+            query: LIMIT,
+            more: "The newest first. Each is also a warning in the log, at most 20 in a second.",
+            ..plain(
+                SERVICE,
+                "Conditions that an operator should look at",
+                ResponseSpec::Json(SchemaRef::List("AlertVO"), json!([alert()])),
+            )
+        },
         ApiCall::Sessions => plain(
             SERVICE,
             "Connected sessions, as of the last second",

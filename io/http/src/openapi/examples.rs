@@ -40,6 +40,13 @@ pub(super) fn order() -> Value {
     })
 }
 
+pub(super) fn alert() -> Value {
+    json!({
+        "dateTime": "2026-11-14T09:30:00Z", "alert": "IN_DOUBT", "shard": 0, "intId": "my-1", "strategyName": "SERVER",
+        "securityId": 1, "symbol": "AAPL", "reason": "venue-unavailable", "detail": "the venue is not connected",
+    })
+}
+
 pub(super) fn session() -> Value {
     json!({
         "id": "stomp-gateway-0-1", "kind": "STOMP", "name": "alice", "peer": "127.0.0.1:50000", "since": "2026-11-14T09:30:00Z",

@@ -1,11 +1,11 @@
 //! The value types as schemas, by name.
 
 use pitlane_protocols::rest::{
-    AccountVO, AdapterVO, AnyOrderVO, CashBalanceVO, ConfirmationVO, ExchangeVO, ForexVO, IdentityVO,
-    LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO,
-    OrderVO, PhaseVO, PortfolioVO, PositionVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SenderVO,
-    SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO,
-    TransactionRequestVO, TransactionVO,
+    AccountVO, AdapterVO, AlertVO, AnyOrderVO, CashBalanceVO, ConfirmationVO, ExchangeVO, ForexVO,
+    IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO,
+    MarketOrderVO, OrderVO, PhaseVO, PortfolioVO, PositionVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO,
+    SenderVO, SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+    StrategyVO, TransactionRequestVO, TransactionVO,
 };
 use serde_json::{Value, json};
 
@@ -30,6 +30,7 @@ pub(super) fn all() -> Value {
     schemas.add_response::<ConfirmationVO>();
     schemas.add_response::<SecurityFamilyVO<'_>>();
     schemas.add_response::<SecurityVO<'_>>();
+    schemas.add_response::<AlertVO>();
     schemas.add_response::<SessionVO>();
     schemas.add_response::<StrategyVO<'_>>();
     schemas.add_response::<TransactionVO<'_>>();

@@ -43,7 +43,7 @@ class AsyncPitlane(AsyncReference, AsyncOrders, AsyncLedger, AsyncOperation, Asy
         """Returns the result of a call as a table.
 
         `what` is securities, families, accounts, exchanges, strategies, orders (the open orders),
-        history, positions, transactions, cash, adapters, sessions or latency. Amounts stay
+        history, positions, transactions, cash, adapters, alerts, sessions or latency. Amounts stay
         `Decimal` unless `decimals="float"`. Further arguments are passed to the call.
         """
         calls = {"orders": "open_orders", "history": "order_history"}
@@ -78,6 +78,7 @@ _TABLES = (
     "transactions",
     "cash",
     "adapters",
+    "alerts",
     "sessions",
     "latency",
 )

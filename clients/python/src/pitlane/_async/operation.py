@@ -7,7 +7,7 @@ from typing import Any, Mapping
 from ..call import Call, confirmed_write, get, path_segment, read_text, write
 from ..problems import UnknownSession
 from ..retry import NO_RETRY, RetryRule
-from ..values import Adapter, Confirmation, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
+from ..values import Adapter, Alert, Confirmation, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
 from .rest import AsyncRestClient
 
 SERVER = "SERVER"
@@ -54,6 +54,10 @@ class AsyncOperation(AsyncRestClient):
     async def members(self) -> list[Member]:
         """Returns the other servers of the cluster; empty if there is no cluster."""
         return await self._run(get("/rest/ext/cluster", list[Member]))
+
+    async def alerts(self, *, limit: int | None = None) -> list[Alert]:
+        """Returns conditions that an operator should look at, the newest first."""
+        return await self._run(get("/rest/ext/alert", list[Alert], limit=limit))
 
     async def sessions(self) -> list[Session]:
         """Returns the connected sessions. The list is updated once per second."""

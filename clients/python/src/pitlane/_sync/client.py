@@ -44,7 +44,7 @@ class Pitlane(Reference, Orders, Ledger, Operation, Streams):
         """Returns the result of a call as a table.
 
         `what` is securities, families, accounts, exchanges, strategies, orders (the open orders),
-        history, positions, transactions, cash, adapters, sessions or latency. Amounts stay
+        history, positions, transactions, cash, adapters, alerts, sessions or latency. Amounts stay
         `Decimal` unless `decimals="float"`. Further arguments are passed to the call.
         """
         calls = {"orders": "open_orders", "history": "order_history"}
@@ -79,6 +79,7 @@ _TABLES = (
     "transactions",
     "cash",
     "adapters",
+    "alerts",
     "sessions",
     "latency",
 )
