@@ -11,17 +11,17 @@ use super::DataError;
 use super::entry::DataEntry;
 
 /// Magic bytes at the beginning of a Parquet file.
-pub const PARQUET: [u8; 4] = *b"PAR1";
+pub(crate) const PARQUET: [u8; 4] = *b"PAR1";
 
 const MISSING: &str = "this is Parquet, and the binary was built without the feature `parquet`: \
                        use CSV, or a binary of `make install` or `cargo build --features parquet`";
 
 #[derive(Debug)]
-pub struct ParquetFile(Infallible);
+pub(crate) struct ParquetFile(Infallible);
 
 impl ParquetFile {
     /// Refuses the file.
-    pub fn new(
+    pub(crate) fn new(
         name: String,
         _: File,
         _: &RefData,
@@ -31,15 +31,15 @@ impl ParquetFile {
         Err(DataError { file: name, line: 0, problem: MISSING.to_string() })
     }
 
-    pub fn consumed(&self) -> u64 {
+    pub(crate) fn consumed(&self) -> u64 {
         match self.0 {}
     }
 
-    pub fn next_entry(&mut self) -> Result<Option<DataEntry>, DataError> {
+    pub(crate) fn next_entry(&mut self) -> Result<Option<DataEntry>, DataError> {
         match self.0 {}
     }
 
-    pub fn fault(&self, _: &str) -> DataError {
+    pub(crate) fn fault(&self, _: &str) -> DataError {
         match self.0 {}
     }
 }
@@ -54,24 +54,24 @@ pub mod writer {
     use super::MISSING;
 
     /// Returns whether a path requests this format.
-    pub fn is_meant(path: &Path) -> bool {
+    pub(crate) fn is_meant(path: &Path) -> bool {
         path.extension().is_some_and(|extension| extension == "parquet")
     }
 
     #[derive(Debug)]
-    pub struct TickWriter(Infallible);
+    pub(crate) struct TickWriter(Infallible);
 
     impl TickWriter {
         /// Refuses the path.
-        pub fn new(path: &Path) -> io::Result<TickWriter> {
+        pub(crate) fn new(path: &Path) -> io::Result<TickWriter> {
             Err(io::Error::other(format!("{}: {MISSING}", path.display())))
         }
 
-        pub fn push(&mut self, _: &str) -> io::Result<()> {
+        pub(crate) fn push(&mut self, _: &str) -> io::Result<()> {
             match self.0 {}
         }
 
-        pub fn close(&mut self) -> io::Result<()> {
+        pub(crate) fn close(&mut self) -> io::Result<()> {
             match self.0 {}
         }
     }
