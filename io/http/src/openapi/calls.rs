@@ -89,7 +89,7 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
             )
         }
         ApiCall::Alerts => CallDescription {
-            query: LIMIT,
+            query: &[LIMIT],
             more: "The newest first. Each is also a warning in the log, at most 20 in a second.",
             ..plain(
                 SERVICE,
