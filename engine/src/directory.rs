@@ -12,6 +12,7 @@ use crate::index::{index_u16, index_u32};
 use crate::ledger::Instrument;
 use crate::number::{Grid, Money, Price, Qty};
 use crate::prefetch::fetch;
+use crate::reason::Reason;
 use crate::refdata::{RefData, Security};
 use crate::risk::RiskGuard;
 use crate::shard::shard_of;
@@ -90,6 +91,8 @@ pub struct Directory {
     local_by_id: Vec<u32>,
     account_by_id: Vec<u32>,
     strategy_by_id: Vec<u32>,
+    /// Reference data that are to follow, with their name; not part of the state.
+    staged: Option<(u64, Arc<RefData>)>,
 }
 
 impl Directory {
@@ -103,9 +106,24 @@ impl Directory {
             local_by_id: Vec::new(),
             account_by_id: Vec::new(),
             strategy_by_id: Vec::new(),
+            staged: None,
         };
         directory.set_reference(shard, shards, reference);
         directory
+    }
+
+    /// Stages reference data under a name.
+    pub fn stage(&mut self, name: u64, reference: Arc<RefData>) {
+        self.staged = Some((name, reference));
+    }
+
+    pub fn has_staged(&self, name: u64) -> bool {
+        self.staged.as_ref().is_some_and(|(staged, _)| *staged == name)
+    }
+
+    /// Returns the staged reference data if they have this name, once.
+    pub fn take_staged(&mut self, name: u64) -> Option<Arc<RefData>> {
+        self.staged.take_if(|(staged, _)| *staged == name).map(|(_, reference)| reference)
     }
 
     /// Applies new reference data. New rows follow the existing ones, existing rows keep their
@@ -281,6 +299,25 @@ impl Directory {
     pub fn clear_suspect(&mut self, adapter: AdapterId) -> bool {
         let locals = self.locals.iter_mut().filter(|local| local.adapter == adapter);
         locals.fold(false, |was_suspect, local| std::mem::take(&mut local.suspect) | was_suspect)
+    }
+
+    /// Subscribes a strategy to a security of this shard, or ends that. Returns the index of the
+    /// security and the number of its subscribers, or `None` if nothing has changed.
+    pub fn subscribe(
+        &mut self,
+        strategy: StrategyId,
+        security: SecurityId,
+        on: bool,
+    ) -> Result<Option<(u32, u32)>, Reason> {
+        let local = self.local(security).ok_or(Reason::UnknownSecurity)?;
+        self.strategy(strategy).ok_or(Reason::UnknownStrategy)?;
+        let subscribers = &mut self.locals[local as usize].subscribers;
+        match (subscribers.binary_search(&strategy), on) {
+            (Err(at), true) => subscribers.insert(at, strategy),
+            (Ok(at), false) => _ = subscribers.remove(at),
+            _ => return Ok(None),
+        }
+        Ok(Some((local, index_u32(subscribers.len()))))
     }
 
     /// Adds to the number of open orders of a strategy and an account.

@@ -81,6 +81,7 @@ impl Directory {
             local_by_id: Vec::new(),
             account_by_id: Vec::new(),
             strategy_by_id: Vec::new(),
+            staged: None,
         };
         let sound = directory.is_sound(shard, shards);
         from.check(sound, DecodeProblem::Contradiction)?;

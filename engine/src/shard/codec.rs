@@ -158,7 +158,6 @@ impl Shard {
             closes,
             snapshots: Snapshots::default(),
             depths: DepthWatches::default(),
-            staged: None,
             requests: RequestLog::restored(senders, used_ids, audit_anchor),
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);

@@ -11,7 +11,6 @@ use crate::directive::{Directive, DirectiveVersion};
 use crate::directory::ExchangeEntry;
 use crate::event::EventKind;
 use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
-use crate::index::index_u32;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::time::{Day, Timestamp};
@@ -77,8 +76,7 @@ impl Shard {
 
     /// Puts the staged reference data into force; refuses the command if others are staged.
     fn change_reference(&mut self, name: u64) -> Result<(), Reason> {
-        let staged = self.staged.take_if(|(staged, _)| *staged == name);
-        let (_, reference) = staged.ok_or(Reason::UnknownScope)?;
+        let reference = self.directory.take_staged(name).ok_or(Reason::UnknownScope)?;
         self.set_reference(reference);
         Ok(())
     }
@@ -90,17 +88,9 @@ impl Shard {
         on: bool,
         out: &mut Outbox,
     ) -> Result<(), Reason> {
-        let local = self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
-        self.directory.strategy(strategy).ok_or(Reason::UnknownStrategy)?;
-        let subscribers = &mut self.directory.locals[local as usize].subscribers;
-        match (subscribers.binary_search(&strategy), on) {
-            (Err(at), true) => subscribers.insert(at, strategy),
-            (Ok(at), false) => {
-                subscribers.remove(at);
-            }
-            _ => return Ok(()),
-        }
-        let subscribers = index_u32(subscribers.len());
+        let Some((local, subscribers)) = self.directory.subscribe(strategy, security, on)? else {
+            return Ok(());
+        };
         // Depth is published from the first subscriber on and until the last one leaves.
         self.venue.touch(local);
         let to = self.watchers.of_shard_and_budgets();

@@ -110,8 +110,6 @@ pub struct Shard {
     closes: PendingCloses,
     snapshots: Snapshots,
     depths: DepthWatches,
-    /// Reference data for the next [`CommandKind::Reference`]; not part of the state.
-    staged: Option<(u64, Arc<RefData>)>,
     requests: RequestLog,
 }
 
@@ -138,7 +136,6 @@ impl Shard {
             closes: PendingCloses::default(),
             snapshots: Snapshots::default(),
             depths: DepthWatches::default(),
-            staged: None,
             requests: RequestLog::new(),
             settings,
             directory,
@@ -179,12 +176,12 @@ impl Shard {
     /// name that [`CommandKind::Reference`] will use. The journal stores them under it, so that a
     /// replay does the same.
     pub fn stage(&mut self, name: u64, reference: Arc<RefData>) {
-        self.staged = Some((name, reference));
+        self.directory.stage(name, reference);
     }
 
     /// Returns whether the reference data of this name are staged.
     pub fn has_staged(&self, name: u64) -> bool {
-        self.staged.as_ref().is_some_and(|(staged, _)| *staged == name)
+        self.directory.has_staged(name)
     }
 
     /// Applies new reference data. Orders and positions stay; securities that have disappeared can

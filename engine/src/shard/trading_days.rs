@@ -24,3 +24,22 @@ impl TradingDays {
         self.era = self.era.wrapping_add(is_change as u8);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_era_rises_when_another_day_is_published() {
+        let mut days = TradingDays::default();
+        assert!(!days.begin(Day(5)), "there was no day before");
+        assert!(!days.begin(Day(5)) && days.begin(Day(6)) && !days.begin(Day(4)));
+        assert_eq!(days.current, Some(Day(4)));
+        days.publish(Day(5));
+        days.publish(Day(5));
+        assert_eq!(days.era, 0, "the first day, twice");
+        days.era = u8::MAX;
+        days.publish(Day(4));
+        assert_eq!((days.era, days.published), (0, Some(Day(4))));
+    }
+}

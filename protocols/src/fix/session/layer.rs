@@ -15,6 +15,8 @@ mod inbound;
 mod logon;
 mod outbound;
 mod role;
+#[cfg(test)]
+mod tests;
 mod timeouts;
 
 use pitlane_engine::time::Timestamp;

@@ -147,6 +147,7 @@ pub(super) fn requested_range(message: &FixMessage) -> Result<(u64, u64), FieldF
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix::store::MemoryStore;
 
     #[test]
     fn repeated_resend_requests_are_limited_by_count_and_time() {
@@ -160,5 +161,33 @@ mod tests {
         }
         assert!(resend.is_flood(now, (1_000, 9)), "too many within the time");
         assert!(!resend.is_flood(now.plus(WINDOW_NS + 1), (1_001, 9)), "which is over");
+    }
+
+    #[test]
+    fn a_resend_fills_gaps_and_ends_with_the_messages_stored_meanwhile() {
+        let mut sequence = SequenceLayer::new(Box::new(MemoryStore::new(Timestamp(1))));
+        let mut resend = Resend::default();
+        // Numbers 1, 3 and 4 are administrative, 2 and 5 are stored.
+        sequence.take_sender();
+        sequence.store_message(b"two").unwrap();
+        sequence.set_next_sender(5);
+        sequence.store_message(b"five").unwrap();
+        resend.begin(1, 5);
+        assert_eq!(resend.next_step(&sequence), Some(ResendStep::GapFill { number: 1, to: 2 }));
+        assert_eq!(resend.next_step(&sequence), Some(ResendStep::Message { number: 2 }));
+        assert_eq!(resend.message(), b"two");
+        assert_eq!(resend.next_step(&sequence), Some(ResendStep::GapFill { number: 3, to: 5 }));
+        sequence.store_message(b"six").unwrap();
+        resend.defer(6);
+        assert_eq!(resend.next_step(&sequence), Some(ResendStep::Message { number: 5 }));
+        assert_eq!(resend.next_step(&sequence), Some(ResendStep::Deferred));
+        assert_eq!(resend.message(), b"six");
+        sequence.store_message(b"seven").unwrap();
+        resend.defer(7);
+        assert_eq!(resend.next_step(&sequence), Some(ResendStep::Deferred));
+        assert_eq!(resend.message(), b"seven");
+        assert!(resend.is_active(), "the next step looks whether there are more");
+        assert_eq!(resend.next_step(&sequence), None);
+        assert!(!resend.is_active());
     }
 }
