@@ -322,7 +322,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     let mut turn = |seq: u64| {
         let now = now.plus(seq * 1_000);
         let bid = Price::from_raw(seq as i64);
-        let security = SecurityId((seq % 7 + 1) as u32);
+        let security = SecurityId((seq % 7) as u32 + 1);
         let tick = Tick { security, bid, bid_size: Qty::from_raw(1), at: now, ..Tick::default() };
         broker.publish_tick(now, seq, now, &tick);
         let event = LogEventPayload { level: LogLevel::Warn, logger: "l", message: "m", fields: &[] };
