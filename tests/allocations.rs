@@ -4,6 +4,7 @@ use pitlane_engine::codec::{COMMAND_BYTES_MAX, encode_command};
 use pitlane_engine::command::{Command, CommandKind, ExecRef, Quote, Trade, VenueReport, WatchTarget};
 use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::index::index_usize;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
@@ -57,7 +58,7 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
     let (mut bytes, mut stored, mut events_seen) = ([0; COMMAND_BYTES_MAX], 0, 0);
     let mut round = |number: u64| {
         // A buyer, then a seller: everything trades.
-        let turn = (number % 2) as usize;
+        let turn = index_usize(number % 2);
         let mut terms = limit(SecurityId(5), Side::BOTH[turn], "1", "100");
         (terms.strategy, terms.account) = (StrategyId::SERVER, test_market::HOME_ACCOUNTS[turn]);
         terms.qty = Qty::from_raw(lot(SecurityId(5)));
@@ -283,7 +284,7 @@ fn stalled_consumers_cost_little_memory() {
     });
     for id in ids {
         let (_, counters, fill) = broker.session_status(id).expect("it is stalled, not gone");
-        assert_eq!(fill.slots, INSTRUMENTS as usize, "every instrument waits once");
+        assert_eq!(fill.slots, index_usize(INSTRUMENTS), "every instrument waits once");
         assert!(counters.conflated > 1_000, "{counters:?}");
     }
     assert!(info.bytes_max < BYTES_MAX, "{} octets", info.bytes_max);
@@ -321,7 +322,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     let mut turn = |seq: u64| {
         let now = now.plus(seq * 1_000);
         let bid = Price::from_raw(seq as i64);
-        let security = SecurityId((seq % 7 + 1) as u32);
+        let security = SecurityId((seq % 7) as u32 + 1);
         let tick = Tick { security, bid, bid_size: Qty::from_raw(1), at: now, ..Tick::default() };
         broker.publish_tick(now, seq, now, &tick);
         let event = LogEventPayload { level: LogLevel::Warn, logger: "l", message: "m", fields: &[] };

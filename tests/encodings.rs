@@ -48,10 +48,10 @@ fn changed_bytes_are_rejected_or_encode_another_command() {
             for _ in 0..CHANGES {
                 let (mut bytes, mut len) = image(&command);
                 for _ in 0..=dice.below(3) {
-                    bytes[dice.below(len as u64) as usize] = dice.roll() as u8;
+                    bytes[dice.index(len)] = dice.byte();
                 }
                 if dice.percent(20) {
-                    len = dice.below(COMMAND_BYTES_MAX as u64 + 1) as usize;
+                    len = dice.index(COMMAND_BYTES_MAX + 1);
                 }
                 check_any(&bytes[..len])?;
             }
@@ -66,7 +66,7 @@ fn random_bytes_are_rejected_or_encode_a_command() {
         let mut dice = Dice::new(seed ^ 0xa11);
         for _ in 0..COMMANDS {
             let len = dice.below(2 * COMMAND_BYTES_MAX as u64);
-            let bytes: Vec<u8> = (0..len).map(|_| dice.roll() as u8 % dice.pick(&[2, 26, 255])).collect();
+            let bytes: Vec<u8> = (0..len).map(|_| dice.byte() % dice.pick(&[2, 26, 255])).collect();
             check_any(&bytes)?;
         }
         Ok(())
@@ -83,7 +83,7 @@ fn check_any(bytes: &[u8]) -> Result<(), String> {
 }
 
 fn commands(dice: &mut Dice) -> Vec<Command> {
-    let bytes: Vec<u8> = (0..COMMANDS * 60).map(|_| dice.roll() as u8).collect();
+    let bytes: Vec<u8> = (0..COMMANDS * 60).map(|_| dice.byte()).collect();
     decode::commands(&bytes, COMMANDS)
 }
 
@@ -113,14 +113,10 @@ fn changed_shards_are_rejected_or_encode_another_shard() {
         for _ in 0..SHARD_CHANGES {
             let mut bytes = image.clone();
             for _ in 0..=dice.below(2) {
-                let at = dice.below(bytes.len() as u64) as usize;
-                bytes[at] = dice.pick(&[0, 1, 2, 0xff, bytes[at] ^ 1, dice.clone().roll() as u8]);
+                let at = dice.index(bytes.len());
+                bytes[at] = dice.pick(&[0, 1, 2, 0xff, bytes[at] ^ 1, dice.clone().byte()]);
             }
-            bytes.truncate(if dice.percent(90) {
-                bytes.len()
-            } else {
-                dice.below(bytes.len() as u64) as usize
-            });
+            bytes.truncate(if dice.percent(90) { bytes.len() } else { dice.index(bytes.len()) });
             let (reference, settings) = (run.shard.reference().clone(), run.shard.settings().clone());
             let loaded = Shard::load(&bytes, run.shard.id(), 1, reference, settings);
             if loaded.is_ok_and(|loaded| replay::image(&loaded) != bytes) {

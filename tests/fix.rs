@@ -20,6 +20,7 @@ use pitlane_dialogue::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_engine::command::TradingSession;
 use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
+use pitlane_engine::index::index_usize;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{OrderKind, Status};
@@ -154,6 +155,8 @@ fn run(text: &str, cut: Cut) -> Result<(), String> {
 fn set(settings: &mut FixSessionSettings, key: &str, value: &str) {
     let yes = value == "Y";
     let number = || value.parse::<u64>().expect("a number");
+    let small = || value.parse::<u32>().expect("a number of 32 bits");
+    let id = || value.parse::<u16>().expect("an id");
     let time = || TimeOfDay::parse(value.as_bytes()).expect("a time of day");
     match key {
         "reset_on_logon" => settings.reset_on_logon = yes,
@@ -169,13 +172,13 @@ fn set(settings: &mut FixSessionSettings, key: &str, value: &str) {
         "types" => {
             settings.order_types = value.bytes().filter_map(OrderKind::from_code).collect();
         }
-        "orders_per_s" => settings.rate_limit.orders_per_s = number() as u32,
-        "cancels_per_s" => settings.rate_limit.cancels_per_s = number() as u32,
+        "orders_per_s" => settings.rate_limit.orders_per_s = small(),
+        "cancels_per_s" => settings.rate_limit.cancels_per_s = small(),
         "start" => settings.schedule.start = time(),
         "end" => settings.schedule.end = time(),
-        "account" => settings.account = Some(pitlane_engine::id::AccountId(number() as u16)),
-        "strategy" => settings.strategy = pitlane_engine::id::StrategyId(number() as u16),
-        "message_bytes_max" => settings.message_bytes_max = number() as usize,
+        "account" => settings.account = Some(pitlane_engine::id::AccountId(id())),
+        "strategy" => settings.strategy = pitlane_engine::id::StrategyId(id()),
+        "message_bytes_max" => settings.message_bytes_max = index_usize(number()),
         _ => panic!("no such setting: {key}"),
     }
 }

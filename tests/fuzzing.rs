@@ -5,6 +5,7 @@ mod limits;
 
 use std::path::Path;
 
+use pitlane_engine::index::index_u8;
 use pitlane_tests::dice::Dice;
 use pitlane_tests::stomp::fuzz as stomp;
 use pitlane_tests::{
@@ -79,7 +80,7 @@ fn at_random(count: u64, run: impl Fn(&[u8]) + Sync) {
     seeds::run(count, |seed, _| {
         let mut dice = Dice::new(seed ^ 0xf022);
         let length = dice.below(BYTES);
-        let bytes: Vec<u8> = (0..length).map(|_| dice.roll() as u8).collect();
+        let bytes: Vec<u8> = (0..length).map(|_| dice.byte()).collect();
         run(&bytes);
         Ok(())
     });
@@ -115,7 +116,7 @@ fn random_frames_are_received_the_same_wherever_they_are_cut() {
         for choice in bytes.iter().skip(1).take(40) {
             let payload = WORDS[*choice as usize % WORDS.len()];
             stream.push(FIRST[*choice as usize / 8 % FIRST.len()]);
-            stream.push(0x80 | payload.len() as u8);
+            stream.push(0x80 | index_u8(payload.len()));
             stream.extend_from_slice(&[*choice; 4]);
             stream.extend(payload.iter().map(|byte| byte ^ choice));
             if *choice == 77 {

@@ -141,7 +141,27 @@ fn render(events: &[Event]) -> Vec<String> {
             EventKind::Booked(b) => rest.push((0, format!("booked {}@{}", b.qty, b.price))),
             EventKind::Alert { alert, .. } => rest.push((1, format!("alert {alert:?}"))),
             EventKind::ToVenue(i) => rest.push((2, format!("venue {:?} {}", i.request, i.id))),
-            _ => {}
+            EventKind::Forgotten { .. }
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_)
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. } => {}
         }
     }
     rest.sort_by_key(|(rank, _)| *rank);

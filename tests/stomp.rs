@@ -59,6 +59,7 @@ fn check(lines: &[&str]) -> Result<(), String> {
 }
 
 mod matching {
+    use pitlane_engine::index::index_u16;
     use pitlane_protocols::stomp::index::{Subscriber, SubscriptionIndex};
     use pitlane_protocols::stomp::pattern::Pattern;
     use pitlane_protocols::stomp::topic::Naming;
@@ -103,11 +104,11 @@ mod matching {
                     let text = text(&mut dice, true);
                     let pattern = Pattern::parse(&format!("/topic/{text}"), &Naming::default())
                         .map_err(|error| format!("{text}: {error:?}"))?;
-                    let subscriber = Subscriber { session: step, subscription: dice.below(9) as u16 };
+                    let subscriber = Subscriber { session: step, subscription: index_u16(dice.index(9)) };
                     index.insert(&pattern, subscriber);
                     all.push((text, pattern, subscriber));
                 } else if dice.percent(40) {
-                    let (_, pattern, subscriber) = all.swap_remove(dice.below(all.len() as u64) as usize);
+                    let (_, pattern, subscriber) = all.swap_remove(dice.index(all.len()));
                     if !index.remove(&pattern, subscriber) {
                         return Err(format!("step {step}: {pattern:?} was gone"));
                     }

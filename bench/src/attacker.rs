@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use pitlane_engine::index::index_usize;
 use pitlane_sys::affinity::pin_current_thread;
 
 use crate::fix::append_message;
@@ -104,7 +105,10 @@ impl Attacker {
                 client.perform(nth);
                 counter.fetch_add(1, Ordering::Relaxed);
                 nth += 1;
-                thread::sleep((begin + gap * nth as u32).saturating_duration_since(Instant::now()));
+                thread::sleep(
+                    (begin + gap * u32::try_from(nth).unwrap_or(u32::MAX))
+                        .saturating_duration_since(Instant::now()),
+                );
             }
         });
         Attacker { stop, actions, thread: Some(thread) }
@@ -152,7 +156,7 @@ impl AttackClient {
         let AttackTargets { fix, stomp, http } = self.targets;
         let _ = match self.attack {
             Attack::FixGarbage => {
-                let noise: Vec<u8> = (0..200).map(|_| self.rng.below(256) as u8).collect();
+                let noise: Vec<u8> = (0..200).map(|_| self.rng.byte()).collect();
                 send_once(fix, &noise)
             }
             Attack::FixLogons => send_once(fix, &logon(nth)),
@@ -160,10 +164,10 @@ impl AttackClient {
                 send_once(stomp, b"CONNECT\naccept-version:1.2\nhost:x\n\n\0SEND\nno header\n\n\0")
             }
             Attack::WebSocketJunk => {
-                let noise: Vec<u8> = (0..100).map(|_| self.rng.below(256) as u8).collect();
+                let noise: Vec<u8> = (0..100).map(|_| self.rng.byte()).collect();
                 send_once(http, &[UPGRADE, &noise].concat())
             }
-            Attack::Connections => connect([fix, stomp, http][nth as usize % 3]).map(drop),
+            Attack::Connections => connect([fix, stomp, http][index_usize(nth) % 3]).map(drop),
             Attack::RestFlood => self.send_request(),
             Attack::StompSlowReaders | Attack::StompSubscribers | Attack::HttpSlowHeads => {
                 self.advance_held(nth)
@@ -188,7 +192,7 @@ impl AttackClient {
 
     /// Advances one of the held connections, and reopens it if the service closed it.
     fn advance_held(&mut self, nth: u64) -> io::Result<()> {
-        let at = nth as usize % HELD_CONNECTIONS;
+        let at = index_usize(nth) % HELD_CONNECTIONS;
         if at >= self.held.len() {
             let connection = self.open_held()?;
             self.held.push(connection);
@@ -199,7 +203,13 @@ impl AttackClient {
             // Its receive window stays full; only a write shows whether the connection is still
             // open.
             Attack::StompSlowReaders => self.held[at].write_all(b"\n").is_ok(),
-            _ => match self.held[at].read(&mut self.buffer) {
+            Attack::StompSubscribers
+            | Attack::FixGarbage
+            | Attack::FixLogons
+            | Attack::StompMalformed
+            | Attack::RestFlood
+            | Attack::Connections
+            | Attack::WebSocketJunk => match self.held[at].read(&mut self.buffer) {
                 Ok(count) => count > 0,
                 Err(error) => error.kind() == ErrorKind::WouldBlock,
             },
@@ -212,11 +222,10 @@ impl AttackClient {
 
     /// Opens a connection of the kind that stays open.
     fn open_held(&self) -> io::Result<TcpStream> {
-        let (address, payload) = match self.attack {
-            Attack::HttpSlowHeads => {
-                (self.targets.http, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec())
-            }
-            _ => (self.targets.stomp, [CONNECT, SUBSCRIBE].concat()),
+        let (address, payload) = if self.attack == Attack::HttpSlowHeads {
+            (self.targets.http, b"GET / HTTP/1.1\r\nHost: localhost\r\nX: ".to_vec())
+        } else {
+            (self.targets.stomp, [CONNECT, SUBSCRIBE].concat())
         };
         let mut stream = connect(address)?;
         stream.write_all(&payload)?;

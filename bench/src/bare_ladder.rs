@@ -11,6 +11,9 @@
 //! A level holds buys or sells, never both: everything at or below the best bid is a buy. The
 //! window doubles when a price falls outside; after the first few records it no longer does.
 
+use pitlane_engine::index::{index_u32, index_usize};
+
+use crate::convert::workload_u32;
 use crate::workload::{
     FlowOutcome, Matcher, PRICE_MAX, RecordKind, TradeTally, Workload, WorkloadRecord, WorkloadSide,
 };
@@ -69,7 +72,7 @@ impl BareLadder {
             books: (0..workload.securities).map(|_| LadderBook::new()).collect(),
             orders: Vec::with_capacity(slots),
             free: NONE,
-            slots_by_id: vec![NONE; workload.order_id_max as usize + 1],
+            slots_by_id: vec![NONE; index_usize(workload.order_id_max) + 1],
             tally: TradeTally::default(),
         }
     }
@@ -82,13 +85,13 @@ impl BareLadder {
         let slot = self.take_slot(LadderOrder {
             prev: NONE,
             next: NONE,
-            id: order as u32,
+            id: workload_u32(order),
             qty: left,
             book: security,
             price,
             side,
         });
-        self.slots_by_id[order as usize] = slot;
+        self.slots_by_id[index_usize(order)] = slot;
         self.link(slot, security, side, price);
     }
 
@@ -222,7 +225,7 @@ impl BareLadder {
     }
 
     fn cancel(&mut self, order: u64) {
-        let slot = std::mem::replace(&mut self.slots_by_id[order as usize], NONE);
+        let slot = std::mem::replace(&mut self.slots_by_id[index_usize(order)], NONE);
         if slot == NONE {
             return self.tally.unknown();
         }
@@ -232,7 +235,7 @@ impl BareLadder {
     }
 
     fn replace(&mut self, id: u64, price: i32) {
-        let slot = self.slots_by_id[id as usize];
+        let slot = self.slots_by_id[index_usize(id)];
         if slot == NONE {
             return self.tally.unknown();
         }
@@ -243,7 +246,7 @@ impl BareLadder {
         if left == 0 {
             slot_ref.next = self.free;
             self.free = slot;
-            self.slots_by_id[id as usize] = NONE;
+            self.slots_by_id[index_usize(id)] = NONE;
             return;
         }
         *slot_ref = LadderOrder { prev: NONE, next: NONE, qty: left, price, ..order };
@@ -255,7 +258,7 @@ impl BareLadder {
         let slot = self.free;
         if slot == NONE {
             self.orders.push(order);
-            return self.orders.len() as u32 - 1;
+            return index_u32(self.orders.len() - 1);
         }
         let slot_ref = &mut self.orders[slot as usize];
         self.free = slot_ref.next;
@@ -270,7 +273,7 @@ impl LadderBook {
     }
 
     fn is_beyond(&self, price: i32) -> bool {
-        price >= self.base + self.levels.len() as i32
+        price >= self.base + price_span(self.levels.len())
     }
 
     #[inline]
@@ -287,11 +290,11 @@ impl LadderBook {
         while bits == 0 {
             word += 1;
             if word == self.bits.len() {
-                return self.base + self.levels.len() as i32;
+                return self.base + price_span(self.levels.len());
             }
             bits = self.bits[word];
         }
-        self.base + (word * 64) as i32 + bits.trailing_zeros() as i32
+        self.base + price_span(word * 64) + bits.trailing_zeros() as i32
     }
 
     /// Returns the price of the next non-empty level at or below index `at`; below the window if
@@ -307,7 +310,7 @@ impl LadderBook {
             word -= 1;
             bits = self.bits[word];
         }
-        self.base + (word * 64) as i32 + 63 - bits.leading_zeros() as i32
+        self.base + price_span(word * 64) + 63 - bits.leading_zeros() as i32
     }
 
     /// Returns the index of a price in the window, which grows if necessary.
@@ -324,9 +327,9 @@ impl LadderBook {
     #[cold]
     fn widen(&mut self, price: i32) {
         let (no_bid, no_ask) = (self.bid < self.base, self.is_beyond(self.ask));
-        let (mut low, mut high) = (self.base, self.base + self.levels.len() as i32);
+        let (mut low, mut high) = (self.base, self.base + price_span(self.levels.len()));
         if low == high {
-            (low, high) = (price - WINDOW as i32 / 2, price + WINDOW as i32 / 2);
+            (low, high) = (price - price_span(WINDOW) / 2, price + price_span(WINDOW) / 2);
         }
         while !(low..high).contains(&price) {
             let width = high - low;
@@ -351,6 +354,13 @@ impl LadderBook {
             self.ask = high;
         }
     }
+}
+
+/// Returns the distance between the prices of the first level and of the one so many above it. The
+/// window has at most `4 * PRICE_MAX` levels.
+#[inline]
+fn price_span(levels: usize) -> i32 {
+    index_u32(levels).cast_signed()
 }
 
 impl Matcher for BareLadder {

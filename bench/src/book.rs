@@ -7,10 +7,12 @@
 
 use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::index::{index_u32, index_usize};
 use pitlane_engine::settings::VenueSettings;
 use pitlane_engine::terms::Tif;
 use pitlane_engine::venue::{BookSpec, OrderEntry, Venue, VenueOutcome};
 
+use crate::convert::workload_u32;
 use crate::units::{self, LOT, TICK};
 use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord};
 
@@ -40,15 +42,15 @@ impl VenueMatcher {
         VenueMatcher {
             venue: Venue::new((0..workload.securities).map(spec).collect(), slots, LARGE_PAGES),
             order_ids: Vec::with_capacity(slots),
-            slots: vec![NONE; workload.order_id_max as usize + 1],
+            slots: vec![NONE; index_usize(workload.order_id_max) + 1],
             free: Vec::with_capacity(slots),
             tally: TradeTally::default(),
         }
     }
 
     fn enter(&mut self, record: &WorkloadRecord, limit: Option<i64>, tif: Tif) {
-        let slot = self.take_slot(record.order as u32);
-        self.slots[record.order as usize] = slot;
+        let slot = self.take_slot(workload_u32(record.order));
+        self.slots[index_usize(record.order)] = slot;
         let entry = OrderEntry {
             slot,
             book: record.security,
@@ -65,7 +67,7 @@ impl VenueMatcher {
     }
 
     fn cancel(&mut self, order: u64) {
-        let slot = self.slots[order as usize];
+        let slot = self.slots[index_usize(order)];
         if slot == NONE {
             return self.tally.unknown();
         }
@@ -77,7 +79,7 @@ impl VenueMatcher {
     }
 
     fn replace(&mut self, order: u64, price: i32) {
-        let slot = self.slots[order as usize];
+        let slot = self.slots[index_usize(order)];
         if slot == NONE {
             return self.tally.unknown();
         }
@@ -126,7 +128,7 @@ impl VenueMatcher {
     fn take_slot(&mut self, order_id: u32) -> u32 {
         let Some(slot) = self.free.pop() else {
             self.order_ids.push(order_id);
-            return self.order_ids.len() as u32 - 1;
+            return index_u32(self.order_ids.len() - 1);
         };
         self.order_ids[slot as usize] = order_id;
         slot
@@ -134,7 +136,7 @@ impl VenueMatcher {
 
     #[inline]
     fn give_back(&mut self, slot: u32, order: u64) {
-        self.slots[order as usize] = NONE;
+        self.slots[index_usize(order)] = NONE;
         self.free.push(slot);
     }
 }

@@ -210,6 +210,7 @@ pub const RESULT_HEADER: &str =
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::convert::workload_u32;
     use crate::rng::Xoshiro256;
     use crate::scenario::Scenario;
     use crate::workload::{PRICE_MAX, RecordKind, WorkloadRecord, WorkloadSide};
@@ -231,14 +232,14 @@ mod tests {
     fn with_any_prices(seed: u64) -> Workload {
         let mut rng = Xoshiro256::seeded(seed);
         let timed = (0..3_000).map(|number| {
-            let kind = RecordKind::ALL[rng.below(5) as usize];
+            let kind = RecordKind::ALL[rng.index(5)];
             WorkloadRecord {
                 kind,
                 side: if rng.happens(0.5) { WorkloadSide::Buy } else { WorkloadSide::Sell },
-                security: rng.below(3) as u32,
+                security: workload_u32(rng.below(3)),
                 order: if kind.enters() { number } else { rng.below(number + 1) },
-                price: rng.below(PRICE_MAX as u64 + 1) as i32,
-                qty: 1 + rng.below(9) as u32,
+                price: workload_u32(rng.below(PRICE_MAX as u64 + 1)).cast_signed(),
+                qty: 1 + workload_u32(rng.below(9)),
             }
         });
         let mut workload = Workload {

@@ -18,6 +18,7 @@ use hdrhistogram::Histogram;
 use pitlane_auth::Role;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
+use pitlane_engine::index::{index_u32, index_usize};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::gateway::stomp::StompEndpoint;
@@ -196,7 +197,7 @@ impl Neighbours {
         // A consumer that was disconnected for its slowness does not reconnect.
         let _ = self.narrow.read(&mut [0; 1]);
         if Instant::now() >= self.due {
-            self.due += CHURN_TIME / CHURNING as u32;
+            self.due += CHURN_TIME / index_u32(CHURNING);
             self.next_index = (self.next_index + 1) % CHURNING;
             self.churning[self.next_index] = self.connect_quiet();
         }
@@ -336,13 +337,16 @@ fn serve(
                     continue;
                 }
                 let body =
-                    EventKind::Tick(tick(securities[published as usize % securities.len()], published));
+                    EventKind::Tick(tick(securities[index_usize(published) % securities.len()], published));
                 endpoint.handle_event(now, ShardId(0), &Event { seq: published, at, body });
             }
         }
-        net.run_cycle(now, |sockets, happening| match happening {
-            SocketEvent::EndOfCycle => _ = endpoint.poll(now, sockets, None, |_| {}),
-            other => endpoint.handle(now, sockets, other),
+        net.run_cycle(now, |sockets, happening| {
+            if let SocketEvent::EndOfCycle = happening {
+                endpoint.poll(now, sockets, None, |_| {});
+            } else {
+                endpoint.handle(now, sockets, happening);
+            }
         });
         if publishes && count > 0 && !matches!(mode, PublishMode::Fast(_)) {
             cycles.saturating_record(clock.delta_as_nanos(0, clock.raw()) - now.0);

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::desk::{Desk, DeskSettings, IdBlock};
 use pitlane_engine::id::{AccountId, Origin, PortId, Source};
+use pitlane_engine::index::{index_u32, index_usize};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::sender::SenderId;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
@@ -57,8 +58,8 @@ impl FixPath {
         let settings = DeskSettings {
             port: SOURCE.port,
             shards: 1,
-            orders_max: ORDERS_MAX as u32,
-            ids_max: 2 * ORDERS_MAX as u32,
+            orders_max: index_u32(ORDERS_MAX),
+            ids_max: index_u32(2 * ORDERS_MAX),
             finished_max: 1_024,
             prefix: b'f',
             seed: 1,
@@ -107,7 +108,7 @@ impl FixPath {
                 break;
             }
         }
-        (self.session.counts().messages_out - sent_before) as usize
+        index_usize(self.session.counts().messages_out - sent_before)
     }
 }
 

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 pub use self::server::{FixServer, FixServerKind, serve_fix};
 pub(crate) use self::session::{LoadSession, fix_timestamp};
 use crate::conditions::Pinning;
+use crate::convert::duration_ns;
 use crate::report::recording::{Recording, SLICE_NS};
 
 pub(crate) type BoxError = Box<dyn Error>;
@@ -119,7 +120,7 @@ pub fn open_loop(
         let reports = session.receive_reports(pattern, &mut buffer)?;
         for nth in before..before + reports {
             // Reports arrive in the sequence of their orders.
-            let took = planned(nth).elapsed().as_nanos() as u64;
+            let took = duration_ns(planned(nth).elapsed());
             if nth >= warm_up {
                 recording.count(gap_ns * (nth - warm_up) as u64, took);
             }
@@ -160,7 +161,7 @@ pub fn closed_loop(peer: FixServerKind, pinning: &Pinning, orders: usize) -> Res
             session.flush()?;
         }
         if nth >= warm_up {
-            recording.count(begin.elapsed().as_nanos() as u64, sent.elapsed().as_nanos() as u64);
+            recording.count(duration_ns(begin.elapsed()), duration_ns(sent.elapsed()));
         }
     }
     recording.per_s_reached = orders as f64 / begin.elapsed().as_secs_f64();

@@ -107,12 +107,13 @@ impl GoalVerdict {
 pub fn judge(scenario: &str, results: &[EngineResult]) -> Vec<GoalVerdict> {
     let mut verdicts = Vec::new();
     for result in results {
-        let (most, line) = match result.engine {
-            // The budget has no line for this scenario.
-            Engine::Book if scenario == "move" => (BOOK_RATIO_MAX, None),
-            Engine::Book => (BOOK_RATIO_MAX, Some(BudgetLine::Book)),
-            Engine::Shard if scenario == "s100" => (SHARD_RATIO_MAX, Some(BudgetLine::Shard)),
-            _ => continue,
+        let (most, line) = if result.engine == Engine::Book {
+            // The budget has no line for the scenario `move`.
+            (BOOK_RATIO_MAX, (scenario != "move").then_some(BudgetLine::Book))
+        } else if result.engine == Engine::Shard && scenario == "s100" {
+            (SHARD_RATIO_MAX, Some(BudgetLine::Shard))
+        } else {
+            continue;
         };
         if let Some(ratio) = result.ratio() {
             let what = format!("{} on {scenario}", result.engine.name());

@@ -16,6 +16,7 @@ use std::time::Instant;
 
 use self::server::{HttpServer, HttpServerKind};
 use crate::conditions::Pinning;
+use crate::convert::duration_ns;
 use crate::measure::median;
 use crate::report::recording::{Recording, SLICE_NS};
 
@@ -133,8 +134,7 @@ impl<'a> HttpClients<'a> {
             for (nth, sent_at) in sent_at.iter_mut().enumerate() {
                 if pass > 0 {
                     self.receive(nth)?;
-                    recording
-                        .count((*sent_at - begin).as_nanos() as u64, sent_at.elapsed().as_nanos() as u64);
+                    recording.count(duration_ns(*sent_at - begin), duration_ns(sent_at.elapsed()));
                 }
                 if pass < passes {
                     *sent_at = Instant::now();

@@ -19,6 +19,7 @@ use hdrhistogram::Histogram;
 
 use crate::attacker::{Attack, AttackTargets, Attacker};
 use crate::conditions::Pinning;
+use crate::convert::duration_ns;
 use crate::fix_wire::{BoxError, FixServer, LoadSession, READ_BYTES};
 use crate::measure::{histogram, lower_quartile, median};
 
@@ -144,7 +145,7 @@ impl IsolationRun {
         let gap = Duration::from_nanos(1_000_000_000 / rate.max(1));
         let (mut took, mut buffer) = (histogram(), vec![0; READ_BYTES]);
         let begin = Instant::now() + gap;
-        let orders = (time.as_nanos() / gap.as_nanos().max(1)) as u32;
+        let orders = u32::try_from(time.as_nanos() / gap.as_nanos().max(1)).unwrap_or(u32::MAX);
         for nth in 0..orders {
             let planned = begin + gap * nth;
             let mut frame = Vec::new();
@@ -157,7 +158,7 @@ impl IsolationRun {
                     return Err("the well-behaved client's order is not answered".into());
                 }
             }
-            took.saturating_record(planned.elapsed().as_nanos() as u64);
+            took.saturating_record(duration_ns(planned.elapsed()));
             let mut cancel = Vec::new();
             self.session.cancel_last(&mut cancel);
             self.session.send(&cancel)?;

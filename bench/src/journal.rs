@@ -29,6 +29,7 @@ use pitlane_runtime::idle::{IdleAction, IdlePolicy};
 use pitlane_sys::affinity::pin_current_thread;
 
 use crate::conditions::{Pinning, on_core_ns};
+use crate::convert::duration_ns;
 use crate::measure::histogram;
 use crate::platform::{self, START, STEP_NS};
 use crate::scenario::Scenario;
@@ -84,7 +85,7 @@ impl Stopwatch {
 
     fn ns(&self) -> u64 {
         let on_core = on_core_ns().zip(self.on_core).map(|(after, before)| after - before);
-        on_core.unwrap_or(self.wall.elapsed().as_nanos() as u64)
+        on_core.unwrap_or(duration_ns(self.wall.elapsed()))
     }
 }
 
@@ -96,7 +97,7 @@ pub fn without_journal(workload: &Workload) -> JournalPass {
         // The command is built twice in both variants, so that they differ only by the journal's
         // own work.
         let body = platform::body_of(black_box(record), OrderHandle::NONE, at as u64);
-        payload[0] = black_box(platform::command(body)).token as u8;
+        payload[0] = (black_box(platform::command(body)).token & 0xff) as u8;
         matcher.apply(record);
     }
     black_box(payload);

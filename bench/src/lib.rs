@@ -2,6 +2,7 @@
 
 pub mod workload;
 
+pub mod convert;
 pub mod rng;
 pub mod naive;
 pub mod scenario;

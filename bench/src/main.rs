@@ -229,7 +229,24 @@ impl Task {
             Task::Journal(journal) => journal.check,
             Task::Engines(rounds) => rounds.check,
             Task::All(whole) => whole.rounds.check,
-            _ => false,
+            Task::Workload { .. }
+            | Task::Book(_)
+            | Task::Shard(_)
+            | Task::Floor(_)
+            | Task::Naive(_)
+            | Task::Net(_)
+            | Task::View(_)
+            | Task::ServeFix { .. }
+            | Task::ServeHttp { .. }
+            | Task::Compare(_)
+            | Task::Sweep(_)
+            | Task::Soak(_)
+            | Task::Report { .. }
+            | Task::Work(_)
+            | Task::Gate(_)
+            | Task::Instructions { .. } => false,
+            #[cfg(feature = "peers")]
+            Task::Peer { .. } => false,
         }
     }
 }

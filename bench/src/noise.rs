@@ -6,6 +6,7 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use quanta::Clock;
 
+use crate::convert::duration_ns;
 use crate::measure::histogram;
 
 /// Shortest gap between two readings that counts as a disturbance: no undisturbed pair of readings
@@ -26,7 +27,7 @@ pub struct Noise {
 pub fn measure(time: Duration) -> Noise {
     let clock = Clock::new();
     let mut gaps = histogram();
-    let (begin, end_ns) = (clock.raw(), time.as_nanos() as u64);
+    let (begin, end_ns) = (clock.raw(), duration_ns(time));
     let (mut before, mut taken) = (0, 0);
     while before < end_ns {
         let now = clock.delta_as_nanos(begin, clock.raw());

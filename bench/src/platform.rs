@@ -12,6 +12,7 @@ use pitlane_engine::id::{
     AccountId, AdapterId, Currency, ExchangeId, FamilyId, IntId, OrderHandle, Origin, PortId, SecurityId,
     ShardId, Source, StrategyId,
 };
+use pitlane_engine::index::index_u32;
 use pitlane_engine::number::{ContractSize, Money, Qty};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::{
@@ -44,7 +45,7 @@ const SLOTS_BESIDES: usize = 200_000;
 pub fn shard_for(workload: &Workload) -> (Shard, Outbox) {
     let reference = Arc::new(reference(workload.securities));
     let settings = ShardSettings {
-        orders_max: (workload.prefill.len() * 2 + SLOTS_BESIDES) as u32,
+        orders_max: index_u32(workload.prefill.len() * 2 + SLOTS_BESIDES),
         pages: LARGE_PAGES,
         ..ShardSettings::default()
     };
@@ -85,7 +86,7 @@ pub fn setup(workload: &Workload) -> Vec<CommandKind> {
     let first = first_prices(workload);
     for (security, ticks) in first.into_iter().enumerate() {
         let trade = Trade { price: units::price(ticks), size: LOT, at: START };
-        bodies.push(CommandKind::Trade { security: security_id(security as u32), trade });
+        bodies.push(CommandKind::Trade { security: security_id(index_u32(security)), trade });
     }
     bodies
 }

@@ -4,6 +4,8 @@
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
 
+use pitlane_engine::index::index_usize;
+
 /// Publishes as fast as the broker reads.
 pub struct Publisher {
     socket: TcpStream,
@@ -19,7 +21,7 @@ impl Publisher {
     /// Creates a publisher that repeats one message, `count` times in one write.
     pub fn new(socket: TcpStream, message: &[u8], count: u64) -> Publisher {
         socket.set_nonblocking(true).expect("a socket takes options");
-        Publisher { socket, batch: message.repeat(count as usize), count, written: 0, sent: 0 }
+        Publisher { socket, batch: message.repeat(index_usize(count)), count, written: 0, sent: 0 }
     }
 
     /// Publishes until `up_to` messages are sent in total, with at most one write per call.

@@ -9,7 +9,10 @@ use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Instant;
 
+use pitlane_engine::index::index_usize;
+
 use crate::conditions::Pinning;
+use crate::convert::whole;
 use crate::http::server::{HttpServer, HttpServerKind};
 use crate::http::{END, order, read_empty};
 use crate::measure::median;
@@ -127,7 +130,8 @@ fn beside_list(server: &HttpServer) -> io::Result<(f64, f64)> {
         }
     }
     times.sort_unstable_by(f64::total_cmp);
-    let at = |part: f64| times.get((times.len() as f64 * part) as usize).or(times.last()).copied();
+    let index = |part: f64| index_usize(whole(times.len() as f64 * part).unsigned_abs());
+    let at = |part: f64| times.get(index(part)).or(times.last()).copied();
     Ok((at(0.99).unwrap_or(0.0), at(1.0).unwrap_or(0.0)))
 }
 

@@ -1,5 +1,9 @@
 //! Seeded pseudo-random numbers: xoshiro256**, and the few distributions that a workload needs.
 
+use pitlane_engine::index::{index_u8, index_u32, index_usize};
+
+use crate::convert::whole;
+
 #[derive(Clone, Debug)]
 pub struct Xoshiro256 {
     state: [u64; 4],
@@ -37,6 +41,15 @@ impl Xoshiro256 {
         ((self.draw() as u128 * n as u128) >> 64) as u64
     }
 
+    /// Returns an index below `len`.
+    pub fn index(&mut self, len: usize) -> usize {
+        index_usize(self.below(len as u64))
+    }
+
+    pub fn byte(&mut self) -> u8 {
+        index_u8(self.index(256))
+    }
+
     /// Returns a number from 0 up to, but not including, 1.
     pub fn unit(&mut self) -> f64 {
         (self.draw() >> 11) as f64 / (1u64 << 53) as f64
@@ -48,7 +61,7 @@ impl Xoshiro256 {
 
     /// Returns the whole part of an exponentially distributed number with this mean.
     pub fn exponential(&mut self, mean: f64) -> i32 {
-        (-mean * (1.0 - self.unit()).ln()) as i32
+        i32::try_from(whole(-mean * (1.0 - self.unit()).ln())).unwrap_or(i32::MAX)
     }
 }
 
@@ -73,7 +86,7 @@ impl Zipf {
     pub fn draw(&self, rng: &mut Xoshiro256) -> u32 {
         let total = self.sums.last().copied().unwrap_or(0.0);
         let point = rng.unit() * total;
-        self.sums.partition_point(|&sum| sum <= point).min(self.sums.len() - 1) as u32
+        index_u32(self.sums.partition_point(|&sum| sum <= point).min(self.sums.len() - 1))
     }
 }
 

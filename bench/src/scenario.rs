@@ -4,6 +4,9 @@
 //! The naive matcher runs alongside. It knows which orders are open, and its outcome is the
 //! expected one.
 
+use pitlane_engine::index::index_usize;
+
+use crate::convert::workload_u32;
 use crate::naive::NaiveMatcher;
 use crate::rng::{Xoshiro256, Zipf};
 use crate::workload::{Matcher, PRICE_MAX, RecordKind, Workload, WorkloadRecord, WorkloadSide};
@@ -158,7 +161,7 @@ impl<'a> Generator<'a> {
         let order = self.next_order;
         self.next_order += 1;
         let round = self.rng.happens(ROUND_QTY_SHARE);
-        let qty = if round { ROUND_QTY } else { 1 + self.rng.below(QTY_MAX) as u32 };
+        let qty = if round { ROUND_QTY } else { 1 + workload_u32(self.rng.below(QTY_MAX)) };
         self.apply(WorkloadRecord { kind, side, security, order, price, qty })
     }
 
@@ -204,7 +207,7 @@ impl<'a> Generator<'a> {
 
     fn limit(&mut self, security: u32, side: WorkloadSide) -> i32 {
         if self.rng.happens(CROSSING) {
-            let ticks = 1 + self.rng.below(CROSSING_TICKS) as i32;
+            let ticks = 1 + workload_u32(self.rng.below(CROSSING_TICKS)).cast_signed();
             return self.price_through_mid(security, side, ticks);
         }
         self.passive_price(security, side)
@@ -253,13 +256,13 @@ impl OpenOrderSet {
     }
 
     fn set(&mut self, order: u64, open: bool) {
-        let was = std::mem::replace(&mut self.open[order as usize], open);
+        let was = std::mem::replace(&mut self.open[index_usize(order)], open);
         if was == open {
             return;
         }
         let change = if open { 1 } else { u32::MAX };
         self.count = if open { self.count + 1 } else { self.count - 1 };
-        let mut node = order as usize + 1;
+        let mut node = index_usize(order) + 1;
         while node < self.sums.len() {
             self.sums[node] = self.sums[node].wrapping_add(change);
             node += node & node.wrapping_neg();
@@ -269,7 +272,7 @@ impl OpenOrderSet {
     /// Returns the n-th oldest open order, counted from 0; `n` is below `count`.
     fn nth(&self, n: u64) -> u64 {
         assert!(n < self.count, "one of the open orders");
-        let (mut before, mut left) = (0, n as u32);
+        let (mut before, mut left) = (0, workload_u32(n));
         let mut step = self.open.len();
         while step > 0 {
             let node = before + step;

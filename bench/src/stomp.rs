@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::index::index_usize;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
@@ -76,7 +77,7 @@ pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64,
     let (ns, ()) = spent(|| {
         for number in 0..ticks as u64 {
             let now = START.plus(number * 1_000);
-            let security = securities[number as usize % securities.len()];
+            let security = securities[index_usize(number) % securities.len()];
             broker.publish_tick(now, number, now, black_box(&tick(security, number)));
             if number % TICKS_PER_POLL == TICKS_PER_POLL - 1 {
                 while let Some(id) = broker.poll_active() {
@@ -85,7 +86,7 @@ pub fn fan_out(consumers: usize, ticks: usize, reference: Arc<RefData>) -> (f64,
             }
         }
     });
-    let deliveries = ticks / TICKS_PER_POLL as usize * TICKS_PER_POLL as usize * consumers;
+    let deliveries = ticks / index_usize(TICKS_PER_POLL) * index_usize(TICKS_PER_POLL) * consumers;
     (ns / deliveries.max(1) as f64, octets / deliveries.max(1))
 }
 

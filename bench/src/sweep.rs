@@ -1,6 +1,7 @@
 //! A series of rising rates up to the knee: the highest rate that is sustained before latency runs
 //! away.
 
+use crate::convert::whole;
 use crate::report::recording::Recording;
 
 /// Fraction of the planned rate that must be reached.
@@ -15,7 +16,7 @@ pub fn rising_rates(lowest: u64, highest: u64) -> Vec<u64> {
     let mut rate = lowest.max(1) as f64;
     while rate <= highest as f64 {
         let magnitude = 10f64.powf(rate.log10().floor() - 1.0).max(1.0);
-        rates.push(((rate / magnitude).round() * magnitude) as u64);
+        rates.push(whole((rate / magnitude).round() * magnitude).unsigned_abs());
         rate *= 1.5;
     }
     rates.dedup();

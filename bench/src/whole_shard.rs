@@ -7,12 +7,14 @@
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, OrderTerms};
 use pitlane_engine::id::{IntId, OrderHandle};
+use pitlane_engine::index::index_usize;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{OrderKind, Terms};
 use pitlane_engine::time::Timestamp;
 use pitlane_sys::prefetch;
 
+use crate::convert::workload_u32;
 use crate::platform::{self, SOURCE, START, STEP_NS};
 use crate::units;
 use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord};
@@ -42,7 +44,7 @@ impl WholeShard {
     pub fn new(workload: &Workload) -> WholeShard {
         let (shard, outbox) = platform::shard_for(workload);
         let client = BenchOrders {
-            handles: vec![OrderHandle::NONE; workload.order_id_max as usize + 1],
+            handles: vec![OrderHandle::NONE; index_usize(workload.order_id_max) + 1],
             numbers: Vec::with_capacity(workload.prefill.len() * 2),
             open: 0,
             open_qty: 0,
@@ -65,7 +67,7 @@ impl WholeShard {
     pub fn apply_observed(&mut self, record: &WorkloadRecord, mut observer: impl FnMut(&Event)) {
         self.now = Timestamp(self.now.0 + STEP_NS);
         self.requests += 1;
-        let order = self.client.handles[record.order as usize];
+        let order = self.client.handles[index_usize(record.order)];
         self.shard.apply(self.now, &platform::command_of(record, order, self.requests), &mut self.outbox);
         loop {
             self.client.handle_events(record.order, &self.outbox);
@@ -107,7 +109,7 @@ impl BenchOrders {
                 CommandKind::Submit { id: IntId::NONE, terms }
             }
             RecordKind::Cancel | RecordKind::Replace => {
-                CommandKind::Cancel { order: self.handles[record.order as usize], id: IntId::NONE }
+                CommandKind::Cancel { order: self.handles[index_usize(record.order)], id: IntId::NONE }
             }
         })
     }
@@ -139,8 +141,8 @@ impl BenchOrders {
         if slot >= self.numbers.len() {
             self.numbers.resize(slot + 1, 0);
         }
-        self.numbers[slot] = taker as u32;
-        self.handles[taker as usize] = order.order;
+        self.numbers[slot] = workload_u32(taker);
+        self.handles[index_usize(taker)] = order.order;
         self.open += 1;
         self.open_qty += units::shares(order.terms.qty);
     }
@@ -179,7 +181,7 @@ impl Matcher for WholeShard {
             self.shard.prefetch_far(&self.client.outline(second));
         }
         if let Some(third) = coming.get(2) {
-            self.client.handles.get(third.order as usize).into_iter().for_each(prefetch);
+            self.client.handles.get(index_usize(third.order)).into_iter().for_each(prefetch);
         }
     }
 

@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use clap::ValueEnum;
+use pitlane_engine::index::index_u32;
 
 use crate::comparison::Engine;
 use crate::scenario::Scenario;
@@ -82,7 +83,11 @@ impl MicroBench {
             | MicroBench::ShardS100
             | MicroBench::LanePath
             | MicroBench::LanePathStamped => 500_000,
-            _ => 1_000_000,
+            MicroBench::FixDecode
+            | MicroBench::FixEncode
+            | MicroBench::StompDecode
+            | MicroBench::StompRender
+            | MicroBench::BookS1 => 1_000_000,
         }
     }
 }
@@ -96,5 +101,5 @@ impl fmt::Display for MicroBench {
 
 fn flow(name: &str, ops: usize) -> Workload {
     let scenario = Scenario::named(name).expect("a scenario of ours");
-    Scenario { ops: ops as u32, ..scenario }.generate()
+    Scenario { ops: index_u32(ops), ..scenario }.generate()
 }

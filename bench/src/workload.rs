@@ -16,6 +16,8 @@ use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::Path;
 
+use pitlane_engine::index::index_usize;
+
 pub use self::error::{RecordError, WorkloadError};
 pub use self::tally::{FlowOutcome, TradeTally};
 
@@ -206,14 +208,14 @@ impl Workload {
             return Err(WorkloadError::OrderIds(order_id_max));
         }
         let mut records = Vec::with_capacity(body.len() / RECORD_BYTES);
-        let mut entered = vec![0u64; order_id_max as usize / 64 + 1];
+        let mut entered = vec![0u64; index_usize(order_id_max) / 64 + 1];
         for (number, bytes) in body.chunks_exact(RECORD_BYTES).enumerate() {
             let record_error = |error| WorkloadError::Record { number, error };
             let record = WorkloadRecord::decode(bytes).map_err(record_error)?;
             record.check(securities, order_id_max, &mut entered).map_err(record_error)?;
             records.push(record);
         }
-        let timed = records.split_off(prefill as usize);
+        let timed = records.split_off(index_usize(prefill));
         Ok(Workload {
             securities,
             seed: word(3),
@@ -284,7 +286,7 @@ impl WorkloadRecord {
             return Err(RecordError::Quantity);
         }
         if self.kind == RecordKind::New {
-            let (word, bit) = (&mut entered[self.order as usize / 64], 1 << (self.order % 64));
+            let (word, bit) = (&mut entered[index_usize(self.order) / 64], 1 << (self.order % 64));
             if *word & bit != 0 {
                 return Err(RecordError::Twice(self.order));
             }

@@ -1,9 +1,4 @@
 #![doc = include_str!("../README.md")]
-#![warn(
-    clippy::allow_attributes_without_reason,
-    clippy::cast_possible_truncation,
-    clippy::wildcard_enum_match_arm
-)]
 #![cfg_attr(
     test,
     allow(

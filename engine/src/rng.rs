@@ -2,7 +2,7 @@
 //! cryptographic: nothing secret may depend on it.
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
-use crate::index::index_usize;
+use crate::index::{index_u8, index_usize};
 
 /// One stream. Equal seeds give equal numbers, on every machine and in every version.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +50,11 @@ impl Rng {
     #[inline]
     pub fn index(&mut self, len: usize) -> usize {
         index_usize(self.below(len as u64))
+    }
+
+    /// Returns any byte.
+    pub fn byte(&mut self) -> u8 {
+        index_u8(self.index(256))
     }
 }
 
@@ -110,6 +115,8 @@ mod tests {
         }
         assert!(seen.iter().all(|&times| (800..1200).contains(&times)), "{seen:?}");
         assert_eq!((rng.below(0), rng.index(0)), (0, 0));
+        let bytes: std::collections::BTreeSet<u8> = (0..10_000).map(|_| rng.byte()).collect();
+        assert_eq!(bytes.len(), 256, "every byte comes");
         assert_eq!(rng.below(1), 0);
     }
 }

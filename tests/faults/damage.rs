@@ -4,6 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use pitlane_engine::id::ShardId;
+use pitlane_engine::index::index_usize;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::shard::Shard;
 use pitlane_journal::Level;
@@ -75,7 +76,10 @@ impl JournalSample {
         assert!(seq <= self.last(), "{what}: {seq} records, and only {} were written", self.last());
         if let Some(restored) = found.restored {
             assert_eq!(restored.seq, seq, "{what}");
-            assert!(image(&restored.shard) == self.states[seq as usize], "{what}: a wrong state after {seq}");
+            assert!(
+                image(&restored.shard) == self.states[index_usize(seq)],
+                "{what}: a wrong state after {seq}"
+            );
         }
         Some(seq)
     }
@@ -203,7 +207,7 @@ fn a_lost_or_overwritten_file_gives_an_error_or_the_whole_state() {
             for seed in 0..2 {
                 let disk = again();
                 let mut dice = Dice::new(seed);
-                disk.meddle(&path, |bytes| bytes.iter_mut().for_each(|byte| *byte = dice.below(256) as u8));
+                disk.meddle(&path, |bytes| bytes.iter_mut().for_each(|byte| *byte = dice.byte()));
                 check(disk, format!("{level}: {} overwritten", path.display()));
             }
         }

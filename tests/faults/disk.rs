@@ -2,6 +2,7 @@
 
 use pitlane_engine::command::{CommandKind, Scope};
 use pitlane_engine::id::IntId;
+use pitlane_engine::index::index_usize;
 use pitlane_journal::simulated_disk::Simulated;
 use pitlane_journal::{Class, Level, WriteMode};
 
@@ -57,7 +58,10 @@ fn after_a_failed_sync_nothing_is_lost_and_only_cancels_are_accepted() {
         JournalRig::begin(disk, settings(Level::Disk), again.history, again.acknowledged, point)
             .unwrap_or_else(|problem| panic!("{point}, another run: {problem}"));
     }
-    assert!(failed >= points as usize / 4, "{failed} of {points} syncs that failed were the journal's own");
+    assert!(
+        failed >= index_usize(points) / 4,
+        "{failed} of {points} syncs that failed were the journal's own"
+    );
 }
 
 #[test]

@@ -6,8 +6,8 @@
 use std::path::Path;
 
 use pitlane_engine::command::{Command, CommandKind};
-use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::OrderHandle;
+use pitlane_engine::index::index_usize;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
@@ -106,7 +106,7 @@ impl JournalRig {
         if found > history.len() as u64 {
             return Err(format!("{found} records are there, and only {} were written", history.len()));
         }
-        history.truncate(found as usize);
+        history.truncate(index_usize(found));
         history.push(ShardInput::Began(opened_shard.now, opened.reference.clone(), shard_settings()));
         same_state(&history, &opened_shard.shard, opened_shard.event)?;
         let mut dice = Dice::new(seed);
@@ -246,12 +246,8 @@ impl JournalRig {
     }
 
     fn entered(&mut self) -> Option<OrderHandle> {
-        let handle = self.outbox.waiting().iter().find_map(|(_, event)| match &event.body {
-            EventKind::Order(order) if matches!(order.what, ExecType::Entered | ExecType::Rejected) => {
-                Some(order.order)
-            }
-            _ => None,
-        });
+        let mut waiting = self.outbox.waiting().iter();
+        let handle = waiting.find_map(|(_, event)| Some(event.body.answered_order()?.order));
         self.outbox.clear();
         handle
     }

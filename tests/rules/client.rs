@@ -6,6 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::Arc;
 
 use pitlane_dialogue::stomp_frames;
+use pitlane_engine::index::{index_u8, index_u16};
 use pitlane_tests::stomp::host::{ConnectionEnd, ReceivedFrames};
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, ClientConnection};
@@ -186,10 +187,10 @@ fn masked(first: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [1, 2, 3, 4];
     let mut frame = vec![first];
     match payload.len() {
-        len @ 0..=125 => frame.push(0x80 | len as u8),
+        len @ 0..=125 => frame.push(0x80 | index_u8(len)),
         len @ 126..=0xffff => {
             frame.push(0x80 | 126);
-            frame.extend_from_slice(&(len as u16).to_be_bytes());
+            frame.extend_from_slice(&index_u16(len).to_be_bytes());
         }
         len => {
             frame.push(0x80 | 127);

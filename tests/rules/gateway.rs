@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use pitlane_auth::{Auth, Role};
 use pitlane_config::{Config, Machine, Setting, Sources, load};
+use pitlane_engine::index::index_usize;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_gateway::gateway::Gateway;
@@ -98,7 +99,7 @@ impl GatewayHost {
     /// Returns whether something waits for a client that reads.
     fn is_pending(&self) -> bool {
         let reads = |number: u64| {
-            self.parts.clients.get(number as usize - 1).is_some_and(|client| !client.is_stalled)
+            self.parts.clients.get(index_usize(number) - 1).is_some_and(|client| !client.is_stalled)
         };
         self.gateway.rows().any(|row| row.queue_bytes > 0 && reads(row.number))
     }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use pitlane_auth::Auth;
 use pitlane_config::Durability;
 use pitlane_engine::desk::IdBlock;
+use pitlane_engine::index::index_usize;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::notifications::channels;
@@ -183,11 +184,11 @@ impl SocketHost for HttpHost {
             ..StompCounters::default()
         };
         let fill = BufferUsage {
-            out_bytes: number("queueBytes") as usize,
-            slots: number("slots") as usize,
-            backlog: number("backlog") as usize,
-            backlog_bytes: number("backlogBytes") as usize,
-            subscriptions: number("subscriptions") as usize,
+            out_bytes: index_usize(number("queueBytes")),
+            slots: index_usize(number("slots")),
+            backlog: index_usize(number("backlog")),
+            backlog_bytes: index_usize(number("backlogBytes")),
+            subscriptions: index_usize(number("subscriptions")),
         };
         Some((counters, fill))
     }

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use pitlane_auth::{AuthSettings, Hash, SALT_BYTES};
 use pitlane_engine::id::PortId;
+use pitlane_engine::index::index_usize;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::notifications::{Notification, SessionInfo};
 use pitlane_net::tls::{Certificate, Tls, TlsSettings};
@@ -213,11 +214,11 @@ fn row_look(row: &SessionInfo) -> (StompCounters, BufferUsage) {
     let counters =
         StompCounters { messages: row.messages_out, conflated: stomp.conflated, ..StompCounters::default() };
     let fill = BufferUsage {
-        out_bytes: row.queue_bytes as usize,
-        slots: stomp.slots as usize,
-        backlog: stomp.backlog as usize,
-        backlog_bytes: stomp.backlog_bytes as usize,
-        subscriptions: stomp.subscriptions as usize,
+        out_bytes: index_usize(row.queue_bytes),
+        slots: index_usize(stomp.slots),
+        backlog: index_usize(stomp.backlog),
+        backlog_bytes: index_usize(stomp.backlog_bytes),
+        subscriptions: index_usize(stomp.subscriptions),
     };
     (counters, fill)
 }

@@ -129,10 +129,8 @@ impl Checker {
 
     fn report(&mut self, r: &OrderReport) -> CheckResult {
         if r.order == OrderHandle::NONE {
-            return match r.what {
-                ExecType::Rejected => Ok(()),
-                _ => Err("only a rejection may have no handle".to_string()),
-            };
+            let is_rejection = r.what == ExecType::Rejected;
+            return is_rejection.then_some(()).ok_or("only a rejection may have no handle".to_string());
         }
         let known = self.orders.get(&r.order);
         match (r.what, known.is_some()) {
@@ -154,10 +152,10 @@ impl Checker {
 
     fn refused(&mut self, refusal: &RequestRefusal) -> CheckResult {
         let Some(seen) = self.orders.get_mut(&refusal.order) else {
-            return match refusal.reason {
-                Reason::UnknownOrder => Ok(()),
-                _ => Err(format!("a refusal of an unknown order: {refusal:?}")),
-            };
+            if refusal.reason == Reason::UnknownOrder {
+                return Ok(());
+            }
+            return Err(format!("a refusal of an unknown order: {refusal:?}"));
         };
         let pending = match refusal.request {
             RequestKind::Cancel => &mut seen.cancel,
@@ -283,17 +281,16 @@ impl ReportedOrder {
         if r.cum_qty > r.qty && !self.overfilled {
             return Err("filled above the quantity without a word".to_string());
         }
-        match r.what {
-            ExecType::Corrected => self.fills = r.cum_qty.raw(),
-            ExecType::Filled => {
-                if !r.last_qty.is_positive() {
-                    return Err("a fill of nothing".to_string());
-                }
-                self.fills += r.last_qty.raw();
-                self.notional += r.last_qty.raw() as i128 * r.last_price.raw() as i128;
+        if r.what == ExecType::Corrected {
+            self.fills = r.cum_qty.raw();
+        } else if r.what == ExecType::Filled {
+            if !r.last_qty.is_positive() {
+                return Err("a fill of nothing".to_string());
             }
-            _ if r.cum_qty < self.cum_qty => return Err("filled has fallen".to_string()),
-            _ => {}
+            self.fills += r.last_qty.raw();
+            self.notional += r.last_qty.raw() as i128 * r.last_price.raw() as i128;
+        } else if r.cum_qty < self.cum_qty {
+            return Err("filled has fallen".to_string());
         }
         if self.fills != r.cum_qty.raw() {
             return Err(format!("the fills add up to {}", Qty::from_raw(self.fills)));
@@ -327,8 +324,19 @@ impl ReportedOrder {
                     return Err("a cancel under another id".to_string());
                 }
             }
-            _ if r.id != self.id => return Err("reported under another id".to_string()),
-            _ => {}
+            ExecType::Entered
+            | ExecType::Rejected
+            | ExecType::Accepted
+            | ExecType::Filled
+            | ExecType::Canceled
+            | ExecType::Expired
+            | ExecType::Triggered
+            | ExecType::Corrected
+            | ExecType::Snapshot => {
+                if r.id != self.id {
+                    return Err("reported under another id".to_string());
+                }
+            }
         }
         // A cancel without a client's request id (by a kill switch or a close) is answered by the
         // order's status.

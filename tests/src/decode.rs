@@ -56,11 +56,11 @@ pub fn commands(bytes: &[u8], count: usize) -> Vec<Command> {
     let mut commands = Vec::new();
     while commands.len() < count && !bytes.rest.is_empty() {
         let source = bytes.source();
-        let token = bytes.raw() as u32;
+        let token = bytes.raw_u32();
         let order = OrderHandle::from_raw(bytes.raw() as u64);
         bytes.learn(order);
         let now = Timestamp(bytes.raw() as u64);
-        let sender = if bytes.flag() { SenderId(bytes.raw() as u32) } else { SenderId::NONE };
+        let sender = if bytes.flag() { SenderId(bytes.raw_u32()) } else { SenderId::NONE };
         commands.push(Command { source, token, sender, body: bytes.body(now) });
     }
     commands
@@ -89,6 +89,11 @@ impl Bytes<'_> {
 
     fn raw(&mut self) -> i64 {
         i64::from_le_bytes(std::array::from_fn(|_| self.byte()))
+    }
+
+    /// Returns the lower half of a raw number.
+    fn raw_u32(&mut self) -> u32 {
+        (self.raw() & 0xffff_ffff) as u32
     }
 
     fn pick<T: Copy>(&mut self, list: &[T]) -> T {
@@ -135,7 +140,7 @@ impl Bytes<'_> {
 
     fn source(&mut self) -> Source {
         let origin = self.pick(&[Origin::Server, Origin::Rest, Origin::Fix, Origin::Strategy]);
-        Source { origin, port: PortId(self.byte()), session: self.raw() as u16 }
+        Source { origin, port: PortId(self.byte()), session: (self.raw() & 0xffff) as u16 }
     }
 
     fn time(&mut self) -> u64 {
@@ -436,7 +441,7 @@ impl Bytes<'_> {
             },
             239 => CommandKind::TradingDay { day: Day(self.byte() as i32 - 5) },
             240..=246 => CommandKind::Timer,
-            247 => CommandKind::Sender { id: SenderId(self.raw() as u32), part: self.sender_part() },
+            247 => CommandKind::Sender { id: SenderId(self.raw_u32()), part: self.sender_part() },
             248..=251 => {
                 // The stage uses port 0 and keeps it.
                 let port = PortId(1 + self.byte() % 31);

@@ -1,5 +1,7 @@
 //! Seeded pseudo-random numbers: one stream per purpose, so that the seed defines a run.
 
+use pitlane_engine::index::index_usize;
+
 /// SplitMix64: ten lines, and good enough to choose the next action.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
@@ -23,6 +25,15 @@ impl Dice {
         self.roll() % bound
     }
 
+    /// Returns an index of a list of this length, which is above zero.
+    pub fn index(&mut self, len: usize) -> usize {
+        index_usize(self.below(len as u64))
+    }
+
+    pub fn byte(&mut self) -> u8 {
+        (self.roll() & 0xff) as u8
+    }
+
     /// Returns a number between two, both included.
     pub fn between(&mut self, low: i64, high: i64) -> i64 {
         low + self.below((high - low + 1) as u64) as i64
@@ -35,7 +46,7 @@ impl Dice {
 
     /// Returns an item of a list that is not empty.
     pub fn pick<T: Copy>(&mut self, list: &[T]) -> T {
-        list[self.below(list.len() as u64) as usize]
+        list[self.index(list.len())]
     }
 
     /// Returns a further stream, independent of what this one does next.

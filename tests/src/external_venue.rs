@@ -97,7 +97,7 @@ impl ExternalVenue {
     fn deliver(&mut self, port: &mut PortEnd) -> usize {
         // What happened before a disconnect is reported before it; so reports go first.
         let mut work = 0;
-        let patience = if self.chaos { self.dice.below(4) as usize } else { usize::MAX };
+        let patience = if self.chaos { self.dice.index(4) } else { usize::MAX };
         while work < patience {
             let Some(command) = self.outgoing.front() else { break };
             let CommandKind::Report { order, .. } = command.body else { break };
@@ -123,13 +123,12 @@ impl ExternalVenue {
             // acted. Only an amended fill, and the reports that follow it for its order, are sent
             // until they arrive: the shard does not query an order that has finished.
             let mut owed = BTreeSet::new();
-            self.outgoing.retain(|command| match command.body {
-                CommandKind::Report { order, report: VenueReport::Amended { .. } } => {
+            self.outgoing.retain(|command| {
+                let CommandKind::Report { order, report } = command.body else { return false };
+                if matches!(report, VenueReport::Amended { .. }) {
                     owed.insert(order);
-                    true
                 }
-                CommandKind::Report { order, .. } => owed.contains(&order),
-                _ => false,
+                owed.contains(&order)
             });
         }
         let body = CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected };
@@ -214,7 +213,7 @@ impl ExternalVenue {
         if self.orders.is_empty() || self.outgoing.len() >= MAIL_MAX {
             return;
         }
-        let nth = self.dice.below(self.orders.len() as u64) as usize;
+        let nth = self.dice.index(self.orders.len());
         let (&order, held) = self.orders.iter_mut().nth(nth).expect("there are so many");
         match self.dice.below(20) {
             0..=7 if held.live => self.fill(order),
@@ -289,9 +288,11 @@ impl ExternalVenue {
 
     /// Returns whether an amended fill is still to be reported.
     fn is_owed(&self, order: OrderHandle) -> bool {
-        self.outgoing.iter().any(|command| match command.body {
-            CommandKind::Report { order: other, report: VenueReport::Amended { .. } } => other == order,
-            _ => false,
+        self.outgoing.iter().any(|command| {
+            matches!(
+                command.body,
+                CommandKind::Report { order: other, report: VenueReport::Amended { .. } } if other == order
+            )
         })
     }
 

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, PositionState, RequestKind};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
@@ -103,7 +104,7 @@ impl OrderFlow {
                 let order = self.handle(nth);
                 self.send_command(self.shard_of_order(order), CommandKind::Report { order, report });
             }
-            Action::Plain(body) => match route(&body, self.shards.len() as u8) {
+            Action::Plain(body) => match route(&body, index_u8(self.shards.len())) {
                 CommandRoute::One(shard) => self.send_command(shard, body),
                 CommandRoute::All => self.tell_all(body),
             },
@@ -132,7 +133,7 @@ impl OrderFlow {
 
     fn tell_all(&mut self, body: CommandKind) {
         for id in 0..self.shards.len() {
-            self.send_command(ShardId(id as u8), body);
+            self.send_command(ShardId(index_u8(id)), body);
         }
     }
 
@@ -147,12 +148,7 @@ impl OrderFlow {
         }
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             // A close first reports the orders that it cancels.
-            let entered = events.iter().find_map(|event| match &event.body {
-                EventKind::Order(o) if matches!(o.what, ExecType::Entered | ExecType::Rejected) => {
-                    Some(o.order)
-                }
-                _ => None,
-            });
+            let entered = events.iter().find_map(|event| Some(event.body.answered_order()?.order));
             self.handles.push(entered.unwrap_or(OrderHandle::NONE));
         }
         for event in &events {
@@ -173,15 +169,12 @@ impl OrderFlow {
             let position = self.histories.positions.entry((b.strategy, security)).or_default();
             return position.push((event.at, b.qty, b.price, b.position));
         }
-        let (order, line) = match &event.body {
-            EventKind::Refused(r) => {
-                let (request_id, request, status, reason) = (r.request_id, r.request, r.status, r.reason);
-                (r.order, HistoryLine::Refused { at: event.at, request_id, request, status, reason })
-            }
-            _ => match event.report() {
-                Some(report) => (report.order, HistoryLine::of(event.at, &report)),
-                None => return,
-            },
+        let (order, line) = if let EventKind::Refused(r) = &event.body {
+            let (request_id, request, status, reason) = (r.request_id, r.request, r.status, r.reason);
+            (r.order, HistoryLine::Refused { at: event.at, request_id, request, status, reason })
+        } else {
+            let Some(report) = event.report() else { return };
+            (report.order, HistoryLine::of(event.at, &report))
         };
         // A handle may be reused; the newest order has it.
         let Some(nth) = self.handles.iter().rposition(|&handle| handle == order) else { return };

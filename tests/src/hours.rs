@@ -83,7 +83,8 @@ impl HoursModel {
         hours.by = HoursBy::Exchange;
         hours.opening_auction_s = dice.pick(&[0, 300]);
         hours.closing_auction_s = dice.pick(&[0, 300]);
-        hours.holidays = (0..3).map(|_| Day(test_market::START_DAY + dice.between(4, 20) as i32)).collect();
+        let mut ahead = || i32::try_from(dice.between(4, 20)).expect("a small number");
+        hours.holidays = (0..3).map(|_| Day(test_market::START_DAY + ahead())).collect();
         config.service.trading_day_rollover = TimeOfDay(dice.pick(&[0, 12, 15, 22]) * 3_600);
         config.risk.strategies.limits = RiskLimits::default();
         config.risk.accounts.limits = RiskLimits::default();
@@ -381,15 +382,16 @@ fn note(
     if let Some(report) = event.report() {
         status.insert(report.id, (report.status, report.reason));
     }
-    match &event.body {
-        EventKind::Order(order) => _ = status.insert(order.id, (order.status, order.reason)),
-        EventKind::Booked(booking) if booking.kind == MovementKind::Expiration => {
-            let security = booking.security.expect("an expiration has a security");
-            let expected = if security == FUTURES[1] { SETTLED_AT } else { LAST };
-            assert_eq!(booking.price, test_market::price(expected), "settled at another price");
-            expirations.insert(booking.id, (security, booking.qty.raw()));
-        }
-        _ => {}
+    if let EventKind::Order(order) = &event.body {
+        status.insert(order.id, (order.status, order.reason));
+    }
+    if let EventKind::Booked(booking) = &event.body
+        && booking.kind == MovementKind::Expiration
+    {
+        let security = booking.security.expect("an expiration has a security");
+        let expected = if security == FUTURES[1] { SETTLED_AT } else { LAST };
+        assert_eq!(booking.price, test_market::price(expected), "settled at another price");
+        expirations.insert(booking.id, (security, booking.qty.raw()));
     }
 }
 

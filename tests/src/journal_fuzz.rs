@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use pitlane_engine::command::Command;
+use pitlane_engine::index::index_u32;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -137,7 +138,7 @@ fn live(disk: &Simulated) {
     for token in 0..DEEDS {
         now = now.plus(NS_PER_S / 10);
         let Action::Plain(body) = opening.pop().unwrap_or_else(|| workload.next(now)) else { continue };
-        let command = Command::new(source(), token as u32, body);
+        let command = Command::new(source(), index_u32(token), body);
         while let Err(refused) = opened_shard.writer.offer(now, &command, &opened_shard.shard) {
             assert_eq!(refused, NotTaken::Wait, "the disk is a good one");
             tend(&mut opened_shard.writer, &mut opened.syncer, &mut opened.segment_manager, now);

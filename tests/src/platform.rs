@@ -12,6 +12,7 @@ use pitlane_engine::budget::BudgetPool;
 use pitlane_engine::command::{Command, CommandKind, RiskLimits, Scope, WatchTarget};
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{Broadcast, Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
@@ -133,7 +134,7 @@ impl SimPlatform {
         let (ports, ends) = mesh(&CLASSES, setup.shards, setup.depths);
         let shard = |id: u8| Shard::new(ShardId(id), setup.shards, reference.clone(), setup.settings.clone());
         let workers: Vec<Worker> =
-            ends.into_iter().enumerate().map(|(id, end)| Worker::new(shard(id as u8), end)).collect();
+            ends.into_iter().enumerate().map(|(id, end)| Worker::new(shard(index_u8(id)), end)).collect();
         let profile = Profile { reports: false, ..setup.profile.clone() };
         let mut platform = SimPlatform {
             now: test_market::start(),

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Threads that run seeds; the machine has two cores.
 const THREADS: usize = 2;
@@ -21,12 +21,12 @@ pub fn run(count: u64, check: impl Fn(u64, bool) -> Result<(), String> + Sync) {
         return;
     }
     let seeds: Vec<u64> = kept().into_iter().chain(0..number("PITLANE_SEEDS").unwrap_or(count)).collect();
-    let next = AtomicU64::new(0);
+    let next = AtomicUsize::new(0);
     let failures: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
         for _ in 0..THREADS {
             scope.spawn(|| {
-                while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
+                while let Some(&seed) = seeds.get(next.fetch_add(1, Ordering::Relaxed)) {
                     let Err(problem) = guarded(|| check(seed, false)) else { continue };
                     let mut list = failures.lock().expect("no thread panics while it holds the lock");
                     list.push((seed, problem));

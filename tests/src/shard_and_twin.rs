@@ -171,9 +171,9 @@ impl ShardAndTwin {
             self.shard.emit_depths(&mut self.out);
             let events = take(&mut self.out);
             self.see_depths(&events);
-            events_of_shard.extend(events.iter().filter_map(|event| match &event.body {
-                EventKind::Depth(depth) => Some(depth.security),
-                _ => None,
+            events_of_shard.extend(events.iter().filter_map(|event| {
+                let EventKind::Depth(depth) = &event.body else { return None };
+                Some(depth.security)
             }));
         }
         if self.out.seq() != seq {
@@ -223,15 +223,8 @@ impl ShardAndTwin {
 
     /// Learns the handles of new orders: those of the command, and of a close that has waited.
     fn bind(&mut self, body: &CommandKind, order: usize, events: &[Event]) {
-        let entered: Vec<OrderHandle> = events
-            .iter()
-            .filter_map(|event| match &event.body {
-                EventKind::Order(o) if matches!(o.what, ExecType::Entered | ExecType::Rejected) => {
-                    Some(o.order)
-                }
-                _ => None,
-            })
-            .collect();
+        let entered: Vec<OrderHandle> =
+            events.iter().filter_map(|event| Some(event.body.answered_order()?.order)).collect();
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
             self.handles.push(entered.first().copied().unwrap_or(OrderHandle::NONE));
         }

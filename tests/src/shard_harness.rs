@@ -175,33 +175,35 @@ pub fn reports(events: &[Event]) -> Vec<OrderReport> {
 }
 
 pub fn refusals(events: &[Event]) -> Vec<RequestRefusal> {
-    let refusal = |event: &Event| match event.body {
-        EventKind::Refused(refusal) => Some(refusal),
-        _ => None,
+    let refusal = |event: &Event| {
+        let EventKind::Refused(refusal) = event.body else { return None };
+        Some(refusal)
     };
     events.iter().filter_map(refusal).collect()
 }
 
 /// Returns how the command ended.
 pub fn done(events: &[Event]) -> Reason {
-    let done = |event: &Event| match event.body {
-        EventKind::Done { reason, .. } => Some(reason),
-        _ => None,
+    let done = |event: &Event| {
+        let EventKind::Done { reason, .. } = event.body else { return None };
+        Some(reason)
     };
     events.iter().find_map(done).unwrap_or(Reason::None)
 }
 
 /// Returns every reason among events.
 pub fn reasons(events: &[Event]) -> Vec<Reason> {
-    let mut reasons: Vec<Reason> = events
-        .iter()
-        .filter_map(|event| match &event.body {
-            EventKind::Refused(refusal) => Some(refusal.reason),
-            EventKind::Done { reason, .. } | EventKind::Alert { reason, .. } => Some(*reason),
-            _ => event.report().map(|report| report.reason),
-        })
-        .filter(|&reason| reason != Reason::None)
-        .collect();
+    let reason_of = |event: &Event| {
+        if let EventKind::Refused(RequestRefusal { reason, .. })
+        | EventKind::Done { reason, .. }
+        | EventKind::Alert { reason, .. } = event.body
+        {
+            return Some(reason);
+        }
+        event.report().map(|report| report.reason)
+    };
+    let mut reasons: Vec<Reason> =
+        events.iter().filter_map(reason_of).filter(|&reason| reason != Reason::None).collect();
     reasons.sort();
     reasons.dedup();
     reasons

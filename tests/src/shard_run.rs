@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
-use pitlane_engine::event::{Event, EventKind, ExecType};
+use pitlane_engine::event::Event;
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::{RefData, RefDataRows};
@@ -85,12 +85,7 @@ impl ShardRun {
         self.shard.apply(self.now, &command, &mut self.out);
         let events = self.drain_events()?;
         if matches!(body, CommandKind::Submit { .. } | CommandKind::Close { .. }) {
-            let entered = events.iter().find_map(|event| match &event.body {
-                EventKind::Order(o) if matches!(o.what, ExecType::Entered | ExecType::Rejected) => {
-                    Some(o.order)
-                }
-                _ => None,
-            });
+            let entered = events.iter().find_map(|event| Some(event.body.answered_order()?.order));
             self.handles.push(entered.unwrap_or(OrderHandle::NONE));
         }
         Ok(())
@@ -182,7 +177,7 @@ fn successor(old: &RefData, dice: &mut Dice) -> RefData {
     };
     let last = rows.securities.last().expect("the world has securities").clone();
     if dice.percent(50) {
-        let at = dice.below(rows.securities.len() as u64) as usize;
+        let at = dice.index(rows.securities.len());
         let gone = rows.securities[at].id;
         let needed = rows.securities.iter().any(|row| row.underlying == Some(gone));
         if !needed {

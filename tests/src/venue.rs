@@ -292,15 +292,14 @@ impl VenueHarness {
     }
 
     fn note(&mut self, event: &Event) {
-        match &event.body {
-            EventKind::Alert { alert, .. } => self.alerts.push(*alert),
-            EventKind::Tick(tick) => _ = self.ticks.insert(tick.security, *tick),
-            EventKind::Refused(refusal) => {
-                self.refusals.push(*refusal);
-                let known = self.orders.values_mut().find(|known| known.last.order == refusal.order);
-                known.into_iter().for_each(|known| known.last.status = refusal.status);
-            }
-            _ => {}
+        if let EventKind::Alert { alert, .. } = &event.body {
+            self.alerts.push(*alert);
+        } else if let EventKind::Tick(tick) = &event.body {
+            self.ticks.insert(tick.security, *tick);
+        } else if let EventKind::Refused(refusal) = &event.body {
+            self.refusals.push(*refusal);
+            let known = self.orders.values_mut().find(|known| known.last.order == refusal.order);
+            known.into_iter().for_each(|known| known.last.status = refusal.status);
         }
         let Some(report) = event.report() else { return };
         let fill = usize::from(report.last_qty.is_positive());

@@ -114,12 +114,12 @@ impl ActionGenerator {
 
     /// Returns the number of mostly one of the newest orders.
     fn nth(&mut self) -> usize {
-        let count = self.submitted as u64;
+        let count = self.submitted;
         if count == 0 || self.dice.percent(2) {
             return self.submitted;
         }
-        let back = if self.dice.percent(70) { self.dice.below(count.min(8)) } else { self.dice.below(count) };
-        (count - 1 - back) as usize
+        let back = if self.dice.percent(70) { self.dice.index(count.min(8)) } else { self.dice.index(count) };
+        count - 1 - back
     }
 
     fn security(&mut self) -> SecurityId {

@@ -7,6 +7,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::timestamp::TimestampText;
 
 use super::{BoxError, READ_BYTES, START_MAX};
+use crate::convert::duration_ns;
 use crate::fix::append_message;
 
 /// One session of the load generator.
@@ -129,7 +130,7 @@ pub(crate) fn fix_timestamp() -> String {
 
 fn now() -> Timestamp {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    Timestamp(since.as_nanos() as u64)
+    Timestamp(duration_ns(since))
 }
 
 pub(super) fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<()> {

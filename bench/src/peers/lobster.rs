@@ -4,7 +4,9 @@
 //! tracks both.
 
 use ::lobster::{FillMetadata, OrderBook, OrderEvent, OrderType, Side};
+use pitlane_engine::index::index_usize;
 
+use crate::convert::workload_u32;
 use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord, WorkloadSide};
 
 /// Initial capacity of a book and of a level, in orders; both grow.
@@ -26,6 +28,14 @@ struct LobsterOrder {
     side: WorkloadSide,
 }
 
+/// Returns the id of an order in the workload.
+#[inline]
+fn order_id(id: u128) -> u64 {
+    #[expect(clippy::cast_possible_truncation, reason = "we gave it an id of 64 bits")]
+    let id = id as u64;
+    id
+}
+
 impl Lobster {
     pub fn new(workload: &Workload) -> Lobster {
         let closed = LobsterOrder { book: 0, qty: 0, side: WorkloadSide::Buy };
@@ -33,7 +43,7 @@ impl Lobster {
             books: (0..workload.securities)
                 .map(|_| OrderBook::new(BOOK_CAPACITY, LEVEL_CAPACITY, false))
                 .collect(),
-            open: vec![closed; workload.order_id_max as usize + 1],
+            open: vec![closed; index_usize(workload.order_id_max) + 1],
             tally: TradeTally::default(),
         }
     }
@@ -44,16 +54,17 @@ impl Lobster {
             OrderEvent::Filled { fills, filled_qty, .. }
             | OrderEvent::PartiallyFilled { fills, filled_qty, .. } => {
                 fills.iter().for_each(|fill| self.count(fill));
-                filled_qty as u32
+                workload_u32(filled_qty)
             }
             OrderEvent::Unfilled { .. } | OrderEvent::Placed { .. } | OrderEvent::Canceled { .. } => 0,
         }
     }
 
     fn count(&mut self, fill: &FillMetadata) {
-        let maker = &mut self.open[fill.order_2 as usize];
-        maker.qty = maker.qty.saturating_sub(fill.qty as u32);
-        self.tally.trade(fill.order_2 as u64, fill.order_1 as u64, fill.price, fill.qty);
+        let (maker_id, taker_id) = (order_id(fill.order_2), order_id(fill.order_1));
+        let maker = &mut self.open[index_usize(maker_id)];
+        maker.qty = maker.qty.saturating_sub(workload_u32(fill.qty));
+        self.tally.trade(maker_id, taker_id, fill.price, fill.qty);
     }
 
     fn limit(&mut self, book: u32, order: u64, side: WorkloadSide, price: i32, qty: u32) -> u32 {
@@ -84,7 +95,7 @@ impl Matcher for Lobster {
         match kind {
             RecordKind::New => {
                 let left = self.limit(security, order, side, price, qty);
-                self.open[order as usize] = LobsterOrder { book: security, qty: left, side };
+                self.open[index_usize(order)] = LobsterOrder { book: security, qty: left, side };
             }
             RecordKind::Ioc => {
                 if self.limit(security, order, side, price, qty) > 0 {
@@ -96,14 +107,14 @@ impl Matcher for Lobster {
                 self.execute(security, order);
             }
             RecordKind::Cancel | RecordKind::Replace => {
-                let LobsterOrder { book, qty, side } = self.open[order as usize];
+                let LobsterOrder { book, qty, side } = self.open[index_usize(order)];
                 if qty == 0 {
                     return self.tally.unknown();
                 }
                 self.cancel(book, order);
                 let left =
                     if kind == RecordKind::Replace { self.limit(book, order, side, price, qty) } else { 0 };
-                self.open[order as usize].qty = left;
+                self.open[index_usize(order)].qty = left;
             }
         }
     }

@@ -10,7 +10,9 @@ use ::matchcore::{
     LimitOrder, LimitOrderPatch, MarketOrder, NewOrder, OrderBook, OrderFlags, OrderId, OrderKind, Price,
     Quantity, QuantityPolicy, SequenceNumber, Side, SubmitCmd, TimeInForce, Timestamp,
 };
+use pitlane_engine::index::{index_u32, index_usize};
 
+use crate::convert::workload_u32;
 use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord, WorkloadSide};
 
 const NONE: u32 = u32::MAX;
@@ -33,7 +35,7 @@ impl Matchcore {
         let book = || MatchcoreBook { book: OrderBook::new("B"), ids: Vec::new() };
         Matchcore {
             books: (0..workload.securities).map(|_| book()).collect(),
-            locations: vec![(NONE, NONE); workload.order_id_max as usize + 1],
+            locations: vec![(NONE, NONE); index_usize(workload.order_id_max) + 1],
             tally: TradeTally::default(),
         }
     }
@@ -41,12 +43,12 @@ impl Matchcore {
     fn execute(&mut self, book: u32, id: u64, kind: CommandKind) {
         let MatchcoreBook { book, ids } = &mut self.books[book as usize];
         let sequence = ids.len() as u64;
-        ids.push(id as u32);
+        ids.push(workload_u32(id));
         let meta = CommandMeta { sequence_number: SequenceNumber(sequence), timestamp: Timestamp(sequence) };
         match book.execute(&Command { meta, kind }) {
             CommandOutcome::Applied(CommandReport::Submit(effects) | CommandReport::Amend(effects)) => {
                 for trade in effects.target_order().match_result().map_or(&[][..], |result| result.trades()) {
-                    let maker = ids[trade.maker_order_id().0 as usize];
+                    let maker = ids[index_usize(trade.maker_order_id().0)];
                     self.tally.trade(maker as u64, id, trade.price().0, trade.quantity().0);
                 }
             }
@@ -59,8 +61,8 @@ impl Matchcore {
         let flags = OrderFlags::new(side(record.side), false, time_in_force);
         let policy = QuantityPolicy::Standard { quantity: Quantity(record.qty as u64) };
         let order = NewOrder::Limit(LimitOrder::new(Price(record.price as u64), policy, flags));
-        let sequence = self.books[record.security as usize].ids.len() as u32;
-        self.locations[record.order as usize] = (record.security, sequence);
+        let sequence = self.books[record.security as usize].ids.len();
+        self.locations[index_usize(record.order)] = (record.security, index_u32(sequence));
         self.execute(record.security, record.order, CommandKind::Submit(SubmitCmd { order }));
     }
 }
@@ -83,7 +85,7 @@ impl Matcher for Matchcore {
                 self.execute(record.security, record.order, CommandKind::Submit(submit));
             }
             RecordKind::Cancel | RecordKind::Replace => {
-                let (book, sequence) = self.locations[record.order as usize];
+                let (book, sequence) = self.locations[index_usize(record.order)];
                 if book == NONE {
                     return self.tally.unknown();
                 }

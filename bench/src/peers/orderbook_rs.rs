@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ::orderbook_rs::prelude::{Id, OrderBook, Side, TimeInForce, TradeResult};
 use ::pricelevel::{OrderUpdate, Price};
+use pitlane_engine::index::index_usize;
 
 use crate::workload::{FlowOutcome, Matcher, RecordKind, TradeTally, Workload, WorkloadRecord, WorkloadSide};
 
@@ -31,7 +32,7 @@ impl OrderbookRs {
         };
         OrderbookRs {
             books: (0..workload.securities).map(|_| book()).collect(),
-            books_by_id: vec![NONE; workload.order_id_max as usize + 1],
+            books_by_id: vec![NONE; index_usize(workload.order_id_max) + 1],
             tally,
         }
     }
@@ -47,7 +48,7 @@ fn count(tally: &Mutex<TradeTally>, result: &TradeResult) {
         tally.trade(
             number(trade.maker_order_id()),
             number(trade.taker_order_id()),
-            trade.price().as_u128() as u64,
+            u64::try_from(trade.price().as_u128()).unwrap_or(u64::MAX),
             trade.quantity().as_u64(),
         );
     }
@@ -74,7 +75,7 @@ impl Matcher for OrderbookRs {
         // The crate returns an error for what could not be filled at once; it does not matter here.
         match kind {
             RecordKind::New => {
-                self.books_by_id[order as usize] = security;
+                self.books_by_id[index_usize(order)] = security;
                 let book = &self.books[security as usize];
                 let _ = book.add_limit_order(id, price, qty, side, TimeInForce::Gtc, None);
             }
@@ -86,7 +87,7 @@ impl Matcher for OrderbookRs {
                 let _ = self.books[security as usize].submit_market_order(id, qty, side);
             }
             RecordKind::Cancel | RecordKind::Replace => {
-                let Some(book) = self.books.get(self.books_by_id[order as usize] as usize) else {
+                let Some(book) = self.books.get(self.books_by_id[index_usize(order)] as usize) else {
                     return self.unknown();
                 };
                 let result = if kind == RecordKind::Cancel {

@@ -1,6 +1,7 @@
 //! One measurement: its latencies, their course over time, and its rates.
 
 use hdrhistogram::Histogram;
+use pitlane_engine::index::index_usize;
 use serde::Serialize;
 
 use super::waterfall::StageTime;
@@ -49,7 +50,7 @@ impl Recording {
     /// Records a latency of an operation that was planned at this time after the start.
     pub fn count(&mut self, planned_ns: u64, latency_ns: u64) {
         self.all.saturating_record(latency_ns);
-        let nth = ((planned_ns / self.slice_ns) as usize).min(SLICES_MAX - 1);
+        let nth = index_usize(planned_ns / self.slice_ns).min(SLICES_MAX - 1);
         while self.slices.len() <= nth {
             self.slices.push(histogram());
         }

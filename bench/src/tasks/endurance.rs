@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::Args;
 use pitlane_bench::budget::BudgetLine;
 use pitlane_bench::conditions::Pinning;
+use pitlane_bench::convert::whole;
 use pitlane_bench::fix_wire::{FixServerKind, SteadyLoad, open_loop};
 use pitlane_bench::goals::{self, GoalVerdict};
 use pitlane_bench::measure::percentiles;
@@ -13,6 +14,7 @@ use pitlane_bench::progress::ProgressLine;
 use pitlane_bench::report::recording::Recording;
 use pitlane_bench::soak::{MemorySample, Soak};
 use pitlane_bench::sweep::{RateSweep, rising_rates};
+use pitlane_engine::index::index_usize;
 
 use super::RunEnvironment;
 use super::results::write_results;
@@ -69,14 +71,14 @@ pub(crate) fn soak(environment: &RunEnvironment, long: &SoakArgs) -> Result<Task
         None => {
             let rates = SweepArgs { from: 2_000, to: 1_000_000, seconds: 3, out: None };
             let knee = run_rising(&environment.pinning, &rates)?.knee().map(|knee| knee.per_s_planned);
-            (knee.ok_or("not even the lowest rate is sustained")? / 2.0) as u64
+            whole(knee.ok_or("not even the lowest rate is sustained")? / 2.0).unsigned_abs()
         }
     };
     println!(
         "\n{} minutes at {rate} orders/s, each cancelled when {OPEN_MAX} newer ones are open",
         long.minutes
     );
-    let load = SteadyLoad { rate, orders: (rate * 60 * long.minutes) as usize, open_max: Some(OPEN_MAX) };
+    let load = SteadyLoad { rate, orders: index_usize(rate * 60 * long.minutes), open_max: Some(OPEN_MAX) };
     let (mut memory, mut progress) = (Vec::new(), ProgressLine::default());
     let recording = open_loop(FixServerKind::Pitlane, &environment.pinning, load, |process, seconds| {
         memory.extend(MemorySample::of(process, seconds));
@@ -118,7 +120,7 @@ pub(crate) fn soak(environment: &RunEnvironment, long: &SoakArgs) -> Result<Task
 fn run_rising(pinning: &Pinning, rates: &SweepArgs) -> Result<RateSweep, TaskError> {
     println!("orders/s planned and reached; from the planned moment to the first report");
     RateSweep::run_rising(&rising_rates(rates.from, rates.to), |rate| {
-        let load = SteadyLoad { rate, orders: (rate * rates.seconds) as usize, open_max: Some(OPEN_MAX) };
+        let load = SteadyLoad { rate, orders: index_usize(rate * rates.seconds), open_max: Some(OPEN_MAX) };
         let step = open_loop(FixServerKind::Pitlane, pinning, load, |_, _| {})?;
         println!("{}  reached {:.0}", percentiles(&rate.to_string(), &step.all), step.per_s_reached);
         Ok(step)

@@ -72,7 +72,8 @@ pub(crate) fn broker(environment: &RunEnvironment, task: &StompArgs) -> Result<T
     }
     // Rounds are short: a consumer that does not read is disconnected after a second.
     let part = time.min(STALLED_PART);
-    let rounds = (time.as_millis() / part.as_millis().max(1)) as usize * ROUNDS_PER_PART;
+    let parts = usize::try_from(time.as_millis() / part.as_millis().max(1)).expect("a run is short");
+    let rounds = parts * ROUNDS_PER_PART;
     let stalled = pairs::pairs(rounds, |is_bad| {
         fan_out::with_stalled(pinning, &reference, if is_bad { 2 } else { 0 }, part)
     });

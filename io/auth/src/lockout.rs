@@ -265,9 +265,9 @@ mod tests {
         // A new address waits from its first attempt on, and failures of others do not prolong its
         // wait.
         assert_eq!(lockout.check(START, Some("alice"), far(101)), Err(30));
-        for n in 0..29 {
-            lockout.failed(at(n), Some("alice"), far(200));
-            assert_eq!(lockout.check(at(n), Some("alice"), far(101)), Err(30 - n as u32));
+        for n in 0..29_u32 {
+            lockout.failed(at(n.into()), Some("alice"), far(200));
+            assert_eq!(lockout.check(at(n.into()), Some("alice"), far(101)), Err(30 - n));
         }
         assert_eq!(lockout.check(at(30), Some("alice"), far(101)), Ok(()));
         assert_eq!(lockout.failed(at(30), Some("alice"), far(101)), Some(30), "one attempt in 30 s");

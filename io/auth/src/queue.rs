@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn among_equal_shares_the_new_question_is_refused() {
         let mut queue = PasswordQueue::default();
-        for n in 0..QUESTIONS_MAX as u8 {
+        for n in (0..=u8::MAX).take(QUESTIONS_MAX) {
             queue.push(from(n), n).unwrap();
         }
         assert_eq!(queue.push(from(200), 200), Err(200));

@@ -152,17 +152,11 @@ impl SimulationAccount {
     #[inline]
     pub fn see(&mut self, row: &TickRow) {
         let Some(tick) = self.market.tick_mut(row.security) else { return };
-        let (quote, trade) = match &row.body {
-            CommandKind::Quote { quote, .. } => (Some(quote), None),
-            CommandKind::Trade { trade, .. } => (None, Some(trade)),
-            CommandKind::Tick { quote, trade, .. } => (Some(quote), Some(trade)),
-            _ => (None, None),
-        };
-        if let Some(quote) = quote {
+        if let CommandKind::Quote { quote, .. } | CommandKind::Tick { quote, .. } = &row.body {
             (tick.bid, tick.bid_size, tick.ask, tick.ask_size) =
                 (quote.bid, quote.bid_size, quote.ask, quote.ask_size);
         }
-        if let Some(trade) = trade {
+        if let CommandKind::Trade { trade, .. } | CommandKind::Tick { trade, .. } = &row.body {
             (tick.last, tick.last_size, tick.traded) = (trade.price, trade.size, true);
         }
         tick.at = Timestamp(row.at.0.max(1));

@@ -39,7 +39,8 @@ impl SimulationProgress {
 
 fn line(done: u64, all: u64, rows: u64, elapsed: Duration) -> String {
     let share = if all == 0 { 0.0 } else { (done as f64 / all as f64).min(1.0) };
-    let full = (share * WIDTH as f64) as usize;
+    let full = usize::try_from(u128::from(done.min(all)) * WIDTH as u128 / u128::from(all.max(1)));
+    let full = full.unwrap_or(WIDTH);
     let rate = rows as f64 / elapsed.as_secs_f64().max(1e-9) / 1e6;
     format!(
         "[{}{}] {:3.0} %  {:.1} M ticks  {rate:.2} M/s ",

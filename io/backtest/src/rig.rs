@@ -7,6 +7,7 @@ use pitlane_config::Config;
 use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, StrategyPhase, WatchTarget};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::id::{AccountId, Origin, PortId, Source, StrategyId};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{PortClass, PortEnd, mesh};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::pending_commands::PendingCommands;
@@ -103,7 +104,7 @@ impl SimulatedMarket {
         for strategy in ids {
             let movement = credit(strategy, account, cash, config);
             let body = CommandKind::Transaction(movement);
-            match route(&body, self.workers.len() as u8) {
+            match route(&body, index_u8(self.workers.len())) {
                 CommandRoute::One(shard) => self.pending_commands.push(shard, body),
                 CommandRoute::All => self.pending_commands.push_all(body),
             }

@@ -184,19 +184,18 @@ impl Control {
             }
             self.apply_snapshot_event(shard, &event);
             self.count_answer(&event);
-            match &event.body {
-                EventKind::Limits { scope, limits } => self.handle_limits(*scope, *limits),
-                EventKind::Alert { alert: Alert::Unsettled, security, .. } => self.settle(*security),
-                EventKind::Tick(tick) => {
-                    let settled = self.awaited.settle(tick, &self.control_settings.settlement);
-                    if !settled.is_empty() {
-                        let what = WatchTarget::Ticks(tick.security);
-                        self.pending_commands
-                            .push(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
-                    }
-                    settled.into_iter().for_each(|(security, price)| self.expire(security, price));
+            if let EventKind::Limits { scope, limits } = &event.body {
+                self.handle_limits(*scope, *limits);
+            } else if let EventKind::Alert { alert: Alert::Unsettled, security, .. } = &event.body {
+                self.settle(*security);
+            } else if let EventKind::Tick(tick) = &event.body {
+                let settled = self.awaited.settle(tick, &self.control_settings.settlement);
+                if !settled.is_empty() {
+                    let what = WatchTarget::Ticks(tick.security);
+                    self.pending_commands
+                        .push(shard, CommandKind::Watch { port: self.port.id(), what, on: false });
                 }
-                _ => {}
+                settled.into_iter().for_each(|(security, price)| self.expire(security, price));
             }
             let pending_commands = &mut self.pending_commands;
             self.budget

@@ -34,6 +34,7 @@ use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::Event;
 use pitlane_engine::id::{AdapterId, Origin, PortId, ShardId, Source};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::refdata::RefData;
@@ -89,7 +90,7 @@ pub enum PortThread {
 }
 
 pub fn port_thread(port: usize) -> PortThread {
-    match PortId(port as u8) {
+    match PortId(index_u8(port)) {
         HTTP => PortThread::Http,
         PortId(port) => PortThread::Gateway(port.saturating_sub(GATEWAYS)),
     }

@@ -80,6 +80,21 @@ impl Notification {
             Notification::Sessions(_) | Notification::Kick { .. } | Notification::Reset { .. } => {}
         }
     }
+
+    /// Returns the number of the session of this kind that an operator ends or resets, and whether
+    /// it is reset.
+    pub(crate) fn ended_or_reset(&self, kind: SessionKind) -> Option<(u64, bool)> {
+        match *self {
+            Notification::Kick { kind: kicked, number } => (kicked == kind).then_some((number, false)),
+            Notification::Reset { number } => Some((number, true)),
+            Notification::Generic { .. }
+            | Notification::Failed { .. }
+            | Notification::Link { .. }
+            | Notification::Log(_)
+            | Notification::Named { .. }
+            | Notification::Sessions(_) => None,
+        }
+    }
 }
 
 fn publish_log(now: Timestamp, broker: &mut StompBroker, event: &LogEvent) {

@@ -153,13 +153,12 @@ impl RandomTrader {
         let order = self.any_order(view)?;
         let family = reference.family_of(reference.security(order.terms.security)?);
         let tick = family.tick_size;
-        let changes = match order.terms.kind {
-            OrderKind::Limit if self.rng.below(2) == 0 => {
-                let step = 1 - 2 * self.rng.below(2) as i64;
-                let limit = Price::from_ticks((order.terms.limit.ticks(tick)? + step).max(1), tick)?;
-                Changes::default().with_limit(limit)
-            }
-            _ => Changes::default().with_qty(self.lots(family)),
+        let changes = if order.terms.kind == OrderKind::Limit && self.rng.below(2) == 0 {
+            let step = 1 - 2 * self.rng.below(2) as i64;
+            let limit = Price::from_ticks((order.terms.limit.ticks(tick)? + step).max(1), tick)?;
+            Changes::default().with_limit(limit)
+        } else {
+            Changes::default().with_qty(self.lots(family))
         };
         Some(DemoAction::Modify(order, changes))
     }
@@ -193,8 +192,8 @@ impl RandomTrader {
     }
 
     fn pick<T>(&mut self, mut from: Vec<T>) -> Option<T> {
-        let at = (!from.is_empty()).then(|| self.rng.below(from.len() as u64))?;
-        Some(from.swap_remove(at as usize))
+        let at = (!from.is_empty()).then(|| self.rng.index(from.len()))?;
+        Some(from.swap_remove(at))
     }
 }
 

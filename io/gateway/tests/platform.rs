@@ -91,9 +91,9 @@ fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
     };
     let sessions: Vec<_> = events
         .iter()
-        .filter_map(|event| match event.body {
-            EventKind::Session { exchange, session } if exchange == nasdaq.id => Some(session),
-            _ => None,
+        .filter_map(|event| {
+            let EventKind::Session { exchange, session } = event.body else { return None };
+            (exchange == nasdaq.id).then_some(session)
         })
         .collect();
     let closes = events
@@ -102,10 +102,8 @@ fn an_exchange_closes_by_its_own_hours_and_day_orders_end() {
         .expect("it closes");
     assert!(sessions.contains(&TradingSession::ClosingAuction), "{sessions:?}");
     let ticks = |events: &[Event], ours: bool| {
-        let is_tick = |event: &&Event| match event.body {
-            EventKind::Tick(tick) => of_nasdaq(tick.security) == ours,
-            _ => false,
-        };
+        let is_tick =
+            |event: &&Event| matches!(event.body, EventKind::Tick(tick) if of_nasdaq(tick.security) == ours);
         events.iter().filter(is_tick).count()
     };
     let late: Vec<Event> =

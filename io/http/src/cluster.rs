@@ -29,6 +29,7 @@ use pitlane_config::{ClusterConfig, MemberConfig, NatsConfig};
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::directive::DirectiveVersion;
 use pitlane_engine::id::{IntId, PortMask, ShardId, StrategyId};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::view::View;
@@ -122,7 +123,7 @@ impl ClusterNode {
         let bounds = (settings.window_bytes, settings.events_kept);
         let mut owner = LocalOwner::new(identity, far.link, own, members.len(), bounds);
         for (shard, past) in past.iter().enumerate() {
-            owner.remember(ShardId(shard as u8), past.from, past.events.iter().copied());
+            owner.remember(ShardId(index_u8(shard)), past.from, past.events.iter().copied());
         }
         let mut ends = far.shards;
         let mut peer = |(at, row): (usize, &MemberConfig)| {
@@ -132,7 +133,7 @@ impl ClusterNode {
             let is_owner = |end: &mut pitlane_engine::mesh::ShardEnd| row.shards.contains(&end.id().0);
             let mut peer = ClusterPeer::new(
                 row.name.clone(),
-                at as MemberId,
+                index_u8(at),
                 identity,
                 ends.extract_if(.., is_owner).collect(),
                 (orders_max, lease_ns),
@@ -204,7 +205,7 @@ impl ClusterNode {
         }
         let is_owner =
             |peer: &Option<ClusterPeer>| peer.as_ref().is_some_and(|peer| segment(&peer.name) == last);
-        inner.peers.iter().position(is_owner).map(|at| at as MemberId)
+        inner.peers.iter().position(is_owner).map(index_u8)
     }
 
     /// Returns the inbox subject. No requests with replies are made, but a client of the broker
@@ -456,9 +457,8 @@ fn mark_down(peer: &mut ClusterPeer, reason: &str) {
 }
 
 fn id_of(routed: &RoutedCommand) -> Option<IntId> {
-    match routed.command.body {
-        CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => Some(id),
-        CommandKind::Modify { id, .. } | CommandKind::Cancel { id, .. } => Some(id),
-        _ => None,
+    if let CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } = routed.command.body {
+        return Some(id);
     }
+    routed.command.body.request().map(|(_, id)| id)
 }

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use pitlane_engine::index::index_u32;
+
 use super::framing::{Framing, FramingFault};
 
 /// State that the socket and the service share, and from which the deadlines are computed. Atomics
@@ -68,7 +70,7 @@ impl ConnectionProgress {
         }
         if let Err(fault) = framing.feed(bytes) {
             let at = FAULTS.iter().position(|other| *other == fault).expect("the list has every fault");
-            self.fault.store(at as u32 + 1, Ordering::Relaxed);
+            self.fault.store(index_u32(at) + 1, Ordering::Relaxed);
         }
         self.in_head.store(framing.is_in_head(), Ordering::Relaxed);
     }

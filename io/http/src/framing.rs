@@ -22,6 +22,8 @@ mod line;
 
 use std::fmt;
 
+use pitlane_engine::index::index_usize;
+
 use self::line::{LineEnd, LineParser};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,7 +87,7 @@ impl Framing {
         while !bytes.is_empty() {
             if let FramingState::Body(left) | FramingState::ChunkData(left) = self.state {
                 let skipped = left.min(bytes.len() as u64);
-                bytes = &bytes[skipped as usize..];
+                bytes = &bytes[index_usize(skipped)..];
                 self.skip(left - skipped);
                 continue;
             }
@@ -140,7 +142,11 @@ impl Framing {
         self.line = match self.state {
             FramingState::Head => LineParser::header(),
             FramingState::ChunkSize => LineParser::chunk_size(),
-            _ => LineParser::plain(),
+            FramingState::Start
+            | FramingState::Body(_)
+            | FramingState::ChunkData(_)
+            | FramingState::ChunkEnd
+            | FramingState::Trailer => LineParser::plain(),
         };
         Ok(())
     }
@@ -167,7 +173,7 @@ impl Framing {
                     return Err(FramingFault::BadCoding);
                 }
             }
-            _ => return Ok(()),
+            LineEnd::Bare | LineEnd::Empty | LineEnd::ChunkSize(_) | LineEnd::Other => return Ok(()),
         }
         if self.chunked && self.length.is_some() { Err(FramingFault::LengthAndCoding) } else { Ok(()) }
     }

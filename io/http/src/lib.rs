@@ -11,6 +11,15 @@
 //! Handlers run on this thread only, so they share plain memory without locks. `async` ends here:
 //! below are lanes and pure functions.
 
+#![cfg_attr(
+    test,
+    allow(
+        clippy::cast_possible_truncation,
+        clippy::wildcard_enum_match_arm,
+        reason = "the numbers of a test are small, and a test looks at one variant at a time"
+    )
+)]
+
 mod about;
 mod audit;
 mod admission;

@@ -104,19 +104,18 @@ impl NotificationHub {
             for _ in 0..NOTIFICATIONS_PER_CYCLE_MAX {
                 let Some(notification) = gateways[from].channel.poll() else { break };
                 work += 1;
-                match notification {
-                    Notification::Sessions(sessions) => gateways[from].sessions = sessions,
-                    notification => {
-                        if let Notification::Named { port, session, name } = &notification {
-                            self.names.borrow_mut().insert(*port, *session, name.clone());
-                        }
-                        send_to_remote_strategies(remote_strategies, &notification);
-                        if let Notification::Failed { strategy, reason } = &notification {
-                            self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
-                        }
-                        send_to_all(&mut gateways, Some(from), ws_broker, notification);
-                    }
+                if let Notification::Sessions(sessions) = notification {
+                    gateways[from].sessions = sessions;
+                    continue;
                 }
+                if let Notification::Named { port, session, name } = &notification {
+                    self.names.borrow_mut().insert(*port, *session, name.clone());
+                }
+                send_to_remote_strategies(remote_strategies, &notification);
+                if let Notification::Failed { strategy, reason } = &notification {
+                    self.failures.borrow_mut().insert(strategy.clone(), reason.clone());
+                }
+                send_to_all(&mut gateways, Some(from), ws_broker, notification);
             }
         }
         // Notifications that clients of this thread send to all.

@@ -214,10 +214,8 @@ async fn replay_response(
             // requested.
             let order =
                 order.filter(|order| request == RestRequest::Submit(order.terms)).ok_or_else(duplicate)?;
-            let reason = match order.status {
-                Status::Rejected => order.reason,
-                _ => Reason::None,
-            };
+            let is_rejected = order.status == Status::Rejected;
+            let reason = if is_rejected { order.reason } else { Reason::None };
             return respond(trading, ctx, &id, reason);
         };
         if receipt.request != request {

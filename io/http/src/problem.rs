@@ -149,20 +149,30 @@ impl Problem {
     /// Reports that a shard, or the desk before it, refused a request.
     pub(crate) fn refused(reason: Reason) -> Problem {
         let problem = |status| Problem::new(status, reason.code(), reason.text());
-        match reason {
+        if matches!(
+            reason,
             Reason::LaneFull
-            | Reason::ShardFull
-            | Reason::StorageFailed
-            | Reason::BrokerLost
-            | Reason::OwnerAway => problem(StatusCode::SERVICE_UNAVAILABLE).with_retry_after(1),
-            Reason::UnknownOrder | Reason::UnknownPosition => problem(StatusCode::NOT_FOUND),
-            Reason::OrderFinished
-            | Reason::RequestPending
-            | Reason::NotAcknowledged
-            | Reason::PositionFlat
-            | Reason::CloseInProgress => problem(StatusCode::CONFLICT),
-            _ => problem(StatusCode::UNPROCESSABLE_ENTITY),
+                | Reason::ShardFull
+                | Reason::StorageFailed
+                | Reason::BrokerLost
+                | Reason::OwnerAway
+        ) {
+            return problem(StatusCode::SERVICE_UNAVAILABLE).with_retry_after(1);
         }
+        if matches!(reason, Reason::UnknownOrder | Reason::UnknownPosition) {
+            return problem(StatusCode::NOT_FOUND);
+        }
+        if matches!(
+            reason,
+            Reason::OrderFinished
+                | Reason::RequestPending
+                | Reason::NotAcknowledged
+                | Reason::PositionFlat
+                | Reason::CloseInProgress
+        ) {
+            return problem(StatusCode::CONFLICT);
+        }
+        problem(StatusCode::UNPROCESSABLE_ENTITY)
     }
 
     /// Returns the body of the response.

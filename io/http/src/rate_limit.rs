@@ -31,7 +31,8 @@ impl RateBucket {
         let full_at = self.full_at.max(now).plus(interval_ns);
         let missing_ns = full_at.since(now);
         if missing_ns > NS_PER_S {
-            return Err((missing_ns - NS_PER_S).div_ceil(NS_PER_S) as u32);
+            let wait_s = (missing_ns - NS_PER_S).div_ceil(NS_PER_S);
+            return Err(u32::try_from(wait_s).unwrap_or(u32::MAX));
         }
         self.full_at = full_at;
         Ok(())

@@ -36,6 +36,7 @@ use pitlane_cluster::nats::subjects::Subjects;
 use pitlane_config::{NatsConfig, RemoteStrategiesConfig, StrategyConfig};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, ShardId};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::remote;
@@ -102,7 +103,7 @@ impl RemoteStrategies {
             let source = remote::strategy::source(port, row.id);
             let mut history = EventHistory::new(shards, settings.events_kept);
             for (shard, last) in last_seqs.iter().enumerate() {
-                history.begin(ShardId(shard as u8), past.get(shard).map_or(*last, |past| past.from));
+                history.begin(ShardId(index_u8(shard)), past.get(shard).map_or(*last, |past| past.from));
             }
             let mut slot = StrategySlot::new(
                 strategy.name.as_str().into(),
@@ -113,7 +114,7 @@ impl RemoteStrategies {
             );
             for (shard, past) in past.iter().enumerate() {
                 for event in past.events.iter().filter(|event| remote::strategy::concerns(source, event)) {
-                    slot.history.add(ShardId(shard as u8), event);
+                    slot.history.add(ShardId(index_u8(shard)), event);
                     slot.requests.handle_event(event);
                 }
             }

@@ -62,6 +62,6 @@ fn without_null(schema: Value) -> Value {
             Value::Object(object.into_iter().map(|(name, value)| (name, without_null(value))).collect())
         }
         Value::Array(parts) => Value::Array(parts.into_iter().map(without_null).collect()),
-        plain => plain,
+        plain @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_)) => plain,
     }
 }

@@ -28,6 +28,7 @@ use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::desk::{Desk, DeskSettings};
 use pitlane_engine::event::{Adjustment, EventKind};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{CommandRoute, route};
@@ -199,7 +200,7 @@ impl ShardClient {
     }
 
     pub(crate) fn shards(&self) -> u8 {
-        self.wakeups.len() as u8
+        index_u8(self.wakeups.len())
     }
 
     /// Returns whether the view has the complete state of every shard.
@@ -229,7 +230,7 @@ impl ShardClient {
         }
         let awaited = match awaited_order(session, &body) {
             Some(awaited) => awaited,
-            None => Awaited::Done { left: shards.len() as u8 },
+            None => Awaited::Done { left: index_u8(shards.len()) },
         };
         let pending = Waiting::admit(&self.waiting).ok_or(ShardsBusy)?;
         pending.expect(awaited);

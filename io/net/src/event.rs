@@ -53,8 +53,8 @@ pub enum CloseReason {
 }
 
 impl CloseReason {
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the standard library adds kinds")]
     pub(super) fn of(error: &io::Error) -> CloseReason {
-        #[expect(clippy::wildcard_enum_match_arm, reason = "the standard library adds kinds")]
         match error.kind() {
             io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionAborted => {
                 CloseReason::Reset

@@ -59,7 +59,7 @@ impl Axis {
     pub fn marks(&self) -> Vec<f64> {
         match self.scale {
             Scale::Log => {
-                let (low, high) = (self.low.log10().round() as i32, self.high.log10().round() as i32);
+                let (low, high) = (power_of_ten(self.low), power_of_ten(self.high));
                 (low..=high).map(|power| 10f64.powi(power)).collect()
             }
             Scale::Linear => {
@@ -68,12 +68,24 @@ impl Axis {
                 let factor =
                     [1.0, 2.0, 5.0, 10.0].into_iter().find(|f| f * magnitude >= rough).unwrap_or(10.0);
                 let step = factor * magnitude;
-                let first = (self.low / step).ceil() as i64;
-                let last = (self.high / step).floor() as i64;
+                let first = whole((self.low / step).ceil());
+                let last = whole((self.high / step).floor());
                 (first..=last).map(|nth| nth as f64 * step).collect()
             }
         }
     }
+}
+
+/// Returns the nearest power of ten; floats have a few hundred of them.
+fn power_of_ten(value: f64) -> i32 {
+    whole(value.log10().round()).clamp(-400, 400) as i32
+}
+
+/// Returns a number without a fraction. A number beyond 64 bits gives the end of their range.
+fn whole(number: f64) -> i64 {
+    #[expect(clippy::cast_possible_truncation, reason = "the number is whole")]
+    let whole = number as i64;
+    whole
 }
 
 /// Returns the lowest and the highest of the values that are finite.

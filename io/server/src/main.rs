@@ -128,19 +128,19 @@ impl From<SimulateError> for CliError {
 
 impl From<JournalCliError> for CliError {
     fn from(error: JournalCliError) -> CliError {
-        match error {
-            JournalCliError::Output(error) => CliError::Output(error),
-            other => CliError::Journal(other),
+        if let JournalCliError::Output(error) = error {
+            return CliError::Output(error);
         }
+        CliError::Journal(error)
     }
 }
 
 impl From<credentials::CredentialCliError> for CliError {
     fn from(error: credentials::CredentialCliError) -> CliError {
-        match error {
-            credentials::CredentialCliError::Output(error) => CliError::Output(error),
-            other => CliError::Credentials(other),
+        if let credentials::CredentialCliError::Output(error) = error {
+            return CliError::Output(error);
         }
+        CliError::Credentials(error)
     }
 }
 

@@ -23,6 +23,7 @@ use std::time::{Duration, Instant};
 use pitlane_auth::audit::AuditError;
 use pitlane_config::refdata;
 use pitlane_config::{Config, Params};
+use pitlane_engine::index::index_u32;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_gateway::fix::message_log::FixLogThread;
@@ -235,7 +236,7 @@ struct RunningServer {
 impl RunningServer {
     /// Waits until all threads are ready, then for the stop, then for the end.
     fn run(mut self, lifecycle: &Lifecycle, mut main: Main, wait: &StopConditions) -> Result<(), ServeError> {
-        let all = self.threads.len() as u32;
+        let all = index_u32(self.threads.len());
         let is_open = || lifecycle.acknowledged(LifecyclePhase::Opening) == all;
         self.wait(&mut main, None, || wait.is_over(lifecycle) || is_open())?;
         check_lead(lifecycle)?;

@@ -29,7 +29,7 @@ impl Cut {
             let count = match self {
                 Cut::Whole => left,
                 Cut::EachByte => 1,
-                Cut::Seed(_) => left.min(1 + dice.below(40) as usize),
+                Cut::Seed(_) => left.min(1 + dice.index(40)),
             };
             hand(&bytes[at..at + count]);
             at += count;

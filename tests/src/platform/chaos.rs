@@ -49,7 +49,7 @@ impl SimPlatform {
     }
 
     fn move_worker(&mut self) -> PlatformResult {
-        let at = self.dice.below(self.workers.len() as u64) as usize;
+        let at = self.dice.index(self.workers.len());
         self.move_journal(at)?;
         for _ in 0..=self.dice.below(3) {
             self.poll_worker(at)?;
@@ -137,7 +137,7 @@ impl SimPlatform {
     }
 
     fn move_client(&mut self) -> PlatformResult {
-        let at = self.dice.below(self.clients.len() as u64) as usize;
+        let at = self.dice.index(self.clients.len());
         let client = &mut self.clients[at];
         if client.asleep > 0 {
             client.asleep -= 1;
@@ -219,15 +219,16 @@ impl SimPlatform {
 
     /// Routes a command of an operator or a feed to the shard of its security, or to all.
     fn route(&mut self, body: CommandKind) {
-        match body {
-            // Only the budget sends budgets, and the external venue reports its own connection.
-            CommandKind::Budget(_) | CommandKind::Adapter { .. } => return,
+        // Only the budget sends budgets, and the external venue reports its own connection.
+        if matches!(body, CommandKind::Budget(_) | CommandKind::Adapter { .. }) {
+            return;
+        }
+        let sets_limits = matches!(
+            body,
             CommandKind::Limits { .. } | CommandKind::Direct { directive: Directive::Limits { .. }, .. }
-                if self.limits.is_some() || self.credit.is_some() =>
-            {
-                return;
-            }
-            _ => {}
+        );
+        if sets_limits && (self.limits.is_some() || self.credit.is_some()) {
+            return;
         }
         let CommandRoute::One(shard) = route(&body, self.shards) else { return self.errand_all(body) };
         let command = Command::new(source(CONTROL, Origin::Server), 1, body);

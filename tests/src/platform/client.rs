@@ -62,7 +62,7 @@ impl PlatformClient {
         self.token += 1;
         let sender = port.register_sender(Sender {
             protocol: Protocol::Rest,
-            address: SenderAddress([1 + (self.token / 16) as u8 % 8; 16]),
+            address: SenderAddress([1 + (self.token / 16 % 8) as u8; 16]),
             login: login_of(self.port),
             session: SenderText::EMPTY,
         });

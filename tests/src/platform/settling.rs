@@ -244,22 +244,19 @@ fn used_ids_of(entries: &[ShardInput], port: PortId) -> (Option<Day>, Vec<IntId>
     let (mut day, mut used) = (None, Vec::new());
     for entry in entries {
         let ShardInput::Command(_, command) = entry else { continue };
-        match command.body {
-            CommandKind::TradingDay { day: next } => {
-                if day.is_some_and(|day| day < next) {
-                    used.clear();
-                }
-                day = Some(next);
+        if let CommandKind::TradingDay { day: next } = command.body {
+            if day.is_some_and(|day| day < next) {
+                used.clear();
             }
-            CommandKind::Submit { id, .. }
-            | CommandKind::Close { id, .. }
-            | CommandKind::Modify { id, .. }
-            | CommandKind::Cancel { id, .. }
-                if command.source.port == port && !id.is_none() =>
-            {
-                used.push(id)
-            }
-            _ => {}
+            day = Some(next);
+        } else if let CommandKind::Submit { id, .. }
+        | CommandKind::Close { id, .. }
+        | CommandKind::Modify { id, .. }
+        | CommandKind::Cancel { id, .. } = command.body
+            && command.source.port == port
+            && !id.is_none()
+        {
+            used.push(id);
         }
     }
     (day, used)

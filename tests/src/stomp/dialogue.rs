@@ -25,6 +25,7 @@ use pitlane_dialogue::stomp_frames;
 use pitlane_engine::command::{CommandKind, StrategyPhase, VenueReport};
 use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, Tick};
 use pitlane_engine::id::{OrderHandle, SecurityId, ShardId, StrategyId};
+use pitlane_engine::index::{index_u16, index_u32};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{Changes, Side};
@@ -195,9 +196,9 @@ impl StompDialogue<'_> {
                 "headers" => limits.frame.headers_max = number()?,
                 "head" => limits.frame.head_bytes_max = number()?,
                 "body" => limits.frame.body_bytes_max = number()?,
-                "subscriptions" => limits.subscriptions_max = number()? as u16,
-                "window" => limits.window_max = number()? as u32,
-                "sessions" => *sessions_max = number()? as u32,
+                "subscriptions" => limits.subscriptions_max = index_u16(number()?),
+                "window" => limits.window_max = index_u32(number()?),
+                "sessions" => *sessions_max = index_u32(number()?),
                 _ => return Err(format!("no option: {option}")),
             }
         }

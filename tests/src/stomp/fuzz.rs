@@ -4,6 +4,7 @@
 use pitlane_dialogue::stomp_frames;
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::index::index_u8;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::decoded::Decoded;
@@ -111,7 +112,7 @@ pub fn run(bytes: &[u8]) {
         rest = behind;
         let client = action as usize % CLIENTS;
         let value = rest.first().copied().unwrap_or(0);
-        match action / CLIENTS as u8 % 12 {
+        match action / index_u8(CLIENTS) % 12 {
             0 | 1 => run.send(client, &stomp_frames::frame(PHRASES[value as usize % PHRASES.len()])),
             2 => {
                 let len = (value as usize).min(rest.len());

@@ -134,9 +134,10 @@ impl Twin {
                 account: m.account,
                 security: m.security,
                 qty: m.qty,
-                price: match m.kind {
-                    MovementKind::Debit | MovementKind::Fees => Price::from_raw(-m.price.raw()),
-                    _ => m.price,
+                price: if matches!(m.kind, MovementKind::Debit | MovementKind::Fees) {
+                    Price::from_raw(-m.price.raw())
+                } else {
+                    m.price
                 },
                 commission: m.commission,
                 currency,

@@ -405,7 +405,8 @@ impl Twin {
         if let Some(queue) = market.queue(side) {
             if size < queue.shown {
                 let exact = queue.ahead as i128 * size as i128;
-                queue.ahead = ((exact + queue.shown as i128 - 1) / queue.shown as i128) as i64;
+                queue.ahead = i64::try_from((exact + queue.shown as i128 - 1) / queue.shown as i128)
+                    .expect("not more than before");
             }
             queue.shown = size;
         }

@@ -100,7 +100,8 @@ impl ActionGenerator {
             },
             3 => CommandKind::Transaction(self.movement()),
             4 if self.dice.percent(50) => {
-                let day = Day(test_market::START_DAY + self.dice.between(-1, 2) as i32);
+                let days = i32::try_from(self.dice.between(-1, 2)).expect("a small number");
+                let day = Day(test_market::START_DAY + days);
                 CommandKind::Expiry { exchange: self.dice.pick(&test_market::EXCHANGES), day }
             }
             4 => CommandKind::Expire { security, price: self.price(security) },
@@ -144,7 +145,7 @@ impl ActionGenerator {
             limits.max_order_value = Money::whole(self.dice.between(100, 20_000)).expect("a small number");
         }
         if self.dice.percent(30) {
-            limits.price_collar_bp = self.dice.between(1, 50) as u32;
+            limits.price_collar_bp = self.dice.between(1, 50).try_into().expect("a small number");
         }
         if self.dice.percent(30) {
             limits.max_position = Qty::whole(self.dice.between(5, 200)).expect("a small number");

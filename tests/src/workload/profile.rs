@@ -45,7 +45,7 @@ impl Profile {
         // Few securities meet often, many spread over the shards.
         let keep = dice.pick(&[1, 1, 2, 3, 10]);
         while securities.len() > keep {
-            let at = dice.below(securities.len() as u64) as usize;
+            let at = dice.index(securities.len());
             securities.remove(at);
         }
         Profile {

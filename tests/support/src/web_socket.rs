@@ -3,6 +3,8 @@
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
 
+use pitlane_engine::index::{index_u8, index_u16};
+
 use crate::stomp_client::StompStream;
 
 /// The client's end of a WebSocket. As a stream it writes each call as one message, and reads the
@@ -46,10 +48,10 @@ impl WebSocket {
         let mask = [1, 2, 3, 4];
         let mut frame = vec![first];
         match payload.len() {
-            len @ 0..=125 => frame.push(0x80 | len as u8),
+            len @ 0..=125 => frame.push(0x80 | index_u8(len)),
             len @ 126..=0xffff => {
                 frame.push(0x80 | 126);
-                frame.extend_from_slice(&(len as u16).to_be_bytes());
+                frame.extend_from_slice(&index_u16(len).to_be_bytes());
             }
             len => {
                 frame.push(0x80 | 127);

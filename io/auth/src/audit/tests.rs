@@ -2,6 +2,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use pitlane_engine::index::{index_u32, index_usize};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_runtime::wakeup::Wakeup;
 
@@ -319,7 +320,7 @@ fn the_number_of_files_is_bounded_and_acts_beyond_it_are_refused() {
     fs::write(folder.file(1), lines_of(FILE_BYTES_MAX - 5_000)).unwrap();
     let (mut writer, mut client) = folder.writer();
     // The second file does not exist yet.
-    let others = 3..FILES_MAX as u32 + 2;
+    let others = 3..index_u32(FILES_MAX) + 2;
     others.clone().for_each(|number| fs::write(folder.file(number), "").unwrap());
     client.note(3, act("slow")).unwrap();
     writer.poll(NOW);
@@ -365,7 +366,7 @@ fn a_client_reserves_a_slot_for_the_outcome_of_each_act() {
     while client.note(noted, act("a")).is_ok() {
         noted += 1;
     }
-    assert_eq!(noted as usize, REQUESTS_MAX / 2);
+    assert_eq!(index_usize(noted), REQUESTS_MAX / 2);
     writer.poll(NOW);
     let numbers: Vec<u64> = std::iter::from_fn(|| client.poll()).map(|(_, noted)| noted.unwrap()).collect();
     assert_eq!(numbers.len(), REQUESTS_MAX / 2);

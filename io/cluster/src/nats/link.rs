@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use async_nats::{Client, ConnectOptions, Event};
 use pitlane_config::NatsConfig;
+use pitlane_engine::index::index_u32;
 use tokio::sync::Notify;
 
 /// Capacity of the queue to the client's own task. Beyond it a publisher waits, and its next values
@@ -134,7 +135,7 @@ pub async fn open(
         .ping_interval(PING)
         .require_tls(settings.tls)
         .reconnect_delay_callback(|tries| {
-            (RETRY_PAUSE_MIN * 2u32.pow(tries.min(8) as u32)).min(RETRY_PAUSE_MAX)
+            (RETRY_PAUSE_MIN * 2u32.pow(index_u32(tries.min(8)))).min(RETRY_PAUSE_MAX)
         })
         .event_callback(move |event| {
             note(&noted, &event);

@@ -7,6 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use pitlane_engine::index::index_usize;
 use pitlane_journal::disk::Disk;
 use pitlane_journal::header::{HEADER_BYTES, Header};
 use pitlane_journal::record::{DecodedRecord, HEAD_BYTES, JournalRecord, PAYLOAD_BYTES_MAX};
@@ -86,7 +87,7 @@ impl Cursor {
     fn read(&mut self, limit: u64) -> io::Result<Option<RecordBatch>> {
         let Some(segment) = &mut self.current else { return Ok(None) };
         let guess = (limit - self.seq).saturating_mul(RECORD_BYTES).clamp(READ_BYTES_MIN, BYTES_MAX as u64);
-        let Some((bytes, seq)) = segment.read(limit, guess as usize, &mut self.buffer)? else {
+        let Some((bytes, seq)) = segment.read(limit, index_usize(guess), &mut self.buffer)? else {
             return Ok(None);
         };
         let (offset, number) = (segment.at, segment.number);

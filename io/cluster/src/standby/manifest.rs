@@ -6,6 +6,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use pitlane_engine::index::index_usize;
 use pitlane_gateway::fix::store;
 use pitlane_journal::disk::{Disk, PAGE_BYTES};
 use pitlane_journal::scan::segment_number;
@@ -107,22 +108,21 @@ impl Manifest {
             self.files.insert(piece.path.clone(), FileContent::Partial { bytes: 0, hash });
         }
         let Some(content) = self.files.get_mut(&piece.path) else { return Err(Misfit) };
-        match content {
-            FileContent::Partial { bytes, hash } if *bytes == piece.offset => {
-                *bytes = piece.end();
-                hash.update(&piece.bytes);
-                if piece.end() == piece.total {
-                    *content = FileContent::Whole { hash: hash.digest() };
-                }
-                Ok(())
-            }
-            _ => Err(Misfit),
+        let FileContent::Partial { bytes, hash } = content else { return Err(Misfit) };
+        if *bytes != piece.offset {
+            return Err(Misfit);
         }
+        *bytes = piece.end();
+        hash.update(&piece.bytes);
+        if piece.end() == piece.total {
+            *content = FileContent::Whole { hash: hash.digest() };
+        }
+        Ok(())
     }
 
     fn replace_page(&mut self, piece: &FilePiece) -> Result<(), Misfit> {
         let page = PAGE_BYTES as u64;
-        let (at, count) = ((piece.offset / page) as usize, piece.total.div_ceil(page) as usize);
+        let (at, count) = (index_usize(piece.offset / page), index_usize(piece.total.div_ceil(page)));
         if !piece.offset.is_multiple_of(page) || piece.bytes.len() > PAGE_BYTES || at >= count {
             return Err(Misfit);
         }
@@ -226,7 +226,9 @@ impl Manifest {
             let FileContent::Growing { bytes, hash } = content else { continue };
             match fs::read(folder.join(path)) {
                 Ok(found)
-                    if found.get(..*bytes as usize).is_some_and(|same| xxh3_64(same) == hash.digest()) => {}
+                    if found
+                        .get(..index_usize(*bytes))
+                        .is_some_and(|same| xxh3_64(same) == hash.digest()) => {}
                 Ok(_) => foreign.push(path.clone()),
                 // The removal of the file is sent separately.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
@@ -259,7 +261,7 @@ impl Manifest {
                 }
                 Err(error) => return Err(error),
             };
-            let Some(same) = found.get(..*bytes as usize) else { return Ok(false) };
+            let Some(same) = found.get(..index_usize(*bytes)) else { return Ok(false) };
             if xxh3_64(same) != hash.digest() {
                 return Ok(false);
             }

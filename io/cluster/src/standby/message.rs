@@ -10,6 +10,7 @@
 //! ```
 
 use bytes::{BufMut, Bytes, BytesMut};
+use pitlane_engine::index::index_u16;
 use pitlane_gateway::fix::store;
 use pitlane_journal::scan::segment_number;
 
@@ -93,6 +94,20 @@ impl ReplicationKind {
             | ReplicationKind::Complete => None,
         }
     }
+
+    /// Returns the server that takes the lead or gives it up.
+    pub fn leader_node(&self) -> Option<u128> {
+        match self {
+            ReplicationKind::Lead { node } | ReplicationKind::Release { node } => Some(*node),
+            ReplicationKind::Beat
+            | ReplicationKind::Reserve { .. }
+            | ReplicationKind::Complete
+            | ReplicationKind::Append(_)
+            | ReplicationKind::Whole(_)
+            | ReplicationKind::Page(_)
+            | ReplicationKind::Removed(_) => None,
+        }
+    }
 }
 
 impl FilePiece {
@@ -131,7 +146,7 @@ impl ReplicationMessage {
         let mut out = BytesMut::with_capacity(HEAD_BYTES + path.len() + RANGE_BYTES + bytes.len());
         out.put_slice(&[FORMAT, self.kind_code()]);
         out.put_u64_le(self.epoch);
-        out.put_u16_le(path.len() as u16);
+        out.put_u16_le(index_u16(path.len()));
         out.put_slice(path.as_bytes());
         if let Some((offset, total)) = range {
             out.put_u64_le(offset);
@@ -401,7 +416,7 @@ mod tests {
         assert_eq!(ReplicationMessage::decode(&bytes.clone().into()), Some(longest));
         // One character more, which no server of the group would send.
         bytes.push(b'x');
-        bytes[10..12].copy_from_slice(&(PATH_BYTES_MAX as u16 + 1).to_le_bytes());
+        bytes[10..12].copy_from_slice(&index_u16(PATH_BYTES_MAX + 1).to_le_bytes());
         assert_eq!(ReplicationMessage::decode(&bytes.into()), None);
     }
 }

@@ -204,11 +204,7 @@ impl Verifier {
                 ForeignReason::NotOurFormat
             });
         };
-        let named_node = match message.kind {
-            ReplicationKind::Lead { node } | ReplicationKind::Release { node } => Some(node),
-            _ => None,
-        };
-        if message.epoch != epoch || named_node.is_some_and(|named| named != node) {
+        if message.epoch != epoch || message.kind.leader_node().is_some_and(|named| named != node) {
             return Err(ForeignReason::NotOurFormat);
         }
         if !self.is_expected_on(subject, &message.kind) {

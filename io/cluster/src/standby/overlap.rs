@@ -8,6 +8,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use pitlane_engine::index::index_usize;
 use pitlane_journal::disk::Disk;
 use pitlane_journal::header::{HEADER_BYTES, Header};
 use pitlane_journal::record::{DecodedRecord, JournalRecord};
@@ -32,7 +33,7 @@ pub(super) fn is_held(a: &Path, b: &Path, known: &Extents) -> io::Result<bool> {
             if number_of(path) < first && !theirs.is_empty() {
                 continue;
             }
-            let end = end as usize;
+            let end = index_usize(end);
             let (one, other) = (fs::read(a.join(path))?, read(&b.join(path))?);
             if valid_end(&other, number_of(path)) < end || one.get(..end) != other.get(..end) {
                 return Ok(false);

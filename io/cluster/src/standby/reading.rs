@@ -338,7 +338,12 @@ impl StreamReading {
             }
             ReplicationKind::Release { .. } => self.released = true,
             ReplicationKind::Complete => self.restored = Some(epoch),
-            _ => {}
+            ReplicationKind::Beat
+            | ReplicationKind::Reserve { .. }
+            | ReplicationKind::Append(_)
+            | ReplicationKind::Whole(_)
+            | ReplicationKind::Page(_)
+            | ReplicationKind::Removed(_) => {}
         }
         if let Some(ended) = self.apply(seq, kind)? {
             return Ok(Some(ended));
@@ -368,13 +373,14 @@ impl StreamReading {
 
     /// Applies the contents of a message.
     fn apply(&mut self, seq: u64, kind: ReplicationKind) -> io::Result<Option<ReadingEnd>> {
-        let kind = match kind {
-            ReplicationKind::Append(piece) => match self.trim(seq, piece)? {
+        let kind = if let ReplicationKind::Append(piece) = kind {
+            match self.trim(seq, piece)? {
                 Ok(Some(piece)) => ReplicationKind::Append(piece),
                 Ok(None) => return Ok(None),
                 Err(differs) => return Ok(Some(ReadingEnd::Restart(differs))),
-            },
-            kind => kind,
+            }
+        } else {
+            kind
         };
         match &kind {
             ReplicationKind::Whole(piece) if piece.end() == piece.total => _ = self.parts.remove(&piece.path),
@@ -390,7 +396,14 @@ impl StreamReading {
                     )));
                 }
             }
-            _ => {}
+            ReplicationKind::Lead { .. }
+            | ReplicationKind::Release { .. }
+            | ReplicationKind::Beat
+            | ReplicationKind::Reserve { .. }
+            | ReplicationKind::Complete
+            | ReplicationKind::Append(_)
+            | ReplicationKind::Whole(_)
+            | ReplicationKind::Page(_) => {}
         }
         if self.manifest.note(&kind).is_err() {
             return match (&self.target, kind.path()) {

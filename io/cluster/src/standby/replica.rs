@@ -7,6 +7,7 @@ use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use pitlane_engine::index::index_usize;
 use pitlane_gateway::fix::store;
 use pitlane_journal::disk::Disk;
 
@@ -112,15 +113,15 @@ impl Replica {
         if held <= piece.offset {
             return Ok(Ok(Some(piece.clone())));
         }
-        let same = held.min(piece.end()) - piece.offset;
-        let mut found = vec![0; same as usize];
+        let same = index_usize(held.min(piece.end()) - piece.offset);
+        let mut found = vec![0; same];
         self.file(&piece.path)?.read_exact_at(&mut found, piece.offset)?;
-        if found[..] != piece.bytes[..same as usize] {
+        if found[..] != piece.bytes[..same] {
             return Ok(Err(Misfit));
         }
         let rest = FilePiece {
-            offset: piece.offset + same,
-            bytes: piece.bytes.slice(same as usize..),
+            offset: piece.offset + same as u64,
+            bytes: piece.bytes.slice(same..),
             ..piece.clone()
         };
         Ok(Ok((!rest.bytes.is_empty()).then_some(rest)))

@@ -11,6 +11,7 @@ use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use pitlane_engine::index::index_usize;
 use pitlane_gateway::fix::store;
 use pitlane_journal::disk::{Disk, PAGE_BYTES};
 use xxhash_rust::xxh3::xxh3_64;
@@ -155,7 +156,7 @@ impl Scan {
             self.sending = Some(Sending { path, file, at: 0, total });
         }
         let Some(sending) = &mut self.sending else { return Ok(None) };
-        let mut bytes = vec![0; BYTES_MAX.min((sending.total - sending.at) as usize)];
+        let mut bytes = vec![0; BYTES_MAX.min(index_usize(sending.total - sending.at))];
         sending.file.read_exact_at(&mut bytes, sending.at)?;
         let (path, offset, total) = (sending.path.clone(), sending.at, sending.total);
         sending.at += bytes.len() as u64;

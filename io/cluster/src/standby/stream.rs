@@ -454,11 +454,8 @@ fn decode_lead(found: &StreamMessage) -> Option<LastLeadMessage> {
     let Ok(VerifiedMessage { node, message: ReplicationMessage { epoch, kind } }) = &found.content else {
         return None;
     };
-    let is_released = match kind {
-        ReplicationKind::Lead { .. } => false,
-        ReplicationKind::Release { .. } => true,
-        _ => return None,
-    };
+    kind.leader_node()?;
+    let is_released = matches!(kind, ReplicationKind::Release { .. });
     Some(LastLeadMessage { epoch: *epoch, node: *node, seq: found.seq, is_released })
 }
 

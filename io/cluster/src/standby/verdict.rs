@@ -265,7 +265,9 @@ mod tests {
                             let none = last == LastLeader::Absent;
                             assert_eq!(follow, if none { LeadVerdict::Wait } else { LeadVerdict::Follow });
                         }
-                        _ => assert_eq!((lead, follow), (verdict, verdict)),
+                        LeadVerdict::LeadNow | LeadVerdict::Follow | LeadVerdict::Wait => {
+                            assert_eq!((lead, follow), (verdict, verdict))
+                        }
                     }
                 }
             }

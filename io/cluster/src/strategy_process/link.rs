@@ -10,7 +10,9 @@ use async_nats::jetstream::AckKind;
 use async_nats::{Client, Message, StatusCode, Subscriber, jetstream};
 use bytes::Bytes;
 use futures_util::StreamExt;
+use pitlane_engine::index::index_u32;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::NS_PER_S;
 use pitlane_protocols::remote;
 use pitlane_protocols::remote::strategy::{
     Blob, EventBatch, NumberedEvent, PriceBatch, RemoteReply, RemoteRequest, StrategySetup, Welcome,
@@ -34,7 +36,7 @@ use crate::nats::subjects::Subjects;
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
 /// Longest time of an orderly shutdown.
-const END_MAX: Duration = Duration::from_secs(3);
+const END_NS_MAX: u64 = 3 * NS_PER_S;
 /// Longest wait of the loop if nothing is due.
 const LONG: Duration = Duration::from_secs(1);
 /// Maximum number of queued events between strategies, in and out. Beyond it the broker keeps
@@ -210,10 +212,8 @@ impl ProcessConnection<'_> {
         let reference = RefData::load(&reference).map_err(|damage| damaged("its reference data", damage))?;
         let state = remote::strategy::decode_state(&state).map_err(|damage| damaged("its state", damage))?;
         let is_known = !received.is_empty() && welcome.complete;
-        let missed = match is_known {
-            true => self.missed(incarnation, &welcome, received).await,
-            false => Some(Vec::new()),
-        };
+        let none = || Some(Vec::new());
+        let missed = if is_known { self.missed(incarnation, &welcome, received).await } else { none() };
         let Some(missed) = missed else { return Ok(None) };
         let mut record = record.take();
         if let Some(record) = record.as_mut().filter(|_| !is_known) {
@@ -230,10 +230,9 @@ impl ProcessConnection<'_> {
     async fn fetch_blob(&self, incarnation: u64, of: Blob, total: u32) -> Option<Vec<u8>> {
         let mut bytes = Vec::new();
         while bytes.len() < total as usize {
-            match self.ask(&RemoteRequest::Piece { incarnation, of, at: bytes.len() as u32 }).await? {
-                RemoteReply::Piece { bytes: piece, .. } if !piece.is_empty() => bytes.extend(piece),
-                _ => return None,
-            }
+            let request = RemoteRequest::Piece { incarnation, of, at: index_u32(bytes.len()) };
+            let RemoteReply::Piece { bytes: piece, .. } = self.ask(&request).await? else { return None };
+            bytes.extend((!piece.is_empty()).then_some(piece)?);
         }
         Some(bytes)
     }
@@ -326,7 +325,7 @@ impl ProcessConnection<'_> {
             let wait = Duration::from_nanos(runner.deadline().since(now)).min(LONG);
             if self.handle_input(runner, wait, ends_at.is_none()).await {
                 let now = self.clock.now();
-                ends_at = Some(now.plus(END_MAX.as_nanos() as u64));
+                ends_at = Some(now.plus(END_NS_MAX));
                 runner.wind_down(now);
             }
         }

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, ShardId};
+use pitlane_engine::index::index_usize;
 use pitlane_protocols::remote::strategy::NumberedEvent;
 
 use crate::nats::subjects::segment;
@@ -92,7 +93,7 @@ fn received_in(text: &str) -> Vec<u64> {
             Some("H" | "B") => received = numbers.collect(),
             Some("E") => {
                 let (Some(shard), Some(number)) = (numbers.next(), numbers.next()) else { continue };
-                if let Some(received) = received.get_mut(shard as usize) {
+                if let Some(received) = received.get_mut(index_usize(shard)) {
                     *received = number.max(*received);
                 }
             }
@@ -121,7 +122,26 @@ pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
         EventKind::Forgotten { id, .. } => write!(line, "forgotten {id}"),
         EventKind::Phase { phase, .. } => write!(line, "phase {phase:?}"),
         EventKind::Adjusted { .. } => write!(line, "adjusted"),
-        _ => write!(line, "other"),
+        EventKind::Tick(_)
+        | EventKind::Depth(_)
+        | EventKind::Subscription { .. }
+        | EventKind::Session { .. }
+        | EventKind::Halt { .. }
+        | EventKind::TradingDay { .. }
+        | EventKind::Adapter { .. }
+        | EventKind::Limits { .. }
+        | EventKind::Restrict { .. }
+        | EventKind::Kill { .. }
+        | EventKind::Alert { .. }
+        | EventKind::ToVenue(_)
+        | EventKind::Budget(_)
+        | EventKind::Done { .. }
+        | EventKind::SnapshotBegin { .. }
+        | EventKind::SnapshotEnd { .. }
+        | EventKind::UsedIds(_)
+        | EventKind::Directed { .. }
+        | EventKind::Sender { .. }
+        | EventKind::Sent { .. } => write!(line, "other"),
     };
     line.push('\n');
 }

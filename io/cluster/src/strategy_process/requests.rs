@@ -153,14 +153,16 @@ impl PendingRequests {
 
     /// Records the id of an order.
     pub fn note(&mut self, event: &Event) {
-        match &event.body {
-            EventKind::Order(report) => _ = self.ids.insert(report.order, report.id),
-            EventKind::Status(report) if report.status.is_finished() => _ = self.ids.remove(&report.order),
-            EventKind::Status(report) if matches!(report.what, ExecType::Replaced | ExecType::Snapshot) => {
+        if let EventKind::Order(report) = &event.body {
+            self.ids.insert(report.order, report.id);
+        } else if let EventKind::Forgotten { order, .. } = &event.body {
+            self.ids.remove(order);
+        } else if let EventKind::Status(report) = &event.body {
+            if report.status.is_finished() {
+                self.ids.remove(&report.order);
+            } else if matches!(report.what, ExecType::Replaced | ExecType::Snapshot) {
                 self.ids.insert(report.order, report.id);
             }
-            EventKind::Forgotten { order, .. } => _ = self.ids.remove(order),
-            _ => {}
         }
     }
 
@@ -180,8 +182,8 @@ impl PendingRequests {
                 reason,
             })
         };
-        let body = match command.body {
-            CommandKind::Submit { id, terms } => EventKind::Order(OrderTerms {
+        let body = if let CommandKind::Submit { id, terms } = command.body {
+            EventKind::Order(OrderTerms {
                 order: OrderHandle::NONE,
                 id,
                 orig_id: IntId::NONE,
@@ -191,22 +193,21 @@ impl PendingRequests {
                 reason,
                 sender: command.sender,
                 terms,
-            }),
-            CommandKind::Modify { order, id, .. } => refused(order, id, RequestKind::Replace),
-            CommandKind::Cancel { order, id } => refused(order, id, RequestKind::Cancel),
-            _ => return None,
+            })
+        } else {
+            let (order, id) = command.body.request()?;
+            let is_cancel = matches!(command.body, CommandKind::Cancel { .. });
+            refused(order, id, if is_cancel { RequestKind::Cancel } else { RequestKind::Replace })
         };
         Some((shard, body))
     }
 }
 
 fn id_of(command: &Command) -> Option<IntId> {
-    match command.body {
-        CommandKind::Submit { id, .. } | CommandKind::Modify { id, .. } | CommandKind::Cancel { id, .. } => {
-            Some(id)
-        }
-        _ => None,
+    if let CommandKind::Submit { id, .. } = command.body {
+        return Some(id);
     }
+    command.body.request().map(|(_, id)| id)
 }
 
 #[cfg(test)]

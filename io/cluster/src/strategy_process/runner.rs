@@ -31,6 +31,7 @@ use std::sync::Arc;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{Event, EventKind, Tick};
 use pitlane_engine::id::{PortId, SecurityId, ShardId};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{Depths, PortClass, ShardEnd, mesh};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
@@ -326,7 +327,7 @@ impl RemoteRunner {
         if !self.follows.contains(&tick.security) {
             return;
         }
-        let shard = pitlane_engine::shard::shard_of(tick.security, self.ends.len() as u8);
+        let shard = pitlane_engine::shard::shard_of(tick.security, index_u8(self.ends.len()));
         let seq = self.received[shard.0 as usize];
         self.deliver(now, shard, Event { seq, at: tick.at, body: EventKind::Tick(*tick) });
         self.runner.drain_events(now, EVENTS_PER_POLL_MAX);

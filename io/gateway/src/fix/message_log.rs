@@ -17,6 +17,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use pitlane_engine::index::index_u32;
 use pitlane_engine::time::Timestamp;
 use pitlane_journal::disk::File;
 use pitlane_protocols::decoded::Decoded;
@@ -85,7 +86,7 @@ impl FixLogHandle {
         let mut head = [0; HEAD_BYTES];
         head[0..2].copy_from_slice(&session.to_le_bytes());
         head[2] = direction as u8;
-        head[4..8].copy_from_slice(&(message.len() as u32).to_le_bytes());
+        head[4..8].copy_from_slice(&index_u32(message.len()).to_le_bytes());
         head[8..16].copy_from_slice(&now.0.to_le_bytes());
         chunk.fill_from_iter(head.into_iter().chain(message.iter().copied()));
     }

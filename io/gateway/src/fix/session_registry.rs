@@ -2,8 +2,10 @@
 //! there, permanently. Orders in the journal refer to their session by these two.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use pitlane_config::GATEWAYS_MAX;
+use pitlane_engine::index::{index_u8, index_u16, index_usize};
 use pitlane_journal::metadata::JournalMetadata;
 use pitlane_journal::{Fault, FaultKind};
 
@@ -36,7 +38,7 @@ impl SessionAssignments {
         for gateway in 0..GATEWAYS_MAX {
             for (at, name) in names(metadata, gateway)?.into_iter().enumerate() {
                 if gateway < gateways {
-                    known.insert(name, SessionAssignment { gateway, number: at as u16 + 1 });
+                    known.insert(name, SessionAssignment { gateway, number: index_u16(at) + 1 });
                 } else {
                     // Its orders remain, but their reports reach no client over FIX.
                     tracing::warn!(
@@ -56,7 +58,8 @@ impl SessionAssignments {
 
     /// Returns the gateway of a session. New sessions are distributed by a hash of their name.
     pub fn gateway(&self, name: &str) -> u8 {
-        let spread = || (xxhash_rust::xxh3::xxh3_64(name.as_bytes()) % self.gateways.max(1) as u64) as u8;
+        let hash = || xxhash_rust::xxh3::xxh3_64(name.as_bytes());
+        let spread = || index_u8(index_usize(hash() % u64::from(self.gateways.max(1))));
         self.known.get(name).map_or_else(spread, |assignment| assignment.gateway)
     }
 }
@@ -76,13 +79,9 @@ impl SessionRegistry {
         Ok(SessionRegistry { metadata, gateway, names })
     }
 
-    /// Returns the number of registered sessions.
-    pub fn len(&self) -> usize {
-        self.names.len()
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+    /// Returns the numbers of all registered sessions.
+    pub fn numbers(&self) -> RangeInclusive<u16> {
+        1..=index_u16(self.names.len())
     }
 
     /// Returns the session name of a number.
@@ -94,7 +93,7 @@ impl SessionRegistry {
     /// there are too many sessions.
     pub fn number(&mut self, name: &str) -> Result<Option<u16>, Fault> {
         if let Some(at) = self.names.iter().position(|known| known == name) {
-            return Ok(Some(at as u16 + 1));
+            return Ok(Some(index_u16(at) + 1));
         }
         if self.names.len() >= SESSIONS_MAX {
             return Ok(None);
@@ -103,7 +102,7 @@ impl SessionRegistry {
         if let Some(metadata) = &self.metadata {
             metadata.put(&key(self.gateway), self.names.join("\n").as_bytes())?;
         }
-        Ok(Some(self.names.len() as u16))
+        Ok(Some(index_u16(self.names.len())))
     }
 }
 
@@ -161,7 +160,8 @@ mod tests {
     fn the_number_of_sessions_per_gateway_is_bounded() {
         let mut registry = SessionRegistry::open(None, 0).unwrap();
         for number in 1..=SESSIONS_MAX {
-            assert_eq!(registry.number(&format!("PITLANE-C{number}")).unwrap(), Some(number as u16));
+            let known = registry.number(&format!("PITLANE-C{number}")).unwrap();
+            assert_eq!(known.map(usize::from), Some(number));
         }
         assert_eq!(registry.number("PITLANE-MORE").unwrap(), None);
         assert_eq!(registry.number("PITLANE-C7").unwrap(), Some(7), "a known client stays");

@@ -210,14 +210,13 @@ impl SessionFamily {
 
 /// Returns a schedule in a time zone, with the UTC offsets around this time.
 pub fn schedule_in(zone: &Zone, start: TimeOfDay, end: TimeOfDay, now: Timestamp) -> SessionSchedule {
-    let ahead_s = |at| (zone.ahead_ns(at) / NS_PER_S as i64) as i32;
     let (changed, changes) = (zone.changed(now), zone.changes(now));
     let clocks = UtcOffsets {
-        before_s: ahead_s(changed.map_or(now, |changed| Timestamp(changed.0.saturating_sub(1)))),
+        before_s: zone.ahead_s(changed.map_or(now, |changed| Timestamp(changed.0.saturating_sub(1)))),
         since: changed.unwrap_or(Timestamp::ZERO),
-        ahead_s: ahead_s(now),
+        ahead_s: zone.ahead_s(now),
         until: changes.unwrap_or(Timestamp::MAX),
-        after_s: ahead_s(changes.unwrap_or(now)),
+        after_s: zone.ahead_s(changes.unwrap_or(now)),
     };
     SessionSchedule { start, end, clocks }
 }

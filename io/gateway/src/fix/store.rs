@@ -29,6 +29,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pitlane_engine::id::ShardId;
+use pitlane_engine::index::{index_u32, index_usize};
 use pitlane_engine::time::Timestamp;
 use pitlane_journal::Level;
 use pitlane_journal::disk::{Disk, File, PAGE_BYTES, Region};
@@ -178,7 +179,8 @@ impl FileStore {
             disk.remove(&fresh)?;
         }
         let synced = level.is_synced();
-        let messages = content.messages.iter().map(|(_, _, message)| record_bytes(message.len()) as usize);
+        let messages =
+            content.messages.iter().map(|(_, _, message)| index_usize(record_bytes(message.len())));
         let needed = (RING_AT + messages.sum::<usize>()).next_multiple_of(PAGE_BYTES);
         let first = needed.max(content.file_bytes).max(FIRST_BYTES).min(*bytes);
         let (file, mut region) = disk.create(&fresh, first, synced)?;
@@ -234,7 +236,7 @@ impl FileStore {
         }
         let sum = crc32c::crc32c(&slot[..48]);
         slot[48..52].copy_from_slice(&sum.to_le_bytes());
-        self.region.write(SLOT_AT + (self.slot_writes % 2) as usize * SLOT_BYTES, &slot);
+        self.region.write(SLOT_AT + index_usize(self.slot_writes % 2) * SLOT_BYTES, &slot);
     }
 
     /// Enlarges the ring, if it is in its first lap and below its maximum: then the position of no
@@ -248,7 +250,7 @@ impl FileStore {
         }
         let longer = needed.next_multiple_of(PAGE_BYTES as u64).max(self.capacity + GROW_BYTES as u64);
         let longer = longer.min(self.capacity_max);
-        match self.region.grow(&self.file, RING_AT + longer as usize) {
+        match self.region.grow(&self.file, RING_AT + index_usize(longer)) {
             Ok(()) => self.capacity = longer,
             Err(error) => {
                 tracing::warn!(%error, "a FIX store cannot grow: it holds fewer messages");
@@ -275,7 +277,7 @@ impl FileStore {
             self.write_slot();
         }
         if padding > 0 {
-            let at = RING_AT + (self.head % self.capacity) as usize;
+            let at = RING_AT + index_usize(self.head % self.capacity);
             self.region.write(at, &u32::MAX.to_le_bytes());
             self.region.write(at + 8, &self.head.to_le_bytes());
             if self.tail == self.head {
@@ -307,7 +309,7 @@ impl MessageStore for FileStore {
             return Err(StoreFailed);
         }
         self.make_space(bytes);
-        let at = RING_AT + (self.head % self.capacity) as usize;
+        let at = RING_AT + index_usize(self.head % self.capacity);
         let mut head = [0; HEAD_BYTES];
         head[8..16].copy_from_slice(&self.head.to_le_bytes());
         head[16..24].copy_from_slice(&number.to_le_bytes());
@@ -315,12 +317,12 @@ impl MessageStore for FileStore {
             head[24..32].copy_from_slice(&seq.to_le_bytes());
             head[32..34].copy_from_slice(&[shard.0, 1]);
         }
-        head[0..4].copy_from_slice(&(message.len() as u32).to_le_bytes());
+        head[0..4].copy_from_slice(&index_u32(message.len()).to_le_bytes());
         let sum = crc32c::crc32c_append(crc32c::crc32c(&head[8..]), message);
         head[4..8].copy_from_slice(&sum.to_le_bytes());
         self.region.write(at + HEAD_BYTES, message);
         self.region.write(at, &head);
-        self.index.push_back(MessageIndexEntry { number, at: self.head, bytes: message.len() as u32 });
+        self.index.push_back(MessageIndexEntry { number, at: self.head, bytes: index_u32(message.len()) });
         self.head += bytes;
         // Recovery finds the record even if the slots do not include it yet.
         self.numbers.next_sender_msg_seq_num = self.numbers.next_sender_msg_seq_num.max(number + 1);
@@ -338,7 +340,7 @@ impl MessageStore for FileStore {
     fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
         let at = self.index.partition_point(|entry| entry.number < from);
         let entry = self.index.get(at).filter(|entry| entry.number <= to)?;
-        let begin = RING_AT + (entry.at % self.capacity) as usize + HEAD_BYTES;
+        let begin = RING_AT + index_usize(entry.at % self.capacity) + HEAD_BYTES;
         into.clear();
         self.region.read_into(begin, begin + entry.bytes as usize, into);
         Some(entry.number)

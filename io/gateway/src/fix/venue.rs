@@ -179,7 +179,7 @@ mod tests {
 
     #[test]
     fn the_number_of_tried_addresses_is_bounded() {
-        let found = |count: usize| (0..count).map(|n| SocketAddr::from(([10, 0, 0, n as u8], 9_880)));
+        let found = |count: usize| (0..).take(count).map(|n| SocketAddr::from(([10, 0, 0, n], 9_880)));
         for (count, tried) in [(1, 1), (ADDRESSES_MAX, ADDRESSES_MAX), (ADDRESSES_MAX + 1, ADDRESSES_MAX)] {
             assert_eq!(
                 tried_of(found(count)),

@@ -18,12 +18,14 @@ mod attach;
 mod latency;
 
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use pitlane_auth::{AuthClient, RevocationWatch};
 use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::desk::{Desk, DeskSettings};
 use pitlane_engine::id::PortId;
+use pitlane_engine::index::index_u16;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
@@ -248,11 +250,9 @@ impl FixEndpoint {
     /// Handles requests of other threads: an operator ends a session or resets its sequence
     /// numbers.
     pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
-        let (number, resets) = match *notification {
-            Notification::Kick { kind: SessionKind::Fix, number } => (number as u16, false),
-            Notification::Reset { number } => (number as u16, true),
-            _ => return,
-        };
+        let Some((number, resets)) = notification.ended_or_reset(SessionKind::Fix) else { return };
+        // No session has a number beyond 16 bits.
+        let Ok(number) = u16::try_from(number) else { return };
         if resets {
             self.open(now, number);
         }
@@ -315,7 +315,7 @@ impl FixEndpoint {
     /// Logs all sessions out, with a reason.
     pub fn wind_down(&mut self, now: Timestamp) {
         self.ending_since = Some(now);
-        for number in 1..=self.clients.len() as u16 {
+        for number in numbers_of(&self.clients) {
             if let Some(client) = client_of(&mut self.clients, number)
                 && client.connection.is_some()
             {
@@ -412,7 +412,7 @@ impl FixEndpoint {
 
     fn poll_deadlines(&mut self, now: Timestamp) {
         self.deadline = Timestamp::MAX;
-        for number in 1..=self.clients.len() as u16 {
+        for number in numbers_of(&self.clients) {
             let Some(client) = client_of(&mut self.clients, number) else { continue };
             match client.session.poll_timeout() {
                 Some(due) if due <= now => {
@@ -452,6 +452,11 @@ impl FixEndpoint {
     fn number_of(&self, id: ConnectionId) -> Option<u16> {
         self.session_numbers.get(id).copied()
     }
+}
+
+/// Returns the numbers of the sessions that may have a client.
+fn numbers_of(clients: &[Option<Box<FixClient>>]) -> RangeInclusive<u16> {
+    1..=index_u16(clients.len())
 }
 
 fn client_of(clients: &mut [Option<Box<FixClient>>], number: u16) -> Option<&mut FixClient> {

@@ -110,41 +110,33 @@ impl VenueConnector {
         };
         let Some(link) = links.iter_mut().find(|link| link.connection == Some(id)) else { return };
         link.has_work = true;
-        match socket_event {
-            SocketEvent::Received { .. } => link.receive(now, id, sockets, fix_log),
-            SocketEvent::Closed { reason, .. } => link.handle_disconnect(now, Some(reason)),
-            _ => {}
+        if let SocketEvent::Received { .. } = socket_event {
+            link.receive(now, id, sockets, fix_log);
+        } else if let SocketEvent::Closed { reason, .. } = socket_event {
+            link.handle_disconnect(now, Some(reason));
         }
     }
 
     /// Handles events of the shards: instructions, and confirmations that reports are stored.
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        match &event.body {
-            EventKind::ToVenue(instruction) => {
-                if let Some(link) = self.links.iter_mut().find(|link| link.settings.id == instruction.adapter)
-                {
-                    link.has_work = true;
-                    link.session.handle_instruction(now, shard, event.seq, instruction);
-                }
+        if let EventKind::ToVenue(instruction) = &event.body {
+            if let Some(link) = self.links.iter_mut().find(|link| link.settings.id == instruction.adapter) {
+                link.has_work = true;
+                link.session.handle_instruction(now, shard, event.seq, instruction);
             }
-            EventKind::Done { source, token, reason } if source.session >= FIRST_SESSION => {
-                if let Some(link) = self.links.iter_mut().find(|link| link.source == *source) {
-                    link.has_work = true;
-                    link.handle_done(now, shard, *token, *reason);
-                }
-            }
-            _ => {}
+        } else if let EventKind::Done { source, token, reason } = &event.body
+            && source.session >= FIRST_SESSION
+            && let Some(link) = self.links.iter_mut().find(|link| link.source == *source)
+        {
+            link.has_work = true;
+            link.handle_done(now, shard, *token, *reason);
         }
     }
 
     /// Handles requests of other threads: an operator ends a session, which reconnects by itself,
     /// or resets its sequence numbers.
     pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
-        let (number, resets) = match *notification {
-            Notification::Kick { kind: SessionKind::Venue, number } => (number, false),
-            Notification::Reset { number } => (number, true),
-            _ => return,
-        };
+        let Some((number, resets)) = notification.ended_or_reset(SessionKind::Venue) else { return };
         let Some(link) = self.links.iter_mut().find(|link| link.source.session as u64 == number) else {
             return;
         };
@@ -216,13 +208,10 @@ fn source_of(port: PortId, adapter: AdapterId) -> Source {
 
 /// Returns the new orders that were never sent.
 fn never_sent(missed: &[Unreported], adapter: AdapterId) -> BTreeSet<OrderHandle> {
-    let new_orders = missed.iter().filter_map(|missed| match &missed.event.body {
-        EventKind::ToVenue(instruction)
-            if instruction.adapter == adapter && instruction.request == VenueRequest::New =>
-        {
-            Some(instruction.order)
-        }
-        _ => None,
+    let new_orders = missed.iter().filter_map(|missed| {
+        let EventKind::ToVenue(instruction) = &missed.event.body else { return None };
+        let is_new = instruction.adapter == adapter && instruction.request == VenueRequest::New;
+        is_new.then_some(instruction.order)
     });
     new_orders.collect()
 }

@@ -230,36 +230,35 @@ impl FarShard {
     }
 
     fn deliver_snapshot_item(&mut self, event: Event) {
-        match event.body {
-            EventKind::SnapshotBegin { .. } => {
-                // A snapshot that was interrupted ends before the next begins.
-                self.end_snapshot(event);
-                self.has_begun = true;
-                self.order_statuses.iter_mut().for_each(Vec::clear);
-                let waiting = std::mem::take(&mut self.subscriptions.waiting);
-                self.snapshot_receivers = if self.is_resync { self.subscriptions.readers } else { waiting };
-                for port in self.snapshot_receivers.ports() {
-                    self.enqueue(
-                        PortMask::one(port),
-                        Event { body: EventKind::SnapshotBegin { port }, ..event },
-                    );
-                }
-            }
-            _ if !self.has_begun => {}
-            EventKind::SnapshotEnd { .. } => {
-                // Before the end, since what happened meanwhile waits for it.
-                self.deliver_early();
-                self.deliver_order_statuses();
-                self.end_snapshot(event);
-                (self.is_complete, self.is_resync, self.has_begun) = (true, false, false);
-            }
-            EventKind::Booked(_) if !self.is_new_booking(&event) => {
-                self.enqueue(self.snapshot_receivers.without(self.snapshot_ports), event)
-            }
-            _ => {
-                self.collect_order_status(&event);
-                self.enqueue(self.snapshot_receivers, event);
-            }
+        if let EventKind::SnapshotBegin { .. } = event.body {
+            return self.begin_snapshot(event);
+        }
+        if !self.has_begun {
+            return;
+        }
+        if let EventKind::SnapshotEnd { .. } = event.body {
+            // Before the end, since what happened meanwhile waits for it.
+            self.deliver_early();
+            self.deliver_order_statuses();
+            self.end_snapshot(event);
+            (self.is_complete, self.is_resync, self.has_begun) = (true, false, false);
+        } else if matches!(event.body, EventKind::Booked(_)) && !self.is_new_booking(&event) {
+            self.enqueue(self.snapshot_receivers.without(self.snapshot_ports), event);
+        } else {
+            self.collect_order_status(&event);
+            self.enqueue(self.snapshot_receivers, event);
+        }
+    }
+
+    fn begin_snapshot(&mut self, event: Event) {
+        // A snapshot that was interrupted ends before the next begins.
+        self.end_snapshot(event);
+        self.has_begun = true;
+        self.order_statuses.iter_mut().for_each(Vec::clear);
+        let waiting = std::mem::take(&mut self.subscriptions.waiting);
+        self.snapshot_receivers = if self.is_resync { self.subscriptions.readers } else { waiting };
+        for port in self.snapshot_receivers.ports() {
+            self.enqueue(PortMask::one(port), Event { body: EventKind::SnapshotBegin { port }, ..event });
         }
     }
 
@@ -346,8 +345,27 @@ impl FarShard {
             | CommandKind::Expiry { .. }
             | CommandKind::AuditAnchor(_)
             | CommandKind::Reference { .. } => {}
-            _ if command.source.port == CONTROL => {}
-            _ => return (Some(command), false),
+            CommandKind::Submit { .. }
+            | CommandKind::Modify { .. }
+            | CommandKind::Cancel { .. }
+            | CommandKind::Close { .. }
+            | CommandKind::Subscribe { .. }
+            | CommandKind::Transaction(_)
+            | CommandKind::Expire { .. }
+            | CommandKind::ResetPositions
+            | CommandKind::ResetCash
+            | CommandKind::Limits { .. }
+            | CommandKind::Restrict { .. }
+            | CommandKind::Kill { .. }
+            | CommandKind::Phase { .. }
+            | CommandKind::Halt { .. }
+            | CommandKind::Validate { .. }
+            | CommandKind::Direct { .. }
+            | CommandKind::Sender { .. } => {
+                if command.source.port != CONTROL {
+                    return (Some(command), false);
+                }
+            }
         }
         let (source, token, reason) = (command.source, command.token, Reason::None);
         self.respond(source.port, now, EventKind::Done { source, token, reason });

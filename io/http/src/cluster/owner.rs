@@ -137,15 +137,16 @@ impl LocalOwner {
             }
             return self.window.add(ClusterEvent { shard, to: EventRecipient::Joining, event });
         }
-        match &event.body {
-            EventKind::Tick(_) | EventKind::Depth(_) => _ = self.prices.apply(shard, &event),
-            // A response to one of our own ports is for no other server.
-            EventKind::Done { source, .. } if owner_of_port(source.port).is_none() => {}
-            _ => {
-                self.record(shard, &event);
-                self.window.add(ClusterEvent { shard, to: EventRecipient::All, event });
-            }
+        if matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_)) {
+            self.prices.apply(shard, &event);
+            return;
         }
+        // A response to one of our own ports is for no other server.
+        if matches!(event.body, EventKind::Done { source, .. } if owner_of_port(source.port).is_none()) {
+            return;
+        }
+        self.record(shard, &event);
+        self.window.add(ClusterEvent { shard, to: EventRecipient::All, event });
     }
 
     /// Stores an event of another server's order for that server.
@@ -346,12 +347,8 @@ impl LocalOwner {
 /// Returns the id that a REST client has given its order, and the strategy within which it is
 /// unique.
 fn rest_id(command: &Command) -> Option<(StrategyId, IntId)> {
-    match command.body {
-        CommandKind::Submit { id, terms } if command.source.origin == Origin::Rest => {
-            Some((terms.strategy, id))
-        }
-        _ => None,
-    }
+    let CommandKind::Submit { id, terms } = command.body else { return None };
+    (command.source.origin == Origin::Rest).then_some((terms.strategy, id))
 }
 
 fn set_of(list: Vec<SecurityId>) -> BTreeSet<SecurityId> {

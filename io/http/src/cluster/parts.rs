@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pitlane_cluster::nats::subjects::Subjects;
 use pitlane_config::{ClusterConfig, Config, MemberConfig, NatsConfig};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::refdata::RefData;
 use pitlane_gateway::RemoteShards;
 use pitlane_journal::PastEvents;
@@ -58,7 +59,7 @@ impl ClusterParts {
     /// Returns the number of this server among the members.
     pub(super) fn own(&self) -> MemberId {
         let at = self.members.iter().position(|member| member.name == self.settings.member);
-        at.expect("the settings were checked") as MemberId
+        index_u8(at.expect("the settings were checked"))
     }
 
     /// Returns the first character of the ids that this server makes. Each server has its own, so

@@ -237,7 +237,7 @@ impl DirectiveSimulation {
     }
 
     fn disturb(&mut self) {
-        let at = self.rng.below(MEMBERS as u64) as usize;
+        let at = self.rng.index(MEMBERS);
         match self.rng.below(6) {
             0 => self.members[at].is_paused = true,
             1 if self.members[at].is_paused => self.resume(at),

@@ -16,6 +16,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::command::Command;
 use pitlane_engine::id::{PortMask, SecurityId, ShardId};
+use pitlane_engine::index::index_usize;
 use pitlane_engine::mesh::ShardEnd;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::remote::cluster::{
@@ -277,7 +278,12 @@ impl ClusterPeer {
                 }
                 self.sent = self.sent.max(self.taken);
             }
-            _ => {}
+            ClusterMessage::Joined { .. }
+            | ClusterMessage::Taken { .. }
+            | ClusterMessage::Join { .. }
+            | ClusterMessage::Fetch { .. }
+            | ClusterMessage::Commands { .. }
+            | ClusterMessage::Wants { .. } => {}
         }
     }
 
@@ -360,7 +366,7 @@ impl ClusterPeer {
             // All that was not taken is sent again.
             self.sent = self.taken;
         }
-        let skip = (self.sent - self.taken) as usize;
+        let skip = index_usize(self.sent - self.taken);
         let batch: Vec<_> =
             self.unacknowledged.iter().skip(skip).take(COMMANDS_PER_MESSAGE_MAX).copied().collect();
         if batch.is_empty() {

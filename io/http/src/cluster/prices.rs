@@ -37,11 +37,12 @@ impl Prices {
 
     /// Takes a tick or one side of a book. Returns whether it is to be sent at once.
     pub(super) fn apply(&mut self, shard: ShardId, event: &Event) -> bool {
-        let (security, kind) = match &event.body {
-            EventKind::Tick(tick) => (tick.security, PriceKind::Tick),
-            EventKind::Depth(depth) if depth.side == Side::Buy => (depth.security, PriceKind::Bids),
-            EventKind::Depth(depth) => (depth.security, PriceKind::Asks),
-            _ => return false,
+        let (security, kind) = if let EventKind::Depth(depth) = &event.body {
+            (depth.security, if depth.side == Side::Buy { PriceKind::Bids } else { PriceKind::Asks })
+        } else if let EventKind::Tick(tick) = &event.body {
+            (tick.security, PriceKind::Tick)
+        } else {
+            return false;
         };
         let item = ClusterEvent { shard, to: EventRecipient::All, event: *event };
         let is_urgent = kind != PriceKind::Tick || self.wanted.contains(&security);

@@ -55,10 +55,11 @@ pub(super) fn take_commands(now: Timestamp, peer: &mut ClusterPeer, shard_client
 fn refuse(now: Timestamp, peer: &mut ClusterPeer, shard: ShardId, command: &Command, view: &View) {
     let reason = Reason::OwnerAway;
     let source = command.source;
-    let body = match command.body {
-        CommandKind::Modify { order, id, .. } => refused(order, id, RequestKind::Replace, source, view),
-        CommandKind::Cancel { order, id } => refused(order, id, RequestKind::Cancel, source, view),
-        _ => refusal(command, reason),
+    let is_cancel = matches!(command.body, CommandKind::Cancel { .. });
+    let request = if is_cancel { RequestKind::Cancel } else { RequestKind::Replace };
+    let body = match command.body.request() {
+        Some((order, id)) => refused(order, id, request, source, view),
+        None => refusal(command, reason),
     };
     peer.counts.refused += 1;
     if let Some(shard) = peer.shard_mut(shard) {
@@ -94,11 +95,10 @@ pub(super) fn mark_up(now: Timestamp, peer: &mut ClusterPeer, view: &View) {
     peer.send_senders();
     peer.received_before_start = None;
     for RoutedCommand { shard, command, .. } in peer.take_lost() {
-        let order = match command.body {
-            CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } => {
-                view.orders_with_id(&id).into_iter().find(|order| order.source == command.source)
-            }
-            _ => None,
+        let order = if let CommandKind::Submit { id, .. } | CommandKind::Close { id, .. } = command.body {
+            view.orders_with_id(&id).into_iter().find(|order| order.source == command.source)
+        } else {
+            None
         };
         match order {
             // It was taken, and its report was lost when the owner restarted.

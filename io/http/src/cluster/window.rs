@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use bytes::Bytes;
+use pitlane_engine::index::index_usize;
 use pitlane_protocols::remote::cluster::{ClusterBatch, ClusterBroadcast, ClusterEvent, MemberIdentity};
 
 /// Items in one batch: some 15 KB.
@@ -84,7 +85,7 @@ impl BatchWindow {
 
     /// Returns an earlier batch; `None` if it is no longer kept, or does not exist yet.
     pub(super) fn get(&self, number: u64) -> Option<Bytes> {
-        let behind = self.last.checked_sub(number)? as usize;
+        let behind = index_usize(self.last.checked_sub(number)?);
         let at = self.batches.len().checked_sub(behind + 1)?;
         self.batches.get(at).cloned()
     }

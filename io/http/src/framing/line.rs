@@ -7,6 +7,8 @@
 //! value:   Before ─► Inside ─► After                             any other letter ─► Bad
 //! ```
 
+use pitlane_engine::index::index_u8;
+
 /// State of a line that has begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct LineParser {
@@ -94,7 +96,7 @@ impl LineParser {
             }
             self.part = self.part.after(byte);
         }
-        self.bytes = self.bytes.saturating_add(bytes.len().min(2) as u8);
+        self.bytes = self.bytes.saturating_add(index_u8(bytes.len().min(2)));
         self.last = *last;
     }
 

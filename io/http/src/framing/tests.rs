@@ -227,15 +227,15 @@ fn any_request(chance: &mut Rng) -> Vec<u8> {
     ];
     let mut text = Vec::new();
     for _ in 0..chance.below(24) + 1 {
-        let token = WORDS[chance.below(WORDS.len() as u64) as usize];
+        let token = WORDS[chance.index(WORDS.len())];
         if chance.below(8) == 0 {
-            text.extend(std::iter::repeat_n(b' ', chance.below(130) as usize));
+            text.extend(std::iter::repeat_n(b' ', chance.index(130)));
         }
         text.extend_from_slice(token.as_bytes());
     }
     if chance.below(4) == 0 {
-        let at = chance.below(text.len() as u64) as usize;
-        text[at] = chance.below(256) as u8;
+        let at = chance.index(text.len());
+        text[at] = chance.byte();
     }
     text
 }
@@ -252,8 +252,7 @@ fn every_split_of_a_request_has_the_verdict_of_the_whole() {
             // Whether a head is open is only checked where it is known to have begun.
             assert_eq!(whole.map(|_| ()), is_open.map(|_| ()), "{text_shown:?}");
         }
-        let mut cuts: Vec<_> =
-            (0..chance.below(6)).map(|_| chance.below(text.len() as u64 + 1) as usize).collect();
+        let mut cuts: Vec<_> = (0..chance.below(6)).map(|_| chance.index(text.len() + 1)).collect();
         cuts.sort_unstable();
         assert_eq!(verdict(&text, &cuts), whole, "{text_shown:?} cut at {cuts:?}");
         let everywhere: Vec<_> = (1..text.len()).collect();

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 
 use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
+use pitlane_engine::index::index_usize;
 use pitlane_protocols::remote::strategy::{NumberedEvent, ShardHead};
 
 /// Events of one strategy. Invariant: the events of each shard are in their order, each with the
@@ -81,7 +82,7 @@ impl EventHistory {
     /// are no longer kept are skipped.
     pub(crate) fn since(&self, position: u64, most: usize) -> (Vec<NumberedEvent>, u64) {
         let position = position.clamp(self.dropped, self.end());
-        let skip = (position - self.dropped) as usize;
+        let skip = index_usize(position - self.dropped);
         let events: Vec<NumberedEvent> = self.events.range(skip..).take(most).copied().collect();
         let next = position + events.len() as u64;
         (events, next)

@@ -5,10 +5,9 @@ use std::collections::{BTreeMap, VecDeque};
 
 use async_nats::Subject;
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::event::{Event, EventKind};
+use pitlane_engine::event::Event;
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::terms::Terms;
-use pitlane_protocols::remote;
 
 /// Maximum number of ids remembered after their answer, by strategy. A strategy retries within
 /// seconds; older orders are in the view.
@@ -29,24 +28,18 @@ pub(crate) enum RemoteOrderRequest {
 impl RemoteOrderRequest {
     /// Returns the request and its id; `None` if it is about no order.
     pub(crate) fn of(body: &CommandKind) -> Option<(IntId, RemoteOrderRequest)> {
-        match *body {
-            CommandKind::Submit { id, terms } => Some((id, RemoteOrderRequest::Submit(core_of(&terms)))),
-            CommandKind::Modify { order, id, .. } | CommandKind::Cancel { order, id } => {
-                Some((id, RemoteOrderRequest::About(order)))
-            }
-            _ => None,
+        if let CommandKind::Submit { id, terms } = body {
+            return Some((*id, RemoteOrderRequest::Submit(core_of(terms))));
         }
+        body.request().map(|(order, id)| (id, RemoteOrderRequest::About(order)))
     }
 
     /// Returns the request that an event answers.
     fn answered(event: &Event) -> Option<(IntId, RemoteOrderRequest)> {
-        let id = remote::strategy::answers(event)?;
-        match &event.body {
-            EventKind::Order(terms) => Some((id, RemoteOrderRequest::Submit(core_of(&terms.terms)))),
-            EventKind::Status(report) => Some((id, RemoteOrderRequest::About(report.order))),
-            EventKind::Refused(refusal) => Some((id, RemoteOrderRequest::About(refusal.order))),
-            _ => None,
+        if let Some(order) = event.body.answered_order() {
+            return Some((order.id, RemoteOrderRequest::Submit(core_of(&order.terms))));
         }
+        event.body.answered_request().map(|(order, id)| (id, RemoteOrderRequest::About(order)))
     }
 }
 
@@ -134,7 +127,7 @@ impl RequestLog {
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::event::{ExecType, OrderTerms};
+    use pitlane_engine::event::{EventKind, ExecType, OrderTerms};
     use pitlane_engine::id::Source;
     use pitlane_engine::number::Qty;
     use pitlane_engine::reason::Reason;

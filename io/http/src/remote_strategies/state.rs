@@ -153,10 +153,9 @@ impl RemoteState {
         let Some(PendingReply { reason, reply: Some(reply), .. }) = self.done.remove(&token) else {
             return false;
         };
-        match reason {
-            Reason::None => self.answer(reply, &RemoteReply::Accepted),
-            reason => self.answer(reply, &RemoteReply::Declined { reason }),
-        }
+        let is_accepted = reason == Reason::None;
+        let answer = if is_accepted { RemoteReply::Accepted } else { RemoteReply::Declined { reason } };
+        self.answer(reply, &answer);
         true
     }
 

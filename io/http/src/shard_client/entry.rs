@@ -4,6 +4,7 @@
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::desk::{CloseRequest, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Sender, SenderId};
 use pitlane_engine::shard::{CommandRoute, route};
@@ -136,7 +137,7 @@ impl ShardClient {
             port.send(ShardId(shard), command).expect("there was room and no other thread writes");
             self.wakeups[shard as usize].wake();
         }
-        Ok(shards.len() as u8)
+        Ok(index_u8(shards.len()))
     }
 
     /// Returns the number of a sender for its orders, modifications and cancels.

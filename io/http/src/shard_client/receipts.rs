@@ -3,6 +3,7 @@
 
 use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::id::{IntId, OrderHandle};
+use pitlane_engine::index::index_u32;
 use pitlane_engine::keyed_index::IdIndex;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Terms};
@@ -53,7 +54,7 @@ impl Receipts {
         }
         let at = if self.index.is_full() {
             let at = self.oldest;
-            self.index.remove(self.receipts[at].0, &self.receipts[at].1, at as u32);
+            self.index.remove(self.receipts[at].0, &self.receipts[at].1, index_u32(at));
             self.receipts[at] = (session, id, receipt);
             self.oldest = (at + 1) % self.receipts.len();
             at
@@ -61,7 +62,7 @@ impl Receipts {
             self.receipts.push((session, id, receipt));
             self.receipts.len() - 1
         };
-        self.index.insert(session, &id, at as u32);
+        self.index.insert(session, &id, index_u32(at));
     }
 
     pub(super) fn record_result(&mut self, session: u16, id: &IntId, reason: Reason) {

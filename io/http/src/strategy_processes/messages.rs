@@ -3,6 +3,7 @@
 use async_nats::Subject;
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::IntId;
+use pitlane_engine::index::index_u32;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};
 use pitlane_engine::time::Timestamp;
@@ -78,9 +79,7 @@ impl RemoteStrategies {
             request if !inner.slots[at].record_message(incarnation_of(&request), now) => {
                 Some(RemoteReply::UnknownSession)
             }
-            RemoteRequest::Piece { of, at: from, .. } => {
-                Some(inner.piece(at, of, from as usize, shard_client))
-            }
+            RemoteRequest::Piece { of, at: from, .. } => Some(inner.piece(at, of, from, shard_client)),
             RemoteRequest::Fetch { received, .. } => Some(inner.missed(at, &received)),
             RemoteRequest::Follow { security, on, .. } => Some(inner.follow(at, security, on, shard_client)),
             RemoteRequest::Heartbeat { prices, received, idle, .. } => {
@@ -157,9 +156,9 @@ impl RemoteState {
         let source = self.slots[at].source;
         let state =
             remote::strategy::encode_state(&state_of(&shard_client.view(), source, shard_client.shards()));
-        let reference_bytes = self.reference_image(shard_client).len() as u32;
+        let reference_bytes = index_u32(self.reference_image(shard_client).len());
         let (epoch, port) = (self.epoch, self.port);
-        let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
+        let lease_ms = self.lease_ms();
         let slot = &mut self.slots[at];
         slot.attach(incarnation, now);
         slot.clear_silence();
@@ -176,7 +175,7 @@ impl RemoteState {
             heads: slot.history.heads(&self.seen),
             complete: slot.history.covers(received),
             reference_bytes,
-            state_bytes: slot.state.len() as u32,
+            state_bytes: index_u32(slot.state.len()),
             section: slot.section.clone(),
         }))
     }
@@ -195,7 +194,7 @@ impl RemoteState {
         }
         self.unfollow_all(at);
         let (epoch, port) = (self.epoch, self.port);
-        let lease_ms = (self.lease_ns / pitlane_engine::time::NS_PER_MS) as u32;
+        let lease_ms = self.lease_ms();
         let slot = &mut self.slots[at];
         slot.attach(incarnation, now);
         (slot.prices, slot.received) = (0, received.to_vec());
@@ -215,6 +214,10 @@ impl RemoteState {
         }))
     }
 
+    fn lease_ms(&self) -> u32 {
+        u32::try_from(self.lease_ns / pitlane_engine::time::NS_PER_MS).unwrap_or(u32::MAX)
+    }
+
     fn reference_image(&mut self, shard_client: &ShardClient) -> bytes::Bytes {
         let reference = shard_client.reference();
         match &self.reference {
@@ -229,14 +232,14 @@ impl RemoteState {
         }
     }
 
-    fn piece(&mut self, at: usize, of: Blob, from: usize, shard_client: &ShardClient) -> RemoteReply {
+    fn piece(&mut self, at: usize, of: Blob, from: u32, shard_client: &ShardClient) -> RemoteReply {
         let reference = self.reference_image(shard_client);
         let whole: &[u8] = match of {
             Blob::Reference => &reference,
             Blob::State => &self.slots[at].state,
         };
-        let rest = whole.get(from..).unwrap_or_default();
-        RemoteReply::Piece { at: from as u32, bytes: rest[..rest.len().min(PIECE_BYTES)].to_vec() }
+        let rest = whole.get(from as usize..).unwrap_or_default();
+        RemoteReply::Piece { at: from, bytes: rest[..rest.len().min(PIECE_BYTES)].to_vec() }
     }
 
     fn missed(&self, at: usize, received: &[u64]) -> RemoteReply {
@@ -280,20 +283,20 @@ impl RemoteState {
         let slot = &mut self.slots[at];
         let (source, strategy) = (slot.source, slot.strategy());
         let declined = |reason| Some(RemoteReply::Declined { reason });
-        match command.body {
-            CommandKind::Phase { strategy: named, .. } | CommandKind::Subscribe { strategy: named, .. } => {
-                if named != strategy {
-                    return declined(Reason::UnknownStrategy);
-                }
-                return self.administer(Command { source, ..command }, reply, shard_client);
-            }
-            CommandKind::Submit { terms, .. } if terms.strategy != strategy => {
+        if let CommandKind::Phase { strategy: named, .. } | CommandKind::Subscribe { strategy: named, .. } =
+            command.body
+        {
+            if named != strategy {
                 return declined(Reason::UnknownStrategy);
             }
-            CommandKind::Submit { .. } | CommandKind::Modify { .. } | CommandKind::Cancel { .. } => {}
-            _ => return declined(Reason::UnknownScope),
+            return self.administer(Command { source, ..command }, reply, shard_client);
         }
-        let (id, request) = RemoteOrderRequest::of(&command.body)?;
+        if matches!(command.body, CommandKind::Submit { terms, .. } if terms.strategy != strategy) {
+            return declined(Reason::UnknownStrategy);
+        }
+        let Some((id, request)) = RemoteOrderRequest::of(&command.body) else {
+            return declined(Reason::UnknownScope);
+        };
         if id.is_none() {
             return declined(Reason::BadId);
         }

@@ -8,6 +8,7 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use pitlane_engine::index::index_u8;
 use pitlane_testkit::loopback::connect_from;
 use pitlane_testkit::secured_service::{PASSWORD, SecuredService, basic, bearer};
 
@@ -35,7 +36,7 @@ const ATTACKS: [HostileSession; 10] = [
     HostileSession { listener: "fix", text: |_, nth| logon(&format!("STRANGER{nth}"), "admin", PASSWORD) },
     HostileSession { listener: "stomp", text: |_, nth| connect("trade", &format!("guess {nth}")) },
     HostileSession { listener: "stomp", text: |secured, _| watch_all(&secured.token[0]) },
-    HostileSession { listener: "stomp", text: |_, nth| vec![nth as u8; 300] },
+    HostileSession { listener: "stomp", text: |_, nth| vec![(nth & 0xff) as u8; 300] },
     HostileSession {
         listener: "http",
         text: |_, _| b"GET /rest/position HTTP/1.1\r\nHost: x\r\nX-Slow: ".to_vec(),
@@ -115,7 +116,7 @@ fn hostile_sessions_of_every_protocol_keep_no_good_client_out() {
         for (nth, attack) in ATTACKS.iter().enumerate() {
             let (secured, running) = (&secured, &running);
             scope.spawn(move || {
-                attack.run(secured, FIRST_ATTACKER + nth as u8, sessions);
+                attack.run(secured, FIRST_ATTACKER + index_u8(nth), sessions);
                 running.fetch_sub(1, Ordering::Relaxed);
             });
         }

@@ -3,7 +3,7 @@
 //! changes while it runs.
 
 // Everything here is a test, helpers included.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod attribution;
 mod audit;

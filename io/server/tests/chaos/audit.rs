@@ -69,10 +69,10 @@ impl Audit<'_> {
         self.client.send_bytes(request.as_bytes())?;
         let answer = self.client.try_receive(false)?;
         match answer.status {
-            200 => Ok(match answer.json() {
-                Value::Array(rows) => rows,
-                row => vec![row],
-            }),
+            200 => {
+                let json = answer.json();
+                Ok(if let Value::Array(rows) = json { rows } else { vec![json] })
+            }
             404 => Ok(Vec::new()),
             _ => Err(io::Error::other(format!("{path}: {answer:?}"))),
         }

@@ -4,6 +4,7 @@
 use std::env;
 use std::time::Instant;
 
+use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
 use pitlane_testkit::disk_image::Mounted;
 use pitlane_testkit::service::TestFolder;
@@ -89,7 +90,7 @@ fn lines(
     next: fn(&mut ChaosPlan) -> PlannedRun,
 ) -> ChaosFindings {
     let mut findings = ChaosFindings::default();
-    for (number, first) in (0..planned_runs).step_by(RUNS_PER_LINE as usize).enumerate() {
+    for (number, first) in (0..planned_runs).step_by(index_usize(RUNS_PER_LINE)).enumerate() {
         let seed = seed + number as u64;
         let Some(site) = TestSite::with_hours(&format!("{name}-{number}"), on_image) else {
             findings.add(FindingKind::Broken, "no disk can be mounted here".to_string());
@@ -117,7 +118,7 @@ fn visits(protocol: HostileProtocol, seed: u64, sessions: u64) -> ChaosFindings 
     let service = site.still();
     let addresses = ServiceAddresses::of(&service);
     let mut dice = Rng::named(seed, 4);
-    for first in (0..sessions).step_by(VISIT as usize) {
+    for first in (0..sessions).step_by(index_usize(VISIT)) {
         let wanted = VISIT.min(sessions - first);
         let let_in = hostile::visit(protocol, &addresses, wanted, &mut dice);
         if let_in < wanted {

@@ -97,24 +97,25 @@ impl Disturbance {
 
     /// Returns the fault that the process injects itself.
     pub(crate) fn fault(self) -> Option<String> {
-        match self {
-            // Some readings of the clock belong to the start.
-            Disturbance::Clock(seconds) => Some(format!("clock:30:{seconds}")),
-            Disturbance::BadSync(at) => Some(format!("sync:{at}")),
-            _ => None,
+        // Some readings of the clock belong to the start.
+        if let Disturbance::Clock(seconds) = self {
+            return Some(format!("clock:30:{seconds}"));
         }
+        let Disturbance::BadSync(at) = self else { return None };
+        Some(format!("sync:{at}"))
     }
 
     pub(crate) fn settings(self) -> &'static [&'static str] {
-        match self {
-            // Only this level waits for syncs.
-            Disturbance::BadSync(_) => &["journal.level=disk"],
-            // Prices fill the journal, so that it needs room soon.
-            Disturbance::FullDisk => &["feed.rate=20000"],
-            // A disconnected peer is closed soon.
-            Disturbance::Partition => &["net.user_timeout_ms=1000"],
-            _ => &[],
+        // Only this level waits for syncs.
+        if matches!(self, Disturbance::BadSync(_)) {
+            return &["journal.level=disk"];
         }
+        // Prices fill the journal, so that it needs room soon.
+        if matches!(self, Disturbance::FullDisk) {
+            return &["feed.rate=20000"];
+        }
+        // A disconnected peer is closed soon.
+        if matches!(self, Disturbance::Partition) { &["net.user_timeout_ms=1000"] } else { &[] }
     }
 
     /// Returns whether a process may end by itself under this disturbance.

@@ -97,9 +97,9 @@ impl FixTrader {
     /// Sends a new order of some kind, a cancel, or a replacement.
     fn act(&mut self) {
         let id = format!("f{}", self.client.next_out);
-        let (symbol, price) = SYMBOLS[self.dice.below(SYMBOLS.len() as u64) as usize];
+        let (symbol, price) = SYMBOLS[self.dice.index(SYMBOLS.len())];
         let aim = |dice: &mut Rng, orders: &[String]| {
-            let back = dice.below(orders.len().min(AIMS) as u64) as usize;
+            let back = dice.index(orders.len().min(AIMS));
             orders[orders.len() - 1 - back].clone()
         };
         match self.dice.below(10) {

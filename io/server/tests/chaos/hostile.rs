@@ -3,6 +3,7 @@
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr};
 
+use pitlane_engine::index::{index_u8, index_u16};
 use pitlane_engine::rng::Rng;
 use pitlane_testkit::fix_client::{now, sealed};
 
@@ -52,7 +53,7 @@ pub(crate) fn visit(
 fn session(protocol: HostileProtocol, addresses: &ServiceAddresses, dice: &mut Rng) -> io::Result<()> {
     let mut socket = wire(protocol.door(addresses))?;
     let bytes = problem(protocol, dice);
-    let cut = dice.below(bytes.len() as u64 + 1) as usize;
+    let cut = dice.index(bytes.len() + 1);
     for part in [&bytes[..cut], &bytes[cut..]] {
         if socket.write_all(part).is_err() {
             return Ok(());
@@ -141,10 +142,10 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let mask = [7, 1, 9, 3];
     let mut frame = vec![first];
     match payload.len() {
-        short @ 0..=125 => frame.push(0x80 | short as u8),
+        short @ 0..=125 => frame.push(0x80 | index_u8(short)),
         long => {
             frame.push(0x80 | 126);
-            frame.extend((long as u16).to_be_bytes());
+            frame.extend(index_u16(long & 0xffff).to_be_bytes());
         }
     }
     frame.extend(mask);
@@ -153,15 +154,15 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
 }
 
 fn noise(dice: &mut Rng) -> Vec<u8> {
-    (0..1 + dice.below(NOISE_BYTES_MAX)).map(|_| dice.below(256) as u8).collect()
+    (0..1 + dice.below(NOISE_BYTES_MAX)).map(|_| dice.byte()).collect()
 }
 
 /// Returns the same bytes with some changes: flipped bits, parts omitted, repeated, inserted,
 /// numbers without end.
 fn changed(mut bytes: Vec<u8>, dice: &mut Rng) -> Vec<u8> {
     for _ in 0..1 + dice.below(CHANGES_MAX) {
-        let at = dice.below(bytes.len() as u64) as usize;
-        let end = (at + 1 + dice.below(20) as usize).min(bytes.len());
+        let at = dice.index(bytes.len());
+        let end = (at + 1 + dice.index(20)).min(bytes.len());
         match dice.below(5) {
             0 => bytes[at] ^= 1 << dice.below(8),
             1 if end - at < bytes.len() => _ = bytes.drain(at..end),

@@ -51,7 +51,7 @@ impl ChaosPlan {
         if self.ahead.is_empty() {
             self.ahead = Disturbance::all(self.able, &mut self.dice);
         }
-        let next = self.dice.below(self.ahead.len() as u64) as usize;
+        let next = self.dice.index(self.ahead.len());
         let disturbance = self.ahead.swap_remove(next);
         let mut planned_run = self.killed();
         planned_run.disturbance = disturbance;

@@ -93,8 +93,8 @@ pub(crate) fn text(row: &Value, name: &str) -> String {
 
 /// Returns a quantity of JSON. An absent value is zero.
 pub(crate) fn qty(row: &Value, name: &str) -> Qty {
-    match &row[name] {
-        Value::Null => Qty::default(),
-        written => Qty::parse(written.to_string().as_bytes()).unwrap_or_else(|_| panic!("{name} of {row}")),
+    if row[name].is_null() {
+        return Qty::default();
     }
+    Qty::parse(row[name].to_string().as_bytes()).unwrap_or_else(|_| panic!("{name} of {row}"))
 }

@@ -124,7 +124,7 @@ impl RestTrader {
         self.sent += 1;
         let id = format!("{PREFIX}{}", self.sent);
         let security = 1 + self.dice.below(4);
-        let side = ["BUY", "SELL"][self.dice.below(2) as usize];
+        let side = ["BUY", "SELL"][self.dice.index(2)];
         let quantity = 1 + self.dice.below(20);
         let order = |path: &str, terms: &str| TraderRequest {
             method: "POST",
@@ -139,7 +139,7 @@ impl RestTrader {
             4 | 5 => order("limit", r#","limit":150,"tif":"GTC","strategyName":"PAIRS""#),
             6 => order("limit", r#","limit":150,"tif":"DAY","strategyName":"PAIRS""#),
             7 | 8 if !self.orders.is_empty() => {
-                let back = self.dice.below(self.orders.len().min(AIMS) as u64) as usize;
+                let back = self.dice.index(self.orders.len().min(AIMS));
                 let id = self.orders[self.orders.len() - 1 - back].clone();
                 TraderRequest {
                     method: "DELETE",

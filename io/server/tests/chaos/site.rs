@@ -112,9 +112,10 @@ impl TestSite {
         if planned_run.end == RunEnd::PowerCut {
             settings.push("journal.level=disk");
         }
-        let fault = match planned_run.end {
-            RunEnd::KillAtWrite(write) => Some(format!("kill:{write}")),
-            _ => planned_run.disturbance.fault(),
+        let fault = if let RunEnd::KillAtWrite(write) = planned_run.end {
+            Some(format!("kill:{write}"))
+        } else {
+            planned_run.disturbance.fault()
         };
         self.serve(&settings, fault)
     }

@@ -5,7 +5,7 @@
 //! it longer.
 
 // Everything here is a test, helpers included.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "tests may")]
 
 use std::env;
 use std::fs;

@@ -4,6 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 
+use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
 use pitlane_testkit::fix_client::FixClient;
 use pitlane_testkit::http_client::Response;
@@ -304,7 +305,7 @@ fn nothing_is_lost_missed_or_doubled_whichever_server_is_killed() {
             act(&mut client, &mut dice, &mut orders, round);
         }
         // The owner of half of the orders, the server of the client, or both at once.
-        client.receive(message + dice.below(acts) as usize);
+        client.receive(message + index_usize(dice.below(acts)));
         let victim = dice.below(3);
         if victim != 0 {
             pair.kill(1);
@@ -423,14 +424,10 @@ fn no_message_between_servers_ends_a_server() {
         }
         reported += 1;
         for _ in 0..1 + dice.below(3) {
-            let at = dice.below(payload.len() as u64) as usize;
-            payload[at] = dice.below(256) as u8;
+            let at = dice.index(payload.len());
+            payload[at] = dice.byte();
         }
-        payload.truncate(if dice.below(8) == 0 {
-            dice.below(payload.len() as u64) as usize
-        } else {
-            payload.len()
-        });
+        payload.truncate(if dice.below(8) == 0 { dice.index(payload.len()) } else { payload.len() });
         let mut bytes = format!("PUB {subject} {}\r\n", payload.len()).into_bytes();
         bytes.extend(payload);
         bytes.extend(b"\r\n");

@@ -5,6 +5,7 @@
 //! what the client knows from its reports, and the reported fills must add up to the filled
 //! quantity.
 
+use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
 use pitlane_testkit::fix_client::{FixClient, now};
 use pitlane_testkit::known_orders::{Contradiction, KnownOrders};
@@ -34,7 +35,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
             act(&mut client, &mut dice, &mut orders, round);
         }
         // Before anything is received, in between, or after all of it.
-        client.receive(count + dice.below(acts + 1) as usize);
+        client.receive(count + index_usize(dice.below(acts + 1)));
         service.signal("KILL");
         while client.next_message().is_some() {}
         client.disconnect();
@@ -54,8 +55,7 @@ fn nothing_is_lost_missed_or_doubled_whenever_it_is_killed() {
 /// Sends a new order of some kind, a cancel, or a replacement.
 pub(crate) fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<String>, round: u64) {
     let id = format!("L{round}-{}", client.next_out);
-    let (symbol, price) =
-        [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.below(4) as usize];
+    let (symbol, price) = [("AAPL", "200"), ("MSFT", "400"), ("NVDA", "120"), ("AMZN", "190")][dice.index(4)];
     match dice.below(10) {
         0..=3 => _ = client.order(&id, symbol, 1, 10, price),
         4..=6 => {
@@ -63,7 +63,7 @@ pub(crate) fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<Strin
             client.send("D", &body);
         }
         7 | 8 if !orders.is_empty() => {
-            let orig = &orders[orders.len() - 1 - dice.below(orders.len().min(20) as u64) as usize];
+            let orig = &orders[orders.len() - 1 - dice.index(orders.len().min(20))];
             // The instrument of the order is not looked up: half of the requests do not match and
             // are refused.
             let body = format!("11={id}|41={orig}|55={symbol}|54=1|60={}|", now());
@@ -71,7 +71,7 @@ pub(crate) fn act(client: &mut FixClient, dice: &mut Rng, orders: &mut Vec<Strin
             return;
         }
         _ if !orders.is_empty() => {
-            let orig = &orders[orders.len() - 1 - dice.below(orders.len().min(20) as u64) as usize];
+            let orig = &orders[orders.len() - 1 - dice.index(orders.len().min(20))];
             let body = format!("11={id}|41={orig}|55={symbol}|54=1|38=20|40=2|44={price}|59=1|60={}|", now());
             client.send("G", &body);
             return;

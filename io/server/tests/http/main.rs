@@ -1,7 +1,7 @@
 //! The http thread as clients see it: over real sockets, with real shards.
 
 // Everything here is a test, helpers included.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod server;
 

@@ -1,7 +1,7 @@
 //! REST as clients see it: the real binary, over real sockets.
 
 // Everything here is a test, helpers included.
-#![allow(clippy::unwrap_used)]
+#![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod service;
 

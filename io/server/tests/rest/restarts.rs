@@ -169,7 +169,8 @@ fn one_of_each(service: &mut RestService) {
     service.must_post(LIMIT, &order("gone"));
     assert_eq!(service.delete("/rest/execution/order/gone").status, 200);
     service.refuse("POST", LIMIT, &order("odd").replace(":5", ":0.5"), 422, "bad-lot");
-    let soon = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64 + 300_000_000;
+    let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
+    let soon = u64::try_from(since_1970.as_nanos()).unwrap() + 300_000_000;
     let soon = serde_json::to_string(&Moment(Timestamp(soon))).unwrap();
     service.must_post(LIMIT, &order("dated").replace(r#""GTC""#, &format!(r#""GTD","tifDate":{soon}"#)));
     service.must_post(LIMIT, &order("at-once").replace("GTC", "IOC"));

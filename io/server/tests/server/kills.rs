@@ -10,6 +10,7 @@ use std::path::Path;
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::desk::NAMES_PER_ORDER_MAX;
 use pitlane_engine::id::{IntId, PortId, ShardId, Source};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::view::{OrderView, View, ViewSettings};
@@ -121,7 +122,7 @@ pub(crate) fn state(data: &Path) -> View {
             shard_now.apply(restored.time, &Command::new(source, 0, body), &mut out);
             loop {
                 let ours = out.waiting().iter().filter(|(ports, _)| ports.contains(port));
-                ours.for_each(|(_, event)| view.apply(ShardId(shard as u8), event));
+                ours.for_each(|(_, event)| view.apply(ShardId(index_u8(shard)), event));
                 out.clear();
                 if !shard_now.has_work() && !shard_now.has_background() {
                     break;

@@ -1,6 +1,7 @@
 //! Messages in the stream that no server of the group has sent, from clients that may publish there
 //! and from the broker itself.
 
+use pitlane_engine::index::index_u16;
 use pitlane_protocols::remote::strategy::RemoteRequest;
 use pitlane_testkit::nats_server::NatsBroker;
 use pitlane_testkit::raw_nats_client::{RawNatsClient, guarded, guarded_in_one_account, password};
@@ -18,7 +19,7 @@ const SECRET: &str = "standby.secret=known to the two of them";
 fn parcel(epoch: u64, kind: u8, path: &str, rest: &[u8]) -> Vec<u8> {
     let mut bytes = vec![1, kind];
     bytes.extend_from_slice(&epoch.to_le_bytes());
-    bytes.extend_from_slice(&(path.len() as u16).to_le_bytes());
+    bytes.extend_from_slice(&index_u16(path.len()).to_le_bytes());
     bytes.extend_from_slice(path.as_bytes());
     bytes.extend_from_slice(rest);
     bytes

@@ -4,6 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Instant;
 
+use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
 use pitlane_testkit::fix_client::{FixClient, ReceivedFix, now};
 use pitlane_testkit::nats_server::NatsBroker;
@@ -28,15 +29,15 @@ fn nothing_acknowledged_is_lost_whenever_the_leader_is_killed() {
     let (mut rest, mut stays) = (Vec::new(), BTreeSet::new());
     let begun = Instant::now();
     for kill in 0..kills {
-        let (leader, other) = ((kill % 2) as usize, (1 - kill % 2) as usize);
+        let (leader, other) = (index_usize(kill % 2), index_usize(1 - kill % 2));
         let load = OrderLoad::start(pair.server(leader).address(), &format!("k{kill}"));
         client.connect(pair.fix(leader));
         client.log_on(false);
         let count = client.received.len();
         let acts = 1 + dice.below(30);
         stays.extend((0..acts).filter_map(|act| send(&mut client, &mut dice, &format!("F{kill}-{act}"))));
-        client.receive(count + dice.below(acts + 1) as usize);
-        let enough = dice.below(60) as usize;
+        client.receive(count + index_usize(dice.below(acts + 1)));
+        let enough = dice.index(60);
         until("orders are acknowledged", || load.acknowledged() >= enough);
         pair.kill(leader);
         while client.next_message().is_some() {}
@@ -48,7 +49,7 @@ fn nothing_acknowledged_is_lost_whenever_the_leader_is_killed() {
         pair.follow(leader);
     }
     let took = begun.elapsed();
-    let (leader, other) = ((kills % 2) as usize, (1 - kills % 2) as usize);
+    let (leader, other) = (index_usize(kills % 2), index_usize(1 - kills % 2));
     client.connect(pair.fix(leader));
     client.log_on(false);
     client.settle();

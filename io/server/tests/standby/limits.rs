@@ -9,6 +9,7 @@ use async_nats::jetstream::message::PublishMessage;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, StorageType, Stream};
 use async_nats::jetstream::{self, Context};
 use futures_util::TryStreamExt;
+use pitlane_engine::index::{index_u8, index_u16};
 use pitlane_testkit::nats_server::NatsBroker;
 use pitlane_testkit::service::folder;
 use tokio::runtime::{Builder, Runtime};
@@ -80,7 +81,7 @@ impl BrokerClient {
     fn store(&self, subject: &str, epoch: u64, kind: u8, path: &str, rest: &[u8]) {
         let mut bytes = vec![1, kind];
         bytes.extend_from_slice(&epoch.to_le_bytes());
-        bytes.extend_from_slice(&(path.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(&index_u16(path.len()).to_le_bytes());
         bytes.extend_from_slice(path.as_bytes());
         bytes.extend_from_slice(rest);
         // The node of each leader is its epoch.
@@ -104,7 +105,7 @@ fn a_folder_larger_than_a_window_is_sent_whole_and_of_removed_files_the_first_ar
     // Far more messages, and more bytes, than are in flight at once.
     let data = |at: usize| place.join(format!("server-{at}"));
     let name = |n: usize| format!("notes/filler-{n:04}");
-    let text = |n: usize| vec![n as u8; if n < 300 { 64 << 10 } else { 16 }];
+    let text = |n: usize| vec![index_u8(n & 0xff); if n < 300 { 64 << 10 } else { 16 }];
     let notes: PathBuf = data(0).join("notes");
     fs::create_dir_all(&notes).unwrap();
     (0..COUNT).for_each(|n| fs::write(data(0).join(name(n)), text(n)).unwrap());

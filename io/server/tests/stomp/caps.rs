@@ -95,7 +95,7 @@ fn ends_with(mut stream: TcpStream, message: &str) {
 
 #[test]
 fn market_data_that_waits_takes_no_more_memory_than_is_set() {
-    let market = instruments((KEYS_IN_64_KIB / SUBSCRIPTIONS) as u32);
+    let market = instruments(u32::try_from(KEYS_IN_64_KIB / SUBSCRIPTIONS).unwrap());
     let keys = KEYS_IN_64_KIB / SUBSCRIPTIONS * SUBSCRIPTIONS;
     assert_eq!(keys, KEYS_IN_64_KIB, "or the cap itself is not tried");
     let market = format!("refdata.dir={}", market.display());

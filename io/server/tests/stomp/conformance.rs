@@ -2,6 +2,7 @@
 //! pings, reserved bits, opcodes, fragments, UTF-8, closing, limits. The messages carry STOMP, so
 //! the response shows that a message was accepted.
 
+use pitlane_engine::index::{index_u8, index_u16};
 use pitlane_testkit::service::ServiceProcess;
 use pitlane_testkit::stomp_client::plain;
 use pitlane_testkit::web_socket::WebSocket;
@@ -55,9 +56,9 @@ fn forbidden_frames_end_with_their_close_code() {
     let mut cases: Vec<(String, Vec<Vec<u8>>, u16)> = Vec::new();
     let mut case = |what: &str, frames: &[(u8, &[u8])], code: u16| {
         let masked = |(first, payload): &(u8, &[u8])| {
-            let mut length = vec![0x80 | payload.len().min(126) as u8];
+            let mut length = vec![0x80 | index_u8(payload.len().min(126))];
             if payload.len() > 125 {
-                length.extend_from_slice(&(payload.len() as u16).to_be_bytes());
+                length.extend_from_slice(&index_u16(payload.len()).to_be_bytes());
             }
             head(*first, &length, payload)
         };
@@ -159,13 +160,13 @@ fn valid_frames_are_accepted_however_they_are_split() {
         let frame = begin(&name);
         let (first, second) = frame.split_at(cut);
         socket.send(TEXT, first);
-        socket.send(PING, &[cut as u8]);
+        socket.send(PING, &[index_u8(cut)]);
         socket.send(PONG, b"not requested");
         socket.send(FIN, second);
         // The response to a ping may overtake only what comes after it.
         let mut frames = [socket.receive().unwrap(), socket.receive().unwrap()];
         frames.sort_by_key(|(opcode, _)| *opcode == 10);
-        assert_eq!(frames[1], (10, vec![cut as u8]), "cut at {cut}");
+        assert_eq!(frames[1], (10, vec![index_u8(cut)]), "cut at {cut}");
         assert!(frames[0].1.starts_with(b"RECEIPT\n"), "cut at {cut}");
         socket.send(FIN | TEXT, format!("COMMIT\ntransaction:{name}\n\n\0").as_bytes());
     }

@@ -96,9 +96,9 @@ impl NatsWire {
             if message.headers.contains("503") {
                 continue;
             }
-            match RemoteReply::decode(&message.payload).unwrap() {
-                RemoteReply::Wait { .. } => continue,
-                reply => return reply,
+            let reply = RemoteReply::decode(&message.payload).unwrap();
+            if !matches!(reply, RemoteReply::Wait { .. }) {
+                return reply;
             }
         }
     }

@@ -16,6 +16,7 @@ use pitlane_config::refdata;
 use pitlane_config::{Machine, Sources};
 use pitlane_engine::event::{EventKind, ExecType};
 use pitlane_engine::id::ShardId;
+use pitlane_engine::index::{index_u8, index_usize};
 use pitlane_engine::rng::Rng;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::{HTTP, PlatformSettings};
@@ -113,8 +114,9 @@ impl KillRun {
     fn kill(&mut self, victim: u64) {
         match victim {
             at @ 0..=3 => {
-                self.processes[at as usize].take().unwrap().kill();
-                self.send_out(at as usize);
+                let at = index_usize(at);
+                self.processes[at].take().unwrap().kill();
+                self.send_out(at);
             }
             4 => {
                 let service = self.service.take().unwrap();
@@ -156,7 +158,7 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
     let begun = Instant::now();
     for kill in 0..kills {
         // Each kind is killed, also in the short form.
-        let victim = FIRST.get(kill as usize).copied().unwrap_or_else(|| chance.below(6));
+        let victim = FIRST.get(index_usize(kill)).copied().unwrap_or_else(|| chance.below(6));
         *victims.entry(victim).or_default() += 1;
         run.kill(victim);
         // Sometimes the next kill comes before any process has recovered.
@@ -289,8 +291,9 @@ fn journal_of(place: &TestFolder, settings: &[String]) -> Vec<(&'static str, Lin
             assert_eq!(opened.past.from, 0, "the whole journal is there");
             for event in opened.past.events.iter().filter(|event| remote::strategy::concerns(source, event)) {
                 let mut line = String::new();
-                write_event(&mut line, ShardId(shard as u8), event);
-                lines.push((shard as u8, event.seq, line));
+                let shard = index_u8(shard);
+                write_event(&mut line, ShardId(shard), event);
+                lines.push((shard, event.seq, line));
                 // A rejected order has no second event.
                 if let EventKind::Order(order) = &event.body {
                     assert_ne!(order.what, ExecType::Snapshot);

@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
+use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
 use pitlane_testkit::fix_client::FixClient;
 use pitlane_testkit::service::{ServiceProcess, folder};
@@ -56,7 +57,7 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
             client.order(&format!("L{round}-{sent}"), "ALPHA", 1, 1 + sent, price);
         }
         // Before anything is received, in between, or after all of it.
-        client.receive(count + dice.below(2 * acts + 1) as usize);
+        client.receive(count + index_usize(dice.below(2 * acts + 1)));
         match dice.below(3) {
             0 => {
                 reports.extend(venue.kill());

@@ -3,6 +3,7 @@
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::ShardId;
+use pitlane_engine::index::index_u8;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::remote::strategy::RemoteRequest;
@@ -16,7 +17,7 @@ impl RemoteRunner {
         for at in 0..self.ends.len() {
             while let Some(command) = self.ends[at].poll_command() {
                 taken += 1;
-                self.handle_command(now, ShardId(at as u8), command);
+                self.handle_command(now, ShardId(index_u8(at)), command);
             }
         }
         taken
@@ -57,13 +58,40 @@ impl RemoteRunner {
             CommandKind::Modify { .. } | CommandKind::Cancel { .. } => {
                 self.requests.order(incarnation, command)
             }
-            _ => {}
+            // A strategy does not send these, or the server needs only one copy of them.
+            CommandKind::Watch { .. }
+            | CommandKind::Phase { .. }
+            | CommandKind::Close { .. }
+            | CommandKind::Quote { .. }
+            | CommandKind::Trade { .. }
+            | CommandKind::Tick { .. }
+            | CommandKind::Report { .. }
+            | CommandKind::Adapter { .. }
+            | CommandKind::Transaction(_)
+            | CommandKind::Expire { .. }
+            | CommandKind::ResetPositions
+            | CommandKind::ResetCash
+            | CommandKind::Limits { .. }
+            | CommandKind::Restrict { .. }
+            | CommandKind::Kill { .. }
+            | CommandKind::Halt { .. }
+            | CommandKind::Budget(_)
+            | CommandKind::Session { .. }
+            | CommandKind::TradingDay { .. }
+            | CommandKind::Timer
+            | CommandKind::Reference { .. }
+            | CommandKind::Validate { .. }
+            | CommandKind::Direct { .. }
+            | CommandKind::Schedule { .. }
+            | CommandKind::Expiry { .. }
+            | CommandKind::Sender { .. }
+            | CommandKind::AuditAnchor(_) => {}
         }
     }
 
     /// Reports a failed request to the strategy, in place of a shard.
     pub(super) fn decline(&mut self, now: Timestamp, command: &Command, reason: Reason) {
-        let Some((shard, body)) = self.requests.refusal(command, reason, self.ends.len() as u8) else {
+        let Some((shard, body)) = self.requests.refusal(command, reason, index_u8(self.ends.len())) else {
             return;
         };
         let seq = self.received[shard.0 as usize];

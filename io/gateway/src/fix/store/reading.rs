@@ -1,6 +1,7 @@
 //! Reads a store: the sequence numbers of the newest intact slot, and the records of the ring.
 
 use pitlane_engine::id::ShardId;
+use pitlane_engine::index::index_usize;
 use pitlane_engine::time::Timestamp;
 use pitlane_journal::disk::PAGE_BYTES;
 use pitlane_journal::{Fault, FaultKind};
@@ -28,7 +29,7 @@ pub(super) fn read(location: &StoreLocation<'_>, bytes: &[u8]) -> Result<StoreCo
     if bytes.len() <= RING_AT || bytes[..8] != MAGIC {
         return damaged(0, "is none");
     }
-    let name = u64_at(bytes, 24) as usize;
+    let name = index_usize(u64_at(bytes, 24));
     if name > NAME_BYTES_MAX || bytes[NAME_AT..NAME_AT + name] != *location.name.as_bytes() {
         return damaged(NAME_AT, "belongs to another session");
     }
@@ -101,7 +102,7 @@ enum RingItem<'a> {
 }
 
 fn record_at(ring: &[u8], at: u64) -> Option<RingItem<'_>> {
-    let rest = &ring[(at % ring.len() as u64) as usize..];
+    let rest = &ring[index_usize(at % ring.len() as u64)..];
     if rest.len() < 16 || u64_at(rest, 8) != at {
         return None;
     }

@@ -18,7 +18,7 @@ fn numbers(next_target_msg_seq_num: u64, next_sender_msg_seq_num: u64) -> Sequen
 }
 
 fn message(number: u64) -> Vec<u8> {
-    format!("message {number} {}", "x".repeat(number as usize % 97)).into_bytes()
+    format!("message {number} {}", "x".repeat(index_usize(number % 97))).into_bytes()
 }
 
 fn content(store: &FileStore) -> Vec<u64> {
@@ -77,13 +77,13 @@ fn a_torn_end_is_dropped_and_a_torn_slot_leaves_the_previous_one() {
         store.set_sequence_numbers(numbers(1, number + 1)).unwrap();
     }
     let last = store.index[4];
-    simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[RING_AT + last.at as usize + 50] ^= 1);
+    simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[RING_AT + index_usize(last.at) + 50] ^= 1);
     let again = open(&disk);
     assert_eq!(content(&again), [1, 2, 3, 4]);
     assert_eq!(again.sequence_numbers(), numbers(1, 6), "its number was used");
     let slot_writes = again.slot_writes % 2;
     simulated.meddle(Path::new("fix/A-B.store"), |bytes| {
-        bytes[SLOT_AT + slot_writes as usize * SLOT_BYTES + 8] ^= 1
+        bytes[SLOT_AT + index_usize(slot_writes) * SLOT_BYTES + 8] ^= 1
     });
     assert_eq!(open(&disk).sequence_numbers().next_sender_msg_seq_num, 6);
     simulated.meddle(Path::new("fix/A-B.store"), |bytes| bytes[SLOT_AT..SLOT_AT + 128].fill(7));

@@ -142,7 +142,7 @@ impl FixEndpoint {
 
     /// Publishes the names of all sessions to the other threads.
     pub(super) fn publish_names(&mut self) {
-        for number in 1..=self.registry.len() as u16 {
+        for number in self.registry.numbers() {
             let Some(name) = self.registry.name(number) else { continue };
             if let Some((_, comp_id)) = self.settings.family_of(name) {
                 let (port, session) = (self.port, number);

@@ -14,7 +14,7 @@ use pitlane_protocols::fix::session::DisconnectReason;
 use subtle::ConstantTimeEq;
 
 use super::pending_logons::PendingLogin;
-use super::{FixEndpoint, client_of};
+use super::{FixEndpoint, client_of, numbers_of};
 use crate::fix::handoff::AdmittedLogon;
 use crate::fix::settings::{ConnectionEnds, LogonProof};
 
@@ -110,7 +110,7 @@ impl FixEndpoint {
         if !self.revocations.has_changed() {
             return;
         }
-        for number in 1..=self.clients.len() as u16 {
+        for number in numbers_of(&self.clients) {
             let Some(client) = client_of(&mut self.clients, number) else { continue };
             let is_revoked =
                 |(login, generation): &(Arc<str>, u64)| self.revocations.is_revoked(login, *generation);

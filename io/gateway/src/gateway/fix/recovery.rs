@@ -75,17 +75,8 @@ impl SessionRecovery {
 
     /// Returns the unreported events of the sessions of this port, once.
     pub fn take_missed(&mut self, port: PortId) -> Vec<Unreported> {
+        let source = |missed: &Unreported| missed.event.body.report_source();
         let all = std::mem::take(&mut self.missed);
-        all.into_iter().filter(|missed| source_port(&missed.event) == Some(port)).collect()
-    }
-}
-
-fn source_port(event: &Event) -> Option<PortId> {
-    use pitlane_engine::event::EventKind;
-    match &event.body {
-        EventKind::Order(order) => Some(order.source.port),
-        EventKind::Status(report) => Some(report.source.port),
-        EventKind::Refused(refusal) => Some(refusal.source.port),
-        _ => None,
+        all.into_iter().filter(|missed| source(missed).is_some_and(|source| source.port == port)).collect()
     }
 }

@@ -17,15 +17,11 @@ impl FixEndpoint {
         event: &Event,
         recorder: Option<&mut LatencyRecorder>,
     ) {
-        let source = match &event.body {
-            EventKind::Order(order) => Some(order.source),
-            EventKind::Status(report) => Some(report.source),
-            EventKind::Refused(refusal) => Some(refusal.source),
-            EventKind::Forgotten { source, .. } | EventKind::Done { source, .. } => Some(*source),
-            EventKind::TradingDay { .. } | EventKind::UsedIds(_) => None,
-            _ => return,
-        };
-        if source.is_some_and(|source| source.port != self.port || source.origin != Origin::Fix) {
+        let is_for_desk = matches!(event.body, EventKind::TradingDay { .. } | EventKind::UsedIds(_));
+        let source = if is_for_desk { None } else { event.body.subject().source };
+        if !is_for_desk
+            && source.is_none_or(|source| source.port != self.port || source.origin != Origin::Fix)
+        {
             return;
         }
         let refusal = self.desk.handle_event(event);
@@ -65,12 +61,12 @@ impl FixEndpoint {
     /// the shard's snapshot.
     pub fn handle_missed_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         let event = Event { seq: event.seq & !Event::SNAPSHOT, ..*event };
-        match &event.body {
-            EventKind::Status(report) if report.what == ExecType::Snapshot => {
-                self.report_order_status(now, report)
-            }
-            _ => self.report_missed(now, shard, &event),
+        if let EventKind::Status(report) = &event.body
+            && report.what == ExecType::Snapshot
+        {
+            return self.report_order_status(now, report);
         }
+        self.report_missed(now, shard, &event);
     }
 
     /// Reports the status of an order whose events are lost.
@@ -95,12 +91,7 @@ impl FixEndpoint {
     }
 
     fn report_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
-        let source = match &event.body {
-            EventKind::Order(order) => order.source,
-            EventKind::Status(report) => report.source,
-            EventKind::Refused(refusal) => refusal.source,
-            _ => return,
-        };
+        let Some(source) = event.body.report_source() else { return };
         self.open(now, source.session);
         let FixEndpoint { clients, desk, .. } = self;
         if let Some(client) = client_of(clients, source.session) {
@@ -112,10 +103,5 @@ impl FixEndpoint {
 
 /// Returns whether the event describes a state, and not a change.
 fn is_snapshot(event: &Event) -> bool {
-    match &event.body {
-        EventKind::Order(order) => order.what == ExecType::Snapshot,
-        EventKind::Status(report) => report.what == ExecType::Snapshot,
-        EventKind::Refused(_) => false,
-        _ => true,
-    }
+    event.body.is_order_snapshot() || event.body.report_source().is_none()
 }

@@ -10,7 +10,7 @@ use crate::notifications::{SessionInfo, SessionKind};
 impl FixEndpoint {
     /// Returns every known session, connected or not.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
-        (1..=self.registry.len() as u16).filter_map(|number| {
+        self.registry.numbers().filter_map(|number| {
             let client = self.clients.get(number as usize - 1).and_then(Option::as_ref);
             match client {
                 Some(client) => Some(row_of(number, client)),

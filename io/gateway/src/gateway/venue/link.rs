@@ -3,6 +3,7 @@
 
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::{ShardId, Source};
+use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::reason::Reason;
@@ -299,7 +300,7 @@ impl VenueLink {
         // A question must not overtake the reports it is about.
         let asks = self.pending_commands.is_empty();
         for (shard, stored) in self.stored.iter_mut().enumerate().filter(|_| asks) {
-            let shard = ShardId(shard as u8);
+            let shard = ShardId(index_u8(shard));
             work += usize::from(stored.poll(now, shard, self.source, self.settings.id, port));
         }
         work
