@@ -19,7 +19,9 @@ def record(service, file):
     """Records two seconds and returns the number of rows."""
     command = [sys.executable, RECORDER / "recorder.py", "--url", service.url, "--seconds", "2", file]
     output = output_of(command, file.parent)
-    rows, securities, gaps = map(int, re.match(r"recorded (\d+) rows of (\d+) securities .* (\d+) gaps", output).groups())
+    rows, securities, gaps = map(
+        int, re.match(r"recorded (\d+) rows of (\d+) securities .* (\d+) gaps", output).groups()
+    )
     assert rows > securities > 1 and gaps == 0
     return rows
 

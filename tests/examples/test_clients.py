@@ -7,8 +7,17 @@ import sys
 
 import pytest
 from pitlane import Pitlane
-from programs import EXAMPLES, REFUSED, RUN_S_MAX, assert_reports_an_error, need, node_program, output_of
-from programs import quickfix_program, rust_program
+from programs import (
+    EXAMPLES,
+    REFUSED,
+    RUN_S_MAX,
+    assert_reports_an_error,
+    need,
+    node_program,
+    output_of,
+    quickfix_program,
+    rust_program,
+)
 
 RESTED = ["PENDING_NEW", "NEW", "PENDING_REPLACE", "NEW", "PENDING_CANCEL", "CANCELED", "PENDING_NEW", "NEW"]
 

@@ -8,7 +8,20 @@ from typing import Any, Mapping
 from ..call import Call, confirmed_write, get, path_segment, read_text, write
 from ..problems import UnknownSession
 from ..retry import NO_RETRY, RetryRule
-from ..values import Adapter, Alert, Confirmation, Health, Identity, Latency, Limits, Member, Rates, Risk, Session, Version
+from ..values import (
+    Adapter,
+    Alert,
+    Confirmation,
+    Health,
+    Identity,
+    Latency,
+    Limits,
+    Member,
+    Rates,
+    Risk,
+    Session,
+    Version,
+)
 from .rest import RestClient
 
 SERVER = "SERVER"
