@@ -19,7 +19,9 @@ import pandas as pd
 from matplotlib.dates import DateFormatter
 
 PITLANE = os.environ.get("PITLANE", "pitlane")
-folder = Path(tempfile.mkdtemp(prefix="backtest-"))
+# Removed when the kernel ends.
+temporary = tempfile.TemporaryDirectory(prefix="backtest-")
+folder = Path(temporary.name)
 
 # %% [markdown]
 # ## Prices
