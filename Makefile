@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test python-envs without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -71,13 +71,25 @@ web/dist/.stamp: web/node_modules/.stamp $(WEB_SOURCES)
 # again.
 BUILD := cargo build $(PROFILE) --package pitlane
 
+# Each starts servers of its own on free ports, so that they run side by side. Without python3 and
+# venv there are no clients to test with; in CI there must be.
+AFTER_TESTS = guide-test $(if $(VENV)$(CI),client-test examples-test,without-python)
+
+# One after another, because they build the same package.
+python-envs:
+	$(MAKE) $(CLIENT_ENV)/.stamp
+	$(MAKE) $(GUIDE_ENV)/.stamp
+	$(MAKE) $(EXAMPLES_ENV)/.stamp
+
+without-python:
+	@echo "SKIPPED: the Python client and the examples need python3 with venv: apt install python3-venv"
+
 test: setup-test ## run all tests, with the default number of simulation seeds
 	$(if $(NPM),@$(MAKE) --no-print-directory page)
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
-	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test BUILD=))
-	$(if $(TEST),,$(MAKE) guide-test BUILD=)
-	$(if $(TEST),,$(if $(VENV)$(CI),$(MAKE) examples-test BUILD=,@echo "SKIPPED: the examples need python3 with venv: apt install python3-venv"))
+	$(if $(TEST),,$(if $(VENV)$(CI),$(MAKE) python-envs))
+	$(if $(TEST),,$(MAKE) --jobs=2 --output-sync=target $(AFTER_TESTS) BUILD=)
 
 web-test: page ## test the web page: types, stores, and a browser against the real binary (FULL=1: also measure)
 	@command -v chromium >/dev/null || $(SETUP) test
