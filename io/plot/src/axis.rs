@@ -78,7 +78,7 @@ impl Axis {
 
 /// Returns the nearest power of ten; floats have a few hundred of them.
 fn power_of_ten(value: f64) -> i32 {
-    whole(value.log10().round()).clamp(-400, 400) as i32
+    i32::try_from(whole(value.log10().round()).clamp(-400, 400)).expect("it has three digits")
 }
 
 /// Returns a number without a fraction. A number beyond 64 bits gives the end of their range.
