@@ -24,9 +24,12 @@ struct EndpointUnderTest {
 impl EndpointUnderTest {
     fn run_cycle(&mut self) {
         let endpoint = &mut self.endpoint;
-        self.net.run_cycle(NOW, |sockets, socket_event| match socket_event {
-            SocketEvent::EndOfCycle => _ = endpoint.poll(NOW, sockets, None, |_| {}),
-            other => endpoint.handle(NOW, sockets, other),
+        self.net.run_cycle(NOW, |sockets, socket_event| {
+            if let SocketEvent::EndOfCycle = socket_event {
+                endpoint.poll(NOW, sockets, None, |_| {});
+            } else {
+                endpoint.handle(NOW, sockets, socket_event);
+            }
         });
     }
 
