@@ -241,6 +241,7 @@ impl Task {
             | Task::Compare(_)
             | Task::Sweep(_)
             | Task::Soak(_)
+            | Task::Smoke
             | Task::Report { .. }
             | Task::Work(_)
             | Task::Gate(_)

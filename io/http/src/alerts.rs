@@ -1,10 +1,6 @@
-//! Lists the last alerts of the shards, and writes each into the log.
+//! Lists the last alerts of the shards.
 
-use pitlane_engine::event::Alert;
-use pitlane_engine::id::SecurityId;
-use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{AlertRecord, View};
 use pitlane_protocols::codes::WireName;
 use pitlane_protocols::rest::{AlertVO, Moment};
@@ -14,10 +10,6 @@ use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use super::scope::StrategyScope;
 use super::shard_client::ShardClient;
-
-/// Log lines about alerts in one second. A venue that resets its numbers puts every open order in
-/// doubt at once, and the log must not delay the reader of the events; the list has all of them.
-const LINES_PER_SECOND_MAX: u32 = 20;
 
 /// Lists the alerts since the start, the newest first, at most `view.alerts_max`.
 pub(crate) fn all(shard_client: &ShardClient, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
@@ -55,27 +47,4 @@ fn alert_vo(
         reason: record.reason.code(),
         detail: record.reason.text(),
     })
-}
-
-/// Writes alerts into the log, a bounded number in each second.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AlertLog {
-    second: u64,
-    lines: u32,
-}
-
-impl AlertLog {
-    pub(crate) fn write(&mut self, at: Timestamp, alert: Alert, security: SecurityId, reason: Reason) {
-        let second = at.0 / NS_PER_S;
-        if second != self.second {
-            *self = AlertLog { second, lines: 0 };
-        }
-        if self.lines < LINES_PER_SECOND_MAX {
-            let (alert, security, reason) = (alert.wire_name(), security.0, reason.code());
-            tracing::warn!(alert, security, reason, "alert; GET /rest/ext/alert has its order");
-        } else if self.lines == LINES_PER_SECOND_MAX {
-            tracing::warn!("further alerts in this second; GET /rest/ext/alert lists the newest");
-        }
-        self.lines = self.lines.saturating_add(1);
-    }
 }

@@ -45,6 +45,7 @@ mod guard;
 mod websocket_broker;
 mod health;
 mod http_event;
+mod alert_log;
 mod alerts;
 mod app_state;
 mod cached_list;

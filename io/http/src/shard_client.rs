@@ -46,7 +46,7 @@ use self::receipts::Receipts;
 pub(crate) use self::receipts::{Receipt, RestRequest};
 use self::waiting::{Awaited, Waiting};
 pub(crate) use self::waiting::{CommandOutcome, PendingResponse};
-use super::alerts::AlertLog;
+use super::alert_log::AlertLog;
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 
