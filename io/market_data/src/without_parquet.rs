@@ -44,7 +44,7 @@ impl ParquetFile {
     }
 }
 
-pub mod writer {
+pub(crate) mod writer {
     //! The writer of the recorder.
 
     use std::convert::Infallible;
@@ -81,6 +81,8 @@ pub mod writer {
 mod tests {
     use std::sync::Arc;
 
+    use pitlane_config::refdata;
+
     use super::*;
     use crate::file::DataFile;
     use crate::{BarPath, record};
@@ -90,12 +92,8 @@ mod tests {
         let path = std::env::temp_dir().join(format!("pitlane-without-{}.parquet", std::process::id()));
         std::fs::write(&path, b"PAR1 and more").unwrap();
         let range = (Timestamp::ZERO, Timestamp::ZERO);
-        let read = DataFile::open(
-            &path,
-            &Arc::new(RefData::default()),
-            BarPath { interval_ns: 1, volume_bp: 0 },
-            range,
-        );
+        let reference = Arc::new(refdata::shipped().unwrap());
+        let read = DataFile::open(&path, &reference, BarPath { interval_ns: 1, volume_bp: 0 }, range);
         std::fs::remove_file(&path).unwrap();
         assert!(read.is_err_and(|error| error.to_string().contains("without the feature `parquet`")));
         let written = record::start(&path).map_err(|error| error.to_string());
