@@ -148,7 +148,7 @@ impl Ladder {
         let tail = std::mem::replace(&mut level.queue.tail, slot);
         if tail == NIL {
             level.queue.head = slot;
-            nodes.pages.occupy(page, rank);
+            nodes.pages.occupy(self.directory, page, rank);
             self.best = self.best.min(rank);
         } else {
             nodes[tail].next = slot;
@@ -242,32 +242,28 @@ impl Ladder {
         self.leave_word(pages, page, rank, other);
     }
 
-    /// Finds the next best level if the last one of its word was vacated, and releases the page if
-    /// it was the last one of that.
+    /// Finds the next best level if the last one of its word was vacated, and marks the page if it
+    /// was the last one of that.
     #[inline(never)]
     fn leave_word(&mut self, pages: &mut LevelPages, page: u32, rank: i64, other: u64) {
         if rank == self.best {
             let next = pages.occupied_in(page, rank);
             self.best = next.or_else(|| self.occupied_behind(pages, rank)).unwrap_or(EMPTY);
         }
-        // An empty ladder keeps the page: the next order is probably near.
-        if other == 0 && self.best != EMPTY {
-            pages.release(self.directory, rank);
+        if other == 0 {
+            pages.leave(self.directory, rank);
         }
     }
 
     /// Returns the best occupied rank at or behind this one.
     #[inline]
     fn occupied_from(&self, pages: &LevelPages, rank: i64) -> Option<i64> {
-        if self.is_empty() {
-            return None;
-        }
         let page = pages.find(self.directory, rank);
         let here = page.and_then(|page| pages.occupied_in(page, rank));
         here.or_else(|| self.occupied_behind(pages, rank))
     }
 
-    /// Returns the best occupied rank behind the page of this one; if that page is not attached,
+    /// Returns the best occupied rank behind the page of this one; if that page does not exist,
     /// at or behind this rank.
     fn occupied_behind(&self, pages: &LevelPages, rank: i64) -> Option<i64> {
         let near = pages.occupied_behind(self.directory, rank);
@@ -289,9 +285,6 @@ impl Ladder {
         let rank = self.rank(ticks);
         if self.directory == NIL {
             self.directory = nodes.pages.add_directory();
-        }
-        if self.is_empty() {
-            nodes.pages.release_kept(self.directory);
         }
         if nodes.pages.attach(self.directory, rank, self.best, MOVES_PER_STRAY) {
             let node = nodes[slot];

@@ -5,21 +5,24 @@
 //! ┌───┬───┬───┬─ ─┬───┐         ┌────────────────────┐
 //! │ ▪ │   │ ▪ │   │   │ ──────► │ 128 adjacent prices│   a bit for each price with an order
 //! └───┴───┴───┴─ ─┴───┘         └────────────────────┘
-//!   a bit for each page           free pages: no order, in no directory
+//!   a bit for each page with an order
 //! ```
 //!
 //! A page has the levels of 128 adjacent ranks. The number of a page is its ranks divided by 128,
 //! and the lowest bits of that number select its place in the directory of the ladder, wherever the
-//! market is. So a level is found with two reads, and a market that moves attaches pages in front
-//! of it and releases empty pages behind it: no level is copied.
+//! market is. So a level is found with two reads, and no level is copied when the market moves. A
+//! page without orders stays in its place, because the next order is probably near; it gets another
+//! number when the market has moved on by the reach of the directory, and another ladder when no
+//! new page is left.
 //!
-//! Memory is bounded: each ladder may have one page, and all together [`SPARE_PAGES_MAX`] more. A
-//! level that gets no page, because none is left or because another page has its place in the
-//! directory, is a *far level* in a map: slower, but as small as an order.
+//! Memory is bounded: there is one page for each ladder, and [`SPARE_PAGES_MAX`] more for all. A
+//! level that gets no page, because all have orders or because another page with orders has its
+//! place in the directory, is a *far level* in a map: slower, but as small as an order.
 
 use std::collections::BTreeMap;
 
 use crate::index::index_u32;
+use crate::order::NIL;
 use crate::order_nodes::NodeQueue;
 use crate::pages::LargePages;
 use crate::prefetch::fetch;
@@ -31,6 +34,9 @@ pub(crate) const DIRECTORY_PAGES: usize = 128;
 /// Pages that all ladders together may have beyond one for each: 16 MB, however far apart orders
 /// are. That is enough for 128 ladders of 64 pages.
 pub(crate) const SPARE_PAGES_MAX: usize = 8_192;
+
+/// Pages at which one search for a page without orders looks.
+const SEARCH_MAX: usize = 64;
 
 /// Bits of a rank that are its level in its page.
 const LEVEL_BITS: u32 = PAGE_LEVELS.ilog2();
@@ -68,36 +74,47 @@ struct PageEntry {
     page: u32,
 }
 
-/// Invariants: a rank of an attached page has no far level. An attached page has an order, except
-/// that an empty ladder may keep one page. A free page has no order.
+/// Where a page is.
+#[derive(Clone, Copy, Debug)]
+struct PageOwner {
+    directory: u32,
+    place: u32,
+}
+
+/// Invariants: each page is in the directory of its owner. A rank of such a page has no far level.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LevelPages {
     levels: Vec<[PriceLevel; PAGE_LEVELS]>,
     /// By page: one bit for each level, set exactly if it has an order.
     occupied: Vec<[u64; 2]>,
-    free: Vec<u32>,
-    /// By directory: its entries, one bit for each that has a page, and the far levels.
+    owners: Vec<PageOwner>,
+    /// The page at which the search for one without orders continues.
+    hand: usize,
+    /// By directory: its entries, one bit for each page with an order, and the far levels.
     directories: Vec<[PageEntry; DIRECTORY_PAGES]>,
-    attached: Vec<u128>,
+    in_use: Vec<u128>,
     far: Vec<FarLevels>,
 }
 
 impl LevelPages {
     /// Reserves room for this many ladders in all, and for every page that they may have.
     pub(crate) fn reserve(&mut self, ladders: usize, pages: LargePages) {
+        if ladders == 0 {
+            return;
+        }
         let page_count = ladders + SPARE_PAGES_MAX;
         pages.enlarge(&mut self.levels, page_count);
         self.occupied.reserve(page_count.saturating_sub(self.occupied.len()));
-        self.free.reserve(page_count.saturating_sub(self.free.len()));
+        self.owners.reserve(page_count.saturating_sub(self.owners.len()));
         pages.enlarge(&mut self.directories, ladders);
-        self.attached.reserve(ladders.saturating_sub(self.attached.len()));
+        self.in_use.reserve(ladders.saturating_sub(self.in_use.len()));
         self.far.reserve(ladders.saturating_sub(self.far.len()));
     }
 
     /// Adds a directory without pages and returns its index.
     pub(crate) fn add_directory(&mut self) -> u32 {
         self.directories.push(std::array::from_fn(free_entry));
-        self.attached.push(0);
+        self.in_use.push(0);
         self.far.push(FarLevels::default());
         u32::try_from(self.directories.len() - 1).expect("two ladders for each security, twice")
     }
@@ -130,8 +147,13 @@ impl LevelPages {
 
     /// Marks a level as occupied.
     #[inline]
-    pub(crate) fn occupy(&mut self, page: u32, rank: i64) {
-        self.occupied[page as usize][word(rank)] |= bit(rank);
+    pub(crate) fn occupy(&mut self, directory: u32, page: u32, rank: i64) {
+        let words = &mut self.occupied[page as usize];
+        let before = words[0] | words[1];
+        words[word(rank)] |= bit(rank);
+        if before == 0 {
+            self.in_use[directory as usize] |= 1 << place(rank >> LEVEL_BITS);
+        }
     }
 
     /// Marks a level as free. Returns the bits of its page: of its own word, from the register in
@@ -163,7 +185,7 @@ impl LevelPages {
         // Rotated so that the next page is first: pages within the reach of the directory come in
         // their order, and before all others.
         let first = place(number + 1);
-        let mut bits = self.attached[directory as usize].rotate_right(index_u32(first));
+        let mut bits = self.in_use[directory as usize].rotate_right(index_u32(first));
         let mut beyond: Option<PageEntry> = None;
         while bits != 0 {
             let distance = bits.trailing_zeros();
@@ -195,37 +217,22 @@ impl LevelPages {
         &mut self.far[directory as usize]
     }
 
-    /// Returns a page to the free ones if none of its levels is occupied.
-    #[inline(never)]
-    pub(crate) fn release(&mut self, directory: u32, rank: i64) {
-        let at = place(rank >> LEVEL_BITS);
-        let entry = &mut self.directories[directory as usize][at];
-        let page = std::mem::replace(entry, free_entry(at)).page;
-        self.attached[directory as usize] &= !(1 << at);
-        debug_assert!(self.occupied[page as usize] == [0; 2], "a free page has no order");
-        self.free.push(page);
+    /// Marks the page of a rank as one without orders.
+    pub(crate) fn leave(&mut self, directory: u32, rank: i64) {
+        self.in_use[directory as usize] &= !(1 << place(rank >> LEVEL_BITS));
     }
 
-    /// Releases the page that an empty ladder has kept.
-    pub(crate) fn release_kept(&mut self, directory: u32) {
-        let attached = self.attached[directory as usize];
-        if attached != 0 {
-            let entry = self.directories[directory as usize][attached.trailing_zeros() as usize];
-            self.release(directory, (entry.number as i64) << LEVEL_BITS);
-        }
-    }
-
-    /// Attaches a page for a rank that has none, and moves the far levels of the page there.
-    /// Returns false if there is none to be had: then the rank needs a far level.
+    /// Gives a page to a rank that has none, and moves the far levels of the page there. Returns
+    /// false if there is none to be had: then the rank needs a far level.
     ///
-    /// If another page has the place in the directory, the one that is nearer to `best` gets it.
-    /// The other's levels become far levels, once enough accesses to far levels have paid for that:
-    /// `moves_per_stray` levels for each.
+    /// If another page with orders has the place in the directory, the one that is nearer to `best`
+    /// gets it. The other's levels become far levels, once enough accesses to far levels have paid
+    /// for that: `moves_per_stray` levels for each.
     pub(crate) fn attach(&mut self, directory: u32, rank: i64, best: i64, moves_per_stray: u32) -> bool {
         let Ok(number) = i32::try_from(rank >> LEVEL_BITS) else { return false };
         let (at, ladder) = (place(number as i64), directory as usize);
-        if self.attached[ladder] & 1 << at != 0 {
-            let holder = self.directories[ladder][at];
+        let holder = self.directories[ladder][at];
+        if self.in_use[ladder] & 1 << at != 0 {
             let market = best >> LEVEL_BITS;
             let is_nearer = market.abs_diff(number as i64) < market.abs_diff(holder.number as i64);
             let far = &self.far[ladder];
@@ -236,26 +243,39 @@ impl LevelPages {
             }
             self.evict(directory, holder);
         }
-        let Some(page) = self.take_page() else { return false };
+        let page = match holder.page {
+            NIL => self.take_page(PageOwner { directory, place: index_u32(at) }),
+            page => Some(page),
+        };
+        let Some(page) = page else { return false };
         self.directories[ladder][at] = PageEntry { number, page };
-        self.attached[ladder] |= 1 << at;
-        self.carry_in(directory, number as i64, page);
+        if !self.far[ladder].levels.is_empty() {
+            self.carry_in(directory, number as i64, page);
+        }
         true
     }
 
-    fn take_page(&mut self) -> Option<u32> {
-        if let Some(page) = self.free.pop() {
-            return Some(page);
+    /// Returns a page without orders for a new owner: a new one, or one that another owner had.
+    fn take_page(&mut self, owner: PageOwner) -> Option<u32> {
+        if self.levels.len() < self.directories.len() + SPARE_PAGES_MAX {
+            self.levels.push([PriceLevel::default(); PAGE_LEVELS]);
+            self.occupied.push([0; 2]);
+            self.owners.push(owner);
+            return Some(index_u32(self.levels.len() - 1));
         }
-        if self.levels.len() >= self.directories.len() + SPARE_PAGES_MAX {
-            return None;
+        for _ in 0..SEARCH_MAX {
+            let page = self.hand;
+            self.hand = (page + 1) % self.levels.len();
+            if self.occupied[page] == [0; 2] {
+                let PageOwner { directory, place } = std::mem::replace(&mut self.owners[page], owner);
+                self.directories[directory as usize][place as usize] = free_entry(place as usize);
+                return Some(index_u32(page));
+            }
         }
-        self.levels.push([PriceLevel::default(); PAGE_LEVELS]);
-        self.occupied.push([0; 2]);
-        Some(index_u32(self.levels.len() - 1))
+        None
     }
 
-    /// Makes far levels of the levels of a page, and releases it.
+    /// Makes far levels of the levels of a page.
     fn evict(&mut self, directory: u32, entry: PageEntry) {
         let start = (entry.number as i64) << LEVEL_BITS;
         while let Some(rank) = self.occupied_in(entry.page, start) {
@@ -264,7 +284,7 @@ impl LevelPages {
             self.far[directory as usize].levels.insert(rank, level);
         }
         self.far[directory as usize].strays = 0;
-        self.release(directory, start);
+        self.leave(directory, start);
     }
 
     /// Moves the far levels of a page there.
@@ -273,26 +293,20 @@ impl LevelPages {
         while let Some((&rank, &level)) = self.far[far].levels.range(start..=start + LEVEL_MASK).next() {
             self.far[far].levels.remove(&rank);
             *self.level_mut(page, rank) = level;
-            self.occupy(page, rank);
+            self.occupy(directory, page, rank);
         }
     }
 
-    /// Returns the number of pages that were ever in use, for tests of the bound.
+    /// Returns the number of pages.
     #[cfg(test)]
     pub(crate) fn page_count(&self) -> usize {
         self.levels.len()
-    }
-
-    /// Returns the number of free pages.
-    #[cfg(test)]
-    pub(crate) fn free_count(&self) -> usize {
-        self.free.len()
     }
 }
 
 /// Returns the entry of a place without a page.
 fn free_entry(at: usize) -> PageEntry {
-    PageEntry { number: !(index_u32(at).cast_signed()), page: u32::MAX }
+    PageEntry { number: !(index_u32(at).cast_signed()), page: NIL }
 }
 
 /// Returns the place of a page in its directory.

@@ -125,22 +125,21 @@ fn a_market_that_moves_takes_its_pages_with_it() {
                 ladder.remove(&mut nodes, (slot + 1) % 64);
             }
         }
-        // 63 orders span 189 ticks: two pages, and one that is released while the next is attached.
-        assert!(nodes.pages.page_count() <= 3, "{} pages", nodes.pages.page_count());
+        assert_eq!(nodes.pages.page_count(), DIRECTORY_PAGES, "pages get other numbers");
         assert!(nodes.pages.far(0).is_some_and(|far| far.levels.is_empty() && far.strays == 0));
     }
 }
 
 #[test]
-fn an_empty_ladder_keeps_one_page() {
+fn an_empty_ladder_has_no_level() {
     let (mut ladder, mut nodes) = (Ladder::new(Direction::LowestFirst), Nodes::default());
     for ticks in [7, 9, 1_000_000, 8, -5] {
         assert!(put(&mut ladder, &mut nodes, 0, ticks, 1));
         assert_eq!(ladder.best(), Some(ticks));
         ladder.remove(&mut nodes, 0);
-        assert!(ladder.worse(&nodes, -100).is_none());
-        assert_eq!((nodes.pages.page_count(), nodes.pages.free_count()), (1, 0));
+        assert!(ladder.is_empty() && ladder.worse(&nodes, -100).is_none());
     }
+    assert_eq!(nodes.pages.page_count(), 3);
 }
 
 #[test]
@@ -208,7 +207,14 @@ fn hostile_prices_take_no_more_pages_than_the_bound() {
         ladders[slot as usize % LADDERS].remove(&mut nodes, slot);
     }
     assert!(ladders.iter().all(Ladder::is_empty));
-    assert!(nodes.pages.page_count() - nodes.pages.free_count() <= LADDERS, "each keeps one page at most");
+    // A ladder that comes later gets pages that the others do not use.
+    let mut late = Ladder::new(Direction::LowestFirst);
+    for slot in 0..DIRECTORY_PAGES as u32 {
+        assert!(put(&mut late, &mut nodes, slot, slot as i64 * PAGE_LEVELS as i64, 1));
+    }
+    assert_eq!(late.levels(&nodes).count(), DIRECTORY_PAGES);
+    assert!(nodes.pages.far(late.directory).is_some_and(|far| far.levels.is_empty()));
+    assert!(nodes.pages.page_count() <= LADDERS + 1 + SPARE_PAGES_MAX);
 }
 
 #[test]
