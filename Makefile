@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test python-envs without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test python-envs without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
 	install release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -291,6 +291,11 @@ bench: ## run all benchmarks, with conditions and a verdict for each budget: ten
 
 compare: ## compare with available brokers, FIX engines, web servers and order books (target/compare)
 	cargo run --release --package pitlane-bench --features peers -- compare $(ARGS)
+
+# Outside the workspace, with a C interface. What is missing in ARENA is cloned and built there.
+ARENA ?= target/arena
+arena: ## run the public arena for matching engines with our book, our shard and two peers (ARENA=checkout ARGS="--rounds 5")
+	bench/arena/run $(ARENA) $(ARGS)
 
 # The older source is built in a separate worktree; its build output is kept for the next run.
 bench-gate: ## compare this build with an earlier one (BASE=HEAD~1) in turn; fails only beyond the measured noise

@@ -81,6 +81,65 @@ fn a_worker_that_waits_for_storage_allocates_nothing() {
     assert!(events_seen >= 3 * 19 * GROUP, "only {events_seen} events: nothing was stored");
 }
 
+/// Ticks by which the market of a moving book goes up and down: many pages of levels.
+const SWING: i64 = 6_000;
+/// Orders of a moving book: most are cancelled soon, the others stay until the market comes back.
+const MOVING_ORDERS: u32 = 20_000;
+
+/// The flow of the public arena: a mid that moves through thousands of ticks, orders a few ticks
+/// around it, cancels, modifies and IOCs. Pages of levels are attached and released all the time.
+#[test]
+fn a_book_whose_market_moves_allocates_nothing() {
+    use pitlane_engine::id::AccountId;
+    use pitlane_engine::number::Price;
+    use pitlane_engine::pages::LargePages;
+    use pitlane_engine::settings::VenueSettings;
+    use pitlane_engine::venue::{BookSpec, OrderEntry, Venue};
+
+    let spec = BookSpec {
+        security: SecurityId(1),
+        tick_size: Price::from_raw(1),
+        lot: Qty::from_raw(1),
+        auctions: false,
+        settings: VenueSettings::default(),
+    };
+    let mut venue = Venue::new(vec![spec], MOVING_ORDERS as usize, LargePages::NONE);
+    let (mut dice, mut traded, mut moved) = (Dice::new(27), 0_u64, 0_u64);
+    let mut round = |number: i64| {
+        // Up by one tick every fourth round, and down again.
+        let way = number / 4 % (2 * SWING);
+        let mid = 30_000 + way.min(2 * SWING - way);
+        let slot = (number % MOVING_ORDERS as i64) as u32;
+        let side = dice.pick(&Side::BOTH);
+        let away = dice.between(-2, 60) * if dice.percent(5) { 20 } else { 1 };
+        let limit = Some(if side == Side::Buy { mid - away } else { mid + away });
+        let tif = if dice.percent(15) { Tif::Ioc } else { Tif::Gtc };
+        let qty = Qty::from_raw(dice.between(1, 100));
+        if venue.remaining(slot).is_some() {
+            venue.cancel(slot);
+        }
+        let account = AccountId(1 + side as u16);
+        venue.enter(&OrderEntry { slot, book: 0, side, limit, qty, tif, account });
+        let recent = (number - dice.between(0, 50)).max(0) % MOVING_ORDERS as i64;
+        match dice.below(10) {
+            0..=6 => venue.cancel(recent as u32),
+            7 | 8 => {
+                venue.replace(recent as u32, qty, limit, Tif::Gtc);
+                moved += 1;
+            }
+            _ => {}
+        }
+        traded += venue.outcomes().len() as u64;
+        while venue.work(0) {}
+        venue.clear_outcomes();
+    };
+    (0..WARM_ROUNDS as i64).for_each(&mut round);
+    let warm = WARM_ROUNDS as i64;
+    let info = allocation_counter::measure(|| (warm..3 * warm).for_each(&mut round));
+    assert_eq!(info.count_total, 0);
+    assert!(traded > WARM_ROUNDS as u64 && moved > 10_000, "{traded} outcomes, {moved} modifies");
+}
+
 /// A busy market in fixed memory.
 struct BusyMarket {
     shard: Shard,

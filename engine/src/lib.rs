@@ -39,7 +39,7 @@ pub mod orders;
 pub mod ledger;
 pub mod risk;
 pub mod directory;
-mod level_ring;
+mod level_pages;
 pub mod order_nodes;
 pub mod ladder;
 pub mod venue;

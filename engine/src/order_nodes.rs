@@ -6,7 +6,7 @@ mod codec;
 use std::ops::{Index, IndexMut};
 
 use crate::id::AccountId;
-use crate::level_ring::Rings;
+use crate::level_pages::LevelPages;
 use crate::number::Qty;
 use crate::order::NIL;
 use crate::pages::LargePages;
@@ -92,17 +92,17 @@ impl Node {
     }
 }
 
-/// The slab of nodes, and the rings of the ladders. The caller chooses the slots; the slab grows to
-/// the highest one used.
+/// The slab of nodes, and the levels of the ladders. The caller chooses the slots; the slab grows
+/// to the highest one used.
 #[derive(Clone, Debug, Default)]
 pub struct Nodes {
     pub(crate) slots: Vec<Node>,
-    pub(crate) rings: Rings,
+    pub(crate) pages: LevelPages,
 }
 
 impl Nodes {
     pub fn with_capacity(orders: usize, pages: LargePages) -> Nodes {
-        Nodes { slots: pages.table(orders), rings: Rings::default() }
+        Nodes { slots: pages.table(orders), pages: LevelPages::default() }
     }
 
     /// Reserves room for this many orders.

@@ -47,6 +47,10 @@ impl LargePages {
 
     /// Makes room for this many rows in all.
     pub fn enlarge<T>(self, table: &mut Vec<T>, rows: usize) {
+        if table.is_empty() && table.capacity() < rows {
+            // Growing it would copy memory that was never written.
+            *table = Vec::new();
+        }
         table.reserve_exact(rows.saturating_sub(table.len()));
         self.advise(table);
     }

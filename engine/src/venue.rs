@@ -193,7 +193,7 @@ impl Venue {
 
     /// Reserves room for this many books in all.
     pub fn reserve_books(&mut self, books: usize, pages: LargePages) {
-        self.nodes.rings.reserve(2 * books, pages);
+        self.nodes.pages.reserve(2 * books, pages);
     }
 
     /// Opens a book, in continuous trading, and returns its index.
@@ -434,6 +434,11 @@ impl Venue {
         let book = &self.books[book as usize];
         let all = book.sides[side as usize].levels(&self.nodes);
         all.take(levels).map(|(ticks, qty)| (book.price(ticks), qty))
+    }
+
+    /// Returns the quantity of clients that rests at a price, in ticks.
+    pub fn resting_qty(&self, book: u32, side: Side, ticks: i64) -> Qty {
+        self.books[book as usize].sides[side as usize].qty(&self.nodes, ticks)
     }
 
     /// Returns the remaining quantity of an order at the venue.

@@ -1,6 +1,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::*;
+use crate::level_pages::{DIRECTORY_PAGES, PAGE_LEVELS, SPARE_PAGES_MAX};
 use crate::pages::LargePages;
 use crate::rng::Rng;
 use crate::terms::Side;
@@ -96,22 +97,124 @@ fn check(direction: Direction, seed: u64, walk: u64, spread: u64) {
 
 #[test]
 fn a_ladder_does_what_a_naive_one_does() {
-    for (seed, walk, spread) in [(1, 0, 20), (2, 2, 100), (3, 10, 400), (4, 300, 10), (5, 5_000, 5_000)] {
+    let markets = [
+        (1, 0, 20),
+        (2, 2, 100),
+        (3, 10, 400),
+        (4, 300, 10),
+        (5, 5_000, 5_000),
+        (6, 3, 40_000),
+        (7, 1 << 40, 9),
+    ];
+    for (seed, walk, spread) in markets {
         check(Direction::LowestFirst, seed, walk, spread);
         check(Direction::HighestFirst, seed + 10, walk, spread);
     }
 }
 
+/// Ticks of a directory: pages this far apart have the same place.
+const REACH: i64 = (DIRECTORY_PAGES * PAGE_LEVELS) as i64;
+
 #[test]
-fn the_ring_follows_the_market() {
-    let (mut ladder, mut nodes) = (Ladder::new(Direction::LowestFirst), Nodes::default());
-    assert!(put(&mut ladder, &mut nodes, 0, 0, 1));
-    for slot in 1..=9 {
-        assert!(put(&mut ladder, &mut nodes, slot, -10_000 - slot as i64, 1));
+fn a_market_that_moves_takes_its_pages_with_it() {
+    for direction in [Direction::LowestFirst, Direction::HighestFirst] {
+        let (mut ladder, mut nodes) = (Ladder::new(direction), Nodes::default());
+        for slot in 0..100_000u32 {
+            assert!(put(&mut ladder, &mut nodes, slot % 64, slot as i64 * 3, 1));
+            if slot >= 63 {
+                ladder.remove(&mut nodes, (slot + 1) % 64);
+            }
+        }
+        assert_eq!(nodes.pages.page_count(), DIRECTORY_PAGES, "pages get other numbers");
+        assert!(nodes.pages.far(0).is_some_and(|far| far.levels.is_empty() && far.strays == 0));
     }
-    let far = &nodes.rings.far(ladder.ring).levels;
-    assert_eq!(far.keys().copied().collect::<Vec<_>>(), [0]);
-    assert!(ladder.is_near(ladder.best_rank()));
+}
+
+#[test]
+fn an_empty_ladder_has_no_level() {
+    let (mut ladder, mut nodes) = (Ladder::new(Direction::LowestFirst), Nodes::default());
+    for ticks in [7, 9, 1_000_000, 8, -5] {
+        assert!(put(&mut ladder, &mut nodes, 0, ticks, 1));
+        assert_eq!(ladder.best(), Some(ticks));
+        ladder.remove(&mut nodes, 0);
+        assert!(ladder.is_empty() && ladder.worse(&nodes, -100).is_none());
+    }
+    assert_eq!(nodes.pages.page_count(), 3);
+}
+
+#[test]
+fn a_page_near_the_market_displaces_one_that_is_far_once_that_is_paid() {
+    let (mut ladder, mut nodes) = (Ladder::new(Direction::LowestFirst), Nodes::default());
+    let levels = PAGE_LEVELS as i64;
+    for at in 0..levels {
+        assert!(put(&mut ladder, &mut nodes, at as u32, REACH + at, 1));
+    }
+    // The better page has the same place: 43 accesses at 4 moves each pay for 128 + 43 levels.
+    let is_far = |ladder: &Ladder, nodes: &Nodes, ticks: i64| {
+        nodes.pages.far(ladder.directory).is_some_and(|far| far.levels.contains_key(&ticks))
+    };
+    for at in 0..43 {
+        assert!(put(&mut ladder, &mut nodes, (levels + at) as u32, at, 1));
+        assert!(is_far(&ladder, &nodes, at) && !is_far(&ladder, &nodes, REACH));
+    }
+    assert!(put(&mut ladder, &mut nodes, 500, 43, 1));
+    let far = nodes.pages.far(ladder.directory).unwrap();
+    assert_eq!(far.levels.keys().copied().collect::<Vec<_>>(), (REACH..REACH + levels).collect::<Vec<_>>());
+    let all: Vec<i64> = ladder.levels(&nodes).map(|(ticks, _)| ticks).collect();
+    assert_eq!(all, (0..44).chain(REACH..REACH + levels).collect::<Vec<_>>());
+}
+
+/// Orders each alone on a page cost at most the pages of the bound, and are in order all the same.
+#[test]
+fn hostile_prices_take_no_more_pages_than_the_bound() {
+    const LADDERS: usize = 200;
+    const ORDERS: usize = 24_000;
+    let mut nodes = Nodes::with_capacity(ORDERS, LargePages::NONE);
+    let mut ladders: Vec<Ladder> = (0..LADDERS)
+        .map(|at| [Direction::LowestFirst, Direction::HighestFirst][at % 2])
+        .map(|direction| Ladder::with_directory(direction, &mut nodes))
+        .collect();
+    let mut naive: Vec<NaiveLadder> = (0..LADDERS).map(|_| NaiveLadder::default()).collect();
+    let mut rng = Rng::new(27);
+    let mut open = Vec::new();
+    for slot in 0..ORDERS as u32 {
+        let at = slot as usize % LADDERS;
+        // Near, in reach of the directory, or anywhere.
+        let ticks = match rng.below(4) {
+            0 => rng.below(i64::MAX as u64) as i64 - (i64::MAX >> 1),
+            1 => rng.below(40) as i64 * REACH,
+            _ => (slot as usize / LADDERS * PAGE_LEVELS) as i64,
+        };
+        assert!(put(&mut ladders[at], &mut nodes, slot, ticks, 1 + slot as i64));
+        naive[at].0.entry(ticks).or_default().push_back((slot, 1 + slot as i64));
+        open.push((slot, ticks));
+    }
+    let page_max = LADDERS + SPARE_PAGES_MAX;
+    assert_eq!(nodes.pages.page_count(), page_max, "the flow reaches the bound");
+    for round in 0..2 {
+        for (at, ladder) in ladders.iter().enumerate() {
+            let direction = [Direction::LowestFirst, Direction::HighestFirst][at % 2];
+            assert_eq!(seen(ladder, &nodes), naive[at].levels(direction), "ladder {at}, round {round}");
+        }
+        // Two of three leave, in any order.
+        for _ in 0..open.len() * 2 / 3 {
+            let (slot, ticks) = open.swap_remove(rng.below(open.len() as u64) as usize);
+            ladders[slot as usize % LADDERS].remove(&mut nodes, slot);
+            naive[slot as usize % LADDERS].remove(ticks, slot);
+        }
+    }
+    for (slot, _) in open {
+        ladders[slot as usize % LADDERS].remove(&mut nodes, slot);
+    }
+    assert!(ladders.iter().all(Ladder::is_empty));
+    // A ladder that comes later gets pages that the others do not use.
+    let mut late = Ladder::new(Direction::LowestFirst);
+    for slot in 0..DIRECTORY_PAGES as u32 {
+        assert!(put(&mut late, &mut nodes, slot, slot as i64 * PAGE_LEVELS as i64, 1));
+    }
+    assert_eq!(late.levels(&nodes).count(), DIRECTORY_PAGES);
+    assert!(nodes.pages.far(late.directory).is_some_and(|far| far.levels.is_empty()));
+    assert!(nodes.pages.page_count() <= LADDERS + 1 + SPARE_PAGES_MAX);
 }
 
 #[test]

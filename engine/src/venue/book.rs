@@ -121,7 +121,7 @@ impl OrderBook {
         mode.set(BookMode::RANDOM_REJECTS, spec.settings.reject_permille > 0);
         OrderBook {
             sides: [Direction::HighestFirst, Direction::LowestFirst]
-                .map(|direction| Ladder::with_ring(direction, nodes)),
+                .map(|direction| Ladder::with_directory(direction, nodes)),
             tick: spec.tick_size.raw(),
             mode,
             self_trade: spec.settings.self_trade,

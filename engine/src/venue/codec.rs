@@ -42,11 +42,11 @@ impl Venue {
             venue.load_book(from, book)?;
         }
         let (nodes, mut heads) = Nodes::load(from, capacity, pages)?;
-        venue.nodes = Nodes { rings: std::mem::take(&mut venue.nodes.rings), ..nodes };
+        venue.nodes = Nodes { pages: std::mem::take(&mut venue.nodes.pages), ..nodes };
         let stops = heads.extract_if(.., |head| venue.nodes.place(*head) == NodePlace::Stop).collect();
         let known = heads.iter().all(|&head| (venue.nodes[head].book as usize) < venue.books.len());
         from.check(known, DecodeProblem::Contradiction)?;
-        // The best price of a book first, so that its ring begins at the market.
+        // The best price of a book first, so that pages near the market are attached first.
         heads.sort_by_cached_key(|&head| venue.rank_of(&venue.nodes[head]));
         for head in heads {
             let sound = venue.restore_queue(head);
