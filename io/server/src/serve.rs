@@ -15,6 +15,7 @@ mod housekeeping;
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -29,7 +30,7 @@ use pitlane_gateway::fix::message_log::FixLogThread;
 use pitlane_gateway::fix::venue::VenueSessionSettings;
 use pitlane_gateway::printer::Printer;
 use pitlane_http::{Remote, ServicePhase, ServiceStatus};
-use pitlane_journal::{Fault, Lock};
+use pitlane_journal::{Fault, Lock, io_advice};
 use pitlane_net::tls::TlsError;
 use pitlane_runtime::clock::{self, Clock};
 use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, Main, StopReason};
@@ -44,6 +45,7 @@ use self::refdata_reload::RefDataReloader;
 use self::standby::StandbyMember;
 pub use self::start::auth_settings;
 use self::store::RecoveredState;
+use crate::port_owner::PortOwner;
 
 /// Time limit of an orderly stop. Work that is not done by then is in the journal and is done after
 /// the next start.
@@ -69,6 +71,13 @@ pub struct ServeSettings {
 pub enum ServeError {
     /// A resource of the system is not available: a thread, a folder, a port.
     System(String, io::Error),
+    /// Another process, or another part of this one, listens on an address of the settings.
+    PortInUse {
+        key: &'static str,
+        address: SocketAddr,
+        /// None: the kernel does not show it.
+        owner: Option<PortOwner>,
+    },
     Journal(Fault),
     Tls(TlsError),
     /// A file of users or tokens has a fault.
@@ -84,8 +93,46 @@ pub enum ServeError {
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)?;
+        match self.disk_error() {
+            Some(error) => write!(f, "\n  {}", io_advice(error)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ServeError {
+    /// Returns the error of a file system that is full or read-only; those of the journal have
+    /// their own advice.
+    fn disk_error(&self) -> Option<&io::Error> {
+        let error = match self {
+            ServeError::System(_, error)
+            | ServeError::Tls(TlsError::Io(_, error))
+            | ServeError::Audit(AuditError::Io(_, error)) => error,
+            ServeError::PortInUse { .. }
+            | ServeError::Journal(_)
+            | ServeError::Tls(_)
+            | ServeError::Auth(_)
+            | ServeError::Audit(_)
+            | ServeError::Failed(_)
+            | ServeError::Deposed(_)
+            | ServeError::Late(_) => return None,
+        };
+        let kinds =
+            [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::ReadOnlyFilesystem];
+        kinds.contains(&error.kind()).then_some(error)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServeError::System(what, error) => write!(f, "{what}: {error}"),
+            ServeError::PortInUse { key, address, owner } => {
+                write!(f, "{key}: {address} is in use")?;
+                if let Some(owner) = owner {
+                    write!(f, ": {owner}")?;
+                }
+                write!(f, "\n  stop it, or choose another address: --set {key}=HOST:PORT (port 0 takes any free one)")
+            }
             ServeError::Journal(fault) => fault.fmt(f),
             ServeError::Tls(error) => error.fmt(f),
             ServeError::Auth(faults) => faults.fmt(f),

@@ -138,7 +138,11 @@ fn output_of(program: &str, words: &[&str]) -> Option<String> {
 }
 
 fn try_port(key: &'static str, address: SocketAddr) -> PortProbe {
-    let trouble = TcpListener::bind(address).err().map(|error| error.to_string());
+    let describe = |error: io::Error| match PortOwner::find(Path::new("/"), address) {
+        Some(owner) => format!("{error}: {owner}"),
+        None => error.to_string(),
+    };
+    let trouble = TcpListener::bind(address).err().map(describe);
     PortProbe { key, address, trouble }
 }
 
@@ -150,7 +154,8 @@ mod tests {
     fn a_taken_port_is_seen() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        assert!(try_port("http.listen", address).trouble.is_some());
+        let trouble = try_port("http.listen", address).trouble.unwrap();
+        assert!(trouble.contains(&format!("process {} ", process::id())), "{trouble}");
         assert_eq!(try_port("http.listen", "127.0.0.1:0".parse().unwrap()).trouble, None);
     }
 

@@ -1,6 +1,7 @@
 //! The start: creates every part, connects it to the others, and starts its thread.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -50,6 +51,7 @@ use super::refdata_reload::RefDataReloader;
 use super::standby::StandbyMember;
 use super::store::{JournalParts, RecoveredState};
 use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
+use crate::port_owner::PortOwner;
 use crate::topology::ThreadPlan;
 use crate::topology::worker_thread::{Duty, ThreadSpec, pin};
 
@@ -127,9 +129,8 @@ pub(super) fn start(
         cluster.incarnation = start_number(config, now)?;
     }
     let tls = open_tls(config, now)?;
-    let listeners_bound = GatewayListeners::bind(config, tls.as_deref());
     let listeners_bound =
-        listeners_bound.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
+        GatewayListeners::bind(config, tls.as_deref()).map_err(|failed| listen_error(config, failed))?;
     let mut listeners = listeners_bound.listeners();
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
     let (endpoints, mut fix_log_writer) = match listeners_bound.has_protocol(ListenerProtocol::Fix) {
@@ -191,7 +192,7 @@ pub(super) fn start(
         send_event: http_event_handler(lifecycle.clone(), reload_requested),
     };
     let http = HttpServer::bind(HttpSettings::of(config, &settings.params), http)
-        .map_err(system("http.listen or https.listen"))?;
+        .map_err(|failed| listen_error(config, failed))?;
     listeners.splice(0..0, http.listeners().iter().copied());
     let ready = ready_line(config, &reference, &listeners);
     status.set_listeners(listeners);
@@ -229,6 +230,17 @@ const NO_THREAD: &str = "cannot start a thread";
 /// Returns the settings of authentication, with the names of all strategies.
 pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
     AuthSettings::of(config, reference.strategies().iter().map(|row| row.name.clone()).collect())
+}
+
+/// Describes why a listener could not be bound; for a port in use, who listens there.
+fn listen_error(config: &Config, (key, error): (&'static str, io::Error)) -> ServeError {
+    let address = config.listeners().into_iter().find(|(other, ..)| *other == key).map(|found| found.1);
+    match address.filter(|_| error.kind() == io::ErrorKind::AddrInUse) {
+        Some(address) => {
+            ServeError::PortInUse { key, address, owner: PortOwner::find(Path::new("/"), address) }
+        }
+        None => ServeError::System(key.to_string(), error),
+    }
 }
 
 /// The thread `auth`, which authenticates clients and writes the audit log. It is separate from the

@@ -188,7 +188,13 @@ impl RecoveredState {
         mut acceptor: Acceptor,
         mut venues: VenueStores,
     ) -> RecoveredState {
-        let Opened { shards, syncer, segment_manager, lock, reference } = opened;
+        let Opened { shards, syncer, segment_manager, lock, reference, reference_changes } = opened;
+        if let Some(changes) = reference_changes {
+            tracing::warn!(
+                changes,
+                "refdata.dir: the reference data differ from those of this journal; rows that are gone stay, and cannot be traded"
+            );
+        }
         // This server has no state of shards that other members own.
         for reported in [&mut acceptor.reported, &mut venues.reported] {
             reported.resize(shards_all as usize, 0);
