@@ -120,7 +120,8 @@ impl HttpServer {
             let problem = "an HTTPS listener needs a certificate";
             return Err((https_key, io::Error::new(io::ErrorKind::InvalidInput, problem)));
         }
-        let bind = |key, address: Option<_>| address.map(listen::bind).transpose().map_err(|error| (key, error));
+        let bind =
+            |key, address: Option<_>| address.map(listen::bind).transpose().map_err(|error| (key, error));
         let (plain, tls) = (bind(http_key, settings.http)?, bind(https_key, settings.https)?);
         let mut listeners = Vec::new();
         for (key, name, listener) in [(http_key, "http", &plain), (https_key, "https", &tls)] {
@@ -163,7 +164,7 @@ impl HttpServer {
                 )?));
             }
             let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
-            tokio::task::spawn_local(event_loop::collect_stages(app.clone()));
+            tokio::task::spawn_local(event_loop::collect_stages(app.clone(), remote.clone()));
             tokio::task::spawn_local(websocket_broker::run_timers(app.notifications.ws_broker.clone()));
             if let Some(remote_strategies) = &app.notifications.remote_strategies {
                 tokio::task::spawn_local(strategy_processes::wire::serve(

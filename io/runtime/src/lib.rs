@@ -4,9 +4,11 @@
 pub mod clock;
 pub mod fault_injection;
 pub mod idle;
+pub mod latency_buckets;
 pub mod lifecycle;
 pub mod log;
 pub mod metrics;
+pub mod service_manager;
 pub mod stages;
 pub mod sync;
 pub mod thread_wakeup;

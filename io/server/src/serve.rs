@@ -12,6 +12,7 @@ mod start;
 mod store;
 mod venues;
 mod housekeeping;
+mod watchdog;
 
 use std::fmt;
 use std::io;
@@ -35,6 +36,7 @@ use pitlane_net::tls::TlsError;
 use pitlane_runtime::clock::{self, Clock};
 use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, Main, StopReason};
 use pitlane_runtime::log::Events;
+use pitlane_runtime::service_manager::ServiceManager;
 use pitlane_runtime::wakeup::{Wakeup, wake_all};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -45,6 +47,7 @@ use self::refdata_reload::RefDataReloader;
 use self::standby::StandbyMember;
 pub use self::start::auth_settings;
 use self::store::RecoveredState;
+use self::watchdog::Watchdog;
 use crate::port_owner::PortOwner;
 
 /// Time limit of an orderly stop. Work that is not done by then is in the journal and is done after
@@ -131,7 +134,10 @@ impl ServeError {
                 if let Some(owner) = owner {
                     write!(f, ": {owner}")?;
                 }
-                write!(f, "\n  stop it, or choose another address: --set {key}=HOST:PORT (port 0 takes any free one)")
+                write!(
+                    f,
+                    "\n  stop it, or choose another address: --set {key}=HOST:PORT (port 0 takes any free one)"
+                )
             }
             ServeError::Journal(fault) => fault.fmt(f),
             ServeError::Tls(error) => error.fmt(f),
@@ -173,13 +179,14 @@ pub fn serve(
     let lifecycle = Arc::new(lifecycle);
     let signalled = stop_by_signal(&lifecycle).map_err(system("cannot receive signals"))?;
     let wait = StopConditions { signalled, time: settings.time };
+    let mut manager = ServiceManager::from_environment();
     let config = &settings.config;
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
     let mut standby = StandbyMember::open(config, &lifecycle)?;
     let reference = match &mut standby {
         // A long time may have passed since the files were read.
-        Some(standby) => match standby.wait_to_lead(&lifecycle, &mut main, &wait)? {
+        Some(standby) => match standby.wait_to_lead(&lifecycle, &mut main, &wait, &mut manager)? {
             true => &refdata_reload::read_current(settings, reference),
             false => return Ok(()),
         },
@@ -188,14 +195,15 @@ pub fn serve(
     let now = Clock::new().now();
     let venues = VenueSessionSettings::all(config)
         .map_err(|error| ServeError::System(error.key, io::Error::other(error.problem)))?;
-    let store = RecoveredState::open(config, venues, reference, now)?;
+    let store = RecoveredState::open(config, venues, reference, now, &mut manager)?;
     if let Some(standby) = &mut standby
-        && !standby.wait_until_shipped(&store, &lifecycle, &mut main, &wait)?
+        && !standby.wait_until_shipped(&store, &lifecycle, &mut main, &wait, &mut manager)?
     {
         return Ok(());
     }
     let now = not_before(store.last(), now);
-    let running = start::start(settings, store, now, &lifecycle, log, standby)?;
+    let mut running = start::start(settings, store, now, &lifecycle, log, standby)?;
+    running.watchdog = Watchdog::new(manager, lifecycle.clone());
     running.run(&lifecycle, main, &wait)
 }
 
@@ -272,6 +280,7 @@ struct RunningServer {
     /// Thread that ends after the http thread.
     recording: Option<JoinHandle<()>>,
     ready: String,
+    watchdog: Watchdog,
     _lock: Option<Lock>,
     /// Announces that another server may lead, when everything is written.
     standby: Option<StandbyMember>,
@@ -292,6 +301,7 @@ impl RunningServer {
             self.status.set_phase(ServicePhase::Running);
             self.printer.begin(format!("{}\n", self.ready));
             self.enter(lifecycle, LifecyclePhase::Open);
+            self.watchdog.open(&self.ready);
             let until = wait.time.map(|time| Instant::now() + time);
             self.wait(&mut main, until, || wait.is_over(lifecycle))?;
             check_lead(lifecycle)?;
@@ -314,7 +324,10 @@ impl RunningServer {
         mut condition: impl FnMut() -> bool,
     ) -> Result<bool, ServeError> {
         loop {
-            let next_check = Instant::now() + housekeeping::EVERY;
+            let threads = self.threads.len() as u32;
+            self.watchdog.poll(threads, &self.remote);
+            let interval = self.watchdog.interval().unwrap_or(housekeeping::EVERY);
+            let next_check = Instant::now() + housekeeping::EVERY.min(interval);
             let next = until.map_or(next_check, |until| until.min(next_check));
             let (reloader, housekeeper) = (&self.reloader, &self.housekeeper);
             let is_asked = || reloader.is_requested() || housekeeper.is_reload_requested();
@@ -334,12 +347,13 @@ impl RunningServer {
         }
     }
 
-    fn enter(&self, lifecycle: &Lifecycle, phase: LifecyclePhase) {
+    fn enter(&mut self, lifecycle: &Lifecycle, phase: LifecyclePhase) {
         lifecycle.enter(phase);
         match phase {
             LifecyclePhase::Opening | LifecyclePhase::Open | LifecyclePhase::Draining => {}
             LifecyclePhase::Closing => {
                 self.status.set_phase(ServicePhase::Stopping);
+                self.watchdog.stop();
                 self.remote.close();
             }
             LifecyclePhase::Ended => self.remote.end(),

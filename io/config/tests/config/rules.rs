@@ -207,13 +207,17 @@ fn name_faults(name: &str, text: &str) -> Vec<String> {
 
 #[test]
 fn faults_of_strategy_parameters_are_reported_at_their_line() {
-    let head = "[[strategy]]\nname = \"MOMENTUM\"\nkind = \"moving-average-cross\"\nsecurities = [\"AAPL\"]\n";
+    let head =
+        "[[strategy]]\nname = \"MOMENTUM\"\nkind = \"moving-average-cross\"\nsecurities = [\"AAPL\"]\n";
     let text = format!("{head}[strategy.parameters]\nslow = 50\nfast = 60\n");
     let below = "strategy.0.parameters.fast: it must be below slow";
     assert_eq!(name_faults("parameter.toml", &text), [format!("parameter.toml:7:1: {below}")]);
     // The parameter at fault is a default: the table is the nearest place.
     let text = format!("{head}parameters = {{ slow = 10 }}\n");
-    assert_eq!(name_faults("parameter-default.toml", &text), [format!("parameter-default.toml:5:1: {below}")]);
+    assert_eq!(
+        name_faults("parameter-default.toml", &text),
+        [format!("parameter-default.toml:5:1: {below}")]
+    );
     let text = format!("{head}parameters = {{ qtty = 10 }}\n");
     let faults = name_faults("parameter-unknown.toml", &text);
     assert_eq!(faults.len(), 1, "{faults:?}");
@@ -235,7 +239,8 @@ fn a_strategy_needs_only_name_kind_and_securities() {
     let strategy = &config.strategies[0];
     assert_eq!((strategy.start, strategy.cancel_on_failure), (false, true));
     assert!(strategy.make(&reference).is_ok(), "every parameter has a default");
-    let faults = load(&file("strategy-less.toml", "[[strategy]]\nname = \"MOMENTUM\"\n")).unwrap_err().to_string();
+    let faults =
+        load(&file("strategy-less.toml", "[[strategy]]\nname = \"MOMENTUM\"\n")).unwrap_err().to_string();
     assert!(faults.contains("strategy.0.kind: it is missing"), "{faults}");
     assert!(faults.contains("strategy.0.securities: it is missing"), "{faults}");
 }

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::super::routes::ApiCall;
 use super::about::{
     ACCOUNT, CallDescription, HANDLE, HEALTH, INT_ID, LIMIT, MARKET, ORDERS, PAGES, POSITION_ID, POSITIONS,
-    PREFER, ParamKind, ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SERVICE, SESSION_ID, STRATEGIES, STRATEGY,
-    SchemaRef, id, input, media, number_or, plain, ready, reference, text, text_list, write,
+    PREFER, ParamKind, ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SERVICE, SESSION_ID, STRATEGIES,
+    STRATEGY, SchemaRef, id, input, media, number_or, plain, ready, reference, text, text_list, write,
 };
 use super::examples::{
     account, exchange, family, forex, limits, order, portfolio, position, rates, security, session,

@@ -41,7 +41,7 @@ use pitlane_protocols::stomp::settings::BrokerSettings;
 use pitlane_runtime::clock::Clock;
 use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use pitlane_runtime::log::Events;
-use pitlane_runtime::metrics::{Registry, StageSummary};
+use pitlane_runtime::metrics::{Registry, StageReport};
 use pitlane_runtime::stages::LatencyReader;
 use pitlane_runtime::wakeups::Wakeups;
 use rtrb::RingBuffer;
@@ -50,6 +50,7 @@ use super::housekeeping::Housekeeper;
 use super::refdata_reload::RefDataReloader;
 use super::standby::StandbyMember;
 use super::store::{JournalParts, RecoveredState};
+use super::watchdog::Watchdog;
 use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
 use crate::port_owner::PortOwner;
 use crate::topology::ThreadPlan;
@@ -176,7 +177,7 @@ pub(super) fn start(
         remote: remote.clone(),
         registry: registry.clone(),
         service_status: status.clone(),
-        stages: stage_summaries(parts.stages),
+        stages: stage_report(parts.stages),
         report: Some(OrderReportPrinter::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
         reloads: Some(RefDataReloads::new(answers, parts.reloads.gateways, gateway_wakeups)),
@@ -206,8 +207,12 @@ pub(super) fn start(
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, lifecycle.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal(lifecycle).map_err(system("cannot receive signals"))?;
-    let housekeeper =
-        Housekeeper::new(healths, registry, status.clone(), id_supply).with_reload(reload, tls, auth_reload);
+    let data_dir = config.service.data_dir.clone();
+    let housekeeper = Housekeeper::new(healths, registry, status.clone(), data_dir, id_supply).with_reload(
+        reload,
+        tls,
+        auth_reload,
+    );
     Ok(RunningServer {
         wakeups: thread_wakeups,
         remote,
@@ -219,6 +224,7 @@ pub(super) fn start(
         printing,
         recording,
         ready,
+        watchdog: Watchdog::default(),
         _lock: lock,
         standby,
         _fix_log: fix_log,
@@ -314,16 +320,15 @@ fn attach_clients(
 }
 
 /// Returns a function that collects the stage latencies of all threads, for the http thread.
-fn stage_summaries(
-    mut readers: Vec<(String, LatencyReader)>,
-) -> Box<dyn FnMut() -> Vec<StageSummary> + Send> {
+fn stage_report(mut readers: Vec<(String, LatencyReader)>) -> Box<dyn FnMut() -> StageReport + Send> {
     Box::new(move || {
-        let mut summaries = Vec::new();
+        let mut report = StageReport::default();
         for (thread, reader) in &mut readers {
             reader.poll();
-            summaries.extend(reader.summaries(thread));
+            report.summaries.extend(reader.summaries(thread));
+            report.totals.extend(reader.totals(thread));
         }
-        summaries
+        report
     })
 }
 

@@ -56,7 +56,10 @@ fn the_response_contains_the_order_if_the_query_asks_for_it() {
     assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
     assert_eq!(answer.header("location"), Some("/rest/execution/order/seen"));
     let order = answer.json();
-    assert_eq!((&order["intId"], &order["quantity"], &order["limit"]), (&json!("seen"), &json!(5), &json!(100.25)));
+    assert_eq!(
+        (&order["intId"], &order["quantity"], &order["limit"]),
+        (&json!("seen"), &json!(5), &json!(100.25))
+    );
     let change = r#"{"intId":"seen","newIntId":"seen-2","quantity":7}"#;
     let answer = service.post(&format!("{MODIFY}?return=order"), change);
     assert_eq!((answer.status, &answer.json()["quantity"]), (200, &json!(7)));
@@ -68,7 +71,11 @@ fn the_response_contains_the_order_if_the_query_asks_for_it() {
     for wrong in ["return=all", "return=", "return=order&return=order", "returns=order"] {
         service.refuse("POST", &format!("{LIMIT}?{wrong}"), &limit(""), 400, "bad-query");
     }
-    assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), 1, "no order by a wrong query");
+    assert_eq!(
+        service.read("/rest/execution/order").as_array().unwrap().len(),
+        1,
+        "no order by a wrong query"
+    );
     // A refused order is a problem as before.
     let refused = service.post(&format!("{LIMIT}?return=order"), &limit(r#","accountId":4000"#));
     assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("unknown-account")));
