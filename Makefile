@@ -19,7 +19,7 @@ SYSCONFDIR ?= $(if $(filter /usr /usr/local,$(PREFIX)),/etc,$(PREFIX)/etc)
 
 .DEFAULT_GOAL := help
 .PHONY: help run tidy page test web-test client-test check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare bench-gate flame smoke pure cycles cover \
-	install release reproducible deny sbom clean
+	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
 # how to build it.
@@ -31,6 +31,10 @@ VENV := $(shell python3 -c 'import ensurepip, venv' 2>/dev/null && echo yes)
 CLIENT := clients/python
 CLIENT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/client)
 CLIENT_SOURCES := $(shell find $(CLIENT)/src $(CLIENT)/pyproject.toml $(CLIENT)/README.md -type f -not -name '*.pyc' 2>/dev/null)
+
+# The files of deploy/ are tested if promtool is installed.
+PROMTOOL := $(shell command -v promtool)
+DPKG_DEB := $(shell command -v dpkg-deb)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -58,6 +62,7 @@ test: $(if $(NPM),page) ## run all tests, with the default number of simulation 
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
 	$(if $(VENV)$(CI),$(if $(TEST),,$(MAKE) client-test BUILD=))
+	$(if $(PROMTOOL),$(if $(TEST),,$(MAKE) deploy-test BUILD=))
 
 web-test: page ## test the web page: types, stores, and a browser against the real binary (FULL=1: also measure)
 	@command -v chromium >/dev/null || web/test/install-chromium
@@ -76,6 +81,12 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 	$(if $(BINARY),,$(BUILD))
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
+
+# Also packs the binary of the tests, which has the same files around it as a release.
+deploy-test: ## test deploy/: metrics, rules and dashboards with promtool and Prometheus, the Debian package (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	tests/tools/deploy $(or $(BINARY),$(BUILT)/sim/pitlane)
+	$(if $(DPKG_DEB),tests/tools/package $$(deploy/deb/build $(or $(BINARY),$(BUILT)/sim/pitlane) $(BUILT)/package-test))
 
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
 check: pure cycles tidy ## check format, lints, documentation, purity, prose, and cycles between modules
@@ -225,6 +236,11 @@ install: ## install binary, manual, completions, settings and systemd unit (PREF
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed -e 's|/usr/local/bin/|$(PREFIX)/bin/|' -e 's|/etc/pitlane/|$(SYSCONFDIR)/pitlane/|' config/pitlane.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/pitlane.service
 	test -e $(DESTDIR)$(SYSCONFDIR)/pitlane/pitlane.toml || install -D -m 644 config/service.toml $(DESTDIR)$(SYSCONFDIR)/pitlane/pitlane.toml
+
+package: ## build a Debian package in target/package (BINARY=…: an existing binary)
+	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
+	$(if $(BINARY),,cargo build --release --locked --package pitlane)
+	@deploy/deb/build $(RELEASED) $(BUILT)/package
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 ARCHIVE := pitlane-$(VERSION)-x86_64-linux

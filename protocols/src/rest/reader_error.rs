@@ -14,7 +14,9 @@ pub(super) fn in_plain_words(error: &serde_json::Error) -> String {
     }
     let mismatch = ["invalid type: ", "invalid value: "].iter().find_map(|kind| words.strip_prefix(kind));
     match mismatch.and_then(|mismatch| mismatch.rsplit_once(", expected ")) {
-        Some((found, wanted)) => format!("it must be {}, not {}{position}", wanted_words(wanted), shown(found)),
+        Some((found, wanted)) => {
+            format!("it must be {}, not {}{position}", wanted_words(wanted), shown(found))
+        }
         None => text,
     }
 }
@@ -46,10 +48,7 @@ fn shown(found: &str) -> String {
         "sequence" => "a list",
         "map" => "an object",
         "unit value" => "null",
-        _ => number
-            .or_else(|| quoted("boolean "))
-            .or_else(|| found.strip_prefix("string "))
-            .unwrap_or(found),
+        _ => number.or_else(|| quoted("boolean ")).or_else(|| found.strip_prefix("string ")).unwrap_or(found),
     };
     match words.char_indices().nth(VALUE_CHARS_MAX) {
         Some((at, _)) => format!("{}…", &words[..at]),
@@ -83,7 +82,9 @@ mod tests {
             assert!(text.starts_with(&problem), "{text}");
         }
         assert!(of_order("{\"intId\":7").starts_with("`intId`: it must be a text, not 7 at"));
-        assert!(of_order("{\"exchangeOrder\":\"yes\"").starts_with("`exchangeOrder`: it must be true or false"));
+        assert!(
+            of_order("{\"exchangeOrder\":\"yes\"").starts_with("`exchangeOrder`: it must be true or false")
+        );
         let bad = read::<MarketDataSubscriptionVO>(b"{\"strategyName\":[],").unwrap_err().to_string();
         assert!(bad.contains("it must be a text, not a list"), "{bad}");
         assert!(of_order("{\"side\" 1}").starts_with("the body is not JSON: expected `:`"));

@@ -115,6 +115,8 @@ pub struct StompBroker {
     generation: u32,
     /// Number of sessions opened so far.
     opened: u64,
+    /// Number of sessions closed because the client did not read fast enough.
+    closed_slow: u64,
     index: SubscriptionIndex,
     interests: Interests,
     market: MarketTopics,
@@ -157,6 +159,7 @@ impl StompBroker {
             free: Vec::new(),
             generation: 0,
             opened: 0,
+            closed_slow: 0,
             index: SubscriptionIndex::default(),
             interests: Interests::default(),
             market: MarketTopics::default(),
@@ -214,11 +217,20 @@ impl StompBroker {
         let Some(slot) = self.slot(session) else { return };
         self.unindex(slot);
         let connection = self.connections[slot as usize].take();
+        let state = connection.as_ref().map(|connection| connection.session.state());
+        if let Some(StompState::Closing(StompCloseReason::SlowConsumer | StompCloseReason::Stalled)) = state {
+            self.closed_slow += 1;
+        }
         self.held -= connection.as_ref().map_or(0, |connection| connection.held);
         if let Some(armed) = connection.and_then(|connection| connection.armed) {
             self.timers.remove(&(armed, slot));
         }
         self.free.push(slot);
+    }
+
+    /// Returns the number of sessions closed because the client did not read fast enough.
+    pub fn closed_slow(&self) -> u64 {
+        self.closed_slow
     }
 
     pub fn handle_bytes(&mut self, now: Timestamp, session: SessionId, bytes: &[u8]) {

@@ -51,7 +51,10 @@ impl Exposition {
     /// Writes the buckets, the sum and the count of the current family, which is a histogram.
     pub fn histogram(&mut self, labels: &[(&str, &dyn Display)], buckets: &LatencyBuckets) {
         for (bound_ns, count) in buckets.cumulative() {
-            self.bucket(labels, &Seconds(bound_ns), count);
+            // Queries name a bound, so it is written as people write it.
+            let bound = Seconds(bound_ns).to_string();
+            let bound = if bound.contains('.') { bound.trim_end_matches('0') } else { &bound };
+            self.bucket(labels, &bound, count);
         }
         self.bucket(labels, &"+Inf", buckets.count());
         self.suffixed("_sum", labels, Seconds(buckets.sum_ns()));
@@ -142,8 +145,8 @@ mod tests {
         let text = exposition.into_text();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[1], "# TYPE pitlane_a_seconds histogram");
-        assert_eq!(lines[2], "pitlane_a_seconds_bucket{stage=\"x\",le=\"0.000000250\"} 0");
-        assert_eq!(lines[3], "pitlane_a_seconds_bucket{stage=\"x\",le=\"0.000000500\"} 2");
+        assert_eq!(lines[2], "pitlane_a_seconds_bucket{stage=\"x\",le=\"0.00000025\"} 0");
+        assert_eq!(lines[3], "pitlane_a_seconds_bucket{stage=\"x\",le=\"0.0000005\"} 2");
         let end = [
             "pitlane_a_seconds_bucket{stage=\"x\",le=\"1\"} 2",
             "pitlane_a_seconds_bucket{stage=\"x\",le=\"+Inf\"} 3",

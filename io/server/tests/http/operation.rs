@@ -219,8 +219,8 @@ fn metrics_are_in_the_format_of_prometheus() {
         let labels = format!("{{thread=\"shard-0\",stage=\"apply\"{more}}}");
         value(&response.body, &format!("pitlane_stage_duration_seconds_{suffix}{labels}"))
     };
-    assert_eq!(stage("bucket", ",le=\"0.000000250\""), "0");
-    assert_eq!(stage("bucket", ",le=\"0.000000500\""), "7");
+    assert_eq!(stage("bucket", ",le=\"0.00000025\""), "0");
+    assert_eq!(stage("bucket", ",le=\"0.0000005\""), "7");
     assert_eq!((stage("bucket", ",le=\"+Inf\""), stage("count", "")), ("7", "7"));
     assert_eq!(stage("sum", ""), "0.000002800");
     assert_eq!(value(&response.body, "pitlane_stomp_sessions{transport=\"websocket\"}"), "0");
