@@ -2,6 +2,7 @@
 //! restart.
 
 mod kills;
+mod operator;
 mod power;
 
 use std::io::Write;
