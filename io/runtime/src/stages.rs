@@ -238,7 +238,8 @@ impl LatencyReader {
     /// Takes the sets that were handed over; the newest is the one that is published.
     pub fn poll(&mut self) {
         while let Ok(histograms) = self.full.pop() {
-            for (total, stage) in self.totals.iter_mut().zip(&histograms.stages) {
+            let recorded = self.totals.iter_mut().zip(&histograms.stages);
+            for (total, stage) in recorded.filter(|(_, stage)| !stage.is_empty()) {
                 for value in stage.iter_recorded() {
                     total.add(value.value_iterated_to(), value.count_since_last_iteration());
                 }
