@@ -38,9 +38,8 @@ impl Params {
     /// Returns the origin of a setting or a table, for faults that concern several of them. A
     /// missing setting has the origin of the nearest table around it.
     pub fn origin(&self, name: &str) -> SettingOrigin {
-        let outer = |name: &&str| name.rsplit_once('.').map(|(table, _)| &name[..table.len()]);
         let known = |name: &str| self.get(name).map(|param| &param.origin).or_else(|| self.tables.get(name));
-        let found = std::iter::successors(Some(name), outer).find_map(known).cloned();
-        found.unwrap_or_else(|| SettingOrigin::file(super::layers::DEFAULT.0))
+        let mut names = std::iter::successors(Some(name), |name| Some(name.rsplit_once('.')?.0));
+        names.find_map(known).cloned().unwrap_or_else(|| SettingOrigin::file(super::layers::DEFAULT.0))
     }
 }

@@ -329,9 +329,10 @@ impl Section<'_> {
             self.findings.faults.add(&entry.origin, &whole, format!("it must be a table, not {kind}"));
             return named;
         };
-        self.findings.params.place(&self.dotted(key), entry.origin);
+        let table_name = self.dotted(key);
+        self.findings.params.place(&table_name, entry.origin);
         for (name, entry) in table {
-            let whole = format!("{}.{name}", self.dotted(key));
+            let whole = format!("{table_name}.{name}");
             let text = match entry.value {
                 ConfigValue::Text(text) | ConfigValue::Decimal(text) | ConfigValue::Huge(text) => text,
                 ConfigValue::Integer(number) => number.to_string(),

@@ -281,8 +281,8 @@ pub fn open(
     // The previous process may have created these names without syncing them, and the next steps
     // depend on them.
     setup.disk.sync_folder(&folders.journal()).map_err(Fault::io(&folders.journal()))?;
-    let known = recovered.iter().filter_map(|recovered| recovered.restored.as_ref());
-    let known = known.map(|restored| &**restored.shard.reference());
+    let known =
+        recovered.iter().filter_map(|recovered| Some(&**recovered.restored.as_ref()?.shard.reference()));
     let (reference, reference_changes) = reference::succeed(&setup.reference, known, &folders.references())?;
     let reference = Arc::new(reference);
     let name = reference::keep(setup.disk, &folders.references(), &reference)?;

@@ -57,14 +57,16 @@ pub(crate) fn succeed<'a>(
 /// Describes how one set differs from an earlier one: rows of each table that are new, gone or
 /// changed.
 fn difference(old: &RefData, new: &RefData) -> String {
+    fn by_id<'a, T, I: Ord>(rows: &'a [T], id: impl Fn(&T) -> I) -> BTreeMap<I, &'a T> {
+        rows.iter().map(|row| (id(row), row)).collect()
+    }
     fn count<T: PartialEq, I: Ord>(
         table: &str,
         old: &[T],
         new: &[T],
         id: impl Fn(&T) -> I,
     ) -> Option<String> {
-        let by_id = |rows| -> BTreeMap<I, &T> { <[T]>::iter(rows).map(|row| (id(row), row)).collect() };
-        let (old, new) = (by_id(old), by_id(new));
+        let (old, new) = (by_id(old, &id), by_id(new, &id));
         let added = new.keys().filter(|id| !old.contains_key(id)).count();
         let gone = old.keys().filter(|id| !new.contains_key(id)).count();
         let changed = new.iter().filter(|(id, row)| old.get(id).is_some_and(|was| was != *row)).count();

@@ -93,9 +93,9 @@ fn process_with(root: &Path, socket: &ListeningSocket<'_>) -> Option<PortOwner> 
     let ids = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     for id in ids {
         let folder = root.join(format!("proc/{id}"));
-        let files = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+        let mut files = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
         let has_it = |file: fs::DirEntry| fs::read_link(file.path()).is_ok_and(|to| to == Path::new(&wanted));
-        if files.into_iter().any(has_it) {
+        if files.any(has_it) {
             let name = fs::read_to_string(folder.join("comm")).unwrap_or_default();
             return Some(PortOwner::Process { id, name: name.trim().to_string() });
         }

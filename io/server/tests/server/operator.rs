@@ -119,7 +119,8 @@ fn the_service_manager_receives_readiness_signs_of_life_and_the_stop() {
         let mut messages = Vec::new();
         let signs = |messages: &[String]| messages.iter().filter(|text| *text == "WATCHDOG=1\n").count();
         // The second sign after the readiness is sent only if every thread has answered.
-        let is_ready = |messages: &[String]| messages.iter().any(|text| text.starts_with("READY=1\nSTATUS=ready http="));
+        let is_ready =
+            |messages: &[String]| messages.iter().any(|text| text.starts_with("READY=1\nSTATUS=ready http="));
         while !is_ready(&messages) {
             messages.push(received(&socket));
         }

@@ -35,11 +35,12 @@ impl StompTotals {
 
 /// Adds the metrics of STOMP and FIX sessions, as of the last second.
 pub(super) fn sessions(app: &AppState, out: &mut Exposition) {
-    let (mut tcp, mut web_socket, mut fix) = Default::default();
+    let (mut tcp, mut web_socket) = (StompTotals::default(), StompTotals::default());
+    let mut fix = BTreeMap::<&str, u64>::new();
     let mut count = |row: &SessionInfo| match row.kind {
-        SessionKind::Stomp => StompTotals::add(&mut tcp, row),
-        SessionKind::WebSocket => StompTotals::add(&mut web_socket, row),
-        SessionKind::Fix => *BTreeMap::entry(&mut fix, row.state).or_insert(0u64) += 1,
+        SessionKind::Stomp => tcp.add(row),
+        SessionKind::WebSocket => web_socket.add(row),
+        SessionKind::Fix => *fix.entry(row.state).or_default() += 1,
         SessionKind::Venue => {}
     };
     let (hub, ws_broker) = (&app.notifications.hub, &app.notifications.ws_broker);
