@@ -67,9 +67,9 @@ fn difference(old: &RefData, new: &RefData) -> String {
         id: impl Fn(&T) -> I,
     ) -> Option<String> {
         let (old, new) = (by_id(old, &id), by_id(new, &id));
-        let added = new.keys().filter(|id| !old.contains_key(id)).count();
-        let gone = old.keys().filter(|id| !new.contains_key(id)).count();
-        let changed = new.iter().filter(|(id, row)| old.get(id).is_some_and(|was| was != *row)).count();
+        let added = new.keys().filter(|id| !old.contains_key(*id)).count();
+        let gone = old.keys().filter(|id| !new.contains_key(*id)).count();
+        let changed = new.iter().filter(|(id, row)| old.get(*id).is_some_and(|was| was != *row)).count();
         let is_same = added + gone + changed == 0;
         (!is_same).then(|| format!("{table}: {added} new, {gone} gone, {changed} changed"))
     }
