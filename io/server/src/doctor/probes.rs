@@ -14,6 +14,8 @@ use pitlane_config::Config;
 use pitlane_engine::time::NS_PER_S;
 use pitlane_runtime::clock::Clock;
 
+use crate::port_owner::PortOwner;
+
 /// Size of a block as the journal writes it, number of blocks written, and the time limit.
 const BLOCK_BYTES: usize = 4_096;
 const SYNCS: usize = 64;
