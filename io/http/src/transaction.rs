@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use hyper::header::HeaderValue;
 use pitlane_engine::command::{CommandKind, Movement, MovementKind};
-use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, TransactionId, Uuid};
+use pitlane_engine::id::{Currency, SecurityId, StrategyId, TransactionId, Uuid};
 use pitlane_engine::number::Qty;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::TransactionView;

@@ -57,7 +57,7 @@ pub(crate) fn succeed<'a>(
 /// Describes how one set differs from an earlier one: rows of each table that are new, gone or
 /// changed.
 fn difference(old: &RefData, new: &RefData) -> String {
-    fn by_id<'a, T, I: Ord>(rows: &'a [T], id: impl Fn(&T) -> I) -> BTreeMap<I, &'a T> {
+    fn by_id<T, I: Ord>(rows: &[T], id: impl Fn(&T) -> I) -> BTreeMap<I, &T> {
         rows.iter().map(|row| (id(row), row)).collect()
     }
     fn count<T: PartialEq, I: Ord>(

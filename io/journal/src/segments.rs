@@ -22,7 +22,7 @@ use rtrb::{Consumer, Producer};
 use super::archive::{Archived, KeptSnapshot};
 use super::build::Build;
 use super::disk::{Disk, File};
-use super::fault::{Fault, FaultKind};
+use super::fault::Fault;
 use super::header::Owner;
 use super::health::{DiskOperation, Health};
 use super::reference;

@@ -58,7 +58,6 @@ fn shown(found: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::rest::{LimitOrderVO, MarketDataSubscriptionVO, read};
 
     fn of_order(text: &str) -> String {
