@@ -25,7 +25,7 @@ SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
 .PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test python-envs without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
-	install release reproducible deny sbom clean
+	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
 # how to build it. Not `:=`, because the set-up may install npm and Python first.
@@ -37,6 +37,10 @@ VENV = $(shell python3 -c 'import ensurepip, venv' 2>/dev/null && echo yes)
 CLIENT := clients/python
 CLIENT_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/client)
 CLIENT_SOURCES := $(shell find $(CLIENT)/src $(CLIENT)/pyproject.toml $(CLIENT)/README.md -type f -not -name '*.pyc' 2>/dev/null)
+
+# The files of deploy/ are tested if promtool is installed.
+PROMTOOL := $(shell command -v promtool)
+DPKG_DEB := $(shell command -v dpkg-deb)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -73,7 +77,7 @@ BUILD := cargo build $(PROFILE) --package pitlane
 
 # Each starts servers of its own on free ports, so that they run side by side. Without python3 and
 # venv there are no clients to test with; in CI there must be.
-AFTER_TESTS = guide-test $(if $(VENV)$(CI),client-test examples-test,without-python)
+AFTER_TESTS = guide-test $(if $(VENV)$(CI),client-test examples-test,without-python) $(if $(PROMTOOL)$(CI),deploy-test)
 
 # One after another, because they build the same package.
 python-envs:
@@ -153,6 +157,12 @@ $(EXAMPLES_ENV)/.stamp: tests/examples/requirements.txt $(CLIENT_SOURCES)
 examples-test: $(EXAMPLES_ENV)/.stamp ## run every program of examples/ against the real binary, and check its output (BINARY=…)
 	$(if $(BINARY),,$(BUILD))
 	cd tests/examples && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 900 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
+
+# Also packs the binary of the tests, which has the same files around it as a release.
+deploy-test: ## test deploy/: metrics, rules and dashboards with promtool and Prometheus, the Debian package (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	tests/tools/deploy $(or $(BINARY),$(BUILT)/sim/pitlane)
+	$(if $(DPKG_DEB),tests/tools/package $$(deploy/deb/build $(or $(BINARY),$(BUILT)/sim/pitlane) $(BUILT)/package-test))
 
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
 check: setup-check pure cycles tidy links ## check format, lints, documentation, purity, prose, links, and cycles between modules (Rust, Python, web)
@@ -348,6 +358,11 @@ install: ## install binary, manual, completions, settings and systemd unit (PREF
 	install -d $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed -e 's|/usr/local/bin/|$(PREFIX)/bin/|' -e 's|/etc/pitlane/|$(SYSCONFDIR)/pitlane/|' config/pitlane.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/pitlane.service
 	test -e $(DESTDIR)$(SYSCONFDIR)/pitlane/pitlane.toml || install -D -m 644 config/service.toml $(DESTDIR)$(SYSCONFDIR)/pitlane/pitlane.toml
+
+package: ## build a Debian package in target/package (BINARY=…: an existing binary)
+	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
+	$(if $(BINARY),,cargo build --release --locked --package pitlane)
+	@deploy/deb/build $(RELEASED) $(BUILT)/package
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 ARCHIVE := pitlane-$(VERSION)-x86_64-linux

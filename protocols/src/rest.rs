@@ -20,6 +20,7 @@ mod order_request;
 mod portfolio;
 mod position;
 mod query;
+mod reader_error;
 mod schema;
 mod search;
 mod security;

@@ -20,7 +20,7 @@ use pitlane_http::{HttpParts, HttpServer, HttpSettings, Numbers, Remote, Service
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, Transport};
 use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
 use pitlane_runtime::clock::Clock;
-use pitlane_runtime::metrics::Registry;
+use pitlane_runtime::metrics::{Registry, StageReport};
 use pitlane_runtime::wakeup::Wakeup;
 use pitlane_tests::stomp::host::{HostPlan, StompHost};
 use pitlane_tests::test_market;
@@ -67,7 +67,7 @@ impl HttpHost {
             remote: remote.clone(),
             registry: Arc::new(Registry::new(SHARDS)),
             service_status: Arc::new(ServiceStatus::new(test_market::start(), Durability::None, Vec::new())),
-            stages: Box::new(Vec::new),
+            stages: Box::new(StageReport::default),
             report: None,
             auth_client: auth.client(remote.wakeup().clone()),
             notification_channels: vec![theirs],

@@ -31,6 +31,15 @@ impl Parameters {
         Parameters { texts }
     }
 
+    /// Returns these parameters, and the defaults of those that are not set.
+    pub fn with_defaults(&self, defaults: &[(&str, &str)]) -> Parameters {
+        let mut texts = self.texts.clone();
+        for (name, text) in defaults {
+            texts.entry(name.to_string()).or_insert_with(|| text.to_string());
+        }
+        Parameters { texts }
+    }
+
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }

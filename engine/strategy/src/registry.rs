@@ -8,12 +8,18 @@ use pitlane_engine::id::SecurityId;
 #[derive(Clone, Copy, Debug)]
 pub struct StrategyKind {
     pub name: &'static str,
+    /// Parameters of this kind, with the values of those that are not set.
+    defaults: &'static [(&'static str, &'static str)],
     make: fn(&[SecurityId], &Parameters) -> Result<StrategyFactory, BadParameter>,
 }
 
 pub const STRATEGY_KINDS: [StrategyKind; 2] = [
-    StrategyKind { name: "moving-average-cross", make: moving_average::make },
-    StrategyKind { name: "market-maker", make: market_maker::make },
+    StrategyKind {
+        name: "moving-average-cross",
+        defaults: &moving_average::DEFAULTS,
+        make: moving_average::make,
+    },
+    StrategyKind { name: "market-maker", defaults: &market_maker::DEFAULTS, make: market_maker::make },
 ];
 
 impl StrategyKind {
@@ -27,6 +33,6 @@ impl StrategyKind {
         securities: &[SecurityId],
         parameters: &Parameters,
     ) -> Result<StrategyFactory, BadParameter> {
-        (self.make)(securities, parameters)
+        (self.make)(securities, &parameters.with_defaults(self.defaults))
     }
 }

@@ -109,9 +109,12 @@ fn text_of(name: &str) -> Result<(String, String), String> {
     }
     let mut bytes = Vec::new();
     let file = File::open(name).map_err(|error| {
+        if name.contains(['/', '.']) {
+            return format!("cannot be opened: {error}");
+        }
         let presets = PRESETS.map(|(preset, _, _)| preset);
-        let hint = if name.contains(['/', '.']) { String::new() } else { suggestion(name, &presets) };
-        format!("cannot be opened: {error}{hint}")
+        let hint = suggestion(name, &presets);
+        format!("neither a file nor a preset: {error}{hint}; the presets are {}", presets.join(", "))
     })?;
     file.take(FILE_BYTES_MAX + 1)
         .read_to_end(&mut bytes)

@@ -160,6 +160,7 @@ impl Config {
         let session = first_session();
         let service = root.section("service", ServiceConfig::read);
         let usual = root.section("adapter_defaults", AdapterDefaults::read_defaults);
+        let strategy_defaults = root.section("strategy_defaults", StrategyConfig::read_defaults);
         let venue = root.section("venue", |section| VenueConfig::read(section, &service));
         Config {
             topology: root.section("topology", TopologyConfig::read),
@@ -173,7 +174,7 @@ impl Config {
             broker: root.section("broker", BrokerConfig::read),
             fix: root.section("fix", |section| FixConfig::read(section, &session)),
             adapters: root.list("adapter", &usual, AdapterConfig::read),
-            strategies: root.list("strategy", &ConfigTable::new(), StrategyConfig::read),
+            strategies: root.list("strategy", &strategy_defaults, StrategyConfig::read),
             nats: root.section("nats", NatsConfig::read),
             remote_strategies: root.section("remote_strategies", RemoteStrategiesConfig::read),
             cluster: root.section("cluster", ClusterConfig::read),

@@ -91,7 +91,9 @@ impl Config {
                     let problem = format!("there is no kind {kind}{}", suggestion(kind, &kinds));
                     check.fault(&key("kind"), problem);
                 }
-                Err(Some(bad)) => check.fault(&key("parameters"), bad.to_string()),
+                Err(Some(BadParameter { name, problem })) => {
+                    check.fault(&key(&format!("parameters.{name}")), problem);
+                }
             }
         }
     }

@@ -35,10 +35,11 @@ impl Params {
         self.by_name.iter().map(|(name, param)| (name.as_str(), param))
     }
 
-    /// Returns the origin of a setting or a table, for faults that concern several of them.
+    /// Returns the origin of a setting or a table, for faults that concern several of them. A
+    /// missing setting has the origin of the nearest table around it.
     pub fn origin(&self, name: &str) -> SettingOrigin {
-        let setting = self.get(name).map(|param| &param.origin);
-        let known = setting.or_else(|| self.tables.get(name)).cloned();
-        known.unwrap_or_else(|| SettingOrigin::file(super::layers::DEFAULT.0))
+        let known = |name: &str| self.get(name).map(|param| &param.origin).or_else(|| self.tables.get(name));
+        let mut names = std::iter::successors(Some(name), |name| Some(name.rsplit_once('.')?.0));
+        names.find_map(known).cloned().unwrap_or_else(|| SettingOrigin::file(super::layers::DEFAULT.0))
     }
 }

@@ -283,7 +283,9 @@ impl Section<'_> {
             return list;
         };
         for (at, entry) in items.into_iter().enumerate().take(ITEMS_MAX) {
-            list.push(read(&format!("{whole}.{at}"), completed(entry, like), self.findings, &ask));
+            let table = format!("{whole}.{at}");
+            self.findings.params.place(&table, entry.origin.clone());
+            list.push(read(&table, completed(entry, like), self.findings, &ask));
         }
         list
     }
@@ -316,17 +318,21 @@ impl Section<'_> {
         named
     }
 
-    /// Reads texts, numbers and flags whose names are chosen by the user, as they were written.
+    /// Reads texts, numbers and flags whose names are chosen by the user, as they were written. The
+    /// table may be absent.
     pub(crate) fn texts_by_name(&mut self, key: &'static str) -> BTreeMap<String, String> {
         let mut named = BTreeMap::new();
-        let Some(entry) = self.take(key) else { return named };
+        self.asked.push(key);
+        let Some(entry) = self.table.remove(key) else { return named };
         let ConfigValue::Table(table) = entry.value else {
             let (whole, kind) = (self.dotted(key), entry.value.kind());
             self.findings.faults.add(&entry.origin, &whole, format!("it must be a table, not {kind}"));
             return named;
         };
+        let table_name = self.dotted(key);
+        self.findings.params.place(&table_name, entry.origin);
         for (name, entry) in table {
-            let whole = format!("{}.{name}", self.dotted(key));
+            let whole = format!("{table_name}.{name}");
             let text = match entry.value {
                 ConfigValue::Text(text) | ConfigValue::Decimal(text) | ConfigValue::Huge(text) => text,
                 ConfigValue::Integer(number) => number.to_string(),

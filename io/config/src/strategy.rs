@@ -9,6 +9,7 @@ use pitlane_protocols::rest::Moment;
 
 use super::risk::Restricted;
 use super::section::Section;
+use super::tree::ConfigTable;
 
 /// Longest bar and longest interval of samples: a week.
 const INTERVAL_S_MAX: u64 = 7 * 86_400;
@@ -29,6 +30,14 @@ pub struct StrategyConfig {
 }
 
 impl StrategyConfig {
+    /// Reads the defaults of all strategies, checked as strictly as the strategies themselves.
+    pub(super) fn read_defaults(section: &mut Section<'_>) -> ConfigTable {
+        let like = section.like();
+        section.flag("start");
+        section.flag("cancel_on_failure");
+        like
+    }
+
     pub(super) fn read(section: &mut Section<'_>) -> StrategyConfig {
         StrategyConfig {
             name: section.text("name"),

@@ -23,7 +23,7 @@ use pitlane_runtime::log::{LogEvent, Severity};
 use pitlane_runtime::mailbox::{MailboxFull, MailboxReceiver, MailboxSender, mailbox};
 use pitlane_runtime::wakeup::Wakeup;
 
-pub use self::session_info::{SessionInfo, SessionKind, StompUsage};
+pub use self::session_info::{SessionInfo, SessionKind, SessionList, StompUsage};
 
 /// Notifications in a mailbox: more than a thread receives between two polls.
 const NOTIFICATIONS_MAX: usize = 1_024;
@@ -56,7 +56,7 @@ pub enum Notification {
         name: Arc<str>,
     },
     /// All sessions of a gateway, once per second.
-    Sessions(Arc<[SessionInfo]>),
+    Sessions(SessionList),
     /// To a gateway: end the session of this kind and number.
     Kick {
         kind: SessionKind,

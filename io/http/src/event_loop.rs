@@ -32,11 +32,13 @@ const BATCH_PAUSE: Duration = Duration::from_millis(50);
 /// Interval at which the counts of other threads are collected: as often as they hand them over.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Collects the counts of other threads, so that they are current whenever they are read.
-pub(crate) async fn collect_stages(app: Rc<AppState>) {
+/// Collects the counts of other threads, so that they are current whenever they are read, and gives
+/// a sign of life.
+pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
     loop {
         sleep(COLLECT_INTERVAL).await;
         app.monitoring.stages();
+        remote.give_sign_of_life();
     }
 }
 

@@ -10,7 +10,7 @@ use super::response::HttpResponse;
 use super::schema_set::SchemaSet;
 
 pub(crate) fn stages(monitoring: &Monitoring) -> HttpResponse {
-    let stages: Vec<_> = monitoring.stages().into_iter().map(StageVO::of).collect();
+    let stages: Vec<_> = monitoring.stages().summaries.into_iter().map(StageVO::of).collect();
     HttpResponse::json(&stages)
 }
 

@@ -124,20 +124,25 @@ pub struct HttpServer {
 
 impl HttpServer {
     /// Binds the listeners, so that a port in use is reported before anything runs. Port 0 takes
-    /// any that is free.
-    pub fn bind(settings: HttpSettings, parts: HttpParts) -> io::Result<HttpServer> {
+    /// any that is free. An error carries the config key.
+    pub fn bind(settings: HttpSettings, parts: HttpParts) -> Result<HttpServer, (&'static str, io::Error)> {
+        let (http_key, https_key) = ("http.listen", "https.listen");
         if settings.https.is_some() && parts.tls.is_none() {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "an HTTPS listener needs a certificate"));
+            let problem = "an HTTPS listener needs a certificate";
+            return Err((https_key, io::Error::new(io::ErrorKind::InvalidInput, problem)));
         }
-        let bind = |address: Option<_>| address.map(listen::bind).transpose();
-        let (plain, tls) = (bind(settings.http)?, bind(settings.https)?);
+        let bind =
+            |key, address: Option<_>| address.map(listen::bind).transpose().map_err(|error| (key, error));
+        let (plain, tls) = (bind(http_key, settings.http)?, bind(https_key, settings.https)?);
         let mut listeners = Vec::new();
-        for (name, listener) in [("http", &plain), ("https", &tls)] {
+        for (key, name, listener) in [(http_key, "http", &plain), (https_key, "https", &tls)] {
             if let Some(listener) = listener {
-                listeners.push(BoundAddress { name, address: listener.local_addr()? });
+                let address = listener.local_addr().map_err(|error| (key, error))?;
+                listeners.push(BoundAddress { name, address });
             }
         }
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build()?;
+        let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = runtime.map_err(|error| (http_key, error))?;
         Ok(HttpServer { settings, parts, plain, tls, listeners, runtime })
     }
 
@@ -170,7 +175,7 @@ impl HttpServer {
                 )?));
             }
             let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
-            tokio::task::spawn_local(event_loop::collect_stages(app.clone()));
+            tokio::task::spawn_local(event_loop::collect_stages(app.clone(), remote.clone()));
             tokio::task::spawn_local(websocket_broker::run_timers(app.notifications.ws_broker.clone()));
             if let Some(remote_strategies) = &app.notifications.remote_strategies {
                 tokio::task::spawn_local(strategy_processes::wire::serve(

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pitlane_net::tls::Tls;
-use pitlane_runtime::metrics::{Registry, StageSummary};
+use pitlane_runtime::metrics::{Registry, StageReport};
 
 use super::meter::Meter;
 use super::status::ServiceStatus;
@@ -17,7 +17,7 @@ pub(crate) struct Monitoring {
     pub service_status: Arc<ServiceStatus>,
     pub tls: Option<Arc<Tls>>,
     ws_broker: Rc<WebSocketBroker>,
-    stages: RefCell<Box<dyn FnMut() -> Vec<StageSummary> + Send>>,
+    stages: RefCell<Box<dyn FnMut() -> StageReport + Send>>,
 }
 
 impl Monitoring {
@@ -27,13 +27,13 @@ impl Monitoring {
         service_status: Arc<ServiceStatus>,
         tls: Option<Arc<Tls>>,
         ws_broker: Rc<WebSocketBroker>,
-        stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
+        stages: Box<dyn FnMut() -> StageReport + Send>,
     ) -> Monitoring {
         Monitoring { meter, registry, service_status, tls, ws_broker, stages: RefCell::new(stages) }
     }
 
-    /// Returns the newest percentiles of every thread.
-    pub(crate) fn stages(&self) -> Vec<StageSummary> {
+    /// Returns the latencies of every thread.
+    pub(crate) fn stages(&self) -> StageReport {
         self.ws_broker.poll_stages();
         (self.stages.borrow_mut())()
     }

@@ -8,7 +8,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pitlane_engine::id::{Origin, PortId, Source};
-use pitlane_gateway::notifications::{Notification, NotificationChannel, SessionInfo, SessionKind};
+use pitlane_gateway::notifications::{
+    Notification, NotificationChannel, SessionInfo, SessionKind, SessionList,
+};
 use pitlane_runtime::log::Events;
 
 use super::remote_strategies::RemoteStrategies;
@@ -59,7 +61,7 @@ impl FixSessionNames {
 struct GatewayChannel {
     name: String,
     channel: NotificationChannel,
-    sessions: Arc<[SessionInfo]>,
+    sessions: SessionList,
 }
 
 impl NotificationHub {
@@ -68,7 +70,7 @@ impl NotificationHub {
         let gateway = |(at, channel): (usize, NotificationChannel)| GatewayChannel {
             name: at.to_string(),
             channel,
-            sessions: Arc::new([]),
+            sessions: SessionList::default(),
         };
         let gateways = channels.into_iter().enumerate().map(gateway).collect();
         let (gateways, log) = (RefCell::new(gateways), RefCell::new(log));
@@ -132,8 +134,14 @@ impl NotificationHub {
 
     pub(crate) fn for_each_session(&self, mut visit: impl FnMut(&str, &SessionInfo)) {
         for gateway in self.gateways.borrow().iter() {
-            gateway.sessions.iter().for_each(|session| visit(&gateway.name, session));
+            gateway.sessions.rows.iter().for_each(|session| visit(&gateway.name, session));
         }
+    }
+
+    /// Returns the number of STOMP sessions at the gateways that were closed because the client did
+    /// not read fast enough.
+    pub(crate) fn closed_slow(&self) -> u64 {
+        self.gateways.borrow().iter().map(|gateway| gateway.sessions.closed_slow).sum()
     }
 
     /// Returns the number of log events that were dropped for lack of room.
@@ -163,7 +171,7 @@ impl NotificationHub {
                 matches!(session.kind, SessionKind::Fix | SessionKind::Venue)
                     && is_selected(&gateway.name, session)
             };
-            if let Some(number) = gateway.sessions.iter().find(is_match).map(|session| session.number) {
+            if let Some(number) = gateway.sessions.rows.iter().find(is_match).map(|session| session.number) {
                 gateway.channel.send(Notification::Reset { number });
                 return true;
             }
@@ -174,7 +182,7 @@ impl NotificationHub {
     /// Ends the session that `is_selected` selects; returns false if there is none.
     pub(crate) fn kick(&self, is_selected: impl Fn(&str, &SessionInfo) -> bool) -> bool {
         for gateway in self.gateways.borrow_mut().iter_mut() {
-            let found = gateway.sessions.iter().find(|session| is_selected(&gateway.name, session));
+            let found = gateway.sessions.rows.iter().find(|session| is_selected(&gateway.name, session));
             if let Some(session) = found {
                 let (kind, number) = (session.kind, session.number);
                 gateway.channel.send(Notification::Kick { kind, number });

@@ -181,7 +181,7 @@ fn success(output: &ResponseSpec) -> Value {
         ResponseSpec::Empty => json!({ "description": "Done." }),
         // The body is usually empty, and a description cannot express an optional body.
         ResponseSpec::Order => json!({
-            "description": "Taken. Empty; an OrderVO if `Prefer: return=representation` was sent.",
+            "description": "Taken. Empty; an OrderVO with `?return=order` or `Prefer: return=representation`.",
             "headers": { "Location": { "description": "Where the order is read.", "schema": { "type": "string" } } },
         }),
         ResponseSpec::Json(shape, example) => json!({

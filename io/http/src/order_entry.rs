@@ -40,7 +40,7 @@ pub(crate) async fn submit(
     kind: OrderKind,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
-    ctx.no_query()?;
+    ctx.order_query(&[])?;
     let bytes = body.read().await?;
     let request = read_request(kind, &bytes)?;
     let id = parse_id(request.int_id.as_deref())?;
@@ -63,7 +63,7 @@ pub(crate) async fn modify(
     kind: OrderKind,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
-    ctx.no_query()?;
+    ctx.order_query(&[])?;
     let bytes = body.read().await?;
     let change = read_change(kind, &bytes)?;
     let new_id = parse_id(change.new_int_id.as_deref())?;
@@ -100,7 +100,7 @@ pub(crate) async fn cancel(
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
-    let query = ctx.query(&["accountId", "handle"])?;
+    let query = ctx.order_query(&["accountId", "handle"])?;
     let account = match query.get("accountId") {
         Some(text) => Some(
             text.parse().map_err(|_| Problem::bad_request("bad-query", "`accountId` is no account's id"))?,
@@ -164,9 +164,9 @@ pub(crate) async fn next_id(
     let bytes = body.read().await?;
     let account = rest::account_id(&bytes).map_err(Problem::bad_body)?;
     let reference = trading.shard_client.reference();
-    if reference.account(AccountId(account)).is_none() {
-        return Err(Problem::unknown("unknown-account", "there is no account with this id"));
-    }
+    let unknown = || Problem::unknown("unknown-account", "there is no account with this id");
+    let account = u16::try_from(account).map_err(|_| unknown())?;
+    reference.account(AccountId(account)).ok_or_else(unknown)?;
     let id = trading.shard_client.make_id().ok_or_else(Problem::busy)?;
     Ok(HttpResponse::json(&id.as_str()))
 }
@@ -328,7 +328,7 @@ pub(crate) fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Te
         return Err(Problem::unprocessable("wrong-exchange", detail));
     }
     let account = match (request.account_id, exchange) {
-        (Some(id), _) => AccountId(id),
+        (Some(id), _) => account_of(id)?,
         // The shard will answer that there is no such security.
         (None, None) => AccountId::default(),
         (None, Some(exchange)) => {
@@ -351,6 +351,11 @@ pub(crate) fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Te
         exchange_order: request.exchange_order,
         reduce_only: false,
     })
+}
+
+/// Returns an account by its id; ids beyond all possible ones are as unknown as unused ones.
+pub(crate) fn account_of(id: u64) -> Result<AccountId, Problem> {
+    u16::try_from(id).map(AccountId).map_err(|_| Problem::refused(Reason::UnknownAccount))
 }
 
 pub(crate) fn account_missing() -> Problem {
@@ -394,9 +399,9 @@ fn orders_in_scope(trading: &Trading, ctx: &RequestContext<'_>, id: &str) -> Res
 
 /// Returns the one order that is open, of all orders that have had an id; with an account, only
 /// among that account's.
-fn single_open_order(mut found: Vec<OrderView>, account: Option<u16>) -> Result<OrderView, Problem> {
+fn single_open_order(mut found: Vec<OrderView>, account: Option<u64>) -> Result<OrderView, Problem> {
     if let Some(account) = account {
-        found.retain(|order| order.terms.account == AccountId(account));
+        found.retain(|order| u64::from(order.terms.account.0) == account);
         if found.is_empty() {
             return Err(Problem::refused(Reason::UnknownOrder));
         }

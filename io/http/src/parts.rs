@@ -11,7 +11,7 @@ use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_net::tls::Tls;
 use pitlane_runtime::clock::Clock;
 use pitlane_runtime::log::Events;
-use pitlane_runtime::metrics::{Registry, StageSummary};
+use pitlane_runtime::metrics::{Registry, StageReport};
 use pitlane_runtime::stages::LatencyRecorder;
 use pitlane_runtime::wakeup::Wakeup;
 
@@ -35,7 +35,7 @@ pub struct HttpParts {
     pub registry: Arc<Registry>,
     pub service_status: Arc<ServiceStatus>,
     /// Returns the newest percentiles of every thread; called when they are requested.
-    pub stages: Box<dyn FnMut() -> Vec<StageSummary> + Send>,
+    pub stages: Box<dyn FnMut() -> StageReport + Send>,
     /// Prints events; `None`: nothing is printed.
     pub report: Option<OrderReportPrinter>,
     /// Client of the `auth` thread, which verifies logins. Its wake-up is [`Remote::wakeup`].

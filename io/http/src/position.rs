@@ -29,7 +29,7 @@ pub(crate) async fn close(
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
-    let query = ctx.query(&["accountId"])?;
+    let query = ctx.order_query(&["accountId"])?;
     let account = account_in(query.get("accountId"))?;
     body.read_nothing().await?;
     send(trading, ctx, account, Qty::ZERO).await
@@ -41,7 +41,7 @@ pub(crate) async fn reduce(
     ctx: &RequestContext<'_>,
     body: RequestBody,
 ) -> Result<HttpResponse, Problem> {
-    let query = ctx.query(&["accountId"])?;
+    let query = ctx.order_query(&["accountId"])?;
     let account = account_in(query.get("accountId"))?;
     let bytes = body.read().await?;
     let qty: Qty = rest::quantity(&bytes).map_err(Problem::bad_body)?.into();

@@ -1,7 +1,7 @@
 //! How other threads reach this one: a wake-up for events, and the two steps of the shutdown.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 
 use pitlane_runtime::wakeup::Wakeup;
 use tokio::sync::Notify;
@@ -12,6 +12,8 @@ pub struct Remote {
     wakeup: Wakeup,
     events: Arc<Notify>,
     shutdown: Arc<ShutdownState>,
+    /// Signs of life of the thread since its start.
+    signs: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -27,12 +29,22 @@ impl Remote {
     pub fn new() -> Remote {
         let events = Arc::new(Notify::new());
         let call = events.clone();
-        Remote { wakeup: Wakeup::new(move || call.notify_one()), events, shutdown: Arc::default() }
+        let wakeup = Wakeup::new(move || call.notify_one());
+        Remote { wakeup, events, shutdown: Arc::default(), signs: Arc::default() }
     }
 
     /// Returns the wake-up that a thread triggers after it has put events on this thread's lanes.
     pub fn wakeup(&self) -> &Wakeup {
         &self.wakeup
+    }
+
+    /// Returns the number of signs of life of the http thread, which gives one each second.
+    pub fn signs_of_life(&self) -> u64 {
+        self.signs.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn give_sign_of_life(&self) {
+        self.signs.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Stops accepting connections; open ones finish their current request. Events are handled

@@ -14,6 +14,10 @@ use super::routes::Segments;
 use super::scope::StrategyScope;
 use super::shard_client::ShardClient;
 
+/// Query parameter that requests the order in the response, and its value.
+const RETURN: &str = "return";
+const RETURN_ORDER: &str = "order";
+
 #[derive(Clone, Copy)]
 pub(crate) struct RequestContext<'a> {
     pub connection: &'a ConnectionInfo,
@@ -74,8 +78,24 @@ impl RequestContext<'_> {
         percent_decode(self.segments[0]).ok_or_else(bad)
     }
 
-    /// Returns whether the response to an order request shall contain the order.
+    /// Returns the query of a request that writes an order: these names, and `return`.
+    pub(crate) fn order_query(&self, known: &[&str]) -> Result<Query, Problem> {
+        let query = self.query(&[known, &[RETURN]].concat())?;
+        match query.get(RETURN) {
+            None | Some(RETURN_ORDER) => Ok(query),
+            Some(_) => Err(Problem::bad_request("bad-query", "`return` must be `order`")),
+        }
+    }
+
+    /// Returns whether the response to an order request shall contain the order: `?return=order`,
+    /// or the header of RFC 7240.
     pub(crate) fn wants_representation(&self) -> bool {
+        let mut pairs = self.head.uri.query().unwrap_or_default().split('&');
+        // The query was checked, so each name occurs at most once.
+        let is_asked = |pair| percent_decode(pair).is_some_and(|pair| pair == "return=order");
+        if pairs.any(is_asked) {
+            return true;
+        }
         let values = self.head.headers.get_all("prefer").iter();
         let mut preferences =
             values.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split([',', ';']));

@@ -4,14 +4,14 @@ use std::rc::Rc;
 
 use hyper::header::HeaderValue;
 use pitlane_engine::command::{CommandKind, Movement, MovementKind};
-use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, TransactionId, Uuid};
+use pitlane_engine::id::{Currency, SecurityId, StrategyId, TransactionId, Uuid};
 use pitlane_engine::number::Qty;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::TransactionView;
 use pitlane_protocols::rest::{self, TransactionRequestVO, TransactionVO, parse_uuid};
 
 use super::body::RequestBody;
-use super::order_entry::{account_missing, strategy_of};
+use super::order_entry::{account_missing, account_of, strategy_of};
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::{HttpResponse, JsonRows};
@@ -157,7 +157,7 @@ fn movement_of(request: &TransactionRequestVO, reference: &RefData) -> Result<Mo
         None => Currency::default(),
     };
     let account = match (request.account_id, row) {
-        (Some(id), _) => AccountId(id),
+        (Some(id), _) => account_of(id)?,
         (None, Some(row)) => {
             let account = reference.default_account(reference.exchange_of(row));
             account.map(|row| row.id).ok_or_else(account_missing)?

@@ -174,6 +174,11 @@ impl WebSocketBroker {
         self.broker_host.borrow().dropped()
     }
 
+    /// Returns the number of sessions closed because the client did not read fast enough.
+    pub(crate) fn closed_slow(&self) -> u64 {
+        self.broker_host.borrow().closed_slow()
+    }
+
     /// Sends the subscriptions of the clients here to the shards.
     pub(crate) fn poll_watches(&self, port: &mut PortEnd) -> usize {
         self.broker_host.borrow_mut().poll_watches(port)

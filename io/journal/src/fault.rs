@@ -80,6 +80,8 @@ pub enum FaultKind {
         name: u64,
     },
     ReferenceDamaged,
+    /// The configured reference data contradict those of the journal.
+    ReferenceConflict(String),
     StateDamaged(String),
     IdentityDamaged,
 }
@@ -155,6 +157,9 @@ impl fmt::Display for FaultKind {
             }
             FaultKind::ReferenceMissing { name } => write!(f, "the reference data {name:016x} are missing"),
             FaultKind::ReferenceDamaged => write!(f, "the reference data are not what their name says"),
+            FaultKind::ReferenceConflict(text) => {
+                write!(f, "the configured reference data do not fit those of the journal: {text}")
+            }
             FaultKind::StateDamaged(text) => write!(f, "{text}"),
             FaultKind::IdentityDamaged => write!(f, "the journal's identity cannot be read"),
         }
@@ -164,7 +169,10 @@ impl fmt::Display for FaultKind {
 impl FaultKind {
     fn advice(&self) -> &'static str {
         match self {
-            FaultKind::Io(_) => "check whether the disk works and the folder is readable",
+            FaultKind::Io(error) => io_advice(error),
+            FaultKind::ReferenceConflict(_) => {
+                "set refdata.dir (--set refdata.dir=DIR) to the folder that this journal was written with, or choose another data folder (--data DIR). Nothing was changed"
+            }
             FaultKind::Locked => "stop that process, or choose another data folder",
             FaultKind::Format(_) | FaultKind::RecordUnknown { .. } => "start the version that wrote it",
             FaultKind::Shards { .. } => {
@@ -196,6 +204,41 @@ impl FaultKind {
             | FaultKind::IdentityDamaged => {
                 "check it with `pitlane journal verify`; restore the folder from a copy. Nothing was changed"
             }
+        }
+    }
+}
+
+/// Returns advice about an error of the system.
+pub fn io_advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "the file system is full, or a quota is used up: make room (`df -h` shows where), or choose a data folder on another file system (--data DIR); smaller journal.segment_bytes need less. Nothing that was acknowledged is lost"
+        }
+        io::ErrorKind::PermissionDenied => {
+            "give the user of this process the right to read and write the folder and its files"
+        }
+        io::ErrorKind::ReadOnlyFilesystem => {
+            "the file system is mounted read-only: the kernel log (`dmesg`) says whether it had errors"
+        }
+        _ => "check whether the disk works and the folder is readable",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_fits_the_error_of_the_system() {
+        for (kind, advice) in [
+            (io::ErrorKind::StorageFull, "make room"),
+            (io::ErrorKind::QuotaExceeded, "make room"),
+            (io::ErrorKind::PermissionDenied, "the right to read and write"),
+            (io::ErrorKind::ReadOnlyFilesystem, "mounted read-only"),
+            (io::ErrorKind::InvalidData, "whether the disk works"),
+        ] {
+            let text = Fault::io(Path::new("data/journal"))(kind.into()).to_string();
+            assert!(text.contains(advice), "{text}");
         }
     }
 }

@@ -178,10 +178,12 @@ impl LastError {
         self.operation.store(operation as u8, Ordering::Relaxed);
     }
 
-    fn text(&self) -> Option<String> {
+    /// Returns the error, with the operation in its text.
+    pub(crate) fn error(&self) -> Option<io::Error> {
         let code = self.code.load(Ordering::Relaxed);
         let operation = OPERATIONS[self.operation.load(Ordering::Relaxed) as usize % OPERATIONS.len()];
-        (code != 0).then(|| format!("{operation}: {}", io::Error::from_raw_os_error(code as i32)))
+        let error = io::Error::from_raw_os_error(code as i32);
+        (code != 0).then(|| io::Error::new(error.kind(), format!("{operation}: {error}")))
     }
 }
 
@@ -213,6 +215,11 @@ impl Health {
     /// Returns the last record written. All records up to it can be read from the segments.
     pub fn appended(&self) -> u64 {
         self.writer.appended.load(Ordering::Acquire)
+    }
+
+    /// Returns the last error of the disk, of the syncer first.
+    pub(crate) fn last_error(&self) -> Option<io::Error> {
+        self.syncer.error.error().or_else(|| self.segment_manager.error.error())
     }
 
     /// Returns the last record that the broker has for the standby.
@@ -267,7 +274,7 @@ impl Health {
             snapshot_bytes: get(&segment_manager.snapshot_bytes),
             snapshot_at: get(&segment_manager.snapshot_at),
             removed: get(&segment_manager.removed),
-            last_error: syncer.error.text().or_else(|| segment_manager.error.text()),
+            last_error: self.last_error().map(|error| error.to_string()),
         }
     }
 }

@@ -89,7 +89,7 @@ use pitlane_engine::shard::Shard;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::RingBuffer;
 
-pub use fault::{Fault, FaultKind};
+pub use fault::{Fault, FaultKind, io_advice};
 pub use health::{Health, JournalReport, Level, WriteMode};
 pub use identity::{JournalIdentity, read_identity};
 pub use offer::class_of;
@@ -218,6 +218,8 @@ pub struct Opened {
     /// Reference data of the process, plus inactive entries for everything removed since the
     /// journal began.
     pub reference: Arc<RefData>,
+    /// How the configured reference data differ from those of the previous start, if they do.
+    pub reference_changes: Option<String>,
 }
 
 #[derive(Debug)]
@@ -279,7 +281,10 @@ pub fn open(
     // The previous process may have created these names without syncing them, and the next steps
     // depend on them.
     setup.disk.sync_folder(&folders.journal()).map_err(Fault::io(&folders.journal()))?;
-    let reference = Arc::new(succeed(&setup.reference, &recovered, &folders)?);
+    let known =
+        recovered.iter().filter_map(|recovered| Some(&**recovered.restored.as_ref()?.shard.reference()));
+    let (reference, reference_changes) = reference::succeed(&setup.reference, known, &folders.references())?;
+    let reference = Arc::new(reference);
     let name = reference::keep(setup.disk, &folders.references(), &reference)?;
     let mut parts = JournalParts::default();
     for (shard, recovered) in own.zip(recovered) {
@@ -293,6 +298,7 @@ pub fn open(
         segment_manager: SegmentManager::new(parts.managed_shards),
         lock,
         reference,
+        reference_changes,
     };
     opened.begin(&setup, &folders, name, now)?;
     Ok(opened)
@@ -331,23 +337,6 @@ fn take_lock(disk: &Disk, folders: &Folders) -> Result<Lock, Fault> {
         }
         Disk::Simulated(_) => Ok(Lock { _file: None }),
     }
-}
-
-/// Returns the configured reference data, merged with everything that the shards knew before.
-fn succeed(new: &RefData, recovered: &[Recovered], folders: &Folders) -> Result<RefData, Fault> {
-    let mut reference = new.clone();
-    for restored in recovered.iter().filter_map(|recovered| recovered.restored.as_ref()) {
-        let old = restored.shard.reference();
-        if **old == reference {
-            continue;
-        }
-        reference = reference.succeed(old).map_err(|errors| {
-            let text = errors.iter().map(|error| error.to_string()).collect::<Vec<_>>().join("; ");
-            let text = format!("the configured reference data do not fit the journal: {text}");
-            Fault::new(&folders.references(), 0, FaultKind::StateDamaged(text))
-        })?;
-    }
-    Ok(reference)
 }
 
 /// The inputs with which the journal of one shard starts its new run.
@@ -470,9 +459,9 @@ impl Opened {
         self.syncer.finish(now);
         for opened in &self.shards {
             let health = opened.writer.health();
-            if let Some(text) = health.report().last_error {
+            if let Some(error) = health.last_error() {
                 let path = folders.shard(opened.shard.id().0.into());
-                return Err(Fault::new(&path, 0, FaultKind::StateDamaged(text)));
+                return Err(Fault::io(&path)(error));
             }
         }
         Ok(())

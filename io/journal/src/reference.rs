@@ -1,7 +1,7 @@
 //! Reference data in the journal: one file for each set, named by the hash of its bytes, kept while
 //! a snapshot or a segment needs it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -32,6 +32,55 @@ pub(crate) fn keep(disk: &Disk, folder: &Path, reference: &RefData) -> Result<u6
     }
     disk.make_folder(folder).and_then(|()| disk.put(&path, &bytes)).map_err(Fault::io(&path))?;
     Ok(name)
+}
+
+/// Returns the configured reference data, merged with everything that the shards knew before, and
+/// how they differ from that.
+pub(crate) fn succeed<'a>(
+    new: &RefData,
+    known: impl Iterator<Item = &'a RefData>,
+    folder: &Path,
+) -> Result<(RefData, Option<String>), Fault> {
+    let (mut reference, mut changes) = (new.clone(), None);
+    for old in known.filter(|old| *old != new) {
+        reference = reference.succeed(old).map_err(|errors| {
+            let text = errors.iter().map(|error| error.to_string()).collect::<Vec<_>>().join("; ");
+            Fault::new(folder, 0, FaultKind::ReferenceConflict(text))
+        })?;
+        if reference != *old {
+            changes = changes.or_else(|| Some(difference(old, new)));
+        }
+    }
+    Ok((reference, changes))
+}
+
+/// Describes how one set differs from an earlier one: rows of each table that are new, gone or
+/// changed.
+fn difference(old: &RefData, new: &RefData) -> String {
+    fn by_id<T, I: Ord>(rows: &[T], id: impl Fn(&T) -> I) -> BTreeMap<I, &T> {
+        rows.iter().map(|row| (id(row), row)).collect()
+    }
+    fn count<T: PartialEq, I: Ord>(
+        table: &str,
+        old: &[T],
+        new: &[T],
+        id: impl Fn(&T) -> I,
+    ) -> Option<String> {
+        let (old, new) = (by_id(old, &id), by_id(new, &id));
+        let added = new.keys().filter(|id| !old.contains_key(*id)).count();
+        let gone = old.keys().filter(|id| !new.contains_key(*id)).count();
+        let changed = new.iter().filter(|(id, row)| old.get(*id).is_some_and(|was| was != *row)).count();
+        let is_same = added + gone + changed == 0;
+        (!is_same).then(|| format!("{table}: {added} new, {gone} gone, {changed} changed"))
+    }
+    let tables = [
+        count("exchanges", old.exchanges(), new.exchanges(), |row| row.id),
+        count("families", old.families(), new.families(), |row| row.id),
+        count("securities", old.securities(), new.securities(), |row| row.id),
+        count("accounts", old.accounts(), new.accounts(), |row| row.id),
+        count("strategies", old.strategies(), new.strategies(), |row| row.id),
+    ];
+    tables.into_iter().flatten().collect::<Vec<_>>().join("; ")
 }
 
 pub(crate) fn read(disk: &Disk, folder: &Path, name: u64) -> Result<Arc<RefData>, Fault> {

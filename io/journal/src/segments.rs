@@ -22,7 +22,7 @@ use rtrb::{Consumer, Producer};
 use super::archive::{Archived, KeptSnapshot};
 use super::build::Build;
 use super::disk::{Disk, File};
-use super::fault::{Fault, FaultKind};
+use super::fault::Fault;
 use super::header::Owner;
 use super::health::{DiskOperation, Health};
 use super::reference;
@@ -87,8 +87,9 @@ impl SegmentManager {
             shard.clear().map_err(Fault::io(&shard.folder))?;
             for _ in 0..2 {
                 if shard.make_spare(now) == 0 {
-                    let text = shard.health.report().last_error.unwrap_or_default();
-                    return Err(Fault::new(&shard.folder, 0, FaultKind::StateDamaged(text)));
+                    let error = shard.health.segment_manager.error.error();
+                    let error = error.unwrap_or_else(|| io::Error::other("no segment could be allocated"));
+                    return Err(Fault::io(&shard.folder)(error));
                 }
             }
             shard.count();

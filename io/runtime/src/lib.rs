@@ -4,10 +4,12 @@
 pub mod clock;
 pub mod fault_injection;
 pub mod idle;
+pub mod latency_buckets;
 pub mod lifecycle;
 pub mod log;
 pub mod mailbox;
 pub mod metrics;
+pub mod service_manager;
 pub mod stages;
 pub mod sync;
 pub mod thread_wakeup;

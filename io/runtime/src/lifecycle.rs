@@ -16,7 +16,7 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -55,6 +55,8 @@ pub enum StopReason {
 #[derive(Debug)]
 pub struct Lifecycle {
     phase: AtomicU8,
+    /// Upper half: number of the current liveness check. Lower half: threads that have answered it.
+    liveness: AtomicU64,
     /// Number of threads that have acknowledged a phase, by phase.
     acknowledged: [AtomicU32; LifecyclePhase::ALL.len()],
     stop: OnceLock<StopReason>,
@@ -69,6 +71,7 @@ impl Lifecycle {
         theirs.set_nonblocking(true)?;
         let lifecycle = Lifecycle {
             phase: AtomicU8::new(LifecyclePhase::Opening as u8),
+            liveness: AtomicU64::new(0),
             acknowledged: Default::default(),
             stop: OnceLock::new(),
             wake_socket: theirs,
@@ -95,6 +98,36 @@ impl Lifecycle {
 
     pub fn acknowledged(&self, phase: LifecyclePhase) -> u32 {
         self.acknowledged[phase as usize].load(Ordering::Acquire)
+    }
+
+    /// Begins a liveness check. Only main calls this.
+    pub fn begin_liveness_check(&self) {
+        let check = (self.liveness.load(Ordering::Relaxed) >> u32::BITS) + 1;
+        self.liveness.store(check << u32::BITS, Ordering::Relaxed);
+    }
+
+    /// Returns the number of threads that have answered the current liveness check.
+    pub fn liveness_answers(&self) -> u32 {
+        self.liveness.load(Ordering::Relaxed) as u32
+    }
+
+    /// Answers the current liveness check, once; `answered` is the calling thread's last one.
+    /// Called in every cycle: it usually compares two numbers.
+    #[inline]
+    pub fn answer_liveness_check(&self, answered: &mut u32) {
+        let check = (self.liveness.load(Ordering::Relaxed) >> u32::BITS) as u32;
+        if check != *answered {
+            self.count_answer(check, answered);
+        }
+    }
+
+    #[cold]
+    fn count_answer(&self, check: u32, answered: &mut u32) {
+        *answered = check;
+        let is_current = |state: u64| (state >> u32::BITS) as u32 == check;
+        let count = |state: u64| is_current(state).then_some(state + 1);
+        // If the next check has begun meanwhile, the thread answers that one in its next cycle.
+        let _ = self.liveness.fetch_update(Ordering::Relaxed, Ordering::Relaxed, count);
     }
 
     /// Requests a stop. Only the first reason is recorded.
@@ -189,6 +222,23 @@ mod tests {
         let (lifecycle, _main) = Lifecycle::begin().unwrap();
         for _ in 0..1_000_000 {
             lifecycle.wake_main();
+        }
+    }
+
+    #[test]
+    fn a_thread_answers_each_liveness_check_once() {
+        let (lifecycle, _main) = Lifecycle::begin().unwrap();
+        let (mut one, mut other) = (0, 0);
+        lifecycle.answer_liveness_check(&mut one);
+        assert_eq!(lifecycle.liveness_answers(), 0, "no check has begun");
+        for _ in 0..3 {
+            lifecycle.begin_liveness_check();
+            assert_eq!(lifecycle.liveness_answers(), 0);
+            lifecycle.answer_liveness_check(&mut one);
+            lifecycle.answer_liveness_check(&mut one);
+            assert_eq!(lifecycle.liveness_answers(), 1);
+            lifecycle.answer_liveness_check(&mut other);
+            assert_eq!(lifecycle.liveness_answers(), 2);
         }
     }
 

@@ -18,7 +18,9 @@ mod panic;
 
 use std::env;
 use std::fmt;
+use std::fs;
 use std::io::{self, IsTerminal, Write};
+use std::os::unix::fs::MetadataExt;
 use std::thread;
 use std::time::Duration;
 
@@ -31,7 +33,7 @@ pub use panic::abort_on_panic;
 use pitlane_config::{LogConfig, LogFormat};
 use pitlane_engine::time::Timestamp;
 use serde_json::json;
-use tracing::Subscriber;
+use tracing::{Level, Subscriber};
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::fmt::format::Writer as FormatWriter;
 use tracing_subscriber::fmt::time::FormatTime;
@@ -79,12 +81,20 @@ pub fn start(settings: &LogConfig) -> io::Result<(LogHandle, Events)> {
     let mut style = Style::of(settings.format, terminal);
     // A convention of command-line programs: https://no-color.org
     style.colour &= env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    style.has_priorities = settings.file.is_none() && is_journal();
     let (lines, writer) = lines::queue(LINES_MAX, out, style);
     thread::Builder::new().name("log".to_string()).spawn(move || writer.run())?;
     let (layer, events) = events::events(EVENTS_MAX);
     let subscriber = subscriber(settings, style, lines.clone(), layer);
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)?;
     Ok((LogHandle { lines }, events))
+}
+
+/// Returns whether standard error is the journal of systemd, which names it by device and inode.
+fn is_journal() -> bool {
+    let stream = env::var("JOURNAL_STREAM").unwrap_or_default();
+    let about = fs::metadata("/proc/self/fd/2");
+    about.is_ok_and(|about| stream == format!("{}:{}", about.dev(), about.ino()))
 }
 
 /// Builds the subscriber: lines by the levels of the settings, events for warnings and errors.
@@ -106,10 +116,12 @@ pub fn subscriber(
 }
 
 /// The format of lines.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Style {
     pub json: bool,
     pub colour: bool,
+    /// Whether each line begins with its syslog priority, as the journal of systemd reads it.
+    pub has_priorities: bool,
 }
 
 impl Style {
@@ -119,18 +131,19 @@ impl Style {
             LogFormat::Text => false,
             LogFormat::Json => true,
         };
-        Style { json, colour: terminal && !json }
+        Style { json, colour: terminal && !json, has_priorities: false }
     }
 
     /// Returns the line that reports the number of dropped lines.
     fn dropped(self, now: Timestamp, count: u64) -> String {
         let (target, message) = ("pitlane::log", "lines dropped");
+        let prefix = if self.has_priorities { lines::priority(Level::WARN) } else { "" };
         if self.json {
             let time = now.to_string();
             let line = json!({ "timestamp": time, "level": "WARN", "message": message, "count": count, "target": target });
-            return format!("{line}\n");
+            return format!("{prefix}{line}\n");
         }
-        format!("{now}  WARN {target}: {message} count={count}\n")
+        format!("{prefix}{now}  WARN {target}: {message} count={count}\n")
     }
 }
 

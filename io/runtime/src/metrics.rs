@@ -12,6 +12,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pitlane_engine::worker::WorkerCounts;
 
+use crate::latency_buckets::LatencyBuckets;
+
 /// A number with one writer. Readers see a recent value of it.
 #[derive(Debug, Default)]
 pub struct Counter(AtomicU64);
@@ -37,11 +39,16 @@ impl Counter {
 pub struct Registry {
     /// By shard.
     pub shards: Vec<ShardMeter>,
+    /// Free bytes on the file system of the data folder; 0 if unknown.
+    pub data_free_bytes: Counter,
 }
 
 impl Registry {
     pub fn new(shards: u8) -> Registry {
-        Registry { shards: (0..shards).map(|_| ShardMeter::default()).collect() }
+        Registry {
+            shards: (0..shards).map(|_| ShardMeter::default()).collect(),
+            data_free_bytes: Counter::default(),
+        }
     }
 }
 
@@ -83,6 +90,12 @@ pub struct JournalMeter {
     pub bytes: Counter,
     pub syncs: Counter,
     pub snapshots: Counter,
+    /// Records that are written and not yet forced to disk.
+    pub unsynced: Counter,
+    /// Bytes of all segments on disk.
+    pub segment_bytes: Counter,
+    /// Time of the newest snapshot since the epoch, in nanoseconds; 0 if there is none.
+    pub snapshot_at_ns: Counter,
 }
 
 /// Latency of one stage in one thread, in its last second with work; in nanoseconds.
@@ -96,6 +109,21 @@ pub struct StageSummary {
     pub p99: u64,
     pub p999: u64,
     pub max: u64,
+}
+
+/// Latency of one stage in one thread since the start.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StageTotal {
+    pub thread: String,
+    pub stage: &'static str,
+    pub buckets: LatencyBuckets,
+}
+
+/// Latencies of all threads.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageReport {
+    pub summaries: Vec<StageSummary>,
+    pub totals: Vec<StageTotal>,
 }
 
 #[cfg(test)]

@@ -27,7 +27,8 @@ use hdrhistogram::Histogram;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use rtrb::{Consumer, Producer, RingBuffer};
 
-use crate::metrics::StageSummary;
+use crate::latency_buckets::LatencyBuckets;
+use crate::metrics::{StageSummary, StageTotal};
 
 /// One command in this many is sampled, and the first of each second. The number is prime, so that
 /// a regular pattern of messages cannot hide from the sampling, and so large that all timestamps of
@@ -141,7 +142,9 @@ pub fn stages() -> (LatencyRecorder, LatencyReader) {
         skip: 0,
         skip_cycles: 0,
     };
-    (recorder, LatencyReader { full: full_out, empty: empty_in, latest: Box::new(LatencyHistograms::new()) })
+    let latest = Box::new(LatencyHistograms::new());
+    let totals = LatencyStage::ALL.map(|_| LatencyBuckets::default());
+    (recorder, LatencyReader { full: full_out, empty: empty_in, latest, totals })
 }
 
 /// The end of the thread that records.
@@ -227,16 +230,34 @@ pub struct LatencyReader {
     full: Consumer<Box<LatencyHistograms>>,
     empty: Producer<Box<LatencyHistograms>>,
     latest: Box<LatencyHistograms>,
+    /// All records since the start, by stage.
+    totals: [LatencyBuckets; LatencyStage::ALL.len()],
 }
 
 impl LatencyReader {
     /// Takes the sets that were handed over; the newest is the one that is published.
     pub fn poll(&mut self) {
         while let Ok(histograms) = self.full.pop() {
+            let recorded = self.totals.iter_mut().zip(&histograms.stages);
+            for (total, stage) in recorded.filter(|(_, stage)| !stage.is_empty()) {
+                for value in stage.iter_recorded() {
+                    total.add(value.value_iterated_to(), value.count_since_last_iteration());
+                }
+            }
             let mut old = std::mem::replace(&mut self.latest, histograms);
             old.clear();
             self.empty.push(old).expect("there is room for all sheets");
         }
+    }
+
+    /// Returns all records since the start of the stages that have any, under this thread name.
+    pub fn totals(&self, thread: &str) -> impl Iterator<Item = StageTotal> {
+        let stages = LatencyStage::ALL.into_iter().zip(&self.totals);
+        stages.filter(|(_, buckets)| buckets.count() > 0).map(move |(stage, buckets)| StageTotal {
+            thread: thread.to_string(),
+            stage: stage.name(),
+            buckets: buckets.clone(),
+        })
     }
 
     /// Returns the summaries of the stages that have records, under this thread name.
@@ -290,6 +311,8 @@ mod tests {
         assert_eq!(shown(&mut reader), [("journal", 1)], "a second begins with nothing");
         recorder.poll(second(4));
         assert_eq!(shown(&mut reader), [("journal", 1)], "without work the last numbers stay");
+        let totals: Vec<_> = reader.totals("t").map(|total| (total.stage, total.buckets.count())).collect();
+        assert_eq!(totals, [("journal", 1), ("apply", 5)], "the totals have every record");
     }
 
     #[test]

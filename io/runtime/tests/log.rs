@@ -2,6 +2,7 @@
 //! that fails.
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
@@ -131,4 +132,24 @@ fn a_file_is_appended_to() {
             .to_string()
             .contains("/nowhere/pitlane.log")
     );
+}
+
+#[test]
+fn lines_have_priorities_if_standard_error_is_the_journal() {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("journal.log");
+    let run = |journal: &dyn Fn(&fs::Metadata) -> String| {
+        let file = fs::File::create(&path).expect("a file for the test");
+        let journal = journal(&file.metadata().expect("it exists"));
+        let mut command = Command::new(std::env::current_exe().expect("this test has a file"));
+        command.args(["--exact", "the_child_speaks", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.env(CHILD, "text").env("JOURNAL_STREAM", journal).stderr(file);
+        assert!(command.output().expect("it starts").status.success());
+        fs::read_to_string(&path).expect("the log is there")
+    };
+    let named = run(&|about| format!("{}:{}", about.dev(), about.ino()));
+    let lines: Vec<&str> = named.lines().collect();
+    assert!(lines[0].starts_with("<4>20") && lines[0].ends_with("kept orders=3"), "{named}");
+    assert!(lines[1].starts_with("<7>20"), "{named}");
+    let other = run(&|about| format!("{}:{}", about.dev(), about.ino() + 1));
+    assert!(other.starts_with("20"), "another stream is the journal: {other}");
 }

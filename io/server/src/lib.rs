@@ -3,5 +3,6 @@
 pub mod args;
 pub mod doctor;
 pub mod health;
+pub mod port_owner;
 pub mod serve;
 pub mod topology;

@@ -12,9 +12,11 @@ mod start;
 mod store;
 mod venues;
 mod housekeeping;
+mod watchdog;
 
 use std::fmt;
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -30,11 +32,12 @@ use pitlane_gateway::fix::message_log::FixLogThread;
 use pitlane_gateway::fix::venue::VenueSessionSettings;
 use pitlane_gateway::printer::Printer;
 use pitlane_http::{Remote, ServicePhase, ServiceStatus};
-use pitlane_journal::{Fault, Lock};
+use pitlane_journal::{Fault, Lock, io_advice};
 use pitlane_net::tls::TlsError;
 use pitlane_runtime::clock::{self, Clock};
 use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, Main, StopReason};
 use pitlane_runtime::log::Events;
+use pitlane_runtime::service_manager::ServiceManager;
 use pitlane_runtime::wakeup::{Wakeup, wake_all};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -45,6 +48,8 @@ use self::refdata_reload::RefDataReloader;
 use self::standby::StandbyMember;
 pub use self::start::auth_settings;
 use self::store::RecoveredState;
+use self::watchdog::Watchdog;
+use crate::port_owner::PortOwner;
 
 /// Time limit of an orderly stop. Work that is not done by then is in the journal and is done after
 /// the next start.
@@ -70,6 +75,13 @@ pub struct ServeSettings {
 pub enum ServeError {
     /// A resource of the system is not available: a thread, a folder, a port.
     System(String, io::Error),
+    /// Another process, or another part of this one, listens on an address of the settings.
+    PortInUse {
+        key: &'static str,
+        address: SocketAddr,
+        /// None: the kernel does not show it.
+        owner: Option<PortOwner>,
+    },
     Journal(Fault),
     Tls(TlsError),
     /// A file of users or tokens has a fault.
@@ -85,8 +97,49 @@ pub enum ServeError {
 
 impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.describe(f)?;
+        match self.disk_error() {
+            Some(error) => write!(f, "\n  {}", io_advice(error)),
+            None => Ok(()),
+        }
+    }
+}
+
+impl ServeError {
+    /// Returns the error of a file system that is full or read-only; those of the journal have
+    /// their own advice.
+    fn disk_error(&self) -> Option<&io::Error> {
+        let error = match self {
+            ServeError::System(_, error)
+            | ServeError::Tls(TlsError::Io(_, error))
+            | ServeError::Audit(AuditError::Io(_, error)) => error,
+            ServeError::PortInUse { .. }
+            | ServeError::Journal(_)
+            | ServeError::Tls(_)
+            | ServeError::Auth(_)
+            | ServeError::Audit(_)
+            | ServeError::Failed(_)
+            | ServeError::Deposed(_)
+            | ServeError::Late(_) => return None,
+        };
+        let kinds =
+            [io::ErrorKind::StorageFull, io::ErrorKind::QuotaExceeded, io::ErrorKind::ReadOnlyFilesystem];
+        kinds.contains(&error.kind()).then_some(error)
+    }
+
+    fn describe(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             ServeError::System(what, error) => write!(f, "{what}: {error}"),
+            ServeError::PortInUse { key, address, owner } => {
+                write!(f, "{key}: {address} is in use")?;
+                if let Some(owner) = owner {
+                    write!(f, ": {owner}")?;
+                }
+                write!(
+                    f,
+                    "\n  stop it, or choose another address: --set {key}=HOST:PORT (port 0 takes any free one)"
+                )
+            }
             ServeError::Journal(fault) => fault.fmt(f),
             ServeError::Tls(error) => error.fmt(f),
             ServeError::Auth(faults) => faults.fmt(f),
@@ -127,13 +180,14 @@ pub fn serve(
     let lifecycle = Arc::new(lifecycle);
     let signalled = stop_by_signal(&lifecycle).map_err(system("cannot receive signals"))?;
     let wait = StopConditions { signalled, time: settings.time };
+    let mut manager = ServiceManager::from_environment();
     let config = &settings.config;
     let folder = store::make_folder(config);
     folder.map_err(system(format!("service.data_dir {}", config.service.data_dir.display())))?;
     let mut standby = StandbyMember::open(config, &lifecycle)?;
     let reference = match &mut standby {
         // A long time may have passed since the files were read.
-        Some(standby) => match standby.wait_to_lead(&lifecycle, &mut main, &wait)? {
+        Some(standby) => match standby.wait_to_lead(&lifecycle, &mut main, &wait, &mut manager)? {
             true => &refdata_reload::read_current(settings, reference),
             false => return Ok(()),
         },
@@ -142,14 +196,15 @@ pub fn serve(
     let now = Clock::new().now();
     let venues = VenueSessionSettings::all(config)
         .map_err(|error| ServeError::System(error.key, io::Error::other(error.problem)))?;
-    let store = RecoveredState::open(config, venues, reference, now)?;
+    let store = RecoveredState::open(config, venues, reference, now, &mut manager)?;
     if let Some(standby) = &mut standby
-        && !standby.wait_until_shipped(&store, &lifecycle, &mut main, &wait)?
+        && !standby.wait_until_shipped(&store, &lifecycle, &mut main, &wait, &mut manager)?
     {
         return Ok(());
     }
     let now = not_before(store.last(), now);
-    let running = start::start(settings, store, now, &lifecycle, log, standby)?;
+    let mut running = start::start(settings, store, now, &lifecycle, log, standby)?;
+    running.watchdog = Watchdog::new(manager, lifecycle.clone());
     running.run(&lifecycle, main, &wait)
 }
 
@@ -226,6 +281,7 @@ struct RunningServer {
     /// Thread that ends after the http thread.
     recording: Option<JoinHandle<()>>,
     ready: String,
+    watchdog: Watchdog,
     _lock: Option<Lock>,
     /// Announces that another server may lead, when everything is written.
     standby: Option<StandbyMember>,
@@ -246,6 +302,7 @@ impl RunningServer {
             self.status.set_phase(ServicePhase::Running);
             self.printer.begin(format!("{}\n", self.ready));
             self.enter(lifecycle, LifecyclePhase::Open);
+            self.watchdog.open(&self.ready);
             let until = wait.time.map(|time| Instant::now() + time);
             self.wait(&mut main, until, || wait.is_over(lifecycle))?;
             check_lead(lifecycle)?;
@@ -268,7 +325,10 @@ impl RunningServer {
         mut condition: impl FnMut() -> bool,
     ) -> Result<bool, ServeError> {
         loop {
-            let next_check = Instant::now() + housekeeping::EVERY;
+            let threads = self.threads.len() as u32;
+            self.watchdog.poll(threads, &self.remote);
+            let interval = self.watchdog.interval().unwrap_or(housekeeping::EVERY);
+            let next_check = Instant::now() + housekeeping::EVERY.min(interval);
             let next = until.map_or(next_check, |until| until.min(next_check));
             let (reloader, housekeeper) = (&self.reloader, &self.housekeeper);
             let is_asked = || reloader.is_requested() || housekeeper.is_reload_requested();
@@ -288,12 +348,13 @@ impl RunningServer {
         }
     }
 
-    fn enter(&self, lifecycle: &Lifecycle, phase: LifecyclePhase) {
+    fn enter(&mut self, lifecycle: &Lifecycle, phase: LifecyclePhase) {
         lifecycle.enter(phase);
         match phase {
             LifecyclePhase::Opening | LifecyclePhase::Open | LifecyclePhase::Draining => {}
             LifecyclePhase::Closing => {
                 self.status.set_phase(ServicePhase::Stopping);
+                self.watchdog.stop();
                 self.remote.close();
             }
             LifecyclePhase::Ended => self.remote.end(),

@@ -249,7 +249,7 @@ fn installed_files_match_the_binary() {
     let commands = unit.lines().filter(|line| line.starts_with("Exec"));
     let commands: Vec<&str> =
         commands.filter_map(|line| line.split_once("/bin/pitlane ")).map(|of| of.1).collect();
-    assert_eq!(commands.len(), 3, "check, serve and health");
+    assert_eq!(commands.len(), 2, "check and serve");
     for command in commands {
         let (code, output, errors) = run(&format!("{command} --help"));
         assert_eq!((code, errors.as_str()), (Some(0), ""), "{command}");

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Deserialize;
 
 use super::Decimal;
+use super::reader_error::in_plain_words;
 use crate::json;
 
 /// Nesting of a body, deeper than any of ours.
@@ -66,9 +67,9 @@ fn read_value<'de, T: Deserialize<'de>>(bytes: &'de [u8]) -> Result<T, BadBody> 
 
 fn parse<'de, T: Deserialize<'de>>(text: &'de str) -> Result<T, BadBody> {
     serde_json::from_str(text).map_err(|error| {
-        let words = error.to_string();
-        let field = error.is_data().then(|| field_of(text, &words, error.line(), error.column())).flatten();
-        BadBody::Content { words, field }
+        let named = error.to_string();
+        let field = error.is_data().then(|| field_of(text, &named, error.line(), error.column())).flatten();
+        BadBody::Content { words: in_plain_words(&error), field }
     })
 }
 
@@ -130,12 +131,13 @@ pub fn quantity(bytes: &[u8]) -> Result<Decimal, BadBody> {
     }
 }
 
-/// Reads an account's id: the bare number, or `{"accountId": n}`.
-pub fn account_id(bytes: &[u8]) -> Result<u16, BadBody> {
+/// Reads an account's id: the bare number, or `{"accountId": n}`. It may be larger than any id that
+/// exists.
+pub fn account_id(bytes: &[u8]) -> Result<u64, BadBody> {
     #[derive(Deserialize)]
     #[serde(deny_unknown_fields, rename_all = "camelCase")]
     struct AccountBody {
-        account_id: u16,
+        account_id: u64,
     }
     match bytes.trim_ascii_start().first() {
         Some(b'{') => read::<AccountBody>(bytes).map(|body| body.account_id),
@@ -165,7 +167,8 @@ mod tests {
         }
         assert_eq!(account_id(b"3"), Ok(3));
         assert_eq!(account_id(b"{\"accountId\":3}"), Ok(3));
-        assert!(account_id(b"70000").is_err() && account_id(b"-1").is_err() && account_id(b"1.5").is_err());
+        assert_eq!(account_id(b"70000"), Ok(70_000), "unknown, and well formed");
+        assert!(account_id(b"-1").is_err() && account_id(b"1.5").is_err());
     }
 
     #[test]

@@ -22,7 +22,7 @@ pub struct OrderRequest {
     pub stop: Option<Price>,
     pub strategy_id: Option<u16>,
     pub strategy_name: Option<String>,
-    pub account_id: Option<u16>,
+    pub account_id: Option<u64>,
     pub exchange_id: Option<u16>,
     pub tif: Tif,
     pub tif_date: Timestamp,
@@ -35,7 +35,7 @@ pub struct OrderChange {
     pub kind: OrderKind,
     pub int_id: String,
     pub new_int_id: Option<String>,
-    pub account_id: Option<u16>,
+    pub account_id: Option<u64>,
     pub changes: Changes,
     /// Unchangeable values may be repeated.
     pub security_id: Option<u32>,
@@ -61,7 +61,7 @@ macro_rules! submits {
             pub strategy_id: Option<u16>,
             pub strategy_name: Option<String>,
             /// May be left out for the only active account of the security's exchange.
-            pub account_id: Option<u16>,
+            pub account_id: Option<u64>,
             /// The security's own exchange; another one is refused.
             pub exchange_id: Option<u16>,
             /// Time in force; DAY if absent.
@@ -140,7 +140,7 @@ pub struct AnyOrderVO {
     pub stop: Option<Decimal>,
     pub strategy_id: Option<u16>,
     pub strategy_name: Option<String>,
-    pub account_id: Option<u16>,
+    pub account_id: Option<u64>,
     pub exchange_id: Option<u16>,
     #[schema(value_type = Option<TifSchema>)]
     pub tif: Option<NamedValue<Tif>>,
@@ -181,7 +181,7 @@ macro_rules! modifies {
             /// The order's new id; the service makes one if it is absent.
             pub new_int_id: Option<String>,
             /// Selects the order, if several have had the id.
-            pub account_id: Option<u16>,
+            pub account_id: Option<u64>,
             /// The new total quantity, filled quantity included.
             pub quantity: Option<Decimal>,
             $(pub $price: Option<Decimal>,)*

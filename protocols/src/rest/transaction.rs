@@ -136,7 +136,7 @@ pub struct TransactionRequestVO {
     pub strategy_name: Option<String>,
     /// If absent, the only active account of the security's exchange; for cash the first active
     /// one.
-    pub account_id: Option<u16>,
+    pub account_id: Option<u64>,
     pub security_id: Option<u32>,
     /// Above zero for BUY, above or below zero for SELL (a sale either way), signed for EXPIRATION
     /// and REBALANCE.

@@ -110,6 +110,8 @@ pub struct StompBroker {
     connections: SlotMap<Box<BrokerConnection>>,
     /// Number of sessions opened so far.
     opened: u64,
+    /// Number of sessions closed because the client did not read fast enough.
+    closed_slow: u64,
     index: SubscriptionIndex,
     interests: Interests,
     market: MarketTopics,
@@ -150,6 +152,7 @@ impl StompBroker {
             settings,
             reference,
             opened: 0,
+            closed_slow: 0,
             index: SubscriptionIndex::default(),
             interests: Interests::default(),
             market: MarketTopics::default(),
@@ -201,10 +204,19 @@ impl StompBroker {
         let Some(slot) = self.slot(session) else { return };
         self.unindex(slot);
         let connection = self.connections.remove(session.0);
+        let state = connection.as_ref().map(|connection| connection.session.state());
+        if let Some(StompState::Closing(StompCloseReason::SlowConsumer | StompCloseReason::Stalled)) = state {
+            self.closed_slow += 1;
+        }
         self.held -= connection.as_ref().map_or(0, |connection| connection.held);
         if let Some(armed) = connection.and_then(|connection| connection.armed) {
             self.timers.remove(&(armed, slot));
         }
+    }
+
+    /// Returns the number of sessions closed because the client did not read fast enough.
+    pub fn closed_slow(&self) -> u64 {
+        self.closed_slow
     }
 
     pub fn handle_bytes(&mut self, now: Timestamp, session: SessionId, bytes: &[u8]) {

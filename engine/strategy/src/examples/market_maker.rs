@@ -20,6 +20,10 @@ use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Side, Status};
 
+/// Values of parameters that are not set: a small position and a bounded loss.
+pub const DEFAULTS: [(&str, &str); 4] =
+    [("qty", "1"), ("half_spread_ticks", "2"), ("position_max", "10"), ("loss_max", "1000")];
+
 pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["qty", "half_spread_ticks", "position_max", "loss_max"])?;
     let settings = MarketMakerSettings {

@@ -21,6 +21,10 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::terms::{Side, Status};
 use pitlane_engine::time::NS_PER_S;
 
+/// Values of parameters that are not set: a small position, and never a short one.
+pub const DEFAULTS: [(&str, &str); 5] =
+    [("fast", "20"), ("slow", "100"), ("bar_s", "1"), ("qty", "1"), ("short", "false")];
+
 pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
     parameters.only(&["fast", "slow", "bar_s", "qty", "short"])?;
     let settings = MovingAverageSettings {

@@ -119,7 +119,7 @@ impl StandbyState {
             self.epoch(),
         );
         let help = "Records that the broker has not acknowledged; of one that follows, messages not read.";
-        out.single("pitlane_standby_lag", MetricKind::Gauge, help, self.behind.get());
+        out.single("pitlane_standby_lag_records", MetricKind::Gauge, help, self.behind.get());
         let help = "Messages of the group's stream acknowledged, or read.";
         out.single("pitlane_standby_messages_total", MetricKind::Counter, help, self.messages.get());
         let help = "Messages in the group's stream that none of its servers sent, and that were skipped.";

@@ -186,7 +186,10 @@ fn every_preset_is_sound_and_changes_something() {
     assert_eq!(named("distributed").expect("it is sound").config.durability(), Durability::Disk);
     let unknown = named("pined").expect_err("there is no such preset").to_string();
     assert!(
-        unknown.starts_with("pined: cannot be opened") && unknown.ends_with("(did you mean pinned?)"),
+        unknown.starts_with("pined: neither a file nor a preset: ")
+            && unknown.ends_with(
+                " (did you mean pinned?); the presets are dev, bench, pinned, simulation, distributed"
+            ),
         "{unknown}"
     );
 }

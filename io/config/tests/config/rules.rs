@@ -195,3 +195,52 @@ fn names_must_be_known_to_the_reference_data() {
     assert_eq!(touch.quote_levels, VenueSettings::default().quote_levels);
     assert_eq!(config.risk.of_account("NEWYORK").restricted_ids(&reference).len(), 1);
 }
+
+/// Returns the faults of names in a file, without its folder.
+fn name_faults(name: &str, text: &str) -> Vec<String> {
+    let Loaded { config, params, .. } = load(&file(name, text)).expect("it is well-formed");
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    let faults = config.check_names(&reference, &params).expect_err("names are wrong").to_string();
+    let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
+    faults.lines().map(|line| line.replace(&folder, "")).collect()
+}
+
+#[test]
+fn faults_of_strategy_parameters_are_reported_at_their_line() {
+    let head =
+        "[[strategy]]\nname = \"MOMENTUM\"\nkind = \"moving-average-cross\"\nsecurities = [\"AAPL\"]\n";
+    let text = format!("{head}[strategy.parameters]\nslow = 50\nfast = 60\n");
+    let below = "strategy.0.parameters.fast: it must be below slow";
+    assert_eq!(name_faults("parameter.toml", &text), [format!("parameter.toml:7:1: {below}")]);
+    // The parameter at fault is a default: the table is the nearest place.
+    let text = format!("{head}parameters = {{ slow = 10 }}\n");
+    assert_eq!(
+        name_faults("parameter-default.toml", &text),
+        [format!("parameter-default.toml:5:1: {below}")]
+    );
+    let text = format!("{head}parameters = {{ qtty = 10 }}\n");
+    let faults = name_faults("parameter-unknown.toml", &text);
+    assert_eq!(faults.len(), 1, "{faults:?}");
+    assert!(
+        faults[0].starts_with(
+            "parameter-unknown.toml:5:16: strategy.0.parameters.qtty: there is no such parameter; there are fast,"
+        ),
+        "{faults:?}"
+    );
+}
+
+#[test]
+fn a_strategy_needs_only_name_kind_and_securities() {
+    let text = "[strategy_defaults]\nstart = false\n[[strategy]]\nname = \"MOMENTUM\"\n\
+                kind = \"market-maker\"\nsecurities = [\"AAPL\"]\n";
+    let Loaded { config, params, .. } = load(&file("strategy.toml", text)).expect("it is enough");
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    assert!(config.check_names(&reference, &params).is_ok());
+    let strategy = &config.strategies[0];
+    assert_eq!((strategy.start, strategy.cancel_on_failure), (false, true));
+    assert!(strategy.make(&reference).is_ok(), "every parameter has a default");
+    let faults =
+        load(&file("strategy-less.toml", "[[strategy]]\nname = \"MOMENTUM\"\n")).unwrap_err().to_string();
+    assert!(faults.contains("strategy.0.kind: it is missing"), "{faults}");
+    assert!(faults.contains("strategy.0.securities: it is missing"), "{faults}");
+}

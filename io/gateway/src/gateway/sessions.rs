@@ -7,7 +7,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use super::Gateway;
 use super::stomp::StompEndpoint;
 use crate::EVENTS_PER_POLL_MAX;
-use crate::notifications::{Notification, SessionInfo};
+use crate::notifications::{Notification, SessionInfo, SessionList};
 
 /// Interval of the session list.
 const SESSION_LIST_NS: u64 = NS_PER_S;
@@ -45,9 +45,10 @@ impl Gateway {
         if self.connected > 0 || self.had_sessions {
             let rows: Arc<[SessionInfo]> = self.rows().collect();
             self.had_sessions = !rows.is_empty();
-            self.notifications
-                .iter_mut()
-                .for_each(|notifications| notifications.send(Notification::Sessions(rows.clone())));
+            let closed_slow = self.stomp.as_ref().map_or(0, StompEndpoint::closed_slow);
+            if let Some(notifications) = &mut self.notifications {
+                notifications.send(Notification::Sessions(SessionList { rows, closed_slow }));
+            }
         }
     }
 

@@ -109,6 +109,11 @@ impl StompEndpoint {
         self.broker_host.rows()
     }
 
+    /// Returns the number of sessions closed because the client did not read fast enough.
+    pub fn closed_slow(&self) -> u64 {
+        self.broker_host.closed_slow()
+    }
+
     /// Does what is due, and writes to the clients with output, in turn. Commands are sent first,
     /// so they are on their way when a client reads a receipt. `port` is present while the shards
     /// accept commands. `send` takes the notifications for other threads.

@@ -63,6 +63,20 @@ pub struct SessionInfo {
     pub venue: Option<VenueCounts>,
 }
 
+/// The sessions of a gateway.
+#[derive(Clone, Debug)]
+pub struct SessionList {
+    pub rows: Arc<[SessionInfo]>,
+    /// STOMP sessions closed because the client did not read fast enough, since the start.
+    pub closed_slow: u64,
+}
+
+impl Default for SessionList {
+    fn default() -> SessionList {
+        SessionList { rows: Arc::new([]), closed_slow: 0 }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StompUsage {
     /// Market data events replaced by newer ones before they were sent.

@@ -187,6 +187,11 @@ impl BrokerHost {
         self.dropped
     }
 
+    /// Returns the number of sessions closed because the client did not read fast enough.
+    pub fn closed_slow(&self) -> u64 {
+        self.broker.closed_slow()
+    }
+
     /// Returns all sessions.
     pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
         self.clients.iter().filter_map(|(session, client)| {

@@ -1,5 +1,7 @@
 //! The closed list of metrics, each with its help text.
 
+mod sessions;
+
 use pitlane_protocols::fix::session::VenueCounts;
 use pitlane_runtime::metrics::exposition::{Exposition, MetricKind, Seconds};
 use pitlane_runtime::metrics::process::Process;
@@ -9,14 +11,17 @@ use crate::app_state::AppState;
 use crate::cluster::{PeerCounts, PeerPhase};
 use crate::health::{COMMIT, is_ready};
 use crate::status::Journaling;
-use MetricKind::{Counter as C, Gauge as G};
+use MetricKind::{Counter as C, Gauge as G, Histogram as H};
 
 pub(super) fn all(app: &AppState) -> String {
     let mut out = Exposition::default();
     service(app, &mut out);
     shards(app, &mut out);
+    journal(app, &mut out);
     view(app, &mut out);
     venues(app, &mut out);
+    sessions::sessions(app, &mut out);
+    sessions::market_data(app, &mut out);
     http(app, &mut out);
     remote_strategies(app, &mut out);
     cluster(app, &mut out);
@@ -42,7 +47,7 @@ fn service(app: &AppState, out: &mut Exposition) {
     let kills = app.trading.shard_client.view().kills().count();
     out.single("pitlane_kill_switches", G, "Kill switches that are on.", kills);
     if let Some(tls) = &app.monitoring.tls {
-        let name = "pitlane_tls_certificate_not_after_seconds";
+        let name = "pitlane_tls_certificate_expiry_timestamp_seconds";
         out.single(
             name,
             G,
@@ -83,6 +88,26 @@ fn shards(app: &AppState, out: &mut Exposition) {
             out.sample(&[("shard", &shard)], counter(meter).get());
         }
     }
+}
+
+/// Adds the state of the journal, as of the last second.
+fn journal(app: &AppState, out: &mut Exposition) {
+    let registry = &app.monitoring.registry;
+    let mut column = |name, help, value: &dyn Fn(&ShardMeter) -> String| {
+        out.family(name, G, help);
+        for (shard, meter) in registry.shards.iter().enumerate() {
+            out.sample(&[("shard", &shard)], value(meter));
+        }
+    };
+    let help = "Records written to the journal and not yet forced to disk.";
+    column("pitlane_journal_unsynced_records", help, &|meter| meter.journal.unsynced.get().to_string());
+    let help = "Bytes of the journal's segments.";
+    column("pitlane_journal_size_bytes", help, &|meter| meter.journal.segment_bytes.get().to_string());
+    let help = "Time of the newest snapshot, since the epoch; 0 if there is none.";
+    let name = "pitlane_journal_last_snapshot_timestamp_seconds";
+    column(name, help, &|meter| Seconds(meter.journal.snapshot_at_ns.get()).to_string());
+    let free = registry.data_free_bytes.get();
+    out.single("pitlane_data_free_bytes", G, "Free bytes on the file system of the data folder.", free);
 }
 
 fn view(app: &AppState, out: &mut Exposition) {
@@ -219,13 +244,13 @@ fn http(app: &AppState, out: &mut Exposition) {
         "Notifications dropped because a queue between threads was full.",
     );
     for (queue, count) in
-        [("hall", app.notifications.ws_broker.dropped()), ("log", app.notifications.hub.dropped_log())]
+        [("websocket", app.notifications.ws_broker.dropped()), ("log", app.notifications.hub.dropped_log())]
     {
-        out.sample(&[("place", &queue)], count);
+        out.sample(&[("queue", &queue)], count);
     }
     app.notifications
         .hub
-        .each_channel(|name, dropped| out.sample(&[("place", &format!("gateway-{name}"))], dropped));
+        .each_channel(|name, dropped| out.sample(&[("queue", &format!("gateway-{name}"))], dropped));
 }
 
 /// Adds the metrics of strategies in processes of their own.
@@ -341,29 +366,25 @@ fn cluster(app: &AppState, out: &mut Exposition) {
 }
 
 fn stages(app: &AppState, out: &mut Exposition) {
-    let stages = app.monitoring.stages();
-    out.family("pitlane_stage_seconds", G, "Percentiles of a stage over its last second with work.");
-    for stage in &stages {
-        for (quantile, ns) in
-            [("0.5", stage.p50), ("0.9", stage.p90), ("0.99", stage.p99), ("0.999", stage.p999)]
-        {
-            let labels: [(&str, &dyn std::fmt::Display); 3] =
-                [("thread", &stage.thread), ("stage", &stage.stage), ("quantile", &quantile)];
-            out.sample(&labels, Seconds(ns));
-        }
+    let help = "Duration of a stage in a thread, of one command in 61.";
+    out.family("pitlane_stage_duration_seconds", H, help);
+    for total in &app.monitoring.stages().totals {
+        out.histogram(&[("thread", &total.thread), ("stage", &total.stage)], &total.buckets);
     }
 }
 
+/// Adds the metrics that every process has, under the names that Prometheus clients give them.
 fn process(out: &mut Exposition) {
     let process = Process::read();
     if let Some(ns) = process.cpu_ns {
-        out.single("pitlane_process_cpu_seconds_total", C, "Processor time used.", Seconds(ns));
+        out.single("process_cpu_seconds_total", C, "Processor time used.", Seconds(ns));
     }
     let gauges = [
-        ("pitlane_process_resident_bytes", "Memory held.", process.resident_bytes),
-        ("pitlane_process_threads", "Threads.", process.threads),
-        ("pitlane_process_fds", "File descriptors open.", process.fds),
-        ("pitlane_process_fds_max", "File descriptors allowed.", process.fds_max),
+        ("process_start_time_seconds", "Start of the process, since the epoch.", process.started_s),
+        ("process_resident_memory_bytes", "Memory held.", process.resident_bytes),
+        ("process_threads", "Threads.", process.threads),
+        ("process_open_fds", "File descriptors open.", process.fds),
+        ("process_max_fds", "File descriptors allowed.", process.fds_max),
     ];
     for (name, help, value) in gauges {
         if let Some(value) = value {

@@ -30,6 +30,8 @@ pub(super) enum ParamKind {
     Text(&'static str),
     /// Any text, also one that has no meaning to us.
     Any(&'static str),
+    /// The only value it may have.
+    Word(&'static str),
     /// A number, with its minimum and an example.
     Count(u64, u64),
 }
@@ -39,13 +41,14 @@ impl ParamSpec {
         match self.kind {
             ParamKind::Text(_) => json!({ "type": "string", "minLength": 1 }),
             ParamKind::Any(_) => json!({ "type": "string" }),
+            ParamKind::Word(word) => json!({ "type": "string", "enum": [word] }),
             ParamKind::Count(min, _) => json!({ "type": "integer", "minimum": min }),
         }
     }
 
     pub(super) fn example(&self) -> Value {
         match self.kind {
-            ParamKind::Text(example) | ParamKind::Any(example) => example.into(),
+            ParamKind::Text(example) | ParamKind::Any(example) | ParamKind::Word(example) => example.into(),
             ParamKind::Count(_, example) => example.into(),
         }
     }
@@ -113,6 +116,12 @@ pub(super) const HANDLE: ParamSpec = ParamSpec {
     about: "The order, where several open ones have the id: as the refusal lists it.",
     required: false,
     kind: ParamKind::Text("72057594037927936"),
+};
+pub(super) const RETURN: ParamSpec = ParamSpec {
+    name: "return",
+    about: "`order` requests the order in the response, as the shard has accepted it.",
+    required: false,
+    kind: ParamKind::Word("order"),
 };
 pub(super) const PREFER: ParamSpec = ParamSpec {
     name: "Prefer",

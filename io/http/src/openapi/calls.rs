@@ -6,8 +6,8 @@ use serde_json::json;
 use super::super::routes::ApiCall;
 use super::about::{
     ACCOUNT, CallDescription, HANDLE, HEALTH, INT_ID, LIMIT, MARKET, ORDERS, PAGES, POSITION_ID, POSITIONS,
-    PREFER, ParamKind, ParamSpec, RISK, RequestSpec, ResponseSpec, SERVICE, SESSION_ID, STRATEGIES, STRATEGY,
-    SchemaRef, id, input, media, number_or, plain, ready, reference, text, text_list, write,
+    PREFER, ParamKind, ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SERVICE, SESSION_ID, STRATEGIES,
+    STRATEGY, SchemaRef, id, input, media, number_or, plain, ready, reference, text, text_list, write,
 };
 use super::examples::{
     account, alert, exchange, family, forex, limits, order, portfolio, position, rates, security, session,
@@ -237,14 +237,14 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
         ApiCall::PositionClose => CallDescription {
             more: "Sends a market order of the opposite side for all of it, one at a time.",
             path: &[POSITION_ID],
-            query: &[ACCOUNT],
+            query: &[ACCOUNT, RETURN],
             headers: &[PREFER],
             ..write(POSITIONS, "Close a position", None, ResponseSpec::Order)
         },
         ApiCall::PositionReduce => CallDescription {
             more: "Sends a market order of the opposite side for a part of it.",
             path: &[POSITION_ID],
-            query: &[ACCOUNT],
+            query: &[ACCOUNT, RETURN],
             headers: &[PREFER],
             ..write(
                 POSITIONS,
@@ -338,17 +338,19 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
         ApiCall::OrderCancel => CallDescription {
             more: "Answered when the request was accepted; its result follows by topic and in the order's status. Where several open orders have the id, the refusal lists them with their handles.",
             path: &[INT_ID],
-            query: &[ACCOUNT, HANDLE],
+            query: &[ACCOUNT, HANDLE, RETURN],
             headers: &[PREFER],
             ..write(ORDERS, "Cancel an order", None, ResponseSpec::Order)
         },
         ApiCall::OrderSubmit(kind) => CallDescription {
             more: "Idempotent on `intId`: the same body again gives the same response and no second order. An id stays used to the end of the trading day, also after a restart.",
+            query: &[RETURN],
             headers: &[PREFER],
             ..submit(kind)
         },
         ApiCall::OrderModify(kind) => CallDescription {
             more: "Absent members stay unchanged. The order's id becomes `newIntId`, or an id that the service generates. A quantity at or below what is filled ends the order as FILLED.",
+            query: &[RETURN],
             headers: &[PREFER],
             refusals: &[404, 409, 422],
             ..modify(kind)

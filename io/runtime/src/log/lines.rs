@@ -9,6 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, TrySendError, sync_cha
 use std::thread;
 use std::time::Duration;
 
+use tracing::{Level, Metadata};
 use tracing_subscriber::fmt::MakeWriter;
 
 use super::Style;
@@ -27,6 +28,8 @@ const RETRY: Duration = Duration::from_millis(1);
 pub struct Lines {
     queue: SyncSender<Item>,
     dropped: Arc<AtomicU64>,
+    /// Whether each line begins with its syslog priority, as the journal of systemd reads it.
+    has_priorities: bool,
 }
 
 #[derive(Debug)]
@@ -49,19 +52,26 @@ pub(super) struct LogWriter<W> {
 pub(super) fn queue<W: Write>(lines_max: usize, out: W, style: Style) -> (Lines, LogWriter<W>) {
     let (sender, receiver) = sync_channel(lines_max);
     let dropped = Arc::new(AtomicU64::new(0));
-    (Lines { queue: sender, dropped: dropped.clone() }, LogWriter { queue: receiver, dropped, out, style })
+    let lines = Lines { queue: sender, dropped: dropped.clone(), has_priorities: style.has_priorities };
+    (lines, LogWriter { queue: receiver, dropped, out, style })
 }
 
 impl Lines {
-    pub fn push(&self, line: &[u8]) {
+    pub fn push(&self, level: Level, line: &[u8]) {
         let line = line.strip_suffix(b"\n").unwrap_or(line);
-        let mut line = line[..line.len().min(LINE_BYTES_MAX)].to_vec();
+        let kept = &line[..line.len().min(LINE_BYTES_MAX)];
+        let mut line = if self.has_priorities { priority(level).as_bytes().to_vec() } else { Vec::new() };
+        line.extend_from_slice(kept);
         // The line may contain a stranger's text, which must not look like a line of its own.
         line.iter_mut().filter(|byte| matches!(byte, b'\n' | b'\r')).for_each(|byte| *byte = b' ');
         line.push(b'\n');
         if self.queue.try_send(Item::LogLine(line)).is_err() {
             self.dropped.fetch_add(1, Ordering::Relaxed);
         }
+    }
+
+    pub(super) fn has_priorities(&self) -> bool {
+        self.has_priorities
     }
 
     /// Waits until all lines so far are written, at most this long; returns whether they were.
@@ -86,7 +96,21 @@ impl<'a> MakeWriter<'a> for Lines {
     type Writer = LogLine<'a>;
 
     fn make_writer(&'a self) -> LogLine<'a> {
-        LogLine { lines: self }
+        LogLine { lines: self, level: Level::INFO }
+    }
+
+    fn make_writer_for(&'a self, event: &Metadata<'_>) -> LogLine<'a> {
+        LogLine { lines: self, level: *event.level() }
+    }
+}
+
+/// Returns the prefix of a line for the journal of systemd: sd-daemon(3).
+pub(super) fn priority(level: Level) -> &'static str {
+    match level {
+        Level::ERROR => "<3>",
+        Level::WARN => "<4>",
+        Level::INFO => "<6>",
+        Level::DEBUG | Level::TRACE => "<7>",
     }
 }
 
@@ -94,11 +118,12 @@ impl<'a> MakeWriter<'a> for Lines {
 #[derive(Debug)]
 pub struct LogLine<'a> {
     lines: &'a Lines,
+    level: Level,
 }
 
 impl Write for LogLine<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.lines.push(bytes);
+        self.lines.push(self.level, bytes);
         Ok(bytes.len())
     }
 
@@ -155,44 +180,54 @@ mod tests {
 
     #[test]
     fn lines_beyond_the_capacity_are_dropped_counted_and_reported() {
-        let (lines, mut writer) = queue(3, Vec::new(), Style { json: false, colour: false });
+        let (lines, mut writer) = queue(3, Vec::new(), Style::default());
         for number in 0..5 {
-            lines.push(format!("line {number}").as_bytes());
+            lines.push(Level::INFO, format!("line {number}").as_bytes());
         }
         writer.poll();
         let text = String::from_utf8(writer.out.clone()).unwrap();
         let written: Vec<&str> = text.lines().collect();
         assert_eq!(written[..3], ["line 0", "line 1", "line 2"]);
         assert!(written[3].contains("WARN") && written[3].ends_with("lines dropped count=2"), "{text}");
-        lines.push(b"after\n");
+        lines.push(Level::INFO, b"after\n");
         writer.poll();
         assert!(String::from_utf8(writer.out).unwrap().ends_with("count=2\nafter\n"));
     }
 
     #[test]
     fn a_message_with_line_breaks_is_one_line() {
-        let (lines, mut writer) = queue(2, Vec::new(), Style { json: false, colour: false });
-        lines.push(b"host=a\n2026-11-16 ERROR forged\r\n");
-        lines.push(b"next");
+        let (lines, mut writer) = queue(2, Vec::new(), Style::default());
+        lines.push(Level::INFO, b"host=a\n2026-11-16 ERROR forged\r\n");
+        lines.push(Level::INFO, b"next");
         writer.poll();
         let text = String::from_utf8(writer.out).unwrap();
         assert_eq!(text, "host=a 2026-11-16 ERROR forged \nnext\n");
     }
 
     #[test]
+    fn lines_for_the_journal_begin_with_their_priority() {
+        let (lines, mut writer) = queue(8, Vec::new(), Style { has_priorities: true, ..Style::default() });
+        for level in [Level::ERROR, Level::WARN, Level::INFO, Level::DEBUG, Level::TRACE] {
+            lines.push(level, b"x\n");
+        }
+        writer.poll();
+        assert_eq!(String::from_utf8(writer.out).unwrap(), "<3>x\n<4>x\n<6>x\n<7>x\n<7>x\n");
+    }
+
+    #[test]
     fn a_long_line_is_truncated() {
-        let (lines, mut writer) = queue(1, Vec::new(), Style { json: false, colour: false });
-        lines.push(&[b'x'; 3 * LINE_BYTES_MAX]);
+        let (lines, mut writer) = queue(1, Vec::new(), Style::default());
+        lines.push(Level::INFO, &[b'x'; 3 * LINE_BYTES_MAX]);
         writer.poll();
         assert_eq!((writer.out.len(), writer.out.last()), (LINE_BYTES_MAX + 1, Some(&b'\n')));
     }
 
     #[test]
     fn a_flush_waits_for_the_writer_up_to_its_timeout() {
-        let (lines, writer) = queue(8, Vec::new(), Style { json: true, colour: false });
+        let (lines, writer) = queue(8, Vec::new(), Style { json: true, ..Style::default() });
         assert!(!lines.flush(Duration::from_millis(2)), "no thread writes");
         let writing = thread::spawn(move || writer.run());
-        lines.push(b"one");
+        lines.push(Level::INFO, b"one");
         assert!(lines.flush(Duration::from_secs(60)));
         drop(lines);
         writing.join().expect("it ends with the last near end");

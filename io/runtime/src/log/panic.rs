@@ -15,6 +15,9 @@ use super::lines::Lines;
 /// Maximum time for writing the lines queued before the panic.
 const FLUSH_MAX: Duration = Duration::from_millis(200);
 
+/// Priority of the last line in the journal of systemd: critical.
+const FATAL: &str = "<2>";
+
 /// Makes a panic of any thread write one line and abort the process, except in isolated code.
 pub fn abort_on_panic(lines: Lines, durability: Durability) {
     let failing = AtomicBool::new(false);
@@ -27,7 +30,8 @@ pub fn abort_on_panic(lines: Lines, durability: Durability) {
             thread::park();
         }
         lines.flush(FLUSH_MAX);
-        let _ = writeln!(io::stderr(), "{}", last_line(info, durability));
+        let prefix = if lines.has_priorities() { FATAL } else { "" };
+        let _ = writeln!(io::stderr(), "{prefix}{}", last_line(info, durability));
         process::abort();
     }));
 }

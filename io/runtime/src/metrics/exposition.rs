@@ -3,6 +3,8 @@
 
 use std::fmt::{Display, Write};
 
+use crate::latency_buckets::LatencyBuckets;
+
 pub const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,6 +12,8 @@ pub enum MetricKind {
     /// Only increases; its name ends in `_total`.
     Counter,
     Gauge,
+    /// Buckets that can be summed.
+    Histogram,
 }
 
 /// Writes families one after the other. Names and help texts are ours; only label values are
@@ -22,7 +26,10 @@ pub struct Exposition {
 
 impl Exposition {
     pub fn family(&mut self, name: &'static str, kind: MetricKind, help: &'static str) {
-        debug_assert!(name.starts_with("pitlane_"), "every name has our prefix");
+        debug_assert!(
+            name.starts_with("pitlane_") || name.starts_with("process_"),
+            "every name has our prefix, or is one that every process has"
+        );
         debug_assert!(
             (kind == MetricKind::Counter) == name.ends_with("_total"),
             "a counter is a total: {name}"
@@ -30,6 +37,7 @@ impl Exposition {
         let kind = match kind {
             MetricKind::Counter => "counter",
             MetricKind::Gauge => "gauge",
+            MetricKind::Histogram => "histogram",
         };
         self.name = name;
         self.push(format_args!("# HELP {name} {help}\n# TYPE {name} {kind}\n"));
@@ -37,7 +45,29 @@ impl Exposition {
 
     /// Writes a sample of the current family.
     pub fn sample(&mut self, labels: &[(&str, &dyn Display)], value: impl Display) {
+        self.suffixed("", labels, value);
+    }
+
+    /// Writes the buckets, the sum and the count of the current family, which is a histogram.
+    pub fn histogram(&mut self, labels: &[(&str, &dyn Display)], buckets: &LatencyBuckets) {
+        for (bound_ns, count) in buckets.cumulative() {
+            // Queries name a bound, so it is written as people write it.
+            let bound = Seconds(bound_ns).to_string();
+            let bound = if bound.contains('.') { bound.trim_end_matches('0') } else { &bound };
+            self.bucket(labels, &bound, count);
+        }
+        self.bucket(labels, &"+Inf", buckets.count());
+        self.suffixed("_sum", labels, Seconds(buckets.sum_ns()));
+        self.suffixed("_count", labels, buckets.count());
+    }
+
+    fn bucket(&mut self, labels: &[(&str, &dyn Display)], bound: &dyn Display, count: u64) {
+        self.suffixed("_bucket", &[labels, &[("le", bound)]].concat(), count);
+    }
+
+    fn suffixed(&mut self, suffix: &str, labels: &[(&str, &dyn Display)], value: impl Display) {
         self.text.push_str(self.name);
+        self.text.push_str(suffix);
         for (at, (label, text)) in labels.iter().enumerate() {
             self.text.push(if at == 0 { '{' } else { ',' });
             self.push(format_args!("{label}=\""));
@@ -102,6 +132,28 @@ mod tests {
                     # HELP pitlane_b_seconds How long.\n# TYPE pitlane_b_seconds gauge\n\
                     pitlane_b_seconds 1.500000000\n";
         assert_eq!(exposition.into_text(), text);
+    }
+
+    #[test]
+    fn a_histogram_is_cumulative_buckets_sum_and_count() {
+        let mut buckets = LatencyBuckets::default();
+        buckets.add(300, 2);
+        buckets.add(20_000_000_000, 1);
+        let mut exposition = Exposition::default();
+        exposition.family("pitlane_a_seconds", MetricKind::Histogram, "How long.");
+        exposition.histogram(&[("stage", &"x")], &buckets);
+        let text = exposition.into_text();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[1], "# TYPE pitlane_a_seconds histogram");
+        assert_eq!(lines[2], "pitlane_a_seconds_bucket{stage=\"x\",le=\"0.00000025\"} 0");
+        assert_eq!(lines[3], "pitlane_a_seconds_bucket{stage=\"x\",le=\"0.0000005\"} 2");
+        let end = [
+            "pitlane_a_seconds_bucket{stage=\"x\",le=\"1\"} 2",
+            "pitlane_a_seconds_bucket{stage=\"x\",le=\"+Inf\"} 3",
+            "pitlane_a_seconds_sum{stage=\"x\"} 20.000000600",
+            "pitlane_a_seconds_count{stage=\"x\"} 3",
+        ];
+        assert_eq!(lines[lines.len() - 4..], end);
     }
 
     #[test]

@@ -14,6 +14,8 @@ use pitlane_config::Config;
 use pitlane_engine::time::NS_PER_S;
 use pitlane_runtime::clock::Clock;
 
+use crate::port_owner::PortOwner;
+
 /// Size of a block as the journal writes it, number of blocks written, and the time limit.
 const BLOCK_BYTES: usize = 4_096;
 const SYNCS: usize = 64;
@@ -127,7 +129,11 @@ fn output_of(program: &str, words: &[&str]) -> Option<String> {
 }
 
 fn try_port(key: &'static str, address: SocketAddr) -> PortProbe {
-    let trouble = TcpListener::bind(address).err().map(|error| error.to_string());
+    let describe = |error: io::Error| match PortOwner::find(Path::new("/"), address) {
+        Some(owner) => format!("{error}: {owner}"),
+        None => error.to_string(),
+    };
+    let trouble = TcpListener::bind(address).err().map(describe);
     PortProbe { key, address, trouble }
 }
 
@@ -139,7 +145,8 @@ mod tests {
     fn a_taken_port_is_seen() {
         let taken = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = taken.local_addr().unwrap();
-        assert!(try_port("http.listen", address).trouble.is_some());
+        let trouble = try_port("http.listen", address).trouble.unwrap();
+        assert!(trouble.contains(&format!("process {} ", process::id())), "{trouble}");
         assert_eq!(try_port("http.listen", "127.0.0.1:0".parse().unwrap()).trouble, None);
     }
 

@@ -2,6 +2,7 @@
 //! refills the numbers for ids. When a signal requests it, main reloads certificate, users and
 //! tokens at once.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub(super) struct Housekeeper {
     healths: Vec<(ShardId, Arc<Health>)>,
     registry: Arc<Registry>,
     status: Arc<ServiceStatus>,
+    data_dir: PathBuf,
     /// The most restrictive write mode at the last check.
     write_mode: WriteMode,
     /// Whether a reload is requested.
@@ -40,6 +42,7 @@ impl Housekeeper {
         healths: Vec<(ShardId, Arc<Health>)>,
         registry: Arc<Registry>,
         status: Arc<ServiceStatus>,
+        data_dir: PathBuf,
         supply: Option<IdSupply>,
     ) -> Housekeeper {
         let reload = Arc::default();
@@ -47,6 +50,7 @@ impl Housekeeper {
             healths,
             registry,
             status,
+            data_dir,
             write_mode: WriteMode::Open,
             reload,
             tls: None,
@@ -67,6 +71,9 @@ impl Housekeeper {
 
     pub(super) fn check(&mut self) {
         self.check_journal();
+        if let Ok(about) = rustix::fs::statvfs(&self.data_dir) {
+            self.registry.data_free_bytes.set(about.f_bavail.saturating_mul(about.f_frsize));
+        }
         if let Some(supply) = &mut self.supply
             && let Err(fault) = supply.fill()
         {
@@ -104,6 +111,9 @@ impl Housekeeper {
             meter.journal.bytes.set(report.bytes);
             meter.journal.syncs.set(report.syncs);
             meter.journal.snapshots.set(report.snapshots);
+            meter.journal.unsynced.set(report.appended.saturating_sub(report.synced));
+            meter.journal.segment_bytes.set(report.segment_bytes);
+            meter.journal.snapshot_at_ns.set(report.snapshot_at);
             if report.write_mode > write_mode {
                 (write_mode, error) = (report.write_mode, report.last_error);
             }

@@ -4,10 +4,12 @@
 use std::io::{self, Write};
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Instant;
 
 use pitlane_cluster::standby::{StandbyHandle, StandbyProgress};
 use pitlane_config::Config;
 use pitlane_runtime::lifecycle::{Lifecycle, Main, StopReason};
+use pitlane_runtime::service_manager::ServiceManager;
 
 use super::store::RecoveredState;
 use super::{ServeError, StopConditions, check_lead, system};
@@ -45,8 +47,9 @@ impl StandbyMember {
         lifecycle: &Lifecycle,
         main: &mut Main,
         wait: &StopConditions,
+        manager: &mut ServiceManager,
     ) -> Result<bool, ServeError> {
-        self.wait_for(StandbyProgress::Leads, lifecycle, main, wait)
+        self.wait_for(StandbyProgress::Leads, lifecycle, main, wait, manager)
     }
 
     /// Waits until the broker has the recovered state and the record of this start: from then on,
@@ -57,11 +60,12 @@ impl StandbyMember {
         lifecycle: &Lifecycle,
         main: &mut Main,
         wait: &StopConditions,
+        manager: &mut ServiceManager,
     ) -> Result<bool, ServeError> {
         // All shards are on this server: a standby excludes a cluster.
         let healths = store.journal_parts.iter().flat_map(|parts| &parts.healths);
         self.handle.ship(healths.map(|(_, health)| health.clone()).collect());
-        self.wait_for(StandbyProgress::Shipped, lifecycle, main, wait)
+        self.wait_for(StandbyProgress::Shipped, lifecycle, main, wait, manager)
     }
 
     fn wait_for(
@@ -70,6 +74,7 @@ impl StandbyMember {
         lifecycle: &Lifecycle,
         main: &mut Main,
         wait: &StopConditions,
+        manager: &mut ServiceManager,
     ) -> Result<bool, ServeError> {
         loop {
             let mut progress = Ok(StandbyProgress::Waiting);
@@ -77,11 +82,15 @@ impl StandbyMember {
                 progress = self.handle.poll_event();
                 !matches!(progress, Ok(StandbyProgress::Waiting)) || wait.is_over(lifecycle)
             };
-            main.wait(None, has_progress).map_err(system("cannot wait"))?;
+            manager.ping();
+            let until = manager.ping_interval().map(|interval| Instant::now() + interval);
+            main.wait(until, has_progress).map_err(system("cannot wait"))?;
             match progress.map_err(system(WHAT))? {
                 progress if progress == goal => return Ok(true),
                 StandbyProgress::Follows(address) => {
-                    self.print_standby_line(address).map_err(system("standard output"))?
+                    self.print_standby_line(address).map_err(system("standard output"))?;
+                    // A server that follows has started, although it does not serve yet.
+                    manager.ready(&format!("standby group={}", self.group));
                 }
                 StandbyProgress::Waiting | StandbyProgress::Leads | StandbyProgress::Shipped => {}
             }

@@ -1,6 +1,7 @@
 //! The start: creates every part, connects it to the others, and starts its thread.
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -41,7 +42,7 @@ use pitlane_runtime::clock::Clock;
 use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use pitlane_runtime::log::Events;
 use pitlane_runtime::mailbox::mailbox;
-use pitlane_runtime::metrics::{Registry, StageSummary};
+use pitlane_runtime::metrics::{Registry, StageReport};
 use pitlane_runtime::stages::LatencyReader;
 use pitlane_runtime::wakeups::Wakeups;
 
@@ -49,7 +50,9 @@ use super::housekeeping::Housekeeper;
 use super::refdata_reload::RefDataReloader;
 use super::standby::StandbyMember;
 use super::store::{JournalParts, RecoveredState};
+use super::watchdog::Watchdog;
 use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
+use crate::port_owner::PortOwner;
 use crate::topology::ThreadPlan;
 use crate::topology::worker_thread::{Duty, ThreadSpec, pin};
 
@@ -127,9 +130,8 @@ pub(super) fn start(
         cluster.incarnation = start_number(config, now)?;
     }
     let tls = open_tls(config, now)?;
-    let listeners_bound = GatewayListeners::bind(config, tls.as_deref());
     let listeners_bound =
-        listeners_bound.map_err(|(key, error)| ServeError::System(key.to_string(), error))?;
+        GatewayListeners::bind(config, tls.as_deref()).map_err(|failed| listen_error(config, failed))?;
     let mut listeners = listeners_bound.listeners();
     let mut auth = Auth::open(auth_settings(config, &reference)).map_err(ServeError::Auth)?;
     let (endpoints, mut fix_log_writer) = match listeners_bound.has_protocol(ListenerProtocol::Fix) {
@@ -172,7 +174,7 @@ pub(super) fn start(
         remote: remote.clone(),
         registry: registry.clone(),
         service_status: status.clone(),
-        stages: stage_summaries(parts.stages),
+        stages: stage_report(parts.stages),
         report: Some(OrderReportPrinter::new(printer.clone(), settings.quiet, recorder)),
         numbers: rest_numbers,
         reloads: Some(RefDataReloads::new(answers, parts.reloads.gateways)),
@@ -188,7 +190,7 @@ pub(super) fn start(
         send_event: http_event_handler(lifecycle.clone(), reload_requested),
     };
     let http = HttpServer::bind(HttpSettings::of(config, &settings.params), http)
-        .map_err(system("http.listen or https.listen"))?;
+        .map_err(|failed| listen_error(config, failed))?;
     listeners.splice(0..0, http.listeners().iter().copied());
     let ready = ready_line(config, &reference, &listeners);
     status.set_listeners(listeners);
@@ -202,8 +204,12 @@ pub(super) fn start(
     let core = topology.http_cores.first().copied();
     threads.push(start_http(http, core, lifecycle.clone()).map_err(system(NO_THREAD))?);
     let reload = reload_by_signal(lifecycle).map_err(system("cannot receive signals"))?;
-    let housekeeper =
-        Housekeeper::new(healths, registry, status.clone(), id_supply).with_reload(reload, tls, auth_reload);
+    let data_dir = config.service.data_dir.clone();
+    let housekeeper = Housekeeper::new(healths, registry, status.clone(), data_dir, id_supply).with_reload(
+        reload,
+        tls,
+        auth_reload,
+    );
     Ok(RunningServer {
         wakeups: thread_wakeups,
         remote,
@@ -215,6 +221,7 @@ pub(super) fn start(
         printing,
         recording,
         ready,
+        watchdog: Watchdog::default(),
         _lock: lock,
         standby,
         _fix_log: fix_log,
@@ -226,6 +233,17 @@ const NO_THREAD: &str = "cannot start a thread";
 /// Returns the settings of authentication, with the names of all strategies.
 pub fn auth_settings(config: &Config, reference: &RefData) -> AuthSettings {
     AuthSettings::of(config, reference.strategies().iter().map(|row| row.name.clone()).collect())
+}
+
+/// Describes why a listener could not be bound; for a port in use, who listens there.
+fn listen_error(config: &Config, (key, error): (&'static str, io::Error)) -> ServeError {
+    let address = config.listeners().into_iter().find(|(other, ..)| *other == key).map(|found| found.1);
+    match address.filter(|_| error.kind() == io::ErrorKind::AddrInUse) {
+        Some(address) => {
+            ServeError::PortInUse { key, address, owner: PortOwner::find(Path::new("/"), address) }
+        }
+        None => ServeError::System(key.to_string(), error),
+    }
 }
 
 /// The thread `auth`, which authenticates clients and writes the audit log. It is separate from the
@@ -299,16 +317,15 @@ fn attach_clients(
 }
 
 /// Returns a function that collects the stage latencies of all threads, for the http thread.
-fn stage_summaries(
-    mut readers: Vec<(String, LatencyReader)>,
-) -> Box<dyn FnMut() -> Vec<StageSummary> + Send> {
+fn stage_report(mut readers: Vec<(String, LatencyReader)>) -> Box<dyn FnMut() -> StageReport + Send> {
     Box::new(move || {
-        let mut summaries = Vec::new();
+        let mut report = StageReport::default();
         for (thread, reader) in &mut readers {
             reader.poll();
-            summaries.extend(reader.summaries(thread));
+            report.summaries.extend(reader.summaries(thread));
+            report.totals.extend(reader.totals(thread));
         }
-        summaries
+        report
     })
 }
 

@@ -25,6 +25,7 @@ use pitlane_journal::{
     RecoveryProgress, SegmentManager, Syncer,
 };
 use pitlane_protocols::remote;
+use pitlane_runtime::service_manager::ServiceManager;
 use pitlane_runtime::thread_wakeup::ThreadWakeup;
 use pitlane_runtime::wakeups::Wakeups;
 use rtrb::{Producer, RingBuffer};
@@ -114,6 +115,7 @@ impl RecoveredState {
         venues: Vec<VenueSessionSettings>,
         reference: &Arc<RefData>,
         now: Timestamp,
+        manager: &mut ServiceManager,
     ) -> Result<RecoveredState, Fault> {
         let settings = PlatformSettings::of(config, reference);
         let level = match config.durability() {
@@ -161,7 +163,10 @@ impl RecoveredState {
             },
         };
         let mut recovery_log = RecoveryLog { logged_at: Instant::now() };
-        let opened = pitlane_journal::open(setup, now, &mut |progress| recovery_log.log_progress(progress))?;
+        let opened = pitlane_journal::open(setup, now, &mut |progress| {
+            recovery_log.log_progress(progress);
+            manager.ping();
+        })?;
         let metadata = JournalMetadata::open(&disk, data)?;
         let numbers = metadata.reserve(TRADER_IDS, NUMBERS)?;
         let remote_numbers = metadata.reserve(REMOTE_IDS, REMOTE_NUMBERS)?;
@@ -188,7 +193,13 @@ impl RecoveredState {
         mut acceptor: Acceptor,
         mut venues: VenueStores,
     ) -> RecoveredState {
-        let Opened { shards, syncer, segment_manager, lock, reference } = opened;
+        let Opened { shards, syncer, segment_manager, lock, reference, reference_changes } = opened;
+        if let Some(changes) = reference_changes {
+            tracing::warn!(
+                changes,
+                "refdata.dir: the reference data differ from those of this journal; rows that are gone stay, and cannot be traded"
+            );
+        }
         // This server has no state of shards that other members own.
         for reported in [&mut acceptor.reported, &mut venues.reported] {
             reported.resize(shards_all as usize, 0);

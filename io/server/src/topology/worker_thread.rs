@@ -147,7 +147,7 @@ impl ThreadSpec {
             let net = self.net.clone().and_then(|settings| open_net(settings, &lifecycle));
             self.wakeup_slot.bind_current_thread(net.as_ref().map(Net::wakeup));
             let (idle, clock) = (IdlePolicy::new(self.idle), Clock::starting_at(now));
-            ThreadLoop { idle, spec: self, net, lifecycle, clock, acknowledged: None }.run();
+            ThreadLoop { idle, spec: self, net, lifecycle, clock, acknowledged: None, answered: 0 }.run();
         })
     }
 }
@@ -185,12 +185,15 @@ struct ThreadLoop {
     clock: Clock,
     /// The last phase that this thread has acknowledged.
     acknowledged: Option<LifecyclePhase>,
+    /// The last liveness check that this thread has answered.
+    answered: u32,
 }
 
 impl ThreadLoop {
     fn run(mut self) {
         loop {
             let phase = self.lifecycle.phase();
+            self.lifecycle.answer_liveness_check(&mut self.answered);
             let (now, work) = self.poll(phase);
             if work == 0 && self.has_ended(phase) {
                 return;

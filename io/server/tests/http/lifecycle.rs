@@ -152,7 +152,10 @@ fn https_serves_the_same() {
         assert_eq!(Response::read(&mut stream, false).status, 200);
     }
     let metrics = server.get("/metrics").body;
-    assert!(metrics.contains("pitlane_tls_certificate_not_after_seconds 1") || metrics.contains("seconds 2"));
+    assert!(
+        metrics.contains("pitlane_tls_certificate_expiry_timestamp_seconds 1")
+            || metrics.contains("seconds 2")
+    );
 
     // A client without TLS, and one that never begins.
     let mut plain = crate::server::HttpClient::new(TcpStream::connect(address).unwrap());

@@ -208,15 +208,23 @@ fn metrics_are_in_the_format_of_prometheus() {
     assert_eq!(response.header("content-type"), Some("text/plain; version=0.0.4; charset=utf-8"));
     let families = parse(&response.body);
     for (name, family) in &families {
-        assert!(name.starts_with("pitlane_"), "{name}");
+        assert!(name.starts_with("pitlane_") || name.starts_with("process_"), "{name}");
         assert!(family.help.ends_with('.') && family.help.len() > 5, "{name} has a sentence");
         assert_eq!(family.kind == "counter", name.ends_with("_total"), "{name}");
     }
     assert_eq!(families["pitlane_shard_commands_total"].samples.len(), SHARDS as usize);
     assert_eq!(value(&response.body, "pitlane_http_requests_total{class=\"4xx\"}"), "1");
     assert_eq!(value(&response.body, "pitlane_ready"), "1");
-    let quantile = "pitlane_stage_seconds{thread=\"shard-0\",stage=\"apply\",quantile=\"0.999\"}";
-    assert_eq!(value(&response.body, quantile), "0.000000004");
+    let stage = |suffix: &str, more: &str| {
+        let labels = format!("{{thread=\"shard-0\",stage=\"apply\"{more}}}");
+        value(&response.body, &format!("pitlane_stage_duration_seconds_{suffix}{labels}"))
+    };
+    assert_eq!(stage("bucket", ",le=\"0.00000025\""), "0");
+    assert_eq!(stage("bucket", ",le=\"0.0000005\""), "7");
+    assert_eq!((stage("bucket", ",le=\"+Inf\""), stage("count", "")), ("7", "7"));
+    assert_eq!(stage("sum", ""), "0.000002800");
+    assert_eq!(value(&response.body, "pitlane_stomp_sessions{transport=\"websocket\"}"), "0");
+    assert_eq!(value(&response.body, "pitlane_fix_sessions{state=\"logged_on\"}"), "0");
     let commands = value(&response.body, "pitlane_shard_commands_total{shard=\"1\"}");
     assert!(commands.parse::<u64>().unwrap() >= 2, "the opening of the read model");
 }
@@ -249,18 +257,24 @@ fn parse(text: &str) -> BTreeMap<String, MetricFamily> {
         } else if let Some(rest) = line.strip_prefix("# TYPE ") {
             let (name, kind) = rest.split_once(' ').expect("a name and a type");
             assert_eq!(name, current, "the type follows the help");
-            assert!(matches!(kind, "counter" | "gauge"), "{line}");
+            assert!(matches!(kind, "counter" | "gauge" | "histogram"), "{line}");
             let family = families.get_mut(name).unwrap();
             assert!(family.kind.is_empty() && family.samples.is_empty(), "{line}");
             family.kind = kind.to_string();
         } else {
             let name: String = line.chars().take_while(|c| *c != '{' && *c != ' ').collect();
-            assert_eq!(name, current, "samples stand with their family: {line}");
-            let family = families.get_mut(&name).unwrap();
+            let family = families.get_mut(&current).expect("a family is open");
+            let suffix = name.strip_prefix(&current);
+            let suffixes: &[&str] =
+                if family.kind == "histogram" { &["_bucket", "_sum", "_count"] } else { &[""] };
+            assert!(
+                suffix.is_some_and(|suffix| suffixes.contains(&suffix)),
+                "samples stand with their family: {line}"
+            );
             assert!(!family.kind.is_empty());
             let (labels, value) = labels_and_value(&line[name.len()..]);
             assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
-            assert!(family.samples.insert(labels), "{line} twice");
+            assert!(family.samples.insert(format!("{name}{labels}")), "{line} twice");
         }
     }
     families

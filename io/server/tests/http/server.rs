@@ -20,7 +20,8 @@ use pitlane_http::{
 };
 use pitlane_net::tls::Tls;
 use pitlane_runtime::clock::Clock;
-use pitlane_runtime::metrics::{Registry, StageSummary};
+use pitlane_runtime::latency_buckets::LatencyBuckets;
+use pitlane_runtime::metrics::{Registry, StageReport, StageSummary, StageTotal};
 use pitlane_runtime::wakeup::Wakeup;
 pub(crate) use pitlane_testkit::http_client::{HttpClient, Response};
 
@@ -82,7 +83,7 @@ impl HttpTestServer {
             remote: remote.clone(),
             registry: registry.clone(),
             service_status: service_status.clone(),
-            stages: Box::new(|| vec![stage()]),
+            stages: Box::new(|| StageReport { summaries: vec![stage()], totals: vec![stage_total()] }),
             report: None,
             auth_client: Auth::open(AuthSettings::off()).unwrap().client(remote.wakeup().clone()),
             notification_channels: Vec::new(),
@@ -166,6 +167,13 @@ impl Drop for HttpTestServer {
 pub(crate) fn stage() -> StageSummary {
     let thread = "shard-0".to_string();
     StageSummary { thread, stage: "apply", count: 9, p50: 1, p90: 2, p99: 3, p999: 4, max: 1_000_000_007 }
+}
+
+/// Returns the total of the same stage.
+fn stage_total() -> StageTotal {
+    let mut buckets = LatencyBuckets::default();
+    buckets.add(400, 7);
+    StageTotal { thread: "shard-0".to_string(), stage: "apply", buckets }
 }
 
 /// A wake-up for the thread that binds to it.

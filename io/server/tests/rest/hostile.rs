@@ -37,9 +37,18 @@ fn hostile_bodies_are_refused_with_their_field() {
         (r#"{"securityId":1,"side":"BUY","quantity":true,"limit":1}"#.to_string(), "true"),
         (r#"{"securityId":1,"side":"BUY","quantity":null,"limit":1}"#.to_string(), "null"),
         (r#"{"securityId":1,"side":"BUY","quantity":{"a":1},"limit":1}"#.to_string(), "character"),
-        (r#"{"securityId":"1","side":"BUY","quantity":1,"limit":1}"#.to_string(), "u32"),
-        (r#"{"securityId":1e3,"side":"BUY","quantity":1,"limit":1}"#.to_string(), "u32"),
-        (r#"{"securityId":4294967296,"side":"BUY","quantity":1,"limit":1}"#.to_string(), "u32"),
+        (
+            r#"{"securityId":"1","side":"BUY","quantity":1,"limit":1}"#.to_string(),
+            "a whole number from 0 to 4294967295, not ",
+        ),
+        (
+            r#"{"securityId":1e3,"side":"BUY","quantity":1,"limit":1}"#.to_string(),
+            "a whole number from 0 to 4294967295, not ",
+        ),
+        (
+            r#"{"securityId":4294967296,"side":"BUY","quantity":1,"limit":1}"#.to_string(),
+            "a whole number from 0 to 4294967295, not ",
+        ),
         (r#"{"securityId":1,"side":"LONG","quantity":1,"limit":1}"#.to_string(), "BUY, SELL"),
         (r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"tif":"FOREVER"}"#.to_string(), "GTC"),
         (r#"{"securityId":1,"side":"BUY","quantity":1,"limit":1,"tifDate":"tomorrow"}"#.to_string(), "time"),

@@ -50,6 +50,38 @@ fn the_response_contains_the_order_if_preferred() {
 }
 
 #[test]
+fn the_response_contains_the_order_if_the_query_asks_for_it() {
+    let mut service = RestService::start("return");
+    let answer = service.post(&format!("{LIMIT}?return=order"), &limit(r#","intId":"seen""#));
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(answer.header("location"), Some("/rest/execution/order/seen"));
+    let order = answer.json();
+    assert_eq!(
+        (&order["intId"], &order["quantity"], &order["limit"]),
+        (&json!("seen"), &json!(5), &json!(100.25))
+    );
+    let change = r#"{"intId":"seen","newIntId":"seen-2","quantity":7}"#;
+    let answer = service.post(&format!("{MODIFY}?return=order"), change);
+    assert_eq!((answer.status, &answer.json()["quantity"]), (200, &json!(7)));
+    let answer = service.delete("/rest/execution/order/seen?return=order");
+    assert_eq!((answer.status, &answer.json()["intId"]), (200, &json!("seen-2")));
+    // Without it, the body is empty as the specification has it.
+    let answer = service.post(LIMIT, &limit(""));
+    assert_eq!((answer.status, answer.header("content-length")), (200, Some("0")));
+    for wrong in ["return=all", "return=", "return=order&return=order", "returns=order"] {
+        service.refuse("POST", &format!("{LIMIT}?{wrong}"), &limit(""), 400, "bad-query");
+    }
+    assert_eq!(
+        service.read("/rest/execution/order").as_array().unwrap().len(),
+        1,
+        "no order by a wrong query"
+    );
+    // A refused order is a problem as before.
+    let refused = service.post(&format!("{LIMIT}?return=order"), &limit(r#","accountId":4000"#));
+    assert_eq!((refused.status, &refused.json()["code"]), (422, &json!("unknown-account")));
+}
+
+#[test]
 fn a_modification_to_what_is_filled_ends_the_order_and_succeeds() {
     let mut service = RestService::start("stop-here");
     for (id, quantity) in [("at", 3), ("below", 2)] {
@@ -337,8 +369,11 @@ fn ids_are_given_once() {
     service.must_post(LIMIT, &limit(&format!(r#","intId":"{id}""#)));
     service.must_post(LIMIT, &limit(""));
     assert_eq!(service.read("/rest/execution/order").as_array().unwrap().len(), 2);
-    service.refuse("POST", "/rest/next-order-id", "9", 404, "unknown-account");
-    for body in ["\"1\"", "1.5", "-1", "[1]", "99999", "{}"] {
+    for body in ["9", "99999", "{\"accountId\":18446744073709551615}"] {
+        service.refuse("POST", "/rest/next-order-id", body, 404, "unknown-account");
+    }
+    service.refuse("POST", LIMIT, &limit(r#","accountId":99999"#), 422, "unknown-account");
+    for body in ["\"1\"", "1.5", "-1", "[1]", "{}"] {
         service.refuse("POST", "/rest/next-order-id", body, 400, "bad-body");
     }
     service.refuse("POST", "/rest/next-order-id", "", 400, "bad-body");

@@ -2,6 +2,7 @@
 //! restart.
 
 mod kills;
+mod operator;
 mod power;
 
 use std::io::Write;
@@ -166,7 +167,9 @@ fn two_services_do_not_share_a_folder_or_a_port() {
     let port = format!("http.listen={}", service.address());
     let third = ServiceProcess::start(&folder("other"), &[STILL[0], &port], None).end();
     assert_eq!(third.status.code(), Some(1));
-    assert!(third.log_text.contains("http.listen"), "{}", third.log_text);
+    let owner = format!("http.listen: {} is in use: process {} (pitlane)", service.address(), service.id());
+    assert!(third.log_text.contains(&owner), "{}", third.log_text);
+    assert!(third.log_text.contains("--set http.listen=HOST:PORT"), "{}", third.log_text);
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }

@@ -80,8 +80,8 @@ fn rates_that_were_changed_are_shown_with_the_settings() {
     assert_eq!(super::platform::request(&service, "PUT /rest/ext/broker/rate", change).0, 200);
     shown("2.5");
     let dropped =
-        |place: &str| service.metric(&format!("pitlane_notifications_dropped_total{{place=\"{place}\"}}"));
-    assert_eq!(["hall", "log", "gateway-0"].map(dropped), [0; 3]);
+        |queue: &str| service.metric(&format!("pitlane_notifications_dropped_total{{queue=\"{queue}\"}}"));
+    assert_eq!(["websocket", "log", "gateway-0"].map(dropped), [0; 3]);
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }

@@ -114,7 +114,7 @@ fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib()
     for _ in 0..1_000 {
         healthy.receive_until("MESSAGE");
     }
-    let before = service.metric("pitlane_process_resident_bytes");
+    let before = service.metric("process_resident_memory_bytes");
     let stalled: Vec<TcpStream> = (0..100).map(|_| silent(&service, "tick.*")).collect();
     // Until each of them has more than its buffers hold: then all the memory that it can cost is in
     // use.
@@ -127,7 +127,7 @@ fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib()
         }
         assert!(Instant::now() < late, "they are not held up: {list}");
     }
-    let more = service.metric("pitlane_process_resident_bytes").saturating_sub(before);
+    let more = service.metric("process_resident_memory_bytes").saturating_sub(before);
     assert!(more < 64 << 20, "{} KiB more", more >> 10);
     drop(stalled);
     service.signal("TERM");

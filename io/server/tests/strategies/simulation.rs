@@ -179,9 +179,9 @@ fn faults_are_reported_with_their_position() {
             "strategy.0.kind: there is no kind moving-average (did you mean moving-average-cross?)",
         ),
         ("AAPL", "NOBODY", "strategy.0.securities: there is no security NOBODY"),
-        ("fast = 5", "fast = 50", "strategy.0.parameters: fast: it must be below slow"),
-        ("slow", "slwo", "strategy.0.parameters: slwo: there is no such parameter"),
-        ("start = true\n", "", "strategy.0.start: it is missing"),
+        ("fast = 5", "fast = 50", "strategy.0.parameters.fast: it must be below slow"),
+        ("slow", "slwo", "strategy.0.parameters.slwo: there is no such parameter"),
+        ("start = true", "start = 1", "strategy.0.start: it must be true or false, not a whole number"),
     ];
     for (from, to, problem) in cases {
         let (code, _, log_text) = simulate(&place, &good, &MOMENTUM.replacen(from, to, 1), &[]);
