@@ -15,7 +15,6 @@ mod lists;
 mod money;
 mod operation;
 mod orders;
-mod readme;
 mod reference;
 mod table;
 mod wire;
