@@ -140,9 +140,9 @@ impl ServeError {
                     "\n  stop it, or choose another address: --set {key}=HOST:PORT (port 0 takes any free one)"
                 )
             }
-            ServeError::Journal(fault) => fault.fmt(f),
-            ServeError::Tls(error) => error.fmt(f),
-            ServeError::Auth(faults) => faults.fmt(f),
+            ServeError::Journal(fault) => write!(f, "{fault}"),
+            ServeError::Tls(error) => write!(f, "{error}"),
+            ServeError::Auth(faults) => write!(f, "{faults}"),
             ServeError::Audit(error) => write!(f, "the audit log: {error}"),
             ServeError::Failed(reason) => f.write_str(reason),
             ServeError::Deposed(reason) => write!(f, "no longer the leader: {reason}"),
