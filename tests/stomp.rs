@@ -274,7 +274,8 @@ mod throttle {
                 rare_at = rare_at.plus(RARE_NS);
                 rares += 1;
             }
-            consumer.tick(SecurityId(1 + (number % BUSY as u64) as u32));
+            let busy = u32::try_from(number % u64::from(BUSY)).expect("a small number");
+            consumer.tick(SecurityId(1 + busy));
             if number % 50_000 == 0 {
                 consumer.log();
             }

@@ -81,10 +81,12 @@ fn engines(task: &CompareArgs, table: &mut ComparisonTable) {
     let of = |engine| results.iter().find(|result| result.engine == engine);
     let Some(book) = of(Engine::Book).map(|book| median(&book.ns_per_op)) else { return };
     for result in &results {
-        let lacks = match result.engine {
-            Engine::Floor => "accounts, trades with oneself",
-            _ if result.right => "",
-            _ => "give the right outcome",
+        let lacks = if result.engine == Engine::Floor {
+            "accounts, trades with oneself"
+        } else if result.right {
+            ""
+        } else {
+            "give the right outcome"
         };
         let is_compared = result.engine == Engine::Floor || !result.engine.is_ours();
         if is_compared {

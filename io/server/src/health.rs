@@ -92,6 +92,7 @@ fn address(listen: Option<SocketAddr>) -> Result<SocketAddr, HealthError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pitlane_engine::index::index_usize;
     use std::net::TcpListener;
 
     #[test]
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(outcome(b"HTTP/1.1 503 Service Unavailable\r\n\r\n"), Err(refused.to_string()));
         assert_eq!(outcome(b"SSH-2.0\x1b[2J\r\n"), Err("there: not ready: SSH-2.0\\x1b[2J".to_string()));
         assert_eq!(outcome(b""), Err("there: not ready: ".to_string()));
-        let beginning = "x".repeat(ANSWER_BYTES_MAX as usize);
+        let beginning = "x".repeat(index_usize(ANSWER_BYTES_MAX));
         assert_eq!(
             outcome(&[b'x'; 4_096]),
             Err(format!("there: not ready: {beginning}")),

@@ -292,6 +292,7 @@ impl Twin {
 #[cfg(test)]
 mod tests {
     use pitlane_engine::id::ShardId;
+    use pitlane_engine::index::index_u32;
 
     use super::*;
     use crate::dice::Dice;
@@ -326,7 +327,7 @@ mod tests {
     }
 
     fn apply(twin: &mut Twin, now: Timestamp, action: Action) -> Vec<TwinEvent> {
-        let handle = |nth: usize| OrderHandle::new(ShardId(0), 0, nth as u32);
+        let handle = |nth: usize| OrderHandle::new(ShardId(0), 0, index_u32(nth));
         let body = match action {
             Action::Plain(body) => body,
             Action::Modify { nth, id, changes } => CommandKind::Modify { order: handle(nth), id, changes },
