@@ -105,11 +105,12 @@ fn a_book_whose_market_moves_allocates_nothing() {
     };
     let mut venue = Venue::new(vec![spec], MOVING_ORDERS as usize, LargePages::NONE);
     let (mut dice, mut traded, mut moved) = (Dice::new(27), 0_u64, 0_u64);
+    let slot_of = |number: i64| u32::try_from(number % i64::from(MOVING_ORDERS)).unwrap();
     let mut round = |number: i64| {
         // Up by one tick every fourth round, and down again.
         let way = number / 4 % (2 * SWING);
         let mid = 30_000 + way.min(2 * SWING - way);
-        let slot = (number % MOVING_ORDERS as i64) as u32;
+        let slot = slot_of(number);
         let side = dice.pick(&Side::BOTH);
         let away = dice.between(-2, 60) * if dice.percent(5) { 20 } else { 1 };
         let limit = Some(if side == Side::Buy { mid - away } else { mid + away });
@@ -120,11 +121,11 @@ fn a_book_whose_market_moves_allocates_nothing() {
         }
         let account = AccountId(1 + side as u16);
         venue.enter(&OrderEntry { slot, book: 0, side, limit, qty, tif, account });
-        let recent = (number - dice.between(0, 50)).max(0) % MOVING_ORDERS as i64;
+        let recent = slot_of((number - dice.between(0, 50)).max(0));
         match dice.below(10) {
-            0..=6 => venue.cancel(recent as u32),
+            0..=6 => venue.cancel(recent),
             7 | 8 => {
-                venue.replace(recent as u32, qty, limit, Tif::Gtc);
+                venue.replace(recent, qty, limit, Tif::Gtc);
                 moved += 1;
             }
             _ => {}

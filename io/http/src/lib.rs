@@ -45,7 +45,6 @@ mod guard;
 mod websocket_broker;
 mod health;
 mod http_event;
-mod alert_log;
 mod alerts;
 mod app_state;
 mod cached_list;

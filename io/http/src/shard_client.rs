@@ -26,16 +26,20 @@ use std::sync::Arc;
 use pitlane_config::pages::LARGE_PAGES;
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::desk::{Desk, DeskSettings};
-use pitlane_engine::event::{Adjustment, EventKind};
-use pitlane_engine::id::{Origin, PortId, ShardId, Source, StrategyId};
+use pitlane_engine::event::{Adjustment, Alert, EventKind};
+use pitlane_engine::id::{Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{Broadcast, PortEnd};
+use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::{CommandRoute, route};
+use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_gateway::event_counts::EventCounts;
 use pitlane_gateway::report::OrderReportPrinter;
+use pitlane_protocols::codes::WireName;
 use pitlane_protocols::remote::strategy::is_of_strategy;
+use pitlane_runtime::log::LineLimit;
 use pitlane_runtime::stages::LatencyStage;
 use pitlane_runtime::wakeup::Wakeup;
 
@@ -46,7 +50,6 @@ use self::receipts::Receipts;
 pub(crate) use self::receipts::{Receipt, RestRequest};
 use self::waiting::{Awaited, Waiting};
 pub(crate) use self::waiting::{CommandOutcome, PendingResponse};
-use super::alert_log::AlertLog;
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 
@@ -93,7 +96,8 @@ pub(crate) struct ShardClient {
     /// Number of events received other than ticks.
     changes: Cell<u64>,
     report: RefCell<Option<OrderReportPrinter>>,
-    alert_log: RefCell<AlertLog>,
+    /// A venue that resets its numbers puts every open order in doubt at once.
+    alert_lines: RefCell<LineLimit>,
     /// Broker of the WebSocket clients; `None` in tests.
     ws_broker: Option<Rc<WebSocketBroker>>,
     /// Strategies in processes of their own; `None` if there are none.
@@ -145,7 +149,7 @@ impl ShardClient {
             event_counts: Cell::new(EventCounts::default()),
             changes: Cell::new(0),
             report: RefCell::new(None),
-            alert_log: RefCell::default(),
+            alert_lines: RefCell::default(),
             ws_broker: None,
             remote_strategies: None,
         }
@@ -284,7 +288,7 @@ impl ShardClient {
                 warn_of_adjustment(*strategy, what);
             }
             if let EventKind::Alert { alert, security, reason, .. } = &event.body {
-                self.alert_log.borrow_mut().write(event.at, *alert, *security, *reason);
+                warn_of_alert(&mut self.alert_lines.borrow_mut(), event.at, *alert, *security, *reason);
             }
             work += 1;
             if let Some(remote_strategies) = &self.remote_strategies {
@@ -353,6 +357,14 @@ fn warn_of_adjustment(strategy: StrategyId, what: &Adjustment) {
             tracing::warn!(strategy, %currency, %before, %after, "a cash balance was corrected from the transactions");
         }
         Adjustment::Position { .. } | Adjustment::Cash { .. } => {}
+    }
+}
+
+/// Warns of a condition that an operator should look at. Of many at once, the list has all.
+fn warn_of_alert(lines: &mut LineLimit, at: Timestamp, alert: Alert, security: SecurityId, reason: Reason) {
+    if let Some(omitted) = lines.take(at) {
+        let (alert, security, reason) = (alert.wire_name(), security.0, reason.code());
+        tracing::warn!(alert, security, reason, omitted, "alert; GET /rest/ext/alert has its order");
     }
 }
 

@@ -209,6 +209,7 @@ impl FaultKind {
 }
 
 /// Returns advice about an error of the system.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the kinds of the standard library grow")]
 pub fn io_advice(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {

@@ -108,7 +108,8 @@ impl Lifecycle {
 
     /// Returns the number of threads that have answered the current liveness check.
     pub fn liveness_answers(&self) -> u32 {
-        self.liveness.load(Ordering::Relaxed) as u32
+        let state = self.liveness.load(Ordering::Relaxed);
+        u32::try_from(state & u64::from(u32::MAX)).unwrap_or(u32::MAX)
     }
 
     /// Answers the current liveness check, once; `answered` is the calling thread's last one.

@@ -325,7 +325,7 @@ impl RunningServer {
         mut condition: impl FnMut() -> bool,
     ) -> Result<bool, ServeError> {
         loop {
-            let threads = self.threads.len() as u32;
+            let threads = index_u32(self.threads.len());
             self.watchdog.poll(threads, &self.remote);
             let interval = self.watchdog.interval().unwrap_or(housekeeping::EVERY);
             let next_check = Instant::now() + housekeeping::EVERY.min(interval);

@@ -90,7 +90,7 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
         }
         ApiCall::Alerts => CallDescription {
             query: &[LIMIT],
-            more: "The newest first. Each is also a warning in the log, at most 20 in a second.",
+            more: "The newest first. Each is also a warning in the log, at most 20 in ten seconds.",
             ..plain(
                 SERVICE,
                 "Conditions that an operator should look at",

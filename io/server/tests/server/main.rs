@@ -1,6 +1,8 @@
 //! The running service: start, requests, both layouts, every way to end, and the state after a
 //! restart.
 
+#![allow(clippy::unwrap_used, reason = "tests may")]
+
 mod kills;
 mod operator;
 mod power;
