@@ -53,7 +53,7 @@ fn the_same_run_has_the_same_hash_and_the_report_is_whole() {
     for plot in ["equity", "draw-down", "returns"] {
         assert_eq!(page.matches(&format!("<svg class=\"{plot}\"")).count(), 2, "one for each strategy");
     }
-    assert!(page.contains("<path fill=\"none\"") && !page.contains("<script"));
+    assert!(page.contains("fill=\"none\" stroke=\"") && !page.contains("<script"));
     for assumption in
         ["fill model", "slippage", "commission", "order entry delay", "feed delay", "start cash"]
     {
