@@ -8,12 +8,10 @@ import sys
 from decimal import Decimal
 from pathlib import Path
 
-import pytest
 from pitlane import Pitlane
-from service import ROOT
 
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
-READMES = [EXAMPLES.parent / "README.md", ROOT / "README.md"]
+README = EXAMPLES.parent / "README.md"
 
 
 def output_of(name, *arguments):
@@ -62,10 +60,9 @@ def test_the_market_maker_keeps_its_position_limit_and_cancels_its_quotes(new_se
         assert sides == {"BUY", "SELL"}
 
 
-@pytest.mark.parametrize("readme", READMES, ids=["client", "project"])
-def test_every_python_block_of_a_readme_runs(shared, readme):
-    text = readme.read_text().replace("http://127.0.0.1:9090", shared.url)
+def test_every_python_block_of_the_readme_runs(shared):
+    text = README.read_text().replace("http://127.0.0.1:9090", shared.url)
     blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     assert blocks
     for block in blocks:
-        exec(compile(block, str(readme), "exec"), {"__name__": "readme"})
+        exec(compile(block, str(README), "exec"), {"__name__": "readme"})

@@ -135,6 +135,7 @@ def operation(client):
     assert all(row.p99_ns >= row.p50_ns > 0 for row in client.latency())
     assert client.adapters()[0].name == "SIM"
     assert client.members() == []
+    assert client.alerts(limit=5) == []
     with pytest.raises(NotFound):
         client.end_session("stomp-0-99")
     with pytest.raises(NotFound):
