@@ -133,8 +133,14 @@ int main(int argc, char** argv) {
         FIX::FileStoreFactory store(settings);
         FIX::SocketInitiator initiator(client, store, settings);
         initiator.start();
-        client.wait_for_logon();
-        trade(client, *settings.getSessions().begin());
+        try {
+            client.wait_for_logon();
+            trade(client, *settings.getSessions().begin());
+        } catch (...) {
+            // The thread of the initiator uses the client, and its destructor does not stop it.
+            initiator.stop(true);
+            throw;
+        }
         initiator.stop();
         std::cout << "logged out" << std::endl;
     } catch (const std::exception& error) {
