@@ -14,6 +14,7 @@ use pitlane_protocols::remote::cluster::{
     ClusterEvent, EventRecipient, MemberId, is_sound, source_of, translate_port, translate_senders,
 };
 
+use super::owner::is_allowed_from_peer;
 use super::subscriptions::PortSubscriptions;
 
 #[derive(Debug)]
@@ -324,49 +325,29 @@ impl FarShard {
     /// Handles a command that does not concern the owner. Returns the command if it is for the
     /// owner, and whether other market data are wanted.
     pub(super) fn handle_locally(&mut self, now: Timestamp, command: Command) -> (Option<Command>, bool) {
-        let mut wants = false;
-        match command.body {
-            CommandKind::Watch { port, what, on } => wants = self.subscriptions.watch(port, what, on),
-            CommandKind::Snapshot { port } => self.subscriptions.request_snapshot(port),
-            // Prices, reports and timers have no response.
-            CommandKind::Quote { .. }
-            | CommandKind::Trade { .. }
-            | CommandKind::Tick { .. }
-            | CommandKind::Report { .. }
-            | CommandKind::Timer => {
-                return (None, false);
-            }
-            // Each server has its own clock, venues, parts of limits and reference data.
-            CommandKind::Adapter { .. }
-            | CommandKind::Budget(_)
-            | CommandKind::Session { .. }
-            | CommandKind::TradingDay { .. }
-            | CommandKind::Schedule { .. }
-            | CommandKind::Expiry { .. }
-            | CommandKind::AuditAnchor(_)
-            | CommandKind::Reference { .. } => {}
-            CommandKind::Submit { .. }
-            | CommandKind::Modify { .. }
-            | CommandKind::Cancel { .. }
-            | CommandKind::Close { .. }
-            | CommandKind::Subscribe { .. }
-            | CommandKind::Transaction(_)
-            | CommandKind::Expire { .. }
-            | CommandKind::ResetPositions
-            | CommandKind::ResetCash
-            | CommandKind::Limits { .. }
-            | CommandKind::Restrict { .. }
-            | CommandKind::Kill { .. }
-            | CommandKind::Phase { .. }
-            | CommandKind::Halt { .. }
-            | CommandKind::Validate { .. }
-            | CommandKind::Direct { .. }
-            | CommandKind::Sender { .. } => {
-                if command.source.port != CONTROL {
-                    return (Some(command), false);
-                }
-            }
+        if is_allowed_from_peer(&command.body) && command.source.port != CONTROL {
+            return (Some(command), false);
         }
+        // Prices, reports and timers have no response.
+        let has_response = !matches!(
+            command.body,
+            CommandKind::Quote { .. }
+                | CommandKind::Trade { .. }
+                | CommandKind::Tick { .. }
+                | CommandKind::Report { .. }
+                | CommandKind::Timer
+        );
+        if !has_response {
+            return (None, false);
+        }
+        let mut wants = false;
+        if let CommandKind::Watch { port, what, on } = command.body {
+            wants = self.subscriptions.watch(port, what, on);
+        }
+        if let CommandKind::Snapshot { port } = command.body {
+            self.subscriptions.request_snapshot(port);
+        }
+        // The rest is each server's own: its clock, venues, parts of limits and reference data.
         let (source, token, reason) = (command.source, command.token, Reason::None);
         self.respond(source.port, now, EventKind::Done { source, token, reason });
         (None, wants)
