@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test python-envs without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -79,12 +79,6 @@ BUILD := cargo build $(PROFILE) --package pitlane
 # venv there are no clients to test with; in CI there must be.
 AFTER_TESTS = guide-test $(if $(VENV)$(CI),client-test examples-test,without-python) $(if $(PROMTOOL)$(CI),deploy-test)
 
-# One after another, because they build the same package.
-python-envs:
-	$(MAKE) $(CLIENT_ENV)/.stamp
-	$(MAKE) $(GUIDE_ENV)/.stamp
-	$(MAKE) $(EXAMPLES_ENV)/.stamp
-
 without-python:
 	@echo "SKIPPED: the Python client and the examples need python3 with venv: apt install python3-venv"
 
@@ -92,7 +86,6 @@ test: setup-test ## run all tests, with the default number of simulation seeds
 	$(if $(NPM),@$(MAKE) --no-print-directory page)
 	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
-	$(if $(TEST),,$(if $(VENV)$(CI),$(MAKE) python-envs))
 	$(if $(TEST),,$(MAKE) --jobs=2 --output-sync=target $(AFTER_TESTS) BUILD=)
 
 web-test: page ## test the web page: types, stores, and a browser against the real binary (FULL=1: also measure)
@@ -113,21 +106,22 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
-# The blocks in Python need the client and stomp.py. Without virtual environments their pages are
-# skipped.
-GUIDE_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/guide)
+# For the examples and for the blocks of the guide in Python. The client has its own environment,
+# which shows that what it declares is enough.
+EXAMPLES_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/examples/env)
 
-$(GUIDE_ENV)/.stamp: $(CLIENT_SOURCES)
-	python3 -m venv $(GUIDE_ENV)
-	$(GUIDE_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile '$(CURDIR)/$(CLIENT)' stomp.py==8.2.0
+$(EXAMPLES_ENV)/.stamp: tests/examples/requirements.txt $(CLIENT_SOURCES)
+	python3 -m venv $(EXAMPLES_ENV)
+	$(EXAMPLES_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: '$(CURDIR)/$(CLIENT)[pandas]' -r tests/examples/requirements.txt
 	@touch $@
 
+# Without virtual environments the pages with Python are skipped.
 GUIDE_BINARY = $(or $(BINARY),$(or $(CARGO_TARGET_DIR),target)/sim/pitlane)
 
-guide-test: $(if $(VENV)$(CI),$(GUIDE_ENV)/.stamp) ## run every command of README and user guide, and compare its list of metrics (BINARY=…)
+guide-test: $(if $(VENV)$(CI),$(EXAMPLES_ENV)/.stamp) ## run every command of README and user guide, and compare its list of metrics (BINARY=…)
 	$(if $(BINARY),,$(BUILD))
 	tests/tools/guide --self-test
-	timeout 300 tests/tools/guide --binary $(GUIDE_BINARY) $(if $(VENV)$(CI),--python $(GUIDE_ENV)/bin/python)
+	timeout 300 tests/tools/guide --binary $(GUIDE_BINARY) $(if $(VENV)$(CI),--python $(EXAMPLES_ENV)/bin/python)
 	timeout 120 tests/tools/reference --binary $(GUIDE_BINARY)
 
 reference: ## write the reference of settings, reason codes and metrics from their sources (BINARY=…)
@@ -146,13 +140,6 @@ screenshot: page ## take the picture of the page for README and user guide (BINA
 	@command -v chromium >/dev/null || $(SETUP) test
 	$(if $(BINARY),,$(BUILD))
 	cd web && $(if $(BINARY),BINARY=$(abspath $(BINARY))) node test/screenshot.mjs ../docs/images/page.png
-
-EXAMPLES_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/examples/env)
-
-$(EXAMPLES_ENV)/.stamp: tests/examples/requirements.txt $(CLIENT_SOURCES)
-	python3 -m venv $(EXAMPLES_ENV)
-	$(EXAMPLES_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: '$(CURDIR)/$(CLIENT)[pandas]' -r tests/examples/requirements.txt
-	@touch $@
 
 examples-test: $(EXAMPLES_ENV)/.stamp ## run every program of examples/ against the real binary, and check its output (BINARY=…)
 	$(if $(BINARY),,$(BUILD))
