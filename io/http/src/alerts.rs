@@ -18,7 +18,7 @@ pub(crate) fn all(shard_client: &ShardClient, ctx: &RequestContext<'_>) -> Resul
     let scope = ctx.scope(&reference);
     let view = shard_client.view();
     let alerts = view.alerts().filter_map(|record| alert_vo(record, &view, &reference, &scope));
-    Ok(HttpResponse::list(alerts.take(limit).collect::<Vec<_>>().into_iter()))
+    Ok(HttpResponse::list(alerts.take(limit)))
 }
 
 /// Returns the alert as a caller may see it; `None` if it concerns an order outside its scope, or

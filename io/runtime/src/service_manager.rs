@@ -136,7 +136,7 @@ mod tests {
         }
         let usec = Some("5000000".to_string());
         let other = Some("1".to_string());
-        let name = Some(OsString::from("@pitlane-nobody"));
+        let name = Some(OsString::from("@pitlane-absent"));
         assert_eq!(
             ServiceManager::of(name.clone(), usec, other).ping_interval(),
             None,
