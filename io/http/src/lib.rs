@@ -27,6 +27,7 @@ mod response;
 mod request_context;
 mod request_ids;
 mod body;
+mod bulk_cancel;
 mod cache;
 mod caller;
 mod calls;

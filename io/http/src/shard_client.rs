@@ -378,6 +378,7 @@ fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
         CommandKind::Modify { id, order, .. } | CommandKind::Cancel { id, order } => {
             Some(Awaited::Request { order: *order, id: *id, until_executed: false })
         }
+        CommandKind::CancelOrders { .. } => unreachable!("`cancel_orders` sends it"),
         CommandKind::Subscribe { .. }
         | CommandKind::Adapter { .. }
         | CommandKind::Transaction(_)
