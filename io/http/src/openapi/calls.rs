@@ -346,7 +346,7 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
         ApiCall::OrdersCancel => CallDescription {
             more: "One command per shard, so the number of orders does not matter. A request without a parameter is refused; `all=true` selects every open order, for a login with strategies every open order of these. Answered when each order has its result, or after the time-out with the orders still pending.",
             query: &[STRATEGY_ID, STRATEGY_NAME, SECURITY_ID, SIDE, SOURCE, ALL_ORDERS],
-            refusals: &[403, 404, 422],
+            refusals: &[422],
             ..write(
                 ORDERS,
                 "Cancel all open orders that the parameters select",

@@ -71,11 +71,11 @@ fn an_unclear_request_cancels_nothing() {
         ("?sied=BUY", 400, "bad-query"),
         ("?side=BUY&side=SELL", 400, "bad-query"),
         ("?strategyId=1&strategyName=PAIRS", 400, "bad-query"),
-        ("?strategyId=77", 404, "unknown-strategy"),
-        ("?strategyId=x", 404, "unknown-strategy"),
-        ("?strategyName=NOBODY", 404, "unknown-strategy"),
-        ("?securityId=", 404, "unknown-security"),
-        ("?securityId=99999", 404, "unknown-security"),
+        ("?strategyId=77", 422, "unknown-strategy"),
+        ("?strategyId=x", 422, "unknown-strategy"),
+        ("?strategyName=NOBODY", 422, "unknown-strategy"),
+        ("?securityId=", 422, "unknown-security"),
+        ("?securityId=99999", 422, "unknown-security"),
     ] {
         service.refuse("DELETE", &format!("{ORDERS}{query}"), "", status, code);
     }
