@@ -18,12 +18,8 @@ pub enum Role {
 
 impl Role {
     /// All roles with their names in files and output, in ascending order.
-    pub const WORDS: [(&str, Role); 4] = [
-        ("strategy", Role::Strategy),
-        ("read", Role::Read),
-        ("trade", Role::Trade),
-        ("admin", Role::Admin),
-    ];
+    pub const WORDS: [(&str, Role); 4] =
+        [("strategy", Role::Strategy), ("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
 
     /// The roles of people and programs that use the interfaces of the platform.
     pub const CLIENT_WORDS: [(&str, Role); 3] =

@@ -70,7 +70,8 @@ impl Config {
             ("fix.tls_listen", self.fix.tls_listen, true),
         ];
         let strategies = self.strategy_listener().map(|(address, tls)| ("strategies.listen", address, tls));
-        let all = all.into_iter().filter_map(|(key, address, tls)| address.map(|address| (key, address, tls)));
+        let all =
+            all.into_iter().filter_map(|(key, address, tls)| address.map(|address| (key, address, tls)));
         all.chain(strategies).collect()
     }
 
@@ -396,7 +397,10 @@ impl RuleCheck<'_> {
         }
         let is_tls = |address: &StrategyAddress| matches!(address, StrategyAddress::Tls { .. });
         if link.connect.iter().any(is_tls) && link.ca.is_none() {
-            self.fault("strategies.ca", "pitlanes:// needs the certificates that the server's must come from");
+            self.fault(
+                "strategies.ca",
+                "pitlanes:// needs the certificates that the server's must come from",
+            );
         }
         for (key, file) in
             [("strategies.ca", &link.ca), ("strategies.cert", &link.cert), ("strategies.key", &link.key)]

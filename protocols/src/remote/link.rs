@@ -156,7 +156,10 @@ impl fmt::Display for LinkRefusal {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {
     /// The length is zero or above the limit.
-    Length { length: u32, max: usize },
+    Length {
+        length: u32,
+        max: usize,
+    },
     /// A kind that this side does not receive.
     Kind(u8),
     Damaged(DecodeError),

@@ -47,7 +47,8 @@ impl Logins {
     pub fn poll(&mut self) -> Option<(SessionId, Option<(Arc<str>, StompAccess)>)> {
         let (ticket, verdict) = self.auth_client.as_mut()?.poll()?;
         let session = self.pending.remove(&ticket)?;
-        let known = verdict.ok().and_then(|identity| Some((identity.name.clone(), access(&identity, self.sender)?)));
+        let known =
+            verdict.ok().and_then(|identity| Some((identity.name.clone(), access(&identity, self.sender)?)));
         Some((session, known))
     }
 }

@@ -126,7 +126,8 @@ fn the_page_lists_every_refusal() {
         LinkRefusal::Revoked,
         LinkRefusal::Idle,
     ];
-    let rows: Vec<&str> = page.lines().filter(|line| line.ends_with(" yes |") || line.ends_with(" no |")).collect();
+    let rows: Vec<&str> =
+        page.lines().filter(|line| line.ends_with(" yes |") || line.ends_with(" no |")).collect();
     assert_eq!(rows.len(), refusals.len());
     for refusal in refusals {
         let row = rows.iter().find(|row| row.starts_with(&format!("| `{}` |", refusal.code())));
