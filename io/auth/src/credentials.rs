@@ -163,8 +163,8 @@ pub fn parse_role(word: &str) -> Result<Role, String> {
     })
 }
 
-/// Checks that a login of a strategy's process is a token and names its strategies: a process that is
-/// taken over must not reach the others.
+/// Checks that a login of a strategy's process is a token and names its strategies: a process that
+/// is taken over must not reach the others.
 pub fn check_role(kind: Kind, role: Role, strategies: &Strategies) -> Result<(), String> {
     match (role, kind, strategies) {
         (Role::Strategy, Kind::Users, _) => Err("the role strategy is for tokens, not for users".to_string()),

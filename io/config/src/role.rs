@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// Read, Trade and Admin each include the rights of the role before. Strategy comes first because it
-/// has none of their rights.
+/// Read, Trade and Admin each include the rights of the role before. Strategy comes first because
+/// it has none of their rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
     /// Runs the processes of its strategies over the strategy link, and nothing else.

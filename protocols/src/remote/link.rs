@@ -5,9 +5,9 @@
 //! length u32 │ kind u8 │ body
 //! ```
 //!
-//! The bodies of REQUEST, REPLY, EVENTS and PRICES are the messages of [`super::strategy`], with the
-//! same bytes as over a broker. A frame is decoded without trust in its sender: any bytes give a
-//! frame or an error, and a receiver never keeps more than the longest frame.
+//! The bodies of REQUEST, REPLY, EVENTS and PRICES are the messages of [`super::strategy`], with
+//! the same bytes as over a broker. A frame is decoded without trust in its sender: any bytes give
+//! a frame or an error, and a receiver never keeps more than the longest frame.
 
 use std::fmt;
 

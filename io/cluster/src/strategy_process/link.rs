@@ -20,9 +20,8 @@ use crate::nats::generic::Generic;
 const ANSWER_MAX: Duration = Duration::from_secs(1);
 /// Pause between two attempts to reach the server or to send an event.
 const RETRY_PAUSE: Duration = Duration::from_millis(100);
-/// Maximum number of events between strategies that wait to be sent, and that wait for the strategy.
-/// Beyond it the newest outgoing ones are dropped, and incoming ones wait at the server or the
-/// broker.
+/// Maximum number of events between strategies that wait to be sent, and that wait for the
+/// strategy. Beyond it the newest outgoing ones are dropped, and incoming ones wait at the broker.
 const GENERICS_MAX: usize = 256;
 
 pub(super) enum Link {

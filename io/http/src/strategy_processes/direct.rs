@@ -7,8 +7,8 @@
 //!   └ at most 32 without login: a new one closes the oldest
 //! ```
 //!
-//! The end of a connection changes nothing about its strategy: the process keeps its lease, connects
-//! again and resumes.
+//! The end of a connection changes nothing about its strategy: the process keeps its lease,
+//! connects again and resumes.
 
 mod listeners;
 mod session;

@@ -1,5 +1,6 @@
-//! Strategies, server and what connects them (a broker, or TCP connections without one) are killed at
-//! random moments under a fast market, and restarted: no order and no order event is lost or doubled.
+//! Strategies, server and what connects them (a broker, or TCP connections without one) are killed
+//! at random moments under a fast market, and restarted: no order and no order event is lost or
+//! doubled.
 //!
 //! The process of each strategy records an event before the strategy receives it. At the end the
 //! server's journal is replayed, and must give exactly these events to each of them, event by

@@ -170,8 +170,8 @@ fn reply_of(message: &Message) -> Option<LinkInput> {
     Some(LinkInput::Reply { number, reply: RemoteReply::decode(&message.payload).ok()? })
 }
 
-/// Returns the bytes of a message. The server's messages expect no reply: one that does was put here
-/// by the broker for another client.
+/// Returns the bytes of a message. The server's messages expect no reply: one that does was put
+/// here by the broker for another client.
 fn unasked(message: &Message) -> Option<&[u8]> {
     message.reply.is_none().then_some(&*message.payload)
 }
