@@ -1,5 +1,5 @@
-//! Any bytes as a message of a strategy in a process of its own, as a reply to one, or as a frame of
-//! the strategy link: no panic, and a decoded message encodes to the same bytes.
+//! Any bytes as a message of a strategy in a process of its own, as a reply to one, or as a frame
+//! of the strategy link: no panic, and a decoded message encodes to the same bytes.
 
 use pitlane_protocols::remote::link::{
     FRAME_BYTES_MAX, FrameBuffer, LINK_VERSION, ServerFrame, StrategyFrame,
