@@ -105,8 +105,22 @@ fn every_broken_rule_gets_its_code_and_the_server_goes_on() {
 }
 
 #[test]
-fn connections_are_bounded_and_silent_ones_end() {
-    let (_place, service) = start("link-crowd", &["feed.on=false", "remote_strategies.lease_ms=100"]);
+fn silent_connections_end() {
+    let (_place, service) = start("link-silent", &["feed.on=false", "remote_strategies.lease_ms=100"]);
+    let mut without_login = LinkClient::tcp(listener(&service));
+    without_login.send_bytes(&[40, 0, 0]).unwrap();
+    let mut idle = logged_in(&service, "MOMENTUM");
+    assert_eq!(refusal(idle.receive()), ("idle".to_string(), true));
+    // A part of a frame is not enough.
+    let mut slow = logged_in(&service, "MOMENTUM");
+    slow.send_bytes(&[40, 0, 0]).unwrap();
+    assert_eq!(refusal(slow.receive()), ("idle".to_string(), true));
+    assert_eq!(refusal(without_login.receive()), ("login-timeout".to_string(), true));
+}
+
+#[test]
+fn connections_are_bounded() {
+    let (_place, service) = start("link-crowd", &["feed.on=false", "remote_strategies.lease_ms=60000"]);
     // Each sends a part of a login and then nothing.
     let crowd: Vec<TcpStream> = (0..LOGINS_MAX + 8)
         .map(|_| {
@@ -116,14 +130,12 @@ fn connections_are_bounded_and_silent_ones_end() {
         })
         .collect();
     until(|| service.metric(REFUSED) >= 8);
-    let mut own: Vec<LinkClient> = (0..PER_STRATEGY_MAX).map(|_| logged_in(&service, "MOMENTUM")).collect();
+    let own: Vec<LinkClient> = (0..PER_STRATEGY_MAX).map(|_| logged_in(&service, "MOMENTUM")).collect();
     let mut more = LinkClient::tcp(listener(&service));
     assert_eq!(refusal(more.log_in("MOMENTUM", "")), ("too-many-connections".to_string(), true));
     drop(logged_in(&service, "MARKET_MAKER"));
-    // They say nothing for three leases.
-    for client in &mut own {
-        assert_eq!(refusal(client.receive()), ("idle".to_string(), true));
-    }
+    drop(own);
+    until(|| service.metric("pitlane_strategy_link_connections") == 0);
     drop(logged_in(&service, "MOMENTUM"));
     drop(crowd);
     service.signal("TERM");
