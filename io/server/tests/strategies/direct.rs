@@ -153,8 +153,9 @@ fn a_process_that_does_not_read_is_read_no_further() {
         at: 0,
     };
     let frame = StrategyFrame::Request { number: 1, request: piece.encode() }.encode();
-    // Answers of some 10 KB each: a gigabyte, if the server read them all.
-    let sent = (0..100_000).take_while(|_| client.send_bytes(&frame).is_ok()).count();
+    // Answers of some 10 KB each: a terabyte, if the server read them all.
+    let many = frame.repeat(1_000);
+    let sent = (0..100_000).take_while(|_| client.send_bytes(&many).is_ok()).count();
     assert!(sent < 100_000, "in the end the server closes the connection");
     drop(logged_in(&service, "MOMENTUM"));
     service.signal("TERM");
