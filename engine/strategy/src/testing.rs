@@ -340,8 +340,8 @@ mod tests {
         let sides: Vec<Side> = orders.iter().map(|terms| terms.side).collect();
         assert_eq!(sides, [Side::Buy, Side::Sell]);
         assert_eq!((market.open_orders().len(), market.take_orders().len()), (2, 0));
-        // The market falls through the bid of 9.98.
-        market.trade("9.90");
+        // The market falls through the bid of 9.90.
+        market.trade("9.80");
         let fills = market.take_fills();
         assert!(!fills.is_empty() && fills.iter().all(|fill| fill.qty.is_positive()), "{fills:?}");
         assert_eq!(market.position().qty, fills.last().unwrap().position.qty);
