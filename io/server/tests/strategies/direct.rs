@@ -47,11 +47,11 @@ fn logged_in(service: &ServiceProcess, strategy: &str) -> LinkClient {
 fn welcome(mut client: LinkClient, incarnation: u64) -> LinkClient {
     let hello = RemoteRequest::Hello { incarnation, host: "test".into(), received: Vec::new() };
     loop {
-        match client.ask(&hello) {
-            RemoteReply::Wait { .. } => {}
-            RemoteReply::Welcome(_) => return client,
-            other => panic!("{other:?}"),
+        let reply = client.ask(&hello);
+        if matches!(reply, RemoteReply::Welcome(_)) {
+            return client;
         }
+        assert!(matches!(reply, RemoteReply::Wait { .. }), "{reply:?}");
     }
 }
 
@@ -264,10 +264,9 @@ fn publish(client: &mut LinkClient, publisher: u64, number: u64, body: &str) {
 }
 
 fn next_generic(client: &mut LinkClient) -> (u64, String, String) {
-    match client.wait_for(|frame| matches!(frame, ServerFrame::Generic { .. })) {
-        ServerFrame::Generic { number, from, body, .. } => (number, from, String::from_utf8(body).unwrap()),
-        other => panic!("{other:?}"),
-    }
+    let frame = client.wait_for(|frame| matches!(frame, ServerFrame::Generic { .. }));
+    let ServerFrame::Generic { number, from, body, .. } = frame else { panic!("{frame:?}") };
+    (number, from, String::from_utf8(body).unwrap())
 }
 
 #[test]
