@@ -23,6 +23,7 @@ use pitlane_gateway::printer::Printer;
 use pitlane_gateway::reload::RELOADS_MAX;
 use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_gateway::stomp::{self, Logins};
+use pitlane_gateway::strategies;
 use pitlane_gateway::{PlatformParts, PlatformSettings};
 use pitlane_http::{
     ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, RefDataReloads, Remote,
@@ -106,7 +107,8 @@ pub(super) fn start(
     }
     let anchored = recovered.iter().find_map(|recovered| recovered.shard.audit_anchor());
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
-    let mut parts = PlatformParts::new(now, &reference, &platform, recovered, &wakeups, &registry);
+    let hosts = strategies::hosts(&platform.strategies, &reference, &settings.registry);
+    let mut parts = PlatformParts::new(now, &reference, &platform, recovered, &wakeups, &registry, hosts);
     let replay = MarketReplay::open(&config.replay, &config.simulation, &reference);
     let replay =
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
@@ -114,6 +116,9 @@ pub(super) fn start(
     let is_distributed = config.service.mode == ServiceMode::Distributed;
     let mut remote_strategies = is_distributed
         .then(|| RemoteStrategiesParts::of(config, past, acceptor.reported.clone(), remote_numbers));
+    if let Some(remote) = &mut remote_strategies {
+        remote.open_generic_log(config, now).map_err(system("cannot open the events between strategies"))?;
+    }
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
         // As fast as the receivers accept the data: those in other processes, if there are any.
@@ -162,6 +167,7 @@ pub(super) fn start(
     let reloader = RefDataReloader {
         config: config.clone(),
         params: settings.params.clone(),
+        registry: settings.registry.clone(),
         current: reference.clone(),
         requested: reload_requested.clone(),
         shards: parts.reloads.shards,
