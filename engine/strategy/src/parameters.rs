@@ -1,12 +1,27 @@
-//! Parameters of a strategy: names and texts, as an operator wrote them.
+//! Parameters of a strategy: names and texts, as an operator wrote them, and the trait of
+//! strategies that are created from them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use super::Strategy;
+use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::text;
+
+/// A strategy that settings can name and parameterize; [`Registry::with`](crate::Registry::with)
+/// adds it.
+pub trait FromParameters: Strategy + Sized + 'static {
+    /// Name of the kind, as in `kind = "buy-the-dip"`.
+    const KIND: &'static str;
+    /// All parameters with their defaults. Other names are refused before the strategy is created.
+    const PARAMETERS: &'static [Parameter];
+
+    /// Creates the strategy in its initial state: once to check the settings, and at each start.
+    fn from_parameters(securities: &[SecurityId], parameters: &Parameters) -> Result<Self, BadParameter>;
+}
 
 /// A declared parameter of a kind of strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
