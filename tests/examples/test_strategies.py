@@ -22,7 +22,7 @@ TEMPLATE = EXAMPLES / "strategy-rust"
 GUIDE = ROOT / "docs" / "guide" / "strategies.md"
 HEADER = "time,security,bid,bidSize,ask,askSize,last,lastSize"
 START_S = 1_793_629_800
-ROWS = 400
+ROWS = 500
 WAIT_S_MAX = 60
 
 
