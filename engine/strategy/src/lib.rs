@@ -107,10 +107,12 @@ pub trait Strategy: Send {
 pub struct Failure(Cow<'static, str>);
 
 impl Failure {
+    /// Creates a failure with a reason.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Failure {
         Failure(text.into())
     }
 
+    /// Returns the reason.
     pub fn text(&self) -> &str {
         &self.0
     }

@@ -26,16 +26,19 @@ pub trait FromParameters: Strategy + Sized + 'static {
 /// A declared parameter of a kind of strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
+    /// Its name in the settings.
     pub name: Cow<'static, str>,
     /// Text that applies if the settings have none; `None`: the settings must have one.
     pub default: Option<Cow<'static, str>>,
 }
 
 impl Parameter {
+    /// Declares a parameter that the settings must have.
     pub const fn required(name: &'static str) -> Parameter {
         Parameter { name: Cow::Borrowed(name), default: None }
     }
 
+    /// Declares a parameter that the settings may omit.
     pub const fn with_default(name: &'static str, default: &'static str) -> Parameter {
         Parameter { name: Cow::Borrowed(name), default: Some(Cow::Borrowed(default)) }
     }
@@ -50,7 +53,9 @@ pub struct Parameters {
 /// An error in a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadParameter {
+    /// The parameter at fault.
     pub name: String,
+    /// What is wrong with it, such as "it must be above zero".
     pub problem: String,
 }
 
@@ -58,6 +63,7 @@ pub struct BadParameter {
 pub const SECURITIES: &str = "securities";
 
 impl BadParameter {
+    /// Creates an error in a parameter.
     pub fn new(name: impl Into<String>, problem: impl Into<String>) -> BadParameter {
         BadParameter { name: name.into(), problem: problem.into() }
     }
@@ -75,6 +81,7 @@ impl fmt::Display for BadParameter {
 }
 
 impl Parameters {
+    /// Creates parameters from names and texts.
     pub fn new(texts: BTreeMap<String, String>) -> Parameters {
         Parameters { texts }
     }
@@ -95,6 +102,7 @@ impl Parameters {
         Ok(Parameters { texts })
     }
 
+    /// Returns all names and texts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }

@@ -42,6 +42,7 @@ impl StrategyKind {
         StrategyKind { parameters: Some(parameters.to_vec()), ..self }
     }
 
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -153,14 +154,17 @@ impl Registry {
         self.fault.clone().map_or(Ok(()), Err)
     }
 
+    /// Returns the kind with a name.
     pub fn find(&self, name: &str) -> Option<&StrategyKind> {
         self.kinds.iter().find(|kind| kind.name == name)
     }
 
+    /// Returns all kinds.
     pub fn kinds(&self) -> &[StrategyKind] {
         &self.kinds
     }
 
+    /// Returns the names of all kinds.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.kinds.iter().map(StrategyKind::name)
     }
@@ -171,6 +175,7 @@ impl Registry {
 pub enum RegistryError {
     /// Another kind has the name.
     Duplicate(String),
+    /// The name is empty, too long, or has other characters.
     Malformed(String),
 }
 

@@ -194,10 +194,12 @@ impl TestMarket {
         self.run();
     }
 
+    /// Returns the time of the market.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
+    /// Returns the phase of the strategy.
     pub fn phase(&self) -> StrategyPhase {
         self.host().phase()
     }
@@ -212,6 +214,7 @@ impl TestMarket {
         self.host().book.positions.get(&STOCK).copied().unwrap_or_default()
     }
 
+    /// Returns the strategy's orders that have not ended.
     pub fn open_orders(&self) -> &[OpenOrder] {
         self.host().book.orders.open()
     }

@@ -54,6 +54,7 @@ struct MarketMakerSettings {
     loss_max: Money,
 }
 
+/// See the module.
 #[derive(Debug)]
 pub struct MarketMaker {
     settings: MarketMakerSettings,

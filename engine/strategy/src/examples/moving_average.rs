@@ -58,6 +58,7 @@ struct MovingAverageSettings {
     short: bool,
 }
 
+/// See the module.
 #[derive(Debug)]
 pub struct MovingAverage {
     settings: MovingAverageSettings,
