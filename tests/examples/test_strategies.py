@@ -1,5 +1,5 @@
-"""The template for strategies outside the repository: the same orders simulated, inside the server and
-in a process of its own."""
+"""The template for strategies outside the repository: the same orders simulated, inside the
+server, and in a process of its own."""
 
 import functools
 import json
@@ -22,7 +22,7 @@ TEMPLATE = EXAMPLES / "strategy-rust"
 GUIDE = ROOT / "docs" / "guide" / "strategies.md"
 HEADER = "time,security,bid,bidSize,ask,askSize,last,lastSize"
 START_S = 1_793_629_800
-ROWS = 1200
+ROWS = 500
 WAIT_S_MAX = 60
 
 

@@ -25,9 +25,11 @@ use pitlane_engine::time::Timestamp;
 pub const REQUESTS_MAX: usize = 512;
 /// Timers and bar series of one strategy: they are searched linearly.
 pub const TIMERS_MAX: usize = 64;
+/// See [`TIMERS_MAX`].
 pub const BARS_MAX: usize = 64;
 /// Longest name and body of an event between strategies; the broker's own bounds are not lower.
 pub const GENERIC_NAME_BYTES_MAX: usize = 128;
+/// See [`GENERIC_NAME_BYTES_MAX`].
 pub const GENERIC_BODY_BYTES_MAX: usize = 65_536;
 /// First letter of the ids of strategies' orders.
 pub const PREFIX: u8 = b's';
@@ -35,19 +37,49 @@ pub const PREFIX: u8 = b's';
 /// Clock that applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
+    /// The clock of the machine, over the live market.
     #[default]
     RealTime,
+    /// The times of the data.
     Simulation,
 }
 
 /// A request of a strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StrategyRequest {
-    Submit { id: IntId, terms: Terms },
-    Modify { id: IntId, changes: Changes },
-    Cancel { id: IntId },
-    Subscribe { security: SecurityId, on: bool },
-    Generic { name: Box<str>, body: Box<[u8]> },
+    /// A new order.
+    Submit {
+        /// Id that the context gave it.
+        id: IntId,
+        /// Security, side, quantity, prices.
+        terms: Terms,
+    },
+    /// A modification of an order.
+    Modify {
+        /// Id under which the order was submitted.
+        id: IntId,
+        /// The terms that change.
+        changes: Changes,
+    },
+    /// The cancel of an order.
+    Cancel {
+        /// Id under which the order was submitted.
+        id: IntId,
+    },
+    /// The start or the end of a subscription.
+    Subscribe {
+        /// The security.
+        security: SecurityId,
+        /// Whether it starts.
+        on: bool,
+    },
+    /// An event for other strategies and for clients.
+    Generic {
+        /// Name of the event.
+        name: Box<str>,
+        /// JSON.
+        body: Box<[u8]>,
+    },
 }
 
 /// State of one strategy between calls.
@@ -65,6 +97,7 @@ pub struct StrategyState {
 }
 
 impl StrategyState {
+    /// Creates the state of a strategy without orders, positions and cash.
     pub fn new(strategy: StrategyId) -> StrategyState {
         StrategyState {
             strategy,
@@ -106,6 +139,7 @@ impl Context<'_> {
         self.now
     }
 
+    /// Returns the phase of the strategy.
     pub fn phase(&self) -> StrategyPhase {
         self.phase
     }
@@ -115,14 +149,17 @@ impl Context<'_> {
         self.phase == StrategyPhase::Running
     }
 
+    /// Returns which clock applies.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
+    /// Returns the id of the strategy.
     pub fn strategy(&self) -> StrategyId {
         self.book.strategy
     }
 
+    /// Returns the reference data: exchanges, securities, accounts.
     pub fn reference(&self) -> &RefData {
         self.reference
     }
@@ -174,6 +211,7 @@ impl Context<'_> {
         self.follow(security.id_in(self.reference)?, true)
     }
 
+    /// Ends the subscription to ticks and bars of a security.
     pub fn unsubscribe(&mut self, security: impl SecurityKey) -> Result<(), Reason> {
         self.follow(security.id_in(self.reference)?, false)
     }
@@ -275,6 +313,7 @@ impl Context<'_> {
         self.set_timer(timer, self.now.plus(ns))
     }
 
+    /// Clears a timer; one that is not set is ignored.
     pub fn clear_timer(&mut self, timer: u32) {
         self.book.timers.retain(|(_, other)| *other != timer);
     }

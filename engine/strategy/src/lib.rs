@@ -31,7 +31,8 @@ use std::fmt;
 pub use self::bars::Bar;
 pub use self::context::{Context, Operation};
 pub use self::orders::{OpenOrder, Refused, StrategyRequestKind};
-pub use self::registry::{FromParameters, Registry, StrategyKind};
+pub use self::parameters::{BadParameter, FromParameters, Parameter, Parameters};
+pub use self::registry::{Registry, StrategyKind};
 pub use self::security_key::SecurityKey;
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{Booking, OrderReport, Tick};
@@ -106,10 +107,12 @@ pub trait Strategy: Send {
 pub struct Failure(Cow<'static, str>);
 
 impl Failure {
+    /// Creates a failure with a reason.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Failure {
         Failure(text.into())
     }
 
+    /// Returns the reason.
     pub fn text(&self) -> &str {
         &self.0
     }

@@ -1,5 +1,6 @@
-//! The test kit: a strategy at a real shard with its simulated venue, on one thread and with a clock
-//! that the test moves. A test feeds prices, and sees the requests of the strategy and its fills.
+//! The test kit: a strategy at a real shard with its simulated venue, on one thread and with a
+//! clock that the test moves. A test feeds prices, and sees the requests of the strategy and its
+//! fills.
 //!
 //! The market has one stock, [`STOCK`] with the symbol `ACME`: one cent is a tick, one share is a
 //! lot, and there are no fees. Every call returns when the strategy and the venue have nothing left
@@ -46,8 +47,8 @@ use super::Strategy;
 use super::context::{Operation, StrategyRequest};
 use super::host::{HostSettings, StrategyFactory, StrategyHost, unguarded};
 use super::orders::OpenOrder;
-use super::parameters::{BadParameter, Parameters};
-use super::registry::{FromParameters, Registry};
+use super::parameters::{BadParameter, FromParameters, Parameters};
+use super::registry::Registry;
 use super::runner::{Runner, RunnerSettings};
 use pitlane_engine::command::{Command, CommandKind, Quote, StrategyPhase, Trade, WatchTarget};
 use pitlane_engine::desk::IdBlock;
@@ -151,8 +152,8 @@ impl TestMarket {
         self.feed(CommandKind::Quote { security: STOCK, quote });
     }
 
-    /// Reports a trade of 1,000 shares between others, one second after the last price. The quote is
-    /// one cent to each side of it.
+    /// Reports a trade of 1,000 shares between others, one second after the last price. The quote
+    /// is one cent to each side of it.
     pub fn trade(&mut self, at_price: &str) {
         self.advance(NS_PER_S);
         let (last, size, at) = (price(at_price), Qty::whole(SIZE).expect("it is small"), self.now);
@@ -193,10 +194,12 @@ impl TestMarket {
         self.run();
     }
 
+    /// Returns the time of the market.
     pub fn now(&self) -> Timestamp {
         self.now
     }
 
+    /// Returns the phase of the strategy.
     pub fn phase(&self) -> StrategyPhase {
         self.host().phase()
     }
@@ -211,6 +214,7 @@ impl TestMarket {
         self.host().book.positions.get(&STOCK).copied().unwrap_or_default()
     }
 
+    /// Returns the strategy's orders that have not ended.
     pub fn open_orders(&self) -> &[OpenOrder] {
         self.host().book.orders.open()
     }

@@ -2,7 +2,7 @@
 
 use pitlane_strategy::prelude::*;
 
-pub struct BuyTheDip {
+pub(crate) struct BuyTheDip {
     security: SecurityId,
     dip: Price,
     qty: Qty,
