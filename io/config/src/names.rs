@@ -116,6 +116,10 @@ impl Config {
                 check.fault(&format!("fix.session.{at}.strategy"), problem);
             }
         }
+        if let Some(security) = self.simulation.benchmark.as_ref().filter(|row| row.ids(reference).is_empty())
+        {
+            check.fault("simulation.benchmark", format!("there is no security {security}"));
+        }
         self.check_strategies(reference, registry, &mut check);
         self.check_adapters(reference, &mut check);
         if check.faults.is_empty() { Ok(()) } else { Err(check.faults) }
