@@ -96,7 +96,7 @@ class Forex(Security):
 
 @dataclass(frozen=True)
 class StrategyInfo:
-    """A strategy as the service knows it. `pitlane.Strategy` is the class that an author extends."""
+    """A strategy as the service knows it; `pitlane.Strategy` is the class for authors."""
 
     id: int
     name: str
