@@ -1,10 +1,12 @@
-"""A client for Pitlane: REST and events.
+"""A client for Pitlane: REST and events, and strategies.
 
-`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods.
+`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods. `Strategy` is
+the base class of strategies, and `backtest` runs them over historical data.
 """
 
 from ._async.client import AsyncPitlane
 from ._sync.client import Pitlane
+from .backtest_run import BacktestResult, backtest
 from .dataframes import to_dataframe
 from .enums import (
     ExecType,
@@ -117,6 +119,7 @@ __all__ = [
     "Alert",
     "AsyncPitlane",
     "AsyncSubscription",
+    "BacktestResult",
     "BadRequest",
     "Bar",
     "Book",
@@ -211,5 +214,6 @@ __all__ = [
     "Unconfirmed",
     "Unreachable",
     "Version",
+    "backtest",
     "to_dataframe",
 ]

@@ -18,9 +18,10 @@ from .strategy_values import Fill, OrderReport, Refusal, StrategyBar, StrategyTi
 
 BarRow = Tuple[int, str, int, int, int, int, int, int, int, int]
 """Security, symbol, start, interval; open, high, low, close, volume; ticks."""
-ReportRow = Tuple[str, int, int, str, str, str, str, str, str, int, int, int, int, int, Optional[str], Optional[str]]
-"""Id, time, security, symbol, side, type, time in force, exec type, status; quantity, filled
-quantity, average price, last quantity, last price; code and text of the reason."""
+ReportNames = Tuple[str, int, int, str, str, str, str, str, str]
+"""Id, time, security, symbol, side, type, time in force, exec type, status."""
+ReportNumbers = Tuple[int, int, int, int, int, Optional[str], Optional[str]]
+"""Quantity, filled quantity, average price, last quantity, last price; code and text of the reason."""
 TransactionRow = Tuple[int, int, str, Optional[int], Optional[str], int, int, int, str, Optional[str], int, int]
 """Id, time, type, security, symbol; quantity, price, commission; currency, order; position and
 realised profit."""
@@ -73,9 +74,9 @@ class Callbacks:
         )
         self.strategy.on_bar(bar, self.context)
 
-    def order_status(self, row: ReportRow) -> None:
-        (int_id, time_ns, security_id, symbol, side, type, tif, exec_type, status) = row[:9]
-        (quantity, filled, avg_price, last_quantity, last_price, reason, message) = row[9:]
+    def order_status(self, names: ReportNames, numbers: ReportNumbers) -> None:
+        int_id, time_ns, security_id, symbol, side, type, tif, exec_type, status = names
+        quantity, filled, avg_price, last_quantity, last_price, reason, message = numbers
         read = self._read
         is_fill = last_quantity != 0
         report = OrderReport(
@@ -116,8 +117,8 @@ class Callbacks:
         self.strategy.on_refused(Refusal(int_id, request, reason, message), self.context)
 
     def transaction(self, row: TransactionRow) -> None:
-        (id, time_ns, type, security_id, symbol, quantity, price, commission) = row[:8]
-        (currency, int_id, position, realized) = row[8:]
+        id, time_ns, type, security_id, symbol, quantity, price, commission = row[:8]
+        currency, int_id, position, realized = row[8:]
         read = self._read
         transaction = StrategyTransaction(
             id,

@@ -31,6 +31,12 @@ InstrumentRow = Tuple[int, str, str, int, int, int]
 OrderRow = Tuple[str, int, str, str, str, int, int, Optional[int], Optional[int]]
 """Id, security, symbol, side, status; quantity, filled quantity, limit, stop."""
 
+SubmitRow = Tuple[int, str, str, int, Optional[int], Optional[int], str, int, int, bool]
+"""Security, side, type; quantity, limit, stop; time in force and its date (0: none); account (0: the
+one of the exchange); whether it is an order for the exchange."""
+ChangesRow = Tuple[Optional[int], Optional[int], Optional[int], Optional[str], Optional[int]]
+"""Quantity, limit, stop; time in force and its date. None stays unchanged."""
+
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
@@ -48,28 +54,8 @@ class Core(Protocol):
     def security(self, key: SecurityKey) -> InstrumentRow: ...
     def subscribe(self, security_id: int, on: bool) -> None: ...
     def subscribe_bars(self, security_id: int, interval_ns: int) -> None: ...
-    def submit(
-        self,
-        security_id: int,
-        side: str,
-        type: str,
-        quantity: int,
-        limit: int | None,
-        stop: int | None,
-        tif: str,
-        tif_date_ns: int,
-        account_id: int,
-        exchange_order: bool,
-    ) -> str: ...
-    def modify(
-        self,
-        int_id: str,
-        quantity: int | None,
-        limit: int | None,
-        stop: int | None,
-        tif: str | None,
-        tif_date_ns: int | None,
-    ) -> None: ...
+    def submit(self, order: SubmitRow) -> str: ...
+    def modify(self, int_id: str, changes: ChangesRow) -> None: ...
     def cancel(self, int_id: str) -> None: ...
     def cancel_all(self) -> None: ...
     def position(self, security_id: int) -> tuple[int, int | None, int]:
@@ -247,7 +233,7 @@ class Context:
             raw[1], raw[2] = _price(of, limit, "limit"), _price(of, stop, "stop")
         tif_name = None if tif is None else TimeInForce(tif).value
         date_ns = None if tif_date is None else ns_of(tif_date)
-        self._core.modify(int_id, raw[0], raw[1], raw[2], tif_name, date_ns)
+        self._core.modify(int_id, (raw[0], raw[1], raw[2], tif_name, date_ns))
 
     def cancel(self, order: OrderKey) -> None:
         """Cancels an order, in every phase."""
@@ -301,7 +287,7 @@ class Context:
     ) -> str:
         of = self.security(security)
         kind = _TYPES[limit is not None, stop is not None]
-        return self._core.submit(
+        row = (
             of.id,
             Side(side).value,
             kind.value,
@@ -313,6 +299,7 @@ class Context:
             account_id,
             exchange_order,
         )
+        return self._core.submit(row)
 
     def _row(self, order: OrderKey) -> OrderRow | None:
         int_id = _id_of(order)

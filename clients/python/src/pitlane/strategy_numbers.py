@@ -1,8 +1,8 @@
 """Amounts of strategies: floats or decimals outside, whole numbers of 10⁻⁸ inside.
 
 The engine counts prices, quantities and money in units of 10⁻⁸. A strategy receives them as floats,
-or as exact `Decimal`s if it asks for them. What a strategy sends must be on the grid of the security:
-a price is a multiple of its tick size, a quantity one of its lot size.
+or as exact `Decimal`s if it asks for them. What a strategy sends must be on the grid of the
+security: a price is a multiple of its tick size, a quantity one of its lot size.
 """
 
 from __future__ import annotations

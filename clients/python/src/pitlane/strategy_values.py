@@ -154,7 +154,7 @@ class StrategyTransaction(_Timed):
 
 @dataclass(frozen=True)
 class Refusal:
-    """A request that was refused: an order that could not be sent, or a change that came too late."""
+    """A refused request: an order that could not be sent, or a change that came too late."""
 
     int_id: str
     request: str
