@@ -1,7 +1,7 @@
 """A client for Pitlane: REST and events, and strategies.
 
-`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods. `Strategy` is
-the base class of strategies, and `backtest` runs them over historical data.
+`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods. `Strategy`
+is the base class of strategies, and `backtest` runs them over historical data.
 """
 
 from ._async.client import AsyncPitlane

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 from typing import Any, Iterable, List, Mapping, Tuple, Type, Union
 
 from .backtest_frames import Frames, make_frame
@@ -103,9 +104,9 @@ def backtest(strategy: Strategies, data: Any, *, config: Config = None, frames: 
     `strategy` is an object or a class that extends `Strategy`, or several of them. A class is
     created without arguments; an object keeps what it stores, so use a new one for each run. `data`
     is a path, a frame (pandas, polars, pyarrow or another with `__arrow_c_stream__`), or several of
-    them, which are merged by time. Paths are CSV or Parquet files; files and frames have the columns
-    of `pitlane simulate`. `config` is a file of settings, several files, or a mapping such as
-    `{"simulation.cash": 50_000}`. `[[strategy]]` sections of a file run too.
+    them, which are merged by time. Paths are CSV or Parquet files; files and frames have the
+    columns of `pitlane simulate`. `config` is a file of settings, several files, or a mapping such
+    as `{"simulation.cash": 50_000}`. `[[strategy]]` sections of a file run too.
 
     A strategy that raises an exception fails alone: it is in `failures`, and the run goes on. The
     same data, settings and strategies give the same `hash`.
@@ -116,7 +117,8 @@ def backtest(strategy: Strategies, data: Any, *, config: Config = None, frames: 
         raise ImportError(_MISSING) from error
     objects = _objects(strategy)
     rows = [
-        (name_of(one), one.kind or "python", parameter_texts(one), bool(one.cancel_on_failure), one) for one in objects
+        (name_of(one), kind, parameter_texts(one), bool(one.cancel_on_failure), one)
+        for one, kind in zip(objects, _kinds(objects))
     ]
     files, settings = _settings(config)
     outcome = pitlane_engine.run(rows, _sources(data), files, settings)
@@ -133,6 +135,15 @@ def _objects(strategy: Strategies) -> list[Strategy]:
         if not isinstance(one, Strategy):
             raise TypeError(f"a strategy must extend pitlane.Strategy, and {type(one).__name__} does not")
     return objects
+
+
+def _kinds(objects: list[Strategy]) -> list[str]:
+    """Returns the names of the classes, which reports show as kinds; each only once."""
+    kinds: list[str] = []
+    for one in objects:
+        name = re.sub(r"[^A-Za-z0-9_]", "_", type(one).__name__)[:50]
+        kinds.append(name if name not in kinds else f"{name}-{len(kinds) + 1}")
+    return kinds
 
 
 def _settings(config: Config) -> tuple[list[str], list[tuple[str, str]]]:

@@ -33,8 +33,6 @@ class Strategy:
 
     name: str = ""
     """Name of the strategy; the name of the class if empty."""
-    kind: str = ""
-    """Kind of the strategy in reports; `python` if empty."""
     decimals: Decimals = "float"
     """"float", or "exact" for amounts as `Decimal`."""
     cancel_on_failure: bool = True

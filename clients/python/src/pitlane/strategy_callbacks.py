@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import traceback
+from types import TracebackType
 from typing import Any, Callable, Optional, Tuple
 
 from .enums import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce, TransactionType
@@ -21,7 +22,7 @@ BarRow = Tuple[int, str, int, int, int, int, int, int, int, int]
 ReportNames = Tuple[str, int, int, str, str, str, str, str, str]
 """Id, time, security, symbol, side, type, time in force, exec type, status."""
 ReportNumbers = Tuple[int, int, int, int, int, Optional[str], Optional[str]]
-"""Quantity, filled quantity, average price, last quantity, last price; code and text of the reason."""
+"""Quantity, filled quantity, mean price, last quantity, last price; a reason as code and text."""
 TransactionRow = Tuple[int, int, str, Optional[int], Optional[str], int, int, int, str, Optional[str], int, int]
 """Id, time, type, security, symbol; quantity, price, commission; currency, order; position and
 realised profit."""
@@ -143,9 +144,9 @@ class Callbacks:
         self.strategy.on_timer(timer, self.context)
 
 
-def failure_text(error: BaseException) -> str:
-    """Returns the reason of a failure: the traceback without the frames of this package."""
-    frames = traceback.extract_tb(error.__traceback__)
+def failure_text(error: BaseException, trace: Optional[TracebackType] = None) -> str:
+    """Returns the reason of a failure: the traceback without the frames of this module."""
+    frames = traceback.extract_tb(trace or error.__traceback__)
     own = [frame for frame in frames if not _is_ours(frame.filename)]
     lines = ["Traceback (most recent call last):\n", *traceback.format_list(own or frames)]
     return "".join([*lines, *traceback.format_exception_only(type(error), error)]).rstrip()

@@ -32,8 +32,8 @@ OrderRow = Tuple[str, int, str, str, str, int, int, Optional[int], Optional[int]
 """Id, security, symbol, side, status; quantity, filled quantity, limit, stop."""
 
 SubmitRow = Tuple[int, str, str, int, Optional[int], Optional[int], str, int, int, bool]
-"""Security, side, type; quantity, limit, stop; time in force and its date (0: none); account (0: the
-one of the exchange); whether it is an order for the exchange."""
+"""Security, side, type; quantity, limit, stop; time in force and its date (0: none); account (0:
+the one of the exchange); whether it is an order for the exchange."""
 ChangesRow = Tuple[Optional[int], Optional[int], Optional[int], Optional[str], Optional[int]]
 """Quantity, limit, stop; time in force and its date. None stays unchanged."""
 
@@ -74,8 +74,8 @@ class Context:
     """What a strategy sees and may do.
 
     It is valid during a callback only. Prices and quantities may be floats, ints, `Decimal`s or
-    strings; a price that is not on the tick grid is refused with the nearest valid prices. A request
-    leaves when the callback is over.
+    strings; a price that is not on the tick grid is refused with the nearest valid prices. A
+    request leaves when the callback is over.
     """
 
     def __init__(self, core: Core, decimals: str = "float") -> None:
