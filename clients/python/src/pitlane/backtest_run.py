@@ -34,7 +34,7 @@ _log = logging.getLogger("pitlane.backtest")
 class BacktestResult:
     """The outcome of a back-test.
 
-    `orders`, `fills`, `equity` and `statistics` are frames of pandas or polars.
+    `orders`, `fills`, `round_trips`, `equity` and `statistics` are frames of pandas or polars.
     """
 
     def __init__(self, outcome: Any, strategies: list[Strategy], frames: Frames) -> None:
@@ -58,6 +58,11 @@ class BacktestResult:
         return self.frame("fills")
 
     @property
+    def round_trips(self) -> Any:
+        """The positions from their opening to the time at which they were flat again."""
+        return self.frame("round_trips")
+
+    @property
     def equity(self) -> Any:
         """The value of each strategy in samples."""
         return self.frame("equity")
@@ -71,7 +76,7 @@ class BacktestResult:
         return make_frame(columns, self._frames, amounts=(), times=(), decimals="float")
 
     def frame(self, name: str, *, decimals: Decimals = "float") -> Any:
-        """Returns the frame `orders`, `fills` or `equity`; "exact" keeps amounts as `Decimal`s."""
+        """Returns one of the frames by its name; "exact" keeps amounts as `Decimal`s."""
         columns, amounts, times = self._outcome.table(name)
         return make_frame(columns, self._frames, amounts=amounts, times=times, decimals=decimals)
 
