@@ -24,6 +24,8 @@ class Service:
         self.folder = Path(tempfile.mkdtemp(prefix="pitlane-py-"))
         self.addresses: dict[str, str] = {}
         self.process: subprocess.Popen[str] | None = None
+        self.binary = BINARY
+        self.files: list[str] = []
 
     @property
     def url(self) -> str:
@@ -45,7 +47,9 @@ class Service:
         # Small journals, because no test runs long; no order rate limit, because tests are fast.
         sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
         sets += ["fix.listen=", "log.level=warn", *self.settings]
-        command = [BINARY, "serve", "--quiet", "--data", str(self.folder)]
+        command = [self.binary, "serve", "--quiet", "--data", str(self.folder)]
+        for file in self.files:
+            command += ["--config", file]
         for setting in sets:
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
