@@ -70,8 +70,7 @@ fn settings(dice: &mut Dice) -> ShardSettings {
         trigger: dice.pick(&[TriggerBy::Last, TriggerBy::Last, TriggerBy::Quote]),
         ..ShardSettings::default()
     };
-    settings.venue.fill_model =
-        dice.pick(&[FillModel::Queue, FillModel::Queue, FillModel::Through, FillModel::Touch]);
+    settings.venue.fill_model = dice.pick(&FillModel::ALL);
     settings.venue.slippage_ticks = dice.pick(&[0, 1, 2]);
     settings.venue.quote_levels = dice.pick(&[1, 3, 10]);
     settings.venue.band_bp = dice.pick(&[0, 0, 0, 3, 60]);

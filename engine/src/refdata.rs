@@ -279,6 +279,14 @@ impl RefData {
         self
     }
 
+    /// Returns the same data without commissions, for a simulation with fees of its own.
+    pub fn without_commissions(mut self) -> RefData {
+        for row in &mut self.rows.families {
+            row.commission = Money::ZERO;
+        }
+        self
+    }
+
     /// Returns the family of a security of this reference data.
     pub fn family_of(&self, security: &Security) -> &SecurityFamily {
         self.family(security.family).expect("references were checked")

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::id::ExchangeId;
 use crate::pages::LargePages;
+use crate::rng::Rng;
 
 /// Settings of one shard. Every table that it grows has its maximum here.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,13 +106,35 @@ impl Default for VenueSettings {
 /// When a resting order fills at exactly its price. See the engine's README.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FillModel {
-    /// After the queue ahead of it.
+    /// After the queue ahead of it. A smaller shown size shrinks the queue in proportion.
     #[default]
     Queue,
     /// Only when the market trades through it.
     Through,
     /// At once: optimistic.
     Touch,
+    /// After the whole shown size: whatever the feed adds at the price is ahead of it too.
+    QueueBack,
+    /// After a queue that only trades shorten, as long as so much is shown.
+    QueueTraded,
+}
+
+impl FillModel {
+    pub const ALL: [FillModel; 5] = [
+        FillModel::Queue,
+        FillModel::Through,
+        FillModel::Touch,
+        FillModel::QueueBack,
+        FillModel::QueueTraded,
+    ];
+
+    /// Returns whether there is a queue ahead of a resting order.
+    pub fn has_queue(self) -> bool {
+        match self {
+            FillModel::Queue | FillModel::QueueBack | FillModel::QueueTraded => true,
+            FillModel::Through | FillModel::Touch => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +142,35 @@ pub enum SelfTrade {
     #[default]
     CancelNewest,
     Allow,
+}
+
+/// Transit times of a measured or computed distribution, in nanoseconds; each is as likely as any
+/// other. Simulations draw from it; it is not stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DelayTable {
+    entries: Vec<u64>,
+}
+
+impl DelayTable {
+    /// Creates a table of at least one entry.
+    pub fn new(entries: Vec<u64>) -> DelayTable {
+        assert!(!entries.is_empty(), "there is something to draw");
+        DelayTable { entries }
+    }
+
+    pub fn entries(&self) -> &[u64] {
+        &self.entries
+    }
+
+    /// Returns the shortest and the longest entry.
+    pub fn range(&self) -> (u64, u64) {
+        let shortest = self.entries.iter().min().copied().unwrap_or_default();
+        (shortest, self.entries.iter().max().copied().unwrap_or_default())
+    }
+
+    pub fn draw(&self, rng: &mut Rng) -> u64 {
+        self.entries[rng.index(self.entries.len())]
+    }
 }
 
 /// Transit times in nanoseconds: a constant, and a random part on top.

@@ -9,6 +9,7 @@ use crate::command::VenueReport;
 use crate::event::{Tick, VenueRequest};
 use crate::id::OrderHandle;
 use crate::rng::Rng;
+use crate::settings::DelayTable;
 use crate::time::Timestamp;
 
 /// Dates of ended orders stay in the heap up to this many beyond those that matter; then they are
@@ -155,6 +156,17 @@ impl DelayLine {
     /// Marks the transit as empty.
     pub fn clear(&mut self, now: Timestamp) {
         self.last = self.last.min(now);
+    }
+
+    /// Returns the arrival time of something sent now with this delay.
+    pub fn arrival_after(&mut self, now: Timestamp, delay_ns: u64) -> Timestamp {
+        self.last = self.last.max(now.plus(delay_ns));
+        self.last
+    }
+
+    /// Draws a delay.
+    pub fn draw(&mut self, table: &DelayTable) -> u64 {
+        table.draw(&mut self.rng)
     }
 
     /// Returns the arrival time of something sent now.

@@ -124,7 +124,7 @@ impl Bytes<'_> {
             ..ShardSettings::default()
         };
         let venue = &mut settings.venue;
-        venue.fill_model = self.pick(&[FillModel::Queue, FillModel::Through, FillModel::Touch]);
+        venue.fill_model = self.pick(&FillModel::ALL);
         venue.slippage_ticks = self.pick(&[0, 1, 3, u32::MAX]);
         venue.quote_levels = self.pick(&[0, 1, 10, 1_000]);
         venue.self_trade = self.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);

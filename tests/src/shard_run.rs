@@ -153,7 +153,7 @@ fn other(settings: &mut ShardSettings, dice: &mut Dice) {
     settings.transactions_max = dice.pick(&[2, 40, 1_000]);
     settings.executions_max = dice.pick(&[3, 1_000]);
     let venue = &mut settings.venue;
-    venue.fill_model = dice.pick(&[FillModel::Queue, FillModel::Through, FillModel::Touch]);
+    venue.fill_model = dice.pick(&FillModel::ALL);
     venue.slippage_ticks = dice.pick(&[0, 1, 2]);
     venue.quote_levels = dice.pick(&[0, 1, 3, 10]);
     venue.self_trade = dice.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);

@@ -77,7 +77,7 @@ codec!(VenueSettings {
     delays
 });
 codec!(enum TriggerBy { 0 = Last, 1 = Quote });
-codec!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch });
+codec!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch, 3 = QueueBack, 4 = QueueTraded });
 codec!(enum SelfTrade { 0 = CancelNewest, 1 = Allow });
 codec!(Delays { entry_ns, entry_jitter_ns, response_ns, response_jitter_ns, feed_ns });
 

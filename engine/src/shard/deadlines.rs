@@ -1,10 +1,12 @@
 //! Deadlines of a shard: dates of orders, and what is in transit to or from the simulated venue.
 
+use std::sync::Arc;
+
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError};
 use crate::command::VenueReport;
 use crate::event::VenueRequest;
 use crate::id::OrderHandle;
-use crate::settings::Delays;
+use crate::settings::{DelayTable, Delays};
 use crate::time::Timestamp;
 use crate::timers::{DelayLine, Timed, Timers};
 
@@ -17,6 +19,17 @@ pub(super) struct Deadlines {
     is_delayed: bool,
     /// Number of open GTD orders.
     dated: usize,
+    /// Distributions of the transit times, if a simulation has set them.
+    drawn: Option<Box<DrawnDelays>>,
+}
+
+/// Transit times of a simulation. They are not stored: a simulation has no journal.
+#[derive(Debug, Default)]
+struct DrawnDelays {
+    entry: Option<Arc<DelayTable>>,
+    response: Option<Arc<DelayTable>>,
+    /// Time and security of the last report, and its delay: reports of one instant travel together.
+    last: Option<(Timestamp, u32, u64)>,
 }
 
 /// Timers.
@@ -92,7 +105,13 @@ impl Deadlines {
         request: VenueRequest,
     ) {
         let [entry, _] = &mut self.delay_lines[local as usize];
-        let at = entry.arrival(now, delays.entry_ns, delays.entry_jitter_ns);
+        let at = match self.drawn.as_ref().and_then(|drawn| drawn.entry.as_ref()) {
+            None => entry.arrival(now, delays.entry_ns, delays.entry_jitter_ns),
+            Some(table) => {
+                let delay_ns = entry.draw(table);
+                entry.arrival_after(now, delay_ns)
+            }
+        };
         self.timers.push(at, Timed::ToVenue { order, request });
     }
 
@@ -106,8 +125,17 @@ impl Deadlines {
         report: VenueReport,
     ) {
         let [_, response] = &mut self.delay_lines[local as usize];
-        let at = response.arrival(now, delays.response_ns, delays.response_jitter_ns);
+        let at = match self.drawn.as_mut().and_then(|drawn| drawn.response_delay(now, local, response)) {
+            None => response.arrival(now, delays.response_ns, delays.response_jitter_ns),
+            Some(delay_ns) => response.arrival_after(now, delay_ns),
+        };
         self.timers.push(at, Timed::FromVenue { order, report });
+    }
+
+    /// Sets the distributions from which transit times are drawn from now on.
+    pub(super) fn set_tables(&mut self, entry: Option<Arc<DelayTable>>, response: Option<Arc<DelayTable>>) {
+        self.is_delayed |= entry.is_some() || response.is_some();
+        self.drawn = Some(Box::new(DrawnDelays { entry, response, last: None }));
     }
 
     /// Lets everything in transit arrive now.
@@ -119,6 +147,19 @@ impl Deadlines {
     /// Sets the values that follow from the orders and the settings.
     pub(super) fn set_derived(&mut self, dated: usize, is_delayed: bool) {
         (self.dated, self.is_delayed) = (dated, is_delayed);
+    }
+}
+
+impl DrawnDelays {
+    /// Returns the delay of a report; `None` without a distribution.
+    fn response_delay(&mut self, now: Timestamp, local: u32, line: &mut DelayLine) -> Option<u64> {
+        let table = self.response.as_ref()?;
+        if let Some((_, _, delay_ns)) = self.last.filter(|last| (last.0, last.1) == (now, local)) {
+            return Some(delay_ns);
+        }
+        let delay_ns = line.draw(table);
+        self.last = Some((now, local, delay_ns));
+        Some(delay_ns)
     }
 }
 
@@ -135,7 +176,7 @@ impl Deadlines {
         for _ in 0..securities {
             delay_lines.push([DelayLine::decode(from)?, DelayLine::decode(from)?]);
         }
-        Ok(Deadlines { timers: Timers::decode(from)?, delay_lines, is_delayed: false, dated: 0 })
+        Ok(Deadlines { timers: Timers::decode(from)?, delay_lines, ..Deadlines::default() })
     }
 
     /// Adds the numbers of timers and of dated orders to a checksum.

@@ -68,7 +68,7 @@ use crate::orders::Orders;
 use crate::outbox::Outbox;
 use crate::refdata::RefData;
 use crate::sender::SenderTable;
-use crate::settings::{Delays, ShardSettings};
+use crate::settings::{DelayTable, Delays, ShardSettings};
 use crate::time::Timestamp;
 use crate::venue::{BookSpec, Venue};
 
@@ -359,6 +359,12 @@ impl Shard {
             self.ledger.add_security();
             self.stops.add_security();
         }
+    }
+
+    /// Sets the distributions of the transit times to and from the simulated venues, for a
+    /// simulation; the settings must allow for the longest of them. They are not part of snapshots.
+    pub fn draw_delays(&mut self, entry: Option<Arc<DelayTable>>, response: Option<Arc<DelayTable>>) {
+        self.deadlines.set_tables(entry, response);
     }
 
     /// Returns the transit times to and from a security's venue.

@@ -7,7 +7,7 @@ use crate::id::AccountId;
 use crate::ladder::{Direction, Ladder};
 use crate::number::{Price, Qty};
 use crate::order_nodes::{NodePlace, Nodes};
-use crate::settings::{SelfTrade, VenueSettings};
+use crate::settings::{FillModel, SelfTrade, VenueSettings};
 use crate::terms::Side;
 use crate::time::Timestamp;
 
@@ -356,18 +356,25 @@ impl FeedQueue {
     }
 
     /// Applies another size at the same price.
-    pub(super) fn resize(&mut self, shown: Qty) {
-        if shown < self.shown {
-            let exact = self.ahead.raw() as i128 * shown.raw() as i128;
-            let rounded_up = (exact + self.shown.raw() as i128 - 1) / self.shown.raw() as i128;
-            #[expect(
-                clippy::cast_possible_truncation,
-                reason = "at most the new size: `ahead <= self.shown`"
-            )]
-            let ahead = rounded_up as i64;
-            self.ahead = Qty::from_raw(ahead);
-        }
+    pub(super) fn resize(&mut self, shown: Qty, model: FillModel) {
+        self.ahead = match model {
+            FillModel::QueueBack => shown,
+            FillModel::QueueTraded => self.ahead.min(shown),
+            FillModel::Queue | FillModel::Through | FillModel::Touch if shown < self.shown => {
+                self.in_proportion(shown)
+            }
+            FillModel::Queue | FillModel::Through | FillModel::Touch => self.ahead,
+        };
         self.shown = shown;
+    }
+
+    /// Returns the part ahead of a smaller size, rounded up.
+    fn in_proportion(&self, shown: Qty) -> Qty {
+        let exact = self.ahead.raw() as i128 * shown.raw() as i128;
+        let rounded_up = (exact + self.shown.raw() as i128 - 1) / self.shown.raw() as i128;
+        #[expect(clippy::cast_possible_truncation, reason = "at most the new size: `ahead <= self.shown`")]
+        let ahead = rounded_up as i64;
+        Qty::from_raw(ahead)
     }
 
     /// Consumes a trade from the queue first, and returns the rest of the trade.

@@ -45,7 +45,9 @@ impl Venue {
         detail.shown[side as usize] = shown;
         let queue = &mut detail.queues[side as usize];
         match queue {
-            Some(queue) if shown.size.is_positive() && queue.ticks == shown.ticks => queue.resize(shown.size),
+            Some(queue) if shown.size.is_positive() && queue.ticks == shown.ticks => {
+                queue.resize(shown.size, detail.spec.settings.fill_model);
+            }
             _ => {
                 let rests = shown.size.is_positive()
                     && front.sides[side as usize].front(&self.nodes, shown.ticks).is_some();
@@ -153,15 +155,18 @@ impl Venue {
         let shown = &detail.shown[side as usize];
         let behind_quote = shown.size.is_positive() && ladder.rank(shown.ticks) < ladder.rank(ticks);
         let queue = detail.queues[side as usize].as_mut().filter(|queue| queue.ticks == ticks);
-        match (detail.spec.settings.fill_model, queue) {
-            (FillModel::Through, _) => Qty::ZERO,
-            (FillModel::Touch, _) => left,
-            (FillModel::Queue, _) if behind_quote => Qty::ZERO,
-            (FillModel::Queue, None) => left,
-            (FillModel::Queue, Some(queue)) if !size.is_zero() => queue.consume(left),
+        match detail.spec.settings.fill_model {
+            FillModel::Through => return Qty::ZERO,
+            FillModel::Touch => return left,
+            FillModel::Queue | FillModel::QueueBack | FillModel::QueueTraded => {}
+        }
+        match queue {
+            _ if behind_quote => Qty::ZERO,
+            None => left,
+            Some(queue) if !size.is_zero() => queue.consume(left),
             // A trade of unknown size does not show how far the queue has moved.
-            (FillModel::Queue, Some(queue)) if queue.ahead.is_positive() => Qty::ZERO,
-            (FillModel::Queue, Some(_)) => left,
+            Some(queue) if queue.ahead.is_positive() => Qty::ZERO,
+            Some(_) => left,
         }
     }
 }

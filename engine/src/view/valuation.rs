@@ -124,6 +124,13 @@ impl View {
         }
     }
 
+    /// Converts an amount to another currency at the current prices, at the worse side of the
+    /// quote; `None` without a rate, or if the result cannot be counted.
+    pub fn convert(&self, amount: Money, from: Currency, to: Currency, reference: &RefData) -> Option<Money> {
+        let amount = amount.raw() as i128;
+        narrow(self.rate(from, to, amount, reference)?.convert(amount)?)
+    }
+
     fn market_price(&self, security: SecurityId, qty: Qty) -> Option<Price> {
         match qty.raw() {
             0 => self.tick(security).filter(|tick| tick.traded).map(|tick| tick.last),

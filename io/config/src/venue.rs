@@ -39,7 +39,13 @@ fn read_settings(section: &mut Section<'_>, seed: u64) -> VenueSettings {
     VenueSettings {
         fill_model: section.word(
             "fill_model",
-            &[("queue", FillModel::Queue), ("through", FillModel::Through), ("touch", FillModel::Touch)],
+            &[
+                ("queue", FillModel::Queue),
+                ("queue_back", FillModel::QueueBack),
+                ("queue_traded", FillModel::QueueTraded),
+                ("through", FillModel::Through),
+                ("touch", FillModel::Touch),
+            ],
         ),
         slippage_ticks: section.number("slippage_ticks", 0..=SLIPPAGE_TICKS_MAX),
         quote_levels: section.number("quote_levels", 1..=QUOTE_LEVELS_MAX),

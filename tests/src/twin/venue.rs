@@ -384,6 +384,7 @@ impl Twin {
 
     /// Updates the queue ahead of our orders on one side.
     fn requeue(&mut self, security: SecurityId, side: Side, before: &Quote) {
+        let model = self.venue_settings(security).fill_model;
         let market = self.markets.get_mut(&security).expect("a known security");
         let Some((price, size)) = market.shown(side) else {
             *market.queue(side) = None;
@@ -403,7 +404,11 @@ impl Twin {
             return;
         }
         if let Some(queue) = market.queue(side) {
-            if size < queue.shown {
+            if model == FillModel::QueueBack {
+                queue.ahead = size;
+            } else if model == FillModel::QueueTraded {
+                queue.ahead = queue.ahead.min(size);
+            } else if size < queue.shown {
                 let exact = queue.ahead as i128 * size as i128;
                 queue.ahead = i64::try_from((exact + queue.shown as i128 - 1) / queue.shown as i128)
                     .expect("not more than before");
@@ -456,7 +461,7 @@ impl Twin {
             return;
         }
         let market = self.markets.get_mut(&security).expect("a known security");
-        if model == FillModel::Queue {
+        if model.has_queue() {
             let behind = market.shown(side).is_some_and(|(quote, _)| match side {
                 Side::Buy => price < quote,
                 Side::Sell => price > quote,

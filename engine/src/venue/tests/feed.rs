@@ -148,6 +148,51 @@ fn the_model_through_fills_nothing_at_exactly_the_price() {
     assert_eq!(bench.outcomes(), [filled(1, 5, 100)]);
 }
 
+/// Returns the traded quantity after which an order behind a shown size of 50 begins to fill, if
+/// the feed shows another size before the trade.
+fn traded_before_a_fill(fill_model: FillModel, shown: i64) -> i64 {
+    (1..=200)
+        .find(|traded| {
+            let mut bench = model(fill_model);
+            bench.quote(100, 50, 105, 50);
+            bench.limit(1, Buy, 5, 100);
+            bench.outcomes();
+            bench.quote(100, shown, 105, 50);
+            bench.trade(100, *traded);
+            !bench.outcomes().is_empty()
+        })
+        .map_or(i64::MAX, |traded| traded - 1)
+}
+
+#[test]
+fn the_queue_models_differ_in_what_a_change_of_the_shown_size_means() {
+    let models = [FillModel::Queue, FillModel::QueueTraded, FillModel::QueueBack];
+    let found = models.map(|model| [30, 50, 70].map(|shown| traded_before_a_fill(model, shown)));
+    assert_eq!(found[0], [30, 50, 50], "a larger size joins behind");
+    assert_eq!(found[1], [30, 50, 50], "no more can be ahead than is shown");
+    assert_eq!(found[2], [30, 50, 70], "a larger size counts as ahead");
+}
+
+#[test]
+fn only_trades_shorten_the_queue_of_the_model_queue_traded() {
+    let ahead_after = |fill_model: FillModel| {
+        let mut bench = model(fill_model);
+        bench.quote(100, 50, 105, 50);
+        bench.limit(1, Buy, 5, 100);
+        // Another 50 join behind the order; then half of all leave.
+        bench.quote(100, 100, 105, 50);
+        bench.quote(100, 50, 105, 50);
+        bench.outcomes();
+        (1..=60).find(|_| {
+            bench.trade(100, 1);
+            !bench.outcomes().is_empty()
+        })
+    };
+    assert_eq!(ahead_after(FillModel::Queue), Some(26), "in proportion, half of the queue has left");
+    assert_eq!(ahead_after(FillModel::QueueTraded), Some(51), "all who left were behind");
+    assert_eq!(ahead_after(FillModel::QueueBack), Some(51), "everything shown is ahead");
+}
+
 #[test]
 fn the_model_touch_ignores_the_queue_and_fills_at_exactly_the_price() {
     let mut bench = model(FillModel::Touch);

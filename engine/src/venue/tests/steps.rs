@@ -116,7 +116,7 @@ fn random_calls_never_panic_and_every_order_ends_once() {
     for seed in 0..60 {
         let mut rng = Rng::new(seed);
         let settings = VenueSettings {
-            fill_model: [FillModel::Queue, FillModel::Through, FillModel::Touch][seed as usize % 3],
+            fill_model: FillModel::ALL[seed as usize % FillModel::ALL.len()],
             slippage_ticks: seed as u32 % 3,
             quote_levels: [10, 1, 0, u32::MAX][seed as usize % 4],
             self_trade: [SelfTrade::CancelNewest, SelfTrade::Allow][seed as usize % 2],
