@@ -27,7 +27,7 @@ enum SecurityKey {
 
 /// Security, side, type; quantity, limit, stop; time in force and its date; account; whether it is
 /// an order for the exchange.
-type SubmitRow = (u32, String, String, i64, Option<i64>, Option<i64>, String, u64, u32, bool);
+type SubmitRow = (u32, String, String, i64, Option<i64>, Option<i64>, String, u64, u16, bool);
 /// Quantity, limit, stop; time in force and its date.
 type ChangesRow = (Option<i64>, Option<i64>, Option<i64>, Option<String>, Option<u64>);
 /// Id, symbol, currency; tick, lot and contract size.

@@ -15,13 +15,13 @@ import json
 import logging
 import os
 import re
-from typing import Any, Iterable, List, Mapping, Tuple, Type, Union
+from typing import Any, Iterable, List, Mapping, Sequence, Tuple, Type, Union
 
 from .backtest_frames import Frames, make_frame
 from .strategy import Strategy, name_of, parameter_texts
 from .strategy_numbers import Decimals
 
-Strategies = Union[Strategy, Type[Strategy], Iterable[Union[Strategy, Type[Strategy]]]]
+Strategies = Union[Strategy, Type[Strategy], Sequence[Union[Strategy, Type[Strategy]]]]
 Config = Union[str, "os.PathLike[str]", Mapping[str, Any], Iterable[Union[str, "os.PathLike[str]"]], None]
 
 _MISSING = (
@@ -134,7 +134,7 @@ def backtest(strategy: Strategies, data: Any, *, config: Config = None, frames: 
 
 
 def _objects(strategy: Strategies) -> list[Strategy]:
-    several = [strategy] if isinstance(strategy, (Strategy, type)) else list(strategy)
+    several: list[Any] = list(strategy) if isinstance(strategy, (list, tuple)) else [strategy]
     objects = [one() if isinstance(one, type) else one for one in several]
     for one in objects:
         if not isinstance(one, Strategy):
@@ -188,12 +188,19 @@ def _sources(data: Any) -> List[Any]:
 
 
 def _checked(frame: Any) -> Any:
-    """Returns the frame, or says what a frame of pandas lacks."""
-    if type(frame).__module__.split(".")[0] == "pandas":
+    """Returns the frame in a form that the engine reads, or says what it needs."""
+    package = type(frame).__module__.split(".")[0]
+    if package == "pandas":
         try:
             import pyarrow  # noqa: F401
         except ImportError as error:
             raise ImportError("a frame of pandas as data needs pyarrow: pip install pyarrow") from error
+    if package == "polars" and hasattr(frame, "with_columns"):
+        import polars
+
+        # A column without any value has no type of its own, and Rust cannot read such a column of
+        # polars.
+        return frame.with_columns(polars.col(polars.Null).cast(polars.Float64))
     return frame
 
 
