@@ -11,6 +11,7 @@
 pub mod bars;
 pub mod dispatcher;
 pub mod context;
+pub mod detached;
 pub mod examples;
 pub mod host;
 pub mod registry;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use pitlane_config::Config;
 use pitlane_engine::command::CommandKind;
-use pitlane_engine::event::{Booking, Event, EventKind, ExecType};
-use pitlane_engine::id::{Currency, PositionId, SecurityId, ShardId, StrategyId};
+use pitlane_engine::event::{Booking, Event, EventKind, ExecType, OrderReport, OrderTerms};
+use pitlane_engine::id::{Currency, OrderHandle, PositionId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
@@ -16,11 +16,16 @@ use pitlane_gateway::strategies;
 use pitlane_market_data::TickRow;
 use pitlane_strategy::market::MarketCache;
 
+use super::records::{BoundedRows, FillRecord, OrderRecord};
+use super::run_hash::RunHash;
+
 /// Samples of a curve. Beyond this number, every second sample is dropped and the interval is
 /// doubled: enough for any plot, and a run may have any length.
 const SAMPLES_MAX: usize = 65_536;
 /// Trades that are listed; all are counted.
 const TRADES_MAX: usize = 10_000;
+/// Orders and fills that are kept, each; further ones are counted. A million takes 150 MB.
+const RECORDS_MAX: usize = 1_000_000;
 
 /// Results of one strategy.
 #[derive(Clone, Debug, Default)]
@@ -75,6 +80,11 @@ pub struct SimulationAccount {
     begun: Timestamp,
     ended: Timestamp,
     missing: Vec<Missing>,
+    orders: BoundedRows<OrderRecord>,
+    /// Index of each order's record, until the shard has forgotten the order.
+    order_rows: BTreeMap<OrderHandle, usize>,
+    fills: BoundedRows<FillRecord>,
+    hash: RunHash,
 }
 
 impl SimulationAccount {
@@ -100,6 +110,10 @@ impl SimulationAccount {
             begun: Timestamp::ZERO,
             ended: Timestamp::ZERO,
             missing: Vec::new(),
+            orders: BoundedRows::new(RECORDS_MAX),
+            order_rows: BTreeMap::new(),
+            fills: BoundedRows::new(RECORDS_MAX),
+            hash: RunHash::default(),
             reference,
         }
     }
@@ -126,6 +140,19 @@ impl SimulationAccount {
         &self.missing
     }
 
+    /// Returns the hash of the run so far.
+    pub fn hash(&self) -> u64 {
+        self.hash.digest()
+    }
+
+    pub fn orders(&self) -> &BoundedRows<OrderRecord> {
+        &self.orders
+    }
+
+    pub fn fills(&self) -> &BoundedRows<FillRecord> {
+        &self.fills
+    }
+
     pub fn sample_ns(&self) -> u64 {
         self.sample_ns
     }
@@ -140,8 +167,15 @@ impl SimulationAccount {
         self.sample(now);
     }
 
-    pub fn end(&mut self, now: Timestamp) {
+    /// Ends the run; `rows` is the number of its rows of data.
+    pub fn end(&mut self, now: Timestamp, rows: u64) {
         self.ended = now;
+        for line in &self.lines {
+            for (at, worth) in &line.equity {
+                self.hash.add_value(*at, line.strategy.0.into(), *worth);
+            }
+        }
+        self.hash.add_range(self.begun, now, rows);
     }
 
     pub fn sample_at(&self) -> Timestamp {
@@ -165,10 +199,18 @@ impl SimulationAccount {
     /// Applies an event of a shard.
     pub fn handle(&mut self, shard: ShardId, event: &Event) {
         self.view.apply(shard, event);
+        if let EventKind::Order(order) = &event.body {
+            self.note_terms(event.at, order);
+        } else if let EventKind::Status(report) = &event.body {
+            self.note_status(event.at, report);
+        } else if let EventKind::Forgotten { order, .. } = &event.body {
+            self.order_rows.remove(order);
+        }
         if let Some(report) = event.report() {
             let Some(line) = self.lines.iter_mut().find(|line| line.strategy == report.strategy) else {
                 return;
             };
+            self.hash.add_report(event.at, &report);
             match report.what {
                 ExecType::Entered => line.orders += 1,
                 ExecType::Rejected => {
@@ -194,6 +236,48 @@ impl SimulationAccount {
         }
     }
 
+    /// Records a new order, or the new terms of a known one.
+    fn note_terms(&mut self, at: Timestamp, order: &OrderTerms) {
+        let OrderTerms { terms, status, reason, .. } = order;
+        let (limit, stop) =
+            (terms.limit_given.then_some(terms.limit), terms.stop_given.then_some(terms.stop));
+        if let Some(row) = self.order_rows.get(&order.order).and_then(|row| self.orders.row_mut(*row)) {
+            (row.qty, row.limit, row.stop, row.status) = (terms.qty, limit, stop, *status);
+            return;
+        }
+        let row = self.orders.push(OrderRecord {
+            order: order.order,
+            id: order.id,
+            strategy: terms.strategy,
+            security: terms.security,
+            side: terms.side,
+            kind: terms.kind,
+            tif: terms.tif,
+            qty: terms.qty,
+            limit,
+            stop,
+            entered: at,
+            ended: status.is_finished().then_some(at),
+            filled: Qty::ZERO,
+            avg_price: Price::ZERO,
+            status: *status,
+            reason: *reason,
+        });
+        // A rejected order may have no place in the shard, and then no handle of its own.
+        if let Some(row) = row.filter(|_| !status.is_finished()) {
+            self.order_rows.insert(order.order, row);
+        }
+    }
+
+    fn note_status(&mut self, at: Timestamp, report: &OrderReport) {
+        let Some(row) = self.order_rows.get(&report.order).and_then(|row| self.orders.row_mut(*row)) else {
+            return;
+        };
+        (row.qty, row.filled, row.avg_price) = (report.qty, report.cum_qty, report.avg_price);
+        (row.status, row.reason) = (report.status, report.reason);
+        row.ended = report.status.is_finished().then_some(row.ended.unwrap_or(at));
+    }
+
     fn book(&mut self, at: Timestamp, security: SecurityId, booking: &Booking) {
         let Booking { strategy, qty, price, commission, position, .. } = *booking;
         let Some(line) = self.lines.iter_mut().find(|line| line.strategy == strategy) else { return };
@@ -208,6 +292,18 @@ impl SimulationAccount {
             line.losses += 1;
             line.lost = add(line.lost, realized.abs());
         }
+        self.hash.add_booking(at, booking, commission);
+        self.fills.push(FillRecord {
+            at,
+            strategy,
+            security,
+            order_id: (booking.order != OrderHandle::NONE).then_some(booking.order_id),
+            qty,
+            price,
+            fee: commission,
+            realized,
+            position: position.qty,
+        });
         if self.deals.len() < TRADES_MAX {
             let position = position.qty;
             self.deals.push(SimulatedTrade {

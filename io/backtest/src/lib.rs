@@ -14,13 +14,17 @@
 pub mod account;
 pub mod html;
 pub mod progress;
+pub mod records;
 pub mod report;
 pub mod report_files;
 pub mod rig;
+mod run_hash;
+pub mod source;
 pub mod statistics;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use pitlane_config::Config;
@@ -32,6 +36,7 @@ use pitlane_strategy::registry::Registry;
 use self::progress::SimulationProgress;
 use self::report::{SimulationReport, Speed};
 use self::rig::SimulatedMarket;
+use self::source::TickSource;
 
 /// Rows between two readings of the clock.
 const ROWS_PER_LOOK: u64 = 1 << 16;
@@ -43,6 +48,8 @@ pub enum SimulateError {
     /// The time range has no data.
     NoData,
     NoStrategies,
+    /// The caller has stopped the run.
+    Stopped,
 }
 
 impl fmt::Display for SimulateError {
@@ -53,6 +60,7 @@ impl fmt::Display for SimulateError {
             SimulateError::NoStrategies => {
                 f.write_str("there is no [[strategy]] in the settings, so there is nothing to simulate")
             }
+            SimulateError::Stopped => f.write_str("stopped"),
         }
     }
 }
@@ -72,15 +80,41 @@ pub fn simulate(
     registry: &Registry,
     progress: &mut SimulationProgress,
 ) -> Result<SimulationReport, SimulateError> {
+    let mut data = open_data(config, reference)?;
+    simulate_over(config, reference, registry, &mut data, progress, &AtomicBool::new(false))
+}
+
+/// Opens the files of the settings, from the beginning of the warm-up on.
+pub fn open_data(
+    config: &Config,
+    reference: &Arc<RefData>,
+) -> Result<pitlane_market_data::Merge, SimulateError> {
+    let settings = &config.simulation;
+    let bars = BarPath { interval_ns: settings.bar_ns, volume_bp: settings.bar_volume_bp };
+    Ok(pitlane_market_data::open(&settings.data, reference, bars, data_range(config))?)
+}
+
+/// Returns the range of the data that a run reads, warm-up included.
+pub fn data_range(config: &Config) -> (Timestamp, Timestamp) {
+    let settings = &config.simulation;
+    let warm = settings.from.map(|from| Timestamp(from.0.saturating_sub(settings.prefeed_ns)));
+    (warm.unwrap_or(Timestamp::ZERO), settings.to.unwrap_or(Timestamp::MAX))
+}
+
+/// Runs a simulation over any source of rows. `stop` ends it early, without a report.
+pub fn simulate_over(
+    config: &Config,
+    reference: &Arc<RefData>,
+    registry: &Registry,
+    data: &mut impl TickSource,
+    progress: &mut SimulationProgress,
+    stop: &AtomicBool,
+) -> Result<SimulationReport, SimulateError> {
     if config.strategies.is_empty() {
         return Err(SimulateError::NoStrategies);
     }
     let settings = &config.simulation;
-    let bars = BarPath { interval_ns: settings.bar_ns, volume_bp: settings.bar_volume_bp };
-    let warm = settings.from.map(|from| Timestamp(from.0.saturating_sub(settings.prefeed_ns)));
-    let range = (warm.unwrap_or(Timestamp::ZERO), settings.to.unwrap_or(Timestamp::MAX));
     let begun = Instant::now();
-    let mut data = pitlane_market_data::open(&settings.data, reference, bars, range)?;
     let first = data.peek().ok_or(SimulateError::NoData)?;
     let from = settings.from.unwrap_or(first.plus(settings.prefeed_ns));
     let mut rig = SimulatedMarket::new(config, reference, registry, first.min(from), from);
@@ -89,7 +123,12 @@ pub fn simulate(
         rig.handle(&row);
         rows += 1;
         if rows.is_multiple_of(ROWS_PER_LOOK) {
-            progress.show(data.consumed(), data.bytes(), rows);
+            let (done, all) = data.progress();
+            progress.show(done, all, rows);
+            if stop.load(Ordering::Relaxed) {
+                progress.end();
+                return Err(SimulateError::Stopped);
+            }
         }
     }
     let account = rig.end();

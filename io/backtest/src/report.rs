@@ -11,9 +11,9 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::{FillModel, SelfTrade, VenueSettings};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use serde_json::{Value, json};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::account::{SimulationAccount, StrategyResult};
+use super::records::{BoundedRows, FillRecord, OrderRecord};
 use super::statistics::Statistics;
 
 /// Points of a curve in the JSON: what a plot can show.
@@ -56,7 +56,11 @@ pub struct SimulationReport {
     pub missing: Vec<String>,
     pub trades: Vec<Value>,
     pub trades_more: u64,
+    pub orders: BoundedRows<OrderRecord>,
+    pub fills: BoundedRows<FillRecord>,
+    pub reference: Arc<RefData>,
     pub speed: Speed,
+    hash: u64,
 }
 
 impl SimulationReport {
@@ -109,13 +113,18 @@ impl SimulationReport {
             missing,
             trades: trades.collect(),
             trades_more: account.deals_more(),
+            orders: account.orders().clone(),
+            fills: account.fills().clone(),
+            reference: reference.clone(),
+            hash: account.hash(),
             speed: Speed::default(),
         }
     }
 
-    /// Returns the hash. The same data, settings and seed give the same hash.
+    /// Returns the hash. The same data, settings and seed give the same hash, whatever the form of
+    /// the report.
     pub fn hash(&self) -> u64 {
-        xxh3_64(self.facts().to_string().as_bytes())
+        self.hash
     }
 
     pub fn to_json(&self) -> Value {
@@ -278,6 +287,8 @@ fn venue_rows(name: &str, venue: &VenueSettings) -> Vec<(String, String)> {
     let delays = venue.delays;
     let fill_model = match venue.fill_model {
         FillModel::Queue => "queue: at its price after what stood before it",
+        FillModel::QueueBack => "queue_back: at its price after all that stands there",
+        FillModel::QueueTraded => "queue_traded: at its price after that much has traded",
         FillModel::Through => "through: only when the market goes through its price",
         FillModel::Touch => "touch: at its price at once, optimistic",
     };

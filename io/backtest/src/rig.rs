@@ -46,6 +46,8 @@ pub struct SimulatedMarket {
     pending_commands: PendingCommands,
     account: SimulationAccount,
     now: Timestamp,
+    /// Rows of data that were handled.
+    rows: u64,
     /// End of PREFEED.
     from: Timestamp,
     is_running: bool,
@@ -86,6 +88,7 @@ impl SimulatedMarket {
             pending_commands,
             account: SimulationAccount::new(config, reference.clone(), settings.shards),
             now,
+            rows: 0,
             from,
             is_running: false,
             next: Timestamp::ZERO,
@@ -139,6 +142,7 @@ impl SimulatedMarket {
             self.advance(row.at);
         }
         self.now = self.now.max(row.at);
+        self.rows += 1;
         self.account.see(row);
         let shard = shard_of(row.security, self.feed.shards());
         let source = Source { origin: Origin::Server, port: FEED, session: 0 };
@@ -148,6 +152,8 @@ impl SimulatedMarket {
         worker.poll(self.now);
         self.runner.drain_events(self.now, EVENTS_MAX);
         let has_orders = self.runner.poll(self.now) > 0;
+        // The strategy may have set a timer that is due before the next row.
+        self.next = self.next.min(self.runner.deadline());
         if has_orders || self.drain_events() > 0 || self.workers[shard.0 as usize].has_work() {
             self.settle();
         }
@@ -224,7 +230,7 @@ impl SimulatedMarket {
         self.runner.stop_all(self.now);
         self.settle();
         self.account.sample(self.now);
-        self.account.end(self.now);
+        self.account.end(self.now, self.rows);
         self.account
     }
 }
