@@ -56,7 +56,7 @@ def test_every_time_in_force_is_accepted(client):
         assert answer.is_open is (tif not in (TimeInForce.IOC, TimeInForce.FOK))
         if tif is TimeInForce.GTD:
             assert answer.tif_date == soon
-    assert len(client.cancel_all(security_id=40)) == 3
+    assert len(client.cancel_all(security=40)) == 3
 
 
 def test_a_modified_order_has_a_new_id_and_is_found_by_the_old_one(client):
@@ -85,9 +85,9 @@ def test_send_returns_only_the_id(client):
 def test_cancel_all_cancels_the_orders_of_a_strategy_or_security(client):
     of_pairs = [client.buy(4, 1, limit=price, strategy="PAIRS").int_id for price in (10, 11)]
     other = client.buy(4, 1, limit=12, strategy="MARKET_MAKER")
-    assert sorted(client.cancel_all(strategy="PAIRS", security_id=4)) == sorted(of_pairs)
+    assert sorted(client.cancel_all(strategy="PAIRS", security=4)) == sorted(of_pairs)
     assert client.order(other.int_id).is_open
-    assert client.cancel_all(security_id=4) == [other.int_id]
+    assert client.cancel_all(security=4) == [other.int_id]
 
 
 def test_an_id_creates_one_order(client):

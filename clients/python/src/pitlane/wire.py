@@ -52,13 +52,19 @@ def parse(text: Union[str, bytes]) -> Any:
 
 def render(value: Any) -> bytes:
     """Returns the JSON of a value, without members that are None."""
-    return json.dumps(encode(value), separators=(",", ":")).encode()
+    return _TO_JSON(encode(value)).encode()
 
 
 def encode(value: Any) -> Any:
-    if dataclasses.is_dataclass(value):
-        members = ((field.name, getattr(value, field.name)) for field in dataclasses.fields(value))
-        return {json_name(name): encode(member) for name, member in members if member is not None}
+    kind = type(value)
+    if kind is str or kind is int or value is None:
+        return value
+    names = _names.get(kind)
+    if names is None and dataclasses.is_dataclass(kind):
+        names = _names[kind] = [(field.name, json_name(field.name)) for field in dataclasses.fields(kind)]
+    if names is not None:
+        members = ((key, getattr(value, name)) for name, key in names)
+        return {key: encode(member) for key, member in members if member is not None}
     if isinstance(value, Mapping):
         return {name: encode(member) for name, member in value.items() if member is not None}
     if isinstance(value, Enum):
@@ -80,6 +86,8 @@ def decimal_text(value: Any) -> str:
 def decimal(value: Any) -> Decimal:
     if type(value) is int:
         return Decimal(value)
+    if type(value) is Decimal and value.is_finite():
+        return value
     if isinstance(value, (bool, float)) or not isinstance(value, (Decimal, int, str)):
         raise TypeError(f"an amount must be a Decimal, an int or a str, not {type(value).__name__} {value!r}")
     number = Decimal(value)
@@ -123,6 +131,8 @@ def reader(kind: Any) -> Callable[[Any], Any]:
 
 
 _readers: dict[Any, Callable[[Any], Any]] = {}
+# The names of the members of a dataclass, in Python and in JSON.
+_names: dict[type, list[tuple[str, str]]] = {}
 
 
 def _reader(kind: Any) -> Callable[[Any], Any]:
@@ -147,8 +157,20 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
     if kind in plain:
         return plain[kind]
     if issubclass(kind, Enum):
-        return kind  # type: ignore[no-any-return]
+        return _enum_reader(kind)
     return _plain_reader(kind)
+
+
+def _enum_reader(kind: Type[Enum]) -> Callable[[Any], Any]:
+    members = {member.value: member for member in kind}
+
+    def read_enum(value: Any) -> Any:
+        try:
+            return members[value]
+        except KeyError:
+            raise ValueError(f"{value!r} is not a {kind.__name__}") from None
+
+    return read_enum
 
 
 def _list_reader(make: Callable[[Any], Any], read: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -187,4 +209,5 @@ def _no_number(text: str) -> Any:
     raise ValueError(f"{text} is not a number")
 
 
+_TO_JSON = json.JSONEncoder(separators=(",", ":")).encode
 _JSON = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_number)
