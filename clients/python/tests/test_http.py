@@ -79,6 +79,8 @@ def test_the_service_decides_whether_a_connection_is_reused():
         b"HTTP/1.1 101 Switching Protocols\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nA: b\r\n folded: c\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b\nContent-Length: 0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b\rContent-Length: 0\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n",
         b"HTTP/1.1 200 OK\r\nContent-Length: 9999999999\r\n\r\n",

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import cProfile
+import importlib
 import pstats
 import sys
 import time
@@ -28,24 +29,27 @@ PRICE = "100.25"
 CONCURRENCY = 32
 
 
-def measure(name: str, count: int, work: Callable[[], Any]) -> Any:
+def measure(name: str, count: int, work: Callable[[], None]) -> None:
     cpu, elapsed = time.process_time(), time.perf_counter()
-    result = work()
-    cpu, elapsed = time.process_time() - cpu, time.perf_counter() - elapsed
+    for _ in range(count):
+        work()
+    report(name, count, cpu, elapsed)
+
+
+def report(name: str, count: int, cpu_before: float, before: float) -> None:
+    cpu, elapsed = time.process_time() - cpu_before, time.perf_counter() - before
     per_call = f"{cpu / count * 1e3:.3f} ms CPU, {elapsed / count * 1e3:.3f} ms elapsed"
-    print(f"{name:<34} {count:>6} calls: {per_call} per call")
-    return result
+    print(f"{name:<32} {count:>6} calls: {per_call} per call")
 
 
 def with_threads(url: str, count: int) -> None:
     with Pitlane(url) as client:
         client.accounts()
-        orders = measure("Pitlane.buy", count, lambda: [client.buy(1, 1, limit=PRICE) for _ in range(count)])
-        measure("Pitlane.cancel", count, lambda: [client.cancel(order) for order in orders])
+        ids: list[str] = []
         new = LimitOrder("AAPL", Side.BUY, 1, PRICE)
-        ids = measure("Pitlane.send, by symbol", count, lambda: [client.send(new) for _ in range(count)])
-        for int_id in ids:
-            client.cancel(int_id)
+        measure("Pitlane.buy", count, lambda: ids.append(client.buy(1, 1, limit=PRICE).int_id))
+        measure("Pitlane.send, by symbol", count, lambda: ids.append(client.send(new)))
+        measure("Pitlane.cancel", 2 * count, lambda: client.cancel(ids.pop()))
 
 
 async def with_asyncio(url: str, count: int) -> None:
@@ -60,17 +64,14 @@ async def with_asyncio(url: str, count: int) -> None:
         for workers in (1, CONCURRENCY):
             cpu, elapsed = time.process_time(), time.perf_counter()
             await asyncio.gather(*(submit(count // workers) for _ in range(workers)))
-            cpu, elapsed = time.process_time() - cpu, time.perf_counter() - elapsed
-            done = count // workers * workers
-            per_call = f"{cpu / done * 1e3:.3f} ms CPU, {elapsed / done * 1e3:.3f} ms elapsed"
-            print(f"{f'AsyncPitlane.buy, {workers} at a time':<34} {done:>6} calls: {per_call} per call")
+            report(f"AsyncPitlane.buy, {workers} at a time", count // workers * workers, cpu, elapsed)
         for int_id in ids:
             await client.cancel(int_id)
 
 
 def main() -> None:
-    import service
-
+    # A helper of the tests, which starts the binary.
+    service: Any = importlib.import_module("service")
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=service.BINARY, help="the service (default: target/sim/pitlane)")
     parser.add_argument("--orders", type=int, default=10_000)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from dataclasses import dataclass
 from typing import Mapping
@@ -14,6 +15,10 @@ BODY_BYTES_MAX = 1024 * 1024 * 1024
 # Digits of the size of a chunk: more than `BODY_BYTES_MAX` needs.
 _CHUNK_DIGITS_MAX = 8
 _HEX = frozenset(b"0123456789abcdefABCDEF")
+_STATUS_LINE = re.compile(r"HTTP/1\.([01]) (\d{3})(?: |$)", re.ASCII)
+# A line with a name without spaces: with one, it is a folded line or an attempt to smuggle a header
+# (RFC 9112, 5.1).
+_HEADER = re.compile(r"^([!-9;-~]+):[ \t]*([^\r\n]*?)[ \t]*(?:\r\n|\Z)", re.MULTILINE)
 
 
 class TransportError(Exception):
@@ -152,19 +157,12 @@ class ResponseDecoder:
         return Response(self._status, self._headers, content)
 
     def _read_head(self, head: bytes) -> None:
-        start, *lines = head.decode("latin-1").split("\r\n")
-        version, _, rest = start.partition(" ")
-        code = rest[:3]
-        if version not in ("HTTP/1.1", "HTTP/1.0") or len(code) != 3 or not (code.isascii() and code.isdigit()):
+        start, _, rest = head.decode("latin-1").partition("\r\n")
+        match = _STATUS_LINE.match(start)
+        if match is None:
             raise TransportError(f"not a response of HTTP/1.1: {start[:40]!r}")
-        headers: dict[str, str] = {}
-        for line in lines:
-            name, colon, value = line.partition(":")
-            # A name with a space is a folded line or an attempt to smuggle a header (RFC 9112, 5.1).
-            if not colon or not name or " " in name or "\t" in name:
-                raise TransportError(f"invalid header {line[:40]!r}")
-            name, value = name.lower(), value.strip(" \t")
-            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+        version, code = match.groups()
+        headers = _headers(rest)
         self._status = int(code)
         if self._status < 200:
             # An interim response; the final one follows. The client never asks for an upgrade.
@@ -173,7 +171,7 @@ class ResponseDecoder:
             return
         self._read_framing(headers)
         is_closing = "close" in headers.get("connection", "").lower()
-        self._is_kept = version == "HTTP/1.1" and not is_closing and (self._is_chunked or self._length is not None)
+        self._is_kept = version == "1" and not is_closing and (self._is_chunked or self._length is not None)
         self._headers = headers
 
     def _read_framing(self, headers: Mapping[str, str]) -> None:
@@ -220,6 +218,20 @@ class ResponseDecoder:
             self._chunks.append(buffer[start : start + size])
             self._chunks_bytes += size
             at = start + size + 2
+
+
+def _headers(text: str) -> dict[str, str]:
+    found = _HEADER.findall(text)
+    headers = {name.lower(): value for name, value in found}
+    lines = text.count("\n") + 1 if text else 0
+    if len(headers) == lines:
+        return headers
+    if len(found) != lines:
+        raise TransportError(f"invalid header in {text[:200]!r}")
+    # Repeated headers are one list.
+    for name in headers:
+        headers[name] = ", ".join(value for other, value in found if other.lower() == name)
+    return headers
 
 
 def _chunk_size(line: bytes) -> int:
