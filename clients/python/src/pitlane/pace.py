@@ -10,8 +10,9 @@ from collections import deque
 WINDOW_S = 1.05
 # After this many times the rate at which the service refused a request, the limit is gone.
 FORGET_FACTOR = 4.0
-GROWTH_PER_S = 1.1
-RATE_MIN = 1.0
+GROWTH_PER_S = 1.2
+# A limit of fewer requests is unusual; below this rate, the delays of the retries are enough.
+RATE_MIN = 5.0
 
 
 class OrderPace:
