@@ -20,8 +20,8 @@ DECIMALS: Decimals = "float"
 def to_dataframe(rows: Iterable[Any], *, decimals: Decimals = DECIMALS) -> pandas.DataFrame:
     """Returns a table with one row per value and one column per field.
 
-    Amounts are floats, so that a table can be computed with and drawn; "exact" keeps them `Decimal`.
-    An absent value is missing in the table.
+    Amounts are floats, so that a table can be computed with and drawn; "exact" keeps them
+    `Decimal`. An absent value is missing in the table.
     """
     try:
         import pandas

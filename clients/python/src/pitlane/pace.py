@@ -25,7 +25,7 @@ class OrderPace:
         self._sent: dict[str | None, deque[float]] = {}
 
     def delay_s(self, strategy: str | None, now: float) -> float:
-        """Returns how long the next order of a strategy must wait, and reserves that time for it."""
+        """Returns how long the next order of a strategy must wait, and reserves that time."""
         with self._lock:
             sent = self._sent.setdefault(strategy, deque(maxlen=self._orders_per_s))
             at = max(now, sent[0] + WINDOW_S) if len(sent) == self._orders_per_s else now

@@ -1,4 +1,4 @@
-"""Connections for plain threads. Threads share the pool; each request has a connection of its own."""
+"""Connections for plain threads, which share them. Each request has one while it waits."""
 
 from __future__ import annotations
 
