@@ -14,6 +14,7 @@ use pitlane_config::refdata;
 use pitlane_config::{Config, Machine, Setting, Sources};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::rng::Rng;
+use pitlane_strategy::Registry;
 
 use crate::journal::TempFolder;
 
@@ -79,7 +80,12 @@ impl TickFile {
     }
 
     pub fn simulate(&self) -> Result<SimulationReport, SimulateError> {
-        simulate(&self.config, &self.reference, &mut SimulationProgress::new(true))
+        simulate(
+            &self.config,
+            &self.reference,
+            &Registry::with_examples(),
+            &mut SimulationProgress::new(true),
+        )
     }
 }
 

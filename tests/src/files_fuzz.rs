@@ -16,6 +16,7 @@ use pitlane_market_data::csv::CsvFile;
 use pitlane_market_data::file::DataFile;
 use pitlane_market_data::{BarPath, DataError};
 use pitlane_runtime::log::spare_fenced;
+use pitlane_strategy::Registry;
 
 /// Most rows read from one file: longer ones find nothing new.
 const ROWS_MAX: usize = 10_000;
@@ -49,7 +50,7 @@ pub fn settings(bytes: &[u8]) {
         Ok(loaded) => {
             // Accepted settings can be printed, and used with the shipped reference data.
             assert!(loaded.params.iter().count() > 0);
-            let _ = loaded.config.check_names(shipped(), &loaded.params);
+            let _ = loaded.config.check_names(shipped(), &Registry::with_examples(), &loaded.params);
         }
         Err(faults) => assert!(!faults.to_string().is_empty(), "a fault has a text"),
     }

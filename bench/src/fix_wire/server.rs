@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use pitlane::serve::{ServeSettings, serve};
 use pitlane_config::refdata;
 use pitlane_config::{Machine, Setting, Sources};
+use pitlane_strategy::Registry;
 use pitlane_sys::affinity::pin_current_thread;
 use serde_json::Value;
 
@@ -189,7 +190,13 @@ pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16
     let loaded =
         pitlane_config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
     let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);
-    let settings = ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };
+    let settings = ServeSettings {
+        config: loaded.config,
+        params: loaded.params,
+        registry: Registry::with_examples(),
+        quiet: true,
+        time: None,
+    };
     serve(&settings, &reference, None).map_err(|error| error.to_string().into())
 }
 

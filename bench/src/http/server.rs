@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use pitlane::serve::{self, ServeSettings};
 use pitlane_config::refdata;
 use pitlane_config::{Machine, Setting, Sources};
+use pitlane_strategy::Registry;
 
 use super::{bare, exchange};
 use crate::conditions::Pinning;
@@ -179,6 +180,12 @@ fn serve(address: SocketAddr, data: &Path) -> Result<(), Box<dyn std::error::Err
     let loaded =
         pitlane_config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
     let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);
-    let settings = ServeSettings { config: loaded.config, params: loaded.params, quiet: true, time: None };
+    let settings = ServeSettings {
+        config: loaded.config,
+        params: loaded.params,
+        registry: Registry::with_examples(),
+        quiet: true,
+        time: None,
+    };
     serve::serve(&settings, &reference, None).map_err(|error| error.to_string().into())
 }

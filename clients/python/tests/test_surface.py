@@ -192,7 +192,7 @@ NAMES = {
     "SessionVO": values.Session,
     "ShardVO": values.ShardHealth,
     "StageVO": values.Latency,
-    "StrategyVO": values.Strategy,
+    "StrategyVO": values.StrategyInfo,
     "TransactionVO": values.Transaction,
     "UnconfirmedVO": values.Unconfirmed,
     "Version": values.Version,

@@ -18,6 +18,7 @@ pub mod lifecycle;
 pub mod market;
 pub mod orders;
 pub mod parameters;
+pub mod prelude;
 pub mod runner;
 #[cfg(test)]
 mod tests;
@@ -28,6 +29,7 @@ use std::fmt;
 pub use self::bars::Bar;
 pub use self::context::{Context, Operation};
 pub use self::orders::{OpenOrder, Refused, StrategyRequestKind};
+pub use self::registry::{FromParameters, Registry, StrategyKind};
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{Booking, OrderReport, Tick};
 use pitlane_engine::id::IntId;

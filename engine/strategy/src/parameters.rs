@@ -1,11 +1,30 @@
 //! Parameters of a strategy: names and texts, as an operator wrote them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
-use pitlane_engine::number::{Money, Qty};
+use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::text;
+
+/// A declared parameter of a kind of strategy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Parameter {
+    pub name: Cow<'static, str>,
+    /// Text that applies if the settings have none; `None`: the settings must have one.
+    pub default: Option<Cow<'static, str>>,
+}
+
+impl Parameter {
+    pub const fn required(name: &'static str) -> Parameter {
+        Parameter { name: Cow::Borrowed(name), default: None }
+    }
+
+    pub const fn with_default(name: &'static str, default: &'static str) -> Parameter {
+        Parameter { name: Cow::Borrowed(name), default: Some(Cow::Borrowed(default)) }
+    }
+}
 
 /// Parameters by name. Unknown names are refused, so that a typing error is noticed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +39,12 @@ pub struct BadParameter {
     pub problem: String,
 }
 
+impl BadParameter {
+    pub fn new(name: impl Into<String>, problem: impl Into<String>) -> BadParameter {
+        BadParameter { name: name.into(), problem: problem.into() }
+    }
+}
+
 impl fmt::Display for BadParameter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.name, self.problem)
@@ -31,13 +56,20 @@ impl Parameters {
         Parameters { texts }
     }
 
-    /// Returns these parameters, and the defaults of those that are not set.
-    pub fn with_defaults(&self, defaults: &[(&str, &str)]) -> Parameters {
+    /// Returns these parameters with the defaults of those that are not set. Names that are not
+    /// declared are refused.
+    pub fn declared(&self, declared: &[Parameter]) -> Result<Parameters, BadParameter> {
+        let names: Vec<&str> = declared.iter().map(|parameter| &*parameter.name).collect();
+        self.only(&names)?;
         let mut texts = self.texts.clone();
-        for (name, text) in defaults {
-            texts.entry(name.to_string()).or_insert_with(|| text.to_string());
+        for Parameter { name, default } in declared {
+            if let Some(default) = default
+                && !texts.contains_key(&**name)
+            {
+                texts.insert(name.to_string(), default.to_string());
+            }
         }
-        Parameters { texts }
+        Ok(Parameters { texts })
     }
 
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
@@ -58,12 +90,19 @@ impl Parameters {
         qty.ok_or_else(|| bad(name, "it must be a quantity above zero".to_string()))
     }
 
+    /// Returns a price above zero.
+    pub fn price(&self, name: &str) -> Result<Price, BadParameter> {
+        let price = Price::parse(self.text(name)?.as_bytes()).ok().filter(|price| price.is_positive());
+        price.ok_or_else(|| bad(name, "it must be a price above zero".to_string()))
+    }
+
     /// Returns an amount, zero or above.
     pub fn money(&self, name: &str) -> Result<Money, BadParameter> {
         let money = Money::parse(self.text(name)?.as_bytes()).ok().filter(|money| !money.is_negative());
         money.ok_or_else(|| bad(name, "it must be an amount, zero or above".to_string()))
     }
 
+    /// Returns `true` or `false`.
     pub fn flag(&self, name: &str) -> Result<bool, BadParameter> {
         match self.text(name)? {
             "true" => Ok(true),
@@ -75,6 +114,7 @@ impl Parameters {
     /// Refuses all names but these.
     pub fn only(&self, names: &[&str]) -> Result<(), BadParameter> {
         match self.texts.keys().find(|name| !names.contains(&name.as_str())) {
+            Some(name) if names.is_empty() => Err(bad(name, "this kind has no parameters".to_string())),
             Some(name) => {
                 Err(bad(name, format!("there is no such parameter; there are {}", names.join(", "))))
             }
@@ -82,7 +122,8 @@ impl Parameters {
         }
     }
 
-    fn text(&self, name: &str) -> Result<&str, BadParameter> {
+    /// Returns the text of a parameter as the settings have it.
+    pub fn text(&self, name: &str) -> Result<&str, BadParameter> {
         self.texts.get(name).map(String::as_str).ok_or_else(|| bad(name, "it is missing".to_string()))
     }
 }

@@ -9,7 +9,7 @@ use rtrb::{Consumer, RingBuffer};
 
 use super::host::{HostSettings, StrategyFactory, unguarded};
 use super::parameters::Parameters;
-use super::registry::StrategyKind;
+use super::registry::Registry;
 use super::runner::{Notice, Runner, RunnerSettings};
 use super::*;
 use pitlane_engine::command::{Command, CommandKind, Quote, Trade};

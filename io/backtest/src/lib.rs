@@ -27,6 +27,7 @@ use pitlane_config::Config;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_market_data::{BarPath, DataError};
+use pitlane_strategy::registry::Registry;
 
 use self::progress::SimulationProgress;
 use self::report::{SimulationReport, Speed};
@@ -64,10 +65,11 @@ impl From<DataError> for SimulateError {
     }
 }
 
-/// Runs the whole simulation.
+/// Runs the whole simulation, with strategies of the kinds of the registry.
 pub fn simulate(
     config: &Config,
     reference: &Arc<RefData>,
+    registry: &Registry,
     progress: &mut SimulationProgress,
 ) -> Result<SimulationReport, SimulateError> {
     if config.strategies.is_empty() {
@@ -81,7 +83,7 @@ pub fn simulate(
     let mut data = pitlane_market_data::open(&settings.data, reference, bars, range)?;
     let first = data.peek().ok_or(SimulateError::NoData)?;
     let from = settings.from.unwrap_or(first.plus(settings.prefeed_ns));
-    let mut rig = SimulatedMarket::new(config, reference, first.min(from), from);
+    let mut rig = SimulatedMarket::new(config, reference, registry, first.min(from), from);
     let mut rows: u64 = 0;
     while let Some(row) = data.next_row()? {
         rig.handle(&row);

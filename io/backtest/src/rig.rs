@@ -20,6 +20,7 @@ use pitlane_gateway::strategies;
 use pitlane_gateway::{PlatformParts, PlatformSettings};
 use pitlane_market_data::TickRow;
 use pitlane_strategy::Operation;
+use pitlane_strategy::registry::Registry;
 use pitlane_strategy::runner::{Notice, Runner};
 
 use super::account::SimulationAccount;
@@ -57,6 +58,7 @@ impl SimulatedMarket {
     pub fn new(
         config: &Config,
         reference: &Arc<RefData>,
+        registry: &Registry,
         now: Timestamp,
         from: Timestamp,
     ) -> SimulatedMarket {
@@ -69,7 +71,7 @@ impl SimulatedMarket {
         let session_states = session_states(fresh.iter().map(|fresh| &fresh.shard));
         let workers = fresh.into_iter().zip(ends).map(|(fresh, end)| Worker::new(fresh.shard, end)).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };
-        let hosts = strategies::hosts(&config.strategies, reference);
+        let hosts = strategies::hosts(&config.strategies, reference, registry);
         let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: READER, session: 0 });

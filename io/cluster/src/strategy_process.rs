@@ -21,6 +21,7 @@ use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 
 use pitlane_config::{Config, StrategyConfig};
+use pitlane_strategy::registry::Registry;
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::low_level::pipe;
 use tokio::runtime::Builder;
@@ -31,6 +32,8 @@ use crate::nats::link::LinkError;
 pub struct StrategyProcessSettings {
     pub name: String,
     pub config: Config,
+    /// The kinds of strategies that this program knows.
+    pub registry: Registry,
 }
 
 /// The reason why the process ended.

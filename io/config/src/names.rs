@@ -8,7 +8,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
 use pitlane_strategy::host::StrategyFactory;
 use pitlane_strategy::parameters::{BadParameter, Parameters};
-use pitlane_strategy::registry::{STRATEGY_KINDS, StrategyKind};
+use pitlane_strategy::registry::Registry;
 
 use super::fault::ConfigFaults;
 use super::params::Params;
@@ -34,8 +34,13 @@ impl Config {
         ShardSettings { venues, ..self.shard.clone() }
     }
 
-    /// Reports every name in the settings that the reference data do not contain.
-    pub fn check_names(&self, reference: &RefData, params: &Params) -> Result<(), ConfigFaults> {
+    /// Reports every name in the settings that the reference data or the registry do not contain.
+    pub fn check_names(
+        &self,
+        reference: &RefData,
+        registry: &Registry,
+        params: &Params,
+    ) -> Result<(), ConfigFaults> {
         let mut check = NameCheck { params, faults: ConfigFaults::default() };
         let strategies: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
         let accounts: Vec<&str> = reference.accounts().iter().map(|row| row.name.as_str()).collect();
@@ -63,15 +68,15 @@ impl Config {
                 check.fault(&format!("fix.session.{at}.strategy"), problem);
             }
         }
-        self.check_strategies(reference, &mut check);
+        self.check_strategies(reference, registry, &mut check);
         self.check_adapters(reference, &mut check);
         if check.faults.is_empty() { Ok(()) } else { Err(check.faults) }
     }
 
     /// Checks that each strategy is known, runs once, and has the parameters of its kind.
-    fn check_strategies(&self, reference: &RefData, check: &mut NameCheck<'_>) {
+    fn check_strategies(&self, reference: &RefData, registry: &Registry, check: &mut NameCheck<'_>) {
         let names: Vec<&str> = reference.strategies().iter().map(|row| row.name.as_str()).collect();
-        let kinds: Vec<&str> = STRATEGY_KINDS.iter().map(|kind| kind.name).collect();
+        let kinds: Vec<&str> = registry.names().collect();
         for (at, strategy) in self.strategies.iter().enumerate() {
             let key = |key: &str| format!("strategy.{at}.{key}");
             let name = strategy.name.as_str();
@@ -84,7 +89,7 @@ impl Config {
             for security in unknown {
                 check.fault(&key("securities"), format!("there is no security {security}"));
             }
-            match strategy.make(reference) {
+            match strategy.make(reference, registry) {
                 Ok(_) => {}
                 Err(None) => {
                     let kind = strategy.kind.as_str();
@@ -119,8 +124,12 @@ impl StrategyConfig {
 
     /// Returns its constructor, or the fault of its parameters, or None as the fault if its kind is
     /// unknown.
-    pub fn make(&self, reference: &RefData) -> Result<StrategyFactory, Option<BadParameter>> {
-        let kind = StrategyKind::find(&self.kind).ok_or(None)?;
+    pub fn make(
+        &self,
+        reference: &RefData,
+        registry: &Registry,
+    ) -> Result<StrategyFactory, Option<BadParameter>> {
+        let kind = registry.find(&self.kind).ok_or(None)?;
         let parameters = Parameters::new(self.parameters.clone());
         kind.make(&self.security_ids(reference), &parameters).map_err(Some)
     }

@@ -45,6 +45,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_engine::worker::Worker;
 use pitlane_strategy::Operation;
+use pitlane_strategy::host::HostSettings;
 use pitlane_strategy::runner::Runner;
 
 use self::control::{Control, ControlSettings, session_states};
@@ -213,7 +214,8 @@ impl PlatformParts {
         settings.own.iter().map(|shard| recovered(shard.0)).collect()
     }
 
-    /// Connects all parts. They do nothing until they are polled.
+    /// Connects all parts. They do nothing until they are polled. `hosts` are the strategies that
+    /// run in this process.
     pub fn new(
         now: Timestamp,
         reference: &Arc<RefData>,
@@ -221,6 +223,7 @@ impl PlatformParts {
         recovered: Vec<RecoveredShard>,
         wakeups: &Arc<Wakeups>,
         registry: &Arc<Registry>,
+        hosts: Vec<HostSettings>,
     ) -> PlatformParts {
         assert!(
             recovered.iter().map(|recovered| recovered.shard.id()).eq(settings.own.iter().copied()),
@@ -274,7 +277,6 @@ impl PlatformParts {
                 (settings.control_settings.running.clone(), (settings.seed, settings.pause_ns));
             DemoTrader::new(trader, reference.clone(), running, chance, settings.numbers)
         });
-        let hosts = strategies::hosts(&settings.strategies, reference);
         first.runner = (!hosts.is_empty()).then(|| {
             let run = strategies::runner_settings(Operation::RealTime, settings.numbers, settings.seed);
             Box::new(RunnerDuty::new(Runner::new(runner, reference.clone(), run, hosts)))
@@ -306,13 +308,16 @@ pub struct Platform {
 }
 
 impl Platform {
-    /// Creates a platform without any state. It does nothing until it is polled.
+    /// Creates a platform without any state, with strategies of the shipped kinds. It does nothing
+    /// until it is polled.
     pub fn new(now: Timestamp, reference: Arc<RefData>, settings: &PlatformSettings) -> Platform {
         let wakeups = Arc::new(Wakeups::silent(settings.shards, ports_len(settings.gateways)));
         let recovered = PlatformParts::fresh_shards(&reference, settings);
         let registry = Arc::new(Registry::new(settings.shards));
+        let kinds = pitlane_strategy::Registry::with_examples();
+        let hosts = strategies::hosts(&settings.strategies, &reference, &kinds);
         let PlatformParts { shards, gateways, http, .. } =
-            PlatformParts::new(now, &reference, settings, recovered, &wakeups, &registry);
+            PlatformParts::new(now, &reference, settings, recovered, &wakeups, &registry, hosts);
         let mut pending_commands =
             PendingCommands::new(Source { origin: Origin::Server, port: HTTP, session: 0 });
         pending_commands.push_all(CommandKind::Watch { port: HTTP, what: WatchTarget::Everything, on: true });

@@ -8,6 +8,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_runtime::log::fenced;
 use pitlane_strategy::Operation;
 use pitlane_strategy::host::HostSettings;
+use pitlane_strategy::registry::Registry;
 use pitlane_strategy::runner::RunnerSettings;
 
 /// Orders of all strategies of this process that are known at once, and finished ones among them: a
@@ -23,13 +24,13 @@ pub fn run_here(strategies: &[StrategyConfig], reference: &RefData) -> Vec<Strat
 }
 
 /// Returns the strategies that the reference data contain; a start with any other is refused.
-pub fn hosts(strategies: &[StrategyConfig], reference: &RefData) -> Vec<HostSettings> {
+pub fn hosts(strategies: &[StrategyConfig], reference: &RefData, registry: &Registry) -> Vec<HostSettings> {
     let host = |strategy: &StrategyConfig| {
         let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
         Some(HostSettings {
             id: row.id,
             name: strategy.name.clone(),
-            make: strategy.make(reference).ok()?,
+            make: strategy.make(reference, registry).ok()?,
             start: strategy.start,
             cancel_on_failure: strategy.cancel_on_failure,
         })

@@ -1,8 +1,11 @@
 #![doc = include_str!("../../README.md")]
 
 pub mod args;
+mod cli;
 pub mod doctor;
 pub mod health;
 pub mod port_owner;
 pub mod serve;
 pub mod topology;
+
+pub use self::cli::run;

@@ -39,6 +39,7 @@ use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, Main, StopReason};
 use pitlane_runtime::log::Events;
 use pitlane_runtime::service_manager::ServiceManager;
 use pitlane_runtime::wakeup::{Wakeup, wake_all};
+use pitlane_strategy::Registry;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
 use signal_hook::low_level::pipe;
@@ -64,6 +65,8 @@ pub struct ServeSettings {
     pub config: Config,
     /// Every setting, for display.
     pub params: Params,
+    /// The kinds of strategies that this program knows.
+    pub registry: Registry,
     /// Whether only the first and the last line are printed.
     pub quiet: bool,
     /// Time after `ready` at which the service stops.

@@ -1,10 +1,12 @@
-"""A client for Pitlane: REST and events.
+"""A client for Pitlane: REST and events, and strategies.
 
-`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods.
+`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods. `Strategy` is
+the base class of strategies, and `backtest` runs them over historical data.
 """
 
 from ._async.client import AsyncPitlane
 from ._sync.client import Pitlane
+from .backtest_run import BacktestResult, backtest
 from .dataframes import to_dataframe
 from .enums import (
     ExecType,
@@ -62,6 +64,21 @@ from .events import (
 )
 from .requests import LimitOrder, MarketOrder, NewOrder, NewTransaction, StopLimitOrder, StopOrder
 from .retry import Retry
+from .strategy import Strategy
+from .strategy_context import Context
+from .strategy_values import (
+    ContextClosed,
+    Fill,
+    Instrument,
+    OpenOrder,
+    OrderReport,
+    Refusal,
+    RequestRefused,
+    StrategyBar,
+    StrategyPosition,
+    StrategyTick,
+    StrategyTransaction,
+)
 from .stream.asynchronous import AsyncSubscription
 from .stream.event_queue import Policy
 from .stream.synchronous import Subscription
@@ -88,7 +105,7 @@ from .values import (
     SecurityFamily,
     Sender,
     Session,
-    Strategy,
+    StrategyInfo,
     Transaction,
     Unconfirmed,
     Version,
@@ -102,6 +119,7 @@ __all__ = [
     "Alert",
     "AsyncPitlane",
     "AsyncSubscription",
+    "BacktestResult",
     "BadRequest",
     "Bar",
     "Book",
@@ -112,16 +130,20 @@ __all__ = [
     "Closed",
     "Confirmation",
     "Conflict",
+    "Context",
+    "ContextClosed",
     "DecodeError",
     "Event",
     "Exchange",
     "ExecType",
+    "Fill",
     "Forex",
     "Gap",
     "GenericEvent",
     "Health",
     "Holding",
     "Identity",
+    "Instrument",
     "Latency",
     "Level",
     "LimitOrder",
@@ -135,8 +157,10 @@ __all__ = [
     "NewTransaction",
     "NotFound",
     "NotPermitted",
+    "OpenOrder",
     "OptionType",
     "Order",
+    "OrderReport",
     "OrderStatus",
     "OrderTerms",
     "OrderType",
@@ -155,7 +179,9 @@ __all__ = [
     "PositionChange",
     "Problem",
     "Rates",
+    "Refusal",
     "Refused",
+    "RequestRefused",
     "Retry",
     "Risk",
     "Role",
@@ -169,6 +195,11 @@ __all__ = [
     "StopLimitOrder",
     "StopOrder",
     "Strategy",
+    "StrategyBar",
+    "StrategyInfo",
+    "StrategyPosition",
+    "StrategyTick",
+    "StrategyTransaction",
     "StreamError",
     "StreamItem",
     "StreamLost",
@@ -183,5 +214,6 @@ __all__ = [
     "Unconfirmed",
     "Unreachable",
     "Version",
+    "backtest",
     "to_dataframe",
 ]

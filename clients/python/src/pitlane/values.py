@@ -99,7 +99,9 @@ class Forex(Security):
 
 
 @dataclass(frozen=True)
-class Strategy:
+class StrategyInfo:
+    """A strategy as the service knows it; `pitlane.Strategy` is the class for authors."""
+
     id: int
     name: str
     auto_activate: bool

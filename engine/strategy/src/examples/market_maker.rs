@@ -9,9 +9,9 @@
 //! | `loss_max` | realised loss in a security at which it gives up; 0: never |
 
 use super::super::context::Context;
-use super::super::host::StrategyFactory;
 use super::super::orders::{Refused, StrategyRequestKind};
-use super::super::parameters::{BadParameter, Parameters};
+use super::super::parameters::{BadParameter, Parameter, Parameters};
+use super::super::registry::FromParameters;
 use super::super::{Failure, Strategy};
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{Booking, OrderReport, Tick};
@@ -20,24 +20,31 @@ use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, Side, Status};
 
-/// Values of parameters that are not set: a small position and a bounded loss.
-pub const DEFAULTS: [(&str, &str); 4] =
-    [("qty", "1"), ("half_spread_ticks", "2"), ("position_max", "10"), ("loss_max", "1000")];
+/// The defaults are a small position and a bounded loss.
+impl FromParameters for MarketMaker {
+    const KIND: &'static str = "market-maker";
+    const PARAMETERS: &'static [Parameter] = &[
+        Parameter::with_default("qty", "1"),
+        Parameter::with_default("half_spread_ticks", "2"),
+        Parameter::with_default("position_max", "10"),
+        Parameter::with_default("loss_max", "1000"),
+    ];
 
-pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
-    parameters.only(&["qty", "half_spread_ticks", "position_max", "loss_max"])?;
-    let settings = MarketMakerSettings {
-        qty: parameters.qty("qty")?,
-        half_spread_ticks: parameters.count("half_spread_ticks", 1..=1_000_000)? as i64,
-        position_max: parameters.qty("position_max")?,
-        loss_max: parameters.money("loss_max")?,
-    };
-    if settings.position_max < settings.qty {
-        let problem = "it must not be below qty".to_string();
-        return Err(BadParameter { name: "position_max".into(), problem });
+    fn from_parameters(
+        securities: &[SecurityId],
+        parameters: &Parameters,
+    ) -> Result<MarketMaker, BadParameter> {
+        let settings = MarketMakerSettings {
+            qty: parameters.qty("qty")?,
+            half_spread_ticks: parameters.count("half_spread_ticks", 1..=1_000_000)? as i64,
+            position_max: parameters.qty("position_max")?,
+            loss_max: parameters.money("loss_max")?,
+        };
+        if settings.position_max < settings.qty {
+            return Err(BadParameter::new("position_max", "it must not be below qty"));
+        }
+        Ok(MarketMaker::new(settings, securities))
     }
-    let securities = securities.to_vec();
-    Ok(Box::new(move || Box::new(MarketMaker::new(settings, &securities))))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -48,12 +55,14 @@ struct MarketMakerSettings {
     loss_max: Money,
 }
 
-struct MarketMaker {
+#[derive(Debug)]
+pub struct MarketMaker {
     settings: MarketMakerSettings,
     pairs: Vec<QuotePair>,
 }
 
 /// Its quotes in one security, by side.
+#[derive(Debug)]
 struct QuotePair {
     security: SecurityId,
     tick_size: Price,

@@ -10,8 +10,8 @@
 
 use super::super::bars::{Bar, price_of};
 use super::super::context::Context;
-use super::super::host::StrategyFactory;
-use super::super::parameters::{BadParameter, Parameters};
+use super::super::parameters::{BadParameter, Parameter, Parameters};
+use super::super::registry::FromParameters;
 use super::super::{Failure, Strategy};
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{OrderReport, Tick};
@@ -21,24 +21,33 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::terms::{Side, Status};
 use pitlane_engine::time::NS_PER_S;
 
-/// Values of parameters that are not set: a small position, and never a short one.
-pub const DEFAULTS: [(&str, &str); 5] =
-    [("fast", "20"), ("slow", "100"), ("bar_s", "1"), ("qty", "1"), ("short", "false")];
+/// The defaults are a small position, and never a short one.
+impl FromParameters for MovingAverage {
+    const KIND: &'static str = "moving-average-cross";
+    const PARAMETERS: &'static [Parameter] = &[
+        Parameter::with_default("fast", "20"),
+        Parameter::with_default("slow", "100"),
+        Parameter::with_default("bar_s", "1"),
+        Parameter::with_default("qty", "1"),
+        Parameter::with_default("short", "false"),
+    ];
 
-pub fn make(securities: &[SecurityId], parameters: &Parameters) -> Result<StrategyFactory, BadParameter> {
-    parameters.only(&["fast", "slow", "bar_s", "qty", "short"])?;
-    let settings = MovingAverageSettings {
-        fast: index_usize(parameters.count("fast", 1..=100_000)?),
-        slow: index_usize(parameters.count("slow", 2..=1_000_000)?),
-        bar_ns: parameters.count("bar_s", 0..=86_400)? * NS_PER_S,
-        qty: parameters.qty("qty")?,
-        short: parameters.flag("short")?,
-    };
-    if settings.fast >= settings.slow {
-        return Err(BadParameter { name: "fast".into(), problem: "it must be below slow".into() });
+    fn from_parameters(
+        securities: &[SecurityId],
+        parameters: &Parameters,
+    ) -> Result<MovingAverage, BadParameter> {
+        let settings = MovingAverageSettings {
+            fast: index_usize(parameters.count("fast", 1..=100_000)?),
+            slow: index_usize(parameters.count("slow", 2..=1_000_000)?),
+            bar_ns: parameters.count("bar_s", 0..=86_400)? * NS_PER_S,
+            qty: parameters.qty("qty")?,
+            short: parameters.flag("short")?,
+        };
+        if settings.fast >= settings.slow {
+            return Err(BadParameter::new("fast", "it must be below slow"));
+        }
+        Ok(MovingAverage::new(settings, securities))
     }
-    let securities = securities.to_vec();
-    Ok(Box::new(move || Box::new(MovingAverage::new(settings, &securities))))
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,12 +59,14 @@ struct MovingAverageSettings {
     short: bool,
 }
 
-struct MovingAverage {
+#[derive(Debug)]
+pub struct MovingAverage {
     settings: MovingAverageSettings,
     series: Vec<PriceSeries>,
 }
 
 /// One security: its last prices, and the sums of them.
+#[derive(Debug)]
 struct PriceSeries {
     security: SecurityId,
     /// A ring of the last `slow` prices.
@@ -187,6 +198,7 @@ impl Strategy for MovingAverage {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::registry::Registry;
 
     #[test]
     fn averages_are_those_of_the_last_prices() {
@@ -217,7 +229,9 @@ mod tests {
             ];
             let texts = texts.into_iter().filter(|(name, _)| !name.is_empty());
             let texts = texts.map(|(name, text)| (name.to_string(), text.to_string())).collect();
-            make(&[], &Parameters::new(texts)).err().map(|bad| bad.name)
+            let registry = Registry::with_examples();
+            let kind = registry.find(MovingAverage::KIND).unwrap();
+            kind.make(&[], &Parameters::new(texts)).err().map(|bad| bad.name)
         };
         assert_eq!(make_with("2", ""), None);
         assert_eq!(make_with("5", "").as_deref(), Some("fast"));

@@ -4,7 +4,8 @@ use super::*;
 
 fn example(kind: &str, texts: &[(&str, &str)]) -> StrategyFactory {
     let texts: BTreeMap<String, String> = texts.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    let Ok(make) = StrategyKind::find(kind).unwrap().make(&[STOCK], &Parameters::new(texts)) else {
+    let registry = Registry::with_examples();
+    let Ok(make) = registry.find(kind).unwrap().make(&[STOCK], &Parameters::new(texts)) else {
         panic!("{kind}")
     };
     make

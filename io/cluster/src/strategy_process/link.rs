@@ -20,7 +20,6 @@ use pitlane_protocols::remote::strategy::{
 use pitlane_runtime::clock::Clock;
 use pitlane_strategy::host::HostSettings;
 use pitlane_strategy::parameters::Parameters;
-use pitlane_strategy::registry::StrategyKind;
 use tokio::net::UnixStream as Signals;
 use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
@@ -278,10 +277,10 @@ fn host_settings(
 ) -> Result<HostSettings, StrategyProcessError> {
     let name = &settings.name;
     let (make, start, cancel_on_failure) = match settings.own() {
-        Some(own) => (own.make(reference), own.start, own.cancel_on_failure),
+        Some(own) => (own.make(reference, &settings.registry), own.start, own.cancel_on_failure),
         None => {
             let texts: BTreeMap<String, String> = section.parameters.iter().cloned().collect();
-            let kind = StrategyKind::find(&section.kind).ok_or(None);
+            let kind = settings.registry.find(&section.kind).ok_or(None);
             let make =
                 kind.and_then(|kind| kind.make(&section.securities, &Parameters::new(texts)).map_err(Some));
             (make, section.start, section.cancel_on_failure)

@@ -15,6 +15,7 @@ use pitlane_config::{
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
 use pitlane_engine::view::ViewSettings;
+use pitlane_strategy::Registry;
 
 const DEFAULT: &str = include_str!("../../../../config/default.toml");
 
@@ -172,7 +173,9 @@ fn every_preset_is_sound_and_changes_something() {
     for (name, path, _) in PRESETS {
         let Loaded { config, params, .. } = named(name).unwrap_or_else(|faults| panic!("{name}: {faults}"));
         assert_ne!(config, Config::default(), "{name}");
-        config.check_names(&reference, &params).unwrap_or_else(|faults| panic!("{name}: {faults}"));
+        config
+            .check_names(&reference, &Registry::with_examples(), &params)
+            .unwrap_or_else(|faults| panic!("{name}: {faults}"));
         assert!(params.iter().any(|(_, param)| param.origin.to_string().starts_with(path)), "{name}");
     }
     let pinned = named("pinned").expect("it is sound");

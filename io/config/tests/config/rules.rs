@@ -170,7 +170,10 @@ fn names_must_be_known_to_the_reference_data() {
                 [[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"B\"\nstrategy = \"NOBODY\"\n";
     let Loaded { config, params, .. } = load(&file("names.toml", text)).expect("it is well-formed");
     let reference = refdata::shipped().expect("the shipped set is sound");
-    let faults = config.check_names(&reference, &params).expect_err("names are wrong").to_string();
+    let faults = config
+        .check_names(&reference, &Registry::with_examples(), &params)
+        .expect_err("names are wrong")
+        .to_string();
     let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
     let lines: Vec<String> = faults.lines().map(|line| line.replace(&folder, "")).collect();
     assert!(
@@ -200,7 +203,10 @@ fn names_must_be_known_to_the_reference_data() {
 fn name_faults(name: &str, text: &str) -> Vec<String> {
     let Loaded { config, params, .. } = load(&file(name, text)).expect("it is well-formed");
     let reference = refdata::shipped().expect("the shipped set is sound");
-    let faults = config.check_names(&reference, &params).expect_err("names are wrong").to_string();
+    let faults = config
+        .check_names(&reference, &Registry::with_examples(), &params)
+        .expect_err("names are wrong")
+        .to_string();
     let folder = format!("{}/", env!("CARGO_TARGET_TMPDIR"));
     faults.lines().map(|line| line.replace(&folder, "")).collect()
 }
@@ -235,10 +241,10 @@ fn a_strategy_needs_only_name_kind_and_securities() {
                 kind = \"market-maker\"\nsecurities = [\"AAPL\"]\n";
     let Loaded { config, params, .. } = load(&file("strategy.toml", text)).expect("it is enough");
     let reference = refdata::shipped().expect("the shipped set is sound");
-    assert!(config.check_names(&reference, &params).is_ok());
+    assert!(config.check_names(&reference, &Registry::with_examples(), &params).is_ok());
     let strategy = &config.strategies[0];
     assert_eq!((strategy.start, strategy.cancel_on_failure), (false, true));
-    assert!(strategy.make(&reference).is_ok(), "every parameter has a default");
+    assert!(strategy.make(&reference, &Registry::with_examples()).is_ok(), "every parameter has a default");
     let faults =
         load(&file("strategy-less.toml", "[[strategy]]\nname = \"MOMENTUM\"\n")).unwrap_err().to_string();
     assert!(faults.contains("strategy.0.kind: it is missing"), "{faults}");

@@ -12,6 +12,7 @@ use pitlane_gateway::reload::ReloadedRefData;
 use pitlane_journal::disk::Disk;
 use pitlane_journal::{keep_reference, name_of};
 use pitlane_runtime::mailbox::MailboxSender;
+use pitlane_strategy::Registry;
 
 use super::ServeSettings;
 
@@ -19,6 +20,7 @@ use super::ServeSettings;
 pub(super) struct RefDataReloader {
     pub config: Config,
     pub params: Params,
+    pub registry: Registry,
     /// The newest set that was published.
     pub current: Arc<RefData>,
     /// Whether a reload is requested.
@@ -52,7 +54,7 @@ impl RefDataReloader {
 
     fn read_again(&mut self) -> Result<ReloadedRefData, String> {
         let config = &self.config;
-        let reference = read(config, &self.params, &self.current)?;
+        let reference = read(config, &self.params, &self.registry, &self.current)?;
         let name = match config.durability() {
             Durability::None => name_of(&reference),
             Durability::Replicated | Durability::Disk | Durability::Os => {
@@ -75,17 +77,17 @@ impl RefDataReloader {
 }
 
 /// Reads the current files, if they have no fault.
-fn read(config: &Config, params: &Params, current: &RefData) -> Result<RefData, String> {
+fn read(config: &Config, params: &Params, registry: &Registry, current: &RefData) -> Result<RefData, String> {
     let read = refdata::read_after(config.refdata.dir.as_deref(), current, &config.adapter_names());
     let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
-    config.check_names(&reference, params).map_err(|faults| faults.to_string())?;
+    config.check_names(&reference, registry, params).map_err(|faults| faults.to_string())?;
     Ok(reference)
 }
 
 /// Does the same for a server that has waited to lead; if the files have a fault, it keeps the set
 /// of its start.
 pub(super) fn read_current(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
-    match read(&settings.config, &settings.params, current) {
+    match read(&settings.config, &settings.params, &settings.registry, current) {
         Ok(reference) => Arc::new(reference),
         Err(faults) => {
             tracing::warn!(faults, "the reference data stay as they were");
@@ -111,6 +113,7 @@ mod tests {
         let mut reloader = RefDataReloader {
             config,
             params: Params::default(),
+            registry: Registry::with_examples(),
             current: Arc::new(refdata::shipped().unwrap()),
             requested: Arc::default(),
             shards: vec![shard],

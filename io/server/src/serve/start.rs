@@ -23,6 +23,7 @@ use pitlane_gateway::printer::Printer;
 use pitlane_gateway::reload::RELOADS_MAX;
 use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_gateway::stomp::{self, Logins};
+use pitlane_gateway::strategies;
 use pitlane_gateway::{PlatformParts, PlatformSettings};
 use pitlane_http::{
     ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, RefDataReloads, Remote,
@@ -106,7 +107,8 @@ pub(super) fn start(
     }
     let anchored = recovered.iter().find_map(|recovered| recovered.shard.audit_anchor());
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
-    let mut parts = PlatformParts::new(now, &reference, &platform, recovered, &wakeups, &registry);
+    let hosts = strategies::hosts(&platform.strategies, &reference, &settings.registry);
+    let mut parts = PlatformParts::new(now, &reference, &platform, recovered, &wakeups, &registry, hosts);
     let replay = MarketReplay::open(&config.replay, &config.simulation, &reference);
     let replay =
         replay.map_err(|error| ServeError::System("replay.data".to_string(), io::Error::other(error)))?;
@@ -162,6 +164,7 @@ pub(super) fn start(
     let reloader = RefDataReloader {
         config: config.clone(),
         params: settings.params.clone(),
+        registry: settings.registry.clone(),
         current: reference.clone(),
         requested: reload_requested.clone(),
         shards: parts.reloads.shards,

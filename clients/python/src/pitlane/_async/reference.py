@@ -6,7 +6,7 @@ from typing import Mapping
 
 from ..call import get, path_segment, write
 from ..enums import Phase
-from ..values import Account, Exchange, Forex, Security, SecurityFamily, SecurityRef, Strategy
+from ..values import Account, Exchange, Forex, Security, SecurityFamily, SecurityRef, StrategyInfo
 from .securities import AsyncSecurityLookup
 
 
@@ -52,9 +52,9 @@ class AsyncReference(AsyncSecurityLookup):
         """Returns all exchanges."""
         return await self._run(get("/rest/exchange", list[Exchange]))
 
-    async def strategies(self) -> list[Strategy]:
+    async def strategies(self) -> list[StrategyInfo]:
         """Returns all strategies."""
-        return await self._run(get("/rest/strategy", list[Strategy]))
+        return await self._run(get("/rest/strategy", list[StrategyInfo]))
 
     async def set_phase(self, strategy_name: str, phase: Phase) -> None:
         """Moves a strategy to another phase of its lifecycle."""

@@ -7,7 +7,7 @@ from typing import Mapping
 
 from ..call import get, path_segment, write
 from ..enums import Phase
-from ..values import Account, Exchange, Forex, Security, SecurityFamily, SecurityRef, Strategy
+from ..values import Account, Exchange, Forex, Security, SecurityFamily, SecurityRef, StrategyInfo
 from .securities import SecurityLookup
 
 
@@ -53,9 +53,9 @@ class Reference(SecurityLookup):
         """Returns all exchanges."""
         return self._run(get("/rest/exchange", list[Exchange]))
 
-    def strategies(self) -> list[Strategy]:
+    def strategies(self) -> list[StrategyInfo]:
         """Returns all strategies."""
-        return self._run(get("/rest/strategy", list[Strategy]))
+        return self._run(get("/rest/strategy", list[StrategyInfo]))
 
     def set_phase(self, strategy_name: str, phase: Phase) -> None:
         """Moves a strategy to another phase of its lifecycle."""
