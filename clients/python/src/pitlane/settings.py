@@ -88,10 +88,14 @@ class Settings:
 
     def tls(self) -> ssl.SSLContext:
         """Returns the TLS context for `verify`."""
-        if isinstance(self.verify, ssl.SSLContext):
-            return self.verify
-        context = ssl.create_default_context(cafile=self.verify if isinstance(self.verify, str) else None)
-        if self.verify is False:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+        return tls_context(self.verify)
+
+
+def tls_context(verify: Verify) -> ssl.SSLContext:
+    if isinstance(verify, ssl.SSLContext):
+        return verify
+    context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+    if verify is False:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
