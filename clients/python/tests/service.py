@@ -19,9 +19,11 @@ END_S_MAX = 10
 
 
 class Service:
-    def __init__(self, *settings: str) -> None:
+    def __init__(self, *settings: str, config: str = "") -> None:
         self.settings = list(settings)
         self.folder = Path(tempfile.mkdtemp(prefix="pitlane-py-"))
+        # The text of a file of settings, for tables that an argument cannot set.
+        self.config = config
         self.addresses: dict[str, str] = {}
         self.process: subprocess.Popen[str] | None = None
 
@@ -46,6 +48,9 @@ class Service:
         sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
         sets += ["fix.listen=", "log.level=warn", *self.settings]
         command = [BINARY, "serve", "--quiet", "--data", str(self.folder)]
+        if self.config:
+            (self.folder / "settings.toml").write_text(self.config)
+            command += ["--config", str(self.folder / "settings.toml")]
         for setting in sets:
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
