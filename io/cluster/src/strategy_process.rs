@@ -1,5 +1,5 @@
 //! `pitlane strategy`: one strategy in a process of its own, on this host or another, connected to
-//! its server by the broker.
+//! its server directly or through a broker.
 //!
 //! ```text
 //! Hello ─► Welcome ─► reference data, state, missed events ─► RemoteRunner ─► … ─► Bye
@@ -15,6 +15,7 @@ pub mod record;
 pub mod requests;
 pub mod runner;
 mod link;
+mod process;
 
 use std::fmt;
 use std::io::{self, Write};
@@ -77,7 +78,7 @@ pub fn run(settings: &StrategyProcessSettings) -> Result<(), StrategyProcessErro
         pipe::register(signal, end).map_err(system("cannot receive signals"))?;
     }
     let runtime = Builder::new_current_thread().enable_io().enable_time().build();
-    runtime.map_err(system("cannot start"))?.block_on(link::run(settings, signals))
+    runtime.map_err(system("cannot start"))?.block_on(process::run(settings, signals))
 }
 
 impl StrategyProcessSettings {

@@ -43,6 +43,7 @@ mod service;
 mod settlement;
 mod standby;
 mod stomp;
+mod strategies;
 mod strategy;
 mod topology;
 mod tree;
@@ -74,6 +75,7 @@ pub use service::{DemoConfig, FeedConfig, RefDataConfig, ServiceConfig, ServiceM
 pub use settlement::{SettleBy, SettlementConfig};
 pub use standby::StandbyConfig;
 pub use stomp::{BrokerConfig, StompConfig};
+pub use strategies::{StrategiesConfig, StrategyAddress, StrategyTransport, is_direct_address};
 pub use strategy::{RecordConfig, ReplayConfig, SimulationConfig, StrategyConfig};
 pub use topology::{GATEWAYS_MAX, IdleBy, Layout, TopologyConfig};
 pub use venue::VenueConfig;
@@ -103,6 +105,8 @@ pub struct Config {
     pub strategies: Vec<StrategyConfig>,
     pub nats: NatsConfig,
     pub remote_strategies: RemoteStrategiesConfig,
+    /// The link between strategies in their own processes and this server.
+    pub strategies_link: StrategiesConfig,
     pub cluster: ClusterConfig,
     /// Members of the cluster; empty: this server is alone.
     pub members: Vec<MemberConfig>,
@@ -177,6 +181,7 @@ impl Config {
             strategies: root.list("strategy", &strategy_defaults, StrategyConfig::read),
             nats: root.section("nats", NatsConfig::read),
             remote_strategies: root.section("remote_strategies", RemoteStrategiesConfig::read),
+            strategies_link: root.section("strategies", StrategiesConfig::read),
             cluster: root.section("cluster", ClusterConfig::read),
             members: root.list("member", &ConfigTable::new(), MemberConfig::read),
             standby: root.section("standby", StandbyConfig::read),

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
 mod data;
+mod direct;
 mod distributed;
 mod embedded;
 mod entry;

@@ -1,4 +1,4 @@
-//! The tasks between remote strategies and their broker. They belong to the http thread, as all
+//! The tasks between remote strategies and a NATS broker. They belong to the http thread, as all
 //! async code.
 
 use std::rc::Rc;
@@ -14,13 +14,12 @@ use pitlane_cluster::nats::rights;
 use pitlane_gateway::notifications::Notification;
 use pitlane_protocols::stomp::payload::system::ExternalSessionState;
 use tokio::task::spawn_local;
-use tokio::time::{MissedTickBehavior, interval, sleep};
+use tokio::time::sleep;
 
-use super::messages::Announcement;
-use super::pace;
-use super::watch::ProcessChange;
+use super::handle_request;
+use super::messages::RequestSender;
 use crate::app_state::AppState;
-use crate::remote_strategies::{RemoteStrategies, SERVER};
+use crate::remote_strategies::{RemoteStrategies, ReplyAddress, SERVER};
 
 /// Name of the login with too many permissions, if servers and strategies share an account.
 const SERVERS: &str = "SERVERS";
@@ -28,8 +27,6 @@ const SERVERS: &str = "SERVERS";
 pub(crate) const SESSION: &str = "NATS";
 /// Interval between two attempts to store something at the broker.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
-/// Number of heartbeats within a lease, in each direction.
-pub(crate) const HEARTBEATS_PER_LEASE: u32 = 3;
 
 /// Connects, and serves until the thread ends.
 ///
@@ -44,10 +41,6 @@ pub(crate) async fn serve(app: Rc<AppState>, remote_strategies: Rc<RemoteStrateg
     };
     announce(&app, ExternalSessionState::Disconnected);
     spawn_local(publish(remote_strategies.clone(), client.clone()));
-    spawn_local(watch_processes(app.clone(), remote_strategies.clone()));
-    if remote_strategies.is_paced() {
-        spawn_local(pace::run(app.clone(), remote_strategies.clone()));
-    }
     spawn_local(publish_generics(
         remote_strategies.clone(),
         client.clone(),
@@ -186,14 +179,8 @@ async fn receive_requests(app: Rc<AppState>, remote_strategies: Rc<RemoteStrateg
             remote_strategies.record_misrouted(app.now(), &name, reply.as_ref());
             continue;
         }
-        match remote_strategies.handle(app.now(), &app.trading.shard_client, &name, &payload, reply) {
-            Announcement::Nothing => {}
-            Announcement::Failed { name, reason } => {
-                tracing::warn!(strategy = %name, %reason, "a strategy has failed and was stopped");
-                app.notifications.announce(Notification::Failed { strategy: name, reason: reason.into() });
-            }
-        }
-        remote_strategies.poll_pace();
+        let sender = RequestSender { connection: None, reply: reply.map(ReplyAddress::Subject) };
+        handle_request(&app, &remote_strategies, &name, &payload, sender);
     }
 }
 
@@ -232,33 +219,6 @@ async fn receive_unknown(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategi
             }
             else => return,
         }
-    }
-}
-
-/// Detects which processes are silent, and which are back.
-async fn watch_processes(app: Rc<AppState>, remote_strategies: Rc<RemoteStrategies>) {
-    let mut heartbeat =
-        interval(Duration::from_millis(remote_strategies.settings.lease_ms as u64) / HEARTBEATS_PER_LEASE);
-    heartbeat.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        heartbeat.tick().await;
-        for changes in remote_strategies.watch(app.now(), &app.trading.shard_client) {
-            match changes {
-                ProcessChange::Stopped { name: strategy, reason } => {
-                    tracing::warn!(%strategy, %reason, "a strategy was stopped");
-                    app.notifications.announce(Notification::Failed { strategy, reason: reason.into() });
-                }
-                // The web page and the operator see why it does not run although its process does.
-                ProcessChange::StaysStopped { name: strategy, reason } => {
-                    tracing::warn!(%strategy, %reason, on_return = "stay_stopped", "a strategy stays stopped");
-                    app.notifications.announce(Notification::Failed { strategy, reason: reason.into() });
-                }
-                ProcessChange::Restarted { name: strategy } => {
-                    tracing::warn!(%strategy, on_return = "start", "the process of a strategy is back: the strategy is started again");
-                }
-            }
-        }
-        remote_strategies.poll_pace();
     }
 }
 
