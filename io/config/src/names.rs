@@ -14,13 +14,15 @@ use super::fault::ConfigFaults;
 use super::params::Params;
 use super::risk::{Restricted, RiskRules};
 use super::settlement::SettlementConfig;
-use super::{Config, SettingOrigin, StrategyConfig};
+use super::{Config, ServiceMode, SettingOrigin, StrategyConfig};
 use crate::diagnostics::suggestion;
 
 /// Adapter of exchanges and accounts at the simulated venue.
 const SIMULATED: &str = "SIM";
 /// Strategy of the platform itself.
 const SERVER: &str = "SERVER";
+/// Kind of a strategy whose code is only in its own process, such as one in Python.
+const EXTERNAL_KIND: &str = "external";
 
 impl Config {
     /// Returns the settings of every shard, with those of single exchanges. Unknown names are
@@ -91,6 +93,12 @@ impl Config {
             }
             match strategy.make(reference, registry) {
                 Ok(_) => {}
+                Err(None) if strategy.kind == EXTERNAL_KIND => {
+                    if self.service.mode != ServiceMode::Distributed {
+                        let problem = "a strategy in a process of its own needs service.mode distributed";
+                        check.fault(&key("kind"), problem.to_string());
+                    }
+                }
                 Err(None) => {
                     let kind = strategy.kind.as_str();
                     let problem = format!("there is no kind {kind}{}", suggestion(kind, &kinds));
