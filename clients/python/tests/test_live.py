@@ -17,19 +17,7 @@ from conftest import TIMEOUT_S
 from live_strategies import OPEN_ORDERS, Failing, Filler, Journey, Talker
 from pitlane import LinkRejected, Pitlane, run
 
-SETTINGS = """
-[service]
-mode = "distributed"
-[remote_strategies]
-lease_ms = 1000
-on_return = "start"
-[[strategy]]
-name = "MOMENTUM"
-kind = "external"
-[[strategy]]
-name = "PAIRS"
-kind = "external"
-"""
+SETTINGS = (Path(__file__).parent / "data" / "distributed.toml").read_text()
 KILLS = 5
 
 
@@ -125,7 +113,7 @@ def test_strategies_exchange_events(server):
 
 def test_an_unknown_strategy_is_refused(server):
     with pytest.raises(LinkRejected) as caught:
-        run(Talker("NOBODY", False), address(server))
+        run(Talker("ABSENT", False), address(server))
     assert caught.value.code == "unknown-strategy"
     with pytest.raises(TypeError, match=r"pitlane\.Strategy"):
         run(object(), address(server))

@@ -1,4 +1,4 @@
-"""The parts of a live strategy that need no server: bytes, phases, orders, bars, requests, record."""
+"""The parts of a live strategy that need no server: bytes, phases, orders, bars, requests."""
 
 from __future__ import annotations
 

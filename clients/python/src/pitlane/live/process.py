@@ -76,8 +76,8 @@ def run(
 ) -> None:
     """Runs a strategy until SIGINT or SIGTERM, until `stop` is set, or until the server refuses it.
 
-    `strategy` is an object, or a class or function that creates one. The settings of the server have
-    a `[[strategy]]` table with its name. `address` is `pitlane://HOST:PORT`, `pitlanes://HOST:PORT`
+    `strategy` is an object, or a class or function that creates one. The settings of the server
+    have a `[[strategy]]` table with its name. `address` is `pitlane://HOST:PORT`, `pitlanes://HOST:PORT`
     with TLS, or `unix:PATH`; a comma separates a server and its standby. `token` is a token of the
     role `strategy`, by default the environment variable PITLANE_STRATEGIES__TOKEN. `record` is a
     folder in which the process notes what it has received and requested. With `orders_per_s`, more
@@ -85,8 +85,9 @@ def run(
 
     The server executes each order once, and the strategy receives each event once and in order,
     through losses of the connection and restarts of either side. While the connection is lost,
-    orders are refused with the reason `broker-lost`. A strategy that raises an exception is stopped,
-    and the server shows the traceback; this function then waits for an operator to start it again.
+    orders are refused with the reason `broker-lost`. A strategy that raises an exception is
+    stopped, and the server shows the traceback; this function then waits for an operator to start
+    it again.
     """
     make = _factory(strategy)
     sample = make.first
