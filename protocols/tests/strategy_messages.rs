@@ -12,7 +12,7 @@ use pitlane_engine::event::{
     RequestRefusal, Tick,
 };
 use pitlane_engine::id::{
-    AccountId, IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source, StrategyId, TransactionId,
+    AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId, TransactionId,
 };
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -198,10 +198,8 @@ fn requests() -> Vec<RemoteRequest> {
         .with_tif(Tif::Gtd)
         .with_tif_date(Timestamp(8));
     let strategy = StrategyId(3);
-    let command = |body| {
-        let source = Source { origin: Origin::Strategy, ..Source::default() };
-        RemoteRequest::Command { incarnation, command: Command::new(source, 0, body) }
-    };
+    let command =
+        |body| RemoteRequest::Command { incarnation, command: Command::new(Source::default(), 0, body) };
     vec![
         RemoteRequest::Hello { incarnation, host: "here:1".into(), received: vec![1, 2] },
         RemoteRequest::Resume { incarnation, received: vec![1, 2] },

@@ -161,6 +161,7 @@ def test_securities_are_found_by_id_and_by_symbol():
         reference = Reference(data)
         assert reference.find("ACME") == reference.find(1) == (1, "ACME", "USD", 1_000_000, 10**8, 10**8)
         assert reference.symbol(1) == "ACME" and reference.symbol(99) == ""
+        assert reference.default_account(1) == 1
         for unknown in (99, "NONE"):
             with pytest.raises(RequestRefused, match="no such security"):
                 reference.find(unknown)

@@ -23,6 +23,7 @@ from pitlane.live.messages import (
     Changes,
     CommandRequest,
     Declined,
+    Heartbeat,
     Modify,
     SetPhase,
     Submit,
@@ -52,7 +53,7 @@ def test_the_reasons_have_the_numbers_of_the_engine():
 def test_a_command_has_the_bytes_of_the_description():
     terms = Terms(2 * UNIT, 100 * UNIT, 0, 0, 7, 3, 0, 1, 1, 3, True, False, False)
     encoded = CommandRequest(9, Submit("s42", terms)).encode()
-    head = b"\x01\x05" + struct.pack("<Q", 9) + b"\x03\0\0\0" + b"\0\0\0\0"
+    head = b"\x01\x05" + struct.pack("<Q", 9) + b"\0" * 8
     prices = struct.pack("<qqqQ", 2 * UNIT, 100 * UNIT, 0, 0)
     assert encoded == head + b"\0\x03s42" + prices + struct.pack("<IHH", 7, 3, 0) + b"\1\1\3" + b"\1\0\0\0"
     change = CommandRequest(9, Modify(5, "s42.1", Changes(None, 3, None, 1, None))).encode()
@@ -60,6 +61,18 @@ def test_a_command_has_the_bytes_of_the_description():
     assert CommandRequest(9, Cancel(5, "q1")).encode() == head + b"\2" + struct.pack("<Q", 5) + b"\x02q1"
     assert CommandRequest(9, SetPhase(3, 2)).encode() == head + b"\x11\3\0\2"
     assert Bye(1).encode() == b"\x01\x08" + struct.pack("<Q", 1)
+
+
+def test_the_frames_of_the_description_are_ours():
+    page = (ROOT / "docs/strategy-link.md").read_text()
+    listed = [bytes.fromhex(block) for block in re.findall(r"```text\n([0-9a-f\n]+)```", page)]
+    terms = Terms(5 * UNIT, 10_025_000_000, 0, 0, 1, 2, 1, 1, 1, 1, True, False, False)
+    assert listed[:3] == [
+        frames.login("MOMENTUM", "pit_x"),
+        frames.request(7, Heartbeat(9, 5, [3], True).encode()),
+        frames.request(8, CommandRequest(9, Submit("s1", terms)).encode()),
+    ]
+    assert frames.FrameBuffer().feed(listed[3]) == [frames.ReplyFrame(8, b"\1\x08")]
 
 
 def test_frames_arrive_in_pieces_of_any_size():

@@ -135,8 +135,7 @@ class LiveCore:
             tif_date,
             security_id,
             self._strategy_id,
-            # Without an account, the server chooses the one of the exchange.
-            account_id,
+            account_id or self.reference.default_account(security_id),
             SIDES.index(Side(side)),
             ORDER_TYPES.index(OrderType(kind)),
             TIFS.index(TimeInForce(tif)),

@@ -76,7 +76,7 @@ class CommandRequest(NamedTuple):
 
     def encode(self) -> bytes:
         # The server fills in the source and the token.
-        writer = _request(5, self.incarnation).u8(3).u8(0).u16(0).u32(0)
+        writer = _request(5, self.incarnation).u32(0).u32(0)
         self.command.write(writer)
         return writer.done()
 

@@ -77,11 +77,11 @@ def run(
     """Runs a strategy until SIGINT or SIGTERM, until `stop` is set, or until the server refuses it.
 
     `strategy` is an object, or a class or function that creates one. The settings of the server
-    have a `[[strategy]]` table with its name. `address` is `pitlane://HOST:PORT`, `pitlanes://HOST:PORT`
-    with TLS, or `unix:PATH`; a comma separates a server and its standby. `token` is a token of the
-    role `strategy`, by default the environment variable PITLANE_STRATEGIES__TOKEN. `record` is a
-    folder in which the process notes what it has received and requested. With `orders_per_s`, more
-    orders wait instead of being refused.
+    have a `[[strategy]]` table with its name. `address` is `pitlane://HOST:PORT`, with TLS
+    `pitlanes://HOST:PORT`, or `unix:PATH`; a comma separates a server and its standby. `token` is a
+    token of the role `strategy`, by default the environment variable PITLANE_STRATEGIES__TOKEN.
+    `record` is a folder in which the process notes what it has received and requested. With
+    `orders_per_s`, more orders wait instead of being refused.
 
     The server executes each order once, and the strategy receives each event once and in order,
     through losses of the connection and restarts of either side. While the connection is lost,
