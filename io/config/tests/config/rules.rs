@@ -59,6 +59,56 @@ fn two_listeners_cannot_share_a_port() {
 }
 
 #[test]
+fn the_strategy_link_is_a_listener_in_the_mode_distributed_without_a_broker() {
+    const MODE: &str = "service.mode=distributed";
+    let with = |words: &[&'static str]| [&[MODE], words].concat();
+    let listeners = |words: &[&str]| {
+        let config = load(&options(words)).expect("it is sound").config;
+        config.listeners().into_iter().find(|(key, ..)| *key == "strategies.listen").map(|found| found.2)
+    };
+    assert_eq!(listeners(&[]), None);
+    assert_eq!(listeners(&with(&["strategies.transport=nats"])), None);
+    assert_eq!(listeners(&with(&[])), Some(false));
+    assert_eq!(listeners(&with(&["strategies.tls=true"])), Some(true));
+    assert!(refused(&with(&["strategies.listen=127.0.0.1:9090"])).contains("is taken by http.listen"));
+    // Beyond loopback it has TLS, and clients must log in.
+    let tokens = format!("auth.tokens_file={}", present());
+    let open = "strategies.listen=0.0.0.0:9882";
+    assert_eq!(refused(&with(&[open])).lines().count(), 1);
+    assert_eq!(warned(&[MODE, open, &tokens]), [""; 0]);
+    assert!(load(&options(&[MODE, open, &tokens])).expect("it is sound").config.login_required());
+    let nowhere = with(&["strategies.listen=", "strategies.unix_socket=false"]);
+    assert!(refused(&nowhere).contains("no strategy can connect"));
+    assert_eq!(warned(&with(&["strategies.listen="])), [""; 0]);
+}
+
+#[test]
+fn a_process_needs_to_know_whom_it_trusts() {
+    let with = |words: &[&str]| {
+        ["service.mode=distributed"].iter().chain(words).map(|word| word.to_string()).collect::<Vec<_>>()
+    };
+    let refused = |words: &[&str]| {
+        let words = with(words);
+        refused(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let warned = |words: &[&str]| {
+        let words = with(words);
+        warned(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let tls = "strategies.connect=pitlanes://desk:9882";
+    assert!(refused(&[tls]).contains("strategies.ca: pitlanes:// needs the certificates"));
+    let ca = format!("strategies.ca={}", present());
+    assert_eq!(warned(&[tls, &ca]), [""; 0]);
+    let cert = format!("strategies.cert={}", present());
+    assert!(refused(&[&cert]).contains("strategies.cert and strategies.key belong together"));
+    assert!(refused(&["strategies.ca=/nowhere"]).contains("strategies.ca: /nowhere"));
+    let plain = warned(&["strategies.connect=pitlane://desk:9882"]);
+    assert!(plain.len() == 1 && plain[0].contains("without TLS"), "{plain:?}");
+    assert!(refused(&["strategies.connect=desk:9882"]).contains("it must be pitlane://HOST:PORT"));
+    assert_eq!(warned(&["strategies.connect=unix:data/strategies.sock"]), [""; 0]);
+}
+
+#[test]
 fn cores_must_exist_and_suffice() {
     let dedicated = ["topology.layout=dedicated", "topology.shards=2"];
     let with = |cores| [dedicated[0], dedicated[1], cores];

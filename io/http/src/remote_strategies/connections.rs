@@ -90,11 +90,15 @@ impl LinkConnections {
 impl RemoteState {
     /// Returns the next event of others for a connection.
     fn next_generic(&mut self, connection: u64, at: usize) -> Option<ServerFrame> {
-        let (log, output) = (self.generic_log.as_ref()?, self.connections.outputs.get_mut(&connection)?);
+        let (log, output) = (self.generic_log.as_mut()?, self.connections.outputs.get_mut(&connection)?);
+        let name = &self.slots[at].name;
         if output.in_flight.len() >= GENERIC_WINDOW_MAX {
             return None;
         }
-        let event = log.next_for(&self.slots[at].name, output.generic_sent)?;
+        if output.in_flight.is_empty() {
+            output.generic_sent = log.begin_delivery(name);
+        }
+        let event = log.next_for(name, output.generic_sent)?;
         output.generic_sent = event.number;
         output.in_flight.push_back(event.number);
         Some(ServerFrame::Generic {
@@ -113,8 +117,7 @@ impl RemoteState {
         else {
             return;
         };
-        if let Some(log) = &mut self.generic_log {
-            log.begin_delivery(&slot.name);
+        if let Some(log) = &self.generic_log {
             (output.generic_sent, output.in_flight) = (log.position(&slot.name), VecDeque::new());
         }
     }

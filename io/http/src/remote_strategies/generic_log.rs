@@ -222,17 +222,18 @@ impl GenericLog {
         self.events.range(from..).find(|event| event.generic.from != strategy)
     }
 
-    /// Records that a process begins to receive the event after its position. Returns false, and
-    /// skips the event, if it was delivered too often without an acknowledgement.
-    pub(crate) fn begin_delivery(&mut self, strategy: &str) -> bool {
-        let Some(first) = self.next_for(strategy, self.position(strategy)).map(|event| event.number) else {
-            return true;
+    /// Counts the delivery of the event after a strategy's position, and skips the event if it was
+    /// delivered too often without an acknowledgement. Returns the position.
+    pub(crate) fn begin_delivery(&mut self, strategy: &str) -> u64 {
+        let position = self.position(strategy);
+        let Some(first) = self.next_for(strategy, position).map(|event| event.number) else {
+            return position;
         };
-        let Some(reader) = self.readers.get_mut(strategy) else { return true };
+        let Some(reader) = self.readers.get_mut(strategy) else { return position };
         let (number, count) = reader.delivered;
         reader.delivered = (first, if number == first { count + 1 } else { 1 });
         if reader.delivered.1 <= DELIVERIES_MAX {
-            return true;
+            return position;
         }
         tracing::warn!(
             strategy,
@@ -240,7 +241,7 @@ impl GenericLog {
             "an event for a strategy is skipped: it was delivered too often"
         );
         self.acknowledge(strategy, first);
-        false
+        first
     }
 
     /// Records that a strategy has handled all events up to this number.

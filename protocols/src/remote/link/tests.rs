@@ -1,7 +1,12 @@
 //! Frames come back, and no other bytes are frames.
 
+use pitlane_engine::command::{Command, CommandKind};
+use pitlane_engine::id::{AccountId, IntId, SecurityId, Source, StrategyId};
+use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
+
 use super::*;
-use crate::remote::strategy::RemoteRequest;
+use crate::remote::strategy::{RemoteReply, RemoteRequest};
 
 fn strategy_frames() -> Vec<StrategyFrame> {
     let (name, body) = ("signal".to_string(), b"{\"a\":1}".to_vec());
@@ -141,5 +146,46 @@ fn the_page_states_the_limits() {
     let page = include_str!("../../../../docs/strategy-link.md").replace(',', "");
     for limit in [FRAME_BYTES_MAX, LOGIN_BYTES_MAX] {
         assert!(page.contains(&limit.to_string()), "{limit}");
+    }
+}
+
+/// Returns the hexadecimal text of a frame, in lines as on the page.
+fn hexadecimal(frame: &[u8]) -> String {
+    let digits: String = frame.iter().map(|byte| format!("{byte:02x}")).collect();
+    let lines: Vec<&str> =
+        digits.as_bytes().chunks(64).map(|line| std::str::from_utf8(line).unwrap()).collect();
+    lines.join("\n")
+}
+
+#[test]
+fn the_examples_of_the_page_are_frames() {
+    let terms = Terms {
+        qty: Qty::from_raw(500_000_000),
+        limit: Price::from_raw(10_025_000_000),
+        security: SecurityId(1),
+        strategy: StrategyId(2),
+        account: AccountId(1),
+        side: Side::Sell,
+        kind: OrderKind::Limit,
+        tif: Tif::Gtc,
+        limit_given: true,
+        ..Terms::default()
+    };
+    let body = CommandKind::Submit { id: IntId::numbered(b's', 1), terms };
+    let command = Command::new(Source::default(), 0, body);
+    let beat = RemoteRequest::Heartbeat { incarnation: 9, prices: 5, received: vec![3], idle: true };
+    let submit = RemoteRequest::Command { incarnation: 9, command };
+    let request =
+        |number, request: &RemoteRequest| StrategyFrame::Request { number, request: request.encode() };
+    let (strategy, token) = ("MOMENTUM".to_string(), "pit_x".to_string());
+    let page = include_str!("../../../../docs/strategy-link.md");
+    for frame in [
+        StrategyFrame::Login { version: LINK_VERSION, strategy, token }.encode(),
+        request(7, &beat).encode(),
+        request(8, &submit).encode(),
+        ServerFrame::Reply { number: 8, reply: RemoteReply::Accepted.encode() }.encode(),
+    ] {
+        let text = hexadecimal(&frame);
+        assert!(page.contains(&format!("```text\n{text}\n```")), "the page lacks\n{text}");
     }
 }

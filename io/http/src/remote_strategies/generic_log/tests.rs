@@ -184,10 +184,12 @@ fn an_event_on_which_a_process_crashes_is_skipped_in_the_end() {
     log.append(seconds(1), generic(A, 1), None).unwrap();
     log.append(seconds(1), generic(A, 2), None).unwrap();
     for _ in 0..DELIVERIES_MAX {
-        assert!(log.begin_delivery(B));
+        let position = log.position(B);
+        assert_eq!(log.begin_delivery(B), position);
         assert_eq!(waiting(&log, B), ["1", "2"]);
     }
-    assert!(!log.begin_delivery(B));
+    let first = log.next_for(B, 0).unwrap().number;
+    assert_eq!(log.begin_delivery(B), first);
     assert_eq!(waiting(&log, B), ["2"]);
-    assert!(log.begin_delivery(B), "the next event has its own count");
+    assert_eq!(log.begin_delivery(B), first, "the next event has its own count");
 }
