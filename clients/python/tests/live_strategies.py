@@ -87,9 +87,10 @@ class Journey(pitlane.Strategy):
     def on_transaction(self, transaction, context):
         self.bookings.append(transaction.position)
         assert context.position("AAPL").quantity == transaction.position
-        if transaction.position > 0:
+        # A fill may be partial.
+        if transaction.position == 3:
             context.sell("AAPL", 3)
-        else:
+        elif transaction.position == 0:
             self.cash = context.cash("USD")
             self.is_done = True
 

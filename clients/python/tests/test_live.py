@@ -15,7 +15,7 @@ import live_strategies
 import pytest
 from conftest import TIMEOUT_S
 from live_strategies import OPEN_ORDERS, Failing, Filler, Journey, Talker
-from pitlane import LinkRejected, Pitlane, run
+from pitlane import LinkRejected, Pitlane, Retry, run
 
 SETTINGS = (Path(__file__).parent / "data" / "distributed.toml").read_text()
 KILLS = 5
@@ -109,6 +109,18 @@ def test_strategies_exchange_events(server):
         one.stop()
     heard = [number for talker in talkers for _, number in talker.heard]
     assert sorted(set(heard)) == list(range(1, 11))
+
+
+def test_an_operator_cancels_an_order_of_a_strategy(server):
+    running = Running(Filler(), address(server))
+    with Pitlane(server.url, retry=Retry(attempts=1)) as client:
+        wait_for(lambda: len(client.open_orders()) == OPEN_ORDERS, "all orders are open")
+        cancelled = client.open_orders()[0]
+        client.cancel(cancelled)
+        assert client.order(cancelled.int_id).status == "CANCELED"
+        # The strategy knows it, and replaces the order.
+        wait_for(lambda: len(client.open_orders()) == OPEN_ORDERS, "there is another one")
+    running.stop()
 
 
 def test_an_unknown_strategy_is_refused(server):

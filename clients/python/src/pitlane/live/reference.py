@@ -99,9 +99,7 @@ def _read_family(reader: Reader) -> _Family:
     id = reader.u32()
     reader.data()
     reader.data()
-    family = _Family(
-        id, reader.u16(), reader.currency(), reader.decimal(), reader.decimal(), reader.decimal()
-    )
+    family = _Family(id, reader.u16(), reader.currency(), reader.decimal(), reader.decimal(), reader.decimal())
     reader.decimal()
     reader.flag()
     reader.flag()
