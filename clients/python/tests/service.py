@@ -72,10 +72,10 @@ class Service:
         self.settings += ["auth.mode=required", f"auth.users_file={file}"]
         return self
 
-    def token(self, name: str, role: str) -> str:
+    def token(self, name: str, role: str, strategies: str = "*") -> str:
         """Creates a token; call it before the start."""
         file = str(self.folder / "tokens")
-        command = [BINARY, "token", "create", name, "--role", role, "--file", file]
+        command = [BINARY, "token", "create", name, "--role", role, "--strategies", strategies, "--file", file]
         done = subprocess.run(command, text=True, check=True, capture_output=True)
         self.settings += ["auth.mode=required", f"auth.tokens_file={file}"]
         return done.stdout.split()[-1]

@@ -33,14 +33,14 @@ def address(service):
 class Running:
     """A strategy in a thread of this process."""
 
-    def __init__(self, strategy, where):
+    def __init__(self, strategy, where, **arguments):
         self.strategy, self._stop, self.error = strategy, threading.Event(), None
-        self._thread = threading.Thread(target=self._run, args=(where,), daemon=True)
+        self._thread = threading.Thread(target=self._run, args=(where, arguments), daemon=True)
         self._thread.start()
 
-    def _run(self, where):
+    def _run(self, where, arguments):
         try:
-            run(self.strategy, where, stop=self._stop)
+            run(self.strategy, where, stop=self._stop, **arguments)
         except Exception as error:
             self.error = error
 
@@ -131,6 +131,25 @@ def test_an_unknown_strategy_is_refused(server):
         run(object(), address(server))
     with pytest.raises(ValueError, match="pitlane://HOST:PORT"):
         run(Filler(), "http://127.0.0.1:9882")
+
+
+def test_a_strategy_logs_in_over_tls(new_service):
+    service = new_service("strategies.tls=true", "strategies.listen=127.0.0.1:0", config=SETTINGS)
+    token, admin = service.token("bot", "strategy", "MOMENTUM"), service.token("ann", "admin")
+    service.start()
+    where = f"pitlanes://{service.addresses['strategies+tls']}"
+    for name, arguments, code in (
+        ("MOMENTUM", {"token": "wrong", "verify": service.certificate}, "bad-token"),
+        ("PAIRS", {"token": token, "verify": service.certificate}, "forbidden"),
+        ("MOMENTUM", {"token": token}, "bad-certificate"),
+    ):
+        with pytest.raises(LinkRejected) as caught:
+            run(Talker(name, False), where, **arguments)
+        assert caught.value.code == code
+    running = Running(Filler(), where, token=token, verify=service.certificate)
+    with Pitlane(service.url, token=admin) as client:
+        wait_for(lambda: len(client.open_orders()) == OPEN_ORDERS, "all orders are open")
+    running.stop()
 
 
 class Record:
