@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest guide-test examples-test without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -105,6 +105,10 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 	$(if $(BINARY),,$(BUILD))
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
+
+bench-client: $(CLIENT_ENV)/.stamp ## measure the CPU time that the Python client spends on an order (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	cd $(CLIENT) && $(CLIENT_ENV)/bin/python tools/bench_orders.py $(if $(BINARY),--binary $(abspath $(BINARY)))
 
 # For the examples and for the blocks of the guide in Python. The client has its own environment,
 # which shows that what it declares is enough.

@@ -19,9 +19,11 @@ END_S_MAX = 10
 
 
 class Service:
-    def __init__(self, *settings: str) -> None:
+    def __init__(self, *settings: str, config: str = "") -> None:
         self.settings = list(settings)
         self.folder = Path(tempfile.mkdtemp(prefix="pitlane-py-"))
+        # The text of a file of settings, for tables that an argument cannot set.
+        self.config = config
         self.addresses: dict[str, str] = {}
         self.process: subprocess.Popen[str] | None = None
         self.binary = BINARY
@@ -50,6 +52,9 @@ class Service:
         command = [self.binary, "serve", "--quiet", "--data", str(self.folder)]
         for file in self.files:
             command += ["--config", file]
+        if self.config:
+            (self.folder / "settings.toml").write_text(self.config)
+            command += ["--config", str(self.folder / "settings.toml")]
         for setting in sets:
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -71,10 +76,10 @@ class Service:
         self.settings += ["auth.mode=required", f"auth.users_file={file}"]
         return self
 
-    def token(self, name: str, role: str) -> str:
+    def token(self, name: str, role: str, strategies: str = "*") -> str:
         """Creates a token; call it before the start."""
         file = str(self.folder / "tokens")
-        command = [BINARY, "token", "create", name, "--role", role, "--file", file]
+        command = [BINARY, "token", "create", name, "--role", role, "--strategies", strategies, "--file", file]
         done = subprocess.run(command, text=True, check=True, capture_output=True)
         self.settings += ["auth.mode=required", f"auth.tokens_file={file}"]
         return done.stdout.split()[-1]

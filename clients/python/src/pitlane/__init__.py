@@ -1,7 +1,7 @@
 """A client for Pitlane: REST and events, and strategies.
 
 `Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods. `Strategy`
-is the base class of strategies, and `backtest` runs them over historical data.
+is the base class of strategies; `backtest` runs them over historical data, and `run` live.
 """
 
 from ._async.client import AsyncPitlane
@@ -62,6 +62,8 @@ from .events import (
     SubscriptionChange,
     Tick,
 )
+from .live.connection import LinkRejected
+from .live.process import StrategyRefused, run
 from .requests import LimitOrder, MarketOrder, NewOrder, NewTransaction, StopLimitOrder, StopOrder
 from .retry import Retry
 from .strategy import Strategy
@@ -148,6 +150,7 @@ __all__ = [
     "Level",
     "LimitOrder",
     "Limits",
+    "LinkRejected",
     "LogEvent",
     "LoginRefused",
     "LoginRequired",
@@ -198,6 +201,7 @@ __all__ = [
     "StrategyBar",
     "StrategyInfo",
     "StrategyPosition",
+    "StrategyRefused",
     "StrategyTick",
     "StrategyTransaction",
     "StreamError",
@@ -215,5 +219,6 @@ __all__ = [
     "Unreachable",
     "Version",
     "backtest",
+    "run",
     "to_dataframe",
 ]

@@ -20,6 +20,7 @@ from .enums import Mode, OrderStatus, OrderType, Phase, Side, TimeInForce
 from .requests import NewOrder
 from .strategy_numbers import Amount, on_grid, reader_of
 from .strategy_values import Instrument, OpenOrder, StrategyPosition, StrategyTick
+from .values import Security
 from .wire import time_of_ns
 
 SecurityKey = Union[int, str]
@@ -201,9 +202,10 @@ class Context:
         tif_date = order.tif_date
         if tif_date is not None and not isinstance(tif_date, datetime):
             raise TypeError("tif_date must be a datetime with a time zone")
+        named = order.security_id
         return self._send(
             order.side,
-            order.security_id,
+            named.id if isinstance(named, Security) else named,
             order.quantity,
             getattr(order, "limit", None),
             getattr(order, "stop", None),

@@ -8,7 +8,7 @@ annotations use `Optional` instead of `X | None`, because they are evaluated at 
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Mapping, Optional, Tuple
+from typing import Mapping, Optional, Tuple, Union
 
 from .enums import (
     Mode,
@@ -85,6 +85,10 @@ class Security:
     strike: Optional[Decimal] = None
     option_type: Optional[OptionType] = None
     base_currency: Optional[str] = None
+
+
+SecurityRef = Union[int, str, Security]
+"""A security in a call: its id, its symbol, or the security itself."""
 
 
 @dataclass(frozen=True)
