@@ -44,7 +44,7 @@ export async function open(chrome, url, { width = 1280, height = 800, theme = 'd
   if (script) await page.addInitScript(script);
   // Replaces the service for STOMP.
   if (sockets) await page.routeWebSocket(/\/stomp$/, sockets);
-  page.setDefaultTimeout(Number(process.env.TIMEOUT ?? 30_000));
+  page.setDefaultTimeout(30_000);
   page.errors = [];
   page.on('pageerror', (error) => page.errors.push(error.message));
   page.on('console', (message) => {

@@ -47,7 +47,11 @@ export function deskJourneys(shared) {
       await route.fulfill({ response, headers: { ...response.headers(), date } });
     });
     await price.filter({ hasText: /^(29|3\d) s$/ }).waitFor();
-    await other.locator('tbody .cell-text.dim').filter({ hasText: /^\d+\.\d\d$/ }).first().waitFor();
+    await other
+      .locator('tbody .cell-text.dim')
+      .filter({ hasText: /^\d+\.\d\d$/ })
+      .first()
+      .waitFor();
     aheadMs = 200_000;
     const signed = price.filter({ hasText: '! 3 min' });
     await signed.waitFor();
@@ -91,7 +95,10 @@ export function deskJourneys(shared) {
     const sent = async () => {
       frames.push(...(await other.evaluate(() => window.framesSent.splice(0))));
       const topic = (frame) => /destination:\/topic\/(tick\.\S+)/.exec(frame)?.[1];
-      return frames.filter((frame) => frame.startsWith('SUBSCRIBE')).map(topic).filter(Boolean);
+      return frames
+        .filter((frame) => frame.startsWith('SUBSCRIBE'))
+        .map(topic)
+        .filter(Boolean);
     };
     await other.waitForFunction(() => /\d/.test(document.querySelector('tbody tr td:nth-child(2)')?.textContent ?? ''));
     const first = await sent();
@@ -137,11 +144,7 @@ export function deskJourneys(shared) {
   test('an edit in a row says in words what is wrong', async () => {
     const { page } = shared;
     await pointAway();
-    await orderRows()
-      .filter({ hasText: 'New' })
-      .first()
-      .getByRole('button', { name: /^Edit/ })
-      .click();
+    await orderRows().filter({ hasText: 'New' }).first().getByRole('button', { name: /^Edit/ }).click();
     await page.getByLabel('New quantity').fill('1.5');
     await page.getByText('✕ Quantity: Must be a multiple of 1').waitFor();
     await page.getByLabel('New limit').fill('ninety');

@@ -22,15 +22,12 @@ const change = (at: string, status: StatusChange['status'], rest: Partial<Status
   quantity: '10',
   ...rest,
 });
-const lines = (entries: ReturnType<typeof historyOf>): string[] => entries.map(({ what, detail }) => `${what} ${detail}`);
+const lines = (entries: ReturnType<typeof historyOf>): string[] =>
+  entries.map(({ what, detail }) => `${what} ${detail}`);
 
 describe('the history of an order', () => {
   it('has who sent it, each fill and each status', () => {
-    const changes = [
-      change('1', 'NEW', { limit: '233' }),
-      change('3', 'PARTIALLY_FILLED'),
-      change('5', 'FILLED'),
-    ];
+    const changes = [change('1', 'NEW', { limit: '233' }), change('3', 'PARTIALLY_FILLED'), change('5', 'FILLED')];
     expect(lines(historyOf(order, fills, changes, 2))).toEqual([
       'Sent eve, REST, 10.0.0.7',
       'New 10 limit 233.00',

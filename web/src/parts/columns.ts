@@ -26,7 +26,10 @@ export interface Column<T> {
   narrow?: boolean;
   /** Stays at the right edge. */
   pinned?: boolean;
-  /** Never becomes narrower, because a part of the text would mean something else. */
+  /**
+   * Shows its whole text, because a part of it would mean something else. On a narrow screen, a long
+   * text has two lines.
+   */
   whole?: boolean;
 }
 
@@ -72,11 +75,7 @@ export function sortRows<T>(rows: readonly T[], column: Column<T> | undefined, d
  * Groups rows and adds a heading before each group. Groups are sorted by name. The rows of a section
  * follow the others.
  */
-export function groupRows<T>(
-  rows: readonly T[],
-  grouping: Grouping<T> | undefined,
-  section?: Section<T>,
-): Item<T>[] {
+export function groupRows<T>(rows: readonly T[], grouping: Grouping<T> | undefined, section?: Section<T>): Item<T>[] {
   const below = section ? rows.filter((row) => section.has(row)) : [];
   const above = below.length > 0 ? rows.filter((row) => !section!.has(row)) : rows;
   const groups: [string | null, T[]][] = [...grouped(above, grouping)];

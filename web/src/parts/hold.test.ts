@@ -7,8 +7,16 @@ interface Row {
   id: string;
   value: number;
 }
-const rows = (...ids: string[]): Item<Row>[] => groupRows(ids.map((id): Row => ({ id, value: 1 })), undefined);
-const newer = (...ids: string[]): Item<Row>[] => groupRows(ids.map((id): Row => ({ id, value: 2 })), undefined);
+const rows = (...ids: string[]): Item<Row>[] =>
+  groupRows(
+    ids.map((id): Row => ({ id, value: 1 })),
+    undefined,
+  );
+const newer = (...ids: string[]): Item<Row>[] =>
+  groupRows(
+    ids.map((id): Row => ({ id, value: 2 })),
+    undefined,
+  );
 const key = (row: Row): string => row.id;
 const text = (items: readonly Item<Row>[]): string[] =>
   items.map((item) => ('row' in item ? `${item.row.id}${item.row.value}${item.isGone ? ' gone' : ''}` : item.group));
@@ -31,10 +39,24 @@ describe('rows under the pointer', () => {
 
   it('keep their headings', () => {
     const section = { label: 'Finished', has: (row: Row) => row.value > 1 };
-    const before = groupRows([{ id: 'a', value: 1 }, { id: 'b', value: 2 }], undefined, section);
+    const before = groupRows(
+      [
+        { id: 'a', value: 1 },
+        { id: 'b', value: 2 },
+      ],
+      undefined,
+      section,
+    );
     expect(text(before)).toEqual(['a1', 'Finished', 'b2']);
     // The open order finishes: it stays in its place.
-    const next = groupRows([{ id: 'a', value: 3 }, { id: 'b', value: 2 }], undefined, section);
+    const next = groupRows(
+      [
+        { id: 'a', value: 3 },
+        { id: 'b', value: 2 },
+      ],
+      undefined,
+      section,
+    );
     expect(text(holdItems(before, next, key).items)).toEqual(['a3', 'Finished', 'b2']);
   });
 

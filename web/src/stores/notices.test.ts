@@ -61,7 +61,11 @@ describe('notices', () => {
   it('are bounded, and those dropped are counted', () => {
     const notices = new NoticeStore();
     for (let n = 0; n < BAD_MAX + 3; n++) notices.warn(`failure ${n}`, '');
-    expect([notices.bad.length, notices.dropped, notices.bad[0]?.title]).toEqual([BAD_MAX, 3, `failure ${BAD_MAX + 2}`]);
+    expect([notices.bad.length, notices.dropped, notices.bad[0]?.title]).toEqual([
+      BAD_MAX,
+      3,
+      `failure ${BAD_MAX + 2}`,
+    ]);
     notices.dismissAll();
     expect(notices.dropped).toBe(0);
   });

@@ -101,8 +101,8 @@ export interface Total {
   realized: Decimal;
 }
 
-/** Returns the sums of positions by currency, sorted by currency. */
-export function totalsOf(rows: readonly Position[], valuation: (row: Position) => Valuation): Total[] {
+/** Returns the sums of positions by currency, the base currency first. */
+export function totalsOf(rows: readonly Position[], valuation: (row: Position) => Valuation, base?: string): Total[] {
   const byCurrency = new Map<string, Total>();
   for (const row of rows) {
     const currency = row.currency ?? '';
@@ -116,7 +116,8 @@ export function totalsOf(rows: readonly Position[], valuation: (row: Position) =
       realized: add(sum.realized, row.realizedPL),
     });
   }
-  return [...byCurrency.values()].sort((a, b) => (a.currency < b.currency ? -1 : 1));
+  const rank = ({ currency }: Total): string => (currency === base ? '' : currency);
+  return [...byCurrency.values()].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
 
 export const isFlat = (position: Position): boolean => isZero(position.quantity);
