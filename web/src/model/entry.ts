@@ -1,9 +1,9 @@
 // Numbers as people write and paste them: `1,000`, `1 000`, `1e3`, `1.5`, and `1,5` where the
 // language of the browser writes a decimal comma.
 //
-// A point is always a decimal sign if it stands alone, because the page itself writes it so. A comma
-// that stands alone separates thousands or decimals, as the language says. So a doubtful text gives
-// the smaller of two numbers, never one that is a thousand times too large.
+// A point is always a decimal sign if it stands alone, because the page itself writes it so. A
+// comma that stands alone separates thousands or decimals, as the language says. So a doubtful text
+// gives the smaller of two numbers, never one that is a thousand times too large.
 
 import { type Decimal, decimal, units } from './decimal';
 

@@ -23,7 +23,7 @@ export interface Layout {
 
 export const DEFAULT_LAYOUT: Layout = {
   places: { market: 'market', chart: 'chart', side: 'side', dock: 'dock' },
-  market: 0.46,
+  market: 0.47,
   top: 0.58,
   side: 0.19,
 };
