@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 
 import { browser, hold, open, tab } from './browser.mjs';
+import { deskJourneys } from './desk.mjs';
 import { FixClient } from './fix.mjs';
 import { Service } from './service.mjs';
 
@@ -43,6 +44,8 @@ const write = async ({ side = 'Buy', type, quantity, limit, stop }) => {
   if (stop !== undefined) await page.getByTestId('stop').fill(stop.toFixed(2));
 };
 const send = async () => page.getByTestId('send').click();
+/** Moves the pointer to where no table is, because tables stand still under the pointer. */
+const pointAway = () => page.mouse.move(500, 5);
 const openOrders = async () => Number(await page.getByTestId('open-orders').textContent());
 const untilOpen = (count) =>
   page.waitForFunction((n) => document.querySelector('[data-testid=open-orders]')?.textContent === String(n), count);
@@ -118,7 +121,11 @@ test('a position is reduced, then closed', async () => {
   await page.getByRole('dialog').getByRole('slider').fill('25');
   await page.getByRole('button', { name: 'Reduce by 10' }).click();
   await position.getByRole('cell', { name: '30', exact: true }).waitFor();
-  await position.getByRole('button', { name: /^Close/ }).click();
+  const close = position.getByRole('button', { name: /^Close/ });
+  await close.click();
+  await page.getByRole('dialog', { name: 'Close AAPL?' }).getByRole('button', { name: 'Back' }).click();
+  await close.click();
+  await page.getByRole('button', { name: 'Close the position' }).click();
   await page.getByText('No positions').waitFor();
 });
 
@@ -136,6 +143,7 @@ test('a position that changes its side changes its colour', async () => {
     ['SELL', 9, 'short', 'down'],
     ['BUY', 6, 'long', 'up'],
   ]) {
+    await pointAway();
     await service.call('POST', '/rest/execution/order/market', { securityId: 2, side: order, quantity });
     await side.filter({ hasText: word }).waitFor();
     assert.ok((await side.getAttribute('class')).split(' ').includes(look), word);
@@ -255,6 +263,24 @@ test('the page recovers from a restart of the service', async () => {
   await untilOpen(1);
   await service.call('POST', '/rest/execution/order/limit', { securityId: 1, side: 'BUY', quantity: 8, limit: 91 });
   await untilOpen(2);
+});
+
+deskJourneys({
+  get page() {
+    return page;
+  },
+  get chrome() {
+    return chrome;
+  },
+  get service() {
+    return service;
+  },
+  choose,
+  write,
+  untilOpen,
+  openOrders,
+  pointAway,
+  orderRows,
 });
 
 test('one logs in where that is asked for, and sees only what one may do', async () => {

@@ -106,6 +106,18 @@ export interface Order {
   unknown?: boolean;
   dateTime: Instant;
   lastUpdate: Instant;
+  /** Senders, which only REST tells. */
+  sentBy?: Sender;
+  modifiedBy?: Sender;
+  canceledBy?: Sender;
+}
+
+/** Login, address and session that sent a request. */
+export interface Sender {
+  login?: string;
+  address?: string;
+  protocol: string;
+  session?: string;
 }
 
 export interface Position {

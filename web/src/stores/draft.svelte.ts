@@ -43,7 +43,7 @@ export class DraftStore {
     const security = app.reference.security(draft.securityId);
     return {
       security,
-      tick: app.market.quote(draft.securityId)?.tick,
+      tick: app.market.selectedTick,
       account: app.reference.account(draft.accountId),
       strategy: app.strategies.named(draft.strategyName),
       position: app.positions.of(draft.strategyName, draft.securityId),
@@ -86,10 +86,10 @@ export class DraftStore {
     this.busy = true;
     try {
       const id = await app.orders.submit(draft.type, request(draft));
-      app.notices.good(`${what} sent`, id);
+      app.notices.done(`${what}: sent`, id);
       return true;
     } catch (problem) {
-      app.notices.bad(`${what} refused`, problem);
+      app.notices.failed(what, problem);
       return false;
     } finally {
       this.busy = false;
