@@ -75,6 +75,16 @@ export type OrderStatus =
   | 'REJECTED'
   | 'EXPIRED';
 
+/** Results of a cancel of many orders. */
+export interface CanceledOrders {
+  canceled: number;
+  refused: number;
+  /** Orders that ended otherwise first. */
+  finished: number;
+  /** Orders whose venue has not answered yet. */
+  pending: number;
+}
+
 export interface Order {
   intId: string;
   origIntId?: string;

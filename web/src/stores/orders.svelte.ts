@@ -8,7 +8,15 @@ import type { Decimal } from '../model/decimal';
 import { parseJson } from '../model/json';
 import { PATH } from '../model/ticket';
 import { instantOf, nanoseconds } from '../model/time';
-import type { Instant, Order, OrderMessage, OrderStatus, OrderStatusMessage, OrderType } from '../model/types';
+import type {
+  CanceledOrders,
+  Instant,
+  Order,
+  OrderMessage,
+  OrderStatus,
+  OrderStatusMessage,
+  OrderType,
+} from '../model/types';
 
 /** Finished orders shown: enough for a long day of manual trading. The service has all of them. */
 const FINISHED_MAX = 2_000;
@@ -97,6 +105,14 @@ export class OrderStore {
 
   async cancel(order: Order): Promise<void> {
     await this.rest.delete(`/rest/execution/order/${encodeURIComponent(order.intId)}?accountId=${order.accountId}`);
+  }
+
+  /** Cancels all open orders of a strategy and side, where these are given, with one request. */
+  async cancelAll(strategyName: string, side: string): Promise<CanceledOrders> {
+    const query = new URLSearchParams({ all: 'true' });
+    if (strategyName !== '') query.set('strategyName', strategyName);
+    if (side !== '') query.set('side', side);
+    return (await this.rest.delete(`/rest/execution/order?${query}`)) as CanceledOrders;
   }
 
   private async snapshot(): Promise<() => void> {
