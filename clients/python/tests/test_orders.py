@@ -8,6 +8,7 @@ import pytest
 from conftest import TIMEOUT_S, run, wait_until_finished
 from pitlane import (
     AsyncPitlane,
+    CanceledOrders,
     Conflict,
     LimitOrder,
     MarketOrder,
@@ -54,7 +55,8 @@ def test_a_security_is_named_by_id_by_symbol_or_by_itself(client):
     client.subscribe_market_data("AAPL")
     booked = client.record(NewTransaction(TransactionType.BUY, "230", security_id="AAPL", quantity=1))
     assert booked.security_id == apple.id
-    assert sorted(client.cancel_all(security="AAPL")) == sorted(order.int_id for order in orders)
+    assert client.cancel_all(security="AAPL").canceled == len(orders)
+    assert not any(client.order(order.int_id).is_open for order in orders)
     with client.ticks("AAPL") as by_symbol, client.ticks(apple) as by_itself:
         assert by_symbol.pattern == by_itself.pattern == f"tick.{apple.id}"
         assert by_symbol.get(timeout_s=TIMEOUT_S).symbol == "AAPL"
@@ -99,7 +101,7 @@ def test_every_time_in_force_is_accepted(client):
         assert answer.is_open is (tif not in (TimeInForce.IOC, TimeInForce.FOK))
         if tif is TimeInForce.GTD:
             assert answer.tif_date == soon
-    assert len(client.cancel_all(security=40)) == 3
+    assert client.cancel_all(security=40).canceled == 3
 
 
 def test_a_modified_order_has_a_new_id_and_is_found_by_the_old_one(client):
@@ -128,9 +130,13 @@ def test_send_returns_only_the_id(client):
 def test_cancel_all_cancels_the_orders_of_a_strategy_or_security(client):
     of_pairs = [client.buy(4, 1, limit=price, strategy="PAIRS").int_id for price in (10, 11)]
     other = client.buy(4, 1, limit=12, strategy="MARKET_MAKER")
-    assert sorted(client.cancel_all(strategy="PAIRS", security=4)) == sorted(of_pairs)
+    assert client.cancel_all(strategy="PAIRS", security=4, side=Side.SELL).canceled == 0
+    assert client.cancel_all(strategy="PAIRS", security=4) == CanceledOrders(2, 0, 0, 0, True, [])
+    assert not any(client.order(int_id).is_open for int_id in of_pairs)
     assert client.order(other.int_id).is_open
-    assert client.cancel_all(security=4) == [other.int_id]
+    assert client.cancel_all(security=4).canceled == 1
+    with pytest.raises(Refused):
+        client.cancel_all(strategy="NOBODY")
 
 
 def test_an_id_creates_one_order(client):

@@ -125,6 +125,22 @@ class Sender:
 
 
 @dataclass(frozen=True)
+class CanceledOrders:
+    """Results of a cancel of many orders.
+
+    `finished` orders ended otherwise first, such as by a fill. `reasons` has the codes of shards
+    that did not execute the request; `complete` is true if all did and no order is pending.
+    """
+
+    canceled: int
+    refused: int
+    finished: int
+    pending: int
+    complete: bool
+    reasons: list[str]
+
+
+@dataclass(frozen=True)
 class Order:
     """The current state of an order.
 

@@ -22,7 +22,7 @@ from ..problems import raise_if_rejected
 from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
 from ..requests import NewOrder, OrderChange, build_order
 from ..settings import Settings
-from ..values import Account, Order, SecurityRef
+from ..values import Account, CanceledOrders, Order, SecurityRef
 from ..wire import Number, encode, render
 from .securities import SecurityLookup
 
@@ -165,22 +165,26 @@ class Orders(SecurityLookup):
             if not problem.repeated or (self.order(int_id)).status not in ends:
                 raise
 
-    def cancel_all(self, *, strategy: str | None = None, security: SecurityRef | None = None) -> list[str]:
-        """Cancels all open orders, or those of a strategy or security, and returns their ids.
+    def cancel_all(
+        self,
+        *,
+        strategy: str | None = None,
+        security: SecurityRef | None = None,
+        side: Side | None = None,
+    ) -> CanceledOrders:
+        """Cancels all open orders, or those of a strategy, security and side, with one request.
 
-        The ids of orders that finish in the meantime are not included.
+        It waits for the venues up to ten seconds. Orders without an answer by then are counted as
+        `pending`; an order whose cancel was pending before is not counted.
         """
-        security_id = None if security is None else self._security_id(security)
-        cancelled: list[str] = []
-        for order in self.open_orders():
-            if strategy not in (None, order.strategy_name) or security_id not in (None, order.security_id):
-                continue
-            try:
-                self.cancel(order, account_id=order.account_id)
-            except (OrderFinished, RequestPending):
-                continue
-            cancelled.append(order.int_id)
-        return cancelled
+        query: dict[str, str | int] = {"all": "true"}
+        if strategy is not None:
+            query["strategyName"] = strategy
+        if security is not None:
+            query["securityId"] = self._security_id(security)
+        if side is not None:
+            query["side"] = side.value
+        return self._run(Call("DELETE", "/rest/execution/order", reader_of(CanceledOrders), query))
 
     def open_orders(self, limit: int | None = None) -> list[Order]:
         """Returns all open orders."""
