@@ -57,7 +57,7 @@ class Outcome:
         """Returns the strategies that failed, each with its reason."""
 
     def table(self, name: str) -> tuple[Mapping[str, Sequence[Any]], Sequence[str], Sequence[str]]:
-        """Returns the columns of `orders`, `fills`, `round_trips` or `equity`.
+        """Returns the columns of `orders`, `fills` or `equity`.
 
         The second value names the columns in units of 10⁻⁸, the third those in nanoseconds.
         """

@@ -34,7 +34,7 @@ _log = logging.getLogger("pitlane.backtest")
 class BacktestResult:
     """The outcome of a back-test.
 
-    `orders`, `fills`, `round_trips`, `equity` and `statistics` are frames of pandas or polars.
+    `orders`, `fills`, `equity` and `statistics` are frames of pandas or polars.
     """
 
     def __init__(self, outcome: Any, strategies: list[Strategy], frames: Frames) -> None:
@@ -56,11 +56,6 @@ class BacktestResult:
     def fills(self) -> Any:
         """The fills, with fee, realised profit and position after each."""
         return self.frame("fills")
-
-    @property
-    def round_trips(self) -> Any:
-        """The positions from their opening to the time at which they were flat again."""
-        return self.frame("round_trips")
 
     @property
     def equity(self) -> Any:
