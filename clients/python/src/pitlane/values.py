@@ -436,6 +436,7 @@ class Broker:
     """The state of the message broker, and the strategies that are connected through it."""
 
     connected: bool
+    transport: Optional[str] = None
     strategies: Tuple[RemoteStrategy, ...] = ()
     reason: Optional[str] = None
     missing_rights: Tuple[str, ...] = ()

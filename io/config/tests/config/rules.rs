@@ -291,7 +291,9 @@ fn an_external_strategy_needs_a_process_of_its_own() {
     let faults = name_faults("external.toml", head);
     assert_eq!(
         faults,
-        ["external.toml:3:1: strategy.0.kind: a strategy in a process of its own needs service.mode distributed"]
+        [
+            "external.toml:3:1: strategy.0.kind: a strategy in a process of its own needs service.mode distributed"
+        ]
     );
     let text = format!("[service]\nmode = \"distributed\"\n{head}parameters = {{ anything = 1 }}\n");
     let Loaded { config, params, .. } = load(&file("external-own.toml", &text)).expect("it is well-formed");
