@@ -146,7 +146,7 @@ screenshot: page ## take the picture of the page for README and user guide (BINA
 	cd web && $(if $(BINARY),BINARY=$(abspath $(BINARY))) node test/screenshot.mjs ../docs/images/page.png
 
 examples-test: $(EXAMPLES_ENV)/.stamp ## run every program of examples/ against the real binary, and check its output (BINARY=…)
-	$(if $(BINARY),,$(BUILD))
+	$(if $(BINARY),,$(BUILD) --bins --examples)
 	cd tests/examples && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 900 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # Also packs the binary of the tests, which has the same files around it as a release.

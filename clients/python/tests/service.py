@@ -26,6 +26,8 @@ class Service:
         self.config = config
         self.addresses: dict[str, str] = {}
         self.process: subprocess.Popen[str] | None = None
+        self.binary = BINARY
+        self.files: list[str] = []
 
     @property
     def url(self) -> str:
@@ -47,10 +49,12 @@ class Service:
         # Small journals, because no test runs long; no order rate limit, because tests are fast.
         sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
         sets += ["fix.listen=", "log.level=warn", *self.settings]
-        command = [BINARY, "serve", "--quiet", "--data", str(self.folder)]
+        command = [self.binary, "serve", "--quiet", "--data", str(self.folder)]
         if self.config:
             (self.folder / "settings.toml").write_text(self.config)
             command += ["--config", str(self.folder / "settings.toml")]
+        for file in self.files:
+            command += ["--config", file]
         for setting in sets:
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -94,8 +94,7 @@ pub fn price_of(tick: &Tick) -> Option<Price> {
     if tick.traded {
         return Some(tick.last);
     }
-    let is_quoted = tick.bid_size.is_positive() && tick.ask_size.is_positive();
-    is_quoted.then(|| Price::from_raw(tick.bid.raw().midpoint(tick.ask.raw())))
+    tick.is_quoted().then(|| Price::from_raw(tick.bid.raw().midpoint(tick.ask.raw())))
 }
 
 #[cfg(test)]

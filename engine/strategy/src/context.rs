@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::bars::BarMaker;
 use super::market::MarketCache;
 use super::orders::{OpenOrder, OpenOrders};
+use super::security_key::SecurityKey;
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{PositionState, Tick};
 use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::refdata::RefData;
+use pitlane_engine::refdata::{RefData, Security};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms};
 use pitlane_engine::time::Timestamp;
 
@@ -109,6 +110,11 @@ impl Context<'_> {
         self.phase
     }
 
+    /// Returns whether the strategy may send orders: its phase is RUNNING.
+    pub fn is_running(&self) -> bool {
+        self.phase == StrategyPhase::Running
+    }
+
     pub fn operation(&self) -> Operation {
         self.operation
     }
@@ -121,15 +127,21 @@ impl Context<'_> {
         self.reference
     }
 
+    /// Returns the row of a security: its symbol, its kind, its family.
+    pub fn security(&self, security: impl SecurityKey) -> Result<&Security, Reason> {
+        self.reference.security(security.id_in(self.reference)?).ok_or(Reason::UnknownSecurity)
+    }
+
     /// Returns the newest tick of a security that any strategy of the runner follows; `None` before
     /// the first.
-    pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
-        self.market.tick(security)
+    pub fn tick(&self, security: impl SecurityKey) -> Option<&Tick> {
+        self.market.tick(security.id_in(self.reference).ok()?)
     }
 
     /// Returns the position; flat if there never was one.
-    pub fn position(&self, security: SecurityId) -> PositionState {
-        self.book.positions.get(&security).copied().unwrap_or_default()
+    pub fn position(&self, security: impl SecurityKey) -> PositionState {
+        let position = security.id_in(self.reference).ok().and_then(|id| self.book.positions.get(&id));
+        position.copied().unwrap_or_default()
     }
 
     /// Returns the cash; `None` if the parts add up to more than can be counted.
@@ -143,6 +155,12 @@ impl Context<'_> {
         self.book.orders.open()
     }
 
+    /// Returns whether it has an order in a security that has not ended.
+    pub fn has_open_order(&self, security: impl SecurityKey) -> bool {
+        let is_in = |id| self.book.orders.open().iter().any(|order| order.security == id);
+        security.id_in(self.reference).is_ok_and(is_in)
+    }
+
     /// Returns an order; `None` once it has ended.
     pub fn order(&self, id: &IntId) -> Option<&OpenOrder> {
         self.book.orders.find(id)
@@ -152,19 +170,20 @@ impl Context<'_> {
 /// What the strategy may do. A request is declined here at once, or reported later.
 impl Context<'_> {
     /// Subscribes to the ticks of a security, which the server then quotes.
-    pub fn subscribe(&mut self, security: SecurityId) -> Result<(), Reason> {
-        self.follow(security, true)
+    pub fn subscribe(&mut self, security: impl SecurityKey) -> Result<(), Reason> {
+        self.follow(security.id_in(self.reference)?, true)
     }
 
-    pub fn unsubscribe(&mut self, security: SecurityId) -> Result<(), Reason> {
-        self.follow(security, false)
+    pub fn unsubscribe(&mut self, security: impl SecurityKey) -> Result<(), Reason> {
+        self.follow(security.id_in(self.reference)?, false)
     }
 
     /// Subscribes to bars of a security, and to the ticks from which they are built.
-    pub fn subscribe_bars(&mut self, security: SecurityId, interval_ns: u64) -> Result<(), Reason> {
+    pub fn subscribe_bars(&mut self, security: impl SecurityKey, interval_ns: u64) -> Result<(), Reason> {
         if interval_ns == 0 || self.book.bars.len() >= BARS_MAX {
             return Err(Reason::Overflow);
         }
+        let security = security.id_in(self.reference)?;
         self.follow(security, true)?;
         let is_known = |maker: &BarMaker| (maker.security(), maker.interval_ns()) == (security, interval_ns);
         if !self.book.bars.iter().any(is_known) {
@@ -173,20 +192,31 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Buys at the market and returns the id of the order.
+    pub fn buy(&mut self, security: impl SecurityKey, qty: Qty) -> Result<IntId, Reason> {
+        self.market(security, Side::Buy, qty)
+    }
+
+    /// Sells at the market and returns the id of the order.
+    pub fn sell(&mut self, security: impl SecurityKey, qty: Qty) -> Result<IntId, Reason> {
+        self.market(security, Side::Sell, qty)
+    }
+
     /// Sends a market order and returns its id.
-    pub fn market(&mut self, security: SecurityId, side: Side, qty: Qty) -> Result<IntId, Reason> {
+    pub fn market(&mut self, security: impl SecurityKey, side: Side, qty: Qty) -> Result<IntId, Reason> {
+        let security = security.id_in(self.reference)?;
         self.submit(Terms { security, side, qty, kind: OrderKind::Market, ..Terms::default() })
     }
 
     /// Sends a limit order for the day and returns its id.
     pub fn limit(
         &mut self,
-        security: SecurityId,
+        security: impl SecurityKey,
         side: Side,
         qty: Qty,
         limit: Price,
     ) -> Result<IntId, Reason> {
-        let kind = OrderKind::Limit;
+        let (security, kind) = (security.id_in(self.reference)?, OrderKind::Limit);
         self.submit(Terms { security, side, qty, kind, limit, limit_given: true, ..Terms::default() })
     }
 
@@ -238,6 +268,11 @@ impl Context<'_> {
         }
         self.book.timers.push((at, timer));
         Ok(())
+    }
+
+    /// Does the same after a time from now.
+    pub fn set_timer_after(&mut self, timer: u32, ns: u64) -> Result<(), Reason> {
+        self.set_timer(timer, self.now.plus(ns))
     }
 
     pub fn clear_timer(&mut self, timer: u32) {

@@ -20,6 +20,8 @@ pub mod orders;
 pub mod parameters;
 pub mod prelude;
 pub mod runner;
+mod security_key;
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -30,6 +32,7 @@ pub use self::bars::Bar;
 pub use self::context::{Context, Operation};
 pub use self::orders::{OpenOrder, Refused, StrategyRequestKind};
 pub use self::registry::{FromParameters, Registry, StrategyKind};
+pub use self::security_key::SecurityKey;
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{Booking, OrderReport, Tick};
 use pitlane_engine::id::IntId;

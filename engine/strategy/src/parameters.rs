@@ -39,9 +39,17 @@ pub struct BadParameter {
     pub problem: String,
 }
 
+/// Name in a [`BadParameter`] of the securities of a strategy.
+pub const SECURITIES: &str = "securities";
+
 impl BadParameter {
     pub fn new(name: impl Into<String>, problem: impl Into<String>) -> BadParameter {
         BadParameter { name: name.into(), problem: problem.into() }
+    }
+
+    /// Creates an error in the list of securities, such as too many of them.
+    pub fn securities(problem: impl Into<String>) -> BadParameter {
+        BadParameter::new(SECURITIES, problem)
     }
 }
 

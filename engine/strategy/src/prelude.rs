@@ -6,6 +6,7 @@ pub use crate::host::StrategyFactory;
 pub use crate::orders::{OpenOrder, Refused, StrategyRequestKind};
 pub use crate::parameters::{BadParameter, Parameter, Parameters};
 pub use crate::registry::{FromParameters, Registry, StrategyKind};
+pub use crate::security_key::SecurityKey;
 pub use crate::{Failure, Strategy};
 pub use pitlane_engine::command::StrategyPhase;
 pub use pitlane_engine::event::{Booking, OrderReport, PositionState, Tick};

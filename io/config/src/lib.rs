@@ -66,6 +66,7 @@ pub use journal::{Durability, JournalConfig};
 pub use layers::{PRESETS, Setting, Sources};
 pub use log::{LogConfig, LogFormat, MetricsConfig};
 pub use machine::{Machine, parse_cores};
+pub use names::AdditionNote;
 pub use nats::{NatsConfig, OnReturn, RemoteStrategiesConfig, parse_url};
 pub use net::{NetConfig, NetDriver};
 pub use origin::SettingOrigin;

@@ -215,12 +215,13 @@ impl LinkClient {
         let number = self.number;
         self.send(&StrategyFrame::Request { number, request });
         loop {
-            match self.receive().expect("there is an answer") {
-                ServerFrame::Reply { number: answered, reply } if answered == number => {
-                    return RemoteReply::decode(&reply).unwrap();
-                }
-                other => self.kept.push_back(other),
+            let frame = self.receive().expect("there is an answer");
+            if let ServerFrame::Reply { number: answered, reply } = &frame
+                && *answered == number
+            {
+                return RemoteReply::decode(reply).unwrap();
             }
+            self.kept.push_back(frame);
         }
     }
 

@@ -433,7 +433,7 @@ class RemoteStrategy:
 
 @dataclass(frozen=True)
 class Broker:
-    """The state of the message broker, and the strategies that are connected through it."""
+    """The link to strategies in their own processes: `direct`, or through `nats`, a broker."""
 
     connected: bool
     transport: Optional[str] = None
@@ -441,6 +441,7 @@ class Broker:
     reason: Optional[str] = None
     missing_rights: Tuple[str, ...] = ()
     wide_logins: Tuple[str, ...] = ()
+    transport: Optional[str] = None
 
 
 @dataclass(frozen=True)

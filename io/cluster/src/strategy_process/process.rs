@@ -205,22 +205,18 @@ fn host_settings(
     id: pitlane_engine::id::StrategyId,
 ) -> Result<HostSettings, StrategyProcessError> {
     let name = &settings.name;
-    let (make, start, cancel_on_failure) = match settings.own() {
-        Some(own) => (own.make(reference, &settings.registry), own.start, own.cancel_on_failure),
+    let (kind, make, start, cancel_on_failure) = match settings.own() {
+        Some(own) => (&own.kind, own.make(reference, &settings.registry), own.start, own.cancel_on_failure),
         None => {
             let texts: BTreeMap<String, String> = section.parameters.iter().cloned().collect();
             let kind = settings.registry.find(&section.kind).ok_or(None);
             let make =
                 kind.and_then(|kind| kind.make(&section.securities, &Parameters::new(texts)).map_err(Some));
-            (make, section.start, section.cancel_on_failure)
+            (&section.kind, make, section.start, section.cancel_on_failure)
         }
     };
-    let make = make.map_err(|bad| {
-        StrategyProcessError::Settings(match bad {
-            Some(bad) => format!("parameters of {name}: {bad}"),
-            None => format!("{name}: this program knows no such kind of strategy"),
-        })
-    })?;
+    let make =
+        make.map_err(|bad| StrategyProcessError::Settings(settings.describe_fault(kind, bad.as_ref())))?;
     Ok(HostSettings { id, name: name.clone(), make, start, cancel_on_failure })
 }
 

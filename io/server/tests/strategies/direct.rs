@@ -47,11 +47,11 @@ fn logged_in(service: &ServiceProcess, strategy: &str) -> LinkClient {
 fn welcome(mut client: LinkClient, incarnation: u64) -> LinkClient {
     let hello = RemoteRequest::Hello { incarnation, host: "test".into(), received: Vec::new() };
     loop {
-        match client.ask(&hello) {
-            RemoteReply::Wait { .. } => {}
-            RemoteReply::Welcome(_) => return client,
-            other => panic!("{other:?}"),
+        let reply = client.ask(&hello);
+        if matches!(reply, RemoteReply::Welcome(_)) {
+            return client;
         }
+        assert!(matches!(reply, RemoteReply::Wait { .. }), "{reply:?}");
     }
 }
 
@@ -105,8 +105,22 @@ fn every_broken_rule_gets_its_code_and_the_server_goes_on() {
 }
 
 #[test]
-fn connections_are_bounded_and_silent_ones_end() {
-    let (_place, service) = start("link-crowd", &["feed.on=false", "remote_strategies.lease_ms=100"]);
+fn silent_connections_end() {
+    let (_place, service) = start("link-silent", &["feed.on=false", "remote_strategies.lease_ms=100"]);
+    let mut without_login = LinkClient::tcp(listener(&service));
+    without_login.send_bytes(&[40, 0, 0]).unwrap();
+    let mut idle = logged_in(&service, "MOMENTUM");
+    assert_eq!(refusal(idle.receive()), ("idle".to_string(), true));
+    // A part of a frame is not enough.
+    let mut slow = logged_in(&service, "MOMENTUM");
+    slow.send_bytes(&[40, 0, 0]).unwrap();
+    assert_eq!(refusal(slow.receive()), ("idle".to_string(), true));
+    assert_eq!(refusal(without_login.receive()), ("login-timeout".to_string(), true));
+}
+
+#[test]
+fn connections_are_bounded() {
+    let (_place, service) = start("link-crowd", &["feed.on=false", "remote_strategies.lease_ms=60000"]);
     // Each sends a part of a login and then nothing.
     let crowd: Vec<TcpStream> = (0..LOGINS_MAX + 8)
         .map(|_| {
@@ -116,14 +130,12 @@ fn connections_are_bounded_and_silent_ones_end() {
         })
         .collect();
     until(|| service.metric(REFUSED) >= 8);
-    let mut own: Vec<LinkClient> = (0..PER_STRATEGY_MAX).map(|_| logged_in(&service, "MOMENTUM")).collect();
+    let own: Vec<LinkClient> = (0..PER_STRATEGY_MAX).map(|_| logged_in(&service, "MOMENTUM")).collect();
     let mut more = LinkClient::tcp(listener(&service));
     assert_eq!(refusal(more.log_in("MOMENTUM", "")), ("too-many-connections".to_string(), true));
     drop(logged_in(&service, "MARKET_MAKER"));
-    // They say nothing for three leases.
-    for client in &mut own {
-        assert_eq!(refusal(client.receive()), ("idle".to_string(), true));
-    }
+    drop(own);
+    until(|| service.metric("pitlane_strategy_link_connections") == 0);
     drop(logged_in(&service, "MOMENTUM"));
     drop(crowd);
     service.signal("TERM");
@@ -141,8 +153,9 @@ fn a_process_that_does_not_read_is_read_no_further() {
         at: 0,
     };
     let frame = StrategyFrame::Request { number: 1, request: piece.encode() }.encode();
-    // Answers of some 10 KB each: a gigabyte, if the server read them all.
-    let sent = (0..100_000).take_while(|_| client.send_bytes(&frame).is_ok()).count();
+    // Answers of some 10 KB each: a terabyte, if the server read them all.
+    let many = frame.repeat(1_000);
+    let sent = (0..100_000).take_while(|_| client.send_bytes(&many).is_ok()).count();
     assert!(sent < 100_000, "in the end the server closes the connection");
     drop(logged_in(&service, "MOMENTUM"));
     service.signal("TERM");
@@ -251,10 +264,9 @@ fn publish(client: &mut LinkClient, publisher: u64, number: u64, body: &str) {
 }
 
 fn next_generic(client: &mut LinkClient) -> (u64, String, String) {
-    match client.wait_for(|frame| matches!(frame, ServerFrame::Generic { .. })) {
-        ServerFrame::Generic { number, from, body, .. } => (number, from, String::from_utf8(body).unwrap()),
-        other => panic!("{other:?}"),
-    }
+    let frame = client.wait_for(|frame| matches!(frame, ServerFrame::Generic { .. }));
+    let ServerFrame::Generic { number, from, body, .. } = frame else { panic!("{frame:?}") };
+    (number, from, String::from_utf8(body).unwrap())
 }
 
 #[test]

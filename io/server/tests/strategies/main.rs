@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+mod added;
 mod data;
 mod direct;
 mod distributed;

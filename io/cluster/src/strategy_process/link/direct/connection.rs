@@ -23,6 +23,8 @@ use crate::frames::{FrameReadError, FrameReader};
 
 /// Time until a connection is open and logged in.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// Bytes that are collected for one write.
+const WRITE_BYTES: usize = 64 << 10;
 /// Longest time without a frame that a server may ask for, and the shortest.
 const IDLE_MAX: Duration = Duration::from_secs(3_600);
 const IDLE_MIN: Duration = Duration::from_millis(100);
@@ -214,11 +216,16 @@ async fn transmit<W: AsyncWrite + Unpin>(
     frames: &mut mpsc::Receiver<Vec<u8>>,
     idle: Duration,
 ) -> ConnectionEnd {
-    while let Some(frame) = frames.recv().await {
+    while let Some(mut bytes) = frames.recv().await {
+        // Frames that wait already are sent together.
+        while bytes.len() < WRITE_BYTES
+            && let Ok(frame) = frames.try_recv()
+        {
+            bytes.extend_from_slice(&frame);
+        }
         let writing = async {
-            to.write_all(&frame).await?;
-            // Frames that wait already are sent together.
-            if frames.is_empty() { to.flush().await } else { Ok(()) }
+            to.write_all(&bytes).await?;
+            to.flush().await
         };
         match timeout(idle, writing).await {
             Ok(Ok(())) => {}

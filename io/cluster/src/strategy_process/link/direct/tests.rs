@@ -44,9 +44,9 @@ fn generic(n: u64) -> Generic {
 }
 
 fn published(frames: &[StrategyFrame]) -> Vec<u64> {
-    let number = |frame: &StrategyFrame| match frame {
-        StrategyFrame::Publish { publisher: 7, number, .. } => Some(*number),
-        _ => None,
+    let number = |frame: &StrategyFrame| {
+        let StrategyFrame::Publish { publisher: 7, number, .. } = frame else { return None };
+        Some(*number)
     };
     frames.iter().filter_map(number).collect()
 }
