@@ -436,7 +436,6 @@ class Broker:
     """The link to strategies in their own processes: `direct`, or through `nats`, a broker."""
 
     connected: bool
-    transport: Optional[str] = None
     strategies: Tuple[RemoteStrategy, ...] = ()
     reason: Optional[str] = None
     missing_rights: Tuple[str, ...] = ()
