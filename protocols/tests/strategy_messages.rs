@@ -1,10 +1,9 @@
 //! The bytes of the strategy link, shared with its other implementation: the Python client decodes
 //! and encodes the same samples.
 //!
-//! `PITLANE_WRITE_SAMPLES=1` writes the file after a change of the format.
+//! After a change of the format, the failing test prints the new file.
 
 use std::fmt::Write as _;
-use std::path::PathBuf;
 
 use pitlane_engine::command::{Command, CommandKind, ExecRef, MovementKind, StrategyPhase};
 use pitlane_engine::event::{
@@ -245,10 +244,7 @@ fn samples() -> String {
 
 #[test]
 fn the_python_client_knows_these_bytes() {
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../clients/python/tests/data/strategy_messages.txt");
-    if std::env::var_os("PITLANE_WRITE_SAMPLES").is_some() {
-        std::fs::write(&path, samples()).unwrap();
-    }
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), samples());
+    let known = include_str!("../../clients/python/tests/data/strategy_messages.txt");
+    let current = samples();
+    assert!(known == current, "the bytes have changed; this is the new file:\n{current}");
 }

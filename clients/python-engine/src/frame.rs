@@ -161,9 +161,12 @@ impl EntrySource for ArrowTable {
     }
 }
 
+/// Place and name of a column.
+type NamedColumn = (usize, &'static str);
+
 /// Returns the columns of a tick or of a bar, whichever exist; the flag is true for a bar. A name
 /// may be written as in files (`bidSize`) or as in Python (`bid_size`).
-fn columns(schema: &SchemaRef) -> Result<(Vec<(usize, &'static str)>, bool), String> {
+fn columns(schema: &SchemaRef) -> Result<(Vec<NamedColumn>, bool), String> {
     let position = |name: &str| {
         let snake = snake_case(name);
         schema.fields().iter().position(|field| field.name() == name || *field.name() == snake)

@@ -50,11 +50,11 @@ class Service:
         sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
         sets += ["fix.listen=", "log.level=warn", *self.settings]
         command = [self.binary, "serve", "--quiet", "--data", str(self.folder)]
-        for file in self.files:
-            command += ["--config", file]
         if self.config:
             (self.folder / "settings.toml").write_text(self.config)
             command += ["--config", str(self.folder / "settings.toml")]
+        for file in self.files:
+            command += ["--config", file]
         for setting in sets:
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)

@@ -18,7 +18,7 @@ from live_strategies import OPEN_ORDERS, Failing, Filler, Journey, Talker
 from pitlane import LinkRejected, Pitlane, Retry, run
 
 SETTINGS = (Path(__file__).parent / "data" / "distributed.toml").read_text()
-KILLS = 5
+KILLS = 4
 
 
 @pytest.fixture()

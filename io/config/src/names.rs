@@ -21,8 +21,6 @@ use crate::diagnostics::suggestion;
 const SIMULATED: &str = "SIM";
 /// Strategy of the platform itself.
 const SERVER: &str = "SERVER";
-/// Kind of a strategy whose code is only in its own process, such as one in Python.
-const EXTERNAL_KIND: &str = "external";
 
 /// A strategy that the settings add to the reference data, as text for people.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,12 +145,6 @@ impl Config {
             }
             match strategy.make(reference, registry) {
                 Ok(_) => {}
-                Err(None) if strategy.kind == EXTERNAL_KIND => {
-                    if self.service.mode != ServiceMode::Distributed {
-                        let problem = "a strategy in a process of its own needs service.mode distributed";
-                        check.fault(&key("kind"), problem.to_string());
-                    }
-                }
                 // The process of the strategy may know the kind.
                 Err(None) if self.service.mode == ServiceMode::Distributed => {}
                 Err(None) => {

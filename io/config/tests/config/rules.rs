@@ -291,20 +291,6 @@ fn faults_of_strategy_parameters_are_reported_at_their_line() {
 }
 
 #[test]
-fn an_external_strategy_needs_a_process_of_its_own() {
-    let head = "[[strategy]]\nname = \"MOMENTUM\"\nkind = \"external\"\nsecurities = []\n";
-    let faults = name_faults("external.toml", head);
-    assert_eq!(
-        faults,
-        ["external.toml:3:1: strategy.0.kind: a strategy in a process of its own needs service.mode distributed"]
-    );
-    let text = format!("[service]\nmode = \"distributed\"\n{head}parameters = {{ anything = 1 }}\n");
-    let Loaded { config, params, .. } = load(&file("external-own.toml", &text)).expect("it is well-formed");
-    let reference = refdata::shipped().expect("the shipped set is sound");
-    assert!(config.check_names(&reference, &Registry::with_examples(), &params).is_ok());
-}
-
-#[test]
 fn a_strategy_needs_only_name_kind_and_securities() {
     let text = "[strategy_defaults]\nstart = false\n[[strategy]]\nname = \"MOMENTUM\"\n\
                 kind = \"market-maker\"\nsecurities = [\"AAPL\"]\n";
