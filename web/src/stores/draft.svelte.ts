@@ -38,6 +38,10 @@ export class DraftStore {
     Object.assign(this.draft, ticket);
   }
 
+  /** Apart from the context, which changes with each tick, because there may be 10,000 orders. */
+  private readonly openOrders: number = $derived.by(
+    () => this.app.orders.open.filter((order) => order.strategyName === this.draft.strategyName).length,
+  );
   readonly context: OrderContext = $derived.by(() => {
     const { app, draft } = this;
     const security = app.reference.security(draft.securityId);
@@ -48,7 +52,7 @@ export class DraftStore {
       strategy: app.strategies.named(draft.strategyName),
       position: app.positions.of(draft.strategyName, draft.securityId),
       risk: app.service.risk && { ...app.service.risk, killSwitch: app.service.isKilled },
-      openOrders: app.orders.open.filter((order) => order.strategyName === draft.strategyName).length,
+      openOrders: this.openOrders,
       now: Date.now(),
     };
   });

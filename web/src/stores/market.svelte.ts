@@ -129,7 +129,8 @@ export class MarketStore {
     const tick = this.quote(this.selectedId)?.tick;
     const { top } = this;
     if (!tick || !top) return tick;
-    return { ...tick, bid: top.bid?.price, bidSize: top.bid?.size, ask: top.ask?.price, askSize: top.ask?.size };
+    const [bid, bidSize, ask, askSize] = [top.bid?.price, top.bid?.size, top.ask?.price, top.ask?.size];
+    return { ...tick, bid, bidSize, ask, askSize };
   });
 
   /** Selects the security whose tick and depth have a connection of their own. */
