@@ -1,6 +1,6 @@
 //! Turns messages of a client into requests for the desk: a new order (D), a cancel (F), a
-//! replacement (G), a cancel of many orders (q). This module checks what the message and the session's own orders show; the
-//! shard checks the rest.
+//! replacement (G), a cancel of many orders (q). This module checks what the message and the
+//! session's own orders show; the shard checks the rest.
 //!
 //! Rules: docs/fix-rules.md#new-order-single.
 

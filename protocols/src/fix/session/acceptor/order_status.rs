@@ -1,5 +1,5 @@
-//! Order Status Request (H) and Order Mass Status Request (AF): reports of the session's own orders.
-//! Don't Know Trade (Q): a trade that the client does not recognise.
+//! Order Status Request (H) and Order Mass Status Request (AF): reports of the session's own
+//! orders. Don't Know Trade (Q): a trade that the client does not recognise.
 
 use pitlane_engine::desk::Desk;
 use pitlane_engine::id::{IntId, SecurityId};
