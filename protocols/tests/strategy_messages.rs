@@ -27,7 +27,7 @@ use pitlane_protocols::remote::strategy::{
 const INCARNATION: u64 = 9;
 
 fn id(text: &str) -> IntId {
-    IntId::parse(text.as_bytes()).unwrap()
+    IntId::parse(text.as_bytes()).expect("a valid id")
 }
 
 fn handle() -> OrderHandle {
@@ -236,7 +236,7 @@ fn samples() -> String {
     reserved.accounts[0].strategies = vec![StrategyId(1)];
     for rows in [sample::sound(), reserved] {
         let mut bytes = Vec::new();
-        RefData::check(rows).unwrap().save(&mut bytes);
+        RefData::check(rows).expect("valid rows").save(&mut bytes);
         add("reference", &bytes);
     }
     text
