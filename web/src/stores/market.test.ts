@@ -4,6 +4,7 @@ import { OLD_MS, STALE_MS, ageText, freshness } from '../model/age';
 import { ClockStore } from './clock.svelte';
 import { LinkStore, QUIET_MS } from './link.svelte';
 import { MarketStore } from './market.svelte';
+import { spreadOf } from './quote.svelte';
 import { ReferenceStore } from './reference.svelte';
 import { LocalBroker, fakeRest, settled } from './testing';
 
@@ -38,7 +39,7 @@ describe('the market', () => {
     await settled();
     const quote = market.quote(1)!;
     expect(quote.tick?.bid).toBe('90071992.54740993');
-    expect(quote.spread).toBe('0.00000002');
+    expect(spreadOf(quote.tick)).toBe('0.00000002');
     broker.publish('tick.1', tick(7, '11', '12'));
     broker.publish('tick.1', tick(6, '13', '14'));
     await vi.waitFor(() => expect(quote.tick?.bid).toBe('11'));

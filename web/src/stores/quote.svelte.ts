@@ -55,12 +55,6 @@ export class Quote {
     return this.opening;
   }
 
-  /** Difference between ask and bid. */
-  get spread(): Decimal | undefined {
-    const [bid, ask] = [units(this.tick?.bid), units(this.tick?.ask)];
-    return bid === null || ask === null ? undefined : decimal(ask - bid);
-  }
-
   get change(): Decimal | undefined {
     const [last, opening] = [units(this.tick?.last), units(this.opening?.price)];
     return last === null || opening === null ? undefined : decimal(last - opening);
@@ -100,6 +94,12 @@ export class Quote {
   reset(): void {
     this.seq = 0;
   }
+}
+
+/** Returns the difference between ask and bid. */
+export function spreadOf(tick: Tick | undefined): Decimal | undefined {
+  const [bid, ask] = [units(tick?.bid), units(tick?.ask)];
+  return bid === null || ask === null ? undefined : decimal(ask - bid);
 }
 
 /** Returns the last price, or the mid price if nothing was traded. */

@@ -5,8 +5,8 @@ import { Sequence, Sync } from '../link/sync';
 import type { Order, Position, Security } from '../model/types';
 import { LinkStore } from './link.svelte';
 import { LOG_MAX, LogStore } from './log.svelte';
-import { OrderStore, isOpen } from './orders.svelte';
-import { PositionStore, valuationAt } from './positions.svelte';
+import { CHANGES_MAX, OrderStore, isOpen } from './orders.svelte';
+import { PositionStore, totalsOf, valuationAt } from './positions.svelte';
 import { LocalBroker, fakeRest, settled } from './testing';
 import { TopicStore } from './topics.svelte';
 import { TransactionStore } from './transactions.svelte';
@@ -107,6 +107,26 @@ describe('orders', () => {
       remainingQuantity: '200',
     });
     expect(only(orders).dateTime).toBe('2026-11-15T10:00:00.000000001Z');
+    // The row of a table is the same one.
+    expect(only(orders)).toMatchObject({ key: 'A1' });
+    expect(orders.changesOf('A1')).toMatchObject([{ status: 'NEW', execType: '5', quantity: '200', limit: '231' }]);
+  });
+
+  it('keep a bounded list of their changes', async () => {
+    const orders = ordersOf(`[${ORDER}]`);
+    await orders.restart();
+    for (let n = 0; n < CHANGES_MAX + 5; n++) broker.publish('pitlane.SERVER.A1', status(7 + n, 9 + n, FILLED_40));
+    await settled();
+    expect(orders.changesOf('A1')).toHaveLength(CHANGES_MAX);
+    expect(orders.changesOf('A1')[0]).toMatchObject({ at: '2026-11-15T10:00:00.000000014Z', lastPrice: '232.45' });
+    expect(orders.changesOf('B1')).toEqual([]);
+  });
+
+  it('tell their senders over REST, even if another client has used the id', async () => {
+    const other = ORDER.replace('10:00:00.000000001Z', '09:00:00Z');
+    const sent = ORDER.replace('"source"', '"sentBy":{"login":"eve","protocol":"REST"},"source"');
+    const orders = new OrderStore(fakeRest({ 'GET /rest/execution/order/A1': `[${other},${sent}]` }), broker);
+    expect((await orders.fetch(JSON.parse(ORDER) as Order))?.sentBy?.login).toBe('eve');
   });
 
   it('fetch a snapshot when a status names an unknown order', async () => {
@@ -212,6 +232,18 @@ describe('positions', () => {
       unrealizedPL: '150',
     });
     expect(valuationAt({ ...position, quantity: '0' }, quote, security).unrealizedPL).toBe('0');
+  });
+
+  it('have totals by currency, the base currency first', () => {
+    const rows = [
+      { ...position, currency: 'CHF', realizedPL: '1.5' },
+      { ...position, currency: 'USD', realizedPL: '-2' },
+      { ...position, currency: 'USD', realizedPL: '0.25' },
+    ];
+    expect(totalsOf(rows, (row) => valuationAt(row, quote, security), 'USD')).toEqual([
+      { currency: 'USD', count: 2, value: '-3600', unrealized: '-600', realized: '-1.75' },
+      { currency: 'CHF', count: 1, value: '-1800', unrealized: '-300', realized: '1.5' },
+    ]);
   });
 
   it('show the newest image', async () => {
