@@ -72,6 +72,13 @@ export async function tab(page, name) {
     .click();
 }
 
+/** Clicks an action of a row. Rows stand still under the pointer, and are armed a moment later. */
+export async function act(button) {
+  await button.hover();
+  await button.and(button.page().locator(':not([aria-disabled=true])')).waitFor();
+  await button.click();
+}
+
 /** Holds a button for as long as it requires. */
 export async function hold(page, button) {
   await button.hover();

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { open, tab } from './browser.mjs';
+import { act, open, tab } from './browser.mjs';
 
 /** Registers the tests. `shared` has the page, the browser, the service, and actions on the page. */
 export function deskJourneys(shared) {
@@ -134,7 +134,7 @@ export function deskJourneys(shared) {
     await page.locator(`[aria-label="Cancel ${intId}"][aria-disabled=true]`).waitFor();
     assert.notEqual((await cancel.boundingBox()).y, place.y);
     await page.locator(`[aria-label="Cancel ${intId}"][aria-disabled=false]`).waitFor();
-    await cancel.click();
+    await act(cancel);
     await untilOpen(count + 3);
     // The cancelled order is below, apart from the open ones.
     await pointAway();
@@ -144,7 +144,7 @@ export function deskJourneys(shared) {
   test('an edit in a row says in words what is wrong', async () => {
     const { page } = shared;
     await pointAway();
-    await orderRows().filter({ hasText: 'New' }).first().getByRole('button', { name: /^Edit/ }).click();
+    await act(orderRows().filter({ hasText: 'New' }).first().getByRole('button', { name: /^Edit/ }));
     await page.getByLabel('New quantity').fill('1.5');
     await page.getByText('✕ Quantity: Must be a multiple of 1').waitFor();
     await page.getByLabel('New limit').fill('ninety');
