@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -170,6 +170,18 @@ screenshot: page ## take the picture of the page for README and user guide (BINA
 examples-test: $(EXAMPLES_ENV)/.stamp ## run every program of examples/ against the real binary, and check its output (BINARY=…)
 	$(if $(BINARY),,$(BUILD) --bins --examples)
 	cd tests/examples && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 900 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
+
+# Its packages are large, so it is not a part of `make test`.
+QUANTSTATS_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/quantstats/env)
+
+$(QUANTSTATS_ENV)/.stamp: tests/quantstats/requirements.txt
+	python3 -m venv $(QUANTSTATS_ENV)
+	$(QUANTSTATS_ENV)/bin/pip install --quiet --disable-pip-version-check --only-binary :all: -r tests/quantstats/requirements.txt
+	@touch $@
+
+quantstats: $(QUANTSTATS_ENV)/.stamp ## compare the statistics of a simulation with those of quantstats (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	$(QUANTSTATS_ENV)/bin/python tests/quantstats/compare.py $(abspath $(GUIDE_BINARY))
 
 # Also packs the binary of the tests, which has the same files around it as a release.
 deploy-test: ## test deploy/: metrics, rules and dashboards with promtool and Prometheus, the Debian package (BINARY=…)

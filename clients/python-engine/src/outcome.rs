@@ -57,15 +57,17 @@ impl Outcome {
         lines.filter_map(|line| Some((line.name.as_str(), line.failure.as_ref()?.1.as_str()))).collect()
     }
 
-    /// Returns the columns of `orders`, `fills` or `equity`.
+    /// Returns the columns of `orders`, `fills`, `round_trips` or `equity`.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Table<'py>> {
         let mut columns = Columns { table: PyDict::new(py), amounts: Vec::new(), times: Vec::new() };
         match name {
             "orders" => self.put_orders(&mut columns)?,
             "fills" => self.put_fills(&mut columns)?,
+            "round_trips" => self.put_round_trips(&mut columns)?,
             "equity" => self.put_equity(&mut columns)?,
             _ => {
-                let problem = format!("there is no frame {name:?}; there are orders, fills and equity");
+                let problem =
+                    format!("there is no frame {name:?}; there are orders, fills, round_trips and equity");
                 return Err(PyValueError::new_err(problem));
             }
         }
@@ -117,14 +119,31 @@ impl Outcome {
         columns.amount("position", rows.iter().map(|row| Some(row.position.raw())))
     }
 
+    fn put_round_trips(&self, columns: &mut Columns<'_>) -> PyResult<()> {
+        let rows = self.report.round_trips.rows();
+        columns.put("strategy", rows.iter().map(|row| self.strategy(row.strategy)))?;
+        columns.put("security_id", rows.iter().map(|row| row.security.0))?;
+        columns.put("symbol", rows.iter().map(|row| self.symbol(row.security)))?;
+        columns.put("side", rows.iter().map(|row| row.side.wire_name()))?;
+        columns.time("opened", rows.iter().map(|row| Some(row.opened)))?;
+        columns.time("closed", rows.iter().map(|row| Some(row.closed)))?;
+        columns.amount("quantity", rows.iter().map(|row| Some(row.qty.raw())))?;
+        columns.amount("entry", rows.iter().map(|row| Some(row.entry.raw())))?;
+        columns.amount("exit", rows.iter().map(|row| Some(row.exit.raw())))?;
+        columns.put("fills", rows.iter().map(|row| row.fills))?;
+        columns.amount("fees", rows.iter().map(|row| Some(row.fees.raw())))?;
+        columns.amount("profit", rows.iter().map(|row| Some(row.profit.raw())))
+    }
+
     fn put_equity(&self, columns: &mut Columns<'_>) -> PyResult<()> {
         let lines = self.report.results.iter().map(|result| &result.line);
         let rows: Vec<_> = lines
             .flat_map(|line| line.equity.iter().map(move |sample| (line.name.as_str(), sample)))
             .collect();
-        columns.time("time", rows.iter().map(|(_, (at, _))| Some(*at)))?;
+        columns.time("time", rows.iter().map(|(_, sample)| Some(sample.at)))?;
         columns.put("strategy", rows.iter().map(|(name, _)| *name))?;
-        columns.amount("equity", rows.iter().map(|(_, (_, equity))| Some(equity.raw())))
+        columns.amount("equity", rows.iter().map(|(_, sample)| Some(sample.equity.raw())))?;
+        columns.amount("exposure", rows.iter().map(|(_, sample)| Some(sample.exposure.raw())))
     }
 
     fn strategy(&self, id: StrategyId) -> &str {

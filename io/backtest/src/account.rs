@@ -1,13 +1,14 @@
-//! Results of a simulation: orders, trades, and the equity of each strategy in samples.
+//! Results of a simulation: orders, fills and round trips, and the equity of each strategy in
+//! samples.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_config::Config;
-use pitlane_engine::command::CommandKind;
+use pitlane_engine::command::{CommandKind, Movement};
 use pitlane_engine::event::{Booking, Event, EventKind, ExecType, OrderReport, OrderTerms};
 use pitlane_engine::id::{Currency, OrderHandle, PositionId, SecurityId, ShardId, StrategyId};
-use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::number::{ContractSize, Money, Notional};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::Timestamp;
@@ -16,50 +17,38 @@ use pitlane_gateway::strategies;
 use pitlane_market_data::TickRow;
 use pitlane_strategy::market::MarketCache;
 
-use super::records::{BoundedRows, FillRecord, OrderRecord};
+use super::fees::FeeSchedule;
+use super::records::{BoundedRows, EquitySample, FillRecord, OrderRecord, PriceCurve, RoundTrip};
+use super::round_trips::{ClosedTrip, PositionChange, TripTracker};
 use super::run_hash::RunHash;
+use super::sampling::{Months, SampleClock, mid_price, observed_securities, thin_out};
+use super::totals::TradeTotals;
 
 /// Samples of a curve. Beyond this number, every second sample is dropped and the interval is
 /// doubled: enough for any plot, and a run may have any length.
 const SAMPLES_MAX: usize = 65_536;
-/// Trades that are listed; all are counted.
-const TRADES_MAX: usize = 10_000;
-/// Orders and fills that are kept, each; further ones are counted. A million takes 150 MB.
-const RECORDS_MAX: usize = 1_000_000;
 
 /// Results of one strategy.
 #[derive(Clone, Debug, Default)]
 pub struct StrategyResult {
     pub strategy: StrategyId,
     pub name: String,
-    /// Time and value in the base currency of each sample.
-    pub equity: Vec<(Timestamp, Money)>,
+    pub equity: Vec<EquitySample>,
+    /// At the end of each day with data, in UTC, and at the end of the run.
+    pub daily: Vec<EquitySample>,
     pub orders: u64,
     pub rejected: u64,
+    /// Reports of fills; one order may have several.
     pub fills: u64,
-    pub commission: Money,
-    /// Transactions that closed a position or a part of it: their number at a profit and at a loss,
-    /// and the sums.
-    pub wins: u64,
-    pub losses: u64,
-    pub won: Money,
-    pub lost: Money,
+    pub totals: TradeTotals,
+    pub by_security: BTreeMap<SecurityId, TradeTotals>,
+    /// By month such as `2026-11`, in UTC.
+    pub by_month: BTreeMap<String, TradeTotals>,
+    /// Time during which it held a position, and positions that are open at the end.
+    pub in_market_ns: u64,
+    pub open_positions: usize,
     /// Reason and time of its failure.
     pub failure: Option<(Timestamp, String)>,
-}
-
-/// A transaction, as the report lists it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SimulatedTrade {
-    pub at: Timestamp,
-    pub strategy: StrategyId,
-    pub security: SecurityId,
-    pub qty: Qty,
-    pub price: Price,
-    pub commission: Money,
-    /// Realised profit.
-    pub realized: Money,
-    pub position: Qty,
 }
 
 #[derive(Debug)]
@@ -71,19 +60,21 @@ pub struct SimulationAccount {
     /// The newest market of every security.
     market: MarketCache,
     lines: Vec<StrategyResult>,
-    deals: Vec<SimulatedTrade>,
-    deals_more: u64,
-    /// Profit realised so far, by position.
-    realized: BTreeMap<PositionId, Money>,
-    sample_ns: u64,
-    sample_at: Timestamp,
-    begun: Timestamp,
-    ended: Timestamp,
-    missing: Vec<Missing>,
     orders: BoundedRows<OrderRecord>,
     /// Index of each order's record, until the shard has forgotten the order.
     order_rows: BTreeMap<OrderHandle, usize>,
     fills: BoundedRows<FillRecord>,
+    round_trips: BoundedRows<RoundTrip>,
+    tracker: TripTracker,
+    /// Profit realised so far, by position.
+    realized: BTreeMap<PositionId, Money>,
+    prices: Vec<PriceCurve>,
+    clock: SampleClock,
+    months: Months,
+    begun: Timestamp,
+    ended: Timestamp,
+    missing: Vec<Missing>,
+    fees: Option<FeeSchedule>,
     hash: RunHash,
 }
 
@@ -96,23 +87,28 @@ impl SimulationAccount {
         let name = |id| reference.strategy(id).map(|row| row.name.clone()).unwrap_or_default();
         let here = strategies::run_here(&config.strategies, &reference);
         let line = |strategy| StrategyResult { strategy, name: name(strategy), ..StrategyResult::default() };
+        let observed = observed_securities(config, &reference);
+        let price_curve = |security| PriceCurve { security, ..PriceCurve::default() };
+        let rows_max = config.simulation.records_max;
         SimulationAccount {
             base: config.service.base_currency,
             shards,
             view: View::new(shards, ViewSettings { seed: config.service.seed, ..config.view }),
             market,
             lines: here.into_iter().map(line).collect(),
-            deals: Vec::new(),
-            deals_more: 0,
+            orders: BoundedRows::new(rows_max),
+            order_rows: BTreeMap::new(),
+            fills: BoundedRows::new(rows_max),
+            round_trips: BoundedRows::new(rows_max),
+            tracker: TripTracker::default(),
             realized: BTreeMap::new(),
-            sample_ns: config.simulation.sample_ns,
-            sample_at: Timestamp::MAX,
+            prices: observed.into_iter().map(price_curve).collect(),
+            clock: SampleClock::new(config.simulation.sample_ns),
+            months: Months::default(),
             begun: Timestamp::ZERO,
             ended: Timestamp::ZERO,
             missing: Vec::new(),
-            orders: BoundedRows::new(RECORDS_MAX),
-            order_rows: BTreeMap::new(),
-            fills: BoundedRows::new(RECORDS_MAX),
+            fees: FeeSchedule::of(&config.simulation),
             hash: RunHash::default(),
             reference,
         }
@@ -126,25 +122,6 @@ impl SimulationAccount {
         &self.lines
     }
 
-    pub fn deals(&self) -> &[SimulatedTrade] {
-        &self.deals
-    }
-
-    /// Returns the number of transactions that are not listed.
-    pub fn deals_more(&self) -> u64 {
-        self.deals_more
-    }
-
-    /// Returns what could not be valued or converted at the end.
-    pub fn missing(&self) -> &[Missing] {
-        &self.missing
-    }
-
-    /// Returns the hash of the run so far.
-    pub fn hash(&self) -> u64 {
-        self.hash.digest()
-    }
-
     pub fn orders(&self) -> &BoundedRows<OrderRecord> {
         &self.orders
     }
@@ -153,38 +130,63 @@ impl SimulationAccount {
         &self.fills
     }
 
+    pub fn round_trips(&self) -> &BoundedRows<RoundTrip> {
+        &self.round_trips
+    }
+
+    /// Returns the prices of the securities of the strategies and of the benchmark.
+    pub fn prices(&self) -> &[PriceCurve] {
+        &self.prices
+    }
+
+    /// Returns what could not be valued or converted at the end.
+    pub fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
     pub fn sample_ns(&self) -> u64 {
-        self.sample_ns
+        self.clock.every_ns
     }
 
     pub fn range(&self) -> (Timestamp, Timestamp) {
         (self.begun, self.ended)
     }
 
+    /// Returns the hash of the run so far.
+    pub fn hash(&self) -> u64 {
+        self.hash.digest()
+    }
+
     /// Starts the sampling of equity.
     pub fn begin(&mut self, now: Timestamp) {
         self.begun = now;
+        self.clock.begin(now);
         self.sample(now);
     }
 
     /// Ends the run; `rows` is the number of its rows of data.
     pub fn end(&mut self, now: Timestamp, rows: u64) {
-        self.ended = now;
-        for line in &self.lines {
-            for (at, worth) in &line.equity {
-                self.hash.add_value(*at, line.strategy.0.into(), *worth);
-            }
+        self.sample(now);
+        if self.clock.has_data {
+            self.close_day(now);
+        }
+        for line in &mut self.lines {
+            line.in_market_ns = self.tracker.time_in_market_ns(line.strategy, now);
+            line.open_positions = self.tracker.open(line.strategy);
         }
         self.hash.add_range(self.begun, now, rows);
+        self.ended = now;
     }
 
     pub fn sample_at(&self) -> Timestamp {
-        self.sample_at
+        self.clock.next
     }
 
     /// Called before a row of data is applied.
     #[inline]
     pub fn see(&mut self, row: &TickRow) {
+        self.begin_step();
+        self.clock.has_data = true;
         let Some(tick) = self.market.tick_mut(row.security) else { return };
         if let CommandKind::Quote { quote, .. } | CommandKind::Tick { quote, .. } = &row.body {
             (tick.bid, tick.bid_size, tick.ask, tick.ask_size) =
@@ -196,21 +198,65 @@ impl SimulationAccount {
         tick.at = Timestamp(row.at.0.max(1));
     }
 
+    /// Separates what happens from now on from what happened before, for the fees of makers and
+    /// takers.
+    #[inline]
+    pub fn begin_step(&mut self) {
+        if let Some(fees) = &mut self.fees {
+            fees.begin_step();
+        }
+    }
+
+    /// Returns the next fee that must be booked.
+    #[inline]
+    pub fn poll_fee(&mut self) -> Option<Movement> {
+        self.fees.as_mut()?.poll_movement()
+    }
+
     /// Applies an event of a shard.
     pub fn handle(&mut self, shard: ShardId, event: &Event) {
         self.view.apply(shard, event);
-        if let EventKind::Order(order) = &event.body {
-            self.note_terms(event.at, order);
-        } else if let EventKind::Status(report) = &event.body {
-            self.note_status(event.at, report);
-        } else if let EventKind::Forgotten { order, .. } = &event.body {
-            self.order_rows.remove(order);
+        match &event.body {
+            EventKind::Order(order) => self.note_terms(event.at, order),
+            EventKind::Status(report) => self.note_status(event.at, report),
+            EventKind::Forgotten { order, .. } => {
+                self.order_rows.remove(order);
+                self.fees.iter_mut().for_each(|fees| fees.forget(*order));
+            }
+            EventKind::Booked(booking) => {
+                if let Some(security) = booking.security {
+                    self.book(event.at, security, booking);
+                }
+            }
+            EventKind::Refused(_)
+            | EventKind::Adjusted { .. }
+            | EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Subscription { .. }
+            | EventKind::Session { .. }
+            | EventKind::Halt { .. }
+            | EventKind::TradingDay { .. }
+            | EventKind::Phase { .. }
+            | EventKind::Adapter { .. }
+            | EventKind::Limits { .. }
+            | EventKind::Restrict { .. }
+            | EventKind::Kill { .. }
+            | EventKind::Alert { .. }
+            | EventKind::ToVenue(_)
+            | EventKind::Budget(_)
+            | EventKind::Done { .. }
+            | EventKind::SnapshotBegin { .. }
+            | EventKind::SnapshotEnd { .. }
+            | EventKind::UsedIds(_)
+            | EventKind::Directed { .. }
+            | EventKind::Sender { .. }
+            | EventKind::Sent { .. } => {}
         }
         if let Some(report) = event.report() {
+            self.hash.add_report(event.at, &report);
             let Some(line) = self.lines.iter_mut().find(|line| line.strategy == report.strategy) else {
                 return;
             };
-            self.hash.add_report(event.at, &report);
             match report.what {
                 ExecType::Entered => line.orders += 1,
                 ExecType::Rejected => {
@@ -229,11 +275,6 @@ impl SimulationAccount {
                 | ExecType::Snapshot => {}
             }
         }
-        if let EventKind::Booked(booking) = &event.body
-            && let Some(security) = booking.security
-        {
-            self.book(event.at, security, booking);
-        }
     }
 
     /// Records a new order, or the new terms of a known one.
@@ -241,6 +282,7 @@ impl SimulationAccount {
         let OrderTerms { terms, status, reason, .. } = order;
         let (limit, stop) =
             (terms.limit_given.then_some(terms.limit), terms.stop_given.then_some(terms.stop));
+        self.fees.iter_mut().for_each(|fees| fees.note_arrival(order.order));
         if let Some(row) = self.order_rows.get(&order.order).and_then(|row| self.orders.row_mut(*row)) {
             (row.qty, row.limit, row.stop, row.status) = (terms.qty, limit, stop, *status);
             return;
@@ -258,8 +300,8 @@ impl SimulationAccount {
             stop,
             entered: at,
             ended: status.is_finished().then_some(at),
-            filled: Qty::ZERO,
-            avg_price: Price::ZERO,
+            filled: Default::default(),
+            avg_price: Default::default(),
             status: *status,
             reason: *reason,
         });
@@ -270,6 +312,9 @@ impl SimulationAccount {
     }
 
     fn note_status(&mut self, at: Timestamp, report: &OrderReport) {
+        if matches!(report.what, ExecType::Accepted | ExecType::Replaced | ExecType::Triggered) {
+            self.fees.iter_mut().for_each(|fees| fees.note_arrival(report.order));
+        }
         let Some(row) = self.order_rows.get(&report.order).and_then(|row| self.orders.row_mut(*row)) else {
             return;
         };
@@ -279,46 +324,79 @@ impl SimulationAccount {
     }
 
     fn book(&mut self, at: Timestamp, security: SecurityId, booking: &Booking) {
-        let Booking { strategy, qty, price, commission, position, .. } = *booking;
-        let Some(line) = self.lines.iter_mut().find(|line| line.strategy == strategy) else { return };
+        let Booking { strategy, qty, price, position, .. } = *booking;
+        let Some(place) = self.lines.iter().position(|line| line.strategy == strategy) else { return };
         let before = self.realized.insert(PositionId::new(strategy, security), position.realized);
         let realized = position.realized.checked_sub(before.unwrap_or_default()).unwrap_or_default();
-        let add = |sum: Money, amount: Money| sum.checked_add(amount).unwrap_or(sum);
-        line.commission = add(line.commission, commission);
-        if realized.is_positive() {
-            line.wins += 1;
-            line.won = add(line.won, realized);
-        } else if realized.is_negative() {
-            line.losses += 1;
-            line.lost = add(line.lost, realized.abs());
-        }
-        self.hash.add_booking(at, booking, commission);
+        let row = self.reference.security(security).map(|row| self.reference.family_of(row));
+        let contract_size = row.map_or(ContractSize::ONE, |family| family.contract_size);
+        let value = Notional::of(price, qty).money(contract_size).unwrap_or_default().abs();
+        let in_base = self.to_base(value, booking.currency);
+        let month = self.months.of(at);
+        let tier_fee = self.fees.as_mut().and_then(|fees| fees.charge(booking, value, in_base, month));
+        let fee = booking.commission.checked_add(tier_fee.unwrap_or_default()).unwrap_or(booking.commission);
+        self.hash.add_booking(at, booking, fee);
+        let is_fill = booking.order != OrderHandle::NONE;
+        let order_id = is_fill.then_some(booking.order_id);
         self.fills.push(FillRecord {
             at,
             strategy,
             security,
-            order_id: (booking.order != OrderHandle::NONE).then_some(booking.order_id),
+            order_id,
             qty,
             price,
-            fee: commission,
+            fee,
             realized,
             position: position.qty,
         });
-        if self.deals.len() < TRADES_MAX {
-            let position = position.qty;
-            self.deals.push(SimulatedTrade {
-                at,
-                strategy,
-                security,
-                qty,
-                price,
-                commission,
-                realized,
-                position,
-            });
-        } else {
-            self.deals_more += 1;
+        let fee_in_base = self.to_base(fee, booking.currency);
+        let line = &mut self.lines[place];
+        for totals in [
+            &mut line.totals,
+            line.by_security.entry(security).or_default(),
+            line.by_month.entry(month.to_string()).or_default(),
+        ] {
+            totals.add_fill(in_base, fee_in_base);
         }
+        let change = PositionChange { at, strategy, security, qty, price, fee, contract_size };
+        if let Some(closed) = self.tracker.apply(&change) {
+            self.add_trip(place, &change, &closed, booking.currency);
+        }
+    }
+
+    fn add_trip(&mut self, place: usize, change: &PositionChange, closed: &ClosedTrip, currency: Currency) {
+        let trip = RoundTrip {
+            strategy: change.strategy,
+            security: change.security,
+            side: closed.side,
+            opened: closed.opened,
+            closed: change.at,
+            qty: closed.qty,
+            entry: closed.entry,
+            exit: closed.exit,
+            fills: closed.fills,
+            fees: self.to_base(closed.fees, currency),
+            profit: self.to_base(closed.profit.unwrap_or_default(), currency),
+        };
+        let month = self.months.of(change.at);
+        let line = &mut self.lines[place];
+        for totals in [
+            &mut line.totals,
+            line.by_security.entry(change.security).or_default(),
+            line.by_month.entry(month.to_string()).or_default(),
+        ] {
+            totals.add_trip(&trip);
+        }
+        self.round_trips.push(trip);
+    }
+
+    /// Converts an amount to the base currency at the rates of the last sample. Without a rate the
+    /// amount counts as zero, and the report names the currency.
+    fn to_base(&self, amount: Money, currency: Currency) -> Money {
+        if amount.is_zero() || currency == self.base {
+            return amount;
+        }
+        self.view.convert(amount, currency, self.base, &self.reference).unwrap_or_default()
     }
 
     pub fn note_failure(&mut self, now: Timestamp, name: &str, reason: &str) {
@@ -327,7 +405,8 @@ impl SimulationAccount {
         }
     }
 
-    /// Samples the equity of every strategy.
+    /// Samples the equity of every strategy and the prices. At the end of a day with data, the
+    /// sample also closes the day.
     pub fn sample(&mut self, now: Timestamp) {
         for tick in self.market.ticks() {
             let shard = shard_of(tick.security, self.shards);
@@ -339,89 +418,61 @@ impl SimulationAccount {
         for line in &mut self.lines {
             let owned = self.view.portfolio(Some(line.strategy), self.base, &self.reference);
             self.missing.extend(owned.missing);
-            let worth = owned.net_liquidation.unwrap_or_default();
+            let equity = owned.net_liquidation.unwrap_or_default();
+            let exposure = exposure(&self.view, line.strategy, self.base, &self.reference);
+            let sample = EquitySample { at: now, equity, exposure };
             match line.equity.last_mut() {
-                Some(last) if last.0 == now => last.1 = worth,
-                _ => line.equity.push((now, worth)),
+                Some(last) if last.at == now => *last = sample,
+                _ => line.equity.push(sample),
             }
         }
-        self.sample_at = Timestamp(now.0 - now.0 % self.sample_ns).plus(self.sample_ns);
+        for curve in &mut self.prices {
+            let Some(price) = self.market.tick(curve.security).and_then(mid_price) else { continue };
+            match curve.samples.last_mut() {
+                Some(last) if last.0 == now => last.1 = price,
+                _ => curve.samples.push((now, price)),
+            }
+        }
+        if self.clock.is_day_end(now) {
+            if self.clock.has_data {
+                self.close_day(now);
+            }
+            self.clock.begin_day(now);
+        }
+        self.clock.advance(now);
         if self.lines.iter().any(|line| line.equity.len() >= SAMPLES_MAX) {
-            self.thin_out();
+            self.clock.double(now);
+            self.lines.iter_mut().for_each(|line| thin_out(&mut line.equity));
+            self.prices.iter_mut().for_each(|curve| thin_out(&mut curve.samples));
         }
     }
 
-    fn thin_out(&mut self) {
-        self.sample_ns = self.sample_ns.saturating_mul(2);
+    /// Records the values of the last sample as those of the end of a day.
+    fn close_day(&mut self, now: Timestamp) {
+        self.clock.has_data = false;
         for line in &mut self.lines {
-            let mut at = 0;
-            line.equity.retain(|_| {
-                at += 1;
-                at % 2 == 1
-            });
+            let Some(last) = line.equity.last().copied() else { continue };
+            self.hash.add_value(now, line.strategy.0.into(), last.equity);
+            line.daily.push(last);
+        }
+        for curve in &mut self.prices {
+            curve.daily.extend(curve.samples.last().copied());
         }
     }
+}
+
+/// Returns the sum of the absolute values of a strategy's positions in the base currency. Positions
+/// without a price or a rate are not counted; the report names them.
+fn exposure(view: &View, strategy: StrategyId, base: Currency, reference: &RefData) -> Money {
+    let mut sum = Money::ZERO;
+    for position in view.positions().filter(|position| position.id.strategy() == strategy) {
+        let Some(valuation) = view.valuation(&position, reference) else { continue };
+        let value = valuation.market_value.unwrap_or_default().abs();
+        let in_base = view.convert(value, valuation.currency, base, reference).unwrap_or_default();
+        sum = sum.checked_add(in_base).unwrap_or(Money::MAX);
+    }
+    sum
 }
 
 #[cfg(test)]
-mod tests {
-    use pitlane_engine::command::MovementKind;
-    use pitlane_engine::event::PositionState;
-    use pitlane_engine::id::{AccountId, IntId, OrderHandle, TransactionId};
-
-    use super::*;
-
-    const STRATEGY: StrategyId = StrategyId(1);
-
-    fn account() -> SimulationAccount {
-        let reference = Arc::new(pitlane_config::refdata::shipped().unwrap());
-        let mut account = SimulationAccount::new(&Config::default(), reference, 1);
-        account.lines = vec![StrategyResult { strategy: STRATEGY, ..StrategyResult::default() }];
-        account
-    }
-
-    #[test]
-    fn a_curve_has_so_many_samples_and_is_thinned_out_beyond() {
-        let mut account = account();
-        let every_ns = account.sample_ns;
-        let at = |n: usize| Timestamp(n as u64 * every_ns);
-        account.lines[0].equity = (0..SAMPLES_MAX - 2).map(|n| (at(n), Money::ZERO)).collect();
-        account.sample(at(SAMPLES_MAX - 2));
-        assert_eq!((account.lines[0].equity.len(), account.sample_ns), (SAMPLES_MAX - 1, every_ns));
-        account.sample(at(SAMPLES_MAX - 1));
-        assert_eq!((account.lines[0].equity.len(), account.sample_ns), (SAMPLES_MAX / 2, 2 * every_ns));
-        let times = account.lines[0].equity.iter().map(|(at, _)| *at);
-        assert!(times.eq((0..SAMPLES_MAX).step_by(2).map(at)), "every second one is left");
-        assert_eq!(account.sample_at(), at(SAMPLES_MAX), "and they are taken half as often");
-    }
-
-    #[test]
-    fn so_many_trades_are_listed_and_all_are_counted() {
-        let mut account = account();
-        let book = |account: &mut SimulationAccount, n: usize| {
-            let realized = Money::from_raw(n as i64 + 1);
-            let booking = Booking {
-                id: TransactionId(n as u64),
-                order: OrderHandle::NONE,
-                order_id: IntId::NONE,
-                exec: Default::default(),
-                kind: MovementKind::Buy,
-                strategy: STRATEGY,
-                account: AccountId(1),
-                security: Some(SecurityId(1)),
-                qty: Qty::ZERO,
-                price: Price::ZERO,
-                commission: Money::ZERO,
-                currency: Currency::default(),
-                position: PositionState { realized, ..PositionState::default() },
-                cash: Money::ZERO,
-            };
-            account.book(Timestamp(n as u64), SecurityId(1), &booking);
-        };
-        (0..TRADES_MAX).for_each(|n| book(&mut account, n));
-        assert_eq!((account.deals().len(), account.deals_more()), (TRADES_MAX, 0));
-        book(&mut account, TRADES_MAX);
-        assert_eq!((account.deals().len(), account.deals_more()), (TRADES_MAX, 1));
-        assert_eq!(account.lines[0].wins, TRADES_MAX as u64 + 1);
-    }
-}
+mod tests;

@@ -1,27 +1,29 @@
-//! The report as one HTML page: figures, three plots for each strategy, trades and assumptions. It
-//! has no script and loads nothing.
+//! The report as one HTML page: figures, plots, tables and assumptions. It has no script and loads
+//! nothing.
+
+mod plots;
 
 use std::fmt::Write;
 
-use pitlane_engine::time::Timestamp;
-use pitlane_plot::axis::Axis;
-use pitlane_plot::svg::{Svg, TextAnchor, escaped};
-use serde_json::Value;
+use pitlane_plot::svg::escaped;
 
-use super::report::{Performance, SimulationReport, amount, thinned};
+use self::plots::{plot_curves, plot_prices};
+use super::draw_downs::depths;
+use super::format::{count, money, percent, span};
+use super::records::RoundTrip;
+use super::report::{Performance, SimulationReport, curve};
+use super::report_text::figures;
 
-const WIDTH: f64 = 900.0;
-const HEIGHT: f64 = 220.0;
-/// Margins for the numbers at the left and the times below.
-const LEFT: f64 = 90.0;
-const BELOW: f64 = 24.0;
 /// Rows of trades on the page; the JSON has more.
 const TRADES_SHOWN: usize = 200;
+/// Plots of prices on the page.
+const PRICES_SHOWN: usize = 12;
 
-const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}\
-table{border-collapse:collapse;font-variant-numeric:tabular-nums}td,th{padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:top}\
-svg{width:100%;height:auto;background:#fbfbfc;border:1px solid #e3e6ea}h2{margin-top:2.2rem}.axis{stroke:#c8ccd2;stroke-width:1}\
-text{font-size:11px;fill:#57606a}.fail{color:#a40e26}";
+pub(crate) const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}\
+table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.6rem 0}td,th{padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:top}\
+td.n,th.n{text-align:right}figure{margin:1rem 0}svg{width:100%;height:auto;background:#fbfbfc;border:1px solid #e3e6ea}\
+h2{margin-top:2.2rem}.axis{stroke:#c8ccd2;stroke-width:1}text{font-size:11px;fill:#57606a}.fail,.down{color:#a40e26}.up{color:#1a6b33}\
+summary{cursor:pointer;margin:.8rem 0}code{overflow-wrap:anywhere}";
 
 pub fn page(report: &SimulationReport) -> String {
     let mut out = String::new();
@@ -32,11 +34,11 @@ pub fn page(report: &SimulationReport) -> String {
          <h1>{title}</h1><p>{} to {}, {} ticks. Hash <code>{:016x}</code>.</p>",
         report.from,
         report.to,
-        report.rows,
+        count(report.rows),
         report.hash()
     );
     for result in &report.results {
-        section(&mut out, result, &report.base);
+        section(&mut out, report, result);
     }
     trades(&mut out, report);
     let _ = write!(out, "<h2>Assumptions</h2><table>");
@@ -50,78 +52,127 @@ pub fn page(report: &SimulationReport) -> String {
     out
 }
 
-fn section(out: &mut String, result: &Performance, base: &str) {
+fn section(out: &mut String, report: &SimulationReport, result: &Performance) {
     let Performance { line, kind, statistics, .. } = result;
-    let ratio = |value: Option<f64>| value.map_or("–".to_string(), |value| format!("{value:.3}"));
-    let percent = |value: f64| format!("{:.4} %", value * 100.0);
     let _ = write!(out, "<h2>{} <small>{}</small></h2>", escaped(&line.name), escaped(kind));
     if let Some((at, why)) = &line.failure {
         let _ = write!(out, "<p class=\"fail\">Failed at {at}: {}</p>", escaped(why));
     }
-    let rows = [
-        ("Equity", format!("{:.2} → {:.2} {base}", statistics.start, statistics.end)),
-        ("Return", percent(statistics.total_return)),
-        ("Annual return", statistics.annual_return.map_or("–".to_string(), percent)),
-        ("Largest draw-down", percent(statistics.max_draw_down)),
-        ("Sharpe", ratio(statistics.sharpe)),
-        ("Calmar", ratio(statistics.calmar)),
-        ("Orders, rejected, fills", format!("{}, {}, {}", line.orders, line.rejected, line.fills)),
-        ("Closed at profit, at loss", format!("{}, {}", line.wins, line.losses)),
-        ("Commission", line.commission.to_string()),
-    ];
     out.push_str("<table>");
-    for (name, value) in rows {
-        let _ = write!(out, "<tr><th>{name}<td>{value}");
+    for (name, value) in figures(result, &report.base) {
+        let _ = write!(out, "<tr><th>{}<td>{}", escaped(&capital(&name)), escaped(&value));
     }
     out.push_str("</table>");
-    let equity: Vec<(Timestamp, f64)> = line.equity.iter().map(|(at, worth)| (*at, amount(*worth))).collect();
-    let under: Vec<(Timestamp, f64)> =
-        statistics.draw_downs.iter().map(|(at, depth)| (*at, -depth * 100.0)).collect();
-    let returns: Vec<(Timestamp, f64)> =
-        statistics.returns.iter().map(|(at, value)| (*at, value * 100.0)).collect();
-    plot(out, "equity", &format!("Equity, {base}"), &equity, "#0b62c4");
-    plot(out, "draw-down", "Draw-down, %", &under, "#a40e26");
-    plot(out, "returns", &format!("Returns over {:.0} s, %", statistics.period_s), &returns, "#3c7a3c");
+    let equity = curve(&line.equity);
+    let under: Vec<_> = depths(&equity).into_iter().map(|(at, depth)| (at, -depth * 100.0)).collect();
+    let returns: Vec<_> = statistics.returns.iter().map(|(at, value)| (*at, value * 100.0)).collect();
+    let mut curves = vec![("equity", equity.as_slice())];
+    if let Some(benchmark) = &result.benchmark {
+        curves.push((benchmark.name.as_str(), benchmark.curve.as_slice()));
+    }
+    plot_curves(out, "equity", &format!("Equity, {}", report.base), &curves);
+    plot_curves(out, "draw-down", "Draw-down, %", &[("draw-down", under.as_slice())]);
+    plot_curves(out, "returns", "Daily returns, %", &[("returns", returns.as_slice())]);
+    prices(out, report, result);
+    draw_downs(out, result);
+    months(out, result);
+    securities(out, report, result);
 }
 
-/// Draws a line over time.
-fn plot(out: &mut String, class: &str, title: &str, points: &[(Timestamp, f64)], colour: &str) {
-    let mut svg = Svg::new(WIDTH, HEIGHT);
-    if let (Some((first, _)), Some((last, _))) = (points.first(), points.last()) {
-        let since = |at: &Timestamp| at.since(*first) as f64;
-        let bottom = HEIGHT - BELOW;
-        let x = Axis::exactly([0.0, since(last)].into_iter(), LEFT, WIDTH - 10.0);
-        let y = Axis::exactly(points.iter().map(|point| point.1), bottom, 14.0);
-        for share in [0.0, 0.5, 1.0] {
-            let value = y.value(share);
-            let at = y.at(value);
-            svg.line((LEFT, at), (WIDTH, at), "axis");
-            svg.text(LEFT - 6.0, at + 4.0, TextAnchor::End, "", &format!("{value:.4}"));
-        }
-        svg.text(LEFT, HEIGHT - 6.0, TextAnchor::Start, "", &first.to_string());
-        svg.text(WIDTH, HEIGHT - 6.0, TextAnchor::End, "", &last.to_string());
-        let line: Vec<(f64, f64)> =
-            thinned(points).map(|(at, value)| (x.at(since(at)), y.at(*value))).collect();
-        svg.path(&line, colour);
+fn capital(name: &str) -> String {
+    let mut chars = name.chars();
+    chars.next().map_or(String::new(), |first| first.to_uppercase().chain(chars).collect())
+}
+
+/// Plots the price of each security that the strategy has traded, with its entries and exits.
+fn prices(out: &mut String, report: &SimulationReport, result: &Performance) {
+    let traded = report.prices.iter().filter(|curve| result.line.by_security.contains_key(&curve.security));
+    for curve in traded.take(PRICES_SHOWN) {
+        let own =
+            |trip: &&RoundTrip| trip.strategy == result.line.strategy && trip.security == curve.security;
+        let trips: Vec<&RoundTrip> = report.round_trips.rows().iter().filter(own).collect();
+        plot_prices(out, &report.symbol(curve.security), &curve.samples, &trips);
     }
-    let caption = escaped(title);
-    let _ = write!(out, "<figure><figcaption>{caption}</figcaption>{}</figure>", svg.element(class, title));
+}
+
+/// Writes a table; the first column is a name, the others are numbers.
+fn table(out: &mut String, title: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
+    let _ = write!(out, "<h3>{}</h3><table><tr>", escaped(title));
+    for (at, name) in head.iter().enumerate() {
+        let _ = write!(out, "<th{}>{}", if at > 0 { " class=\"n\"" } else { "" }, escaped(name));
+    }
+    for row in rows {
+        out.push_str("<tr>");
+        for (at, cell) in row.iter().enumerate() {
+            let _ = write!(out, "<td{}>{}", if at > 0 { " class=\"n\"" } else { "" }, escaped(cell));
+        }
+    }
+    out.push_str("</table>");
+}
+
+fn draw_downs(out: &mut String, result: &Performance) {
+    if result.statistics.draw_downs.is_empty() {
+        return;
+    }
+    let rows = result.statistics.draw_downs.iter().map(|fall| {
+        let to = fall.to.map_or("not recovered".to_string(), |to| to.to_string());
+        vec![fall.from.to_string(), percent(fall.depth), fall.bottom.to_string(), to, span(fall.length_ns)]
+    });
+    table(out, "Draw-downs", &["From", "Depth", "Lowest", "Recovered", "Length"], rows);
+}
+
+fn months(out: &mut String, result: &Performance) {
+    let rows = result.months.iter().map(|month| {
+        vec![
+            month.month.clone(),
+            month.total_return.map_or("–".to_string(), percent),
+            count(month.totals.round_trips),
+            money(month.totals.profit()),
+            count(month.totals.fills),
+            money(month.totals.fees),
+        ]
+    });
+    table(out, "By month", &["Month", "Return", "Round trips", "Their profit", "Fills", "Fees"], rows);
+}
+
+fn securities(out: &mut String, report: &SimulationReport, result: &Performance) {
+    let rows = result.line.by_security.iter().map(|(security, totals)| {
+        vec![
+            report.symbol(*security),
+            money(totals.profit()),
+            count(totals.round_trips),
+            totals.win_rate().map_or("–".to_string(), percent),
+            totals.mean_holding_ns().map_or("–".to_string(), span),
+            count(totals.fills),
+            money(totals.turnover),
+            money(totals.fees),
+        ]
+    });
+    let head = ["Security", "Profit", "Round trips", "Won", "Mean holding", "Fills", "Turnover", "Fees"];
+    table(out, "By security", &head, rows);
 }
 
 fn trades(out: &mut String, report: &SimulationReport) {
-    const COLUMNS: [&str; 7] = ["time", "strategy", "symbol", "quantity", "price", "realized", "position"];
-    let all = report.trades.len() as u64 + report.trades_more;
-    let shown = report.trades.len().min(TRADES_SHOWN);
-    let _ = write!(out, "<h2>Trades</h2><p>{shown} of {all}.</p><table><tr>");
-    for column in COLUMNS {
-        let _ = write!(out, "<th>{column}");
-    }
-    for trade in &report.trades[..shown] {
-        out.push_str("<tr>");
-        for column in COLUMNS {
-            let cell = trade.get(column).and_then(Value::as_str).unwrap_or_default();
-            let _ = write!(out, "<td>{}", escaped(cell));
-        }
-    }
-    out.push_str("</table>");
+    let shown = report.fills.rows().len().min(TRADES_SHOWN);
+    let _ = write!(
+        out,
+        "<h2>Trades</h2><details><summary>{} of {} fills</summary>",
+        count(shown as u64),
+        count(report.fills.count())
+    );
+    let rows = report.fills.rows()[..shown].iter().map(|fill| {
+        vec![
+            fill.at.to_string(),
+            report.strategy_name(fill.strategy),
+            report.symbol(fill.security),
+            fill.qty.to_string(),
+            fill.price.to_string(),
+            fill.fee.to_string(),
+            money(fill.realized),
+            fill.position.to_string(),
+        ]
+    });
+    let head = ["Time", "Strategy", "Security", "Quantity", "Price", "Fee", "Realized", "Position"];
+    table(out, "Fills", &head, rows);
+    out.push_str("</details>");
 }

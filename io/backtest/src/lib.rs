@@ -9,30 +9,46 @@
 //! ```
 //!
 //! No part reads a clock or uses random numbers without a seed: the same data, settings and seed
-//! give the same report, and its hash shows that. The duration of the run is not part of the hash.
+//! give the same run, and its hash shows that. The duration of the run and the form of the report
+//! are not part of the hash.
+//!
+//! [`sweep`] runs a simulation for each point of a grid of parameters.
 
 pub mod account;
+mod assumptions;
+pub mod benchmark;
+pub mod draw_downs;
+mod fees;
+pub mod format;
 pub mod html;
+pub mod latency;
 pub mod progress;
 pub mod records;
 pub mod report;
 pub mod report_files;
+mod report_json;
+mod report_text;
 pub mod rig;
+mod round_trips;
 mod run_hash;
+mod sampling;
 pub mod source;
 pub mod statistics;
+pub mod sweep;
+pub mod totals;
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use pitlane_config::Config;
+use pitlane_config::{Config, StrategyConfig};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_market_data::{BarPath, DataError};
 use pitlane_strategy::registry::Registry;
 
+use self::latency::Latencies;
 use self::progress::SimulationProgress;
 use self::report::{SimulationReport, Speed};
 use self::rig::SimulatedMarket;
@@ -48,6 +64,10 @@ pub enum SimulateError {
     /// The time range has no data.
     NoData,
     NoStrategies,
+    /// The name of a strategy, and what is wrong with its kind or its parameters.
+    Strategy(String, String),
+    /// A file of latencies cannot be used.
+    Latency(String),
     /// The caller has stopped the run.
     Stopped,
 }
@@ -60,6 +80,8 @@ impl fmt::Display for SimulateError {
             SimulateError::NoStrategies => {
                 f.write_str("there is no [[strategy]] in the settings, so there is nothing to simulate")
             }
+            SimulateError::Strategy(name, problem) => write!(f, "{name}: {problem}"),
+            SimulateError::Latency(problem) => f.write_str(problem),
             SimulateError::Stopped => f.write_str("stopped"),
         }
     }
@@ -113,11 +135,17 @@ pub fn simulate_over(
     if config.strategies.is_empty() {
         return Err(SimulateError::NoStrategies);
     }
+    config.strategies.iter().try_for_each(|strategy| check(strategy, reference, registry))?;
     let settings = &config.simulation;
+    let latencies = Latencies::of(settings).map_err(SimulateError::Latency)?;
+    let reference = match settings.fee_tiers.is_empty() {
+        true => reference.clone(),
+        false => Arc::new(RefData::clone(reference).without_commissions()),
+    };
     let begun = Instant::now();
     let first = data.peek().ok_or(SimulateError::NoData)?;
     let from = settings.from.unwrap_or(first.plus(settings.prefeed_ns));
-    let mut rig = SimulatedMarket::new(config, reference, registry, first.min(from), from);
+    let mut rig = SimulatedMarket::new(config, &reference, registry, first.min(from), from, &latencies);
     let mut rows: u64 = 0;
     while let Some(row) = data.next_row()? {
         rig.handle(&row);
@@ -133,7 +161,17 @@ pub fn simulate_over(
     }
     let account = rig.end();
     progress.end();
-    let mut report = SimulationReport::new(config, reference, account, rows, from);
+    let mut report = SimulationReport::new(config, &reference, account, rows, from);
     report.speed = Speed::of(rows, begun.elapsed());
     Ok(report)
+}
+
+/// Checks a strategy whose parameters may have changed since the settings were read.
+fn check(strategy: &StrategyConfig, reference: &RefData, registry: &Registry) -> Result<(), SimulateError> {
+    let problem = match strategy.make(reference, registry) {
+        Ok(_) => return Ok(()),
+        Err(None) => format!("there is no kind {}", strategy.kind),
+        Err(Some(fault)) => format!("{}: {}", fault.name, fault.problem),
+    };
+    Err(SimulateError::Strategy(strategy.name.clone(), problem))
 }

@@ -1,22 +1,26 @@
-//! The report of a simulation: figures, trades, and every assumption by name; as text and as JSON.
-//! The HTML page is in `html`, the files in `report_files`.
+//! The report of a simulation: figures, rows, and every assumption by name. The text is in
+//! `report_text`, the JSON in `report_json`, the HTML page in `html`, the files in `report_files`.
 
-use std::fmt::Write;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pitlane_config::Config;
+use pitlane_engine::id::{SecurityId, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::settings::{FillModel, SelfTrade, VenueSettings};
-use pitlane_engine::time::{NS_PER_S, Timestamp};
-use serde_json::{Value, json};
+use pitlane_engine::time::Timestamp;
+use serde_json::Value;
 
 use super::account::{SimulationAccount, StrategyResult};
-use super::records::{BoundedRows, FillRecord, OrderRecord};
+use super::assumptions::assumptions;
+use super::benchmark::{Benchmark, Compared};
+use super::records::{BoundedRows, EquitySample, FillRecord, OrderRecord, PriceCurve, RoundTrip};
 use super::statistics::Statistics;
+use super::totals::TradeTotals;
+use super::{report_json, report_text};
 
-/// Points of a curve in the JSON: what a plot can show.
+/// Points of a curve in the JSON and in a plot: what a plot can show.
 const POINTS_MAX: usize = 2_000;
 
 /// Speed of the run; not part of the hash.
@@ -40,6 +44,27 @@ pub struct Performance {
     pub kind: String,
     pub parameters: Vec<(String, String)>,
     pub statistics: Statistics,
+    /// None if no security of the benchmark had a price.
+    pub benchmark: Option<Benchmark>,
+    /// Share of the time during which it held a position.
+    pub time_in_market: f64,
+    /// Mean of the absolute value of its positions over its equity, by samples.
+    pub exposure: f64,
+    /// Traded value over the mean equity.
+    pub turnover: Option<f64>,
+    /// Of the round trips that are kept.
+    pub median_holding_ns: Option<u64>,
+    pub months: Vec<MonthResult>,
+}
+
+/// Results of one month, in UTC.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MonthResult {
+    /// Such as `2026-11`.
+    pub month: String,
+    /// Return from the end of the month before; None if there was no equity.
+    pub total_return: Option<f64>,
+    pub totals: TradeTotals,
 }
 
 #[derive(Clone, Debug)]
@@ -54,10 +79,10 @@ pub struct SimulationReport {
     pub assumptions: Vec<(String, String)>,
     /// What could not be valued.
     pub missing: Vec<String>,
-    pub trades: Vec<Value>,
-    pub trades_more: u64,
     pub orders: BoundedRows<OrderRecord>,
     pub fills: BoundedRows<FillRecord>,
+    pub round_trips: BoundedRows<RoundTrip>,
+    pub prices: Vec<PriceCurve>,
     pub reference: Arc<RefData>,
     pub speed: Speed,
     hash: u64,
@@ -71,52 +96,25 @@ impl SimulationReport {
         rows: u64,
         from: Timestamp,
     ) -> SimulationReport {
-        let result = |line: &StrategyResult| {
-            let settings = config.strategies.iter().find(|strategy| strategy.name == line.name);
-            let samples: Vec<(Timestamp, f64)> =
-                line.equity.iter().map(|(at, worth)| (*at, amount(*worth))).collect();
-            Performance {
-                line: line.clone(),
-                kind: settings.map(|settings| settings.kind.clone()).unwrap_or_default(),
-                parameters: settings
-                    .map(|settings| settings.parameters.clone().into_iter().collect())
-                    .unwrap_or_default(),
-                statistics: Statistics::of(&samples, account.sample_ns()),
-            }
-        };
-        let name = |id| reference.strategy(id).map(|row| row.name.clone()).unwrap_or_default();
-        let symbol = |id| reference.security(id).map(|row| row.symbol.clone()).unwrap_or_default();
-        let trades = account.deals().iter().map(|deal| {
-            json!({
-                "time": deal.at.to_string(),
-                "strategy": name(deal.strategy),
-                "securityId": deal.security.0,
-                "symbol": symbol(deal.security),
-                "quantity": deal.qty.to_string(),
-                "price": deal.price.to_string(),
-                "commission": deal.commission.to_string(),
-                "realized": deal.realized.to_string(),
-                "position": deal.position.to_string(),
-            })
-        });
         let mut missing: Vec<String> =
             account.missing().iter().map(|missing| format!("{missing:?}")).collect();
         missing.dedup();
+        let results = account.lines().iter().map(|line| performance(config, &account, line)).collect();
         SimulationReport {
             title: "Simulation".to_string(),
             base: config.service.base_currency.to_string(),
             from,
             to: account.range().1,
             rows,
-            results: account.lines().iter().map(result).collect(),
+            results,
             assumptions: assumptions(config, reference, account.sample_ns()),
             missing,
-            trades: trades.collect(),
-            trades_more: account.deals_more(),
+            hash: account.hash(),
+            prices: account.prices().to_vec(),
             orders: account.orders().clone(),
             fills: account.fills().clone(),
+            round_trips: account.round_trips().clone(),
             reference: reference.clone(),
-            hash: account.hash(),
             speed: Speed::default(),
         }
     }
@@ -128,112 +126,95 @@ impl SimulationReport {
     }
 
     pub fn to_json(&self) -> Value {
-        let mut json = self.facts();
-        json["hash"] = json!(format!("{:016x}", self.hash()));
-        json["speed"] = json!({ "seconds": self.speed.seconds, "ticksPerSecond": self.speed.rows_per_s });
-        json
-    }
-
-    /// Returns everything that does not depend on the machine.
-    fn facts(&self) -> Value {
-        let strategies: Vec<Value> = self.results.iter().map(Performance::to_json).collect();
-        let assumptions: serde_json::Map<String, Value> =
-            self.assumptions.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
-        json!({
-            "from": self.from.to_string(),
-            "to": self.to.to_string(),
-            "ticks": self.rows,
-            "currency": self.base,
-            "strategies": strategies,
-            "assumptions": assumptions,
-            "missing": self.missing,
-            "trades": self.trades,
-            "tradesNotListed": self.trades_more,
-        })
+        report_json::to_json(self)
     }
 
     pub fn to_text(&self) -> String {
-        let mut out = String::new();
-        let _ = writeln!(out, "{} from {} to {}, {} ticks", self.title, self.from, self.to, self.rows);
-        for result in &self.results {
-            result.write_text(&mut out, &self.base);
-        }
-        let _ = writeln!(out, "\nassumptions");
-        for (name, value) in &self.assumptions {
-            let _ = writeln!(out, "  {name:<28} {value}");
-        }
-        for missing in &self.missing {
-            let _ = writeln!(out, "not valued: {missing}");
-        }
-        let Speed { seconds, rows_per_s } = self.speed;
-        let _ = writeln!(out, "\nhash {:016x}", self.hash());
-        let _ = writeln!(out, "took {seconds:.2} s, {:.2} million ticks/s", rows_per_s / 1e6);
-        out
+        report_text::to_text(self)
+    }
+
+    /// Returns the symbol of a security.
+    pub fn symbol(&self, security: SecurityId) -> String {
+        self.reference.security(security).map_or(security.to_string(), |row| row.symbol.clone())
+    }
+
+    /// Returns the name of a strategy.
+    pub fn strategy_name(&self, strategy: StrategyId) -> String {
+        self.reference.strategy(strategy).map_or(strategy.to_string(), |row| row.name.clone())
     }
 }
 
-impl Performance {
-    fn to_json(&self) -> Value {
-        let Performance { line, kind, parameters, statistics } = self;
-        let parameters: serde_json::Map<String, Value> =
-            parameters.iter().map(|(name, text)| (name.clone(), json!(text))).collect();
-        let points = |points: &[(Timestamp, f64)]| -> Vec<Value> {
-            thinned(points).map(|(at, value)| json!([at.to_string(), value])).collect()
-        };
-        let equity: Vec<(Timestamp, f64)> =
-            line.equity.iter().map(|(at, worth)| (*at, amount(*worth))).collect();
-        json!({
-            "name": line.name,
-            "kind": kind,
-            "parameters": parameters,
-            "failure": line.failure.as_ref().map(|(at, why)| json!({ "time": at.to_string(), "reason": why })),
-            "startEquity": statistics.start,
-            "endEquity": statistics.end,
-            "return": statistics.total_return,
-            "annualReturn": statistics.annual_return,
-            "maxDrawDown": statistics.max_draw_down,
-            "longestDrawDownSeconds": statistics.draw_down_s,
-            "sharpe": statistics.sharpe,
-            "calmar": statistics.calmar,
-            "returnPeriodSeconds": statistics.period_s,
-            "orders": line.orders,
-            "rejected": line.rejected,
-            "fills": line.fills,
-            "commission": line.commission.to_string(),
-            "winningTrades": line.wins,
-            "losingTrades": line.losses,
-            "won": line.won.to_string(),
-            "lost": line.lost.to_string(),
-            "equity": points(&equity),
-            "drawDown": points(&statistics.draw_downs),
-            "returns": points(&statistics.returns),
-        })
+fn performance(config: &Config, account: &SimulationAccount, line: &StrategyResult) -> Performance {
+    let settings = config.strategies.iter().find(|strategy| strategy.name == line.name);
+    let (samples, daily) = (curve(&line.equity), curve(&line.daily));
+    let statistics = Statistics::of(&samples, &daily, config.simulation.year_days);
+    let securities = match &config.simulation.benchmark {
+        Some(chosen) => chosen.ids(account.reference()),
+        None => settings.map(|settings| settings.security_ids(account.reference())).unwrap_or_default(),
+    };
+    let compared = Compared { samples: &samples, daily: &daily, statistics: &statistics };
+    let benchmark = Benchmark::of(&securities, account.prices(), account.reference(), compared);
+    let (begun, ended) = account.range();
+    let mean_equity = mean(samples.iter().map(|(_, value)| *value));
+    let shares = line.equity.iter().filter(|sample| sample.equity.is_positive());
+    let exposure = mean(shares.map(|sample| amount(sample.exposure) / amount(sample.equity)));
+    Performance {
+        kind: settings.map(|settings| settings.kind.clone()).unwrap_or_default(),
+        parameters: settings
+            .map(|settings| settings.parameters.clone().into_iter().collect())
+            .unwrap_or_default(),
+        benchmark,
+        time_in_market: line.in_market_ns as f64 / ended.since(begun).max(1) as f64,
+        exposure: exposure.unwrap_or(0.0),
+        turnover: mean_equity.filter(|mean| *mean > 0.0).map(|mean| amount(line.totals.turnover) / mean),
+        median_holding_ns: median_holding_ns(account.round_trips().rows(), line.strategy),
+        months: months(line),
+        line: line.clone(),
+        statistics,
     }
+}
 
-    fn write_text(&self, out: &mut String, base: &str) {
-        let Performance { line, kind, statistics, .. } = self;
-        let ratio = |value: Option<f64>| value.map_or("-".to_string(), |value| format!("{value:.3}"));
-        let percent = |value: f64| format!("{:.4} %", value * 100.0);
-        let rows = [
-            ("equity", format!("{:.2} -> {:.2} {base}", statistics.start, statistics.end)),
-            ("return", percent(statistics.total_return)),
-            ("annual return", statistics.annual_return.map_or("-".to_string(), percent)),
-            ("largest draw-down", percent(statistics.max_draw_down)),
-            ("longest draw-down", format!("{:.0} s", statistics.draw_down_s)),
-            ("Sharpe", ratio(statistics.sharpe)),
-            ("Calmar", ratio(statistics.calmar)),
-            ("orders, rejected, fills", format!("{}, {}, {}", line.orders, line.rejected, line.fills)),
-            ("closed at profit, at loss", format!("{}, {}", line.wins, line.losses)),
-            ("won, lost, commission", format!("{}, {}, {}", line.won, line.lost, line.commission)),
-        ];
-        let _ = writeln!(out, "\n{} ({kind})", line.name);
-        for (name, value) in rows {
-            let _ = writeln!(out, "  {name:<28} {value}");
-        }
-        if let Some((at, why)) = &line.failure {
-            let _ = writeln!(out, "  {:<28} {at}: {why}", "failed");
-        }
+/// Returns the equity as floats.
+pub fn curve(samples: &[EquitySample]) -> Vec<(Timestamp, f64)> {
+    samples.iter().map(|sample| (sample.at, amount(sample.equity))).collect()
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> Option<f64> {
+    let (sum, count) = values.fold((0.0, 0u64), |(sum, count), value| (sum + value, count + 1));
+    (count > 0).then(|| sum / count as f64)
+}
+
+fn median_holding_ns(round_trips: &[RoundTrip], strategy: StrategyId) -> Option<u64> {
+    let mut times: Vec<u64> =
+        round_trips.iter().filter(|trip| trip.strategy == strategy).map(RoundTrip::holding_ns).collect();
+    times.sort_unstable();
+    let middle = times.len() / 2;
+    match times.len() {
+        0 => None,
+        odd if odd % 2 == 1 => Some(times[middle]),
+        _ => Some(times[middle - 1].midpoint(times[middle])),
     }
+}
+
+/// Returns the results of each month in which there were data or fills.
+fn months(line: &StrategyResult) -> Vec<MonthResult> {
+    let mut ends: BTreeMap<String, f64> = BTreeMap::new();
+    for sample in &line.daily {
+        // The end of a day is the beginning of the next, so the day is that of the instant before.
+        let day = Timestamp(sample.at.0.saturating_sub(1)).day().to_string();
+        ends.insert(day.chars().take(7).collect(), amount(sample.equity));
+    }
+    for month in line.by_month.keys() {
+        ends.entry(month.clone()).or_insert(f64::NAN);
+    }
+    let mut before = line.equity.first().map_or(0.0, |sample| amount(sample.equity));
+    let month = |(month, end): (String, f64)| {
+        let total_return = (before > 0.0 && end.is_finite()).then(|| end / before - 1.0);
+        before = if end.is_finite() { end } else { before };
+        let totals = line.by_month.get(&month).copied().unwrap_or_default();
+        MonthResult { month, total_return, totals }
+    };
+    ends.into_iter().map(month).collect()
 }
 
 /// Returns at most as many points as a plot can show, the last one included.
@@ -247,73 +228,10 @@ pub fn amount(money: Money) -> f64 {
     money.raw() as f64 / 1e8
 }
 
-fn assumptions(config: &Config, reference: &RefData, sample_ns: u64) -> Vec<(String, String)> {
-    let simulation = &config.simulation;
-    let settings = config.shard_settings(reference);
-    let files: Vec<String> = simulation.data.iter().map(|path| path.display().to_string()).collect();
-    let mut rows = vec![
-        ("data".to_string(), files.join(", ")),
-        ("seed".to_string(), config.service.seed.to_string()),
-        ("shards".to_string(), config.topology.shards.to_string()),
-        ("start cash".to_string(), format!("{} {}", simulation.cash, config.service.base_currency)),
-        ("prefeed".to_string(), format!("{} s", simulation.prefeed_ns / NS_PER_S)),
-        ("equity sampled every".to_string(), format!("{} s", sample_ns / NS_PER_S)),
-        ("valuation".to_string(), "long at bid, short at ask, last without a quote".to_string()),
-        ("annual figures".to_string(), "calendar time, year of 365.25 days, no riskless rate".to_string()),
-        ("exchange hours".to_string(), format!("{:?}", config.calendar.hours.by).to_lowercase()),
-        ("commission".to_string(), "rate of the security's family per unit of quantity".to_string()),
-        (
-            "market impact".to_string(),
-            "what was taken from a quote is gone until the quote changes".to_string(),
-        ),
-        (
-            "bars".to_string(),
-            format!(
-                "{} s; open, nearer extreme, other extreme, close; a quote of one tick to each side; {} % of the volume",
-                simulation.bar_ns / NS_PER_S,
-                simulation.bar_volume_bp as f64 / 100.0
-            ),
-        ),
-    ];
-    rows.extend(venue_rows("venue", &settings.venue));
-    for (exchange, venue) in &settings.venues {
-        let mic = reference.exchange(*exchange).map(|row| row.mic.clone()).unwrap_or_default();
-        rows.extend(venue_rows(&format!("venue {mic}"), venue));
-    }
-    rows
-}
-
-fn venue_rows(name: &str, venue: &VenueSettings) -> Vec<(String, String)> {
-    let delays = venue.delays;
-    let fill_model = match venue.fill_model {
-        FillModel::Queue => "queue: at its price after what stood before it",
-        FillModel::QueueBack => "queue_back: at its price after all that stands there",
-        FillModel::QueueTraded => "queue_traded: at its price after that much has traded",
-        FillModel::Through => "through: only when the market goes through its price",
-        FillModel::Touch => "touch: at its price at once, optimistic",
-    };
-    let self_trade = match venue.self_trade {
-        SelfTrade::CancelNewest => "cancels the newest",
-        SelfTrade::Allow => "allowed",
-    };
-    let us = |constant: u64, jitter: u64| format!("{} us + up to {} us", constant / 1_000, jitter / 1_000);
-    let rows = [
-        ("fill model", fill_model.to_string()),
-        ("slippage", format!("{} ticks for each further portion of a quote", venue.slippage_ticks)),
-        ("quote portions", venue.quote_levels.to_string()),
-        ("self-trade", self_trade.to_string()),
-        ("price band", format!("{} %", venue.band_bp as f64 / 100.0)),
-        ("random rejects", format!("{} in 1000", venue.reject_permille)),
-        ("partial fills", venue.partial_fill.to_string()),
-        ("order entry delay", us(delays.entry_ns, delays.entry_jitter_ns)),
-        ("order response delay", us(delays.response_ns, delays.response_jitter_ns)),
-        ("feed delay", us(delays.feed_ns, 0)),
-    ];
-    rows.map(|(what, value)| (format!("{name}: {what}"), value)).into()
-}
-
 #[cfg(test)]
 mod tests {
+    use pitlane_engine::time::{Day, NS_PER_DAY};
+
     use super::*;
 
     #[test]
@@ -328,5 +246,21 @@ mod tests {
             assert!(shown.len() >= length.min(POINTS_MAX / 2), "{} of {length}", shown.len());
             assert_eq!((shown.first(), shown.last()), (points.first(), points.last()));
         }
+    }
+
+    #[test]
+    fn a_month_ends_with_its_last_day() {
+        let start = Day::parse(b"2026-10-30").unwrap().start();
+        let sample = |day: u64, equity: i64| EquitySample {
+            at: start.plus(day * NS_PER_DAY),
+            equity: Money::whole(equity).unwrap(),
+            exposure: Money::ZERO,
+        };
+        let daily = vec![sample(1, 110), sample(2, 120), sample(3, 90)];
+        let line = StrategyResult { equity: vec![sample(0, 100)], daily, ..StrategyResult::default() };
+        let found: Vec<(String, f64)> =
+            months(&line).into_iter().map(|row| (row.month, row.total_return.unwrap())).collect();
+        assert_eq!(found.iter().map(|row| row.0.as_str()).collect::<Vec<_>>(), ["2026-10", "2026-11"]);
+        assert!((found[0].1 - 0.2).abs() < 1e-12 && (found[1].1 + 0.25).abs() < 1e-12, "{found:?}");
     }
 }

@@ -8,7 +8,7 @@ use pitlane_engine::command::{Command, CommandKind, Movement, MovementKind, Stra
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::id::{AccountId, Origin, PortId, Source, StrategyId};
 use pitlane_engine::index::index_u8;
-use pitlane_engine::mesh::{PortClass, PortEnd, mesh};
+use pitlane_engine::mesh::{PortClass, PortEnd, ShardEnd, mesh};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::refdata::RefData;
@@ -17,13 +17,14 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 use pitlane_gateway::control::{Control, session_states};
 use pitlane_gateway::strategies;
-use pitlane_gateway::{PlatformParts, PlatformSettings};
+use pitlane_gateway::{PlatformParts, PlatformSettings, RecoveredShard};
 use pitlane_market_data::TickRow;
 use pitlane_strategy::Operation;
 use pitlane_strategy::registry::Registry;
 use pitlane_strategy::runner::{Notice, Runner};
 
 use super::account::SimulationAccount;
+use super::latency::Latencies;
 
 const CONTROL: PortId = PortId(0);
 const READER: PortId = PortId(1);
@@ -63,15 +64,20 @@ impl SimulatedMarket {
         registry: &Registry,
         now: Timestamp,
         from: Timestamp,
+        latencies: &Latencies,
     ) -> SimulatedMarket {
-        let settings = PlatformSettings::of(config, reference);
+        let settings = PlatformSettings::of(&latencies.allowed_by(config), reference);
         let (ports, ends) = mesh(&PORTS, settings.shards, settings.depths);
         let [control, reader, feed, runner] =
             <[PortEnd; PORTS.len()]>::try_from(ports).expect("the mesh has an end for each port");
         assert_eq!([CONTROL, READER, FEED, RUNNER], [control.id(), reader.id(), feed.id(), runner.id()]);
         let fresh = PlatformParts::fresh_shards(reference, &settings);
         let session_states = session_states(fresh.iter().map(|fresh| &fresh.shard));
-        let workers = fresh.into_iter().zip(ends).map(|(fresh, end)| Worker::new(fresh.shard, end)).collect();
+        let worker = |(mut fresh, end): (RecoveredShard, ShardEnd)| {
+            fresh.shard.draw_delays(latencies.entry.clone(), latencies.response.clone());
+            Worker::new(fresh.shard, end)
+        };
+        let workers = fresh.into_iter().zip(ends).map(worker).collect();
         let numbers = IdBlock { next: 1, end: u64::MAX };
         let hosts = strategies::hosts(&config.strategies, reference, registry);
         let run = strategies::runner_settings(Operation::Simulation, numbers, settings.seed);
@@ -107,14 +113,17 @@ impl SimulatedMarket {
         let (Some(account), cash) = (account.map(|row| row.id), config.simulation.cash) else { return };
         let ids: Vec<_> = self.runner.hosts().iter().map(|host| host.id()).collect();
         for strategy in ids {
-            let movement = credit(strategy, account, cash, config);
-            let body = CommandKind::Transaction(movement);
-            match route(&body, index_u8(self.workers.len())) {
-                CommandRoute::One(shard) => self.pending_commands.push(shard, body),
-                CommandRoute::All => self.pending_commands.push_all(body),
-            }
+            self.book(credit(strategy, account, cash, config));
         }
         self.settle();
+    }
+
+    fn book(&mut self, movement: Movement) {
+        let body = CommandKind::Transaction(movement);
+        match route(&body, index_u8(self.workers.len())) {
+            CommandRoute::One(shard) => self.pending_commands.push(shard, body),
+            CommandRoute::All => self.pending_commands.push_all(body),
+        }
     }
 
     fn lead(&mut self, to: StrategyPhase) {
@@ -169,6 +178,7 @@ impl SimulatedMarket {
                 return;
             }
             self.now = self.now.max(next);
+            self.account.begin_step();
             if self.is_running && self.account.sample_at() <= self.now {
                 self.account.sample(self.now);
             }
@@ -191,6 +201,9 @@ impl SimulatedMarket {
     /// Polls all parts until none has work at this instant.
     fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
+            while let Some(movement) = self.account.poll_fee() {
+                self.book(movement);
+            }
             let mut work = self.pending_commands.poll(&mut self.reader);
             work += self.workers.iter_mut().map(|worker| worker.poll(self.now)).sum::<usize>();
             work += self.control.drain_events(|_, _| {}) + self.control.poll(self.now, |_, _| {});
@@ -229,7 +242,6 @@ impl SimulatedMarket {
         }
         self.runner.stop_all(self.now);
         self.settle();
-        self.account.sample(self.now);
         self.account.end(self.now, self.rows);
         self.account
     }

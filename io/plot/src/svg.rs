@@ -16,6 +16,15 @@ pub enum TextAnchor {
     End,
 }
 
+/// A small triangle at a point.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Marker {
+    /// It points up to the place.
+    Up,
+    /// It points down to the place.
+    Down,
+}
+
 /// A drawing under construction.
 #[derive(Clone, Debug)]
 pub struct Svg {
@@ -75,6 +84,17 @@ impl Svg {
         let width = width.max(1.0);
         self.put(format_args!(
             r#"<rect x="{x:.1}" y="{y:.1}" width="{width:.1}" height="{height:.1}" rx="2" fill="{colour}"/>"#
+        ));
+    }
+
+    pub fn marker(&mut self, (x, y): (f64, f64), marker: Marker, colour: &str) {
+        let away = match marker {
+            Marker::Up => 7.0,
+            Marker::Down => -7.0,
+        };
+        let (left, right, end) = (x - 4.0, x + 4.0, y + away);
+        self.put(format_args!(
+            r#"<path d="M{x:.1} {y:.1}L{left:.1} {end:.1}L{right:.1} {end:.1}Z" fill="{colour}"/>"#
         ));
     }
 
@@ -145,6 +165,8 @@ mod tests {
     fn an_element_of_a_page_has_its_class_and_no_styles() {
         let mut svg = Svg::new(10.0, 20.0);
         svg.path(&[(0.0, 1.0), (2.0, 3.5)], COLOURS[0]);
+        svg.marker((5.0, 6.0), Marker::Up, COLOURS[1]);
+        svg.marker((5.0, 6.0), Marker::Down, COLOURS[1]);
         let text = svg.element("equity", "Equity");
         assert!(
             text.starts_with(
@@ -152,5 +174,6 @@ mod tests {
             )
         );
         assert!(text.contains("d=\"M0.0 1.0L2.0 3.5\"") && !text.contains("<style>"));
+        assert!(text.contains("M5.0 6.0L1.0 13.0L9.0 13.0Z") && text.contains("M5.0 6.0L1.0 -1.0L9.0 -1.0Z"));
     }
 }

@@ -62,7 +62,9 @@ pub enum CliCommand {
     /// same data, settings and seed give the same report.
     #[command(after_help = "Examples:
   pitlane simulate --config mine.toml --data ticks.csv --report report
-  pitlane simulate --config mine.toml --data aapl.csv,msft.csv --from 2026-11-02T14:30:00Z --to 2026-11-03")]
+  pitlane simulate --config mine.toml --data aapl.csv,msft.csv --from 2026-11-02T14:30:00Z --to 2026-11-03
+  pitlane simulate --config mine.toml --data ticks.csv --sweep fast=10..50:10,slow=100..400:100 --sort sharpe
+  pitlane simulate --config mine.toml --data ticks.csv --sweep fast=10..50:10 --walk-forward 30d,10d")]
     Simulate(SimulateArgs),
     /// Run one strategy in this process, connected to its server
     ///
@@ -192,6 +194,19 @@ mod tests {
     }
 
     #[test]
+    fn a_sweep_has_a_grid_a_statistic_and_windows() {
+        let line =
+            "pitlane simulate --sweep fast=10..50:10,slow=100 --jobs 3 --sort sharpe --walk-forward 30d,10d";
+        let CliCommand::Simulate(args) = command(line).unwrap() else { panic!("{line}") };
+        assert_eq!((args.sweep.unwrap().len(), args.jobs, args.sort.unwrap().name()), (5, Some(3), "sharpe"));
+        assert!(args.walk_forward.is_some());
+        let CliCommand::Simulate(args) = command("pitlane simulate --param A.fast=1,slow=2").unwrap() else {
+            panic!("it is a simulation")
+        };
+        assert_eq!(args.param.unwrap().to_string(), "A.fast=1,slow=2");
+    }
+
+    #[test]
     fn impossible_arguments_are_refused() {
         for line in [
             "pitlane --shards 0",
@@ -204,6 +219,14 @@ mod tests {
             "pitlane completions cobol",
             "pitlane health --wait soon",
             "pitlane man",
+            "pitlane simulate --sweep fast",
+            "pitlane simulate --sweep fast=5..1",
+            "pitlane simulate --jobs 2",
+            "pitlane simulate --sweep fast=1 --jobs 0",
+            "pitlane simulate --sweep fast=1 --sort beauty",
+            "pitlane simulate --sweep fast=1 --walk-forward 5",
+            "pitlane simulate --sweep fast=1 --param fast=1",
+            "pitlane simulate --param fast=1..2",
             "pitlane config",
             "pitlane user add alice",
             "pitlane user add alice --role boss",

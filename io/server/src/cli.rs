@@ -13,8 +13,7 @@ use pitlane_auth::audit::verify::{self, Against};
 use pitlane_auth::audit::{Anchor, AuditError, Link};
 use pitlane_auth::cli as credentials;
 use pitlane_auth::credentials::Kind;
-use pitlane_backtest::progress::SimulationProgress;
-use pitlane_backtest::{SimulateError, report_files};
+use pitlane_backtest::SimulateError;
 use pitlane_cluster::standby;
 use pitlane_cluster::strategy_process::{self, StrategyProcessError, StrategyProcessSettings};
 use pitlane_config::refdata;
@@ -37,6 +36,7 @@ use crate::args::{
 use crate::doctor::{self, Probes};
 use crate::health::{self, HealthError};
 use crate::serve::{self, ServeError, ServeSettings};
+use crate::simulation::{self, SimulationCommandError};
 
 /// Time limit for writing the last lines of the log.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
@@ -144,9 +144,12 @@ impl From<ServeError> for CliError {
     }
 }
 
-impl From<SimulateError> for CliError {
-    fn from(error: SimulateError) -> CliError {
-        CliError::Simulate(error)
+impl From<SimulationCommandError> for CliError {
+    fn from(error: SimulationCommandError) -> CliError {
+        match error {
+            SimulationCommandError::Simulate(error) => CliError::Simulate(error),
+            SimulationCommandError::Output(error) => CliError::Output(error),
+        }
     }
 }
 
@@ -236,15 +239,7 @@ fn run_simulate(args: &SimulateArgs, registry: &Registry) -> Result<ExitCode, Cl
     for warning in warnings.iter().filter(|warning| !warning.starts_with("journal.level")) {
         writeln!(io::stderr(), "warning: {warning}")?;
     }
-    let mut progress = SimulationProgress::new(args.quiet);
-    let report = pitlane_backtest::simulate(&config, &Arc::new(reference), registry, &mut progress)?;
-    write!(io::stdout(), "{}", report.to_text())?;
-    if let Some(folder) = &config.simulation.report_dir {
-        let named = |error| io::Error::other(format!("{}: {error}", folder.display()));
-        report_files::write(&report, folder).map_err(named)?;
-        writeln!(io::stdout(), "report in {}", folder.display())?;
-    }
-    Ok(ExitCode::SUCCESS)
+    Ok(simulation::run(args, config, &Arc::new(reference), registry)?)
 }
 
 fn run_strategy(args: &StrategyArgs, registry: Registry) -> Result<ExitCode, CliError> {

@@ -6,6 +6,7 @@ pub mod doctor;
 pub mod health;
 pub mod port_owner;
 pub mod serve;
+mod simulation;
 pub mod topology;
 
 pub use self::cli::run;

@@ -3,6 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use pitlane_backtest::sweep::grid::{Grid, ParameterSet};
+use pitlane_backtest::sweep::statistic::Statistic;
+use pitlane_backtest::sweep::walk_forward::WalkForward;
 use pitlane_config::{Sources, is_direct_address};
 use pitlane_engine::id::ShardId;
 
@@ -63,15 +66,39 @@ pub struct SimulateArgs {
     /// Files of ticks or bars, separated by commas: simulation.data
     #[arg(long, value_name = "FILES")]
     pub data: Option<String>,
-    /// Folder for report.txt, report.json and report.html: simulation.report_dir
+    /// Folder for report.txt, report.json and report.html, or those of a sweep:
+    /// simulation.report_dir
     #[arg(long, value_name = "DIR")]
     pub report: Option<String>,
     /// Seed of random numbers: service.seed
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
+    /// Parameters of strategies, such as fast=10,slow=100 or MOMENTUM.fast=10
+    #[arg(long, value_name = "VALUES", value_parser = ParameterSet::parse)]
+    pub param: Option<ParameterSet>,
+    /// Run every combination of these values: fast=10..50:10,slow=100|200 (ranges include their
+    /// ends)
+    #[arg(long, value_name = "GRID", value_parser = Grid::parse, conflicts_with = "param")]
+    pub sweep: Option<Grid>,
+    /// Runs at the same time; without it, one for each core
+    #[arg(long, value_name = "N", requires = "sweep", value_parser = clap::value_parser!(u16).range(1..=1_024))]
+    pub jobs: Option<u16>,
+    /// Statistic that orders the runs: return, sharpe, sortino, calmar, max-draw-down,
+    /// profit-factor, expectancy or win-rate
+    #[arg(long, value_name = "STATISTIC", requires = "sweep", value_parser = statistic)]
+    pub sort: Option<Statistic>,
+    /// Choose parameters over TRAIN and judge them over the following TEST, again and again:
+    /// 30d,10d
+    #[arg(long, value_name = "TRAIN,TEST", requires = "sweep", value_parser = WalkForward::parse)]
+    pub walk_forward: Option<WalkForward>,
     /// Print no progress
     #[arg(long)]
     pub quiet: bool,
+}
+
+fn statistic(text: &str) -> Result<Statistic, String> {
+    let names = Statistic::ALL.map(Statistic::name).join(", ");
+    Statistic::from_name(text).ok_or_else(|| format!("it must be one of {names}"))
 }
 
 impl SimulateArgs {

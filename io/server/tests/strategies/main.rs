@@ -12,4 +12,5 @@ mod kills;
 mod link;
 mod replay;
 mod simulation;
+mod sweep;
 mod hostile_clients;

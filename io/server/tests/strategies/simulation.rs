@@ -74,13 +74,35 @@ fn the_same_run_has_the_same_hash_and_the_report_is_whole() {
         assert!(strategy["fills"].as_u64().unwrap() > 10, "{strategy}");
         assert_eq!((strategy["rejected"].as_u64(), &strategy["failure"]), (Some(0), &Value::Null));
         assert_eq!(strategy["startEquity"].as_f64(), Some(1_000_000.0));
-        assert!(strategy["sharpe"].is_f64(), "{strategy}");
+        assert!(strategy["sharpe"].is_null(), "two minutes are too short: {strategy}");
+        let reason = strategy["withheld"]["sharpe"].as_str().unwrap();
+        assert!(reason.contains("1 daily return, 20 are needed") && text.contains(reason), "{reason}");
+        assert!(strategy["roundTrips"].as_u64().unwrap() < strategy["fills"].as_u64().unwrap());
+        assert!(strategy["benchmark"]["name"].as_str().unwrap().contains("AAPL"));
+        let sum = |rows: &Value, key: &str| {
+            rows.as_array().unwrap().iter().map(|row| row[key].as_u64().unwrap()).sum::<u64>()
+        };
+        for key in ["fills", "roundTrips"] {
+            let all = strategy[key].as_u64().unwrap();
+            assert_eq!((sum(&strategy["byMonth"], key), sum(&strategy["bySecurity"], key)), (all, all));
+        }
     }
+    assert_eq!(page.matches("<svg class=\"price\"").count(), 3, "one for each security of a strategy");
+    let orders = first["orders"].as_array().unwrap();
+    let entered: u64 = strategies.iter().map(|strategy| strategy["orders"].as_u64().unwrap()).sum();
+    assert_eq!(orders.len() as u64 + first["ordersNotListed"].as_u64().unwrap(), entered);
+    assert!(orders.iter().any(|order| order["status"] == "FILLED" && order["ended"].is_string()));
     assert_eq!(first["ticks"].as_u64(), Some(8_000));
     assert!(!first["trades"].as_array().unwrap().is_empty());
     simulate(&place, &files, &both(), &["--quiet"]);
     let second = report(&place);
     assert_eq!(first["hash"], second["hash"]);
+    // What is kept and shown is not part of the run.
+    let shown = ["--set", "simulation.records_max=5", "--set", "simulation.benchmark=MSFT"];
+    simulate(&place, &files, &both(), &shown);
+    let third = report(&place);
+    assert_eq!((&first["hash"], third["trades"].as_array().unwrap().len()), (&third["hash"], 5));
+    assert_eq!(third["strategies"][0]["benchmark"]["name"], "buy and hold MSFT");
     // Random numbers are part of the run where they are used.
     let dice = ["--set", "venue.partial_fill=true", "--seed", "7"];
     simulate(&place, &files, &both(), &dice);
@@ -199,4 +221,84 @@ fn a_strategy_that_fails_stops_alone() {
     let reason = momentum["failure"]["reason"].as_str().unwrap();
     assert!(reason.contains("trading is switched off"), "{reason}");
     assert!(text.contains(reason) && maker["fills"].as_u64().unwrap() > 10, "{text}");
+}
+
+/// Returns the profit of the maker, and its fills, under these settings.
+fn maker(place: &TestFolder, more: &[&str]) -> (f64, u64, String) {
+    let files = [("aapl.csv", file(&rows("AAPL", 4_000, 1)))];
+    let (code, text, log_text) = simulate(place, &files, MAKER, more);
+    assert_eq!(code, Some(0), "{text}{log_text}");
+    let report = report(place);
+    let strategy = &report["strategies"][0];
+    let fills = strategy["fills"].as_u64().unwrap();
+    (
+        strategy["endEquity"].as_f64().unwrap() - 1_000_000.0,
+        fills,
+        report["hash"].as_str().unwrap().to_string(),
+    )
+}
+
+#[test]
+fn the_more_is_ahead_of_an_order_the_less_it_fills() {
+    let place = folder("simulate-queues");
+    let fills = |model: &str| maker(&place, &["--set", &format!("venue.fill_model={model}")]).1;
+    let [touch, queue, traded, back, through] =
+        ["touch", "queue", "queue_traded", "queue_back", "through"].map(fills);
+    assert!(touch > queue && queue >= traded && traded >= back && back >= through, "{queue} {traded} {back}");
+    assert!(queue > through);
+}
+
+#[test]
+fn latencies_are_drawn_from_a_distribution_or_a_file_and_repeat_with_the_seed() {
+    let place = folder("simulate-latency");
+    let at_once = maker(&place, &[]);
+    let file = place.join("measured.hgrm");
+    fs::write(&file, " 1000.0 0.0 1 1.0\n 30000.0 0.9 9 10.0\n 90000.0 1.0 10\n#[Mean = 1]\n").unwrap();
+    let from_file = format!("simulation.response_latency=file {}", file.display());
+    let late = ["--set", "simulation.entry_latency=lognormal 20ms 200ms", "--set", &from_file];
+    let (one, two) = (maker(&place, &late), maker(&place, &late));
+    assert_eq!(one, two);
+    assert_ne!(one.2, at_once.2);
+    assert_ne!(maker(&place, &[&late[..], &["--seed", "5"]].concat()).2, one.2);
+    let text = fs::read_to_string(place.join("report/report.txt")).unwrap();
+    assert!(text.contains("lognormal 20000us 200000us") && text.contains("drawn, see above"), "{text}");
+    let files = [("aapl.csv", super::data::file(&rows("AAPL", 10, 1)))];
+    for (setting, problem) in [
+        (
+            "simulation.entry_latency=file /nowhere.hgrm",
+            "simulation.entry_latency: /nowhere.hgrm: No such file",
+        ),
+        ("simulation.entry_latency=slow", "simulation.entry_latency: it must be such as constant 250us"),
+    ] {
+        let (code, _, log_text) = simulate(&place, &files, MAKER, &["--set", setting]);
+        assert!(code == Some(1) && log_text.contains(problem), "{log_text}");
+    }
+}
+
+#[test]
+fn fees_by_tier_replace_commissions_and_makers_may_earn() {
+    let place = folder("simulate-fees");
+    let free = format!("{MAKER}[simulation]\nfee_tiers = [\"0 0 0\"]\n");
+    let paid = format!("{MAKER}[simulation]\nfee_tiers = [\"0 -1 5\", \"100000 -2 4\"]\n");
+    let files = [("aapl.csv", file(&rows("AAPL", 4_000, 1)))];
+    let run = |settings: &str| {
+        let (code, text, log_text) = simulate(&place, &files, settings, &[]);
+        assert_eq!(code, Some(0), "{text}{log_text}");
+        let strategy = report(&place)["strategies"][0].clone();
+        let fees: f64 = strategy["fees"].as_str().unwrap().parse().unwrap();
+        (strategy["endEquity"].as_f64().unwrap(), fees, strategy["fills"].as_u64().unwrap())
+    };
+    let ((equity_free, fees_free, fills_free), (equity, fees, fills)) = (run(&free), run(&paid));
+    assert_eq!((fees_free, fills_free), (0.0, fills), "the orders are the same");
+    assert!(fees < 0.0, "a market maker earns rebates: {fees}");
+    assert!((equity_free - fees - equity).abs() < 1e-6, "{equity_free} {fees} {equity}");
+    for (tiers, problem) in [
+        ("[\"5 1 1\"]", "the first tier must begin at 0"),
+        ("[\"0 1 1\", \"0 1 1\"]", "each tier must begin above"),
+        ("[\"cheap\"]", "a tier must be such as"),
+    ] {
+        let settings = format!("{MAKER}[simulation]\nfee_tiers = {tiers}\n");
+        let (code, _, log_text) = simulate(&place, &files, &settings, &[]);
+        assert!(code == Some(1) && log_text.contains(problem), "{log_text}");
+    }
 }

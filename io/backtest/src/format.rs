@@ -1,0 +1,114 @@
+//! Numbers as people read them, for text and HTML. The JSON has them with all their digits.
+
+use pitlane_engine::number::Money;
+
+use super::statistics::Figure;
+
+const MINUTE_S: u64 = 60;
+const HOUR_S: u64 = 60 * MINUTE_S;
+const DAY_S: u64 = 24 * HOUR_S;
+const NS_PER_S: u64 = 1_000_000_000;
+/// Raw units of a cent.
+const CENT: i64 = 1_000_000;
+
+/// Formats a count with thousands separators.
+pub fn count(number: u64) -> String {
+    let digits = number.to_string();
+    let mut out = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// Formats an amount with two decimals, rounded half away from zero.
+pub fn money(amount: Money) -> String {
+    let cents = (i128::from(amount.raw()).abs() + i128::from(CENT) / 2) / i128::from(CENT);
+    let whole = u64::try_from(cents / 100).unwrap_or(u64::MAX);
+    let sign = if amount.is_negative() && cents > 0 { "-" } else { "" };
+    format!("{sign}{}.{:02}", count(whole), cents % 100)
+}
+
+/// Formats a share as a percentage with two decimals, and tiny ones with as many as they need to be
+/// seen.
+pub fn percent(share: f64) -> String {
+    let value = share * 100.0;
+    let decimals = match value.abs() {
+        0.0 => 2,
+        small if small < 0.01 => 4,
+        small if small < 0.1 => 3,
+        _ => 2,
+    };
+    let text = format!("{value:.decimals$}");
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'-' | b'0' | b'.'));
+    format!("{} %", if is_zero { text.trim_start_matches('-') } else { &text })
+}
+
+pub fn ratio(value: f64) -> String {
+    format!("{value:.2}")
+}
+
+/// Formats a figure, or the reason why there is none.
+pub fn figure(figure: &Figure, format: impl Fn(f64) -> String) -> String {
+    match figure {
+        Ok(value) => format(*value),
+        Err(withheld) => format!("- ({withheld})"),
+    }
+}
+
+/// Formats a time span with its two largest units.
+pub fn span(ns: u64) -> String {
+    let s = ns / NS_PER_S;
+    match s {
+        0 if ns == 0 => "0 s".to_string(),
+        0 => format!("{} ms", ns.div_ceil(1_000_000)),
+        s if s < MINUTE_S => format!("{s} s"),
+        s if s < HOUR_S => two(s / MINUTE_S, "min", s % MINUTE_S, "s"),
+        s if s < DAY_S => two(s / HOUR_S, "h", s % HOUR_S / MINUTE_S, "min"),
+        s => two(s / DAY_S, "d", s % DAY_S / HOUR_S, "h"),
+    }
+}
+
+fn two(large: u64, unit: &str, small: u64, small_unit: &str) -> String {
+    match small {
+        0 => format!("{} {unit}", count(large)),
+        _ => format!("{} {unit} {small} {small_unit}", count(large)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statistics::Withheld;
+
+    #[test]
+    fn numbers_are_grouped_and_rounded() {
+        assert_eq!([0, 999, 1_000, 1_234_567].map(count), ["0", "999", "1,000", "1,234,567"]);
+        let amounts = ["0", "1234.565", "-1234.5649", "-0.001", "1000000"];
+        let shown = amounts.map(|text| money(Money::parse(text.as_bytes()).unwrap()));
+        assert_eq!(shown, ["0.00", "1,234.57", "-1,234.56", "0.00", "1,000,000.00"]);
+        assert_eq!(money(Money::MIN), "-92,233,720,368.55");
+    }
+
+    #[test]
+    fn percentages_show_small_shares() {
+        let shown = [0.0, 0.123, -0.5, 0.0002, 0.000_03, -1e-9].map(percent);
+        assert_eq!(shown, ["0.00 %", "12.30 %", "-50.00 %", "0.020 %", "0.0030 %", "0.0000 %"]);
+    }
+
+    #[test]
+    fn spans_have_at_most_two_units() {
+        let s = NS_PER_S;
+        let spans = [0, 1, s, 90 * s, 3_600 * s, 3_661 * s, 90_000 * s].map(span);
+        assert_eq!(spans, ["0 s", "1 ms", "1 s", "1 min 30 s", "1 h", "1 h 1 min", "1 d 1 h"]);
+    }
+
+    #[test]
+    fn a_figure_without_a_value_says_why() {
+        assert_eq!(figure(&Ok(1.234), ratio), "1.23");
+        assert_eq!(figure(&Err(Withheld::NoLoss), ratio), "- (no day had a loss)");
+    }
+}
