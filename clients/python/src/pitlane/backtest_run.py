@@ -34,7 +34,7 @@ _log = logging.getLogger("pitlane.backtest")
 class BacktestResult:
     """The outcome of a back-test.
 
-    `orders`, `fills`, `equity` and `statistics` are frames of pandas or polars.
+    `orders`, `fills`, `round_trips`, `equity` and `statistics` are frames of pandas or polars.
     """
 
     def __init__(self, outcome: Any, strategies: list[Strategy], frames: Frames) -> None:
@@ -56,6 +56,11 @@ class BacktestResult:
     def fills(self) -> Any:
         """The fills, with fee, realised profit and position after each."""
         return self.frame("fills")
+
+    @property
+    def round_trips(self) -> Any:
+        """Positions from the entry to the exit, with fees and profit."""
+        return self.frame("round_trips")
 
     @property
     def equity(self) -> Any:

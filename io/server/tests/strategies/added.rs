@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 
 use super::data::{MOMENTUM, file, rows};
-use super::embedded::{get, start, strategy};
+use super::embedded::{get, start, strategy, until};
 use super::replay::simulated;
 use super::simulation::{report, simulate};
 
@@ -29,7 +29,7 @@ fn ids(service: &ServiceProcess) -> BTreeMap<String, u64> {
 fn a_name_keeps_its_id_over_restarts_whatever_comes_and_goes() {
     let place = folder("strategies-added");
     let service = serve(&place, &["WAVE", "DIP"]);
-    assert_eq!(strategy(&service, "DIP")["phase"], "RUNNING");
+    until(|| strategy(&service, "DIP")["phase"] == "RUNNING");
     let first = ids(&service);
     // A reload of the files keeps what the settings added.
     let (status, body) = service.ask("POST /rest/cache/clear-all");
@@ -52,7 +52,7 @@ fn a_name_keeps_its_id_over_restarts_whatever_comes_and_goes() {
     let third = ids(&service);
     assert_eq!((third["DIP"], third["ALPHA"]), (first["DIP"], alpha));
     assert!(third["BETA"] > alpha, "no id is given to a second strategy: {third:?}");
-    assert_eq!(strategy(&service, "DIP")["phase"], "RUNNING");
+    until(|| strategy(&service, "DIP")["phase"] == "RUNNING");
 }
 
 #[test]
