@@ -252,7 +252,7 @@ fn a_smaller_shown_size_shrinks_the_queue_in_proportion_rounded_up_and_a_larger_
     bench.trade(100, 11);
     assert_eq!(bench.outcomes(), [filled(1, 1, 100)]);
     let mut queue = FeedQueue { ticks: 1, ahead: Qty::from_raw(7), shown: Qty::from_raw(10) };
-    queue.resize(Qty::from_raw(5));
+    queue.resize(Qty::from_raw(5), FillModel::Queue);
     assert_eq!((queue.ahead.raw(), queue.shown.raw()), (4, 5));
 }
 
