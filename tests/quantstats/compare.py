@@ -46,7 +46,7 @@ def write_ticks(path: pathlib.Path) -> None:
         for day in pd.bdate_range("2026-01-05", periods=126, tz="UTC"):
             level *= math.exp(rng.gauss(0, 0.004))
             for minute in range(390):
-                drift = 0.97 * drift + rng.gauss(0, 1)
+                drift = 0.8 * drift + rng.gauss(0, 1)
                 level = max(1_000.0, level + drift + rng.gauss(0, 4))
                 bid = round(level)
                 at = day + pd.Timedelta(hours=14, minutes=30 + minute)

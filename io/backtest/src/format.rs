@@ -38,6 +38,7 @@ pub fn percent(share: f64) -> String {
     let value = share * 100.0;
     let decimals = match value.abs() {
         0.0 => 2,
+        small if small < 0.000_1 => 6,
         small if small < 0.01 => 4,
         small if small < 0.1 => 3,
         _ => 2,
@@ -96,7 +97,7 @@ mod tests {
     #[test]
     fn percentages_show_small_shares() {
         let shown = [0.0, 0.123, -0.5, 0.0002, 0.000_03, -1e-9].map(percent);
-        assert_eq!(shown, ["0.00 %", "12.30 %", "-50.00 %", "0.020 %", "0.0030 %", "0.0000 %"]);
+        assert_eq!(shown, ["0.00 %", "12.30 %", "-50.00 %", "0.020 %", "0.0030 %", "0.000000 %"]);
     }
 
     #[test]
