@@ -4,7 +4,7 @@
 //! ```text
 //! accept ─► TLS ─► LOGIN ─► connection: read ─► handle_request ─► RemoteStrategies
 //!   │       └── 5 s ──┘                 write ◄─ take_frame ◄───────────┘
-//!   └ at most 32 without login: a new one closes the oldest
+//!   └ at most 32 without login: a new one closes the oldest of the address that has the most
 //! ```
 //!
 //! The end of a connection changes nothing about its strategy: the process keeps its lease,
@@ -61,12 +61,19 @@ struct LinkServer {
     remote_strategies: Rc<RemoteStrategies>,
     idle: Duration,
     /// Connections without a login, the oldest first.
-    logins: RefCell<VecDeque<(u64, AbortHandle)>>,
+    logins: RefCell<VecDeque<PendingLogin>>,
     next_login: Cell<u64>,
     revocations: RefCell<RevocationWatch>,
     /// By connection: name and generation of its login.
     identities: RefCell<BTreeMap<u64, (Arc<str>, u64)>>,
     logged_at: Cell<Option<Instant>>,
+}
+
+/// A connection that has not logged in.
+struct PendingLogin {
+    id: u64,
+    address: IpAddr,
+    task: AbortHandle,
 }
 
 /// The other end of a connection.
@@ -173,8 +180,8 @@ fn is_same_user(socket: &UnixStream) -> bool {
 }
 
 impl LinkServer {
-    /// Serves a new connection in a task of its own, if need be in place of the oldest that has not
-    /// logged in.
+    /// Serves a new connection in a task of its own, if need be in place of one that has not logged
+    /// in: the oldest of the address that has the most, so that one host does not keep others out.
     fn admit<S>(self: &Rc<LinkServer>, opening: impl Future<Output = io::Result<S>> + 'static, peer: LinkPeer)
     where
         S: AsyncRead + AsyncWrite + 'static,
@@ -183,12 +190,12 @@ impl LinkServer {
         self.next_login.set(id + 1);
         let task = spawn_local(self.clone().serve_connection(id, opening, peer));
         let mut logins = self.logins.borrow_mut();
-        logins.push_back((id, task.abort_handle()));
+        logins.push_back(PendingLogin { id, address: peer.address(), task: task.abort_handle() });
         if logins.len() > LOGINS_MAX
-            && let Some((_, oldest)) = logins.pop_front()
+            && let Some(excess) = oldest_of_most(&logins).and_then(|at| logins.remove(at))
         {
             count(&self.remote_strategies.counts.refused_links);
-            oldest.abort();
+            excess.task.abort();
         }
     }
 
@@ -220,7 +227,7 @@ impl LinkServer {
     }
 
     fn leave_logins(&self, id: u64) {
-        self.logins.borrow_mut().retain(|(other, _)| *other != id);
+        self.logins.borrow_mut().retain(|login| login.id != id);
     }
 
     /// Reads the login; an error is a refusal, or `None` if the client is gone.
@@ -347,6 +354,15 @@ impl LinkServer {
             }
         }
     }
+}
+
+/// Returns the position of the oldest connection of the address that has the most.
+fn oldest_of_most(logins: &VecDeque<PendingLogin>) -> Option<usize> {
+    let count = |address: IpAddr| logins.iter().filter(|login| login.address == address).count();
+    // The newest one comes last, so an address that has just one keeps it as long as another has
+    // more.
+    let most = logins.iter().map(|login| count(login.address)).max()?;
+    logins.iter().position(|login| count(login.address) == most)
 }
 
 /// Returns whether an identity may run the process of a strategy.

@@ -9,6 +9,7 @@ use pitlane_protocols::remote::link::{
     FRAME_BYTES_MAX, LINK_VERSION, LOGIN_BYTES_MAX, ServerFrame, StrategyFrame,
 };
 use pitlane_protocols::remote::strategy::{RemoteReply, RemoteRequest};
+use pitlane_testkit::loopback::connect_from;
 use pitlane_testkit::nats_server::{StrategyProcess, serve_over};
 use pitlane_testkit::secured_service::create_token;
 use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
@@ -137,6 +138,19 @@ fn connections_are_bounded() {
     drop(own);
     until(|| service.metric("pitlane_strategy_link_connections") == 0);
     drop(logged_in(&service, "MOMENTUM"));
+    drop(crowd);
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+/// A slow login of one address stays while another address opens many connections.
+#[test]
+fn an_address_with_many_connections_evicts_its_own() {
+    let (_place, service) = start("link-fair", &["feed.on=false"]);
+    let mut slow = LinkClient::tcp(listener(&service));
+    let crowd: Vec<TcpStream> = (0..LOGINS_MAX + 8).map(|_| connect_from(2, listener(&service))).collect();
+    until(|| service.metric(REFUSED) >= 8);
+    assert!(matches!(slow.log_in("MOMENTUM", ""), Some(ServerFrame::LoggedIn { .. })));
     drop(crowd);
     service.signal("TERM");
     assert!(service.end().is_orderly());
