@@ -146,7 +146,7 @@ fn warnings_are_printed_and_the_start_continues() {
     let (code, output, errors) =
         run(&serving(&folder("warned"), "--for 0 --set journal.level=none --set log.format=text"));
     assert_eq!((code, output.lines().count()), (Some(0), 2), "{output}");
-    assert!(errors.contains("WARN pitlane: journal.level: nothing survives"), "{errors}");
+    assert!(errors.contains("WARN pitlane::cli: journal.level: nothing survives"), "{errors}");
     let (code, _, errors) = run("check --set journal.level=none");
     assert_eq!(code, Some(0));
     assert!(errors.starts_with("warning: journal.level: "), "{errors}");
