@@ -79,7 +79,7 @@ fn an_unclear_request_cancels_nothing() {
     ] {
         service.refuse("DELETE", &format!("{ORDERS}{query}"), "", status, code);
     }
-    service.refuse("DELETE", &format!("{ORDERS}?all=true"), "{}", 400, "bad-body");
+    service.refuse("DELETE", &format!("{ORDERS}?all=true"), r#"{"side":"BUY"}"#, 400, "unexpected-body");
     assert_eq!(open(&mut service), ["a"]);
 }
 
