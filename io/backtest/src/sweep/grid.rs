@@ -247,8 +247,7 @@ mod tests {
     }
 
     fn config(strategies: &[(&str, &[&str])]) -> Config {
-        let mut config = Config::default();
-        config.strategies = strategies
+        let strategies = strategies
             .iter()
             .map(|(name, parameters)| StrategyConfig {
                 name: (*name).to_string(),
@@ -259,7 +258,7 @@ mod tests {
                 parameters: parameters.iter().map(|name| ((*name).to_string(), "1".to_string())).collect(),
             })
             .collect();
-        config
+        Config { strategies, ..Config::default() }
     }
 
     #[test]

@@ -133,7 +133,7 @@ fn a_signal_ends_a_sweep_in_order() {
     let result = results(&place);
     let finished = result["runs"].as_array().unwrap().len();
     assert!(
-        result["stopped"] == true && finished < result["planned"].as_u64().unwrap() as usize,
+        result["stopped"] == true && (finished as u64) < result["planned"].as_u64().unwrap(),
         "{finished}"
     );
 }
