@@ -1,4 +1,4 @@
-"""Compares the statistics of a simulation's report with those that quantstats computes from the same equity.
+"""Compares the statistics of a report with those of quantstats for the same equity.
 
     compare.py BINARY
 
@@ -108,7 +108,8 @@ def main() -> int:
         agrees = math.isclose(own, other, rel_tol=TOLERANCE)
         differing += not agrees
         print(f"{name:<22} {own:>18.12f} {other:>18.12f} {'ok' if agrees else 'DIFFERS'}")
-    print(f"quantstats {qs.__version__}: {differing} figures differ, {len(result['returns'])} daily returns")
+    days = len(result["returns"])
+    print(f"quantstats {qs.__version__}: {differing} figures differ, {days} daily returns")
     return differing > 0
 
 

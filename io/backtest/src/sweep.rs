@@ -217,8 +217,8 @@ impl Search<'_> {
         SweepResult { settings: settings.clone(), runs, windows: Vec::new(), planned, is_stopped }
     }
 
-    /// Does the runs of a plan, several at a time, and returns those that were finished in the order
-    /// of the plan.
+    /// Does the runs of a plan, several at a time, and returns those that were finished in the
+    /// order of the plan.
     fn run_all(&self, plan: &[PlannedRun], jobs: usize, planned: usize) -> Vec<RunSummary> {
         let next = AtomicUsize::new(0);
         let finished: Mutex<Vec<Option<RunSummary>>> = Mutex::new(vec![None; plan.len()]);

@@ -1,5 +1,5 @@
-//! The results of a search as text, CSV, JSON and HTML. Each run is given with its hash and with the
-//! command that repeats it.
+//! The results of a search as text, CSV, JSON and HTML. Each run is given with its hash and with
+//! the command that repeats it.
 
 use std::fmt::Write;
 use std::fs;

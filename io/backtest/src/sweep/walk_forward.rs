@@ -1,5 +1,5 @@
-//! Walk-forward: the parameters are chosen over one part of the data and judged over the next, which
-//! the choice has not seen. Then both parts move on by the length of the second.
+//! Walk-forward: the parameters are chosen over one part of the data and judged over the next,
+//! which the choice has not seen. Then both parts move on by the length of the second.
 //!
 //! ```text
 //! |---- train ----|- test -|
