@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test guide-test examples-test quantstats without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -77,7 +77,7 @@ BUILD := cargo build $(PROFILE) --package pitlane
 
 # Each starts servers of its own on free ports, so that they run side by side. Without python3 and
 # venv there are no clients to test with; in CI there must be.
-AFTER_TESTS = guide-test $(if $(VENV)$(CI),client-test examples-test,without-python) $(if $(PROMTOOL)$(CI),deploy-test)
+AFTER_TESTS = guide-test $(if $(VENV)$(CI),client-test engine-test examples-test,without-python) $(if $(PROMTOOL)$(CI),deploy-test)
 
 without-python:
 	@echo "SKIPPED: the Python client and the examples need python3 with venv: apt install python3-venv"
@@ -106,6 +106,10 @@ client-test: $(CLIENT_ENV)/.stamp ## test the Python client: types, and tests an
 	cd $(CLIENT) && $(CLIENT_ENV)/bin/python -m mypy --cache-dir $(CLIENT_ENV)/mypy
 	cd $(CLIENT) && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(CLIENT_ENV)/bin/python -m pytest -p no:cacheprovider
 
+bench-client: $(CLIENT_ENV)/.stamp ## measure the CPU time that the Python client spends on an order (BINARY=…)
+	$(if $(BINARY),,$(BUILD))
+	cd $(CLIENT) && $(CLIENT_ENV)/bin/python tools/bench_orders.py $(if $(BINARY),--binary $(abspath $(BINARY)))
+
 # For the examples and for the blocks of the guide in Python. The client has its own environment,
 # which shows that what it declares is enough.
 EXAMPLES_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/examples/env)
@@ -115,13 +119,35 @@ $(EXAMPLES_ENV)/.stamp: tests/examples/requirements.txt $(CLIENT_SOURCES)
 	$(EXAMPLES_ENV)/bin/pip install --quiet --disable-pip-version-check --no-compile --only-binary :all: '$(CURDIR)/$(CLIENT)[pandas]' -r tests/examples/requirements.txt
 	@touch $@
 
+# The native engine of back-tests, as `pip install ./clients/python-engine` would install it, but of
+# the crates that the tests have built already.
+ENGINE := clients/python-engine
+ENGINE_SO := $(abspath $(or $(CARGO_TARGET_DIR),target)/sim/deps/libpitlane_native.so)
+ENGINE_FOLDER := $(abspath $(or $(CARGO_TARGET_DIR),target)/python-engine)
+
+engine: ## build the native engine of the Python client into target/python-engine
+	$(if $(BUILD),cargo build $(PROFILE) --package pitlane-python)
+	mkdir -p $(ENGINE_FOLDER)/pitlane_engine
+	cp $(ENGINE)/python/pitlane_engine/* $(ENGINE_FOLDER)/pitlane_engine/
+	install -m 755 $(ENGINE_SO) $(ENGINE_FOLDER)/pitlane_engine/pitlane_native.abi3.so
+
+engine-test: $(EXAMPLES_ENV)/.stamp engine ## test back-tests of Python strategies with the native engine
+	cd $(ENGINE) && PYTHONPATH=$(ENGINE_FOLDER) PYTHONDONTWRITEBYTECODE=1 timeout 300 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
+
+# Builds the fastest engine, for minutes, in an environment of its own.
+BENCH_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/bench-backtest)
+bench-backtest: ## compare back-tests in Rust, in Python and in NautilusTrader on the same ticks (ARGS="--ticks 2000000")
+	python3 -m venv $(BENCH_ENV)
+	$(BENCH_ENV)/bin/pip install --quiet --disable-pip-version-check ./$(CLIENT) './$(ENGINE)[pandas]' nautilus_trader==1.221.0
+	$(BENCH_ENV)/bin/python $(ENGINE)/bench/compare.py --nautilus bench/nautilus/cross.py $(ARGS)
+
 # Without virtual environments the pages with Python are skipped.
 GUIDE_BINARY = $(or $(BINARY),$(or $(CARGO_TARGET_DIR),target)/sim/pitlane)
 
-guide-test: $(if $(VENV)$(CI),$(EXAMPLES_ENV)/.stamp) ## run every command of README and user guide, and compare its list of metrics (BINARY=…)
+guide-test: $(if $(VENV)$(CI),$(EXAMPLES_ENV)/.stamp engine) ## run every command of README and user guide, and compare its list of metrics (BINARY=…)
 	$(if $(BINARY),,$(BUILD))
 	tests/tools/guide --self-test
-	timeout 300 tests/tools/guide --binary $(GUIDE_BINARY) $(if $(VENV)$(CI),--python $(EXAMPLES_ENV)/bin/python)
+	PYTHONPATH=$(ENGINE_FOLDER) timeout 300 tests/tools/guide --binary $(GUIDE_BINARY) $(if $(VENV)$(CI),--python $(EXAMPLES_ENV)/bin/python)
 	timeout 120 tests/tools/reference --binary $(GUIDE_BINARY)
 
 reference: ## write the reference of settings, reason codes and metrics from their sources (BINARY=…)
@@ -142,7 +168,7 @@ screenshot: page ## take the picture of the page for README and user guide (BINA
 	cd web && $(if $(BINARY),BINARY=$(abspath $(BINARY))) node test/screenshot.mjs ../docs/images/page.png
 
 examples-test: $(EXAMPLES_ENV)/.stamp ## run every program of examples/ against the real binary, and check its output (BINARY=…)
-	$(if $(BINARY),,$(BUILD))
+	$(if $(BINARY),,$(BUILD) --bins --examples)
 	cd tests/examples && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 900 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # Its packages are large, so it is not a part of `make test`.

@@ -5,13 +5,13 @@ mod subject;
 
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
-    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, PortId, SecurityId, Source, StrategyId,
-    Uuid,
+    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, Origin, PortId, SecurityId, Source,
+    StrategyId, Uuid,
 };
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
 use crate::sender::{SenderId, SenderPart};
-use crate::terms::{Changes, Terms};
+use crate::terms::{Changes, Side, Terms};
 use crate::time::{Day, Timestamp};
 
 /// One command. It carries no time: the caller that applies it passes the time.
@@ -188,6 +188,24 @@ pub enum CommandKind {
     /// Newest record of the audit log's hash chain. The shard stores it and does nothing else with
     /// it. See `io/auth/src/audit/anchor.rs`.
     AuditAnchor(AuditAnchor),
+    /// Cancels every open order that the filter selects, each as if it had been cancelled under
+    /// this id. An order with a pending cancel keeps that one.
+    CancelOrders {
+        id: IntId,
+        filter: CancelFilter,
+    },
+}
+
+/// Selects open orders: those that agree with every field that is set.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CancelFilter {
+    pub strategy: Option<StrategyId>,
+    pub security: Option<SecurityId>,
+    pub side: Option<Side>,
+    /// The kind of source that sent the order.
+    pub origin: Option<Origin>,
+    /// The source that sent the order, such as one FIX session.
+    pub source: Option<Source>,
 }
 
 /// A record of an audit log, identified by its line number and hash.

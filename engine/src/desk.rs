@@ -24,7 +24,7 @@ use std::collections::VecDeque;
 
 use self::names::{NIL, NameTable};
 use self::order_table::{DeskEntry, OrderStage, OrderTable};
-use crate::command::{Command, CommandKind};
+use crate::command::{CancelFilter, Command, CommandKind};
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use crate::mesh::PortEnd;
 use crate::number::Qty;
@@ -240,6 +240,46 @@ impl Desk {
         self.request(port, number, &ticket, CommandKind::Cancel { order: handle, id })?;
         self.add_name(number, id, true);
         Ok(id)
+    }
+
+    /// Requests the cancellation of all orders that the filter selects, from the shards that have
+    /// them. Returns the id of the command, which the desk makes; the ticket's id is used up too.
+    pub fn cancel_orders(
+        &mut self,
+        port: &mut PortEnd,
+        ticket: Ticket,
+        filter: CancelFilter,
+    ) -> Result<IntId, Declined> {
+        let Ticket { source, token, sender, id } = ticket;
+        assert_eq!(source.port, self.settings.port, "a desk serves its own port");
+        if !id.is_none() && self.is_used(source.session, &id) {
+            return Err(Reason::DuplicateId.into());
+        }
+        let mut shards = self.shards_of(&filter);
+        if !shards.all(|shard| port.has_room(shard)) {
+            return Err(Reason::LaneFull.into());
+        }
+        let made = self.make_id(source.session).ok_or(Reason::LaneFull)?;
+        let command = Command { source, token, sender, body: CommandKind::CancelOrders { id: made, filter } };
+        for shard in self.shards_of(&filter) {
+            port.send(shard, command).expect("there was room and no other thread writes");
+        }
+        self.note_used(source.session, &id);
+        self.note_used(source.session, &made);
+        Ok(made)
+    }
+
+    /// Returns the shards that answer a cancel of many orders.
+    pub fn shards_of(&self, filter: &CancelFilter) -> impl Iterator<Item = ShardId> + use<> {
+        let shards = self.settings.shards;
+        let chosen = match filter.security {
+            Some(security) => {
+                let shard = shard_of(security, shards).0;
+                shard..shard + 1
+            }
+            None => 0..shards,
+        };
+        chosen.map(ShardId)
     }
 
     /// Enters an order under a new id and sends it. It checks for room before it changes anything.

@@ -393,6 +393,13 @@ pub struct Tick {
     pub at: Timestamp,
 }
 
+impl Tick {
+    /// Returns whether there is a bid and an ask.
+    pub fn is_quoted(&self) -> bool {
+        self.bid_size.is_positive() && self.ask_size.is_positive()
+    }
+}
+
 /// Price levels of each side of a book in an event: as many as fit.
 pub const DEPTH_LEVELS_MAX: usize = 10;
 

@@ -1,7 +1,9 @@
 //! Reference data: exchanges, families, securities, accounts, strategies. Read-only once built; a
 //! change replaces the whole set. The `io` crates read the files. The module `check` validates the
-//! rows and their references, and `succession` validates one set against the next.
+//! rows and their references, `addition` adds the strategies of the settings, and `succession`
+//! validates one set against the next.
 
+mod addition;
 mod check;
 mod codec;
 pub mod sample;
@@ -10,6 +12,7 @@ mod succession;
 use std::collections::BTreeMap;
 use std::fmt;
 
+pub use self::addition::{AdditionError, KnownStrategies};
 use crate::id::{AccountId, AdapterId, Currency, ExchangeId, FamilyId, SecurityId, StrategyId};
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::time::{Day, TimeOfDay};

@@ -1,7 +1,9 @@
 //! Messages between processes of one installation, as bytes: a server and strategies in their own
-//! processes ([`strategy`]), and the servers of a cluster ([`cluster`]).
+//! processes ([`strategy`]), their frames where there is no broker ([`link`]), and the servers of a
+//! cluster ([`cluster`]).
 
 pub mod cluster;
+pub mod link;
 pub mod strategy;
 
 use std::fmt;

@@ -1,18 +1,16 @@
-"""The recorder, the strategy and the notebook: files of ticks, and what is done with them."""
+"""The recorder and the notebook: files of ticks, and what is done with them."""
 
-import csv
 import json
 import os
 import re
 import sys
 
 import pytest
-from programs import EXAMPLES, REFUSED, assert_reports_an_error, cargo, output_of, rust_program
+from programs import EXAMPLES, REFUSED, assert_reports_an_error, cargo, output_of
 from service import BINARY
 
 RECORDER = EXAMPLES / "recorder"
 NOTEBOOK = EXAMPLES / "notebook"
-HEADER = "time,security,bid,bidSize,ask,askSize,last,lastSize"
 
 
 def record(service, file):
@@ -41,35 +39,7 @@ def test_the_recorder_reports_that_nothing_listens(tmp_path):
     assert_reports_an_error(command, tmp_path)
 
 
-def test_the_strategy_trades_over_a_recording(service, tmp_path):
-    program = rust_program("strategy", "mean-reversion")
-    record(service, tmp_path / "ticks.csv")
-    with (tmp_path / "ticks.csv").open() as file:
-        rows = [row for row in csv.DictReader(file) if row["security"] == "1"]
-    quotes = sum(bool(row["bid"] and row["ask"]) for row in rows)
-    assert output_of([program, "ticks.csv"], tmp_path).splitlines()[-1].startswith(f"{quotes} quotes, ")
-
-    mids = [1000] * 12 + [990] * 3 + [1000]
-    quote = "{}000000000,7,{:.2f},100,{:.2f},100,,".format
-    rows = [quote(second, (mid - 1) / 100, (mid + 1) / 100) for second, mid in enumerate(mids, 1)]
-    (tmp_path / "dip.csv").write_text("\n".join([HEADER, *rows, ""]))
-    lines = output_of([program, "dip.csv", "7"], tmp_path).splitlines()
-    assert [line.split(maxsplit=1)[1] for line in lines[:-1]] == [
-        "traded 10 at 9.91, holds 10, realized 0",
-        "traded -10 at 9.99, holds 0, realized 0.8",
-    ]
-    assert lines[-1] == "16 quotes, 2 transactions"
-
-
-def test_the_strategy_reports_a_wrong_file_with_its_line(tmp_path):
-    program = rust_program("strategy", "mean-reversion")
-    assert_reports_an_error([program], tmp_path)
-    assert_reports_an_error([program, "none.csv"], tmp_path, "error: none.csv: ")
-    (tmp_path / "bad.csv").write_text(f"{HEADER}\n1,1,10,1,x,1,,\n")
-    assert_reports_an_error([program, "bad.csv"], tmp_path, "error: bad.csv:2: x is no price")
-
-
-@pytest.mark.parametrize("folder", ["fix/rust", "stomp/rust", "strategy"])
+@pytest.mark.parametrize("folder", ["fix/rust", "stomp/rust"])
 def test_a_rust_package_is_formatted_and_passes_its_tests_and_lints(folder):
     output_of(["cargo", "fmt", "--check", "--manifest-path", EXAMPLES / folder / "Cargo.toml"], EXAMPLES)
     cargo("clippy", folder, "--all-targets", "--", "-D", "warnings")

@@ -1,4 +1,4 @@
-"""Compares the statistics of a report with those of quantstats for the same equity.
+"""Compares the statistics of a report with those that quantstats computes from the same equity.
 
     compare.py BINARY
 

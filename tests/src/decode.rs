@@ -6,8 +6,8 @@
 //! so that every bound is reached.
 
 use pitlane_engine::command::{
-    BudgetAct, BudgetChange, BudgetKind, Command, CommandKind, ExecRef, Movement, MovementKind, Quote,
-    RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState, WatchTarget,
+    BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, Movement, MovementKind,
+    Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState, WatchTarget,
 };
 use pitlane_engine::directive::{Directive, DirectiveVersion};
 use pitlane_engine::id::{
@@ -408,7 +408,8 @@ impl Bytes<'_> {
             212..=214 => {
                 CommandKind::Restrict { scope: self.scope(), security: self.security(), on: self.flag() }
             }
-            215..=216 => CommandKind::Kill { scope: self.scope(), on: self.flag() },
+            215 => CommandKind::Kill { scope: self.scope(), on: self.flag() },
+            216 => CommandKind::CancelOrders { id: self.id(), filter: self.cancel_filter() },
             217 => CommandKind::Direct {
                 version: DirectiveVersion(self.byte() as u64),
                 directive: self.directive(),
@@ -448,6 +449,16 @@ impl Bytes<'_> {
                 CommandKind::Watch { port, what: self.watch(), on: self.flag() }
             }
             252..=255 => CommandKind::Snapshot { port: PortId(1 + self.byte() % 31) },
+        }
+    }
+
+    fn cancel_filter(&mut self) -> CancelFilter {
+        CancelFilter {
+            strategy: self.flag().then(|| self.strategy()),
+            security: self.flag().then(|| self.security()),
+            side: self.flag().then(|| self.pick(&[Side::Buy, Side::Sell])),
+            origin: self.flag().then(|| self.source().origin),
+            source: self.flag().then(|| self.source()),
         }
     }
 

@@ -10,7 +10,7 @@ use pitlane_auth::audit::verify;
 use pitlane_auth::credentials::{CredentialStore, Kind};
 use pitlane_config::refdata::{self, TableSource};
 use pitlane_config::{Machine, Setting, Sources};
-use pitlane_engine::refdata::RefData;
+use pitlane_engine::refdata::{KnownStrategies, RefData};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_market_data::csv::CsvFile;
 use pitlane_market_data::file::DataFile;
@@ -50,7 +50,10 @@ pub fn settings(bytes: &[u8]) {
         Ok(loaded) => {
             // Accepted settings can be printed, and used with the shipped reference data.
             assert!(loaded.params.iter().count() > 0);
-            let _ = loaded.config.check_names(shipped(), &Registry::with_examples(), &loaded.params);
+            let complete =
+                loaded.config.add_strategies(shipped(), &KnownStrategies::default(), &loaded.params);
+            let reference = complete.as_ref().unwrap_or(shipped());
+            let _ = loaded.config.check_names(reference, &Registry::with_examples(), &loaded.params);
         }
         Err(faults) => assert!(!faults.to_string().is_empty(), "a fault has a text"),
     }

@@ -399,7 +399,11 @@ impl FixHarness {
             let Some(request) = request else { break };
             work += 1;
             match request.send(&mut self.desk, &mut self.ports[CLIENT.0 as usize], SenderId::NONE) {
-                Ok(_) => {}
+                Ok(id) => {
+                    if let ClientRequest::CancelOrders { .. } = request {
+                        self.session.handle_mass_cancel_sent(id);
+                    }
+                }
                 Err(declined) if declined.reason == Reason::LaneFull => {
                     self.slot = Some(request);
                     break;

@@ -11,7 +11,7 @@ export const HOT_KEYS: [string[], string][] = [
   [['x'], 'Close the selected position'],
   [['['], 'Previous panel'],
   [[']'], 'Next panel'],
-  [['Esc'], 'Leave a field'],
+  [['Esc'], 'Clear a search; leave a field'],
   [['?'], 'Show this list'],
 ];
 

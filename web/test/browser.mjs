@@ -2,10 +2,14 @@
 // that Playwright has installed (`config/setup`).
 
 import { existsSync } from 'node:fs';
+import { join } from 'node:path';
 
 import { chromium } from 'playwright-core';
 
 const DEBIAN = '/usr/bin/chromium';
+
+/** Folder of a newly built page, which replaces the one in the binary: `PAGE=dist/page`. */
+const { PAGE } = process.env;
 
 /** Path of the browser. */
 export const CHROMIUM = process.env.CHROMIUM ?? (existsSync(DEBIAN) ? DEBIAN : chromium.executablePath());
@@ -20,19 +24,24 @@ export async function browser() {
       '--disable-dev-shm-usage',
       '--disable-extensions',
       '--no-first-run',
+      // A page from a folder counts as foreign to the service on this machine.
+      ...(PAGE ? ['--disable-features=LocalNetworkAccessChecks'] : []),
     ],
   });
 }
 
 /** Opens a page. `errors` collects violations of the policy and failed scripts. */
-export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark', sockets } = {}) {
+export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark', sockets, script } = {}) {
   const context = await chrome.newContext({
     viewport: { width, height },
     colorScheme: theme,
     hasTouch: width < 760,
     acceptDownloads: true,
   });
+  if (PAGE) await context.route(/:\d+\/(assets\/.*|favicon\.svg)?$/, servePage);
   const page = await context.newPage();
+  // Runs before the scripts of the page.
+  if (script) await page.addInitScript(script);
   // Replaces the service for STOMP.
   if (sockets) await page.routeWebSocket(/\/stomp$/, sockets);
   page.setDefaultTimeout(30_000);
@@ -47,12 +56,27 @@ export async function open(chrome, url, { width = 1280, height = 800, theme = 'd
   return page;
 }
 
+/** Responds with a file of the page, and with the headers of the service. */
+async function servePage(route) {
+  const { pathname } = new URL(route.request().url());
+  const path = join(PAGE, pathname === '/' ? 'index.html' : pathname);
+  if (pathname === '/') await route.fulfill({ response: await route.fetch(), path, contentType: 'text/html' });
+  else await route.fulfill({ path });
+}
+
 /** Opens a tab of the panels. */
 export async function tab(page, name) {
   await page
     .getByRole('tab', { name: new RegExp(`^${name}`) })
     .first()
     .click();
+}
+
+/** Clicks an action of a row. Rows stand still under the pointer, and are armed a moment later. */
+export async function act(button) {
+  await button.hover();
+  await button.and(button.page().locator(':not([aria-disabled=true])')).waitFor();
+  await button.click();
 }
 
 /** Holds a button for as long as it requires. */

@@ -6,7 +6,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 
-import { browser, hold, open, tab } from './browser.mjs';
+import { act, browser, hold, open, tab } from './browser.mjs';
+import { deskJourneys } from './desk.mjs';
 import { FixClient } from './fix.mjs';
 import { Service } from './service.mjs';
 
@@ -43,6 +44,8 @@ const write = async ({ side = 'Buy', type, quantity, limit, stop }) => {
   if (stop !== undefined) await page.getByTestId('stop').fill(stop.toFixed(2));
 };
 const send = async () => page.getByTestId('send').click();
+/** Moves the pointer to where no table is, because tables stand still under the pointer. */
+const pointAway = () => page.mouse.move(500, 5);
 const openOrders = async () => Number(await page.getByTestId('open-orders').textContent());
 const untilOpen = (count) =>
   page.waitForFunction((n) => document.querySelector('[data-testid=open-orders]')?.textContent === String(n), count);
@@ -88,7 +91,7 @@ test('an order with an invalid quantity or price cannot be sent', async () => {
 
 test('an order is modified in its row', async () => {
   const order = orderRows().filter({ hasText: 'limit' }).filter({ hasText: 'BUY' }).filter({ hasText: 'New' }).first();
-  await order.getByRole('button', { name: /^Edit/ }).click();
+  await act(order.getByRole('button', { name: /^Edit/ }));
   await page.getByLabel('New quantity').fill('11');
   await page.getByRole('button', { name: 'Save', exact: true }).click();
   await orderRows()
@@ -99,12 +102,8 @@ test('an order is modified in its row', async () => {
 });
 
 test('an order is cancelled in its row, and all orders by holding the button', async () => {
-  await orderRows()
-    .filter({ hasText: 'BUY' })
-    .filter({ hasText: 'New' })
-    .first()
-    .getByRole('button', { name: /^Cancel/ })
-    .click();
+  const order = orderRows().filter({ hasText: 'BUY' }).filter({ hasText: 'New' }).first();
+  await act(order.getByRole('button', { name: /^Cancel/ }));
   await untilOpen(2);
   await hold(page, page.getByRole('button', { name: /^Cancel all/ }));
   await untilOpen(0);
@@ -114,11 +113,15 @@ test('a position is reduced, then closed', async () => {
   await tab(page, 'Positions');
   const position = page.getByRole('region', { name: 'Positions' }).getByRole('row').filter({ hasText: 'AAPL' });
   await position.getByRole('cell', { name: '40', exact: true }).waitFor();
-  await position.getByRole('button', { name: /^Reduce/ }).click();
+  await act(position.getByRole('button', { name: /^Reduce/ }));
   await page.getByRole('dialog').getByRole('slider').fill('25');
   await page.getByRole('button', { name: 'Reduce by 10' }).click();
   await position.getByRole('cell', { name: '30', exact: true }).waitFor();
-  await position.getByRole('button', { name: /^Close/ }).click();
+  const close = position.getByRole('button', { name: /^Close/ });
+  await act(close);
+  await page.getByRole('dialog', { name: 'Close AAPL?' }).getByRole('button', { name: 'Back' }).click();
+  await act(close);
+  await page.getByRole('button', { name: 'Close the position' }).click();
   await page.getByText('No positions').waitFor();
 });
 
@@ -136,6 +139,7 @@ test('a position that changes its side changes its colour', async () => {
     ['SELL', 9, 'short', 'down'],
     ['BUY', 6, 'long', 'up'],
   ]) {
+    await pointAway();
     await service.call('POST', '/rest/execution/order/market', { securityId: 2, side: order, quantity });
     await side.filter({ hasText: word }).waitFor();
     assert.ok((await side.getAttribute('class')).split(' ').includes(look), word);
@@ -218,6 +222,8 @@ test('an order of another client appears without a reload', async () => {
 });
 
 test('an order of a FIX client appears with its session, and can be cancelled', async () => {
+  await tab(page, 'Orders');
+  await pointAway();
   const client = await new FixClient().open(service.addresses.fix);
   client.order({ id: 'FIX-1', security: 3, symbol: 'NVDA', side: 1, quantity: 6, limit: 100 });
   const order = orderRows().filter({ hasText: 'NVDA' }).filter({ hasText: 'New' });
@@ -225,10 +231,7 @@ test('an order of a FIX client appears with its session, and can be cancelled', 
   await order.first().getByText(/^FIX/).waitFor();
   const [found] = (await service.call('GET', '/rest/execution/order')).filter((one) => one.symbol === 'NVDA');
   assert.match(found.source, /^FIX/);
-  await order
-    .first()
-    .getByRole('button', { name: /^Cancel/ })
-    .click();
+  await act(order.first().getByRole('button', { name: /^Cancel/ }));
   await client.waitFor('39=4');
   client.close();
 });
@@ -255,6 +258,24 @@ test('the page recovers from a restart of the service', async () => {
   await untilOpen(1);
   await service.call('POST', '/rest/execution/order/limit', { securityId: 1, side: 'BUY', quantity: 8, limit: 91 });
   await untilOpen(2);
+});
+
+deskJourneys({
+  get page() {
+    return page;
+  },
+  get chrome() {
+    return chrome;
+  },
+  get service() {
+    return service;
+  },
+  choose,
+  write,
+  untilOpen,
+  openOrders,
+  pointAway,
+  orderRows,
 });
 
 test('one logs in where that is asked for, and sees only what one may do', async () => {

@@ -1,5 +1,5 @@
-// Measures the page: the time to the first price, the download size, and 500 securities at 5,000
-// updates per second. The results are printed without a verdict, because they depend on the
+// Measures the page: the time to the first price, the download size, and 2,000 securities at 5,000
+// updates per second, without orders and with 10,000. The results are printed without a verdict, because they depend on the
 // machine, which is printed too. For comparison, an empty page is measured in the same browser.
 //
 //   VARIANTS=1   also measures with software rendering (SwiftShader) and in a small window
@@ -12,7 +12,10 @@ import { join } from 'node:path';
 import { DevToolsBrowser } from './devtools.mjs';
 import { Service } from './service.mjs';
 
-const SECURITIES = 500;
+const SECURITIES = 2_000;
+const ORDERS = 10_000;
+/** Orders sent at the same time. */
+const ORDERS_AT_ONCE = 100;
 const UPDATES_PER_S = 5_000;
 const OPENINGS = 5;
 const WATCH_MS = 10_000;
@@ -25,7 +28,7 @@ const CHART_MS = 500;
 const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
 
 const VARIANTS = [
-  { name: 'without GPU, 1280 × 800', args: ['--disable-gpu'] },
+  { name: 'without GPU, 1920 × 1080', args: ['--disable-gpu'], size: { width: 1920, height: 1080 } },
   {
     name: 'SwiftShader in place of a GPU, 1280 × 800',
     args: ['--enable-unsafe-swiftshader', '--use-angle=swiftshader', '--ignore-gpu-blocklist'],
@@ -103,6 +106,8 @@ async function busy({ name, args, size }) {
     `refdata.dir=${folder}`,
     `feed.rate=${UPDATES_PER_S}`,
     'broker.maxRatePerConnection=0',
+    'risk.strategies.max_orders_per_s=0',
+    `risk.strategies.max_open_orders=${2 * ORDERS}`,
   ]).start();
   const chrome = new DevToolsBrowser(args);
   const blank = await chrome.open('about:blank', size);
@@ -116,9 +121,28 @@ async function busy({ name, args, size }) {
   console.log(
     `  ${SECURITIES} securities, ${UPDATES_PER_S} updates/s sent, ${received}/s received: ${summary(frames)}; the page's thread used ${Math.round(cpuMs / (WATCH_MS / 1000))} ms CPU per second`,
   );
+  await sendOrders(service);
+  await sleep(SETTLE_MS);
+  const loaded = await withCpu(page, () => page.evaluate(countFrames, WATCH_MS));
+  console.log(
+    `  with ${ORDERS} open orders: ${summary(loaded.frames)}; the page's thread used ${Math.round(loaded.cpuMs / (WATCH_MS / 1000))} ms CPU per second`,
+  );
   await chrome.close();
   await service.remove();
   rmSync(folder, { recursive: true });
+}
+
+/** Sends orders that stay open. */
+async function sendOrders(service) {
+  const send = (n) =>
+    service.call('POST', '/rest/execution/order/limit', {
+      securityId: 1 + (n % SECURITIES),
+      side: 'BUY',
+      quantity: 1,
+      limit: 5,
+    });
+  for (let n = 0; n < ORDERS; n += ORDERS_AT_ONCE)
+    await Promise.all(Array.from({ length: ORDERS_AT_ONCE }, (_, at) => send(n + at)));
 }
 
 function summary(frames) {

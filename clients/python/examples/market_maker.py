@@ -98,7 +98,7 @@ class MarketMaker:
         return sum(mine, Decimal(0))
 
     def withdraw(self) -> None:
-        self.client.cancel_all(strategy=STRATEGY, security_id=self.security.id)
+        self.client.cancel_all(strategy=STRATEGY, security=self.security)
         self.quotes.clear()
 
 

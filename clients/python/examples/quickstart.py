@@ -5,11 +5,10 @@ import sys
 from pitlane import Pitlane
 
 with Pitlane(*sys.argv[1:2]) as client:
-    apple = client.search("AAPL type:STOCK")[0]
-    with client.ticks(apple.id) as ticks:
+    with client.ticks("AAPL") as ticks:
         print("market:", ticks.get(timeout_s=10))
-    order = client.buy(apple.id, 5, limit=100)
+    order = client.buy("AAPL", 5, limit=100)
     print("resting:", order.int_id, order.status, order.limit)
     order = client.modify(order, limit="100.25")
     client.cancel(order)
-    print("bought:", client.buy(apple.id, 10).avg_price, "now", client.positions())
+    print("bought:", client.buy("AAPL", 10).avg_price, "now", client.positions())

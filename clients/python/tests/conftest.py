@@ -31,8 +31,8 @@ def new_service() -> Iterator[Callable[..., Service]]:
     """Creates services that only this test uses."""
     made: list[Service] = []
 
-    def make(*settings: str) -> Service:
-        made.append(Service(*settings))
+    def make(*settings: str, config: str = "") -> Service:
+        made.append(Service(*settings, config=config))
         return made[-1]
 
     yield make

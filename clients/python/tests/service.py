@@ -19,11 +19,15 @@ END_S_MAX = 10
 
 
 class Service:
-    def __init__(self, *settings: str) -> None:
+    def __init__(self, *settings: str, config: str = "") -> None:
         self.settings = list(settings)
         self.folder = Path(tempfile.mkdtemp(prefix="pitlane-py-"))
+        # The text of a file of settings, for tables that an argument cannot set.
+        self.config = config
         self.addresses: dict[str, str] = {}
         self.process: subprocess.Popen[str] | None = None
+        self.binary = BINARY
+        self.files: list[str] = []
 
     @property
     def url(self) -> str:
@@ -45,7 +49,12 @@ class Service:
         # Small journals, because no test runs long; no order rate limit, because tests are fast.
         sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
         sets += ["fix.listen=", "log.level=warn", *self.settings]
-        command = [BINARY, "serve", "--quiet", "--data", str(self.folder)]
+        command = [self.binary, "serve", "--quiet", "--data", str(self.folder)]
+        if self.config:
+            (self.folder / "settings.toml").write_text(self.config)
+            command += ["--config", str(self.folder / "settings.toml")]
+        for file in self.files:
+            command += ["--config", file]
         for setting in sets:
             command += ["--set", setting]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
@@ -67,10 +76,10 @@ class Service:
         self.settings += ["auth.mode=required", f"auth.users_file={file}"]
         return self
 
-    def token(self, name: str, role: str) -> str:
+    def token(self, name: str, role: str, strategies: str = "*") -> str:
         """Creates a token; call it before the start."""
         file = str(self.folder / "tokens")
-        command = [BINARY, "token", "create", name, "--role", role, "--file", file]
+        command = [BINARY, "token", "create", name, "--role", role, "--strategies", strategies, "--file", file]
         done = subprocess.run(command, text=True, check=True, capture_output=True)
         self.settings += ["auth.mode=required", f"auth.tokens_file={file}"]
         return done.stdout.split()[-1]

@@ -5,12 +5,14 @@ from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 
 import pytest
-from conftest import run, wait_until_finished
+from conftest import TIMEOUT_S, run, wait_until_finished
 from pitlane import (
     AsyncPitlane,
+    CanceledOrders,
     Conflict,
     LimitOrder,
     MarketOrder,
+    NewTransaction,
     NotFound,
     OrderStatus,
     OrderType,
@@ -19,6 +21,7 @@ from pitlane import (
     Side,
     StopLimitOrder,
     TimeInForce,
+    TransactionType,
 )
 from pitlane.problems import BadBody
 from pitlane.refusals import BadLot, DuplicateOrderId, NoAuctionAhead, OrderFinished, UnknownOrder, UnknownSecurity
@@ -42,6 +45,48 @@ def test_the_prices_determine_the_type_of_an_order(client):
             client.cancel(order)
 
 
+def test_a_security_is_named_by_id_by_symbol_or_by_itself(client):
+    apple = client.security("AAPL")
+    assert apple == client.security(apple) == client.security(apple.id)
+    orders = [client.buy(named, 1, limit=10) for named in (apple.id, "AAPL", apple)]
+    orders.append(client.submit(LimitOrder("AAPL", Side.BUY, 1, 10)))
+    assert {order.security_id for order in orders} == {apple.id}
+    client.validate(MarketOrder("AAPL", Side.BUY, 1))
+    client.subscribe_market_data("AAPL")
+    booked = client.record(NewTransaction(TransactionType.BUY, "230", security_id="AAPL", quantity=1))
+    assert booked.security_id == apple.id
+    assert client.cancel_all(security="AAPL").canceled == len(orders)
+    assert not any(client.order(order.int_id).is_open for order in orders)
+    with client.ticks("AAPL") as by_symbol, client.ticks(apple) as by_itself:
+        assert by_symbol.pattern == by_itself.pattern == f"tick.{apple.id}"
+        assert by_symbol.get(timeout_s=TIMEOUT_S).symbol == "AAPL"
+    for unknown in ("AAP", "aapl", "", 'A"B', "A B", "ä"):
+        with pytest.raises(UnknownSecurity, match="no security with the symbol"):
+            client.buy(unknown, 1, limit=10)
+
+
+def test_a_symbol_is_looked_up_once(client, monkeypatch):
+    targets, request = [], client._http.request
+
+    def record(method, target, headers, body):
+        targets.append(target.partition("?")[0])
+        return request(method, target, headers, body)
+
+    monkeypatch.setattr(client._http, "request", record)
+    for _ in range(3):
+        client.cancel(client.buy("MSFT", 1, limit=10))
+    assert targets.count("/rest/security.search") == 1
+
+
+def test_a_symbol_of_several_securities_is_an_error(client, monkeypatch):
+    apple = client.security("AAPL")
+    # The reference data of the tests has no such symbol, so the response of the search is replaced.
+    monkeypatch.setattr(client, "_run", lambda call: [apple, dataclasses.replace(apple, id=77, exchange_id=5)])
+    client._ids.clear()
+    with pytest.raises(ValueError, match=r"one of the ids 1 \(exchange 1\), 77 \(exchange 5\)"):
+        client.buy("AAPL", 1)
+
+
 def test_every_time_in_force_is_accepted(client):
     soon = datetime.now(timezone.utc) + timedelta(hours=1)
     for tif in TimeInForce:
@@ -56,7 +101,7 @@ def test_every_time_in_force_is_accepted(client):
         assert answer.is_open is (tif not in (TimeInForce.IOC, TimeInForce.FOK))
         if tif is TimeInForce.GTD:
             assert answer.tif_date == soon
-    assert len(client.cancel_all(security_id=40)) == 3
+    assert client.cancel_all(security=40).canceled == 3
 
 
 def test_a_modified_order_has_a_new_id_and_is_found_by_the_old_one(client):
@@ -85,9 +130,13 @@ def test_send_returns_only_the_id(client):
 def test_cancel_all_cancels_the_orders_of_a_strategy_or_security(client):
     of_pairs = [client.buy(4, 1, limit=price, strategy="PAIRS").int_id for price in (10, 11)]
     other = client.buy(4, 1, limit=12, strategy="MARKET_MAKER")
-    assert sorted(client.cancel_all(strategy="PAIRS", security_id=4)) == sorted(of_pairs)
+    assert client.cancel_all(strategy="PAIRS", security=4, side=Side.SELL).canceled == 0
+    assert client.cancel_all(strategy="PAIRS", security=4) == CanceledOrders(2, 0, 0, 0, True, [])
+    assert not any(client.order(int_id).is_open for int_id in of_pairs)
     assert client.order(other.int_id).is_open
-    assert client.cancel_all(security_id=4) == [other.int_id]
+    assert client.cancel_all(security=4).canceled == 1
+    with pytest.raises(Refused):
+        client.cancel_all(strategy="NOBODY")
 
 
 def test_an_id_creates_one_order(client):
@@ -151,7 +200,11 @@ def test_a_flat_position_cannot_be_closed(client):
 def test_orders_work_with_asyncio(shared):
     async def trade():
         async with AsyncPitlane(shared.url) as client:
-            order = await client.buy(6, 1, limit=10)
+            order = await client.buy("MSFT", 1, limit=10)
+            async with client.ticks("MSFT") as ticks:
+                assert (await ticks.get(timeout_s=TIMEOUT_S)).symbol == "MSFT"
+            with pytest.raises(UnknownSecurity):
+                await client.ticks("NONE").get(timeout_s=TIMEOUT_S)
             order = await client.modify(order, limit="10.5")
             await client.cancel(order)
             with pytest.raises(BadLot):

@@ -9,7 +9,7 @@ import pytest
 from conftest import run, wait_until_finished
 from pitlane import AsyncPitlane, NewTransaction, OutcomeUnknown, Pitlane, Refused, Retry, TransactionType, Unreachable
 from pitlane.problems import TooManyRequests
-from pitlane.refusals import BadLot
+from pitlane.refusals import BadLot, OrderRate
 from proxy import Proxy
 
 # Retries follow almost immediately; nine of ten connections may break in a row.
@@ -127,7 +127,16 @@ def test_a_throttled_client_waits_for_retry_after(new_service):
             hasty.accounts()
     assert caught.value.status == 429 and caught.value.retry_after_s
     with Pitlane(service.url) as patient:
-        assert len({len(patient.accounts()) for _ in range(5)}) == 1
+        assert len({len(patient.accounts()) for _ in range(10)}) == 1
+
+
+def test_orders_stay_below_the_limit_of_the_strategy(new_service):
+    service = new_service("risk.strategies.max_orders_per_s=10", "topology.shards=1").start()
+    with Pitlane(service.url, orders_per_s=10) as client:
+        assert len({client.buy("AAPL", 1, limit=10).int_id for _ in range(15)}) == 15
+    with Pitlane(service.url) as hasty, pytest.raises(OrderRate):
+        for _ in range(50):
+            hasty.buy("AAPL", 1, limit=10)
 
 
 def test_a_service_that_does_not_run_is_unreachable():

@@ -21,7 +21,7 @@ REPLACEMENTS = [
     (r"\bAsync(?=[A-Z])", ""),
     (r"\b__a(?=enter__|exit__|iter__|next__)", "__"),
     (r"\baclose\b", "close"),
-    (r"\bstream\.asynchronous\b", "stream.synchronous"),
+    (r"\b(stream|http)\.asynchronous\b", r"\1.synchronous"),
     (
         r"The client for asyncio\. `tools/derive_sync\.py` generates the modules of `_sync` from these\.",
         "The client for plain threads.",

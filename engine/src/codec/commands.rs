@@ -2,8 +2,9 @@
 
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::command::{
-    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, Command, CommandKind, ExecRef, Movement, MovementKind,
-    Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState, WatchTarget,
+    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, Movement,
+    MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState,
+    WatchTarget,
 };
 use crate::event::{Booking, PositionState, Tick, VenueRequest};
 use crate::id::{
@@ -155,7 +156,9 @@ codec!(enum CommandKind {
     29 = Expiry { exchange, day },
     30 = Sender { id, part },
     31 = AuditAnchor(anchor),
+    32 = CancelOrders { id, filter },
 });
+codec!(CancelFilter { strategy, security, side, origin, source });
 codec!(AuditAnchor { log, line, hash });
 codec!(Quote { bid, bid_size, ask, ask_size, at });
 codec!(Trade { price, size, at });

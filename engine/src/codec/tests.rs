@@ -1,7 +1,7 @@
 use super::*;
 use crate::command::{
-    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CommandKind, ExecRef, Movement, MovementKind, Quote,
-    RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, WatchTarget,
+    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, CommandKind, ExecRef, Movement,
+    MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, WatchTarget,
 };
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
@@ -114,6 +114,17 @@ fn longest() -> Vec<Command> {
                 protocol: Protocol::Strategy,
                 address: SenderAddress([9; 16]),
                 login: SenderText::new(&"x".repeat(64)),
+            },
+        },
+        CommandKind::CancelOrders { id, filter: CancelFilter::default() },
+        CommandKind::CancelOrders {
+            id,
+            filter: CancelFilter {
+                strategy: Some(StrategyId(3)),
+                security: Some(SecurityId(u32::MAX)),
+                side: Some(Side::Sell),
+                origin: Some(Origin::Fix),
+                source: Some(Source { origin: Origin::Rest, port, session: 9 }),
             },
         },
         CommandKind::AuditAnchor(AuditAnchor { log: u64::MAX, line: 7, hash: [9; 32] }),

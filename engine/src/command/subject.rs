@@ -38,7 +38,8 @@ impl CommandKind {
             | CommandKind::Schedule { .. }
             | CommandKind::Expiry { .. }
             | CommandKind::Sender { .. }
-            | CommandKind::AuditAnchor(_) => None,
+            | CommandKind::AuditAnchor(_)
+            | CommandKind::CancelOrders { .. } => None,
         }
     }
 }

@@ -4,12 +4,12 @@
 
 use super::Shard;
 use super::closing::PendingClose;
+use super::order_filter::{CancelOrigin, OrderFilter};
 use crate::command::{Quote, TradingSession};
-use crate::directory::Directory;
 use crate::event::{Adjustment, EventKind, VenueRequest};
-use crate::id::{AccountId, AdapterId, IntId, PortMask, Source, StrategyId};
+use crate::id::{AdapterId, IntId, PortMask, Source, StrategyId};
 use crate::number::Price;
-use crate::order::{NIL, Order};
+use crate::order::Order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::Tif;
@@ -55,6 +55,8 @@ pub(super) enum BulkOperation {
         filter: OrderFilter,
         reason: Reason,
         cursor: u32,
+        /// `None` if the shard itself cancels.
+        request: Option<CancelOrigin>,
         then: Option<PendingClose>,
     },
     /// Moves every security of an exchange into a session; after the close it ends the orders of
@@ -106,39 +108,6 @@ pub(super) enum BulkOperation {
         cursor: u32,
         local: u32,
     },
-}
-
-/// Selects the orders of a sweep.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum OrderFilter {
-    All,
-    Strategy(StrategyId),
-    Account(AccountId),
-    Security(u32),
-    Adapter(AdapterId),
-    Position(StrategyId, u32),
-    /// Orders that may only reduce the position.
-    Reducing(StrategyId, u32),
-}
-
-impl OrderFilter {
-    fn matches(self, order: &Order, directory: &Directory) -> bool {
-        match self {
-            OrderFilter::All => true,
-            OrderFilter::Strategy(id) => order.terms.strategy == id,
-            OrderFilter::Account(id) => order.terms.account == id,
-            OrderFilter::Security(local) => order.local == local,
-            OrderFilter::Adapter(id) => {
-                order.local != NIL && directory.locals[order.local as usize].adapter == id
-            }
-            OrderFilter::Position(strategy, local) => {
-                order.terms.strategy == strategy && order.local == local
-            }
-            OrderFilter::Reducing(strategy, local) => {
-                order.terms.reduce_only && order.terms.strategy == strategy && order.local == local
-            }
-        }
-    }
 }
 
 impl Continuation {
@@ -200,13 +169,18 @@ impl Continuation {
     }
 
     pub(super) fn begin_cancel(&mut self, filter: OrderFilter, reason: Reason) {
-        self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, then: None });
+        self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, request: None, then: None });
+    }
+
+    pub(super) fn begin_requested_cancel(&mut self, filter: OrderFilter, request: CancelOrigin) {
+        let (reason, request) = (Reason::Requested, Some(request));
+        self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, request, then: None });
     }
 
     pub(super) fn begin_close(&mut self, closing: PendingClose) {
         let filter = OrderFilter::Position(closing.terms.strategy, closing.local);
-        self.sweep =
-            Some(BulkOperation::Cancel { filter, reason: Reason::Requested, cursor: 0, then: Some(closing) });
+        let (reason, then) = (Reason::Requested, Some(closing));
+        self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, request: None, then });
     }
 
     pub(super) fn begin_session(&mut self, place: u16, session: TradingSession) {
@@ -305,8 +279,8 @@ impl Shard {
         };
         self.continuation.sweep = match sweep {
             BulkOperation::Timers => self.sweep_timers(out),
-            BulkOperation::Cancel { filter, reason, cursor, then } => {
-                self.sweep_cancel(filter, reason, cursor, then, out)
+            BulkOperation::Cancel { filter, reason, cursor, request, then } => {
+                self.sweep_cancel(filter, reason, cursor, request, then, out)
             }
             BulkOperation::Session { place, session, local, cursor } => {
                 self.sweep_session(place, session, local, cursor, out)
@@ -357,6 +331,7 @@ impl Shard {
         filter: OrderFilter,
         reason: Reason,
         cursor: u32,
+        request: Option<CancelOrigin>,
         then: Option<PendingClose>,
         out: &mut Outbox,
     ) -> Option<BulkOperation> {
@@ -365,14 +340,17 @@ impl Shard {
             |shard, order| filter.matches(order, &shard.directory),
             |shard, slot, out| {
                 if shard.orders.requests(slot).is_none_or(|requests| requests.cancel.is_none()) {
-                    let source = Source { port: shard.orders.get(slot).source.port, ..Source::default() };
-                    shard.begin_cancel(slot, &IntId::NONE, source, reason, out);
+                    let CancelOrigin { id, source } = request.unwrap_or_else(|| CancelOrigin {
+                        id: IntId::NONE,
+                        source: Source { port: shard.orders.get(slot).source.port, ..Source::default() },
+                    });
+                    shard.begin_cancel(slot, &id, source, reason, out);
                 }
             },
             out,
         );
         if cursor < self.orders.len() {
-            return Some(BulkOperation::Cancel { filter, reason, cursor, then });
+            return Some(BulkOperation::Cancel { filter, reason, cursor, request, then });
         }
         if let Some(closing) = then {
             self.handle_outcomes(out);

@@ -2,15 +2,15 @@
 //! Each such command is answered with [`EventKind::Done`] when all of it is done.
 
 use super::Shard;
-use super::continuation::OrderFilter;
+use super::order_filter::{CancelOrigin, OrderFilter};
 use crate::command::{
-    BudgetAct, BudgetChange, Command, CommandKind, RiskLimits, Scope, StrategyPhase, TradingSession,
-    WatchTarget,
+    BudgetAct, BudgetChange, CancelFilter, Command, CommandKind, RiskLimits, Scope, StrategyPhase,
+    TradingSession, WatchTarget,
 };
 use crate::directive::{Directive, DirectiveVersion};
 use crate::directory::ExchangeEntry;
 use crate::event::EventKind;
-use crate::id::{AdapterId, ExchangeId, PortId, PortMask, SecurityId, StrategyId};
+use crate::id::{AdapterId, ExchangeId, IntId, PortId, PortMask, SecurityId, Source, StrategyId};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::time::{Day, Timestamp};
@@ -54,6 +54,7 @@ impl Shard {
                 self.schedule(*exchange, *session, *since, *has_hours, out)
             }
             CommandKind::Expiry { exchange, day } => self.expiry(*exchange, *day),
+            CommandKind::CancelOrders { id, filter } => self.cancel_orders(command.source, id, filter),
             CommandKind::AuditAnchor(anchor) => {
                 self.requests.audit_anchor = Some(*anchor);
                 Ok(())
@@ -195,6 +196,22 @@ impl Shard {
         if on && let Some(filter) = filter {
             self.continuation.begin_cancel(filter, Reason::KillSwitch);
         }
+        Ok(())
+    }
+
+    /// Cancels the selected orders, with the id of the command as the id of each request.
+    fn cancel_orders(&mut self, source: Source, id: &IntId, filter: &CancelFilter) -> Result<(), Reason> {
+        if id.is_none() {
+            return Err(Reason::BadId);
+        }
+        if let Some(strategy) = filter.strategy {
+            self.directory.strategy(strategy).ok_or(Reason::UnknownStrategy)?;
+        }
+        if let Some(security) = filter.security {
+            self.directory.local(security).ok_or(Reason::UnknownSecurity)?;
+        }
+        let request = CancelOrigin { id: *id, source };
+        self.continuation.begin_requested_cancel(OrderFilter::Selected(*filter), request);
         Ok(())
     }
 

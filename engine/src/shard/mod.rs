@@ -39,6 +39,7 @@ mod deadlines;
 pub mod depth;
 mod emit;
 mod order_entry;
+mod order_filter;
 mod expiry;
 mod risk_gate;
 mod codec;
@@ -220,6 +221,10 @@ impl Shard {
             CommandKind::Close { id, strategy, account, security, qty } => {
                 self.requests.begin_request(command.sender, source, id);
                 self.close(source, id, *strategy, *account, *security, *qty, out)
+            }
+            CommandKind::CancelOrders { id, .. } => {
+                self.requests.begin_request(command.sender, source, id);
+                self.administer(command, out)
             }
             CommandKind::Quote { security, quote } => self.tick(*security, Some(quote), None),
             CommandKind::Trade { security, trade } => self.tick(*security, None, Some(trade)),

@@ -49,6 +49,10 @@ pub fn route(body: &CommandKind, shards: u8) -> CommandRoute {
             Some(security) => shard_of(security, shards),
             None => shard_of_cash(movement.strategy, shards),
         }),
+        CommandKind::CancelOrders { filter, .. } => match filter.security {
+            Some(security) => CommandRoute::One(shard_of(security, shards)),
+            None => CommandRoute::All,
+        },
         CommandKind::Adapter { .. }
         | CommandKind::ResetPositions
         | CommandKind::ResetCash

@@ -13,13 +13,19 @@ use pitlane_engine::time::Timestamp;
 /// trade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Bar {
+    /// The security of the bar.
     pub security: SecurityId,
     /// Start of the interval: a whole multiple of its length since the epoch.
     pub start: Timestamp,
+    /// Length of the interval.
     pub interval_ns: u64,
+    /// First price.
     pub open: Price,
+    /// Highest price.
     pub high: Price,
+    /// Lowest price.
     pub low: Price,
+    /// Last price.
     pub close: Price,
     /// Traded volume.
     pub volume: Qty,
@@ -42,10 +48,12 @@ impl BarMaker {
         BarMaker { bar: Bar { security, interval_ns, ..Bar::default() }, volume: Qty::ZERO }
     }
 
+    /// Returns the security of the bars.
     pub fn security(&self) -> SecurityId {
         self.bar.security
     }
 
+    /// Returns the length of the bars.
     pub fn interval_ns(&self) -> u64 {
         self.bar.interval_ns
     }
@@ -94,8 +102,7 @@ pub fn price_of(tick: &Tick) -> Option<Price> {
     if tick.traded {
         return Some(tick.last);
     }
-    let is_quoted = tick.bid_size.is_positive() && tick.ask_size.is_positive();
-    is_quoted.then(|| Price::from_raw(tick.bid.raw().midpoint(tick.ask.raw())))
+    tick.is_quoted().then(|| Price::from_raw(tick.bid.raw().midpoint(tick.ask.raw())))
 }
 
 #[cfg(test)]

@@ -9,13 +9,14 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use super::bars::BarMaker;
 use super::market::MarketCache;
 use super::orders::{OpenOrder, OpenOrders};
+use super::security_key::SecurityKey;
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{PositionState, Tick};
 use pitlane_engine::id::{AccountId, Currency, IntId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::refdata::RefData;
+use pitlane_engine::refdata::{RefData, Security};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms};
 use pitlane_engine::time::Timestamp;
 
@@ -24,9 +25,11 @@ use pitlane_engine::time::Timestamp;
 pub const REQUESTS_MAX: usize = 512;
 /// Timers and bar series of one strategy: they are searched linearly.
 pub const TIMERS_MAX: usize = 64;
+/// See [`TIMERS_MAX`].
 pub const BARS_MAX: usize = 64;
 /// Longest name and body of an event between strategies; the broker's own bounds are not lower.
 pub const GENERIC_NAME_BYTES_MAX: usize = 128;
+/// See [`GENERIC_NAME_BYTES_MAX`].
 pub const GENERIC_BODY_BYTES_MAX: usize = 65_536;
 /// First letter of the ids of strategies' orders.
 pub const PREFIX: u8 = b's';
@@ -34,19 +37,49 @@ pub const PREFIX: u8 = b's';
 /// Clock that applies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Operation {
+    /// The clock of the machine, over the live market.
     #[default]
     RealTime,
+    /// The times of the data.
     Simulation,
 }
 
 /// A request of a strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StrategyRequest {
-    Submit { id: IntId, terms: Terms },
-    Modify { id: IntId, changes: Changes },
-    Cancel { id: IntId },
-    Subscribe { security: SecurityId, on: bool },
-    Generic { name: Box<str>, body: Box<[u8]> },
+    /// A new order.
+    Submit {
+        /// Id that the context gave it.
+        id: IntId,
+        /// Security, side, quantity, prices.
+        terms: Terms,
+    },
+    /// A modification of an order.
+    Modify {
+        /// Id under which the order was submitted.
+        id: IntId,
+        /// The terms that change.
+        changes: Changes,
+    },
+    /// The cancel of an order.
+    Cancel {
+        /// Id under which the order was submitted.
+        id: IntId,
+    },
+    /// The start or the end of a subscription.
+    Subscribe {
+        /// The security.
+        security: SecurityId,
+        /// Whether it starts.
+        on: bool,
+    },
+    /// An event for other strategies and for clients.
+    Generic {
+        /// Name of the event.
+        name: Box<str>,
+        /// JSON.
+        body: Box<[u8]>,
+    },
 }
 
 /// State of one strategy between calls.
@@ -64,6 +97,7 @@ pub struct StrategyState {
 }
 
 impl StrategyState {
+    /// Creates the state of a strategy without orders, positions and cash.
     pub fn new(strategy: StrategyId) -> StrategyState {
         StrategyState {
             strategy,
@@ -105,31 +139,46 @@ impl Context<'_> {
         self.now
     }
 
+    /// Returns the phase of the strategy.
     pub fn phase(&self) -> StrategyPhase {
         self.phase
     }
 
+    /// Returns whether the strategy may send orders: its phase is RUNNING.
+    pub fn is_running(&self) -> bool {
+        self.phase == StrategyPhase::Running
+    }
+
+    /// Returns which clock applies.
     pub fn operation(&self) -> Operation {
         self.operation
     }
 
+    /// Returns the id of the strategy.
     pub fn strategy(&self) -> StrategyId {
         self.book.strategy
     }
 
+    /// Returns the reference data: exchanges, securities, accounts.
     pub fn reference(&self) -> &RefData {
         self.reference
     }
 
+    /// Returns the row of a security: its symbol, its kind, its family.
+    pub fn security(&self, security: impl SecurityKey) -> Result<&Security, Reason> {
+        self.reference.security(security.id_in(self.reference)?).ok_or(Reason::UnknownSecurity)
+    }
+
     /// Returns the newest tick of a security that any strategy of the runner follows; `None` before
     /// the first.
-    pub fn tick(&self, security: SecurityId) -> Option<&Tick> {
-        self.market.tick(security)
+    pub fn tick(&self, security: impl SecurityKey) -> Option<&Tick> {
+        self.market.tick(security.id_in(self.reference).ok()?)
     }
 
     /// Returns the position; flat if there never was one.
-    pub fn position(&self, security: SecurityId) -> PositionState {
-        self.book.positions.get(&security).copied().unwrap_or_default()
+    pub fn position(&self, security: impl SecurityKey) -> PositionState {
+        let position = security.id_in(self.reference).ok().and_then(|id| self.book.positions.get(&id));
+        position.copied().unwrap_or_default()
     }
 
     /// Returns the cash; `None` if the parts add up to more than can be counted.
@@ -143,6 +192,12 @@ impl Context<'_> {
         self.book.orders.open()
     }
 
+    /// Returns whether it has an order in a security that has not ended.
+    pub fn has_open_order(&self, security: impl SecurityKey) -> bool {
+        let is_in = |id| self.book.orders.open().iter().any(|order| order.security == id);
+        security.id_in(self.reference).is_ok_and(is_in)
+    }
+
     /// Returns an order; `None` once it has ended.
     pub fn order(&self, id: &IntId) -> Option<&OpenOrder> {
         self.book.orders.find(id)
@@ -152,19 +207,21 @@ impl Context<'_> {
 /// What the strategy may do. A request is declined here at once, or reported later.
 impl Context<'_> {
     /// Subscribes to the ticks of a security, which the server then quotes.
-    pub fn subscribe(&mut self, security: SecurityId) -> Result<(), Reason> {
-        self.follow(security, true)
+    pub fn subscribe(&mut self, security: impl SecurityKey) -> Result<(), Reason> {
+        self.follow(security.id_in(self.reference)?, true)
     }
 
-    pub fn unsubscribe(&mut self, security: SecurityId) -> Result<(), Reason> {
-        self.follow(security, false)
+    /// Ends the subscription to ticks and bars of a security.
+    pub fn unsubscribe(&mut self, security: impl SecurityKey) -> Result<(), Reason> {
+        self.follow(security.id_in(self.reference)?, false)
     }
 
     /// Subscribes to bars of a security, and to the ticks from which they are built.
-    pub fn subscribe_bars(&mut self, security: SecurityId, interval_ns: u64) -> Result<(), Reason> {
+    pub fn subscribe_bars(&mut self, security: impl SecurityKey, interval_ns: u64) -> Result<(), Reason> {
         if interval_ns == 0 || self.book.bars.len() >= BARS_MAX {
             return Err(Reason::Overflow);
         }
+        let security = security.id_in(self.reference)?;
         self.follow(security, true)?;
         let is_known = |maker: &BarMaker| (maker.security(), maker.interval_ns()) == (security, interval_ns);
         if !self.book.bars.iter().any(is_known) {
@@ -173,20 +230,31 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Buys at the market and returns the id of the order.
+    pub fn buy(&mut self, security: impl SecurityKey, qty: Qty) -> Result<IntId, Reason> {
+        self.market(security, Side::Buy, qty)
+    }
+
+    /// Sells at the market and returns the id of the order.
+    pub fn sell(&mut self, security: impl SecurityKey, qty: Qty) -> Result<IntId, Reason> {
+        self.market(security, Side::Sell, qty)
+    }
+
     /// Sends a market order and returns its id.
-    pub fn market(&mut self, security: SecurityId, side: Side, qty: Qty) -> Result<IntId, Reason> {
+    pub fn market(&mut self, security: impl SecurityKey, side: Side, qty: Qty) -> Result<IntId, Reason> {
+        let security = security.id_in(self.reference)?;
         self.submit(Terms { security, side, qty, kind: OrderKind::Market, ..Terms::default() })
     }
 
     /// Sends a limit order for the day and returns its id.
     pub fn limit(
         &mut self,
-        security: SecurityId,
+        security: impl SecurityKey,
         side: Side,
         qty: Qty,
         limit: Price,
     ) -> Result<IntId, Reason> {
-        let kind = OrderKind::Limit;
+        let (security, kind) = (security.id_in(self.reference)?, OrderKind::Limit);
         self.submit(Terms { security, side, qty, kind, limit, limit_given: true, ..Terms::default() })
     }
 
@@ -240,6 +308,12 @@ impl Context<'_> {
         Ok(())
     }
 
+    /// Does the same after a time from now.
+    pub fn set_timer_after(&mut self, timer: u32, ns: u64) -> Result<(), Reason> {
+        self.set_timer(timer, self.now.plus(ns))
+    }
+
+    /// Clears a timer; one that is not set is ignored.
     pub fn clear_timer(&mut self, timer: u32) {
         self.book.timers.retain(|(_, other)| *other != timer);
     }

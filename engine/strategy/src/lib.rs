@@ -11,6 +11,7 @@
 pub mod bars;
 pub mod dispatcher;
 pub mod context;
+pub mod detached;
 pub mod examples;
 pub mod host;
 pub mod registry;
@@ -20,6 +21,8 @@ pub mod orders;
 pub mod parameters;
 pub mod prelude;
 pub mod runner;
+mod security_key;
+pub mod testing;
 #[cfg(test)]
 mod tests;
 
@@ -29,7 +32,9 @@ use std::fmt;
 pub use self::bars::Bar;
 pub use self::context::{Context, Operation};
 pub use self::orders::{OpenOrder, Refused, StrategyRequestKind};
-pub use self::registry::{FromParameters, Registry, StrategyKind};
+pub use self::parameters::{BadParameter, FromParameters, Parameter, Parameters};
+pub use self::registry::{Registry, StrategyKind};
+pub use self::security_key::SecurityKey;
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{Booking, OrderReport, Tick};
 use pitlane_engine::id::IntId;
@@ -103,10 +108,12 @@ pub trait Strategy: Send {
 pub struct Failure(Cow<'static, str>);
 
 impl Failure {
+    /// Creates a failure with a reason.
     pub fn new(text: impl Into<Cow<'static, str>>) -> Failure {
         Failure(text.into())
     }
 
+    /// Returns the reason.
     pub fn text(&self) -> &str {
         &self.0
     }

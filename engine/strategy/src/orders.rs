@@ -17,16 +17,24 @@ pub struct OpenOrder {
     pub id: IntId,
     /// None until the shard has reported it.
     pub order: OrderHandle,
+    /// The security of the order.
     pub security: SecurityId,
+    /// Whether it buys or sells.
     pub side: Side,
+    /// Whole quantity.
     pub qty: Qty,
+    /// Filled quantity.
     pub cum_qty: Qty,
+    /// Limit price; zero without one.
     pub limit: Price,
+    /// Stop price; zero without one.
     pub stop: Price,
+    /// Status as last reported.
     pub status: Status,
 }
 
 impl OpenOrder {
+    /// Returns the quantity that is still to be filled.
     pub fn leaves_qty(&self) -> Qty {
         self.qty.checked_sub(self.cum_qty).unwrap_or_default()
     }
@@ -35,8 +43,11 @@ impl OpenOrder {
 /// Kind of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StrategyRequestKind {
+    /// A new order.
     Submit,
+    /// A modification.
     Modify,
+    /// A cancel.
     Cancel,
 }
 
@@ -45,7 +56,9 @@ pub enum StrategyRequestKind {
 pub struct Refused {
     /// Id of the order, as submitted.
     pub id: IntId,
+    /// What was refused.
     pub request: StrategyRequestKind,
+    /// Why it was refused.
     pub reason: Reason,
 }
 

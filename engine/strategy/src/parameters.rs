@@ -1,26 +1,44 @@
-//! Parameters of a strategy: names and texts, as an operator wrote them.
+//! Parameters of a strategy: names and texts, as an operator wrote them, and the trait of
+//! strategies that are created from them.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::RangeInclusive;
 
+use super::Strategy;
+use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::text;
+
+/// A strategy that settings can name and parameterize; [`Registry::with`](crate::Registry::with)
+/// adds it.
+pub trait FromParameters: Strategy + Sized + 'static {
+    /// Name of the kind, as in `kind = "buy-the-dip"`.
+    const KIND: &'static str;
+    /// All parameters with their defaults. Other names are refused before the strategy is created.
+    const PARAMETERS: &'static [Parameter];
+
+    /// Creates the strategy in its initial state: once to check the settings, and at each start.
+    fn from_parameters(securities: &[SecurityId], parameters: &Parameters) -> Result<Self, BadParameter>;
+}
 
 /// A declared parameter of a kind of strategy.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Parameter {
+    /// Its name in the settings.
     pub name: Cow<'static, str>,
     /// Text that applies if the settings have none; `None`: the settings must have one.
     pub default: Option<Cow<'static, str>>,
 }
 
 impl Parameter {
+    /// Declares a parameter that the settings must have.
     pub const fn required(name: &'static str) -> Parameter {
         Parameter { name: Cow::Borrowed(name), default: None }
     }
 
+    /// Declares a parameter that the settings may omit.
     pub const fn with_default(name: &'static str, default: &'static str) -> Parameter {
         Parameter { name: Cow::Borrowed(name), default: Some(Cow::Borrowed(default)) }
     }
@@ -35,13 +53,24 @@ pub struct Parameters {
 /// An error in a parameter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BadParameter {
+    /// The parameter at fault.
     pub name: String,
+    /// What is wrong with it, such as "it must be above zero".
     pub problem: String,
 }
 
+/// Name in a [`BadParameter`] of the securities of a strategy.
+pub const SECURITIES: &str = "securities";
+
 impl BadParameter {
+    /// Creates an error in a parameter.
     pub fn new(name: impl Into<String>, problem: impl Into<String>) -> BadParameter {
         BadParameter { name: name.into(), problem: problem.into() }
+    }
+
+    /// Creates an error in the list of securities, such as too many of them.
+    pub fn securities(problem: impl Into<String>) -> BadParameter {
+        BadParameter::new(SECURITIES, problem)
     }
 }
 
@@ -52,6 +81,7 @@ impl fmt::Display for BadParameter {
 }
 
 impl Parameters {
+    /// Creates parameters from names and texts.
     pub fn new(texts: BTreeMap<String, String>) -> Parameters {
         Parameters { texts }
     }
@@ -72,6 +102,7 @@ impl Parameters {
         Ok(Parameters { texts })
     }
 
+    /// Returns all names and texts, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
         self.texts.iter().map(|(name, text)| (name.as_str(), text.as_str()))
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::context::Context;
 use super::examples::{MarketMaker, MovingAverage};
 use super::host::StrategyFactory;
-use super::parameters::{BadParameter, Parameter, Parameters};
+use super::parameters::{BadParameter, FromParameters, Parameter, Parameters};
 use super::{Failure, Strategy};
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::id::SecurityId;
@@ -17,17 +17,6 @@ pub const KIND_NAME_BYTES_MAX: usize = 64;
 
 /// Checks securities and parameters, and returns a factory that creates the strategy at each start.
 type MakeFactory = dyn Fn(&[SecurityId], &Parameters) -> Result<StrategyFactory, BadParameter> + Send + Sync;
-
-/// A strategy that settings can name and parameterize. [`Registry::with`] adds it.
-pub trait FromParameters: Strategy + Sized + 'static {
-    /// Name of the kind, as in `kind = "buy-the-dip"`.
-    const KIND: &'static str;
-    /// All parameters with their defaults. Other names are refused before the strategy is created.
-    const PARAMETERS: &'static [Parameter];
-
-    /// Creates the strategy in its initial state: once to check the settings, and at each start.
-    fn from_parameters(securities: &[SecurityId], parameters: &Parameters) -> Result<Self, BadParameter>;
-}
 
 /// One kind of strategy: its name, its parameters, and how it is created.
 #[derive(Clone)]
@@ -53,6 +42,7 @@ impl StrategyKind {
         StrategyKind { parameters: Some(parameters.to_vec()), ..self }
     }
 
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -164,14 +154,17 @@ impl Registry {
         self.fault.clone().map_or(Ok(()), Err)
     }
 
+    /// Returns the kind with a name.
     pub fn find(&self, name: &str) -> Option<&StrategyKind> {
         self.kinds.iter().find(|kind| kind.name == name)
     }
 
+    /// Returns all kinds.
     pub fn kinds(&self) -> &[StrategyKind] {
         &self.kinds
     }
 
+    /// Returns the names of all kinds.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.kinds.iter().map(StrategyKind::name)
     }
@@ -182,6 +175,7 @@ impl Registry {
 pub enum RegistryError {
     /// Another kind has the name.
     Duplicate(String),
+    /// The name is empty, too long, or has other characters.
     Malformed(String),
 }
 

@@ -347,16 +347,28 @@ impl Runner {
     }
 }
 
+/// Steps of [`Runner::poll`] for the test kit, which records the requests between them.
+impl Runner {
+    pub(crate) fn fire_timers(&mut self, now: Timestamp, at: usize) -> usize {
+        match self.hosts[at].book.deadline() <= now {
+            true => self.hosts[at].fire_timers(&mut self.shared.environment(now)),
+            false => 0,
+        }
+    }
+
+    /// Returns the requests that the next poll sends.
+    pub(crate) fn requests(&self) -> impl Iterator<Item = &StrategyRequest> {
+        self.hosts.iter().flat_map(|host| &host.book.requests)
+    }
+}
+
 /// Requests out.
 impl Runner {
     /// Fires timers and sends requests, as far as there is room. Returns the amount of work done.
     pub fn poll(&mut self, now: Timestamp) -> usize {
         let mut work = self.pending_commands.poll(&mut self.port) + self.desk.poll(&mut self.port);
         for at in 0..self.hosts.len() {
-            if self.hosts[at].book.deadline() <= now {
-                work += self.hosts[at].fire_timers(&mut self.shared.environment(now));
-            }
-            work += self.send(now, at);
+            work += self.fire_timers(now, at) + self.send(now, at);
         }
         self.report_failures(now);
         work + self.pending_commands.poll(&mut self.port)

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use pitlane_config::refdata::RefDataFaults;
 
-use super::credentials::{CredentialStore, Kind, check_name, line_of, text_of};
+use super::credentials::{CredentialStore, Kind, check_name, check_role, line_of, text_of};
 use super::password::Hash;
 use super::token::{self, Sum};
 use super::{Role, Strategies, prompt, random};
@@ -54,6 +54,7 @@ pub fn add_user(
     role: Role,
     strategies: &Strategies,
 ) -> Result<(), CredentialCliError> {
+    check_role(Kind::Users, role, strategies).map_err(CredentialCliError::Refused)?;
     let file = CredentialFileEdit::open(Kind::Users, path)?;
     file.must_lack(name)?;
     file.add(&line_of(name, role, strategies, &ask_password(name)?))
@@ -73,6 +74,7 @@ pub fn create_token(
     role: Role,
     strategies: &Strategies,
 ) -> Result<String, CredentialCliError> {
+    check_role(Kind::Tokens, role, strategies).map_err(CredentialCliError::Refused)?;
     let file = CredentialFileEdit::open(Kind::Tokens, path)?;
     file.must_lack(name)?;
     let token = token::show(random());
@@ -89,7 +91,7 @@ pub fn list(kind: Kind, path: &Path, out: &mut impl Write) -> Result<(), Credent
     let store = CredentialStore::open(kind, path).map_err(CredentialCliError::Faults)?;
     for entry in &store.entries {
         let identity = &entry.identity;
-        writeln!(out, "{:<24} {:<6} {}", identity.name, identity.role, identity.strategies)?;
+        writeln!(out, "{:<24} {:<8} {}", identity.name, identity.role, identity.strategies)?;
     }
     Ok(())
 }

@@ -163,6 +163,19 @@ pub fn parse_role(word: &str) -> Result<Role, String> {
     })
 }
 
+/// Checks that a login of a strategy's process is a token and names its strategies: a process that
+/// is taken over must not reach the others.
+pub fn check_role(kind: Kind, role: Role, strategies: &Strategies) -> Result<(), String> {
+    match (role, kind, strategies) {
+        (Role::Strategy, Kind::Users, _) => Err("the role strategy is for tokens, not for users".to_string()),
+        (Role::Strategy, Kind::Tokens, Strategies::All) => {
+            Err("a token with the role strategy must name its strategies, not *".to_string())
+        }
+        (Role::Strategy, Kind::Tokens, Strategies::Only(_)) => Ok(()),
+        (Role::Read | Role::Trade | Role::Admin, _, _) => Ok(()),
+    }
+}
+
 /// Parses `*`, or names separated by commas.
 pub fn parse_strategies(text: &str) -> Result<Strategies, String> {
     if text == "*" {
@@ -213,7 +226,9 @@ impl CredentialReader<'_> {
         };
         let proof = self.report(line, self.kind.column(), proof.map_err(str::to_string))?;
         name_ok?;
-        let identity = Identity { name: Arc::from(name), role: role?, strategies: strategies? };
+        let (role, strategies) = (role?, strategies?);
+        self.report(line, "role", check_role(self.kind, role, &strategies))?;
+        let identity = Identity { name: Arc::from(name), role, strategies };
         Some(CredentialEntry { identity, proof, line })
     }
 
@@ -257,7 +272,7 @@ mod tests {
             faults_in(Kind::Tokens, &text),
             "f:1: it must be name, role, strategies and token\n\
              f:2: name: it must be 1 to 64 letters, digits, -, _, . or @, not \"b:\"\n\
-             f:2: role: it must be one of read, trade, admin, not \"raed\" (did you mean read?)\n\
+             f:2: role: it must be one of strategy, read, trade, admin, not \"raed\" (did you mean read?)\n\
              f:2: strategies: it must be * or names with commas between, not \",x\"\n\
              f:4: name: it is there twice\n\
              f:4: token: it must be a SHA-256: 64 digits of 0-9 and a-f"
@@ -266,6 +281,15 @@ mod tests {
         assert!(faults_in(Kind::Tokens, &format!(" a read * {SUM} x")).starts_with("f:1: it must be name"));
         let many = format!("a read {} {SUM}", vec!["x"; STRATEGIES_MAX + 1].join(","));
         assert!(faults_in(Kind::Tokens, &many).contains("there may be 256"));
+    }
+
+    #[test]
+    fn a_login_of_a_process_is_a_token_for_named_strategies() {
+        assert!(CredentialStore::parse(Kind::Tokens, "f", &format!("a strategy PAIRS {SUM}")).is_ok());
+        let all = faults_in(Kind::Tokens, &format!("a strategy * {SUM}"));
+        assert_eq!(all, "f:1: role: a token with the role strategy must name its strategies, not *");
+        let user = faults_in(Kind::Users, &format!("a strategy PAIRS {HASH}"));
+        assert_eq!(user, "f:1: role: the role strategy is for tokens, not for users");
     }
 
     #[test]

@@ -117,7 +117,7 @@ pub fn open_data(
 }
 
 /// Returns the range of the data that a run reads, warm-up included.
-pub(crate) fn data_range(config: &Config) -> (Timestamp, Timestamp) {
+pub fn data_range(config: &Config) -> (Timestamp, Timestamp) {
     let settings = &config.simulation;
     let warm = settings.from.map(|from| Timestamp(from.0.saturating_sub(settings.prefeed_ns)));
     (warm.unwrap_or(Timestamp::ZERO), settings.to.unwrap_or(Timestamp::MAX))

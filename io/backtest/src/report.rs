@@ -10,7 +10,6 @@ use pitlane_engine::id::{SecurityId, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use serde_json::Value;
 
 use super::account::{SimulationAccount, StrategyResult};
 use super::assumptions::assumptions;
@@ -18,7 +17,6 @@ use super::benchmark::{Benchmark, Compared};
 use super::records::{BoundedRows, EquitySample, FillRecord, OrderRecord, PriceCurve, RoundTrip};
 use super::statistics::Statistics;
 use super::totals::TradeTotals;
-use super::{report_json, report_text};
 
 /// Points of a curve in the JSON and in a plot: what a plot can show.
 const POINTS_MAX: usize = 2_000;
@@ -123,14 +121,6 @@ impl SimulationReport {
     /// the report.
     pub fn hash(&self) -> u64 {
         self.hash
-    }
-
-    pub fn to_json(&self) -> Value {
-        report_json::to_json(self)
-    }
-
-    pub fn to_text(&self) -> String {
-        report_text::to_text(self)
     }
 
     /// Returns the symbol of a security.

@@ -15,7 +15,13 @@ use super::totals::TradeTotals;
 /// Rows of each kind in the JSON; all are counted.
 const LISTED_MAX: usize = 10_000;
 
-pub(crate) fn to_json(report: &SimulationReport) -> Value {
+impl SimulationReport {
+    pub fn to_json(&self) -> Value {
+        to_json(self)
+    }
+}
+
+fn to_json(report: &SimulationReport) -> Value {
     let strategies: Vec<Value> = report.results.iter().map(|result| strategy(report, result)).collect();
     let fills = report.fills.rows();
     json!({

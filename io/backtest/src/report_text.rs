@@ -10,7 +10,13 @@ use super::totals::TradeTotals;
 const SECURITIES_SHOWN: usize = 20;
 const DRAW_DOWNS_SHOWN: usize = 5;
 
-pub(crate) fn to_text(report: &SimulationReport) -> String {
+impl SimulationReport {
+    pub fn to_text(&self) -> String {
+        to_text(self)
+    }
+}
+
+fn to_text(report: &SimulationReport) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{} from {} to {}, {} ticks", report.title, report.from, report.to, report.rows);
     for result in &report.results {

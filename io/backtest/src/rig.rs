@@ -161,6 +161,8 @@ impl SimulatedMarket {
         worker.poll(self.now);
         self.runner.drain_events(self.now, EVENTS_MAX);
         let has_orders = self.runner.poll(self.now) > 0;
+        // The strategy may have set a timer that is due before the next row.
+        self.next = self.next.min(self.runner.deadline());
         if has_orders || self.drain_events() > 0 || self.workers[shard.0 as usize].has_work() {
             self.settle();
         }

@@ -44,6 +44,7 @@ mod settlement;
 mod standby;
 mod stomp;
 mod simulation;
+mod strategies;
 mod strategy;
 mod topology;
 mod tree;
@@ -66,6 +67,7 @@ pub use journal::{Durability, JournalConfig};
 pub use layers::{PRESETS, Setting, Sources};
 pub use log::{LogConfig, LogFormat, MetricsConfig};
 pub use machine::{Machine, parse_cores};
+pub use names::AdditionNote;
 pub use nats::{NatsConfig, OnReturn, RemoteStrategiesConfig, parse_url};
 pub use net::{NetConfig, NetDriver};
 pub use origin::SettingOrigin;
@@ -76,6 +78,7 @@ pub use settlement::{SettleBy, SettlementConfig};
 pub use simulation::{FeeBasis, FeeTier, LatencyModel, SimulationConfig};
 pub use standby::StandbyConfig;
 pub use stomp::{BrokerConfig, StompConfig};
+pub use strategies::{StrategiesConfig, StrategyAddress, StrategyTransport, is_direct_address};
 pub use strategy::{RecordConfig, ReplayConfig, StrategyConfig};
 pub use topology::{GATEWAYS_MAX, IdleBy, Layout, TopologyConfig};
 pub use venue::VenueConfig;
@@ -105,6 +108,8 @@ pub struct Config {
     pub strategies: Vec<StrategyConfig>,
     pub nats: NatsConfig,
     pub remote_strategies: RemoteStrategiesConfig,
+    /// The link between strategies in their own processes and this server.
+    pub strategies_link: StrategiesConfig,
     pub cluster: ClusterConfig,
     /// Members of the cluster; empty: this server is alone.
     pub members: Vec<MemberConfig>,
@@ -179,6 +184,7 @@ impl Config {
             strategies: root.list("strategy", &strategy_defaults, StrategyConfig::read),
             nats: root.section("nats", NatsConfig::read),
             remote_strategies: root.section("remote_strategies", RemoteStrategiesConfig::read),
+            strategies_link: root.section("strategies", StrategiesConfig::read),
             cluster: root.section("cluster", ClusterConfig::read),
             members: root.list("member", &ConfigTable::new(), MemberConfig::read),
             standby: root.section("standby", StandbyConfig::read),

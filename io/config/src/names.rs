@@ -4,23 +4,31 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::id::{ExchangeId, SecurityId};
-use pitlane_engine::refdata::RefData;
+use pitlane_engine::refdata::{AdditionError, KnownStrategies, RefData};
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
 use pitlane_strategy::host::StrategyFactory;
-use pitlane_strategy::parameters::{BadParameter, Parameters};
+use pitlane_strategy::parameters::{BadParameter, Parameters, SECURITIES};
 use pitlane_strategy::registry::Registry;
 
 use super::fault::ConfigFaults;
 use super::params::Params;
 use super::risk::{Restricted, RiskRules};
 use super::settlement::SettlementConfig;
-use super::{Config, SettingOrigin, StrategyConfig};
+use super::{Config, ServiceMode, SettingOrigin, StrategyConfig};
 use crate::diagnostics::suggestion;
 
 /// Adapter of exchanges and accounts at the simulated venue.
 const SIMULATED: &str = "SIM";
 /// Strategy of the platform itself.
 const SERVER: &str = "SERVER";
+
+/// A strategy that the settings add to the reference data, as text for people.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdditionNote {
+    pub text: String,
+    /// Whether the name resembles that of another strategy.
+    pub is_suspect: bool,
+}
 
 impl Config {
     /// Returns the settings of every shard, with those of single exchanges. Unknown names are
@@ -32,6 +40,46 @@ impl Config {
         };
         let venues: BTreeMap<ExchangeId, VenueSettings> = self.venue.exchange.iter().filter_map(of).collect();
         ShardSettings { venues, ..self.shard.clone() }
+    }
+
+    /// Returns the names of the strategies that the reference data must contain. A cluster adds
+    /// none: its members have settings of their own, and must agree on the ids of all strategies.
+    pub fn strategy_names(&self) -> Vec<&str> {
+        match self.cluster.is_on() {
+            true => Vec::new(),
+            false => self.strategies.iter().map(|strategy| strategy.name.as_str()).collect(),
+        }
+    }
+
+    /// Returns the reference data of the files with the strategies that only the settings name.
+    /// `known` has the ids of earlier starts.
+    pub fn add_strategies(
+        &self,
+        files: &RefData,
+        known: &KnownStrategies,
+        params: &Params,
+    ) -> Result<RefData, ConfigFaults> {
+        files.clone().with_strategies(self.strategy_names(), known).map_err(|errors| {
+            let mut check = NameCheck { params, faults: ConfigFaults::default() };
+            for AdditionError { name, problem } in errors {
+                let at = self.strategies.iter().position(|strategy| strategy.name == name);
+                check.fault(&format!("strategy.{}.name", at.unwrap_or_default()), problem);
+            }
+            check.faults
+        })
+    }
+
+    /// Describes each strategy that the settings add to the reference data of the files; with a
+    /// suggestion if its name resembles one of the files, because it may be a typing error.
+    pub fn addition_notes(&self, files: &RefData) -> Vec<AdditionNote> {
+        let known: Vec<&str> = files.strategies().iter().map(|row| row.name.as_str()).collect();
+        let added = self.strategy_names().into_iter().filter(|name| !known.contains(name));
+        let note = |name: &str| {
+            let suggestion = suggestion(name, &known);
+            let text = format!("the settings add the strategy {name} to the reference data{suggestion}");
+            AdditionNote { text, is_suspect: !suggestion.is_empty() }
+        };
+        added.map(note).collect()
     }
 
     /// Reports every name in the settings that the reference data or the registry do not contain.
@@ -85,25 +133,39 @@ impl Config {
             let key = |key: &str| format!("strategy.{at}.{key}");
             let name = strategy.name.as_str();
             if !names.contains(&name) {
-                check.fault(&key("name"), format!("there is no strategy {name}{}", suggestion(name, &names)));
+                let problem = format!("there is no strategy {name}{}", suggestion(name, &names));
+                check.fault(&key("name"), problem + self.addition_hint());
             } else if name == SERVER || self.strategies[..at].iter().any(|other| other.name == name) {
                 check.fault(&key("name"), format!("{name} cannot be run here, or not twice"));
             }
-            let unknown = strategy.securities.iter().filter(|security| security.ids(reference).is_empty());
-            for security in unknown {
+            let is_unknown = |security: &&Restricted| security.ids(reference).is_empty();
+            let unknown: Vec<_> = strategy.securities.iter().filter(is_unknown).collect();
+            for security in &unknown {
                 check.fault(&key("securities"), format!("there is no security {security}"));
             }
             match strategy.make(reference, registry) {
                 Ok(_) => {}
+                // The process of the strategy may know the kind.
+                Err(None) if self.service.mode == ServiceMode::Distributed => {}
                 Err(None) => {
                     let kind = strategy.kind.as_str();
                     let problem = format!("there is no kind {kind}{}", suggestion(kind, &kinds));
                     check.fault(&key("kind"), problem);
                 }
+                // The list is wrong because a security of it is.
+                Err(Some(bad)) if bad.name == SECURITIES && !unknown.is_empty() => {}
                 Err(Some(BadParameter { name, problem })) => {
-                    check.fault(&key(&format!("parameters.{name}")), problem);
+                    check.fault(&strategy.fault_key(at, &name), problem);
                 }
             }
+        }
+    }
+
+    /// Returns why a strategy that is missing was not added.
+    fn addition_hint(&self) -> &'static str {
+        match self.cluster.is_on() {
+            true => "; all members of a cluster must have it in strategies.csv, with the same id",
+            false => "",
         }
     }
 
@@ -124,6 +186,15 @@ impl StrategyConfig {
     /// Returns the securities it is configured with.
     pub fn security_ids(&self, reference: &RefData) -> Vec<SecurityId> {
         self.securities.iter().flat_map(|security| security.ids(reference)).collect()
+    }
+
+    /// Returns the key of the setting that a kind refused, for the section at index `at`. A kind
+    /// that refuses the securities names them as if they were a parameter.
+    pub fn fault_key(&self, at: usize, name: &str) -> String {
+        match name == SECURITIES && !self.parameters.contains_key(SECURITIES) {
+            true => format!("strategy.{at}.{SECURITIES}"),
+            false => format!("strategy.{at}.parameters.{name}"),
+        }
     }
 
     /// Returns its constructor, or the fault of its parameters, or None as the fault if its kind is

@@ -9,6 +9,9 @@ use super::words::Secret;
 
 /// Longest time without a message from a strategy: ten minutes.
 const LEASE_MS_MAX: u32 = 600_000;
+/// Smallest and largest size of kept events between strategies: one event, and what fits in memory.
+const GENERIC_BYTES_MIN: usize = 2 << 20;
+const GENERIC_BYTES_MAX: usize = 4 << 30;
 /// Longest retention of events between strategies: thirty days.
 const GENERIC_KEEP_S_MAX: u64 = 30 * 86_400;
 
@@ -132,6 +135,8 @@ pub struct RemoteStrategiesConfig {
     pub events_kept: usize,
     pub generic_keep_s: u64,
     pub generic_max: u64,
+    /// Bytes of events between strategies that the server keeps without a broker.
+    pub generic_bytes_max: usize,
     /// Folder in which the process of a strategy records the events it receives; None: no record.
     pub record_dir: Option<PathBuf>,
 }
@@ -145,6 +150,7 @@ impl RemoteStrategiesConfig {
             events_kept: section.number("events_kept", 1_024..=10_000_000),
             generic_keep_s: section.number("generic_keep_s", 1..=GENERIC_KEEP_S_MAX),
             generic_max: section.number("generic_max", 1..=100_000_000),
+            generic_bytes_max: section.number("generic_bytes_max", GENERIC_BYTES_MIN..=GENERIC_BYTES_MAX),
             record_dir: section.path("record_dir"),
         }
     }

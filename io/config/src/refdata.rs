@@ -7,12 +7,13 @@ mod fault;
 mod rows;
 mod table;
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use pitlane_engine::id::StrategyId;
-use pitlane_engine::refdata::{RefData, RefDataRows, RefDataTable};
+use pitlane_engine::refdata::{KnownStrategies, RefData, RefDataRows, RefDataTable};
 
 pub use fault::{RefDataFault, RefDataFaults};
 pub use table::{FILE_BYTES_MAX, RECORDS_MAX, TEXT_BYTES_MAX, TableSource};
@@ -25,6 +26,9 @@ const SHIPPED: [(&str, &str); 5] = [
     ("config/refdata/accounts.csv", include_str!("../../../config/refdata/accounts.csv")),
     ("config/refdata/strategies.csv", include_str!("../../../config/refdata/strategies.csv")),
 ];
+
+/// Index of the table of strategies.
+const STRATEGIES: usize = RefDataTable::Strategies as usize;
 
 /// Reads the five files of a folder. Exchanges and accounts may name these adapters besides the
 /// simulated one.
@@ -47,13 +51,33 @@ fn open(folder: &Path) -> Result<[TableSource; 5], RefDataFaults> {
 }
 
 /// Reads the files of a folder, or the built-in set, as successor of `old`, whose orders stay open.
-/// Rows that do not fit are reported with file and line too.
-pub fn read_after(folder: Option<&Path>, old: &RefData, adapters: &[&str]) -> Result<RefData, RefDataFaults> {
+/// Strategies of these names are added if the files do not have them. Rows that do not fit are
+/// reported with file and line too.
+pub fn read_after(
+    folder: Option<&Path>,
+    old: &RefData,
+    adapters: &[&str],
+    strategies: &[&str],
+) -> Result<RefData, RefDataFaults> {
     let sources = match folder {
         Some(folder) => open(folder)?,
         None => built_in(),
     };
-    let (new, lines) = parse_lines(&sources, adapters)?;
+    let (files, mut lines) = parse_lines(&sources, adapters)?;
+    let line_of: BTreeMap<StrategyId, usize> =
+        files.strategies().iter().map(|row| row.id).zip(lines[STRATEGIES].iter().copied()).collect();
+    let mut known = KnownStrategies::default();
+    known.learn(old);
+    let new = files.with_strategies(strategies.iter().copied(), &known).map_err(|errors| {
+        let mut faults = RefDataFaults::default();
+        for error in errors {
+            faults.add(&sources[STRATEGIES].name, 0, "name", error.to_string());
+        }
+        faults
+    })?;
+    // An added strategy has no line.
+    lines[STRATEGIES] =
+        new.strategies().iter().map(|row| line_of.get(&row.id).copied().unwrap_or(0)).collect();
     new.succeed(old).map_err(|errors| {
         let mut faults = RefDataFaults::default();
         for error in errors {

@@ -2,9 +2,12 @@
 
 use std::fmt;
 
-/// Each role includes the rights of the role before it.
+/// Read, Trade and Admin each include the rights of the role before. Strategy comes first because
+/// it has none of their rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Role {
+    /// Runs the processes of its strategies over the strategy link, and nothing else.
+    Strategy,
     /// Reads everything that is not secret.
     Read,
     /// Sends, changes and cancels orders, and subscribes to market data.
@@ -15,7 +18,11 @@ pub enum Role {
 
 impl Role {
     /// All roles with their names in files and output, in ascending order.
-    pub const WORDS: [(&str, Role); 3] =
+    pub const WORDS: [(&str, Role); 4] =
+        [("strategy", Role::Strategy), ("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
+
+    /// The roles of people and programs that use the interfaces of the platform.
+    pub const CLIENT_WORDS: [(&str, Role); 3] =
         [("read", Role::Read), ("trade", Role::Trade), ("admin", Role::Admin)];
 }
 

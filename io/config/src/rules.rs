@@ -11,7 +11,7 @@ use super::fault::ConfigFaults;
 use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
-use super::{AuthMode, Config, Durability, IdleBy, Layout, ServiceMode};
+use super::{AuthMode, Config, Durability, IdleBy, Layout, ServiceMode, StrategyAddress, StrategyTransport};
 
 /// Shortest secret of a standby group: 128 bits, if they are random.
 const SECRET_BYTES_MIN: usize = 16;
@@ -35,6 +35,7 @@ pub(crate) fn check(
     rules.fix_sessions();
     rules.adapters();
     rules.nats();
+    rules.strategies();
     rules.cluster();
     rules.standby();
     rules.topics();
@@ -68,7 +69,20 @@ impl Config {
             ("fix.listen", self.fix.listen, false),
             ("fix.tls_listen", self.fix.tls_listen, true),
         ];
-        all.into_iter().filter_map(|(key, address, tls)| address.map(|address| (key, address, tls))).collect()
+        let strategies = self.strategy_listener().map(|(address, tls)| ("strategies.listen", address, tls));
+        let all =
+            all.into_iter().filter_map(|(key, address, tls)| address.map(|address| (key, address, tls)));
+        all.chain(strategies).collect()
+    }
+
+    /// Returns whether strategies in their own processes connect through this transport.
+    pub fn has_remote_strategies(&self, transport: StrategyTransport) -> bool {
+        self.service.mode == ServiceMode::Distributed && self.strategies_link.transport == transport
+    }
+
+    /// Returns the listener for strategies in their own processes, and whether it uses TLS.
+    pub fn strategy_listener(&self) -> Option<(SocketAddr, bool)> {
+        self.strategies_link.listener().filter(|_| self.has_remote_strategies(StrategyTransport::Direct))
     }
 
     /// Returns whether clients must log in.
@@ -316,7 +330,8 @@ impl RuleCheck<'_> {
 
     fn nats(&mut self) {
         let is_used = self.config.cluster.is_on() || self.config.standby.group.is_some();
-        if self.config.service.mode != ServiceMode::Distributed && !is_used {
+        let has_strategies = self.config.has_remote_strategies(StrategyTransport::Nats);
+        if !has_strategies && !is_used {
             return;
         }
         let nats = &self.config.nats;
@@ -343,11 +358,7 @@ impl RuleCheck<'_> {
                 "it is the same as nats.user: servers need a login that is not used for strategies",
             );
         }
-        if is_used
-            && self.config.service.mode == ServiceMode::Distributed
-            && proofs > 0
-            && !nats.has_peer_login()
-        {
+        if is_used && has_strategies && proofs > 0 && !nats.has_peer_login() {
             let text = "nats.peer_user: servers and strategies share a login at the broker: see config/nats/pitlane.conf";
             self.warnings.push(text.to_string());
         }
@@ -369,6 +380,38 @@ impl RuleCheck<'_> {
         if !nats.is_loopback() && proofs == 0 && nats.cert.is_none() {
             let text = "nats.url: every client that reaches the broker can trade, because the broker requires no login";
             self.warnings.push(text.to_string());
+        }
+    }
+
+    /// Checks the link without a broker.
+    fn strategies(&mut self) {
+        if !self.config.has_remote_strategies(StrategyTransport::Direct) {
+            return;
+        }
+        let link = &self.config.strategies_link;
+        if link.listen.is_none() && !link.unix_socket {
+            self.fault("strategies.listen", "no strategy can connect: set it, or strategies.unix_socket");
+        }
+        if link.cert.is_some() != link.key.is_some() {
+            self.fault("strategies.cert", "strategies.cert and strategies.key belong together");
+        }
+        let is_tls = |address: &StrategyAddress| matches!(address, StrategyAddress::Tls { .. });
+        if link.connect.iter().any(is_tls) && link.ca.is_none() {
+            self.fault(
+                "strategies.ca",
+                "pitlanes:// needs the certificates that the server's must come from",
+            );
+        }
+        for (key, file) in
+            [("strategies.ca", &link.ca), ("strategies.cert", &link.cert), ("strategies.key", &link.key)]
+        {
+            if let Some(path) = file {
+                self.file(key, path);
+            }
+        }
+        if let Some(address) = link.connect.iter().find(|address| address.is_exposed()) {
+            let text = format!("strategies.connect: orders travel to {address} without TLS: use pitlanes://");
+            self.warnings.push(text);
         }
     }
 

@@ -49,7 +49,7 @@ impl StompConfig {
             queue_bytes_max: section.number("queue_bytes_max", 65_536..=1 << 30),
             total_bytes_max: section.number("total_bytes_max", 1 << 20..=1 << 40),
             stuck_timeout_ms: section.number("stuck_timeout_ms", 100..=600_000),
-            generic_event_role: section.word("generic_event_role", &Role::WORDS),
+            generic_event_role: section.word("generic_event_role", &Role::CLIENT_WORDS),
         }
     }
 }

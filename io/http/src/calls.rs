@@ -9,8 +9,8 @@ use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
 use super::routes::ApiCall;
 use super::{
-    about, alerts, cache, cluster_members, health, latency, operator, order_entry, orders, page, portfolio,
-    position, reference, risk, sessions, subscription, transaction,
+    about, alerts, bulk_cancel, cache, cluster_members, health, latency, operator, order_entry, orders, page,
+    portfolio, position, reference, risk, sessions, subscription, transaction,
 };
 
 pub(crate) async fn handle(
@@ -63,6 +63,7 @@ pub(crate) async fn handle(
         ApiCall::OrdersOpen => orders::open(&app.order_lists, ctx).await,
         ApiCall::Order => orders::one(&app.order_lists, ctx),
         ApiCall::OrderCancel => order_entry::cancel(trading, ctx, body).await,
+        ApiCall::OrdersCancel => bulk_cancel::cancel_orders(trading, ctx, body).await,
         ApiCall::OrderSubmit(kind) => order_entry::submit(trading, ctx, kind, body).await,
         ApiCall::OrderModify(kind) => order_entry::modify(trading, ctx, kind, body).await,
         ApiCall::OrderHistory => orders::history(&app.order_lists, ctx).await,

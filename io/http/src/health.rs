@@ -114,7 +114,7 @@ struct Readiness {
     shards: Vec<ShardVO>,
     adapters: Vec<AdapterHealthVO>,
     listeners: Vec<ListenerVO>,
-    /// The broker of strategies in processes of their own; absent where there are none.
+    /// The link to strategies in processes of their own; absent where there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     broker: Option<BrokerVO>,
     /// The other servers of the cluster; absent where this one is alone.
@@ -126,10 +126,13 @@ struct Readiness {
     uptime_ms: u64,
 }
 
-/// The message broker, and the strategies behind it.
+/// The link to strategies in processes of their own.
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 struct BrokerVO {
+    /// `direct`: strategies connect to this server; `nats`: through a broker.
+    transport: &'static str,
+    /// Whether the broker is connected; without a broker always true.
     connected: bool,
     /// Why strategies cannot send orders; absent while they can.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -222,6 +225,7 @@ fn broker(remote_strategies: &RemoteStrategies) -> BrokerVO {
         strategies.push(RemoteStrategyVO { name: name.to_string(), present, host: host.to_string() });
     });
     BrokerVO {
+        transport: remote_strategies.link.transport.word(),
         connected,
         reason: (!connected).then(|| Reason::BrokerLost.code()),
         strategies,

@@ -27,6 +27,7 @@ mod response;
 mod request_context;
 mod request_ids;
 mod body;
+mod bulk_cancel;
 mod cache;
 mod caller;
 mod calls;
@@ -110,6 +111,7 @@ pub use self::routes::table;
 pub use self::settings::HttpSettings;
 pub use self::shard_client::Numbers;
 pub use self::status::{Journaling, ServicePhase, ServiceStatus};
+use self::strategy_processes::direct::{self, LinkListeners};
 
 /// An http thread that is bound to its addresses and waits to be run.
 pub struct HttpServer {
@@ -117,6 +119,7 @@ pub struct HttpServer {
     parts: HttpParts,
     plain: Option<TcpListener>,
     tls: Option<TcpListener>,
+    strategies: LinkListeners,
     listeners: Vec<BoundAddress>,
     runtime: Runtime,
 }
@@ -140,12 +143,17 @@ impl HttpServer {
                 listeners.push(BoundAddress { name, address });
             }
         }
+        let strategies = match &parts.remote_strategies {
+            Some(remote_strategies) => LinkListeners::bind(remote_strategies, parts.tls.as_deref())?,
+            None => LinkListeners::default(),
+        };
+        listeners.extend(strategies.address().map_err(|error| (direct::KEY, error))?);
         let runtime = Builder::new_current_thread().enable_io().enable_time().build();
         let runtime = runtime.map_err(|error| (http_key, error))?;
-        Ok(HttpServer { settings, parts, plain, tls, listeners, runtime })
+        Ok(HttpServer { settings, parts, plain, tls, strategies, listeners, runtime })
     }
 
-    /// Returns the addresses of the listeners `http` and `https`.
+    /// Returns the addresses of the listeners `http`, `https` and `strategies`.
     pub fn listeners(&self) -> &[BoundAddress] {
         &self.listeners
     }
@@ -153,7 +161,7 @@ impl HttpServer {
     /// Serves until [`Remote::end`], and handles all events sent until then. Nothing is left
     /// unprocessed when it returns.
     pub fn run(self) -> io::Result<()> {
-        let HttpServer { settings, parts, plain, tls, runtime, .. } = self;
+        let HttpServer { settings, parts, plain, tls, strategies, runtime, .. } = self;
         let acceptor = parts.tls.as_ref().map(|tls| tls.config());
         let remote = parts.remote.clone();
         let local = LocalSet::new();
@@ -177,9 +185,10 @@ impl HttpServer {
             tokio::task::spawn_local(event_loop::collect_stages(app.clone(), remote.clone()));
             tokio::task::spawn_local(websocket_broker::run_timers(app.notifications.ws_broker.clone()));
             if let Some(remote_strategies) = &app.notifications.remote_strategies {
-                tokio::task::spawn_local(strategy_processes::wire::serve(
+                tokio::task::spawn_local(strategy_processes::serve(
                     app.clone(),
                     remote_strategies.clone(),
+                    strategies,
                 ));
             }
             if let Some(cluster) = &app.trading.cluster {

@@ -16,7 +16,7 @@ use base64ct::{Base64, Encoding};
 use hyper::StatusCode;
 use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue, WWW_AUTHENTICATE};
 use hyper::http::request::Parts as Head;
-use pitlane_auth::{AuthClient, Credentials, Identity, Refusal, Role, Verdict, network};
+use pitlane_auth::{AuthClient, Credentials, Identity, Refusal, RevocationWatch, Role, Verdict, network};
 use pitlane_config::Secret;
 use pitlane_engine::time::Timestamp;
 use tokio::sync::oneshot;
@@ -176,6 +176,21 @@ impl LoginQueue {
             meter,
             answer_timeout,
         }
+    }
+
+    /// Returns the owner of a token; `None` if there is none.
+    pub(crate) fn find_token(&self, token: &str, peer: IpAddr) -> Option<Identity> {
+        let credentials = Credentials { login: None, secret: Secret::new(token), peer };
+        let verdict = self.auth_client.borrow_mut().judge_at_once(self.clock.now(), &credentials);
+        if !matches!(verdict, Some(Ok(_))) {
+            self.meter.logins_refused.increment();
+        }
+        verdict.and_then(Result::ok)
+    }
+
+    /// Returns a watch that detects revoked logins of open connections.
+    pub(crate) fn revocations(&self) -> RevocationWatch {
+        self.auth_client.borrow().revocations()
     }
 
     /// Returns the identity of all callers, where no login is required.

@@ -16,6 +16,8 @@
 //! longer kept in memory, or if it precedes the snapshot from which the journal was replayed at the
 //! start. A process that lacks such an event starts again from the state.
 
+mod connections;
+mod generic_log;
 mod requests;
 mod parts;
 mod permissions;
@@ -33,7 +35,9 @@ use async_nats::Subject;
 use bytes::Bytes;
 use pitlane_cluster::nats::generic::Generic;
 use pitlane_cluster::nats::subjects::Subjects;
-use pitlane_config::{NatsConfig, RemoteStrategiesConfig, StrategyConfig};
+use pitlane_config::{
+    NatsConfig, RemoteStrategiesConfig, StrategiesConfig, StrategyConfig, StrategyTransport,
+};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{PortId, ShardId};
 use pitlane_engine::index::index_u8;
@@ -43,10 +47,13 @@ use pitlane_protocols::remote;
 use pitlane_protocols::remote::strategy::{RemoteReply, StrategySetup};
 use tokio::sync::Notify;
 
+use self::connections::LinkConnections;
+pub(crate) use self::connections::{LinkSignals, ReplyAddress};
+pub(crate) use self::generic_log::PublishId;
 use self::history::EventHistory;
 pub use self::parts::RemoteStrategiesParts;
 use self::permissions::PermissionLog;
-use self::prices::PriceTable;
+use self::prices::PriceOutputs;
 pub(crate) use self::requests::{RemoteOrderRequest, RequestVerdict};
 pub(crate) use self::slot::{StrategySlot, host_text};
 use self::state::GENERICS_MAX;
@@ -59,6 +66,9 @@ pub(crate) const SERVER: &str = "SERVER";
 pub(crate) struct RemoteStrategies {
     pub nats: NatsConfig,
     pub settings: RemoteStrategiesConfig,
+    pub link: StrategiesConfig,
+    /// Name of this installation.
+    pub server: String,
     pub subjects: Subjects,
     /// What the strategies receive and have requested.
     pub inner: RefCell<RemoteState>,
@@ -68,6 +78,8 @@ pub(crate) struct RemoteStrategies {
     pub pace_check: Notify,
     pub up: Cell<bool>,
     pub counts: RemoteCounts,
+    /// Time of the last message or check.
+    pub now: Cell<Timestamp>,
     permissions: PermissionLog,
 }
 
@@ -76,6 +88,8 @@ pub(crate) struct RemoteStrategies {
 pub(crate) struct RemoteCounts {
     pub messages: Cell<u64>,
     pub decode_errors: Cell<u64>,
+    /// Connections that were refused or ended for a fault of the process.
+    pub refused_links: Cell<u64>,
     /// Requests whose reply subject is not in the inbox of their strategy.
     pub misrouted: Cell<u64>,
     pub event_batches: Cell<u64>,
@@ -96,8 +110,20 @@ impl RemoteStrategies {
         epoch: Timestamp,
         reference: &RefData,
     ) -> RemoteStrategies {
-        let RemoteStrategiesParts { nats, settings, subjects, strategies, past, last_seqs, numbers, pace } =
-            parts;
+        let RemoteStrategiesParts {
+            nats,
+            settings,
+            link,
+            server,
+            socket: _,
+            generic_log,
+            subjects,
+            strategies,
+            past,
+            last_seqs,
+            numbers,
+            pace,
+        } = parts;
         let slot = |strategy: &StrategyConfig| {
             let row = reference.strategies().iter().find(|row| row.name == strategy.name)?;
             let source = remote::strategy::source(port, row.id);
@@ -122,15 +148,17 @@ impl RemoteStrategies {
         };
         let mut seen = last_seqs.clone();
         seen.resize(shards as usize, 0);
+        let slots: Vec<StrategySlot> = strategies.iter().filter_map(slot).collect();
         let inner = RemoteState {
             epoch: epoch.0,
             port,
-            slots: strategies.iter().filter_map(slot).collect(),
-            price_table: PriceTable::new(pace.is_some()),
-            prices: 0,
+            prices: PriceOutputs::new(link.transport == StrategyTransport::Nats, slots.len(), pace.is_some()),
+            slots,
             seen,
             replies: VecDeque::new(),
             generics: VecDeque::new(),
+            connections: LinkConnections::default(),
+            generic_log,
             phases: VecDeque::new(),
             done: BTreeMap::new(),
             token: 0,
@@ -143,16 +171,21 @@ impl RemoteStrategies {
             deliveries: 0,
         };
         let (inner, work, pace_check) = (RefCell::new(inner), Notify::new(), Notify::new());
-        let (up, counts) = (Cell::new(false), RemoteCounts::default());
+        // Without a broker there is nothing to connect to first.
+        let up = Cell::new(link.transport == StrategyTransport::Direct);
+        let (counts, now) = (RemoteCounts::default(), Cell::new(epoch));
         RemoteStrategies {
             nats,
             settings,
+            link,
+            server,
             subjects,
             inner,
             work,
             pace_check,
             up,
             counts,
+            now,
             permissions: PermissionLog::default(),
         }
     }
@@ -163,29 +196,62 @@ impl RemoteStrategies {
         if let EventKind::Tick(tick) = &event.body {
             inner.record_seen(shard, event);
             inner.last_row_at = inner.last_row_at.max(tick.at.0);
-            if self.up.get() && inner.price_table.apply(tick) {
-                inner.deliveries += 1;
-                self.work.notify_one();
+            if self.up.get() {
+                inner.apply_tick(tick, &self.work);
             }
             return;
         }
         if inner.handle_event(shard, event) {
             inner.deliveries += 1;
-            self.work.notify_one();
+            self.wake(&inner);
         }
+    }
+
+    /// Wakes the tasks that send.
+    fn wake(&self, inner: &RemoteState) {
+        self.work.notify_one();
+        inner.connections.wake_all();
+    }
+
+    /// Schedules what is to be sent.
+    pub(crate) fn notify_output(&self) {
+        self.wake(&self.inner.borrow());
     }
 
     /// Queues an event between strategies that a client here has sent.
     pub(crate) fn queue_generic(&self, name: &str, body: &[u8]) {
         let mut inner = self.inner.borrow_mut();
-        if inner.generics.len() >= GENERICS_MAX {
+        let Some(generic) = Generic::new(name, Bytes::copy_from_slice(body), SERVER) else {
             return inner.dropped += 1;
+        };
+        if let Some(log) = &mut inner.generic_log {
+            if let Err(error) = log.append(self.now.get(), generic, None) {
+                tracing::warn!(%error, "an event between strategies could not be stored, and is dropped");
+                inner.dropped += 1;
+            }
+        } else if inner.generics.len() >= GENERICS_MAX {
+            inner.dropped += 1;
+        } else {
+            inner.generics.push_back(generic);
         }
-        match Generic::new(name, Bytes::copy_from_slice(body), SERVER) {
-            Some(generic) => inner.generics.push_back(generic),
-            None => inner.dropped += 1,
+        self.wake(&inner);
+    }
+
+    /// Stores an event of a strategy where there is no broker. Returns whether it is new; `None` if
+    /// it cannot be stored now.
+    pub(crate) fn store_generic(&self, generic: Generic, id: PublishId) -> Option<bool> {
+        let mut inner = self.inner.borrow_mut();
+        let stored = inner.generic_log.as_mut()?.append(self.now.get(), generic, Some(id));
+        match stored {
+            Ok(is_new) => {
+                self.wake(&inner);
+                Some(is_new)
+            }
+            Err(error) => {
+                tracing::warn!(%error, "an event between strategies could not be stored: its sender retries");
+                None
+            }
         }
-        self.work.notify_one();
     }
 
     pub(crate) fn next_generic(&self) -> Option<Generic> {
@@ -213,12 +279,12 @@ impl RemoteStrategies {
         if let Some(phase) = inner.phases.pop_front() {
             return Some((self.subjects.phases().into(), phase));
         }
-        let prices = inner.next_prices()?;
+        let prices = inner.next_prices(0)?;
         count(&self.counts.price_batches);
         Some((self.subjects.market().into(), prices.encode().into()))
     }
 
-    pub(crate) fn reply(&self, to: Option<Subject>, reply: &RemoteReply) {
+    pub(crate) fn reply(&self, to: Option<ReplyAddress>, reply: &RemoteReply) {
         let Some(to) = to else { return };
         self.inner.borrow_mut().answer(to, reply);
         self.work.notify_one();
@@ -237,7 +303,7 @@ impl RemoteStrategies {
     /// Refuses a process whose strategy is not configured.
     pub(crate) fn refuse(&self, to: Subject) {
         let text = "the server's settings have no such [[strategy]]".to_string();
-        self.reply(Some(to), &RemoteReply::Refused { text });
+        self.reply(Some(ReplyAddress::Subject(to)), &RemoteReply::Refused { text });
     }
 
     /// Records whether the broker is connected.
@@ -256,7 +322,7 @@ impl RemoteStrategies {
     pub(crate) fn poll_pace(&self) {
         if self.is_paced() {
             self.pace_check.notify_one();
-            self.work.notify_one();
+            self.notify_output();
         }
     }
 
@@ -276,7 +342,7 @@ impl RemoteStrategies {
     }
 
     pub(crate) fn conflated(&self) -> u64 {
-        self.inner.borrow().price_table.conflated()
+        self.inner.borrow().prices.conflated()
     }
 }
 

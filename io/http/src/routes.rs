@@ -54,6 +54,7 @@ pub(crate) enum ApiCall {
     OrdersOpen,
     Order,
     OrderCancel,
+    OrdersCancel,
     OrderSubmit(OrderKind),
     OrderModify(OrderKind),
     OrderHistory,
@@ -223,7 +224,13 @@ static ROUTES: &[HttpRoute] = &[
         "/rest/subscription/marketdata/unsubscribe",
         &[(RouteMethod::Put, Role::Trade, ApiCall::Unsubscribe)],
     ),
-    HttpRoute::new("/rest/execution/order", &[(RouteMethod::Get, Role::Read, ApiCall::OrdersOpen)]),
+    HttpRoute::new(
+        "/rest/execution/order",
+        &[
+            (RouteMethod::Get, Role::Read, ApiCall::OrdersOpen),
+            (RouteMethod::Delete, Role::Trade, ApiCall::OrdersCancel),
+        ],
+    ),
     HttpRoute::new(
         "/rest/execution/order/{}",
         &[

@@ -135,7 +135,7 @@ async fn route(
                     let act = audit::record(&app.access.acts, connection, head, &caller, &bytes).await?;
                     (RequestBody::Read(bytes), act)
                 }
-                Role::Read | Role::Trade => (body, None),
+                Role::Strategy | Role::Read | Role::Trade => (body, None),
             };
             let ctx = RequestContext { connection, head, caller: &caller, segments };
             let answered = calls::handle(app, &ctx, call, input).await;

@@ -293,8 +293,12 @@ impl ShardClient {
             work += 1;
             if let Some(remote_strategies) = &self.remote_strategies {
                 remote_strategies.handle_event(shard, &event);
-                // Their orders share our port and are not the desk's.
+                // Their orders share our port and are not the desk's. A request about one of them
+                // over REST is answered by the status of the order.
                 if is_of_strategy(&event) {
+                    if let EventKind::Status(_) = &event.body {
+                        waiting.handle_event(port.id(), &event);
+                    }
                     continue;
                 }
             }
@@ -378,6 +382,7 @@ fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
         CommandKind::Modify { id, order, .. } | CommandKind::Cancel { id, order } => {
             Some(Awaited::Request { order: *order, id: *id, until_executed: false })
         }
+        CommandKind::CancelOrders { .. } => unreachable!("`cancel_orders` sends it"),
         CommandKind::Subscribe { .. }
         | CommandKind::Adapter { .. }
         | CommandKind::Transaction(_)

@@ -118,6 +118,6 @@ async fn verify_login(app: Rc<AppState>, session: SessionId, credentials: Creden
         app.access.admission.remember(peer);
     }
     let sender = app.settings.generic_event_role;
-    let known = known.map(|identity| (identity.name.clone(), access(&identity, sender)));
+    let known = known.and_then(|identity| Some((identity.name.clone(), access(&identity, sender)?)));
     app.notifications.ws_broker.handle_verdict(session, known);
 }

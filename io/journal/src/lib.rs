@@ -83,7 +83,7 @@ use pitlane_engine::event::Event;
 use pitlane_engine::id::ShardId;
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::outbox::Outbox;
-use pitlane_engine::refdata::RefData;
+use pitlane_engine::refdata::{KnownStrategies, RefData};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -302,6 +302,19 @@ pub fn open(
     };
     opened.begin(&setup, &folders, name, now)?;
     Ok(opened)
+}
+
+/// Returns the ids of all strategies in the stored sets of reference data. Sets that cannot be read
+/// are omitted; if a shard needs one of them, [`open`] reports it.
+pub fn known_strategies(disk: &Disk, data: &Path) -> KnownStrategies {
+    let folder = Folders::new(data).references();
+    let mut known = KnownStrategies::default();
+    for name in reference::names(disk, &folder) {
+        if let Ok(reference) = reference::read(disk, &folder, name) {
+            known.learn(&reference);
+        }
+    }
+    known
 }
 
 /// Stores reference data that a shard will be commanded to use, and returns its name.

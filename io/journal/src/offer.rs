@@ -46,6 +46,7 @@ pub fn class_of(body: &CommandKind) -> Class {
         | CommandKind::Expiry { .. }
         | CommandKind::Sender { .. }
         | CommandKind::AuditAnchor(_)
+        | CommandKind::CancelOrders { .. }
         | CommandKind::Validate { .. } => Class::Needed,
     }
 }

@@ -175,6 +175,11 @@ impl<W: Write> SentWalk<'_, W> {
                 security_id: Some(security.0),
                 ..plain("close", id, None)
             },
+            CommandKind::CancelOrders { id, filter } => SentLine {
+                strategy_id: filter.strategy.map(|strategy| strategy.0),
+                security_id: filter.security.map(|security| security.0),
+                ..plain("cancel-orders", id, None)
+            },
             CommandKind::Subscribe { .. }
             | CommandKind::Quote { .. }
             | CommandKind::Trade { .. }

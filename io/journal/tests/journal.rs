@@ -8,7 +8,7 @@ use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::EventKind;
 use pitlane_engine::id::{PortId, ShardId, Source};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
-use pitlane_engine::refdata::{RefData, RefDataRows};
+use pitlane_engine::refdata::{KnownStrategies, RefData, RefDataRows};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
@@ -261,4 +261,25 @@ fn progress_is_reported() {
     pitlane_journal::open(setup, Timestamp(u64::MAX / 2), &mut |progress| reports.push(progress)).unwrap();
     assert!(reports.len() > 4);
     assert!(reports.iter().all(|progress| progress.bytes_done <= progress.bytes_total));
+}
+
+#[test]
+fn stored_reference_data_give_the_ids_of_earlier_strategies() {
+    let place = folder("known-strategies");
+    let empty = RefData::check(RefDataRows::default()).unwrap();
+    let known = || pitlane_journal::known_strategies(&Disk::Real, &place);
+    assert_eq!(known(), KnownStrategies::default(), "there is no folder yet");
+    let first = empty.clone().with_strategies(["DIP"], &known()).unwrap();
+    let name = pitlane_journal::keep_reference(&Disk::Real, &place, &first).unwrap();
+    let second = empty.clone().with_strategies(["ALPHA"], &known()).unwrap();
+    pitlane_journal::keep_reference(&Disk::Real, &place, &second).unwrap();
+    let both = empty.with_strategies(["ALPHA", "DIP"], &known()).unwrap();
+    let ids: Vec<_> = both.strategies().iter().map(|row| (row.id.0, row.name.as_str())).collect();
+    assert_eq!(ids, [(0, "SERVER"), (1, "DIP"), (2, "ALPHA")]);
+    // A set that cannot be read is left to the start of the journal, which reports it if a shard
+    // needs it.
+    std::fs::write(place.join(format!("journal/refdata/{name:016x}")), b"damage").unwrap();
+    let mut expected = KnownStrategies::default();
+    expected.learn(&second);
+    assert_eq!(known(), expected);
 }

@@ -1,12 +1,28 @@
 //! A line of a file, independent of the file's format, and its conversion.
 
+use std::fmt;
+
 use pitlane_engine::command::{CommandKind, Quote, Trade};
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::index::index_u32;
 use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::text::{self, DECIMALS, SCALE};
 use pitlane_engine::time::Timestamp;
 
-use super::TickRow;
 use super::bars::BarRow;
+use super::{DataError, TickRow};
+
+/// Bound below which a float represents every whole number exactly.
+const EXACT_MAX: f64 = (1_u64 << 53) as f64;
+
+/// Lines from elsewhere than a file, such as a table in memory.
+pub trait EntrySource: fmt::Debug + Send {
+    /// Returns the next line, in time order; `None` at the end.
+    fn next_entry(&mut self) -> Result<Option<DataEntry>, DataError>;
+
+    /// Returns an error of the line that `next_entry` returned last.
+    fn fault(&self, problem: &str) -> DataError;
+}
 
 /// One line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,4 +108,35 @@ pub fn bar_of(
         return Err("low, open, close and high do not fit together".to_string());
     }
     Ok(BarRow { at, security, open, high, low, close, volume })
+}
+
+/// Returns the decimal of eight places that is nearest to a float: what was written, unless that
+/// had more places.
+pub fn nearest(value: f64) -> Result<i64, String> {
+    let scaled = value * SCALE as f64;
+    if scaled.abs() < EXACT_MAX {
+        #[expect(clippy::cast_possible_truncation, reason = "below the bound every float is exact")]
+        let rounded = scaled.round() as i64;
+        return Ok(rounded);
+    }
+    if !value.is_finite() {
+        return Err("it is infinite".to_string());
+    }
+    // The value is so large that it has few decimals: its own text is exact.
+    text::parse_scaled(format!("{value}").as_bytes()).map_err(|error| error.to_string())
+}
+
+/// Returns a whole number with so many decimals in units of 10⁻⁸.
+pub fn rescaled(value: i128, decimals: u32) -> Result<i64, String> {
+    let scaled = match decimals as usize {
+        decimals if decimals <= DECIMALS => value.checked_mul(10_i128.pow(index_u32(DECIMALS - decimals))),
+        decimals => {
+            let much = 10_i128.checked_pow(index_u32(decimals - DECIMALS)).ok_or("too many decimals")?;
+            if value % much != 0 {
+                return Err("too many decimals".to_string());
+            }
+            Some(value / much)
+        }
+    };
+    scaled.and_then(|scaled| i64::try_from(scaled).ok()).ok_or_else(|| "out of range".to_string())
 }

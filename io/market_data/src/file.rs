@@ -1,5 +1,5 @@
-//! One file of market data of any format. The format is detected from the first bytes, not from the
-//! name.
+//! One file of market data of any format, or another source of rows. The format of a file is
+//! detected from the first bytes, not from the name.
 
 use std::fs::File;
 use std::io::{Read, Seek};
@@ -11,7 +11,7 @@ use pitlane_engine::time::Timestamp;
 
 use super::bars::{BarExpansion, BarPath};
 use super::csv::CsvFile;
-use super::entry::DataEntry;
+use super::entry::{DataEntry, EntrySource};
 use super::parquet::{PARQUET, ParquetFile};
 use super::{DataError, TickRow};
 
@@ -25,6 +25,7 @@ pub struct DataFile {
 enum FileFormat {
     Csv(CsvFile),
     Parquet(Box<ParquetFile>),
+    Other(Box<dyn EntrySource>),
 }
 
 impl DataFile {
@@ -59,6 +60,11 @@ impl DataFile {
         DataFile { format: FileFormat::Csv(file), bars: BarExpansion::new(bars, reference.clone()) }
     }
 
+    /// Wraps a source that is no file.
+    pub fn of_source(source: Box<dyn EntrySource>, reference: &Arc<RefData>, bars: BarPath) -> DataFile {
+        DataFile { format: FileFormat::Other(source), bars: BarExpansion::new(bars, reference.clone()) }
+    }
+
     pub fn is_parquet(&self) -> bool {
         matches!(self.format, FileFormat::Parquet(_))
     }
@@ -68,6 +74,7 @@ impl DataFile {
         match &self.format {
             FileFormat::Csv(file) => file.consumed(),
             FileFormat::Parquet(file) => file.consumed(),
+            FileFormat::Other(_) => 0,
         }
     }
 
@@ -93,6 +100,7 @@ impl DataFile {
         match &mut self.format {
             FileFormat::Csv(file) => file.next_entry(),
             FileFormat::Parquet(file) => file.next_entry(),
+            FileFormat::Other(source) => source.next_entry(),
         }
     }
 
@@ -100,6 +108,7 @@ impl DataFile {
         self.bars.poll().map_err(|problem| match &self.format {
             FileFormat::Csv(file) => file.fault(&problem),
             FileFormat::Parquet(file) => file.fault(&problem),
+            FileFormat::Other(source) => source.fault(&problem),
         })
     }
 }

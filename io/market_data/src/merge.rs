@@ -43,29 +43,40 @@ pub fn open(
     if paths.len() > FILES_MAX {
         return Err(whole(format!("there are more than {FILES_MAX} files")));
     }
-    let mut merge =
-        Merge { files: Vec::new(), rows: Vec::new(), heads: BinaryHeap::new(), bytes: 0, until: to };
-    for (at, path) in paths.iter().enumerate() {
+    let mut merge = Merge::new(to);
+    for path in paths {
         merge.bytes += std::fs::metadata(path).map_or(0, |data| data.len());
-        merge.files.push(DataFile::open(path, reference, bars, (from, to))?);
+        merge.add(DataFile::open(path, reference, bars, (from, to))?, from)?;
         if merge.files.iter().filter(|file| file.is_parquet()).count() > PARQUET_FILES_MAX {
             return Err(whole(format!("there are more than {PARQUET_FILES_MAX} files of Parquet")));
-        }
-        merge.rows.push(None);
-        loop {
-            merge.advance(at)?;
-            if merge.rows[at].is_none_or(|row| row.at >= from) {
-                break;
-            }
-        }
-        if let Some(row) = &merge.rows[at] {
-            merge.heads.push(Reverse((row.at, at)));
         }
     }
     Ok(merge)
 }
 
 impl Merge {
+    /// Creates a merge of nothing; rows from `until` on are skipped.
+    pub fn new(until: Timestamp) -> Merge {
+        Merge { files: Vec::new(), rows: Vec::new(), heads: BinaryHeap::new(), bytes: 0, until }
+    }
+
+    /// Adds a file or another source; its rows before `from` are skipped.
+    pub fn add(&mut self, file: DataFile, from: Timestamp) -> Result<(), DataError> {
+        let at = self.files.len();
+        self.files.push(file);
+        self.rows.push(None);
+        loop {
+            self.advance(at)?;
+            if self.rows[at].is_none_or(|row| row.at >= from) {
+                break;
+            }
+        }
+        if let Some(row) = &self.rows[at] {
+            self.heads.push(Reverse((row.at, at)));
+        }
+        Ok(())
+    }
+
     /// Returns the size of all files together, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
@@ -108,9 +119,12 @@ mod tests {
     use std::fs;
 
     use pitlane_config::refdata;
+    use pitlane_engine::command::CommandKind;
+    use pitlane_engine::id::SecurityId;
 
     use super::*;
     use crate::csv::TICKS;
+    use crate::entry::{DataEntry, EntrySource};
 
     #[test]
     fn the_number_of_files_is_limited() {
@@ -157,5 +171,38 @@ mod tests {
         let missing = [folder.join("missing.csv")];
         assert!(open(&missing, &reference, bars, range).is_err());
         fs::remove_dir_all(&folder).unwrap();
+    }
+
+    /// Rows of one security at these times.
+    #[derive(Debug)]
+    struct Times(Vec<u64>);
+
+    impl EntrySource for Times {
+        fn next_entry(&mut self) -> Result<Option<DataEntry>, DataError> {
+            let Some(at) = self.0.pop() else { return Ok(None) };
+            let security = SecurityId(7);
+            let body = CommandKind::Trade { security, trade: Default::default() };
+            Ok(Some(DataEntry::Tick(TickRow { at: Timestamp(at), security, body })))
+        }
+
+        fn fault(&self, problem: &str) -> DataError {
+            DataError { file: "times".into(), line: 0, problem: problem.to_string() }
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_no_file_is_merged_like_one() {
+        let reference = Arc::new(refdata::shipped().unwrap());
+        let bars = BarPath { interval_ns: 1, volume_bp: 1 };
+        let mut merge = Merge::new(Timestamp(9));
+        for times in [vec![8, 4, 1], vec![9, 5, 3]] {
+            let file = DataFile::of_source(Box::new(Times(times)), &reference, bars);
+            merge.add(file, Timestamp(2)).unwrap();
+        }
+        let mut merged = Vec::new();
+        while let Some(row) = merge.next_row().unwrap() {
+            merged.push(row.at.0);
+        }
+        assert_eq!(merged, [3, 4, 5, 8]);
     }
 }

@@ -66,14 +66,16 @@ pub enum CliCommand {
   pitlane simulate --config mine.toml --data ticks.csv --sweep fast=10..50:10,slow=100..400:100 --sort sharpe
   pitlane simulate --config mine.toml --data ticks.csv --sweep fast=10..50:10 --walk-forward 30d,10d")]
     Simulate(SimulateArgs),
-    /// Run one strategy in this process, connected to its server through the broker
+    /// Run one strategy in this process, connected to its server
     ///
     /// The server runs with `--config distributed` and has the `[[strategy]]` section of the
-    /// strategy; the server supplies the reference data. The process may start before the server
-    /// and the broker, and continues when either restarts.
+    /// strategy; the server supplies the reference data. The process may start before the server,
+    /// and continues when the server restarts.
     #[command(after_help = "Examples:
-  pitlane strategy --name MOMENTUM --connect nats://127.0.0.1:4222
-  pitlane strategy --name MOMENTUM --connect tls://broker.example.com:4222 --config mine.toml")]
+  pitlane strategy --name MOMENTUM
+  pitlane strategy --name MOMENTUM --connect unix:data/strategies.sock
+  pitlane strategy --name MOMENTUM --connect pitlanes://desk.example.com:9882 --config mine.toml
+  pitlane strategy --name MOMENTUM --connect nats://127.0.0.1:4222")]
     Strategy(StrategyArgs),
     /// Check settings and reference data
     ///

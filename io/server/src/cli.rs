@@ -20,7 +20,7 @@ use pitlane_config::refdata;
 use pitlane_config::trading_hours::Calendar;
 use pitlane_config::{Config, ConfigFaults, Loaded, Machine, Params, ServiceMode, SettingOrigin, Sources};
 use pitlane_engine::command::AuditAnchor;
-use pitlane_engine::refdata::RefData;
+use pitlane_engine::refdata::{KnownStrategies, RefData};
 use pitlane_journal::anchors;
 use pitlane_journal::cli::{self, JournalCliError, RecordRange};
 use pitlane_journal::disk::Disk;
@@ -137,6 +137,9 @@ impl From<refdata::RefDataFaults> for CliError {
 
 impl From<ServeError> for CliError {
     fn from(error: ServeError) -> CliError {
+        if let ServeError::Settings(faults) = error {
+            return CliError::Config(faults);
+        }
         CliError::Serve(error)
     }
 }
@@ -190,7 +193,7 @@ impl From<io::Error> for CliError {
 }
 
 fn run_serve(serve: &ServeArgs, registry: Registry) -> Result<ExitCode, CliError> {
-    let (loaded, reference) = read(&serve.sources(), &registry)?;
+    let CheckedSettings { loaded, files, .. } = read(&serve.sources(), &registry)?;
     let Loaded { config, params, warnings } = loaded;
     refuse_other_modes(&config, &params)?;
     let (log, events) = log::start(&config.log)?;
@@ -200,7 +203,7 @@ fn run_serve(serve: &ServeArgs, registry: Registry) -> Result<ExitCode, CliError
     }
     let time = serve.seconds.map(Duration::from_secs);
     let settings = ServeSettings { config, params, registry, quiet: serve.quiet, time };
-    let served = serve::serve(&settings, &Arc::new(reference), Some(events));
+    let served = serve::serve(&settings, &Arc::new(files), Some(events));
     if let Err(deposed @ ServeError::Deposed(_)) = &served {
         tracing::warn!("{deposed}: this server restarts as a follower");
         log.lines().flush(FLUSH_MAX);
@@ -227,7 +230,11 @@ fn refuse_other_modes(config: &Config, params: &Params) -> Result<(), ConfigFaul
 }
 
 fn run_simulate(args: &SimulateArgs, registry: &Registry) -> Result<ExitCode, CliError> {
-    let (Loaded { config, warnings, .. }, reference) = read(&args.sources(), registry)?;
+    let CheckedSettings { loaded, files, reference } = read(&args.sources(), registry)?;
+    let Loaded { config, warnings, .. } = loaded;
+    for note in config.addition_notes(&files).iter().filter(|note| note.is_suspect) {
+        writeln!(io::stderr(), "warning: {}", note.text)?;
+    }
     // A simulation stores no journal on purpose.
     for warning in warnings.iter().filter(|warning| !warning.starts_with("journal.level")) {
         writeln!(io::stderr(), "warning: {warning}")?;
@@ -236,17 +243,17 @@ fn run_simulate(args: &SimulateArgs, registry: &Registry) -> Result<ExitCode, Cl
 }
 
 fn run_strategy(args: &StrategyArgs, registry: Registry) -> Result<ExitCode, CliError> {
-    let Loaded { config, .. } = pitlane_config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?;
+    let Loaded { config, params, .. } = pitlane_config::load(&args.sources(), &Machine::of(Path::new(ROOT)))?;
     let (_log, _) = log::start(&config.log)?;
-    strategy_process::run(&StrategyProcessSettings { name: args.name.clone(), config, registry })
+    strategy_process::run(&StrategyProcessSettings { name: args.name.clone(), config, params, registry })
         .map_err(CliError::Strategy)?;
     Ok(ExitCode::SUCCESS)
 }
 
 fn run_check(check: &CheckArgs, registry: &Registry) -> Result<ExitCode, CliError> {
-    let (loaded, data) = read(&check.sources(), registry)?;
+    let CheckedSettings { loaded, files, reference: data } = read(&check.sources(), registry)?;
     Auth::open(serve::auth_settings(&loaded.config, &data))?;
-    for warning in loaded.warnings {
+    for warning in &loaded.warnings {
         writeln!(io::stderr(), "warning: {warning}")?;
     }
     writeln!(
@@ -258,6 +265,9 @@ fn run_check(check: &CheckArgs, registry: &Registry) -> Result<ExitCode, CliErro
         data.accounts().len(),
         data.strategies().len()
     )?;
+    for note in loaded.config.addition_notes(&files) {
+        writeln!(io::stdout(), "{}", note.text)?;
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -419,14 +429,24 @@ fn run_man(man: &ManArgs) -> Result<ExitCode, CliError> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads settings and reference data and checks them against each other.
-fn read(sources: &Sources, registry: &Registry) -> Result<(Loaded, RefData), CliError> {
+/// Settings and reference data, checked against each other.
+struct CheckedSettings {
+    loaded: Loaded,
+    /// The reference data of the files.
+    files: RefData,
+    /// The same, with the strategies that only the settings name. Without a journal their ids are
+    /// final.
+    reference: RefData,
+}
+
+fn read(sources: &Sources, registry: &Registry) -> Result<CheckedSettings, CliError> {
     let loaded = pitlane_config::load(sources, &Machine::of(Path::new(ROOT)))?;
     let reference = match &loaded.config.refdata.dir {
         Some(dir) => refdata::read(dir, &loaded.config.adapter_names())?,
         None => refdata::shipped()?,
     };
-    let reference = Calendar::fit(&loaded.config, reference);
+    let files = Calendar::fit(&loaded.config, reference);
+    let reference = loaded.config.add_strategies(&files, &KnownStrategies::default(), &loaded.params)?;
     loaded.config.check_names(&reference, registry, &loaded.params)?;
-    Ok((loaded, reference))
+    Ok(CheckedSettings { loaded, files, reference })
 }

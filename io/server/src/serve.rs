@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 
 use pitlane_auth::audit::AuditError;
 use pitlane_config::refdata;
-use pitlane_config::{Config, Params};
+use pitlane_config::{Config, ConfigFaults, Params};
 use pitlane_engine::index::index_u32;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -89,6 +89,8 @@ pub enum ServeError {
     Tls(TlsError),
     /// A file of users or tokens has a fault.
     Auth(refdata::RefDataFaults),
+    /// A strategy of the settings cannot be added to the reference data.
+    Settings(ConfigFaults),
     Audit(AuditError),
     /// A part of the service failed.
     Failed(String),
@@ -120,6 +122,7 @@ impl ServeError {
             | ServeError::Journal(_)
             | ServeError::Tls(_)
             | ServeError::Auth(_)
+            | ServeError::Settings(_)
             | ServeError::Audit(_)
             | ServeError::Failed(_)
             | ServeError::Deposed(_)
@@ -146,6 +149,7 @@ impl ServeError {
             ServeError::Journal(fault) => write!(f, "{fault}"),
             ServeError::Tls(error) => write!(f, "{error}"),
             ServeError::Auth(faults) => write!(f, "{faults}"),
+            ServeError::Settings(faults) => write!(f, "{faults}"),
             ServeError::Audit(error) => write!(f, "the audit log: {error}"),
             ServeError::Failed(reason) => f.write_str(reason),
             ServeError::Deposed(reason) => write!(f, "no longer the leader: {reason}"),
@@ -173,7 +177,8 @@ fn system(what: impl Into<String>) -> impl FnOnce(io::Error) -> ServeError {
 }
 
 /// Runs until the time is over or a stop is requested; a second signal ends the process at once.
-/// `log` has the log events since the start, for subscribers of the log.
+/// `reference` has what the files say; strategies that only the settings name are added here. `log`
+/// has the log events since the start, for subscribers of the log.
 pub fn serve(
     settings: &ServeSettings,
     reference: &Arc<RefData>,
@@ -196,6 +201,8 @@ pub fn serve(
         },
         None => reference,
     };
+    // The folder is this server's now, so that the ids of earlier starts can be read.
+    let reference = &refdata_reload::with_strategies(settings, reference).map_err(ServeError::Settings)?;
     let now = Clock::new().now();
     let venues = VenueSessionSettings::all(config)
         .map_err(|error| ServeError::System(error.key, io::Error::other(error.problem)))?;

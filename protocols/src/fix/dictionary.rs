@@ -81,6 +81,9 @@ fn check_value(tag: u32, value: &[u8]) -> Option<SessionRejectReason> {
         40 => b"123456789BCDEFGHIJKLMP",
         54 => b"123456789ABCDEFG",
         59 => b"01234567",
+        127 => b"ABCDEFZ",
+        530 => b"1234567",
+        585 => b"12345678",
         98 => b"0123456",
         43 | 97 | 114 | 123 | 141 | 464 => b"YN",
         _ => return None,
@@ -176,9 +179,39 @@ fn body_of(msg_type: &[u8]) -> Option<&'static MessageSpec> {
         msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
             &MessageSpec { tags: &[ORDER, INSTRUMENT, PARTIES, MORE, ALLOCS], needed: &[41, 11, 54, 60, 40] }
         }
+        msg_type::ORDER_STATUS_REQUEST => {
+            &MessageSpec { tags: &[STATUS, INSTRUMENT, PARTIES, UNDERLYING], needed: &[11, 54] }
+        }
+        msg_type::ORDER_MASS_CANCEL_REQUEST => {
+            &MessageSpec { tags: &[MASS_CANCEL, INSTRUMENT, UNDERLYING], needed: &[11, 530, 60] }
+        }
+        msg_type::DONT_KNOW_TRADE => &MessageSpec {
+            tags: &[
+                &[37, 198, 17, 127, 54, 38, 152, 516, 468, 469, 32, 31, 58, 354, 355],
+                INSTRUMENT,
+                UNDERLYING,
+            ],
+            needed: &[37, 17, 127, 54],
+        },
+        msg_type::UNKNOWN if msg_type == msg_type::ORDER_MASS_STATUS_REQUEST => {
+            &MessageSpec { tags: &[MASS_STATUS, INSTRUMENT, PARTIES, UNDERLYING], needed: &[584, 585] }
+        }
         _ => return None,
     })
 }
+
+const STATUS: &[u32] = &[37, 11, 526, 583, 1, 660, 790, 54];
+
+const MASS_STATUS: &[u32] = &[584, 585, 1, 660, 336, 625, 54];
+
+const MASS_CANCEL: &[u32] = &[11, 526, 530, 336, 625, 54, 60, 58, 354, 355];
+
+/// Tags of NoUnderlyings and its members.
+const UNDERLYING: &[u32] = &[
+    711, 311, 312, 309, 305, 457, 458, 459, 462, 463, 310, 763, 313, 542, 241, 242, 243, 244, 245, 246, 256,
+    595, 592, 593, 594, 247, 316, 941, 317, 436, 435, 308, 306, 362, 363, 307, 364, 365, 877, 878, 318, 879,
+    810, 882, 883, 887,
+];
 
 /// Tags that an order, its cancel and its replacement have in common.
 const ORDER: &[u32] = &[

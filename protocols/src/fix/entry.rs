@@ -1,9 +1,10 @@
 //! Turns messages of a client into requests for the desk: a new order (D), a cancel (F), a
-//! replacement (G). This module checks what the message and the session's own orders show; the
-//! shard checks the rest.
+//! replacement (G), a cancel of many orders (q). This module checks what the message and the
+//! session's own orders show; the shard checks the rest.
 //!
 //! Rules: docs/fix-rules.md#new-order-single.
 
+use pitlane_engine::command::CancelFilter;
 use pitlane_engine::desk::{Declined, Desk, Ticket};
 use pitlane_engine::id::IntId;
 use pitlane_engine::mesh::PortEnd;
@@ -32,6 +33,7 @@ pub enum ClientRequest {
     Submit { ticket: Ticket, terms: Terms },
     Modify { ticket: Ticket, key: OrderKey, order: IntId, changes: Changes },
     Cancel { ticket: Ticket, key: OrderKey, order: IntId },
+    CancelOrders { ticket: Ticket, filter: CancelFilter },
 }
 
 impl ClientRequest {
@@ -39,7 +41,8 @@ impl ClientRequest {
         match self {
             ClientRequest::Submit { ticket, .. }
             | ClientRequest::Modify { ticket, .. }
-            | ClientRequest::Cancel { ticket, .. } => ticket,
+            | ClientRequest::Cancel { ticket, .. }
+            | ClientRequest::CancelOrders { ticket, .. } => ticket,
         }
     }
 
@@ -56,6 +59,9 @@ impl ClientRequest {
                 desk.cancel(port, Ticket { sender: SenderId::INTERNAL, ..ticket }, &order)
             }
             ClientRequest::Cancel { ticket, order, .. } => desk.cancel(port, by_client(ticket), &order),
+            ClientRequest::CancelOrders { ticket, filter } => {
+                desk.cancel_orders(port, by_client(ticket), filter)
+            }
         }
     }
 }
@@ -63,8 +69,16 @@ impl ClientRequest {
 /// Tag of a required field.
 pub type MissingTag = u32;
 
-/// Returns the first required field of D, F or G that is absent. SecurityID may stand for Symbol.
+/// Returns the first required field of D, F, G or q that is absent. SecurityID may stand for
+/// Symbol.
 pub fn missing(msg_type: u8, order: &OrderFields) -> Option<MissingTag> {
+    if msg_type == msg_type::ORDER_MASS_CANCEL_REQUEST {
+        let needed = [
+            (tag::CL_ORD_ID, order.cl_ord_id.is_some()),
+            (tag::TRANSACT_TIME, order.transact_time.is_some()),
+        ];
+        return needed.into_iter().find(|(_, there)| !there).map(|(tag, _)| tag);
+    }
     let replace = msg_type == msg_type::ORDER_CANCEL_REPLACE_REQUEST;
     let needed = [
         (tag::ORIG_CL_ORD_ID, msg_type == msg_type::NEW_ORDER_SINGLE || order.orig_cl_ord_id.is_some()),

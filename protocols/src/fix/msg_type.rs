@@ -1,6 +1,7 @@
 //! MsgType (35) by name.
 //!
-//! Every type that a session handles is one character, so it is compared and written as a byte.
+//! Every type that a session sends, and all but one of those that it handles, is one character, so
+//! it is compared and written as a byte.
 
 pub const HEARTBEAT: u8 = b'0';
 pub const TEST_REQUEST: u8 = b'1';
@@ -15,11 +16,17 @@ pub const NEW_ORDER_SINGLE: u8 = b'D';
 pub const ORDER_CANCEL_REQUEST: u8 = b'F';
 pub const ORDER_CANCEL_REPLACE_REQUEST: u8 = b'G';
 pub const ORDER_STATUS_REQUEST: u8 = b'H';
+pub const DONT_KNOW_TRADE: u8 = b'Q';
 pub const MARKET_DATA_REQUEST: u8 = b'V';
 pub const MARKET_DATA_SNAPSHOT: u8 = b'W';
 pub const MARKET_DATA_INCREMENTAL_REFRESH: u8 = b'X';
 pub const MARKET_DATA_REQUEST_REJECT: u8 = b'Y';
 pub const BUSINESS_MESSAGE_REJECT: u8 = b'j';
+pub const ORDER_MASS_CANCEL_REQUEST: u8 = b'q';
+pub const ORDER_MASS_CANCEL_REPORT: u8 = b'r';
+
+/// A type of two characters.
+pub const ORDER_MASS_STATUS_REQUEST: &[u8] = b"AF";
 
 /// Stands for every MsgType that is not one character. A MsgType of one NUL is unknown too.
 pub const UNKNOWN: u8 = 0;

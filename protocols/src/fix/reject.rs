@@ -15,6 +15,7 @@ pub enum OrderRejectReason {
     SideDiffers,
     AccountDiffers,
     TypeDiffers,
+    RequestTypeNotTaken,
 }
 
 impl From<Reason> for OrderRejectReason {
@@ -35,6 +36,7 @@ impl OrderRejectReason {
             OrderRejectReason::SideDiffers => "side-differs",
             OrderRejectReason::AccountDiffers => "account-differs",
             OrderRejectReason::TypeDiffers => "type-differs",
+            OrderRejectReason::RequestTypeNotTaken => "request-type-not-taken",
         }
     }
 
@@ -48,6 +50,9 @@ impl OrderRejectReason {
             OrderRejectReason::SideDiffers => "the side is not the order's",
             OrderRejectReason::AccountDiffers => "the account is not the order's",
             OrderRejectReason::TypeDiffers => "the order type cannot be changed",
+            OrderRejectReason::RequestTypeNotTaken => {
+                "the request must be for a security (1) or for all orders (7)"
+            }
         }
     }
 
@@ -61,7 +66,27 @@ impl OrderRejectReason {
             OrderRejectReason::SecurityDiffers
             | OrderRejectReason::SideDiffers
             | OrderRejectReason::AccountDiffers
-            | OrderRejectReason::TypeDiffers => 99,
+            | OrderRejectReason::TypeDiffers
+            | OrderRejectReason::RequestTypeNotTaken => 99,
+        }
+    }
+
+    /// Returns MassCancelRejectReason (532).
+    pub fn mass_cancel_reject_reason(self) -> u32 {
+        const NOT_SUPPORTED: u32 = 0;
+        const UNKNOWN_SECURITY: u32 = 1;
+        const OTHER: u32 = 99;
+        match self {
+            OrderRejectReason::RequestTypeNotTaken => NOT_SUPPORTED,
+            OrderRejectReason::Platform(Reason::UnknownSecurity) => UNKNOWN_SECURITY,
+            OrderRejectReason::Platform(_)
+            | OrderRejectReason::SideNotTaken
+            | OrderRejectReason::TypeNotTaken
+            | OrderRejectReason::TifNotTaken
+            | OrderRejectReason::SecurityDiffers
+            | OrderRejectReason::SideDiffers
+            | OrderRejectReason::AccountDiffers
+            | OrderRejectReason::TypeDiffers => OTHER,
         }
     }
 
@@ -75,7 +100,8 @@ impl OrderRejectReason {
             | OrderRejectReason::SecurityDiffers
             | OrderRejectReason::SideDiffers
             | OrderRejectReason::AccountDiffers
-            | OrderRejectReason::TypeDiffers => 99,
+            | OrderRejectReason::TypeDiffers
+            | OrderRejectReason::RequestTypeNotTaken => 99,
         }
     }
 }

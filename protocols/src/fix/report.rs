@@ -1,9 +1,9 @@
-//! Writes Execution Report (8) and Order Cancel Reject (9).
+//! Writes Execution Report (8), Order Cancel Reject (9) and Order Mass Cancel Report (r).
 //!
 //! Rules: docs/fix-rules.md#execution-report.
 
 use pitlane_engine::event::{ExecType, OrderReport, RequestKind, RequestRefusal};
-use pitlane_engine::id::{IntId, Uuid};
+use pitlane_engine::id::{IntId, SecurityId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
@@ -25,6 +25,12 @@ const ECHO_BYTES_MAX: usize = 64;
 
 /// FIX's text for a required value that is unknown.
 const NOT_KNOWN: &[u8] = b"[N/A]";
+
+/// Side (54) of a report that concerns no order.
+const UNDISCLOSED: u8 = b'7';
+
+/// MassCancelResponse (531) of a request that was refused.
+const MASS_CANCEL_REFUSED: u8 = b'0';
 
 /// Fields of a report beside the order's terms.
 #[derive(Clone, Copy, Debug)]
@@ -223,6 +229,33 @@ pub fn refusal(
     text(draft, why);
 }
 
+/// Writes the Execution Report that answers a status request without an order: FIX's code for an
+/// unknown order, and the client's values. The fields of the request follow.
+pub fn unknown_order(
+    draft: &mut Draft,
+    exec_id: Uuid,
+    now: Timestamp,
+    cl_ord_id: Option<&IntId>,
+    order: &OrderFields,
+) {
+    let why = OrderRejectReason::Platform(Reason::UnknownOrder);
+    draft.text(prefix::ORDER_ID, b"NONE");
+    if let Some(id) = cl_ord_id {
+        draft.id(prefix::CL_ORD_ID, id);
+    }
+    draft.uuid(prefix::EXEC_ID, exec_id);
+    draft.code(prefix::EXEC_TYPE, exec_type::ORDER_STATUS);
+    draft.code(prefix::ORD_STATUS, ord_status::REJECTED);
+    draft.number(prefix::ORD_REJ_REASON, why.ord_rej_reason() as u64);
+    draft.text(prefix::SYMBOL, echo(order.symbol));
+    draft.code(prefix::SIDE, order.side.unwrap_or(UNDISCLOSED));
+    draft.text(prefix::LEAVES_QTY, b"0");
+    draft.text(prefix::CUM_QTY, b"0");
+    draft.text(prefix::AVG_PX, b"0");
+    draft.time(prefix::TRANSACT_TIME, now);
+    text(draft, why);
+}
+
 fn echo(value: Option<&[u8]>) -> &[u8] {
     value.map_or(NOT_KNOWN, |value| &value[..value.len().min(ECHO_BYTES_MAX)])
 }
@@ -267,6 +300,47 @@ pub fn cancel_reject(draft: &mut Draft, profile: FixProfile, now: Timestamp, rej
     draft.code(prefix::CXL_REJ_RESPONSE_TO, reject.request.code());
     draft.number(prefix::CXL_REJ_REASON, reject.why.cxl_rej_reason() as u64);
     text(draft, reject.why);
+}
+
+/// Fields of an Order Mass Cancel Report.
+#[derive(Clone, Copy, Debug)]
+pub struct MassCancelReport {
+    pub cl_ord_id: IntId,
+    /// MassCancelRequestType (530); zero if it is missing.
+    pub request_type: u8,
+    pub side: Option<u8>,
+    pub security: Option<SecurityId>,
+    /// Orders whose cancel was requested.
+    pub affected: u64,
+    /// Why a shard, or all of them, did not execute the request.
+    pub refusal: Option<OrderRejectReason>,
+}
+
+/// Writes an Order Mass Cancel Report (r). A request that some shards have executed is not refused,
+/// and its text names the reason of the others.
+pub fn mass_cancel(draft: &mut Draft, reference: &RefData, now: Timestamp, report: &MassCancelReport) {
+    let is_refused = report.refusal.is_some() && report.affected == 0;
+    let request_type = if report.request_type == 0 { b'7' } else { report.request_type };
+    draft.id(prefix::CL_ORD_ID, &report.cl_ord_id);
+    draft.id(prefix::ORDER_ID, &report.cl_ord_id);
+    draft.code(prefix::MASS_CANCEL_REQUEST_TYPE, request_type);
+    draft.code(prefix::MASS_CANCEL_RESPONSE, if is_refused { MASS_CANCEL_REFUSED } else { request_type });
+    if let Some(why) = report.refusal.filter(|_| is_refused) {
+        draft.number(prefix::MASS_CANCEL_REJECT_REASON, why.mass_cancel_reject_reason() as u64);
+    }
+    draft.number(prefix::TOTAL_AFFECTED_ORDERS, report.affected);
+    if let Some(security) = report.security.and_then(|id| reference.security(id)) {
+        draft.text(prefix::SYMBOL, security.symbol.as_bytes());
+        draft.number(prefix::SECURITY_ID, security.id.0 as u64);
+        draft.code(prefix::SECURITY_ID_SOURCE, b'8');
+    }
+    if let Some(side) = report.side {
+        draft.code(prefix::SIDE, side);
+    }
+    draft.time(prefix::TRANSACT_TIME, now);
+    if let Some(why) = report.refusal {
+        text(draft, why);
+    }
 }
 
 /// Writes Text (58): the code and its text; nothing without a reason.

@@ -61,7 +61,7 @@ use std::sync::Arc;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::desk::{Declined, Desk};
 use pitlane_engine::event::{Event, Instruction, OrderReport, RequestRefusal};
-use pitlane_engine::id::{OrderHandle, ShardId};
+use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
@@ -73,7 +73,7 @@ use super::schedule::SessionSchedule;
 use super::store::{MessageStore, SequenceNumbers};
 use super::venue::InitiatorSettings;
 
-pub use self::acceptor::{LoginState, LogonCredentials};
+pub use self::acceptor::{DontKnowTrade, LoginState, LogonCredentials};
 pub use self::initiator::{InboundReport, VenueCounts};
 pub use self::layer::LOGON_BYTES_MAX;
 pub use self::settings::FixSessionSettings;
@@ -325,6 +325,18 @@ impl FixSession {
         if let Some(acceptor) = self.role.acceptor() {
             acceptor.handle_declined(&mut self.layer, now, request, declined);
         }
+    }
+
+    /// Takes the id under which the desk has sent [`ClientRequest::CancelOrders`].
+    pub fn handle_mass_cancel_sent(&mut self, command: IntId) {
+        if let Some(acceptor) = self.role.acceptor() {
+            acceptor.handle_mass_cancel_sent(command);
+        }
+    }
+
+    /// Returns a trade that the client does not recognise, once.
+    pub fn take_dont_know_trade(&mut self) -> Option<Box<DontKnowTrade>> {
+        self.role.acceptor().and_then(Acceptor::take_dont_know_trade)
     }
 
     /// Reports an order's status unasked, because the events before it are lost. The desk must have

@@ -135,7 +135,7 @@ impl Twin {
         self.ask_cancel(order, id);
     }
 
-    fn ask_cancel(&mut self, order: usize, id: IntId) {
+    pub(super) fn ask_cancel(&mut self, order: usize, id: IntId) {
         self.orders[order].cancel = Some(id);
         self.report_request(order, ExecType::CancelPending, Reason::None, id);
         self.pass_on(order);

@@ -218,6 +218,7 @@ impl Twin {
                 self.schedule(exchange, session, has_hours);
             }
             CommandKind::Expiry { exchange, day } => self.expiry(exchange, day),
+            CommandKind::CancelOrders { id, filter } => self.cancel_orders(id, &filter),
             CommandKind::Timer => self.timer(),
             // The workload contains none of these: they change nothing, or need files.
             CommandKind::Reference { .. } | CommandKind::Validate { .. } | CommandKind::AuditAnchor(_) => {}

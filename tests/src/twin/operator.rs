@@ -1,11 +1,11 @@
 //! Kill switches, limits, phases, sessions and the clock.
 
 use pitlane_engine::command::{
-    BudgetAct, BudgetChange, BudgetKind, RiskLimits, Scope, StrategyPhase, TradingSession,
+    BudgetAct, BudgetChange, BudgetKind, CancelFilter, RiskLimits, Scope, StrategyPhase, TradingSession,
 };
 use pitlane_engine::directive::{Directive, DirectiveVersion};
 use pitlane_engine::event::{Alert, ExecType};
-use pitlane_engine::id::{AdapterId, ExchangeId, SecurityId, StrategyId};
+use pitlane_engine::id::{AdapterId, ExchangeId, IntId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::Tif;
 use pitlane_engine::time::Day;
@@ -151,6 +151,33 @@ impl Twin {
             });
         }
         self.done(Reason::None);
+    }
+
+    pub(super) fn cancel_orders(&mut self, id: IntId, filter: &CancelFilter) {
+        let is_strange = |strategy| self.reference.strategy(strategy).is_none();
+        let reason = if id.is_none() {
+            Reason::BadId
+        } else if filter.strategy.is_some_and(is_strange) {
+            Reason::UnknownStrategy
+        } else if filter.security.is_some_and(|security| !self.markets.contains_key(&security)) {
+            Reason::UnknownSecurity
+        } else {
+            Reason::None
+        };
+        if reason == Reason::None {
+            for order in 0..self.orders.len() {
+                let o = &self.orders[order];
+                let is_selected = filter.strategy.unwrap_or(o.terms.strategy) == o.terms.strategy
+                    && filter.security.unwrap_or(o.terms.security) == o.terms.security
+                    && filter.side.unwrap_or(o.terms.side) == o.terms.side
+                    && filter.origin.unwrap_or(o.source.origin) == o.source.origin
+                    && filter.source.unwrap_or(o.source) == o.source;
+                if is_selected && !o.is_over() && o.cancel.is_none() {
+                    self.ask_cancel(order, id);
+                }
+            }
+        }
+        self.done(reason);
     }
 
     pub(super) fn phase(&mut self, strategy: StrategyId, phase: StrategyPhase) {

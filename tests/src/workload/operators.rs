@@ -1,12 +1,13 @@
 //! Actions of operators and exchanges: sessions, switches, limits, budgets and transactions.
 
 use pitlane_engine::command::{
-    BudgetAct, BudgetChange, BudgetKind, CommandKind, Movement, MovementKind, RiskLimits, Scope,
-    StrategyPhase, TradingSession,
+    BudgetAct, BudgetChange, BudgetKind, CancelFilter, CommandKind, Movement, MovementKind, RiskLimits,
+    Scope, StrategyPhase, TradingSession,
 };
 use pitlane_engine::directive::{Directive, DirectiveVersion};
-use pitlane_engine::id::{AccountId, Currency, SecurityId, Uuid};
+use pitlane_engine::id::{AccountId, Currency, Origin, SecurityId, Uuid};
 use pitlane_engine::number::{Money, Qty};
+use pitlane_engine::terms::Side;
 use pitlane_engine::time::{Day, Timestamp};
 
 use super::{Action, ActionGenerator};
@@ -73,6 +74,17 @@ impl ActionGenerator {
         }
     }
 
+    fn cancel_filter(&mut self) -> CancelFilter {
+        let strategy = self.dice.pick(&[test_market::STRATEGIES[1], test_market::NO_STRATEGY]);
+        CancelFilter {
+            strategy: self.dice.percent(30).then_some(strategy),
+            security: self.dice.percent(50).then(|| self.security()),
+            side: self.dice.percent(50).then(|| self.dice.pick(&[Side::Buy, Side::Sell])),
+            origin: self.dice.percent(30).then(|| self.dice.pick(&[Origin::Fix, Origin::Rest])),
+            source: self.dice.percent(30).then(|| test_market::source(0, self.dice.pick(&[1, 2]))),
+        }
+    }
+
     fn directive(&mut self, security: SecurityId) -> Directive {
         let scope = self.scope();
         match self.dice.below(3) {
@@ -93,6 +105,9 @@ impl ActionGenerator {
                 CommandKind::Direct { version, directive: self.directive(security) }
             }
             0 => CommandKind::Kill { scope: self.scope(), on: self.dice.percent(30) },
+            1 if self.dice.percent(50) => {
+                CommandKind::CancelOrders { id: self.id(), filter: self.cancel_filter() }
+            }
             1 => CommandKind::Restrict { scope: self.scope(), security, on: self.dice.percent(30) },
             2 => CommandKind::Phase {
                 strategy,

@@ -16,6 +16,7 @@
 //! | [`loopback`] | clients at several addresses of this machine |
 //! | [`certificates`] | a certificate authority |
 //! | [`nats_server`], [`raw_nats_client`] | the broker of remote strategies, and a client by hand |
+//! | [`strategy_link`] | what connects strategies to their server, and a client by hand |
 //! | [`quickfix`] | programs on QuickFIX |
 //! | [`disk_image`], [`network_link`] | a file system in a file, a network of one process |
 
@@ -37,5 +38,6 @@ pub mod raw_nats_client;
 pub mod secured_service;
 pub mod service;
 pub mod stomp_client;
+pub mod strategy_link;
 pub mod temp_folder;
 pub mod web_socket;

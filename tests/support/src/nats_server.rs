@@ -7,6 +7,7 @@ use std::thread;
 
 use crate::paths;
 use crate::service::{self, ServiceProcess};
+use crate::strategy_link::TestLink;
 use crate::temp_folder::TestFolder;
 
 /// Its path in Debian, unless it is in PATH.
@@ -44,6 +45,11 @@ impl NatsBroker {
 
     pub fn url(&self) -> String {
         format!("nats://{}:{}", self.address, self.port)
+    }
+
+    /// Returns the settings of a server whose strategies connect through this broker.
+    pub fn server_settings(&self) -> Vec<String> {
+        vec!["strategies.transport=nats".to_string(), format!("nats.url={}", self.url())]
     }
 
     pub fn kill(&mut self) {
@@ -96,11 +102,27 @@ fn spawn(store: &Path, config: &Path, address: &str, port: i32) -> (Child, u16) 
 
 /// Starts the server, in the mode `distributed`.
 pub fn serve(place: &TestFolder, broker: &NatsBroker, strategies: &str, settings: &[&str]) -> ServiceProcess {
+    serve_with(place, &broker.server_settings(), strategies, settings)
+}
+
+/// Starts the server with strategies that connect over any link.
+pub fn serve_over(
+    place: &TestFolder,
+    link: &TestLink,
+    strategies: &str,
+    settings: &[&str],
+) -> ServiceProcess {
+    let service = serve_with(place, &link.server_settings(), strategies, settings);
+    link.set_server(&service);
+    service
+}
+
+fn serve_with(place: &TestFolder, link: &[String], strategies: &str, settings: &[&str]) -> ServiceProcess {
     let config = place.join("settings.toml");
     std::fs::write(&config, strategies).unwrap();
-    let url = format!("nats.url={}", broker.url());
-    let own = ["journal.level=os", "remote_strategies.lease_ms=1000", &url];
-    let all: Vec<&str> = own.iter().chain(settings).copied().collect();
+    let own = ["journal.level=os", "remote_strategies.lease_ms=1000"];
+    let link = link.iter().map(String::as_str);
+    let all: Vec<&str> = own.into_iter().chain(link).chain(settings.iter().copied()).collect();
     let mut command = service::command(place, &all);
     command.args(["--config", "distributed", "--config"]).arg(&config).arg("--quiet");
     let service = ServiceProcess::on(place, command);
@@ -119,8 +141,18 @@ impl StrategyProcess {
     }
 
     pub fn with(place: &TestFolder, broker: &NatsBroker, name: &str, settings: &[&str]) -> StrategyProcess {
+        StrategyProcess::connect(place, &broker.url(), name, settings)
+    }
+
+    /// Starts a process that connects over any link.
+    pub fn over(place: &TestFolder, link: &TestLink, name: &str) -> StrategyProcess {
+        StrategyProcess::connect(place, &link.url(), name, &[])
+    }
+
+    /// Starts a process that connects to this address.
+    pub fn connect(place: &TestFolder, url: &str, name: &str, settings: &[&str]) -> StrategyProcess {
         let mut command = Command::new(paths::binary());
-        command.args(["strategy", "--name", name, "--connect", &broker.url()]);
+        command.args(["strategy", "--name", name, "--connect", url]);
         command.args(["--set", &format!("remote_strategies.record_dir={}", place.join("told").display())]);
         settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
         let log = std::fs::File::options().create(true).append(true).open(place.join(format!("{name}.log")));

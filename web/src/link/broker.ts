@@ -8,7 +8,11 @@ import { Client, type IMessage, ReconnectionTimeMode, type StompSubscription } f
 
 import { readMessage } from './message';
 
-const HEARTBEAT_MS = 5_000;
+/** Interval of the heart-beats of the page, and of those it asks the service for. */
+const HEARTBEAT_OUT_MS = 5_000;
+const HEARTBEAT_IN_MS = 1_000;
+/** Intervals without a heart-beat after which the connection counts as lost. */
+const HEARTBEATS_MISSED_MAX = 10;
 /**
  * Interval at which one message passes through the library, which otherwise detects no heart-beat.
  */
@@ -61,6 +65,8 @@ export class StompBroker implements Broker {
   /** Whether this connection has logged in. */
   private isLoggedIn = false;
   private isRefused = false;
+  /** Time of the newest data of any kind, as of `performance.now()`. */
+  private receivedAt = 0;
 
   constructor(url: string, connectHeaders: () => Record<string, string>) {
     this.client = new Client({
@@ -69,8 +75,9 @@ export class StompBroker implements Broker {
       maxReconnectDelay: RETRY_MS_MAX,
       reconnectTimeMode: ReconnectionTimeMode.EXPONENTIAL,
       connectionTimeout: RETRY_MS_MAX,
-      heartbeatIncoming: HEARTBEAT_MS,
-      heartbeatOutgoing: HEARTBEAT_MS,
+      heartbeatIncoming: HEARTBEAT_IN_MS,
+      heartbeatOutgoing: HEARTBEAT_OUT_MS,
+      heartbeatToleranceMultiplier: HEARTBEATS_MISSED_MAX,
       discardWebsocketOnCommFailure: true,
       // Otherwise the library formats each message for an unused log: a tenth of all work at 5,000
       // messages per second.
@@ -95,6 +102,11 @@ export class StompBroker implements Broker {
     await this.client.deactivate();
   }
 
+  /** Returns the time since the service sent anything; 0 without a connection. */
+  silentMs(now = performance.now()): number {
+    return this.client.connected ? Math.max(0, now - this.receivedAt) : 0;
+  }
+
   listen(pattern: string, handler: Handler, options: SubscribeOptions = {}): () => void {
     const listener: Listener = { ...options, id: `s${this.nextId++}`, pattern, handler, subscription: null };
     this.listeners.set(listener.id, listener);
@@ -110,6 +122,7 @@ export class StompBroker implements Broker {
     let keepaliveAt = 0;
     // Runs before the handler of the library, which is added later.
     socket.addEventListener('message', (event) => {
+      this.receivedAt = performance.now();
       const message = readMessage(event.data);
       const listener = message && this.listeners.get(message.subscription);
       if (!listener || event.timeStamp - keepaliveAt > KEEPALIVE_MS) {

@@ -6,22 +6,33 @@ import type { ProblemBody } from '../model/types';
 /** Longest wait for a response; the service itself times out earlier. */
 const TIMEOUT_MS = 10_000;
 
+/** A command was sent to a shard, and its result did not arrive in time. */
+const NO_ANSWER = 'no-answer';
+
 /** A failed call, with its reason. */
 export class Problem extends Error {
   constructor(
     readonly status: number,
     readonly code: string,
     detail: string,
+    /**
+     * Whether the service has decided: it refused the call. Otherwise the browser, the network or a
+     * proxy failed, and the call may have taken effect.
+     */
+    readonly isAnswer = true,
   ) {
     super(detail);
     this.name = 'Problem';
   }
 
-  /** The service cannot be reached. */
-  static unreachable(): Problem {
-    return new Problem(0, 'unreachable', 'The service does not respond');
+  /** The browser got no response. It does not say whether the request was sent. */
+  static unreachable(reason = 'The service does not respond'): Problem {
+    return new Problem(0, 'unreachable', reason, false);
   }
 }
+
+/** Returns whether the service refused a call, rather than that no response arrived. */
+export const isRefusal = (problem: unknown): boolean => problem instanceof Problem && problem.isAnswer;
 
 /** A login with its password, or a token. */
 export type Credentials = { login: string; password: string } | { token: string };
@@ -35,6 +46,8 @@ export class Rest {
   credentials: Credentials | null = null;
   /** Called when the service requires a login. */
   onLoginNeeded: (problem: Problem) => void = () => {};
+  /** Called with the Date header of each response. */
+  onDate: (date: string | null) => void = () => {};
 
   constructor(
     private readonly base = '',
@@ -94,9 +107,10 @@ export class Rest {
     if (body !== undefined) init.body = typeof body === 'object' ? writeJson(body) : String(body);
     try {
       const response = await this.fetcher(this.base + path, init);
+      this.onDate(response.headers.get('Date'));
       return { status: response.status, ok: response.ok, text: await response.text() };
-    } catch {
-      throw Problem.unreachable();
+    } catch (failure) {
+      throw Problem.unreachable(failureText(failure));
     }
   }
 
@@ -111,9 +125,18 @@ export class Rest {
 
 function problemOf(status: number, text: string): Problem {
   try {
-    const body = JSON.parse(text) as Partial<ProblemBody>;
-    return new Problem(status, body.code ?? `http-${status}`, body.detail ?? body.title ?? `Status ${status}`);
+    const { code, detail, title } = JSON.parse(text) as Partial<ProblemBody>;
+    if (code !== undefined) return new Problem(status, code, detail ?? title ?? `Status ${status}`, code !== NO_ANSWER);
   } catch {
-    return new Problem(status, `http-${status}`, `The service responded with status ${status}`);
+    // Not a problem of the service: see below.
   }
+  // The service sends some refusals without a body. A status 5xx without one is that of a proxy.
+  return new Problem(status, `http-${status}`, `The response has the status ${status}`, status < 500);
+}
+
+/** Returns what failed, in words. Browsers give no details of a failed connection. */
+function failureText(failure: unknown): string {
+  const isTimeout = failure instanceof DOMException && failure.name === 'TimeoutError';
+  if (isTimeout) return `The service did not respond within ${TIMEOUT_MS / 1000} s`;
+  return globalThis.navigator?.onLine === false ? 'The browser is offline' : 'The service does not respond';
 }

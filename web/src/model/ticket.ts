@@ -137,6 +137,7 @@ function checkState(draft: Draft, context: OrderContext, security: Security): Fi
 
 function checkQuantity(draft: { quantity: Decimal }, security: Security): Finding[] {
   const qty = units(draft.quantity);
+  if (qty === null && draft.quantity !== '') return [error('quantity', notANumber(draft.quantity))];
   if (qty === null || qty <= 0n) return [error('quantity', 'Must be above zero')];
   return isMultiple(qty, security.lotSize)
     ? []
@@ -145,7 +146,7 @@ function checkQuantity(draft: { quantity: Decimal }, security: Security): Findin
 
 function checkPrice(field: 'limit' | 'stop', text: Decimal, security: Security): Finding[] {
   const exact = units(text);
-  if (exact === null) return [error(field, `Enter a ${field} price`)];
+  if (exact === null) return [error(field, text === '' ? `Enter a ${field} price` : notANumber(text))];
   if (exact <= 0n && security.type !== 'FUTURE') return [error(field, 'Must be above zero')];
   return isMultiple(exact, security.tickSize)
     ? []
@@ -247,5 +248,6 @@ function plain(text: Decimal): Decimal {
   return exact === null ? text : decimal(exact);
 }
 
+const notANumber = (text: string): string => `“${text}” is not a number. Write it like 1234.5`;
 const error = (field: Field, text: string): Finding => ({ field, text, isError: true });
 const warning = (field: Field, text: string): Finding => ({ field, text, isError: false });

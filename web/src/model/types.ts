@@ -75,6 +75,16 @@ export type OrderStatus =
   | 'REJECTED'
   | 'EXPIRED';
 
+/** Results of a cancel of many orders. */
+export interface CanceledOrders {
+  canceled: number;
+  refused: number;
+  /** Orders that ended otherwise first. */
+  finished: number;
+  /** Orders whose venue has not answered yet. */
+  pending: number;
+}
+
 export interface Order {
   intId: string;
   origIntId?: string;
@@ -106,6 +116,18 @@ export interface Order {
   unknown?: boolean;
   dateTime: Instant;
   lastUpdate: Instant;
+  /** Senders, which only REST tells. */
+  sentBy?: Sender;
+  modifiedBy?: Sender;
+  canceledBy?: Sender;
+}
+
+/** Login, address and session that sent a request. */
+export interface Sender {
+  login?: string;
+  address?: string;
+  protocol: string;
+  session?: string;
 }
 
 export interface Position {

@@ -19,7 +19,9 @@ export function cellText<T>(
 ): Attachment<HTMLTableRowElement> {
   return (node) => {
     const cells = columns.map(({ text, cell }, at) =>
-      text && !cell ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, widths[at]!) : null,
+      text && !cell
+        ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, widths[at]!, columns[at]!.whole)
+        : null,
     );
     $effect(() => {
       const now = row();
@@ -42,6 +44,7 @@ class Cell {
   constructor(
     private readonly node: HTMLElement,
     private readonly width: number,
+    private readonly isWhole = false,
   ) {
     // Removes class names that a previous instance has set.
     this.base = [...node.classList].filter((name) => name === 'cell-text' || name.startsWith('svelte-')).join(' ');
@@ -52,7 +55,7 @@ class Cell {
   /** Writes text and value. NaN does not flash, nor does the first value. */
   write(text: string, tone: string, value: number): void {
     if (this.textNode.data !== text) this.setText(text);
-    if (this.node.title !== '') tone += ' cut';
+    if (this.node.title !== '') tone += this.isWhole ? ' wrap' : ' cut';
     const isMove = value !== this.value && !Number.isNaN(value) && !Number.isNaN(this.value);
     if (isMove) this.startFlash(tone, value > this.value ? 'rise' : 'fall');
     else if (!flashing.has(this)) this.show(tone);

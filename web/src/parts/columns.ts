@@ -10,8 +10,11 @@ export interface Column<T> {
   width: number;
   align?: 'right';
   text?: (row: T) => string;
-  /** Content instead of text. */
-  cell?: Snippet<[T]>;
+  /**
+   * Content instead of text. Its actions are armed, which is the second argument, when the row has
+   * been still for a moment.
+   */
+  cell?: Snippet<[T, boolean]>;
   /** Sort key of a row; without it, the column cannot be sorted. */
   sort?: (row: T) => string | number | bigint | undefined;
   /** Value whose changes flash. */
@@ -23,6 +26,11 @@ export interface Column<T> {
   narrow?: boolean;
   /** Stays at the right edge. */
   pinned?: boolean;
+  /**
+   * Shows its whole text, because a part of it would mean something else. On a narrow screen, a long
+   * text has two lines.
+   */
+  whole?: boolean;
 }
 
 export interface Grouping<T> {
@@ -31,7 +39,14 @@ export interface Grouping<T> {
   of: (row: T) => string;
 }
 
-export type Item<T> = { group: string; count: number } | { row: T; at: number };
+/** Rows that stand below the others, under a heading. */
+export interface Section<T> {
+  label: string;
+  has: (row: T) => boolean;
+}
+
+/** A heading, or a row at its place among the rows. A row that is gone has left the table. */
+export type Item<T> = { group: string; count: number } | { row: T; at: number; isGone?: boolean };
 
 /** Upper estimates of the width of a character and of the padding of a cell, in pixels. */
 const CHAR_PX = 7;
@@ -56,22 +71,31 @@ export function sortRows<T>(rows: readonly T[], column: Column<T> | undefined, d
   return keyed.map(({ row }) => row);
 }
 
-/** Groups rows and adds a heading before each group. Groups are sorted by name. */
-export function groupRows<T>(rows: readonly T[], grouping: Grouping<T> | undefined): Item<T>[] {
-  if (!grouping) return rows.map((row, at) => ({ row, at }));
+/**
+ * Groups rows and adds a heading before each group. Groups are sorted by name. The rows of a section
+ * follow the others.
+ */
+export function groupRows<T>(rows: readonly T[], grouping: Grouping<T> | undefined, section?: Section<T>): Item<T>[] {
+  const below = section ? rows.filter((row) => section.has(row)) : [];
+  const above = below.length > 0 ? rows.filter((row) => !section!.has(row)) : rows;
+  const groups: [string | null, T[]][] = [...grouped(above, grouping)];
+  if (below.length > 0) groups.push([section!.label, below]);
+  let at = 0;
+  return groups.flatMap(([group, members]): Item<T>[] => [
+    ...(group === null ? [] : [{ group, count: members.length }]),
+    ...members.map((row) => ({ row, at: at++ })),
+  ]);
+}
+
+function grouped<T>(rows: readonly T[], grouping: Grouping<T> | undefined): [string | null, T[]][] {
+  if (!grouping) return [[null, [...rows]]];
   const groups = new Map<string, T[]>();
   for (const row of rows) {
     const group = groups.get(grouping.of(row));
     if (group) group.push(row);
     else groups.set(grouping.of(row), [row]);
   }
-  let at = 0;
-  return [...groups]
-    .sort(([a], [b]) => (a < b ? -1 : 1))
-    .flatMap(([group, members]): Item<T>[] => [
-      { group, count: members.length },
-      ...members.map((row) => ({ row, at: at++ })),
-    ]);
+  return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
 /** Fits widths into the available room: the widest shrink first, all to the same width. */
@@ -88,4 +112,18 @@ export function fitWidths(widths: readonly number[], room: number): number[] {
     left -= width;
   }
   return widths.map((width) => Math.min(width, most));
+}
+
+/** Returns whether a text has all words, in any order and case. */
+export function hasWords(text: string, words: string): boolean {
+  const lower = text.toLowerCase();
+  return words
+    .toLowerCase()
+    .split(/\s+/)
+    .every((word) => lower.includes(word));
+}
+
+/** Returns the text of a row in all columns, for searching. */
+export function rowText<T>(row: T, columns: readonly Column<T>[]): string {
+  return columns.map(({ text, sort }) => text?.(row) ?? String(sort?.(row) ?? '')).join('\n');
 }

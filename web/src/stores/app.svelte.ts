@@ -4,7 +4,10 @@ import { StompBroker } from '../link/broker';
 import { Problem, Rest } from '../link/rest';
 import { ApiStore } from './api.svelte';
 import { CashStore } from './cash.svelte';
+import { ClockStore } from './clock.svelte';
+import { ConfirmStore } from './confirm.svelte';
 import { DraftStore } from './draft.svelte';
+import { FillSigns } from './fillSigns';
 import { LatencyStore } from './latencies.svelte';
 import { LinkStore } from './link.svelte';
 import { LogStore } from './log.svelte';
@@ -13,7 +16,7 @@ import { NoticeStore } from './notices.svelte';
 import { OrderStore } from './orders.svelte';
 import { Poll } from './poll.svelte';
 import { PortfolioStore } from './portfolio.svelte';
-import { PositionStore, valuationAt } from './positions.svelte';
+import { PositionStore, isFlat, valuationAt } from './positions.svelte';
 import { ReferenceStore } from './reference.svelte';
 import { ServiceStore } from './service.svelte';
 import { SettingsStore } from './settings.svelte';
@@ -24,18 +27,29 @@ import type { Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
 const RETRY_MS = 1_000;
+/** Interval at which the page checks for heart-beats. */
+const SILENCE_MS = 500;
+/** Open positions whose prices the page listens to; the service values the others. */
+const POSITIONS_MAX = 500;
 /** Longest time that later requests wait for the first prices: there may be none. */
 const PRICES_MS_MAX = 1_000;
 
 export class AppStore {
   readonly rest = new Rest();
   readonly broker = new StompBroker(brokerUrl(), () => this.rest.connectHeaders());
+  /**
+   * A second connection for the selected security, because the service limits market data per
+   * connection. It is open while the first one is.
+   */
+  readonly focusBroker = new StompBroker(brokerUrl(), () => this.rest.connectHeaders());
+  readonly clock = new ClockStore();
+  readonly confirm = new ConfirmStore();
   readonly settings = new SettingsStore();
   readonly notices = new NoticeStore();
   readonly link = new LinkStore(this.rest);
   readonly reference = new ReferenceStore(this.rest);
   readonly service = new ServiceStore(this.rest);
-  readonly market = new MarketStore(this.rest, this.broker, this.reference);
+  readonly market = new MarketStore(this.rest, this.broker, this.focusBroker, this.reference);
   readonly orders = new OrderStore(this.rest, this.broker);
   readonly positions = new PositionStore(this.rest, this.broker);
   readonly transactions = new TransactionStore(this.rest, this.broker);
@@ -48,6 +62,13 @@ export class AppStore {
   readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
   readonly portfolio = new PortfolioStore(this.rest, (strategy, base) => this.grossExposure(strategy, base));
   readonly draft = new DraftStore(this);
+  readonly fillSigns = new FillSigns(
+    () => {
+      const { sound, desktopNotes, strategy } = this.settings.saved;
+      return { sound, note: desktopNotes, strategy };
+    },
+    (securityId) => this.reference.symbol(securityId),
+  );
 
   private hasWaited = $state(false);
   private hasStarted = false;
@@ -59,8 +80,11 @@ export class AppStore {
     this.broker.onConnected = () => this.market.reset();
     this.broker.onUp = () => this.connected();
     this.broker.onDown = (reason) => {
+      void this.focusBroker.stop();
       if (!this.link.loginNeeded) this.link.down(reason);
     };
+    this.transactions.onNew = (row) => this.fillSigns.handle(row);
+    this.rest.onDate = (date) => this.clock.learn(date);
     this.broker.onRefused = () => (this.link.isRefused = true);
     setTimeout(() => (this.hasWaited = true), PRICES_MS_MAX);
     void this.connect();
@@ -106,25 +130,46 @@ export class AppStore {
     this.service.watch();
     this.market.watch();
     this.portfolio.watch();
+    this.clock.watch();
+    setInterval(
+      () => this.link.observeSilence(Math.max(this.broker.silentMs(), this.focusBroker.silentMs())),
+      SILENCE_MS,
+    );
   }
 
   /** Selects the security that all panels show. */
   selectSecurity(securityId: number | null): void {
     this.settings.saved.securityId = securityId;
     this.draft.selectSecurity(securityId);
-    this.market.showDepth(securityId);
+    this.market.select(securityId);
   }
 
-  /** Runs the work and shows a notice of its outcome. */
-  async attempt(what: string, work: () => Promise<unknown>): Promise<boolean> {
+  /** Runs the work and shows a notice of its outcome, such as `Cancel BUY 5 AAPL: sent`. */
+  async attempt(what: string, work: () => Promise<unknown>, done = 'done'): Promise<boolean> {
     try {
       await work();
-      this.notices.good(what);
+      this.notices.done(`${what}: ${done}`);
       return true;
     } catch (problem) {
-      this.notices.bad(`${what}: failed`, problem);
+      this.notices.failed(what, problem);
       return false;
     }
+  }
+
+  /**
+   * Securities whose prices value the open positions: their own, and the currency pairs that convert
+   * them.
+   */
+  get valuationIds(): number[] {
+    const held = this.positions.rows.filter((row) => !isFlat(row));
+    const base = this.portfolio.now?.baseCurrency;
+    const currencies = new Set(held.map((row) => row.currency).filter((currency) => currency !== base));
+    const pairs = this.reference.securities.filter(
+      ({ type, currency, baseCurrency }) =>
+        type === 'FOREX' &&
+        ((currencies.has(baseCurrency) && currency === base) || (currencies.has(currency) && baseCurrency === base)),
+    );
+    return [...new Set([...pairs.map(({ id }) => id), ...held.map((row) => row.securityId)])].slice(0, POSITIONS_MAX);
   }
 
   private connected(): void {
@@ -136,6 +181,7 @@ export class AppStore {
       void this.loadReference();
     }
     this.link.up();
+    this.focusBroker.start();
   }
 
   /** Fetches reference data, with retries, and selects a known security. */
@@ -152,7 +198,7 @@ export class AppStore {
       if (run !== this.referenceRun) return;
       const { status } = problem instanceof Problem ? problem : { status: NaN };
       if (status === 0 || status === 503) setTimeout(() => void this.loadReference(), RETRY_MS);
-      else if (status !== 401) this.notices.bad('Reference data', problem);
+      else if (status !== 401) this.notices.warn('Reference data', String(problem));
     }
   }
 

@@ -38,17 +38,21 @@ export class DraftStore {
     Object.assign(this.draft, ticket);
   }
 
+  /** Apart from the context, which changes with each tick, because there may be 10,000 orders. */
+  private readonly openOrders: number = $derived.by(
+    () => this.app.orders.open.filter((order) => order.strategyName === this.draft.strategyName).length,
+  );
   readonly context: OrderContext = $derived.by(() => {
     const { app, draft } = this;
     const security = app.reference.security(draft.securityId);
     return {
       security,
-      tick: app.market.quote(draft.securityId)?.tick,
+      tick: app.market.selectedTick,
       account: app.reference.account(draft.accountId),
       strategy: app.strategies.named(draft.strategyName),
       position: app.positions.of(draft.strategyName, draft.securityId),
       risk: app.service.risk && { ...app.service.risk, killSwitch: app.service.isKilled },
-      openOrders: app.orders.open.filter((order) => order.strategyName === draft.strategyName).length,
+      openOrders: this.openOrders,
       now: Date.now(),
     };
   });
@@ -86,10 +90,10 @@ export class DraftStore {
     this.busy = true;
     try {
       const id = await app.orders.submit(draft.type, request(draft));
-      app.notices.good(`${what} sent`, id);
+      app.notices.done(`${what}: sent`, id);
       return true;
     } catch (problem) {
-      app.notices.bad(`${what} refused`, problem);
+      app.notices.failed(what, problem);
       return false;
     } finally {
       this.busy = false;

@@ -6,6 +6,8 @@ import type { Identity, Role } from '../model/types';
 
 export type LinkState = 'CONNECTING' | 'UP' | 'DOWN';
 
+/** Time without a heart-beat after which the prices shown may be out of date. */
+export const QUIET_MS = 2_000;
 const RANK: Record<Role, number> = { read: 0, trade: 1, admin: 2 };
 /** Key in the session storage, which survives a reload and ends with the tab. */
 const KEY = 'pitlane.login';
@@ -16,6 +18,8 @@ export class LinkStore {
   reason = $state('');
   /** Time at which the connection was lost. */
   since = $state(0);
+  /** Seconds since the last heart-beat if it is late; 0: it is not. */
+  quietS = $state(0);
   /** The service refused the login for live data; the page makes no further attempt. */
   isRefused = $state(false);
   identity: Identity | null = $state.raw(null);
@@ -33,12 +37,19 @@ export class LinkStore {
   up(): void {
     this.state = 'UP';
     this.reason = '';
+    this.quietS = 0;
     this.isRefused = false;
+  }
+
+  /** Records the time since the service last sent anything. It sends at least one octet per second. */
+  observeSilence(ms: number): void {
+    this.quietS = this.state === 'UP' && ms >= QUIET_MS ? Math.floor(ms / 1000) : 0;
   }
 
   down(reason: string): void {
     if (this.state !== 'DOWN') this.since = Date.now();
     this.state = 'DOWN';
+    this.quietS = 0;
     this.reason = reason || this.reason;
   }
 

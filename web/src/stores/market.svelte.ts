@@ -1,13 +1,21 @@
 // Prices. A tick is a full image, so only the newest of each security matters, and all are drawn
 // together.
+//
+// The service limits market data per connection, so the page listens only to securities that it
+// shows, and has a second connection for the selected one:
+//
+//   rows in sight, open positions ── tick.<id> ──────────────────► broker
+//   the selected security ────────── tick.<id> and book.<id> ────► focus broker
+//
+// Both may deliver the same tick; the sequence number orders them.
 
 import type { Broker } from '../link/broker';
 import { afterPaint, atNextFrame, throttled } from '../link/frame';
 import type { Rest } from '../link/rest';
 import type { Decimal } from '../model/decimal';
 import { parseJson } from '../model/json';
-import type { Book, SubscriptionMessage } from '../model/types';
-import { Quote } from './quote.svelte';
+import type { Book, Level, SubscriptionMessage, Tick } from '../model/types';
+import { type Opening, Quote } from './quote.svelte';
 import type { ReferenceStore } from './reference.svelte';
 
 /**
@@ -17,14 +25,23 @@ import type { ReferenceStore } from './reference.svelte';
 export const DRAW_MS = 50;
 /** Interval over which the rate is counted. */
 const RATE_MS = 1_000;
-/**
- * Ticks kept until the securities arrive: a second or two of a busy market. Later ticks replace
- * lost ones.
- */
-const EARLY_MAX = 10_000;
-const OPENING_KEY = 'pitlane.opening';
+const OPENING_KEY = 'pitlane.first-seen';
 /** Delay before the first prices of a day are saved, because they arrive one after the other. */
 const SAVE_MS = 1_000;
+/** Delay before subscriptions follow the rows in sight, because scrolling passes many rows. */
+const FOLLOW_MS = 100;
+const ALL = 'tick.*';
+
+/** Parts of the page that show prices of securities. */
+export type PriceUser = 'rows' | 'positions';
+
+/** The best prices of a security, all of one message. */
+export interface TopOfBook {
+  bid?: Level;
+  ask?: Level;
+  /** Time of the message in nanoseconds since the epoch, as text. */
+  ts: string;
+}
 
 export class MarketStore {
   quotes: Quote[] = $state.raw([]);
@@ -36,24 +53,26 @@ export class MarketStore {
   hasPrices = $state(false);
   ticksReceived = 0;
 
+  private selectedId: number | null = $state(null);
   private byId = new Map<number, Quote>();
-  /** Ticks that arrived before the securities. */
-  private early: [number, string][] = [];
   /** Quotes with a tick that is not drawn yet. */
   private readonly changed: Quote[] = [];
   private bookReceived: string | undefined;
-  private unsubscribeBook: () => void = () => {};
+  private unsubscribeFocus: () => void = () => {};
+  private readonly wanted = new Map<PriceUser, readonly number[]>();
+  private wantsAll = false;
+  /** Functions that end subscriptions, by topic. */
+  private readonly subscriptions = new Map<string, () => void>();
+  private followTimer: ReturnType<typeof setTimeout> | undefined;
   private saveTimer: ReturnType<typeof setTimeout> | undefined;
   private readonly scheduleDraw = throttled(() => this.draw(), DRAW_MS);
 
   constructor(
     private readonly rest: Rest,
     private readonly broker: Broker,
+    private readonly focusBroker: Broker,
     private readonly reference: ReferenceStore,
   ) {
-    broker.listen('tick.*', (topic, body) => this.handle(Number(topic.slice('tick.'.length)), body), {
-      lastValue: true,
-    });
     broker.listen('subscription.>', (_, body) => this.handleSubscription(parseJson(body) as SubscriptionMessage));
   }
 
@@ -77,8 +96,6 @@ export class MarketStore {
       (security) => this.byId.get(security.id) ?? new Quote(security, openings[security.id]),
     );
     this.byId = new Map(quotes.map((quote) => [quote.id, quote]));
-    for (const [id, body] of this.early) this.applyTick(id, body);
-    this.early = [];
     // Draws rows and their prices in the same frame.
     atNextFrame(() => this.draw());
     this.quotes = quotes;
@@ -87,7 +104,6 @@ export class MarketStore {
   /** Discards the state of the previous connection. */
   reset(): void {
     for (const quote of this.byId.values()) quote.reset();
-    this.early = [];
     this.book = undefined;
     this.bookReceived = undefined;
   }
@@ -97,20 +113,53 @@ export class MarketStore {
     return id === null || id === undefined ? undefined : this.byId.get(id);
   }
 
-  /** Subscribes to the depth of the selected security only. */
-  showDepth(securityId: number | null): void {
-    this.unsubscribeBook();
+  /**
+   * The best prices of the selected security: of its book, or of its tick if the venue provides no
+   * depth. Order form and depth both show these, so that they never contradict each other.
+   */
+  readonly top: TopOfBook | undefined = $derived.by(() => {
+    const { book } = this;
+    if (book && book.securityId === this.selectedId) return { bid: book.bids[0], ask: book.asks[0], ts: book.ts };
+    const tick = this.quote(this.selectedId)?.tick;
+    return tick && { bid: level(tick.bid, tick.bidSize), ask: level(tick.ask, tick.askSize), ts: tick.ts };
+  });
+
+  /** The tick of the selected security, with the best prices of `top`. */
+  readonly selectedTick: Tick | undefined = $derived.by(() => {
+    const tick = this.quote(this.selectedId)?.tick;
+    const { top } = this;
+    if (!tick || !top) return tick;
+    const [bid, bidSize, ask, askSize] = [top.bid?.price, top.bid?.size, top.ask?.price, top.ask?.size];
+    return { ...tick, bid, bidSize, ask, askSize };
+  });
+
+  /** Selects the security whose tick and depth have a connection of their own. */
+  select(securityId: number | null): void {
+    this.unsubscribeFocus();
+    this.selectedId = securityId;
     this.book = undefined;
     this.bookReceived = undefined;
     if (securityId === null) return;
-    this.unsubscribeBook = this.broker.listen(
-      `book.${securityId}`,
-      (_, body) => {
-        this.bookReceived = body;
-        this.scheduleDraw();
-      },
-      { lastValue: true },
-    );
+    const options = { lastValue: true };
+    const ends = [
+      this.focusBroker.listen(`tick.${securityId}`, this.handleTick, options),
+      this.focusBroker.listen(`book.${securityId}`, this.handleBook, options),
+    ];
+    this.unsubscribeFocus = () => ends.forEach((end) => end());
+  }
+
+  /** Sets the securities of which a part of the page shows prices. */
+  want(user: PriceUser, ids: readonly number[]): void {
+    this.wanted.set(user, ids);
+    // The first rows are subscribed to at once, so that prices appear early.
+    if (this.subscriptions.size === 0) this.follow();
+    else this.followTimer ??= setTimeout(() => this.follow(), FOLLOW_MS);
+  }
+
+  /** Listens to all securities, for a table that is sorted by price. */
+  wantAll(on: boolean): void {
+    this.wantsAll = on;
+    this.followTimer ??= setTimeout(() => this.follow(), FOLLOW_MS);
   }
 
   async subscribe(securityId: number, strategyName: string, subscribe: boolean): Promise<void> {
@@ -120,18 +169,35 @@ export class MarketStore {
     if (quote && subscribe) quote.subscribed = true;
   }
 
-  private handle(securityId: number, body: string): void {
-    this.ticksReceived++;
-    if (this.byId.size > 0) this.applyTick(securityId, body);
-    else if (this.early.length < EARLY_MAX) this.early.push([securityId, body]);
+  /** Subscribes to the topics that are wanted now, and to no others. */
+  private follow(): void {
+    clearTimeout(this.followTimer);
+    this.followTimer = undefined;
+    const ids = [...this.wanted.values()].flat();
+    const topics = new Set(this.wantsAll ? [ALL] : ids.map((id) => `tick.${id}`));
+    for (const [topic, end] of this.subscriptions) {
+      if (topics.has(topic)) continue;
+      end();
+      this.subscriptions.delete(topic);
+    }
+    for (const topic of topics) {
+      if (this.subscriptions.has(topic)) continue;
+      this.subscriptions.set(topic, this.broker.listen(topic, this.handleTick, { lastValue: true }));
+    }
   }
 
-  private applyTick(securityId: number, body: string): void {
-    const quote = this.byId.get(securityId);
+  private readonly handleTick = (topic: string, body: string): void => {
+    this.ticksReceived++;
+    const quote = this.byId.get(Number(topic.slice('tick.'.length)));
     if (!quote?.handle(body)) return;
     this.changed.push(quote);
     this.scheduleDraw();
-  }
+  };
+
+  private readonly handleBook = (_: string, body: string): void => {
+    this.bookReceived = body;
+    this.scheduleDraw();
+  };
 
   private handleSubscription(message: SubscriptionMessage): void {
     const quote = this.byId.get(message.securityId);
@@ -151,7 +217,7 @@ export class MarketStore {
   private saveOpenings(): void {
     this.saveTimer = undefined;
     const prices = Object.fromEntries(
-      this.quotes.filter((quote) => quote.openingPrice !== undefined).map((quote) => [quote.id, quote.openingPrice]),
+      this.quotes.filter((quote) => quote.firstSeen !== undefined).map((quote) => [quote.id, quote.firstSeen]),
     );
     try {
       localStorage.setItem(OPENING_KEY, JSON.stringify({ day: today(), prices }));
@@ -161,13 +227,17 @@ export class MarketStore {
   }
 }
 
+function level(price: Decimal | undefined, size: Decimal | undefined): Level | undefined {
+  return price === undefined || size === undefined ? undefined : { price, size };
+}
+
 const today = (): string => new Date().toISOString().slice(0, 10);
 
-function loadOpenings(): Record<number, Decimal> {
+function loadOpenings(): Record<number, Opening> {
   try {
     const kept = JSON.parse(localStorage.getItem(OPENING_KEY) ?? '{}') as {
       day?: string;
-      prices?: Record<number, Decimal>;
+      prices?: Record<number, Opening>;
     };
     return kept.day === today() ? (kept.prices ?? {}) : {};
   } catch {

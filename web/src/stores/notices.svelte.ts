@@ -1,37 +1,62 @@
-// Short notices about the outcome of actions.
+// Notices about the outcome of actions. A notice of success disappears by itself. A notice of a
+// failure stays until the user has read and dismissed it.
+
+import { isRefusal } from '../link/rest';
 
 export interface Notice {
   id: number;
-  tone: 'good' | 'bad' | 'plain';
+  tone: 'good' | 'bad';
   title: string;
   text: string;
+  at: number;
 }
 
-/** Notices shown at once; more would hide the page. */
-const SHOWN_MAX = 4;
+/** Notices of success at once; more would hide the page. */
+const GOOD_MAX = 3;
 const GOOD_MS = 3_000;
-const BAD_MS = 9_000;
+/** Notices of failures kept. The oldest are counted and dropped, and the count stays visible. */
+export const BAD_MAX = 50;
 
 export class NoticeStore {
-  shown: Notice[] = $state.raw([]);
+  /** Newest first. */
+  good: Notice[] = $state.raw([]);
+  bad: Notice[] = $state.raw([]);
+  /** Failures that were dropped because there were too many. */
+  dropped = $state(0);
   private next = 1;
 
-  good(title: string, text = ''): void {
-    this.show('good', title, text, GOOD_MS);
+  done(title: string, text = ''): void {
+    const notice = this.notice('good', title, text);
+    this.good = [notice, ...this.good].slice(0, GOOD_MAX);
+    setTimeout(() => (this.good = this.good.filter((one) => one !== notice)), GOOD_MS);
   }
 
-  /** Reports a failed call. */
-  bad(title: string, problem: unknown): void {
-    this.show('bad', title, problem instanceof Error ? problem.message : String(problem), BAD_MS);
+  /** Reports a failed call. Only a response of the service counts as a refusal. */
+  failed(what: string, problem: unknown): void {
+    const text = problem instanceof Error ? problem.message : String(problem);
+    if (isRefusal(problem)) this.warn(`${what}: refused by the service`, text);
+    else this.warn(`${what}: no response`, `${text}. It may have taken effect. Check before you repeat it.`);
+  }
+
+  warn(title: string, text: string): void {
+    const all = [this.notice('bad', title, text), ...this.bad];
+    this.dropped += Math.max(0, all.length - BAD_MAX);
+    this.bad = all.slice(0, BAD_MAX);
   }
 
   dismiss(id: number): void {
-    this.shown = this.shown.filter((notice) => notice.id !== id);
+    this.good = this.good.filter((notice) => notice.id !== id);
+    this.bad = this.bad.filter((notice) => notice.id !== id);
+    if (this.bad.length === 0) this.dropped = 0;
   }
 
-  private show(tone: Notice['tone'], title: string, text: string, ms: number): void {
-    const notice = { id: this.next++, tone, title, text };
-    this.shown = [...this.shown, notice].slice(-SHOWN_MAX);
-    setTimeout(() => this.dismiss(notice.id), ms);
+  dismissAll(): void {
+    this.good = [];
+    this.bad = [];
+    this.dropped = 0;
+  }
+
+  private notice(tone: Notice['tone'], title: string, text: string): Notice {
+    return { id: this.next++, tone, title, text, at: Date.now() };
   }
 }

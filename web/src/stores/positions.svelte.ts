@@ -4,7 +4,7 @@
 import type { Broker } from '../link/broker';
 import type { Rest } from '../link/rest';
 import { Sequence, Sync } from '../link/sync';
-import { type Decimal, decimal, isZero, multiply, units } from '../model/decimal';
+import { type Decimal, add, decimal, isZero, multiply, units } from '../model/decimal';
 import { parseJson } from '../model/json';
 import type { Position, PositionMessage, Security, Tick } from '../model/types';
 
@@ -90,6 +90,34 @@ export function valuationAt(position: Position, tick: Tick | undefined, security
     marketValue: decimal(worth),
     unrealizedPL: cost === null ? undefined : decimal(worth - cost),
   };
+}
+
+/** Sums of positions in one currency. */
+export interface Total {
+  currency: string;
+  count: number;
+  value: Decimal;
+  unrealized: Decimal;
+  realized: Decimal;
+}
+
+/** Returns the sums of positions by currency, the base currency first. */
+export function totalsOf(rows: readonly Position[], valuation: (row: Position) => Valuation, base?: string): Total[] {
+  const byCurrency = new Map<string, Total>();
+  for (const row of rows) {
+    const currency = row.currency ?? '';
+    const sum = byCurrency.get(currency) ?? { currency, count: 0, value: '0', unrealized: '0', realized: '0' };
+    const { marketValue, unrealizedPL } = valuation(row);
+    byCurrency.set(currency, {
+      currency,
+      count: sum.count + 1,
+      value: add(sum.value, marketValue),
+      unrealized: add(sum.unrealized, unrealizedPL),
+      realized: add(sum.realized, row.realizedPL),
+    });
+  }
+  const rank = ({ currency }: Total): string => (currency === base ? '' : currency);
+  return [...byCurrency.values()].sort((a, b) => (rank(a) < rank(b) ? -1 : 1));
 }
 
 export const isFlat = (position: Position): boolean => isZero(position.quantity);

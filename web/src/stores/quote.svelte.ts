@@ -10,6 +10,12 @@ import type { Security, Tick } from '../model/types';
 /** Length of `2026-11-15T10:00:00`; bars need no smaller unit. */
 const SECOND_LENGTH = 19;
 
+/** The first price of the day that this browser received, and when. */
+export interface Opening {
+  price: Decimal;
+  at: number;
+}
+
 export class Quote {
   /** Whether a strategy is subscribed, if known. */
   subscribed: boolean | undefined = $state();
@@ -27,7 +33,7 @@ export class Quote {
   constructor(
     readonly security: Security,
     /** The first price this browser saw today, to measure change by. */
-    private opening: Decimal | undefined,
+    private opening: Opening | undefined,
   ) {}
 
   get id(): number {
@@ -44,24 +50,19 @@ export class Quote {
     return this.read;
   }
 
-  get openingPrice(): Decimal | undefined {
+  get firstSeen(): Opening | undefined {
+    void this.version;
     return this.opening;
   }
 
-  /** Difference between ask and bid. */
-  get spread(): Decimal | undefined {
-    const [bid, ask] = [units(this.tick?.bid), units(this.tick?.ask)];
-    return bid === null || ask === null ? undefined : decimal(ask - bid);
-  }
-
   get change(): Decimal | undefined {
-    const [last, opening] = [units(this.tick?.last), units(this.opening)];
+    const [last, opening] = [units(this.tick?.last), units(this.opening?.price)];
     return last === null || opening === null ? undefined : decimal(last - opening);
   }
 
-  /** Change in percent of the opening price. */
+  /** Change in percent of the first price seen. */
   get changePct(): number | undefined {
-    const [last, opening] = [Number(this.tick?.last), Number(this.opening)];
+    const [last, opening] = [Number(this.tick?.last), Number(this.opening?.price)];
     return Number.isNaN(last) || !opening ? undefined : ((last - opening) / Math.abs(opening)) * 100;
   }
 
@@ -84,14 +85,21 @@ export class Quote {
     this.version++;
     this.subscribed ??= true;
     if (this.opening !== undefined) return false;
-    this.opening = this.tick?.last;
-    return this.opening !== undefined;
+    const price = this.tick?.last;
+    if (price !== undefined) this.opening = { price, at: Date.now() };
+    return price !== undefined;
   }
 
   /** Resets the sequence number for a new connection, whose numbers may start again. */
   reset(): void {
     this.seq = 0;
   }
+}
+
+/** Returns the difference between ask and bid. */
+export function spreadOf(tick: Tick | undefined): Decimal | undefined {
+  const [bid, ask] = [units(tick?.bid), units(tick?.ask)];
+  return bid === null || ask === null ? undefined : decimal(ask - bid);
 }
 
 /** Returns the last price, or the mid price if nothing was traded. */

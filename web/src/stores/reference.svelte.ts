@@ -2,12 +2,19 @@
 
 import type { Rest } from '../link/rest';
 import { places } from '../model/decimal';
+import { widestBold } from '../model/measure';
 import type { Account, Exchange, Security } from '../model/types';
+
+/** Least width of a column of symbols, and the padding of its cells, in pixels. */
+const SYMBOL_PX_MIN = 76;
+const PADDING_PX = 18;
 
 export class ReferenceStore {
   securities: Security[] = $state.raw([]);
   exchanges: Exchange[] = $state.raw([]);
   accounts: Account[] = $state.raw([]);
+  /** Width of a table column that shows each symbol completely, in pixels. */
+  symbolWidth = $state(SYMBOL_PX_MIN);
   private byId = new Map<number, Security>();
   private placesById = new Map<number, number>();
 
@@ -21,6 +28,8 @@ export class ReferenceStore {
     ]);
     this.byId = new Map(securities.map((security) => [security.id, security]));
     this.placesById = new Map(securities.map((security) => [security.id, places(security.tickSize)]));
+    const widest = widestBold(securities.map((security) => security.symbol));
+    this.symbolWidth = Math.max(SYMBOL_PX_MIN, Math.ceil(widest) + PADDING_PX);
     this.securities = securities;
     this.exchanges = exchanges;
     this.accounts = accounts;

@@ -1,5 +1,6 @@
 // Settings of the page, saved in this browser.
 
+import { DEFAULT_LAYOUT, type Layout, layoutFrom } from '../model/layout';
 import type { BarLength } from '../model/candles';
 import type { OrderType, Side, Tif } from '../model/types';
 
@@ -24,9 +25,27 @@ interface SavedSettings {
   hotKeys: boolean;
   /** Whether the page asks for confirmation before it sends an order. */
   confirm: boolean;
+  /** Whether the page asks before it closes a position, and before a key cancels or closes. */
+  ask: boolean;
   ticket: { type: OrderType; side: Side; tif: Tif; quantity: string; strategyName: string };
-  sizes: Record<string, number>;
   finished: boolean;
+  /** Signs of fills. */
+  sound: boolean;
+  desktopNotes: boolean;
+  layout: Layout;
+  /** Layouts that the user saved, by name. */
+  layouts: Record<string, SavedLayout>;
+  /** Securities by the name of the watch list. */
+  watchLists: Record<string, number[]>;
+  /** Watch list that is shown; empty: all securities. */
+  watchList: string;
+}
+
+/** A layout with the panels and tables that belong to it. */
+export interface SavedLayout {
+  layout: Layout;
+  docks: [string, string];
+  tables: Record<string, TableSettings>;
 }
 
 const DEFAULTS: SavedSettings = {
@@ -38,9 +57,15 @@ const DEFAULTS: SavedSettings = {
   barLength: '1s',
   hotKeys: true,
   confirm: false,
+  ask: true,
   ticket: { type: 'LIMIT', side: 'BUY', tif: 'DAY', quantity: '', strategyName: 'SERVER' },
-  sizes: {},
   finished: true,
+  sound: false,
+  desktopNotes: false,
+  layout: DEFAULT_LAYOUT,
+  layouts: {},
+  watchLists: {},
+  watchList: '',
 };
 
 export class SettingsStore {
@@ -67,6 +92,37 @@ export class SettingsStore {
     this.saved.tables[id] = { ...this.table(id), ...part };
   }
 
+  /** Saves the layout, the panels and the tables under a name. */
+  saveLayout(name: string): void {
+    const { layout, docks, tables } = $state.snapshot(this.saved);
+    this.saved.layouts[name] = { layout, docks, tables };
+  }
+
+  /** Restores a saved layout; without a name, the default. */
+  restoreLayout(name?: string): void {
+    const found = name === undefined ? undefined : $state.snapshot(this.saved.layouts[name]);
+    this.saved.layout = layoutFrom(found?.layout);
+    this.saved.docks = found?.docks ?? [...DEFAULTS.docks];
+    this.saved.tables = found?.tables ?? {};
+  }
+
+  removeLayout(name: string): void {
+    delete this.saved.layouts[name];
+  }
+
+  /** Adds a security to a watch list, or removes it. An unknown list is created. */
+  toggleWatched(list: string, securityId: number): void {
+    const ids = this.saved.watchLists[list] ?? [];
+    this.saved.watchLists[list] = ids.includes(securityId)
+      ? ids.filter((id) => id !== securityId)
+      : [...ids, securityId];
+  }
+
+  removeWatchList(list: string): void {
+    delete this.saved.watchLists[list];
+    if (this.saved.watchList === list) this.saved.watchList = '';
+  }
+
   get isDark(): boolean {
     if (this.saved.theme !== 'system') return this.saved.theme === 'dark';
     return typeof matchMedia === 'undefined' || !matchMedia('(prefers-color-scheme: light)').matches;
@@ -77,7 +133,12 @@ export class SettingsStore {
 function load(): SavedSettings {
   try {
     const saved = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<SavedSettings>;
-    return { ...structuredClone(DEFAULTS), ...saved, ticket: { ...DEFAULTS.ticket, ...saved.ticket } };
+    return {
+      ...structuredClone(DEFAULTS),
+      ...saved,
+      ticket: { ...DEFAULTS.ticket, ...saved.ticket },
+      layout: layoutFrom(saved.layout),
+    };
   } catch {
     return structuredClone(DEFAULTS);
   }

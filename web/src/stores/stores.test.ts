@@ -1,49 +1,15 @@
 import { beforeEach, describe, expect, it, vi } from 'vitest';
 
-import type { Broker, Handler } from '../link/broker';
 import { Problem, Rest } from '../link/rest';
 import { Sequence, Sync } from '../link/sync';
-import { matches } from '../model/topic';
 import type { Order, Position, Security } from '../model/types';
 import { LinkStore } from './link.svelte';
 import { LOG_MAX, LogStore } from './log.svelte';
-import { MarketStore } from './market.svelte';
-import { OrderStore, isOpen } from './orders.svelte';
-import { PositionStore, valuationAt } from './positions.svelte';
-import { ReferenceStore } from './reference.svelte';
+import { CHANGES_MAX, OrderStore, isOpen } from './orders.svelte';
+import { PositionStore, totalsOf, valuationAt } from './positions.svelte';
+import { LocalBroker, fakeRest, settled } from './testing';
 import { TopicStore } from './topics.svelte';
 import { TransactionStore } from './transactions.svelte';
-
-/** A broker in this process, with the patterns of the real one. */
-class LocalBroker implements Broker {
-  private readonly listeners = new Set<{ pattern: string; handler: Handler }>();
-
-  listen(pattern: string, handler: Handler): () => void {
-    const listener = { pattern, handler };
-    this.listeners.add(listener);
-    return () => this.listeners.delete(listener);
-  }
-
-  /** Publishes a message; its body is text, as in a real message. */
-  publish(topic: string, body: string): void {
-    for (const { pattern, handler } of this.listeners) if (matches(pattern, topic)) handler(topic, body);
-  }
-}
-
-/** A REST client whose responses are texts, recorded from the service. */
-function fakeRest(answers: Record<string, string | (() => string | Promise<string>)>): Rest {
-  return new Rest('', async (input, init) => {
-    const found = answers[`${init?.method} ${String(input)}`];
-    if (found === undefined) return new Response('{"code":"not-found","detail":"nothing here"}', { status: 404 });
-    const text = typeof found === 'string' ? found : await found();
-    return new Response(text);
-  });
-}
-
-/** Waits some turns of the event loop, until all responses have arrived and been drawn. */
-async function settled(): Promise<void> {
-  for (let turn = 0; turn < 10; turn++) await new Promise((done) => setTimeout(done, 0));
-}
 
 const ORDER = `{"intId":"A1","type":"LIMIT","side":"BUY","quantity":100,"limit":232.5,"tif":"DAY","strategyId":0,"strategyName":"SERVER",
   "accountId":1,"securityId":1,"symbol":"AAPL","exchangeId":1,"exchangeOrder":false,"status":"NEW","filledQuantity":0,
@@ -141,6 +107,26 @@ describe('orders', () => {
       remainingQuantity: '200',
     });
     expect(only(orders).dateTime).toBe('2026-11-15T10:00:00.000000001Z');
+    // The row of a table is the same one.
+    expect(only(orders)).toMatchObject({ key: 'A1' });
+    expect(orders.changesOf('A1')).toMatchObject([{ status: 'NEW', execType: '5', quantity: '200', limit: '231' }]);
+  });
+
+  it('keep a bounded list of their changes', async () => {
+    const orders = ordersOf(`[${ORDER}]`);
+    await orders.restart();
+    for (let n = 0; n < CHANGES_MAX + 5; n++) broker.publish('pitlane.SERVER.A1', status(7 + n, 9 + n, FILLED_40));
+    await settled();
+    expect(orders.changesOf('A1')).toHaveLength(CHANGES_MAX);
+    expect(orders.changesOf('A1')[0]).toMatchObject({ at: '2026-11-15T10:00:00.000000014Z', lastPrice: '232.45' });
+    expect(orders.changesOf('B1')).toEqual([]);
+  });
+
+  it('tell their senders over REST, even if another client has used the id', async () => {
+    const other = ORDER.replace('10:00:00.000000001Z', '09:00:00Z');
+    const sent = ORDER.replace('"source"', '"sentBy":{"login":"eve","protocol":"REST"},"source"');
+    const orders = new OrderStore(fakeRest({ 'GET /rest/execution/order/A1': `[${other},${sent}]` }), broker);
+    expect((await orders.fetch(JSON.parse(ORDER) as Order))?.sentBy?.login).toBe('eve');
   });
 
   it('fetch a snapshot when a status names an unknown order', async () => {
@@ -221,71 +207,6 @@ describe('Sync and Sequence', () => {
   });
 });
 
-describe('the market', () => {
-  const SECURITIES =
-    '[{"id":1,"symbol":"AAPL","description":"Apple Inc.","type":"STOCK","securityFamilyId":1,"exchangeId":1,"currency":"USD","tickSize":0.01,"lotSize":1,"contractSize":1,"tradeable":true}]';
-  const tick = (seq: number, bid: string, ask: string): string =>
-    `{"type":"TICK","seq":${seq},"ts":1,"securityId":1,"bid":${bid},"bidSize":1,"ask":${ask},"askSize":2,"last":${bid},"lastSize":1,"volume":5,"dateTime":"2026-11-15T10:00:00Z"}`;
-
-  it('shows the newest tick exactly, and never an older one', async () => {
-    const broker = new LocalBroker();
-    const rest = fakeRest({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
-    const reference = new ReferenceStore(rest);
-    const market = new MarketStore(rest, broker, reference);
-    // Prices may arrive before the securities.
-    broker.publish('tick.1', tick(5, '90071992.54740993', '90071992.54740995'));
-    await reference.load();
-    market.createQuotes();
-    await settled();
-    const quote = market.quote(1)!;
-    expect(quote.tick?.bid).toBe('90071992.54740993');
-    expect(quote.spread).toBe('0.00000002');
-    broker.publish('tick.1', tick(7, '11', '12'));
-    broker.publish('tick.1', tick(6, '13', '14'));
-    await vi.waitFor(() => expect(quote.tick?.bid).toBe('11'));
-    expect(market.ticksReceived).toBe(3);
-    expect(reference.security(1)?.tickSize).toBe('0.01');
-    expect(quote.change).toBe('-90071981.54740993');
-    expect(quote.changePct).toBeCloseTo(-100);
-    expect(quote.candles.of('1s')).toMatchObject([{ high: Number('90071992.54740993'), low: 11, close: 11 }]);
-    market.reset();
-    broker.publish('tick.1', tick(1, '12', '13'));
-    await vi.waitFor(() => expect(quote.tick?.bid).toBe('12'));
-  });
-
-  it('does not parse a tick that a newer one replaced before it was drawn', async () => {
-    const broker = new LocalBroker();
-    const rest = fakeRest({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
-    const reference = new ReferenceStore(rest);
-    const market = new MarketStore(rest, broker, reference);
-    await reference.load();
-    market.createQuotes();
-    broker.publish('tick.1', '{"type":"TICK","seq":1,"cut off');
-    broker.publish('tick.1', tick(2, '11', '12'));
-    await vi.waitFor(() => expect(market.quote(1)?.tick?.bid).toBe('11'));
-  });
-
-  it('shows the newest depth of the selected security only', async () => {
-    const broker = new LocalBroker();
-    const rest = fakeRest({});
-    const market = new MarketStore(rest, broker, new ReferenceStore(rest));
-    const book = (id: number, price: string): string =>
-      `{"type":"BOOK","seq":1,"ts":1,"securityId":${id},"symbol":"S","feed":"SIM","bids":[{"price":${price},"size":5}],"asks":[],"dateTime":"2026-11-15T10:00:00Z"}`;
-    market.showDepth(1);
-    broker.publish('book.1', book(1, '90071992.54740993'));
-    broker.publish('book.2', book(2, '7'));
-    await settled();
-    expect(market.book?.bids).toEqual([{ price: '90071992.54740993', size: '5' }]);
-    broker.publish('book.1', book(1, '11'));
-    broker.publish('book.1', book(1, '12'));
-    await vi.waitFor(() => expect(market.book?.bids[0]?.price).toBe('12'));
-    market.showDepth(2);
-    broker.publish('book.1', book(1, '13'));
-    await settled();
-    expect(market.book).toBeUndefined();
-  });
-});
-
 describe('positions', () => {
   const position = {
     id: 1,
@@ -311,6 +232,18 @@ describe('positions', () => {
       unrealizedPL: '150',
     });
     expect(valuationAt({ ...position, quantity: '0' }, quote, security).unrealizedPL).toBe('0');
+  });
+
+  it('have totals by currency, the base currency first', () => {
+    const rows = [
+      { ...position, currency: 'CHF', realizedPL: '1.5' },
+      { ...position, currency: 'USD', realizedPL: '-2' },
+      { ...position, currency: 'USD', realizedPL: '0.25' },
+    ];
+    expect(totalsOf(rows, (row) => valuationAt(row, quote, security), 'USD')).toEqual([
+      { currency: 'USD', count: 2, value: '-3600', unrealized: '-600', realized: '-1.75' },
+      { currency: 'CHF', count: 1, value: '-1800', unrealized: '-300', realized: '1.5' },
+    ]);
   });
 
   it('show the newest image', async () => {

@@ -13,6 +13,8 @@ export class TransactionStore {
   /** Newest first. */
   rows: Transaction[] = $state.raw([]);
   isComplete = $state(false);
+  /** Called with each transaction that was booked while the page was open. */
+  onNew: (row: Transaction) => void = () => {};
 
   private readonly byId = new Map<Transaction['id'], Transaction>();
   private readonly sync: Sync<TransactionMessage>;
@@ -30,8 +32,11 @@ export class TransactionStore {
         };
       },
       // A transaction never changes, so a repeated message has no effect.
-      apply: ({ transactionType, seq: _seq, ts: _ts, ...rest }) =>
-        this.byId.set(rest.id, { ...rest, type: transactionType }),
+      apply: ({ transactionType, seq: _seq, ts: _ts, ...rest }) => {
+        const row = { ...rest, type: transactionType };
+        if (!this.byId.has(row.id)) this.onNew(row);
+        this.byId.set(row.id, row);
+      },
       draw: () => this.draw(),
     });
     broker.listen('transaction.*', (_, body) => this.sync.handle(parseJson(body) as TransactionMessage));

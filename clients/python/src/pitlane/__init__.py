@@ -1,10 +1,12 @@
-"""A client for Pitlane: REST and events.
+"""A client for Pitlane: REST and events, and strategies.
 
-`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods.
+`Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods. `Strategy`
+is the base class of strategies; `backtest` runs them over historical data, and `run` live.
 """
 
 from ._async.client import AsyncPitlane
 from ._sync.client import Pitlane
+from .backtest_run import BacktestResult, backtest
 from .dataframes import to_dataframe
 from .enums import (
     ExecType,
@@ -60,8 +62,25 @@ from .events import (
     SubscriptionChange,
     Tick,
 )
+from .live.connection import LinkRejected
+from .live.process import StrategyRefused, run
 from .requests import LimitOrder, MarketOrder, NewOrder, NewTransaction, StopLimitOrder, StopOrder
 from .retry import Retry
+from .strategy import Strategy
+from .strategy_context import Context
+from .strategy_values import (
+    ContextClosed,
+    Fill,
+    Instrument,
+    OpenOrder,
+    OrderReport,
+    Refusal,
+    RequestRefused,
+    StrategyBar,
+    StrategyPosition,
+    StrategyTick,
+    StrategyTransaction,
+)
 from .stream.asynchronous import AsyncSubscription
 from .stream.event_queue import Policy
 from .stream.synchronous import Subscription
@@ -69,6 +88,7 @@ from .values import (
     Account,
     Adapter,
     Alert,
+    CanceledOrders,
     CashBalance,
     Confirmation,
     Exchange,
@@ -88,7 +108,7 @@ from .values import (
     SecurityFamily,
     Sender,
     Session,
-    Strategy,
+    StrategyInfo,
     Transaction,
     Unconfirmed,
     Version,
@@ -102,30 +122,37 @@ __all__ = [
     "Alert",
     "AsyncPitlane",
     "AsyncSubscription",
+    "BacktestResult",
     "BadRequest",
     "Bar",
     "Book",
     "Booking",
     "BrokerRefused",
+    "CanceledOrders",
     "CashBalance",
     "CashChange",
     "Closed",
     "Confirmation",
     "Conflict",
+    "Context",
+    "ContextClosed",
     "DecodeError",
     "Event",
     "Exchange",
     "ExecType",
+    "Fill",
     "Forex",
     "Gap",
     "GenericEvent",
     "Health",
     "Holding",
     "Identity",
+    "Instrument",
     "Latency",
     "Level",
     "LimitOrder",
     "Limits",
+    "LinkRejected",
     "LogEvent",
     "LoginRefused",
     "LoginRequired",
@@ -135,8 +162,10 @@ __all__ = [
     "NewTransaction",
     "NotFound",
     "NotPermitted",
+    "OpenOrder",
     "OptionType",
     "Order",
+    "OrderReport",
     "OrderStatus",
     "OrderTerms",
     "OrderType",
@@ -155,7 +184,9 @@ __all__ = [
     "PositionChange",
     "Problem",
     "Rates",
+    "Refusal",
     "Refused",
+    "RequestRefused",
     "Retry",
     "Risk",
     "Role",
@@ -169,6 +200,12 @@ __all__ = [
     "StopLimitOrder",
     "StopOrder",
     "Strategy",
+    "StrategyBar",
+    "StrategyInfo",
+    "StrategyPosition",
+    "StrategyRefused",
+    "StrategyTick",
+    "StrategyTransaction",
     "StreamError",
     "StreamItem",
     "StreamLost",
@@ -183,5 +220,7 @@ __all__ = [
     "Unconfirmed",
     "Unreachable",
     "Version",
+    "backtest",
+    "run",
     "to_dataframe",
 ]

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Any, Callable, Generic, Mapping, TypeVar
-from urllib.parse import quote
-
-import httpx
+from urllib.parse import quote, urlencode
 
 from . import wire
 from .errors import DecodeError, OutcomeUnknown, Problem, Unreachable
+from .http.message import Response
 from .problems import problem_of
 from .retry import RetryRule
 from .values import Confirmation
@@ -23,7 +22,7 @@ PREFER_REPRESENTATION: Mapping[str, str] = {"Prefer": "return=representation"}
 class Call(Generic[T]):
     method: str
     path: str
-    read: Callable[[httpx.Response], T]
+    read: Callable[[Response], T]
     query: Mapping[str, Any] | None = None
     body: bytes | None = None
     headers: Mapping[str, str] | None = None
@@ -46,22 +45,22 @@ def confirmed_write(method: str, path: str, body: Any = None) -> Call[Confirmati
     return Call(method, path, reader_of(Confirmation), None, rendered, repeat=RetryRule.IDEMPOTENT)
 
 
-def reader_of(kind: type[T]) -> Callable[[httpx.Response], T]:
-    def read(response: httpx.Response) -> T:
+def reader_of(kind: type[T]) -> Callable[[Response], T]:
+    def read(response: Response) -> T:
         return wire.decode(kind, wire.parse(response.content))
 
     return read
 
 
-def read_nothing(response: httpx.Response) -> None:
+def read_nothing(response: Response) -> None:
     return None
 
 
-def read_text(response: httpx.Response) -> str:
+def read_text(response: Response) -> str:
     return response.text
 
 
-def read_location_id(response: httpx.Response) -> int:
+def read_location_id(response: Response) -> int:
     """Returns the number at the end of the Location header."""
     place = str(response.headers.get("location", ""))
     number = place.rpartition("/")[2]
@@ -79,17 +78,15 @@ def path_segment(name: object) -> str:
     return quoted.replace(".", "%2E") if quoted.strip(".") == "" else quoted
 
 
-def headers_of(call: Call[Any]) -> dict[str, str]:
-    headers = dict(call.headers or {})
-    if call.body is not None:
-        headers["Content-Type"] = "application/json"
-    return headers
+def target_of(call: Call[Any]) -> str:
+    """Returns the path with the query."""
+    return f"{call.path}?{urlencode(call.query, quote_via=quote)}" if call.query else call.path
 
 
-def problem_from(response: httpx.Response) -> Problem:
+def problem_from(response: Response) -> Problem:
     kind = response.headers.get("content-type", "")
     members = wire.parse(response.content) if kind.startswith("application/problem+json") else {}
-    problem = problem_of(response.status_code, members if isinstance(members, dict) else {}, response.text)
+    problem = problem_of(response.status, members if isinstance(members, dict) else {}, response.text)
     after = response.headers.get("retry-after", "")
     problem.retry_after_s = int(after) if after.isdigit() else None
     return problem

@@ -8,35 +8,51 @@ from __future__ import annotations
 import dataclasses
 from decimal import Decimal
 from enum import Enum
-from typing import TYPE_CHECKING, Any, Iterable, Literal
+from typing import TYPE_CHECKING, Any, Iterable, Literal, get_args, get_type_hints
 
 if TYPE_CHECKING:
     import pandas
 
-Decimals = Literal["exact", "float"]
-DECIMALS: Decimals = "exact"
+Decimals = Literal["float", "exact"]
+DECIMALS: Decimals = "float"
 
 
 def to_dataframe(rows: Iterable[Any], *, decimals: Decimals = DECIMALS) -> pandas.DataFrame:
     """Returns a table with one row per value and one column per field.
 
-    Amounts stay exact `Decimal`s; "float" converts them for use with numpy. An absent value is
-    missing in the table.
+    Amounts are floats, so that a table can be computed with and drawn; "exact" keeps them
+    `Decimal`. An absent value is missing in the table.
     """
     try:
         import pandas
     except ImportError as error:
         raise ImportError("tables need pandas: pip install 'pitlane[pandas]'") from error
+    if decimals not in ("float", "exact"):
+        raise ValueError(f"decimals must be 'float' or 'exact', not {decimals!r}")
     values = list(rows)
-    columns = list(dict.fromkeys(field.name for value in values for field in dataclasses.fields(value)))
-    cells = {name: [_cell(getattr(value, name, None)) for value in values] for name in columns}
-    # The object type first, so that pandas converts no amount to a float.
-    table = pandas.DataFrame(cells, columns=columns, dtype=object).infer_objects()
-    if decimals == "float":
-        for name in columns:
-            if {type(cell) for cell in cells[name] if cell is not None} == {Decimal}:
-                table[name] = table[name].astype(float)
+    kinds = _column_kinds({type(value) for value in values})
+    cells = {name: [_cell(getattr(value, name, None)) for value in values] for name in kinds}
+    # The object type first, so that pandas guesses no type and converts no exact amount.
+    table = pandas.DataFrame(cells, columns=list(kinds), dtype=object).infer_objects()
+    for name, kind in kinds.items():
+        if kind == {Decimal} and decimals == "float":
+            table[name] = table[name].astype(float)
+        elif kind == {int} and None in cells[name]:
+            # The type of pandas for integers of which some are missing.
+            table[name] = table[name].astype("Int64")
     return table
+
+
+def _column_kinds(kinds: set[type]) -> dict[str, set[Any]]:
+    """Returns the types of each column, in the order of the fields, without None."""
+    columns: dict[str, set[Any]] = {}
+    for kind in sorted(kinds, key=lambda kind: kind.__name__):
+        hints = get_type_hints(kind)
+        for field in dataclasses.fields(kind):
+            hint = hints[field.name]
+            alternatives = get_args(hint) if type(None) in get_args(hint) else (hint,)
+            columns.setdefault(field.name, set()).update(set(alternatives) - {type(None)})
+    return columns
 
 
 def _cell(member: Any) -> Any:

@@ -1,6 +1,7 @@
 """Orders and manual transactions to send. The service chooses each value that is None.
 
-An amount is a `Decimal`, an `int` or a string such as "100.25", never a float.
+An amount is a `Decimal`, an `int` or a string such as "100.25", never a float. `security_id` is an
+id, a symbol or a `Security`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from datetime import date, datetime
 from typing import ClassVar, Union
 
 from .enums import OrderType, Side, TimeInForce, TransactionType
+from .values import SecurityRef
 from .wire import Number
 
 
@@ -19,7 +21,7 @@ class MarketOrder:
 
     type: ClassVar[OrderType] = OrderType.MARKET
 
-    security_id: int
+    security_id: SecurityRef
     side: Side
     quantity: Number
     tif: TimeInForce | None = None
@@ -38,7 +40,7 @@ class LimitOrder:
 
     type: ClassVar[OrderType] = OrderType.LIMIT
 
-    security_id: int
+    security_id: SecurityRef
     side: Side
     quantity: Number
     limit: Number
@@ -58,7 +60,7 @@ class StopOrder:
 
     type: ClassVar[OrderType] = OrderType.STOP
 
-    security_id: int
+    security_id: SecurityRef
     side: Side
     quantity: Number
     stop: Number
@@ -78,7 +80,7 @@ class StopLimitOrder:
 
     type: ClassVar[OrderType] = OrderType.STOP_LIMIT
 
-    security_id: int
+    security_id: SecurityRef
     side: Side
     quantity: Number
     limit: Number
@@ -119,7 +121,7 @@ class NewTransaction:
 
     type: TransactionType
     price: Number
-    security_id: int | None = None
+    security_id: SecurityRef | None = None
     quantity: Number | None = None
     currency: str | None = None
     commission: Number | None = None
@@ -130,7 +132,7 @@ class NewTransaction:
 
 
 def build_order(
-    security_id: int,
+    security: SecurityRef,
     side: Side,
     quantity: Number,
     limit: Number | None,
@@ -143,12 +145,10 @@ def build_order(
 ) -> NewOrder:
     """Returns an order whose type follows from the given prices."""
     if limit is None and stop is None:
-        return MarketOrder(security_id, side, quantity, tif, tif_date, int_id, None, strategy_name, account_id)
+        return MarketOrder(security, side, quantity, tif, tif_date, int_id, None, strategy_name, account_id)
     if stop is None:
         assert limit is not None
-        return LimitOrder(security_id, side, quantity, limit, tif, tif_date, int_id, None, strategy_name, account_id)
+        return LimitOrder(security, side, quantity, limit, tif, tif_date, int_id, None, strategy_name, account_id)
     if limit is None:
-        return StopOrder(security_id, side, quantity, stop, tif, tif_date, int_id, None, strategy_name, account_id)
-    return StopLimitOrder(
-        security_id, side, quantity, limit, stop, tif, tif_date, int_id, None, strategy_name, account_id
-    )
+        return StopOrder(security, side, quantity, stop, tif, tif_date, int_id, None, strategy_name, account_id)
+    return StopLimitOrder(security, side, quantity, limit, stop, tif, tif_date, int_id, None, strategy_name, account_id)

@@ -10,8 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum, auto
 
-import httpx
-
 from .errors import Overloaded, Problem, Unavailable
 
 
@@ -43,17 +41,15 @@ class Retry:
         return attempt < self.attempts and (retry_after_s or 0) <= self.retry_after_s_max
 
     def delay_s(self, attempt: int, retry_after_s: int | None) -> float:
-        """Returns the delay after attempt number `attempt`, in seconds."""
+        """Returns the delay after attempt number `attempt`, in seconds.
+
+        It is never shorter than the service asks for.
+        """
         grown = self.wait_s_first * 2.0 ** min(attempt - 1, 30)
-        return min(self.wait_s_max, max(grown, float(retry_after_s or 0)))
+        return max(min(self.wait_s_max, grown), float(retry_after_s or 0))
 
 
 NO_RETRY = Retry(attempts=1)
-
-
-def is_unsent(error: httpx.TransportError) -> bool:
-    """Returns whether the service cannot have received the request."""
-    return isinstance(error, (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout))
 
 
 def is_transient(problem: Problem) -> bool:

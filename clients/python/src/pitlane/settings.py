@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Literal, Union
 from urllib.parse import urlsplit
 
+from .http.message import basic_authorization
 from .retry import Retry
 
 Transport = Literal["tcp", "ws"]
@@ -40,17 +41,24 @@ class Settings:
     """Source of order ids: the client, or the service, which takes a call before each order."""
     retry: Retry = Retry()
     timeout_s: float = 10.0
-    """Timeout of one attempt of a call, in seconds."""
+    """Longest time without data from the service during one attempt of a call, in seconds."""
+    orders_per_s: int | None = None
+    """Most new orders per second of one strategy; further calls wait. None: as fast as possible."""
     heart_beat_s: float = 5.0
     """Heart-beat interval of the event stream; after twice this silence the connection is lost."""
 
     def __post_init__(self) -> None:
-        if urlsplit(self.base_url).scheme not in ("http", "https"):
+        url = urlsplit(self.base_url)
+        if url.scheme not in ("http", "https") or not url.hostname:
             raise ValueError(f"{self.base_url!r} is not an HTTP address such as http://127.0.0.1:9090")
+        if url.username is not None:
+            raise ValueError("the address must not contain a login: use login=(name, password) or token=…")
         if self.login is not None and self.token is not None:
             raise ValueError("login and token exclude each other")
         if self.transport not in ("tcp", "ws"):
             raise ValueError(f"transport must be tcp or ws, not {self.transport!r}")
+        if self.orders_per_s is not None and self.orders_per_s < 1:
+            raise ValueError("orders_per_s must be at least 1")
         if self.heart_beat_s < 1:
             raise ValueError("heart_beat_s must be at least 1, the shortest interval of the service")
 
@@ -63,16 +71,31 @@ class Settings:
         return urlsplit(self.base_url).hostname or ""
 
     @property
+    def port(self) -> int:
+        return urlsplit(self.base_url).port or (443 if self.is_secure else 80)
+
+    @property
+    def authorization(self) -> str | None:
+        """The Authorization header of HTTP."""
+        if self.token is not None:
+            return f"Bearer {self.token}"
+        return None if self.login is None else basic_authorization(*self.login)
+
+    @property
     def credentials(self) -> tuple[str | None, str | None]:
         """Login and passcode for STOMP. A token is a passcode without a login."""
         return self.login if self.login is not None else (None, self.token)
 
     def tls(self) -> ssl.SSLContext:
         """Returns the TLS context for `verify`."""
-        if isinstance(self.verify, ssl.SSLContext):
-            return self.verify
-        context = ssl.create_default_context(cafile=self.verify if isinstance(self.verify, str) else None)
-        if self.verify is False:
-            context.check_hostname = False
-            context.verify_mode = ssl.CERT_NONE
-        return context
+        return tls_context(self.verify)
+
+
+def tls_context(verify: Verify) -> ssl.SSLContext:
+    if isinstance(verify, ssl.SSLContext):
+        return verify
+    context = ssl.create_default_context(cafile=verify if isinstance(verify, str) else None)
+    if verify is False:
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context

@@ -8,7 +8,7 @@ annotations use `Optional` instead of `X | None`, because they are evaluated at 
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Mapping, Optional, Tuple
+from typing import Mapping, Optional, Tuple, Union
 
 from .enums import (
     Mode,
@@ -87,6 +87,10 @@ class Security:
     base_currency: Optional[str] = None
 
 
+SecurityRef = Union[int, str, Security]
+"""A security in a call: its id, its symbol, or the security itself."""
+
+
 @dataclass(frozen=True)
 class Forex(Security):
     """A currency pair: `base_currency` is bought with `transaction_currency`."""
@@ -95,7 +99,9 @@ class Forex(Security):
 
 
 @dataclass(frozen=True)
-class Strategy:
+class StrategyInfo:
+    """A strategy as the service knows it; `pitlane.Strategy` is the class for authors."""
+
     id: int
     name: str
     auto_activate: bool
@@ -116,6 +122,22 @@ class Sender:
     login: Optional[str] = None
     address: Optional[str] = None
     session: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class CanceledOrders:
+    """Results of a cancel of many orders.
+
+    `finished` orders ended otherwise first, such as by a fill. `reasons` has the codes of shards
+    that did not execute the request; `complete` is true if all did and no order is pending.
+    """
+
+    canceled: int
+    refused: int
+    finished: int
+    pending: int
+    complete: bool
+    reasons: list[str]
 
 
 @dataclass(frozen=True)
@@ -427,13 +449,14 @@ class RemoteStrategy:
 
 @dataclass(frozen=True)
 class Broker:
-    """The state of the message broker, and the strategies that are connected through it."""
+    """The link to strategies in their own processes: `direct`, or through `nats`, a broker."""
 
     connected: bool
     strategies: Tuple[RemoteStrategy, ...] = ()
     reason: Optional[str] = None
     missing_rights: Tuple[str, ...] = ()
     wide_logins: Tuple[str, ...] = ()
+    transport: Optional[str] = None
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,7 @@
 
 use super::super::context::Context;
 use super::super::orders::{Refused, StrategyRequestKind};
-use super::super::parameters::{BadParameter, Parameter, Parameters};
-use super::super::registry::FromParameters;
+use super::super::parameters::{BadParameter, FromParameters, Parameter, Parameters};
 use super::super::{Failure, Strategy};
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{Booking, OrderReport, Tick};
@@ -55,6 +54,7 @@ struct MarketMakerSettings {
     loss_max: Money,
 }
 
+/// See the module.
 #[derive(Debug)]
 pub struct MarketMaker {
     settings: MarketMakerSettings,

@@ -10,8 +10,7 @@
 
 use super::super::bars::{Bar, price_of};
 use super::super::context::Context;
-use super::super::parameters::{BadParameter, Parameter, Parameters};
-use super::super::registry::FromParameters;
+use super::super::parameters::{BadParameter, FromParameters, Parameter, Parameters};
 use super::super::{Failure, Strategy};
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::event::{OrderReport, Tick};
@@ -59,6 +58,7 @@ struct MovingAverageSettings {
     short: bool,
 }
 
+/// See the module.
 #[derive(Debug)]
 pub struct MovingAverage {
     settings: MovingAverageSettings,

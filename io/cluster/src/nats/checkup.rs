@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_nats::Client;
 use futures_util::{FutureExt, StreamExt};
-use pitlane_config::{Config, NatsConfig, ServiceMode};
+use pitlane_config::{Config, NatsConfig, StrategyTransport};
 use tokio::runtime::Builder;
 use tokio::time::timeout;
 
@@ -29,7 +29,7 @@ struct Login {
 
 /// Returns whether these settings use a broker.
 pub fn is_used(config: &Config) -> bool {
-    config.service.mode == ServiceMode::Distributed
+    config.has_remote_strategies(StrategyTransport::Nats)
         || config.cluster.is_on()
         || config.standby.group.is_some()
 }
@@ -37,7 +37,7 @@ pub fn is_used(config: &Config) -> bool {
 fn logins(config: &Config) -> Vec<Login> {
     let subjects = Subjects::of(&config.nats, &config.service);
     let mut logins = Vec::new();
-    if config.service.mode == ServiceMode::Distributed {
+    if config.has_remote_strategies(StrategyTransport::Nats) {
         let strategies: Vec<&str> = config.strategies.iter().map(|strategy| strategy.name.as_str()).collect();
         let (nats, inbox) = (config.nats.clone(), subjects.server_inbox());
         logins.push(Login {

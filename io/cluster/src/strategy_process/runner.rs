@@ -10,7 +10,7 @@
 //! **The link to the server** is up, lost, or being restored:
 //!
 //! ```text
-//!      broker lost, no answer,
+//!      connection lost, no answer,
 //!      unknown to the server
 //! Up ─────────────────────────► Lost ── Resume ──► Asking ── Welcome ──► Catching ── Missed ──► Up
 //!                                ▲                  │ timeout              │ timeout
@@ -88,7 +88,7 @@ pub struct RemoteRunner {
     requests: PendingRequests,
     follows: Vec<SecurityId>,
     link: LinkState,
-    broker_up: bool,
+    connected: bool,
     /// Request for missed events that is under way while the link is up: its number and timeout.
     fetching: Option<(u64, Timestamp)>,
     out: VecDeque<(u64, RemoteRequest)>,
@@ -138,7 +138,7 @@ impl RemoteRunner {
             requests: PendingRequests::default(),
             follows: Vec::new(),
             link: LinkState::Up,
-            broker_up: true,
+            connected: true,
             fetching: None,
             out: VecDeque::new(),
             generics: VecDeque::new(),
@@ -170,7 +170,7 @@ impl RemoteRunner {
     }
 
     pub fn is_up(&self) -> bool {
-        self.link == LinkState::Up && self.broker_up
+        self.link == LinkState::Up && self.connected
     }
 
     pub fn broken(&self) -> Option<&RunnerFailure> {
@@ -220,10 +220,11 @@ impl RemoteRunner {
 
 /// Input.
 impl RemoteRunner {
-    pub fn set_broker(&mut self, now: Timestamp, up: bool) {
-        self.broker_up = up;
+    /// Records whether the server, or the broker before it, is connected.
+    pub fn set_connected(&mut self, now: Timestamp, up: bool) {
+        self.connected = up;
         if !up {
-            self.lose(now, "the broker is away");
+            self.lose(now, "the connection is closed");
         } else if let LinkState::Lost { .. } = self.link {
             self.link = LinkState::Lost { again: now };
         }

@@ -1,5 +1,10 @@
 //! Settings that are refused, or cause a warning, because of each other.
 
+use pitlane_engine::id::SecurityId;
+use pitlane_engine::refdata::KnownStrategies;
+use pitlane_strategy::Strategy;
+use pitlane_strategy::parameters::{BadParameter, Parameters};
+
 use super::*;
 
 fn refused(words: &[&str]) -> String {
@@ -56,6 +61,56 @@ fn two_listeners_cannot_share_a_port() {
     assert!(refused(&["stomp.listen=127.0.0.1:9090"]).contains("127.0.0.1:9090 is taken by http.listen"));
     assert_eq!(warned(&["stomp.listen=127.0.0.1:0", "http.listen=127.0.0.1:0"]), [""; 0]);
     assert_eq!(warned(&["stomp.listen=127.0.0.2:9090"]), [""; 0]);
+}
+
+#[test]
+fn the_strategy_link_is_a_listener_in_the_mode_distributed_without_a_broker() {
+    const MODE: &str = "service.mode=distributed";
+    let with = |words: &[&'static str]| [&[MODE], words].concat();
+    let listeners = |words: &[&str]| {
+        let config = load(&options(words)).expect("it is sound").config;
+        config.listeners().into_iter().find(|(key, ..)| *key == "strategies.listen").map(|found| found.2)
+    };
+    assert_eq!(listeners(&[]), None);
+    assert_eq!(listeners(&with(&["strategies.transport=nats"])), None);
+    assert_eq!(listeners(&with(&[])), Some(false));
+    assert_eq!(listeners(&with(&["strategies.tls=true"])), Some(true));
+    assert!(refused(&with(&["strategies.listen=127.0.0.1:9090"])).contains("is taken by http.listen"));
+    // Beyond loopback it has TLS, and clients must log in.
+    let tokens = format!("auth.tokens_file={}", present());
+    let open = "strategies.listen=0.0.0.0:9882";
+    assert_eq!(refused(&with(&[open])).lines().count(), 1);
+    assert_eq!(warned(&[MODE, open, &tokens]), [""; 0]);
+    assert!(load(&options(&[MODE, open, &tokens])).expect("it is sound").config.login_required());
+    let nowhere = with(&["strategies.listen=", "strategies.unix_socket=false"]);
+    assert!(refused(&nowhere).contains("no strategy can connect"));
+    assert_eq!(warned(&with(&["strategies.listen="])), [""; 0]);
+}
+
+#[test]
+fn a_process_needs_to_know_whom_it_trusts() {
+    let with = |words: &[&str]| {
+        ["service.mode=distributed"].iter().chain(words).map(|word| word.to_string()).collect::<Vec<_>>()
+    };
+    let refused = |words: &[&str]| {
+        let words = with(words);
+        refused(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let warned = |words: &[&str]| {
+        let words = with(words);
+        warned(&words.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let tls = "strategies.connect=pitlanes://desk:9882";
+    assert!(refused(&[tls]).contains("strategies.ca: pitlanes:// needs the certificates"));
+    let ca = format!("strategies.ca={}", present());
+    assert_eq!(warned(&[tls, &ca]), [""; 0]);
+    let cert = format!("strategies.cert={}", present());
+    assert!(refused(&[&cert]).contains("strategies.cert and strategies.key belong together"));
+    assert!(refused(&["strategies.ca=/nowhere"]).contains("strategies.ca: /nowhere"));
+    let plain = warned(&["strategies.connect=pitlane://desk:9882"]);
+    assert!(plain.len() == 1 && plain[0].contains("without TLS"), "{plain:?}");
+    assert!(refused(&["strategies.connect=desk:9882"]).contains("it must be pitlane://HOST:PORT"));
+    assert_eq!(warned(&["strategies.connect=unix:data/strategies.sock"]), [""; 0]);
 }
 
 #[test]
@@ -249,4 +304,88 @@ fn a_strategy_needs_only_name_kind_and_securities() {
         load(&file("strategy-less.toml", "[[strategy]]\nname = \"MOMENTUM\"\n")).unwrap_err().to_string();
     assert!(faults.contains("strategy.0.kind: it is missing"), "{faults}");
     assert!(faults.contains("strategy.0.securities: it is missing"), "{faults}");
+}
+
+#[test]
+fn strategies_that_only_the_settings_name_are_added() {
+    let section =
+        |name: &str| format!("[[strategy]]\nname = {name:?}\nkind = \"market-maker\"\nsecurities = [1]\n");
+    let text = ["DIP", "MOMENTUM", "ALPHA"].map(section).join("");
+    let Loaded { config, params, .. } = load(&file("added.toml", &text)).expect("it is well-formed");
+    let files = refdata::shipped().expect("the shipped set is sound");
+    let added = config.add_strategies(&files, &KnownStrategies::default(), &params).expect("they fit");
+    let names: Vec<&str> =
+        added.strategies()[files.strategies().len()..].iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["ALPHA", "DIP"]);
+    assert!(config.check_names(&added, &Registry::with_examples(), &params).is_ok());
+    let notes = config.addition_notes(&files);
+    assert!(notes.iter().all(|note| !note.is_suspect) && notes.len() == 2, "{notes:?}");
+    assert_eq!(notes[0].text, "the settings add the strategy DIP to the reference data");
+    // A name that was there before keeps its id.
+    let mut known = KnownStrategies::default();
+    known.learn(&added);
+    let Loaded { config, params, .. } =
+        load(&file("added-again.toml", &section("DIP"))).expect("it is well-formed");
+    let again = config.add_strategies(&files, &known, &params).expect("it fits");
+    assert_eq!(again.strategies().last(), added.strategies().last());
+}
+
+#[test]
+fn a_strategy_that_cannot_be_added_is_reported_at_its_line() {
+    let text = "[[strategy]]\nkind = \"market-maker\"\nname = \"A.B\"\nsecurities = [1]\n";
+    let Loaded { config, params, .. } = load(&file("unfit.toml", text)).expect("it is well-formed");
+    let files = refdata::shipped().expect("the shipped set is sound");
+    let faults =
+        config.add_strategies(&files, &KnownStrategies::default(), &params).expect_err("it has a dot");
+    let faults = faults.to_string();
+    assert!(faults.contains("unfit.toml:3:1: strategy.0.name: \"A.B\" has a dot"), "{faults}");
+    // A name close to one of the files may be a typing error.
+    let text = text.replace("A.B", "MOMENTUN");
+    let Loaded { config, .. } = load(&file("close.toml", &text)).expect("it is well-formed");
+    let notes = config.addition_notes(&files);
+    assert!(notes[0].is_suspect && notes[0].text.ends_with("(did you mean MOMENTUM?)"), "{notes:?}");
+}
+
+#[test]
+fn a_cluster_adds_no_strategies() {
+    let text = "[[strategy]]\nname = \"DIP\"\nkind = \"market-maker\"\nsecurities = [1]\n";
+    let Loaded { mut config, params, .. } =
+        load(&file("cluster-added.toml", text)).expect("it is well-formed");
+    let files = refdata::shipped().expect("the shipped set is sound");
+    config.cluster.name = "c".to_string();
+    assert!(config.cluster.is_on());
+    let same = config.add_strategies(&files, &KnownStrategies::default(), &params).expect("nothing is added");
+    assert_eq!(same, files);
+    let faults = config.check_names(&same, &Registry::with_examples(), &params).expect_err("DIP is missing");
+    let hint =
+        "there is no strategy DIP; all members of a cluster must have it in strategies.csv, with the same id";
+    assert!(faults.to_string().contains(hint), "{faults}");
+}
+
+#[test]
+fn only_the_process_of_a_strategy_needs_its_kind() {
+    let text = "[[strategy]]\nname = \"MOMENTUM\"\nkind = \"mine\"\nsecurities = [\"AAPL\"]\n";
+    let faults = name_faults("kind.toml", text);
+    assert!(faults.len() == 1 && faults[0].contains("strategy.0.kind: there is no kind mine"), "{faults:?}");
+    let Loaded { mut config, params, .. } =
+        load(&file("kind-elsewhere.toml", text)).expect("it is well-formed");
+    config.service.mode = ServiceMode::Distributed;
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    assert!(config.check_names(&reference, &Registry::with_examples(), &params).is_ok());
+}
+
+#[test]
+fn a_kind_can_refuse_the_securities() {
+    struct Idle;
+    impl Strategy for Idle {}
+    let one = |securities: &[SecurityId], _: &Parameters| match securities.len() {
+        1 => Ok(Idle),
+        _ => Err(BadParameter::securities("it trades one security")),
+    };
+    let text = "[[strategy]]\nname = \"MOMENTUM\"\nkind = \"one\"\nsecurities = [1, 2]\n";
+    let Loaded { config, params, .. } = load(&file("securities.toml", text)).expect("it is well-formed");
+    let reference = refdata::shipped().expect("the shipped set is sound");
+    let faults = config.check_names(&reference, &Registry::new().add("one", one), &params).expect_err("two");
+    let expected = "securities.toml:4:1: strategy.0.securities: it trades one security";
+    assert!(faults.to_string().contains(expected), "{faults}");
 }

@@ -34,7 +34,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_net::ConnectionId;
 use pitlane_net::event::SocketEvent;
 use pitlane_net::sockets::Sockets;
-use pitlane_protocols::fix::session::{DisconnectReason, FixSessionState};
+use pitlane_protocols::fix::session::{DisconnectReason, DontKnowTrade, FixSessionState};
 use pitlane_runtime::log::LineLimit;
 use pitlane_runtime::stages::LatencyRecorder;
 
@@ -385,9 +385,16 @@ impl FixEndpoint {
         }
         let Some(client) = client_of(&mut self.clients, number) else { return work };
         self.notifications.extend(client.take_state_change());
+        let unknown = client.session.take_dont_know_trade().map(|trade| (client.name.clone(), trade));
         self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
         if again {
             self.wake(number);
+        }
+        if let Some((session, trade)) = unknown
+            && self.may_log(now)
+        {
+            let DontKnowTrade { order_id, exec_id, reason, text } = *trade;
+            tracing::warn!(session, order_id, exec_id, reason, text, "the client does not know this trade");
         }
         work
     }

@@ -47,16 +47,20 @@ impl Logins {
     pub fn poll(&mut self) -> Option<(SessionId, Option<(Arc<str>, StompAccess)>)> {
         let (ticket, verdict) = self.auth_client.as_mut()?.poll()?;
         let session = self.pending.remove(&ticket)?;
-        let known = verdict.ok().map(|identity| (identity.name.clone(), access(&identity, self.sender)));
+        let known =
+            verdict.ok().and_then(|identity| Some((identity.name.clone(), access(&identity, self.sender)?)));
         Some((session, known))
     }
 }
 
-/// Returns what an identity may see and send. Every identity may see.
-pub fn access(identity: &Identity, sender: Role) -> StompAccess {
+/// Returns what an identity may see and send; `None` if it may use the strategy link only.
+pub fn access(identity: &Identity, sender: Role) -> Option<StompAccess> {
+    if identity.role < Role::Read {
+        return None;
+    }
     let strategies = match &identity.strategies {
         Strategies::All => StrategyAccess::All,
         Strategies::Only(names) => StrategyAccess::Only(names.iter().map(|name| name.to_string()).collect()),
     };
-    StompAccess { strategies, may_send: identity.role >= sender }
+    Some(StompAccess { strategies, may_send: identity.role >= sender })
 }

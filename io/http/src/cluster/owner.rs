@@ -362,6 +362,7 @@ pub(super) fn is_allowed_from_peer(body: &CommandKind) -> bool {
         CommandKind::Submit { .. }
         | CommandKind::Modify { .. }
         | CommandKind::Cancel { .. }
+        | CommandKind::CancelOrders { .. }
         | CommandKind::Close { .. }
         | CommandKind::Subscribe { .. }
         | CommandKind::Transaction(_)

@@ -257,7 +257,18 @@ fn http(app: &AppState, out: &mut Exposition) {
 fn remote_strategies(app: &AppState, out: &mut Exposition) {
     let Some(remote_strategies) = &app.notifications.remote_strategies else { return };
     let up = remote_strategies.up.get() as u8;
-    out.single("pitlane_broker_connected", G, "1 while the broker of remote strategies is connected.", up);
+    out.single(
+        "pitlane_broker_connected",
+        G,
+        "1 while remote strategies can connect: their broker is up, or none is needed.",
+        up,
+    );
+    out.single(
+        "pitlane_strategy_link_connections",
+        G,
+        "Connections of strategy processes without a broker.",
+        remote_strategies.connection_count(),
+    );
     out.family("pitlane_remote_strategy_up", G, "1 while the process of the strategy holds its lease.");
     remote_strategies.for_each(|name, present, _| out.sample(&[("strategy", &name)], present as u8));
     out.family(
@@ -277,6 +288,11 @@ fn remote_strategies(app: &AppState, out: &mut Exposition) {
             "pitlane_remote_strategy_decode_errors_total",
             "Messages of remote strategies that could not be decoded.",
             counts.decode_errors.get(),
+        ),
+        (
+            "pitlane_strategy_link_refused_total",
+            "Connections of strategy processes that were refused, or ended for a broken rule.",
+            counts.refused_links.get(),
         ),
         (
             "pitlane_remote_strategy_misrouted_messages_total",

@@ -117,6 +117,42 @@ pub(super) const HANDLE: ParamSpec = ParamSpec {
     required: false,
     kind: ParamKind::Text("72057594037927936"),
 };
+pub(super) const STRATEGY_ID: ParamSpec = ParamSpec {
+    name: "strategyId",
+    about: "The strategy of the orders.",
+    required: false,
+    kind: ParamKind::Count(0, 1),
+};
+pub(super) const STRATEGY_NAME: ParamSpec = ParamSpec {
+    name: "strategyName",
+    about: "The name of the strategy, instead of its id.",
+    required: false,
+    kind: ParamKind::Text("SERVER"),
+};
+pub(super) const SECURITY_ID: ParamSpec = ParamSpec {
+    name: "securityId",
+    about: "The security of the orders.",
+    required: false,
+    kind: ParamKind::Count(0, 1),
+};
+pub(super) const SIDE: ParamSpec = ParamSpec {
+    name: "side",
+    about: "The side of the orders: BUY or SELL.",
+    required: false,
+    kind: ParamKind::Text("BUY"),
+};
+pub(super) const SOURCE: ParamSpec = ParamSpec {
+    name: "source",
+    about: "What sent the orders: REST, FIX, STRATEGY or SERVER.",
+    required: false,
+    kind: ParamKind::Text("FIX"),
+};
+pub(super) const ALL_ORDERS: ParamSpec = ParamSpec {
+    name: "all",
+    about: "Selects all orders, or all that the other parameters select.",
+    required: false,
+    kind: ParamKind::Word("true"),
+};
 pub(super) const RETURN: ParamSpec = ParamSpec {
     name: "return",
     about: "`order` requests the order in the response, as the shard has accepted it.",

@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::super::routes::ApiCall;
 use super::about::{
-    ACCOUNT, CallDescription, HANDLE, HEALTH, INT_ID, LIMIT, MARKET, ORDERS, PAGES, POSITION_ID, POSITIONS,
-    PREFER, ParamKind, ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SERVICE, SESSION_ID, STRATEGIES,
-    STRATEGY, SchemaRef, id, input, media, number_or, plain, ready, reference, text, text_list, write,
+    ACCOUNT, ALL_ORDERS, CallDescription, HANDLE, HEALTH, INT_ID, LIMIT, MARKET, ORDERS, PAGES, POSITION_ID,
+    POSITIONS, PREFER, ParamKind, ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SECURITY_ID, SERVICE,
+    SESSION_ID, SIDE, SOURCE, STRATEGIES, STRATEGY, STRATEGY_ID, STRATEGY_NAME, SchemaRef, id, input, media,
+    number_or, plain, ready, reference, text, text_list, write,
 };
 use super::examples::{
     account, alert, exchange, family, forex, limits, order, portfolio, position, rates, security, session,
@@ -341,6 +342,20 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
             query: &[ACCOUNT, HANDLE, RETURN],
             headers: &[PREFER],
             ..write(ORDERS, "Cancel an order", None, ResponseSpec::Order)
+        },
+        ApiCall::OrdersCancel => CallDescription {
+            more: "One command per shard, so the number of orders does not matter. A request without a parameter is refused; `all=true` selects every open order, for a login with strategies every open order of these. Answered when each order has its result, or after the time-out with the orders still pending.",
+            query: &[STRATEGY_ID, STRATEGY_NAME, SECURITY_ID, SIDE, SOURCE, ALL_ORDERS],
+            refusals: &[422],
+            ..write(
+                ORDERS,
+                "Cancel all open orders that the parameters select",
+                None,
+                ResponseSpec::Json(
+                    SchemaRef::One("CanceledOrdersVO"),
+                    json!({ "canceled": 12, "refused": 0, "finished": 1, "pending": 0, "complete": true, "reasons": [] }),
+                ),
+            )
         },
         ApiCall::OrderSubmit(kind) => CallDescription {
             more: "Idempotent on `intId`: the same body again gives the same response and no second order. An id stays used to the end of the trading day, also after a restart.",

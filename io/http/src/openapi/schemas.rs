@@ -1,11 +1,11 @@
 //! The value types as schemas, by name.
 
 use pitlane_protocols::rest::{
-    AccountVO, AdapterVO, AlertVO, AnyOrderVO, CashBalanceVO, ConfirmationVO, ExchangeVO, ForexVO,
-    IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO, MarketOrderChangeVO,
-    MarketOrderVO, OrderVO, PhaseVO, PortfolioVO, PositionVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO,
-    SenderVO, SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
-    StrategyVO, TransactionRequestVO, TransactionVO,
+    AccountVO, AdapterVO, AlertVO, AnyOrderVO, CanceledOrdersVO, CashBalanceVO, ConfirmationVO, ExchangeVO,
+    ForexVO, IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO,
+    MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioVO, PositionVO, RatesVO, RiskVO,
+    SecurityFamilyVO, SecurityVO, SenderVO, SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO,
+    StopOrderChangeVO, StopOrderVO, StrategyVO, TransactionRequestVO, TransactionVO,
 };
 use serde_json::{Value, json};
 
@@ -18,6 +18,7 @@ pub(super) fn all() -> Value {
     schemas.add_request::<LimitsVO>();
     schemas.add_response::<AccountVO<'_>>();
     schemas.add_response::<AdapterVO<'_>>();
+    schemas.add_response::<CanceledOrdersVO>();
     schemas.add_response::<CashBalanceVO<'_>>();
     schemas.add_response::<ExchangeVO<'_>>();
     schemas.add_response::<ForexVO<'_>>();

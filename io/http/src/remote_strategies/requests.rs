@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use async_nats::Subject;
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::Event;
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::terms::Terms;
+
+use super::connections::ReplyAddress;
 
 /// Maximum number of ids remembered after their answer, by strategy. A strategy retries within
 /// seconds; older orders are in the view.
@@ -63,19 +64,19 @@ pub(crate) enum RequestVerdict {
 
 #[derive(Debug, Default)]
 pub(crate) struct RequestLog {
-    in_progress: BTreeMap<IntId, (RemoteOrderRequest, Option<Subject>)>,
+    in_progress: BTreeMap<IntId, (RemoteOrderRequest, Option<ReplyAddress>)>,
     answered: BTreeMap<IntId, RemoteOrderRequest>,
     /// The answered ids, oldest first.
     order: VecDeque<IntId>,
 }
 
 impl RequestLog {
-    /// Decides about a request, and updates the reply subject of one that is in progress.
+    /// Decides about a request, and updates the reply address of one that is in progress.
     pub(crate) fn classify(
         &mut self,
         id: &IntId,
         request: RemoteOrderRequest,
-        reply: Option<&Subject>,
+        reply: Option<&ReplyAddress>,
     ) -> RequestVerdict {
         if let Some((known, reply_to)) = self.in_progress.get_mut(id) {
             if *known != request {
@@ -91,7 +92,7 @@ impl RequestLog {
         }
     }
 
-    pub(crate) fn sent(&mut self, id: IntId, request: RemoteOrderRequest, reply: Option<Subject>) {
+    pub(crate) fn sent(&mut self, id: IntId, request: RemoteOrderRequest, reply: Option<ReplyAddress>) {
         self.in_progress.insert(id, (request, reply));
     }
 
@@ -104,8 +105,8 @@ impl RequestLog {
         self.in_progress.is_empty()
     }
 
-    /// Handles an event of the strategy; returns the reply subject of the request that it answers.
-    pub(crate) fn handle_event(&mut self, event: &Event) -> Option<Subject> {
+    /// Handles an event of the strategy; returns the reply address of the request that it answers.
+    pub(crate) fn handle_event(&mut self, event: &Event) -> Option<ReplyAddress> {
         let (id, request) = RemoteOrderRequest::answered(event)?;
         let waiting = self.in_progress.remove(&id);
         if self.answered.insert(id, request).is_none() {
@@ -120,7 +121,7 @@ impl RequestLog {
     }
 
     /// Removes a request that failed without being stored: it may be sent again.
-    pub(crate) fn forget(&mut self, id: &IntId) -> Option<Subject> {
+    pub(crate) fn forget(&mut self, id: &IntId) -> Option<ReplyAddress> {
         self.in_progress.remove(id).and_then(|(_, reply)| reply)
     }
 }
@@ -176,7 +177,8 @@ mod tests {
         let mut log = RequestLog::default();
         let (id, terms) = (IntId::numbered(b's', 1), Terms { qty: Qty::from_raw(5), ..Terms::default() });
         let request = RemoteOrderRequest::Submit(core_of(&terms));
-        let (first, second) = (Subject::from("first"), Subject::from("second"));
+        let address = |number| ReplyAddress::Connection { connection: 1, number };
+        let (first, second) = (address(1), address(2));
         assert_eq!(log.classify(&id, request, Some(&first)), RequestVerdict::New);
         log.sent(id, request, Some(first));
         assert_eq!(log.classify(&id, request, Some(&second)), RequestVerdict::InProgress);

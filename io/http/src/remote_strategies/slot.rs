@@ -35,6 +35,8 @@ pub(crate) struct StrategySlot {
     present: bool,
     /// When its last message arrived; before the first one, when the wait for it began.
     received_at: Timestamp,
+    /// Connection that receives its events and prices, where there is no broker.
+    pub connection: Option<u64>,
     /// Securities it follows.
     pub follows: BTreeSet<SecurityId>,
     /// Number of the last prices that it has confirmed.
@@ -82,6 +84,7 @@ impl StrategySlot {
             host: String::new(),
             present: false,
             received_at: now,
+            connection: None,
             follows: BTreeSet::new(),
             prices: 0,
             received: Vec::new(),
@@ -168,6 +171,11 @@ impl StrategySlot {
             self.silence = SilenceEffect::Nothing;
         }
         is_back
+    }
+
+    /// Returns whether its process is present and there is something to send to it.
+    pub(crate) fn has_output(&self) -> bool {
+        self.present && (self.heartbeat_due || self.sent_position < self.history.end())
     }
 
     /// Returns whether it has processed everything and awaits nothing.

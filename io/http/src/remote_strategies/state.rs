@@ -9,16 +9,20 @@ use pitlane_cluster::nats::generic::Generic;
 use pitlane_cluster::nats::subjects::Subjects;
 use pitlane_engine::command::StrategyPhase;
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::event::{Event, EventKind};
+use pitlane_engine::event::{Event, EventKind, Tick};
 use pitlane_engine::id::{IntId, PortId, ShardId, Source, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_market_data::pace::Pace;
 use pitlane_protocols::codes::WireName;
 use pitlane_protocols::remote;
+use pitlane_protocols::remote::link::ServerFrame;
 use pitlane_protocols::remote::strategy::{EventBatch, PriceBatch, RemoteReply};
+use tokio::sync::Notify;
 
-use super::prices::PriceTable;
+use super::connections::{LinkConnections, ReplyAddress};
+use super::generic_log::GenericLog;
+use super::prices::PriceOutputs;
 use super::slot::StrategySlot;
 
 /// Events in one message: some 15 KB.
@@ -40,13 +44,14 @@ pub(crate) struct RemoteState {
     pub epoch: u64,
     pub port: PortId,
     pub slots: Vec<StrategySlot>,
-    pub price_table: PriceTable,
-    /// Number of the last message of prices.
-    pub prices: u64,
+    pub prices: PriceOutputs,
     /// By shard: sequence number of the last event of all.
     pub seen: Vec<u64>,
     pub(super) replies: VecDeque<(Subject, Bytes)>,
     pub(super) generics: VecDeque<Generic>,
+    pub connections: LinkConnections,
+    /// Events between strategies that this server keeps; `None`: the broker keeps them.
+    pub generic_log: Option<GenericLog>,
     /// Phases to be sent, as JSON.
     pub(super) phases: VecDeque<Bytes>,
     /// Pending commands to all shards: by token, how many responses are missing and where to reply.
@@ -69,7 +74,7 @@ pub(crate) struct RemoteState {
 pub(crate) struct PendingReply {
     pub left: u8,
     pub reason: Reason,
-    pub reply: Option<Subject>,
+    pub reply: Option<ReplyAddress>,
 }
 
 impl RemoteState {
@@ -79,6 +84,18 @@ impl RemoteState {
         let is_new = event.seq > *seen;
         *seen = event.seq.max(*seen);
         is_new
+    }
+
+    /// Takes a price, and wakes the task that sends it.
+    pub(super) fn apply_tick(&mut self, tick: &Tick, work: &Notify) {
+        let RemoteState { prices, slots, connections, deliveries, .. } = self;
+        prices.apply(tick, |at| {
+            *deliveries += 1;
+            match slots.get(at).and_then(|slot| slot.connection) {
+                Some(connection) => connections.wake(connection),
+                None => work.notify_one(),
+            }
+        });
     }
 
     /// Handles an event that is no tick. Returns whether there is something to send.
@@ -131,6 +148,10 @@ impl RemoteState {
     }
 
     pub(crate) fn queue_phase(&mut self, strategy: StrategyId, phase: StrategyPhase) {
+        // Only clients of a broker read them.
+        if self.generic_log.is_some() {
+            return;
+        }
         let Some(slot) = self.slots.iter().find(|slot| slot.strategy() == strategy) else { return };
         let text = WireName::wire_name(phase);
         let payload = serde_json::json!({ "strategyName": &*slot.name, "phase": text });
@@ -166,11 +187,16 @@ impl RemoteState {
         true
     }
 
-    pub(crate) fn answer(&mut self, to: Subject, reply: &RemoteReply) {
-        if self.replies.len() < REPLIES_MAX {
-            self.replies.push_back((to, reply.encode().into()));
-        } else {
-            self.dropped += 1;
+    pub(crate) fn answer(&mut self, to: ReplyAddress, reply: &RemoteReply) {
+        match to {
+            ReplyAddress::Subject(to) if self.replies.len() < REPLIES_MAX => {
+                self.replies.push_back((to, reply.encode().into()));
+            }
+            ReplyAddress::Subject(_) => self.dropped += 1,
+            ReplyAddress::Connection { connection, number } => {
+                self.connections
+                    .push_frame(connection, &ServerFrame::Reply { number, reply: reply.encode() });
+            }
         }
     }
 
@@ -190,12 +216,17 @@ impl RemoteState {
         Some((from, end))
     }
 
+    /// Returns the next events of any strategy, with their subject.
     pub(crate) fn next_event_batch(&mut self, subjects: &Subjects) -> Option<(Subject, Bytes)> {
+        let at = self.slots.iter().position(StrategySlot::has_output)?;
+        let batch = self.event_batch(at)?;
+        Some((subjects.events(&self.slots[at].name).into(), batch.encode().into()))
+    }
+
+    /// Returns the next events of a strategy whose process is present.
+    pub(crate) fn event_batch(&mut self, at: usize) -> Option<EventBatch> {
         let RemoteState { slots, seen, epoch, .. } = self;
-        let has_events = |slot: &&mut StrategySlot| {
-            slot.incarnation().is_some() && (slot.heartbeat_due || slot.sent_position < slot.history.end())
-        };
-        let slot = slots.iter_mut().find(has_events)?;
+        let slot = slots.get_mut(at).filter(|slot| slot.has_output())?;
         let incarnation = slot.incarnation()?;
         let (events, place) = slot.history.since(slot.sent_position, EVENTS_PER_BATCH_MAX);
         slot.sent_position = place;
@@ -204,11 +235,11 @@ impl RemoteState {
         // lost.
         let is_all = slot.sent_position == slot.history.end();
         let heads = if is_all { slot.history.heads(seen) } else { Vec::new() };
-        let batch = EventBatch { epoch: *epoch, incarnation, events, heads };
-        Some((subjects.events(&slot.name).into(), batch.encode().into()))
+        Some(EventBatch { epoch: *epoch, incarnation, events, heads })
     }
 
-    pub(crate) fn next_prices(&mut self) -> Option<PriceBatch> {
+    /// Returns the next prices for a strategy, or at a broker for all.
+    pub(crate) fn next_prices(&mut self, at: usize) -> Option<PriceBatch> {
         // Prices and events travel separately. A shard publishes a price after the event that
         // caused it; to preserve that order in a paced market, prices wait until events have
         // arrived.
@@ -216,12 +247,8 @@ impl RemoteState {
         if self.pace.is_some() && self.slots.iter().any(is_behind) {
             return None;
         }
-        let ticks = self.price_table.take();
-        if ticks.is_empty() {
-            return None;
-        }
-        self.prices += 1;
-        Some(PriceBatch { epoch: self.epoch, number: self.prices, paced: self.pace.is_some(), ticks })
+        let (number, ticks) = self.prices.take(at)?;
+        Some(PriceBatch { epoch: self.epoch, number, paced: self.pace.is_some(), ticks })
     }
 
     /// Drops the output while the broker is away: numbered events are requested later, the rest is
@@ -229,14 +256,15 @@ impl RemoteState {
     pub(crate) fn clear_output(&mut self) {
         self.replies.clear();
         self.phases.clear();
-        self.price_table.clear();
+        self.prices.clear();
         self.slots.iter_mut().for_each(|slot| slot.sent_position = slot.history.end());
     }
 
     /// Ends all price subscriptions of a strategy.
     pub(crate) fn unfollow_all(&mut self, at: usize) {
         for security in std::mem::take(&mut self.slots[at].follows) {
-            self.price_table.follow(security, false);
+            self.prices.follow(at, security, false);
         }
+        self.prices.restart(at);
     }
 }

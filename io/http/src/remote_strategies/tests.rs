@@ -30,12 +30,14 @@ fn remote_strategies() -> RemoteStrategies {
 #[test]
 fn waiting_replies_are_bounded_and_dropped_ones_are_counted() {
     let remote_strategies = remote_strategies();
-    let reply = |n: usize| remote_strategies.reply(Some(n.to_string().into()), &RemoteReply::Accepted);
+    let reply = |n: usize| {
+        remote_strategies.reply(Some(ReplyAddress::Subject(n.to_string().into())), &RemoteReply::Accepted)
+    };
     (0..REPLIES_MAX).for_each(reply);
     assert_eq!(remote_strategies.dropped(), 0);
     reply(REPLIES_MAX);
     // Responses of shards have the same bound.
-    remote_strategies.inner.borrow_mut().answer("late".into(), &RemoteReply::Accepted);
+    remote_strategies.inner.borrow_mut().answer(ReplyAddress::Subject("late".into()), &RemoteReply::Accepted);
     assert_eq!(remote_strategies.dropped(), 2);
     let taken: Vec<String> =
         std::iter::from_fn(|| remote_strategies.take()).map(|(to, _)| to.to_string()).collect();

@@ -1,7 +1,7 @@
 //! Sends orders of REST clients to the shards: through the desk if they are its own, past it if
 //! they belong to another source. Nothing here waits; each function returns a pending response.
 
-use pitlane_engine::command::{Command, CommandKind};
+use pitlane_engine::command::{CancelFilter, Command, CommandKind};
 use pitlane_engine::desk::{CloseRequest, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
 use pitlane_engine::index::index_u8;
@@ -109,6 +109,23 @@ impl ShardClient {
             false => self.request(order, ticket, |id| CommandKind::Cancel { order: order.handle, id })?,
         };
         self.expect_request(&pending, order, made, false);
+        Ok(pending)
+    }
+
+    /// Sends a cancel of all orders that the filter selects, from any source.
+    pub(crate) fn cancel_orders(
+        &self,
+        sender: SenderId,
+        filter: CancelFilter,
+    ) -> Result<PendingResponse, Declined> {
+        let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
+        let id = self.make_id().ok_or(Reason::LaneFull)?;
+        let Ticket { source, token, .. } = self.ticket(&pending, SESSION, id, sender);
+        let body = CommandKind::CancelOrders { id, filter };
+        let sent = self.forward(Command { source, token, sender, body });
+        let left = sent.map_err(|ShardsBusy| Reason::LaneFull)?;
+        self.desk.borrow_mut().note_used(SESSION, &id);
+        pending.expect(Awaited::Cancels { id, left });
         Ok(pending)
     }
 

@@ -1,6 +1,7 @@
 //! Pending responses of the shards. A new order is answered by the first report of its id; a
-//! request about an order by the first report of the request, or by what the venue did; every other
-//! command by `Done`, from each shard that was asked.
+//! request about an order by the first report of the request, or by what the venue did; a cancel of
+//! many orders by the results of all of them; every other command by `Done`, from each shard that
+//! was asked.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -57,6 +58,44 @@ pub(crate) enum Awaited {
         /// Whether the response is what the venue did, rather than that the venue was asked.
         until_executed: bool,
     },
+    /// A cancel of many orders: `Done` of each shard, and the result of each order.
+    Cancels {
+        id: IntId,
+        left: u8,
+    },
+}
+
+/// Results of a cancel of many orders, as far as they are known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct CancelCounts {
+    pub canceled: u32,
+    /// Orders whose cancel was refused.
+    pub refused: u32,
+    /// Orders that ended otherwise before their cancel was executed.
+    pub finished: u32,
+    /// Orders whose cancel is not answered yet.
+    pub pending: u32,
+}
+
+/// What was reported of one order of a cancel of many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CancelStep {
+    Requested,
+    Canceled,
+    Refused(Reason),
+}
+
+impl CancelCounts {
+    fn count(&mut self, step: CancelStep) {
+        let (pending, result) = match step {
+            CancelStep::Requested => return self.pending += 1,
+            CancelStep::Canceled => (&mut self.pending, &mut self.canceled),
+            CancelStep::Refused(Reason::OrderFinished) => (&mut self.pending, &mut self.finished),
+            CancelStep::Refused(_) => (&mut self.pending, &mut self.refused),
+        };
+        *pending = pending.saturating_sub(1);
+        *result += 1;
+    }
 }
 
 /// Key by which the response about an order is found. The map is ordered, not hashed: clients
@@ -65,6 +104,7 @@ pub(crate) enum Awaited {
 enum ResponseKey {
     Order(u16, IntId),
     Request(OrderHandle, IntId),
+    Cancels(IntId),
 }
 
 impl Awaited {
@@ -72,6 +112,7 @@ impl Awaited {
         match *self {
             Awaited::Order { session, id } => Some(ResponseKey::Order(session, id)),
             Awaited::Request { order, id, .. } => Some(ResponseKey::Request(order, id)),
+            Awaited::Cancels { id, .. } => Some(ResponseKey::Cancels(id)),
             Awaited::Nothing | Awaited::Done { .. } => None,
         }
     }
@@ -96,6 +137,7 @@ struct PendingSlot {
     awaited: Awaited,
     /// The first reason other than `None` that a shard has given so far.
     reason: Reason,
+    counts: CancelCounts,
     answer: Option<CommandOutcome>,
     waker: Option<Waker>,
 }
@@ -103,7 +145,13 @@ struct PendingSlot {
 impl Waiting {
     /// Allocates a slot for a response, if one is free.
     pub(super) fn admit(waiting: &Rc<RefCell<Waiting>>) -> Option<PendingResponse> {
-        let slot = PendingSlot { awaited: Awaited::Nothing, reason: Reason::None, answer: None, waker: None };
+        let slot = PendingSlot {
+            awaited: Awaited::Nothing,
+            reason: Reason::None,
+            counts: CancelCounts::default(),
+            answer: None,
+            waker: None,
+        };
         let key = waiting.borrow_mut().slots.insert(slot)?;
         Some(PendingResponse { waiting: waiting.clone(), key })
     }
@@ -120,6 +168,12 @@ impl Waiting {
             EventKind::Order(_) | EventKind::Status(_) if !self.orders.is_empty() => {
                 let Some(report) = event.report() else { return };
                 match report.what {
+                    ExecType::CancelPending if self.counts_cancels_of(&report.id) => {
+                        self.count(&report.id, CancelStep::Requested);
+                    }
+                    ExecType::Canceled if self.counts_cancels_of(&report.id) => {
+                        self.count(&report.id, CancelStep::Canceled);
+                    }
                     ExecType::Entered | ExecType::Rejected if report.source.port == port => self.complete(
                         ResponseKey::Order(report.source.session, report.id),
                         CommandOutcome::Order(report),
@@ -174,6 +228,9 @@ impl Waiting {
 
     /// Completes the response to a request that was refused.
     pub(super) fn handle_refusal(&mut self, refusal: &RequestRefusal) {
+        if self.counts_cancels_of(&refusal.request_id) {
+            return self.count(&refusal.request_id, CancelStep::Refused(refusal.reason));
+        }
         self.complete(
             ResponseKey::Request(refusal.order, refusal.request_id),
             CommandOutcome::Refused(*refusal),
@@ -185,12 +242,21 @@ impl Waiting {
         if slot.reason == Reason::None {
             slot.reason = reason;
         }
-        let Awaited::Done { left } = &mut slot.awaited else { return };
+        let (Awaited::Done { left } | Awaited::Cancels { left, .. }) = &mut slot.awaited else { return };
         *left -= 1;
-        if *left == 0 {
-            let reason = slot.reason;
-            slot.complete(CommandOutcome::Done(reason));
-        }
+        slot.complete_if_done();
+    }
+
+    fn counts_cancels_of(&self, id: &IntId) -> bool {
+        self.orders.contains_key(&ResponseKey::Cancels(*id))
+    }
+
+    /// Counts the result of one order of a cancel of many.
+    fn count(&mut self, id: &IntId, step: CancelStep) {
+        let slot = self.orders.get(&ResponseKey::Cancels(*id)).and_then(|slot| self.slots.get_mut(*slot));
+        let Some(slot) = slot else { return };
+        slot.counts.count(step);
+        slot.complete_if_done();
     }
 
     /// Handles the report that a request has been sent to the venue.
@@ -222,6 +288,15 @@ fn key_of(token: u32) -> SlotKey {
 }
 
 impl PendingSlot {
+    /// Completes the response when every shard has answered, and every order of a cancel of many.
+    fn complete_if_done(&mut self) {
+        if let Awaited::Done { left: 0 } | Awaited::Cancels { left: 0, .. } = self.awaited
+            && self.counts.pending == 0
+        {
+            self.complete(CommandOutcome::Done(self.reason));
+        }
+    }
+
     fn complete(&mut self, answer: CommandOutcome) {
         self.answer = Some(answer);
         if let Some(waker) = self.waker.take() {
@@ -241,6 +316,11 @@ pub(crate) struct PendingResponse {
 impl PendingResponse {
     pub(crate) fn token(&self) -> u32 {
         self.key.generation() << SLOT_BITS | index_u32(self.key.slot())
+    }
+
+    /// Returns the results of a cancel of many orders so far.
+    pub(crate) fn cancel_counts(&self) -> CancelCounts {
+        self.waiting.borrow().slots.get(self.key).map(|slot| slot.counts).unwrap_or_default()
     }
 
     /// Sets what was requested, and so which event is the response. Must be called before any event

@@ -1,6 +1,5 @@
 //! Handles requests of strategies one at a time: checks, executes and answers them.
 
-use async_nats::Subject;
 use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::IntId;
 use pitlane_engine::index::index_u32;
@@ -11,7 +10,7 @@ use pitlane_protocols::remote;
 use pitlane_protocols::remote::strategy::{Blob, RemoteReply, RemoteRequest, Welcome};
 
 use crate::remote_strategies::{
-    PendingReply, RemoteOrderRequest, RemoteState, RemoteStrategies, RequestVerdict, count,
+    PendingReply, RemoteOrderRequest, RemoteState, RemoteStrategies, ReplyAddress, RequestVerdict, count,
 };
 use crate::shard_client::ShardClient;
 use crate::strategy_snapshot::state_of;
@@ -35,6 +34,14 @@ pub(crate) enum Announcement {
     },
 }
 
+/// Sender of a request.
+pub(crate) struct RequestSender {
+    /// Its connection, where there is no broker.
+    pub connection: Option<u64>,
+    /// Where the reply goes; `None`: the sender expects none.
+    pub reply: Option<ReplyAddress>,
+}
+
 impl RemoteStrategies {
     /// Handles a request from the process of a strategy, and replies at once where possible.
     pub(crate) fn handle(
@@ -43,9 +50,11 @@ impl RemoteStrategies {
         shard_client: &ShardClient,
         name: &str,
         bytes: &[u8],
-        reply: Option<Subject>,
+        sender: RequestSender,
     ) -> Announcement {
         count(&self.counts.messages);
+        self.now.set(now);
+        let RequestSender { connection, reply } = sender;
         let request = match RemoteRequest::decode(bytes) {
             Ok(request) => request,
             Err(misread) => {
@@ -98,6 +107,9 @@ impl RemoteStrategies {
                 inner.command(at, command, reply.as_ref(), shard_client)
             }
         };
+        if let Some(RemoteReply::Welcome(_)) = &answer {
+            inner.attach_connection(at, connection);
+        }
         drop(inner);
         if let Some(answer) = answer {
             self.reply(reply, &answer);
@@ -264,7 +276,7 @@ impl RemoteState {
         let follows = &mut self.slots[at].follows;
         let changes = if on { follows.insert(security) } else { follows.remove(&security) };
         if changes {
-            self.price_table.follow(security, on);
+            self.prices.follow(at, security, on);
         }
         let view = shard_client.view();
         let is_quoted = view.subscribers(security) > 0;
@@ -277,7 +289,7 @@ impl RemoteState {
         &mut self,
         at: usize,
         command: Command,
-        reply: Option<&Subject>,
+        reply: Option<&ReplyAddress>,
         shard_client: &ShardClient,
     ) -> Option<RemoteReply> {
         let slot = &mut self.slots[at];
@@ -338,7 +350,7 @@ impl RemoteState {
     fn administer(
         &mut self,
         command: Command,
-        reply: Option<&Subject>,
+        reply: Option<&ReplyAddress>,
         shard_client: &ShardClient,
     ) -> Option<RemoteReply> {
         if let CommandKind::Subscribe { security, .. } = command.body

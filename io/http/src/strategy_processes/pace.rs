@@ -51,14 +51,15 @@ impl RemoteStrategies {
     fn idle_progress(&self, shard_client: &ShardClient) -> Option<IdleProgress> {
         let inner = self.inner.borrow();
         let view = shard_client.view();
-        let is_settled = |slot: &StrategySlot| {
+        let is_settled = |(at, slot): (usize, &StrategySlot)| {
             let phase = view.phase(slot.strategy()).unwrap_or_default();
             !slot.section.start || matches!(phase, StrategyPhase::Stop | StrategyPhase::Exit) || {
-                phase == StrategyPhase::Running && slot.is_present() && slot.is_quiet(inner.prices)
+                phase == StrategyPhase::Running && slot.is_present() && slot.is_quiet(inner.prices.number(at))
             }
         };
-        let is_idle =
-            shard_client.is_complete() && inner.price_table.is_idle() && inner.slots.iter().all(is_settled);
+        let is_idle = shard_client.is_complete()
+            && inner.prices.is_idle()
+            && inner.slots.iter().enumerate().all(is_settled);
         is_idle.then_some(IdleProgress { last_row_at: inner.last_row_at, deliveries: inner.deliveries })
     }
 

@@ -28,6 +28,10 @@ impl RemoteStrategies {
     /// Finds the processes that are silent or back, and schedules a heartbeat to those that are
     /// present.
     pub(crate) fn watch(&self, now: Timestamp, shard_client: &ShardClient) -> Vec<ProcessChange> {
+        self.now.set(now);
+        if let Some(log) = &mut self.inner.borrow_mut().generic_log {
+            log.expire(now);
+        }
         if !self.up.get() || !shard_client.is_complete() {
             self.inner.borrow_mut().slots.iter_mut().for_each(|slot| slot.restart_lease(now));
             return Vec::new();
@@ -51,7 +55,7 @@ impl RemoteStrategies {
             overdue.into_iter().filter_map(|(at, was_present)| self.stop(at, was_present, shard_client));
         let mut changes: Vec<ProcessChange> = stopped.collect();
         changes.extend(returned.into_iter().map(|at| self.handle_return(at, shard_client)));
-        self.work.notify_one();
+        self.notify_output();
         changes
     }
 

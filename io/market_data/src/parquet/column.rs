@@ -7,19 +7,17 @@ use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use pitlane_engine::id::SecurityId;
-use pitlane_engine::index::index_u32;
-use pitlane_engine::text::{self, DECIMALS, SCALE};
+use pitlane_engine::text;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::rest::Moment;
 
+use crate::entry::{nearest, rescaled};
 use crate::symbols::Symbols;
 
 const NS_PER_US: i64 = 1_000;
 /// Longest text of a time or a number, in bytes. A dictionary may repeat a text of megabytes for
 /// every row at no cost in file size.
 const TEXT_BYTES_MAX: usize = 64;
-/// Bound below which a float represents every whole number exactly.
-const EXACT_MAX: f64 = (1_u64 << 53) as f64;
 
 #[derive(Clone, Debug)]
 pub(super) struct ParquetColumn {
@@ -150,36 +148,8 @@ impl ParquetColumn {
     }
 
     fn decimal(&self, value: i128) -> Result<i64, String> {
-        let scaled = match self.decimals as usize {
-            decimals if decimals <= DECIMALS => {
-                value.checked_mul(10_i128.pow(index_u32(DECIMALS - decimals)))
-            }
-            decimals => {
-                let much = 10_i128.checked_pow(index_u32(decimals - DECIMALS)).ok_or("too many decimals")?;
-                if value % much != 0 {
-                    return Err("too many decimals".to_string());
-                }
-                Some(value / much)
-            }
-        };
-        scaled.and_then(|scaled| i64::try_from(scaled).ok()).ok_or_else(|| "out of range".to_string())
+        rescaled(value, self.decimals)
     }
-}
-
-/// Returns the decimal of eight places that is nearest to a float: what was written, unless that
-/// had more places.
-fn nearest(value: f64) -> Result<i64, String> {
-    let scaled = value * SCALE as f64;
-    if scaled.abs() < EXACT_MAX {
-        #[expect(clippy::cast_possible_truncation, reason = "below the bound every float is exact")]
-        let rounded = scaled.round() as i64;
-        return Ok(rounded);
-    }
-    if !value.is_finite() {
-        return Err("it is infinite".to_string());
-    }
-    // The value is so large that it has few decimals: its own text is exact.
-    text::parse_scaled(format!("{value}").as_bytes()).map_err(|error| error.to_string())
 }
 
 /// Decodes a big-endian signed integer.

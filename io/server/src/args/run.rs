@@ -6,7 +6,7 @@ use clap::Args;
 use pitlane_backtest::sweep::grid::{Grid, ParameterSet};
 use pitlane_backtest::sweep::statistic::Statistic;
 use pitlane_backtest::sweep::walk_forward::WalkForward;
-use pitlane_config::Sources;
+use pitlane_config::{Sources, is_direct_address};
 use pitlane_engine::id::ShardId;
 
 use super::settings::{RefDataFolderArgs, SettingsArgs, data_setting, shorthand};
@@ -130,7 +130,8 @@ pub struct StrategyArgs {
     /// Name of a strategy in the server's settings
     #[arg(long, value_name = "NAME")]
     pub name: String,
-    /// URL of the broker: nats.url
+    /// Address of the server, pitlane://HOST:PORT, pitlanes://HOST:PORT (TLS) or unix:PATH:
+    /// strategies.connect; or of the broker, nats://HOST:PORT: nats.url
     #[arg(long, value_name = "URL")]
     pub connect: Option<String>,
 }
@@ -141,7 +142,14 @@ impl StrategyArgs {
     pub fn sources(&self) -> Sources {
         let mut sources = self.settings.sources();
         sources.options.push(shorthand("strategy", "service.mode", "distributed"));
-        sources.options.extend(self.connect.as_ref().map(|url| shorthand("--connect", "nats.url", url)));
+        if let Some(url) = &self.connect {
+            let (transport, key) = match is_direct_address(url) {
+                true => ("direct", "strategies.connect"),
+                false => ("nats", "nats.url"),
+            };
+            sources.options.push(shorthand("--connect", "strategies.transport", transport));
+            sources.options.push(shorthand("--connect", key, url));
+        }
         sources
     }
 }

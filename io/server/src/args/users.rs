@@ -27,7 +27,8 @@ pub enum UserCommand {
 pub enum TokenCommand {
     /// Make a token and print it; it is shown only this once and not stored
     #[command(after_help = "Example:
-  pitlane token create robot --role trade --file /etc/pitlane/tokens")]
+  pitlane token create robot --role trade --file /etc/pitlane/tokens
+  pitlane token create momentum --role strategy --strategies MOMENTUM --file /etc/pitlane/tokens")]
     Create(NewCredentialArgs),
     /// Revoke a token
     Revoke(CredentialNameArgs),
@@ -38,7 +39,8 @@ pub enum TokenCommand {
 #[derive(Clone, Debug, Args)]
 pub struct NewCredentialArgs {
     pub name: String,
-    /// read, trade or admin; each has all rights of the one before
+    /// read, trade or admin, each with all rights of the one before; or strategy, for tokens of
+    /// strategy processes
     #[arg(long, value_parser = credentials::parse_role)]
     pub role: Role,
     /// Names of strategies, separated by commas, whose orders and positions the login may see and

@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use pitlane_config::refdata;
 use pitlane_config::trading_hours::Calendar;
-use pitlane_config::{Config, Durability, Params};
-use pitlane_engine::refdata::RefData;
+use pitlane_config::{Config, ConfigFaults, Durability, Params};
+use pitlane_engine::refdata::{KnownStrategies, RefData};
 use pitlane_gateway::control::ControlSettings;
 use pitlane_gateway::reload::ReloadedRefData;
 use pitlane_journal::disk::Disk;
-use pitlane_journal::{keep_reference, name_of};
+use pitlane_journal::{keep_reference, known_strategies, name_of};
 use pitlane_runtime::mailbox::MailboxSender;
 use pitlane_strategy::Registry;
 
@@ -78,22 +78,56 @@ impl RefDataReloader {
 
 /// Reads the current files, if they have no fault.
 fn read(config: &Config, params: &Params, registry: &Registry, current: &RefData) -> Result<RefData, String> {
-    let read = refdata::read_after(config.refdata.dir.as_deref(), current, &config.adapter_names());
+    let (dir, names) = (config.refdata.dir.as_deref(), config.strategy_names());
+    let read = refdata::read_after(dir, current, &config.adapter_names(), &names);
     let reference = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
     config.check_names(&reference, registry, params).map_err(|faults| faults.to_string())?;
     Ok(reference)
 }
 
-/// Does the same for a server that has waited to lead; if the files have a fault, it keeps the set
-/// of its start.
+/// Does the same for a server that has waited to lead, without the strategies that only the
+/// settings name; if the files have a fault, it keeps the set of its start.
 pub(super) fn read_current(settings: &ServeSettings, current: &Arc<RefData>) -> Arc<RefData> {
-    match read(&settings.config, &settings.params, &settings.registry, current) {
+    match read_files(settings, current) {
         Ok(reference) => Arc::new(reference),
         Err(faults) => {
             tracing::warn!(faults, "the reference data stay as they were");
             current.clone()
         }
     }
+}
+
+fn read_files(settings: &ServeSettings, current: &RefData) -> Result<RefData, String> {
+    let ServeSettings { config, params, registry, .. } = settings;
+    let read = refdata::read_after(config.refdata.dir.as_deref(), current, &config.adapter_names(), &[]);
+    let files = Calendar::fit(config, read.map_err(|faults| faults.to_string())?);
+    // The ids are found when the journal is open; the check needs only the names.
+    let complete = config.add_strategies(&files, &KnownStrategies::default(), params);
+    let checked = complete.and_then(|reference| config.check_names(&reference, registry, params));
+    checked.map(|()| files).map_err(|faults| faults.to_string())
+}
+
+/// Returns the reference data of the files with the strategies that only the settings name. A
+/// strategy that was there before, in this folder or in that of the previous leader, keeps its id.
+pub(super) fn with_strategies(
+    settings: &ServeSettings,
+    files: &Arc<RefData>,
+) -> Result<Arc<RefData>, ConfigFaults> {
+    let config = &settings.config;
+    let known = match config.durability() {
+        Durability::None => KnownStrategies::default(),
+        Durability::Replicated | Durability::Disk | Durability::Os => {
+            known_strategies(&Disk::Real, &config.service.data_dir)
+        }
+    };
+    let reference = config.add_strategies(files, &known, &settings.params)?;
+    for note in config.addition_notes(files) {
+        match note.is_suspect {
+            true => tracing::warn!("{}", note.text),
+            false => tracing::info!("{}", note.text),
+        }
+    }
+    Ok(Arc::new(reference))
 }
 
 #[cfg(test)]

@@ -116,6 +116,9 @@ pub(super) fn start(
     let is_distributed = config.service.mode == ServiceMode::Distributed;
     let mut remote_strategies = is_distributed
         .then(|| RemoteStrategiesParts::of(config, past, acceptor.reported.clone(), remote_numbers));
+    if let Some(remote) = &mut remote_strategies {
+        remote.open_generic_log(config, now).map_err(system("cannot open the events between strategies"))?;
+    }
     if let Some(market) = &mut parts.gateways[0].market {
         market.set_replay(replay);
         // As fast as the receivers accept the data: those in other processes, if there are any.

@@ -18,7 +18,7 @@ fn users_are_added_changed_listed_and_removed() {
     ));
     assert_eq!(
         done(&pitlane(&["user", "list", "--file", path], "")),
-        format!("{:<24} {:<6} *\n{:<24} {:<6} PAIRS,MOMENTUM\n", "alice", "admin", "bob", "trade")
+        format!("{:<24} {:<8} *\n{:<24} {:<8} PAIRS,MOMENTUM\n", "alice", "admin", "bob", "trade")
     );
     let before = fs::read_to_string(&file).unwrap();
     assert!(before.starts_with("# name role strategies password"), "{before}");
@@ -80,7 +80,7 @@ fn a_token_is_shown_once() {
     assert!(!fs::read_to_string(&file).unwrap().contains(&token));
     let setting = format!("auth.tokens_file={path}");
     let listed = done(&pitlane(&["token", "list", "--set", &setting], ""));
-    assert_eq!(listed, format!("{:<24} {:<6} *\n{:<24} {:<6} *\n", "robot", "trade", "other", "read"));
+    assert_eq!(listed, format!("{:<24} {:<8} *\n{:<24} {:<8} *\n", "robot", "trade", "other", "read"));
     done(&pitlane(&["token", "revoke", "robot", "--file", path], ""));
     assert_eq!(done(&pitlane(&["token", "list", "--file", path], "")).lines().count(), 1);
 }

@@ -46,6 +46,36 @@ fn four_kinds_of_orders_a_change_and_a_cancel() {
     assert!(service.end().is_orderly());
 }
 
+#[test]
+fn status_requests_and_a_mass_cancel() {
+    let data = folder("quickfix-mass");
+    let service = start(&data, &["feed.on=false"]);
+    let mut client = quickfix(fix(&service).port(), "CLIENT1", &data.join("client"), true);
+    client.wait(&["logon"]);
+    for (id, symbol) in [("a", "AAPL"), ("b", "MSFT"), ("c", "AAPL")] {
+        client.send_message(&format!("send 35=D|11={id}|55={symbol}|54=1|38=10|40=2|44=150|59=0"));
+        client.wait(&["app", "|150=0|", &format!("|11={id}|")]);
+    }
+    client.send_message("send 35=H|11=b|55=MSFT|54=1|790=asked");
+    client.wait(&["app", "35=8", "|150=I|", "|37=b|", "|790=asked|"]);
+    client.send_message("send 35=AF|584=all|585=7");
+    client.wait(&["app", "35=8", "|584=all|", "|911=3|", "|912=Y|"]);
+    client.send_message("send 35=q|11=q1|530=1|55=AAPL");
+    client.wait(&["app", "35=r", "|11=q1|", "|531=1|", "|533=2|"]);
+    client.send_message("send 35=q|11=q2|530=7");
+    client.wait(&["app", "35=r", "|11=q2|", "|531=7|", "|533=1|"]);
+    client.send_message("send 35=AF|584=none|585=7");
+    client.wait(&["app", "35=8", "|39=8|", "|584=none|", "|911=0|", "|912=Y|"]);
+    client.send_message("send 35=Q|37=a|17=e|127=D|55=AAPL|54=1");
+    client.send_message("logout");
+    client.wait(&["logout"]);
+    client.quit();
+    service.signal("TERM");
+    let end = service.end();
+    assert!(end.is_orderly());
+    assert!(end.log_text.contains("the client does not know this trade"), "{}", end.log_text);
+}
+
 /// Either side is killed while orders are in flight; the other reconnects by itself and recovers
 /// what it missed.
 #[test]

@@ -5,6 +5,7 @@
 
 mod service;
 
+mod bulk_cancel;
 mod cache;
 mod decimals;
 mod earlier;

@@ -214,6 +214,7 @@ fn attack(name: &str, rights: &str, reaches_stream: bool) {
     };
     pair.settings = [login("", "server"), login("peer_", "standby-a")].concat();
     pair.settings.push("service.mode=distributed".to_string());
+    pair.settings.push("strategies.transport=nats".to_string());
     pair.begin();
     let epoch = standby(&pair, 0)["epoch"].clone();
     until("the broker is used", || get(pair.server(0), "/health/ready")["broker"]["connected"] == true);

@@ -12,4 +12,5 @@ mod load;
 mod pair;
 mod partition;
 mod rollback;
+mod strategies;
 mod link_proxy;

@@ -1,8 +1,9 @@
-//! Order entry over the broker, message by message: a client of the broker that is written out
-//! here, to show the bytes on the wire.
+//! Order entry over each link, message by message: a client of the broker that is written out here,
+//! to show the bytes on the wire, and a client of the strategy link.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pitlane_engine::command::{Command, CommandKind, StrategyPhase};
@@ -11,10 +12,12 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{OrderKind, Terms};
 use pitlane_protocols::remote;
+use pitlane_protocols::remote::link::ServerFrame;
 use pitlane_protocols::remote::strategy::{RemoteReply, RemoteRequest};
-use pitlane_testkit::nats_server::{NatsBroker, serve};
-use pitlane_testkit::service::{ServiceProcess, folder};
+use pitlane_testkit::nats_server::{NatsBroker, serve, serve_over};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
 use pitlane_testkit::stomp_client::{body, header};
+use pitlane_testkit::strategy_link::{LinkClient, TestLink};
 
 use super::data::MOMENTUM;
 use super::embedded::{get, strategy, subscriber, until};
@@ -127,14 +130,82 @@ fn orders(service: &ServiceProcess) -> usize {
     rows.as_array().unwrap().iter().filter(|row| row["strategyName"] == "MOMENTUM").count()
 }
 
+/// A client that sends requests in the name of MOMENTUM over some link.
+enum EntryWire {
+    Nats(NatsWire),
+    Direct(PathBuf, LinkClient),
+}
+
+impl EntryWire {
+    fn open(link: &TestLink) -> EntryWire {
+        match link {
+            TestLink::Nats(broker) => {
+                let mut wire = NatsWire::open(broker);
+                wire.subscribe(ANSWERS);
+                EntryWire::Nats(wire)
+            }
+            TestLink::Unix(path) => EntryWire::Direct(path.clone(), log_in(path)),
+            TestLink::Tcp(_) => panic!("this test uses the others"),
+        }
+    }
+
+    /// Connects to a server that has restarted; a broker has gone on.
+    fn reconnect(&mut self) {
+        if let EntryWire::Direct(path, client) = self {
+            *client = log_in(path);
+        }
+    }
+
+    fn ask(&mut self, request: &RemoteRequest) -> RemoteReply {
+        match self {
+            EntryWire::Nats(wire) => wire.ask(request),
+            EntryWire::Direct(_, client) => loop {
+                let reply = client.ask(request);
+                if !matches!(reply, RemoteReply::Wait { .. }) {
+                    return reply;
+                }
+            },
+        }
+    }
+
+    /// Sends bytes that are no request, and returns the answer.
+    fn ask_nonsense(&mut self) -> RemoteReply {
+        match self {
+            EntryWire::Nats(wire) => {
+                wire.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
+                RemoteReply::decode(&wire.receive().payload).unwrap()
+            }
+            EntryWire::Direct(_, client) => client.ask_bytes(b"\x01zz".to_vec()),
+        }
+    }
+}
+
+fn log_in(path: &Path) -> LinkClient {
+    let mut client = LinkClient::unix(path);
+    let answer = client.log_in("MOMENTUM", "");
+    assert!(matches!(answer, Some(ServerFrame::LoggedIn { .. })), "{answer:?}");
+    client
+}
+
 #[test]
-fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
-    let place = folder("distributed-entry");
-    let broker = NatsBroker::start(&place);
+fn the_same_order_again_gets_the_same_answer_over_nats() {
+    let place = folder("distributed-entry-nats");
+    let link = TestLink::nats(&place);
+    repeat_orders(&place, &link);
+}
+
+#[test]
+fn the_same_order_again_gets_the_same_answer_without_a_broker() {
+    let place = folder("distributed-entry-direct");
+    let link = TestLink::unix(&place);
+    repeat_orders(&place, &link);
+}
+
+/// Sends orders again, also after a restart of the server.
+fn repeat_orders(place: &TestFolder, link: &TestLink) {
     let settings = ["feed.on=false", "remote_strategies.lease_ms=60000"];
-    let service = serve(&place, &broker, MOMENTUM, &settings);
-    let mut wire = NatsWire::open(&broker);
-    wire.subscribe(ANSWERS);
+    let service = serve_over(place, link, MOMENTUM, &settings);
+    let mut wire = EntryWire::open(link);
     let incarnation = 7;
     let RemoteReply::Welcome(welcome) =
         wire.ask(&RemoteRequest::Hello { incarnation, host: "test".into(), received: Vec::new() })
@@ -169,7 +240,8 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
 
     service.signal("KILL");
     service.end();
-    let service = serve(&place, &broker, MOMENTUM, &settings);
+    let service = serve_over(place, link, MOMENTUM, &settings);
+    wire.reconnect();
     let mut ask = |request: &RemoteRequest| wire.ask(request);
     assert_eq!(ask(&RemoteRequest::Command { incarnation, command: second }), RemoteReply::UnknownSession);
     let received: Vec<u64> = welcome.heads.iter().map(|head| head.seen).collect();
@@ -196,8 +268,7 @@ fn the_same_order_again_gets_the_same_answer_after_a_restart_too() {
         events.iter().filter_map(|text| remote::strategy::answers(&text.event)).collect();
     assert_eq!(answered, [IntId::numbered(b's', 1), IntId::numbered(b's', 2)]);
     // An invalid message gets a response, and has no effect.
-    wire.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
-    assert!(matches!(RemoteReply::decode(&wire.receive().payload), Ok(RemoteReply::Refused { .. })));
+    assert!(matches!(wire.ask_nonsense(), RemoteReply::Refused { .. }));
     assert_eq!(service.metric("pitlane_remote_strategy_decode_errors_total"), 1);
 }
 

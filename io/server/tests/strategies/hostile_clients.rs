@@ -195,8 +195,7 @@ fn login(user: &str) -> [String; 2] {
 fn examine(place: &TestFolder, broker: &NatsBroker, user: &str) -> String {
     let mut command = process::Command::new(paths::binary());
     command.args(["doctor", "--config", "distributed", "--data"]).arg(place.join("data"));
-    let url = format!("nats.url={}", broker.url());
-    [vec![url], login(user).to_vec()]
+    [broker.server_settings(), login(user).to_vec()]
         .concat()
         .iter()
         .for_each(|setting| _ = command.args(["--set", setting]));

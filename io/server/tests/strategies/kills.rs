@@ -1,5 +1,6 @@
-//! Strategies, server and broker are killed at random moments under a fast market, and restarted:
-//! no order and no order event is lost or doubled.
+//! Strategies, server and what connects them (a broker, or TCP connections without one) are killed
+//! at random moments under a fast market, and restarted: no order and no order event is lost or
+//! doubled.
 //!
 //! The process of each strategy records an event before the strategy receives it. At the end the
 //! server's journal is replayed, and must give exactly these events to each of them, event by
@@ -23,8 +24,9 @@ use pitlane_gateway::{HTTP, PlatformSettings};
 use pitlane_journal::disk::Disk;
 use pitlane_journal::{EventReceivers, JournalSettings, JournalSetup, Level};
 use pitlane_protocols::remote;
-use pitlane_testkit::nats_server::{NatsBroker, StrategyProcess, serve};
+use pitlane_testkit::nats_server::{StrategyProcess, serve_over};
 use pitlane_testkit::service::{ServiceProcess, TestFolder, folder};
+use pitlane_testkit::strategy_link::TestLink;
 
 use super::embedded::{get, open_orders, put, strategy};
 
@@ -33,7 +35,8 @@ const KILLS: (u64, u64) = (6, 5_000);
 const KILLS_FULL: (u64, u64) = (50, 20_000);
 const NAMES: [(&str, &str); 4] =
     [("MOMENTUM", "AAPL"), ("PAIRS", "MSFT"), ("MARKET_MAKER", "NVDA"), ("SCALPER", "AMZN")];
-/// Targets of the first kills: strategies by their place, 4 the server, 5 the broker.
+/// Targets of the first kills: strategies by their place, 4 the server, 5 the broker or, without
+/// one, all connections.
 const FIRST: [u64; 6] = [0, 4, 5, 2, 4, 5];
 const SHARDS: u8 = 2;
 /// Time limit; a later result never comes.
@@ -76,7 +79,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 
 struct KillRun {
     place: TestFolder,
-    broker: NatsBroker,
+    link: TestLink,
     settings: Vec<String>,
     service: Option<ServiceProcess>,
     processes: Vec<Option<StrategyProcess>>,
@@ -85,7 +88,7 @@ struct KillRun {
 impl KillRun {
     fn start(&mut self) {
         let settings: Vec<&str> = self.settings.iter().map(String::as_str).collect();
-        self.service = Some(serve(&self.place, &self.broker, &sections(), &settings));
+        self.service = Some(serve_over(&self.place, &self.link, &sections(), &settings));
     }
 
     fn service(&self) -> &ServiceProcess {
@@ -93,7 +96,7 @@ impl KillRun {
     }
 
     fn send_out(&mut self, at: usize) {
-        self.processes[at] = Some(StrategyProcess::start(&self.place, &self.broker, NAMES[at].0));
+        self.processes[at] = Some(StrategyProcess::over(&self.place, &self.link, NAMES[at].0));
     }
 
     /// Waits until all processes run and every strategy has received something new.
@@ -124,20 +127,28 @@ impl KillRun {
                 service.end();
                 self.start();
             }
-            _ => {
-                self.broker.kill();
-                self.broker.restart();
-            }
+            _ => self.link.interrupt(),
         }
     }
 }
 
 #[test]
-fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
+fn nothing_is_lost_or_doubled_over_nats() {
+    let place = folder("distributed-kills-nats");
+    let link = TestLink::nats(&place);
+    kill_at_random("nats", place, link);
+}
+
+#[test]
+fn nothing_is_lost_or_doubled_without_a_broker() {
+    let place = folder("distributed-kills-direct");
+    let link = TestLink::tcp(&place);
+    kill_at_random("direct", place, link);
+}
+
+fn kill_at_random(name: &str, place: TestFolder, link: TestLink) {
     let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
     let (kills, rate) = if full { KILLS_FULL } else { KILLS };
-    let place = folder("distributed-kills");
-    let broker = NatsBroker::start(&place);
     let settings = [
         format!("feed.rate={rate}"),
         format!("topology.shards={SHARDS}"),
@@ -149,7 +160,7 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
         reference(&place),
     ];
     let processes = NAMES.map(|_| None).into();
-    let mut run = KillRun { place, broker, settings: settings.into(), service: None, processes };
+    let mut run = KillRun { place, link, settings: settings.into(), service: None, processes };
     run.start();
     (0..NAMES.len()).for_each(|at| run.send_out(at));
     run.go_on();
@@ -176,7 +187,7 @@ fn nothing_is_lost_or_doubled_whichever_process_is_killed() {
     assert!(service.end().is_orderly());
     let (events, orders) = audit(&place, &settings);
     println!(
-        "{kills} kills (by victim {victims:?}) in {took:?} at {rate} market events/s: {events} order events and {orders} orders \
+        "{name}: {kills} kills (by victim {victims:?}) in {took:?} at {rate} market events/s: {events} order events and {orders} orders \
          compared, none lost, none doubled"
     );
 }

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used, reason = "tests may")]
 
+mod added;
 mod data;
+mod direct;
 mod distributed;
 mod embedded;
 mod entry;

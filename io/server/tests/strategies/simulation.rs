@@ -190,11 +190,7 @@ fn faults_are_reported_with_their_position() {
     assert_eq!(code, Some(1));
     assert!(log_text.contains("no [[strategy]]"), "{log_text}");
     let cases = [
-        (
-            "\"MOMENTUM\"",
-            "\"MOMENTUN\"",
-            "strategy.0.name: there is no strategy MOMENTUN (did you mean MOMENTUM?)",
-        ),
+        ("\"MOMENTUM\"", "\"MOMENTUM*\"", "strategy.0.name: \"MOMENTUM*\" has a dot, star"),
         (
             "moving-average-cross",
             "moving-average",

@@ -4,12 +4,15 @@
 //! ```text
 //! Logon ─► logon
 //! New Order Single, cancel, replacement ─► requests ─► ClientRequest ─► Desk
+//! mass cancel ─► mass_cancel ─► ClientRequest; status requests ─► order_status ─► Execution Report
 //!                                   Event, refusal ─► reports ─► Execution Report, Cancel Reject
 //! ```
 //!
 //! Rules: docs/fix-rules.md#acceptor.
 
 mod logon;
+mod mass_cancel;
+mod order_status;
 mod reports;
 mod requests;
 
@@ -23,6 +26,9 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 pub use self::logon::{LoginState, LogonCredentials};
+use self::mass_cancel::MassCancel;
+pub use self::order_status::DontKnowTrade;
+use self::order_status::MassStatus;
 use super::layer::{SessionLayer, SessionNotice, SessionRole};
 use super::settings::FixSessionSettings;
 use super::state::FixSessionState;
@@ -56,6 +62,10 @@ pub(super) struct Acceptor {
     last_exec: u64,
     /// Next index of the status reports about open orders, while they are being sent.
     status_report_index: Option<usize>,
+    mass_status: Option<MassStatus>,
+    mass_cancel: Option<MassCancel>,
+    /// Trade that the client does not know, until the caller takes it.
+    dont_know: Option<Box<DontKnowTrade>>,
     /// Time at which orders are cancelled because the client is disconnected.
     cancel_at: Option<Timestamp>,
     /// Next index of the cancels after a disconnect, while they are being sent.
@@ -76,6 +86,9 @@ impl Acceptor {
             token: 0,
             last_exec: 0,
             status_report_index: None,
+            mass_status: None,
+            mass_cancel: None,
+            dont_know: None,
             cancel_at: None,
             cancel_index: None,
         };
@@ -104,6 +117,7 @@ impl Acceptor {
         was_logged_on: bool,
     ) {
         self.status_report_index = None;
+        self.mass_status = None;
         if was_logged_on {
             self.cancel_at = settings.cancel_on_disconnect_ns.map(|grace| now.plus(grace));
         }
@@ -136,6 +150,7 @@ impl Acceptor {
             }
             layer.continue_resend(now);
             self.continue_status_reports(layer, now);
+            self.continue_mass_status(layer, now);
             layer.request_gap(now);
             let mut reader = AcceptorReader { acceptor: self, desk };
             if !reader.may_read(layer) || !layer.read_one(now, &mut reader) {
@@ -163,6 +178,7 @@ impl Acceptor {
             msg_type::NEW_ORDER_SINGLE
                 | msg_type::ORDER_CANCEL_REQUEST
                 | msg_type::ORDER_CANCEL_REPLACE_REQUEST
+                | msg_type::ORDER_MASS_CANCEL_REQUEST
         );
         if is_request {
             layer.sequence.in_flight.begin(number);
@@ -192,8 +208,14 @@ impl Acceptor {
             msg_type::RESEND_REQUEST => _ = layer.handle_resend_request(now, message, number),
             msg_type::NEW_ORDER_SINGLE
             | msg_type::ORDER_CANCEL_REQUEST
-            | msg_type::ORDER_CANCEL_REPLACE_REQUEST => {
+            | msg_type::ORDER_CANCEL_REPLACE_REQUEST
+            | msg_type::ORDER_MASS_CANCEL_REQUEST => {
                 self.handle_order_message(layer, now, message, number, desk)
+            }
+            msg_type::ORDER_STATUS_REQUEST => self.handle_status_request(layer, now, message, number, desk),
+            msg_type::DONT_KNOW_TRADE => self.handle_dont_know_trade(layer, now, message, number),
+            _ if message.msg_type == msg_type::ORDER_MASS_STATUS_REQUEST => {
+                self.handle_mass_status_request(layer, now, message, number)
             }
             _ if layer.settings.validate && !dictionary::is_msg_type(message.msg_type) => {
                 let reason = SessionRejectReason::InvalidMsgType;
@@ -216,6 +238,7 @@ impl AcceptorReader<'_> {
         layer.may_read()
             && self.acceptor.login != LoginState::Asked
             && self.acceptor.next_status_report(layer).is_none()
+            && !self.acceptor.is_reporting_mass_status(layer)
     }
 }
 

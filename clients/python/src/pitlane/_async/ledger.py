@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from uuid import uuid4
 
 from ..call import PREFER_REPRESENTATION, Call, get, read_location_id, reader_of, write
 from ..requests import NewTransaction
 from ..retry import RetryRule
 from ..values import CashBalance, Order, Portfolio, Position, Transaction
-from ..wire import Number, decimal_text, render
-from .rest import AsyncRestClient
+from ..wire import Number, decimal_text, encode, render
+from .securities import AsyncSecurityLookup
 
 
-class AsyncLedger(AsyncRestClient):
+class AsyncLedger(AsyncSecurityLookup):
     async def positions(self) -> list[Position]:
         """Returns all positions, valued at market prices."""
         return await self._run(get("/rest/position", list[Position]))
@@ -50,8 +49,10 @@ class AsyncLedger(AsyncRestClient):
 
         The service books it once, even if the client has to retry.
         """
-        named = dataclasses.replace(transaction, uuid=transaction.uuid or str(uuid4()))
-        booked = await self._run(Call("POST", "/rest/transaction", read_location_id, body=render(named)))
+        members = {**encode(transaction), "uuid": transaction.uuid or str(uuid4())}
+        if transaction.security_id is not None:
+            members["securityId"] = await self._security_id(transaction.security_id)
+        booked = await self._run(Call("POST", "/rest/transaction", read_location_id, body=render(members)))
         return await self.transaction(booked)
 
     async def cash(self) -> list[CashBalance]:

@@ -18,16 +18,17 @@ from ..values import (
     Member,
     Rates,
     Risk,
+    SecurityRef,
     Session,
     Version,
 )
-from .rest import AsyncRestClient
+from .securities import AsyncSecurityLookup
 
 SERVER = "SERVER"
 """The strategy of the server itself."""
 
 
-class AsyncOperation(AsyncRestClient):
+class AsyncOperation(AsyncSecurityLookup):
     async def is_live(self) -> bool:
         """Returns whether the process runs. Raises `Unreachable` if there is no response."""
         answer = await self._run(get("/health/live", dict[str, str]), NO_RETRY)
@@ -113,17 +114,17 @@ class AsyncOperation(AsyncRestClient):
         """Returns the names of the market data feeds."""
         return await self._run(get("/rest/subscription/marketdata/supported-feed", list[str]))
 
-    async def subscribe_market_data(self, security_id: int, strategy: str = SERVER) -> None:
+    async def subscribe_market_data(self, security: SecurityRef, strategy: str = SERVER) -> None:
         """Subscribes a strategy to market data of a security.
 
         The service publishes the topic of a security while at least one strategy is subscribed.
         """
-        body = _subscription_body(strategy, security_id, True)
+        body = _subscription_body(strategy, await self._security_id(security), True)
         await self._run(write("PUT", "/rest/subscription/marketdata/subscribe", body))
 
-    async def unsubscribe_market_data(self, security_id: int, strategy: str = SERVER) -> None:
+    async def unsubscribe_market_data(self, security: SecurityRef, strategy: str = SERVER) -> None:
         """Ends the subscription of a strategy to market data of a security."""
-        body = _subscription_body(strategy, security_id, False)
+        body = _subscription_body(strategy, await self._security_id(security), False)
         await self._run(write("PUT", "/rest/subscription/marketdata/unsubscribe", body))
 
     async def rates(self) -> Rates:

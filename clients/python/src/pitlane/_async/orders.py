@@ -6,22 +6,28 @@ second order: the client repeats the same request, and the service repeats its f
 
 from __future__ import annotations
 
-import dataclasses
+import asyncio
 from datetime import date, datetime
-from typing import TypeVar
+from time import monotonic
+from typing import Any, Callable, Mapping, TypeVar
 
 from ..call import PREFER_REPRESENTATION, Call, get, path_segment, read_nothing, reader_of, write
 from ..enums import OrderStatus, OrderType, Side, TimeInForce
 from ..errors import NotFound, OutcomeUnknown, Problem
+from ..http.message import Response
 from ..ids import new_order_id
+from ..pace import OrderPace
 from ..problems import raise_if_rejected
 from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
 from ..requests import NewOrder, OrderChange, build_order
-from ..values import Account, Order
+from ..settings import Settings
+from ..values import Account, CanceledOrders, Order, SecurityRef
 from ..wire import Number, encode, render
-from .rest import AsyncRestClient
+from .securities import AsyncSecurityLookup
 
 T = TypeVar("T")
+
+_READ_ORDER = reader_of(Order)
 
 _PATHS = {
     OrderType.MARKET: "market",
@@ -31,10 +37,14 @@ _PATHS = {
 }
 
 
-class AsyncOrders(AsyncRestClient):
+class AsyncOrders(AsyncSecurityLookup):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._order_pace = None if settings.orders_per_s is None else OrderPace(settings.orders_per_s)
+
     async def buy(
         self,
-        security_id: int,
+        security: SecurityRef,
         quantity: Number,
         *,
         limit: Number | None = None,
@@ -50,12 +60,12 @@ class AsyncOrders(AsyncRestClient):
         The prices determine its type: market, limit, stop or stop-limit.
         """
         return await self.submit(
-            build_order(security_id, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+            build_order(security, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
         )
 
     async def sell(
         self,
-        security_id: int,
+        security: SecurityRef,
         quantity: Number,
         *,
         limit: Number | None = None,
@@ -68,40 +78,38 @@ class AsyncOrders(AsyncRestClient):
     ) -> Order:
         """Submits a sell order, like `buy`."""
         return await self.submit(
-            build_order(security_id, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+            build_order(security, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
         )
 
     async def submit(self, order: NewOrder) -> Order:
         """Submits an order and returns its current state."""
-        named = await self._named(order)
-        path = f"/rest/execution/order/{_PATHS[order.type]}"
-        call = Call("POST", path, reader_of(Order), body=render(named), headers=PREFER_REPRESENTATION)
+        members = await self._members(order)
         try:
-            return raise_if_rejected(await self._write(call, named))
+            return raise_if_rejected(await self._write(order, members, _READ_ORDER, PREFER_REPRESENTATION))
         except DuplicateOrderId as problem:
             # The client generated the id, so this is the order of the attempt whose response was
             # lost.
             if problem.repeated and order.int_id is None:
-                return raise_if_rejected(await self.order(str(named.int_id)))
+                return raise_if_rejected(await self.order(members["intId"]))
             raise
 
     async def send(self, order: NewOrder) -> str:
         """Submits an order without reading its state, and returns its id."""
-        named = await self._named(order)
-        call = Call("POST", f"/rest/execution/order/{_PATHS[order.type]}", read_nothing, body=render(named))
+        members = await self._members(order)
         try:
-            await self._write(call, named)
+            await self._write(order, members, read_nothing, None)
         except DuplicateOrderId as problem:
             if not problem.repeated or order.int_id is not None:
                 raise
-        return str(named.int_id)
+        return str(members["intId"])
 
     async def validate(self, order: NewOrder) -> None:
         """Runs all checks of an order without submitting it.
 
         Raises the error with which the service would refuse the order.
         """
-        body = {"type": order.type, **encode(order)}
+        security_id = await self._security_id(order.security_id)
+        body = {"type": order.type, **encode(order), "securityId": security_id}
         await self._run(write("POST", "/rest/ext/execution/order/validate", body))
 
     async def modify(
@@ -127,7 +135,7 @@ class AsyncOrders(AsyncRestClient):
         new_id = new_int_id or await self._new_id(account_id or current.account_id)
         body = {"intId": current.int_id, "newIntId": new_id, "accountId": account_id, **encode(change)}
         path = f"/rest/execution/modify/order/{_PATHS[current.type]}"
-        call = Call("POST", path, reader_of(Order), body=render(body), headers=PREFER_REPRESENTATION)
+        call = Call("POST", path, _READ_ORDER, body=render(body), headers=PREFER_REPRESENTATION)
         try:
             return await self._run(call)
         except OutcomeUnknown as unknown:
@@ -156,21 +164,26 @@ class AsyncOrders(AsyncRestClient):
             if not problem.repeated or (await self.order(int_id)).status not in ends:
                 raise
 
-    async def cancel_all(self, *, strategy: str | None = None, security_id: int | None = None) -> list[str]:
-        """Cancels all open orders, or those of a strategy or security, and returns their ids.
+    async def cancel_all(
+        self,
+        *,
+        strategy: str | None = None,
+        security: SecurityRef | None = None,
+        side: Side | None = None,
+    ) -> CanceledOrders:
+        """Cancels all open orders, or those of a strategy, security and side, with one request.
 
-        The ids of orders that finish in the meantime are not included.
+        It waits for the venues up to ten seconds. Orders without an answer by then are counted as
+        `pending`; an order whose cancel was pending before is not counted.
         """
-        cancelled: list[str] = []
-        for order in await self.open_orders():
-            if strategy not in (None, order.strategy_name) or security_id not in (None, order.security_id):
-                continue
-            try:
-                await self.cancel(order, account_id=order.account_id)
-            except (OrderFinished, RequestPending):
-                continue
-            cancelled.append(order.int_id)
-        return cancelled
+        query: dict[str, str | int] = {"all": "true"}
+        if strategy is not None:
+            query["strategyName"] = strategy
+        if security is not None:
+            query["securityId"] = await self._security_id(security)
+        if side is not None:
+            query["side"] = side.value
+        return await self._run(Call("DELETE", "/rest/execution/order", reader_of(CanceledOrders), query))
 
     async def open_orders(self, limit: int | None = None) -> list[Order]:
         """Returns all open orders."""
@@ -197,11 +210,30 @@ class AsyncOrders(AsyncRestClient):
         call = Call("POST", "/rest/next-order-id", reader_of(str), body=render(account_id))
         return await self._run(call)
 
-    async def _write(self, call: Call[T], order: NewOrder) -> T:
+    async def _members(self, order: NewOrder) -> dict[str, Any]:
+        """Returns the members of the JSON of an order, with its id and that of its security."""
+        members: dict[str, Any] = encode(order)
+        members["securityId"] = await self._security_id(order.security_id)
+        if order.int_id is None:
+            members["intId"] = await self._new_id(order.account_id)
+        return members
+
+    async def _write(
+        self,
+        order: NewOrder,
+        members: dict[str, Any],
+        read: Callable[[Response], T],
+        headers: Mapping[str, str] | None,
+    ) -> T:
+        if self._order_pace is not None:
+            delay_s = self._order_pace.delay_s(order.strategy_name, monotonic())
+            if delay_s > 0:
+                await asyncio.sleep(delay_s)
+        path = f"/rest/execution/order/{_PATHS[order.type]}"
         try:
-            return await self._run(call)
+            return await self._run(Call("POST", path, read, body=render(members), headers=headers))
         except OutcomeUnknown as unknown:
-            unknown.int_id = order.int_id
+            unknown.int_id = members["intId"]
             raise
 
     async def _modified_before(self, new_id: str, problem: Problem) -> Order:
@@ -212,11 +244,6 @@ class AsyncOrders(AsyncRestClient):
             except NotFound:
                 pass
         raise problem
-
-    async def _named(self, order: NewOrder) -> NewOrder:
-        if order.int_id is not None:
-            return order
-        return dataclasses.replace(order, int_id=await self._new_id(order.account_id))
 
     async def _new_id(self, account_id: int | None) -> str:
         if self._settings.ids == "own":

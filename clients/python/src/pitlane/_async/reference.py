@@ -6,18 +6,18 @@ from typing import Mapping
 
 from ..call import get, path_segment, write
 from ..enums import Phase
-from ..values import Account, Exchange, Forex, Security, SecurityFamily, Strategy
-from .rest import AsyncRestClient
+from ..values import Account, Exchange, Forex, Security, SecurityFamily, SecurityRef, StrategyInfo
+from .securities import AsyncSecurityLookup
 
 
-class AsyncReference(AsyncRestClient):
+class AsyncReference(AsyncSecurityLookup):
     async def securities(self, limit: int | None = None) -> list[Security]:
         """Returns all securities."""
         return await self._run(get("/rest/security", list[Security], limit=limit))
 
-    async def security(self, security_id: int) -> Security:
-        """Returns one security."""
-        return await self._run(get(f"/rest/security/{security_id:d}", Security))
+    async def security(self, security: SecurityRef) -> Security:
+        """Returns one security by its id or symbol."""
+        return await self._run(get(f"/rest/security/{await self._security_id(security):d}", Security))
 
     async def search(self, query: str = "", limit: int | None = None) -> list[Security]:
         """Returns the securities that match a query.
@@ -52,9 +52,9 @@ class AsyncReference(AsyncRestClient):
         """Returns all exchanges."""
         return await self._run(get("/rest/exchange", list[Exchange]))
 
-    async def strategies(self) -> list[Strategy]:
+    async def strategies(self) -> list[StrategyInfo]:
         """Returns all strategies."""
-        return await self._run(get("/rest/strategy", list[Strategy]))
+        return await self._run(get("/rest/strategy", list[StrategyInfo]))
 
     async def set_phase(self, strategy_name: str, phase: Phase) -> None:
         """Moves a strategy to another phase of its lifecycle."""

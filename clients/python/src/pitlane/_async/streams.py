@@ -12,11 +12,11 @@ from ..retry import NO_RETRY
 from ..settings import Settings
 from ..stream.asynchronous import AsyncSubscription, AsyncSubscriptionManager
 from ..stream.event_queue import CAPACITY, Policy
-from ..values import Health
-from .rest import AsyncRestClient
+from ..values import Health, Security, SecurityRef
+from .securities import AsyncSecurityLookup
 
 
-class AsyncStreams(AsyncRestClient):
+class AsyncStreams(AsyncSecurityLookup):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._subscriptions = AsyncSubscriptionManager(self._broker, settings)
@@ -37,13 +37,16 @@ class AsyncStreams(AsyncRestClient):
         return self._subscriptions.subscribe(pattern, last_value=last_value, policy=policy, capacity=capacity)
 
     def ticks(
-        self, security_id: int | None = None, *, policy: Policy = Policy.BY_TOPIC
+        self, security: SecurityRef | None = None, *, policy: Policy = Policy.BY_TOPIC
     ) -> AsyncSubscription[Union[Tick, Gap]]:
         """Subscribes to market data of one security, or of all.
 
         The newest known values come first.
         """
-        return self._subscriptions.subscribe(topics.tick(security_id), last_value=True, policy=policy)
+        if isinstance(security, Security):
+            security = security.id
+        topic = self._tick_topic(security) if isinstance(security, str) else topics.tick(security)
+        return self._subscriptions.subscribe(topic, last_value=True, policy=policy)
 
     def orders(
         self, strategy: str | None = None, int_id: str | None = None, *, prefix: str = "pitlane"
@@ -76,6 +79,9 @@ class AsyncStreams(AsyncRestClient):
     async def publish(self, name: str, data: Any) -> None:
         """Publishes `data` as JSON to the subscribers of `generic-event.<name>`."""
         await self._subscriptions.publish(topics.generic_event(name), data)
+
+    async def _tick_topic(self, symbol: str) -> str:
+        return topics.tick(await self._security_id(symbol))
 
     async def _broker(self) -> str:
         """Returns the address of the broker. Does not retry, because the `BrokerClient` does."""

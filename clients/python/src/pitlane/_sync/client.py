@@ -34,18 +34,21 @@ class Pitlane(Reference, Orders, Ledger, Operation, Streams):
         ids: Ids = "own",
         retry: Retry = Retry(),
         timeout_s: float = 10.0,
+        orders_per_s: int | None = None,
         heart_beat_s: float = 5.0,
     ) -> None:
         super().__init__(
-            Settings(base_url, login, token, verify, transport, broker, ids, retry, timeout_s, heart_beat_s)
+            Settings(
+                base_url, login, token, verify, transport, broker, ids, retry, timeout_s, orders_per_s, heart_beat_s
+            )
         )
 
     def dataframe(self, what: str, *, decimals: Decimals = DECIMALS, **arguments: Any) -> pandas.DataFrame:
         """Returns the result of a call as a table.
 
         `what` is securities, families, accounts, exchanges, strategies, orders (the open orders),
-        history, positions, transactions, cash, adapters, alerts, sessions or latency. Amounts stay
-        `Decimal` unless `decimals="float"`. Further arguments are passed to the call.
+        history, positions, transactions, cash, adapters, alerts, sessions or latency. Amounts are
+        floats; `decimals="exact"` keeps them `Decimal`. Further arguments are passed to the call.
         """
         calls = {"orders": "open_orders", "history": "order_history"}
         if what not in _TABLES:

@@ -3,18 +3,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from uuid import uuid4
 
 from ..call import PREFER_REPRESENTATION, Call, get, read_location_id, reader_of, write
 from ..requests import NewTransaction
 from ..retry import RetryRule
 from ..values import CashBalance, Order, Portfolio, Position, Transaction
-from ..wire import Number, decimal_text, render
-from .rest import RestClient
+from ..wire import Number, decimal_text, encode, render
+from .securities import SecurityLookup
 
 
-class Ledger(RestClient):
+class Ledger(SecurityLookup):
     def positions(self) -> list[Position]:
         """Returns all positions, valued at market prices."""
         return self._run(get("/rest/position", list[Position]))
@@ -51,8 +50,10 @@ class Ledger(RestClient):
 
         The service books it once, even if the client has to retry.
         """
-        named = dataclasses.replace(transaction, uuid=transaction.uuid or str(uuid4()))
-        booked = self._run(Call("POST", "/rest/transaction", read_location_id, body=render(named)))
+        members = {**encode(transaction), "uuid": transaction.uuid or str(uuid4())}
+        if transaction.security_id is not None:
+            members["securityId"] = self._security_id(transaction.security_id)
+        booked = self._run(Call("POST", "/rest/transaction", read_location_id, body=render(members)))
         return self.transaction(booked)
 
     def cash(self) -> list[CashBalance]:

@@ -19,16 +19,17 @@ from ..values import (
     Member,
     Rates,
     Risk,
+    SecurityRef,
     Session,
     Version,
 )
-from .rest import RestClient
+from .securities import SecurityLookup
 
 SERVER = "SERVER"
 """The strategy of the server itself."""
 
 
-class Operation(RestClient):
+class Operation(SecurityLookup):
     def is_live(self) -> bool:
         """Returns whether the process runs. Raises `Unreachable` if there is no response."""
         answer = self._run(get("/health/live", dict[str, str]), NO_RETRY)
@@ -114,17 +115,17 @@ class Operation(RestClient):
         """Returns the names of the market data feeds."""
         return self._run(get("/rest/subscription/marketdata/supported-feed", list[str]))
 
-    def subscribe_market_data(self, security_id: int, strategy: str = SERVER) -> None:
+    def subscribe_market_data(self, security: SecurityRef, strategy: str = SERVER) -> None:
         """Subscribes a strategy to market data of a security.
 
         The service publishes the topic of a security while at least one strategy is subscribed.
         """
-        body = _subscription_body(strategy, security_id, True)
+        body = _subscription_body(strategy, self._security_id(security), True)
         self._run(write("PUT", "/rest/subscription/marketdata/subscribe", body))
 
-    def unsubscribe_market_data(self, security_id: int, strategy: str = SERVER) -> None:
+    def unsubscribe_market_data(self, security: SecurityRef, strategy: str = SERVER) -> None:
         """Ends the subscription of a strategy to market data of a security."""
-        body = _subscription_body(strategy, security_id, False)
+        body = _subscription_body(strategy, self._security_id(security), False)
         self._run(write("PUT", "/rest/subscription/marketdata/unsubscribe", body))
 
     def rates(self) -> Rates:

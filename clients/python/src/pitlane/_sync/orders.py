@@ -7,22 +7,28 @@ second order: the client repeats the same request, and the service repeats its f
 
 from __future__ import annotations
 
-import dataclasses
+import time
 from datetime import date, datetime
-from typing import TypeVar
+from time import monotonic
+from typing import Any, Callable, Mapping, TypeVar
 
 from ..call import PREFER_REPRESENTATION, Call, get, path_segment, read_nothing, reader_of, write
 from ..enums import OrderStatus, OrderType, Side, TimeInForce
 from ..errors import NotFound, OutcomeUnknown, Problem
+from ..http.message import Response
 from ..ids import new_order_id
+from ..pace import OrderPace
 from ..problems import raise_if_rejected
 from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
 from ..requests import NewOrder, OrderChange, build_order
-from ..values import Account, Order
+from ..settings import Settings
+from ..values import Account, CanceledOrders, Order, SecurityRef
 from ..wire import Number, encode, render
-from .rest import RestClient
+from .securities import SecurityLookup
 
 T = TypeVar("T")
+
+_READ_ORDER = reader_of(Order)
 
 _PATHS = {
     OrderType.MARKET: "market",
@@ -32,10 +38,14 @@ _PATHS = {
 }
 
 
-class Orders(RestClient):
+class Orders(SecurityLookup):
+    def __init__(self, settings: Settings) -> None:
+        super().__init__(settings)
+        self._order_pace = None if settings.orders_per_s is None else OrderPace(settings.orders_per_s)
+
     def buy(
         self,
-        security_id: int,
+        security: SecurityRef,
         quantity: Number,
         *,
         limit: Number | None = None,
@@ -51,12 +61,12 @@ class Orders(RestClient):
         The prices determine its type: market, limit, stop or stop-limit.
         """
         return self.submit(
-            build_order(security_id, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+            build_order(security, Side.BUY, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
         )
 
     def sell(
         self,
-        security_id: int,
+        security: SecurityRef,
         quantity: Number,
         *,
         limit: Number | None = None,
@@ -69,40 +79,38 @@ class Orders(RestClient):
     ) -> Order:
         """Submits a sell order, like `buy`."""
         return self.submit(
-            build_order(security_id, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
+            build_order(security, Side.SELL, quantity, limit, stop, tif, tif_date, int_id, strategy, account_id)
         )
 
     def submit(self, order: NewOrder) -> Order:
         """Submits an order and returns its current state."""
-        named = self._named(order)
-        path = f"/rest/execution/order/{_PATHS[order.type]}"
-        call = Call("POST", path, reader_of(Order), body=render(named), headers=PREFER_REPRESENTATION)
+        members = self._members(order)
         try:
-            return raise_if_rejected(self._write(call, named))
+            return raise_if_rejected(self._write(order, members, _READ_ORDER, PREFER_REPRESENTATION))
         except DuplicateOrderId as problem:
             # The client generated the id, so this is the order of the attempt whose response was
             # lost.
             if problem.repeated and order.int_id is None:
-                return raise_if_rejected(self.order(str(named.int_id)))
+                return raise_if_rejected(self.order(members["intId"]))
             raise
 
     def send(self, order: NewOrder) -> str:
         """Submits an order without reading its state, and returns its id."""
-        named = self._named(order)
-        call = Call("POST", f"/rest/execution/order/{_PATHS[order.type]}", read_nothing, body=render(named))
+        members = self._members(order)
         try:
-            self._write(call, named)
+            self._write(order, members, read_nothing, None)
         except DuplicateOrderId as problem:
             if not problem.repeated or order.int_id is not None:
                 raise
-        return str(named.int_id)
+        return str(members["intId"])
 
     def validate(self, order: NewOrder) -> None:
         """Runs all checks of an order without submitting it.
 
         Raises the error with which the service would refuse the order.
         """
-        body = {"type": order.type, **encode(order)}
+        security_id = self._security_id(order.security_id)
+        body = {"type": order.type, **encode(order), "securityId": security_id}
         self._run(write("POST", "/rest/ext/execution/order/validate", body))
 
     def modify(
@@ -128,7 +136,7 @@ class Orders(RestClient):
         new_id = new_int_id or self._new_id(account_id or current.account_id)
         body = {"intId": current.int_id, "newIntId": new_id, "accountId": account_id, **encode(change)}
         path = f"/rest/execution/modify/order/{_PATHS[current.type]}"
-        call = Call("POST", path, reader_of(Order), body=render(body), headers=PREFER_REPRESENTATION)
+        call = Call("POST", path, _READ_ORDER, body=render(body), headers=PREFER_REPRESENTATION)
         try:
             return self._run(call)
         except OutcomeUnknown as unknown:
@@ -157,21 +165,26 @@ class Orders(RestClient):
             if not problem.repeated or (self.order(int_id)).status not in ends:
                 raise
 
-    def cancel_all(self, *, strategy: str | None = None, security_id: int | None = None) -> list[str]:
-        """Cancels all open orders, or those of a strategy or security, and returns their ids.
+    def cancel_all(
+        self,
+        *,
+        strategy: str | None = None,
+        security: SecurityRef | None = None,
+        side: Side | None = None,
+    ) -> CanceledOrders:
+        """Cancels all open orders, or those of a strategy, security and side, with one request.
 
-        The ids of orders that finish in the meantime are not included.
+        It waits for the venues up to ten seconds. Orders without an answer by then are counted as
+        `pending`; an order whose cancel was pending before is not counted.
         """
-        cancelled: list[str] = []
-        for order in self.open_orders():
-            if strategy not in (None, order.strategy_name) or security_id not in (None, order.security_id):
-                continue
-            try:
-                self.cancel(order, account_id=order.account_id)
-            except (OrderFinished, RequestPending):
-                continue
-            cancelled.append(order.int_id)
-        return cancelled
+        query: dict[str, str | int] = {"all": "true"}
+        if strategy is not None:
+            query["strategyName"] = strategy
+        if security is not None:
+            query["securityId"] = self._security_id(security)
+        if side is not None:
+            query["side"] = side.value
+        return self._run(Call("DELETE", "/rest/execution/order", reader_of(CanceledOrders), query))
 
     def open_orders(self, limit: int | None = None) -> list[Order]:
         """Returns all open orders."""
@@ -198,11 +211,30 @@ class Orders(RestClient):
         call = Call("POST", "/rest/next-order-id", reader_of(str), body=render(account_id))
         return self._run(call)
 
-    def _write(self, call: Call[T], order: NewOrder) -> T:
+    def _members(self, order: NewOrder) -> dict[str, Any]:
+        """Returns the members of the JSON of an order, with its id and that of its security."""
+        members: dict[str, Any] = encode(order)
+        members["securityId"] = self._security_id(order.security_id)
+        if order.int_id is None:
+            members["intId"] = self._new_id(order.account_id)
+        return members
+
+    def _write(
+        self,
+        order: NewOrder,
+        members: dict[str, Any],
+        read: Callable[[Response], T],
+        headers: Mapping[str, str] | None,
+    ) -> T:
+        if self._order_pace is not None:
+            delay_s = self._order_pace.delay_s(order.strategy_name, monotonic())
+            if delay_s > 0:
+                time.sleep(delay_s)
+        path = f"/rest/execution/order/{_PATHS[order.type]}"
         try:
-            return self._run(call)
+            return self._run(Call("POST", path, read, body=render(members), headers=headers))
         except OutcomeUnknown as unknown:
-            unknown.int_id = order.int_id
+            unknown.int_id = members["intId"]
             raise
 
     def _modified_before(self, new_id: str, problem: Problem) -> Order:
@@ -213,11 +245,6 @@ class Orders(RestClient):
             except NotFound:
                 pass
         raise problem
-
-    def _named(self, order: NewOrder) -> NewOrder:
-        if order.int_id is not None:
-            return order
-        return dataclasses.replace(order, int_id=self._new_id(order.account_id))
 
     def _new_id(self, account_id: int | None) -> str:
         if self._settings.ids == "own":

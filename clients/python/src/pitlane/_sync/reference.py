@@ -7,18 +7,18 @@ from typing import Mapping
 
 from ..call import get, path_segment, write
 from ..enums import Phase
-from ..values import Account, Exchange, Forex, Security, SecurityFamily, Strategy
-from .rest import RestClient
+from ..values import Account, Exchange, Forex, Security, SecurityFamily, SecurityRef, StrategyInfo
+from .securities import SecurityLookup
 
 
-class Reference(RestClient):
+class Reference(SecurityLookup):
     def securities(self, limit: int | None = None) -> list[Security]:
         """Returns all securities."""
         return self._run(get("/rest/security", list[Security], limit=limit))
 
-    def security(self, security_id: int) -> Security:
-        """Returns one security."""
-        return self._run(get(f"/rest/security/{security_id:d}", Security))
+    def security(self, security: SecurityRef) -> Security:
+        """Returns one security by its id or symbol."""
+        return self._run(get(f"/rest/security/{self._security_id(security):d}", Security))
 
     def search(self, query: str = "", limit: int | None = None) -> list[Security]:
         """Returns the securities that match a query.
@@ -53,9 +53,9 @@ class Reference(RestClient):
         """Returns all exchanges."""
         return self._run(get("/rest/exchange", list[Exchange]))
 
-    def strategies(self) -> list[Strategy]:
+    def strategies(self) -> list[StrategyInfo]:
         """Returns all strategies."""
-        return self._run(get("/rest/strategy", list[Strategy]))
+        return self._run(get("/rest/strategy", list[StrategyInfo]))
 
     def set_phase(self, strategy_name: str, phase: Phase) -> None:
         """Moves a strategy to another phase of its lifecycle."""

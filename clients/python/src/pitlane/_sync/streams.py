@@ -13,11 +13,11 @@ from ..retry import NO_RETRY
 from ..settings import Settings
 from ..stream.synchronous import Subscription, SubscriptionManager
 from ..stream.event_queue import CAPACITY, Policy
-from ..values import Health
-from .rest import RestClient
+from ..values import Health, Security, SecurityRef
+from .securities import SecurityLookup
 
 
-class Streams(RestClient):
+class Streams(SecurityLookup):
     def __init__(self, settings: Settings) -> None:
         super().__init__(settings)
         self._subscriptions = SubscriptionManager(self._broker, settings)
@@ -38,13 +38,16 @@ class Streams(RestClient):
         return self._subscriptions.subscribe(pattern, last_value=last_value, policy=policy, capacity=capacity)
 
     def ticks(
-        self, security_id: int | None = None, *, policy: Policy = Policy.BY_TOPIC
+        self, security: SecurityRef | None = None, *, policy: Policy = Policy.BY_TOPIC
     ) -> Subscription[Union[Tick, Gap]]:
         """Subscribes to market data of one security, or of all.
 
         The newest known values come first.
         """
-        return self._subscriptions.subscribe(topics.tick(security_id), last_value=True, policy=policy)
+        if isinstance(security, Security):
+            security = security.id
+        topic = self._tick_topic(security) if isinstance(security, str) else topics.tick(security)
+        return self._subscriptions.subscribe(topic, last_value=True, policy=policy)
 
     def orders(
         self, strategy: str | None = None, int_id: str | None = None, *, prefix: str = "pitlane"
@@ -77,6 +80,9 @@ class Streams(RestClient):
     def publish(self, name: str, data: Any) -> None:
         """Publishes `data` as JSON to the subscribers of `generic-event.<name>`."""
         self._subscriptions.publish(topics.generic_event(name), data)
+
+    def _tick_topic(self, symbol: str) -> str:
+        return topics.tick(self._security_id(symbol))
 
     def _broker(self) -> str:
         """Returns the address of the broker. Does not retry, because the `BrokerClient` does."""

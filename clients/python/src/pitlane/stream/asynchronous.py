@@ -6,13 +6,17 @@ import asyncio
 from types import TracebackType
 from typing import Any, Awaitable, Callable, Generic, TypeVar, cast
 
-from ..errors import Closed, StreamLost
+from ..errors import Closed, PitlaneError, StreamLost
 from ..events import StreamItem
 from ..settings import Settings
+from ..topics import check
 from .broker_client import BrokerClient, not_confirmed
 from .subscription_state import SubscriptionState
 
 E = TypeVar("E", bound=StreamItem)
+
+UNRESOLVED = "?"
+"""The pattern of a subscription while it is being looked up."""
 
 
 class _LoopCondition:
@@ -113,11 +117,20 @@ class AsyncSubscriptionManager:
         self._resolve, self._settings = resolve, settings
         # Created at the first use, so that it belongs to the running event loop.
         self._broker: BrokerClient | None = None
+        # Subscriptions whose patterns are being looked up.
+        self._lookups: set[asyncio.Task[None]] = set()
 
-    def subscribe(self, pattern: str, **settings: Any) -> AsyncSubscription[Any]:
+    def subscribe(self, pattern: str | Awaitable[str], **settings: Any) -> AsyncSubscription[Any]:
+        """Adds a subscription. Its pattern may be the result of a call, such as a look-up."""
         broker, condition = self._ensure_started(), _LoopCondition()
-        state = SubscriptionState(condition, pattern, **settings)
-        broker.add(state)
+        if isinstance(pattern, str):
+            state = SubscriptionState(condition, pattern, **settings)
+            broker.add(state)
+        else:
+            state = SubscriptionState(condition, UNRESOLVED, **settings)
+            lookup = asyncio.ensure_future(_add_resolved(broker, state, pattern))
+            self._lookups.add(lookup)
+            lookup.add_done_callback(self._lookups.discard)
         return AsyncSubscription(broker, condition, state, self._settings.timeout_s)
 
     async def publish(self, topic: str, data: Any) -> None:
@@ -127,6 +140,8 @@ class AsyncSubscriptionManager:
             raise StreamLost(f"the broker did not confirm the message to {topic!r} in time") from None
 
     async def close(self) -> None:
+        for lookup in self._lookups:
+            lookup.cancel()
         broker, self._broker = self._broker, None
         if broker is not None:
             await broker.close()
@@ -135,3 +150,15 @@ class AsyncSubscriptionManager:
         if self._broker is None or self._broker.is_closed:
             self._broker = BrokerClient(self._resolve, self._settings)
         return self._broker
+
+
+async def _add_resolved(broker: BrokerClient, state: SubscriptionState, pattern: Awaitable[str]) -> None:
+    try:
+        state.pattern = check(await pattern)
+    except (PitlaneError, ValueError) as error:
+        return state.fail(error)
+    except asyncio.CancelledError:
+        state.end()
+        raise
+    if not state.has_ended:
+        broker.add(state)

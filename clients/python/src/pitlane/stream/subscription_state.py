@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Mapping, Protocol
 
-from ..errors import Closed, Overflow, StreamError
+from ..errors import Closed, Overflow
 from ..events import Gap, StreamItem
 from ..topics import check
 from .event_queue import CAPACITY, EventQueue, Policy
@@ -41,7 +41,7 @@ class SubscriptionState:
         self._is_confirmed = self._is_closed = False
         # The gap that has begun and not ended.
         self._gap: Gap | None = None
-        self._failure: StreamError | None = None
+        self._failure: Exception | None = None
 
     @property
     def replaced(self) -> int:
@@ -82,7 +82,7 @@ class SubscriptionState:
                 self._put_gap(self._gap)
             self._condition.notify_all()
 
-    def fail(self, error: StreamError) -> None:
+    def fail(self, error: Exception) -> None:
         with self._condition:
             self._failure = self._failure or error
             self._condition.notify_all()

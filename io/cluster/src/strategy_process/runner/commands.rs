@@ -85,7 +85,8 @@ impl RemoteRunner {
             | CommandKind::Schedule { .. }
             | CommandKind::Expiry { .. }
             | CommandKind::Sender { .. }
-            | CommandKind::AuditAnchor(_) => {}
+            | CommandKind::AuditAnchor(_)
+            | CommandKind::CancelOrders { .. } => {}
         }
     }
 

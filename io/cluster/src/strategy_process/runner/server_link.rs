@@ -71,7 +71,7 @@ impl RemoteRunner {
                     self.fetch(now);
                 }
             }
-            LinkState::Lost { again } if again <= now && self.broker_up => {
+            LinkState::Lost { again } if again <= now && self.connected => {
                 let number = self.send(RemoteRequest::Resume {
                     incarnation: self.incarnation,
                     received: self.received.clone(),

@@ -131,7 +131,12 @@ impl FixClient {
             timing.decoded();
             let sender = self.sender(port);
             match request.send(desk, port, sender) {
-                Ok(id) => timing.sent(id),
+                Ok(id) => {
+                    if let ClientRequest::CancelOrders { .. } = request {
+                        self.session.handle_mass_cancel_sent(id);
+                    }
+                    timing.sent(id);
+                }
                 Err(declined) if is_full(declined.reason) => {
                     self.held = Some(request);
                     return DriveOutcome { work, again: true };

@@ -51,6 +51,7 @@ impl Acceptor {
                     self.refuse_declined(layer, now, &ticket, order, RequestKind::Cancel, declined);
                 }
             }
+            ClientRequest::CancelOrders { .. } => self.decline_mass_cancel(layer, now, declined.reason),
         }
     }
 
@@ -113,6 +114,9 @@ impl Acceptor {
         layer.sequence.set_cause(cause);
         self.report_event(layer, now, shard, event, desk, missed);
         layer.sequence.set_cause(None);
+        if self.mass_cancel.is_some() {
+            self.count_mass_cancel(layer, now, event);
+        }
     }
 
     fn report_event(
@@ -283,7 +287,7 @@ impl Acceptor {
 
     /// Returns an ExecID for a report without an event. It is unique as long as time does not run
     /// backwards over a restart.
-    fn exec_id(&mut self, layer: &SessionLayer, now: Timestamp) -> Uuid {
+    pub(super) fn exec_id(&mut self, layer: &SessionLayer, now: Timestamp) -> Uuid {
         self.last_exec = now.0.max(self.last_exec + 1);
         Uuid::derived(id_seed(&layer.settings), EXEC_ID_KIND, self.last_exec)
     }

@@ -82,7 +82,9 @@ impl Acceptor {
             };
         }
         let admitted = match kind {
-            msg_type::ORDER_CANCEL_REQUEST => self.rate_limit.admits_cancel(now),
+            msg_type::ORDER_CANCEL_REQUEST | msg_type::ORDER_MASS_CANCEL_REQUEST => {
+                self.rate_limit.admits_cancel(now)
+            }
             _ => self.rate_limit.admits_order(now),
         };
         if !admitted {
@@ -94,6 +96,7 @@ impl Acceptor {
             msg_type::ORDER_CANCEL_REQUEST => {
                 self.handle_change(layer, now, message, &order, RequestKind::Cancel, desk)
             }
+            msg_type::ORDER_MASS_CANCEL_REQUEST => self.handle_mass_cancel(layer, now, message, &order, desk),
             _ => self.handle_change(layer, now, message, &order, RequestKind::Replace, desk),
         }
     }
@@ -213,7 +216,7 @@ impl Acceptor {
 
     /// Returns the ticket of a request about an order. The token of an order itself is its place
     /// among the orders, so that its reports find it.
-    fn ticket(&mut self, layer: &SessionLayer, id: IntId) -> Ticket {
+    pub(super) fn ticket(&mut self, layer: &SessionLayer, id: IntId) -> Ticket {
         self.token = self.token.wrapping_add(1);
         Ticket { source: layer.settings.source, token: self.token | REQUEST, id, ..Ticket::default() }
     }

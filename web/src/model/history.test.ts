@@ -1,0 +1,44 @@
+import { describe, expect, it } from 'vitest';
+
+import { type StatusChange, historyOf } from './history';
+import type { Order, Transaction } from './types';
+
+const order = {
+  intId: 'A1',
+  quantity: '10',
+  status: 'FILLED',
+  source: 'REST',
+  dateTime: '2026-11-15T10:00:00.000000001Z',
+  lastUpdate: '2026-11-15T10:00:05Z',
+  sentBy: { login: 'eve', protocol: 'REST', address: '10.0.0.7' },
+} as Order;
+const fills = [
+  { dateTime: '2026-11-15T10:00:05Z', quantity: '6', price: '232.45' },
+  { dateTime: '2026-11-15T10:00:03Z', quantity: '4', price: '232.4' },
+] as Transaction[];
+const change = (at: string, status: StatusChange['status'], rest: Partial<StatusChange> = {}): StatusChange => ({
+  at: `2026-11-15T10:00:0${at}Z`,
+  status,
+  quantity: '10',
+  ...rest,
+});
+const lines = (entries: ReturnType<typeof historyOf>): string[] =>
+  entries.map(({ what, detail }) => `${what} ${detail}`);
+
+describe('the history of an order', () => {
+  it('has who sent it, each fill and each status', () => {
+    const changes = [change('1', 'NEW', { limit: '233' }), change('3', 'PARTIALLY_FILLED'), change('5', 'FILLED')];
+    expect(lines(historyOf(order, fills, changes, 2))).toEqual([
+      'Sent eve, REST, 10.0.0.7',
+      'New 10 limit 233.00',
+      'Fill 4 at 232.40',
+      'Fill 6 at 232.45',
+      'Filled 10',
+    ]);
+  });
+
+  it('has the newest status and its reason even if the page missed the change', () => {
+    const rejected = { ...order, status: 'REJECTED', reason: 'bad-lot', sentBy: undefined } as Order;
+    expect(lines(historyOf(rejected, [], [], 2))).toEqual(['Sent REST', 'Rejected bad-lot']);
+  });
+});
