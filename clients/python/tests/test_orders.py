@@ -135,7 +135,7 @@ def test_cancel_all_cancels_the_orders_of_a_strategy_or_security(client):
     assert not any(client.order(int_id).is_open for int_id in of_pairs)
     assert client.order(other.int_id).is_open
     assert client.cancel_all(security=4).canceled == 1
-    with pytest.raises(Refused):
+    with pytest.raises(NotFound):
         client.cancel_all(strategy="NOBODY")
 
 

@@ -111,6 +111,7 @@ def orders(client):
             client.order(odd)
         with pytest.raises(NotFound):
             client.cancel(odd)
+    assert client.cancel_all(side=Side.SELL).complete
 
 
 def ledger(client):
@@ -169,6 +170,7 @@ def test_both_clients_have_the_same_methods():
 NAMES = {
     "AccountVO": values.Account,
     "AdapterVO": values.Adapter,
+    "CanceledOrdersVO": values.CanceledOrders,
     "CashBalanceVO": values.CashBalance,
     "ConfirmationVO": values.Confirmation,
     "DurabilityVO": values.Durability,
