@@ -1,5 +1,6 @@
 """Orders: submit, modify, cancel, and the errors."""
 
+import contextlib
 import dataclasses
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -42,7 +43,9 @@ def test_the_prices_determine_the_type_of_an_order(client):
         }
         assert order.date_time.utcoffset() == timedelta(0)
         if order.is_open:
-            client.cancel(order)
+            # The market order may be filled first.
+            with contextlib.suppress(OrderFinished):
+                client.cancel(order)
 
 
 def test_a_security_is_named_by_id_by_symbol_or_by_itself(client):
