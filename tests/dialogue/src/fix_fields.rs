@@ -26,7 +26,7 @@ pub fn filled(text: &str, now: Timestamp, bound: &Bound) -> String {
             },
         })
         .collect();
-    let is_order = ["35=D", "35=F", "35=G"].contains(&fields[0].as_str());
+    let is_order = ["35=D", "35=F", "35=G", "35=q"].contains(&fields[0].as_str());
     if is_order && !fields.iter().any(|field| field.trim_start_matches('-').starts_with("60")) {
         fields.push(format!("60={}", stamp(now)));
     }
