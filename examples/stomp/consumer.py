@@ -61,6 +61,8 @@ def main():
     if printer.ended.wait(arguments.seconds):
         sys.exit(f"error: {printer.problem or 'the broker closed the connection'}")
     connection.disconnect()
+    # Messages arrive on a thread of stomp.py until the broker's receipt for the DISCONNECT.
+    printer.ended.wait(10)
     print(printer.count, "events")
 
 
