@@ -26,12 +26,14 @@ use self::names::{NIL, NameTable};
 use self::order_table::{DeskEntry, OrderStage, OrderTable};
 use crate::command::{CancelFilter, Command, CommandKind};
 use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
+use crate::index::index_u8;
+use crate::lane::LaneFull;
 use crate::mesh::PortEnd;
 use crate::number::Qty;
 use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::sender::SenderId;
-use crate::shard::shard_of;
+use crate::shard::{route, shard_of};
 use crate::terms::{Changes, Status, Terms};
 use crate::time::Day;
 use crate::used_ids::{USED_IDS_MAX, UsedIdSet};
@@ -255,31 +257,19 @@ impl Desk {
         if !id.is_none() && self.is_used(source.session, &id) {
             return Err(Reason::DuplicateId.into());
         }
-        let mut shards = self.shards_of(&filter);
-        if !shards.all(|shard| port.has_room(shard)) {
-            return Err(Reason::LaneFull.into());
-        }
         let made = self.make_id(source.session).ok_or(Reason::LaneFull)?;
-        let command = Command { source, token, sender, body: CommandKind::CancelOrders { id: made, filter } };
-        for shard in self.shards_of(&filter) {
-            port.send(shard, command).expect("there was room and no other thread writes");
+        let body = CommandKind::CancelOrders { id: made, filter };
+        port.send_routed(Command { source, token, sender, body }).map_err(|LaneFull| Reason::LaneFull)?;
+        for id in [id, made].iter().filter(|id| !id.is_none()) {
+            self.note_used(source.session, id);
         }
-        self.note_used(source.session, &id);
-        self.note_used(source.session, &made);
         Ok(made)
     }
 
-    /// Returns the shards that answer a cancel of many orders.
-    pub fn shards_of(&self, filter: &CancelFilter) -> impl Iterator<Item = ShardId> + use<> {
+    /// Returns the number of shards that answer a cancel of many orders.
+    pub fn shards_asked(&self, filter: CancelFilter) -> u8 {
         let shards = self.settings.shards;
-        let chosen = match filter.security {
-            Some(security) => {
-                let shard = shard_of(security, shards).0;
-                shard..shard + 1
-            }
-            None => 0..shards,
-        };
-        chosen.map(ShardId)
+        index_u8(route(&CommandKind::CancelOrders { id: IntId::NONE, filter }, shards).shards(shards).len())
     }
 
     /// Enters an order under a new id and sends it. It checks for room before it changes anything.

@@ -16,6 +16,7 @@ use crate::id::{Origin, PortId, PortMask, ShardId, Source};
 use crate::index::index_u8;
 use crate::lane::{LaneFull, LaneIn, LaneOut, lane};
 use crate::sender::{Sender, SenderId, SenderLog};
+use crate::shard::route;
 
 /// Kind of thread behind a port. The shards take commands of a lower kind first, see
 /// [`CLASS_BATCH`].
@@ -223,6 +224,21 @@ impl PortEnd {
         self.commands[shard.0 as usize].send(command)?;
         self.wakeups.0 |= 1 << shard.0;
         Ok(())
+    }
+
+    /// Sends a command to every shard of its route, or to none if one of them has no room or does
+    /// not exist. Returns the number of shards.
+    pub fn send_routed(&mut self, command: Command) -> Result<u8, LaneFull> {
+        let count = self.shards();
+        let shards = route(&command.body, count).shards(count);
+        if !shards.clone().all(|shard| shard.0 < count && self.has_room(shard)) {
+            return Err(LaneFull);
+        }
+        let sent = index_u8(shards.len());
+        for shard in shards {
+            self.send(shard, command).expect("there was room, and no other thread writes to these lanes");
+        }
+        Ok(sent)
     }
 
     /// Returns whether the next [`PortEnd::send`] to this shard succeeds.

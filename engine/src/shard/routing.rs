@@ -1,5 +1,8 @@
 //! Routing: which shard owns a security, and which shards apply a command.
 
+use std::iter::Map;
+use std::ops::Range;
+
 use crate::command::CommandKind;
 use crate::id::{SecurityId, ShardId, StrategyId};
 
@@ -27,6 +30,17 @@ pub enum CommandRoute {
     One(ShardId),
     /// Every shard applies it.
     All,
+}
+
+impl CommandRoute {
+    /// Returns the shards of this route, where there are so many.
+    pub fn shards(self, count: u8) -> Map<Range<u8>, fn(u8) -> ShardId> {
+        let shards = match self {
+            CommandRoute::One(shard) => shard.0..shard.0.saturating_add(1),
+            CommandRoute::All => 0..count,
+        };
+        shards.map(ShardId)
+    }
 }
 
 /// Returns the destination of a command.

@@ -32,7 +32,6 @@ use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{Broadcast, PortEnd};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_gateway::event_counts::EventCounts;
@@ -221,28 +220,10 @@ impl ShardClient {
     /// Sends a command to its shard, or to all shards if it is for all, and returns the pending
     /// response. Either the whole command is sent or nothing.
     pub(crate) fn send(&self, session: u16, body: CommandKind) -> Result<PendingResponse, ShardsBusy> {
-        let mut port = self.port.borrow_mut();
-        let source = Source { origin: Origin::Rest, port: port.id(), session };
-        let shards = self.shards();
-        let shards = match route(&body, shards) {
-            CommandRoute::One(shard) => shard.0..shard.0 + 1,
-            CommandRoute::All => 0..shards,
-        };
-        // This thread is the only writer of these lanes, so room once seen stays.
-        if !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
-            return Err(ShardsBusy);
-        }
-        let awaited = match awaited_order(session, &body) {
-            Some(awaited) => awaited,
-            None => Awaited::Done { left: index_u8(shards.len()) },
-        };
+        let source = Source { origin: Origin::Rest, port: self.port.borrow().id(), session };
         let pending = Waiting::admit(&self.waiting).ok_or(ShardsBusy)?;
-        pending.expect(awaited);
-        let command = Command::new(source, pending.token(), body);
-        for shard in shards {
-            port.send(ShardId(shard), command).expect("there was room and no other thread writes");
-            self.wakeups[shard as usize].wake();
-        }
+        let left = self.forward(Command::new(source, pending.token(), body))?;
+        pending.expect(awaited_order(session, &body).unwrap_or(Awaited::Done { left }));
         Ok(pending)
     }
 

@@ -4,10 +4,8 @@
 use pitlane_engine::command::{CancelFilter, Command, CommandKind};
 use pitlane_engine::desk::{CloseRequest, Declined, Ticket};
 use pitlane_engine::id::{AdapterId, IntId, Origin, ShardId, Source, StrategyId};
-use pitlane_engine::index::index_u8;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Sender, SenderId};
-use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::terms::{Changes, Terms};
 use pitlane_engine::view::OrderView;
 use pitlane_gateway::HTTP;
@@ -119,13 +117,11 @@ impl ShardClient {
         filter: CancelFilter,
     ) -> Result<PendingResponse, Declined> {
         let pending = Waiting::admit(&self.waiting).ok_or(Reason::LaneFull)?;
-        let id = self.make_id().ok_or(Reason::LaneFull)?;
-        let Ticket { source, token, .. } = self.ticket(&pending, SESSION, id, sender);
-        let body = CommandKind::CancelOrders { id, filter };
-        let sent = self.forward(Command { source, token, sender, body });
-        let left = sent.map_err(|ShardsBusy| Reason::LaneFull)?;
-        self.desk.borrow_mut().note_used(SESSION, &id);
-        pending.expect(Awaited::Cancels { id, left });
+        let ticket = self.ticket(&pending, SESSION, IntId::NONE, sender);
+        let mut desk = self.desk.borrow_mut();
+        let id = desk.cancel_orders(&mut self.port.borrow_mut(), ticket, filter)?;
+        pending.expect(Awaited::Cancels { id, left: desk.shards_asked(filter) });
+        self.wake_shards();
         Ok(pending)
     }
 
@@ -138,23 +134,12 @@ impl ShardClient {
         Ok(())
     }
 
-    /// Sends a command of another process to its shard, or to all, and returns the number of
-    /// shards. The sender receives the result among the events.
+    /// Sends a command to its shard, or to all, and returns the number of shards. The sender
+    /// receives the result among the events.
     pub(crate) fn forward(&self, command: Command) -> Result<u8, ShardsBusy> {
-        let shards = match route(&command.body, self.shards()) {
-            CommandRoute::One(shard) => shard.0..shard.0 + 1,
-            CommandRoute::All => 0..self.shards(),
-        };
-        let mut port = self.port.borrow_mut();
-        // This thread is the only writer of these lanes, so room once seen stays.
-        if shards.end > self.shards() || !shards.clone().all(|shard| port.has_room(ShardId(shard))) {
-            return Err(ShardsBusy);
-        }
-        for shard in shards.clone() {
-            port.send(ShardId(shard), command).expect("there was room and no other thread writes");
-            self.wakeups[shard as usize].wake();
-        }
-        Ok(index_u8(shards.len()))
+        let sent = self.port.borrow_mut().send_routed(command).map_err(|_full| ShardsBusy)?;
+        self.wake_shards();
+        Ok(sent)
     }
 
     /// Returns the number of a sender for its orders, modifications and cancels.

@@ -33,7 +33,7 @@ pub(super) struct MassCancel {
     /// Id of the command, by which the cancels of this request are counted; none until it is sent.
     command: IntId,
     /// Shards that have not answered.
-    left: usize,
+    left: u8,
 }
 
 impl Acceptor {
@@ -63,7 +63,7 @@ impl Acceptor {
             Ok(filter) if self.mass_cancel.is_none() => {
                 report.security = filter.security;
                 let ticket = self.ticket(layer, id);
-                let left = desk.shards_of(&filter).count();
+                let left = desk.shards_asked(filter);
                 self.mass_cancel =
                     Some(MassCancel { report, token: ticket.token, command: IntId::NONE, left });
                 self.pending_request = Some(ClientRequest::CancelOrders { ticket, filter });
