@@ -28,7 +28,7 @@ use pitlane_engine::time::Timestamp;
 pub use self::logon::{LoginState, LogonCredentials};
 use self::mass_cancel::MassCancel;
 pub use self::order_status::DontKnowTrade;
-use self::order_status::MassStatus;
+use self::order_status::StatusReports;
 use super::layer::{SessionLayer, SessionNotice, SessionRole};
 use super::settings::FixSessionSettings;
 use super::state::FixSessionState;
@@ -60,9 +60,7 @@ pub(super) struct Acceptor {
     token: u32,
     /// Number of the last ExecID made by this session.
     last_exec: u64,
-    /// Next index of the status reports about open orders, while they are being sent.
-    status_report_index: Option<usize>,
-    mass_status: Option<MassStatus>,
+    status_reports: Option<StatusReports>,
     mass_cancel: Option<MassCancel>,
     /// Trade that the client does not know, until the caller takes it.
     dont_know: Option<Box<DontKnowTrade>>,
@@ -85,8 +83,7 @@ impl Acceptor {
             rate_limit: RateLimit::new(&settings.rate_limit),
             token: 0,
             last_exec: 0,
-            status_report_index: None,
-            mass_status: None,
+            status_reports: None,
             mass_cancel: None,
             dont_know: None,
             cancel_at: None,
@@ -116,8 +113,7 @@ impl Acceptor {
         now: Timestamp,
         was_logged_on: bool,
     ) {
-        self.status_report_index = None;
-        self.mass_status = None;
+        self.status_reports = None;
         if was_logged_on {
             self.cancel_at = settings.cancel_on_disconnect_ns.map(|grace| now.plus(grace));
         }
@@ -150,7 +146,6 @@ impl Acceptor {
             }
             layer.continue_resend(now);
             self.continue_status_reports(layer, now);
-            self.continue_mass_status(layer, now);
             layer.request_gap(now);
             let mut reader = AcceptorReader { acceptor: self, desk };
             if !reader.may_read(layer) || !layer.read_one(now, &mut reader) {
@@ -237,8 +232,7 @@ impl AcceptorReader<'_> {
     fn may_read(&self, layer: &SessionLayer) -> bool {
         layer.may_read()
             && self.acceptor.login != LoginState::Asked
-            && self.acceptor.next_status_report(layer).is_none()
-            && !self.acceptor.is_reporting_mass_status(layer)
+            && !self.acceptor.is_reporting_status(layer)
     }
 }
 

@@ -132,7 +132,7 @@ impl Acceptor {
             layer.begin_resend(now, next, last);
         }
         if resets && layer.settings.report_open_orders {
-            self.status_report_index = Some(0);
+            self.begin_status_reports();
         }
     }
 }

@@ -3,6 +3,7 @@
 
 use pitlane_engine::desk::Desk;
 use pitlane_engine::id::{IntId, SecurityId};
+use pitlane_engine::index::index_u32;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
@@ -24,14 +25,13 @@ const FOR_ALL: &[u8] = b"7";
 /// BusinessRejectReason (380).
 const OTHER: u8 = 0;
 const UNKNOWN_SECURITY: u8 = 2;
-const FIELD_MISSING: u8 = 5;
 
-/// Reports that answer an Order Mass Status Request, while they are being sent.
+/// Status reports of many orders, while they are being sent.
 #[derive(Debug)]
-pub(super) struct MassStatus {
-    /// MassStatusReqID (584).
-    id: IntId,
-    /// The orders that were open when the request came.
+pub(super) struct StatusReports {
+    /// MassStatusReqID (584) of the request that they answer; none after a reset.
+    request: Option<IntId>,
+    /// The orders that were open at the beginning.
     orders: Vec<OrderKey>,
     next: usize,
 }
@@ -61,8 +61,7 @@ impl Acceptor {
     ) {
         let needed = [tag::ORDER_ID, tag::EXEC_ID, tag::DK_REASON];
         if needed.iter().any(|&tag| message.get(tag).is_none()) {
-            let words = "Conditionally required field missing";
-            return layer.business_reject(now, message, number, FIELD_MISSING, None, words);
+            return layer.refuse_incomplete(now, message, number);
         }
         let field = |tag: u32| {
             let value = String::from_utf8_lossy(message.get(tag).unwrap_or_default());
@@ -98,8 +97,7 @@ impl Acceptor {
             (Err(fault), _) | (_, Err(fault)) => return layer.reject(now, message, number, fault),
         };
         let Some(id) = order.cl_ord_id.or(order_id) else {
-            let words = "Conditionally required field missing";
-            return layer.business_reject(now, message, number, FIELD_MISSING, None, words);
+            return layer.refuse_incomplete(now, message, number);
         };
         let known = desk.order(layer.settings.source.session, &id).map(OrderKey::from);
         let known = known.and_then(|key| self.orders.get(&key).copied());
@@ -134,8 +132,7 @@ impl Acceptor {
             (Err(fault), _) | (_, Err(fault)) => return layer.reject(now, message, number, fault),
         };
         let (Some(id), Some(request_type)) = (id, message.get(tag::MASS_STATUS_REQ_TYPE)) else {
-            let words = "Conditionally required field missing";
-            return layer.business_reject(now, message, number, FIELD_MISSING, None, words);
+            return layer.refuse_incomplete(now, message, number);
         };
         let security = match request_type {
             FOR_ALL => None,
@@ -164,39 +161,49 @@ impl Acceptor {
             });
             return;
         }
-        self.mass_status = Some(MassStatus { id, orders, next: 0 });
+        self.status_reports = Some(StatusReports { request: Some(id), orders, next: 0 });
     }
 
-    /// Sends the reports of a mass status request as far as there is room.
-    pub(super) fn continue_mass_status(&mut self, layer: &mut SessionLayer, now: Timestamp) {
-        while let Some(status) = &mut self.mass_status {
+    /// Reports all open orders after a reset, because the client has forgotten earlier reports.
+    pub(super) fn begin_status_reports(&mut self) {
+        let orders = self.open_orders(None, None);
+        self.status_reports = Some(StatusReports { request: None, orders, next: 0 });
+    }
+
+    /// Sends the status reports as far as there is room.
+    pub(super) fn continue_status_reports(&mut self, layer: &mut SessionLayer, now: Timestamp) {
+        while let Some(reports) = &mut self.status_reports {
             if !layer.is_logged_on() || !layer.stream.has_room() || layer.is_resending() {
                 return;
             }
-            let Some(key) = status.orders.get(status.next).copied() else {
-                self.mass_status = None;
+            let Some(key) = reports.orders.get(reports.next).copied() else {
+                self.status_reports = None;
                 return;
             };
-            status.next += 1;
-            let (id, total, next) = (status.id, status.orders.len(), status.next);
-            // An order that ended since is reported with its end, unless it is forgotten already.
-            let Some(order) = self.orders.get(&key).copied() else { continue };
-            let later = self.mass_status.as_ref().map_or(&[][..], |status| &status.orders[next..]);
+            reports.next += 1;
+            let (request, total) = (reports.request, reports.orders.len());
+            let later = &reports.orders[reports.next..];
+            // An order that ended since is reported to a client that asks, unless it is forgotten.
+            let is_wanted = |order: &ClientOrder| request.is_some() || !order.status.is_finished();
+            let Some(order) = self.orders.get(&key).copied().filter(is_wanted) else { continue };
             let is_last = !later.iter().any(|key| self.orders.get(key).is_some());
             let report = ExecutionReport::of_order(&order, self.exec_id(layer, now));
             let profile = layer.settings.profile;
             _ = layer.send_app(now, msg_type::EXECUTION_REPORT, |draft| {
                 report::execution(draft, profile, &self.reference, &order.root, &order.terms, &report);
-                draft.id(prefix::MASS_STATUS_REQ_ID, &id);
-                draft.number(prefix::TOT_NUM_REPORTS, total as u64);
-                draft.code(prefix::LAST_RPT_REQUESTED, if is_last { b'Y' } else { b'N' });
+                if let Some(id) = &request {
+                    draft.id(prefix::MASS_STATUS_REQ_ID, id);
+                    draft.number(prefix::TOT_NUM_REPORTS, total as u64);
+                    draft.code(prefix::LAST_RPT_REQUESTED, if is_last { b'Y' } else { b'N' });
+                }
             });
         }
     }
 
-    /// Returns whether reports of a mass status request are left to send.
-    pub(super) fn is_reporting_mass_status(&self, layer: &SessionLayer) -> bool {
-        self.mass_status.is_some() && layer.is_logged_on()
+    /// Returns whether status reports are left to send. A session that logs out sends no more of
+    /// them.
+    pub(super) fn is_reporting_status(&self, layer: &SessionLayer) -> bool {
+        self.status_reports.is_some() && layer.is_logged_on()
     }
 
     /// Returns the session's open orders in a security and of a side, where these are given.
@@ -206,7 +213,7 @@ impl Acceptor {
                 && security.is_none_or(|security| order.terms.security == security)
                 && side.is_none_or(|side| order.terms.side == side)
         };
-        let places = 0..pitlane_engine::index::index_u32(self.orders.places());
+        let places = 0..index_u32(self.orders.places());
         let key_at = |place: u32| {
             let order = self.orders.at(place as usize).filter(|order| is_wanted(order))?;
             Some(OrderKey { root: order.root, place })

@@ -226,29 +226,6 @@ impl Acceptor {
         });
     }
 
-    /// Sends one status report for each open order after a reset, because the client has forgotten
-    /// earlier reports.
-    pub(super) fn continue_status_reports(&mut self, layer: &mut SessionLayer, now: Timestamp) {
-        while let Some(at) = self.next_status_report(layer) {
-            if !layer.stream.has_room() || layer.is_resending() {
-                return;
-            }
-            if at >= self.orders.places() {
-                self.status_report_index = None;
-                return;
-            }
-            self.status_report_index = Some(at + 1);
-            if let Some(order) = self.orders.at(at).copied().filter(|order| !order.status.is_finished()) {
-                self.report_status(layer, now, &order);
-            }
-        }
-    }
-
-    /// Returns the index of the next status report. A session that logs out sends no more of them.
-    pub(super) fn next_status_report(&self, layer: &SessionLayer) -> Option<usize> {
-        self.status_report_index.filter(|_| layer.is_logged_on())
-    }
-
     /// Restores an order from before a restart.
     fn restore_order(&mut self, layer: &SessionLayer, reported: &OrderTerms, at: Timestamp, desk: &Desk) {
         let Some(key) = key_of(layer, &reported.id, &reported.orig_id, reported.order, desk) else { return };

@@ -25,7 +25,6 @@ const REQUEST: u32 = 1 << 31;
 /// BusinessRejectReason (380).
 const OTHER: u8 = 0;
 const NOT_AVAILABLE: u8 = 4;
-const FIELD_MISSING: u8 = 5;
 const NOT_AUTHORISED: u8 = 6;
 
 impl Acceptor {
@@ -71,14 +70,7 @@ impl Acceptor {
         if let Some(tag) = entry::missing(kind, &order) {
             return match layer.settings.validate {
                 true => layer.reject_missing(now, message, number, tag),
-                false => layer.business_reject(
-                    now,
-                    message,
-                    number,
-                    FIELD_MISSING,
-                    None,
-                    "Conditionally required field missing",
-                ),
+                false => layer.refuse_incomplete(now, message, number),
             };
         }
         let admitted = match kind {

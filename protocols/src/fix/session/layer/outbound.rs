@@ -104,6 +104,18 @@ impl SessionLayer {
         self.reject(now, message, number, fault);
     }
 
+    /// Refuses an application message without a field that it needs, by Business Message Reject.
+    pub(in crate::fix::session) fn refuse_incomplete(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+    ) {
+        const FIELD_MISSING: u8 = 5;
+        let words = "Conditionally required field missing";
+        self.business_reject(now, message, number, FIELD_MISSING, None, words);
+    }
+
     /// Sends Business Message Reject (j). `reason` is BusinessRejectReason (380).
     pub(in crate::fix::session) fn business_reject(
         &mut self,
