@@ -14,7 +14,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_market_data::DataError;
 use pitlane_market_data::csv::{BARS, TICKS};
-use pitlane_market_data::entry::{DataEntry, EntrySource, TickCells, bar_of};
+use pitlane_market_data::entry::{DataEntry, EntrySource, TickCells, TimeOrder, bar_of};
 use pitlane_market_data::symbols::Symbols;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -48,7 +48,7 @@ pub(crate) struct ArrowTable {
     /// Next converted row, and its number in the frame, from 1.
     at: usize,
     row: u64,
-    last: Timestamp,
+    order: TimeOrder,
 }
 
 impl fmt::Debug for ArrowTable {
@@ -76,7 +76,7 @@ impl ArrowTable {
             securities: Vec::new(),
             at: 0,
             row: 0,
-            last: Timestamp::ZERO,
+            order: TimeOrder::default(),
         })
     }
 
@@ -147,12 +147,8 @@ impl EntrySource for ArrowTable {
         let at = self.at;
         self.at += 1;
         self.row += 1;
-        let entry = self.entry(at).map_err(|problem| self.fault(&problem))?;
-        if entry.at() < self.last {
-            return Err(self.fault("its time is before that of the row above"));
-        }
-        self.last = entry.at();
-        Ok(Some(entry))
+        let checked = self.entry(at).and_then(|entry| self.order.check(entry));
+        checked.map(Some).map_err(|problem| self.fault(&problem))
     }
 
     #[cold]

@@ -10,7 +10,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_protocols::rest::Moment;
 
 use super::bars::BarRow;
-use super::entry::{DataEntry, TickCells, bar_of};
+use super::entry::{DataEntry, TickCells, TimeOrder, bar_of};
 use super::symbols::Symbols;
 use super::{DataError, TickRow};
 
@@ -42,7 +42,7 @@ pub struct CsvFile {
     to: usize,
     line: u64,
     /// Time of the previous row.
-    last: Timestamp,
+    order: TimeOrder,
     consumed: u64,
 }
 
@@ -64,7 +64,7 @@ impl CsvFile {
             from: 0,
             to: 0,
             line: 0,
-            last: Timestamp::ZERO,
+            order: TimeOrder::default(),
             consumed: 0,
         };
         file.read_header()?;
@@ -100,12 +100,8 @@ impl CsvFile {
                 CsvLayout::Ticks => tick(cells, &mut self.symbols).map(DataEntry::Tick),
                 CsvLayout::Bars => bar(cells, &mut self.symbols).map(DataEntry::Bar),
             };
-            let entry = parsed.map_err(|problem| self.fault(&problem))?;
-            if entry.at() < self.last {
-                return Err(self.fault("its time is before that of the row above"));
-            }
-            self.last = entry.at();
-            return Ok(Some(entry));
+            let checked = parsed.and_then(|entry| self.order.check(entry));
+            return checked.map(Some).map_err(|problem| self.fault(&problem));
         }
     }
 

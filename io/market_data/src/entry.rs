@@ -41,6 +41,24 @@ impl DataEntry {
     }
 }
 
+/// Checks that lines come in the order of their times.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TimeOrder {
+    last: Timestamp,
+}
+
+impl TimeOrder {
+    /// Returns the line, or what is wrong if it is earlier than the one before it.
+    #[inline]
+    pub fn check(&mut self, entry: DataEntry) -> Result<DataEntry, String> {
+        if entry.at() < self.last {
+            return Err("its time is before that of the row above".to_string());
+        }
+        self.last = entry.at();
+        Ok(entry)
+    }
+}
+
 /// The cells of a tick, scaled; `None` for an empty cell.
 #[derive(Clone, Copy, Debug)]
 pub struct TickCells {

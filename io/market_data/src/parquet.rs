@@ -25,7 +25,7 @@ use self::column::{ColumnBatch, ParquetColumn};
 use self::guarded::{GuardedFile, guarded};
 use super::DataError;
 use super::csv::{BARS, TICKS};
-use super::entry::{DataEntry, TickCells, bar_of};
+use super::entry::{DataEntry, TickCells, TimeOrder, bar_of};
 use super::symbols::Symbols;
 
 /// Magic bytes at the beginning and the end of a Parquet file.
@@ -82,7 +82,7 @@ pub struct ParquetFile {
     at: usize,
     row: u64,
     /// Time of the previous row.
-    last: Timestamp,
+    order: TimeOrder,
     consumed: u64,
     budget: RowBudget,
 }
@@ -127,7 +127,7 @@ impl ParquetFile {
             readers: Vec::new(),
             at: 0,
             row: 0,
-            last: Timestamp::ZERO,
+            order: TimeOrder::default(),
             consumed: 0,
             budget,
         })
@@ -149,12 +149,8 @@ impl ParquetFile {
         let at = self.at;
         self.at += 1;
         self.row += 1;
-        let entry = self.entry(at).map_err(|problem| self.fault(&problem))?;
-        if entry.at() < self.last {
-            return Err(self.fault("its time is before that of the row above"));
-        }
-        self.last = entry.at();
-        Ok(Some(entry))
+        let checked = self.entry(at).and_then(|entry| self.order.check(entry));
+        checked.map(Some).map_err(|problem| self.fault(&problem))
     }
 
     /// Returns the row at this position of the batch.
