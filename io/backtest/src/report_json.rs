@@ -17,32 +17,28 @@ const LISTED_MAX: usize = 10_000;
 
 impl SimulationReport {
     pub fn to_json(&self) -> Value {
-        to_json(self)
+        let strategies: Vec<Value> = self.results.iter().map(|result| strategy(self, result)).collect();
+        let fills = self.fills.rows();
+        json!({
+            "from": self.from.to_string(),
+            "to": self.to.to_string(),
+            "ticks": self.rows,
+            "currency": self.base,
+            "strategies": strategies,
+            "assumptions": texts(&self.assumptions),
+            "missing": self.missing,
+            "trades": fills.iter().take(LISTED_MAX).map(|row| fill(self, row)).collect::<Vec<_>>(),
+            "tradesNotListed": self.fills.count() - fills.len().min(LISTED_MAX) as u64,
+            "orders": self.orders.rows().iter().take(LISTED_MAX).map(|row| order(self, row)).collect::<Vec<_>>(),
+            "ordersNotListed": self.orders.count() - self.orders.rows().len().min(LISTED_MAX) as u64,
+            "roundTrips":
+                self.round_trips.rows().iter().take(LISTED_MAX).map(|row| round_trip(self, row)).collect::<Vec<_>>(),
+            "roundTripsNotListed":
+                self.round_trips.count() - self.round_trips.rows().len().min(LISTED_MAX) as u64,
+            "hash": format!("{:016x}", self.hash()),
+            "speed": { "seconds": self.speed.seconds, "ticksPerSecond": self.speed.rows_per_s },
+        })
     }
-}
-
-fn to_json(report: &SimulationReport) -> Value {
-    let strategies: Vec<Value> = report.results.iter().map(|result| strategy(report, result)).collect();
-    let fills = report.fills.rows();
-    json!({
-        "from": report.from.to_string(),
-        "to": report.to.to_string(),
-        "ticks": report.rows,
-        "currency": report.base,
-        "strategies": strategies,
-        "assumptions": texts(&report.assumptions),
-        "missing": report.missing,
-        "trades": fills.iter().take(LISTED_MAX).map(|row| fill(report, row)).collect::<Vec<_>>(),
-        "tradesNotListed": report.fills.count() - fills.len().min(LISTED_MAX) as u64,
-        "orders": report.orders.rows().iter().take(LISTED_MAX).map(|row| order(report, row)).collect::<Vec<_>>(),
-        "ordersNotListed": report.orders.count() - report.orders.rows().len().min(LISTED_MAX) as u64,
-        "roundTrips":
-            report.round_trips.rows().iter().take(LISTED_MAX).map(|row| round_trip(report, row)).collect::<Vec<_>>(),
-        "roundTripsNotListed":
-            report.round_trips.count() - report.round_trips.rows().len().min(LISTED_MAX) as u64,
-        "hash": format!("{:016x}", report.hash()),
-        "speed": { "seconds": report.speed.seconds, "ticksPerSecond": report.speed.rows_per_s },
-    })
 }
 
 fn texts(pairs: &[(String, String)]) -> Map<String, Value> {

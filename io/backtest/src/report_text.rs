@@ -12,27 +12,23 @@ const DRAW_DOWNS_SHOWN: usize = 5;
 
 impl SimulationReport {
     pub fn to_text(&self) -> String {
-        to_text(self)
+        let mut out = String::new();
+        let _ = writeln!(out, "{} from {} to {}, {} ticks", self.title, self.from, self.to, self.rows);
+        for result in &self.results {
+            write_strategy(&mut out, self, result);
+        }
+        let _ = writeln!(out, "\nassumptions");
+        for (name, value) in &self.assumptions {
+            row(&mut out, name, value);
+        }
+        for missing in &self.missing {
+            let _ = writeln!(out, "not valued: {missing}");
+        }
+        let Speed { seconds, rows_per_s } = self.speed;
+        let _ = writeln!(out, "\nhash {:016x}", self.hash());
+        let _ = writeln!(out, "took {seconds:.2} s, {:.2} million ticks/s", rows_per_s / 1e6);
+        out
     }
-}
-
-fn to_text(report: &SimulationReport) -> String {
-    let mut out = String::new();
-    let _ = writeln!(out, "{} from {} to {}, {} ticks", report.title, report.from, report.to, report.rows);
-    for result in &report.results {
-        write_strategy(&mut out, report, result);
-    }
-    let _ = writeln!(out, "\nassumptions");
-    for (name, value) in &report.assumptions {
-        row(&mut out, name, value);
-    }
-    for missing in &report.missing {
-        let _ = writeln!(out, "not valued: {missing}");
-    }
-    let Speed { seconds, rows_per_s } = report.speed;
-    let _ = writeln!(out, "\nhash {:016x}", report.hash());
-    let _ = writeln!(out, "took {seconds:.2} s, {:.2} million ticks/s", rows_per_s / 1e6);
-    out
 }
 
 fn row(out: &mut String, name: &str, value: &str) {

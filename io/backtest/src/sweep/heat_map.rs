@@ -6,7 +6,6 @@ use std::fmt::Write;
 use pitlane_plot::svg::{Svg, TextAnchor, escaped};
 
 use super::results::{RepeatCommand, shown, to_text};
-use super::statistic::Statistic;
 use super::{RunSummary, SweepResult};
 use crate::html::STYLE;
 
@@ -72,7 +71,7 @@ fn heat_map(result: &SweepResult) -> Option<String> {
         let middle = LEFT + CELL_WIDTH * (x as f64 + 0.5);
         svg.text(middle, ABOVE - 8.0, TextAnchor::Middle, "", column);
     }
-    let is_low_good = result.settings.statistic == Statistic::MaxDrawDown;
+    let is_low_good = result.settings.statistic.is_better_low();
     for (y, (row, cells)) in row_values.iter().zip(&cells).enumerate() {
         let top = ABOVE + CELL_HEIGHT * y as f64;
         let text_y = top + CELL_HEIGHT / 2.0 + 4.0;
@@ -110,16 +109,7 @@ fn value_of<'a>(result: &SweepResult, runs: impl Iterator<Item = &'a RunSummary>
         let (sum, count) = values.fold((0.0, 0u32), |(sum, count), value| (sum + value, count + 1));
         return (count > 0).then(|| sum / f64::from(count));
     }
-    match statistic {
-        Statistic::MaxDrawDown => values.reduce(f64::min),
-        Statistic::Return
-        | Statistic::Sharpe
-        | Statistic::Sortino
-        | Statistic::Calmar
-        | Statistic::ProfitFactor
-        | Statistic::Expectancy
-        | Statistic::WinRate => values.reduce(f64::max),
-    }
+    values.reduce(if statistic.is_better_low() { f64::min } else { f64::max })
 }
 
 /// Returns a colour from red over pale yellow to green; the numbers in the cells do not need it.

@@ -63,16 +63,12 @@ impl Statistic {
 
     /// Returns a number that is higher for a better run.
     pub fn merit(self, figures: &RunFigures) -> Option<f64> {
-        match self {
-            Statistic::MaxDrawDown => self.of(figures).map(|value| -value),
-            Statistic::Return
-            | Statistic::Sharpe
-            | Statistic::Sortino
-            | Statistic::Calmar
-            | Statistic::ProfitFactor
-            | Statistic::Expectancy
-            | Statistic::WinRate => self.of(figures),
-        }
+        self.of(figures).map(|value| if self.is_better_low() { -value } else { value })
+    }
+
+    /// Returns whether the lower of two values is the better one.
+    pub fn is_better_low(self) -> bool {
+        self == Statistic::MaxDrawDown
     }
 }
 
