@@ -23,7 +23,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pitlane_auth::{Identity, RevocationWatch, Role};
+use pitlane_auth::{Identity, RevocationWatch, Role, network};
 use pitlane_cluster::frames::{FrameReadError, FrameReader};
 use pitlane_protocols::remote::link::{
     FRAME_BYTES_MAX, LINK_VERSION, LOGIN_BYTES_MAX, LinkRefusal, ServerFrame, StrategyFrame,
@@ -72,7 +72,8 @@ struct LinkServer {
 /// A connection that has not logged in.
 struct PendingLogin {
     id: u64,
-    address: IpAddr,
+    /// Address, or the /64 network of an IPv6 address.
+    network: IpAddr,
     task: AbortHandle,
 }
 
@@ -190,7 +191,7 @@ impl LinkServer {
         self.next_login.set(id + 1);
         let task = spawn_local(self.clone().serve_connection(id, opening, peer));
         let mut logins = self.logins.borrow_mut();
-        logins.push_back(PendingLogin { id, address: peer.address(), task: task.abort_handle() });
+        logins.push_back(PendingLogin { id, network: network(peer.address()), task: task.abort_handle() });
         if logins.len() > LOGINS_MAX
             && let Some(excess) = oldest_of_most(&logins).and_then(|at| logins.remove(at))
         {
@@ -358,11 +359,9 @@ impl LinkServer {
 
 /// Returns the position of the oldest connection of the address that has the most.
 fn oldest_of_most(logins: &VecDeque<PendingLogin>) -> Option<usize> {
-    let count = |address: IpAddr| logins.iter().filter(|login| login.address == address).count();
-    // The newest one comes last, so an address that has just one keeps it as long as another has
-    // more.
-    let most = logins.iter().map(|login| count(login.address)).max()?;
-    logins.iter().position(|login| count(login.address) == most)
+    let count = |network: IpAddr| logins.iter().filter(|login| login.network == network).count();
+    let most = logins.iter().map(|login| count(login.network)).max()?;
+    logins.iter().position(|login| count(login.network) == most)
 }
 
 /// Returns whether an identity may run the process of a strategy.
