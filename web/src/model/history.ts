@@ -1,7 +1,7 @@
-// The life of an order as a list of entries: when it was sent and by whom, each fill, each change
-// of its status. Entries come from three sources, none of which has all of them:
+// The life of an order as a list of entries: when and by which login it was sent, each fill, each
+// change of its status. Entries come from three sources, none of which has all of them:
 //
-//   the order ──────── sent, modified, cancelled, by whom; its newest status
+//   the order ──────── sent, modified, cancelled, with the login; its newest status
 //   transactions ───── each fill of the day
 //   status messages ── each change since the page was opened
 

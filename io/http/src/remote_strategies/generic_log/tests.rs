@@ -76,7 +76,7 @@ fn a_strategy_gets_the_events_of_others_until_it_has_handled_them() {
     assert_eq!(waiting(&log, B), ["3", "4"], "an older acknowledgement changes nothing");
     log.acknowledge(B, u64::MAX);
     log.append(seconds(2), generic(A, 5), Some((7, 5))).unwrap();
-    assert_eq!(waiting(&log, B), ["5"], "nobody can acknowledge the future");
+    assert_eq!(waiting(&log, B), ["5"], "an event that does not exist yet cannot be acknowledged");
 }
 
 #[test]
@@ -96,7 +96,10 @@ fn events_positions_and_senders_outlive_a_restart() {
     }
     let mut log = folder.open(3);
     assert!(log.append(seconds(3), generic(A, 4), Some((7, 4))).unwrap());
-    assert!(log.append(seconds(3), generic(A, 1), Some((8, 1))).unwrap(), "another process counts anew");
+    assert!(
+        log.append(seconds(3), generic(A, 1), Some((8, 1))).unwrap(),
+        "another process has its own numbers"
+    );
     assert_eq!(waiting(&log, B), ["2", "3", "4", "1"]);
 }
 
