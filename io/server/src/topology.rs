@@ -26,7 +26,7 @@ use pitlane_runtime::thread_wakeup::ThreadWakeup;
 use pitlane_runtime::wakeup::Wakeup;
 use pitlane_runtime::wakeups::Wakeups;
 
-use self::worker_thread::{Duty, ThreadSpec};
+use self::worker_thread::{Duty, Niceness, ThreadSpec};
 
 /// The planned threads and their wake-ups.
 #[derive(Debug)]
@@ -103,7 +103,7 @@ impl ThreadPlan {
             };
             let has_gateway = duties.iter().any(|duty| matches!(duty, Duty::Gateway(_)));
             let net = has_gateway.then(|| net.clone());
-            ThreadSpec { name, duties, idle, core, wakeup_slot, wakeup, net }
+            ThreadSpec { name, duties, idle, core, wakeup_slot, wakeup, net, niceness: Niceness::default() }
         });
         thread_specs.collect()
     }

@@ -55,7 +55,7 @@ use super::watchdog::Watchdog;
 use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
 use crate::port_owner::PortOwner;
 use crate::topology::ThreadPlan;
-use crate::topology::worker_thread::{Duty, ThreadSpec, pin};
+use crate::topology::worker_thread::{Duty, Niceness, ThreadSpec, pin};
 
 pub(super) fn start(
     settings: &ServeSettings,
@@ -253,14 +253,15 @@ fn listen_error(config: &Config, (key, error): (&'static str, io::Error)) -> Ser
 }
 
 /// The thread `auth`, which authenticates clients and writes the audit log. It is separate from the
-/// shards: a password takes 20 ms.
+/// shards: a password takes 20 ms, during which threads on the same core must not wait.
 fn auth_thread(auth: Auth, mut audit_writer: AuditWriter, core: Option<u32>) -> ThreadSpec {
     let (mut authenticator, wakeup_slot, wakeup) = auth.into_parts();
     authenticator.set_audit(audit_writer.client(wakeup.clone(), wakeup.clone()));
     // The audit writer is first: an action waits for at most one password.
     let duties =
         vec![Duty::AuditWriter(Box::new(audit_writer)), Duty::Authenticator(Box::new(authenticator))];
-    ThreadSpec { name: "auth".to_string(), duties, idle: IdleBy::Park, core, wakeup_slot, wakeup, net: None }
+    let (name, idle) = ("auth".to_string(), IdleBy::Park);
+    ThreadSpec { name, duties, idle, core, wakeup_slot, wakeup, net: None, niceness: Niceness::BACKGROUND }
 }
 
 /// Returns the number of this start among those of a member of a cluster.

@@ -32,7 +32,7 @@ use rtrb::{Producer, RingBuffer};
 
 use super::acceptor::Acceptor;
 use super::venues::VenueStores;
-use crate::topology::worker_thread::{Duty, SyncerDuty, ThreadSpec};
+use crate::topology::worker_thread::{Duty, Niceness, SyncerDuty, ThreadSpec};
 
 /// Metadata key of the numbers of the demo trader's orders.
 const TRADER_IDS: &str = "trader-ids";
@@ -270,6 +270,7 @@ impl JournalParts {
             wakeup_slot,
             wakeup,
             net: None,
+            niceness: Niceness::default(),
         };
         let (syncer_slot, manager_slot) = (ThreadWakeup::default(), ThreadWakeup::default());
         let (syncer_wakeup, manager_wakeup) = (syncer_slot.wakeup(), manager_slot.wakeup());

@@ -22,6 +22,7 @@ use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use pitlane_runtime::thread_wakeup::ThreadWakeup;
 use pitlane_runtime::wakeup::Wakeup;
 use pitlane_sys::affinity::pin_current_thread;
+use rustix::process::nice;
 
 /// Maximum time a thread parks. Senders of work wake it; only a clock that was set ahead is noticed
 /// this late.
@@ -136,6 +137,26 @@ pub struct ThreadSpec {
     pub wakeup: Wakeup,
     /// Socket settings of threads with a gateway.
     pub net: Option<NetSettings>,
+    /// How much the thread gives way to others on its core.
+    pub niceness: Niceness,
+}
+
+/// How much a thread gives way to others on its core, where 0 is a usual thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Niceness(i32);
+
+impl Niceness {
+    /// For long computations on which no order waits. The thread still gets about a tenth of a core
+    /// that others use entirely.
+    pub const BACKGROUND: Niceness = Niceness(10);
+
+    fn apply(self) {
+        if self.0 != 0
+            && let Err(error) = nice(self.0)
+        {
+            tracing::warn!(thread = thread::current().name(), %error, "cannot lower the priority of a thread");
+        }
+    }
 }
 
 impl ThreadSpec {
@@ -144,6 +165,7 @@ impl ThreadSpec {
     pub fn start(self, lifecycle: Arc<Lifecycle>, now: Timestamp) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name(self.name.clone()).spawn(move || {
             pin(self.core);
+            self.niceness.apply();
             let net = self.net.clone().and_then(|settings| open_net(settings, &lifecycle));
             self.wakeup_slot.bind_current_thread(net.as_ref().map(Net::wakeup));
             let (idle, clock) = (IdlePolicy::new(self.idle), Clock::starting_at(now));

@@ -4,7 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -72,11 +72,13 @@ fn upgrade() -> Vec<u8> {
 }
 
 impl HostileSession {
-    /// Opens so many sessions from its own address. A refused connection is expected.
-    fn run(&self, secured: &SecuredService, address: u8, sessions: u64) {
+    /// Opens so many sessions from its own address, to the service or to `sink`. A refused
+    /// connection is expected.
+    fn run(&self, secured: &SecuredService, sink: Option<SocketAddr>, address: u8, sessions: u64) {
+        let target = sink.unwrap_or_else(|| secured.at(self.listener));
         let mut held: VecDeque<TcpStream> = VecDeque::new();
         for nth in 0..sessions {
-            let mut socket = connect_from(address, secured.at(self.listener));
+            let mut socket = connect_from(address, target);
             let _ = socket.write_all(&(self.text)(secured, nth));
             held.push_back(socket);
             if held.len() > HELD_MAX
@@ -129,36 +131,54 @@ impl GoodRounds {
     }
 }
 
-#[test]
-fn hostile_sessions_of_every_protocol_keep_no_good_client_out() {
-    let sessions = std::env::var("PITLANE_HOSTILE").map_or(SESSIONS, |text| text.parse().unwrap());
-    let secured = SecuredService::start("hostile-crowd", &[]);
-    let (mut quiet, mut attacked) = (GoodRounds::default(), GoodRounds::default());
-    for _ in 0..QUIET_ROUNDS {
-        quiet.add(&secured);
-    }
+/// Sends requests of the well-behaved clients while all attackers run.
+fn rounds_under_attack(secured: &SecuredService, sink: Option<SocketAddr>, sessions: u64) -> GoodRounds {
+    let mut rounds = GoodRounds::default();
     let running = AtomicU64::new(ATTACKS.len() as u64);
     std::thread::scope(|scope| {
         for (nth, attack) in ATTACKS.iter().enumerate() {
-            let (secured, running) = (&secured, &running);
+            let running = &running;
             scope.spawn(move || {
                 // An attacker on another host would not use the processors of this one.
                 let _ = rustix::process::nice(19);
-                attack.run(secured, FIRST_ATTACKER + index_u8(nth), sessions);
+                attack.run(secured, sink, FIRST_ATTACKER + index_u8(nth), sessions);
                 running.fetch_sub(1, Ordering::Relaxed);
             });
         }
         loop {
-            attacked.add(&secured);
+            rounds.add(secured);
             if running.load(Ordering::Relaxed) == 0 {
                 break;
             }
         }
     });
+    rounds
+}
+
+/// Accepts connections and closes them, on a thread that lasts as long as the process.
+fn start_sink() -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || listener.incoming().for_each(drop));
+    address
+}
+
+#[test]
+fn hostile_sessions_of_every_protocol_keep_no_good_client_out() {
+    let sessions = std::env::var("PITLANE_HOSTILE").map_or(SESSIONS, |text| text.parse().unwrap());
+    let secured = SecuredService::start("hostile-crowd", &[]);
+    let mut quiet = GoodRounds::default();
+    for _ in 0..QUIET_ROUNDS {
+        quiet.add(&secured);
+    }
+    // The same attackers at another port, which shows what they cost as programs on this host.
+    let elsewhere = rounds_under_attack(&secured, Some(start_sink()), sessions);
+    let attacked = rounds_under_attack(&secured, None, sessions);
     println!("{sessions} hostile sessions of each of {} kinds; 99th percentiles:", ATTACKS.len());
-    let before = quiet.worst();
-    for (((name, _), quiet), attacked) in GOOD_CLIENTS.iter().zip(before).zip(attacked.worst()) {
-        println!("{name:24} {attacked:>12?}, {quiet:>12?} before");
+    println!("{:24} {:>12} {:>12} {:>12}", "", "quiet", "elsewhere", "attacked");
+    let columns = GOOD_CLIENTS.iter().zip(quiet.worst()).zip(elsewhere.worst()).zip(attacked.worst());
+    for ((((name, _), quiet), elsewhere), attacked) in columns {
+        println!("{name:24} {quiet:>12.1?} {elsewhere:>12.1?} {attacked:>12.1?}");
     }
     secured.end();
 }
