@@ -20,6 +20,8 @@ const SESSIONS: u64 = 60;
 const HELD_MAX: usize = 100;
 /// Rounds of the well-behaved clients without an attack, for comparison.
 const QUIET_ROUNDS: usize = 100;
+/// Between two rounds under attack.
+const ROUND_PAUSE: Duration = Duration::from_millis(2);
 /// The last part of 127.0.0.x: the well-behaved clients, and the first of the attackers.
 const GOOD: u8 = 1;
 const FIRST_ATTACKER: u8 = 20;
@@ -147,6 +149,8 @@ fn rounds_under_attack(secured: &SecuredService, sink: Option<SocketAddr>, sessi
         }
         loop {
             rounds.add(secured);
+            // Without a pause the clients would use up the ports of their address.
+            std::thread::sleep(ROUND_PAUSE);
             if running.load(Ordering::Relaxed) == 0 {
                 break;
             }

@@ -7,7 +7,7 @@
 
 use pitlane_engine::index::index_usize;
 use pitlane_engine::rng::Rng;
-use pitlane_testkit::fix_client::{FixClient, now};
+use pitlane_testkit::fix_client::{FixClient, ReceivedFix, now};
 use pitlane_testkit::known_orders::{Contradiction, KnownOrders};
 use pitlane_testkit::service::folder;
 
@@ -88,21 +88,15 @@ pub(crate) fn check(client: &mut FixClient, orders: &[String]) {
         if known.last.get(id).is_some_and(|last| last.get(39) == "8") {
             continue;
         }
-        let body = format!("11={id}|55=AAPL|54=1|38=10|40=1|60={}|", now());
-        let number = client.next_out;
-        client.next_out += 1;
-        let bytes = client.frame("D", number, "97=Y|", &body);
-        client.write(&bytes);
-        // Responses to the last requests may still come in between.
-        let status = loop {
-            let message = client.next_message().unwrap_or_else(|| panic!("an answer for {id}"));
-            if message.get(11) == id && matches!(message.get(150), "I" | "A" | "8")
-                || message.get(37) == id && message.get(150) == "I"
-            {
-                break message;
+        let mut status = status_of(client, &mut known, id);
+        if status.get(39) == "A" && !known.last.contains_key(id) {
+            // Another server owns the order and has not answered yet.
+            while !known.last.contains_key(id) {
+                let message = client.next_message().unwrap_or_else(|| panic!("a report of {id}"));
+                must(known.take(&message));
             }
-            must(known.take(&message));
-        };
+            status = status_of(client, &mut known, id);
+        }
         let last = known.last.get(id).unwrap_or_else(|| panic!("{id} was never reported: {}", status.text()));
         let last = last.clone();
         if status.get(150) != "I" {
@@ -120,6 +114,25 @@ pub(crate) fn check(client: &mut FixClient, orders: &[String]) {
         for tag in [37, 39, 14, 38] {
             assert_eq!(status.get(tag), last.get(tag), "{tag} of {id}\n{}\n{}", last.text(), status.text());
         }
+    }
+}
+
+/// Sends an order again as a possible resend, and returns the response.
+fn status_of(client: &mut FixClient, known: &mut KnownOrders, id: &str) -> ReceivedFix {
+    let body = format!("11={id}|55=AAPL|54=1|38=10|40=1|60={}|", now());
+    let number = client.next_out;
+    client.next_out += 1;
+    let bytes = client.frame("D", number, "97=Y|", &body);
+    client.write(&bytes);
+    // Responses to the last requests may still come in between.
+    loop {
+        let message = client.next_message().unwrap_or_else(|| panic!("an answer for {id}"));
+        if message.get(11) == id && matches!(message.get(150), "I" | "A" | "8")
+            || message.get(37) == id && message.get(150) == "I"
+        {
+            return message;
+        }
+        must(known.take(&message));
     }
 }
 
