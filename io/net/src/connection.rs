@@ -40,6 +40,9 @@ pub(super) struct Connection {
     pub(super) ended: bool,
     /// Whether all bytes of the peer have been read.
     pub(super) end_seen: bool,
+    /// Whether the connection was lost while reading was paused: nothing can be sent or received
+    /// any more.
+    pub(super) lost: bool,
     /// Reason why writing failed; bytes received before are still read.
     pub(super) broken: Option<CloseReason>,
     pub(super) paused: bool,
@@ -95,6 +98,7 @@ impl Connection {
             writable: true,
             ended: false,
             end_seen: false,
+            lost: false,
             broken: None,
             paused: false,
             again: false,
@@ -127,7 +131,7 @@ impl Connection {
     }
 
     pub(super) fn wants_reading(&self) -> bool {
-        (self.readable || self.again) && !self.paused
+        self.lost || (self.readable || self.again) && !self.paused
     }
 
     pub(super) fn next_deadline(&self) -> Option<Timestamp> {

@@ -132,6 +132,9 @@ impl Sockets {
         connection.readable |= ready.readable;
         connection.writable |= ready.writable;
         connection.ended |= ready.ended;
+        // Reading would show that the peer has gone. A session that pauses must not wait for its
+        // own time limits to end.
+        connection.lost |= connection.paused && connection.is_open() && !connection.stream.is_connected();
         if ready.writable && (connection.has_output() || connection.notify_drained) {
             self.mark_dirty(id);
         }
@@ -264,6 +267,10 @@ impl Sockets {
                 continue;
             }
             work += 1;
+            if connection.lost {
+                self.end_connection(id, CloseReason::Reset, handle);
+                continue;
+            }
             match connection.receive(&mut self.spare, self.settings.read_bytes, &mut self.counts) {
                 ReadOutcome::Nothing => {}
                 ReadOutcome::Bytes => self.handle_received(id, handle),

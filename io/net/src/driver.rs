@@ -187,6 +187,17 @@ impl SocketStream {
         }
     }
 
+    /// Returns whether the socket still has a peer. After a reset it has none; after the regular
+    /// end of the peer's stream it has.
+    pub(super) fn is_connected(&self) -> bool {
+        match self {
+            SocketStream::Unattached => true,
+            SocketStream::Epoll(stream) => stream.peer_addr().is_ok(),
+            #[cfg(all(feature = "uring", target_os = "linux"))]
+            SocketStream::Uring(stream) => stream.is_connected(),
+        }
+    }
+
     /// Shuts down the sending direction, which signals the end to the peer.
     pub(super) fn shutdown_write(&mut self) {
         match self {

@@ -110,12 +110,15 @@ impl Sockets {
         self.open(id).map_or(0, |connection| connection.output.pending())
     }
 
-    /// Stops reading: TCP slows the client down. Meanwhile its end is not noticed, but deadlines
-    /// are.
+    /// Stops reading: TCP slows the client down. Meanwhile the regular end of its stream is not
+    /// noticed; a reset and deadlines are.
     pub fn pause(&mut self, id: ConnectionId) {
         if let Some(connection) = self.open_mut(id) {
             connection.paused = true;
+            // The driver may have reported a reset that the next read would have shown.
+            connection.lost |= !connection.stream.is_connected();
         }
+        self.enqueue_read(id);
     }
 
     /// Resumes reading. Unconsumed bytes are reported in the next cycle.

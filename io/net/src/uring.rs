@@ -255,6 +255,10 @@ impl UringStream {
         ready(Pin::new(&mut self.stream).poll_write_vectored(&mut context, parts))
     }
 
+    pub(super) fn is_connected(&self) -> bool {
+        self.stream.peer_addr().is_ok()
+    }
+
     pub(super) fn shutdown_write(&mut self) {
         let mut context = Context::from_waker(&self.waker);
         // The peer may be gone already, which has the same effect.

@@ -199,6 +199,26 @@ fn a_paused_connection_slows_its_client_and_loses_nothing() {
 }
 
 #[test]
+fn a_paused_connection_is_closed_at_once_when_its_peer_resets_it() {
+    on_each_driver(|driver| {
+        let mut fixture = NetFixture::new(driver);
+        fixture.gateway.manners = GatewayBehavior::Ignore;
+        let (client, id) = fixture.client();
+        (&client).write_all(b"first\n").unwrap();
+        fixture.until("the input arrives", |fixture| fixture.sockets().input(id).len() == 6);
+        // A peer that has not read everything resets the connection when it goes.
+        fixture.sockets().send(id, b"unread").unwrap();
+        fixture.until("the output leaves", |fixture| fixture.sockets().unsent(id) == 0);
+        let mut first = [0];
+        client.peek(&mut first).unwrap();
+        fixture.sockets().pause(id);
+        drop(client);
+        fixture.until("it is closed", |fixture| !fixture.gateway.closed().is_empty());
+        assert_eq!(fixture.gateway.closed(), [(id, CloseReason::Reset)]);
+    });
+}
+
+#[test]
 fn more_than_may_wait_unconsumed_ends_the_connection() {
     on_each_driver(|driver| {
         let listener = ListenerSettings {
