@@ -7,6 +7,7 @@
 //! logon                      connect, Logon, and its answer
 //! > 35=1|112=x               from the client; 8, 9, 10 and missing 49, 56, 34, 52 (and 60 of orders) are added
 //! >> 35=1|112=y              the same, in one piece with the next
+//! >bare 35=1|34=2|112=z      the same, and only 8, 9 and 10 are added
 //! < 35=0|112=x|-58           to the client: these fields, and not 58; no other message may come
 //! closed HeartbeatMissed     the connection was closed
 //! ```
@@ -15,6 +16,7 @@
 //! occurrence.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use pitlane_dialogue::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_engine::command::TradingSession;
@@ -27,6 +29,7 @@ use pitlane_engine::terms::{OrderKind, Status};
 use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::codes::{Code, FixProfile};
 use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::dictionary::{CustomField, DictionarySettings};
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::order::OrderFields;
@@ -174,6 +177,15 @@ fn set(settings: &mut FixSessionSettings, key: &str, value: &str) {
         }
         "orders_per_s" => settings.rate_limit.orders_per_s = small(),
         "cancels_per_s" => settings.rate_limit.cancels_per_s = small(),
+        "queries_per_s" => settings.rate_limit.queries_per_s = small(),
+        "orders_max" => settings.orders_max = small(),
+        "finished_max" => settings.finished_max = small(),
+        "user_defined" => settings.dictionary = Arc::new(DictionarySettings::new(Vec::new(), yes)),
+        // The words of a field have `_` between them.
+        "custom_field" => {
+            let field = CustomField::parse(&value.replace('_', " ")).expect("a field");
+            settings.dictionary = Arc::new(DictionarySettings::new(vec![field], true));
+        }
         "start" => settings.schedule.start = time(),
         "end" => settings.schedule.end = time(),
         "account" => settings.account = Some(pitlane_engine::id::AccountId(id())),
@@ -197,6 +209,7 @@ impl FixDialogueRun {
             ">" | ">>" => self.send(rest, keyword == ">>"),
             ">raw" => self.feed(rest.replace('|', "\x01").into_bytes()),
             ">old" => self.feed(sealed("FIX.4.2", &format!("{}|", self.filled(rest)))),
+            ">bare" => self.feed(sealed("FIX.4.4", &format!("{}|", self.filled(rest)))),
             "many" => {
                 let (count, text) = rest.split_once(' ').ok_or("how many of what")?;
                 for _ in 0..count.parse::<u32>().map_err(|_| "a number")? {

@@ -13,6 +13,7 @@ use pitlane_engine::terms::{OrderKind, Status, Terms};
 use pitlane_engine::time::{Day, NS_PER_MS};
 use pitlane_protocols::codes::FixProfile;
 use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::fix::dictionary::{self, DictionarySettings};
 use pitlane_protocols::fix::encode::Encoder;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame::{self, check_sum};
@@ -29,6 +30,8 @@ const BODY_BYTES_MAX: usize = 65_536;
 /// Nanoseconds per message: medians over all rounds.
 pub struct FixCodec {
     pub decode_ns: f64,
+    /// The same with the checks of the dictionary (`ValidateIncomingMessage`).
+    pub validated_ns: f64,
     pub encode_ns: f64,
     pub bytes_in: usize,
     pub bytes_out: usize,
@@ -47,12 +50,17 @@ pub type PeerCodec = fn(messages: &[Vec<u8>], ops: usize) -> u64;
 /// Measures in alternating rounds, so that a busy moment affects all codecs alike.
 pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<PeerCodec>) -> FixCodec {
     let messages = new_orders();
-    let (mut decode_ns, mut encode_ns, mut peer_ns) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut decode_ns, mut validated_ns) = (Vec::new(), Vec::new());
+    let (mut encode_ns, mut peer_ns) = (Vec::new(), Vec::new());
     let (mut hash, mut agree) = (0u64, true);
     let mut bytes_out = 0;
     for _ in 0..rounds.max(1) {
-        let (ns, read) = timed(ops, || decode(&messages, ops));
+        let (ns, read) = timed(ops, || decode(&messages, ops, None));
         decode_ns.push(ns);
+        let dictionary = DictionarySettings::default();
+        let (ns, validated) = timed(ops, || decode(&messages, ops, Some(&dictionary)));
+        validated_ns.push(ns);
+        agree &= validated == read;
         let (ns, (written, sum)) = timed(ops, || encode(reference, ops));
         encode_ns.push(ns);
         bytes_out = written / ops.max(1);
@@ -66,6 +74,7 @@ pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<PeerCo
     agree &= hash != 0;
     FixCodec {
         decode_ns: median(&decode_ns),
+        validated_ns: median(&validated_ns),
         encode_ns: median(&encode_ns),
         bytes_in: messages[0].len(),
         bytes_out,
@@ -78,7 +87,13 @@ pub fn codec(reference: &RefData, ops: usize, rounds: usize, peer: Option<PeerCo
 /// Returns the nanoseconds for reading one message, from a single round.
 pub fn decode_ns(ops: usize) -> f64 {
     let messages = new_orders();
-    timed(ops, || decode(&messages, ops)).0
+    timed(ops, || decode(&messages, ops, None)).0
+}
+
+/// Returns the nanoseconds for reading and validating one message, from a single round.
+pub fn validated_ns(ops: usize) -> f64 {
+    let (messages, dictionary) = (new_orders(), DictionarySettings::default());
+    timed(ops, || decode(&messages, ops, Some(&dictionary))).0
 }
 
 /// Returns the nanoseconds for writing one message, from a single round.
@@ -121,13 +136,17 @@ pub fn append_message(body: &str, out: &mut Vec<u8>) {
     out.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
 }
 
-fn decode(messages: &[Vec<u8>], ops: usize) -> u64 {
+/// Reads messages, and validates them where a dictionary is given.
+fn decode(messages: &[Vec<u8>], ops: usize, dictionary: Option<&DictionarySettings>) -> u64 {
     let mut fields = Fields::default();
     let mut hash = 0u64;
     for nth in 0..ops {
         let bytes = black_box(&messages[nth % messages.len()]);
         let Ok(Decoded::Message { message, .. }) = frame::decode(bytes, BODY_BYTES_MAX) else { return 0 };
         let message = read(message, &mut fields);
+        if dictionary.is_some_and(|settings| dictionary::check(&message, settings).is_some()) {
+            return 0;
+        }
         let Ok(order) = OrderFields::read(&message) else { return 0 };
         let (Some(Ok(qty)), Some(Ok(price)), Some(at)) = (order.order_qty, order.price, order.transact_time)
         else {

@@ -16,6 +16,8 @@ use crate::{fix, fix_path, platform, stages, stomp};
 pub enum MicroBench {
     /// A New Order Single from bytes to typed fields.
     FixDecode,
+    /// The same with the checks of the dictionary.
+    FixValidate,
     /// An Execution Report into a reused buffer.
     FixEncode,
     /// A SUBSCRIBE frame.
@@ -42,8 +44,9 @@ pub enum MicroBench {
 }
 
 impl MicroBench {
-    pub const ALL: [MicroBench; 11] = [
+    pub const ALL: [MicroBench; 12] = [
         MicroBench::FixDecode,
+        MicroBench::FixValidate,
         MicroBench::FixEncode,
         MicroBench::StompDecode,
         MicroBench::StompRender,
@@ -61,6 +64,7 @@ impl MicroBench {
         let reference = || platform::reference(1);
         match self {
             MicroBench::FixDecode => fix::decode_ns(ops),
+            MicroBench::FixValidate => fix::validated_ns(ops),
             MicroBench::FixEncode => fix::encode_ns(&reference(), ops),
             MicroBench::StompDecode => stomp::decode(ops),
             MicroBench::StompRender => stomp::render(ops, &reference()).0,
@@ -84,6 +88,7 @@ impl MicroBench {
             | MicroBench::LanePath
             | MicroBench::LanePathStamped => 500_000,
             MicroBench::FixDecode
+            | MicroBench::FixValidate
             | MicroBench::FixEncode
             | MicroBench::StompDecode
             | MicroBench::StompRender

@@ -6,9 +6,10 @@
 
 use pitlane_engine::terms::Side;
 use pitlane_protocols::decoded::Decoded;
-use pitlane_protocols::fix::dictionary;
-use pitlane_protocols::fix::fields::{FIELDS_MAX, Fields, read};
+use pitlane_protocols::fix::dictionary::{self, CustomField, DictionarySettings};
+use pitlane_protocols::fix::fields::{FIELDS_MAX, Fields, FixMessage, read};
 use pitlane_protocols::fix::frame::{self, FixFrameError};
+use pitlane_protocols::fix::msg_type;
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::venue::InitiatorSettings;
 
@@ -45,7 +46,7 @@ pub fn decode(bytes: &[u8]) {
                 assert!(message.len() <= FIELDS_MAX, "the table has an end");
                 let values: usize = message.iter().map(|(_, value)| value.len()).sum();
                 assert!(values < consumed, "values lie apart");
-                let _ = dictionary::check(&message);
+                check_dictionary(&message);
                 let _ = OrderFields::read(&message);
                 rest = &rest[consumed..];
             }
@@ -53,8 +54,24 @@ pub fn decode(bytes: &[u8]) {
     }
 }
 
+/// Checks a message with and without the rules of an operator. A fault is that of a field, and a
+/// message without a fault has no wrong group.
+fn check_dictionary(message: &FixMessage) {
+    let fields = ["9001 INT D!,G", "112 STRING D A,B"].map(|text| CustomField::parse(text).expect("a field"));
+    let groups = dictionary::check_groups(message);
+    for settings in [DictionarySettings::default(), DictionarySettings::new(fields.to_vec(), false)] {
+        let fault = dictionary::check(message, &settings);
+        for fault in [fault, groups].into_iter().flatten() {
+            assert!(fault.tag != 0 && fault.at <= message.len(), "{fault:?}");
+        }
+        if message.type_code() == msg_type::NEW_ORDER_SINGLE && fault.is_none() {
+            assert_eq!(groups, None);
+        }
+    }
+}
+
 /// Messages that a script can send.
-const MESSAGES: [&str; 24] = [
+const MESSAGES: [&str; 28] = [
     "35=0",
     "35=1|112=x",
     "35=1",
@@ -77,6 +94,10 @@ const MESSAGES: [&str; 24] = [
     "35=G|11=g|41=a|55=S8|54=1|38=12|40=2|44=101|60=20261116-08:00:00",
     "35=G|11=h|41=g|55=S8|54=1|38=3|40=2|44=101|60=20261116-08:00:00",
     "35=V|262=x",
+    "35=V|262=x|263=1|264=0|265=1|267=1|269=0|146=1|55=S8",
+    "35=D|11=i|453=1|448=A|447=D|452=1|802=1|523=B|55=S8|54=1|38=10|40=2|44=100|1=6|60=20261116-08:00:00",
+    "35=D|11=j|453=2|448=A|447=D|452=1|55=S8|54=1|38=10|40=2|44=100|1=6|60=20261116-08:00:00",
+    "35=D|11=k|5000=x|55=S8|54=1|38=10|40=2|44=100|1=6|60=20261116-08:00:00",
     "35=0|49=OTHER",
     "35=0|52=20200101-00:00:00",
 ];

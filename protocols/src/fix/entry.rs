@@ -16,6 +16,7 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
+use super::fields::FixMessage;
 use super::msg_type;
 use super::order::{OrderFields, ParsedDecimal};
 use super::orders::{ClientOrder, OrderKey};
@@ -123,6 +124,29 @@ pub fn terms(
         exchange_order: order.exchange_order.unwrap_or(false),
         reduce_only: false,
     })
+}
+
+/// Checks ExecInst, MinQty and MaxFloor of an order or a replacement. No venue of ours supports
+/// them, so a value is accepted only if it changes nothing. To ignore the others would be worse: a
+/// hidden quantity would be shown, and a part of an order filled that is wanted whole.
+#[cold]
+pub fn check_special_terms(message: &FixMessage, order: &OrderFields) -> Result<(), OrderRejectReason> {
+    /// Not held, and held: both leave the order to the venue.
+    const WITHOUT_EFFECT: [&[u8]; 2] = [b"1", b"5"];
+    let is_plain =
+        |value: &[u8]| value.split(|&byte| byte == b' ').all(|code| WITHOUT_EFFECT.contains(&code));
+    let given = |tag: u32| message.get(tag).map(Qty::parse);
+    if message.get(tag::EXEC_INST).is_some_and(|value| !is_plain(value)) {
+        return Err(OrderRejectReason::ExecInstNotTaken);
+    }
+    if given(tag::MIN_QTY).is_some_and(|qty| qty != Ok(Qty::ZERO)) {
+        return Err(OrderRejectReason::MinQtyNotTaken);
+    }
+    let shows_all = |shown: ParsedDecimal<Qty>| matches!((shown, order.order_qty), (Ok(shown), Some(Ok(qty))) if shown >= qty);
+    if given(tag::MAX_FLOOR).is_some_and(|shown| !shows_all(shown)) {
+        return Err(OrderRejectReason::MaxFloorNotTaken);
+    }
+    Ok(())
 }
 
 /// Returns the changes of a replacement. It carries the whole order as requested; fields that

@@ -172,6 +172,8 @@ pub struct FixMessage<'a, 'f> {
     pub header: StandardHeader<'a>,
     /// First fault of structure.
     pub fault: Option<FieldFault>,
+    /// Class bits of all fields that are not plain ones.
+    classes: u8,
     fields: &'f Fields,
 }
 
@@ -180,6 +182,18 @@ impl<'a> FixMessage<'a, '_> {
     #[inline]
     pub fn type_code(&self) -> u8 {
         msg_type::code(self.msg_type)
+    }
+
+    /// Returns whether a field counts the members of a group.
+    #[inline]
+    pub fn has_groups(&self) -> bool {
+        self.classes & tag::COUNT != 0
+    }
+
+    /// Returns whether there is a term of an order that most orders do not have.
+    #[inline]
+    pub fn has_special_terms(&self) -> bool {
+        self.classes & tag::SPECIAL_TERM != 0
     }
 
     /// Returns the fields after MsgType, without CheckSum.
@@ -243,6 +257,7 @@ pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'
     let mut at = type_end + 1;
     let mut raw = None;
     let mut part = tag::HEADER;
+    let mut classes = 0;
     while at < frame.end {
         let len = fields.len;
         if len == FIELDS_MAX {
@@ -259,6 +274,7 @@ pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'
             _ => {
                 let place;
                 (place, reason) = pass.field(at, &mut raw, &mut part);
+                classes |= tag::class(place.tag);
                 place
             }
         };
@@ -277,7 +293,8 @@ pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'
             at: fields.len,
         }));
     }
-    let mut message = FixMessage { frame, msg_type, header: StandardHeader::default(), fault, fields };
+    let mut message =
+        FixMessage { frame, msg_type, header: StandardHeader::default(), fault, classes, fields };
     message.header = StandardHeader::of(&message);
     message
 }

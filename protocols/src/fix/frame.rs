@@ -32,6 +32,9 @@ const LENGTH_DIGITS_MAX: usize = 9;
 /// `10=123|`
 const TRAILER_BYTES: usize = 7;
 
+/// Beginning of the trailer, after the end of the last field.
+const TRAILER: &[u8] = b"\x0110=";
+
 /// `35=0|`
 const BODY_BYTES_MIN: usize = 5;
 
@@ -92,10 +95,19 @@ pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_
         return Err(garbled(bytes));
     }
     let end = body + length;
-    let Some(frame) = bytes.get(..end + TRAILER_BYTES) else { return Ok(Decoded::Incomplete) };
-    let [SOH, b'1', b'0', b'=', a, b, c, SOH] = frame[end - 1..] else { return Err(garbled(bytes)) };
+    let Some(frame) = bytes.get(..end + TRAILER_BYTES) else {
+        // A check sum of fewer digits is complete, too.
+        let is_complete = bytes.get(end - 1..).and_then(|rest| rest.strip_prefix(TRAILER));
+        return match is_complete.is_some_and(|sum| sum.contains(&SOH)) {
+            true => skip_misaligned(bytes, end, body_bytes_max),
+            false => Ok(Decoded::Incomplete),
+        };
+    };
+    let [SOH, b'1', b'0', b'=', a, b, c, SOH] = frame[end - 1..] else {
+        return skip_misaligned(bytes, end, body_bytes_max);
+    };
     if ![a, b, c].iter().all(u8::is_ascii_digit) {
-        return Err(garbled(bytes));
+        return skip_misaligned(bytes, end, body_bytes_max);
     }
     let sum = (a - b'0') as u32 * 100 + (b - b'0') as u32 * 10 + (c - b'0') as u32;
     if sum != check_sum(&frame[..end]) as u32 {
@@ -154,6 +166,28 @@ fn begins_as(bytes: &[u8], prefix: &[u8]) -> bool {
     bytes[..common] == prefix[..common]
 }
 
+/// Skips a frame that does not end where its BodyLength says: up to the next CheckSum after that
+/// place, as QuickFIX counts. A length that is too large so takes the frame after it along. Its
+/// sender gets a Resend Request for both, and answers in order; if the second frame counted, the
+/// sender that repeats both without PossDupFlag would be logged out.
+fn skip_misaligned<'a>(
+    bytes: &'a [u8],
+    end: usize,
+    body_bytes_max: usize,
+) -> Result<Decoded<FixFrame<'a>>, FixFrameError> {
+    let rest = &bytes[end - 1..];
+    let found = memmem::find(rest, TRAILER).and_then(|at| {
+        let value = at + TRAILER.len();
+        Some(value + memchr::memchr(SOH, &rest[value..])? + 1)
+    });
+    match found {
+        Some(len) => Err(FixFrameError::Garbled { skip: end - 1 + len }),
+        // The result must not depend on how the bytes are cut, so the check sum is waited for.
+        None if rest.len() <= body_bytes_max => Ok(Decoded::Incomplete),
+        None => Err(garbled(bytes)),
+    }
+}
+
 /// Returns how many bytes to skip to the next possible frame. The buffer may end with its first
 /// bytes.
 fn garbled(bytes: &[u8]) -> FixFrameError {
@@ -205,11 +239,11 @@ mod tests {
             "8=FIX.4.4|9=1e1|35=0|10=161|",
             "8=FIX.4.4|9=0|35=0|10=161|",
             "8=FIX.4.4|9=4|35=0|10=161|",
-            "8=FIX.4.4|9=6|35=0|10=161|",
             "8=FIX.4.4|9=5|34=0|10=160|",
             "8=FIX.4.4|9=5|35=0|10=162|",
             "8=FIX.4.4|9=5|35=0|10=1a1|",
-            "8=FIX.4.4|9=5|35=0|11=161|",
+            "8=FIX.4.4|9=5|35=0|10=1|",
+            "8=FIX.4.4|9=6|35=0|34=2|10=161|",
             "8=FIX.4.4ANDMUCHMORE|9=5|35=0|10=161|",
             "GET / HTTP/1.1 and so on",
         ];
@@ -227,6 +261,31 @@ mod tests {
             assert!(matches!(decode(rest, MAX), Ok(Decoded::Message { .. })), "{text}");
             assert_eq!(rest, good, "{text}");
         }
+    }
+
+    #[test]
+    fn a_frame_that_does_not_end_takes_the_next_one_along() {
+        let good = frame("35=0|34=2|");
+        for text in
+            ["8=FIX.4.4|9=6|35=0|10=161|", "8=FIX.4.4|9=30|35=0|10=161|", "8=FIX.4.4|9=5|35=0|11=161|"]
+        {
+            let both = [soh(text), good.clone()].concat();
+            for cut in soh(text).len()..both.len() {
+                assert_eq!(decode(&both[..cut], MAX), Ok(Decoded::Incomplete), "{text} {cut}");
+            }
+            let skip = both.len();
+            let all = [both, good.clone()].concat();
+            assert_eq!(decode(&all, MAX), Err(FixFrameError::Garbled { skip }), "{text}");
+            assert!(matches!(decode(&all[skip..], MAX), Ok(Decoded::Message { .. })), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_frame_without_a_check_sum_is_waited_for_in_bounded_memory() {
+        let head = soh("8=FIX.4.4|9=5|35=0|11=161|");
+        let endless = [head.clone(), vec![b'x'; MAX]].concat();
+        assert_eq!(decode(&endless[..MAX], MAX), Ok(Decoded::Incomplete));
+        assert_eq!(decode(&endless, MAX), Err(FixFrameError::Garbled { skip: endless.len() }));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Limits the requests of one session per second. Cancels have a limit of their own, so that a
-//! client whose orders are refused can still cancel.
+//! client whose orders are refused can still cancel; so have requests that change no order, which
+//! must not use up what orders need.
 //!
 //! Rules: docs/fix-rules.md#throttling.
 
@@ -11,12 +12,15 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 pub struct RateLimitSettings {
     pub orders_per_s: u32,
     pub cancels_per_s: u32,
+    /// Requests that change no order.
+    pub queries_per_s: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct RateLimit {
     orders: LeakyBucket,
     cancels: LeakyBucket,
+    queries: LeakyBucket,
 }
 
 impl RateLimit {
@@ -24,6 +28,7 @@ impl RateLimit {
         RateLimit {
             orders: LeakyBucket::new(settings.orders_per_s),
             cancels: LeakyBucket::new(settings.cancels_per_s),
+            queries: LeakyBucket::new(settings.queries_per_s),
         }
     }
 
@@ -34,6 +39,10 @@ impl RateLimit {
 
     pub fn admits_cancel(&mut self, now: Timestamp) -> bool {
         self.cancels.take(now)
+    }
+
+    pub fn admits_query(&mut self, now: Timestamp) -> bool {
+        self.queries.take(now)
     }
 }
 
@@ -66,14 +75,17 @@ mod tests {
 
     #[test]
     fn a_second_has_its_limit_and_cancels_have_their_own() {
-        let mut flood = RateLimit::new(&RateLimitSettings { orders_per_s: 3, cancels_per_s: 1 });
+        let settings = RateLimitSettings { orders_per_s: 3, cancels_per_s: 1, queries_per_s: 2 };
+        let mut flood = RateLimit::new(&settings);
         let now = Timestamp(5 * NS_PER_S);
         assert!((0..3).all(|_| flood.admits_order(now)));
         assert!(!flood.admits_order(now));
         assert!(flood.admits_cancel(now) && !flood.admits_cancel(now));
+        assert!(flood.admits_query(now) && flood.admits_query(now) && !flood.admits_query(now));
         let later = now.plus(NS_PER_S / 3 + 1);
         assert!(flood.admits_order(later) && !flood.admits_order(later));
         let mut free = RateLimit::new(&RateLimitSettings::default());
-        assert!((0..10_000).all(|_| free.admits_order(now) && free.admits_cancel(now)));
+        let admits = |_| free.admits_order(now) && free.admits_cancel(now) && free.admits_query(now);
+        assert!((0..10_000).all(admits));
     }
 }

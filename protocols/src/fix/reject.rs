@@ -16,6 +16,10 @@ pub enum OrderRejectReason {
     AccountDiffers,
     TypeDiffers,
     RequestTypeNotTaken,
+    SessionOrderLimit,
+    ExecInstNotTaken,
+    MinQtyNotTaken,
+    MaxFloorNotTaken,
 }
 
 impl From<Reason> for OrderRejectReason {
@@ -37,6 +41,10 @@ impl OrderRejectReason {
             OrderRejectReason::AccountDiffers => "account-differs",
             OrderRejectReason::TypeDiffers => "type-differs",
             OrderRejectReason::RequestTypeNotTaken => "request-type-not-taken",
+            OrderRejectReason::SessionOrderLimit => "session-order-limit",
+            OrderRejectReason::ExecInstNotTaken => "exec-inst-not-taken",
+            OrderRejectReason::MinQtyNotTaken => "min-qty-not-taken",
+            OrderRejectReason::MaxFloorNotTaken => "max-floor-not-taken",
         }
     }
 
@@ -53,6 +61,14 @@ impl OrderRejectReason {
             OrderRejectReason::RequestTypeNotTaken => {
                 "the request must be for a security (1) or for all orders (7)"
             }
+            OrderRejectReason::SessionOrderLimit => {
+                "the session has as many orders as its setting orders_max permits"
+            }
+            OrderRejectReason::ExecInstNotTaken => "the venue supports no ExecInst (18) but 1 and 5",
+            OrderRejectReason::MinQtyNotTaken => "the venue supports no MinQty (110) but 0",
+            OrderRejectReason::MaxFloorNotTaken => {
+                "the venue shows the whole quantity: MaxFloor (111) must not be below OrderQty (38)"
+            }
         }
     }
 
@@ -60,9 +76,13 @@ impl OrderRejectReason {
     pub fn ord_rej_reason(self) -> u32 {
         match self {
             OrderRejectReason::Platform(reason) => ord_rej_reason(reason),
+            OrderRejectReason::SessionOrderLimit => 3,
             OrderRejectReason::SideNotTaken
             | OrderRejectReason::TypeNotTaken
-            | OrderRejectReason::TifNotTaken => 11,
+            | OrderRejectReason::TifNotTaken
+            | OrderRejectReason::ExecInstNotTaken
+            | OrderRejectReason::MinQtyNotTaken
+            | OrderRejectReason::MaxFloorNotTaken => 11,
             OrderRejectReason::SecurityDiffers
             | OrderRejectReason::SideDiffers
             | OrderRejectReason::AccountDiffers
@@ -86,7 +106,11 @@ impl OrderRejectReason {
             | OrderRejectReason::SecurityDiffers
             | OrderRejectReason::SideDiffers
             | OrderRejectReason::AccountDiffers
-            | OrderRejectReason::TypeDiffers => OTHER,
+            | OrderRejectReason::TypeDiffers
+            | OrderRejectReason::SessionOrderLimit
+            | OrderRejectReason::ExecInstNotTaken
+            | OrderRejectReason::MinQtyNotTaken
+            | OrderRejectReason::MaxFloorNotTaken => OTHER,
         }
     }
 
@@ -101,7 +125,11 @@ impl OrderRejectReason {
             | OrderRejectReason::SideDiffers
             | OrderRejectReason::AccountDiffers
             | OrderRejectReason::TypeDiffers
-            | OrderRejectReason::RequestTypeNotTaken => 99,
+            | OrderRejectReason::RequestTypeNotTaken
+            | OrderRejectReason::SessionOrderLimit
+            | OrderRejectReason::ExecInstNotTaken
+            | OrderRejectReason::MinQtyNotTaken
+            | OrderRejectReason::MaxFloorNotTaken => 99,
         }
     }
 }

@@ -210,6 +210,11 @@ impl FixSession {
         self.layer.log_out(now, text, ending);
     }
 
+    /// Sends a Test Request now, because another connection asks for the session.
+    pub fn probe(&mut self, now: Timestamp) {
+        self.layer.probe(now);
+    }
+
     /// Sets both sequence numbers to one for the operator. A client that is logged on is logged
     /// out, since its numbers differ.
     pub fn reset(&mut self, now: Timestamp) {

@@ -1,5 +1,7 @@
 //! Tags by name, and the class of each tag that the field reader needs: part of the header or
-//! trailer, length of raw data, raw data, or member of a group.
+//! trailer, length of raw data, raw data, count of a group, or member of a group.
+
+use super::groups::{GROUPS, Group};
 
 macro_rules! tags {
     ($($name:ident $number:literal,)*) => {
@@ -24,6 +26,7 @@ tags! {
     CURRENCY 15,
     END_SEQ_NO 16,
     EXEC_ID 17,
+    EXEC_INST 18,
     EXEC_REF_ID 19,
     HANDL_INST 21,
     SECURITY_ID_SOURCE 22,
@@ -55,6 +58,8 @@ tags! {
     CXL_REJ_REASON 102,
     ORD_REJ_REASON 103,
     HEART_BT_INT 108,
+    MIN_QTY 110,
+    MAX_FLOOR 111,
     TEST_REQ_ID 112,
     ON_BEHALF_OF_COMP_ID 115,
     ON_BEHALF_OF_SUB_ID 116,
@@ -136,7 +141,7 @@ pub const SLOTS: usize = COMMON_TAGS + OWN_TAGS_COUNT;
 /// Returns the slot of a tag in such a table: first those of FIX 4.4, then ours. Other tags have
 /// none and are searched for.
 #[inline]
-pub fn slot(tag: u32) -> Option<usize> {
+pub const fn slot(tag: u32) -> Option<usize> {
     let own = tag.wrapping_sub(OWN_TAGS) as usize;
     match tag as usize {
         tag if tag < COMMON_TAGS => Some(tag),
@@ -155,6 +160,10 @@ pub const LENGTH: u8 = 4;
 pub const DATA: u8 = 8;
 /// May occur more than once, as a member of a group.
 pub const MEMBER: u8 = 16;
+/// Number of members of the group that must follow.
+pub const COUNT: u8 = 32;
+/// Term of an order that most orders do not have, so that only those with one pay for its check.
+pub const SPECIAL_TERM: u8 = 64;
 
 /// Returns the class bits of a tag.
 #[inline]
@@ -194,17 +203,7 @@ const HEADERS: [u32; 30] = [
 
 const TRAILERS: [u32; 3] = [89, 93, 10];
 
-/// Members of groups in the messages that a client may send.
-const MEMBERS: [u32; 78] = [
-    // NoHops, NoMsgTypes, NoPartyIDs with its sub ids, NoAllocs with its parties.
-    628, 629, 630, 372, 385, 448, 447, 452, 523, 803, 802, 79, 661, 736, 467, 80, 539, 524, 525, 538, 804,
-    545, 805, // NoTradingSessions, NoSecurityAltID, NoEvents, NoStipulations.
-    336, 625, 455, 456, 865, 866, 867, 868, 233, 234,
-    // NoUnderlyings with its alternative ids and stipulations.
-    311, 312, 309, 305, 457, 458, 459, 462, 463, 310, 763, 313, 542, 241, 242, 243, 244, 245, 246, 256, 595,
-    592, 593, 594, 247, 316, 941, 317, 436, 435, 308, 306, 362, 363, 307, 364, 365, 877, 878, 318, 879, 810,
-    882, 883, 887,
-];
+const SPECIAL_TERMS: [u32; 3] = [EXEC_INST, MIN_QTY, MAX_FLOOR];
 
 static CLASSES: [u8; COMMON_TAGS] = classes();
 
@@ -221,8 +220,20 @@ const fn classes() -> [u8; COMMON_TAGS] {
         at += 1;
     }
     at = 0;
-    while at < MEMBERS.len() {
-        table[MEMBERS[at] as usize] |= MEMBER;
+    while at < GROUPS.len() {
+        let Group { count, members } = GROUPS[at];
+        table[count as usize] |= COUNT;
+        let mut member = 0;
+        // The fields of an instrument occur once in every message that is not a table.
+        while member < members.len() && count != NO_RELATED_SYM {
+            table[members[member] as usize] |= MEMBER;
+            member += 1;
+        }
+        at += 1;
+    }
+    at = 0;
+    while at < SPECIAL_TERMS.len() {
+        table[SPECIAL_TERMS[at] as usize] |= SPECIAL_TERM;
         at += 1;
     }
     at = 0;
@@ -243,7 +254,8 @@ mod tests {
         assert_eq!(class(MSG_SEQ_NUM), HEADER);
         assert_eq!(class(90), HEADER | LENGTH);
         assert_eq!(class(89), TRAILER | DATA);
-        assert_eq!(class(448), MEMBER);
+        assert_eq!((class(448), class(453), class(802)), (MEMBER, COUNT, COUNT | MEMBER));
+        assert_eq!((class(363), class(SYMBOL), class(711)), (DATA | MEMBER, 0, COUNT));
         assert_eq!(class(CL_ORD_ID), 0);
         assert_eq!(class(STRATEGY_ID), 0);
         assert_eq!(class(u32::MAX), 0);

@@ -10,7 +10,14 @@ pub const TIMESTAMP_BYTES: usize = 21;
 /// second of its minute.
 pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
     let (date, rest) = bytes.split_first_chunk::<8>()?;
-    let (clock, decimals) = rest.strip_prefix(b"-")?.split_first_chunk::<8>()?;
+    let ns = parse_time(rest.strip_prefix(b"-")?)?;
+    Some(day_of(date)?.start().plus(ns))
+}
+
+/// Reads a UTCTimeOnly, `08:00:00.123`, in nanoseconds since midnight, with the same decimals.
+#[inline]
+pub fn parse_time(bytes: &[u8]) -> Option<u64> {
+    let (clock, decimals) = bytes.split_first_chunk::<8>()?;
     let [hour, minute, second] = parse_clock(clock)?;
     if hour > 23 || minute > 59 || second > 60 {
         return None;
@@ -26,7 +33,7 @@ pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
         ns = ns * 1_000 + threes.next().map_or(Some(0), three)?;
     }
     let second = hour * 3_600 + minute * 60 + second.min(59);
-    Some(day_of(date)?.start().plus(second as u64 * NS_PER_S + ns))
+    Some(second as u64 * NS_PER_S + ns)
 }
 
 /// Reads a date, `YYYYMMDD`. Returns `None` before 1970.

@@ -33,8 +33,8 @@ ValidateIncomingMessage = "Y"
 "#;
 
 /// Lines that can be played here. Sequence numbers are visible in the next message.
-const WORDS: [&str; 11] =
-    ["logon", "connect", ">", ">>", "<", "disconnect", "closed", "open", ">raw", ">old", "numbers"];
+const WORDS: [&str; 12] =
+    ["logon", "connect", ">", ">>", "<", "disconnect", "closed", "open", ">raw", ">old", ">bare", "numbers"];
 
 /// Attempts of a client to reconnect while its last connection is not known to be closed.
 const TRIES_MAX: u32 = 10_000;
@@ -134,9 +134,10 @@ impl<'a> DialogueRun<'a> {
             "<" => return self.expect(rest),
             ">" | ">>" => self.send(rest, part == ">>"),
             ">raw" => self.write(&rest.replace("CLIENT1", &self.name).replace('|', "\x01").into_bytes()),
-            ">old" => {
+            ">old" | ">bare" => {
+                let begin_string = if part == ">old" { "FIX.4.2" } else { "FIX.4.4" };
                 let text = self.text(rest);
-                self.write(&sealed("FIX.4.2", &format!("{text}|")));
+                self.write(&sealed(begin_string, &format!("{text}|")));
             }
             "connect" => self.connect(),
             "logon" => {

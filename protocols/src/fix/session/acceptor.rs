@@ -22,6 +22,7 @@ use std::sync::Arc;
 use memchr::memmem;
 use pitlane_engine::desk::Desk;
 use pitlane_engine::id::IntId;
+use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
@@ -39,6 +40,7 @@ use crate::fix::frame;
 use crate::fix::msg_type;
 use crate::fix::orders::ClientOrders;
 use crate::fix::rate_limit::RateLimit;
+use crate::fix::reject::OrderRejectReason;
 use crate::fix::tag;
 
 /// Bytes of the next frame that are searched for its ClOrdID, which usually follows the header.
@@ -207,6 +209,10 @@ impl Acceptor {
             | msg_type::ORDER_MASS_CANCEL_REQUEST => {
                 self.handle_order_message(layer, now, message, number, desk)
             }
+            _ if is_query(message) && !self.rate_limit.admits_query(now) => {
+                let why = Some(OrderRejectReason::Platform(Reason::OrderRate));
+                layer.business_reject(now, message, number, 0, why, "");
+            }
             msg_type::ORDER_STATUS_REQUEST => self.handle_status_request(layer, now, message, number, desk),
             msg_type::DONT_KNOW_TRADE => self.handle_dont_know_trade(layer, now, message, number),
             _ if message.msg_type == msg_type::ORDER_MASS_STATUS_REQUEST => {
@@ -214,10 +220,10 @@ impl Acceptor {
             }
             _ if layer.settings.validate && !dictionary::is_msg_type(message.msg_type) => {
                 let reason = SessionRejectReason::InvalidMsgType;
-                let fault = FieldFault { reason, tag: tag::MSG_TYPE, at: 0 };
+                let fault = FieldFault { reason, tag: 0, at: 0 };
                 layer.reject(now, message, number, fault);
             }
-            _ => layer.business_reject(now, message, number, 3, None, "Unsupported message type"),
+            _ => layer.business_reject(now, message, number, 3, None, "Unsupported Message Type"),
         }
     }
 }
@@ -270,6 +276,12 @@ impl SessionRole for AcceptorReader<'_> {
 
     /// Does nothing: the orders of a client do not depend on what happens to the numbers.
     fn handle_notice(&mut self, _notice: SessionNotice<'_>) {}
+}
+
+/// Returns whether a message asks for something or tells something, and changes no order.
+fn is_query(message: &FixMessage) -> bool {
+    matches!(message.type_code(), msg_type::ORDER_STATUS_REQUEST | msg_type::DONT_KNOW_TRADE)
+        || message.msg_type == msg_type::ORDER_MASS_STATUS_REQUEST
 }
 
 /// Returns the seed of ids that differ between the sessions of an installation.

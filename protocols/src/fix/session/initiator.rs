@@ -403,7 +403,9 @@ impl SessionRole for Initiator {
         layer.sequence.in_flight.begin(number);
         layer.sequence.consume_if_expected(number);
         let before = self.reports.len();
-        match layer.first_fault(message) {
+        // The dictionary has the messages of clients. A venue's report is not refused for a group
+        // that the venue has extended.
+        match message.fault {
             Some(fault) => layer.reject(now, message, number, fault),
             None => self.dispatch(layer, now, message, number),
         }

@@ -1,10 +1,13 @@
 //! Settings of a session, checked and complete, under the specification's names where it has one.
 
+use std::sync::Arc;
+
 use pitlane_engine::id::{AccountId, Source, StrategyId};
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::NS_PER_S;
 
 use crate::codes::FixProfile;
+use crate::fix::dictionary::DictionarySettings;
 use crate::fix::rate_limit::RateLimitSettings;
 use crate::fix::schedule::SessionSchedule;
 
@@ -26,6 +29,8 @@ pub struct FixSessionSettings {
     pub refresh_on_logon: bool,
     /// `UseDataDictionary` and `ValidateIncomingMessage` together.
     pub validate: bool,
+    /// What the operator adds to the dictionary. All sessions with the same additions share it.
+    pub dictionary: Arc<DictionarySettings>,
     /// Whether a Logon must carry username and password, which the caller checks.
     pub login: bool,
     /// Largest difference of SendingTime from the current time, in nanoseconds; zero means no
@@ -72,6 +77,7 @@ impl FixSessionSettings {
             reset_on_logon: true,
             refresh_on_logon: true,
             validate: false,
+            dictionary: Arc::default(),
             login: false,
             sending_time_ns_max: 120 * NS_PER_S,
             next_expected: false,

@@ -188,7 +188,10 @@ impl SessionTimers {
         (self.interval_ns > 0).then(|| self.received_at.plus(self.interval_ns / 5 * 12))
     }
 
+    /// Returns when a Heartbeat is due. While the client owes an answer to a Test Request none is:
+    /// the session ends, or the answer comes.
     fn heartbeat_at(&self) -> Option<Timestamp> {
-        (self.interval_ns > 0).then(|| self.sent_at.plus(self.interval_ns))
+        let wanted = self.interval_ns > 0 && !self.test_request_sent;
+        wanted.then(|| self.sent_at.plus(self.interval_ns))
     }
 }

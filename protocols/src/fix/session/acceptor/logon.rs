@@ -7,8 +7,7 @@ use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
 use super::Acceptor;
-use crate::fix::dictionary;
-use crate::fix::fields::FixMessage;
+use crate::fix::fields::{FieldFault, FixMessage};
 use crate::fix::frame::BEGIN_STRING;
 use crate::fix::msg_type;
 use crate::fix::session::layer::{SessionLayer, heart_bt_int_of, msg_seq_num_of, too_low_text};
@@ -104,8 +103,8 @@ impl Acceptor {
         if message.get(tag::TEST_MESSAGE_INDICATOR) == Some(b"Y") {
             return refuse(layer, now, b"This is no test session");
         }
-        if layer.settings.validate && dictionary::check(message).is_some() {
-            return refuse(layer, now, b"The Logon is not valid");
+        if let Some(fault) = layer.first_fault(message) {
+            return refuse_fault(layer, now, fault);
         }
         let asks_reset = message.get(tag::RESET_SEQ_NUM_FLAG) == Some(b"Y");
         if asks_reset && number != 1 {
@@ -145,6 +144,12 @@ fn next_expected(layer: &SessionLayer, message: &FixMessage) -> Result<Option<u6
         Ok(next) if next > 0 && next <= layer.sequence.next_sender() => Ok(Some(next)),
         _ => Err(b"NextExpectedMsgSeqNum is too high"),
     }
+}
+
+/// Refuses a Logon that violates the dictionary.
+fn refuse_fault(layer: &mut SessionLayer, now: Timestamp, fault: FieldFault) {
+    let text = format!("The Logon is not valid: {} ({})", fault.reason.text(), fault.tag);
+    refuse(layer, now, text.as_bytes());
 }
 
 /// Refuses a Logon of the right client.

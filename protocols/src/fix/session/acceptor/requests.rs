@@ -109,12 +109,15 @@ impl Acceptor {
             Some(_) => return self.refuse_order(layer, now, message, order, Reason::DuplicateId.into()),
             None => {}
         }
-        let terms = match entry::terms(&layer.settings, &self.reference, order) {
+        let special = special_terms(message, order);
+        let terms = special.and_then(|()| entry::terms(&layer.settings, &self.reference, order));
+        let terms = match terms {
             Ok(terms) => terms,
             Err(why) => return self.refuse_order(layer, now, message, order, why),
         };
         let Some(place) = self.orders.add(ClientOrder::new(id, terms, now)) else {
-            return self.refuse_order(layer, now, message, order, Reason::ShardFull.into());
+            let why = OrderRejectReason::SessionOrderLimit;
+            return self.refuse_order(layer, now, message, order, why);
         };
         let ticket = Ticket { source: layer.settings.source, token: place, id, ..Ticket::default() };
         self.pending_request = Some(ClientRequest::Submit { ticket, terms });
@@ -146,7 +149,12 @@ impl Acceptor {
             let reject = refused(IntId::NONE, Status::Rejected, orig, Reason::UnknownOrder.into());
             return self.refuse_change(layer, now, message, &reject);
         };
-        let request = self.change(layer, order, key, &known, kind);
+        // A cancel is executed whatever terms it repeats.
+        let special = match kind {
+            RequestKind::Cancel => Ok(()),
+            RequestKind::Replace => special_terms(message, order),
+        };
+        let request = special.and_then(|()| self.change(layer, order, key, &known, kind));
         match request {
             Ok(request) => {
                 let Some(kept) = self.orders.get_mut(&key) else { return };
@@ -239,4 +247,10 @@ impl Acceptor {
         self.pending_request =
             Some(ClientRequest::Cancel { ticket: self.ticket(layer, IntId::NONE), key, order });
     }
+}
+
+/// Checks the terms that most orders do not have.
+#[inline]
+fn special_terms(message: &FixMessage, order: &OrderFields) -> Result<(), OrderRejectReason> {
+    if message.has_special_terms() { entry::check_special_terms(message, order) } else { Ok(()) }
 }

@@ -53,7 +53,7 @@ impl Initiator {
             }
             // The venue has no market data of the security.
             msg_type::MARKET_DATA_REQUEST_REJECT => self.record_reject_text(message),
-            _ => layer.business_reject(now, message, number, 3, None, "Unsupported message type"),
+            _ => layer.business_reject(now, message, number, 3, None, "Unsupported Message Type"),
         }
     }
 

@@ -117,6 +117,9 @@ impl SessionLayer {
             return self.log_out(now, b"Received message without MsgSeqNum", DisconnectReason::NumberMissing);
         };
         if !self.is_from_client(message) {
+            if let Some(fault) = header_fault(message) {
+                return self.reject_expected(now, message, number, fault);
+            }
             let tag = self.wrong_comp_id_tag(message);
             return self.reject_and_log_out(now, message, number, SessionRejectReason::CompIdProblem, tag);
         }
@@ -128,8 +131,7 @@ impl SessionLayer {
             }
             Err(reason) => {
                 let fault = FieldFault { reason, tag: tag::SENDING_TIME, at: 0 };
-                self.reject(now, message, number, fault);
-                return self.sequence.consume_if_expected(number);
+                return self.reject_expected(now, message, number, header_fault(message).unwrap_or(fault));
             }
         };
         if message.header.poss_dup && !self.accepts_poss_dup(now, message, number, sent) {
@@ -150,7 +152,7 @@ impl SessionLayer {
         role: &mut R,
     ) {
         let expected = self.sequence.next_target();
-        let fine = message.fault.is_none();
+        let fine = message.fault.is_none() && !self.is_invalid_admin(message);
         if self.is_reading_early && number < expected {
             // The message was skipped or resent while it waited. The sender of a Test Request still
             // waits for the Heartbeat.
@@ -194,14 +196,38 @@ impl SessionLayer {
         }
     }
 
-    /// Returns the first fault of structure or, if the session validates, of the dictionary.
+    /// Returns the first fault of structure or, if the session validates, of the dictionary. Groups
+    /// are checked in any case.
     pub(in crate::fix::session) fn first_fault(&self, message: &FixMessage) -> Option<FieldFault> {
         let structure = message.fault;
-        let dictionary = if self.settings.validate { dictionary::check(message) } else { None };
+        let dictionary = if self.settings.validate {
+            dictionary::check(message, &self.settings.dictionary)
+        } else if message.has_groups() {
+            dictionary::check_groups(message)
+        } else {
+            None
+        };
         match (structure, dictionary) {
             (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
             (a, b) => a.or(b),
         }
+    }
+
+    /// Returns whether a message that acts on the session itself violates the dictionary. It then
+    /// has no effect, and is rejected like any other message.
+    fn is_invalid_admin(&self, message: &FixMessage) -> bool {
+        self.settings.validate
+            && matches!(
+                message.type_code(),
+                msg_type::SEQUENCE_RESET | msg_type::LOGON | msg_type::RESEND_REQUEST
+            )
+            && dictionary::check(message, &self.settings.dictionary).is_some()
+    }
+
+    /// Rejects a message, whose number counts if it is the expected one.
+    fn reject_expected(&mut self, now: Timestamp, message: &FixMessage, number: u64, fault: FieldFault) {
+        self.sequence.consume_if_expected(number);
+        self.reject(now, message, number, fault);
     }
 
     pub(in crate::fix::session) fn handle_test_request(
@@ -335,13 +361,9 @@ impl SessionLayer {
                 false
             }
             None => {
-                self.sequence.consume_if_expected(number);
-                let fault = FieldFault {
-                    reason: SessionRejectReason::IncorrectFormat,
-                    tag: tag::ORIG_SENDING_TIME,
-                    at: 0,
-                };
-                self.reject(now, message, number, fault);
+                let reason = SessionRejectReason::IncorrectFormat;
+                let fault = FieldFault { reason, tag: tag::ORIG_SENDING_TIME, at: 0 };
+                self.reject_expected(now, message, number, fault);
                 false
             }
         }
@@ -409,6 +431,25 @@ impl SessionLayer {
         }
         is_missing
     }
+}
+
+/// Returns which field of the header that names the sender, the receiver or the time is missing or
+/// empty. It is reported before its content, which then is no CompID and no time at all.
+fn header_fault(message: &FixMessage) -> Option<FieldFault> {
+    let header = &message.header;
+    let fields = [
+        (tag::SENDER_COMP_ID, header.sender_comp_id),
+        (tag::SENDING_TIME, header.sending_time),
+        (tag::TARGET_COMP_ID, header.target_comp_id),
+    ];
+    fields.into_iter().find_map(|(tag, value)| {
+        let reason = match value {
+            None => SessionRejectReason::RequiredTagMissing,
+            Some([]) => SessionRejectReason::NoValue,
+            Some(_) => return None,
+        };
+        Some(FieldFault { reason, tag, at: 0 })
+    })
 }
 
 /// Returns MsgSeqNum if it is a number that can be counted from.

@@ -84,8 +84,9 @@ impl SessionLayer {
         self.send_admin(now, msg_type::REJECT, |draft| {
             route(draft, message);
             draft.number(prefix::REF_SEQ_NUM, number);
-            if fault.tag != 0 {
-                draft.number(prefix::REF_TAG_ID, fault.tag as u64);
+            match fault.tag {
+                0 => ref_tag(message, fault).into_iter().for_each(|tag| draft.text(prefix::REF_TAG_ID, tag)),
+                tag => draft.number(prefix::REF_TAG_ID, tag as u64),
             }
             draft.text(prefix::REF_MSG_TYPE, echo(message.msg_type));
             draft.number(prefix::SESSION_REJECT_REASON, fault.reason as u64);
@@ -250,6 +251,23 @@ pub(in crate::fix::session) fn route(draft: &mut Draft, message: &FixMessage) {
             draft.text(turned, echo(value));
         }
     }
+}
+
+/// Returns the text of a tag that is a number, and not the number of a tag: zero or a negative one.
+fn ref_tag<'a>(message: &FixMessage<'a, '_>, fault: FieldFault) -> Option<&'a [u8]> {
+    /// Digits of a number of 32 bits.
+    const DIGITS_MAX: usize = 9;
+    if fault.reason != SessionRejectReason::InvalidTag {
+        return None;
+    }
+    let (_, field) = message.iter().nth(fault.at)?;
+    let tag = &field[..memchr::memchr(b'=', field)?];
+    let is_number = match tag.strip_prefix(b"-").unwrap_or(tag) {
+        b"0" => true,
+        [b'1'..=b'9', rest @ ..] => rest.len() < DIGITS_MAX && rest.iter().all(u8::is_ascii_digit),
+        _ => false,
+    };
+    is_number.then_some(tag)
 }
 
 /// Cuts an echoed value to [`ECHO_BYTES_MAX`].

@@ -58,10 +58,22 @@ impl SessionLayer {
             (self.timers.is_test_request_due(now), self.timers.is_heartbeat_due(now));
         self.request_gap(now);
         if test_request {
-            self.timers.test_request_sent();
-            self.send_admin(now, msg_type::TEST_REQUEST, |draft| draft.time(prefix::TEST_REQ_ID, now));
+            self.send_test_request(now);
         } else if heartbeat {
             self.send_admin(now, msg_type::HEARTBEAT, |_| {});
         }
+    }
+
+    /// Sends a Test Request before it is due. During a resend there is none, because its number
+    /// would stand between those of old messages.
+    pub(in crate::fix::session) fn probe(&mut self, now: Timestamp) {
+        if self.is_logged_on() && !self.resend.is_active() {
+            self.send_test_request(now);
+        }
+    }
+
+    fn send_test_request(&mut self, now: Timestamp) {
+        self.timers.test_request_sent();
+        self.send_admin(now, msg_type::TEST_REQUEST, |draft| draft.time(prefix::TEST_REQ_ID, now));
     }
 }
