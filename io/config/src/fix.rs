@@ -4,10 +4,14 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use pitlane_engine::time::TimeOfDay;
+use pitlane_protocols::fix::dictionary::CustomField;
 
-use super::section::Section;
+use super::section::{Section, text_of};
 use super::tree::{ConfigTable, ConfigValue};
 use super::words::Secret;
+
+/// Largest `orders_max`: the orders of all sessions of a gateway.
+const SESSION_ORDERS_MAX: u32 = 1 << 20;
 
 /// Longest CompID, in bytes; longer ones are a mistake.
 const COMP_ID_BYTES_MAX: usize = 32;
@@ -25,6 +29,8 @@ pub struct FixConfig {
     pub out_buffer_bytes: usize,
     /// Bytes of each session's store.
     pub store_bytes: usize,
+    /// Fields beyond FIX 4.4 for the sessions that validate.
+    pub custom_fields: Vec<CustomField>,
     pub sessions: Vec<FixSessionConfig>,
 }
 
@@ -35,6 +41,15 @@ pub enum ExecTypes {
     Spec,
     /// As FIX 4.4 defines them.
     Strict44,
+}
+
+/// What happens to a Logon for a session that is connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SecondLogon {
+    /// Its connection is closed.
+    Refuse,
+    /// Its connection takes the place of the first one if that does not answer a Test Request.
+    Replace,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -49,6 +64,7 @@ pub struct FixSessionConfig {
     pub refresh_on_logon: bool,
     pub use_data_dictionary: bool,
     pub validate_incoming_message: bool,
+    pub validate_user_defined_fields: bool,
     /// Allowed order types, by OrdType less one: Market, Limit, Stop, Stop Limit.
     pub valid_order_types: [bool; 4],
     /// None: `fix` in the data folder.
@@ -65,9 +81,14 @@ pub struct FixSessionConfig {
     /// Seconds after which the orders of a disconnected session are cancelled.
     pub cancel_on_disconnect_s: Option<u32>,
     pub report_open_orders: bool,
+    pub second_logon: SecondLogon,
+    /// Time for the first connection to answer before a second one replaces it.
+    pub replace_after_ms: u32,
+    pub orders_max: u32,
     /// 0: no limit.
     pub orders_per_s_max: u32,
     pub cancels_per_s_max: u32,
+    pub queries_per_s_max: u32,
 }
 
 impl FixConfig {
@@ -84,6 +105,11 @@ impl FixConfig {
             sending_time_s_max: section.number("sending_time_s_max", 0..=86_400),
             out_buffer_bytes: section.number("out_buffer_bytes", 65_536..=1 << 30),
             store_bytes: section.number::<usize>("store_bytes", 1 << 20..=1 << 32).next_multiple_of(4_096),
+            custom_fields: section.items(
+                "custom_fields",
+                |value| CustomField::parse(text_of(value)?),
+                CustomField::to_string,
+            ),
             sessions: section.list("session", like, FixSessionConfig::read),
         }
     }
@@ -106,6 +132,7 @@ impl FixSessionConfig {
             refresh_on_logon: section.yes("RefreshOnLogon"),
             use_data_dictionary: section.yes("UseDataDictionary"),
             validate_incoming_message: section.yes("ValidateIncomingMessage"),
+            validate_user_defined_fields: section.yes("ValidateUserDefinedFields"),
             valid_order_types: section
                 .text_as("ValidOrderTypes", parse_order_types, show_order_types)
                 .unwrap_or_default(),
@@ -118,8 +145,13 @@ impl FixSessionConfig {
             strategy: section.optional("strategy"),
             cancel_on_disconnect_s: cancel.then_some(grace_s),
             report_open_orders: section.flag("report_open_orders"),
+            second_logon: section
+                .word("second_logon", &[("refuse", SecondLogon::Refuse), ("replace", SecondLogon::Replace)]),
+            replace_after_ms: section.number("replace_after_ms", 100..=60_000),
+            orders_max: section.number("orders_max", 1..=SESSION_ORDERS_MAX),
             orders_per_s_max: section.number("orders_per_s_max", 0..=10_000_000),
             cancels_per_s_max: section.number("cancels_per_s_max", 0..=10_000_000),
+            queries_per_s_max: section.number("queries_per_s_max", 0..=10_000_000),
         }
     }
 }

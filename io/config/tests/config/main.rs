@@ -10,7 +10,7 @@ use pitlane_config::diagnostics::FAULTS_MAX;
 use pitlane_config::refdata;
 use pitlane_config::{
     Config, ConfigFaults, DemoConfig, Durability, EventsPerSecond, IdleBy, Layout, Loaded, Machine, PRESETS,
-    ServiceMode, Setting, Sources,
+    SecondLogon, ServiceMode, Setting, Sources,
 };
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
@@ -65,6 +65,34 @@ fn settings_beyond_their_limits_are_refused() {
     let names = format!("[[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"{}\"\n", "B".repeat(33));
     let faults = faults_of("limits-names.toml", &names);
     assert!(faults[0].contains("TargetCompID"), "{faults:?}");
+    let session = "[[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"B\"\n";
+    for (line, key) in [
+        ("orders_max = 0", "orders_max"),
+        ("orders_max = 1_048_577", "orders_max"),
+        ("second_logon = \"ask\"", "second_logon"),
+    ] {
+        let faults = faults_of("limits-session.toml", &format!("{session}{line}\n"));
+        assert!(faults[0].contains(key), "{faults:?}");
+    }
+}
+
+#[test]
+fn fields_of_the_operator_are_read_and_wrong_ones_are_refused_with_the_reason() {
+    let text = "[fix]\ncustom_fields = [\"9001 INT D,G!\", \"167 STRING - CRYPTO\"]\n";
+    let fields = load(&file("fields.toml", text)).expect("they are well written").config.fix.custom_fields;
+    assert_eq!(
+        fields.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        ["9001 INT D,G!", "167 STRING - CRYPTO"]
+    );
+    for (list, reason) in [
+        ("[\"9001 INT\"]", "it must be tag, type, messages and values"),
+        ("[\"9001 INT 8\"]", "is not the MsgType of a message that a client may send"),
+        ("[9001]", "it must be a text in quotes"),
+        ("\"9001 INT D\"", "it must be a list"),
+    ] {
+        let faults = faults_of("fields-wrong.toml", &format!("[fix]\ncustom_fields = {list}\n"));
+        assert!(faults[0].contains("fix.custom_fields") && faults[0].contains(reason), "{faults:?}");
+    }
 }
 
 #[test]
@@ -161,6 +189,8 @@ fn the_shipped_fix_sessions_are_the_specifications() {
         );
         assert!(session.reset_on_logon && session.refresh_on_logon && session.use_data_dictionary);
         assert!(!session.validate_incoming_message && session.report_open_orders);
+        assert!(session.validate_user_defined_fields && session.orders_max == 100_000);
+        assert_eq!((session.second_logon, session.replace_after_ms), (SecondLogon::Refuse, 3_000));
         assert_eq!(session.valid_order_types, [true; 4]);
         assert_eq!((session.socket_accept_port, session.cancel_on_disconnect_s), (None, None));
     }

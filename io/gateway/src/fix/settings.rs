@@ -3,14 +3,16 @@
 
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pitlane_config::time_zone::Zone;
-use pitlane_config::{Config, ExecTypes, FixSessionConfig, Secret};
+use pitlane_config::{Config, ExecTypes, FixSessionConfig, SecondLogon, Secret};
 use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_protocols::codes::FixProfile;
+use pitlane_protocols::fix::dictionary::DictionarySettings;
 use pitlane_protocols::fix::logon_probe::matches_comp_id;
 use pitlane_protocols::fix::rate_limit::RateLimitSettings;
 use pitlane_protocols::fix::schedule::{SessionSchedule, UtcOffsets};
@@ -44,6 +46,8 @@ pub struct SessionFamily {
     /// can guess prove nothing: where a login is required, a client needs a password of its own, an
     /// allowed address, or a login.
     needs_login: bool,
+    /// Dictionary of its sessions.
+    dictionary: Arc<DictionarySettings>,
     pub store_folder: PathBuf,
     pub log_folder: Option<PathBuf>,
 }
@@ -88,6 +92,10 @@ impl FixSettings {
                     .clone()
                     .unwrap_or_else(|| config.service.data_dir.join("fix")),
                 log_folder: session.file_log_path.clone(),
+                dictionary: Arc::new(DictionarySettings::new(
+                    fix.custom_fields.clone(),
+                    session.validate_user_defined_fields,
+                )),
                 config: session.clone(),
             }
         };
@@ -154,6 +162,13 @@ impl SessionFamily {
         from && self.config.socket_accept_port.is_none_or(|port| port == arrival.port)
     }
 
+    /// Returns the silence, in nanoseconds, after which a second connection takes the place of the
+    /// first one; `None` if it never does.
+    pub fn replace_after_ns(&self) -> Option<u64> {
+        let replaces = self.config.second_logon == SecondLogon::Replace;
+        replaces.then_some(self.config.replace_after_ms as u64 * NS_PER_MS)
+    }
+
     /// Returns our own CompID in its sessions.
     pub fn sender_comp_id(&self) -> &str {
         &self.config.sender_comp_id
@@ -190,6 +205,7 @@ impl SessionFamily {
             reset_on_logon: config.reset_on_logon,
             refresh_on_logon: config.refresh_on_logon,
             validate: config.use_data_dictionary && config.validate_incoming_message,
+            dictionary: self.dictionary.clone(),
             // The gateway checks the login before the session receives the connection.
             login: false,
             sending_time_ns_max: fix.sending_time_ns_max,
@@ -201,8 +217,10 @@ impl SessionFamily {
             rate_limit: RateLimitSettings {
                 orders_per_s: config.orders_per_s_max,
                 cancels_per_s: config.cancels_per_s_max,
+                queries_per_s: config.queries_per_s_max,
             },
             message_bytes_max: fix.message_bytes_max,
+            orders_max: config.orders_max,
             ..FixSessionSettings::new(&config.sender_comp_id, client, source)
         }
     }

@@ -12,6 +12,7 @@ mod client;
 mod pending_logons;
 mod logins;
 mod recovery;
+mod replacement;
 mod reports;
 mod rows;
 mod attach;
@@ -43,6 +44,7 @@ use self::latency::FixLatency;
 use self::pending_logons::{PendingLogons, PendingLogonsFull};
 use self::recovery::EarlyEvent;
 pub use self::recovery::{SessionRecovery, Unreported};
+use self::replacement::Challenger;
 use crate::fix::handoff::ConnectionHandoff;
 use crate::fix::message_log::{self, MessageDirection};
 use crate::fix::session_registry::{SessionAssignments, SessionRegistry};
@@ -87,6 +89,8 @@ pub struct FixEndpoint {
     revocations: RevocationWatch,
     desk: Desk,
     pending_logons: PendingLogons,
+    /// Second connections of sessions, at most one for each, while the first one is asked.
+    challengers: Vec<Challenger>,
     /// By session number minus one. `None` for a known session without any activity since the
     /// start.
     clients: Vec<Option<Box<FixClient>>>,
@@ -167,6 +171,7 @@ impl FixEndpoint {
             auth,
             desk: Desk::new(desk, numbers),
             pending_logons: PendingLogons::default(),
+            challengers: Vec::new(),
             clients: Vec::new(),
             broken: BTreeSet::new(),
             log_limit: LineLimit::default(),
@@ -190,7 +195,7 @@ impl FixEndpoint {
     }
 
     pub fn owns(&self, id: ConnectionId) -> bool {
-        self.pending_logons.has(id) || self.number_of(id).is_some()
+        self.pending_logons.has(id) || self.number_of(id).is_some() || self.is_challenger(id)
     }
 
     pub fn handle(
@@ -289,6 +294,9 @@ impl FixEndpoint {
         if now >= self.deadline {
             self.poll_deadlines(now);
         }
+        if !self.challengers.is_empty() {
+            self.poll_challengers(now, sockets);
+        }
         let mut work = 0;
         if let Some(port) = port.as_deref_mut() {
             work += self.desk.poll(port);
@@ -309,7 +317,7 @@ impl FixEndpoint {
 
     pub fn deadline(&self) -> Timestamp {
         let end = self.ending_since.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
-        self.deadline.min(end)
+        self.deadline.min(end).min(self.next_challenge().unwrap_or(Timestamp::MAX))
     }
 
     /// Logs all sessions out, with a reason.
@@ -326,7 +334,7 @@ impl FixEndpoint {
     }
 
     pub fn is_done(&self) -> bool {
-        self.session_numbers.is_empty() && self.pending_logons.is_empty()
+        self.session_numbers.is_empty() && self.pending_logons.is_empty() && self.challengers.is_empty()
     }
 
     fn receive(&mut self, now: Timestamp, sockets: &mut Sockets, id: ConnectionId) {
@@ -344,6 +352,9 @@ impl FixEndpoint {
         }
         client.bytes_in += taken as u64;
         sockets.consume(id, taken);
+        if !self.challengers.is_empty() {
+            self.refuse_challenger(sockets, number);
+        }
         self.wake(number);
     }
 
@@ -401,7 +412,7 @@ impl FixEndpoint {
 
     /// Handles a lost connection; the session remains.
     fn handle_disconnect(&mut self, now: Timestamp, id: ConnectionId) {
-        if self.pending_logons.leave(id).is_some() {
+        if self.pending_logons.leave(id).is_some() || self.remove_challenger(id) {
             return;
         }
         let Some(number) = self.number_of(id) else { return };
@@ -435,6 +446,7 @@ impl FixEndpoint {
     /// Closes the connections that have not answered the Logout in time.
     fn close_remaining(&mut self, now: Timestamp, sockets: &mut Sockets) {
         let Some(since) = self.ending_since else { return };
+        self.close_challengers(sockets);
         for id in self.pending_logons.drain() {
             sockets.close(id);
         }

@@ -61,6 +61,18 @@ cancel_grace_s = 0
 
 [[fix.session]]
 SenderCompID = "PITLANE"
+TargetCompID = "LIVE"
+second_logon = "replace"
+replace_after_ms = 60_000
+
+[[fix.session]]
+SenderCompID = "PITLANE"
+TargetCompID = "SILENT"
+second_logon = "replace"
+replace_after_ms = 100
+
+[[fix.session]]
+SenderCompID = "PITLANE"
 TargetCompID = "SLOW"
 orders_per_s_max = 5
 cancels_per_s_max = 5

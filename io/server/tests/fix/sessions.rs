@@ -260,6 +260,53 @@ fn a_second_logon_is_refused_and_the_first_session_continues() {
     service.end();
 }
 
+/// Connects and sends a Logon whose answer is not read yet.
+fn ask_for_session(service: &ServiceProcess, name: &str) -> FixClient {
+    let mut client = FixClient::new(name);
+    client.connect(fix(service));
+    client.send_message("A", "98=0|108=30|");
+    client
+}
+
+#[test]
+fn a_second_connection_does_not_replace_a_live_one() {
+    let service = start(&folder("fix-replace-live"), &[]);
+    let mut first = FixClient::new("LIVE");
+    first.connect(fix(&service));
+    first.log_on(false);
+    let mut second = ask_for_session(&service, "LIVE");
+    let test_request = first.read().expect("the first connection is asked");
+    assert_eq!(test_request.get(35), "1", "{}", test_request.text());
+    assert!(ask_for_session(&service, "LIVE").is_closed(), "one connection at a time waits");
+    first.next_in += 1;
+    first.send_message("0", &format!("112={}|", test_request.get(112)));
+    assert!(second.is_closed(), "the first connection has answered");
+    first.order("a", "AAPL", 1, 10, "150");
+    assert!(first.receive(2));
+    service.signal("KILL");
+    service.end();
+}
+
+#[test]
+fn a_second_connection_replaces_a_silent_one() {
+    let service = start(&folder("fix-replace-silent"), &[]);
+    let mut first = FixClient::new("SILENT");
+    first.connect(fix(&service));
+    first.log_on(false);
+    let mut second = ask_for_session(&service, "SILENT");
+    let answer = second.read().expect("the Logon is answered");
+    assert_eq!(answer.get(35), "A", "{}", answer.text());
+    assert_eq!(first.read().expect("it was asked").get(35), "1");
+    assert!(first.is_closed());
+    // A client that comes again after its connection was lost gets the session, too.
+    second.disconnect();
+    let mut third = FixClient::new("SILENT");
+    third.connect(fix(&service));
+    third.log_on(false);
+    service.signal("KILL");
+    service.end();
+}
+
 #[test]
 fn a_session_stays_on_one_gateway_whichever_accepts_it() {
     let data = folder("fix-gateways");

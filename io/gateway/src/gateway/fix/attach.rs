@@ -59,21 +59,21 @@ impl FixEndpoint {
         }
     }
 
-    /// Attaches a connection to its session; a second connection is closed without an answer, and
-    /// the first is not affected.
-    fn attach_connection(
+    /// Attaches a connection to its session. A second connection is closed without an answer,
+    /// unless the settings say that it may replace the first one.
+    pub(super) fn attach_connection(
         &mut self,
         now: Timestamp,
         sockets: &mut Sockets,
         id: ConnectionId,
         admitted: AdmittedLogon,
     ) {
-        let AdmittedLogon { name, login } = admitted;
+        let AdmittedLogon { name, login } = &admitted;
         // The login may have been revoked since the verdict.
         if login.as_ref().is_some_and(|(login, generation)| self.revocations.is_revoked(login, *generation)) {
-            return self.reject_logon(now, sockets, id, &name);
+            return self.reject_logon(now, sockets, id, name);
         }
-        let number = match self.admit(now, &name) {
+        let number = match self.admit(now, name) {
             Ok(Some(number)) => number,
             Ok(None) => return sockets.close(id),
             Err(fault) => {
@@ -82,16 +82,15 @@ impl FixEndpoint {
             }
         };
         let ready = self.ready;
-        let schedule = self.settings.family_of(&name).map(|(family, _)| family.schedule(now));
+        let schedule = self.settings.family_of(name).map(|(family, _)| family.schedule(now));
         let client = client_of(&mut self.clients, number);
         let Some(client) = client.and_then(|client| client.session.connect(now).then_some(client)) else {
-            self.pending_logons.refused += 1;
-            return sockets.close(id);
+            return self.challenge(now, sockets, id, number, admitted);
         };
         client.session.set_ready(ready);
         schedule.into_iter().for_each(|schedule| client.session.set_schedule(schedule));
         client.connection = Some(id);
-        client.admitted = login;
+        client.admitted = admitted.login;
         client.peer = sockets.peer(id);
         client.sender = SenderId::NONE;
         client.since = now;
