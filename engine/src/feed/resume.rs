@@ -5,8 +5,9 @@ use crate::event::Tick;
 use crate::rng::Rng;
 
 impl Feed {
-    /// Lets the prices of a security continue from its last tick. The securities' prices then differ
-    /// from those of a first start: their random numbers also depend on the time of that tick.
+    /// Lets the prices of a security continue from its last tick. The securities' prices then
+    /// differ from those of a first start: their random numbers also depend on the time of that
+    /// tick.
     pub fn resume(&mut self, tick: &Tick) {
         if let Ok(at) = self.streams.binary_search_by_key(&tick.security, |stream| stream.security) {
             self.streams[at].resume(tick);
