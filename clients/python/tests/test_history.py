@@ -78,7 +78,7 @@ def test_bars_are_those_that_pandas_computes_also_after_a_kill(new_service):
 
 
 def test_the_simulated_market_goes_on_where_it_ended(new_service):
-    service = new_service("feed.rate=400").start()
+    service = new_service("feed.rate=4000").start()
     with Pitlane(service.url) as client:
         wait_for(lambda: len(client.tick_history(1, limit=200)) == 200)
     service.end()
@@ -93,24 +93,24 @@ def test_the_simulated_market_goes_on_where_it_ended(new_service):
 
 
 def test_rows_are_those_of_the_range_and_of_the_limit(client):
-    wait_for(lambda: len(client.tick_history(1, start=EPOCH, limit=40)) == 40)
-    last = client.tick_history(1, limit=30)
-    assert len(last) == 30 and last == sorted(last, key=lambda tick: tick.date_time)
-    first = client.tick_history(1, start=EPOCH, limit=25)
+    wait_for(lambda: len(client.tick_history(1, start=EPOCH, limit=15)) == 15)
+    last = client.tick_history(1, limit=10)
+    assert len(last) == 10 and last == sorted(last, key=lambda tick: tick.date_time)
+    first = client.tick_history(1, start=EPOCH, limit=8)
     again = client.tick_history(1, start=EPOCH, end=first[-1].date_time + timedelta(seconds=1))
-    assert len(first) == 25 and again[:25] == first
+    assert len(first) == 8 and again[:8] == first
     assert client.tick_history(1, start=date(2100, 1, 1)) == []
     assert client.bars("AAPL", "1m", limit=1)[0].security_id == 1
 
 
 def test_pages_are_read_one_after_the_other(client, monkeypatch):
-    wait_for(lambda: len(client.tick_history(1, start=EPOCH, limit=40)) == 40)
-    end = client.tick_history(1, start=EPOCH, limit=40)[-1].date_time
+    wait_for(lambda: len(client.tick_history(1, start=EPOCH, limit=15)) == 15)
+    end = client.tick_history(1, start=EPOCH, limit=15)[-1].date_time
     whole = client.tick_history(1, start=EPOCH, end=end)
-    monkeypatch.setattr("pitlane._sync.history._PAGE_ROWS_MAX", 7)
+    monkeypatch.setattr("pitlane._sync.history._PAGE_ROWS_MAX", 3)
     assert client.tick_history(1, start=EPOCH, end=end) == whole
-    assert client.tick_history(1, start=EPOCH, end=end, limit=17) == whole[:17]
-    assert client.tick_history(1, end=end, limit=17) == whole[-17:]
+    assert client.tick_history(1, start=EPOCH, end=end, limit=8) == whole[:8]
+    assert client.tick_history(1, end=end, limit=8) == whole[-8:]
 
 
 def test_a_quote_has_the_prices_of_the_day(client):

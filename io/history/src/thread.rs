@@ -162,9 +162,11 @@ impl HistoryWorker {
                 Ok(request) => Some(request),
                 Err(RecvTimeoutError::Timeout) => None,
             };
-            // Before an answer, so that it includes every tick that was recorded before its
-            // question.
+            // First, so that an answer has every tick that was recorded before its question, and none
+            // that a kill could take back.
             let taken = self.drain();
+            self.write();
+            pause = if taken > 0 { BUSY_PAUSE } else { IDLE_PAUSE };
             match request {
                 Some(HistoryRequest::Query { query, format, answer }) => {
                     let now = self.clock.now();
@@ -173,8 +175,6 @@ impl HistoryWorker {
                 Some(HistoryRequest::Reference(reference)) => self.store.set_reference(&reference),
                 Some(HistoryRequest::Drain | HistoryRequest::End) | None => {}
             }
-            pause = if taken > 0 { BUSY_PAUSE } else { IDLE_PAUSE };
-            self.write();
         }
         self.drain();
         self.write();
