@@ -162,8 +162,8 @@ impl HistoryWorker {
                 Ok(request) => Some(request),
                 Err(RecvTimeoutError::Timeout) => None,
             };
-            // First, so that an answer has every tick that was recorded before its question, and none
-            // that a kill could take back.
+            // First, so that an answer has every tick that was recorded before its question, and
+            // none that a kill could take back.
             let taken = self.drain();
             self.write();
             pause = if taken > 0 { BUSY_PAUSE } else { IDLE_PAUSE };
