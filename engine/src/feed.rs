@@ -9,6 +9,7 @@
 //! event:     Trade at bid or ask  |  Quote, after a step  |  Tick: both
 //! ```
 
+mod resume;
 mod schedule;
 
 use std::collections::BTreeMap;

@@ -80,6 +80,7 @@ impl HttpHost {
             recorder: None,
             remote_strategies: None,
             cluster: None,
+            history: None,
             send_event: Box::new(|_| {}),
         };
         let http = Some(SocketAddr::from(([127, 0, 0, 1], 0)));

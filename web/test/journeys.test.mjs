@@ -57,6 +57,26 @@ test('prices appear and change', async () => {
   await page.waitForFunction((text) => document.querySelector('tbody tr td:nth-child(3)')?.textContent !== text, first);
 });
 
+test('a new page shows the past of the market', async () => {
+  const bars = async () => (await fetch(`${service.url}/rest/ext/bars?securityId=1&interval=1s`)).json();
+  const end = Date.now() + 60_000;
+  while ((await bars()).length < 5) {
+    assert(Date.now() < end, 'the service has no bars');
+    await new Promise((done) => setTimeout(done, 100));
+  }
+  const other = await open(chrome, service.url);
+  await other.getByRole('radio', { name: '1s', exact: true }).check({ force: true });
+  // Bars of the past are there at once; the page itself has been open for less time.
+  const past = (await bars()).length;
+  await other.waitForFunction((count) => {
+    const label = document.querySelector('.chart')?.getAttribute('aria-label') ?? '';
+    return Number.parseInt(label) >= count;
+  }, past);
+  await other.getByRole('columnheader', { name: 'Chg %' }).first().waitFor();
+  assert.deepEqual(other.errors, []);
+  await other.context().close();
+});
+
 test('each of the four order types is accepted', async () => {
   await choose('AAPL');
   const [bid, ask] = [await quote('Bid'), await quote('Ask')];

@@ -135,6 +135,9 @@ def operation(client):
     # The list is empty in the first second.
     assert all(row.p99_ns >= row.p50_ns > 0 for row in client.latency())
     assert client.adapters()[0].name == "SIM"
+    assert client.quote(1).last is not None
+    assert all(bar.low <= bar.open <= bar.high for bar in client.bars(1, "1s", limit=5))
+    assert len(client.tick_history(1, limit=1)) == 1
     assert client.members() == []
     assert client.alerts(limit=5) == []
     with pytest.raises(NotFound):
@@ -191,6 +194,9 @@ NAMES = {
     "SecurityVO": values.Security,
     "SenderVO": values.Sender,
     "AlertVO": values.Alert,
+    "BarVO": values.HistoryBar,
+    "QuoteVO": values.Quote,
+    "TickVO": values.HistoryTick,
     "SessionVO": values.Session,
     "ShardVO": values.ShardHealth,
     "StageVO": values.Latency,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::event::Tick;
 use crate::id::{AdapterId, Currency, ExchangeId, FamilyId};
 use crate::number::{ContractSize, Grid, Money};
 use crate::refdata::{Exchange, OptionKind, RefDataRows, SecurityFamily};
@@ -172,6 +173,48 @@ fn the_first_event_has_quote_and_trade_from_the_start_price() {
     let (quote, trade) = (quote_of(&first).unwrap(), trade_of(&first).unwrap());
     assert!(quote.bid >= price("41.98") && quote.bid <= price("42.02"));
     assert!(trade.price == quote.bid || trade.price == quote.ask);
+}
+
+#[test]
+fn a_market_continues_from_its_last_tick_within_its_bounds() {
+    let plan = [(1, "0.01", Some("42")), (2, "0.01", Some("42"))];
+    let first_of = |tick: &Tick| {
+        let mut feed = Feed::new(&reference(&plan), FeedSettings::default());
+        feed.resume(tick);
+        on(&mut feed, &[1]);
+        quote_of(&run(&mut feed, START, 1, 1)[0]).unwrap()
+    };
+    let size = Qty::whole(100).unwrap();
+    let last = Tick {
+        security: SecurityId(1),
+        bid: price("55.5"),
+        bid_size: size,
+        at: Timestamp(7),
+        ..Tick::default()
+    };
+    let near =
+        |quote: Quote, text: &str| quote.bid.raw().abs_diff(price(text).raw()) <= price("0.02").raw() as u64;
+    assert!(near(first_of(&last), "55.5"));
+    let traded = Tick { bid_size: Qty::ZERO, traded: true, last: price("33.3"), ..last };
+    assert!(near(first_of(&traded), "33.3"), "without a quote the last price counts");
+    assert!(near(first_of(&Tick { bid: price("1000"), ..last }), "84"), "twice the start price at most");
+    assert!(near(first_of(&Tick { bid: price("1"), ..last }), "21"), "half the start price at least");
+    assert!(near(first_of(&Tick { security: SecurityId(1), ..Tick::default() }), "42"), "nothing is known");
+    assert!(near(first_of(&Tick { security: SecurityId(2), ..last }), "42"), "another security");
+    assert!(near(first_of(&Tick { security: SecurityId(3), ..last }), "42"), "an unknown security");
+}
+
+#[test]
+fn a_continued_market_does_not_repeat_the_steps_of_the_process_before() {
+    let walk = |at: u64| {
+        let mut feed = Feed::new(&reference(&[(1, "0.01", Some("42"))]), FeedSettings::default());
+        let (bid, bid_size) = (price("42"), Qty::whole(100).unwrap());
+        feed.resume(&Tick { security: SecurityId(1), bid, bid_size, at: Timestamp(at), ..Tick::default() });
+        on(&mut feed, &[1]);
+        run(&mut feed, START, 10, 1).iter().filter_map(quote_of).map(|quote| quote.bid).collect::<Vec<_>>()
+    };
+    assert_eq!(walk(1), walk(1));
+    assert_ne!(walk(1), walk(2));
 }
 
 #[test]

@@ -79,6 +79,11 @@ impl Shard {
         }
     }
 
+    /// Returns the market of each security.
+    pub fn ticks(&self) -> impl Iterator<Item = Tick> {
+        (0..self.directory.local_count()).map(|local| self.current_tick(local))
+    }
+
     pub(super) fn current_tick(&self, local: u32) -> Tick {
         let market = self.venue.market(local);
         Tick {

@@ -26,6 +26,7 @@ mod calendar;
 mod cluster;
 mod fault;
 mod fix;
+mod history;
 mod http;
 mod journal;
 mod layers;
@@ -62,6 +63,7 @@ pub use calendar::{CalendarConfig, HoursBy, TradingHoursConfig};
 pub use cluster::{ClusterConfig, MemberConfig};
 pub use fault::{ConfigFault, ConfigFaults};
 pub use fix::{AllowedAddress, ExecTypes, FixConfig, FixSessionConfig, SecondLogon};
+pub use history::HistoryConfig;
 pub use http::{HttpConfig, HttpsConfig};
 pub use journal::{Durability, JournalConfig};
 pub use layers::{PRESETS, Setting, Sources};
@@ -124,6 +126,7 @@ pub struct Config {
     pub demo: DemoConfig,
     pub replay: ReplayConfig,
     pub record: RecordConfig,
+    pub history: HistoryConfig,
     pub simulation: SimulationConfig,
     /// Settings of a shard without those of single exchanges; see [`Config::shard_settings`].
     pub shard: ShardSettings,
@@ -197,6 +200,7 @@ impl Config {
             demo: root.section("demo", DemoConfig::read),
             replay: root.section("replay", ReplayConfig::read),
             record: root.section("record", RecordConfig::read),
+            history: root.section("history", HistoryConfig::read),
             simulation: root.section("simulation", SimulationConfig::read),
             shard: root.section("shard", |section| venue::read_shard(section, &service, &venue)),
             view: root.section("view", |section| venue::read_view(section, &service)),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::Money;
-use pitlane_engine::time::{Day, NS_PER_S, Timestamp};
+use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::rest::Moment;
 
 use super::risk::Restricted;
@@ -101,12 +101,8 @@ fn parse_instant(text: &str) -> Result<Option<Timestamp>, String> {
     if text.is_empty() {
         return Ok(None);
     }
-    let parsed = match Day::parse(text.as_bytes()) {
-        Ok(day) => Ok(day.start()),
-        Err(_) => Moment::parse(text).map(|moment| moment.0),
-    };
-    parsed
-        .map(Some)
+    Moment::parse_begin(text)
+        .map(|moment| Some(moment.0))
         .map_err(|_| format!("it must be such as 2026-11-14T09:30:00Z or 2026-11-14, not {text:?}"))
 }
 

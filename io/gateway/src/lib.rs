@@ -32,7 +32,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::desk::IdBlock;
-use pitlane_engine::event::Event;
+use pitlane_engine::event::{Event, Tick};
 use pitlane_engine::id::{AdapterId, Origin, PortId, ShardId, Source};
 use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
@@ -249,6 +249,7 @@ impl PlatformParts {
             Some(recorder)
         };
         let session_states = session_states(recovered.iter().map(|recovered| &recovered.shard));
+        let ticks: Vec<Tick> = recovered.iter().flat_map(|recovered| recovered.shard.ticks()).collect();
         let (mut shard_reloads, mut gateway_reloads) = (Vec::new(), Vec::new());
         let shards = recovered.into_iter().zip(ends).map(|(recovered, end): (RecoveredShard, ShardEnd)| {
             let recorder = recorder(format!("shard-{}", end.id().0));
@@ -271,7 +272,9 @@ impl PlatformParts {
         let first = &mut gateways[0];
         first.control = Some(Control::new(control, now, settings.control_settings.clone(), session_states));
         let (seed, interval_ns) = (settings.seed, settings.interval_ns);
-        first.market = Some(MarketSource::new(feed, reference, seed, interval_ns, settings.quoted.clone()));
+        let mut market = MarketSource::new(feed, reference, seed, interval_ns, settings.quoted.clone());
+        market.resume(&ticks);
+        first.market = Some(market);
         first.trader = (settings.pause_ns > 0).then(|| {
             let (running, chance) =
                 (settings.control_settings.running.clone(), (settings.seed, settings.pause_ns));

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pitlane_engine::command::{Command, CommandKind, TradingSession};
+use pitlane_engine::event::Tick;
 use pitlane_engine::feed::{Feed, FeedSettings};
 use pitlane_engine::id::{AdapterId, ExchangeId, Origin, SecurityId, ShardId, Source};
 use pitlane_engine::lane::LaneFull;
@@ -60,6 +61,11 @@ impl MarketSource {
         let (wanted, closed) = (BTreeSet::new(), BTreeSet::new());
         let feed = Feed::new(reference, feed);
         MarketSource { feed, port, exchanges, wanted, closed, quoted, slot: None, replay: None, pace: None }
+    }
+
+    /// Lets the simulated prices continue from the last ticks of an earlier process.
+    pub fn resume(&mut self, ticks: &[Tick]) {
+        ticks.iter().for_each(|tick| self.feed.resume(tick));
     }
 
     /// Takes prices from files from now on.

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use pitlane_history::HistoryClient;
 use pitlane_runtime::clock::Clock;
 
 use super::admission::Admission;
@@ -46,6 +47,8 @@ pub(crate) struct AppState {
     pub ref_data: Rc<CurrentRefData>,
     pub reloads: Reloads,
     pub access: Access,
+    /// The history of the market; `None`: none is kept.
+    pub history: Option<HistoryClient>,
     pub monitoring: Monitoring,
     pub content: Content,
     /// Turns of the readers of long lists.
@@ -93,6 +96,7 @@ impl AppState {
             recorder,
             remote_strategies,
             cluster,
+            history,
             send_event,
         } = parts;
         let started = service_status.started();
@@ -121,6 +125,8 @@ impl AppState {
         }
         shard_client.set_ws_broker(ws_broker.clone());
         shard_client.set_report(report);
+        let (history_recorder, history) = history.unzip();
+        shard_client.set_history(history_recorder);
         let lifecycle = Rc::new(Lifecycle::new(remote, send_event));
         let trading = Rc::new(Trading::new(
             shard_client,
@@ -150,6 +156,7 @@ impl AppState {
             ref_data,
             reloads: Reloads::new(reloads),
             access,
+            history,
             monitoring: Monitoring::new(meter, registry, service_status, tls, ws_broker, stages),
             content: Content { routes: Routes::new(), page: WebPage::new(), description },
             turns: RenderTurns::new(),
@@ -175,6 +182,13 @@ impl AppState {
     pub(crate) fn set_reference(&self, reference: Arc<RefData>) {
         self.notifications.ws_broker.set_reference(&reference);
         self.trading.shard_client.set_reference(reference.clone());
+        if let Some(history) = &self.history
+            && history.set_reference(reference.clone()).is_err()
+        {
+            tracing::warn!(
+                "the history is busy: it learns the time zones of new exchanges at the next start"
+            );
+        }
         self.ref_data.set(RefDataCache::new(reference));
     }
 

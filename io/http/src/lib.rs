@@ -45,6 +45,7 @@ mod framing;
 mod guard;
 mod websocket_broker;
 mod health;
+mod history;
 mod http_event;
 mod alerts;
 mod app_state;
@@ -200,6 +201,9 @@ impl HttpServer {
             remote.ended().await;
             event_loop.abort();
             app.trading.shard_client.end();
+            if let Some(history) = &app.history {
+                history.end();
+            }
             Ok(())
         })
     }

@@ -8,6 +8,7 @@ use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_gateway::notifications::NotificationChannel;
 use pitlane_gateway::report::OrderReportPrinter;
+use pitlane_history::{HistoryClient, HistoryRecorder};
 use pitlane_net::tls::Tls;
 use pitlane_runtime::clock::Clock;
 use pitlane_runtime::log::Events;
@@ -60,6 +61,8 @@ pub struct HttpParts {
     pub remote_strategies: Option<RemoteStrategiesParts>,
     /// The other servers; `None`: this one is alone.
     pub cluster: Option<ClusterParts>,
+    /// The two ends of the history of the market; `None`: none is kept.
+    pub history: Option<(HistoryRecorder, HistoryClient)>,
     /// Sends events of this thread to main.
     pub send_event: Box<dyn Fn(HttpEvent) + Send>,
 }

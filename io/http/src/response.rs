@@ -27,6 +27,8 @@ pub(crate) struct HttpResponse {
     pub content: Content,
     /// Location of what the request created.
     pub location: Option<HeaderValue>,
+    /// Location of the next or the previous page.
+    pub link: Option<HeaderValue>,
     /// Identifies this state of the resource.
     pub etag: Option<HeaderValue>,
     /// Content coding with which the content was compressed at build time.
@@ -40,6 +42,8 @@ pub(crate) enum ResponseKind {
     /// Errors.
     Problem,
     Metrics,
+    /// Rows of the history as text.
+    Csv,
     /// A file of a page.
     Asset {
         content_type: &'static str,
@@ -63,7 +67,15 @@ pub(crate) enum Content {
 
 impl HttpResponse {
     fn new(kind: ResponseKind, content: Content) -> HttpResponse {
-        HttpResponse { status: StatusCode::OK, kind, content, location: None, etag: None, encoding: None }
+        HttpResponse {
+            status: StatusCode::OK,
+            kind,
+            content,
+            location: None,
+            link: None,
+            etag: None,
+            encoding: None,
+        }
     }
 
     pub(crate) fn empty() -> HttpResponse {
@@ -107,6 +119,10 @@ impl HttpResponse {
 
     pub(crate) fn with_encoding(self, encoding: Option<&'static str>) -> HttpResponse {
         HttpResponse { encoding, ..self }
+    }
+
+    pub(crate) fn with_link(self, link: Option<HeaderValue>) -> HttpResponse {
+        HttpResponse { link, ..self }
     }
 
     pub(crate) fn with_location(self, location: HeaderValue) -> HttpResponse {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use hyper::body::Incoming;
 use hyper::header::{
     ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG,
-    HeaderMap, HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_VERSION,
+    HeaderMap, HeaderName, HeaderValue, LINK, LOCATION, REFERRER_POLICY, RETRY_AFTER, SEC_WEBSOCKET_VERSION,
     UPGRADE, VARY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use hyper::http::request::Parts as Head;
@@ -31,6 +31,7 @@ const HEADERS_USUAL: usize = 6;
 
 // Checked at compile time, so that no response has to be.
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
+const CSV: HeaderValue = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
@@ -86,10 +87,13 @@ pub(crate) async fn respond(
     if answer.status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(RETRY_AFTER) {
         headers.insert(RETRY_AFTER, HeaderValue::from(1));
     }
-    let HttpResponse { status, kind, content, location, etag, encoding } = answer;
+    let HttpResponse { status, kind, content, location, link, etag, encoding } = answer;
     add_common_headers(kind, etag, &mut headers);
     if let Some(location) = location {
         headers.insert(LOCATION, location);
+    }
+    if let Some(link) = link {
+        headers.insert(LINK, link);
     }
     if let Some(encoding) = encoding {
         headers.insert(CONTENT_ENCODING, HeaderValue::from_static(encoding));
@@ -210,6 +214,7 @@ fn add_common_headers(kind: ResponseKind, etag: Option<HeaderValue>, headers: &m
         ResponseKind::Json => Some(JSON),
         ResponseKind::Problem => Some(PROBLEM),
         ResponseKind::Metrics => Some(HeaderValue::from_static(exposition::CONTENT_TYPE)),
+        ResponseKind::Csv => Some(CSV),
         ResponseKind::Asset { content_type, .. } => Some(HeaderValue::from_static(content_type)),
     };
     if let Some(content_type) = content_type {

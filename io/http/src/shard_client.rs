@@ -36,6 +36,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::{View, ViewSettings};
 use pitlane_gateway::event_counts::EventCounts;
 use pitlane_gateway::report::OrderReportPrinter;
+use pitlane_history::HistoryRecorder;
 use pitlane_protocols::codes::WireName;
 use pitlane_protocols::remote::strategy::is_of_strategy;
 use pitlane_runtime::log::LineLimit;
@@ -95,6 +96,8 @@ pub(crate) struct ShardClient {
     /// Number of events received other than ticks.
     changes: Cell<u64>,
     report: RefCell<Option<OrderReportPrinter>>,
+    /// Records ticks for the history; `None` if none is kept.
+    history: RefCell<Option<HistoryRecorder>>,
     /// A venue that resets its numbers puts every open order in doubt at once.
     alert_lines: RefCell<LineLimit>,
     /// Broker of the WebSocket clients; `None` in tests.
@@ -148,6 +151,7 @@ impl ShardClient {
             event_counts: Cell::new(EventCounts::default()),
             changes: Cell::new(0),
             report: RefCell::new(None),
+            history: RefCell::new(None),
             alert_lines: RefCell::default(),
             ws_broker: None,
             remote_strategies: None,
@@ -167,6 +171,11 @@ impl ShardClient {
     /// Sets the report that prints events.
     pub(crate) fn set_report(&mut self, report: Option<OrderReportPrinter>) {
         self.report = RefCell::new(report);
+    }
+
+    /// Sets the recorder of the history of the market.
+    pub(crate) fn set_history(&mut self, history: Option<HistoryRecorder>) {
+        self.history = RefCell::new(history);
     }
 
     /// Returns the copy of the shards' state. It must not be held across an await.
@@ -236,6 +245,7 @@ impl ShardClient {
         let mut waiting = self.waiting.borrow_mut();
         let (mut counts, mut changes) = (self.event_counts.get(), self.changes.get());
         let mut report = self.report.borrow_mut();
+        let mut history = self.history.borrow_mut();
         let ws_broker = self.ws_broker.as_ref().map(|ws_broker| (ws_broker, ws_broker.now()));
         let (mut render_begin, mut is_first) = (None, true);
         let mut desk = self.desk.borrow_mut();
@@ -262,6 +272,9 @@ impl ShardClient {
             }
             counts.count(&event);
             changes += u64::from(!matches!(event.body, EventKind::Tick(_)));
+            if let Some(history) = history.as_mut() {
+                history.handle_event(shard, &event);
+            }
             if let Some(report) = report.as_mut() {
                 report.handle_event(&view, &reference, &event);
             }

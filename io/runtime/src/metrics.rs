@@ -41,6 +41,7 @@ pub struct Registry {
     pub shards: Vec<ShardMeter>,
     /// Free bytes on the file system of the data folder; 0 if unknown.
     pub data_free_bytes: Counter,
+    pub history: HistoryMeter,
 }
 
 impl Registry {
@@ -48,6 +49,7 @@ impl Registry {
         Registry {
             shards: (0..shards).map(|_| ShardMeter::default()).collect(),
             data_free_bytes: Counter::default(),
+            history: HistoryMeter::default(),
         }
     }
 }
@@ -96,6 +98,19 @@ pub struct JournalMeter {
     pub segment_bytes: Counter,
     /// Time of the newest snapshot since the epoch, in nanoseconds; 0 if there is none.
     pub snapshot_at_ns: Counter,
+}
+
+/// Counters of the history of the market; all zero if none is kept.
+#[derive(Debug, Default)]
+pub struct HistoryMeter {
+    /// Ticks that the history received.
+    pub ticks: Counter,
+    /// Ticks dropped because the history had no room for them. The http thread writes it.
+    pub dropped: Counter,
+    /// Writes that the disk refused.
+    pub failed_writes: Counter,
+    /// Bytes of all files.
+    pub bytes: Counter,
 }
 
 /// Latency of one stage in one thread, in its last second with work; in nanoseconds.

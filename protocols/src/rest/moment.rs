@@ -35,6 +35,17 @@ impl Moment {
     }
 }
 
+impl Moment {
+    /// Reads the begin of a range: as [`Moment::parse`], but a bare date is the beginning of that
+    /// day in UTC.
+    pub fn parse_begin(text: &str) -> Result<Moment, TextError> {
+        match Day::parse(text.as_bytes()) {
+            Ok(day) => Ok(Moment(day.start())),
+            Err(_) => Moment::parse(text),
+        }
+    }
+}
+
 /// Returns the nanoseconds of a decimal part, if there is one, and the rest.
 fn decimals(rest: &[u8]) -> Result<(u64, &[u8]), TextError> {
     let [b'.', digits @ ..] = rest else { return Ok((0, rest)) };
@@ -108,6 +119,9 @@ mod tests {
         ] {
             assert!(Moment::parse(text).is_err(), "{text}");
         }
+        assert_eq!(Moment::parse_begin("2026-11-14"), Ok(Moment(base)));
+        assert_eq!(Moment::parse_begin("2026-11-14T09:30:00Z"), Ok(Moment(nine_thirty)));
+        assert!(Moment::parse_begin("2026-11-31").is_err() && Moment::parse_begin("").is_err());
         let json = serde_json::to_string(&Moment(nine_thirty)).unwrap();
         assert_eq!(json, "\"2026-11-14T09:30:00Z\"");
         assert_eq!(serde_json::from_str::<Moment>(&json).unwrap().0, nine_thirty);

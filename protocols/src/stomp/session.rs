@@ -329,8 +329,8 @@ impl StompSession {
         }
         match access {
             Some(access) => {
+                self.receipt_owed = None;
                 self.send_connected(now, server, access);
-                self.finish_frame(now);
             }
             None => {
                 let receipt = self.receipt_owed.take();

@@ -36,6 +36,7 @@ const DECIMALS = new Set([
   'high',
   'low',
   'close',
+  'previousClose',
   'maxOrderQty',
   'maxOrderValue',
   'maxPosition',

@@ -157,6 +157,58 @@ describe('candles', () => {
     for (let s = 0; s < BARS_MAX + 50; s++) candles.addPrice(1, s);
     expect(candles.of('1s')).toHaveLength(BARS_MAX);
   });
+
+  const bar = (time: number, close: number) => ({ time, open: close, high: close, low: close, close });
+
+  it('continue the history of the service', () => {
+    const candles = new Candles();
+    candles.addPrice(12, start + 2);
+    candles.addPrice(13, start + 3);
+    // The page has missed a price of the second bar, and the service does not know the newest one.
+    const history = [bar(start, 10), bar(start + 1, 11), { ...bar(start + 2, 9), high: 20 }];
+    candles.addHistory('1s', history);
+    candles.addPrice(14, start + 4);
+    expect(candles.of('1s')).toEqual([
+      bar(start, 10),
+      bar(start + 1, 11),
+      { time: start + 2, open: 9, high: 20, low: 9, close: 12 },
+      { time: start + 3, open: 12, high: 13, low: 12, close: 13 },
+      { time: start + 4, open: 13, high: 14, low: 13, close: 14 },
+    ]);
+    candles.addHistory('1s', []);
+    expect(candles.of('1s')).toHaveLength(5);
+    expect(history[0]).toEqual(bar(start, 10));
+  });
+
+  it('of ten seconds are made from those of one', () => {
+    const candles = new Candles();
+    candles.addHistory('10s', [bar(start, 10), bar(start + 9, 8), bar(start + 10, 11)]);
+    expect(candles.of('10s')).toEqual([{ time: start, open: 10, high: 10, low: 8, close: 8 }, bar(start + 10, 11)]);
+  });
+
+  it('of a day begin when the trading day of the exchange begins', () => {
+    const candles = new Candles();
+    const midnight = Date.parse('2026-11-15T05:00:00Z') / 1000;
+    candles.addPrice(12, start);
+    candles.addHistory('1d', [bar(midnight - 86_400, 9), bar(midnight, 10)]);
+    candles.addPrice(13, midnight + 86_399);
+    candles.addPrice(14, midnight + 86_400);
+    expect(candles.of('1d')).toEqual([
+      bar(midnight - 86_400, 9),
+      { time: midnight, open: 10, high: 13, low: 10, close: 13 },
+      { time: midnight + 86_400, open: 13, high: 14, low: 13, close: 14 },
+    ]);
+  });
+
+  it('of a long history are the newest', () => {
+    const candles = new Candles();
+    candles.addHistory(
+      '1s',
+      Array.from({ length: BARS_MAX + 20 }, (_, s) => bar(start + s, s)),
+    );
+    expect(candles.of('1s')).toHaveLength(BARS_MAX);
+    expect(candles.of('1s').at(-1)).toEqual(bar(start + BARS_MAX + 19, BARS_MAX + 19));
+  });
 });
 
 describe('peek', () => {

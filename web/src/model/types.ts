@@ -321,6 +321,22 @@ export interface Book extends Stamp {
   dateTime: Instant;
 }
 
+/** A bar of the history; its members for the chart. */
+export interface HistoryBar {
+  dateTime: Instant;
+  open: Decimal;
+  high: Decimal;
+  low: Decimal;
+  close: Decimal;
+}
+
+/** The prices of a trading day and the close of the one before; its members for changes. */
+export interface DayQuote {
+  securityId: number;
+  open?: Decimal;
+  previousClose?: Decimal;
+}
+
 export interface BarMessage extends Stamp {
   securityId: number;
   size: string;

@@ -12,10 +12,11 @@
 import type { Broker } from '../link/broker';
 import { afterPaint, atNextFrame, throttled } from '../link/frame';
 import type { Rest } from '../link/rest';
+import { type BarLength, SOURCES } from '../model/candles';
 import type { Decimal } from '../model/decimal';
 import { parseJson } from '../model/json';
-import type { Book, Level, SubscriptionMessage, Tick } from '../model/types';
-import { type Opening, Quote } from './quote.svelte';
+import type { Book, DayQuote, HistoryBar, Level, SubscriptionMessage, Tick } from '../model/types';
+import { Quote } from './quote.svelte';
 import type { ReferenceStore } from './reference.svelte';
 
 /**
@@ -25,9 +26,8 @@ import type { ReferenceStore } from './reference.svelte';
 export const DRAW_MS = 50;
 /** Interval over which the rate is counted. */
 const RATE_MS = 1_000;
-const OPENING_KEY = 'pitlane.first-seen';
-/** Delay before the first prices of a day are saved, because they arrive one after the other. */
-const SAVE_MS = 1_000;
+/** Interval at which the closes of the trading day before are read: a day may begin meanwhile. */
+const BASE_MS = 300_000;
 /** Delay before subscriptions follow the rows in sight, because scrolling passes many rows. */
 const FOLLOW_MS = 100;
 const ALL = 'tick.*';
@@ -64,7 +64,6 @@ export class MarketStore {
   /** Functions that end subscriptions, by topic. */
   private readonly subscriptions = new Map<string, () => void>();
   private followTimer: ReturnType<typeof setTimeout> | undefined;
-  private saveTimer: ReturnType<typeof setTimeout> | undefined;
   private readonly scheduleDraw = throttled(() => this.draw(), DRAW_MS);
 
   constructor(
@@ -76,14 +75,50 @@ export class MarketStore {
     broker.listen('subscription.>', (_, body) => this.handleSubscription(parseJson(body) as SubscriptionMessage));
   }
 
-  /** Starts counting the rate. The page calls it once. */
+  /** Starts counting the rate and following the trading days. The page calls it once. */
   watch(): () => void {
     let before = 0;
     const timer = setInterval(() => {
       this.rate = this.ticksReceived - before;
       before = this.ticksReceived;
     }, RATE_MS);
-    return () => clearInterval(timer);
+    const bases = setInterval(() => void this.loadBases(), BASE_MS);
+    return () => {
+      clearInterval(timer);
+      clearInterval(bases);
+    };
+  }
+
+  /** Reads the prices that changes are relative to. A service without a history has none. */
+  async loadBases(): Promise<void> {
+    try {
+      for (const row of await this.rest.get<DayQuote[]>('/rest/ext/quote')) {
+        this.byId.get(row.securityId)?.setBase(row.previousClose, row.open);
+      }
+    } catch {
+      // Changes are then relative to the first price that the page receives.
+    }
+  }
+
+  /** Reads the past bars of a security, once per connection. */
+  async loadHistory(quote: Quote, length: BarLength): Promise<void> {
+    if (!quote.needsHistory(length)) return;
+    const { interval, limit } = SOURCES[length];
+    try {
+      const path = `/rest/ext/bars?securityId=${quote.id}&interval=${interval}&limit=${limit}`;
+      const rows = await this.rest.get<HistoryBar[]>(path);
+      const bars = rows.map(({ dateTime, open, high, low, close }) => ({
+        time: Date.parse(dateTime) / 1000,
+        open: Number(open),
+        high: Number(high),
+        low: Number(low),
+        close: Number(close),
+      }));
+      quote.addHistory(length, bars);
+    } catch {
+      // The chart then begins with the first price that the page receives.
+      quote.forgetHistory(length);
+    }
   }
 
   /**
@@ -91,14 +126,12 @@ export class MarketStore {
    * prices.
    */
   createQuotes(): void {
-    const openings = loadOpenings();
-    const quotes = this.reference.securities.map(
-      (security) => this.byId.get(security.id) ?? new Quote(security, openings[security.id]),
-    );
+    const quotes = this.reference.securities.map((security) => this.byId.get(security.id) ?? new Quote(security));
     this.byId = new Map(quotes.map((quote) => [quote.id, quote]));
     // Draws rows and their prices in the same frame.
     atNextFrame(() => this.draw());
     this.quotes = quotes;
+    void this.loadBases();
   }
 
   /** Discards the state of the previous connection. */
@@ -205,42 +238,14 @@ export class MarketStore {
   }
 
   private draw(): void {
-    let opened = false;
     if (this.changed.length > 0 && !this.hasPrices) afterPaint(() => (this.hasPrices = true));
-    for (const quote of this.changed) opened = quote.show() || opened;
+    for (const quote of this.changed) quote.show();
     this.changed.length = 0;
     if (this.bookReceived) this.book = parseJson(this.bookReceived) as Book;
     this.bookReceived = undefined;
-    if (opened) this.saveTimer ??= setTimeout(() => this.saveOpenings(), SAVE_MS);
-  }
-
-  private saveOpenings(): void {
-    this.saveTimer = undefined;
-    const prices = Object.fromEntries(
-      this.quotes.filter((quote) => quote.firstSeen !== undefined).map((quote) => [quote.id, quote.firstSeen]),
-    );
-    try {
-      localStorage.setItem(OPENING_KEY, JSON.stringify({ day: today(), prices }));
-    } catch {
-      // Without storage, the change is relative to the price when the page was opened.
-    }
   }
 }
 
 function level(price: Decimal | undefined, size: Decimal | undefined): Level | undefined {
   return price === undefined || size === undefined ? undefined : { price, size };
-}
-
-const today = (): string => new Date().toISOString().slice(0, 10);
-
-function loadOpenings(): Record<number, Opening> {
-  try {
-    const kept = JSON.parse(localStorage.getItem(OPENING_KEY) ?? '{}') as {
-      day?: string;
-      prices?: Record<number, Opening>;
-    };
-    return kept.day === today() ? (kept.prices ?? {}) : {};
-  } catch {
-    return {};
-  }
 }

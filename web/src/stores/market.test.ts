@@ -21,10 +21,12 @@ describe('the market', () => {
   let focus: LocalBroker;
   let market: MarketStore;
   let reference: ReferenceStore;
+  let answers: Record<string, string>;
   beforeEach(async () => {
     broker = new LocalBroker();
     focus = new LocalBroker();
-    const rest = fakeRest({ 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' });
+    answers = { 'GET /rest/security': SECURITIES, 'GET /rest/exchange': '[]', 'GET /rest/account': '[]' };
+    const rest = fakeRest(answers);
     reference = new ReferenceStore(rest);
     market = new MarketStore(rest, broker, focus, reference);
     await reference.load();
@@ -51,6 +53,43 @@ describe('the market', () => {
     market.reset();
     broker.publish('tick.1', tick(1, '12', '13'));
     await vi.waitFor(() => expect(quote.tick?.bid).toBe('12'));
+  });
+
+  it('measures changes by the previous close, or else by the first price of the day', async () => {
+    market.want('rows', [1]);
+    answers['GET /rest/ext/quote'] = '[{"securityId":1,"volume":5,"open":8}]';
+    await market.loadBases();
+    const quote = market.quote(1)!;
+    broker.publish('tick.1', tick(5, '10', '11'));
+    await vi.waitFor(() => expect(quote.tick?.last).toBe('10'));
+    expect([quote.change, quote.changePct, quote.basePrice]).toEqual(['2', 25, { price: '8', isClose: false }]);
+    answers['GET /rest/ext/quote'] =
+      '[{"securityId":1,"volume":5,"open":8,"previousClose":12.5},{"securityId":99,"volume":0}]';
+    await market.loadBases();
+    expect([quote.change, quote.changePct, quote.basePrice]).toEqual(['-2.5', -20, { price: '12.5', isClose: true }]);
+    // A service that does not answer changes nothing.
+    delete answers['GET /rest/ext/quote'];
+    await market.loadBases();
+    expect(quote.change).toBe('-2.5');
+  });
+
+  it('loads the past bars of a security once per connection, and again after a failure', async () => {
+    const quote = market.quote(1)!;
+    const path = 'GET /rest/ext/bars?securityId=1&interval=1s&limit=480';
+    const bar = (second: number, price: number): string =>
+      `{"securityId":1,"dateTime":"2026-11-15T10:00:0${second}Z","open":${price},"high":${price},"low":${price},"close":${price},"volume":1,"trades":1,"complete":true}`;
+    await market.loadHistory(quote, '1s');
+    expect(quote.candles.of('1s')).toEqual([]);
+    answers[path] = `[${bar(0, 7)},${bar(1, 8)}]`;
+    await market.loadHistory(quote, '1s');
+    const closes = (): number[] => quote.candles.of('1s').map((one) => one.close);
+    expect(closes()).toEqual([7, 8]);
+    answers[path] = `[${bar(0, 7)},${bar(1, 8)},${bar(2, 9)}]`;
+    await market.loadHistory(quote, '1s');
+    expect(closes()).toEqual([7, 8]);
+    market.reset();
+    await market.loadHistory(quote, '1s');
+    expect(closes()).toEqual([7, 8, 9]);
   });
 
   it('does not parse a tick that a newer one replaced before it was drawn', async () => {

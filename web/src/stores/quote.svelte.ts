@@ -1,7 +1,7 @@
 // Prices of one security. Ticks arrive more often than they are drawn, so a tick is kept as text
 // and parsed when it is needed.
 
-import { Candles } from '../model/candles';
+import { type Bar, type BarLength, Candles } from '../model/candles';
 import { type Decimal, decimal, units } from '../model/decimal';
 import { parseJson } from '../model/json';
 import { peekNumber, peekText } from '../model/peek';
@@ -10,16 +10,21 @@ import type { Security, Tick } from '../model/types';
 /** Length of `2026-11-15T10:00:00`; bars need no smaller unit. */
 const SECOND_LENGTH = 19;
 
-/** The first price of the day that this browser received, and when. */
-export interface Opening {
+/** The price that changes are relative to: the close of the trading day before, or the first of the day. */
+export interface BasePrice {
   price: Decimal;
-  at: number;
+  isClose: boolean;
 }
 
 export class Quote {
   /** Whether a strategy is subscribed, if known. */
   subscribed: boolean | undefined = $state();
   readonly candles = new Candles();
+  /** Increases with each history of bars. */
+  historyVersion = $state(0);
+  private base: BasePrice | undefined = $state.raw();
+  /** Lengths of bars whose history was requested. */
+  private readonly requested = new Set<BarLength>();
 
   /** Increases with each tick to show. */
   private version = $state(0);
@@ -30,11 +35,7 @@ export class Quote {
   /** Sequence number of the newest message. */
   private seq = 0;
 
-  constructor(
-    readonly security: Security,
-    /** The first price this browser saw today, to measure change by. */
-    private opening: Opening | undefined,
-  ) {}
+  constructor(readonly security: Security) {}
 
   get id(): number {
     return this.security.id;
@@ -50,20 +51,42 @@ export class Quote {
     return this.read;
   }
 
-  get firstSeen(): Opening | undefined {
-    void this.version;
-    return this.opening;
+  get basePrice(): BasePrice | undefined {
+    return this.base;
+  }
+
+  /** Sets the prices of the service to measure change by. Unknown ones are absent. */
+  setBase(previousClose: Decimal | undefined, open: Decimal | undefined): void {
+    const price = previousClose ?? open;
+    if (price !== undefined) this.base = { price, isClose: previousClose !== undefined };
   }
 
   get change(): Decimal | undefined {
-    const [last, opening] = [units(this.tick?.last), units(this.opening?.price)];
-    return last === null || opening === null ? undefined : decimal(last - opening);
+    const [last, base] = [units(this.tick?.last), units(this.base?.price)];
+    return last === null || base === null ? undefined : decimal(last - base);
   }
 
-  /** Change in percent of the first price seen. */
+  /** Change in percent of the base price. */
   get changePct(): number | undefined {
-    const [last, opening] = [Number(this.tick?.last), Number(this.opening?.price)];
-    return Number.isNaN(last) || !opening ? undefined : ((last - opening) / Math.abs(opening)) * 100;
+    const [last, base] = [Number(this.tick?.last), Number(this.base?.price)];
+    return Number.isNaN(last) || !base ? undefined : ((last - base) / Math.abs(base)) * 100;
+  }
+
+  /** Returns whether the history of a length was not requested on this connection, and notes it. */
+  needsHistory(length: BarLength): boolean {
+    if (this.requested.has(length)) return false;
+    this.requested.add(length);
+    return true;
+  }
+
+  /** Notes that the history of a length did not arrive. */
+  forgetHistory(length: BarLength): void {
+    this.requested.delete(length);
+  }
+
+  addHistory(length: BarLength, bars: readonly Bar[]): void {
+    this.candles.addHistory(length, bars);
+    this.historyVersion++;
   }
 
   /** Handles the body of a tick. Returns whether it is the first since the last drawing. */
@@ -78,21 +101,24 @@ export class Quote {
     return isFirst;
   }
 
-  /** Shows the newest tick. Returns whether its price is the first of the day. */
-  show(): boolean {
+  /** Shows the newest tick. */
+  show(): void {
     this.unread = this.received ?? this.unread;
     this.received = undefined;
     this.version++;
     this.subscribed ??= true;
-    if (this.opening !== undefined) return false;
-    const price = this.tick?.last;
-    if (price !== undefined) this.opening = { price, at: Date.now() };
-    return price !== undefined;
+    // The service knew no price when it was asked, so this one is the first of the day.
+    if (this.base === undefined) this.setBase(undefined, this.tick?.last);
   }
 
-  /** Resets the sequence number for a new connection, whose numbers may start again. */
+  /**
+   * Prepares for a new connection: its sequence numbers may start again, and prices were missed
+   * before it.
+   */
   reset(): void {
     this.seq = 0;
+    this.requested.clear();
+    this.historyVersion++;
   }
 }
 

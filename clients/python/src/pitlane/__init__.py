@@ -7,7 +7,7 @@ is the base class of strategies; `backtest` runs them over historical data, and 
 from ._async.client import AsyncPitlane
 from ._sync.client import Pitlane
 from .backtest_run import BacktestResult, backtest
-from .dataframes import to_dataframe
+from .dataframes import to_dataframe, to_polars
 from .enums import (
     ExecType,
     OptionType,
@@ -94,6 +94,8 @@ from .values import (
     Exchange,
     Forex,
     Health,
+    HistoryBar,
+    HistoryTick,
     Holding,
     Identity,
     Latency,
@@ -102,6 +104,7 @@ from .values import (
     Order,
     Portfolio,
     Position,
+    Quote,
     Rates,
     Risk,
     Security,
@@ -145,6 +148,8 @@ __all__ = [
     "Gap",
     "GenericEvent",
     "Health",
+    "HistoryBar",
+    "HistoryTick",
     "Holding",
     "Identity",
     "Instrument",
@@ -183,6 +188,7 @@ __all__ = [
     "Position",
     "PositionChange",
     "Problem",
+    "Quote",
     "Rates",
     "Refusal",
     "Refused",
@@ -223,4 +229,5 @@ __all__ = [
     "backtest",
     "run",
     "to_dataframe",
+    "to_polars",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Any, Callable, Generic, Mapping, TypeVar
 from urllib.parse import quote, urlencode
@@ -14,6 +15,9 @@ from .retry import RetryRule
 from .values import Confirmation
 
 T = TypeVar("T")
+
+# The header of RFC 8288 with one link.
+_LINK = re.compile(r'<(/[^>]*)>; rel="(?:next|prev)"')
 
 PREFER_REPRESENTATION: Mapping[str, str] = {"Prefer": "return=representation"}
 
@@ -32,6 +36,30 @@ class Call(Generic[T]):
 def get(path: str, kind: type[T], **query: Any) -> Call[T]:
     """Returns a call that reads a value of this kind."""
     return Call("GET", path, reader_of(kind), {name: value for name, value in query.items() if value is not None})
+
+
+@dataclass(frozen=True)
+class Page(Generic[T]):
+    """Rows, and the path of the page that follows or precedes them."""
+
+    rows: list[T]
+    link: str | None
+
+
+def page_of(path: str, kind: type[T], query: Mapping[str, Any]) -> Call[Page[T]]:
+    """Returns a call that reads a page of rows of this kind."""
+
+    def read(response: Response) -> Page[T]:
+        rows = wire.decode(list[kind], wire.parse(response.content))  # type: ignore[valid-type]
+        link = _LINK.match(response.headers.get("link", ""))
+        return Page(rows, link.group(1) if link else None)
+
+    return Call("GET", path, read, query or None)
+
+
+def page_at(link: str, kind: type[T]) -> Call[Page[T]]:
+    """Returns a call that reads the page at a link of another page."""
+    return page_of(link, kind, {})
 
 
 def write(method: str, path: str, body: Any = None, repeat: RetryRule = RetryRule.IDEMPOTENT) -> Call[None]:

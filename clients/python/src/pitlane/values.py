@@ -515,3 +515,67 @@ class Version:
     version: str
     formats: Mapping[str, int]
     commit: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class HistoryBar:
+    """The trades of a security in an interval, which begins at `date_time`."""
+
+    security_id: int
+    date_time: datetime
+    open: Decimal
+    high: Decimal
+    low: Decimal
+    close: Decimal
+    volume: Decimal
+    trades: int
+    complete: bool
+
+
+@dataclass(frozen=True)
+class HistoryTick:
+    """A change of the market of a security.
+
+    `last` and `last_size` are those of the trades since the tick before, and None without one. A
+    side without a quote is None.
+    """
+
+    security_id: int
+    date_time: datetime
+    bid: Optional[Decimal] = None
+    bid_size: Optional[Decimal] = None
+    ask: Optional[Decimal] = None
+    ask_size: Optional[Decimal] = None
+    last: Optional[Decimal] = None
+    last_size: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class Quote:
+    """The newest prices of a security.
+
+    `open`, `high`, `low` and `volume` are those of the trading day. `previous_close` is the last
+    price of the trading day before, which began at `previous_day`. Unknown values are None.
+    """
+
+    security_id: int
+    volume: Decimal
+    date_time: Optional[datetime] = None
+    bid: Optional[Decimal] = None
+    bid_size: Optional[Decimal] = None
+    ask: Optional[Decimal] = None
+    ask_size: Optional[Decimal] = None
+    last: Optional[Decimal] = None
+    last_size: Optional[Decimal] = None
+    open: Optional[Decimal] = None
+    high: Optional[Decimal] = None
+    low: Optional[Decimal] = None
+    previous_close: Optional[Decimal] = None
+    previous_day: Optional[datetime] = None
+
+    @property
+    def change(self) -> Optional[Decimal]:
+        """The last price relative to the previous close, such as 0.01 for one percent."""
+        if self.last is None or not self.previous_close:
+            return None
+        return self.last / self.previous_close - 1

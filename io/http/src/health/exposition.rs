@@ -19,6 +19,7 @@ pub(super) fn all(app: &AppState) -> String {
     shards(app, &mut out);
     journal(app, &mut out);
     view(app, &mut out);
+    history(app, &mut out);
     venues(app, &mut out);
     sessions::sessions(app, &mut out);
     sessions::market_data(app, &mut out);
@@ -140,6 +141,19 @@ fn view(app: &AppState, out: &mut Exposition) {
         let complete = view.is_complete(pitlane_engine::id::ShardId(shard)) as u8;
         out.sample(&[("shard", &shard)], complete);
     }
+}
+
+fn history(app: &AppState, out: &mut Exposition) {
+    if app.history.is_none() {
+        return;
+    }
+    let meter = &app.monitoring.registry.history;
+    out.single("pitlane_history_ticks_total", C, "Ticks that the history received.", meter.ticks.get());
+    let help = "Ticks that are missing in the history because it had no room for them.";
+    out.single("pitlane_history_dropped_ticks_total", C, help, meter.dropped.get());
+    let help = "Writes of the history that the disk refused.";
+    out.single("pitlane_history_failed_writes_total", C, help, meter.failed_writes.get());
+    out.single("pitlane_history_size_bytes", G, "Bytes of the files of the history.", meter.bytes.get());
 }
 
 type VenueColumn = (&'static str, &'static str, fn(&VenueCounts) -> u64);

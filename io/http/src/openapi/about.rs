@@ -80,7 +80,7 @@ pub(super) enum SchemaRef {
 pub(super) const TAGS: [(&str, &str); 9] = [
     (ORDERS, "Orders: submitted, modified, cancelled, read."),
     (POSITIONS, "Positions, transactions, cash."),
-    (MARKET, "Market data subscriptions."),
+    (MARKET, "Market data: subscriptions, bars, ticks and quotes."),
     (REFERENCE, "Securities, families, exchanges, accounts. Answers carry an ETag."),
     (STRATEGIES, "Strategies and their phases."),
     (RISK, "Limits, switches and restrictions that orders must pass."),
@@ -152,6 +152,42 @@ pub(super) const ALL_ORDERS: ParamSpec = ParamSpec {
     about: "Selects all orders, or all that the other parameters select.",
     required: false,
     kind: ParamKind::Word("true"),
+};
+pub(super) const OF_SECURITY: ParamSpec = ParamSpec {
+    name: "securityId",
+    about: "The id of the security.",
+    required: true,
+    kind: ParamKind::Count(0, 1),
+};
+pub(super) const OF_SECURITIES: ParamSpec = ParamSpec {
+    name: "securityId",
+    about: "Ids of securities, with commas between them; without it, all that have ever had a price.",
+    required: false,
+    kind: ParamKind::Text("1,2"),
+};
+pub(super) const INTERVAL: ParamSpec = ParamSpec {
+    name: "interval",
+    about: "Length of the bars: 1s, 1m (the default) or 1d, a trading day of the exchange.",
+    required: false,
+    kind: ParamKind::Text("1m"),
+};
+pub(super) const FROM: ParamSpec = ParamSpec {
+    name: "from",
+    about: "Begin of the range, as RFC 3339 or as a date in UTC.",
+    required: false,
+    kind: ParamKind::Text("2026-11-14T09:30:00Z"),
+};
+pub(super) const TO: ParamSpec = ParamSpec {
+    name: "to",
+    about: "End of the range, which is not part of it.",
+    required: false,
+    kind: ParamKind::Text("2026-11-14T16:00:00Z"),
+};
+pub(super) const PAGE_LIMIT: ParamSpec = ParamSpec {
+    name: "limit",
+    about: "Rows of a page, at most 10000; 1000 without it.",
+    required: false,
+    kind: ParamKind::Count(1, 100),
 };
 pub(super) const RETURN: ParamSpec = ParamSpec {
     name: "return",

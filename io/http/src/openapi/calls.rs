@@ -5,16 +5,19 @@ use serde_json::json;
 
 use super::super::routes::ApiCall;
 use super::about::{
-    ACCOUNT, ALL_ORDERS, CallDescription, HANDLE, HEALTH, INT_ID, LIMIT, MARKET, ORDERS, PAGES, POSITION_ID,
-    POSITIONS, PREFER, ParamKind, ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SECURITY_ID, SERVICE,
-    SESSION_ID, SIDE, SOURCE, STRATEGIES, STRATEGY, STRATEGY_ID, STRATEGY_NAME, SchemaRef, id, input, media,
-    number_or, plain, ready, reference, text, text_list, write,
+    ACCOUNT, ALL_ORDERS, CallDescription, FROM, HANDLE, HEALTH, INT_ID, INTERVAL, LIMIT, MARKET,
+    OF_SECURITIES, OF_SECURITY, ORDERS, PAGE_LIMIT, PAGES, POSITION_ID, POSITIONS, PREFER, ParamKind,
+    ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SECURITY_ID, SERVICE, SESSION_ID, SIDE, SOURCE,
+    STRATEGIES, STRATEGY, STRATEGY_ID, STRATEGY_NAME, SchemaRef, TO, id, input, media, number_or, plain,
+    ready, reference, text, text_list, write,
 };
 use super::examples::{
-    account, alert, exchange, family, forex, limits, order, portfolio, position, rates, security, session,
-    transaction,
+    account, alert, bar, exchange, family, forex, limits, order, portfolio, position, quote, rates, security,
+    session, tick, transaction,
 };
 use super::orders::{modify, submit};
+
+const HISTORY: &str = "In order of time. With `from` the page is the first of the range, otherwise the last; the header `Link` leads to the next or the previous page. With `Accept: text/csv` the rows are CSV, as `pitlane simulate` reads it.";
 
 pub(super) fn about(call: ApiCall) -> CallDescription {
     match call {
@@ -63,6 +66,36 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
             "Counters and gauges for Prometheus",
             ResponseSpec::Text(media(exposition::CONTENT_TYPE)),
         ),
+        ApiCall::Bars => CallDescription {
+            more: HISTORY,
+            query: &[OF_SECURITY, INTERVAL, FROM, TO, PAGE_LIMIT],
+            refusals: &[404, 406],
+            ..plain(
+                MARKET,
+                "Bars of a security",
+                ResponseSpec::Json(SchemaRef::List("BarVO"), json!([bar()])),
+            )
+        },
+        ApiCall::Ticks => CallDescription {
+            more: HISTORY,
+            query: &[OF_SECURITY, FROM, TO, PAGE_LIMIT],
+            refusals: &[404, 406],
+            ..plain(
+                MARKET,
+                "Recent ticks of a security",
+                ResponseSpec::Json(SchemaRef::List("TickVO"), json!([tick()])),
+            )
+        },
+        ApiCall::Quotes => CallDescription {
+            more: "With `Accept: text/csv` the rows are CSV.",
+            query: &[OF_SECURITIES],
+            refusals: &[404, 406],
+            ..plain(
+                MARKET,
+                "Newest prices, those of the trading day, and the close of the one before",
+                ResponseSpec::Json(SchemaRef::List("QuoteVO"), json!([quote()])),
+            )
+        },
         ApiCall::Latency => {
             let example = json!([{ "thread": "shard-0", "stage": "apply", "count": 812, "p50Ns": 310, "p90Ns": 420, "p99Ns": 900, "p999Ns": 2100, "maxNs": 8000 }]);
             plain(

@@ -32,6 +32,28 @@ pub(super) fn exchange() -> Value {
     json!({ "id": 1, "name": "Nasdaq", "mic": "XNAS", "timeZone": "UTC", "open": "00:00:00", "close": "00:00:00", "adapterType": "SIM" })
 }
 
+pub(super) fn bar() -> Value {
+    json!({
+        "securityId": 1, "dateTime": "2026-11-14T09:30:00Z", "open": 100.25, "high": 100.5, "low": 100, "close": 100.25,
+        "volume": 1200, "trades": 17, "complete": true,
+    })
+}
+
+pub(super) fn tick() -> Value {
+    json!({
+        "securityId": 1, "dateTime": "2026-11-14T09:30:00.123456789Z", "bid": 100.25, "bidSize": 300, "ask": 100.26, "askSize": 200,
+        "last": 100.25, "lastSize": 100,
+    })
+}
+
+pub(super) fn quote() -> Value {
+    json!({
+        "securityId": 1, "dateTime": "2026-11-14T09:30:00.123456789Z", "bid": 100.25, "bidSize": 300, "ask": 100.26, "askSize": 200,
+        "last": 100.25, "lastSize": 100, "open": 100, "high": 100.5, "low": 99.75, "volume": 1200, "previousClose": 99.5,
+        "previousDay": "2026-11-13T00:00:00Z",
+    })
+}
+
 pub(super) fn order() -> Value {
     json!({
         "intId": "R1-1", "type": "LIMIT", "side": "BUY", "quantity": 10, "limit": 100.25, "tif": "DAY", "strategyId": 0, "strategyName": "SERVER",

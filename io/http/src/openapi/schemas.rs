@@ -1,11 +1,11 @@
 //! The value types as schemas, by name.
 
 use pitlane_protocols::rest::{
-    AccountVO, AdapterVO, AlertVO, AnyOrderVO, CanceledOrdersVO, CashBalanceVO, ConfirmationVO, ExchangeVO,
-    ForexVO, IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO,
-    MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioVO, PositionVO, RatesVO, RiskVO,
+    AccountVO, AdapterVO, AlertVO, AnyOrderVO, BarVO, CanceledOrdersVO, CashBalanceVO, ConfirmationVO,
+    ExchangeVO, ForexVO, IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO,
+    MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioVO, PositionVO, QuoteVO, RatesVO, RiskVO,
     SecurityFamilyVO, SecurityVO, SenderVO, SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO,
-    StopOrderChangeVO, StopOrderVO, StrategyVO, TransactionRequestVO, TransactionVO,
+    StopOrderChangeVO, StopOrderVO, StrategyVO, TickVO, TransactionRequestVO, TransactionVO,
 };
 use serde_json::{Value, json};
 
@@ -32,6 +32,9 @@ pub(super) fn all() -> Value {
     schemas.add_response::<SecurityFamilyVO<'_>>();
     schemas.add_response::<SecurityVO<'_>>();
     schemas.add_response::<AlertVO>();
+    schemas.add_response::<BarVO>();
+    schemas.add_response::<TickVO>();
+    schemas.add_response::<QuoteVO>();
     schemas.add_response::<SessionVO>();
     schemas.add_response::<StrategyVO<'_>>();
     schemas.add_response::<TransactionVO<'_>>();

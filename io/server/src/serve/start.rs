@@ -25,6 +25,7 @@ use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_gateway::stomp::{self, Logins};
 use pitlane_gateway::strategies;
 use pitlane_gateway::{PlatformParts, PlatformSettings};
+use pitlane_history::{HistorySettings, HistoryStart};
 use pitlane_http::{
     ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, RefDataReloads, Remote,
     RemoteStrategiesParts, ServiceStatus, next_incarnation,
@@ -162,6 +163,18 @@ pub(super) fn start(
     let (printer, printing) = Printer::start(lifecycle.clone()).map_err(system(NO_THREAD))?;
     let recording = config.record.file.as_deref().map(record::start).transpose();
     let (recorder, recording) = recording.map_err(system("record.file"))?.unzip();
+    let history = HistorySettings::of(config).map(|settings| {
+        let clock = Clock::starting_at(now);
+        pitlane_history::start(HistoryStart {
+            settings,
+            reference: &reference,
+            clock,
+            registry: registry.clone(),
+        })
+    });
+    let history = history.transpose().map_err(system("cannot open the history of the market"))?;
+    let (history, history_thread) =
+        history.map(|(recorder, client, thread)| ((recorder, client), thread)).unzip();
     let (answered, answers) = mailbox(RELOADS_MAX, remote.wakeup().clone());
     let reload_requested = Arc::new(AtomicBool::new(false));
     let reloader = RefDataReloader {
@@ -193,6 +206,7 @@ pub(super) fn start(
         recorder: parts.http_recorder,
         remote_strategies,
         cluster,
+        history,
         send_event: http_event_handler(lifecycle.clone(), reload_requested),
     };
     let http = HttpServer::bind(HttpSettings::of(config, &settings.params), http)
@@ -225,7 +239,7 @@ pub(super) fn start(
         threads,
         printer,
         printing,
-        recording,
+        recordings: recording.into_iter().chain(history_thread).collect(),
         ready,
         watchdog: Watchdog::default(),
         _lock: lock,

@@ -96,6 +96,7 @@ impl HttpTestServer {
             recorder: None,
             remote_strategies: None,
             cluster: None,
+            history: None,
             send_event: Box::new(move |news| event_sender.send(news).unwrap_or_default()),
         };
         let http = HttpServer::bind(plan.settings, parts).unwrap();

@@ -2,10 +2,9 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use pitlane_testkit::service::TestFolder;
 use serde_json::Value;
 
-use crate::service::{RestService, folder};
+use crate::service::{RestService, at, folder};
 
 const LIMIT: &str = "/rest/execution/order/limit";
 /// Time limit; a later result never comes.
@@ -17,12 +16,6 @@ const LAST_DAY_S: u64 = 1_829_044_800;
 const HOUR_S: u64 = 3_600;
 /// ESZ7.
 const FUTURE: u32 = 30;
-
-/// Starts a process whose wall clock shows this time.
-fn at(data: &TestFolder, wall_s: u64, settings: &[&str]) -> RestService {
-    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
-    RestService::with_fault(data, settings, &format!("clock:0:{}", wall_s as i64 - now_s as i64))
-}
 
 fn order(security: u32, id: &str, tif: &str) -> String {
     format!(r#"{{"securityId":{security},"side":"BUY","quantity":1,"limit":1,"intId":"{id}","tif":"{tif}"}}"#)

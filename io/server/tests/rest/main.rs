@@ -10,6 +10,7 @@ mod cache;
 mod decimals;
 mod earlier;
 mod hostile;
+mod history;
 mod hours;
 mod restarts;
 mod lists;

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pitlane_testkit::http_client::{HttpClient, Response};
 use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
@@ -176,6 +176,12 @@ impl RestService {
     pub(crate) fn ends_well(self) -> bool {
         self.process.end().is_orderly()
     }
+}
+
+/// Starts a process whose wall clock shows this time.
+pub(crate) fn at(data: &TestFolder, wall_s: u64, settings: &[&str]) -> RestService {
+    let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+    RestService::with_fault(data, settings, &format!("clock:0:{}", wall_s as i64 - now_s as i64))
 }
 
 /// Sends a request; a body is JSON.

@@ -9,6 +9,7 @@ use super::{DISCONNECT_NS_MAX, SessionAction, StompSession, StompState};
 use crate::json;
 use crate::stomp::access::Passcode;
 use crate::stomp::close_reason::StompCloseReason;
+use crate::stomp::decode::StompFrameError;
 use crate::stomp::frame::{ClientCommand, StompFrame, StompVersion};
 use crate::stomp::heartbeat::Heartbeat;
 use crate::stomp::pattern::Pattern;
@@ -38,6 +39,10 @@ impl StompSession {
             (StompState::Connected, ClientCommand::Connect) => Err(StompCloseReason::ConnectedTwice),
             (StompState::Connected, ClientCommand::Subscribe) => self.subscribe(frame, settings, actions),
             (StompState::Connected, ClientCommand::Unsubscribe) => self.unsubscribe(frame, actions),
+            // 1.1 added the command.
+            (StompState::Connected, ClientCommand::Nack) if self.version == Some(StompVersion::V10) => {
+                Err(StompCloseReason::Frame(StompFrameError::UnknownCommand))
+            }
             (StompState::Connected, ClientCommand::Ack | ClientCommand::Nack) => self.acknowledge(frame),
             (StompState::Connected, ClientCommand::Begin) => self.begin(frame),
             (StompState::Connected, ClientCommand::Commit) => self.commit(frame, actions),
@@ -45,9 +50,11 @@ impl StompSession {
             (StompState::Connected, ClientCommand::Send) => self.send(frame, actions),
             (StompState::Connected, ClientCommand::Disconnect) => Ok(()),
         };
-        match (done, receipt) {
-            (Err(cause), receipt) => self.fail(now, cause, receipt),
-            (Ok(()), receipt) => self.receipt_owed = receipt,
+        // CONNECTED answers a CONNECT, which has no receipt. Only an ERROR of its login names it.
+        let is_answered = frame.command == ClientCommand::Connect && self.state == StompState::Connected;
+        match done {
+            Err(cause) => self.fail(now, cause, receipt),
+            Ok(()) => self.receipt_owed = receipt.filter(|_| !is_answered),
         }
         self.is_disconnecting = frame.command == ClientCommand::Disconnect;
     }

@@ -5,9 +5,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..dataframes import DECIMALS, Decimals, to_dataframe
+from ..dataframes import DECIMALS, Decimals, to_dataframe, to_polars
 from ..retry import Retry
 from ..settings import Ids, Settings, Transport, Verify
+from .history import AsyncHistory
 from .ledger import AsyncLedger
 from .operation import AsyncOperation
 from .orders import AsyncOrders
@@ -16,9 +17,10 @@ from .streams import AsyncStreams
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 
-class AsyncPitlane(AsyncReference, AsyncOrders, AsyncLedger, AsyncOperation, AsyncStreams):
+class AsyncPitlane(AsyncReference, AsyncHistory, AsyncOrders, AsyncLedger, AsyncOperation, AsyncStreams):
     """A client of one service. Use it as a context manager, or call `close()`."""
 
     def __init__(
@@ -46,14 +48,22 @@ class AsyncPitlane(AsyncReference, AsyncOrders, AsyncLedger, AsyncOperation, Asy
         """Returns the result of a call as a table.
 
         `what` is securities, families, accounts, exchanges, strategies, orders (the open orders),
-        history, positions, transactions, cash, adapters, alerts, sessions or latency. Amounts are
-        floats; `decimals="exact"` keeps them `Decimal`. Further arguments are passed to the call.
+        history, positions, transactions, cash, adapters, alerts, sessions, latency, bars, ticks or
+        quotes. Amounts are floats; `decimals="exact"` keeps them `Decimal`. Further arguments are
+        passed to the call.
         """
-        calls = {"orders": "open_orders", "history": "order_history"}
+        return to_dataframe(await self._table(what, arguments), decimals=decimals)
+
+    async def polars(self, what: str, *, decimals: Decimals = DECIMALS, **arguments: Any) -> polars.DataFrame:
+        """Returns the result of a call as a table of polars, like `dataframe`."""
+        return to_polars(await self._table(what, arguments), decimals=decimals)
+
+    async def _table(self, what: str, arguments: dict[str, Any]) -> list[Any]:
+        calls = {"orders": "open_orders", "history": "order_history", "ticks": "tick_history"}
         if what not in _TABLES:
             raise ValueError(f"unknown table {what!r}: expected one of {', '.join(_TABLES)}")
-        rows = await getattr(self, calls.get(what, what))(**arguments)
-        return to_dataframe(rows, decimals=decimals)
+        rows: list[Any] = await getattr(self, calls.get(what, what))(**arguments)
+        return rows
 
     async def close(self) -> None:
         """Ends all subscriptions and closes all connections."""
@@ -84,4 +94,7 @@ _TABLES = (
     "alerts",
     "sessions",
     "latency",
+    "bars",
+    "ticks",
+    "quotes",
 )

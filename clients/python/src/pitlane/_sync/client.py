@@ -6,9 +6,10 @@ from __future__ import annotations
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from ..dataframes import DECIMALS, Decimals, to_dataframe
+from ..dataframes import DECIMALS, Decimals, to_dataframe, to_polars
 from ..retry import Retry
 from ..settings import Ids, Settings, Transport, Verify
+from .history import History
 from .ledger import Ledger
 from .operation import Operation
 from .orders import Orders
@@ -17,9 +18,10 @@ from .streams import Streams
 
 if TYPE_CHECKING:
     import pandas
+    import polars
 
 
-class Pitlane(Reference, Orders, Ledger, Operation, Streams):
+class Pitlane(Reference, History, Orders, Ledger, Operation, Streams):
     """A client of one service. Use it as a context manager, or call `close()`."""
 
     def __init__(
@@ -47,14 +49,22 @@ class Pitlane(Reference, Orders, Ledger, Operation, Streams):
         """Returns the result of a call as a table.
 
         `what` is securities, families, accounts, exchanges, strategies, orders (the open orders),
-        history, positions, transactions, cash, adapters, alerts, sessions or latency. Amounts are
-        floats; `decimals="exact"` keeps them `Decimal`. Further arguments are passed to the call.
+        history, positions, transactions, cash, adapters, alerts, sessions, latency, bars, ticks or
+        quotes. Amounts are floats; `decimals="exact"` keeps them `Decimal`. Further arguments are
+        passed to the call.
         """
-        calls = {"orders": "open_orders", "history": "order_history"}
+        return to_dataframe(self._table(what, arguments), decimals=decimals)
+
+    def polars(self, what: str, *, decimals: Decimals = DECIMALS, **arguments: Any) -> polars.DataFrame:
+        """Returns the result of a call as a table of polars, like `dataframe`."""
+        return to_polars(self._table(what, arguments), decimals=decimals)
+
+    def _table(self, what: str, arguments: dict[str, Any]) -> list[Any]:
+        calls = {"orders": "open_orders", "history": "order_history", "ticks": "tick_history"}
         if what not in _TABLES:
             raise ValueError(f"unknown table {what!r}: expected one of {', '.join(_TABLES)}")
-        rows = getattr(self, calls.get(what, what))(**arguments)
-        return to_dataframe(rows, decimals=decimals)
+        rows: list[Any] = getattr(self, calls.get(what, what))(**arguments)
+        return rows
 
     def close(self) -> None:
         """Ends all subscriptions and closes all connections."""
@@ -85,4 +95,7 @@ _TABLES = (
     "alerts",
     "sessions",
     "latency",
+    "bars",
+    "ticks",
+    "quotes",
 )
