@@ -72,8 +72,8 @@ pub(crate) fn run(
     data: RunData<'_>,
     settings: RunSettings,
 ) -> PyResult<Outcome> {
-    let names = strategies.iter().map(|(name, ..)| name.as_str());
-    let (mut config, reference) = load(&settings, names)?;
+    let names: Vec<&str> = strategies.iter().map(|(name, ..)| name.as_str()).collect();
+    let (mut config, reference) = load(&settings, &names)?;
     let interruption = Interruption::default();
     let setting = StrategySetting {
         reference: reference.clone(),
@@ -167,10 +167,7 @@ impl<D: TickSource> TickSource for InterruptibleData<'_, D> {
 }
 
 /// Reads the settings and the reference data, with these strategies of Python among them.
-pub(crate) fn load<'a>(
-    settings: &RunSettings,
-    strategies: impl Iterator<Item = &'a str>,
-) -> PyResult<(Config, Arc<RefData>)> {
+pub(crate) fn load(settings: &RunSettings, strategies: &[&str]) -> PyResult<(Config, Arc<RefData>)> {
     let option = |(key, value): &(String, String)| Setting {
         option: "config",
         key: key.clone(),
@@ -187,8 +184,12 @@ pub(crate) fn load<'a>(
         Some(folder) => refdata::read(folder, &config.adapter_names()).map_err(value_error)?,
         None => refdata::shipped().map_err(value_error)?,
     };
-    let names: Vec<&str> =
-        config.strategies.iter().map(|strategy| strategy.name.as_str()).chain(strategies).collect();
+    let names: Vec<&str> = config
+        .strategies
+        .iter()
+        .map(|strategy| strategy.name.as_str())
+        .chain(strategies.iter().copied())
+        .collect();
     if let Some(name) =
         names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name))
     {
@@ -246,7 +247,7 @@ pub(crate) fn read_data(
     sources: Vec<DataSource<'_>>,
     settings: RunSettings,
 ) -> PyResult<TickData> {
-    let (mut config, reference) = load(&settings, std::iter::empty())?;
+    let (mut config, reference) = load(&settings, &[])?;
     let has_frames = sources.iter().any(|source| matches!(source, DataSource::Frame(_)));
     let interruption = Interruption::default();
     let data = open(&mut config, &reference, sources)?;

@@ -127,7 +127,7 @@ pub(crate) fn search_kinds(
     progress: Option<Py<PyAny>>,
 ) -> PyResult<SearchOutcome> {
     let search = search.parse()?;
-    let (mut config, reference) = load(&settings, std::iter::empty())?;
+    let (mut config, reference) = load(&settings, &[])?;
     let data = ticks.get();
     config.simulation.data.clone_from(&data.names);
     let command = shell_command(&settings, data);

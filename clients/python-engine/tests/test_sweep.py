@@ -16,7 +16,7 @@ import pandas
 import pitlane
 import polars
 import pytest
-from conftest import walk
+from conftest import walk, write
 from moving_average import MovingAverageCross
 from test_same_as_rust import SECTION
 
@@ -87,13 +87,13 @@ def test_a_repeated_run_with_another_hash_is_reported(frame: pandas.DataFrame) -
         result.repeat(0)
 
 
-def test_the_number_and_kind_of_processes_changes_nothing(frame: pandas.DataFrame, ticks: str) -> None:
-    grid = {"fast": [3, 5, 9]}
-    here = pitlane.sweep(CheckedCross, frame, grid, jobs=1)
-    assert rows_of(pitlane.sweep(CheckedCross, frame, grid, jobs=3)) == rows_of(here)
-    assert rows_of(pitlane.sweep(CheckedCross, frame, grid, jobs=2, processes="spawn")) == rows_of(here)
-    from_file = pitlane.sweep(CheckedCross, ticks, grid, jobs=2)
-    assert from_file.runs["hash"][0] == pitlane.backtest(CheckedCross(**from_file.best), ticks).hash
+def test_the_number_and_kind_of_processes_changes_nothing(frame: pandas.DataFrame, tmp_path: Path) -> None:
+    here = pitlane.sweep(create, frame, GRID, jobs=1)
+    assert rows_of(pitlane.sweep(create, frame, GRID, jobs=3)) == rows_of(here)
+    # New interpreters import the module of the class and read the file.
+    ticks = write(tmp_path / "ticks.csv", walk(2_000))
+    assert rows_of(pitlane.sweep(create, ticks, GRID, jobs=2, processes="spawn")) == rows_of(here)
+    assert here.runs["hash"][0] == pitlane.backtest(create(**here.best), ticks).hash
 
 
 def test_a_run_that_fails_loses_no_other(frame: pandas.DataFrame) -> None:
