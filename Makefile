@@ -167,9 +167,9 @@ screenshot: page ## take the picture of the page for README and user guide (BINA
 	$(if $(BINARY),,$(BUILD))
 	cd web && $(if $(BINARY),BINARY=$(abspath $(BINARY))) node test/screenshot.mjs ../docs/images/page.png
 
-examples-test: $(EXAMPLES_ENV)/.stamp ## run every program of examples/ against the real binary, and check its output (BINARY=…)
+examples-test: $(EXAMPLES_ENV)/.stamp engine ## run every program of examples/ against the real binary, and check its output (BINARY=…)
 	$(if $(BINARY),,$(if $(BUILD),$(BUILD) --bins --examples))
-	cd tests/examples && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONDONTWRITEBYTECODE=1 timeout 900 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
+	cd tests/examples && $(if $(BINARY),BINARY=$(abspath $(BINARY))) PYTHONPATH=$(ENGINE_FOLDER) PYTHONDONTWRITEBYTECODE=1 timeout 900 $(EXAMPLES_ENV)/bin/python -m pytest -p no:cacheprovider
 
 # Its packages are large, so it is not a part of `make test`.
 QUANTSTATS_ENV := $(abspath $(or $(CARGO_TARGET_DIR),target)/quantstats/env)

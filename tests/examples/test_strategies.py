@@ -1,5 +1,5 @@
-"""The template for strategies outside the repository: the same orders simulated, inside the
-server, and in a process of its own."""
+"""The template for strategies outside the repository, and the same strategy in Python: the same
+orders simulated, inside the server, and in a process of its own."""
 
 import functools
 import json
@@ -9,6 +9,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -19,6 +20,8 @@ from programs import BUILD_S_MAX, EXAMPLES, TARGET, assert_reports_an_error, mis
 from service import BINARY, ROOT, START_S_MAX, Service
 
 TEMPLATE = EXAMPLES / "strategy-rust"
+PYTHON = EXAMPLES / "strategy-python" / "buy_the_dip.py"
+PYTHON_GUIDE = ROOT / "docs" / "guide" / "python.md"
 GUIDE = ROOT / "docs" / "guide" / "strategies.md"
 HEADER = "time,security,bid,bidSize,ask,askSize,last,lastSize"
 START_S = 1_793_629_800
@@ -26,9 +29,9 @@ ROWS = 500
 WAIT_S_MAX = 60
 
 
-def blocks_of_the_guide(language):
+def blocks_of_the_guide(language, page=GUIDE):
     """Returns the code blocks of the guide in a language."""
-    return re.findall(rf"^```{language}\n(.*?)^```$", GUIDE.read_text(), re.DOTALL | re.MULTILINE)
+    return re.findall(rf"^```{language}\n(.*?)^```$", page.read_text(), re.DOTALL | re.MULTILINE)
 
 
 @functools.cache
@@ -82,6 +85,30 @@ def simulated(place):
     trades = [(float(trade["quantity"]), float(trade["price"])) for trade in report["trades"]]
     assert len(trades) >= 10 and {quantity for quantity, _ in trades} == {10, -10}
     return trades
+
+
+@pytest.fixture(scope="module")
+def sent(place, simulated):
+    """The orders of the back-test in Python: side, quantity and mean price. The hash of its run is
+    that of the simulation in Rust, so the orders are the same, with their times and reports."""
+    try:
+        import pitlane_engine  # noqa: F401
+    except ImportError:
+        missing("pitlane_engine (make engine)")
+    text = output_of([sys.executable, PYTHON, "ticks.csv"], place)
+    report = json.loads((place / "report" / "report.json").read_text())
+    assert f"hash {report['hash']}" in text.splitlines()
+    orders = python_backtest(place / "ticks.csv").orders
+    return list(zip(orders["side"], orders["quantity"], orders["avg_price"]))
+
+
+def python_backtest(ticks):
+    import pitlane
+
+    sys.path.insert(0, str(PYTHON.parent))
+    from buy_the_dip import BuyTheDip
+
+    return pitlane.backtest(BuyTheDip(), ticks)
 
 
 def get(service, path):
@@ -140,6 +167,27 @@ def nats_server(folder):
     pytest.fail("the broker does not start")
 
 
+def test_the_strategy_in_python_sends_the_same_orders_live(place, simulated, sent):
+    service = TemplateService(BINARY, place, "strategies.listen=127.0.0.1:0")
+    service.files.insert(0, "distributed")
+    process = None
+    try:
+        service.start()
+        url = f"pitlane://{service.addresses['strategies']}"
+        process = subprocess.Popen([sys.executable, PYTHON, url], stdout=subprocess.DEVNULL)
+        assert trades_of(service, len(simulated)) == simulated
+        rows = get(service, "/rest/ext/order/history?limit=1000")
+        live = [(row["side"], float(row["quantity"]), float(row["avgPrice"])) for row in reversed(rows)]
+        assert live == sent
+        process.terminate()
+        assert process.wait(START_S_MAX) == 0
+    finally:
+        if process is not None:
+            process.kill()
+            process.wait()
+        service.remove()
+
+
 @pytest.mark.parametrize("transport", ["direct", "nats"])
 def test_the_strategy_trades_in_its_own_process_as_in_simulation(place, simulated, transport):
     """The server is `pitlane` itself, which does not know the kind."""
@@ -188,6 +236,16 @@ def test_the_guide_has_the_files_of_the_template():
     assert strategy == (TEMPLATE / "src" / "buy_the_dip.rs").read_text().split("\n#[cfg(test)]")[0]
     assert main == (TEMPLATE / "src" / "main.rs").read_text()
     assert (TEMPLATE / "dip.toml").read_text() in blocks_of_the_guide("toml")
+
+
+def test_the_guide_has_the_strategy_in_python():
+    program = PYTHON.read_text()
+    block = next(block for block in blocks_of_the_guide("python", PYTHON_GUIDE) if "class BuyTheDip" in block)
+    assert f"\n{block}\n\nif __name__" in program
+
+
+def test_the_strategy_in_python_says_how_it_is_called(place):
+    assert_reports_an_error([sys.executable, PYTHON], place, "python buy_the_dip.py ticks.csv")
 
 
 def test_the_template_is_formatted():

@@ -5,16 +5,21 @@
 //! pitlane.backtest ─► run ─► Backtest ─► PythonStrategy ─► pitlane.strategy_callbacks ─► the author's class
 //!                      │                      ▲                                               │
 //!   paths, frames ─► ArrowTable, files        └─ Core ◄── pitlane.strategy_context ◄──────────┘
+//!
+//! pitlane.sweep ─► read_data ─► search ─► processes of Python, each with `run` over the same rows
+//!                           └─► search_kinds: threads of this process, for kinds of the engine
 //! ```
 //!
 //! The run holds the interpreter from begin to end: callbacks are direct calls, and nothing runs
 //! beside them. `unsafe` is only in the code that PyO3 generates.
 
 mod context;
+mod figures;
 mod frame;
 mod outcome;
 mod python_names;
 mod run;
+mod search;
 mod strategy;
 mod tick;
 
@@ -30,7 +35,9 @@ mod pitlane_native {
     #[pymodule_export]
     use super::outcome::Outcome;
     #[pymodule_export]
-    use super::run::run;
+    use super::run::{TickData, read_data, run};
+    #[pymodule_export]
+    use super::search::{SearchOutcome, search, search_kinds};
     #[pymodule_export]
     use super::tick::NativeTick;
 

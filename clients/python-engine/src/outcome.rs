@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pitlane_backtest::report::SimulationReport;
 use pitlane_backtest::report_files;
+use pitlane_backtest::sweep::statistic::RunFigures;
 use pitlane_engine::id::{SecurityId, StrategyId};
 use pitlane_engine::number::Price;
 use pitlane_engine::reason::Reason;
@@ -13,6 +14,8 @@ use pitlane_protocols::codes::WireName;
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
+
+use crate::figures::{RunRow, figures_row};
 
 /// A finished run.
 #[pyclass(frozen, module = "pitlane_engine")]
@@ -27,7 +30,7 @@ impl Outcome {
 }
 
 /// Columns by name, the names of those in units of 10⁻⁸, and of those in nanoseconds.
-type Table<'py> = (Bound<'py, PyDict>, Vec<&'static str>, Vec<&'static str>);
+pub(crate) type Table<'py> = (Bound<'py, PyDict>, Vec<&'static str>, Vec<&'static str>);
 
 #[pymethods]
 impl Outcome {
@@ -57,9 +60,17 @@ impl Outcome {
         lines.filter_map(|line| Some((line.name.as_str(), line.failure.as_ref()?.1.as_str()))).collect()
     }
 
+    /// Returns the figures of a strategy, or the reason why it failed.
+    fn figures(&self, strategy: &str) -> RunRow {
+        match RunFigures::of(&self.report, Some(strategy)) {
+            Ok(figures) => RunRow::Figures(figures_row(&figures)),
+            Err(reason) => RunRow::Failure(reason),
+        }
+    }
+
     /// Returns the columns of `orders`, `fills`, `round_trips` or `equity`.
     fn table<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Table<'py>> {
-        let mut columns = Columns { table: PyDict::new(py), amounts: Vec::new(), times: Vec::new() };
+        let mut columns = Columns::new(py);
         match name {
             "orders" => self.put_orders(&mut columns)?,
             "fills" => self.put_fills(&mut columns)?,
@@ -71,7 +82,7 @@ impl Outcome {
                 return Err(PyValueError::new_err(problem));
             }
         }
-        Ok((columns.table, columns.amounts, columns.times))
+        Ok(columns.into_table())
     }
 
     /// Writes report.txt, report.json and report.html into a folder.
@@ -155,14 +166,22 @@ impl Outcome {
     }
 }
 
-struct Columns<'py> {
+pub(crate) struct Columns<'py> {
     table: Bound<'py, PyDict>,
     amounts: Vec<&'static str>,
     times: Vec<&'static str>,
 }
 
 impl<'py> Columns<'py> {
-    fn put<T: IntoPyObject<'py>>(
+    pub(crate) fn new(py: Python<'py>) -> Columns<'py> {
+        Columns { table: PyDict::new(py), amounts: Vec::new(), times: Vec::new() }
+    }
+
+    pub(crate) fn into_table(self) -> Table<'py> {
+        (self.table, self.amounts, self.times)
+    }
+
+    pub(crate) fn put<T: IntoPyObject<'py>>(
         &mut self,
         name: &'static str,
         cells: impl ExactSizeIterator<Item = T>,
@@ -170,7 +189,7 @@ impl<'py> Columns<'py> {
         self.table.set_item(name, PyList::new(self.table.py(), cells)?)
     }
 
-    fn amount(
+    pub(crate) fn amount(
         &mut self,
         name: &'static str,
         cells: impl ExactSizeIterator<Item = Option<i64>>,
@@ -179,7 +198,7 @@ impl<'py> Columns<'py> {
         self.put(name, cells)
     }
 
-    fn time(
+    pub(crate) fn time(
         &mut self,
         name: &'static str,
         cells: impl ExactSizeIterator<Item = Option<Timestamp>>,

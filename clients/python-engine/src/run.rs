@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use pitlane_backtest::progress::SimulationProgress;
 use pitlane_backtest::source::TickSource;
-use pitlane_backtest::{data_range, simulate_over};
+use pitlane_backtest::sweep::grid::{ParameterName, ParameterSet};
+use pitlane_backtest::sweep::{SHARED_BYTES_MAX, SweepData};
+use pitlane_backtest::{data_range, open_data, simulate_over};
 use pitlane_config::trading_hours::Calendar;
 use pitlane_config::{Config, Loaded, Machine, Setting, Sources, StrategyConfig, refdata};
 use pitlane_engine::id::SecurityId;
@@ -40,21 +42,38 @@ pub(crate) enum DataSource<'py> {
     Frame((String, Bound<'py, PyAny>)),
 }
 
+/// Settings of a run, from an object with these attributes.
+#[derive(FromPyObject)]
+pub(crate) struct RunSettings {
+    /// Files of settings, or names of presets.
+    pub(crate) files: Vec<String>,
+    /// Keys and values above the files.
+    pub(crate) options: Vec<(String, String)>,
+    /// Parameters of strategies of the settings, instead of those there.
+    parameters: Vec<(String, String)>,
+    /// The run is from a time on, and before another, in nanoseconds since the epoch.
+    window: Option<(u64, u64)>,
+    /// Whether orders, fills and round trips are not kept.
+    is_figures_only: bool,
+}
+
+/// Market data of a run: data that were read already, or what is to be opened.
+#[derive(FromPyObject)]
+pub(crate) enum RunData<'py> {
+    Read(Bound<'py, TickData>),
+    Sources(Vec<DataSource<'py>>),
+}
+
 /// Runs strategies over market data and returns the outcome.
-///
-/// `files` are files of settings or names of presets; `settings` are pairs of key and value above
-/// them.
 #[pyfunction]
 pub(crate) fn run(
     py: Python<'_>,
     strategies: Vec<StrategyRow<'_>>,
-    sources: Vec<DataSource<'_>>,
-    files: Vec<String>,
-    settings: Vec<(String, String)>,
+    data: RunData<'_>,
+    settings: RunSettings,
 ) -> PyResult<Outcome> {
-    let (mut config, reference) = load(&strategies, files, settings)?;
-    let reference = Arc::new(reference);
-    let data = open(&mut config, &reference, sources)?;
+    let names: Vec<&str> = strategies.iter().map(|(name, ..)| name.as_str()).collect();
+    let (mut config, reference) = load(&settings, &names)?;
     let interruption = Interruption::default();
     let setting = StrategySetting {
         reference: reference.clone(),
@@ -74,28 +93,58 @@ pub(crate) fn run(
         let section = StrategyConfig { name, kind, securities, start: true, cancel_on_failure, parameters };
         config.strategies.push(section);
     }
-    let mut data = InterruptibleData { py, data, rows: 0, interruption: interruption.clone() };
-    let mut progress = SimulationProgress::new(true);
-    let ended = simulate_over(&config, &reference, &registry, &mut data, &mut progress, interruption.flag());
-    if let Some(error) = interruption.take() {
-        return Err(error);
+    let inputs = RunInputs { py, registry: &registry, reference: &reference, interruption };
+    match data {
+        RunData::Sources(sources) => {
+            let data = open(&mut config, &reference, sources)?;
+            inputs.simulate(&config, data)
+        }
+        RunData::Read(data) => {
+            config.simulation.data.clone_from(&data.get().names);
+            match &data.get().data {
+                SweepData::Shared(rows) => {
+                    let (from, to) = data_range(&config);
+                    inputs.simulate(&config, rows.between(from, to))
+                }
+                SweepData::Files(..) => {
+                    let data = open_data(&config, &reference).map_err(value_error)?;
+                    inputs.simulate(&config, data)
+                }
+            }
+        }
     }
-    match ended {
-        Ok(report) => Ok(Outcome::new(report)),
-        Err(error) => Err(value_error(error)),
+}
+
+struct RunInputs<'a, 'py> {
+    py: Python<'py>,
+    registry: &'a Registry,
+    reference: &'a Arc<RefData>,
+    interruption: Interruption,
+}
+
+impl RunInputs<'_, '_> {
+    fn simulate(self, config: &Config, data: impl TickSource) -> PyResult<Outcome> {
+        let RunInputs { py, registry, reference, interruption } = self;
+        let mut data = InterruptibleData { py, data, rows: 0, interruption: interruption.clone() };
+        let mut progress = SimulationProgress::new(true);
+        let ended = simulate_over(config, reference, registry, &mut data, &mut progress, interruption.flag());
+        if let Some(error) = interruption.take() {
+            return Err(error);
+        }
+        ended.map(Outcome::new).map_err(value_error)
     }
 }
 
 /// Market data that look at signals from time to time: the interpreter handles signals, and it is
-/// busy elsewhere unless a callback runs.
-struct InterruptibleData<'py> {
+/// busy elsewhere unless a callback runs. They end with the first exception.
+struct InterruptibleData<'py, D> {
     py: Python<'py>,
-    data: Merge,
+    data: D,
     rows: u32,
     interruption: Interruption,
 }
 
-impl TickSource for InterruptibleData<'_> {
+impl<D: TickSource> TickSource for InterruptibleData<'_, D> {
     fn peek(&self) -> Option<Timestamp> {
         self.data.peek()
     }
@@ -107,26 +156,27 @@ impl TickSource for InterruptibleData<'_> {
             && let Err(error) = self.py.check_signals()
         {
             self.interruption.set(error);
+            return Ok(None);
         }
         self.data.next_row()
     }
 
     fn progress(&self) -> (u64, u64) {
-        (self.data.consumed(), self.data.bytes())
+        self.data.progress()
     }
 }
 
-/// Reads the settings and the reference data, with the strategies among them.
-fn load(
-    strategies: &[StrategyRow<'_>],
-    files: Vec<String>,
-    settings: Vec<(String, String)>,
-) -> PyResult<(Config, RefData)> {
-    let option = |(key, value)| Setting { option: "config", key, value };
+/// Reads the settings and the reference data, with these strategies of Python among them.
+pub(crate) fn load(settings: &RunSettings, strategies: &[&str]) -> PyResult<(Config, Arc<RefData>)> {
+    let option = |(key, value): &(String, String)| Setting {
+        option: "config",
+        key: key.clone(),
+        value: value.clone(),
+    };
     let sources = Sources {
-        files: [PRESET.to_string()].into_iter().chain(files).collect(),
+        files: [PRESET.to_string()].into_iter().chain(settings.files.iter().cloned()).collect(),
         environment: Vec::new(),
-        options: settings.into_iter().map(option).collect(),
+        options: settings.options.iter().map(option).collect(),
     };
     let Loaded { config, params, .. } =
         pitlane_config::load(&sources, &Machine::of(Path::new("/"))).map_err(value_error)?;
@@ -138,7 +188,7 @@ fn load(
         .strategies
         .iter()
         .map(|strategy| strategy.name.as_str())
-        .chain(strategies.iter().map(|(name, ..)| name.as_str()))
+        .chain(strategies.iter().copied())
         .collect();
     if let Some(name) =
         names.iter().enumerate().find_map(|(at, name)| names[..at].contains(name).then_some(name))
@@ -152,7 +202,69 @@ fn load(
             value_error(texts.join("; "))
         })?;
     config.check_names(&reference, &Registry::with_examples(), &params).map_err(value_error)?;
-    Ok((config, reference))
+    let mut config = settings.parameter_set()?.apply(&config).map_err(value_error)?;
+    if let Some((from, to)) = settings.window {
+        (config.simulation.from, config.simulation.to) = (Some(Timestamp(from)), Some(Timestamp(to)));
+    }
+    if settings.is_figures_only {
+        config.simulation.records_max = 0;
+    }
+    Ok((config, Arc::new(reference)))
+}
+
+impl RunSettings {
+    fn parameter_set(&self) -> PyResult<ParameterSet> {
+        let parameter = |(name, value): &(String, String)| {
+            Ok((ParameterName::parse(name).map_err(value_error)?, value.clone()))
+        };
+        self.parameters.iter().map(parameter).collect::<PyResult<_>>().map(ParameterSet)
+    }
+}
+
+/// Market data that were read once for all runs of a search.
+#[pyclass(frozen, module = "pitlane_engine")]
+pub(crate) struct TickData {
+    pub(crate) data: SweepData,
+    /// Paths and names of frames, which the report shows.
+    pub(crate) names: Vec<PathBuf>,
+    /// The period that windows divide, in nanoseconds since the epoch.
+    pub(crate) period: (u64, u64),
+}
+
+#[pymethods]
+impl TickData {
+    /// Returns the period that windows divide: its begin, and its end, which is not in it.
+    fn period(&self) -> (u64, u64) {
+        self.period
+    }
+}
+
+/// Reads market data into memory, so that the runs of a search share them. Files that are too large
+/// for that are read by each run.
+#[pyfunction]
+pub(crate) fn read_data(
+    py: Python<'_>,
+    sources: Vec<DataSource<'_>>,
+    settings: RunSettings,
+) -> PyResult<TickData> {
+    let (mut config, reference) = load(&settings, &[])?;
+    let has_frames = sources.iter().any(|source| matches!(source, DataSource::Frame(_)));
+    let interruption = Interruption::default();
+    let data = open(&mut config, &reference, sources)?;
+    let mut source = InterruptibleData { py, data, rows: 0, interruption: interruption.clone() };
+    let data = SweepData::read(&mut source, SHARED_BYTES_MAX);
+    if let Some(error) = interruption.take() {
+        return Err(error);
+    }
+    let data = data.map_err(value_error)?;
+    if has_frames && matches!(data, SweepData::Files(..)) {
+        let rows = SHARED_BYTES_MAX / size_of::<TickRow>();
+        let problem =
+            format!("a search keeps at most {rows} rows of frames in memory; write them to a Parquet file");
+        return Err(value_error(problem));
+    }
+    let (from, to) = data.period(&config);
+    Ok(TickData { data, names: config.simulation.data, period: (from.0, to.0) })
 }
 
 /// Opens all data. Their names become settings, so that the report shows them.
@@ -186,6 +298,6 @@ fn open(config: &mut Config, reference: &Arc<RefData>, sources: Vec<DataSource<'
     Ok(data)
 }
 
-fn value_error(error: impl ToString) -> PyErr {
+pub(crate) fn value_error(error: impl ToString) -> PyErr {
     PyValueError::new_err(error.to_string())
 }

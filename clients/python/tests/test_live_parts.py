@@ -8,13 +8,27 @@ import struct
 
 import pytest
 from pitlane import DecodeError, OrderStatus, Phase, Side
-from pitlane.enums import ExecType, OrderType, TimeInForce
+from pitlane.enums import ExecType, OrderType, TimeInForce, TransactionType
 from pitlane.live import frames
 from pitlane.live.bars import BarMaker, RawBar
 from pitlane.live.codec import NO_HANDLE, Reader, Writer
 from pitlane.live.connection import LinkAddress, parse_address, parse_addresses
 from pitlane.live.lifecycle import path
-from pitlane.live.market_events import Forgotten, OrderEntered, RawTick, RequestRefusal, StatusReport, read_event
+from pitlane.live.market_events import (
+    Booked,
+    CashAdjusted,
+    Forgotten,
+    NumberedEvent,
+    OrderEntered,
+    PhaseReported,
+    PositionState,
+    RawTick,
+    RequestRefusal,
+    ShardEvent,
+    StatusReport,
+    TradingDay,
+    read_event,
+)
 from pitlane.live.messages import (
     Accepted,
     Busy,
@@ -255,6 +269,36 @@ def test_a_record_is_read_after_a_restart(tmp_path):
     again.numbers([5, 6])
     again.close()
     assert file.read_text() == "B 3 4\nA s1\nH 5 6\n"
+
+
+def test_a_record_has_the_lines_of_the_process_in_rust(tmp_path):
+    position = PositionState(0, 0, 0)
+    entered, filled = (ExecType.PENDING_NEW, OrderStatus.PENDING_NEW), (ExecType.TRADE, OrderStatus.FILLED)
+    sides = (Side.BUY, OrderType.LIMIT, TimeInForce.DAY)
+    bodies = [
+        OrderEntered(1, "s1", "", *entered, "", 10 * UNIT, None, None, 1, *sides),
+        StatusReport(1, "s1", "", UNIT, UNIT, 5, UNIT // 2, 41 * UNIT // 4, 1, *filled, "", *sides),
+        RequestRefusal(1, "s1", "s2", True, OrderStatus.NEW, "unknown-order"),
+        Booked(7, "s1", TransactionType.BUY, 1, -3 * UNIT, 10 * UNIT, 0, "USD", position, 0),
+        Forgotten(1, "s1"),
+        PhaseReported(Phase.RUNNING),
+        CashAdjusted("USD", 1),
+        TradingDay(20_000),
+    ]
+    record = EventRecord(tmp_path, "A")
+    for seq, body in enumerate(bodies):
+        record.event(NumberedEvent(1, 0, ShardEvent(seq, 0, body)))
+    record.close()
+    assert (tmp_path / "A.told").read_text().splitlines() == [
+        "E 1 0 order s1 PENDING_NEW PENDING_NEW 10",
+        "E 1 1 status s1 TRADE FILLED 1 0.5 10.25",
+        "E 1 2 refused s2 unknown-order",
+        "E 1 3 booked 7 s1 -3 10",
+        "E 1 4 forgotten s1",
+        "E 1 5 phase RUNNING",
+        "E 1 6 adjusted",
+        "E 1 7 other",
+    ]
 
 
 def test_addresses():

@@ -48,8 +48,21 @@ pub fn percent(share: f64) -> String {
     format!("{} %", if is_zero { text.trim_start_matches('-') } else { &text })
 }
 
+/// Formats a number with so many decimals and with thousands separators.
+pub fn decimal(value: f64, decimals: usize) -> String {
+    let text = format!("{:.decimals$}", value.abs());
+    let (whole, part) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let is_zero = text.bytes().all(|byte| matches!(byte, b'0' | b'.'));
+    let sign = if value < 0.0 && !is_zero { "-" } else { "" };
+    match whole.parse() {
+        Ok(whole) => format!("{sign}{}{part}", count(whole)),
+        // Beyond 64 bits, and what is no number.
+        Err(_) => format!("{value:.decimals$}"),
+    }
+}
+
 pub fn ratio(value: f64) -> String {
-    format!("{value:.2}")
+    decimal(value, 2)
 }
 
 /// Formats a figure, or the reason why there is none.
@@ -92,6 +105,13 @@ mod tests {
         let shown = amounts.map(|text| money(Money::parse(text.as_bytes()).unwrap()));
         assert_eq!(shown, ["0.00", "1,234.57", "-1,234.56", "0.00", "1,000,000.00"]);
         assert_eq!(money(Money::MIN), "-92,233,720,368.55");
+    }
+
+    #[test]
+    fn decimals_are_grouped_too() {
+        let shown = [0.0, -0.004, 2_559.724, -1_234_567.0, f64::INFINITY].map(ratio);
+        assert_eq!(shown, ["0.00", "0.00", "2,559.72", "-1,234,567.00", "inf"]);
+        assert_eq!(decimal(1_500_000.0, 0), "1,500,000");
     }
 
     #[test]

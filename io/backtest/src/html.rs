@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use pitlane_plot::svg::escaped;
 
-use self::plots::{plot_curves, plot_prices};
+use self::plots::{plot_bars, plot_curves, plot_prices};
 use super::draw_downs::depths;
 use super::format::{count, money, percent, span};
 use super::records::RoundTrip;
@@ -19,19 +19,28 @@ const TRADES_SHOWN: usize = 200;
 /// Plots of prices on the page.
 const PRICES_SHOWN: usize = 12;
 
-pub(crate) const STYLE: &str = "body{font:15px/1.45 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:#1b1f24}\
+/// The head of a page, before its title. Colours follow the reader's theme, and wide plots and
+/// tables scroll on a small screen.
+pub(crate) const HEAD: &str = "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\">\
+<meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
+<style>:root{color-scheme:light dark;--ink:#1b1f24;--soft:#57606a;--page:#fff;--plot:#fbfbfc;--edge:#e3e6ea;--grid:#d5d9df;--price:#6b7685;\
+--up:#1a6b33;--down:#a40e26}\
+@media(prefers-color-scheme:dark){:root{--ink:#e6ebf2;--soft:#98a3b3;--page:#11161d;--plot:#161c24;--edge:#2b3440;--grid:#2f3945;--price:#98a3b3;\
+--up:#4cc38a;--down:#ff7b72}}\
+body{font:15px/1.45 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem;color:var(--ink);background:var(--page)}\
 table{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.6rem 0}td,th{padding:.15rem .8rem .15rem 0;text-align:left;vertical-align:top}\
-td.n,th.n{text-align:right}figure{margin:1rem 0}svg{width:100%;height:auto;background:#fbfbfc;border:1px solid #e3e6ea}\
-h2{margin-top:2.2rem}.axis{stroke:#c8ccd2;stroke-width:1}text{font-size:11px;fill:#57606a}.fail,.down{color:#a40e26}.up{color:#1a6b33}\
-summary{cursor:pointer;margin:.8rem 0}code{overflow-wrap:anywhere}";
+.rows,figure{overflow-x:auto}.rows td,.rows th{white-space:nowrap;text-align:right}.rows td:first-child,.rows th:first-child{text-align:left}\
+figure{margin:1rem 0}svg{display:block;width:100%;height:auto;background:var(--plot);border:1px solid var(--edge);box-sizing:border-box}\
+h2{margin-top:2.2rem}.axis{stroke:var(--grid);stroke-width:1}text{font-size:11px;fill:var(--soft)}.fail{color:var(--down)}\
+summary{cursor:pointer;margin:.8rem 0}code{overflow-wrap:anywhere}pre{overflow-x:auto}\
+@media(max-width:45rem){figure svg{min-width:40rem}text{font-size:13px}}</style>";
 
 pub fn page(report: &SimulationReport) -> String {
     let mut out = String::new();
     let title = escaped(&report.title);
     let _ = write!(
         out,
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>{title}</title><style>{STYLE}</style>\
-         <h1>{title}</h1><p>{} to {}, {} ticks. Hash <code>{:016x}</code>.</p>",
+        "{HEAD}<title>{title}</title><h1>{title}</h1><p>{} to {}, {} ticks. Hash <code>{:016x}</code>.</p>",
         report.from,
         report.to,
         count(report.rows),
@@ -72,7 +81,7 @@ fn section(out: &mut String, report: &SimulationReport, result: &Performance) {
     }
     plot_curves(out, "equity", &format!("Equity, {}", report.base), &curves);
     plot_curves(out, "draw-down", "Draw-down, %", &[("draw-down", under.as_slice())]);
-    plot_curves(out, "returns", "Daily returns, %", &[("returns", returns.as_slice())]);
+    plot_bars(out, "returns", "Daily returns, %", &returns);
     prices(out, report, result);
     draw_downs(out, result);
     months(out, result);
@@ -97,17 +106,17 @@ fn prices(out: &mut String, report: &SimulationReport, result: &Performance) {
 
 /// Writes a table; the first column is a name, the others are numbers.
 fn table(out: &mut String, title: &str, head: &[&str], rows: impl Iterator<Item = Vec<String>>) {
-    let _ = write!(out, "<h3>{}</h3><table><tr>", escaped(title));
-    for (at, name) in head.iter().enumerate() {
-        let _ = write!(out, "<th{}>{}", if at > 0 { " class=\"n\"" } else { "" }, escaped(name));
+    let _ = write!(out, "<h3>{}</h3><div class=\"rows\"><table><tr>", escaped(title));
+    for name in head {
+        let _ = write!(out, "<th>{}", escaped(name));
     }
     for row in rows {
         out.push_str("<tr>");
-        for (at, cell) in row.iter().enumerate() {
-            let _ = write!(out, "<td{}>{}", if at > 0 { " class=\"n\"" } else { "" }, escaped(cell));
+        for cell in row {
+            let _ = write!(out, "<td>{}", escaped(&cell));
         }
     }
-    out.push_str("</table>");
+    out.push_str("</table></div>");
 }
 
 fn draw_downs(out: &mut String, result: &Performance) {

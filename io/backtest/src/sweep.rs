@@ -7,6 +7,9 @@
 //!
 //! A run is a pure function of data, settings and seed, so the number of threads does not change a
 //! result. A run that fails is a row with its reason.
+//!
+//! [`search`] plans the runs and chooses among them. A [`RunExecutor`] does them: threads of this
+//! process, or, for strategies in Python, processes of the Python client.
 
 pub mod grid;
 mod heat_map;
@@ -33,7 +36,7 @@ use super::{SimulateError, data_range, open_data, simulate_over};
 
 /// Most bytes of rows that are kept in memory for all runs. If there are more, each run reads the
 /// files itself.
-const SHARED_BYTES_MAX: usize = 1 << 30;
+pub const SHARED_BYTES_MAX: usize = 1 << 30;
 
 /// What is searched, and how.
 #[derive(Clone, Debug)]
@@ -50,6 +53,8 @@ pub struct SweepSettings {
 /// One run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunSummary {
+    /// Number of the combination in the grid.
+    pub point: usize,
     pub parameters: ParameterSet,
     /// Window of a walk-forward search.
     pub window: Option<Window>,
@@ -105,8 +110,56 @@ fn best<'a>(runs: impl Iterator<Item = &'a RunSummary>, statistic: Statistic) ->
     best.map(|(run, _)| run)
 }
 
-/// Runs the search. `stop` ends it early and keeps what is finished; `report_progress` receives the
-/// number of finished and of planned runs.
+/// One run that is to be done.
+#[derive(Clone, Debug)]
+pub struct PlannedRun {
+    /// Number of the combination in the grid.
+    pub point: usize,
+    pub parameters: ParameterSet,
+    pub window: Option<Window>,
+}
+
+impl PlannedRun {
+    /// Returns the summary of the finished run.
+    pub fn ended(self, outcome: Result<RunFigures, String>) -> RunSummary {
+        let PlannedRun { point, parameters, window } = self;
+        RunSummary { point, parameters, window, outcome }
+    }
+}
+
+/// Does the runs of a search.
+pub trait RunExecutor {
+    /// Does the runs of a plan and returns those that were finished, in the order of the plan.
+    /// `planned` is the number of all runs of the search.
+    fn run_all(&self, plan: &[PlannedRun], planned: usize) -> Vec<RunSummary>;
+
+    /// Returns whether the search is to end early.
+    fn is_stopped(&self) -> bool;
+}
+
+/// Plans the runs of a search, has them done, and chooses the best of each window. `period` is what
+/// windows divide; its end is not in it.
+pub fn search(
+    settings: &SweepSettings,
+    period: (Timestamp, Timestamp),
+    executor: &impl RunExecutor,
+) -> Result<SweepResult, SimulateError> {
+    match &settings.walk_forward {
+        None => Ok(run_grid(settings, executor)),
+        Some(walk_forward) => walk_forward.search(settings, period, executor),
+    }
+}
+
+fn run_grid(settings: &SweepSettings, executor: &impl RunExecutor) -> SweepResult {
+    let plan: Vec<PlannedRun> = settings.grid.plan(None).collect();
+    let planned = plan.len();
+    let runs = executor.run_all(&plan, planned);
+    let is_stopped = executor.is_stopped();
+    SweepResult { settings: settings.clone(), runs, windows: Vec::new(), planned, is_stopped }
+}
+
+/// Runs the search over the files of the settings. `stop` ends it early and keeps what is finished;
+/// `report_progress` receives the number of finished and of planned runs.
 pub fn sweep(
     config: &Config,
     reference: &Arc<RefData>,
@@ -115,16 +168,13 @@ pub fn sweep(
     stop: &AtomicBool,
     report_progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SweepResult, SimulateError> {
-    if config.strategies.is_empty() {
-        return Err(SimulateError::NoStrategies);
-    }
-    let refused = |problem| SimulateError::Strategy("sweep".to_string(), problem);
-    settings.grid.point(0).apply(config).map_err(refused)?;
-    let data = SweepData::read(config, reference, SHARED_BYTES_MAX)?;
-    run_search(config, reference, registry, settings, data, stop, report_progress)
+    check(config, settings)?;
+    let data = SweepData::read(&mut open_data(config, reference)?, SHARED_BYTES_MAX)?;
+    sweep_over(config, reference, registry, settings, data, stop, report_progress)
 }
 
-fn run_search(
+/// Runs the search over data that were read already.
+pub fn sweep_over(
     config: &Config,
     reference: &Arc<RefData>,
     registry: &Registry,
@@ -133,24 +183,34 @@ fn run_search(
     stop: &AtomicBool,
     report_progress: &(dyn Fn(usize, usize) + Sync),
 ) -> Result<SweepResult, SimulateError> {
-    let search = Search {
+    check(config, settings)?;
+    let period = data.period(config);
+    let threads = SearchThreads {
         config,
         reference,
         registry,
         strategy: settings.grid.first_strategy(config).map(str::to_string),
         data,
+        jobs: settings.jobs,
         stop,
         report_progress,
         done: AtomicUsize::new(0),
     };
-    match &settings.walk_forward {
-        None => Ok(search.run_grid(settings)),
-        Some(walk_forward) => search.walk_forward(settings, walk_forward),
+    search(settings, period, &threads)
+}
+
+/// Checks that there are strategies with the parameters of the grid.
+fn check(config: &Config, settings: &SweepSettings) -> Result<(), SimulateError> {
+    if config.strategies.is_empty() {
+        return Err(SimulateError::NoStrategies);
     }
+    let refused = |problem| SimulateError::Strategy("sweep".to_string(), problem);
+    settings.grid.point(0).apply(config).map(drop).map_err(refused)
 }
 
 /// The rows of all runs.
-enum SweepData {
+#[derive(Clone, Debug)]
+pub enum SweepData {
     Shared(SharedRows),
     /// The rows are too many for the memory. The range is that of the first and the last row.
     Files(Timestamp, Timestamp),
@@ -158,14 +218,13 @@ enum SweepData {
 
 impl SweepData {
     /// Reads the rows into memory, if they have at most so many bytes there.
-    fn read(config: &Config, reference: &Arc<RefData>, bytes_max: usize) -> Result<SweepData, SimulateError> {
-        let mut files = open_data(config, reference)?;
+    pub fn read(source: &mut impl TickSource, bytes_max: usize) -> Result<SweepData, SimulateError> {
         let rows_max = bytes_max / size_of::<TickRow>();
         let mut rows = Vec::new();
-        let mut last = files.peek().ok_or(SimulateError::NoData)?;
+        let mut last = source.peek().ok_or(SimulateError::NoData)?;
         let first = last;
         let mut is_shared = true;
-        while let Some(row) = files.next_row()? {
+        while let Some(row) = source.next_row()? {
             last = row.at;
             if is_shared && rows.len() == rows_max {
                 (rows, is_shared) = (Vec::new(), false);
@@ -180,50 +239,38 @@ impl SweepData {
         })
     }
 
-    fn range(&self) -> (Timestamp, Timestamp) {
-        match self {
+    /// Returns the period that a search divides into windows: from the end of the warm-up on, and
+    /// before a time after the last row.
+    pub fn period(&self, config: &Config) -> (Timestamp, Timestamp) {
+        let (first, last) = match self {
             SweepData::Shared(rows) => rows.range().unwrap_or_default(),
             SweepData::Files(first, last) => (*first, *last),
-        }
+        };
+        let settings = &config.simulation;
+        (settings.from.unwrap_or(first.plus(settings.prefeed_ns)), last.plus(1))
     }
 }
 
-/// One run that is to be done.
-#[derive(Clone, Debug)]
-struct PlannedRun {
-    parameters: ParameterSet,
-    window: Option<Window>,
-}
-
-struct Search<'a> {
+/// Does runs in threads of this process, with kinds of the registry.
+struct SearchThreads<'a> {
     config: &'a Config,
     reference: &'a Arc<RefData>,
     registry: &'a Registry,
     /// Strategy whose figures are compared.
     strategy: Option<String>,
     data: SweepData,
+    jobs: usize,
     stop: &'a AtomicBool,
     report_progress: &'a (dyn Fn(usize, usize) + Sync),
     done: AtomicUsize,
 }
 
-impl Search<'_> {
-    fn run_grid(&self, settings: &SweepSettings) -> SweepResult {
-        let plan: Vec<PlannedRun> =
-            settings.grid.points().map(|parameters| PlannedRun { parameters, window: None }).collect();
-        let planned = plan.len();
-        let runs = self.run_all(&plan, settings.jobs, planned);
-        let is_stopped = self.stop.load(Ordering::Relaxed);
-        SweepResult { settings: settings.clone(), runs, windows: Vec::new(), planned, is_stopped }
-    }
-
-    /// Does the runs of a plan, several at a time, and returns those that were finished in the
-    /// order of the plan.
-    fn run_all(&self, plan: &[PlannedRun], jobs: usize, planned: usize) -> Vec<RunSummary> {
+impl RunExecutor for SearchThreads<'_> {
+    fn run_all(&self, plan: &[PlannedRun], planned: usize) -> Vec<RunSummary> {
         let next = AtomicUsize::new(0);
         let finished: Mutex<Vec<Option<RunSummary>>> = Mutex::new(vec![None; plan.len()]);
         let work = || {
-            while !self.stop.load(Ordering::Relaxed) {
+            while !self.is_stopped() {
                 let nth = next.fetch_add(1, Ordering::Relaxed);
                 let Some(run) = plan.get(nth) else { return };
                 let Some(summary) = self.run(run) else { return };
@@ -232,7 +279,7 @@ impl Search<'_> {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..jobs.clamp(1, plan.len().max(1)) {
+            for _ in 1..self.jobs.clamp(1, plan.len().max(1)) {
                 scope.spawn(work);
             }
             work();
@@ -240,6 +287,12 @@ impl Search<'_> {
         finished.into_inner().unwrap_or_else(PoisonError::into_inner).into_iter().flatten().collect()
     }
 
+    fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+impl SearchThreads<'_> {
     /// Does one run; `None` if the search was stopped before its end.
     fn run(&self, planned: &PlannedRun) -> Option<RunSummary> {
         // A panic is a bug, but it must not lose the other runs.
@@ -249,8 +302,7 @@ impl Search<'_> {
             Ok(Err(error)) => Err(error.to_string()),
             Err(_) => Err("the run panicked; standard error says where".to_string()),
         };
-        let PlannedRun { parameters, window } = planned.clone();
-        Some(RunSummary { parameters, window, outcome })
+        Some(planned.clone().ended(outcome))
     }
 
     fn simulate(&self, planned: &PlannedRun) -> Result<Result<RunFigures, String>, SimulateError> {
@@ -357,11 +409,12 @@ mod tests {
         let registry = Registry::with_examples();
         with_ticks("files", |config| {
             let run = |bytes_max: usize, jobs: usize| {
-                let data = SweepData::read(config, &reference, bytes_max).unwrap();
+                let mut files = open_data(config, &reference).unwrap();
+                let data = SweepData::read(&mut files, bytes_max).unwrap();
                 let is_shared = matches!(data, SweepData::Shared(_));
                 let (settings, stop) = (settings("fast=1..4,slow=6|9", jobs), AtomicBool::new(false));
                 let result =
-                    run_search(config, &reference, &registry, &settings, data, &stop, &|_, _| {}).unwrap();
+                    sweep_over(config, &reference, &registry, &settings, data, &stop, &|_, _| {}).unwrap();
                 (is_shared, result.runs)
             };
             let bytes = 199 * size_of::<TickRow>();

@@ -41,11 +41,6 @@ impl Axis {
         Axis { scale: Scale::Linear, low, high: if high > low { high } else { low + 1.0 }, from, to }
     }
 
-    /// Returns the value at this share of the range of a linear axis.
-    pub fn value(&self, share: f64) -> f64 {
-        self.low + (self.high - self.low) * share
-    }
-
     /// Returns the position of a value.
     pub fn at(&self, value: f64) -> f64 {
         let part = match self.scale {
@@ -146,9 +141,8 @@ mod tests {
     fn an_exact_axis_begins_and_ends_at_its_values() {
         let axis = Axis::exactly([7.0, 3.0, f64::NAN, 5.0].into_iter(), 100.0, 0.0);
         assert_eq!([3.0, 5.0, 7.0].map(|value| axis.at(value)), [100.0, 50.0, 0.0]);
-        assert_eq!([0.0, 0.5, 1.0].map(|share| axis.value(share)), [3.0, 5.0, 7.0]);
         let flat = Axis::exactly([3.0, 3.0].into_iter(), 100.0, 0.0);
-        assert_eq!((flat.at(3.0), flat.value(1.0)), (100.0, 4.0));
+        assert_eq!((flat.at(3.0), flat.at(4.0)), (100.0, 0.0));
     }
 
     #[test]

@@ -120,7 +120,7 @@ fn repeat_command(mut words: impl Iterator<Item = String>, has_windows: bool) ->
             Some(_) | None => kept.push(quoted(&word)),
         }
     }
-    RepeatCommand(kept.join(" "))
+    RepeatCommand::Shell(kept.join(" "))
 }
 
 #[cfg(test)]
@@ -132,10 +132,11 @@ mod tests {
         let line = "pitlane simulate --config a.toml --sweep fast=1..2 --jobs=2 --from 2026-11-02 --sort sharpe \
                     --set venue.seed=1 --report r";
         let words = || line.split_whitespace().map(str::to_string);
+        let shell = |text: &str| RepeatCommand::Shell(text.to_string());
         let expected = "pitlane simulate --config a.toml --from 2026-11-02 --set venue.seed=1";
-        assert_eq!(repeat_command(words(), false).0, expected);
-        assert_eq!(repeat_command(words(), true).0, expected.replace(" --from 2026-11-02", ""));
+        assert_eq!(repeat_command(words(), false), shell(expected));
+        assert_eq!(repeat_command(words(), true), shell(&expected.replace(" --from 2026-11-02", "")));
         let spaces = ["pitlane", "simulate", "--data", "my ticks.csv"].map(str::to_string).into_iter();
-        assert_eq!(repeat_command(spaces, false).0, "pitlane simulate --data 'my ticks.csv'");
+        assert_eq!(repeat_command(spaces, false), shell("pitlane simulate --data 'my ticks.csv'"));
     }
 }

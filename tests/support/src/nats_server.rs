@@ -155,6 +155,20 @@ impl StrategyProcess {
         command.args(["strategy", "--name", name, "--connect", url]);
         command.args(["--set", &format!("remote_strategies.record_dir={}", place.join("told").display())]);
         settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
+        StrategyProcess::spawn(place, command, name)
+    }
+
+    /// Starts a strategy in Python: a program of the tests, which gets these arguments, the address
+    /// and the folder of its record. It uses the client of this repository.
+    pub fn python(place: &TestFolder, url: &str, program: &Path, arguments: &[&str]) -> StrategyProcess {
+        let mut command = Command::new("python3");
+        command.env("PYTHONPATH", paths::repository().join("clients/python/src"));
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
+        command.arg(program).args(arguments).arg(url).arg(place.join("told"));
+        StrategyProcess::spawn(place, command, arguments[0])
+    }
+
+    fn spawn(place: &TestFolder, mut command: Command, name: &str) -> StrategyProcess {
         let log = std::fs::File::options().create(true).append(true).open(place.join(format!("{name}.log")));
         command.stdout(Stdio::null()).stderr(log.unwrap());
         StrategyProcess { child: command.spawn().unwrap() }

@@ -1,5 +1,27 @@
-"""The engine of Pitlane as a native extension. `pitlane.backtest` uses it."""
+"""The engine of Pitlane as a native extension. `pitlane.backtest` and `pitlane.sweep` use it."""
 
-from .pitlane_native import Core, Outcome, Tick, __version__, run
+from .pitlane_native import (
+    Core,
+    Outcome,
+    SearchOutcome,
+    Tick,
+    TickData,
+    __version__,
+    read_data,
+    run,
+    search,
+    search_kinds,
+)
 
-__all__ = ["Core", "Outcome", "Tick", "__version__", "run"]
+__all__ = [
+    "Core",
+    "Outcome",
+    "SearchOutcome",
+    "Tick",
+    "TickData",
+    "__version__",
+    "read_data",
+    "run",
+    "search",
+    "search_kinds",
+]

@@ -1,7 +1,7 @@
 """Types of the native module. `pitlane.Context` and `pitlane.backtest` are the public interface."""
 
 from datetime import datetime
-from typing import Any, Mapping, Sequence
+from typing import Any, Callable, Mapping, Protocol, Sequence
 
 __version__: str
 
@@ -56,6 +56,9 @@ class Outcome:
     def failures(self) -> Mapping[str, str]:
         """Returns the strategies that failed, each with its reason."""
 
+    def figures(self, strategy: str) -> str | tuple[Any, ...]:
+        """Returns the figures of a strategy, or the reason why it failed."""
+
     def table(self, name: str) -> tuple[Mapping[str, Sequence[Any]], Sequence[str], Sequence[str]]:
         """Returns the columns of `orders`, `fills` or `equity`.
 
@@ -65,10 +68,72 @@ class Outcome:
     def write_report(self, folder: str) -> None:
         """Writes report.txt, report.json and report.html into a folder."""
 
+class TickData:
+    """Market data that were read once for all runs of a search."""
+
+    def period(self) -> tuple[int, int]:
+        """Returns begin and end of the period that windows divide, in nanoseconds."""
+
+class SearchOutcome:
+    """A finished search."""
+
+    def state(self) -> tuple[int, bool]:
+        """Returns the number of planned runs, and whether the search was stopped."""
+
+    def best(self) -> int | None:
+        """Returns the number of the best combination."""
+
+    def tested_return(self) -> float | None:
+        """Returns the return of all tests of a walk-forward search."""
+
+    def runs(self) -> tuple[dict[str, Sequence[Any]], Sequence[str], Sequence[str]]:
+        """Returns the columns of the runs, the best first, as `Outcome.table` does."""
+
+    def windows(self) -> tuple[dict[str, Sequence[Any]], Sequence[str], Sequence[str]]:
+        """Returns the columns of the windows of a walk-forward search."""
+
+    def text(self) -> str:
+        """Returns the results as text."""
+
+    def write(self, folder: str) -> None:
+        """Writes sweep.txt, sweep.csv, sweep.json and sweep.html into a folder."""
+
+class RunSettings(Protocol):
+    """Settings of one run; `pitlane.backtest_run.RunSettings` describes the attributes."""
+
+    files: Sequence[str]
+    options: Sequence[tuple[str, str]]
+    parameters: Sequence[tuple[str, str]]
+    window: tuple[int, int] | None
+    is_figures_only: bool
+
+class SearchSettings(Protocol):
+    """What is searched, and how."""
+
+    grid: Sequence[tuple[str, Sequence[str]]]
+    sort: str
+    jobs: int | None
+    walk_forward: str | None
+
 def run(
     strategies: Sequence[tuple[str, str, Mapping[str, str], bool, Any]],
-    sources: Sequence[str | tuple[str, Any]],
-    files: Sequence[str],
-    settings: Sequence[tuple[str, str]],
+    data: TickData | Sequence[str | tuple[str, Any]],
+    settings: RunSettings,
 ) -> Outcome:
     """Runs strategies over market data; `pitlane.backtest` prepares the arguments."""
+
+def read_data(sources: Sequence[str | tuple[str, Any]], settings: RunSettings) -> TickData:
+    """Reads market data for the runs of a search."""
+
+def search(
+    settings: SearchSettings,
+    period: tuple[int, int],
+    run_all: Callable[[Sequence[tuple[int, tuple[int, int] | None]], int], Sequence[str | tuple[Any, ...] | None]],
+    create: str,
+) -> SearchOutcome:
+    """Searches the parameters of a strategy in Python; `run_all` does the runs of a plan."""
+
+def search_kinds(
+    settings: RunSettings, ticks: TickData, search: SearchSettings, progress: Callable[[int, int], object] | None
+) -> SearchOutcome:
+    """Searches the parameters of strategies of the settings in threads of this process."""

@@ -1,7 +1,8 @@
 """A client for Pitlane: REST and events, and strategies.
 
 `Pitlane` is for plain threads, `AsyncPitlane` for asyncio. Both have the same methods. `Strategy`
-is the base class of strategies; `backtest` runs them over historical data, and `run` live.
+is the base class of strategies; `backtest` runs them over historical data, `sweep` searches for
+their parameters, and `run` runs them live.
 """
 
 from ._async.client import AsyncPitlane
@@ -84,6 +85,7 @@ from .strategy_values import (
 from .stream.asynchronous import AsyncSubscription
 from .stream.event_queue import Policy
 from .stream.synchronous import Subscription
+from .sweep_run import SweepResult, sweep
 from .values import (
     Account,
     Adapter,
@@ -217,6 +219,7 @@ __all__ = [
     "StreamLost",
     "Subscription",
     "SubscriptionChange",
+    "SweepResult",
     "SwitchState",
     "Tick",
     "TimeInForce",
@@ -228,6 +231,7 @@ __all__ = [
     "Version",
     "backtest",
     "run",
+    "sweep",
     "to_dataframe",
     "to_polars",
 ]

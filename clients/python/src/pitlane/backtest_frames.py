@@ -19,15 +19,22 @@ def make_frame(
     amounts: Collection[str],
     times: Collection[str],
     decimals: Decimals,
+    floats: Collection[str] = (),
 ) -> Any:
-    """Returns a frame. `amounts` are in units of 10⁻⁸, `times` in nanoseconds since the epoch."""
+    """Returns a frame.
+
+    `amounts` are in units of 10⁻⁸, `times` in nanoseconds since the epoch. `floats` are columns of
+    floats, also if all values are missing.
+    """
     read = reader_of(decimals)
     cells: dict[str, Sequence[Any]] = {}
     for name, values in columns.items():
         cells[name] = [None if value is None else read(value) for value in values] if name in amounts else values
+    floats = floats if decimals == "exact" else [*floats, *amounts]
+    exact = amounts if decimals == "exact" else ()
     if _choice(frames) == "polars":
-        return _polars(cells, amounts, times, decimals)
-    return _pandas(cells, amounts, times, decimals)
+        return _polars(cells, exact, times, floats)
+    return _pandas(cells, exact, times, floats)
 
 
 def _choice(frames: Frames) -> str:
@@ -42,7 +49,7 @@ def _choice(frames: Frames) -> str:
 
 
 def _pandas(
-    cells: Mapping[str, Sequence[Any]], amounts: Collection[str], times: Collection[str], decimals: Decimals
+    cells: Mapping[str, Sequence[Any]], exact: Collection[str], times: Collection[str], floats: Collection[str]
 ) -> Any:
     try:
         import pandas
@@ -52,15 +59,15 @@ def _pandas(
     for name, values in cells.items():
         if name in times:
             table[name] = pandas.to_datetime(pandas.Series(values, dtype="Int64"), unit="ns", utc=True)
-        elif name in amounts:
-            table[name] = pandas.Series(values, dtype=object if decimals == "exact" else "float64")
+        elif name in floats:
+            table[name] = pandas.Series(values, dtype="float64")
         else:
-            table[name] = pandas.Series(values, dtype=None if values else object)
+            table[name] = pandas.Series(values, dtype=object if name in exact or not values else None)
     return pandas.DataFrame(table)
 
 
 def _polars(
-    cells: Mapping[str, Sequence[Any]], amounts: Collection[str], times: Collection[str], decimals: Decimals
+    cells: Mapping[str, Sequence[Any]], exact: Collection[str], times: Collection[str], floats: Collection[str]
 ) -> Any:
     try:
         import polars
@@ -71,9 +78,10 @@ def _polars(
         if name in times:
             series = polars.Series(name, values, dtype=polars.Int64)
             table.append(series.cast(polars.Datetime("ns", "UTC")))
-        elif name in amounts:
-            exact = polars.Decimal(scale=8, precision=38)
-            table.append(polars.Series(name, values, dtype=exact if decimals == "exact" else polars.Float64))
+        elif name in floats:
+            table.append(polars.Series(name, values, dtype=polars.Float64))
+        elif name in exact:
+            table.append(polars.Series(name, values, dtype=polars.Decimal(scale=8, precision=38)))
         else:
             table.append(polars.Series(name, values, strict=False))
     return polars.DataFrame(table)

@@ -15,7 +15,8 @@ import json
 import logging
 import os
 import re
-from typing import Any, Iterable, List, Mapping, Sequence, Tuple, Type, Union
+from dataclasses import dataclass
+from typing import Any, Iterable, List, Mapping, Optional, Sequence, Tuple, Type, Union
 
 from .backtest_frames import Frames, make_frame
 from .strategy import Strategy, name_of, parameter_texts
@@ -29,6 +30,22 @@ _MISSING = (
     "(from a checkout: pip install ./clients/python-engine)"
 )
 _log = logging.getLogger("pitlane.backtest")
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Settings of one run, as the engine reads them."""
+
+    files: Sequence[str] = ()
+    """Files of settings, or names of presets."""
+    options: Sequence[Tuple[str, str]] = ()
+    """Keys and values above the files."""
+    parameters: Sequence[Tuple[str, str]] = ()
+    """Parameters of strategies of the settings, instead of those there."""
+    window: Optional[Tuple[int, int]] = None
+    """Begin and end of the run in nanoseconds since the epoch; None: those of the settings."""
+    is_figures_only: bool = False
+    """Whether orders, fills and round trips are not kept."""
 
 
 class BacktestResult:
@@ -116,21 +133,31 @@ def backtest(strategy: Strategies, data: Any, *, config: Config = None, frames: 
     A strategy that raises an exception fails alone: it is in `failures`, and the run goes on. The
     same data, settings and strategies give the same `hash`.
     """
-    try:
-        import pitlane_engine
-    except ImportError as error:
-        raise ImportError(_MISSING) from error
     objects = _objects(strategy)
-    rows = [
-        (name_of(one), kind, parameter_texts(one), bool(one.cancel_on_failure), one)
-        for one, kind in zip(objects, _kinds(objects))
-    ]
-    files, settings = _settings(config)
-    outcome = pitlane_engine.run(rows, _sources(data), files, settings)
+    outcome = run_strategies(objects, data_sources(data), run_settings(config))
     result = BacktestResult(outcome, objects, frames)
     for name, reason in result.failures.items():
         _log.error("strategy %s failed: %s", name, reason)
     return result
+
+
+def load_engine() -> Any:
+    """Returns the native engine, or says how it is installed."""
+    try:
+        import pitlane_engine
+    except ImportError as error:
+        raise ImportError(_MISSING) from error
+    return pitlane_engine
+
+
+def run_strategies(objects: Sequence[Strategy], data: Any, settings: RunSettings) -> Any:
+    """Runs strategies and returns the outcome of the engine."""
+    engine = load_engine()
+    rows = [
+        (name_of(one), kind, parameter_texts(one), bool(one.cancel_on_failure), one)
+        for one, kind in zip(objects, _kinds(objects))
+    ]
+    return engine.run(rows, data, settings)
 
 
 def _objects(strategy: Strategies) -> list[Strategy]:
@@ -142,7 +169,7 @@ def _objects(strategy: Strategies) -> list[Strategy]:
     return objects
 
 
-def _kinds(objects: list[Strategy]) -> list[str]:
+def _kinds(objects: Sequence[Strategy]) -> list[str]:
     """Returns the names of the classes, which reports show as kinds; each only once."""
     kinds: list[str] = []
     for one in objects:
@@ -151,14 +178,14 @@ def _kinds(objects: list[Strategy]) -> list[str]:
     return kinds
 
 
-def _settings(config: Config) -> tuple[list[str], list[tuple[str, str]]]:
+def run_settings(config: Config) -> RunSettings:
     if config is None:
-        return [], []
+        return RunSettings()
     if isinstance(config, Mapping):
-        return [], list(_flat("", config))
+        return RunSettings(options=tuple(_flat("", config)))
     if isinstance(config, (str, os.PathLike)):
-        return [os.fspath(config)], []
-    return [os.fspath(path) for path in config], []
+        return RunSettings(files=(os.fspath(config),))
+    return RunSettings(files=tuple(os.fspath(path) for path in config))
 
 
 def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterable[Tuple[str, str]]:
@@ -171,7 +198,8 @@ def _flat(prefix: str, settings: Mapping[str, Any]) -> Iterable[Tuple[str, str]]
             yield f"{prefix}{key}", str(value)
 
 
-def _sources(data: Any) -> List[Any]:
+def data_sources(data: Any) -> List[Any]:
+    """Returns paths, and frames with a name, in a form that the engine reads."""
     several = data if isinstance(data, (list, tuple)) else [data]
     sources: list[Any] = []
     for at, one in enumerate(several, start=1):

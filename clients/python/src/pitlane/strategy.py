@@ -87,7 +87,8 @@ def name_of(strategy: Strategy) -> str:
 
 def parameter_texts(strategy: Strategy) -> dict[str, str]:
     """Returns the parameters as texts, as the settings of a service have them."""
-    texts = {}
-    for name, value in strategy.parameters().items():
-        texts[str(name)] = str(value).lower() if isinstance(value, bool) else str(value)
-    return texts
+    return {str(name): parameter_text(value) for name, value in strategy.parameters().items()}
+
+
+def parameter_text(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

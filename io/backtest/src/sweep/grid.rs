@@ -9,6 +9,9 @@ use std::fmt;
 use pitlane_config::{Config, StrategyConfig};
 use pitlane_engine::number::Money;
 
+use super::PlannedRun;
+use super::walk_forward::Window;
+
 /// Most points of a grid: each is a whole run.
 pub const POINTS_MAX: usize = 100_000;
 
@@ -30,7 +33,8 @@ impl fmt::Display for ParameterName {
 }
 
 impl ParameterName {
-    fn parse(text: &str) -> Result<ParameterName, String> {
+    /// Parses `fast`, or `MOMENTUM.fast`.
+    pub fn parse(text: &str) -> Result<ParameterName, String> {
         let (strategy, name) = match text.rsplit_once('.') {
             Some((strategy, name)) => (Some(strategy.to_string()), name),
             None => (None, text),
@@ -119,9 +123,15 @@ pub struct Grid {
 impl Grid {
     /// Parses a grid. The ends of a range belong to it.
     pub fn parse(text: &str) -> Result<Grid, String> {
-        let parameters: Vec<SweptParameter> =
-            text.split(',').map(|part| parse_parameter(part.trim())).collect::<Result<_, _>>()?;
+        Grid::new(text.split(',').map(|part| parse_parameter(part.trim())).collect::<Result<_, _>>()?)
+    }
+
+    /// Creates a grid. Each parameter has at least one value.
+    pub fn new(parameters: Vec<SweptParameter>) -> Result<Grid, String> {
         for (at, swept) in parameters.iter().enumerate() {
+            if swept.values.is_empty() {
+                return Err(format!("{} has no values", swept.parameter));
+            }
             if parameters[..at].iter().any(|other| other.parameter == swept.parameter) {
                 return Err(format!("{} is named twice", swept.parameter));
             }
@@ -160,8 +170,9 @@ impl Grid {
         ParameterSet(values)
     }
 
-    pub fn points(&self) -> impl Iterator<Item = ParameterSet> {
-        (0..self.len()).map(|nth| self.point(nth))
+    /// Returns a run for each combination.
+    pub(super) fn plan(&self, window: Option<Window>) -> impl Iterator<Item = PlannedRun> {
+        (0..self.len()).map(move |point| PlannedRun { point, parameters: self.point(point), window })
     }
 
     /// Returns the name of the first strategy that a parameter of the grid belongs to.
@@ -209,7 +220,7 @@ mod tests {
     use super::*;
 
     fn values(text: &str) -> Vec<String> {
-        Grid::parse(text).unwrap().points().map(|point| point.to_string()).collect()
+        Grid::parse(text).unwrap().plan(None).map(|run| run.parameters.to_string()).collect()
     }
 
     #[test]
@@ -244,6 +255,9 @@ mod tests {
             assert!(found.contains(problem), "{text:?}: {found}");
         }
         assert!(ParameterSet::parse("fast=1..2").unwrap_err().contains("one value"));
+        let parameter = ParameterName::parse("fast").unwrap();
+        let without = Grid::new(vec![SweptParameter { parameter, values: Vec::new() }]);
+        assert_eq!(without, Err("fast has no values".to_string()));
     }
 
     fn config(strategies: &[(&str, &[&str])]) -> Config {

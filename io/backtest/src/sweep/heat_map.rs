@@ -7,7 +7,7 @@ use pitlane_plot::svg::{Svg, TextAnchor, escaped};
 
 use super::results::{RepeatCommand, shown, to_text};
 use super::{RunSummary, SweepResult};
-use crate::html::STYLE;
+use crate::html::HEAD;
 
 const CELL_WIDTH: f64 = 74.0;
 const CELL_HEIGHT: f64 = 30.0;
@@ -21,8 +21,7 @@ pub(super) fn page(result: &SweepResult, command: &RepeatCommand) -> String {
     let statistic = result.settings.statistic.name();
     let _ = write!(
         out,
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><title>Sweep by {statistic}</title>\
-         <style>{STYLE}.cell{{font-size:11px;fill:#1b1f24}}</style><h1>Sweep by {statistic}</h1>"
+        "{HEAD}<title>Sweep by {statistic}</title><style>.cell{{fill:#1b1f24}}.heat-map{{min-width:0}}</style><h1>Sweep by {statistic}</h1>"
     );
     match heat_map(result) {
         Some(map) => out.push_str(&map),
@@ -59,10 +58,8 @@ fn heat_map(result: &SweepResult) -> Option<String> {
         .collect();
     let bounds = cells.iter().flatten().flatten().copied().map(|value| (value, value));
     let (low, high) = bounds.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))?;
-    let mut svg = Svg::new(
-        LEFT + CELL_WIDTH * column_values.len() as f64 + 10.0,
-        ABOVE + CELL_HEIGHT * row_values.len() as f64 + 10.0,
-    );
+    let width = LEFT + CELL_WIDTH * column_values.len() as f64 + 10.0;
+    let mut svg = Svg::new(width, ABOVE + CELL_HEIGHT * row_values.len() as f64 + 10.0);
     svg.text(LEFT, 14.0, TextAnchor::Start, "", &columns.parameter.to_string());
     if let Some(rows) = rows {
         svg.text(LEFT - 10.0, 14.0, TextAnchor::End, "", &rows.parameter.to_string());
@@ -95,7 +92,7 @@ fn heat_map(result: &SweepResult) -> Option<String> {
         None => title.to_string(),
     };
     Some(format!(
-        "<figure><figcaption>{}</figcaption>{}</figure>",
+        "<figure><figcaption>{}</figcaption><div style=\"width:{width}px\">{}</div></figure>",
         escaped(&caption),
         svg.element("heat-map", &caption)
     ))

@@ -19,16 +19,34 @@ const ROWS_SHOWN: usize = 20;
 /// Failed runs of the text.
 const FAILURES_SHOWN: usize = 5;
 
-/// How a run is repeated: the command without the parameters.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct RepeatCommand(pub String);
+/// How a run is repeated.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RepeatCommand {
+    /// On a command line: the command without the parameters.
+    Shell(String),
+    /// In Python: what creates the strategy from its parameters.
+    Python(String),
+}
 
 impl RepeatCommand {
     /// Returns the command that repeats a run.
     pub fn of(&self, run: &RunSummary) -> String {
-        let window =
-            run.window.map_or(String::new(), |Window { from, to }| format!(" --from {from} --to {to}"));
-        format!("{} --param {}{window}", self.0, quoted(&run.parameters.to_string()))
+        match self {
+            RepeatCommand::Shell(command) => {
+                let range = |Window { from, to }| format!(" --from {from} --to {to}");
+                let window = run.window.map(range).unwrap_or_default();
+                format!("{command} --param {}{window}", quoted(&run.parameters.to_string()))
+            }
+            RepeatCommand::Python(strategy) => {
+                let values: Vec<String> =
+                    run.parameters.0.iter().map(|(name, value)| format!("{name}={value}")).collect();
+                let range = |Window { from, to }| {
+                    format!(", config={{\"simulation.from\": \"{from}\", \"simulation.to\": \"{to}\"}}")
+                };
+                let window = run.window.map(range).unwrap_or_default();
+                format!("pitlane.backtest({strategy}({}), data{window})", values.join(", "))
+            }
+        }
     }
 }
 
@@ -283,7 +301,28 @@ pub fn write(result: &SweepResult, command: &RepeatCommand, folder: &Path) -> io
 
 #[cfg(test)]
 mod tests {
+    use pitlane_engine::time::Timestamp;
+
+    use super::super::PlannedRun;
+    use super::super::grid::ParameterSet;
     use super::*;
+
+    #[test]
+    fn a_run_is_repeated_by_the_command_line_or_in_python() {
+        let window = Some(Window { from: Timestamp(1_000_000_000), to: Timestamp(2_000_000_000) });
+        let run = |window| {
+            let parameters = ParameterSet::parse("fast=5,slow=40").unwrap();
+            PlannedRun { point: 0, parameters, window }.ended(Err(String::new()))
+        };
+        let shell = RepeatCommand::Shell("pitlane simulate".to_string());
+        assert_eq!(shell.of(&run(None)), "pitlane simulate --param fast=5,slow=40");
+        let python = RepeatCommand::Python("Cross".to_string());
+        assert_eq!(python.of(&run(None)), "pitlane.backtest(Cross(fast=5, slow=40), data)");
+        let (from, to) = ("1970-01-01T00:00:01Z", "1970-01-01T00:00:02Z");
+        assert!(shell.of(&run(window)).ends_with(&format!("slow=40 --from {from} --to {to}")));
+        let config = format!("config={{\"simulation.from\": \"{from}\", \"simulation.to\": \"{to}\"}}");
+        assert!(python.of(&run(window)).ends_with(&format!("data, {config})")));
+    }
 
     #[test]
     fn words_are_quoted_for_a_shell_where_they_must_be() {

@@ -43,8 +43,11 @@ impl Statistic {
         }
     }
 
-    pub fn from_name(name: &str) -> Option<Statistic> {
-        Statistic::ALL.into_iter().find(|statistic| statistic.name() == name)
+    /// Parses a name such as `sharpe`.
+    pub fn parse(text: &str) -> Result<Statistic, String> {
+        let names = || Statistic::ALL.map(Statistic::name).join(", ");
+        let named = Statistic::ALL.into_iter().find(|statistic| statistic.name() == text);
+        named.ok_or_else(|| format!("it must be one of {}", names()))
     }
 
     /// Returns the figure of a run; `None` if it is withheld.
@@ -95,7 +98,7 @@ pub struct RunFigures {
 impl RunFigures {
     /// Returns the figures of a strategy of the report, of the first without a name, or the reason
     /// why the strategy failed.
-    pub(crate) fn of(report: &SimulationReport, strategy: Option<&str>) -> Result<RunFigures, String> {
+    pub fn of(report: &SimulationReport, strategy: Option<&str>) -> Result<RunFigures, String> {
         let named = |result: &&Performance| strategy.is_none_or(|name| result.line.name == name);
         let result = report.results.iter().find(named).ok_or("the strategy did not run")?;
         if let Some((at, why)) = &result.line.failure {

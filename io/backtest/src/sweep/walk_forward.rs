@@ -7,11 +7,9 @@
 //!                   |---- train ----|- test -|
 //! ```
 
-use std::sync::atomic::Ordering;
-
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{PlannedRun, RunSummary, Search, SweepResult, SweepSettings, best};
+use super::{PlannedRun, RunExecutor, RunSummary, SweepResult, SweepSettings, best};
 use crate::SimulateError;
 
 /// Most windows of a search: each runs the whole grid.
@@ -46,7 +44,7 @@ impl WalkForward {
 
     /// Returns both parts of each window of a range that are complete, or of the last one as far as
     /// the data go.
-    pub(super) fn windows(&self, from: Timestamp, to: Timestamp) -> Result<Vec<(Window, Window)>, String> {
+    fn windows(&self, from: Timestamp, to: Timestamp) -> Result<Vec<(Window, Window)>, String> {
         let mut windows = Vec::new();
         let mut begin = from;
         loop {
@@ -92,27 +90,21 @@ impl SweepResult {
     }
 }
 
-impl Search<'_> {
-    pub(super) fn walk_forward(
+impl WalkForward {
+    pub(super) fn search(
         &self,
         settings: &SweepSettings,
-        walk_forward: &WalkForward,
+        (from, to): (Timestamp, Timestamp),
+        executor: &impl RunExecutor,
     ) -> Result<SweepResult, SimulateError> {
-        let simulation = &self.config.simulation;
-        let (first, last) = self.data.range();
-        let from = simulation.from.unwrap_or(first.plus(simulation.prefeed_ns));
-        let windows = walk_forward
-            .windows(from, last.plus(1))
+        let windows = self
+            .windows(from, to)
             .map_err(|problem| SimulateError::Strategy("walk-forward".to_string(), problem))?;
         let points = settings.grid.len();
         let planned = windows.len() * (points + 1);
-        let plan: Vec<PlannedRun> = windows
-            .iter()
-            .flat_map(|(train, _)| {
-                settings.grid.points().map(move |parameters| PlannedRun { parameters, window: Some(*train) })
-            })
-            .collect();
-        let runs = self.run_all(&plan, settings.jobs, planned);
+        let plan: Vec<PlannedRun> =
+            windows.iter().flat_map(|(train, _)| settings.grid.plan(Some(*train))).collect();
+        let runs = executor.run_all(&plan, planned);
         let mut results: Vec<WindowResult> = windows
             .iter()
             .map(|&(train, test)| {
@@ -126,17 +118,18 @@ impl Search<'_> {
         let tests: Vec<PlannedRun> = results
             .iter()
             .filter_map(|result| {
-                let parameters = result.chosen.as_ref()?.parameters.clone();
-                Some(PlannedRun { parameters, window: Some(result.test) })
+                let chosen = result.chosen.as_ref()?;
+                let (point, parameters) = (chosen.point, chosen.parameters.clone());
+                Some(PlannedRun { point, parameters, window: Some(result.test) })
             })
             .collect();
-        for tested in self.run_all(&tests, settings.jobs, planned) {
+        for tested in executor.run_all(&tests, planned) {
             let own = results.iter_mut().find(|result| Some(result.test) == tested.window);
             if let Some(result) = own {
                 result.tested = Some(tested);
             }
         }
-        let is_stopped = self.stop.load(Ordering::Relaxed);
+        let is_stopped = executor.is_stopped();
         if is_stopped {
             results.retain(|result| result.tested.is_some());
         }

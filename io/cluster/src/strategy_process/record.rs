@@ -9,8 +9,8 @@
 //! B <number> <number> …             restart from the state at these numbers; earlier: unknown
 //! ```
 //!
-//! After a restart, a process reads here what its predecessor received, and asks for the events
-//! since.
+//! A strategy in Python records the same lines (`clients/python/src/pitlane/live/record.py`). After
+//! a restart, a process reads here what its predecessor received, and asks for the events since.
 
 use std::fmt::Write as _;
 use std::fs::{self, File, OpenOptions};
@@ -20,6 +20,7 @@ use std::path::{Path, PathBuf};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, ShardId};
 use pitlane_engine::index::index_usize;
+use pitlane_protocols::codes::WireName;
 use pitlane_protocols::remote::strategy::NumberedEvent;
 
 use crate::nats::subjects::segment;
@@ -108,19 +109,20 @@ pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
     let _ = write!(line, "E {} {} ", shard.0, event.seq);
     let _ = match &event.body {
         EventKind::Order(report) => {
-            write!(line, "order {} {:?} {:?} {}", report.id, report.what, report.status, report.terms.qty)
+            let (what, status) = (report.what.wire_name(), report.status.wire_name());
+            write!(line, "order {} {what} {status} {}", report.id, report.terms.qty)
         }
-        EventKind::Status(report) => write!(
-            line,
-            "status {} {:?} {:?} {} {} {}",
-            report.id, report.what, report.status, report.cum_qty, report.last_qty, report.last_price
-        ),
+        EventKind::Status(report) => {
+            let (what, status) = (report.what.wire_name(), report.status.wire_name());
+            let (filled, last) = (report.cum_qty, (report.last_qty, report.last_price));
+            write!(line, "status {} {what} {status} {filled} {} {}", report.id, last.0, last.1)
+        }
         EventKind::Refused(report) => write!(line, "refused {} {}", report.request_id, report.reason.code()),
         EventKind::Booked(report) => {
             write!(line, "booked {} {} {} {}", report.id.0, report.order_id, report.qty, report.price)
         }
         EventKind::Forgotten { id, .. } => write!(line, "forgotten {id}"),
-        EventKind::Phase { phase, .. } => write!(line, "phase {phase:?}"),
+        EventKind::Phase { phase, .. } => write!(line, "phase {}", phase.wire_name()),
         EventKind::Adjusted { .. } => write!(line, "adjusted"),
         EventKind::Tick(_)
         | EventKind::Depth(_)
@@ -153,7 +155,7 @@ mod tests {
     #[test]
     fn the_last_entry_about_each_shard_counts() {
         assert_eq!(received_in(""), Vec::<u64>::new());
-        let text = "B 10 20\nE 0 12 order s1 Entered\nE 1 25 phase Init\nH 15 25\nE 0 17 forgotten s1\n";
+        let text = "B 10 20\nE 0 12 order s1 PENDING_NEW\nE 1 25 phase INIT\nH 15 25\nE 0 17 forgotten s1\n";
         assert_eq!(received_in(text), [17, 25]);
         assert_eq!(received_in("E 0 5 x\n"), Vec::<u64>::new(), "without a beginning nothing is known");
     }

@@ -85,7 +85,7 @@ pub struct SimulateArgs {
     pub jobs: Option<u16>,
     /// Statistic that orders the runs: return, sharpe, sortino, calmar, max-draw-down,
     /// profit-factor, expectancy or win-rate
-    #[arg(long, value_name = "STATISTIC", requires = "sweep", value_parser = statistic)]
+    #[arg(long, value_name = "STATISTIC", requires = "sweep", value_parser = Statistic::parse)]
     pub sort: Option<Statistic>,
     /// Choose parameters over TRAIN and judge them over the following TEST, again and again:
     /// 30d,10d
@@ -94,11 +94,6 @@ pub struct SimulateArgs {
     /// Print no progress
     #[arg(long)]
     pub quiet: bool,
-}
-
-fn statistic(text: &str) -> Result<Statistic, String> {
-    let names = Statistic::ALL.map(Statistic::name).join(", ");
-    Statistic::from_name(text).ok_or_else(|| format!("it must be one of {names}"))
 }
 
 impl SimulateArgs {

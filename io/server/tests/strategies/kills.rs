@@ -9,6 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -33,6 +34,9 @@ use super::embedded::{get, open_orders, put, strategy};
 /// Kills, and events per second, in the short form, and in the full form (`make faults`).
 const KILLS: (u64, u64) = (6, 5_000);
 const KILLS_FULL: (u64, u64) = (50, 20_000);
+/// The same for strategies in Python, whose processes take longer to start.
+const PYTHON_KILLS: (u64, u64) = (3, 2_000);
+const PYTHON_KILLS_FULL: (u64, u64) = (50, 5_000);
 const NAMES: [(&str, &str); 4] =
     [("MOMENTUM", "AAPL"), ("PAIRS", "MSFT"), ("MARKET_MAKER", "NVDA"), ("SCALPER", "AMZN")];
 /// Targets of the first kills: strategies by their place, 4 the server, 5 the broker or, without
@@ -53,6 +57,27 @@ fn sections() -> String {
         )
     };
     NAMES.iter().map(section).collect()
+}
+
+/// The programs of the strategies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StrategyLanguage {
+    /// `pitlane strategy` with a kind of the engine.
+    Rust,
+    /// `pitlane.run` with a class.
+    Python,
+}
+
+impl StrategyLanguage {
+    fn kills(self) -> (u64, u64) {
+        let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
+        match (self, full) {
+            (StrategyLanguage::Rust, false) => KILLS,
+            (StrategyLanguage::Rust, true) => KILLS_FULL,
+            (StrategyLanguage::Python, false) => PYTHON_KILLS,
+            (StrategyLanguage::Python, true) => PYTHON_KILLS_FULL,
+        }
+    }
 }
 
 /// Returns the shipped market with one more strategy.
@@ -78,6 +103,7 @@ fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 struct KillRun {
+    language: StrategyLanguage,
     place: TestFolder,
     link: TestLink,
     settings: Vec<String>,
@@ -96,7 +122,14 @@ impl KillRun {
     }
 
     fn send_out(&mut self, at: usize) {
-        self.processes[at] = Some(StrategyProcess::over(&self.place, &self.link, NAMES[at].0));
+        let (name, security) = NAMES[at];
+        self.processes[at] = Some(match self.language {
+            StrategyLanguage::Rust => StrategyProcess::over(&self.place, &self.link, name),
+            StrategyLanguage::Python => {
+                let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/strategies/market_maker.py");
+                StrategyProcess::python(&self.place, &self.link.url(), &program, &[name, security])
+            }
+        });
     }
 
     /// Waits until all processes run and every strategy has received something new.
@@ -136,19 +169,34 @@ impl KillRun {
 fn nothing_is_lost_or_doubled_over_nats() {
     let place = folder("distributed-kills-nats");
     let link = TestLink::nats(&place);
-    kill_at_random("nats", place, link);
+    kill_at_random("nats", StrategyLanguage::Rust, place, link);
 }
 
 #[test]
 fn nothing_is_lost_or_doubled_without_a_broker() {
     let place = folder("distributed-kills-direct");
     let link = TestLink::tcp(&place);
-    kill_at_random("direct", place, link);
+    kill_at_random("direct", StrategyLanguage::Rust, place, link);
 }
 
-fn kill_at_random(name: &str, place: TestFolder, link: TestLink) {
-    let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
-    let (kills, rate) = if full { KILLS_FULL } else { KILLS };
+#[test]
+fn nothing_is_lost_or_doubled_by_strategies_in_python() {
+    if !has_python() {
+        assert!(std::env::var_os("CI").is_none(), "python3 is needed in CI");
+        return println!("SKIPPED: there is no python3 from 3.9 on");
+    }
+    let place = folder("distributed-kills-python");
+    let link = TestLink::tcp(&place);
+    kill_at_random("python", StrategyLanguage::Python, place, link);
+}
+
+fn has_python() -> bool {
+    let program = "import sys; sys.exit(sys.version_info < (3, 9))";
+    Command::new("python3").args(["-c", program]).status().is_ok_and(|status| status.success())
+}
+
+fn kill_at_random(name: &str, language: StrategyLanguage, place: TestFolder, link: TestLink) {
+    let (kills, rate) = language.kills();
     let settings = [
         format!("feed.rate={rate}"),
         format!("topology.shards={SHARDS}"),
@@ -160,7 +208,7 @@ fn kill_at_random(name: &str, place: TestFolder, link: TestLink) {
         reference(&place),
     ];
     let processes = NAMES.map(|_| None).into();
-    let mut run = KillRun { place, link, settings: settings.into(), service: None, processes };
+    let mut run = KillRun { language, place, link, settings: settings.into(), service: None, processes };
     run.start();
     (0..NAMES.len()).for_each(|at| run.send_out(at));
     run.go_on();
@@ -241,7 +289,7 @@ fn check_orders(name: &str, text: &str, lines: &[(u8, u64, String)]) -> usize {
     let mut entered = BTreeSet::new();
     for (_, _, line) in lines {
         let parts: Vec<&str> = line.split(' ').collect();
-        if parts[3] == "order" && matches!(parts[5], "Entered" | "Rejected") {
+        if parts[3] == "order" && matches!(parts[5], "PENDING_NEW" | "REJECTED") {
             assert!(entered.insert(parts[4].to_string()), "{name}: {} was entered twice", parts[4]);
         }
     }

@@ -18,7 +18,18 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from .market_events import NumberedEvent, OrderEntered, RequestRefusal, StatusReport
+from ..strategy_numbers import text_of
+from .market_events import (
+    Booked,
+    CashAdjusted,
+    Forgotten,
+    NumberedEvent,
+    OrderEntered,
+    PhaseReported,
+    PositionAdjusted,
+    RequestRefusal,
+    StatusReport,
+)
 
 _NAME = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -77,10 +88,16 @@ def received_in(text: str) -> list[int]:
 def _words(numbered: NumberedEvent) -> str:
     body = numbered.event.body
     if isinstance(body, OrderEntered):
-        return f"order {body.int_id} {body.exec_type} {body.status} {body.quantity}"
+        return f"order {body.int_id} {body.exec_type.value} {body.status.value} {text_of(body.quantity)}"
     if isinstance(body, StatusReport):
-        amounts = f"{body.filled} {body.last_quantity} {body.last_price}"
-        return f"status {body.int_id} {body.exec_type} {body.status} {amounts}"
+        amounts = f"{text_of(body.filled)} {text_of(body.last_quantity)} {text_of(body.last_price)}"
+        return f"status {body.int_id} {body.exec_type.value} {body.status.value} {amounts}"
     if isinstance(body, RequestRefusal):
         return f"refused {body.request_id} {body.reason}"
-    return type(body).__name__
+    if isinstance(body, Booked):
+        return f"booked {body.id} {body.int_id} {text_of(body.quantity)} {text_of(body.price)}"
+    if isinstance(body, Forgotten):
+        return f"forgotten {body.int_id}"
+    if isinstance(body, PhaseReported):
+        return f"phase {body.phase.value}"
+    return "adjusted" if isinstance(body, (PositionAdjusted, CashAdjusted)) else "other"
