@@ -61,7 +61,7 @@ pub use auth::{AuthConfig, AuthMode, TlsConfig};
 pub use calendar::{CalendarConfig, HoursBy, TradingHoursConfig};
 pub use cluster::{ClusterConfig, MemberConfig};
 pub use fault::{ConfigFault, ConfigFaults};
-pub use fix::{AllowedAddress, ExecTypes, FixConfig, FixSessionConfig};
+pub use fix::{AllowedAddress, ExecTypes, FixConfig, FixSessionConfig, SessionPurpose};
 pub use http::{HttpConfig, HttpsConfig};
 pub use journal::{Durability, JournalConfig};
 pub use layers::{PRESETS, Setting, Sources};
