@@ -84,7 +84,7 @@ fn quickfix_reads_the_list_of_securities_and_a_definition() {
     let service = start(&data, &["feed.on=false"]);
     let mut client = quickfix(&service, &data.join("client"));
     client.send_message("send 35=x|320=all|559=4");
-    client.wait(&["app", "35=y", "|322=all-1|", "|893=N|", "|146=64|"]);
+    client.wait(&["app", "35=y", "|322=all-1|", "|893=N|", "|146=25|"]);
     let last = client.wait(&["app", "35=y", "|320=all|", "|893=Y|", "|560=0|"]);
     let total: usize = part(&last, "|393=").parse().expect("a number");
     let lists = client.received.iter().filter(|line| line.starts_with("app") && line.contains("|320=all|"));

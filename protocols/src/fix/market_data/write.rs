@@ -22,8 +22,8 @@ const NEW: u8 = b'0';
 const CHANGE: u8 = b'1';
 const DELETE: u8 = b'2';
 
-/// Writes a Snapshot (W): everything that the subscription shows. `rpt_seq` says whether RptSeq (83)
-/// is written, which FIX 4.4 does not list for this message.
+/// Writes a Snapshot (W): everything that the subscription shows. `rpt_seq` says whether RptSeq
+/// (83) is written, which FIX 4.4 does not list for this message.
 pub fn snapshot(
     draft: &mut Draft,
     reference: &RefData,
@@ -73,8 +73,8 @@ struct RefreshEntry {
 /// Returns the content of an Incremental Refresh (X): what differs from what the client knows, or
 /// `None` if nothing differs.
 ///
-/// With one level, the best price of a side is one entry, which changes. With more, the entries of a
-/// side are its prices: one comes, changes its size, or goes.
+/// With one level, the best price of a side is one entry, which changes. With more, the entries of
+/// a side are its prices: one comes, changes its size, or goes.
 pub fn refresh(
     terms: &MarketDataTerms,
     known: &ShownMarket,

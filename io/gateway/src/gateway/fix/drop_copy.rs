@@ -51,7 +51,7 @@ impl FixEndpoint {
         Ok(())
     }
 
-    /// Returns whether a session receives copies, so that the gateway needs the events of all orders.
+    /// Returns whether a session receives copies: then the gateway needs the events of all orders.
     pub fn copies_orders(&self) -> bool {
         self.drop_copies.is_some()
     }

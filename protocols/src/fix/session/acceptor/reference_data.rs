@@ -20,8 +20,8 @@ use crate::fix::tag::{self, prefix};
 
 /// Longest SecurityReqID (320), in bytes. It is repeated in every part of the list.
 const SECURITY_REQ_ID_BYTES_MAX: usize = 64;
-/// Securities in one part of a list: some 8 KiB.
-const PER_PART: usize = 64;
+/// Securities in one part of a list: some 3 KiB.
+const PER_PART: usize = 25;
 
 /// SecurityListRequestType (559).
 const BY_SYMBOL: &[u8] = b"0";
