@@ -122,6 +122,11 @@ impl Worker {
         &self.shard
     }
 
+    /// Sets the ports that receive the events of every order, see [`Shard::set_copies`].
+    pub fn set_copies(&mut self, ports: PortMask) {
+        self.shard.set_copies(ports);
+    }
+
     /// Stages reference data, see [`Shard::stage`].
     pub fn stage(&mut self, name: u64, reference: Arc<RefData>) {
         self.shard.stage(name, reference);

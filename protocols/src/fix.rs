@@ -33,6 +33,8 @@ pub mod reject;
 pub mod resolve;
 pub mod entry;
 pub mod report;
+pub mod drop_copy;
+pub mod market_data;
 
 // Orders at a venue.
 pub mod venue;

@@ -12,6 +12,8 @@ pub mod codes;
 
 pub mod order_line;
 
+mod handle_table;
+
 pub mod decoded;
 pub mod json;
 

@@ -1,7 +1,9 @@
 // A FIX client on QuickFIX, the engine that most clients use: sends the messages from standard
 // input, and prints the messages that it receives on standard output.
 //
-//   client PORT SENDER TARGET STORE RESET(Y/N) [HEARTBEAT]
+//   client PORT SENDER TARGET STORE RESET(Y/N) [HEARTBEAT [DICTIONARY]]
+//
+// With a dictionary every message that it receives is checked against it.
 //
 //   in:   send 35=D|11=o1|55=AAPL|…      a message; header and trailer are added
 //         logout                         logs out and stays disconnected
@@ -18,7 +20,10 @@
 #include <quickfix/SocketInitiator.h>
 
 #include <iostream>
+#include <map>
+#include <memory>
 #include <mutex>
+#include <set>
 #include <sstream>
 
 namespace {
@@ -48,21 +53,48 @@ struct Client : FIX::Application {
     }
 };
 
+// The group that a field counts: the field that opens each member, and the others.
+struct Members {
+    int opens;
+    std::set<int> others;
+};
+
+const std::map<int, Members> groups = {{267, {269, {}}}, {146, {55, {48, 22, 207, 167}}}};
+
 FIX::Message parse(const std::string& text) {
     FIX::Message message;
     std::istringstream fields(text);
     std::string field;
+    auto open = groups.end();
+    std::unique_ptr<FIX::Group> member;
+    const auto add = [&] {
+        if (member) message.addGroup(*member);
+        member.reset();
+    };
     while (std::getline(fields, field, '|')) {
         const auto at = field.find('=');
         if (at == std::string::npos) continue;
         const int tag = std::stoi(field.substr(0, at));
         const std::string value = field.substr(at + 1);
-        if (tag == 35 || tag == 97)
+        if (open != groups.end() && tag == open->second.opens) {
+            add();
+            member = std::make_unique<FIX::Group>(open->first, open->second.opens);
+        }
+        const bool is_member = member && (tag == open->second.opens || open->second.others.count(tag));
+        if (!is_member) {
+            add();
+            open = groups.find(tag);
+        }
+        if (is_member)
+            member->setField(tag, value);
+        else if (tag == 35 || tag == 97)
             message.getHeader().setField(tag, value);
-        else
+        else if (open == groups.end())
             message.setField(tag, value);
     }
-    message.setField(FIX::TransactTime());
+    add();
+    const std::string kind = message.getHeader().getField(35);
+    if (kind != "V" && kind != "x" && kind != "c" && kind != "g") message.setField(FIX::TransactTime());
     return message;
 }
 
@@ -70,12 +102,13 @@ FIX::Message parse(const std::string& text) {
 
 int main(int argc, char** argv) {
     if (argc < 6) {
-        std::cerr << "client PORT SENDER TARGET STORE RESET [HEARTBEAT]" << std::endl;
+        std::cerr << "client PORT SENDER TARGET STORE RESET [HEARTBEAT [DICTIONARY]]" << std::endl;
         return 2;
     }
     std::ostringstream text;
     text << "[DEFAULT]\nConnectionType=initiator\nStartTime=00:00:00\nEndTime=00:00:00\nReconnectInterval=1\n"
-         << "UseDataDictionary=N\nHeartBtInt=" << (argc > 6 ? argv[6] : "30") << "\nFileStorePath=" << argv[4] << "\n"
+         << (argc > 7 ? std::string("UseDataDictionary=Y\nDataDictionary=") + argv[7] : "UseDataDictionary=N")
+         << "\nHeartBtInt=" << (argc > 6 ? argv[6] : "30") << "\nFileStorePath=" << argv[4] << "\n"
          << "ResetOnLogon=" << argv[5] << "\nSocketNodelay=Y\n"
          << "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=" << argv[2] << "\nTargetCompID=" << argv[3] << "\n"
          << "SocketConnectHost=127.0.0.1\nSocketConnectPort=" << argv[1] << "\n";

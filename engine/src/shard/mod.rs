@@ -62,7 +62,7 @@ use crate::command::{AuditAnchor, Command, CommandKind};
 use crate::directive::Directives;
 use crate::directory::Directory;
 use crate::event::{EVENTS_PER_COMMAND_MAX, EventKind};
-use crate::id::ShardId;
+use crate::id::{PortMask, ShardId};
 use crate::index::index_u32;
 use crate::ledger::Ledger;
 use crate::orders::Orders;
@@ -149,6 +149,12 @@ impl Shard {
         self.id
     }
 
+    /// Sets the ports that receive the events of every order from now on, beside those that ask for
+    /// them by a command.
+    pub fn set_copies(&mut self, ports: PortMask) {
+        self.watchers.copies = ports;
+    }
+
     pub fn reference(&self) -> &Arc<RefData> {
         &self.directory.reference
     }
@@ -233,7 +239,8 @@ impl Shard {
             CommandKind::Timer => self.continuation.begin_timers(),
             CommandKind::Sender { id, part } => {
                 let sender = self.requests.senders.apply_part(*id, *part);
-                self.emit(EventKind::Sender { id: *id, sender }, out);
+                let to = self.watchers.of_shard().with(self.watchers.copies);
+                out.emit(to, self.now, EventKind::Sender { id: *id, sender });
             }
             CommandKind::Subscribe { .. }
             | CommandKind::Adapter { .. }

@@ -52,6 +52,27 @@ pub enum SecondLogon {
     Replace,
 }
 
+/// What a session is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SessionPurpose {
+    /// Orders and market data.
+    All,
+    Orders,
+    MarketData,
+    /// Copies of the reports of other sessions and interfaces.
+    DropCopy,
+}
+
+impl SessionPurpose {
+    pub fn has_orders(self) -> bool {
+        matches!(self, SessionPurpose::All | SessionPurpose::Orders)
+    }
+
+    pub fn has_market_data(self) -> bool {
+        matches!(self, SessionPurpose::All | SessionPurpose::MarketData)
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixSessionConfig {
     pub sender_comp_id: String,
@@ -89,6 +110,15 @@ pub struct FixSessionConfig {
     pub orders_per_s_max: u32,
     pub cancels_per_s_max: u32,
     pub queries_per_s_max: u32,
+    pub purpose: SessionPurpose,
+    /// Securities of all market data subscriptions together.
+    pub market_data_max: usize,
+    /// Whether market data carries RptSeq (83).
+    pub market_data_rpt_seq: bool,
+    /// Filters of copies: names of accounts, names of strategies, CompIDs of clients. Empty: all.
+    pub copy_accounts: Vec<String>,
+    pub copy_strategies: Vec<String>,
+    pub copy_sessions: Vec<String>,
 }
 
 impl FixConfig {
@@ -152,7 +182,66 @@ impl FixSessionConfig {
             orders_per_s_max: section.number("orders_per_s_max", 0..=10_000_000),
             cancels_per_s_max: section.number("cancels_per_s_max", 0..=10_000_000),
             queries_per_s_max: section.number("queries_per_s_max", 0..=10_000_000),
+            purpose: section.word(
+                "purpose",
+                &[
+                    ("all", SessionPurpose::All),
+                    ("orders", SessionPurpose::Orders),
+                    ("market-data", SessionPurpose::MarketData),
+                    ("drop-copy", SessionPurpose::DropCopy),
+                ],
+            ),
+            market_data_max: section.number("market_data_max", 0..=100_000),
+            market_data_rpt_seq: section.flag("market_data_rpt_seq"),
+            copy_accounts: section.texts("copy_accounts"),
+            copy_strategies: section.texts("copy_strategies"),
+            copy_sessions: section.texts("copy_sessions"),
         }
+    }
+}
+
+impl FixSessionConfig {
+    /// Returns whether a client with this CompID belongs to the session.
+    fn accepts(&self, client: &str) -> bool {
+        match self.target_comp_id.strip_suffix('*') {
+            Some(stem) => client.starts_with(stem),
+            None => client == self.target_comp_id,
+        }
+    }
+
+    /// Returns what is wrong with the keys of copies, by key.
+    pub(super) fn copy_faults(&self, fix: &FixConfig, in_cluster: bool) -> Vec<(&'static str, String)> {
+        let mut faults = Vec::new();
+        let lists = [
+            ("copy_accounts", &self.copy_accounts),
+            ("copy_strategies", &self.copy_strategies),
+            ("copy_sessions", &self.copy_sessions),
+        ];
+        if self.purpose != SessionPurpose::DropCopy {
+            let given = lists.into_iter().filter(|(_, list)| !list.is_empty());
+            faults.extend(given.map(|(key, _)| (key, "it needs purpose = \"drop-copy\"".to_string())));
+            return faults;
+        }
+        if self.target_comp_id.ends_with('*') {
+            let problem = "a drop-copy session has one client: copies begin before its first Logon";
+            faults.push(("TargetCompID", problem.to_string()));
+        }
+        if self.reset_on_logon {
+            let problem = "a drop-copy session needs \"N\": a reset deletes what its client has missed";
+            faults.push(("ResetOnLogon", problem.to_string()));
+        }
+        if in_cluster {
+            let problem =
+                "a server of a cluster has no drop-copy sessions: it lacks past events of the others";
+            faults.push(("purpose", problem.to_string()));
+        }
+        let orders = |session: &&FixSessionConfig| session.purpose.has_orders();
+        for client in &self.copy_sessions {
+            if !fix.sessions.iter().filter(orders).any(|session| session.accepts(client)) {
+                faults.push(("copy_sessions", format!("there is no session for the client {client}")));
+            }
+        }
+        faults
     }
 }
 

@@ -62,7 +62,7 @@ pub use auth::{AuthConfig, AuthMode, TlsConfig};
 pub use calendar::{CalendarConfig, HoursBy, TradingHoursConfig};
 pub use cluster::{ClusterConfig, MemberConfig};
 pub use fault::{ConfigFault, ConfigFaults};
-pub use fix::{AllowedAddress, ExecTypes, FixConfig, FixSessionConfig, SecondLogon};
+pub use fix::{AllowedAddress, ExecTypes, FixConfig, FixSessionConfig, SecondLogon, SessionPurpose};
 pub use history::HistoryConfig;
 pub use http::{HttpConfig, HttpsConfig};
 pub use journal::{Durability, JournalConfig};

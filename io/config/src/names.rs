@@ -115,6 +115,16 @@ impl Config {
                 let problem = format!("there is no strategy {name}{}", suggestion(name, &strategies));
                 check.fault(&format!("fix.session.{at}.strategy"), problem);
             }
+            let copied = [
+                ("copy_strategies", "strategy", &session.copy_strategies, &strategies),
+                ("copy_accounts", "account", &session.copy_accounts, &accounts),
+            ];
+            for (key, what, names, known) in copied {
+                for name in names.iter().filter(|name| !known.contains(&name.as_str())) {
+                    let problem = format!("there is no {what} {name}{}", suggestion(name, known));
+                    check.fault(&format!("fix.session.{at}.{key}"), problem);
+                }
+            }
         }
         if let Some(security) = self.simulation.benchmark.as_ref().filter(|row| row.ids(reference).is_empty())
         {

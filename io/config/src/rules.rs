@@ -254,6 +254,9 @@ impl RuleCheck<'_> {
             if session.username.is_some() != session.password.is_some() {
                 self.fault(&key("username"), "username and password belong together");
             }
+            for (name, problem) in session.copy_faults(fix, self.config.cluster.is_on()) {
+                self.fault(&key(name), problem);
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
-use pitlane_engine::id::{Origin, ShardId, Source};
+use pitlane_engine::id::{Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
 use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
@@ -151,6 +151,11 @@ impl Gateway {
         }
     }
 
+    /// Returns its port, if a session of it receives copies of the reports of all orders.
+    pub fn copies_port(&self) -> Option<PortId> {
+        self.fix.as_ref().filter(|fix| fix.copies_orders()).map(|_| self.port.id())
+    }
+
     /// Adds the venues to connect to.
     pub fn attach_venue(&mut self, venue: VenueConnector) {
         let port = self.port.id();
@@ -203,6 +208,7 @@ impl Gateway {
             }
             if let Some(fix) = fix {
                 fix.handle_event(now, shard, event, recorder.as_mut());
+                fix.handle_watched_event(now, shard, event);
             }
             if let Some(venue) = venue {
                 venue.handle_event(now, shard, event);
@@ -385,6 +391,7 @@ impl Gateway {
         if let Some(fix) = fix {
             fix.set_ready(phase == LifecyclePhase::Open);
             work += fix.poll(now, sockets, takes_commands.then_some(&mut *port), recorder.as_mut());
+            fix.pass_market_changes(stomp.as_mut(), takes_commands.then_some(&mut *port));
             for notification in fix.take_notifications() {
                 if let Some(stomp) = stomp {
                     stomp.handle_notification(now, &notification);

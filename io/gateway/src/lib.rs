@@ -33,7 +33,7 @@ use std::sync::Arc;
 use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::desk::IdBlock;
 use pitlane_engine::event::{Event, Tick};
-use pitlane_engine::id::{AdapterId, Origin, PortId, ShardId, Source};
+use pitlane_engine::id::{AdapterId, Origin, PortId, PortMask, ShardId, Source};
 use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, ShardEnd, link, mesh};
 use pitlane_engine::pending_commands::PendingCommands;
@@ -287,6 +287,13 @@ impl PlatformParts {
         let reloads = ReloadSenders { shards: shard_reloads, gateways: gateway_reloads };
         PlatformParts { shards, gateways, http, remote_shards, http_recorder, stages: readers, reloads }
     }
+}
+
+/// Lets gateways with drop-copy sessions receive the events of all orders from the first one on.
+pub fn connect_copies(gateways: &[Gateway], shards: &mut [ShardDuty]) {
+    let ports = gateways.iter().filter_map(Gateway::copies_port);
+    let ports = ports.fold(PortMask::NONE, |ports, port| ports.with(PortMask::one(port)));
+    shards.iter_mut().for_each(|shard| shard.set_copies(ports));
 }
 
 /// Returns an address as a [`SenderAddress`]; IPv4 is mapped to IPv6.

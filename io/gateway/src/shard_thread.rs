@@ -51,6 +51,11 @@ impl ShardDuty {
         ShardDuty { worker, journaling, wakeups, registry, blocked: PortMask::NONE, closed: false }
     }
 
+    /// Sets the ports that receive the events of every order.
+    pub fn set_copies(&mut self, ports: PortMask) {
+        self.worker.set_copies(ports);
+    }
+
     /// Does a bounded amount of work and returns its amount.
     pub fn poll(&mut self, now: Timestamp, phase: LifecyclePhase) -> usize {
         if self.closed {

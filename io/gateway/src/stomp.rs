@@ -14,6 +14,7 @@ use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
 
 pub use self::broker_host::BrokerHost;
 pub use self::logins::{Logins, access};
+pub(crate) use self::subscriptions::{MarketWatch, Subscriptions};
 
 /// Returns the broker settings of this config.
 pub fn settings(config: &Config) -> BrokerSettings {

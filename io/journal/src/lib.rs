@@ -95,7 +95,7 @@ pub use identity::{JournalIdentity, read_identity};
 pub use offer::class_of;
 pub use recovery::{Recovered, RecoveryProgress};
 pub use reference::name_of;
-pub use replay::{EventReceivers, PastEvents, ReceivedSeqs, ReplayCounts, Restored};
+pub use replay::{CopyReceiver, EventReceivers, PastEvents, ReceivedSeqs, ReplayCounts, Restored};
 pub use scan::Torn;
 pub use segments::SegmentManager;
 pub use syncer::Syncer;

@@ -15,6 +15,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::fix::drop_copy::CopyFilter;
 use pitlane_protocols::remote;
 use pitlane_protocols::remote::cluster;
 
@@ -61,6 +62,8 @@ pub(crate) struct ShardReplay {
 #[derive(Clone, Debug, Default)]
 pub struct EventReceivers {
     pub sources: ReceivedSeqs,
+    /// Sessions that receive copies of the reports of others.
+    pub copies: Vec<CopyReceiver>,
     /// Last instruction received by each venue adapter, by shard.
     pub venues: BTreeMap<AdapterId, Vec<u64>>,
     /// Strategies in other processes, which report themselves what they received: all of their
@@ -71,6 +74,14 @@ pub struct EventReceivers {
     pub abroad: bool,
     /// Maximum number of such events by shard; beyond it the oldest are dropped.
     pub elsewhere_max: usize,
+}
+
+/// A session that receives copies of reports.
+#[derive(Clone, Debug)]
+pub struct CopyReceiver {
+    /// Last event of each shard that it received.
+    pub received: Vec<u64>,
+    pub filter: CopyFilter,
 }
 
 /// The last event of each shard that a source received, looked up when an event of the source is
@@ -107,16 +118,18 @@ impl std::fmt::Debug for ReceivedSeqs {
 
 impl EventReceivers {
     fn wants(&mut self, shard: ShardId, event: &Event) -> bool {
+        let misses = |received: &Vec<u64>| event.seq > received.get(shard.0 as usize).copied().unwrap_or(0);
+        let wants_copy = |copy: &CopyReceiver| misses(&copy.received) && copy.filter.wants(event);
         let received = if let EventKind::ToVenue(instruction) = &event.body {
             self.venues.get(&instruction.adapter)
         } else {
             event.body.report_source().and_then(|source| self.sources.get(source))
         };
-        received.is_some_and(|received| event.seq > received.get(shard.0 as usize).copied().unwrap_or(0))
+        received.is_some_and(misses) || self.copies.iter().any(wants_copy)
     }
 
     fn is_empty(&self) -> bool {
-        self.sources.is_empty() && self.venues.is_empty()
+        self.sources.is_empty() && self.venues.is_empty() && self.copies.is_empty()
     }
 
     /// Returns whether a receiver will ask for past events.
@@ -357,7 +370,7 @@ pub(crate) fn begin(
     (receivers, past): (&EventReceivers, &mut PastEvents),
 ) {
     let (sources, venues) = (ReceivedSeqs::default(), BTreeMap::new());
-    let receivers = EventReceivers { sources, venues, ..receivers.clone() };
+    let receivers = EventReceivers { sources, venues, copies: Vec::new(), ..receivers.clone() };
     let mut collector = EventCollector { receivers, past: std::mem::take(past), ..EventCollector::default() };
     shard.begin(time, reference, settings, outbox);
     settle(shard, outbox, &mut collector);

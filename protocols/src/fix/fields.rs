@@ -230,8 +230,8 @@ impl<'a> FixMessage<'a, '_> {
     }
 }
 
-/// Returns whether a message consists mostly of groups: market data and its requests. No client may
-/// send us these, so group members are not checked against a list.
+/// Returns whether a message consists mostly of groups: market data and its requests. Their readers
+/// count the members.
 #[cold]
 fn is_table(msg_type: &[u8]) -> bool {
     matches!(

@@ -21,9 +21,13 @@ pub const MARKET_DATA_REQUEST: u8 = b'V';
 pub const MARKET_DATA_SNAPSHOT: u8 = b'W';
 pub const MARKET_DATA_INCREMENTAL_REFRESH: u8 = b'X';
 pub const MARKET_DATA_REQUEST_REJECT: u8 = b'Y';
+pub const SECURITY_DEFINITION_REQUEST: u8 = b'c';
+pub const SECURITY_DEFINITION: u8 = b'd';
 pub const BUSINESS_MESSAGE_REJECT: u8 = b'j';
 pub const ORDER_MASS_CANCEL_REQUEST: u8 = b'q';
 pub const ORDER_MASS_CANCEL_REPORT: u8 = b'r';
+pub const SECURITY_LIST_REQUEST: u8 = b'x';
+pub const SECURITY_LIST: u8 = b'y';
 
 /// A type of two characters.
 pub const ORDER_MASS_STATUS_REQUEST: &[u8] = b"AF";

@@ -145,14 +145,14 @@ pub fn execution(
         );
     }
     draft.number(prefix::ACCOUNT, terms.account.0 as u64);
-    instrument(draft, reference, terms);
+    instrument(draft, reference, terms.security);
     draft.code(prefix::SIDE, terms.side.code());
     draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
     draft.code(prefix::ORD_TYPE, terms.kind.code());
-    if terms.kind.has_limit() {
+    if terms.kind.has_limit() && terms.limit_given {
         draft.scaled(prefix::PRICE, terms.limit.raw());
     }
-    if terms.kind.has_stop() {
+    if terms.kind.has_stop() && terms.stop_given {
         draft.scaled(prefix::STOP_PX, terms.stop.raw());
     }
     draft.code(prefix::TIME_IN_FORCE, terms.tif.code());
@@ -177,10 +177,11 @@ fn leaves_qty(report: &ExecutionReport, terms: &Terms) -> Qty {
     terms.qty.checked_sub(report.cum_qty).unwrap_or_default()
 }
 
-fn instrument(draft: &mut Draft, reference: &RefData, terms: &Terms) {
-    let security = reference.security(terms.security);
+/// Writes the fields of a security.
+pub fn instrument(draft: &mut Draft, reference: &RefData, id: SecurityId) {
+    let security = reference.security(id);
     draft.text(prefix::SYMBOL, security.map_or(NOT_KNOWN, |security| security.symbol.as_bytes()));
-    draft.number(prefix::SECURITY_ID, terms.security.0 as u64);
+    draft.number(prefix::SECURITY_ID, id.0 as u64);
     draft.code(prefix::SECURITY_ID_SOURCE, b'8');
     if let Some(kind) = security.and_then(|security| security_type(security.kind)) {
         draft.text(prefix::SECURITY_TYPE, kind.as_bytes());

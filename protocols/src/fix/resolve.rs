@@ -43,7 +43,7 @@ pub fn security<'r>(reference: &'r RefData, order: &OrderFields) -> Result<&'r S
 }
 
 /// Returns whether a security agrees with the exchange, currency and type of an order.
-fn narrows(reference: &RefData, security: &Security, order: &OrderFields) -> bool {
+pub fn narrows(reference: &RefData, security: &Security, order: &OrderFields) -> bool {
     let family = reference.family_of(security);
     let exchange = reference.exchange_of(security);
     let on_exchange = order

@@ -68,12 +68,14 @@ use pitlane_engine::time::Timestamp;
 use self::acceptor::Acceptor;
 use self::initiator::{Initiator, report_id};
 use self::layer::SessionLayer;
+use super::drop_copy::CopiedReport;
 use super::entry::ClientRequest;
+use super::market_data::MarketImage;
 use super::schedule::SessionSchedule;
 use super::store::{MessageStore, SequenceNumbers};
 use super::venue::InitiatorSettings;
 
-pub use self::acceptor::{DontKnowTrade, LoginState, LogonCredentials};
+pub use self::acceptor::{DontKnowTrade, LoginState, LogonCredentials, MarketInterest};
 pub use self::initiator::{InboundReport, VenueCounts};
 pub use self::layer::LOGON_BYTES_MAX;
 pub use self::settings::FixSessionSettings;
@@ -329,6 +331,34 @@ impl FixSession {
     pub fn handle_declined(&mut self, now: Timestamp, request: &ClientRequest, declined: &Declined) {
         if let Some(acceptor) = self.role.acceptor() {
             acceptor.handle_declined(&mut self.layer, now, request, declined);
+        }
+    }
+
+    /// Sends a copy of a report about an order of another source. A copy of a `missed` event, from
+    /// before a restart, is sent if the store has none.
+    pub fn copy_report(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        copied: &CopiedReport,
+        missed: bool,
+    ) {
+        if let Some(acceptor) = self.role.acceptor() {
+            acceptor.copy_report(&mut self.layer, now, shard, event, copied, missed);
+        }
+    }
+
+    /// Takes the next change of the market data that the session needs. The caller gives the newest
+    /// data of a needed security, and all later ones, to [`FixSession::handle_market_image`].
+    pub fn poll_market_interest(&mut self) -> Option<MarketInterest> {
+        self.role.acceptor()?.poll_market_interest()
+    }
+
+    /// Handles new market data of a security.
+    pub fn handle_market_image(&mut self, now: Timestamp, image: &MarketImage) {
+        if let Some(acceptor) = self.role.acceptor() {
+            acceptor.handle_market_image(&mut self.layer, now, image);
         }
     }
 

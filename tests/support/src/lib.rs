@@ -18,6 +18,7 @@
 //! | [`nats_server`], [`raw_nats_client`] | the broker of remote strategies, and a client by hand |
 //! | [`strategy_link`] | what connects strategies to their server, and a client by hand |
 //! | [`quickfix`] | programs on QuickFIX |
+//! | [`python`] | Python with a package |
 //! | [`disk_image`], [`network_link`] | a file system in a file, a network of one process |
 
 #![allow(clippy::unwrap_used, reason = "every function is part of a test, and a test may")]
@@ -33,6 +34,7 @@ pub mod loopback;
 pub mod nats_server;
 pub mod network_link;
 pub mod paths;
+pub mod python;
 pub mod quickfix;
 pub mod raw_nats_client;
 pub mod secured_service;

@@ -26,6 +26,11 @@ pub fn compile(source: &str) -> PathBuf {
     binary
 }
 
+/// Returns the dictionary of a name in `tests/quickfix`.
+pub fn dictionary(name: &str) -> PathBuf {
+    paths::repository().join(format!("tests/quickfix/{name}.xml"))
+}
+
 pub struct QuickFixProcess {
     child: Child,
     input: ChildStdin,

@@ -195,6 +195,54 @@ fn fix_sessions_have_distinct_comp_id_pairs() {
 }
 
 #[test]
+fn a_drop_copy_session_has_one_client_and_never_forgets() {
+    let with = |client: &str, more: &str| {
+        format!(
+            "fix.session=[{{ SenderCompID = \"A\", TargetCompID = \"B*\" }}, \
+             {{ SenderCompID = \"A\", TargetCompID = \"{client}\", {more} }}]"
+        )
+    };
+    let copy = |client: &str, more: &str| {
+        with(client, &format!("purpose = \"drop-copy\", ResetOnLogon = \"N\"{more}"))
+    };
+    assert_eq!(warned(&[&copy("C", ", copy_sessions = [\"B1\"]")]), [""; 0]);
+    assert!(
+        refused(&[&with("C", "purpose = \"copy\"")])
+            .contains("it must be one of all, orders, market-data, drop-copy")
+    );
+    assert!(
+        refused(&[&with("C", "purpose = \"drop-copy\"")])
+            .contains("fix.session.1.ResetOnLogon: a drop-copy session needs")
+    );
+    assert!(refused(&[&copy("C*", "")]).contains("fix.session.1.TargetCompID: a drop-copy session has one"));
+    assert!(
+        refused(&[&copy("C", ", copy_sessions = [\"X\"]")])
+            .contains("fix.session.1.copy_sessions: there is no session for the client X")
+    );
+    assert!(
+        refused(&[&with("C", "copy_accounts = [\"NEWYORK\"]")])
+            .contains("fix.session.1.copy_accounts: it needs purpose")
+    );
+    assert!(
+        refused(&[&copy("C", ""), "cluster.name=c"])
+            .contains("fix.session.1.purpose: a server of a cluster has no drop-copy sessions")
+    );
+}
+
+#[test]
+fn the_filters_of_a_drop_copy_session_name_accounts_and_strategies() {
+    let text = "[[fix.session]]\nSenderCompID = \"A\"\nTargetCompID = \"C\"\nResetOnLogon = \"N\"\n\
+                purpose = \"drop-copy\"\ncopy_accounts = [\"NEWYORK\", \"NEWYORC\"]\ncopy_strategies = [\"TRENT\"]\n";
+    let faults = name_faults("copies.toml", text);
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    let strategy = "copies.toml:7:1: fix.session.0.copy_strategies: there is no strategy TRENT";
+    assert!(faults[0].starts_with(strategy), "{faults:?}");
+    let account =
+        "copies.toml:6:1: fix.session.0.copy_accounts: there is no account NEWYORC (did you mean NEWYORK?)";
+    assert_eq!(faults[1], account);
+}
+
+#[test]
 fn an_origin_that_any_page_could_have_is_refused() {
     for origin in ["null", "*", "desk.example.com", "https://", "https://desk.example.com/", "file://"] {
         let words = format!("http.cors_origins=[\"{origin}\"]");

@@ -1,18 +1,21 @@
 //! Settings of `[fix]` and `[[fix.session]]` for the acceptor: which clients may connect, and the
 //! parameters of their sessions.
 
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use pitlane_auth::{Identity, Role, Strategies};
 use pitlane_config::time_zone::Zone;
-use pitlane_config::{Config, ExecTypes, FixSessionConfig, SecondLogon, Secret};
+use pitlane_config::{Config, ExecTypes, FixSessionConfig, SecondLogon, Secret, SessionPurpose};
 use pitlane_engine::id::{Source, StrategyId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, TimeOfDay, Timestamp};
 use pitlane_protocols::codes::FixProfile;
 use pitlane_protocols::fix::dictionary::DictionarySettings;
+use pitlane_protocols::fix::drop_copy::CopyFilter;
 use pitlane_protocols::fix::logon_probe::matches_comp_id;
 use pitlane_protocols::fix::rate_limit::RateLimitSettings;
 use pitlane_protocols::fix::schedule::{SessionSchedule, UtcOffsets};
@@ -48,6 +51,8 @@ pub struct SessionFamily {
     needs_login: bool,
     /// Dictionary of its sessions.
     dictionary: Arc<DictionarySettings>,
+    /// The reports that a drop-copy session receives; `None` for a session with orders.
+    pub copies: Option<CopyFilter>,
     pub store_folder: PathBuf,
     pub log_folder: Option<PathBuf>,
 }
@@ -87,6 +92,7 @@ impl FixSettings {
                 needs_login: config.login_required()
                     && session.password.is_none()
                     && session.addresses_allowed.is_empty(),
+                copies: copy_filter(session, reference),
                 store_folder: session
                     .file_store_path
                     .clone()
@@ -125,6 +131,42 @@ impl FixSettings {
         } else {
             matching.find(|family| family.is_single()).or(Some(first))
         }
+    }
+
+    /// Sets the sources of the sessions whose reports are copied. `source_of` returns the source of
+    /// a session by its name, permanently.
+    pub fn assign_copied_sessions<E>(
+        &mut self,
+        mut source_of: impl FnMut(&str) -> Result<Option<Source>, E>,
+    ) -> Result<(), E> {
+        let ours: BTreeSet<String> =
+            self.families.iter().map(|family| family.config.sender_comp_id.clone()).collect();
+        for at in 0..self.families.len() {
+            let clients = self.families[at].config.copy_sessions.clone();
+            if clients.is_empty() {
+                continue;
+            }
+            let mut sources = Vec::new();
+            for (client, ours) in
+                clients.iter().flat_map(|client| ours.iter().map(move |ours| (client, ours)))
+            {
+                let family = self.family(client.as_bytes(), ours.as_bytes());
+                if let Some(name) = family.and_then(|family| family.name(client)) {
+                    sources.extend(source_of(&name)?);
+                }
+            }
+            if let Some(filter) = &mut self.families[at].copies {
+                filter.sessions = Some(sources);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the drop-copy sessions with what they receive.
+    pub fn drop_copies(&self) -> impl Iterator<Item = (String, &CopyFilter)> {
+        self.families
+            .iter()
+            .filter_map(|family| Some((family.name(family.single()?)?, family.copies.as_ref()?)))
     }
 
     /// Returns the family of a session that exists already.
@@ -167,6 +209,18 @@ impl SessionFamily {
     pub fn replace_after_ns(&self) -> Option<u64> {
         let replaces = self.config.second_logon == SecondLogon::Replace;
         replaces.then_some(self.config.replace_after_ms as u64 * NS_PER_MS)
+    }
+
+    /// Returns whether a login may use its sessions.
+    pub fn permits(&self, identity: &Identity) -> bool {
+        match self.config.purpose {
+            SessionPurpose::MarketData => identity.role >= Role::Read,
+            // An order may name any strategy, and copies are of all strategies, so a login that is
+            // limited to some strategies does not suffice.
+            SessionPurpose::All | SessionPurpose::Orders | SessionPurpose::DropCopy => {
+                identity.role >= Role::Trade && identity.strategies == Strategies::All
+            }
+        }
     }
 
     /// Returns our own CompID in its sessions.
@@ -214,6 +268,9 @@ impl SessionFamily {
             profile: fix.profile,
             order_types: kinds.filter(|(_, on)| *on).map(|(kind, _)| kind).collect(),
             strategy: self.strategy,
+            may_trade: config.purpose.has_orders(),
+            market_data_max: if config.purpose.has_market_data() { config.market_data_max } else { 0 },
+            market_data_rpt_seq: config.market_data_rpt_seq,
             rate_limit: RateLimitSettings {
                 orders_per_s: config.orders_per_s_max,
                 cancels_per_s: config.cancels_per_s_max,
@@ -224,6 +281,20 @@ impl SessionFamily {
             ..FixSessionSettings::new(&config.sender_comp_id, client, source)
         }
     }
+}
+
+/// Returns what a drop-copy session receives, without its sessions, which have no numbers yet.
+fn copy_filter(session: &FixSessionConfig, reference: &RefData) -> Option<CopyFilter> {
+    if session.purpose != SessionPurpose::DropCopy {
+        return None;
+    }
+    let accounts = reference.accounts().iter().filter(|row| session.copy_accounts.contains(&row.name));
+    let strategies = reference.strategies().iter().filter(|row| session.copy_strategies.contains(&row.name));
+    Some(CopyFilter {
+        accounts: accounts.map(|row| row.id).collect(),
+        strategies: strategies.map(|row| row.id).collect(),
+        sessions: None,
+    })
 }
 
 /// Returns a schedule in a time zone, with the UTC offsets around this time.

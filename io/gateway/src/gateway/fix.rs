@@ -9,6 +9,7 @@
 //! hands it over. Output stays in the session until the socket has taken it.
 
 mod client;
+mod drop_copy;
 mod pending_logons;
 mod logins;
 mod recovery;
@@ -17,6 +18,7 @@ mod reports;
 mod rows;
 mod attach;
 mod latency;
+mod market_data;
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -40,7 +42,9 @@ use pitlane_runtime::log::LineLimit;
 use pitlane_runtime::stages::LatencyRecorder;
 
 use self::client::{DriveOutcome, FixClient};
+use self::drop_copy::DropCopies;
 use self::latency::FixLatency;
+use self::market_data::FixMarket;
 use self::pending_logons::{PendingLogons, PendingLogonsFull};
 use self::recovery::EarlyEvent;
 pub use self::recovery::{SessionRecovery, Unreported};
@@ -50,6 +54,7 @@ use crate::fix::message_log::{self, MessageDirection};
 use crate::fix::session_registry::{SessionAssignments, SessionRegistry};
 use crate::fix::settings::{ConnectionEnds, FixSettings};
 use crate::notifications::{Notification, SessionKind};
+use crate::stomp::Subscriptions;
 
 /// Maximum time for the final messages of all sessions when the service stops; then the connections
 /// are closed.
@@ -116,6 +121,11 @@ pub struct FixEndpoint {
     /// client is connected yet, so there are few: what a shard had left to do when the process last
     /// ended.
     early: Option<Vec<EarlyEvent>>,
+    /// `None` without a session that receives copies.
+    drop_copies: Option<Box<DropCopies>>,
+    market: FixMarket,
+    /// What the sessions watch on a gateway without a STOMP endpoint.
+    market_watches: Subscriptions,
 }
 
 /// Maximum number of orders of one gateway's sessions, including finished ones, and of the ids that
@@ -128,6 +138,7 @@ impl FixEndpoint {
     /// Takes new reference data, which are effective in all shards.
     pub fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
+        self.market_watches.set_reference(reference);
         self.clients.iter_mut().flatten().for_each(|client| client.session.set_reference(reference.clone()));
     }
 
@@ -163,7 +174,6 @@ impl FixEndpoint {
             port,
             assignments: assignments.clone(),
             registry,
-            reference,
             recovery,
             handoff,
             fix_log,
@@ -184,12 +194,17 @@ impl FixEndpoint {
             latency: FixLatency::default(),
             notifications: Vec::new(),
             early: Some(Vec::new()),
+            drop_copies: None,
+            market: FixMarket::default(),
+            market_watches: Subscriptions::new(reference.clone(), false),
+            reference,
             settings: settings.clone(),
         };
         let single_names = settings.families.iter().filter_map(|family| family.name(family.single()?));
         for name in single_names.filter(|name| assignments.gateway(name) == gateway) {
             endpoint.registry.number(&name)?;
         }
+        endpoint.open_drop_copies(now)?;
         endpoint.publish_names();
         Ok(endpoint)
     }
@@ -312,7 +327,9 @@ impl FixEndpoint {
 
     /// Returns whether requests wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
-        self.desk.has_requests() || self.clients.iter().flatten().any(|client| client.held.is_some())
+        self.desk.has_requests()
+            || self.market_watches.is_waiting()
+            || self.clients.iter().flatten().any(|client| client.held.is_some())
     }
 
     pub fn deadline(&self) -> Timestamp {
@@ -367,12 +384,15 @@ impl FixEndpoint {
         port: Option<&mut PortEnd>,
         mut recorder: Option<&mut LatencyRecorder>,
     ) -> usize {
-        let FixEndpoint { clients, desk, fix_log, latency, .. } = self;
+        let FixEndpoint { clients, desk, latency, .. } = self;
         let Some(client) = client_of(clients, number) else { return 0 };
         client.queued = false;
         let DriveOutcome { work, again } =
             client.drive(now, desk, port, &mut latency.at(recorder.as_deref_mut()));
         let (mut work, mut again) = (work, again);
+        self.apply_market_interests(now, number);
+        let FixEndpoint { clients, fix_log, latency, .. } = self;
+        let Some(client) = client_of(clients, number) else { return work };
         if let Some(id) = client.connection {
             let begun = latency.write_started(recorder.as_deref());
             let written = client.write(now, number, id, sockets, fix_log);
@@ -426,6 +446,7 @@ impl FixEndpoint {
                 tracing::info!(session = name, "FIX connection lost");
             }
         }
+        self.apply_market_interests(now, number);
     }
 
     fn poll_deadlines(&mut self, now: Timestamp) {

@@ -26,7 +26,7 @@ use pitlane_protocols::stomp::session::{StompClose, Transport};
 use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use crate::notifications::{Notification, SessionInfo};
-use crate::stomp::{BrokerHost, Logins};
+use crate::stomp::{BrokerHost, Logins, MarketWatch};
 
 /// Maximum number of clients written to per cycle: each costs a system call, and a client that has
 /// sent an order over FIX meanwhile waits for all of them.
@@ -92,6 +92,11 @@ impl StompEndpoint {
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         self.events += 1;
         self.broker_host.handle_event(now, shard, event);
+    }
+
+    /// Sets what the FIX sessions of this thread want: both endpoints watch through one port.
+    pub(crate) fn set_watch_by_fix(&mut self, watch: MarketWatch, on: bool) {
+        self.broker_host.set_watch_by_fix(watch, on);
     }
 
     /// Handles a notification of another thread.

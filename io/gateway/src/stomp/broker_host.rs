@@ -19,7 +19,7 @@ use pitlane_protocols::stomp::broker::{BrokerCommand, SessionId, StompBroker};
 use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::BrokerSettings;
 
-use super::subscriptions::Subscriptions;
+use super::subscriptions::{MarketWatch, Subscriptions};
 use crate::notifications::{Notification, SessionInfo, SessionKind};
 
 /// Maximum number of notifications that wait to be forwarded. They are taken in every cycle, so
@@ -170,6 +170,11 @@ impl BrokerHost {
     /// the amount of work.
     pub fn poll_watches(&mut self, port: &mut PortEnd) -> usize {
         self.watches.poll(port)
+    }
+
+    /// Sets what the FIX sessions of this thread want.
+    pub(crate) fn set_watch_by_fix(&mut self, watch: MarketWatch, on: bool) {
+        self.watches.set_by_fix(watch, on);
     }
 
     /// Returns the next event of a client to all strategies.

@@ -25,13 +25,18 @@ enum MarketDataKind {
 
 /// The subscriptions of one thread. All sets are bounded by the number of securities.
 #[derive(Debug)]
-pub(super) struct Subscriptions {
+pub(crate) struct Subscriptions {
     reference: Arc<RefData>,
     /// Whether this thread receives every tick anyway.
     receives_all_ticks: bool,
     /// Wanted for every security.
     all: BTreeSet<MarketDataKind>,
     wanted: BTreeSet<(SecurityId, MarketDataKind)>,
+    /// Wanted by FIX sessions of the thread, which share its port.
+    wanted_by_fix: BTreeSet<(SecurityId, MarketDataKind)>,
+    /// What a FIX session begins to want: it is requested again even if it was sent, because the
+    /// shard answers with the current state.
+    refreshed: BTreeSet<(SecurityId, MarketDataKind)>,
     /// As sent to the shards.
     sent: BTreeSet<(SecurityId, MarketDataKind)>,
     /// Where the wanted state may have changed.
@@ -39,13 +44,13 @@ pub(super) struct Subscriptions {
 }
 
 impl Subscriptions {
-    pub(super) fn new(reference: Arc<RefData>, receives_all_ticks: bool) -> Subscriptions {
-        let (all, wanted, sent, changed) = Default::default();
-        Subscriptions { reference, receives_all_ticks, all, wanted, sent, changed }
+    pub(crate) fn new(reference: Arc<RefData>, receives_all_ticks: bool) -> Subscriptions {
+        let (all, wanted, wanted_by_fix, refreshed, sent, changed) = Default::default();
+        Subscriptions { reference, receives_all_ticks, all, wanted, wanted_by_fix, refreshed, sent, changed }
     }
 
     /// Takes new reference data; subscriptions to all securities include the new ones.
-    pub(super) fn set_reference(&mut self, reference: &Arc<RefData>) {
+    pub(crate) fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.reference = reference.clone();
         for kind in self.all.clone() {
             self.all_changed(kind);
@@ -65,6 +70,15 @@ impl Subscriptions {
         }
     }
 
+    /// Sets what the FIX sessions of the thread want. The command that begins it is answered with
+    /// [`EventKind::Done`](pitlane_engine::event::EventKind::Done) and [`watch_token`].
+    pub(crate) fn set_by_fix(&mut self, watch: MarketWatch, on: bool) {
+        let key = (watch.security, if watch.book { MarketDataKind::Depth } else { MarketDataKind::Ticks });
+        put(&mut self.wanted_by_fix, key, on);
+        put(&mut self.refreshed, key, on);
+        self.changed.insert(key);
+    }
+
     fn set_one(&mut self, security: SecurityId, kind: MarketDataKind, on: bool) {
         if self.reference.security(security).is_some() {
             put(&mut self.wanted, (security, kind), on);
@@ -81,33 +95,56 @@ impl Subscriptions {
         self.changed.extend(self.reference.securities().iter().map(|row| (row.id, kind)));
     }
 
-    pub(super) fn is_waiting(&self) -> bool {
+    pub(crate) fn is_waiting(&self) -> bool {
         !self.changed.is_empty()
     }
 
     /// Sends commands while the lanes accept them, and returns their number.
-    pub(super) fn poll(&mut self, port: &mut PortEnd) -> usize {
+    pub(crate) fn poll(&mut self, port: &mut PortEnd) -> usize {
         let source = Source { origin: Origin::Server, port: port.id(), session: 0 };
         for sent in 0..SENT_PER_POLL_MAX {
             let Some(&key) = self.changed.first() else { return sent };
             let (security, kind) = key;
-            let on = self.all.contains(&kind) || self.wanted.contains(&key);
-            if on != self.sent.contains(&key) {
+            let on =
+                self.all.contains(&kind) || self.wanted.contains(&key) || self.wanted_by_fix.contains(&key);
+            if on != self.sent.contains(&key) || self.refreshed.contains(&key) {
                 let what = match kind {
                     MarketDataKind::Ticks => WatchTarget::Ticks(security),
                     MarketDataKind::Depth => WatchTarget::Depth(security),
                 };
                 let body = CommandKind::Watch { port: port.id(), what, on };
-                let command = Command::new(source, 0, body);
+                let command = Command::new(source, watch_token(security, kind), body);
                 if port.send(shard_of(security, port.shards()), command).is_err() {
                     return sent;
                 }
                 put(&mut self.sent, key, on);
+                self.refreshed.remove(&key);
             }
             self.changed.pop_first();
         }
         SENT_PER_POLL_MAX
     }
+}
+
+/// Market data of a security for FIX sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MarketWatch {
+    pub security: SecurityId,
+    /// The book; otherwise ticks.
+    pub book: bool,
+}
+
+impl MarketWatch {
+    /// Returns the watch whose command had this token; `None` for other commands.
+    pub(crate) fn of_token(token: u32) -> Option<MarketWatch> {
+        let number = token.checked_sub(1)?;
+        Some(MarketWatch { security: SecurityId(number / 2), book: number % 2 == 1 })
+    }
+}
+
+/// Returns the token of a watch command. Other commands of the thread have the token zero.
+fn watch_token(security: SecurityId, kind: MarketDataKind) -> u32 {
+    2 * security.0 + 1 + u32::from(kind == MarketDataKind::Depth)
 }
 
 fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, on: bool) {

@@ -18,7 +18,7 @@ use pitlane_gateway::fix::store::{FileStore, StoreLocation, path_of};
 use pitlane_gateway::gateway::fix::{FixEndpoint, FixParts, SessionRecovery, Unreported};
 use pitlane_journal::disk::Disk;
 use pitlane_journal::metadata::JournalMetadata;
-use pitlane_journal::{EventReceivers, Fault, Level, ReceivedSeqs};
+use pitlane_journal::{CopyReceiver, EventReceivers, Fault, Level, ReceivedSeqs};
 use pitlane_runtime::wakeups::Wakeups;
 
 /// Numbers for ids reserved at each start, for each gateway: for cancels that the platform makes.
@@ -30,7 +30,7 @@ pub(super) struct Acceptor {
     /// None: nothing is stored.
     metadata: Option<JournalMetadata>,
     assignments: Arc<SessionAssignments>,
-    settings: Arc<FixSettings>,
+    settings: FixSettings,
     /// Events of the last process that were not reported.
     pub missed: Vec<Unreported>,
     /// Number of the last event of the last process, by shard.
@@ -47,25 +47,25 @@ impl Acceptor {
             }
         };
         let assignments = Arc::new(SessionAssignments::read(metadata.as_ref(), gateways(config))?);
-        let settings = Arc::new(FixSettings::of(config, reference));
+        let mut settings = FixSettings::of(config, reference);
+        // A session that is not known yet has no past events.
+        settings.assign_copied_sessions(|name| {
+            let mut known = assignments.known();
+            Ok::<_, Fault>(known.find(|(other, _)| *other == name).map(|(_, assigned)| source_of(assigned)))
+        })?;
         Ok(Acceptor { level, metadata, assignments, settings, missed: Vec::new(), reported: Vec::new() })
     }
 
     /// Returns the last shard event that each session has reported. The store of a session is read
     /// only if the journal has an event for it.
-    pub(super) fn unreported(&self) -> EventReceivers {
-        let source = |assignment: SessionAssignment| Source {
-            origin: Origin::Fix,
-            port: PortId(GATEWAYS + assignment.gateway),
-            session: assignment.number,
-        };
+    pub(super) fn unreported(&self) -> Result<EventReceivers, Fault> {
         let names: BTreeMap<Source, String> = self
             .assignments
             .known()
-            .map(|(name, assignment)| (source(assignment), name.to_string()))
+            .map(|(name, assignment)| (source_of(assignment), name.to_string()))
             .collect();
         if names.is_empty() {
-            return EventReceivers::default();
+            return Ok(EventReceivers::default());
         }
         let (settings, level) = (self.settings.clone(), self.level);
         let read_reported = move |source: Source| {
@@ -77,7 +77,21 @@ impl Acceptor {
                 .inspect_err(|fault| tracing::error!(session = name, %fault, "a FIX store cannot be read"))
                 .ok()?
         };
-        EventReceivers { sources: ReceivedSeqs::by(read_reported), ..EventReceivers::default() }
+        let sources = ReceivedSeqs::by(read_reported);
+        Ok(EventReceivers { sources, copies: self.copy_receivers()?, ..EventReceivers::default() })
+    }
+
+    /// Returns the drop-copy sessions that have a store, with the last shard event of which each
+    /// has a copy.
+    fn copy_receivers(&self) -> Result<Vec<CopyReceiver>, Fault> {
+        let mut receivers = Vec::new();
+        for (name, filter) in self.settings.drop_copies() {
+            let Some(location) = location_of(&self.settings, self.level, &name) else { continue };
+            if let Some(received) = FileStore::peek(&location)? {
+                receivers.push(CopyReceiver { received, filter: filter.clone() });
+            }
+        }
+        Ok(receivers)
     }
 
     /// Returns by shard the last event that every session has reported; None if no session stores
@@ -97,7 +111,7 @@ impl Acceptor {
 
     /// Creates an endpoint for each gateway with sockets, and the log writer for all of them.
     pub(super) fn endpoints(
-        self,
+        mut self,
         now: Timestamp,
         config: &Config,
         reference: &Arc<RefData>,
@@ -108,15 +122,26 @@ impl Acceptor {
         let port = |gateway: u8| PortId(GATEWAYS + gateway);
         let wakeup = |gateway: u8| wakeups.ports[port(gateway).0 as usize].clone();
         let wakeups: Vec<_> = (0..gateways).map(wakeup).collect();
+        let open = |gateway| SessionRegistry::open(self.metadata.clone(), gateway);
+        let mut registries = (0..gateways).map(open).collect::<Result<Vec<_>, Fault>>()?;
+        // Sessions whose reports are copied get their numbers now, so that filters know them before
+        // their first order.
+        self.settings.assign_copied_sessions(|name| {
+            let gateway = self.assignments.gateway(name);
+            let number = registries[gateway as usize].number(name)?;
+            Ok::<_, Fault>(number.map(|number| source_of(SessionAssignment { gateway, number })))
+        })?;
+        let settings = Arc::new(self.settings);
         let mut endpoints = Vec::new();
-        for (gateway, handoff) in (0..gateways).zip(ConnectionHandoff::between(&wakeups)) {
+        let handoffs = ConnectionHandoff::between(&wakeups);
+        for ((gateway, handoff), registry) in (0..gateways).zip(handoffs).zip(registries) {
             let numbers = match &self.metadata {
                 Some(metadata) => metadata.reserve(&format!("fix-ids-{gateway}"), NUMBERS)?,
                 None => IdBlock { next: 1, end: NUMBERS },
             };
             let recovery = SessionRecovery {
                 level: self.level,
-                store_bytes: self.settings.store_bytes,
+                store_bytes: settings.store_bytes,
                 reported: self.reported.clone(),
                 missed: self.missed.clone(),
             };
@@ -124,9 +149,9 @@ impl Acceptor {
                 gateway,
                 port: port(gateway),
                 shards: config.topology.shards,
-                settings: self.settings.clone(),
+                settings: settings.clone(),
                 assignments: self.assignments.clone(),
-                registry: SessionRegistry::open(self.metadata.clone(), gateway)?,
+                registry,
                 reference: reference.clone(),
                 recovery,
                 handoff,
@@ -138,6 +163,11 @@ impl Acceptor {
         }
         Ok((endpoints, fix_log))
     }
+}
+
+fn source_of(assignment: SessionAssignment) -> Source {
+    let SessionAssignment { gateway, number } = assignment;
+    Source { origin: Origin::Fix, port: PortId(GATEWAYS + gateway), session: number }
 }
 
 /// Returns the location of a session's store; None if the settings no longer have such a session.

@@ -24,7 +24,7 @@ use pitlane_gateway::reload::RELOADS_MAX;
 use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_gateway::stomp::{self, Logins};
 use pitlane_gateway::strategies;
-use pitlane_gateway::{PlatformParts, PlatformSettings};
+use pitlane_gateway::{PlatformParts, PlatformSettings, connect_copies};
 use pitlane_history::{HistorySettings, HistoryStart};
 use pitlane_http::{
     ClusterParts, HttpEvent, HttpParts, HttpServer, HttpSettings, RefDataReloads, Remote,
@@ -152,6 +152,7 @@ pub(super) fn start(
     let links = (&*wakeups, &remote, endpoints);
     let posts = attach_clients(config, &reference, &mut parts.gateways, listeners_bound, &mut auth, links)
         .map_err(system("cannot share a listener"))?;
+    connect_copies(&parts.gateways, &mut parts.shards);
     specs.extend(plan.thread_specs(parts.shards, parts.gateways, &NetSettings::of(&config.net)));
 
     let mut audit_writer = AuditWriter::open(&config.service.data_dir, now).map_err(ServeError::Audit)?;

@@ -159,7 +159,7 @@ impl RecoveredState {
                 elsewhere: remote_sources(config, reference),
                 abroad: config.cluster.is_on(),
                 elsewhere_max: config.remote_strategies.events_kept.max(config.cluster.events_kept),
-                ..acceptor.unreported()
+                ..acceptor.unreported()?
             },
         };
         let mut recovery_log = RecoveryLog { logged_at: Instant::now() };

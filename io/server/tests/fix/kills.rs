@@ -136,7 +136,7 @@ fn status_of(client: &mut FixClient, known: &mut KnownOrders, id: &str) -> Recei
     }
 }
 
-fn must(taken: Result<(), Contradiction>) {
+pub(crate) fn must(taken: Result<(), Contradiction>) {
     match taken {
         Ok(()) => {}
         Err(Contradiction::Repeated(message)) => panic!("reported or answered twice: {message}"),

@@ -9,9 +9,9 @@ use pitlane_testkit::service::folder;
 
 use crate::{fix, start};
 
-static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("client"));
+pub(crate) static BINARY: LazyLock<PathBuf> = LazyLock::new(|| compile("client"));
 
-fn quickfix(port: u16, name: &str, store: &Path, reset: bool) -> QuickFixProcess {
+pub(crate) fn quickfix(port: u16, name: &str, store: &Path, reset: bool) -> QuickFixProcess {
     let mut command = Command::new(&*BINARY);
     command.args([&port.to_string(), name, "PITLANE"]).arg(store).arg(if reset { "Y" } else { "N" });
     QuickFixProcess::start(&mut command)
@@ -37,7 +37,7 @@ fn four_kinds_of_orders_a_change_and_a_cancel() {
     client.wait(&["app", "|150=I|", "|39=4|", "|11=l3|", "|37=l|"]);
     client.send_message("send 35=F|11=x|41=nobody|55=AAPL|54=1");
     client.wait(&["app", "35=9", "|102=1|"]);
-    client.send_message("send 35=V|262=1");
+    client.send_message("send 35=R|131=1");
     client.wait(&["app", "35=j", "|380=3|"]);
     client.send_message("logout");
     client.wait(&["logout"]);

@@ -5,6 +5,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pitlane_testkit::python::{self, succeeds};
+
 use super::sessions::{address, start};
 
 fn workshop(name: &str) -> PathBuf {
@@ -17,11 +19,6 @@ fn here(file: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/stomp").join(file)
 }
 
-/// Returns whether a command succeeds; its output goes to ours.
-fn does(command: &mut Command) -> bool {
-    command.status().is_ok_and(|status| status.success())
-}
-
 /// Reports what is missing here; in CI nothing may be missing.
 fn missing(what: &str) {
     assert!(std::env::var_os("CI").is_none(), "{what} must be there");
@@ -30,20 +27,12 @@ fn missing(what: &str) {
 
 #[test]
 fn stomp_py_works_over_tcp_and_tls_in_every_version() {
-    let python = workshop("python").join("bin/python");
-    if !python.exists() {
-        let made = does(Command::new("python3").args(["-m", "venv"]).arg(workshop("python")))
-            && does(Command::new(&python).args(["-m", "pip", "install", "--quiet", "stomp.py==8.2.0"]));
-        if !made {
-            let _ = std::fs::remove_dir_all(workshop("python"));
-            return missing("python3 with venv and stomp.py");
-        }
-    }
+    let Some(python) = python::with_package("stomp.py==8.2.0") else { return };
     let (service, data) = start("python", &[]);
     let mut command = Command::new(&python);
     command.arg(here("client.py")).arg(data.join("self-signed.pem"));
     command.args(["stomp", "stomp+tls"].map(|name| address(&service, name).port().to_string()));
-    assert!(does(&mut command), "stomp.py was not content");
+    assert!(succeeds(&mut command), "stomp.py was not content");
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }
@@ -54,7 +43,7 @@ fn stompjs_works_over_ws_and_wss() {
     if !folder.join("node_modules/@stomp/stompjs").exists() {
         let mut install = Command::new("npm");
         install.args(["install", "--silent", "--no-audit", "--no-fund", "@stomp/stompjs@7", "ws@8"]);
-        if !does(install.current_dir(&folder)) {
+        if !succeeds(install.current_dir(&folder)) {
             return missing("npm with stompjs and ws");
         }
     }
@@ -62,7 +51,7 @@ fn stompjs_works_over_ws_and_wss() {
     let mut command = Command::new("node");
     command.arg(here("client.cjs")).arg(data.join("self-signed.pem"));
     command.args(["http", "https"].map(|name| address(&service, name).port().to_string()));
-    assert!(does(command.env("NODE_PATH", folder.join("node_modules"))), "stompjs was not content");
+    assert!(succeeds(command.env("NODE_PATH", folder.join("node_modules"))), "stompjs was not content");
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }

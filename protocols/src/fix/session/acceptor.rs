@@ -4,15 +4,20 @@
 //! ```text
 //! Logon ─► logon
 //! New Order Single, cancel, replacement ─► requests ─► ClientRequest ─► Desk
+//! Market Data Request ─► market_data ─► MarketInterest; MarketImage ─► market_data ─► W, X
 //! mass cancel ─► mass_cancel ─► ClientRequest; status requests ─► order_status ─► Execution Report
 //!                                   Event, refusal ─► reports ─► Execution Report, Cancel Reject
+//!                         report of another session ─► drop_copy ─► Execution Report with 797=Y
 //! ```
 //!
 //! Rules: docs/fix-rules.md#acceptor.
 
+mod drop_copy;
 mod logon;
+mod market_data;
 mod mass_cancel;
 mod order_status;
+mod reference_data;
 mod reports;
 mod requests;
 
@@ -27,9 +32,12 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 pub use self::logon::{LoginState, LogonCredentials};
+pub use self::market_data::MarketInterest;
+use self::market_data::MarketSubscriptions;
 use self::mass_cancel::MassCancel;
 pub use self::order_status::DontKnowTrade;
 use self::order_status::StatusReports;
+use self::reference_data::SecurityList;
 use super::layer::{SessionLayer, SessionNotice, SessionRole};
 use super::settings::FixSessionSettings;
 use super::state::FixSessionState;
@@ -66,6 +74,8 @@ pub(super) struct Acceptor {
     mass_cancel: Option<MassCancel>,
     /// Trade that the client does not know, until the caller takes it.
     dont_know: Option<Box<DontKnowTrade>>,
+    market: MarketSubscriptions,
+    security_list: Option<SecurityList>,
     /// Time at which orders are cancelled because the client is disconnected.
     cancel_at: Option<Timestamp>,
     /// Next index of the cancels after a disconnect, while they are being sent.
@@ -88,6 +98,8 @@ impl Acceptor {
             status_reports: None,
             mass_cancel: None,
             dont_know: None,
+            market: MarketSubscriptions::default(),
+            security_list: None,
             cancel_at: None,
             cancel_index: None,
         };
@@ -116,6 +128,8 @@ impl Acceptor {
         was_logged_on: bool,
     ) {
         self.status_reports = None;
+        self.security_list = None;
+        self.end_market_data();
         if was_logged_on {
             self.cancel_at = settings.cancel_on_disconnect_ns.map(|grace| now.plus(grace));
         }
@@ -148,6 +162,8 @@ impl Acceptor {
             }
             layer.continue_resend(now);
             self.continue_status_reports(layer, now);
+            self.continue_security_list(layer, now);
+            self.continue_market_data(layer, now);
             layer.request_gap(now);
             let mut reader = AcceptorReader { acceptor: self, desk };
             if !reader.may_read(layer) || !layer.read_one(now, &mut reader) {
@@ -214,6 +230,11 @@ impl Acceptor {
                 layer.business_reject(now, message, number, 0, why, "");
             }
             msg_type::ORDER_STATUS_REQUEST => self.handle_status_request(layer, now, message, number, desk),
+            msg_type::MARKET_DATA_REQUEST => self.handle_market_data_request(layer, now, message, number),
+            msg_type::SECURITY_LIST_REQUEST => self.handle_security_list_request(layer, now, message, number),
+            msg_type::SECURITY_DEFINITION_REQUEST => {
+                self.handle_security_definition_request(layer, now, message, number)
+            }
             msg_type::DONT_KNOW_TRADE => self.handle_dont_know_trade(layer, now, message, number),
             _ if message.msg_type == msg_type::ORDER_MASS_STATUS_REQUEST => {
                 self.handle_mass_status_request(layer, now, message, number)
@@ -239,6 +260,7 @@ impl AcceptorReader<'_> {
         layer.may_read()
             && self.acceptor.login != LoginState::Asked
             && !self.acceptor.is_reporting_status(layer)
+            && !self.acceptor.is_sending_security_list(layer)
     }
 }
 

@@ -55,6 +55,10 @@ pub struct FixSessionSettings {
     /// Whether the session may trade at all.
     pub may_trade: bool,
     pub rate_limit: RateLimitSettings,
+    /// Securities of all market data subscriptions together; zero means that none is permitted.
+    pub market_data_max: usize,
+    /// Whether market data carries RptSeq (83), which FIX 4.4 does not list there.
+    pub market_data_rpt_seq: bool,
     /// `message_bytes_max`: longest body of a message, in bytes.
     pub message_bytes_max: usize,
     /// Finished orders that are remembered for repeated requests; above it the oldest are
@@ -90,6 +94,8 @@ impl FixSessionSettings {
             account: None,
             may_trade: true,
             rate_limit: RateLimitSettings::default(),
+            market_data_max: 1_000,
+            market_data_rpt_seq: false,
             message_bytes_max: 64 * 1_024,
             finished_max: 10_000,
             orders_max: 100_000,

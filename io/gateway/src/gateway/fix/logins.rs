@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use pitlane_auth::{Credentials, Identity, Role, Strategies};
+use pitlane_auth::{Credentials, Identity};
 use pitlane_config::Secret;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_net::ConnectionId;
@@ -70,10 +70,10 @@ impl FixEndpoint {
         while let Some((ticket, verdict)) = self.auth.poll() {
             let Some((id, _, login)) = self.pending_logons.answered(ticket) else { continue };
             let PendingLogin { name, generation } = login;
-            // An order may name any strategy, so a login that is limited to some strategies does
-            // not suffice.
-            let may =
-                |identity: &Identity| identity.role >= Role::Trade && identity.strategies == Strategies::All;
+            let settings = &self.settings;
+            let may = |identity: &Identity| {
+                settings.family_of(&name).is_some_and(|(family, _)| family.permits(identity))
+            };
             match verdict.ok().filter(may) {
                 Some(identity) => {
                     let login = Some((identity.name, generation));

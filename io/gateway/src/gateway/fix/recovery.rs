@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pitlane_engine::event::{Event, RequestRefusal};
-use pitlane_engine::id::{PortId, ShardId};
+use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
 use pitlane_journal::disk::Disk;
 use pitlane_journal::{Fault, Level};
@@ -71,12 +71,5 @@ impl SessionRecovery {
             tracing::error!(session = name, "the FIX store is not synced: too many at once");
         }
         Ok(Box::new(store))
-    }
-
-    /// Returns the unreported events of the sessions of this port, once.
-    pub fn take_missed(&mut self, port: PortId) -> Vec<Unreported> {
-        let source = |missed: &Unreported| missed.event.body.report_source();
-        let all = std::mem::take(&mut self.missed);
-        all.into_iter().filter(|missed| source(missed).is_some_and(|source| source.port == port)).collect()
     }
 }

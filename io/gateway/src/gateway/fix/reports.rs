@@ -1,7 +1,7 @@
 //! Routes order events of the shards to the sessions that sent the orders.
 
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestRefusal};
-use pitlane_engine::id::{Origin, ShardId};
+use pitlane_engine::id::{Origin, ShardId, Source};
 use pitlane_engine::time::Timestamp;
 use pitlane_runtime::stages::LatencyRecorder;
 
@@ -82,12 +82,16 @@ impl FixEndpoint {
     /// Reports the unreported events from before the restart, and then the events since, when the
     /// snapshots of all shards are complete.
     pub fn complete(&mut self, now: Timestamp) {
-        for Unreported { shard, event } in self.recovery.take_missed(self.port) {
+        let missed = std::mem::take(&mut self.recovery.missed);
+        let is_ours = |source: Source| source.port == self.port && source.origin == Origin::Fix;
+        let ours = |missed: &&Unreported| missed.event.body.report_source().is_some_and(is_ours);
+        for Unreported { shard, event } in missed.iter().filter(ours).copied().collect::<Vec<_>>() {
             self.report_missed(now, shard, &event);
         }
         for EarlyEvent { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
             self.report(now, (shard, &event), refusal, number, None);
         }
+        self.complete_copies(now, &missed);
     }
 
     fn report_missed(&mut self, now: Timestamp, shard: ShardId, event: &Event) {

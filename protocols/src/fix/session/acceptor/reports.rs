@@ -371,7 +371,7 @@ impl Acceptor {
 }
 
 /// Returns whether an event has a number of its own. An answer on behalf of a shard has none.
-fn has_number(event: &Event) -> bool {
+pub(super) fn has_number(event: &Event) -> bool {
     if let EventKind::Status(reported) = &event.body {
         return reported.what != ExecType::Snapshot;
     }
