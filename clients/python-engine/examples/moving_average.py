@@ -44,8 +44,9 @@ class MovingAverageCross(pitlane.Strategy):
             context.cancel_all()
 
     def on_tick(self, tick: StrategyTick, context: Context) -> None:
-        if not self.bar_s and tick.price is not None:
-            self.add(tick.price, context)
+        price = tick.price
+        if price is not None and not self.bar_s:
+            self.add(price, context)
 
     def on_bar(self, bar: StrategyBar, context: Context) -> None:
         self.add(bar.close, context)
@@ -57,17 +58,14 @@ class MovingAverageCross(pitlane.Strategy):
     def add(self, price: float, context: Context) -> None:
         # Sums of whole numbers are exact, so that equal averages compare as equal.
         units = round(price * 100_000_000)
-        prices = self.prices
+        prices, fast, slow = self.prices, self.fast, self.slow
         prices.append(units)
-        self.fast_sum += units
-        self.slow_sum += units
-        if len(prices) > self.fast:
-            self.fast_sum -= prices[-1 - self.fast]
-        if len(prices) > self.slow:
-            self.slow_sum -= prices.popleft()
-        if len(prices) < self.slow:
+        count = len(prices)
+        self.fast_sum += units - prices[-1 - fast] if count > fast else units
+        self.slow_sum += units - prices.popleft() if count > slow else units
+        if count < slow:
             return
-        above = self.fast_sum * self.slow > self.slow_sum * self.fast
+        above = self.fast_sum * slow > self.slow_sum * fast
         if above is self.above:
             return
         self.above = above

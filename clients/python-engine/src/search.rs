@@ -1,5 +1,5 @@
-//! Searches for parameters. The grid, the windows, the choice and the files of the results are those
-//! of `pitlane simulate --sweep`; runs of strategies in Python are done by the caller.
+//! Searches for parameters. The grid, the windows, the choice and the files of the results are
+//! those of `pitlane simulate --sweep`; runs of strategies in Python are done by the caller.
 
 use std::cell::{Cell, RefCell};
 use std::num::NonZero;

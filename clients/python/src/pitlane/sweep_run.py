@@ -102,9 +102,10 @@ class SweepResult:
     def runs(self) -> Any:
         """All runs as a frame, the best first.
 
-        Each row has the parameters, the `hash` of the run and its figures; a figure that is withheld
-        is missing. The column of a parameter with the name of a figure is `parameter.NAME`. A run that failed has its reason in `failure`. With windows, `part` is "train"
-        or "test", and `from` and `to` are the window.
+        Each row has the parameters, the `hash` of the run and its figures; a figure that is
+        withheld is missing. The column of a parameter with the name of a figure is
+        `parameter.NAME`. A run that failed has its reason in `failure`. With windows, `part` is
+        "train" or "test", and `from` and `to` are the window.
         """
         return self.frame("runs")
 
@@ -162,7 +163,7 @@ class SweepResult:
         return result
 
     def report(self, path: str | os.PathLike[str]) -> None:
-        """Writes sweep.txt, sweep.csv, sweep.json and sweep.html, with a heat map, into a folder."""
+        """Writes the results into a folder: sweep.txt, sweep.csv, sweep.json and sweep.html."""
         self._outcome.write(os.fspath(path))
 
     def __str__(self) -> str:
@@ -192,8 +193,8 @@ def sweep(
     parameter: `{"fast": range(10, 51, 10), "slow": [100, 200]}`. `data` and `config` are those of
     `backtest`. `jobs` runs are done at the same time, by default one for each core. `sort` is the
     statistic that orders the runs: return, sharpe, sortino, calmar, max-draw-down, profit-factor,
-    expectancy or win-rate. `walk_forward="30d,10d"` chooses parameters over 30 days, tests them over
-    the next 10, and moves on by 10. `progress(done, planned)` is called after each run.
+    expectancy or win-rate. `walk_forward="30d,10d"` chooses parameters over 30 days, tests them
+    over the next 10, and moves on by 10. `progress(done, planned)` is called after each run.
 
     The data are read once. Strategies in Python run in processes, if there are several jobs.
     "fork" shares class and data with them. A strategy that uses a library with threads, such as

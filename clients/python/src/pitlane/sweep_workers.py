@@ -2,7 +2,7 @@
 
 ```text
 search ─► WorkerPool ─► pipe ─► worker process: function(task) ─► pipe ─► answer
-                                   └─ has ended: its task has failed, and another process replaces it
+                                   └─ it ends: its task has failed, and another one replaces it
 ```
 
 Processes are forked: a worker then has the class of the strategy, also one of a notebook, and the
@@ -119,7 +119,7 @@ class _Worker:
 
 def _serve(connection: Connection, inherited: list[Connection], make: Callable[[], Callable[[Any], Any]]) -> None:
     """Does tasks until the parent has closed the connection or has ended."""
-    # While a copy of the parent's end is open anywhere, `recv` does not notice the end of the parent.
+    # While a copy of the parent's end is open, `recv` does not notice that the parent has ended.
     for end in inherited:
         end.close()
     # Ctrl-C reaches all processes of a terminal; the parent ends the search.

@@ -102,14 +102,14 @@ fn write_runs(out: &mut String, result: &SweepResult, command: &RepeatCommand) {
     let width = good.iter().map(|(run, _)| run.parameters.to_string().len()).max().unwrap_or(0).max(10);
     let _ = writeln!(
         out,
-        "\n{:<width$} {:>10} {:>8} {:>8} {:>10} {:>8} {:>8} {:>12}  hash",
+        "\n{:<width$} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>12}  hash",
         "parameters", "return", "Sharpe", "Sortino", "draw-down", "factor", "trips", "fees"
     );
     for (run, figures) in good.iter().take(ROWS_SHOWN) {
         let or_none = |value: Option<f64>| value.map_or("-".to_string(), ratio);
         let _ = writeln!(
             out,
-            "{:<width$} {:>10} {:>8} {:>8} {:>10} {:>8} {:>8} {:>12}  {:016x}",
+            "{:<width$} {:>10} {:>10} {:>10} {:>10} {:>10} {:>8} {:>12}  {:016x}",
             run.parameters.to_string(),
             percent(figures.total_return),
             or_none(figures.sharpe),

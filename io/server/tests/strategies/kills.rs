@@ -201,6 +201,8 @@ fn kill_at_random(name: &str, language: StrategyLanguage, place: TestFolder, lin
         format!("feed.rate={rate}"),
         format!("topology.shards={SHARDS}"),
         "risk.strategies.max_orders_per_s=0".to_string(),
+        // On a busy machine a process may be away for longer than its lease.
+        "remote_strategies.on_return=start".to_string(),
         // The whole journal is read at the end, so all of it is kept.
         "journal.segment_bytes=16777216".to_string(),
         "journal.snapshot_every_bytes=1073741824".to_string(),

@@ -12,7 +12,8 @@ POSITION_MAX = 1000
 
 
 class MarketMaker(pitlane.Strategy):
-    """Keeps a quote on each side, those of earlier processes included, and moves it with the market."""
+    """Keeps a quote on each side, which may be that of an earlier process, and moves it with the
+    market."""
 
     def __init__(self, name, symbol):
         self.name, self.symbol = name, symbol
