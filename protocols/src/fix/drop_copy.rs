@@ -135,10 +135,12 @@ impl CopiedOrders {
         }
         let report = event.report().filter(|report| report.what != ExecType::Snapshot)?;
         let known = self.orders.get(report.order).copied();
-        let mut order = match &event.body {
-            EventKind::Order(terms) => known.unwrap_or_else(|| CopiedOrder::of_terms(terms)),
-            _ => known.unwrap_or_else(|| CopiedOrder::of_report(&report)),
+        // An order without a handle was rejected and is in no table.
+        let unknown = || match event.body.answered_order() {
+            Some(terms) => CopiedOrder::of_terms(terms),
+            None => CopiedOrder::of_report(&report),
         };
+        let mut order = known.unwrap_or_else(unknown);
         order.terms.qty = report.qty;
         let (cl_ord_id, orig_cl_ord_id) = ids(&report, &order);
         let known = self.senders.get(order.sender).copied().unwrap_or_default();
