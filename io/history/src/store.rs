@@ -433,7 +433,7 @@ fn remove_all(mut remove: impl FnMut() -> io::Result<bool>) -> io::Result<()> {
 /// Moves the files of a history from the future into a folder beside it, in place of an earlier
 /// one.
 fn set_aside(folder: &Path) -> io::Result<()> {
-    let aside = folder.with_extension("ahead");
+    let aside = folder.with_file_name("history-ahead");
     tracing::warn!(
         folder = %aside.display(),
         "the stored history is ahead of the clock by more than an hour: it is set aside, and a new one begins"

@@ -349,7 +349,7 @@ fn a_history_from_the_future_is_set_aside() {
     drop(store);
     let mut store = open(&folder, midnight());
     assert_eq!(store.ticks(ONE, ALL).unwrap(), []);
-    assert!(folder.join("history.ahead").join("ticks.log").exists());
+    assert!(folder.join("history-ahead").join("ticks.log").exists());
     store.add_tick(midnight(), &market.trade(midnight(), 102, 1));
     assert_eq!(store.ticks(ONE, ALL).unwrap()[0].at, midnight());
 }

@@ -60,10 +60,9 @@ pub(crate) async fn quotes(
 ) -> Result<HttpResponse, Problem> {
     let query = ctx.query(&[SECURITY_ID])?;
     let reference = trading.shard_client.reference();
-    let ids = query.get(SECURITY_ID).unwrap_or_default();
-    let securities: Vec<SecurityId> = match ids {
-        "" => Vec::new(),
-        ids => ids.split(',').map(|id| find(id, &reference)).collect::<Result<_, _>>()?,
+    let securities: Vec<SecurityId> = match query.get(SECURITY_ID) {
+        None => Vec::new(),
+        Some(ids) => ids.split(',').map(|id| find(id, &reference)).collect::<Result<_, _>>()?,
     };
     if securities.len() > QUOTES_MAX {
         return Err(bad(format!("`{SECURITY_ID}` may have {QUOTES_MAX} ids, not {}", securities.len())));
@@ -127,7 +126,7 @@ fn find(text: &str, reference: &RefData) -> Result<SecurityId, Problem> {
 
 fn page(query: &Query) -> Result<PageQuery, Problem> {
     let moment = |name: &'static str| match query.get(name) {
-        None | Some("") => Ok(None),
+        None => Ok(None),
         Some(text) => Moment::parse_begin(text)
             .map(|moment| Some(moment.0))
             .map_err(|_| bad(format!("`{name}` must be such as 2026-11-14T09:30:00Z or 2026-11-14"))),
@@ -231,6 +230,7 @@ mod tests {
             "limit=0",
             "limit=x",
             "from=today",
+            "from=",
             "to=2026-02-30",
             "from=2026-11-14&to=2026-11-14",
             "from=2026-11-15&to=2026-11-14",
@@ -253,12 +253,12 @@ mod tests {
         assert_eq!(link(page, answer(None, None)), None);
         assert_eq!(
             link(page, answer(None, Some(nine))).unwrap(),
-            "</rest/ext/ticks?securityId=1&to=2026-11-14T09:00:00.5Z&limit=5>; rel=\"prev\""
+            "</rest/ext/ticks?securityId=1&to=2026-11-14T09:00:00.500Z&limit=5>; rel=\"prev\""
         );
         let page = PageQuery { from: Some(Timestamp(0)), to: ten, limit: 5 };
         assert_eq!(
             link(page, answer(Some(nine), None)).unwrap(),
-            "</rest/ext/ticks?securityId=1&from=2026-11-14T09:00:00.5Z&to=2026-11-14T10:00:00Z&limit=5>; rel=\"next\""
+            "</rest/ext/ticks?securityId=1&from=2026-11-14T09:00:00.500Z&to=2026-11-14T10:00:00Z&limit=5>; rel=\"next\""
         );
     }
 }

@@ -166,6 +166,12 @@ class NotJson(BadRequest):
     code = "not-json"
 
 
+class NotAcceptable(BadRequest):
+    """The call has none of the media types that Accept names."""
+
+    code = "not-acceptable"
+
+
 class MethodNotAllowed(BadRequest):
     """The path does not support this method."""
 
@@ -213,6 +219,18 @@ class UnknownFamily(NotFound):
     """There is no such security family."""
 
     code = "unknown-family"
+
+
+class HistoryOff(NotFound):
+    """The service keeps no history of the market."""
+
+    code = "history-off"
+
+
+class HistoryUnreadable(Problem):
+    """The service cannot read the files of its history; its log has the reason."""
+
+    code = "history-unreadable"
 
 
 class UnknownPair(NotFound):

@@ -168,6 +168,7 @@ fn a_wrong_question_is_refused_with_words() {
         "/rest/ext/bars?security=1".to_string(),
         "/rest/ext/ticks?securityId=1&interval=1m".to_string(),
         "/rest/ext/ticks?securityId=1,2".to_string(),
+        "/rest/ext/quote?securityId=".to_string(),
         "/rest/ext/quote?securityId=1,".to_string(),
         format!("/rest/ext/quote?securityId={}", vec!["1"; 1_001].join(",")),
         format!("{BARS}&interval=5m"),
