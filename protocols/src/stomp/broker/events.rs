@@ -71,7 +71,8 @@ impl StompBroker {
             | EventKind::Done { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }
-            | EventKind::UsedIds(_) => {}
+            | EventKind::UsedIds(_)
+            | EventKind::Levels(_) => {}
         }
     }
 
