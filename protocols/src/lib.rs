@@ -12,8 +12,11 @@ pub mod codes;
 
 pub mod order_line;
 
+pub mod checksum;
 pub mod decoded;
 pub mod json;
+
+pub mod sbe;
 
 pub mod fix;
 pub mod websocket;

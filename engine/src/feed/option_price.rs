@@ -19,8 +19,9 @@ pub(super) struct OptionPrice {
 }
 
 impl OptionPrice {
-    /// Creates the price function that gives `start` when the underlying is at `underlying`. Returns
-    /// `None` if the security is no option, or if its start price is below the intrinsic value.
+    /// Creates the price function that gives `start` when the underlying is at `underlying`.
+    /// Returns `None` if the security is no option, or if its start price is below the intrinsic
+    /// value.
     pub(super) fn new(security: &Security, start: Price, underlying: Price) -> Option<OptionPrice> {
         let (kind, strike) = (security.option?, security.strike?.raw());
         let free = OptionPrice { kind, strike, at_strike: 1 };

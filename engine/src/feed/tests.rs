@@ -258,7 +258,7 @@ fn last_bids(seed: u64, strike: &str, kind: OptionKind, start: &str) -> [i64; 2]
     let all = run(&mut feed, START, 120, 7);
     [SecurityId(0), option].map(|security| {
         let own = all.iter().filter(|body| security_of(body) == security);
-        own.filter_map(quote_of).last().unwrap().bid.raw()
+        own.filter_map(quote_of).next_back().unwrap().bid.raw()
     })
 }
 

@@ -1,5 +1,5 @@
-//! Price levels: snapshots and updates, and their recipients. The twin in `tests/sim.rs` checks that
-//! they are right for any orders and quotes.
+//! Price levels: snapshots and updates, and their recipients. The twin in `tests/sim.rs` checks
+//! that they are right for any orders and quotes.
 
 use super::*;
 use crate::event::{DepthLevel, LEVEL_EVENTS_MAX, LEVELS_PER_SIDE_MAX, LevelChanges, LevelsKind};

@@ -21,6 +21,7 @@ const SENT_PER_POLL_MAX: usize = 256;
 enum MarketDataKind {
     Ticks,
     Depth,
+    Levels,
 }
 
 /// The subscriptions of one thread. All sets are bounded by the number of securities.
@@ -57,11 +58,27 @@ impl Subscriptions {
             Interest::Ticks(_) | Interest::AllTicks if self.receives_all_ticks => {}
             Interest::Ticks(security) => self.set_one(security, MarketDataKind::Ticks, on),
             Interest::Depth(security) => self.set_one(security, MarketDataKind::Depth, on),
+            Interest::Levels(security) => {
+                self.request_levels(on, |row| row == security);
+                self.set_one(security, MarketDataKind::Levels, on);
+            }
+            Interest::AllLevels => {
+                self.request_levels(on, |_| true);
+                self.set_all(MarketDataKind::Levels, on);
+            }
             Interest::AllTicks => self.set_all(MarketDataKind::Ticks, on),
             Interest::AllDepths => self.set_all(MarketDataKind::Depth, on),
             // Every thread with clients always receives orders and system events: a receipt for a
             // subscription must mean that nothing is missed from there on, whatever the lanes hold.
             Interest::Rest => {}
+        }
+    }
+
+    /// Makes the first subscription request a snapshot, even if the shard has not yet learned that
+    /// the previous one ended.
+    fn request_levels(&mut self, on: bool, is_meant: impl Fn(SecurityId) -> bool) {
+        if on {
+            self.sent.retain(|(security, kind)| *kind != MarketDataKind::Levels || !is_meant(*security));
         }
     }
 
@@ -96,6 +113,7 @@ impl Subscriptions {
                 let what = match kind {
                     MarketDataKind::Ticks => WatchTarget::Ticks(security),
                     MarketDataKind::Depth => WatchTarget::Depth(security),
+                    MarketDataKind::Levels => WatchTarget::Levels(security),
                 };
                 let body = CommandKind::Watch { port: port.id(), what, on };
                 let command = Command::new(source, 0, body);

@@ -171,8 +171,8 @@ impl FarShard {
             source.port = translate_port(source.port, from, own);
         }
         translate_senders(&mut event, |port| translate_port(port, from, own));
-        // Ticks and depth arrive separately and may be newer than the other events, price levels are
-        // not numbered, and an event made in the owner's place has no number of its own. So none of them
+        // Ticks and depth arrive separately and may be newer than the other events; price levels,
+        // and events made in the owner's place, have no number of their own. So none of them
         // advances the sequence number.
         let is_price = item.to == EventRecipient::All
             && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_) | EventKind::Levels(_));
