@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -238,6 +238,9 @@ links: ## check links between documents, and that the reference pages agree with
 	@tests/tools/links --self-test
 	tests/tools/links
 	tests/tools/reference
+
+depth: ## rebuild books from 10 million events, with slow readers, disconnects and restarts (EVENTS=…)
+	PITLANE_DEPTH_EVENTS=$(or $(EVENTS),10000000) cargo test --package pitlane-tests $(PROFILE) --test depth -- --nocapture
 
 sim: ## repeat one simulation (SEED=…), or run many (SEEDS=10000)
 	$(if $(SEED),PITLANE_SEED=$(SEED)) $(if $(SEEDS),PITLANE_SEEDS=$(SEEDS)) \

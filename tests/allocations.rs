@@ -179,11 +179,9 @@ impl BusyMarket {
         market.send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: true });
         for security in test_market::SECURITIES {
             market.send_command(CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
-            market.send_command(CommandKind::Watch {
-                port: PortId(0),
-                what: WatchTarget::Depth(security),
-                on: true,
-            });
+            for what in [WatchTarget::Depth(security), WatchTarget::Levels(security)] {
+                market.send_command(CommandKind::Watch { port: PortId(0), what, on: true });
+            }
         }
         market
     }
@@ -203,7 +201,7 @@ impl BusyMarket {
 
     fn drain_events(&mut self) {
         for (_, event) in self.out.waiting() {
-            self.depths += u64::from(matches!(event.body, EventKind::Depth(_)));
+            self.depths += u64::from(matches!(event.body, EventKind::Depth(_) | EventKind::Levels(_)));
             let Some(report) = event.report() else { continue };
             self.fills += report.last_qty.is_positive() as u64;
             let is_new = matches!(event.body, EventKind::Order(_)) && !report.status.is_finished();

@@ -107,6 +107,7 @@ impl BudgetPool {
             | EventKind::Adjusted { .. }
             | EventKind::Tick(_)
             | EventKind::Depth(_)
+            | EventKind::Levels(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

@@ -472,6 +472,9 @@ pub enum WatchTarget {
     Ticks(SecurityId),
     /// The order book of one security, where its venue publishes it.
     Depth(SecurityId),
+    /// The price levels of one security, as a snapshot and updates; see
+    /// [`crate::event::LevelChanges`].
+    Levels(SecurityId),
     /// Everything about orders, positions, cash and the system, of all sources.
     Orders,
     /// Everything except depth: for a read model.

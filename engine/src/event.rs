@@ -6,8 +6,12 @@
 //! changed. [`EventKind::Status`] carries what happened to the order since. [`Event::report`] gives
 //! both the same form.
 
+mod levels;
 mod subject;
 
+pub use levels::{
+    LEVEL_CHANGES_MAX, LEVEL_EVENTS_MAX, LEVELS_PER_SIDE_MAX, LevelChange, LevelChanges, LevelsKind,
+};
 pub use subject::EventSubject;
 
 use crate::command::{BudgetKind, ExecRef, MovementKind, RiskLimits, Scope, StrategyPhase, TradingSession};
@@ -99,7 +103,8 @@ impl Event {
             | EventKind::SnapshotEnd { .. }
             | EventKind::UsedIds(_)
             | EventKind::Sender { .. }
-            | EventKind::Sent { .. } => None,
+            | EventKind::Sent { .. }
+            | EventKind::Levels(_) => None,
         }
     }
 }
@@ -209,6 +214,8 @@ pub enum EventKind {
         order: OrderHandle,
         sent: SentBy,
     },
+    /// Part of a snapshot or an update of a book's price levels.
+    Levels(LevelChanges),
 }
 
 /// The terms of an order, and its state as they take effect.

@@ -8,7 +8,12 @@
 //!            lowest = start / 2 ◄──────── bid walks ────────► highest = 2 × start
 //! event:     Trade at bid or ask  |  Quote, after a step  |  Tick: both
 //! ```
+//!
+//! An option does not walk: its price follows the bid of its underlying ([`OptionPrice`]), if that
+//! has a stream and the start prices of both fit. So its events depend on those of its underlying
+//! too.
 
+mod option_price;
 mod resume;
 mod schedule;
 
@@ -21,6 +26,7 @@ use crate::refdata::{RefData, Security, SecurityKind};
 use crate::rng::Rng;
 use crate::time::{NS_PER_MS, Timestamp};
 
+use option_price::OptionPrice;
 use schedule::StreamSchedule;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,20 +140,31 @@ impl Feed {
     /// comes first.
     pub fn poll(&mut self, now: Timestamp) -> Option<Command> {
         let (first, mut at) = self.schedule.first().filter(|(_, at)| *at <= now && *at < Timestamp::MAX)?;
+        let underlying = self.underlying_price(first);
         let stream = &mut self.streams[first];
         let late = self.settings.lag_ns_max > 0 && now.since(at) > self.settings.lag_ns_max;
         if late {
             at = now;
         }
-        let body = stream.step(at, &self.settings);
+        let body = stream.step(at, underlying, &self.settings);
         let next = stream.next_at(at);
         self.schedule.set(first, next);
         Some(Command::new(self.settings.source, 0, body))
     }
 }
 
-/// The market of one security. Invariant: `lowest <= bid <= highest`, and every price up to
-/// `highest` and a spread fits.
+impl Feed {
+    /// Returns the bid of the underlying that a stream follows, in raw units of the price.
+    fn underlying_price(&self, stream: usize) -> Option<i64> {
+        let (underlying, _) = self.streams[stream].follows?;
+        let at = self.streams.binary_search_by_key(&underlying, |stream| stream.security).ok()?;
+        let stream = &self.streams[at];
+        Some(stream.price(stream.bid).raw())
+    }
+}
+
+/// The market of one security. Invariant: `lowest <= bid <= highest` unless it follows another one,
+/// and every price up to `top` and a spread fits.
 #[derive(Debug)]
 struct PriceStream {
     security: SecurityId,
@@ -163,6 +180,10 @@ struct PriceStream {
     ask: i64,
     lowest: i64,
     highest: i64,
+    /// Highest bid that can be written.
+    top: i64,
+    /// Underlying whose price this one follows.
+    follows: Option<(SecurityId, OptionPrice)>,
     bid_size: Qty,
     ask_size: Qty,
 }
@@ -176,13 +197,15 @@ impl PriceStream {
         if interval_ns == 0 || !tick.is_positive() || !lot.is_positive() {
             return None;
         }
-        let start_price = security.start_price.filter(|price| price.is_positive());
-        let start = start_price.unwrap_or_else(|| usual_price(security.kind));
+        let start = start_price(security);
         let top = i64::MAX / tick.raw() - settings.spread_ticks_max.max(1) as i64;
         if top < 1 {
             return None;
         }
         let bid = (start.raw() / tick.raw()).clamp(1, top);
+        let underlying = security.underlying.and_then(|id| reference.security(id));
+        let follows =
+            underlying.and_then(|row| Some((row.id, OptionPrice::new(security, start, start_price(row))?)));
         // Seeds that differ only in the low bits give unrelated streams.
         let seed = Rng::new(settings.seed).next_u64() ^ security.id.0 as u64;
         Some(PriceStream {
@@ -197,6 +220,8 @@ impl PriceStream {
             ask: bid + 1,
             lowest: (bid / 2).max(1),
             highest: bid.saturating_mul(2).min(top),
+            top,
+            follows,
             bid_size: lot,
             ask_size: lot,
         })
@@ -214,14 +239,18 @@ impl PriceStream {
         at.plus((half + self.rng.below(self.interval_ns)).max(1))
     }
 
-    fn step(&mut self, at: Timestamp, settings: &FeedSettings) -> CommandKind {
+    fn step(&mut self, at: Timestamp, underlying: Option<i64>, settings: &FeedSettings) -> CommandKind {
         let security = self.security;
         let draw = self.rng.below(1_000);
         let begun = std::mem::replace(&mut self.begun, true);
         if begun && draw < settings.trade_permille.into() {
             return CommandKind::Trade { security, trade: self.trade(at, settings) };
         }
-        self.walk(settings);
+        match self.follows.zip(underlying) {
+            Some(((_, option), underlying)) => self.follow(option.at(underlying), settings),
+            None => self.walk(settings),
+        }
+        self.draw_spread(settings);
         let quote = self.quote(at);
         if begun && draw >= settings.trade_permille.saturating_add(settings.tick_permille).into() {
             return CommandKind::Quote { security, quote };
@@ -229,13 +258,24 @@ impl PriceStream {
         CommandKind::Tick { security, quote, trade: self.trade(at, settings) }
     }
 
-    /// Moves the bid by one step, reflected at the bounds, and draws a new spread and new sizes.
+    /// Moves the bid to a price, give or take a tick.
+    fn follow(&mut self, price: i64, settings: &FeedSettings) {
+        let reach = settings.volatility_ticks.min(1) as i64;
+        let noise = self.rng.below(2 * reach as u64 + 1) as i64 - reach;
+        self.bid = (price / self.tick.raw()).saturating_add(noise).clamp(1, self.top);
+    }
+
+    /// Moves the bid by one step, reflected at the bounds.
     fn walk(&mut self, settings: &FeedSettings) {
         let reach = settings.volatility_ticks as i64;
         let step = self.rng.below(2 * reach as u64 + 1) as i64 - reach;
         let bid = self.bid.saturating_add(step);
         let inside = (self.lowest..=self.highest).contains(&bid);
         self.bid = if inside { bid } else { self.bid.saturating_sub(step).clamp(self.lowest, self.highest) };
+    }
+
+    /// Draws a new spread and new sizes.
+    fn draw_spread(&mut self, settings: &FeedSettings) {
         self.ask = self.bid + 1 + self.rng.below(settings.spread_ticks_max.max(1) as u64) as i64;
         self.bid_size = self.size(settings);
         self.ask_size = self.size(settings);
@@ -265,6 +305,12 @@ impl PriceStream {
         let lots = 1 + self.rng.below(settings.size_lots_max.max(1) as u64) as i64;
         Qty::from_raw(self.lot.raw().checked_mul(lots).unwrap_or(self.lot.raw()))
     }
+}
+
+/// Returns the price at which a security begins.
+fn start_price(security: &Security) -> Price {
+    let given = security.start_price.filter(|price| price.is_positive());
+    given.unwrap_or_else(|| usual_price(security.kind))
 }
 
 /// Returns the start price of a security without one: a plausible price for its kind.

@@ -45,6 +45,7 @@ pub mod ladder;
 pub mod venue;
 pub mod timers;
 pub mod outbox;
+pub mod level_book;
 pub mod shard;
 
 // Many shards, and the components that communicate with them.

@@ -166,6 +166,7 @@ impl View {
             // For other readers: adapters, the budget pool, sources that wait for an answer, and
             // ports that watch depth.
             EventKind::Depth(_)
+            | EventKind::Levels(_)
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
             | EventKind::Done { .. }

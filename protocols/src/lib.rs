@@ -12,10 +12,13 @@ pub mod codes;
 
 pub mod order_line;
 
+pub mod checksum;
 mod handle_table;
 
 pub mod decoded;
 pub mod json;
+
+pub mod sbe;
 
 pub mod fix;
 pub mod websocket;

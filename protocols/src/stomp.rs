@@ -9,9 +9,11 @@ pub mod topic;
 pub mod pattern;
 pub mod index;
 
+pub mod body_format;
 pub mod payload;
 pub mod encode;
 pub mod rendered;
+pub mod depth;
 pub mod market;
 pub mod bars;
 

@@ -306,9 +306,20 @@ fn unmask(payload: &mut [u8], mask: [u8; 4], done: u64) {
     }
 }
 
-/// Appends the head of a text message of one frame; its payload must follow. Servers do not mask.
-pub fn text_head(out: &mut Vec<u8>, len: usize) {
-    out.push(0x81);
+/// Type of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessageKind {
+    /// The payload is UTF-8.
+    Text,
+    Binary,
+}
+
+/// Appends the head of a message of one frame; its payload must follow. Servers do not mask.
+pub fn message_head(out: &mut Vec<u8>, kind: MessageKind, len: usize) {
+    out.push(match kind {
+        MessageKind::Text => 0x81,
+        MessageKind::Binary => 0x82,
+    });
     match len {
         0..=125 => out.push(index_u8(len)),
         126..=0xffff => {

@@ -364,12 +364,13 @@ impl Bytes<'_> {
     }
 
     fn watch(&mut self) -> WatchTarget {
-        match self.byte() % 6 {
+        match self.byte() % 7 {
             0 => WatchTarget::Ticks(self.security()),
             1 => WatchTarget::Orders,
             2 => WatchTarget::Everything,
             3 => WatchTarget::Venue(AdapterId(self.byte() % 3)),
             4 => WatchTarget::Depth(self.security()),
+            5 => WatchTarget::Levels(self.security()),
             _ => WatchTarget::Budgets,
         }
     }

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
-use pitlane_engine::event::{Depth, EVENTS_PER_COMMAND_MAX, Event, EventKind, ExecType};
+use pitlane_engine::event::{
+    DEPTH_LEVELS_MAX, Depth, DepthLevel, EVENTS_PER_COMMAND_MAX, Event, EventKind, ExecType,
+    LEVELS_PER_SIDE_MAX,
+};
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
+use pitlane_engine::level_book::{LevelBook, LevelsProgress};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
@@ -35,6 +39,8 @@ pub struct ShardAndTwin {
     pub hash: u64,
     /// The last published depth of each book side.
     depths: BTreeMap<(SecurityId, Side), Depth>,
+    /// Books rebuilt from the changes of their price levels.
+    level_books: BTreeMap<SecurityId, LevelBook>,
 }
 
 const READER: PortId = PortId(0);
@@ -56,20 +62,24 @@ impl ShardAndTwin {
             journal: Vec::new(),
             hash: 0,
             depths: BTreeMap::new(),
+            level_books: BTreeMap::new(),
         };
         let watch = CommandKind::Watch { port: READER, what: WatchTarget::Everything, on: true };
         pair.apply(&Command::new(source(), 0, watch));
-        pair.watch_depths();
+        pair.watch_depths().expect("the books of a new shard");
         pair
     }
 
-    fn watch_depths(&mut self) {
+    fn watch_depths(&mut self) -> Result<(), String> {
         let reference = self.shard.reference().clone();
         for row in reference.securities() {
-            let watch = CommandKind::Watch { port: READER, what: WatchTarget::Depth(row.id), on: true };
-            let events = self.apply(&Command::new(source(), 0, watch));
-            self.see_depths(&events);
+            for what in [WatchTarget::Depth(row.id), WatchTarget::Levels(row.id)] {
+                let watch = CommandKind::Watch { port: READER, what, on: true };
+                let events = self.apply(&Command::new(source(), 0, watch));
+                self.see_depths(&events)?;
+            }
         }
+        Ok(())
     }
 
     /// Performs one action with both, and compares.
@@ -150,16 +160,22 @@ impl ShardAndTwin {
     pub fn reload(&mut self) -> Result<(), String> {
         self.shard = replay::reloaded(&self.shard, 1)?;
         // A snapshot does not contain the subscribers of books.
-        self.watch_depths();
+        self.watch_depths()?;
         self.check_depths(|_| true)
     }
 
-    fn see_depths(&mut self, events: &[Event]) {
+    fn see_depths(&mut self, events: &[Event]) -> Result<(), String> {
         for event in events {
             if let EventKind::Depth(depth) = event.body {
                 self.depths.insert((depth.security, depth.side), depth);
             }
+            if let EventKind::Levels(part) = &event.body
+                && self.level_books.entry(part.security).or_default().apply(part) == LevelsProgress::Gap
+            {
+                return Err(format!("these changes do not follow: {part:?}"));
+            }
         }
+        Ok(())
     }
 
     /// Lets the shard publish the books that have changed, and compares them; now and then also
@@ -170,11 +186,8 @@ impl ShardAndTwin {
         while self.shard.has_depths() {
             self.shard.emit_depths(&mut self.out);
             let events = take(&mut self.out);
-            self.see_depths(&events);
-            events_of_shard.extend(events.iter().filter_map(|event| {
-                let EventKind::Depth(depth) = &event.body else { return None };
-                Some(depth.security)
-            }));
+            self.see_depths(&events)?;
+            events_of_shard.extend(events.iter().filter_map(|event| event.body.subject().security));
         }
         if self.out.seq() != seq {
             return Err("depth has moved the numbers".to_string());
@@ -186,11 +199,12 @@ impl ShardAndTwin {
     fn check_depths(&self, is_meant: impl Fn(SecurityId) -> bool) -> Result<(), String> {
         let reference = self.shard.reference();
         for row in reference.securities().iter().filter(|row| is_meant(row.id)) {
+            for side in Side::BOTH {
+                self.check_levels(row.id, side)?;
+            }
             for side in Side::BOTH.into_iter().filter(|_| self.twin.shows_depth(row.id)) {
-                let expected = self.twin.depth(row.id, side);
-                let events_of_shard: Option<Vec<_>> = self.depths.get(&(row.id, side)).map(|depth| {
-                    depth.levels().iter().map(|level| (level.price.raw(), level.qty.raw())).collect()
-                });
+                let expected = self.twin.depth(row.id, side, DEPTH_LEVELS_MAX);
+                let events_of_shard = self.depths.get(&(row.id, side)).map(|depth| pairs(depth.levels()));
                 if events_of_shard.as_ref() != Some(&expected) {
                     return Err(format!(
                         "{side:?} of {}: twin {expected:?}, shard {events_of_shard:?}",
@@ -200,6 +214,18 @@ impl ShardAndTwin {
             }
         }
         Ok(())
+    }
+
+    fn check_levels(&self, security: SecurityId, side: Side) -> Result<(), String> {
+        let is_shown = self.twin.shows_depth(security);
+        let count = if is_shown { LEVELS_PER_SIDE_MAX } else { 0 };
+        let expected = self.twin.depth(security, side, count);
+        let book = self.level_books.get(&security).filter(|book| book.is_whole());
+        let rebuilt = book.map(|book| pairs(book.levels(side)));
+        if rebuilt.as_ref() == Some(&expected) {
+            return Ok(());
+        }
+        Err(format!("levels of {side:?} of {security}: twin {expected:?}, rebuilt {rebuilt:?}"))
     }
 
     /// Replays all commands to a new shard.
@@ -293,6 +319,7 @@ impl ShardAndTwin {
             | EventKind::Adjusted { .. }
             | EventKind::Tick(_)
             | EventKind::Depth(_)
+            | EventKind::Levels(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }
@@ -380,4 +407,9 @@ fn compare(expected: &[TwinEvent], events_of_shard: &[TwinEvent]) -> Result<(), 
         }
     }
     Ok(())
+}
+
+/// Returns levels as prices and quantities.
+fn pairs(levels: &[DepthLevel]) -> Vec<(i64, i64)> {
+    levels.iter().map(|level| (level.price.raw(), level.qty.raw())).collect()
 }

@@ -4,7 +4,8 @@ use super::commands::{SENDER_FLAG, decode_flagged, decode_sender};
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::event::{
     Adjustment, Alert, BudgetUse, DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, ExecType,
-    Instruction, OrderReport, OrderTerms, RequestKind, RequestRefusal,
+    Instruction, LEVEL_CHANGES_MAX, LevelChange, LevelChanges, LevelsKind, OrderReport, OrderTerms,
+    RequestKind, RequestRefusal,
 };
 use crate::index::index_u8;
 use crate::sender::SenderId;
@@ -40,6 +41,7 @@ codec!(enum EventKind {
     24 = Directed { version, directive },
     25 = Sender { id, sender },
     26 = Sent { order, sent },
+    27 = Levels(levels),
 });
 /// Encodes a sender as in a command: the highest bit of the ExecType flags it, and it comes last.
 impl Codec for OrderTerms {
@@ -207,6 +209,34 @@ impl Codec for Depth {
     }
 }
 
+codec!(LevelChange { side, price, qty });
+codec!(enum LevelsKind { 0 = Snapshot, 1 = Update });
+
+impl Codec for LevelChanges {
+    fn encode(&self, out: &mut impl ByteSink) {
+        self.security.encode(out);
+        self.kind.encode(out);
+        self.prev_seq.encode(out);
+        self.seq.encode(out);
+        self.is_last.encode(out);
+        out.put(&[index_u8(self.changes().count())]);
+        self.changes().for_each(|change| change.encode(out));
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Result<LevelChanges, DecodeError> {
+        let (security, kind) = (Codec::decode(from)?, Codec::decode(from)?);
+        let (prev_seq, seq) = (Codec::decode(from)?, Codec::decode(from)?);
+        let mut levels = LevelChanges::new(security, kind, prev_seq, seq);
+        levels.is_last = Codec::decode(from)?;
+        let [count] = from.array()?;
+        from.check(count as usize <= LEVEL_CHANGES_MAX, DecodeProblem::Value)?;
+        for _ in 0..count {
+            levels.push(Codec::decode(from)?);
+        }
+        Ok(levels)
+    }
+}
+
 impl Codec for UsedIds {
     fn encode(&self, out: &mut impl ByteSink) {
         self.source.encode(out);
@@ -258,6 +288,8 @@ mod tests {
         let plain = OrderTerms { sender: SenderId::NONE, ..terms };
         let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
         levels[0] = DepthLevel { price: Price::from_raw(1), qty: Qty::from_raw(2) };
+        let mut changes = LevelChanges::new(SecurityId(4), LevelsKind::Update, 3, 9);
+        changes.push(LevelChange { side: Side::Sell, price: Price::from_raw(1), qty: Qty::from_raw(2) });
         let refusal = RequestRefusal {
             order,
             id,
@@ -277,6 +309,7 @@ mod tests {
             EventKind::Refused(refusal),
             EventKind::Forgotten { order, source, id },
             EventKind::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
+            EventKind::Levels(changes),
             EventKind::Subscription {
                 strategy: StrategyId(1),
                 security: SecurityId(4),

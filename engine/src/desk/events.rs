@@ -67,6 +67,7 @@ impl Desk {
             | EventKind::Adjusted { .. }
             | EventKind::Tick(_)
             | EventKind::Depth(_)
+            | EventKind::Levels(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

@@ -53,6 +53,7 @@ impl EventKind {
             | EventKind::Restrict { security, .. } => EventSubject::of_security(*security),
             EventKind::Tick(tick) => EventSubject::of_security(tick.security),
             EventKind::Depth(depth) => EventSubject::of_security(depth.security),
+            EventKind::Levels(levels) => EventSubject::of_security(levels.security),
             EventKind::Done { source, .. } => EventSubject::of_source(*source),
             EventKind::UsedIds(used) => EventSubject::of_source(used.source),
             EventKind::Adjusted { what: Adjustment::Cash { .. }, .. }
@@ -103,7 +104,8 @@ impl EventKind {
             | EventKind::UsedIds(_)
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
-            | EventKind::Sent { .. } => None,
+            | EventKind::Sent { .. }
+            | EventKind::Levels(_) => None,
         }
     }
 

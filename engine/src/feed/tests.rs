@@ -11,8 +11,12 @@ fn price(text: &str) -> Price {
     Price::parse(text.as_bytes()).unwrap()
 }
 
-/// One family per security, so that each has its own tick.
 fn reference(plan: &[(u32, &str, Option<&str>)]) -> RefData {
+    RefData::check(reference_rows(plan)).unwrap()
+}
+
+/// One family per security, so that each has its own tick.
+fn reference_rows(plan: &[(u32, &str, Option<&str>)]) -> RefDataRows {
     let mut rows = RefDataRows::default();
     rows.exchanges.push(Exchange {
         id: ExchangeId(1),
@@ -57,7 +61,7 @@ fn reference(plan: &[(u32, &str, Option<&str>)]) -> RefData {
             tradeable: true,
         });
     }
-    RefData::check(rows).unwrap()
+    rows
 }
 
 fn security_of(body: &CommandKind) -> SecurityId {
@@ -282,4 +286,43 @@ fn a_walk_goes_both_ways_and_stays_within_its_bounds() {
     let bids: Vec<Price> =
         run(&mut feed, START, 1, 1).iter().filter_map(quote_of).map(|quote| quote.bid).collect();
     assert_eq!((bids.iter().min(), bids.iter().max()), (Some(&price("20")), Some(&price("80"))));
+}
+
+/// Returns the last bids of an underlying at 100 and of an option at the money on it.
+fn last_bids(seed: u64, strike: &str, kind: OptionKind, start: &str) -> [i64; 2] {
+    let plan = [(0, "0.01", Some("100")), (2, "0.01", Some(start))];
+    let mut rows = reference_rows(&plan);
+    let option = rows.securities.iter_mut().find(|row| row.kind == SecurityKind::Option).unwrap();
+    (option.strike, option.option) = (Some(price(strike)), Some(kind));
+    let option = option.id;
+    let settings = FeedSettings { seed, volatility_ticks: 20, ..FeedSettings::default() };
+    let mut feed = Feed::new(&RefData::check(rows).unwrap(), settings);
+    on(&mut feed, &[0, option.0]);
+    let all = run(&mut feed, START, 120, 7);
+    [SecurityId(0), option].map(|security| {
+        let own = all.iter().filter(|body| security_of(body) == security);
+        own.filter_map(quote_of).next_back().unwrap().bid.raw()
+    })
+}
+
+#[test]
+fn an_option_follows_its_underlying() {
+    let (cent, at_100) = (price("0.01").raw(), price("100").raw());
+    for seed in 0..40 {
+        let [underlying, call] = last_bids(seed, "100", OptionKind::Call, "8");
+        let [again, put] = last_bids(seed, "100", OptionKind::Put, "8");
+        assert_eq!(underlying, again, "the underlying does not depend on its options");
+        let (moved, by_call, by_put) = (underlying - at_100, call - price("8").raw(), put - price("8").raw());
+        // The last quotes of the two may be some steps of the underlying apart, of 20 cents each.
+        let slack = 100 * cent;
+        assert!((by_call - moved / 2).abs() <= moved.abs() / 2 + slack, "seed {seed}: {moved} {by_call}");
+        assert!((by_put + moved / 2).abs() <= moved.abs() / 2 + slack, "seed {seed}: {moved} {by_put}");
+        assert!(call > (underlying - at_100).max(0) - slack && put > (at_100 - underlying).max(0) - slack);
+    }
+}
+
+#[test]
+fn an_option_below_its_intrinsic_value_walks_by_itself() {
+    let [underlying, option] = last_bids(1, "20", OptionKind::Call, "2");
+    assert!(underlying > price("50").raw() && option <= price("4").raw(), "{underlying} {option}");
 }

@@ -15,6 +15,7 @@ use super::closing::PendingCloses;
 use super::continuation::Continuation;
 use super::deadlines::Deadlines;
 use super::depth::DepthWatches;
+use super::levels::LevelWatches;
 use super::request_log::RequestLog;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
@@ -158,6 +159,7 @@ impl Shard {
             closes,
             snapshots: Snapshots::default(),
             depths: DepthWatches::default(),
+            levels: LevelWatches::default(),
             requests: RequestLog::restored(senders, used_ids, audit_anchor),
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);

@@ -312,6 +312,7 @@ impl Shard {
                 &mut self.directory.locals[local as usize].watchers
             }
             WatchTarget::Depth(security) => return self.watch_depth(port, security, on, out),
+            WatchTarget::Levels(security) => return self.watch_levels(port, security, on, out),
             WatchTarget::Orders => &mut self.watchers.orders,
             WatchTarget::Everything => &mut self.watchers.everything,
             WatchTarget::Venue(adapter) => &mut self.adapters.get_mut(adapter).ports,

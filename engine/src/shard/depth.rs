@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::Shard;
-use crate::event::{Depth, EventKind};
+use crate::event::{Depth, EVENTS_PER_COMMAND_MAX, EventKind, LEVEL_EVENTS_MAX};
 use crate::id::{PortId, PortMask, SecurityId};
 use crate::index::index_u8;
 use crate::outbox::Outbox;
@@ -14,6 +14,10 @@ use crate::terms::Side;
 
 /// Books published in one call: some 10 µs, and two events each stay within the bound of a step.
 pub const DEPTHS_PER_GO_MAX: usize = 32;
+/// Most events of one book: both sides of its depth, and the changes of its price levels.
+const EVENTS_PER_BOOK_MAX: usize = 2 + LEVEL_EVENTS_MAX;
+
+const _: () = assert!(EVENTS_PER_BOOK_MAX <= EVENTS_PER_COMMAND_MAX, "a book is published in one step");
 
 /// Ports that watch each book, by the index of its security.
 #[derive(Debug, Default)]
@@ -32,15 +36,12 @@ impl DepthWatches {
         watched.ports = watched.ports.with(port);
     }
 
-    /// Removes a port. Returns whether it was the last one of this book.
-    fn remove(&mut self, local: u32, port: PortMask) -> bool {
-        let Some(watched) = self.0.get_mut(&local) else { return false };
+    fn remove(&mut self, local: u32, port: PortMask) {
+        let Some(watched) = self.0.get_mut(&local) else { return };
         watched.ports = watched.ports.without(port);
-        let is_unwatched = watched.ports.is_empty();
-        if is_unwatched {
+        if watched.ports.is_empty() {
             self.0.remove(&local);
         }
-        is_unwatched
     }
 
     /// Records the depth of a book. Returns the ports to publish it to, if it differs from the
@@ -69,10 +70,18 @@ impl Shard {
             if self.publishes_depth(local) {
                 self.emit_depth(one, self.depth_of(local), out);
             }
-        } else if self.depths.remove(local, one) {
-            self.venue.follow(local, false);
+        } else {
+            self.depths.remove(local, one);
+            self.unfollow(local);
         }
         Ok(())
+    }
+
+    /// Stops following a book that no port watches any more.
+    pub(super) fn unfollow(&mut self, local: u32) {
+        if !self.depths.0.contains_key(&local) && !self.levels.contains(local) {
+            self.venue.follow(local, false);
+        }
     }
 
     pub(super) fn forget_depths(&mut self) {
@@ -87,11 +96,15 @@ impl Shard {
     }
 
     /// Publishes the books that have changed, at most [`DEPTHS_PER_GO_MAX`] of them: both sides of
-    /// each, bids first.
+    /// each, bids first; then the changes of their price levels.
     #[cold]
     pub fn emit_depths(&mut self, out: &mut Outbox) {
         assert!(!self.has_work(), "a book is shown between commands");
+        let before = out.waiting().len();
         for _ in 0..DEPTHS_PER_GO_MAX {
+            if out.waiting().len() - before + EVENTS_PER_BOOK_MAX > EVENTS_PER_COMMAND_MAX {
+                return;
+            }
             let Some(local) = self.venue.take_touched() else { return };
             let depth = self.publishes_depth(local).then(|| self.depth_of(local));
             if let Some(ports) = self.depths.publish(local, depth)
@@ -99,12 +112,13 @@ impl Shard {
             {
                 self.emit_depth(ports, depth, out);
             }
+            self.emit_level_changes(local, out);
         }
     }
 
     /// Returns whether the depth of a security is published. The shard does not know books of
     /// outside venues, and a book without subscribers is not published, as with ticks.
-    fn publishes_depth(&self, local: u32) -> bool {
+    pub(super) fn publishes_depth(&self, local: u32) -> bool {
         self.directory.is_simulated(local) && !self.directory.locals[local as usize].subscribers.is_empty()
     }
 

@@ -20,7 +20,7 @@
 //! | `adapters::Adapters` | connections and kill switches of venues |
 //! | `trading_days::TradingDays` | the current and the published day |
 //! | `request_log::RequestLog` | senders, ids of the day, audit anchor |
-//! | `watchers::EventWatchers`, `depth::DepthWatches`, `snapshot::Snapshots` | ports that receive events |
+//! | `watchers::EventWatchers`, `depth::DepthWatches`, `levels::LevelWatches`, `snapshot::Snapshots` | ports that receive events |
 //! | `continuation::Continuation` | work that the last command has left |
 //!
 //! `impl Shard` has what concerns several of them, with a file for each kind of work.
@@ -37,6 +37,7 @@ mod control;
 mod credit;
 mod deadlines;
 pub mod depth;
+mod levels;
 mod emit;
 mod order_entry;
 mod order_filter;
@@ -79,6 +80,7 @@ use continuation::Continuation;
 pub use control::SessionState;
 use deadlines::Deadlines;
 use depth::DepthWatches;
+use levels::LevelWatches;
 use request_log::RequestLog;
 pub use routing::{CommandRoute, route, shard_of, shard_of_cash};
 use snapshot::Snapshots;
@@ -111,6 +113,7 @@ pub struct Shard {
     closes: PendingCloses,
     snapshots: Snapshots,
     depths: DepthWatches,
+    levels: LevelWatches,
     requests: RequestLog,
 }
 
@@ -137,6 +140,7 @@ impl Shard {
             closes: PendingCloses::default(),
             snapshots: Snapshots::default(),
             depths: DepthWatches::default(),
+            levels: LevelWatches::default(),
             requests: RequestLog::new(),
             settings,
             directory,

@@ -64,6 +64,7 @@ impl Shard {
         self.adapters.forget_ports();
         self.directory.locals.iter_mut().for_each(|local| local.watchers = PortMask::NONE);
         self.forget_depths();
+        self.forget_levels();
     }
 
     /// Forgets the senders that no kept order refers to, and numbers without a known sender:

@@ -5,6 +5,7 @@ mod messages;
 mod calendar;
 mod credit;
 mod depth;
+mod levels;
 mod regressions;
 mod recovery;
 mod money;

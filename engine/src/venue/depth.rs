@@ -104,24 +104,33 @@ impl Venue {
 
     /// Returns what an order that takes from this side would find, best first: orders of clients,
     /// and the rest of the feed's quote.
-    pub fn levels(&self, book: u32, side: Side) -> ([DepthLevel; DEPTH_LEVELS_MAX], usize) {
+    pub fn price_levels(&self, book: u32, side: Side) -> impl Iterator<Item = DepthLevel> {
         let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let ladder = &front.sides[side as usize];
         let mut clients = ladder.levels(&self.nodes).peekable();
         let portions = detail.shown[side as usize].portions(side, &detail.spec.settings);
         let mut portions = portions.take_while(|(ticks, _)| front.is_price(*ticks)).peekable();
-        let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
-        for (count, level) in levels.iter_mut().enumerate() {
+        std::iter::from_fn(move || {
             let next = |next: Option<&(i64, Qty)>| next.map(|(ticks, _)| ladder.rank(*ticks));
             let ranks = [next(clients.peek()), next(portions.peek())];
-            let Some(best) = ranks.into_iter().flatten().min() else { return (levels, count) };
+            let best = ranks.into_iter().flatten().min()?;
             let client = clients.next_if(|(ticks, _)| ladder.rank(*ticks) == best);
             let portion = portions.next_if(|(ticks, _)| ladder.rank(*ticks) == best);
             let sum = [client, portion].into_iter().flatten().map(|(_, qty)| qty.raw());
             // Each of the two fits; the sum saturates.
             let qty = Qty::from_raw(sum.fold(0, i64::saturating_add));
-            *level = DepthLevel { price: front.price(ladder.rank(best)), qty };
+            Some(DepthLevel { price: front.price(ladder.rank(best)), qty })
+        })
+    }
+
+    /// Returns the best of [`Venue::price_levels`], and their number.
+    pub fn levels(&self, book: u32, side: Side) -> ([DepthLevel; DEPTH_LEVELS_MAX], usize) {
+        let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
+        let mut count = 0;
+        for (place, level) in levels.iter_mut().zip(self.price_levels(book, side)) {
+            *place = level;
+            count += 1;
         }
-        (levels, DEPTH_LEVELS_MAX)
+        (levels, count)
     }
 }

@@ -218,6 +218,7 @@ impl Dispatcher {
                 self.dispatch(now, &DispatchedEvent::ExternalSession { peer, connected });
             }
             EventKind::Status(_)
+            | EventKind::Levels(_)
             | EventKind::Refused(_)
             | EventKind::Forgotten { .. }
             | EventKind::Subscription { .. }

@@ -232,6 +232,7 @@ impl SimulationAccount {
             | EventKind::Adjusted { .. }
             | EventKind::Tick(_)
             | EventKind::Depth(_)
+            | EventKind::Levels(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

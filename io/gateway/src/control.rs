@@ -341,6 +341,7 @@ impl Control {
             | EventKind::Adjusted { .. }
             | EventKind::Tick(_)
             | EventKind::Depth(_)
+            | EventKind::Levels(_)
             | EventKind::Session { .. }
             | EventKind::Halt { .. }
             | EventKind::Adapter { .. }

@@ -27,6 +27,7 @@ impl EventCounts {
             | EventKind::Forgotten { .. }
             | EventKind::Adjusted { .. }
             | EventKind::Depth(_)
+            | EventKind::Levels(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

@@ -63,6 +63,7 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
         | EventKind::Adjusted { .. }
         | EventKind::Tick(_)
         | EventKind::Depth(_)
+        | EventKind::Levels(_)
         | EventKind::Subscription { .. }
         | EventKind::Session { .. }
         | EventKind::Halt { .. }
@@ -100,6 +101,7 @@ pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId
         | EventKind::Adjusted { .. }
         | EventKind::Tick(_)
         | EventKind::Depth(_)
+        | EventKind::Levels(_)
         | EventKind::Subscription { .. }
         | EventKind::Session { .. }
         | EventKind::Halt { .. }
@@ -244,7 +246,14 @@ pub enum ClusterMessage {
     /// Commands, of which the first has this number.
     Commands { sender: MemberIdentity, incarnation: u64, first: u64, commands: Vec<(ShardId, Command)> },
     /// Market data wanted from now on. Each message contains the complete list.
-    Wants { sender: MemberIdentity, incarnation: u64, ticks: Vec<SecurityId>, depths: Vec<SecurityId> },
+    Wants {
+        sender: MemberIdentity,
+        incarnation: u64,
+        ticks: Vec<SecurityId>,
+        depths: Vec<SecurityId>,
+        /// Each of them gets a snapshot with every message.
+        levels: Vec<SecurityId>,
+    },
     /// From an owner: those batches are no longer kept; the receiver must join again.
     Gone { sender: MemberIdentity },
     /// The requested events follow in the batches after this number. `complete` says whether
@@ -268,7 +277,7 @@ codec!(enum ClusterMessage {
     0 = Join { sender, incarnation, received },
     1 = Fetch { sender, incarnation, from },
     2 = Commands { sender, incarnation, first, commands },
-    3 = Wants { sender, incarnation, ticks, depths },
+    3 = Wants { sender, incarnation, ticks, depths, levels },
     4 = Gone { sender },
     5 = Joined { sender, after, complete },
     6 = Taken { sender, incarnation, number },
@@ -351,7 +360,13 @@ mod tests {
             ClusterMessage::Join { sender, incarnation: 1, received: vec![(ShardId(1), 2)] },
             ClusterMessage::Fetch { sender, incarnation: 1, from: 2 },
             ClusterMessage::Commands { sender, incarnation: 1, first: 1, commands },
-            ClusterMessage::Wants { sender, incarnation: 1, ticks: securities.clone(), depths: securities },
+            ClusterMessage::Wants {
+                sender,
+                incarnation: 1,
+                ticks: securities.clone(),
+                depths: securities.clone(),
+                levels: securities,
+            },
             ClusterMessage::Gone { sender },
             ClusterMessage::Joined { sender, after: 4, complete: true },
             ClusterMessage::Taken { sender, incarnation: 1, number: 3 },

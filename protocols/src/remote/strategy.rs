@@ -249,6 +249,7 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         EventKind::TradingDay { .. }
         | EventKind::Tick(_)
         | EventKind::Depth(_)
+        | EventKind::Levels(_)
         | EventKind::Subscription { .. }
         | EventKind::Session { .. }
         | EventKind::Halt { .. }

@@ -46,6 +46,7 @@ use super::inbox::StompInbox;
 use super::index::{Subscriber, SubscriptionIndex};
 use super::market::{MarketTopics, TopicSource};
 use super::outbox::Transmit;
+use super::pattern::Pattern;
 use super::payload::EventStamp;
 use super::rendered::Rendered;
 use super::session::{
@@ -53,6 +54,7 @@ use super::session::{
 };
 use super::settings::BrokerSettings;
 use super::throttle::Throttle;
+use super::topic::DEPTH;
 
 /// Id of a session. A slot is reused only under another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -387,8 +389,7 @@ impl StompBroker {
                     self.subscribe(now, slot, place, last_value)
                 }
                 SessionAction::Unsubscribe { place, pattern } => {
-                    self.index.remove(&pattern, Subscriber { session: slot, subscription: place });
-                    self.interests.remove(&pattern, &self.settings.naming, &mut self.commands);
+                    self.end_subscription(&pattern, Subscriber { session: slot, subscription: place });
                 }
             }
         }
@@ -406,16 +407,35 @@ impl StompBroker {
                 self.settings.receives_all_ticks || self.interests.has_ticks(security)
             }
             TopicSource::Book(security) if self.interests.has_depth(security) => true,
-            TopicSource::Book(_) => {
+            TopicSource::Depth(security) if self.interests.has_levels(security) => true,
+            TopicSource::Book(_) | TopicSource::Depth(_) => {
                 self.market.forget(*topic);
                 false
             }
             TopicSource::Bar => true,
         });
         self.interests.insert(pattern, &self.settings.naming, &mut self.commands);
-        if last_value {
-            for &topic in &self.topics {
+        // A depth topic always begins with what the subscriber misses.
+        for &topic in &self.topics {
+            if last_value || self.market.is_depth(topic) {
                 connection.session.offer(now, place, topic, false, &mut self.market);
+            }
+        }
+    }
+
+    fn end_subscription(&mut self, pattern: &Pattern, subscriber: Subscriber) {
+        self.index.remove(pattern, subscriber);
+        self.interests.remove(pattern, &self.settings.naming, &mut self.commands);
+        if pattern.name_at(0) != Some(DEPTH) {
+            return;
+        }
+        // Price levels that are not watched any more would only take memory.
+        self.market.matching(pattern, &mut self.topics);
+        for &topic in &self.topics {
+            if let TopicSource::Depth(security) = self.market.origin(topic)
+                && !self.interests.has_levels(security)
+            {
+                self.market.forget(topic);
             }
         }
     }
@@ -450,9 +470,9 @@ impl StompBroker {
     fn unindex(&mut self, slot: u32) {
         let Some(connection) = self.connections.at_mut(slot as usize) else { return };
         connection.is_indexed = false;
-        for (place, pattern) in connection.session.take_patterns() {
-            self.index.remove(&pattern, Subscriber { session: slot, subscription: place });
-            self.interests.remove(&pattern, &self.settings.naming, &mut self.commands);
+        let patterns: Vec<_> = connection.session.take_patterns().collect();
+        for (place, pattern) in patterns {
+            self.end_subscription(&pattern, Subscriber { session: slot, subscription: place });
         }
     }
 

@@ -25,6 +25,8 @@ pub enum StompCloseReason {
     TooManySubscriptions,
     BadAckMode,
     BadPrefetch,
+    BadResume,
+    BadAccept,
     UnknownMessage,
     Transaction(TransactionError),
     SendNotPermitted,
@@ -60,6 +62,8 @@ impl StompCloseReason {
             StompCloseReason::TooManySubscriptions => "too many subscriptions",
             StompCloseReason::BadAckMode => "ack is auto, client or client-individual",
             StompCloseReason::BadPrefetch => "the prefetch count is not a number above zero",
+            StompCloseReason::BadResume => "resume is a sequence number, for one depth topic",
+            StompCloseReason::BadAccept => "accept is application/json or application/x-pitlane-sbe",
             StompCloseReason::UnknownMessage => "no such message waits for an acknowledgement",
             StompCloseReason::Transaction(TransactionError::Unknown) => "there is no such transaction",
             StompCloseReason::Transaction(TransactionError::InUse) => "a transaction of this name is open",
@@ -111,6 +115,8 @@ impl StompCloseReason {
             | StompCloseReason::UnknownSubscription
             | StompCloseReason::BadAckMode
             | StompCloseReason::BadPrefetch
+            | StompCloseReason::BadResume
+            | StompCloseReason::BadAccept
             | StompCloseReason::UnknownMessage
             | StompCloseReason::Transaction(_)
             | StompCloseReason::SendNotJson => PROTOCOL,

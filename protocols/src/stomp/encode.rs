@@ -10,8 +10,10 @@
 //! ⏎destination:/topic/tick.42⏎…⏎⏎{…}NUL    tail of the event
 //! ```
 
+use memchr::memmem;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
+use super::body_format::BodyFormat;
 use super::escape;
 use super::frame::{Escaping, StompVersion};
 use super::heartbeat::INTERVAL_MS_MIN;
@@ -61,7 +63,13 @@ pub fn error(out: &mut Vec<u8>, text: &str, receipt: Option<&str>, versions: boo
 
 /// Writes everything of a MESSAGE that does not depend on the subscriber. `escaping` is that of the
 /// destination.
-pub fn message_tail(out: &mut Vec<u8>, name: [&[u8]; 2], at: Timestamp, body: &[u8], escaping: Escaping) {
+pub fn message_tail(
+    out: &mut Vec<u8>,
+    name: [&[u8]; 2],
+    at: Timestamp,
+    (format, body): (BodyFormat, &[u8]),
+    escaping: Escaping,
+) {
     out.extend_from_slice(b"\ndestination:/topic/");
     for part in name {
         if escaping == Escaping::None {
@@ -70,7 +78,9 @@ pub fn message_tail(out: &mut Vec<u8>, name: [&[u8]; 2], at: Timestamp, body: &[
             escape::push(out, part, escaping);
         }
     }
-    out.extend_from_slice(b"\ncontent-type:application/json\ntimestamp:");
+    out.extend_from_slice(b"\ncontent-type:");
+    out.extend_from_slice(format.content_type().as_bytes());
+    out.extend_from_slice(b"\ntimestamp:");
     // Choice: milliseconds, as in other brokers; see protocols/README.md.
     push_number(out, at.0 / NS_PER_MS);
     out.extend_from_slice(b"\ncontent-length:");
@@ -78,6 +88,16 @@ pub fn message_tail(out: &mut Vec<u8>, name: [&[u8]; 2], at: Timestamp, body: &[
     out.extend_from_slice(b"\n\n");
     out.extend_from_slice(body);
     out.push(0);
+}
+
+/// Returns whether a frame of ours has a binary body, which need not be UTF-8.
+pub fn is_binary(frame: &[u8]) -> bool {
+    let head = memmem::find(frame, b"\n\n").map_or(frame, |end| &frame[..end]);
+    memmem::find(head, b"\ncontent-type:").is_some_and(|at| {
+        head[at..]
+            .strip_prefix(b"\ncontent-type:")
+            .is_some_and(|value| value.starts_with(BodyFormat::Sbe.content_type().as_bytes()))
+    })
 }
 
 #[cfg(test)]
@@ -106,8 +126,22 @@ mod tests {
             "ERROR\nmessage:oh: no\nreceipt-id:r:1\nversion:1.0,1.1,1.2\ncontent-type:text/plain\ncontent-length:6\n\noh: no\0"
         );
         assert_eq!(
-            text(|out| message_tail(out, [b"a", b".b:c"], Timestamp(5_000_000), b"{}", Escaping::V12)),
+            text(|out| {
+                let body = (BodyFormat::Json, b"{}".as_slice());
+                message_tail(out, [b"a", b".b:c"], Timestamp(5_000_000), body, Escaping::V12)
+            }),
             "\ndestination:/topic/a.b\\cc\ncontent-type:application/json\ntimestamp:5\ncontent-length:2\n\n{}\0"
         );
+    }
+
+    #[test]
+    fn a_binary_body_is_known_by_its_head() {
+        for (format, body) in [(BodyFormat::Json, b"{}".as_slice()), (BodyFormat::Sbe, b"{}".as_slice())] {
+            let mut out = b"MESSAGE\nsubscription:1\nmessage-id:0-1".to_vec();
+            message_tail(&mut out, [b"tick", b".1"], Timestamp(1), (format, body), Escaping::None);
+            assert_eq!(is_binary(&out), format == BodyFormat::Sbe);
+        }
+        assert!(!is_binary(b"MESSAGE\na:b\n\n\ncontent-type:application/x-pitlane-sbe"), "in the body");
+        assert!(!is_binary(b"\n"));
     }
 }

@@ -4,24 +4,28 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::event::{Depth, Tick};
+use pitlane_engine::event::{Depth, LevelChange, LevelChanges, Tick};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::index::index_u32;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use super::bars::SIZES;
+use super::body_format::BodyFormat;
+use super::depth::{DepthHistory, DepthMessage};
 use super::encode;
 use super::frame::Escaping;
 use super::index::{Subscriber, SubscriptionIndex};
 use super::pattern::Pattern;
+use super::payload::depth;
 use super::payload::market_data::{self, BarPayload};
 use super::topic::{Naming, Topic};
+use crate::sbe;
 
-/// Topics that can exist: ticks, book and bars of each security, so that one more bar never leaves
-/// a security without ticks. Each takes about 1 KiB once it has a message; the reference data
-/// decide how many there are.
-pub const TOPICS_MAX: usize = (SecurityId::MAX as usize + 1) * (2 + SIZES.len());
+/// Topics that can exist: ticks, book, depth and bars of each security, so that one more bar never
+/// leaves a security without ticks. Each takes about 1 KiB once it has a message; the reference
+/// data decide how many there are.
+pub const TOPICS_MAX: usize = (SecurityId::MAX as usize + 1) * (3 + SIZES.len());
 
 #[derive(Debug, Default)]
 pub struct MarketTopics {
@@ -29,24 +33,43 @@ pub struct MarketTopics {
     by_name: BTreeMap<String, u32>,
     /// Number + 1 of each security's tick topic, by security.
     ticks: Vec<u32>,
-    /// Reused buffer for bodies.
+    /// Reused buffers for bodies, texts of checksums and messages of subscribers that are behind.
     body: Vec<u8>,
+    text: Vec<u8>,
+    net: Vec<LevelChange>,
+    merged: Vec<u8>,
     name: Vec<u8>,
 }
 
 #[derive(Debug)]
 struct MarketTopic {
     name: String,
+    security: SecurityId,
     /// Members of the payload that never change.
     fixed: Vec<u8>,
     newest: Option<Newest>,
     /// Time of the newest event.
     at: Option<Timestamp>,
-    tail: Vec<u8>,
-    is_rendered: bool,
+    /// The newest message by the format of its body.
+    tails: [RenderedTail; 2],
     /// Subscribers, as of this generation of the index.
     subscribers: Vec<Subscriber>,
     generation: u64,
+}
+
+/// Everything of a message but the subscriber's head.
+#[derive(Debug, Default)]
+struct RenderedTail {
+    bytes: Vec<u8>,
+    is_newest: bool,
+}
+
+impl MarketTopic {
+    /// Records that there is a newer message.
+    fn set_changed(&mut self, at: Timestamp) {
+        self.at = Some(at);
+        self.tails.iter_mut().for_each(|tail| tail.is_newest = false);
+    }
 }
 
 #[derive(Debug)]
@@ -61,6 +84,7 @@ enum NewestData {
     Tick(Tick),
     /// Bids and asks, boxed because ticks are many and small.
     Book(Box<[Depth; 2]>),
+    Depth(Box<DepthHistory>),
 }
 
 /// Source of a topic's messages.
@@ -68,6 +92,7 @@ enum NewestData {
 pub enum TopicSource {
     Tick(SecurityId),
     Book(SecurityId),
+    Depth(SecurityId),
     Bar,
 }
 
@@ -89,7 +114,16 @@ impl MarketTopics {
 
     /// Returns the book topic of a security.
     pub fn book_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
-        let topic = self.topic(security, &Topic::Book(security))?;
+        self.fixed_topic(security, &Topic::Book(security), reference)
+    }
+
+    /// Returns the depth topic of a security.
+    pub fn depth_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
+        self.fixed_topic(security, &Topic::Depth(security), reference)
+    }
+
+    fn fixed_topic(&mut self, security: SecurityId, topic: &Topic, reference: &RefData) -> Option<u32> {
+        let topic = self.topic(security, topic)?;
         let fixed = &mut self.entries[topic as usize].fixed;
         if fixed.is_empty() {
             market_data::fixed_members(fixed, security, reference);
@@ -118,11 +152,11 @@ impl MarketTopics {
         self.by_name.insert(name.to_string(), number);
         self.entries.push(MarketTopic {
             name: name.to_string(),
+            security,
             fixed: Vec::new(),
             newest: None,
             at: None,
-            tail: Vec::new(),
-            is_rendered: false,
+            tails: Default::default(),
             subscribers: Vec::new(),
             generation: 0,
         });
@@ -132,17 +166,18 @@ impl MarketTopics {
     pub fn origin(&self, topic: u32) -> TopicSource {
         let name = self.entries[topic as usize].name.as_str();
         let of = |family| name.strip_prefix(family).and_then(|number| number.parse().ok()).map(SecurityId);
-        match (of("tick."), of("book.")) {
-            (Some(security), _) => TopicSource::Tick(security),
-            (None, Some(security)) => TopicSource::Book(security),
-            (None, None) => TopicSource::Bar,
-        }
+        let sources = [
+            of("tick.").map(TopicSource::Tick),
+            of("book.").map(TopicSource::Book),
+            of("depth.").map(TopicSource::Depth),
+        ];
+        sources.into_iter().flatten().next().unwrap_or(TopicSource::Bar)
     }
 
     /// Forgets the newest message of a topic, which may be outdated.
     pub fn forget(&mut self, topic: u32) {
         let entry = &mut self.entries[topic as usize];
-        (entry.newest, entry.at, entry.is_rendered) = (None, None, false);
+        (entry.newest, entry.at, entry.tails) = (None, None, Default::default());
     }
 
     /// Returns the time of the newest event of a topic, or `None` before the first.
@@ -155,14 +190,15 @@ impl MarketTopics {
         let topic = self.ticks.get(security.0 as usize)?.checked_sub(1)?;
         match &self.entries[topic as usize].newest.as_ref()?.image {
             NewestData::Tick(tick) => Some(tick),
-            NewestData::Book(_) => None,
+            NewestData::Book(_) | NewestData::Depth(_) => None,
         }
     }
 
     pub fn set_tick(&mut self, topic: u32, seq: u64, at: Timestamp, tick: &Tick) {
         let entry = &mut self.entries[topic as usize];
         let newest = Newest { seq, image: NewestData::Tick(*tick) };
-        (entry.newest, entry.at, entry.is_rendered) = (Some(newest), Some(at), false);
+        entry.newest = Some(newest);
+        entry.set_changed(at);
     }
 
     pub fn set_book(&mut self, topic: u32, seq: u64, at: Timestamp, sides: [Depth; 2]) {
@@ -171,7 +207,7 @@ impl MarketTopics {
             Some(Newest { seq: old, image: NewestData::Book(before) }) => (*old, **before) = (seq, sides),
             newest => *newest = Some(Newest { seq, image: NewestData::Book(Box::new(sides)) }),
         }
-        (entry.at, entry.is_rendered) = (Some(at), false);
+        entry.set_changed(at);
     }
 
     pub fn set_bar(
@@ -184,23 +220,113 @@ impl MarketTopics {
     ) {
         self.body.clear();
         market_data::bar(&mut self.body, seq, at, bar, reference);
-        self.set_rendered(topic, at);
+        self.entries[topic as usize].set_changed(at);
+        self.set_rendered(topic, at, BodyFormat::Json);
+    }
+
+    pub fn is_depth(&self, topic: u32) -> bool {
+        let newest = &self.entries[topic as usize].newest;
+        matches!(newest, Some(Newest { image: NewestData::Depth(_), .. }))
+    }
+
+    /// Takes a part of a message of price levels. Returns whether the message is complete.
+    pub fn push_levels(&mut self, topic: u32, part: &LevelChanges) -> bool {
+        let newest = &mut self.entries[topic as usize].newest;
+        let empty = || Newest { seq: 0, image: NewestData::Depth(Box::default()) };
+        match &mut newest.get_or_insert_with(empty).image {
+            NewestData::Depth(history) => history.push(part),
+            NewestData::Tick(_) | NewestData::Book(_) => false,
+        }
+    }
+
+    /// Applies the price levels that were received.
+    pub fn commit_levels(&mut self, topic: u32, at: Timestamp) {
+        let entry = &mut self.entries[topic as usize];
+        if let Some(Newest { image: NewestData::Depth(history), .. }) = &mut entry.newest {
+            history.commit(at);
+            entry.set_changed(at);
+        }
+    }
+
+    /// Returns the message of a depth topic for a subscriber whose book has the sequence number
+    /// `from`, but not its head, and the number it leads to. `None`: it misses nothing.
+    pub fn depth_message(
+        &mut self,
+        topic: u32,
+        from: Option<u64>,
+        format: BodyFormat,
+    ) -> Option<(&[u8], u64)> {
+        let entry = &mut self.entries[topic as usize];
+        let Some(Newest { image: NewestData::Depth(history), .. }) = &entry.newest else { return None };
+        let (message, seq, at) = (history.message_since(from)?, history.book().seq(), entry.at?);
+        let is_newest = message == DepthMessage::Newest;
+        if is_newest && entry.tails[format as usize].is_newest {
+            return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
+        }
+        let (prev_seq, checksum) = match message {
+            DepthMessage::Newest => {
+                self.net.clear();
+                self.net.extend(history.newest_changes());
+                (history.prev_seq(), history.newest_checksum(&mut self.text))
+            }
+            DepthMessage::Merged(from) => {
+                history.net_changes(from, &mut self.net);
+                (from, Some(history.checksum(&mut self.text)))
+            }
+            DepthMessage::Snapshot => (seq, Some(history.checksum(&mut self.text))),
+        };
+        let (body, fixed, security) = (&mut self.body, &entry.fixed, entry.security);
+        let (seqs, changes) = ([prev_seq, seq], self.net.iter().copied());
+        body.clear();
+        match (message, format) {
+            (DepthMessage::Snapshot, BodyFormat::Json) => {
+                depth::snapshot(body, at, fixed, history.book(), checksum.unwrap_or_default())
+            }
+            (DepthMessage::Snapshot, BodyFormat::Sbe) => {
+                sbe::depth_snapshot(body, at, security, history.book(), checksum.unwrap_or_default())
+            }
+            (DepthMessage::Newest | DepthMessage::Merged(_), BodyFormat::Json) => {
+                depth::update(body, seqs, at, fixed, changes, checksum)
+            }
+            (DepthMessage::Newest | DepthMessage::Merged(_), BodyFormat::Sbe) => {
+                sbe::depth_update(body, seqs, at, security, changes, checksum)
+            }
+        }
+        if is_newest {
+            self.set_rendered(topic, at, format);
+            return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
+        }
+        self.merged.clear();
+        let name = [entry.name.as_bytes(), b"".as_slice()];
+        encode::message_tail(&mut self.merged, name, at, (format, &self.body), Escaping::None);
+        Some((&self.merged, seq))
     }
 
     /// Returns everything of the newest message but the subscriber's head.
-    pub fn tail(&mut self, topic: u32) -> &[u8] {
+    pub fn tail(&mut self, topic: u32, format: BodyFormat) -> &[u8] {
         let entry = &mut self.entries[topic as usize];
-        if !entry.is_rendered
+        // Bars have no template.
+        let format = if entry.newest.is_some() { format } else { BodyFormat::Json };
+        if !entry.tails[format as usize].is_newest
             && let (Some(Newest { seq, image }), Some(at)) = (&entry.newest, entry.at)
         {
-            self.body.clear();
-            match image {
-                NewestData::Tick(tick) => market_data::tick(&mut self.body, *seq, at, &entry.fixed, tick),
-                NewestData::Book(sides) => market_data::book(&mut self.body, *seq, at, &entry.fixed, sides),
+            let body = &mut self.body;
+            body.clear();
+            match (image, format) {
+                (NewestData::Tick(tick), BodyFormat::Json) => {
+                    market_data::tick(body, *seq, at, &entry.fixed, tick)
+                }
+                (NewestData::Tick(tick), BodyFormat::Sbe) => sbe::tick(body, *seq, at, tick),
+                (NewestData::Book(sides), BodyFormat::Json) => {
+                    market_data::book(body, *seq, at, &entry.fixed, sides)
+                }
+                (NewestData::Book(sides), BodyFormat::Sbe) => sbe::book(body, *seq, at, sides),
+                // Its messages depend on the subscriber.
+                (NewestData::Depth(_), _) => return &[],
             }
-            self.set_rendered(topic, at);
+            self.set_rendered(topic, at, format);
         }
-        &self.entries[topic as usize].tail
+        &self.entries[topic as usize].tails[format as usize].bytes
     }
 
     /// Takes the subscribers of a topic out, so that sessions may use the market meanwhile. It asks
@@ -234,13 +360,14 @@ impl MarketTopics {
         found.extend(all.filter(has_message).filter(is_meant));
     }
 
-    fn set_rendered(&mut self, topic: u32, at: Timestamp) {
-        let entry = &mut self.entries[topic as usize];
-        entry.tail.clear();
-        let name = [entry.name.as_bytes(), b"".as_slice()];
+    fn set_rendered(&mut self, topic: u32, at: Timestamp, format: BodyFormat) {
+        let MarketTopic { name, tails, .. } = &mut self.entries[topic as usize];
+        let RenderedTail { bytes, is_newest } = &mut tails[format as usize];
+        bytes.clear();
+        let name = [name.as_bytes(), b"".as_slice()];
         // Names of market data topics are plain: numbers, and sizes of bars.
-        encode::message_tail(&mut entry.tail, name, at, &self.body, Escaping::None);
-        (entry.at, entry.is_rendered) = (Some(at), true);
+        encode::message_tail(bytes, name, at, (format, &self.body), Escaping::None);
+        *is_newest = true;
     }
 }
 
@@ -253,7 +380,11 @@ mod tests {
     fn topics(market: &mut MarketTopics, security: SecurityId) -> Vec<Option<u32>> {
         let reference = RefData::check(RefDataRows::default()).unwrap();
         let bars: Vec<_> = SIZES.iter().map(|(size, _)| market.bar_topic(security, size)).collect();
-        let others = [market.tick_topic(security, &reference), market.book_topic(security, &reference)];
+        let others = [
+            market.tick_topic(security, &reference),
+            market.book_topic(security, &reference),
+            market.depth_topic(security, &reference),
+        ];
         others.into_iter().chain(bars).collect()
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
 
+use super::body_format::BodyFormat;
 use super::encode;
 use super::escape;
 use super::frame::Escaping;
@@ -15,6 +16,7 @@ use super::topic::{Naming, Topic};
 pub struct Variant {
     pub alias: Option<u8>,
     pub escaping: Escaping,
+    pub format: BodyFormat,
 }
 
 #[derive(Debug, Default)]
@@ -26,6 +28,8 @@ pub struct Rendered {
     is_order_status: bool,
     at: Timestamp,
     body: Vec<u8>,
+    /// The same in binary; empty if the topic has no template, or no subscriber wants it.
+    binary: Vec<u8>,
     /// The first `made` tails belong to this message; the others only keep their memory.
     tails: Vec<MessageTail>,
     made: usize,
@@ -60,6 +64,7 @@ impl Rendered {
         self.is_order_status = matches!(topic, Topic::OrderStatus { .. });
         self.at = at;
         self.body.clear();
+        self.binary.clear();
         self.made = 0;
     }
 
@@ -72,12 +77,18 @@ impl Rendered {
         &mut self.body
     }
 
+    /// Returns the buffer for the binary body.
+    pub fn binary_body(&mut self) -> &mut Vec<u8> {
+        &mut self.binary
+    }
+
     pub fn tail(&mut self, variant: Variant, naming: &Naming) -> &mut MessageTail {
         let alias = variant.alias.filter(|_| self.is_order_status).and_then(|alias| naming.alias(alias));
         let is_plain = self.is_plain && alias.is_none_or(|alias| escape::is_plain(alias.as_bytes()));
         let variant = Variant {
             alias: variant.alias.filter(|_| alias.is_some()),
             escaping: if is_plain { Escaping::None } else { variant.escaping },
+            format: if self.binary.is_empty() { BodyFormat::Json } else { variant.format },
         };
         if let Some(at) = self.tails[..self.made].iter().position(|tail| tail.variant == variant) {
             return &mut self.tails[at];
@@ -91,7 +102,11 @@ impl Rendered {
         (tail.variant, tail.shared) = (variant, None);
         tail.bytes.clear();
         let name = [first, &self.name[self.first..]];
-        encode::message_tail(&mut tail.bytes, name, self.at, &self.body, variant.escaping);
+        let body = match variant.format {
+            BodyFormat::Json => &self.body,
+            BodyFormat::Sbe => &self.binary,
+        };
+        encode::message_tail(&mut tail.bytes, name, self.at, (variant.format, body), variant.escaping);
         tail
     }
 }
@@ -116,7 +131,7 @@ mod tests {
             (None, Escaping::V12, "/topic/pitlane.S.a\\cb\n"),
         ];
         for (alias, escaping, destination) in variants {
-            let tail = rendered.tail(Variant { alias, escaping }, &naming);
+            let tail = rendered.tail(Variant { alias, escaping, format: BodyFormat::Json }, &naming);
             let text = String::from_utf8(tail.bytes().to_vec()).unwrap();
             assert!(text.contains(destination), "{text}");
             assert_eq!(*tail.share(), *tail.bytes());
@@ -124,7 +139,8 @@ mod tests {
         assert_eq!(rendered.made, 3);
         rendered.begin(&Topic::LogEvent("warn"), &naming, Timestamp::ZERO);
         for escaping in [Escaping::None, Escaping::V11, Escaping::V12] {
-            rendered.tail(Variant { alias: Some(0), escaping }, &naming);
+            // A topic without a template stays JSON.
+            rendered.tail(Variant { alias: Some(0), escaping, format: BodyFormat::Sbe }, &naming);
         }
         assert_eq!((rendered.made, rendered.name()), (1, "log-event.warn"));
     }

@@ -21,6 +21,7 @@ use pitlane_engine::index::index_u16;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
 use super::access::{Passcode, StompAccess};
+use super::body_format::BodyFormat;
 use super::close_reason::StompCloseReason;
 use super::encode;
 use super::frame::{Escaping, StompVersion};
@@ -376,6 +377,12 @@ impl StompSession {
     /// Returns the pattern of a subscription.
     pub fn pattern(&self, place: u16) -> Option<&Pattern> {
         Some(&self.subscriptions.get(place as usize)?.as_deref()?.request.pattern)
+    }
+
+    /// Returns the encoding of a subscription's bodies.
+    pub fn body_format(&self, place: u16) -> BodyFormat {
+        let subscription = self.subscriptions.get(place as usize).and_then(Option::as_deref);
+        subscription.map_or(BodyFormat::Json, |subscription| subscription.request.format)
     }
 
     /// Takes the patterns of all subscriptions of a session that has ended.

@@ -1,9 +1,10 @@
 //! One subscription of a session: its request, its unacknowledged messages, and the messages that
 //! wait for it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::body_format::BodyFormat;
 use super::escape;
 use super::frame::{Escaping, StompVersion};
 use super::outbox::StompOutbox;
@@ -42,6 +43,9 @@ pub struct SubscriptionRequest {
     pub ack: AckMode,
     /// Unacknowledged messages that are permitted, at most the limit.
     pub window: u32,
+    /// Sequence number of the client's book of the one depth topic.
+    pub resume: Option<u64>,
+    pub format: BodyFormat,
 }
 
 #[derive(Debug)]
@@ -58,6 +62,8 @@ pub struct Subscription {
     pub backlog: VecDeque<QueuedMessage>,
     /// Waiting market data.
     pub slots: Slots,
+    /// Sequence number of the client's book, by depth topic.
+    depth_seqs: BTreeMap<u32, u64>,
     /// Turn of this subscription in the session's queues, see [`super::session`].
     pub backlog_turn: Option<u64>,
     pub slots_turn: Option<u64>,
@@ -88,13 +94,14 @@ impl Subscription {
             ack_head.push(b'-');
         }
         Subscription {
-            variant: Variant { alias: request.pattern.alias(), escaping },
+            variant: Variant { alias: request.pattern.alias(), escaping, format: request.format },
             request,
             head,
             ack_head,
             unacked: VecDeque::new(),
             backlog: VecDeque::new(),
             slots: Slots::default(),
+            depth_seqs: BTreeMap::new(),
             backlog_turn: None,
             slots_turn: None,
         }
@@ -103,6 +110,15 @@ impl Subscription {
     /// Returns whether the window permits one more unacknowledged message.
     pub fn has_room(&self) -> bool {
         self.request.ack == AckMode::Auto || self.unacked.len() < self.request.window as usize
+    }
+
+    /// Returns the sequence number of the client's book, if it has one.
+    pub fn depth_seq(&self, topic: u32) -> Option<u64> {
+        self.depth_seqs.get(&topic).copied().or(self.request.resume)
+    }
+
+    pub fn set_depth_seq(&mut self, topic: u32, seq: u64) {
+        self.depth_seqs.insert(topic, seq);
     }
 
     /// Appends a message under its number.
@@ -167,13 +183,23 @@ mod tests {
         let destination = "/topic/tick.*".to_string();
         let pattern = Pattern::parse(&destination, &Naming::default()).unwrap();
         let id = Some("a:1".to_string());
-        Subscription::new(3, version, SubscriptionRequest { id, destination, pattern, ack, window: 2 })
+        let request = SubscriptionRequest {
+            id,
+            destination,
+            pattern,
+            ack,
+            window: 2,
+            resume: None,
+            format: BodyFormat::Json,
+        };
+        Subscription::new(3, version, request)
     }
 
     #[test]
     fn a_message_is_a_head_a_number_and_a_tail() {
         let mut tail = Vec::new();
-        encode::message_tail(&mut tail, [b"tick", b".1"], Timestamp::ZERO, b"{}", Escaping::None);
+        let body = (BodyFormat::Json, b"{}".as_slice());
+        encode::message_tail(&mut tail, [b"tick", b".1"], Timestamp::ZERO, body, Escaping::None);
         let rest = "\ndestination:/topic/tick.1\ncontent-type:application/json\ntimestamp:0\ncontent-length:2\n\n{}\0";
         for (version, ack, head) in [
             (StompVersion::V10, AckMode::Auto, "MESSAGE\nsubscription:a:1\nmessage-id:3-7"),

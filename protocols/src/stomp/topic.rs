@@ -12,6 +12,8 @@ use pitlane_engine::index::index_u8;
 pub enum Topic<'a> {
     Tick(SecurityId),
     Book(SecurityId),
+    /// Price levels as a snapshot and updates.
+    Depth(SecurityId),
     Bar {
         security: SecurityId,
         /// `1s`, `1m`, …
@@ -80,10 +82,14 @@ pub enum NamingError {
     TooMany,
 }
 
+/// First segment of the depth topics.
+pub const DEPTH: &str = "depth";
+
 /// First segments of all other topics.
-pub const FAMILIES: [&str; 12] = [
+pub const FAMILIES: [&str; 13] = [
     "tick",
     "book",
+    DEPTH,
     "bar",
     "order",
     "position",
@@ -138,7 +144,7 @@ impl Default for Naming {
 impl Topic<'_> {
     pub fn kind(&self) -> TopicKind {
         match self {
-            Topic::Tick(_) | Topic::Book(_) | Topic::Bar { .. } => TopicKind::MarketData,
+            Topic::Tick(_) | Topic::Book(_) | Topic::Depth(_) | Topic::Bar { .. } => TopicKind::MarketData,
             Topic::OrderStatus { .. }
             | Topic::Order { .. }
             | Topic::Position { .. }
@@ -162,6 +168,7 @@ impl Topic<'_> {
             | Topic::CashBalance { strategy, .. } => Some(strategy),
             Topic::Tick(_)
             | Topic::Book(_)
+            | Topic::Depth(_)
             | Topic::Bar { .. }
             | Topic::Subscription { .. }
             | Topic::Session(_)
@@ -180,7 +187,9 @@ impl Topic<'_> {
     pub fn push_name_after(&self, first: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(first.as_bytes());
         match *self {
-            Topic::Tick(security) | Topic::Book(security) => push_number(out, security),
+            Topic::Tick(security) | Topic::Book(security) | Topic::Depth(security) => {
+                push_number(out, security)
+            }
             Topic::Bar { security, size } => {
                 push_number(out, security);
                 push_segment(out, size);
@@ -208,6 +217,7 @@ impl Topic<'_> {
         match self {
             Topic::Tick(_) => "tick",
             Topic::Book(_) => "book",
+            Topic::Depth(_) => DEPTH,
             Topic::Bar { .. } => "bar",
             Topic::OrderStatus { .. } => &naming.prefix,
             Topic::Order { .. } => "order",
@@ -226,7 +236,7 @@ impl Topic<'_> {
 /// Returns the kind of topics that begin with this segment, or `None` if there are none.
 pub fn kind_of_family(first: &str, naming: &Naming) -> Option<TopicKind> {
     match first {
-        "tick" | "book" | "bar" => Some(TopicKind::MarketData),
+        "tick" | "book" | "bar" | DEPTH => Some(TopicKind::MarketData),
         "order" | "position" | "transaction" | "cash-balance" => Some(TopicKind::Order),
         "subscription" | "session" | "lifecycle" | "log-event" | "generic-event" => Some(TopicKind::System),
         _ => (first == naming.prefix).then_some(TopicKind::Order),
@@ -289,6 +299,7 @@ mod tests {
         let order = IntId::parse(b"a.b*c>d/e%f").unwrap();
         check(Topic::Tick(security), "tick.42");
         check(Topic::Book(security), "book.42");
+        check(Topic::Depth(security), "depth.42");
         check(Topic::Bar { security, size: "1m" }, "bar.42.1m");
         check(Topic::OrderStatus { strategy, order }, "pitlane.MOMENTUM.a%2Eb%2Ac%3Ed%2Fe%25f");
         check(Topic::Order { strategy, order: IntId::numbered(b'n', 7) }, "order.MOMENTUM.n7");

@@ -122,10 +122,10 @@ fn the_newest_ping_is_answered_with_its_payload() {
 #[test]
 fn sent_frames_are_minimal_and_unmasked() {
     let mut out = Vec::new();
-    text_head(&mut out, 125);
-    text_head(&mut out, 126);
-    text_head(&mut out, 65_536);
-    assert_eq!(out, [0x81, 125, 0x81, 126, 0, 126, 0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
+    message_head(&mut out, MessageKind::Text, 125);
+    message_head(&mut out, MessageKind::Binary, 126);
+    message_head(&mut out, MessageKind::Text, 65_536);
+    assert_eq!(out, [0x81, 125, 0x82, 126, 0, 126, 0x81, 127, 0, 0, 0, 0, 0, 1, 0, 0]);
     out.clear();
     close(&mut out, Some(1008), "slow");
     close(&mut out, None, "");

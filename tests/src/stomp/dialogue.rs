@@ -12,6 +12,7 @@
 //! stall, read, read 100              the client stops reading; reads all, or this many bytes
 //! ? user secret host                 a login to verify; then: verdict yes | no | send | only NAME
 //! tick 1 100, trade 1 1.5 7, book …, log …, link …, rate …               something happens
+//! levels 1 4 B10x5 A11x6, levels 1 4-7 B10x0                             a snapshot at 4; an update from 4 to 7
 //! submit, accepted, fill, cancel, canceled, modify, replaced, phase …    something happens to an order
 //! fill: out=… slots=… backlog=…      how full the buffers are
 //! hangup, end                        the client disconnects; an administrator ends its session
@@ -23,7 +24,9 @@
 
 use pitlane_dialogue::stomp_frames;
 use pitlane_engine::command::{CommandKind, StrategyPhase, VenueReport};
-use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, Tick};
+use pitlane_engine::event::{
+    DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, LevelChange, LevelChanges, LevelsKind, Tick,
+};
 use pitlane_engine::id::{OrderHandle, SecurityId, ShardId, StrategyId};
 use pitlane_engine::index::{index_u16, index_u32};
 use pitlane_engine::reason::Reason;
@@ -260,6 +263,10 @@ impl StompDialogue<'_> {
                 });
                 return Ok(sides.map(|side| self.price(side)).to_vec());
             }
+            ("levels", [of, seqs, changes @ ..]) => {
+                let levels = level_changes(security(of), seqs, changes).ok_or("no such levels")?;
+                return Ok(vec![self.price(EventKind::Levels(levels))]);
+            }
             ("rate", [rate, least]) => {
                 let mut throttle = self.plan.settings.throttle;
                 throttle.max_rate_per_connection =
@@ -441,4 +448,22 @@ fn nanoseconds(text: &str) -> Result<u64, String> {
         None => (text.strip_suffix('s').ok_or("a time ends with s or ms")?, NS_PER_S),
     };
     number.parse::<u64>().map(|number| number * unit).map_err(|_| format!("{text} is no time"))
+}
+
+/// Returns a snapshot at a sequence number, as `4`, or an update from one to another, as `4-7`,
+/// with changes as `B10x5`: side, price, quantity.
+fn level_changes(security: SecurityId, seqs: &str, changes: &[&str]) -> Option<LevelChanges> {
+    let (kind, prev, seq) = match seqs.split_once('-') {
+        Some((prev, seq)) => (LevelsKind::Update, prev, seq),
+        None => (LevelsKind::Snapshot, seqs, seqs),
+    };
+    let mut levels = LevelChanges::new(security, kind, prev.parse().ok()?, seq.parse().ok()?);
+    for change in changes {
+        let (side, rest) = change.split_at_checked(1)?;
+        let (price, qty) = rest.split_once('x')?;
+        let side = if side == "B" { Side::Buy } else { Side::Sell };
+        levels.push(LevelChange { side, price: test_market::price(price), qty: test_market::qty(qty) });
+    }
+    levels.is_last = true;
+    Some(levels)
 }

@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::event::DEPTH_LEVELS_MAX;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::terms::Side;
 
@@ -15,8 +14,8 @@ impl Twin {
         self.is_simulated(security) && self.subscriptions.iter().any(|(_, of)| *of == security)
     }
 
-    /// Returns prices and sizes of one side, best first.
-    pub fn depth(&self, security: SecurityId, side: Side) -> Vec<(i64, i64)> {
+    /// Returns prices and sizes of the best levels of one side, best first.
+    pub fn depth(&self, security: SecurityId, side: Side, count: usize) -> Vec<(i64, i64)> {
         let mut levels: BTreeMap<i64, i64> = BTreeMap::new();
         for at in self.book_side(security, side) {
             *levels.entry(self.orders[at].terms.limit.raw()).or_default() += self.orders[at].leaves();
@@ -28,7 +27,7 @@ impl Twin {
             Side::Buy => levels.into_iter().rev().collect(),
             Side::Sell => levels.into_iter().collect(),
         };
-        all.into_iter().take(DEPTH_LEVELS_MAX).collect()
+        all.into_iter().take(count).collect()
     }
 
     /// Returns every remaining portion of the quote, found by taking them one after the other.

@@ -126,6 +126,7 @@ pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
         EventKind::Adjusted { .. } => write!(line, "adjusted"),
         EventKind::Tick(_)
         | EventKind::Depth(_)
+        | EventKind::Levels(_)
         | EventKind::Subscription { .. }
         | EventKind::Session { .. }
         | EventKind::Halt { .. }

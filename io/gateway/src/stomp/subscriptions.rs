@@ -21,6 +21,7 @@ const SENT_PER_POLL_MAX: usize = 256;
 enum MarketDataKind {
     Ticks,
     Depth,
+    Levels,
 }
 
 /// The subscriptions of one thread. All sets are bounded by the number of securities.
@@ -62,6 +63,14 @@ impl Subscriptions {
             Interest::Ticks(_) | Interest::AllTicks if self.receives_all_ticks => {}
             Interest::Ticks(security) => self.set_one(security, MarketDataKind::Ticks, on),
             Interest::Depth(security) => self.set_one(security, MarketDataKind::Depth, on),
+            Interest::Levels(security) => {
+                self.request_levels(on, |row| row == security);
+                self.set_one(security, MarketDataKind::Levels, on);
+            }
+            Interest::AllLevels => {
+                self.request_levels(on, |_| true);
+                self.set_all(MarketDataKind::Levels, on);
+            }
             Interest::AllTicks => self.set_all(MarketDataKind::Ticks, on),
             Interest::AllDepths => self.set_all(MarketDataKind::Depth, on),
             // Every thread with clients always receives orders and system events: a receipt for a
@@ -77,6 +86,14 @@ impl Subscriptions {
         put(&mut self.wanted_by_fix, key, on);
         put(&mut self.refreshed, key, on);
         self.changed.insert(key);
+    }
+
+    /// Makes the first subscription request a snapshot, even if the shard has not yet learned that
+    /// the previous one ended.
+    fn request_levels(&mut self, on: bool, is_meant: impl Fn(SecurityId) -> bool) {
+        if on {
+            self.sent.retain(|(security, kind)| *kind != MarketDataKind::Levels || !is_meant(*security));
+        }
     }
 
     fn set_one(&mut self, security: SecurityId, kind: MarketDataKind, on: bool) {
@@ -111,6 +128,7 @@ impl Subscriptions {
                 let what = match kind {
                     MarketDataKind::Ticks => WatchTarget::Ticks(security),
                     MarketDataKind::Depth => WatchTarget::Depth(security),
+                    MarketDataKind::Levels => WatchTarget::Levels(security),
                 };
                 let body = CommandKind::Watch { port: port.id(), what, on };
                 let command = Command::new(source, watch_token(security, kind), body);
@@ -142,9 +160,14 @@ impl MarketWatch {
     }
 }
 
-/// Returns the token of a watch command. Other commands of the thread have the token zero.
+/// Returns the token of a command for a [`MarketWatch`]. Other commands of the thread have the token
+/// zero.
 fn watch_token(security: SecurityId, kind: MarketDataKind) -> u32 {
-    2 * security.0 + 1 + u32::from(kind == MarketDataKind::Depth)
+    match kind {
+        MarketDataKind::Ticks => 2 * security.0 + 1,
+        MarketDataKind::Depth => 2 * security.0 + 2,
+        MarketDataKind::Levels => 0,
+    }
 }
 
 fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, on: bool) {

@@ -171,10 +171,11 @@ impl FarShard {
             source.port = translate_port(source.port, from, own);
         }
         translate_senders(&mut event, |port| translate_port(port, from, own));
-        // Prices arrive separately and may be newer than the other events, and an event made in the
-        // owner's place has no number of its own. So neither advances the sequence number.
-        let is_price =
-            item.to == EventRecipient::All && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_));
+        // Ticks and depth arrive separately and may be newer than the other events; price levels,
+        // and events made in the owner's place, have no number of their own. So none of them
+        // advances the sequence number.
+        let is_price = item.to == EventRecipient::All
+            && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_) | EventKind::Levels(_));
         let is_numbered = !is_price && !event.is_substitute();
         if !is_numbered {
             event.seq = self.seq;

@@ -53,6 +53,7 @@ pub(super) struct LocalOwner {
     /// Snapshots, by shard.
     snapshots: Vec<SnapshotRequest>,
     depths: BTreeSet<SecurityId>,
+    levels: BTreeSet<SecurityId>,
     events_kept: usize,
     pub taken: u64,
 }
@@ -66,6 +67,7 @@ struct FollowerState {
     inbox: VecDeque<(ShardId, Command)>,
     ticks: BTreeSet<SecurityId>,
     depths: BTreeSet<SecurityId>,
+    levels: BTreeSet<SecurityId>,
     /// Events of its orders, oldest first.
     events: VecDeque<ClusterEvent>,
     /// By shard: the sequence number after which no event of its orders is missing in `events`.
@@ -102,6 +104,7 @@ impl LocalOwner {
             pending_commands: own.shards().map(everything).collect(),
             snapshots: vec![SnapshotRequest::default(); shards as usize],
             depths: BTreeSet::new(),
+            levels: BTreeSet::new(),
             events_kept,
             taken: 0,
             link,
@@ -244,9 +247,14 @@ impl LocalOwner {
                 let number = self.take(now, sender.member, first, commands, claim);
                 Some(ClusterMessage::Taken { sender: own, incarnation: sender.incarnation, number })
             }
-            ClusterMessage::Wants { incarnation, ticks, depths, .. } if incarnation == own.incarnation => {
+            ClusterMessage::Wants { incarnation, ticks, depths, levels, .. }
+                if incarnation == own.incarnation =>
+            {
                 (follower.ticks, follower.depths) = (set_of(ticks), set_of(depths));
+                follower.levels = set_of(levels);
+                let requested = follower.levels.clone();
                 self.set_wants();
+                self.set_levels_wanted(&requested);
                 None
             }
             // For an earlier incarnation of this server.
@@ -333,14 +341,37 @@ impl LocalOwner {
         self.prices.set_wanted(ticks);
         let depths: BTreeSet<SecurityId> =
             self.followers.iter().flat_map(|follower| &follower.depths).copied().collect();
-        for &security in depths.symmetric_difference(&self.depths) {
-            let (what, on) = (WatchTarget::Depth(security), depths.contains(&security));
-            let shard = shard_of(security, self.shards);
-            if self.own.contains(shard) {
-                self.pending_commands.push_back((shard, CommandKind::Watch { port: PortId::LINK, what, on }));
-            }
+        let changed: Vec<SecurityId> = depths.symmetric_difference(&self.depths).copied().collect();
+        for security in changed {
+            self.watch(security, WatchTarget::Depth(security), depths.contains(&security));
         }
         self.depths = depths;
+    }
+
+    /// Watches the price levels that other servers want. The requested ones are watched again, so
+    /// that their shards send a snapshot: the server may have a port that has none.
+    fn set_levels_wanted(&mut self, requested: &BTreeSet<SecurityId>) {
+        let levels: BTreeSet<SecurityId> =
+            self.followers.iter().flat_map(|follower| &follower.levels).copied().collect();
+        let ended: Vec<SecurityId> = self.levels.difference(&levels).copied().collect();
+        for security in ended {
+            self.watch(security, WatchTarget::Levels(security), false);
+        }
+        for &security in requested {
+            self.watch(security, WatchTarget::Levels(security), true);
+        }
+        self.levels = levels;
+    }
+
+    fn watch(&mut self, security: SecurityId, what: WatchTarget, on: bool) {
+        let shard = shard_of(security, self.shards);
+        if self.own.contains(shard) {
+            // Only the newest request counts, so a server that repeats itself fills no memory.
+            self.pending_commands.retain(
+                |(_, body)| !matches!(body, CommandKind::Watch { what: waiting, .. } if *waiting == what),
+            );
+            self.pending_commands.push_back((shard, CommandKind::Watch { port: PortId::LINK, what, on }));
+        }
     }
 }
 

@@ -389,13 +389,14 @@ impl ClusterPeer {
 
     /// Returns all market data that ports here subscribe to.
     pub(super) fn wants(&self) -> ClusterMessage {
-        let (mut ticks, mut depths): (Vec<SecurityId>, Vec<SecurityId>) = Default::default();
+        let mut wants: [Vec<SecurityId>; 3] = Default::default();
         for shard in &self.shards {
-            let (some_ticks, some_depths) = shard.subscriptions.wants();
-            ticks.extend(some_ticks);
-            depths.extend(some_depths);
+            for (all, some) in wants.iter_mut().zip(shard.subscriptions.wants()) {
+                all.extend(some);
+            }
         }
-        ClusterMessage::Wants { sender: self.own, incarnation: self.incarnation(), ticks, depths }
+        let [ticks, depths, levels] = wants;
+        ClusterMessage::Wants { sender: self.own, incarnation: self.incarnation(), ticks, depths, levels }
     }
 
     /// Returns whether all that it has sent is delivered: then it is up.

@@ -14,6 +14,7 @@ pub(super) struct PortSubscriptions {
     orders: PortMask,
     ticks: BTreeMap<SecurityId, PortMask>,
     depths: BTreeMap<SecurityId, PortMask>,
+    levels: BTreeMap<SecurityId, PortMask>,
     /// Ports that have ever requested a snapshot; they receive another one when we join again.
     pub readers: PortMask,
     /// Ports that have requested a snapshot and have not received it yet.
@@ -34,6 +35,11 @@ impl PortSubscriptions {
             WatchTarget::Venue(_) | WatchTarget::Budgets => {}
             WatchTarget::Ticks(security) => return set_security(&mut self.ticks, security, set),
             WatchTarget::Depth(security) => return set_security(&mut self.depths, security, set),
+            WatchTarget::Levels(security) => {
+                set_security(&mut self.levels, security, set);
+                // Each port that starts needs a snapshot, which the owner sends for every request.
+                return true;
+            }
         }
         false
     }
@@ -43,9 +49,10 @@ impl PortSubscriptions {
         self.waiting = self.waiting.with(PortMask::one(port));
     }
 
-    /// Returns the securities whose ticks, and those whose books, are subscribed to.
-    pub(super) fn wants(&self) -> (impl Iterator<Item = SecurityId>, impl Iterator<Item = SecurityId>) {
-        (self.ticks.keys().copied(), self.depths.keys().copied())
+    /// Returns the securities whose ticks, those whose books and those whose price levels are
+    /// subscribed to.
+    pub(super) fn wants(&self) -> [impl Iterator<Item = SecurityId>; 3] {
+        [&self.ticks, &self.depths, &self.levels].map(|rows| rows.keys().copied())
     }
 
     /// Returns the ports that receive an event which is no snapshot item, by the rules of a shard.
@@ -58,6 +65,7 @@ impl PortSubscriptions {
                 self.everything.with(self.ticks.get(&tick.security).copied().unwrap_or_default())
             }
             EventKind::Depth(depth) => self.depths.get(&depth.security).copied().unwrap_or_default(),
+            EventKind::Levels(levels) => self.levels.get(&levels.security).copied().unwrap_or_default(),
             EventKind::Done { .. } => own,
             EventKind::ToVenue(_)
             | EventKind::Budget(_)

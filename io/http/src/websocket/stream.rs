@@ -1,5 +1,5 @@
 //! One WebSocket connection: received messages go to the broker, the frames of its session are
-//! written, one text message for each frame.
+//! written, one message for each frame; those with a binary body are binary messages.
 //!
 //! At most one batch of frames is buffered here at a time. The session learns of each frame when
 //! the system has taken it, so that the session's limits include what is buffered here.
@@ -10,8 +10,9 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use pitlane_protocols::stomp::broker::SessionId;
+use pitlane_protocols::stomp::encode;
 use pitlane_protocols::stomp::session::StompClose;
-use pitlane_protocols::websocket::{self, Receiver, WebSocketState};
+use pitlane_protocols::websocket::{self, MessageKind, Receiver, WebSocketState};
 use pitlane_runtime::stages::LatencyStage;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
@@ -174,7 +175,8 @@ impl WebSocketStream {
         let broker = ws_broker.broker();
         let Some(transmit) = broker.transmit(self.session) else { return };
         for frame in transmit.frames() {
-            websocket::text_head(&mut self.output, frame.len());
+            let kind = if encode::is_binary(frame) { MessageKind::Binary } else { MessageKind::Text };
+            websocket::message_head(&mut self.output, kind, frame.len());
             self.output.extend_from_slice(frame);
             self.frames.push_back((self.output.len(), frame.len()));
         }

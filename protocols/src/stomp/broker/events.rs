@@ -11,6 +11,7 @@ use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
 
 use super::StompBroker;
+use crate::sbe;
 use crate::stomp::payload::orders::{OrderContext, OrderHistory};
 use crate::stomp::payload::system::ExternalSessionState;
 use crate::stomp::payload::{EventStamp, ledger, orders, system};
@@ -24,6 +25,7 @@ impl StompBroker {
         match &event.body {
             EventKind::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
             EventKind::Depth(depth) => self.publish_depth_update(now, shard, stamp, depth),
+            EventKind::Levels(part) => self.publish_levels_update(now, stamp, part),
             EventKind::Order(order_terms) => match event.report() {
                 Some(report) => {
                     self.order_histories.begin(order_terms.order, event.at);
@@ -131,9 +133,14 @@ impl StompBroker {
         let reference = self.reference.clone();
         let Some(strategy) = reference.strategy(report.strategy) else { return };
         let topic = Topic::OrderStatus { strategy: &strategy.name, order: id };
-        self.publish(now, &topic, stamp.at, |out| {
-            orders::status(out, stamp, (&id, &orig_id), report, &reference)
-        });
+        let ids = (&id, &orig_id);
+        self.publish_forms(
+            now,
+            &topic,
+            stamp.at,
+            |out| orders::status(out, stamp, ids, report, &reference),
+            |out| sbe::order_status(out, stamp, ids, report, &reference),
+        );
     }
 
     fn publish_booking_update(

@@ -6,7 +6,7 @@ use pitlane_engine::id::SecurityId;
 
 use super::BrokerCommand;
 use crate::stomp::pattern::Pattern;
-use crate::stomp::topic::{Naming, TopicKind, kind_of_family};
+use crate::stomp::topic::{DEPTH, Naming, TopicKind, kind_of_family};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Interest {
@@ -16,6 +16,9 @@ pub enum Interest {
     /// The book of one security.
     Depth(SecurityId),
     AllDepths,
+    /// Price levels of one security.
+    Levels(SecurityId),
+    AllLevels,
     /// Orders, positions, cash and the system.
     Rest,
 }
@@ -47,6 +50,11 @@ impl Interests {
     /// Returns whether this broker gets the book of a security.
     pub(super) fn has_depth(&self, security: SecurityId) -> bool {
         self.has_any([Interest::AllDepths, Interest::Depth(security)])
+    }
+
+    /// Returns whether this broker gets the price levels of a security.
+    pub(super) fn has_levels(&self, security: SecurityId) -> bool {
+        self.has_any([Interest::AllLevels, Interest::Levels(security)])
     }
 
     fn has_any(&self, interests: [Interest; 2]) -> bool {
@@ -87,21 +95,25 @@ impl Interests {
     }
 }
 
-/// Returns the interests of a pattern. One that begins with a wildcard may need all three.
+/// Returns the interests of a pattern. One that begins with a wildcard may need three. Price levels
+/// must be named: a subscription to everything gets those that others have requested.
 fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 3] {
     // Index of the security in a topic: `tick.42`, `position.PAIRS.42`.
     let at = if pattern.name_at(0) == Some(POSITION) { 2 } else { 1 };
     let names_it = pattern.segments().len() > at;
-    let (ticks, depth) = match pattern.name_at(at).map(security) {
-        Some(security) => (security.map(Interest::Ticks), security.map(Interest::Depth)),
-        None if names_it || pattern.below() => (Some(Interest::AllTicks), Some(Interest::AllDepths)),
-        None => (None, None),
+    let [ticks, depth, levels] = match pattern.name_at(at).map(security) {
+        Some(Some(id)) => [Interest::Ticks(id), Interest::Depth(id), Interest::Levels(id)].map(Some),
+        None if names_it || pattern.below() => {
+            [Interest::AllTicks, Interest::AllDepths, Interest::AllLevels].map(Some)
+        }
+        Some(None) | None => [None; 3],
     };
     match pattern.name_at(0) {
         None => [ticks, depth, Some(Interest::Rest)],
         // Bars are made from ticks.
         Some("tick" | BAR) => [ticks, None, None],
         Some("book") => [None, depth, None],
+        Some(DEPTH) => [None, None, levels],
         // Positions are valued at market prices.
         Some(POSITION) => [ticks, None, Some(Interest::Rest)],
         Some(first) => match kind_of_family(first, naming) {
@@ -126,6 +138,7 @@ mod tests {
         let naming = Naming::default();
         let (one, all) = (Some(Interest::Ticks(SecurityId(42))), Some(Interest::AllTicks));
         let (book, books) = (Some(Interest::Depth(SecurityId(42))), Some(Interest::AllDepths));
+        let (levels, all_levels) = (Some(Interest::Levels(SecurityId(42))), Some(Interest::AllLevels));
         let rest = Some(Interest::Rest);
         for (text, needs) in [
             ("tick.42", [one, None, None]),
@@ -138,6 +151,9 @@ mod tests {
             ("bar.*.1m", [all, None, None]),
             ("book.42", [None, book, None]),
             ("book.*", [None, books, None]),
+            ("depth.42", [None, None, levels]),
+            ("depth.>", [None, None, all_levels]),
+            ("depth.x", [None, None, None]),
             ("pitlane.>", [None, None, rest]),
             ("the service.A.*", [None, None, rest]),
             ("position.A.42", [one, None, rest]),

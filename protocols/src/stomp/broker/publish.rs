@@ -1,11 +1,13 @@
 //! Delivers messages to their subscribers.
 
-use pitlane_engine::event::{Depth, Tick};
+use pitlane_engine::event::{Depth, LevelChanges, Tick};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
 use super::StompBroker;
+use crate::stomp::body_format::BodyFormat;
+use crate::stomp::index::Subscriber;
 use crate::stomp::market::MarketTopics;
 use crate::stomp::payload::EventStamp;
 use crate::stomp::payload::market_data::BarPayload;
@@ -51,6 +53,15 @@ impl StompBroker {
         self.publish_market_data(now, at, topic, |market| market.set_book(topic, seq, at, sides));
     }
 
+    /// Publishes price levels once all parts of their message are here.
+    pub(super) fn publish_levels_update(&mut self, now: Timestamp, stamp: EventStamp, part: &LevelChanges) {
+        let Some(topic) = self.market.depth_topic(part.security, &self.reference) else { return };
+        if self.market.push_levels(topic, part) {
+            let at = stamp.at;
+            self.publish_market_data(now, at, topic, |market| market.commit_levels(topic, at));
+        }
+    }
+
     pub fn publish_bar(&mut self, now: Timestamp, at: Timestamp, bar: &BarPayload<'_>) {
         let Some(topic) = self.market.bar_topic(bar.security, bar.size) else { return };
         let (seq, reference) = (self.next_seq(), self.reference.clone());
@@ -91,6 +102,19 @@ impl StompBroker {
         at: Timestamp,
         write: impl FnOnce(&mut Vec<u8>),
     ) {
+        self.publish_forms(now, topic, at, write, |_| {});
+    }
+
+    /// Does the same for a topic with binary bodies, which are written only if a subscriber wants
+    /// them.
+    pub(super) fn publish_forms(
+        &mut self,
+        now: Timestamp,
+        topic: &Topic<'_>,
+        at: Timestamp,
+        write: impl FnOnce(&mut Vec<u8>),
+        write_binary: impl FnOnce(&mut Vec<u8>),
+    ) {
         if self.index.is_empty() {
             return;
         }
@@ -99,6 +123,9 @@ impl StompBroker {
         self.index.find(self.rendered.name(), &mut found);
         if !found.is_empty() {
             write(self.rendered.body());
+        }
+        if found.iter().any(|subscriber| self.wants_binary(subscriber)) {
+            write_binary(self.rendered.binary_body());
         }
         let strategy = topic.guarded_strategy();
         for subscriber in &found {
@@ -114,6 +141,13 @@ impl StompBroker {
         }
         self.found = found;
         self.enforce_memory_limit(now);
+    }
+
+    fn wants_binary(&self, subscriber: &Subscriber) -> bool {
+        let connection = self.connections.at(subscriber.session as usize);
+        connection.is_some_and(|connection| {
+            connection.session.body_format(subscriber.subscription) == BodyFormat::Sbe
+        })
     }
 
     /// Publishes market data: `set` makes it the newest of its topic. A rare event does not replace

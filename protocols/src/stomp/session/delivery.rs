@@ -177,9 +177,18 @@ impl StompSession {
     ) {
         self.note_output_start(now);
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
+        let format = subscription.request.format;
+        let tail = if market.is_depth(topic) {
+            let from = subscription.depth_seq(topic);
+            let Some((tail, seq)) = market.depth_message(topic, from, format) else { return };
+            subscription.set_depth_seq(topic, seq);
+            tail
+        } else {
+            market.tail(topic, format)
+        };
         self.messages += 1;
         self.counters.messages += 1;
-        subscription.encode(&mut self.outbox, self.messages, market.tail(topic));
+        subscription.encode(&mut self.outbox, self.messages, tail);
         match self.interval {
             Some(interval) if is_rare => self.pace.rare(now, interval),
             Some(interval) => self.pace.turn(now, interval),

@@ -8,6 +8,7 @@ use pitlane_engine::time::Timestamp;
 use super::{DISCONNECT_NS_MAX, SessionAction, StompSession, StompState};
 use crate::json;
 use crate::stomp::access::Passcode;
+use crate::stomp::body_format::BodyFormat;
 use crate::stomp::close_reason::StompCloseReason;
 use crate::stomp::decode::StompFrameError;
 use crate::stomp::frame::{ClientCommand, StompFrame, StompVersion};
@@ -121,6 +122,11 @@ impl StompSession {
         let window = window_of(frame, self.limits.window_max)?;
         let pattern =
             Pattern::parse(&destination, &settings.naming).map_err(StompCloseReason::Destination)?;
+        let resume = resume_of(frame, &pattern)?;
+        let format = match frame.header("accept") {
+            None => BodyFormat::Json,
+            Some(list) => BodyFormat::from_accept(&list).ok_or(StompCloseReason::BadAccept)?,
+        };
         if id.as_ref().is_some_and(|id| self.by_id.contains_key(id)) {
             return Err(StompCloseReason::SubscriptionInUse);
         }
@@ -131,7 +137,7 @@ impl StompSession {
         if let Some(id) = &id {
             self.by_id.insert(id.clone(), place);
         }
-        let request = SubscriptionRequest { id, destination, pattern, ack, window };
+        let request = SubscriptionRequest { id, destination, pattern, ack, window, resume, format };
         self.subscriptions[place as usize] = Some(Box::new(Subscription::new(place, version, request)));
         let last_value = frame.header("last-value").is_some_and(|text| text.trim() == "true");
         actions.push(SessionAction::Subscribe { place, last_value });
@@ -267,6 +273,14 @@ impl StompSession {
 
 fn transaction_of<'a>(frame: &StompFrame<'a>) -> Result<Cow<'a, str>, StompCloseReason> {
     frame.header("transaction").ok_or(StompCloseReason::Missing("transaction"))
+}
+
+/// Returns the sequence number from which a client continues its book of one depth topic.
+fn resume_of(frame: &StompFrame<'_>, pattern: &Pattern) -> Result<Option<u64>, StompCloseReason> {
+    let Some(text) = frame.header("resume") else { return Ok(None) };
+    let is_one_topic = pattern.name_at(0) == Some(topic::DEPTH) && pattern.is_exact();
+    let is_number = is_one_topic && text.bytes().all(|b| b.is_ascii_digit());
+    text.parse().ok().filter(|_| is_number).map(Some).ok_or(StompCloseReason::BadResume)
 }
 
 /// Returns the window that a client requests under either of the usual names, at most our limit.

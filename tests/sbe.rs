@@ -1,0 +1,327 @@
+//! Binary bodies: what the broker sends to a subscriber that accepts them, and what the Rust
+//! decoder reads in it, compared with the JSON that another subscriber gets.
+//! `clients/sbe/samples.txt` has the same messages for the decoders in other languages;
+//! `PITLANE_WRITE_SAMPLES=1` writes it.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use pitlane_engine::command::VenueReport;
+use pitlane_engine::event::{
+    DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, LevelChange, LevelChanges, LevelsKind, Tick,
+};
+use pitlane_engine::id::{OrderHandle, SecurityId, ShardId};
+use pitlane_engine::reason::Reason;
+use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::terms::{Changes, Side};
+use pitlane_engine::time::Timestamp;
+use pitlane_protocols::codes::WireName;
+use pitlane_protocols::stomp::broker::{SessionId, StompBroker};
+use pitlane_protocols::stomp::session::Transport;
+use pitlane_protocols::stomp::settings::BrokerSettings;
+use pitlane_sbe::messages::{DepthUpdate, Level};
+use pitlane_sbe::{Decimal, Group, Message};
+use pitlane_tests::shard_harness::{ShardHarness, limit};
+use pitlane_tests::test_market::{self, price, qty};
+use serde_json::{Map, Value};
+
+const SHARD: ShardId = ShardId(0);
+
+/// A broker with a subscriber for each format.
+struct TwoFormats {
+    broker: StompBroker,
+    now: Timestamp,
+    sessions: [SessionId; 2],
+    /// Binary body and JSON of every message.
+    pairs: Vec<(Vec<u8>, String)>,
+}
+
+impl TwoFormats {
+    fn new() -> TwoFormats {
+        let now = test_market::start();
+        let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());
+        let sessions = ["application/x-pitlane-sbe", "application/json"].map(|accept| {
+            let session = broker.open(now, Transport::Tcp).expect("there is room");
+            let mut frames = "CONNECT\naccept-version:1.2\nhost:x\n\n\0".to_string();
+            for (id, topic) in ["tick.*", "book.*", "depth.*", "pitlane.>"].iter().enumerate() {
+                write!(frames, "SUBSCRIBE\nid:{id}\ndestination:/topic/{topic}\naccept:{accept}\n\n\0")
+                    .expect("a text takes everything");
+            }
+            broker.handle_bytes(now, session, frames.as_bytes());
+            session
+        });
+        let mut formats = TwoFormats { broker, now, sessions, pairs: Vec::new() };
+        assert_eq!(formats.sessions.map(|session| formats.bodies(session).len()), [0, 0]);
+        formats
+    }
+
+    fn publish(&mut self, events: &[Event]) {
+        for event in events {
+            self.broker.handle_event(self.now, SHARD, event);
+            let [binary, json] = self.sessions.map(|session| self.bodies(session));
+            assert_eq!(binary.len(), json.len());
+            for ((binary_type, binary), (json_type, json)) in binary.into_iter().zip(json) {
+                assert_eq!(json_type, "application/json");
+                assert_eq!(binary_type, "application/x-pitlane-sbe");
+                self.pairs.push((binary, String::from_utf8(json).expect("JSON is UTF-8")));
+            }
+        }
+    }
+
+    fn publish_body(&mut self, seq: u64, body: EventKind) {
+        self.publish(&[Event { seq, at: self.now, body }]);
+    }
+
+    /// Returns content type and body of the messages that wait for a session.
+    fn bodies(&mut self, session: SessionId) -> Vec<(String, Vec<u8>)> {
+        let mut found = Vec::new();
+        while let Some(transmit) = self.broker.transmit(session).filter(|transmit| !transmit.bytes.is_empty())
+        {
+            found.extend(transmit.frames().filter_map(body_of));
+            let count = transmit.bytes.len();
+            self.broker.handle_transmitted(self.now, session, count);
+        }
+        found
+    }
+}
+
+fn body_of(frame: &[u8]) -> Option<(String, Vec<u8>)> {
+    let end = frame.windows(2).position(|pair| pair == b"\n\n")?;
+    let head = std::str::from_utf8(&frame[..end]).expect("heads are UTF-8");
+    if !head.starts_with("MESSAGE\n") {
+        return None;
+    }
+    let header = |name: &str| {
+        let line = head.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        line.expect("every message has this header").to_string()
+    };
+    let length: usize = header("content-length").parse().expect("a number");
+    Some((header("content-type"), frame[end + 2..][..length].to_vec()))
+}
+
+/// Publishes every kind of message with a template, with all and with few of its members.
+fn all_messages() -> Vec<(Vec<u8>, String)> {
+    let mut formats = TwoFormats::new();
+    let (security, at) = (SecurityId(1), Timestamp(formats.now.0 + 123_456_000));
+    let quoted = Tick {
+        security,
+        bid: price("99.99"),
+        bid_size: qty("12"),
+        ask: price("100.00000001"),
+        ask_size: qty("0.5"),
+        last: price("100"),
+        last_size: qty("7"),
+        traded: true,
+        volume: qty("123456789"),
+        at,
+    };
+    formats.publish_body(11, EventKind::Tick(quoted));
+    let one_sided = Tick { security, ask: price("3"), ask_size: qty("1"), at, ..Tick::default() };
+    formats.publish_body(12, EventKind::Tick(one_sided));
+    let mut levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
+    levels[0] = DepthLevel { price: price("99.5"), qty: qty("3") };
+    levels[1] = DepthLevel { price: price("99"), qty: qty("4") };
+    for (side, count) in [(Side::Buy, 2), (Side::Sell, 0)] {
+        formats.publish_body(13, EventKind::Depth(Depth { levels, security, side, count }));
+    }
+    let changes = |kind, seqs: [u64; 2], changes: &[(Side, &str, &str)]| {
+        let mut part = LevelChanges::new(security, kind, seqs[0], seqs[1]);
+        for &(side, at, size) in changes {
+            part.push(LevelChange { side, price: price(at), qty: qty(size) });
+        }
+        part.is_last = true;
+        EventKind::Levels(part)
+    };
+    let book = [(Side::Buy, "10", "5"), (Side::Buy, "9.5", "2"), (Side::Sell, "11", "6")];
+    formats.publish_body(14, changes(LevelsKind::Snapshot, [4, 4], &book));
+    let update = [(Side::Buy, "10", "0"), (Side::Sell, "11.25", "1")];
+    formats.publish_body(14, changes(LevelsKind::Update, [4, 7], &update));
+    formats.now = formats.now.plus(20_000_000_000);
+    formats.publish_body(14, changes(LevelsKind::Update, [7, 9], &[(Side::Buy, "9", "0.00000001")]));
+    publish_orders(&mut formats);
+    formats.pairs
+}
+
+fn publish_orders(formats: &mut TwoFormats) {
+    let mut harness = ShardHarness::new(ShardSettings::default());
+    let (order, events) = harness.submit(limit(test_market::ABROAD[0], Side::Sell, "10", "100.25"));
+    formats.publish(&events);
+    let report = |formats: &mut TwoFormats, harness: &mut ShardHarness, report| {
+        let events = harness.report(order, report);
+        formats.publish(&events);
+    };
+    report(formats, &mut harness, VenueReport::Accepted);
+    formats.publish(&harness.fill(order, 1, "4", "100.5"));
+    let events = harness.modify(order, Changes::default().with_qty(qty("8")));
+    formats.publish(&events);
+    report(formats, &mut harness, VenueReport::Replaced);
+    formats.publish(&harness.cancel(order));
+    report(formats, &mut harness, VenueReport::Canceled(Reason::Requested));
+    assert_ne!(order, OrderHandle::NONE);
+    let refused = limit(test_market::NOT_TRADEABLE, Side::Buy, "1", "1");
+    let (_, events) = harness.submit(refused);
+    formats.publish(&events);
+}
+
+#[test]
+fn binary_and_json_bodies_have_the_same_content() {
+    let pairs = all_messages();
+    for (binary, json) in &pairs {
+        let mut messages = pitlane_sbe::messages(binary);
+        let message = messages.next().expect("a body has a message").expect("it is sound");
+        assert!(messages.next().is_none(), "{json}");
+        let mut expected: Map<String, Value> = serde_json::from_str(json).expect("JSON");
+        for name in ["symbol", "feed", "dateTime"] {
+            expected.remove(name);
+        }
+        assert_eq!(shown(&message), Value::Object(expected), "{json}");
+    }
+    for kind in ["TICK", "BOOK", "SNAPSHOT", "UPDATE", "ORDER_STATUS"] {
+        assert!(pairs.iter().any(|(_, json)| json.starts_with(&format!("{{\"type\":\"{kind}\""))), "{kind}");
+    }
+}
+
+#[test]
+fn the_samples_of_other_decoders_are_the_messages_of_the_broker() {
+    let mut text = "# Binary body and JSON of the same messages, written by tests/sbe.rs.\n".to_string();
+    for (binary, json) in all_messages() {
+        let hex: String = binary.iter().map(|octet| format!("{octet:02x}")).collect();
+        text.push_str(&format!("{hex} {json}\n"));
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../clients/sbe/samples.txt");
+    if std::env::var_os("PITLANE_WRITE_SAMPLES").is_some() {
+        std::fs::write(&path, &text).expect("the folder can be written to");
+    }
+    let samples = std::fs::read_to_string(&path).expect("the samples are part of the repository");
+    assert!(samples == text, "the bodies have changed: run with PITLANE_WRITE_SAMPLES=1, and see the diff");
+}
+
+#[test]
+fn codes_have_the_names_of_the_schema() {
+    use pitlane_engine::event::ExecType;
+    use pitlane_engine::terms::Status;
+    use pitlane_sbe::codes;
+
+    let name = |value: Option<&'static str>| value.expect("the schema has every value");
+    for &status in Status::VALUES {
+        assert_eq!(name(codes::Status::from_code(status as u8).map(codes::Status::name)), status.wire_name());
+    }
+    for &what in ExecType::VALUES {
+        assert_eq!(name(codes::ExecType::from_code(what as u8).map(codes::ExecType::name)), what.wire_name());
+    }
+    for side in Side::BOTH {
+        assert_eq!(name(codes::Side::from_code(side as u8).map(codes::Side::name)), side.wire_name());
+    }
+}
+
+fn shown(message: &Message<'_>) -> Value {
+    let mut object = Map::new();
+    let mut put = |name: &str, value: Value| object.insert(name.to_string(), value);
+    match message {
+        Message::Tick(tick) => {
+            put("type", "TICK".into());
+            put("seq", tick.seq().into());
+            put("ts", tick.ts().into());
+            put("securityId", tick.security_id().into());
+            let optional = [
+                ("bid", tick.bid()),
+                ("bidSize", tick.bid_size()),
+                ("ask", tick.ask()),
+                ("askSize", tick.ask_size()),
+                ("last", tick.last()),
+                ("lastSize", tick.last_size()),
+                ("volume", Some(tick.volume())),
+            ];
+            for (name, value) in optional {
+                value.map(|value| put(name, decimal(value)));
+            }
+        }
+        Message::Book(book) => {
+            put("type", "BOOK".into());
+            put("seq", book.seq().into());
+            put("ts", book.ts().into());
+            put("securityId", book.security_id().into());
+            let named = |level: Level<'_>| serde_json::json!({ "price": decimal(level.price()), "size": decimal(level.size()) });
+            put("bids", book.bids.iter().map(named).collect());
+            put("asks", book.asks.iter().map(named).collect());
+        }
+        Message::DepthSnapshot(depth) => {
+            put("type", "SNAPSHOT".into());
+            put("seq", depth.seq().into());
+            put("ts", depth.ts().into());
+            put("securityId", depth.security_id().into());
+            put("bids", pairs_of(&depth.bids));
+            put("asks", pairs_of(&depth.asks));
+            put("checksum", depth.checksum().into());
+        }
+        Message::DepthUpdate(depth) => return shown_update(depth),
+        Message::OrderStatus(order) => {
+            put("type", "ORDER_STATUS".into());
+            put("seq", order.seq().into());
+            put("ts", order.ts().into());
+            let texts = [
+                ("intId", order.int_id),
+                ("origIntId", order.orig_int_id),
+                ("strategyName", order.strategy_name),
+                ("reason", order.reason),
+                ("status", order.status().map_or("", |status| status.name())),
+                ("execType", order.exec_type().map_or("", |what| what.name())),
+                ("side", order.side().map_or("", |side| side.name())),
+            ];
+            for (name, text) in texts {
+                if !text.is_empty() {
+                    put(name, text.into());
+                }
+            }
+            let decimals = [
+                ("quantity", Some(order.quantity())),
+                ("filledQuantity", Some(order.filled_quantity())),
+                ("remainingQuantity", Some(order.remaining_quantity())),
+                ("avgPrice", order.avg_price()),
+                ("lastQuantity", order.last_quantity()),
+                ("lastPrice", order.last_price()),
+            ];
+            for (name, value) in decimals {
+                value.map(|value| put(name, decimal(value)));
+            }
+            put("securityId", order.security_id().into());
+            put("accountId", order.account_id().into());
+            if order.is_unknown() {
+                put("unknown", true.into());
+            }
+        }
+    }
+    Value::Object(object)
+}
+
+fn shown_update(depth: &DepthUpdate<'_>) -> Value {
+    let changes: Vec<Value> = depth
+        .changes
+        .iter()
+        .map(|change| {
+            let side = change.side().map_or("", |side| side.name());
+            serde_json::json!([side, decimal(change.price()), decimal(change.size())])
+        })
+        .collect();
+    let mut object = serde_json::json!({
+        "type": "UPDATE",
+        "prevSeq": depth.prev_seq(),
+        "seq": depth.seq(),
+        "ts": depth.ts(),
+        "securityId": depth.security_id(),
+        "changes": changes,
+    });
+    if depth.is_checked() {
+        object["checksum"] = depth.checksum().into();
+    }
+    object
+}
+
+fn pairs_of<'a>(group: &Group<'a, Level<'a>>) -> Value {
+    group.iter().map(|level| serde_json::json!([decimal(level.price()), decimal(level.size())])).collect()
+}
+
+/// Returns a decimal as JSON reads it. The decimals here are few and short, so a float has them.
+fn decimal(value: Decimal) -> Value {
+    serde_json::from_str(&value.to_string()).expect("a decimal is JSON")
+}
