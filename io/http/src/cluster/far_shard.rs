@@ -334,6 +334,7 @@ impl FarShard {
             CommandKind::Quote { .. }
                 | CommandKind::Trade { .. }
                 | CommandKind::Tick { .. }
+                | CommandKind::Level { .. }
                 | CommandKind::Report { .. }
                 | CommandKind::Timer
         );
