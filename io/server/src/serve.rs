@@ -288,8 +288,8 @@ struct RunningServer {
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
     printing: JoinHandle<()>,
-    /// Thread that ends after the http thread.
-    recording: Option<JoinHandle<()>>,
+    /// Threads that end after the http thread.
+    recordings: Vec<JoinHandle<()>>,
     ready: String,
     watchdog: Watchdog,
     _lock: Option<Lock>,
@@ -379,7 +379,7 @@ impl RunningServer {
             thread.join().map_err(|_| ServeError::Failed("a thread has failed".to_string()))?;
         }
         drop(self.standby);
-        let is_recorded = || self.recording.as_ref().is_none_or(JoinHandle::is_finished);
+        let is_recorded = || self.recordings.iter().all(JoinHandle::is_finished);
         let is_written = || self.printing.is_finished() && is_recorded();
         while !is_written() && until.is_none_or(|until| Instant::now() < until) {
             // No thread wakes main when the last line is written; the reader of that line has

@@ -1,7 +1,7 @@
 //! The start: creates every part, connects it to the others, and starts its thread.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -33,7 +33,8 @@ use pitlane_journal::disk::Disk;
 use pitlane_journal::metadata::JournalMetadata;
 use pitlane_journal::{Fault, header};
 use pitlane_market_data::pace::Pace;
-use pitlane_market_data::record;
+use pitlane_market_data::record::{self, MarketRecorder};
+use pitlane_market_data::recorded_rows::RecordedRows;
 use pitlane_market_data::replay::MarketReplay;
 use pitlane_net::listener::BoundAddress;
 use pitlane_net::settings::NetSettings;
@@ -160,8 +161,14 @@ pub(super) fn start(
     }
 
     let (printer, printing) = Printer::start(lifecycle.clone()).map_err(system(NO_THREAD))?;
-    let recording = config.record.file.as_deref().map(record::start).transpose();
-    let (recorder, recording) = recording.map_err(system("record.file"))?.unzip();
+    let begin = |path: &Option<PathBuf>, content, key| {
+        let begun = path.as_deref().map(|path| record::start(path, content)).transpose();
+        begun.map_err(system(key)).map(Option::unzip)
+    };
+    let (ticks, ticks_thread) = begin(&config.record.file, RecordedRows::Ticks, "record.file")?;
+    let (levels, levels_thread) =
+        begin(&config.record.levels_file, RecordedRows::Levels, "record.levels_file")?;
+    let recorder = MarketRecorder::new(ticks, levels);
     let (answered, answers) = mailbox(RELOADS_MAX, remote.wakeup().clone());
     let reload_requested = Arc::new(AtomicBool::new(false));
     let reloader = RefDataReloader {
@@ -225,7 +232,7 @@ pub(super) fn start(
         threads,
         printer,
         printing,
-        recording,
+        recordings: ticks_thread.into_iter().chain(levels_thread).collect(),
         ready,
         watchdog: Watchdog::default(),
         _lock: lock,
