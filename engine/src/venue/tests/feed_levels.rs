@@ -117,6 +117,7 @@ fn the_first_order_at_a_price_joins_behind_the_level_again() {
     bench.trade(100, 9);
     bench.level(Buy, 100, 10);
     bench.venue.cancel(1);
+    bench.outcomes();
     bench.limit(2, Buy, 5, 100);
     assert_eq!(bench.traded_before_a_fill(100), 10);
 }

@@ -176,13 +176,17 @@ fn rows_of_binance_are_checked() {
 
 #[test]
 fn a_file_that_expands_too_much_is_refused() {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(format!("{}\n", crate::csv::TICKS).as_bytes()).unwrap();
-    let lines = "\n".repeat(1 << 20);
-    for _ in 0..128 {
-        encoder.write_all(lines.as_bytes()).unwrap();
-    }
-    let error = problem("expands", "ticks.csv.gz", &encoder.finish().unwrap());
+    let compressed = |bytes: &[u8]| {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    // A system event, and 120 times a mebibyte of messages of a kind that is skipped.
+    let itch = fs::read(folder().join("03012024.NASDAQ_ITCH50")).unwrap();
+    let mut message = vec![0; 1 << 16];
+    message[..3].copy_from_slice(&[0xff, 0xfe, b'z']);
+    let file = [compressed(&itch[..14]), compressed(&message.repeat(16)).repeat(120)].concat();
+    let error = problem("expands", "03012024.gz", &file);
     assert!(error.contains("it expands to more than 256 times its size"), "{error}");
 }
 
