@@ -117,8 +117,8 @@ impl BinanceFile {
                 BinanceLayout::Klines => self.kline(cells),
             };
             let (entry, interval_ns) = parsed.map_err(|problem| self.lines.fault(&problem))?;
-            if interval_ns.is_some()
-                && *self.interval_ns.get_or_insert(interval_ns.unwrap_or(0)) != interval_ns.unwrap_or(0)
+            if let Some(ns) = interval_ns
+                && *self.interval_ns.get_or_insert(ns) != ns
             {
                 return Err(self.lines.fault("its length is another than that of the first bar"));
             }
