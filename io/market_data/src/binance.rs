@@ -18,7 +18,7 @@ use pitlane_engine::terms::Side;
 use pitlane_engine::text;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
-use super::entry::{DataEntry, EntrySource, bar_of};
+use super::entry::{DataEntry, EntrySource, TimeOrder, bar_of};
 use super::foreign_symbols::{ForeignSymbols, no_symbol_is_known};
 use super::lines::{CellReader, LineReader};
 use super::top_levels::{quoted_trade_row, trade_row};
@@ -67,7 +67,9 @@ pub struct BinanceFile {
     interval_ns: Option<u64>,
     /// The first row, which was read to know that length.
     first: Option<DataEntry>,
-    last: Timestamp,
+    order: TimeOrder,
+    /// Whether a row was read, so that no header follows.
+    has_rows: bool,
 }
 
 impl BinanceFile {
@@ -85,8 +87,9 @@ impl BinanceFile {
             .and_then(|security| security.ok_or_else(|| no_symbol_is_known([symbol].into_iter())));
         let security = security.map_err(|problem| DataError::whole(path.display(), problem))?;
         let quote_tick = trade_quotes.then(|| symbols.tick_size(security));
-        let (interval_ns, first, last) = (None, None, Timestamp::ZERO);
-        let mut file = BinanceFile { lines, layout, security, quote_tick, interval_ns, first, last };
+        let (interval_ns, first, order, has_rows) = (None, None, TimeOrder::default(), false);
+        let mut file =
+            BinanceFile { lines, layout, security, quote_tick, interval_ns, first, order, has_rows };
         file.first = file.read_row()?;
         Ok(file)
     }
@@ -100,7 +103,7 @@ impl BinanceFile {
         loop {
             let Some(line) = self.lines.next_line()? else { return Ok(None) };
             // A header begins with a letter, perhaps after a byte order mark.
-            let is_header = self.last == Timestamp::ZERO
+            let is_header = !self.has_rows
                 && self
                     .lines
                     .text(line)
@@ -122,11 +125,8 @@ impl BinanceFile {
             {
                 return Err(self.lines.fault("its length is another than that of the first bar"));
             }
-            if entry.at() < self.last {
-                return Err(self.lines.fault("its time is before that of the row above"));
-            }
-            self.last = entry.at();
-            return Ok(Some(entry));
+            self.has_rows = true;
+            return self.order.check(entry).map(Some).map_err(|problem| self.lines.fault(&problem));
         }
     }
 

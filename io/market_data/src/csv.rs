@@ -2,7 +2,6 @@
 //! of rows per second.
 
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::time::Timestamp;
 
 use super::bars::BarRow;
 use super::entry::{DataEntry, TickCells, TimeOrder, bar_of, level_of, side_of};
@@ -134,6 +133,7 @@ mod tests {
     use pitlane_engine::id::SecurityId;
     use pitlane_engine::number::{Price, Qty};
     use pitlane_engine::terms::Side;
+    use pitlane_engine::time::Timestamp;
 
     use super::super::bars::BarPath;
     use super::super::entry::level_row;
