@@ -66,10 +66,8 @@ impl DataFile {
     ) -> Result<DataFile, DataError> {
         let (name, bars) = (path.display().to_string(), options.bars);
         let input = InputFile::open(path)?;
-        let format = match options.files.format {
-            DataFormat::Auto => detect(&input.head),
-            named => named,
-        };
+        let named = options.files.format;
+        let format = if named == DataFormat::Auto { detect(&input.head) } else { named };
         if format == DataFormat::Parquet {
             let file = File::open(path).map_err(|error| DataError::whole(path.display(), error))?;
             let file = ParquetFile::new(name, file, reference, bars.interval_ns, range)?;

@@ -234,9 +234,9 @@ mod tests {
         let mut quotes = |price, size| {
             levels.set(AT, Side::Buy, Price::from_raw(price), Qty::from_raw(size), &mut rows);
             levels.quote(AT, &mut rows);
-            let quote = rows.pop_front().map(|row| match row.body {
-                CommandKind::Quote { quote, .. } => (quote.bid.raw(), quote.bid_size.raw()),
-                body => panic!("{body:?}"),
+            let quote = rows.pop_front().map(|row| {
+                let CommandKind::Quote { quote, .. } = row.body else { panic!("{row:?}") };
+                (quote.bid.raw(), quote.bid_size.raw())
             });
             assert!(rows.is_empty());
             quote

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::OnceLock;
 
 use pitlane_config::refdata;
+use pitlane_engine::command::{Quote, Trade};
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::Day;
 
@@ -47,21 +48,21 @@ fn read(path: &Path, options: &ReadOptions, from: u64) -> Result<Vec<String>, Da
 fn show(row: &TickRow) -> String {
     let at = row.at.0 - if row.at.0 < YEAR_LATER { OPEN } else { YEAR_LATER };
     let security = row.security;
-    match row.body {
-        CommandKind::Quote { quote, .. } => {
-            format!("{at} {security} Q {}x{} {}x{}", quote.bid, quote.bid_size, quote.ask, quote.ask_size)
-        }
-        CommandKind::Trade { trade, .. } => format!("{at} {security} T {}x{}", trade.price, trade.size),
-        CommandKind::Tick { quote, trade, .. } => format!(
-            "{at} {security} T {}x{} Q {}x{} {}x{}",
-            trade.price, trade.size, quote.bid, quote.bid_size, quote.ask, quote.ask_size
-        ),
-        CommandKind::Level { level, .. } => {
-            let side = if level.side == Side::Buy { "B" } else { "A" };
-            format!("{at} {security} L {side} {}x{}", level.price, level.size)
-        }
-        body => panic!("{body:?}"),
-    }
+    let quoted =
+        |quote: &Quote| format!("Q {}x{} {}x{}", quote.bid, quote.bid_size, quote.ask, quote.ask_size);
+    let traded = |trade: &Trade| format!("T {}x{}", trade.price, trade.size);
+    let text = if let CommandKind::Quote { quote, .. } = &row.body {
+        quoted(quote)
+    } else if let CommandKind::Trade { trade, .. } = &row.body {
+        traded(trade)
+    } else if let CommandKind::Tick { quote, trade, .. } = &row.body {
+        format!("{} {}", traded(trade), quoted(quote))
+    } else {
+        let CommandKind::Level { level, .. } = row.body else { panic!("{row:?}") };
+        let side = if level.side == Side::Buy { "B" } else { "A" };
+        format!("L {side} {}x{}", level.price, level.size)
+    };
+    format!("{at} {security} {text}")
 }
 
 fn rows(name: &str) -> Vec<String> {

@@ -10,7 +10,8 @@ use pitlane_testkit::service::{TestFolder, folder};
 use super::data::{MAKER, file, rows};
 use super::simulation::{report, simulate};
 
-/// Runs the maker over a file of `tests/data/formats`; returns exit code, output and standard error.
+/// Runs the maker over a file of `tests/data/formats`; returns exit code, output and standard
+/// error.
 fn simulate_fixture(place: &TestFolder, name: &str, more: &[&str]) -> (Option<i32>, String, String) {
     let config = place.join("settings.toml");
     fs::write(&config, MAKER).unwrap();
