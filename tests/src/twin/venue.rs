@@ -68,11 +68,11 @@ impl Twin {
 
     fn rest(&mut self, order: usize) {
         let terms = self.orders[order].terms;
-        if let Some(limit) = self.orders[order].limit() {
-            if self.at_price(terms.security, terms.side, limit).is_empty() {
-                let market = self.markets.get_mut(&terms.security).expect("a known security");
-                market.begin_queue(terms.side, limit);
-            }
+        if let Some(limit) = self.orders[order].limit()
+            && self.at_price(terms.security, terms.side, limit).is_empty()
+        {
+            let market = self.markets.get_mut(&terms.security).expect("a known security");
+            market.begin_queue(terms.side, limit);
         }
         self.orders[order].place = place_of(&terms);
     }
