@@ -21,7 +21,7 @@ const SCRIPT_BYTES: usize = 300;
 type FuzzFn = fn(&[u8]);
 
 /// Every fuzz target: its name, and the function that it calls.
-const TARGETS: [(&str, FuzzFn); 18] = [
+const TARGETS: [(&str, FuzzFn); 19] = [
     ("commands", decode::run),
     ("fix_decode", fix_fuzz::decode),
     ("fix_session", fix_fuzz::session),
@@ -36,6 +36,7 @@ const TARGETS: [(&str, FuzzFn); 18] = [
     ("reference", files_fuzz::reference),
     ("ticks", files_fuzz::ticks),
     ("parquet", files_fuzz::parquet),
+    ("formats", files_fuzz::formats),
     ("books", files_fuzz::books),
     ("audit", files_fuzz::audit),
     ("journal", journal_fuzz::read),
@@ -91,6 +92,7 @@ fn random_bytes_pass() {
     at_random(400, decode::run);
     at_random(200, remote_protocol_fuzz::read);
     at_random(200, files_fuzz::parquet);
+    at_random(400, files_fuzz::formats);
     at_random(200, |bytes| journal_fuzz::read(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
     at_random(400, |bytes| fix_fuzz::venue(&bytes[..bytes.len().min(SCRIPT_BYTES)]));
 }

@@ -35,8 +35,9 @@ pub const FORMAT: u32 = 1;
 /// commands. It rises with [`FORMAT`] too. In format 1, orders lost the reason, time and fill that
 /// were last reported. In format 2, there were no used ids, no directives, no credit by position,
 /// no hours and expiries, and orders of outside venues lost the data needed to recount their fills:
-/// such a state cannot be completed, so it is not read. In format 3, there were no senders.
-pub const STATE_FORMAT: u32 = 4;
+/// such a state cannot be completed, so it is not read. In format 3, there were no senders. In
+/// format 4, there were no levels of feeds.
+pub const STATE_FORMAT: u32 = 5;
 
 /// Longest encoding of a command: its size in memory. The longest in use, a submission, takes 109
 /// bytes.

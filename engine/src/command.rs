@@ -194,6 +194,12 @@ pub enum CommandKind {
         id: IntId,
         filter: CancelFilter,
     },
+    /// A level of the feed's book has another size. Levels say how much is ahead of an order; the
+    /// best prices come with [`CommandKind::Quote`].
+    Level {
+        security: SecurityId,
+        level: FeedLevel,
+    },
 }
 
 /// Selects open orders: those that agree with every field that is set.
@@ -225,6 +231,16 @@ pub struct Quote {
     pub ask: Price,
     pub ask_size: Qty,
     /// Time of the quote at its source.
+    pub at: Timestamp,
+}
+
+/// A price level of the feed's book. A size of zero means that nothing is left at this price.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FeedLevel {
+    pub side: Side,
+    pub price: Price,
+    pub size: Qty,
+    /// Time of the change at its source.
     pub at: Timestamp,
 }
 

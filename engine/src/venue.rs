@@ -18,6 +18,7 @@ mod book;
 mod depth;
 mod entry;
 mod feed;
+mod feed_levels;
 mod codec;
 mod matching;
 #[cfg(test)]
@@ -38,6 +39,8 @@ use auction::{Candidate, ExpiryPass, OrderSet};
 pub use book::MarketState;
 use book::{BookMode, FeedQueue, OrderBook, QuoteSide};
 use depth::WatchedBooks;
+pub use feed_levels::FEED_LEVELS_MAX;
+use feed_levels::FeedLevels;
 
 /// Most executions of one call. Each may cause two statuses, two bookings and a tick, and all of
 /// them stay below [`crate::event::EVENTS_PER_COMMAND_MAX`].
@@ -116,6 +119,8 @@ struct BookDetail {
     /// The feed's quote: bid, ask.
     shown: [QuoteSide; 2],
     queues: [Option<FeedQueue>; 2],
+    /// The feed's book: bids, asks.
+    levels: [FeedLevels; 2],
     /// Waiting market orders.
     market_queues: [NodeQueue; 2],
     arrivals: i64,
@@ -209,6 +214,7 @@ impl Venue {
             halted: false,
             shown: [QuoteSide::default(); 2],
             queues: [None; 2],
+            levels: Default::default(),
             market_queues: [NodeQueue::default(); 2],
             arrivals: 0,
             parked: NodeQueue::default(),

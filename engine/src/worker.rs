@@ -344,7 +344,10 @@ impl Worker {
             }
             (
                 CommandSource::Lanes,
-                CommandKind::Quote { .. } | CommandKind::Trade { .. } | CommandKind::Tick { .. },
+                CommandKind::Quote { .. }
+                | CommandKind::Trade { .. }
+                | CommandKind::Tick { .. }
+                | CommandKind::Level { .. },
             ) => {
                 self.counts.dropped += 1;
             }

@@ -6,8 +6,9 @@
 //! so that every bound is reached.
 
 use pitlane_engine::command::{
-    BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, Movement, MovementKind,
-    Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState, WatchTarget,
+    BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, FeedLevel, Movement,
+    MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState,
+    WatchTarget,
 };
 use pitlane_engine::directive::{Directive, DirectiveVersion};
 use pitlane_engine::id::{
@@ -267,6 +268,10 @@ impl Bytes<'_> {
         Quote { bid: self.price(), bid_size: self.qty(), ask: self.price(), ask_size: self.qty(), at }
     }
 
+    fn level(&mut self, at: Timestamp) -> FeedLevel {
+        FeedLevel { side: self.pick(&Side::BOTH), price: self.price(), size: self.qty(), at }
+    }
+
     fn trade(&mut self, at: Timestamp) -> Trade {
         Trade { price: self.price(), size: self.qty(), at }
     }
@@ -394,7 +399,8 @@ impl Bytes<'_> {
             },
             132..=145 => CommandKind::Quote { security: self.security(), quote: self.quote(now) },
             146..=159 => CommandKind::Trade { security: self.security(), trade: self.trade(now) },
-            160..=165 => CommandKind::Tick {
+            160..=161 => CommandKind::Level { security: self.security(), level: self.level(now) },
+            162..=165 => CommandKind::Tick {
                 security: self.security(),
                 quote: self.quote(now),
                 trade: self.trade(now),

@@ -9,12 +9,12 @@ use std::sync::{Arc, Once, OnceLock};
 use pitlane_auth::audit::verify;
 use pitlane_auth::credentials::{CredentialStore, Kind};
 use pitlane_config::refdata::{self, TableSource};
-use pitlane_config::{Machine, Setting, Sources};
+use pitlane_config::{DataFilesConfig, DataFormat, Machine, Setting, Sources};
 use pitlane_engine::refdata::{KnownStrategies, RefData};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_market_data::csv::CsvFile;
 use pitlane_market_data::file::DataFile;
-use pitlane_market_data::{BarPath, DataError};
+use pitlane_market_data::{BarPath, DataError, ReadOptions};
 use pitlane_runtime::log::spare_fenced;
 use pitlane_strategy::Registry;
 
@@ -94,9 +94,39 @@ pub fn parquet(bytes: &[u8]) {
     let path = scratch("ticks.parquet");
     fs::write(&path, bytes).expect("a place for files");
     let range = (Timestamp::ZERO, Timestamp::MAX);
-    if let Ok(file) = DataFile::open(&path, shipped(), BARS, range) {
+    if let Ok(file) = DataFile::open(&path, shipped(), &options(), range) {
         rows(file);
     }
+}
+
+/// Reads a file of another provider. The first byte selects the format: one that is named, or
+/// recognised.
+pub fn formats(bytes: &[u8]) {
+    let Some((&kind, bytes)) = bytes.split_first() else { return };
+    let format = match kind % 8 {
+        0 => DataFormat::Dbn,
+        1 => DataFormat::Itch(None),
+        2 => DataFormat::BinanceTrades,
+        3 => DataFormat::BinanceAggTrades,
+        4 => DataFormat::BinanceKlines,
+        _ => DataFormat::Auto,
+    };
+    let folder = scratch("formats");
+    fs::create_dir_all(&folder).expect("a place for files");
+    // The name has the symbol of Binance and the day of NASDAQ.
+    let path = folder.join("BTCUSDT-20240301");
+    fs::write(&path, bytes).expect("a place for files");
+    let mut options = options();
+    options.files.format = format;
+    options.files.trade_quotes = kind >= 128;
+    options.files.symbols.insert("BTCUSDT".to_string(), "BTCUSD".to_string());
+    if let Ok(file) = DataFile::open(&path, shipped(), &options, (Timestamp::ZERO, Timestamp::MAX)) {
+        rows(file);
+    }
+}
+
+fn options() -> ReadOptions {
+    ReadOptions { bars: BARS, files: DataFilesConfig { levels: 10, ..DataFilesConfig::default() } }
 }
 
 fn rows(mut file: DataFile) {

@@ -8,7 +8,7 @@ mod operators;
 mod profile;
 mod venue_reports;
 
-use pitlane_engine::command::{CommandKind, Quote, StrategyPhase, Trade, VenueReport};
+use pitlane_engine::command::{CommandKind, FeedLevel, Quote, StrategyPhase, Trade, VenueReport};
 use pitlane_engine::id::{AccountId, IntId, SecurityId, StrategyId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
@@ -253,6 +253,9 @@ impl ActionGenerator {
     fn feed(&mut self, now: Timestamp) -> Action {
         let security = self.security();
         let (quote, trade) = (self.quote(security, now), self.trade(security, now));
+        if self.profile.has_levels && self.dice.percent(60) {
+            return Action::Plain(CommandKind::Level { security, level: self.level(security, now) });
+        }
         Action::Plain(match self.dice.below(5) {
             0 | 1 => CommandKind::Quote { security, quote },
             2 | 3 => CommandKind::Trade { security, trade },
@@ -274,6 +277,11 @@ impl ActionGenerator {
             }
         };
         Quote { bid, bid_size: size(), ask, ask_size: size(), at }
+    }
+
+    fn level(&mut self, security: SecurityId, at: Timestamp) -> FeedLevel {
+        let size = Qty::from_raw(self.dice.between(0, 20) * lot(security));
+        FeedLevel { side: self.dice.pick(&Side::BOTH), price: self.price(security), size, at }
     }
 
     fn trade(&mut self, security: SecurityId, at: Timestamp) -> Trade {

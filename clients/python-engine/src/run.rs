@@ -16,7 +16,7 @@ use pitlane_engine::refdata::{KnownStrategies, RefData};
 use pitlane_engine::time::Timestamp;
 use pitlane_market_data::file::DataFile;
 use pitlane_market_data::merge::{FILES_MAX, Merge};
-use pitlane_market_data::{BarPath, DataError, TickRow};
+use pitlane_market_data::{DataError, ReadOptions, TickRow};
 use pitlane_strategy::parameters::Parameters;
 use pitlane_strategy::registry::{Registry, StrategyKind};
 use pyo3::exceptions::PyValueError;
@@ -270,10 +270,10 @@ pub(crate) fn read_data(
 /// Opens all data. Their names become settings, so that the report shows them.
 fn open(config: &mut Config, reference: &Arc<RefData>, sources: Vec<DataSource<'_>>) -> PyResult<Merge> {
     let settings = &config.simulation;
-    let bars = BarPath { interval_ns: settings.bar_ns, volume_bp: settings.bar_volume_bp };
+    let options = ReadOptions::of(settings);
     let range = data_range(config);
     if sources.is_empty() {
-        return pitlane_market_data::open(&config.simulation.data, reference, bars, range)
+        return pitlane_market_data::open(&config.simulation.data, reference, &options, range)
             .map_err(value_error);
     }
     if sources.len() > FILES_MAX {
@@ -284,12 +284,12 @@ fn open(config: &mut Config, reference: &Arc<RefData>, sources: Vec<DataSource<'
     for source in sources {
         let (name, file) = match source {
             DataSource::Path(path) => {
-                let file = DataFile::open(&path, reference, bars, range).map_err(value_error)?;
+                let file = DataFile::open(&path, reference, &options, range).map_err(value_error)?;
                 (path, file)
             }
             DataSource::Frame((name, frame)) => {
                 let table = ArrowTable::new(&frame, name.clone(), reference)?;
-                (PathBuf::from(name), DataFile::of_source(Box::new(table), reference, bars))
+                (PathBuf::from(name), DataFile::of_source(Box::new(table), reference, options.bars))
             }
         };
         data.add(file, range.0).map_err(value_error)?;

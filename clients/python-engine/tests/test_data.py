@@ -61,6 +61,43 @@ def test_parquet_gives_the_same_run_as_csv(columns: Any, ticks: str, tmp_path: P
     assert run(path).hash == run(ticks).hash
 
 
+FORMATS = Path(__file__).parents[3] / "tests" / "data" / "formats"
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("trades-v1.dbn", [(0, 170.25), (10, 170.24), (20, 170.245)]),
+        ("mbp-1.dbn.zst", [(0, 0.0), (10, 170.26), (10, 170.26), (20, 170.26)]),
+        ("03012024.NASDAQ_ITCH50.gz", [(9, 170.2475), (10, 170.245)]),
+        ("BTCUSDT-aggTrades-2024-03-01.csv", [(0, 62000.1), (250_000_000, 62000.0)]),
+    ],
+)
+def test_files_of_other_providers_are_read(name: str, expected: list[tuple[int, float]]) -> None:
+    opened_ns = 1_709_303_400_000_000_000
+    seen: list[tuple[int, float]] = []
+
+    class Listener(pitlane.Strategy):
+        def on_phase(self, phase: pitlane.Phase, context: pitlane.Context) -> None:
+            if phase == "INIT":
+                context.subscribe("AAPL")
+                context.subscribe("BTCUSD")
+
+        def on_tick(self, tick: pitlane.StrategyTick, context: pitlane.Context) -> None:
+            seen.append((tick.time_ns - opened_ns, tick.last or 0.0))
+
+    result = pitlane.backtest(Listener, FORMATS / name, config={"simulation.symbols": "BTCUSDT=BTCUSD"})
+    assert result.failures == {}
+    assert seen[-len(expected) :] == expected
+
+
+def test_a_damaged_file_of_another_provider_is_refused_with_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "cut.dbn"
+    path.write_bytes((FORMATS / "mbp-10.dbn").read_bytes()[:-1])
+    with pytest.raises(ValueError, match=r"cut\.dbn: at byte \d+: a record of 368 bytes is cut"):
+        run(path)
+
+
 def test_several_sources_are_merged_by_time(tmp_path: Path) -> None:
     seen: list[tuple[int, str]] = []
 

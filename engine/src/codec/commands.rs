@@ -2,9 +2,9 @@
 
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::command::{
-    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, Movement,
-    MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState,
-    WatchTarget,
+    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, FeedLevel,
+    Movement, MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport,
+    VenueState, WatchTarget,
 };
 use crate::event::{Booking, PositionState, Tick, VenueRequest};
 use crate::id::{
@@ -157,11 +157,13 @@ codec!(enum CommandKind {
     30 = Sender { id, part },
     31 = AuditAnchor(anchor),
     32 = CancelOrders { id, filter },
+    33 = Level { security, level },
 });
 codec!(CancelFilter { strategy, security, side, origin, source });
 codec!(AuditAnchor { log, line, hash });
 codec!(Quote { bid, bid_size, ask, ask_size, at });
 codec!(Trade { price, size, at });
+codec!(FeedLevel { side, price, size, at });
 codec!(enum VenueReport {
     0 = Accepted,
     1 = Rejected(reason),

@@ -1,7 +1,8 @@
 use super::*;
 use crate::command::{
-    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, CommandKind, ExecRef, Movement,
-    MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, WatchTarget,
+    AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, CommandKind, ExecRef, FeedLevel,
+    Movement, MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport,
+    WatchTarget,
 };
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
@@ -128,6 +129,10 @@ fn longest() -> Vec<Command> {
             },
         },
         CommandKind::AuditAnchor(AuditAnchor { log: u64::MAX, line: 7, hash: [9; 32] }),
+        CommandKind::Level {
+            security,
+            level: FeedLevel { side: Side::Sell, price: Price::MAX, size: Qty::MAX, at: Timestamp::MAX },
+        },
         CommandKind::Sender { id: SenderId(77), part: SenderPart::Session(SenderText::new("S")) },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };

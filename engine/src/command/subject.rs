@@ -15,6 +15,7 @@ impl CommandKind {
             | CommandKind::Quote { .. }
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
+            | CommandKind::Level { .. }
             | CommandKind::Report { .. }
             | CommandKind::Adapter { .. }
             | CommandKind::Transaction(_)

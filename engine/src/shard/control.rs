@@ -66,6 +66,7 @@ impl Shard {
             | CommandKind::Quote { .. }
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
+            | CommandKind::Level { .. }
             | CommandKind::Report { .. }
             | CommandKind::Sender { .. }
             | CommandKind::Timer => unreachable!("these are dispatched in `apply`"),

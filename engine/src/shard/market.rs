@@ -1,7 +1,7 @@
 //! The market: quotes and trades of feeds, sessions, halts, and the published tick.
 
 use super::Shard;
-use crate::command::{Quote, Trade, TradingSession};
+use crate::command::{FeedLevel, Quote, Trade, TradingSession};
 use crate::event::{EventKind, Tick};
 use crate::id::{PortMask, SecurityId};
 use crate::outbox::Outbox;
@@ -29,6 +29,13 @@ impl Shard {
         }
         self.continuation.mark_moved();
         self.continuation.set_busy(local);
+    }
+
+    /// Applies a level of the feed's book. Securities of other shards are ignored.
+    pub(super) fn level(&mut self, security: SecurityId, level: &FeedLevel) {
+        if let Some(local) = self.directory.local(security) {
+            self.venue.level(local, level);
+        }
     }
 
     pub(super) fn halt_local(&mut self, local: u32, on: bool, out: &mut Outbox) {

@@ -239,6 +239,7 @@ impl Shard {
             CommandKind::Quote { security, quote } => self.tick(*security, Some(quote), None),
             CommandKind::Trade { security, trade } => self.tick(*security, None, Some(trade)),
             CommandKind::Tick { security, quote, trade } => self.tick(*security, Some(quote), Some(trade)),
+            CommandKind::Level { security, level } => self.level(*security, level),
             CommandKind::Report { order, report } => self.venue_report(*order, report, out),
             CommandKind::Timer => self.continuation.begin_timers(),
             CommandKind::Sender { id, part } => {

@@ -57,6 +57,7 @@ pub fn route(body: &CommandKind, shards: u8) -> CommandRoute {
         | CommandKind::Quote { security, .. }
         | CommandKind::Trade { security, .. }
         | CommandKind::Tick { security, .. }
+        | CommandKind::Level { security, .. }
         | CommandKind::Expire { security, .. }
         | CommandKind::Halt { security, .. } => CommandRoute::One(shard_of(*security, shards)),
         CommandKind::Transaction(movement) => CommandRoute::One(match movement.security {

@@ -58,7 +58,7 @@ pub(super) struct BookMode(u8);
 impl BookMode {
     /// Orders collect; nothing matches.
     pub(super) const COLLECTING: BookMode = BookMode(1);
-    /// The feed shows a quote.
+    /// The feed shows a quote or levels.
     pub(super) const QUOTED: BookMode = BookMode(2);
     /// Market orders wait.
     pub(super) const WAITING: BookMode = BookMode(4);

@@ -21,6 +21,7 @@ impl Venue {
             detail.halted.encode(out);
             detail.shown.encode(out);
             detail.queues.encode(out);
+            detail.levels.iter().for_each(|levels| levels.encode(out));
             detail.arrivals.encode(out);
             [detail.ato, detail.atc].encode(out);
             detail.band.encode(out);
@@ -64,12 +65,15 @@ impl Venue {
         detail.halted = Codec::decode(from)?;
         detail.shown = Codec::decode(from)?;
         detail.queues = Codec::decode(from)?;
+        detail.levels = [Codec::decode(from)?, Codec::decode(from)?];
         detail.arrivals = Codec::decode(from)?;
         [detail.ato, detail.atc] = Codec::decode(from)?;
         detail.band = Codec::decode(from)?;
         detail.rng = Codec::decode(from)?;
+        let sides = self.books[book].sides.iter().zip(&detail.levels);
         let sound = detail.shown.iter().all(|shown| shown.is_sound(&detail.spec.settings))
             && detail.queues.iter().flatten().all(FeedQueue::is_sound)
+            && sides.into_iter().all(|(ladder, levels)| levels.is_sound(ladder))
             && detail.arrivals >= 0;
         from.check(sound, DecodeProblem::Contradiction)
     }
@@ -112,7 +116,7 @@ impl Venue {
     pub(super) fn update_mode(&mut self, book: u32) {
         self.update_collecting(book);
         let (front, detail) = (&mut self.books[book as usize], &self.details[book as usize]);
-        front.mode.set(BookMode::QUOTED, detail.shown.iter().any(|shown| shown.size.is_positive()));
+        front.mode.set(BookMode::QUOTED, detail.is_quoted());
         front.mode.set(BookMode::WAITING, detail.market_queues.iter().any(|line| line.front().is_some()));
         front.mode.set(BookMode::BANDED, detail.spec.settings.band_bp > 0);
         front.mode.set(BookMode::RANDOM_REJECTS, detail.spec.settings.reject_permille > 0);

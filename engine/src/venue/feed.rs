@@ -27,7 +27,7 @@ impl Venue {
             let ticks = ticks_up(quote.ask.raw(), tick);
             self.show_side(book, Side::Sell, QuoteSide::new(ticks, quote.ask_size.max(Qty::ZERO)));
         }
-        let quoted = self.details[book as usize].shown.iter().any(|shown| shown.size.is_positive());
+        let quoted = self.details[book as usize].is_quoted();
         let front = &mut self.books[book as usize];
         front.mode.set(BookMode::QUOTED, quoted);
         if !front.mode.has(BookMode::COLLECTING) {
@@ -43,6 +43,9 @@ impl Venue {
         let priced = shown.ticks.checked_mul(front.tick().raw()).is_some();
         let shown = if priced { shown } else { QuoteSide::default() };
         detail.shown[side as usize] = shown;
+        if !detail.levels[side as usize].is_empty() {
+            return;
+        }
         let queue = &mut detail.queues[side as usize];
         match queue {
             Some(queue) if shown.size.is_positive() && queue.ticks == shown.ticks => {
@@ -56,14 +59,23 @@ impl Venue {
         }
     }
 
-    /// Adds the queue ahead of a client's order that comes to rest: the first one at exactly the
-    /// quote has the feed's orders ahead.
+    /// Adds the queue ahead of a client's order that comes to rest: the first one at a price has
+    /// the feed's orders ahead, at the quote less what clients took of it. Without levels only the
+    /// size at the quote is known.
     pub(super) fn add_queue_ahead(&mut self, book: u32, side: Side, ticks: i64) {
         let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
-        let shown = &detail.shown[side as usize];
-        let at_quote = shown.size.is_positive() && shown.ticks == ticks;
-        if at_quote && front.sides[side as usize].front(&self.nodes, ticks).is_none() {
-            detail.queues[side as usize] = Some(FeedQueue::new(ticks, shown.first()));
+        let (ladder, shown) = (&front.sides[side as usize], &detail.shown[side as usize]);
+        if ladder.front(&self.nodes, ticks).is_some() {
+            return;
+        }
+        let first = (shown.size.is_positive() && shown.ticks == ticks).then(|| shown.first());
+        let levels = &mut detail.levels[side as usize];
+        if levels.is_empty() {
+            if let Some(first) = first {
+                detail.queues[side as usize] = Some(FeedQueue::new(ticks, first));
+            }
+        } else if let Some(level) = levels.at_mut(ladder, ticks) {
+            level.ahead = level.shown.min(first.unwrap_or(Qty::MAX));
         }
     }
 
@@ -150,17 +162,16 @@ impl Venue {
 
     /// Returns the rest of a trade for the clients at exactly its price.
     fn left_behind_queue(&mut self, book: u32, side: Side, ticks: i64, size: Qty, left: Qty) -> Qty {
-        let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
+        let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let ladder = &front.sides[side as usize];
         let shown = &detail.shown[side as usize];
         let behind_quote = shown.size.is_positive() && ladder.rank(shown.ticks) < ladder.rank(ticks);
-        let queue = detail.queues[side as usize].as_mut().filter(|queue| queue.ticks == ticks);
         match detail.spec.settings.fill_model {
             FillModel::Through => return Qty::ZERO,
             FillModel::Touch => return left,
             FillModel::Queue | FillModel::QueueBack | FillModel::QueueTraded => {}
         }
-        match queue {
+        match self.queue_mut(book, side, ticks) {
             _ if behind_quote => Qty::ZERO,
             None => left,
             Some(queue) if !size.is_zero() => queue.consume(left),

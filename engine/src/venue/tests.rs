@@ -2,6 +2,7 @@
 
 mod matching;
 mod feed;
+mod feed_levels;
 mod sessions;
 mod uncross;
 mod requests;

@@ -45,7 +45,7 @@ use std::time::Instant;
 use pitlane_config::{Config, StrategyConfig};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use pitlane_market_data::{BarPath, DataError};
+use pitlane_market_data::{DataError, ReadOptions};
 use pitlane_strategy::registry::Registry;
 
 use self::latency::Latencies;
@@ -112,8 +112,8 @@ pub fn open_data(
     reference: &Arc<RefData>,
 ) -> Result<pitlane_market_data::Merge, SimulateError> {
     let settings = &config.simulation;
-    let bars = BarPath { interval_ns: settings.bar_ns, volume_bp: settings.bar_volume_bp };
-    Ok(pitlane_market_data::open(&settings.data, reference, bars, data_range(config))?)
+    let options = ReadOptions::of(settings);
+    Ok(pitlane_market_data::open(&settings.data, reference, &options, data_range(config))?)
 }
 
 /// Returns the range of the data that a run reads, warm-up included.

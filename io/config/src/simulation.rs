@@ -7,6 +7,7 @@ use pitlane_engine::number::Money;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_protocols::rest::Moment;
 
+use super::data_files::DataFilesConfig;
 use super::risk::Restricted;
 use super::section::Section;
 use super::tree::ConfigValue;
@@ -25,6 +26,7 @@ const LATENCY_NS_MAX: u64 = 60 * NS_PER_S;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SimulationConfig {
     pub data: Vec<PathBuf>,
+    pub files: DataFilesConfig,
     pub from: Option<Timestamp>,
     pub to: Option<Timestamp>,
     pub prefeed_ns: u64,
@@ -59,6 +61,7 @@ impl SimulationConfig {
         let basis = [("value", FeeBasis::Value), ("quantity", FeeBasis::Quantity)];
         let simulation = SimulationConfig {
             data: section.texts("data").into_iter().map(PathBuf::from).collect(),
+            files: DataFilesConfig::read(section),
             from: instant(section, "from"),
             to: instant(section, "to"),
             prefeed_ns: section.number("prefeed_s", 0..=PREFEED_S_MAX) * NS_PER_S,

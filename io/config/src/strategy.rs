@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use super::data_files::DataFilesConfig;
 use super::risk::Restricted;
 use super::section::Section;
 use super::tree::ConfigTable;
@@ -44,13 +45,15 @@ impl StrategyConfig {
 /// Recording of ticks of the live market into a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordConfig {
-    /// None: nothing is recorded.
+    /// Ticks. None: they are not recorded.
     pub file: Option<PathBuf>,
+    /// Levels of the books. None: they are not recorded.
+    pub levels_file: Option<PathBuf>,
 }
 
 impl RecordConfig {
     pub(super) fn read(section: &mut Section<'_>) -> RecordConfig {
-        RecordConfig { file: section.path("file") }
+        RecordConfig { file: section.path("file"), levels_file: section.path("levels_file") }
     }
 }
 
@@ -59,6 +62,7 @@ impl RecordConfig {
 pub struct ReplayConfig {
     /// Empty: the simulated feed.
     pub data: Vec<PathBuf>,
+    pub files: DataFilesConfig,
     /// Speed relative to the original, in thousandths; None: as fast as the receivers accept.
     pub speed_permille: Option<u64>,
 }
@@ -68,6 +72,7 @@ impl ReplayConfig {
         let data = section.texts("data").into_iter().map(PathBuf::from).collect();
         // A rate has eight decimals.
         let speed = section.rate("speed").raw() / 100_000;
-        ReplayConfig { data, speed_permille: u64::try_from(speed).ok().filter(|speed| *speed > 0) }
+        let speed_permille = u64::try_from(speed).ok().filter(|speed| *speed > 0);
+        ReplayConfig { data, files: DataFilesConfig::read(section), speed_permille }
     }
 }

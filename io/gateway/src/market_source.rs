@@ -173,7 +173,8 @@ impl MarketSource {
         let command = if self.replay.is_some() { self.next_row(now)? } else { self.feed.poll(now)? };
         let (CommandKind::Quote { security, .. }
         | CommandKind::Trade { security, .. }
-        | CommandKind::Tick { security, .. }) = command.body
+        | CommandKind::Tick { security, .. }
+        | CommandKind::Level { security, .. }) = command.body
         else {
             unreachable!("a feed sends prices");
         };

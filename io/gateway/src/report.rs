@@ -8,7 +8,7 @@ use pitlane_engine::id::Currency;
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::View;
-use pitlane_market_data::record::TickRecorder;
+use pitlane_market_data::record::MarketRecorder;
 use pitlane_protocols::order_line::OrderLine;
 
 use crate::event_counts::EventCounts;
@@ -24,19 +24,22 @@ pub struct OrderReportPrinter {
     quiet: bool,
     /// Lines that the printer does not have yet.
     lines: String,
-    recorder: Option<TickRecorder>,
+    recorder: MarketRecorder,
 }
 
 impl OrderReportPrinter {
-    pub fn new(printer: Printer, quiet: bool, recorder: Option<TickRecorder>) -> OrderReportPrinter {
+    pub fn new(printer: Printer, quiet: bool, recorder: MarketRecorder) -> OrderReportPrinter {
         OrderReportPrinter { printer, quiet, lines: String::new(), recorder }
+    }
+
+    /// Returns whether the levels of books are recorded.
+    pub fn records_levels(&self) -> bool {
+        self.recorder.records_levels()
     }
 
     /// Receives an event that the view has applied.
     pub fn handle_event(&mut self, view: &View, reference: &RefData, event: &Event) {
-        if let Some(recorder) = &mut self.recorder {
-            recorder.handle_event(event);
-        }
+        self.recorder.handle_event(event);
         if self.quiet {
             return;
         }
@@ -51,7 +54,7 @@ impl OrderReportPrinter {
     /// Gives the lines of this cycle to the printer.
     pub fn flush(&mut self) {
         self.printer.print(&mut self.lines);
-        self.recorder.iter_mut().for_each(TickRecorder::flush);
+        self.recorder.flush();
     }
 
     /// Prints the last line, after all others.

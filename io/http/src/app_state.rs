@@ -8,6 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_history::HistoryClient;
 use pitlane_runtime::clock::Clock;
 
@@ -124,6 +125,9 @@ impl AppState {
             shard_client.set_remote_strategies(remote_strategies.clone());
         }
         shard_client.set_ws_broker(ws_broker.clone());
+        if report.as_ref().is_some_and(OrderReportPrinter::records_levels) {
+            ws_broker.keep_depths();
+        }
         shard_client.set_report(report);
         let (history_recorder, history) = history.unzip();
         shard_client.set_history(history_recorder);

@@ -402,6 +402,7 @@ fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
         CommandKind::Quote { .. }
         | CommandKind::Trade { .. }
         | CommandKind::Tick { .. }
+        | CommandKind::Level { .. }
         | CommandKind::Report { .. }
         | CommandKind::Timer
         | CommandKind::Sender { .. } => {

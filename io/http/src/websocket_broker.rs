@@ -122,6 +122,11 @@ impl WebSocketBroker {
         self.broker_host.borrow_mut().set_reference(reference);
     }
 
+    /// Receives the depth of all securities from now on, for a recording.
+    pub(crate) fn keep_depths(&self) {
+        self.broker_host.borrow_mut().keep_depths();
+    }
+
     /// Handles one event. [`WebSocketBroker::flush`] must follow once all events of a cycle are
     /// handled.
     pub(crate) fn handle_event(&self, now: Timestamp, shard: ShardId, event: &Event) {

@@ -20,7 +20,8 @@ pub fn class_of(body: &CommandKind) -> Class {
         | CommandKind::Close { .. }
         | CommandKind::Quote { .. }
         | CommandKind::Trade { .. }
-        | CommandKind::Tick { .. } => Class::Entry,
+        | CommandKind::Tick { .. }
+        | CommandKind::Level { .. } => Class::Entry,
         CommandKind::Cancel { .. }
         | CommandKind::Subscribe { .. }
         | CommandKind::Report { .. }

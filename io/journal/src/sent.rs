@@ -184,6 +184,7 @@ impl<W: Write> SentWalk<'_, W> {
             | CommandKind::Quote { .. }
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
+            | CommandKind::Level { .. }
             | CommandKind::Report { .. }
             | CommandKind::Adapter { .. }
             | CommandKind::Transaction(_)

@@ -11,6 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pitlane_config::SimulationConfig;
 use pitlane_engine::command::{CommandKind, Quote, Trade};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
@@ -46,6 +47,11 @@ pub struct BarRow {
 }
 
 impl BarPath {
+    /// Returns how the bars of a simulation become prices.
+    pub fn of(settings: &SimulationConfig) -> BarPath {
+        BarPath { interval_ns: settings.bar_ns, volume_bp: settings.bar_volume_bp }
+    }
+
     /// Returns the rows of a bar, earliest first. `tick` and `lot` are the security's.
     pub fn rows(&self, bar: &BarRow, tick: Price, lot: Qty) -> [TickRow; STEPS] {
         let to_high = bar.high.raw().abs_diff(bar.open.raw());

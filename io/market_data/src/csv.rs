@@ -1,103 +1,79 @@
-//! Reads a file of comma-separated ticks or bars, row by row and without a copy: millions of rows
-//! per second.
+//! Reads a file of comma-separated ticks, levels or bars, row by row and without a copy: millions
+//! of rows per second.
 
-use std::io::{self, Read};
-
-use memchr::memchr;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::text::{self, TextError};
-use pitlane_engine::time::Timestamp;
-use pitlane_protocols::rest::Moment;
 
 use super::bars::BarRow;
-use super::entry::{DataEntry, TickCells, TimeOrder, bar_of};
+use super::entry::{DataEntry, TickCells, TimeOrder, bar_of, level_of, side_of};
+use super::input::ByteSource;
+use super::lines::{CellReader, LineReader};
 use super::symbols::Symbols;
 use super::{DataError, TickRow};
 
-/// Bytes read at once: large enough that the system calls do not matter, small enough to stay in
-/// the cache.
-const BLOCK_BYTES: usize = 1 << 18;
-/// Longest line in bytes: ten times a long line of the recorder.
-const LINE_BYTES_MAX: usize = 2_048;
-
 pub const TICKS: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize";
+pub const LEVELS: &str = "time,security,side,price,size";
 pub const BARS: &str = "time,security,open,high,low,close,volume";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum CsvLayout {
     Ticks,
+    Levels,
     Bars,
 }
 
 /// One file.
 #[derive(Debug)]
 pub struct CsvFile {
-    name: String,
-    file: Box<dyn CsvSource>,
+    lines: LineReader,
     symbols: Symbols,
     kind: CsvLayout,
-    /// Buffer; the bytes from `from` to `to` are still to be processed.
-    block: Vec<u8>,
-    from: usize,
-    to: usize,
-    line: u64,
     /// Time of the previous row.
     order: TimeOrder,
-    consumed: u64,
 }
-
-trait CsvSource: Read + Send + std::fmt::Debug {}
-impl<T: Read + Send + std::fmt::Debug> CsvSource for T {}
 
 impl CsvFile {
     pub fn new(
         name: String,
-        file: impl Read + Send + std::fmt::Debug + 'static,
+        file: impl ByteSource + 'static,
         reference: &RefData,
     ) -> Result<CsvFile, DataError> {
         let mut file = CsvFile {
-            name,
-            file: Box::new(file),
+            lines: LineReader::new(name, Box::new(file)),
             symbols: Symbols::new(reference),
             kind: CsvLayout::Ticks,
-            block: vec![0; BLOCK_BYTES],
-            from: 0,
-            to: 0,
-            line: 0,
             order: TimeOrder::default(),
-            consumed: 0,
         };
         file.read_header()?;
         Ok(file)
     }
 
     fn read_header(&mut self) -> Result<(), DataError> {
-        let Some((from, to)) = self.next_line()? else { return Err(self.fault("it is empty")) };
-        let header = self.block[from..to].strip_prefix(b"\xef\xbb\xbf").unwrap_or(&self.block[from..to]);
-        self.kind = match header {
+        let Some(line) = self.lines.next_line()? else { return Err(self.fault("it is empty")) };
+        let header = self.lines.text(line);
+        self.kind = match header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header) {
             header if header == TICKS.as_bytes() => CsvLayout::Ticks,
+            header if header == LEVELS.as_bytes() => CsvLayout::Levels,
             header if header == BARS.as_bytes() => CsvLayout::Bars,
-            _ => return Err(self.fault(&format!("the first line must be {TICKS} or {BARS}"))),
+            _ => {
+                let problem = format!("the first line must be {TICKS}, {LEVELS} or {BARS}");
+                return Err(self.fault(&problem));
+            }
         };
         Ok(())
-    }
-
-    /// Returns the bytes of the file that were processed.
-    pub fn consumed(&self) -> u64 {
-        self.consumed
     }
 
     /// Returns the next row; `None` at the end.
     #[inline]
     pub fn next_entry(&mut self) -> Result<Option<DataEntry>, DataError> {
         loop {
-            let Some((from, to)) = self.next_line()? else { return Ok(None) };
-            if from == to {
+            let Some(line) = self.lines.next_line()? else { return Ok(None) };
+            if line.0 == line.1 {
                 continue;
             }
-            let cells = TickCellReader::new(&self.block[from..self.to], to - from);
+            let cells = self.lines.cells(line);
             let parsed = match self.kind {
                 CsvLayout::Ticks => tick(cells, &mut self.symbols).map(DataEntry::Tick),
+                CsvLayout::Levels => level(cells, &mut self.symbols).map(DataEntry::Tick),
                 CsvLayout::Bars => bar(cells, &mut self.symbols).map(DataEntry::Bar),
             };
             let checked = parsed.and_then(|entry| self.order.check(entry));
@@ -105,50 +81,14 @@ impl CsvFile {
         }
     }
 
-    /// Returns a line without its terminator; `None` at the end of the file.
-    #[inline]
-    fn next_line(&mut self) -> Result<Option<(usize, usize)>, DataError> {
-        loop {
-            let end = memchr(b'\n', &self.block[self.from..self.to]);
-            if let Some(length) = end.filter(|length| *length <= LINE_BYTES_MAX) {
-                return Ok(Some(self.take_line(length, 1)));
-            }
-            let left = self.to - self.from;
-            if left > LINE_BYTES_MAX {
-                self.line += 1;
-                return Err(self.fault(&format!("a line has more than {LINE_BYTES_MAX} bytes")));
-            }
-            self.block.copy_within(self.from..self.to, 0);
-            (self.from, self.to) = (0, left);
-            match self.file.read(&mut self.block[left..]) {
-                Ok(0) if left == 0 => return Ok(None),
-                // The last line may lack its terminator.
-                Ok(0) => return Ok(Some(self.take_line(left, 0))),
-                Ok(read) => self.to += read,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.fault(&error.to_string())),
-            }
-        }
-    }
-
-    #[inline]
-    fn take_line(&mut self, length: usize, end: usize) -> (usize, usize) {
-        let from = self.from;
-        self.from += length + end;
-        self.line += 1;
-        self.consumed += (length + end) as u64;
-        let is_crlf = length > 0 && self.block[from + length - 1] == b'\r';
-        (from, from + length - is_crlf as usize)
-    }
-
     #[cold]
     pub fn fault(&self, problem: &str) -> DataError {
-        DataError { file: self.name.clone(), line: self.line, problem: problem.to_string() }
+        self.lines.fault(problem)
     }
 }
 
 #[inline]
-fn tick(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<TickRow, String> {
+fn tick(mut cells: CellReader<'_>, symbols: &mut Symbols) -> Result<TickRow, String> {
     let tick = TickCells {
         at: cells.time()?,
         security: symbols.find(cells.next("security")?)?,
@@ -163,7 +103,17 @@ fn tick(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<TickRow,
     tick.row()
 }
 
-fn bar(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<BarRow, String> {
+fn level(mut cells: CellReader<'_>, symbols: &mut Symbols) -> Result<TickRow, String> {
+    let at = cells.time()?;
+    let security = symbols.find(cells.next("security")?)?;
+    let side = side_of(cells.next("side")?)?;
+    let price = cells.decimal("price")?;
+    let size = cells.decimal("size")?;
+    cells.end()?;
+    level_of(at, security, side, price, size)
+}
+
+fn bar(mut cells: CellReader<'_>, symbols: &mut Symbols) -> Result<BarRow, String> {
     let at = cells.time()?;
     let security = symbols.find(cells.next("security")?)?;
     let mut price = |name| cells.decimal(name);
@@ -173,89 +123,22 @@ fn bar(mut cells: TickCellReader<'_>, symbols: &mut Symbols) -> Result<BarRow, S
     bar_of(at, security, prices, volume)
 }
 
-/// The cells of a line, in order.
-struct TickCellReader<'a> {
-    /// The line and the bytes behind it, so that numbers can be read in whole words.
-    text: &'a [u8],
-    /// Offset of the line's end.
-    end: usize,
-    at: usize,
-}
-
-impl<'a> TickCellReader<'a> {
-    fn new(text: &'a [u8], end: usize) -> TickCellReader<'a> {
-        TickCellReader { text, end, at: 0 }
-    }
-
-    #[inline]
-    fn next(&mut self, name: &str) -> Result<&'a [u8], String> {
-        let rest = self.text[..self.end].get(self.at..).ok_or_else(|| format!("there is no {name}"))?;
-        // Cells are short: a loop finishes before a vectorised search starts.
-        let length = rest.iter().position(|byte| *byte == b',').unwrap_or(rest.len());
-        self.at += length + 1;
-        Ok(&rest[..length])
-    }
-
-    /// Skips a number that was read ahead, if the cell ends with it.
-    #[inline]
-    fn pass<T>(&mut self, (value, length): (T, usize)) -> Option<T> {
-        let end = self.at + length;
-        let is_all = end == self.end || end < self.end && self.text[end] == b',';
-        if is_all {
-            self.at = end + 1;
-        }
-        is_all.then_some(value)
-    }
-
-    #[inline]
-    fn rest(&self) -> &'a [u8] {
-        self.text.get(self.at..).unwrap_or_default()
-    }
-
-    #[inline]
-    fn time(&mut self) -> Result<Timestamp, String> {
-        if let Some(ns) = text::u64_ahead(self.rest()).and_then(|read| self.pass(read)) {
-            return Ok(Timestamp(ns));
-        }
-        let cell = self.next("time")?;
-        if let Ok(ns) = text::parse_u64(cell) {
-            return Ok(Timestamp(ns));
-        }
-        let parsed = std::str::from_utf8(cell).ok().and_then(|text| Moment::parse(text).ok());
-        let problem = || format!("{:?} is no time", String::from_utf8_lossy(cell));
-        parsed.map(|moment| moment.0).ok_or_else(problem)
-    }
-
-    /// Returns the decimal of a cell; `None` if it is empty.
-    #[inline]
-    fn decimal(&mut self, name: &str) -> Result<Option<i64>, String> {
-        if let Some(raw) = text::scaled_ahead(self.rest()).and_then(|read| self.pass(read)) {
-            return Ok(Some(raw));
-        }
-        let cell = self.next(name)?;
-        match text::parse_scaled(cell) {
-            Ok(raw) => Ok(Some(raw)),
-            Err(TextError::Empty) if cell.is_empty() => Ok(None),
-            Err(error) => Err(format!("{name}: {error}")),
-        }
-    }
-
-    fn end(&self) -> Result<(), String> {
-        if self.at <= self.end { Err("there are too many cells".to_string()) } else { Ok(()) }
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use std::io::{self, Read};
     use std::sync::Arc;
 
     use pitlane_config::refdata;
     use pitlane_engine::command::{CommandKind, Quote, Trade};
     use pitlane_engine::id::SecurityId;
     use pitlane_engine::number::{Price, Qty};
+    use pitlane_engine::terms::Side;
+    use pitlane_engine::time::Timestamp;
 
     use super::super::bars::BarPath;
+    use super::super::entry::level_row;
     use super::super::file::DataFile;
+    use super::super::lines::LINE_BYTES_MAX;
     use super::*;
 
     const PATH: BarPath = BarPath { interval_ns: 60_000_000_000, volume_bp: 1_000 };
@@ -344,14 +227,36 @@ mod tests {
             ("T\n1,1,1.123456789,1,2,1,,\n", 2, "bid: too many decimals"),
             ("B\n1,1,5,4,3,4,1\n", 2, "do not fit together"),
             ("B\n1,1,5,,3,4,1\n", 2, "high is empty"),
+            ("L\n1,1,X,5,3\n", 2, "side must be B (bid) or A (ask), not \"X\""),
+            ("L\n1,1,B,,3\n", 2, "price is empty"),
+            ("L\n1,1,B,5,\n", 2, "size is empty"),
+            ("L\n1,1,B,5,-3\n", 2, "size is negative"),
+            ("L\n1,1,B,5,3,\n", 2, "too many cells"),
         ];
         for (text, line, problem) in cases {
-            let text = text.replacen('T', TICKS, 1).replacen('B', BARS, 1);
+            let header = match text.get(..1) {
+                Some("T") => TICKS,
+                Some("B") => BARS,
+                Some("L") => LEVELS,
+                _ => text.get(..1).unwrap_or(""),
+            };
+            let text = format!("{header}{}", text.get(1..).unwrap_or(""));
             let error = read(&text).unwrap_err();
             assert!(error.line == line && error.problem.contains(problem), "{text:?}: {error}");
         }
         let long = format!("{TICKS}\n{}", "1".repeat(5_000));
         assert!(read(&long).unwrap_err().problem.contains("more than"));
+    }
+
+    #[test]
+    fn a_level_has_a_side_and_a_size_of_zero_removes_it() {
+        let rows = read(&format!("{LEVELS}\n1000,AAPL,B,232.50,100\n1001,1,A,232.51,0\n")).unwrap();
+        let level = |at: u64, side, price: &str, size: &str| {
+            let price = Price::parse(price.as_bytes()).unwrap();
+            level_row(Timestamp(at), SecurityId(1), side, price, Qty::parse(size.as_bytes()).unwrap())
+        };
+        let expected = [level(1_000, Side::Buy, "232.5", "100"), level(1_001, Side::Sell, "232.51", "0")];
+        assert_eq!(rows, expected);
     }
 
     #[test]

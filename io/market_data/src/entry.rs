@@ -2,10 +2,11 @@
 
 use std::fmt;
 
-use pitlane_engine::command::{CommandKind, Quote, Trade};
+use pitlane_engine::command::{CommandKind, FeedLevel, Quote, Trade};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::index::index_u32;
 use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::terms::Side;
 use pitlane_engine::text::{self, DECIMALS, SCALE};
 use pitlane_engine::time::Timestamp;
 
@@ -157,4 +158,34 @@ pub fn rescaled(value: i128, decimals: u32) -> Result<i64, String> {
         }
     };
     scaled.and_then(|scaled| i64::try_from(scaled).ok()).ok_or_else(|| "out of range".to_string())
+}
+
+/// Returns the side of a level: `B` or `A`.
+pub fn side_of(text: &[u8]) -> Result<Side, String> {
+    match text {
+        b"B" => Ok(Side::Buy),
+        b"A" => Ok(Side::Sell),
+        _ => Err(format!("side must be B (bid) or A (ask), not {:?}", String::from_utf8_lossy(text))),
+    }
+}
+
+/// Returns a level of the book; a size of zero removes it.
+pub fn level_of(
+    at: Timestamp,
+    security: SecurityId,
+    side: Side,
+    price: Option<i64>,
+    size: Option<i64>,
+) -> Result<TickRow, String> {
+    let price = Price::from_raw(price.ok_or("price is empty")?);
+    let size = Qty::from_raw(size.ok_or("size is empty")?);
+    if size.is_negative() {
+        return Err("size is negative".to_string());
+    }
+    Ok(level_row(at, security, side, price, size))
+}
+
+pub(crate) fn level_row(at: Timestamp, security: SecurityId, side: Side, price: Price, size: Qty) -> TickRow {
+    let level = FeedLevel { side, price, size, at };
+    TickRow { at, security, body: CommandKind::Level { security, level } }
 }

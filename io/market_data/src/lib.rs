@@ -2,25 +2,37 @@
 //!
 //! ```text
 //! time,security,bid,bidSize,ask,askSize,last,lastSize    ticks: a quote, a trade or both
+//! time,security,side,price,size                          levels of the book; a size of 0 removes one
 //! time,security,open,high,low,close,volume               bars, `time` is the start of the bar
 //! ```
 //!
-//! The header is exactly one of the two. Cells of a tick may be empty. `time` is nanoseconds since
-//! the epoch, or RFC 3339; `security` is an id or a symbol. Rows of one file are in time order. A
-//! Parquet file has the same columns, with numbers as decimals, floats or texts. Several files are
-//! merged by time; for equal times the file named first comes first.
+//! The header is exactly one of the three. Cells of a tick may be empty. `time` is nanoseconds
+//! since the epoch, or RFC 3339; `security` is an id or a symbol. Rows of one file are in time
+//! order. A Parquet file has the same columns, with numbers as decimals, floats or texts. Several
+//! files are merged by time; for equal times the file named first comes first.
+//!
+//! Files of Databento ([`dbn`]), NASDAQ ([`itch`]) and Binance ([`binance`]) become the same rows.
 
 pub mod bars;
+pub mod binance;
 pub mod csv;
+pub mod dbn;
 pub mod entry;
 pub mod file;
+mod foreign_symbols;
+pub mod input;
+pub mod itch;
+mod lines;
 pub mod merge;
+mod order_levels;
 pub mod pace;
 #[cfg(feature = "parquet")]
 pub mod parquet;
 pub mod record;
+pub mod recorded_rows;
 pub mod replay;
 pub mod symbols;
+mod top_levels;
 #[cfg(not(feature = "parquet"))]
 mod without_parquet;
 
@@ -31,6 +43,7 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::time::Timestamp;
 
 pub use self::bars::BarPath;
+pub use self::file::ReadOptions;
 pub use self::merge::{Merge, open};
 #[cfg(not(feature = "parquet"))]
 use self::without_parquet as parquet;
@@ -50,6 +63,13 @@ pub struct DataError {
     /// Line number from 1; 0 if the error concerns the file as a whole.
     pub line: u64,
     pub problem: String,
+}
+
+impl DataError {
+    /// Returns an error of a file as a whole.
+    pub fn whole(file: impl fmt::Display, problem: impl fmt::Display) -> DataError {
+        DataError { file: file.to_string(), line: 0, problem: problem.to_string() }
+    }
 }
 
 impl fmt::Display for DataError {

@@ -8,8 +8,7 @@ use std::sync::Arc;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
-use super::bars::BarPath;
-use super::file::DataFile;
+use super::file::{DataFile, ReadOptions};
 use super::{DataError, TickRow};
 
 /// Maximum number of files at once: each has a buffer and an open handle.
@@ -33,7 +32,7 @@ pub struct Merge {
 pub fn open(
     paths: &[PathBuf],
     reference: &Arc<RefData>,
-    bars: BarPath,
+    options: &ReadOptions,
     (from, to): (Timestamp, Timestamp),
 ) -> Result<Merge, DataError> {
     let whole = |problem: String| DataError { file: "simulation.data".into(), line: 0, problem };
@@ -46,7 +45,7 @@ pub fn open(
     let mut merge = Merge::new(to);
     for path in paths {
         merge.bytes += std::fs::metadata(path).map_or(0, |data| data.len());
-        merge.add(DataFile::open(path, reference, bars, (from, to))?, from)?;
+        merge.add(DataFile::open(path, reference, options, (from, to))?, from)?;
         if merge.files.iter().filter(|file| file.is_parquet()).count() > PARQUET_FILES_MAX {
             return Err(whole(format!("there are more than {PARQUET_FILES_MAX} files of Parquet")));
         }
@@ -61,19 +60,12 @@ impl Merge {
     }
 
     /// Adds a file or another source; its rows before `from` are skipped.
-    pub fn add(&mut self, file: DataFile, from: Timestamp) -> Result<(), DataError> {
-        let at = self.files.len();
+    pub fn add(&mut self, mut file: DataFile, from: Timestamp) -> Result<(), DataError> {
+        file.skip_before(from)?;
+        let first = file.next_row()?;
+        self.heads.extend(first.map(|row| Reverse((row.at, self.files.len()))));
         self.files.push(file);
-        self.rows.push(None);
-        loop {
-            self.advance(at)?;
-            if self.rows[at].is_none_or(|row| row.at >= from) {
-                break;
-            }
-        }
-        if let Some(row) = &self.rows[at] {
-            self.heads.push(Reverse((row.at, at)));
-        }
+        self.rows.push(first);
         Ok(())
     }
 
@@ -107,11 +99,6 @@ impl Merge {
         }
         Ok(row)
     }
-
-    fn advance(&mut self, file: usize) -> Result<(), DataError> {
-        self.rows[file] = self.files[file].next_row()?;
-        Ok(())
-    }
 }
 
 #[cfg(test)]
@@ -125,15 +112,19 @@ mod tests {
     use super::*;
     use crate::csv::TICKS;
     use crate::entry::{DataEntry, EntrySource};
+    use crate::{BarPath, DataError};
+
+    fn options() -> ReadOptions {
+        ReadOptions { bars: BarPath { interval_ns: 1, volume_bp: 1 }, files: Default::default() }
+    }
 
     #[test]
     fn the_number_of_files_is_limited() {
         let reference = Arc::new(refdata::shipped().unwrap());
-        let bars = BarPath { interval_ns: 1, volume_bp: 1 };
         let paths = vec![PathBuf::from("/nowhere.csv"); FILES_MAX + 1];
         let opened = |count: usize| {
             let range = (Timestamp::ZERO, Timestamp::MAX);
-            open(&paths[..count], &reference, bars, range).map(|_| ()).unwrap_err().problem
+            open(&paths[..count], &reference, &options(), range).map(|_| ()).unwrap_err().problem
         };
         assert_eq!(opened(FILES_MAX + 1), format!("there are more than {FILES_MAX} files"));
         assert!(opened(FILES_MAX).contains("No such file"), "they are looked for");
@@ -154,9 +145,8 @@ mod tests {
             })
             .collect();
         let reference = Arc::new(refdata::shipped().unwrap());
-        let bars = BarPath { interval_ns: 1, volume_bp: 1 };
         let range = (Timestamp(10), Timestamp(40));
-        let mut merge = open(&paths, &reference, bars, range).unwrap();
+        let mut merge = open(&paths, &reference, &options(), range).unwrap();
         let mut merged = Vec::new();
         while let Some(peeked) = merge.peek() {
             let row = merge.next_row().unwrap().unwrap();
@@ -166,10 +156,10 @@ mod tests {
         assert_eq!(merged, [(10, 1), (10, 1), (10, 2), (20, 2), (30, 2)]);
         assert_eq!(merge.next_row(), Ok(None));
         assert!(merge.consumed() <= merge.bytes());
-        let none = open(&[], &reference, bars, range).unwrap_err();
+        let none = open(&[], &reference, &options(), range).unwrap_err();
         assert_eq!(none.to_string(), "simulation.data: no file is named");
         let missing = [folder.join("missing.csv")];
-        assert!(open(&missing, &reference, bars, range).is_err());
+        assert!(open(&missing, &reference, &options(), range).is_err());
         fs::remove_dir_all(&folder).unwrap();
     }
 

@@ -1,5 +1,5 @@
-//! Reads a file of ticks or bars in Parquet, as pandas, pyarrow, polars and our recorder write it:
-//! the columns of the CSV files, by name and in any order; other columns are ignored.
+//! Reads a file of ticks, levels or bars in Parquet, as pandas, pyarrow, polars and our recorder
+//! write it: the columns of the CSV files, by name and in any order; other columns are ignored.
 //!
 //! ```text
 //! file ─► row groups, without those outside the time range ─► batches of every column ─► Entry
@@ -24,8 +24,8 @@ use pitlane_engine::time::Timestamp;
 use self::column::{ColumnBatch, ParquetColumn};
 use self::guarded::{GuardedFile, guarded};
 use super::DataError;
-use super::csv::{BARS, TICKS};
-use super::entry::{DataEntry, TickCells, TimeOrder, bar_of};
+use super::csv::{BARS, LEVELS, TICKS};
+use super::entry::{DataEntry, TickCells, TimeOrder, bar_of, level_of};
 use super::symbols::Symbols;
 
 /// Magic bytes at the beginning and the end of a Parquet file.
@@ -65,13 +65,21 @@ impl RowBudget {
     }
 }
 
+/// What the rows of a file are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum RowLayout {
+    Ticks,
+    Levels,
+    Bars,
+}
+
 /// One file.
 pub struct ParquetFile {
     name: String,
     file: SerializedFileReader<GuardedFile>,
     symbols: Symbols,
-    is_bars: bool,
-    /// Columns in the order of the CSV header: time, security, and the numbers.
+    layout: RowLayout,
+    /// Columns in the order of the CSV header: time, security, and the others.
     columns: Vec<ParquetColumn>,
     /// Row groups still to be read, last first, each with the number of rows before it.
     groups: Vec<(usize, u64)>,
@@ -109,8 +117,13 @@ impl ParquetFile {
         let file = GuardedFile::new(file).map_err(fault)?;
         let budget = RowBudget::of(file.len());
         let file = guarded(|| SerializedFileReader::new(file)).map_err(fault)?;
-        let (columns, is_bars) = columns(&file).map_err(fault)?;
-        let reach_ns = if is_bars { bar_ns } else { 0 };
+        let (columns, layout) = columns(&file).map_err(fault)?;
+        let reach_ns = match layout {
+            RowLayout::Ticks => 0,
+            RowLayout::Bars => bar_ns,
+            // A level stands until it is changed.
+            RowLayout::Levels => u64::MAX,
+        };
         let rows =
             file.metadata().row_groups().iter().map(|group| u64::try_from(group.num_rows()).unwrap_or(0));
         let mut declared = budget;
@@ -121,7 +134,7 @@ impl ParquetFile {
             batch: ColumnBatch::new(columns.len()),
             name,
             file,
-            is_bars,
+            layout,
             columns,
             groups,
             readers: Vec::new(),
@@ -162,9 +175,16 @@ impl ParquetFile {
             let column = &columns[nth];
             column.number(batch.cell(nth, place)).map_err(|why| format!("{}: {why}", column.name()))
         };
-        if self.is_bars {
-            let prices = [number(2)?, number(3)?, number(4)?, number(5)?];
-            return bar_of(at, security, prices, number(6)?).map(DataEntry::Bar);
+        match self.layout {
+            RowLayout::Ticks => {}
+            RowLayout::Levels => {
+                let side = columns[2].side(batch.cell(2, place))?;
+                return level_of(at, security, side, number(3)?, number(4)?).map(DataEntry::Tick);
+            }
+            RowLayout::Bars => {
+                let prices = [number(2)?, number(3)?, number(4)?, number(5)?];
+                return bar_of(at, security, prices, number(6)?).map(DataEntry::Bar);
+            }
         }
         let tick = TickCells {
             at,
@@ -215,16 +235,20 @@ impl ParquetFile {
     }
 }
 
-/// Returns the columns of a tick or of a bar, whichever exist; the flag is true for a bar.
-fn columns(file: &SerializedFileReader<GuardedFile>) -> Result<(Vec<ParquetColumn>, bool), String> {
+/// Returns the columns of a tick, a level or a bar, whichever exist.
+fn columns(file: &SerializedFileReader<GuardedFile>) -> Result<(Vec<ParquetColumn>, RowLayout), String> {
     let schema = file.metadata().file_metadata().schema_descr();
     let find = |header: &'static str| -> Result<Vec<ParquetColumn>, String> {
-        header.split(',').enumerate().map(|(role, name)| ParquetColumn::find(schema, name, role)).collect()
+        header.split(',').map(|name| ParquetColumn::find(schema, name)).collect()
     };
+    let has = |name| ParquetColumn::find(schema, name).is_ok();
     // A file that has bids is treated as one of ticks, so that its missing columns are reported.
-    let is_bars =
-        ParquetColumn::find(schema, "open", 2).is_ok() && ParquetColumn::find(schema, "bid", 2).is_err();
-    Ok((find(if is_bars { BARS } else { TICKS })?, is_bars))
+    let (header, layout) = match (has("bid"), has("open"), has("side")) {
+        (false, true, _) => (BARS, RowLayout::Bars),
+        (false, false, true) => (LEVELS, RowLayout::Levels),
+        _ => (TICKS, RowLayout::Ticks),
+    };
+    Ok((find(header)?, layout))
 }
 
 /// Returns the row groups that may have rows in the range, according to the file's statistics of

@@ -12,6 +12,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use super::bars::BarPath;
+use super::file::ReadOptions;
 use super::merge::{self, Merge};
 use super::{DataError, TickRow};
 
@@ -34,8 +35,8 @@ impl MarketReplay {
         if settings.data.is_empty() {
             return Ok(None);
         }
-        let bars = BarPath { interval_ns: bars.bar_ns, volume_bp: bars.bar_volume_bp };
-        let data = merge::open(&settings.data, reference, bars, (Timestamp::ZERO, Timestamp::MAX))?;
+        let options = ReadOptions { bars: BarPath::of(bars), files: settings.files.clone() };
+        let data = merge::open(&settings.data, reference, &options, (Timestamp::ZERO, Timestamp::MAX))?;
         Ok(Some(MarketReplay { data, speed_permille: settings.speed_permille, begun: None }))
     }
 
@@ -73,6 +74,9 @@ fn restamped(mut row: TickRow, at: Timestamp) -> TickRow {
     }
     if let CommandKind::Trade { trade, .. } | CommandKind::Tick { trade, .. } = &mut row.body {
         trade.at = at;
+    }
+    if let CommandKind::Level { level, .. } = &mut row.body {
+        level.at = at;
     }
     row
 }

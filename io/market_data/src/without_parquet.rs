@@ -52,6 +52,7 @@ pub(crate) mod writer {
     use std::path::Path;
 
     use super::MISSING;
+    use crate::recorded_rows::RecordedRows;
 
     /// Returns whether a path requests this format.
     pub(crate) fn is_meant(path: &Path) -> bool {
@@ -59,11 +60,11 @@ pub(crate) mod writer {
     }
 
     #[derive(Debug)]
-    pub(crate) struct TickWriter(Infallible);
+    pub(crate) struct RowWriter(Infallible);
 
-    impl TickWriter {
+    impl RowWriter {
         /// Refuses the path.
-        pub(crate) fn new(path: &Path) -> io::Result<TickWriter> {
+        pub(crate) fn new(path: &Path, _: RecordedRows) -> io::Result<RowWriter> {
             Err(io::Error::other(format!("{}: {MISSING}", path.display())))
         }
 
@@ -84,7 +85,8 @@ mod tests {
     use pitlane_config::refdata;
 
     use super::*;
-    use crate::file::DataFile;
+    use crate::file::{DataFile, ReadOptions};
+    use crate::recorded_rows::RecordedRows;
     use crate::{BarPath, record};
 
     #[test]
@@ -93,10 +95,12 @@ mod tests {
         std::fs::write(&path, b"PAR1 and more").unwrap();
         let range = (Timestamp::ZERO, Timestamp::ZERO);
         let reference = Arc::new(refdata::shipped().unwrap());
-        let read = DataFile::open(&path, &reference, BarPath { interval_ns: 1, volume_bp: 0 }, range);
+        let bars = BarPath { interval_ns: 1, volume_bp: 0 };
+        let options = ReadOptions { bars, files: Default::default() };
+        let read = DataFile::open(&path, &reference, &options, range);
         std::fs::remove_file(&path).unwrap();
         assert!(read.is_err_and(|error| error.to_string().contains("without the feature `parquet`")));
-        let written = record::start(&path).map_err(|error| error.to_string());
+        let written = record::start(&path, RecordedRows::Ticks).map_err(|error| error.to_string());
         assert!(written.is_err_and(|error| error.contains("without the feature `parquet`")));
         assert!(!path.exists());
     }

@@ -288,7 +288,7 @@ struct RunningServer {
     threads: Vec<JoinHandle<()>>,
     printer: Printer,
     printing: JoinHandle<()>,
-    /// Threads that write market data; they end after the http thread.
+    /// Threads that end after the http thread.
     recordings: Vec<JoinHandle<()>>,
     ready: String,
     watchdog: Watchdog,

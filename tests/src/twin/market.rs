@@ -1,5 +1,7 @@
 //! The market of a security: quote, last price, and the queue of the feed's own orders.
 
+use std::collections::BTreeMap;
+
 use pitlane_engine::command::Quote;
 use pitlane_engine::terms::Side;
 
@@ -15,6 +17,8 @@ pub struct TwinMarket {
     pub expired: bool,
     pub queue_buy: Option<TwinQueue>,
     pub queue_sell: Option<TwinQueue>,
+    /// The feed's book by price: bids, asks.
+    pub levels: [BTreeMap<i64, TwinQueue>; 2],
 }
 
 /// The feed's own orders at one price, ahead of ours.

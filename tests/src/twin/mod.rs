@@ -14,6 +14,7 @@ mod check;
 mod closing;
 mod credit;
 mod depth;
+mod feed_levels;
 mod lifecycle;
 mod market;
 mod operator;
@@ -200,6 +201,7 @@ impl Twin {
             CommandKind::Quote { security, quote } => self.feed(security, Some(quote), None),
             CommandKind::Trade { security, trade } => self.feed(security, None, Some(trade)),
             CommandKind::Tick { security, quote, trade } => self.feed(security, Some(quote), Some(trade)),
+            CommandKind::Level { security, level } => self.level(security, level),
             CommandKind::Report { order, report } => self.venue_report(order, report),
             CommandKind::Adapter { adapter, connected } => self.adapter(adapter, connected),
             CommandKind::Transaction(movement) => self.movement(&movement),

@@ -68,14 +68,11 @@ impl Twin {
 
     fn rest(&mut self, order: usize) {
         let terms = self.orders[order].terms;
-        if let Some(limit) = self.orders[order].limit() {
-            let alone = self.at_price(terms.security, terms.side, limit).is_empty();
+        if let Some(limit) = self.orders[order].limit()
+            && self.at_price(terms.security, terms.side, limit).is_empty()
+        {
             let market = self.markets.get_mut(&terms.security).expect("a known security");
-            let at_the_quote = market.shown(terms.side).is_some_and(|(price, _)| price == limit);
-            if alone && at_the_quote {
-                let shown = market.unconsumed(terms.side).map_or(0, |(_, size)| size);
-                *market.queue(terms.side) = Some(TwinQueue { price: limit, ahead: shown, shown });
-            }
+            market.begin_queue(terms.side, limit);
         }
         self.orders[order].place = place_of(&terms);
     }
@@ -248,7 +245,7 @@ impl Twin {
         self.book_side(security, side).first().copied()
     }
 
-    fn at_price(&self, security: SecurityId, side: Side, price: i64) -> Vec<usize> {
+    pub(super) fn at_price(&self, security: SecurityId, side: Side, price: i64) -> Vec<usize> {
         let mut list = self.book_side(security, side);
         list.retain(|&at| self.orders[at].terms.limit.raw() == price);
         list
@@ -386,6 +383,9 @@ impl Twin {
     fn requeue(&mut self, security: SecurityId, side: Side, before: &Quote) {
         let model = self.venue_settings(security).fill_model;
         let market = self.markets.get_mut(&security).expect("a known security");
+        if !market.levels[side as usize].is_empty() {
+            return;
+        }
         let Some((price, size)) = market.shown(side) else {
             *market.queue(side) = None;
             return;
@@ -404,16 +404,7 @@ impl Twin {
             return;
         }
         if let Some(queue) = market.queue(side) {
-            if model == FillModel::QueueBack {
-                queue.ahead = size;
-            } else if model == FillModel::QueueTraded {
-                queue.ahead = queue.ahead.min(size);
-            } else if size < queue.shown {
-                let exact = queue.ahead as i128 * size as i128;
-                queue.ahead = i64::try_from((exact + queue.shown as i128 - 1) / queue.shown as i128)
-                    .expect("not more than before");
-            }
-            queue.shown = size;
+            queue.resize(size, model);
         }
     }
 
@@ -469,7 +460,7 @@ impl Twin {
             if behind {
                 return;
             }
-            if let Some(queue) = market.queue(side).as_mut().filter(|queue| queue.price == price) {
+            if let Some(queue) = market.queue_at(side, price) {
                 // With an unknown size, the change of the queue is unknown; conservatively, the
                 // trade did not pass through it.
                 if trade.size.is_zero() && queue.ahead > 0 {

@@ -23,6 +23,8 @@ pub struct Profile {
     pub operators: bool,
     /// Whether prices are regular: on the grid, bid below ask.
     pub tame: bool,
+    /// Whether feeds have levels behind their best prices.
+    pub has_levels: bool,
     pub weights: Weights,
 }
 
@@ -48,7 +50,7 @@ impl Profile {
             let at = dice.index(securities.len());
             securities.remove(at);
         }
-        Profile {
+        let mut profile = Profile {
             securities,
             width: dice.pick(&[2, 4, 12]),
             nonsense: dice.pick(&[0, 5, 20]),
@@ -58,6 +60,7 @@ impl Profile {
             reports: true,
             operators: dice.percent(50),
             tame: true,
+            has_levels: false,
             weights: Weights {
                 submit: 40,
                 modify: dice.pick(&[0, 8, 20]),
@@ -69,6 +72,9 @@ impl Profile {
                 session: dice.pick(&[2, 6]),
                 wait: 5,
             },
-        }
+        };
+        // It follows from other choices, so that known seeds keep theirs.
+        profile.has_levels = profile.limits != profile.sessions;
+        profile
     }
 }

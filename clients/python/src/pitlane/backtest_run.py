@@ -126,9 +126,10 @@ def backtest(strategy: Strategies, data: Any, *, config: Config = None, frames: 
     `strategy` is an object or a class that extends `Strategy`, or several of them. A class is
     created without arguments; an object keeps what it stores, so use a new one for each run. `data`
     is a path, a frame (pandas, polars, pyarrow or another with `__arrow_c_stream__`), or several of
-    them, which are merged by time. Paths are CSV or Parquet files; files and frames have the
-    columns of `pitlane simulate`. `config` is a file of settings, several files, or a mapping such
-    as `{"simulation.cash": 50_000}`. `[[strategy]]` sections of a file run too.
+    them, which are merged by time. Paths are files of any format that `pitlane simulate` reads:
+    CSV, Parquet, Databento, NASDAQ ITCH, Binance. Frames have the columns of CSV files. `config` is
+    a file of settings, several files, or a mapping such as `{"simulation.cash": 50_000}`.
+    `[[strategy]]` sections of a file run too.
 
     A strategy that raises an exception fails alone: it is in `failures`, and the run goes on. The
     same data, settings and strategies give the same `hash`.

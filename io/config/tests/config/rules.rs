@@ -437,3 +437,13 @@ fn a_kind_can_refuse_the_securities() {
     let expected = "securities.toml:4:1: strategy.0.securities: it trades one security";
     assert!(faults.to_string().contains(expected), "{faults}");
 }
+
+#[test]
+fn the_number_of_levels_is_bounded() {
+    for section in ["simulation", "replay"] {
+        let levels = |count: usize| format!("{section}.levels={count}");
+        assert_eq!(warned(&[&levels(pitlane_config::DATA_LEVELS_MAX)]), [""; 0]);
+        let text = refused(&[&levels(pitlane_config::DATA_LEVELS_MAX + 1)]);
+        assert!(text.contains(&format!("{section}.levels: ")) && text.contains("64"), "{text}");
+    }
+}

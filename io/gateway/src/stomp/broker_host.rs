@@ -166,6 +166,11 @@ impl BrokerHost {
         self.broker.handle_login_result(now, session, access);
     }
 
+    /// Receives the depth of all securities from now on, whatever clients want.
+    pub fn keep_depths(&mut self) {
+        self.watches.keep_depths();
+    }
+
     /// Sends the subscriptions of this thread to the shards while the lanes accept them; returns
     /// the amount of work.
     pub fn poll_watches(&mut self, port: &mut PortEnd) -> usize {

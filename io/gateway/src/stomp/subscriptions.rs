@@ -30,6 +30,8 @@ pub(crate) struct Subscriptions {
     reference: Arc<RefData>,
     /// Whether this thread receives every tick anyway.
     receives_all_ticks: bool,
+    /// Whether all depths are wanted for ever, whatever clients want.
+    keeps_depths: bool,
     /// Wanted for every security.
     all: BTreeSet<MarketDataKind>,
     wanted: BTreeSet<(SecurityId, MarketDataKind)>,
@@ -47,7 +49,17 @@ pub(crate) struct Subscriptions {
 impl Subscriptions {
     pub(crate) fn new(reference: Arc<RefData>, receives_all_ticks: bool) -> Subscriptions {
         let (all, wanted, wanted_by_fix, refreshed, sent, changed) = Default::default();
-        Subscriptions { reference, receives_all_ticks, all, wanted, wanted_by_fix, refreshed, sent, changed }
+        Subscriptions {
+            reference,
+            receives_all_ticks,
+            keeps_depths: false,
+            all,
+            wanted,
+            wanted_by_fix,
+            refreshed,
+            sent,
+            changed,
+        }
     }
 
     /// Takes new reference data; subscriptions to all securities include the new ones.
@@ -56,6 +68,15 @@ impl Subscriptions {
         for kind in self.all.clone() {
             self.all_changed(kind);
         }
+        if self.keeps_depths {
+            self.all_changed(MarketDataKind::Depth);
+        }
+    }
+
+    /// Wants the depth of all securities from now on.
+    pub(super) fn keep_depths(&mut self) {
+        self.keeps_depths = true;
+        self.all_changed(MarketDataKind::Depth);
     }
 
     pub(super) fn set(&mut self, interest: Interest, on: bool) {
@@ -122,8 +143,9 @@ impl Subscriptions {
         for sent in 0..SENT_PER_POLL_MAX {
             let Some(&key) = self.changed.first() else { return sent };
             let (security, kind) = key;
-            let on =
-                self.all.contains(&kind) || self.wanted.contains(&key) || self.wanted_by_fix.contains(&key);
+            let is_kept = self.keeps_depths && kind == MarketDataKind::Depth;
+            let is_wanted = self.wanted.contains(&key) || self.wanted_by_fix.contains(&key);
+            let on = is_kept || is_wanted || self.all.contains(&kind);
             if on != self.sent.contains(&key) || self.refreshed.contains(&key) {
                 let what = match kind {
                     MarketDataKind::Ticks => WatchTarget::Ticks(security),
@@ -213,5 +235,24 @@ mod tests {
             Some(CommandKind::Watch { port, what, on: false })
         );
         assert!(!watches.is_waiting());
+    }
+
+    #[test]
+    fn depths_that_are_kept_do_not_end_with_the_last_client() {
+        let reference = Arc::new(pitlane_config::refdata::shipped().unwrap());
+        let security = reference.securities()[0].id;
+        let count = reference.securities().len();
+        let (mut ports, mut shards) = mesh(&[PortClass::Client], 1, Depths { commands: 64, events: 1 });
+        let mut watches = Subscriptions::new(reference, false);
+        watches.keep_depths();
+        watches.poll(&mut ports[0]);
+        watches.set(Interest::Depth(security), true);
+        watches.set(Interest::Depth(security), false);
+        watches.set(Interest::AllDepths, false);
+        watches.poll(&mut ports[0]);
+        let sent: Vec<CommandKind> =
+            std::iter::from_fn(|| shards[0].poll_command()).map(|command| command.body).collect();
+        let is_on = |body: &CommandKind| matches!(body, CommandKind::Watch { on: true, .. });
+        assert!(sent.len() == count && sent.iter().all(is_on), "{sent:?}");
     }
 }

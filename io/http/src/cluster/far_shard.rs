@@ -335,6 +335,7 @@ impl FarShard {
             CommandKind::Quote { .. }
                 | CommandKind::Trade { .. }
                 | CommandKind::Tick { .. }
+                | CommandKind::Level { .. }
                 | CommandKind::Report { .. }
                 | CommandKind::Timer
         );

@@ -411,6 +411,7 @@ pub(super) fn is_allowed_from_peer(body: &CommandKind) -> bool {
         CommandKind::Quote { .. }
         | CommandKind::Trade { .. }
         | CommandKind::Tick { .. }
+        | CommandKind::Level { .. }
         | CommandKind::Report { .. }
         | CommandKind::Adapter { .. }
         | CommandKind::Budget(_)

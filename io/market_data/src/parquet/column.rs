@@ -7,17 +7,39 @@ use parquet::errors::{ParquetError, Result as Decoded};
 use parquet::file::statistics::Statistics;
 use parquet::schema::types::{ColumnDescriptor, SchemaDescriptor};
 use pitlane_engine::id::SecurityId;
+use pitlane_engine::terms::Side;
 use pitlane_engine::text;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::rest::Moment;
 
-use crate::entry::{nearest, rescaled};
+use crate::entry::{nearest, rescaled, side_of};
 use crate::symbols::Symbols;
 
 const NS_PER_US: i64 = 1_000;
 /// Longest text of a time or a number, in bytes. A dictionary may repeat a text of megabytes for
 /// every row at no cost in file size.
 const TEXT_BYTES_MAX: usize = 64;
+
+/// What a column contains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ColumnRole {
+    Time,
+    Security,
+    Side,
+    Number,
+}
+
+impl ColumnRole {
+    /// Returns the role of a column of ticks, levels or bars.
+    pub(super) fn of(name: &str) -> ColumnRole {
+        match name {
+            "time" => ColumnRole::Time,
+            "security" => ColumnRole::Security,
+            "side" => ColumnRole::Side,
+            _ => ColumnRole::Number,
+        }
+    }
+}
 
 #[derive(Clone, Debug)]
 pub(super) struct ParquetColumn {
@@ -33,12 +55,9 @@ pub(super) struct ParquetColumn {
 }
 
 impl ParquetColumn {
-    /// Finds the column of this name. `role` is 0 for a time, 1 for a security, otherwise a number.
-    pub(super) fn find(
-        schema: &SchemaDescriptor,
-        name: &'static str,
-        role: usize,
-    ) -> Result<ParquetColumn, String> {
+    /// Finds the column of this name.
+    pub(super) fn find(schema: &SchemaDescriptor, name: &'static str) -> Result<ParquetColumn, String> {
+        let role = ColumnRole::of(name);
         let mut columns = schema.columns().iter().enumerate();
         let is_it = |column: &ColumnDescriptor| matches!(column.path().parts(), [only] if only == name);
         let (nth, column) =
@@ -48,11 +67,16 @@ impl ParquetColumn {
         let is_decimal = matches!(logical, Some(LogicalType::Decimal { .. }))
             || column.converted_type() == ConvertedType::DECIMAL;
         let is_fit = match (role, column.physical_type()) {
-            (0 | 1, Physical::INT64 | Physical::INT32 | Physical::BYTE_ARRAY) => !is_decimal,
-            (0 | 1, _) | (_, Physical::BOOLEAN | Physical::INT96) => false,
-            (_, Physical::INT32 | Physical::INT64 | Physical::FLOAT | Physical::DOUBLE) => true,
-            (_, Physical::BYTE_ARRAY) => !is_decimal,
-            (_, Physical::FIXED_LEN_BYTE_ARRAY) => is_decimal && (1..=16).contains(&column.type_length()),
+            (ColumnRole::Time | ColumnRole::Security, Physical::INT64 | Physical::INT32)
+            | (_, Physical::BYTE_ARRAY) => !is_decimal,
+            (ColumnRole::Time | ColumnRole::Security | ColumnRole::Side, _)
+            | (ColumnRole::Number, Physical::BOOLEAN | Physical::INT96) => false,
+            (ColumnRole::Number, Physical::INT32 | Physical::INT64 | Physical::FLOAT | Physical::DOUBLE) => {
+                true
+            }
+            (ColumnRole::Number, Physical::FIXED_LEN_BYTE_ARRAY) => {
+                is_decimal && (1..=16).contains(&column.type_length())
+            }
         };
         if !is_fit || column.max_rep_level() > 0 || column.max_def_level() > 1 {
             return Err(unfit());
@@ -118,6 +142,13 @@ impl ParquetColumn {
         }
     }
 
+    pub(super) fn side(&self, cell: Option<ParquetCell<'_>>) -> Result<Side, String> {
+        match cell {
+            Some(ParquetCell::Text(text)) if text.len() <= TEXT_BYTES_MAX => side_of(text),
+            _ => Err("side is empty".to_string()),
+        }
+    }
+
     /// Returns a number in units of 10⁻⁸; `None` if the cell is empty. NaN counts as empty too:
     /// pandas has no other marker.
     pub(super) fn number(&self, cell: Option<ParquetCell<'_>>) -> Result<Option<i64>, String> {
@@ -158,8 +189,8 @@ fn wide(bytes: &[u8]) -> i128 {
     bytes.iter().fold(sign, |value, byte| value << 8 | *byte as i128)
 }
 
-fn unit_ns(column: &ColumnDescriptor, role: usize) -> Option<i64> {
-    if role != 0 || column.physical_type() == Physical::BYTE_ARRAY {
+fn unit_ns(column: &ColumnDescriptor, role: ColumnRole) -> Option<i64> {
+    if role != ColumnRole::Time || column.physical_type() == Physical::BYTE_ARRAY {
         return Some(1);
     }
     match (column.logical_type_ref(), column.converted_type()) {

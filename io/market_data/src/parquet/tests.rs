@@ -16,16 +16,21 @@ use parquet::schema::parser::parse_message_type;
 use pitlane_config::refdata;
 use pitlane_engine::time::Timestamp;
 
-use super::writer::TickWriter;
+use super::writer::RowWriter;
 use crate::bars::BarPath;
 use crate::csv::{BARS, TICKS};
 use crate::file::DataFile;
-use crate::{DataError, TickRow, merge};
+use crate::recorded_rows::RecordedRows;
+use crate::{DataError, ReadOptions, TickRow, merge};
 
-const PATH: BarPath = BarPath { interval_ns: 60_000_000_000, volume_bp: 1_000 };
 const ALL: (Timestamp, Timestamp) = (Timestamp::ZERO, Timestamp::MAX);
 /// 2026-11-02T14:30:00Z.
 const START: u64 = 1_793_629_800_000_000_000;
+
+fn options() -> ReadOptions {
+    let bars = BarPath { interval_ns: 60_000_000_000, volume_bp: 1_000 };
+    ReadOptions { bars, files: Default::default() }
+}
 
 struct TestFolder(PathBuf);
 
@@ -51,7 +56,7 @@ impl Drop for TestFolder {
 
 fn read_in(path: &Path, range: (Timestamp, Timestamp)) -> Result<Vec<TickRow>, DataError> {
     let reference = Arc::new(refdata::shipped().unwrap());
-    let mut file = DataFile::open(path, &reference, PATH, range)?;
+    let mut file = DataFile::open(path, &reference, &options(), range)?;
     let mut rows = Vec::new();
     while let Some(row) = file.next_row()? {
         rows.push(row);
@@ -128,11 +133,11 @@ fn files_of_the_recorder_are_read() {
     let folder = TestFolder::new("recorder");
     let path = folder.0.join("ticks.parquet");
     for round in 1..=2 {
-        let mut writer = TickWriter::new(&path).unwrap();
+        let mut writer = RowWriter::new(&path, RecordedRows::Ticks).unwrap();
         CSV.lines().for_each(|line| writer.push(line).unwrap());
         assert!(writer.push("1,2").is_err());
         drop(writer);
-        let mut writer = TickWriter::new(&path).unwrap();
+        let mut writer = RowWriter::new(&path, RecordedRows::Ticks).unwrap();
         CSV.lines().for_each(|line| writer.push(line).unwrap());
         writer.close().unwrap();
         let file = folder.0.join(format!("ticks-{round:06}.parquet"));
@@ -217,7 +222,7 @@ fn row_groups_outside_the_time_range_are_not_read() {
     let csv = format!("{TICKS}\n{},2,1,1,2,1,,\n", START + 15_500);
     let both = [path, folder.file("other.csv", csv.as_bytes())];
     let reference = Arc::new(refdata::shipped().unwrap());
-    let mut merged = merge::open(&both, &reference, PATH, within).unwrap();
+    let mut merged = merge::open(&both, &reference, &options(), within).unwrap();
     let mut rows_read = Vec::new();
     while let Some(row) = merged.next_row().unwrap() {
         rows_read.push((row.at.0 - START, row.security.0));

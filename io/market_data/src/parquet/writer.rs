@@ -1,5 +1,5 @@
-//! Writes ticks into numbered Parquet files: a file is complete only when its footer is written,
-//! and cannot be appended to afterwards.
+//! Writes ticks or levels into numbered Parquet files: a file is complete only when its footer is
+//! written, and cannot be appended to afterwards.
 //!
 //! ```text
 //! ticks.parquet  ─►  ticks-000001.parquet, ticks-000002.parquet, …     named .part until complete
@@ -11,11 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::Compression;
-use parquet::data_type::{Int32Type, Int64Type};
+use parquet::data_type::{ByteArray, ByteArrayType, Int32Type, Int64Type};
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use pitlane_engine::text::{parse_scaled, parse_u64};
+
+use crate::recorded_rows::RecordedRows;
 
 /// Rows of a group: they stay in memory until they are written, some 4 MiB.
 const ROWS_PER_GROUP: usize = 65_536;
@@ -23,11 +25,8 @@ const ROWS_PER_GROUP: usize = 65_536;
 const GROUPS_PER_FILE: usize = 16;
 /// Highest file number.
 const FILES_MAX: u32 = 999_999;
-/// Number of prices and sizes of a tick.
-const NUMBERS: usize = 6;
-
 /// Integers and decimals, no floats: the values read back are exactly those that were traded.
-const SCHEMA: &str = "message ticks {
+const TICKS_SCHEMA: &str = "message ticks {
     REQUIRED INT64 time (TIMESTAMP(NANOS,true));
     REQUIRED INT32 security (INTEGER(32,false));
     OPTIONAL INT64 bid (DECIMAL(18,8));
@@ -38,19 +37,30 @@ const SCHEMA: &str = "message ticks {
     OPTIONAL INT64 lastSize (DECIMAL(18,8));
 }";
 
+const LEVELS_SCHEMA: &str = "message levels {
+    REQUIRED INT64 time (TIMESTAMP(NANOS,true));
+    REQUIRED INT32 security (INTEGER(32,false));
+    REQUIRED BINARY side (STRING);
+    OPTIONAL INT64 price (DECIMAL(18,8));
+    OPTIONAL INT64 size (DECIMAL(18,8));
+}";
+
 /// Returns whether a path requests this format.
 pub fn is_meant(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "parquet")
 }
 
 #[derive(Debug)]
-pub struct TickWriter {
+pub struct RowWriter {
     path: PathBuf,
+    content: RecordedRows,
     number: u32,
     times: Vec<i64>,
     securities: Vec<i32>,
+    /// Only for levels.
+    sides: Vec<ByteArray>,
     /// Columns: for each row whether it has a value, and the values.
-    numbers: [(Vec<i16>, Vec<i64>); NUMBERS],
+    numbers: Vec<(Vec<i16>, Vec<i64>)>,
     file: Option<OpenColumns>,
 }
 
@@ -71,27 +81,28 @@ impl std::fmt::Debug for OpenColumns {
     }
 }
 
-impl TickWriter {
+impl RowWriter {
     /// Creates the first file only with its first rows. Fails only in a build without Parquet.
-    pub fn new(path: &Path) -> io::Result<TickWriter> {
-        let (times, securities) = (Vec::new(), Vec::new());
-        Ok(TickWriter {
-            path: path.to_owned(),
-            number: 0,
-            times,
-            securities,
-            numbers: Default::default(),
-            file: None,
-        })
+    pub fn new(path: &Path, content: RecordedRows) -> io::Result<RowWriter> {
+        let (times, securities, sides) = (Vec::new(), Vec::new(), Vec::new());
+        let numbers = match content {
+            RecordedRows::Ticks => vec![Default::default(); 6],
+            RecordedRows::Levels => vec![Default::default(); 2],
+        };
+        let path = path.to_owned();
+        Ok(RowWriter { path, content, number: 0, times, securities, sides, numbers, file: None })
     }
 
     /// Adds a row in the format of the CSV file.
     pub fn push(&mut self, line: &str) -> io::Result<()> {
-        let unfit = || io::Error::other(format!("no row of ticks: {line}"));
+        let unfit = || io::Error::other(format!("no row of the recording: {line}"));
         let mut cells = line.split(',').map(str::as_bytes);
         let mut number = || cells.next().and_then(|cell| parse_u64(cell).ok()).ok_or_else(unfit);
         self.times.push(i64::try_from(number()?).map_err(|_| unfit())?);
         self.securities.push(u32::try_from(number()?).map_err(|_| unfit())?.cast_signed());
+        if self.content == RecordedRows::Levels {
+            self.sides.push(cells.next().ok_or_else(unfit)?.into());
+        }
         for (levels, values) in &mut self.numbers {
             let cell = cells.next().ok_or_else(unfit)?;
             levels.push(i16::from(!cell.is_empty()));
@@ -120,6 +131,7 @@ impl TickWriter {
         self.write_columns(&mut file.writer).map_err(io::Error::other)?;
         self.times.clear();
         self.securities.clear();
+        self.sides.clear();
         for (levels, values) in &mut self.numbers {
             levels.clear();
             values.clear();
@@ -132,16 +144,21 @@ impl TickWriter {
 
     fn write_columns(&self, writer: &mut SerializedFileWriter<File>) -> parquet::errors::Result<()> {
         let mut group = writer.next_row_group()?;
+        let mut numbers = self.numbers.iter();
         let mut nth = 0;
         while let Some(mut column) = group.next_column()? {
-            match nth {
-                0 => column.typed::<Int64Type>().write_batch(&self.times, None, None)?,
-                1 => column.typed::<Int32Type>().write_batch(&self.securities, None, None)?,
-                nth => {
-                    let (levels, values) = &self.numbers[nth - 2];
-                    column.typed::<Int64Type>().write_batch(values, Some(levels), None)?
+            match (nth, self.content) {
+                (0, _) => _ = column.typed::<Int64Type>().write_batch(&self.times, None, None)?,
+                (1, _) => _ = column.typed::<Int32Type>().write_batch(&self.securities, None, None)?,
+                (2, RecordedRows::Levels) => {
+                    column.typed::<ByteArrayType>().write_batch(&self.sides, None, None)?;
                 }
-            };
+                _ => {
+                    if let Some((levels, values)) = numbers.next() {
+                        column.typed::<Int64Type>().write_batch(values, Some(levels), None)?;
+                    }
+                }
+            }
             column.close()?;
             nth += 1;
         }
@@ -160,7 +177,11 @@ impl TickWriter {
             if whole.exists() || part.exists() {
                 continue;
             }
-            let schema = parse_message_type(SCHEMA).map_err(io::Error::other)?;
+            let schema = match self.content {
+                RecordedRows::Ticks => TICKS_SCHEMA,
+                RecordedRows::Levels => LEVELS_SCHEMA,
+            };
+            let schema = parse_message_type(schema).map_err(io::Error::other)?;
             let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
             let file = File::create(&part)?;
             let writer = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
@@ -178,7 +199,7 @@ mod tests {
     #[test]
     fn file_numbers_are_bounded_and_running_out_is_an_error() {
         let stem = std::env::temp_dir().join(format!("pitlane-numbers-{}", std::process::id()));
-        let mut writer = TickWriter::new(&stem.with_extension("parquet")).unwrap();
+        let mut writer = RowWriter::new(&stem.with_extension("parquet"), RecordedRows::Ticks).unwrap();
         writer.number = FILES_MAX - 1;
         let row = "1,7,1.5,3,,,,";
         writer.push(row).and_then(|()| writer.close()).unwrap();

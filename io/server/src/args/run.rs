@@ -66,6 +66,10 @@ pub struct SimulateArgs {
     /// Files of ticks or bars, separated by commas: simulation.data
     #[arg(long, value_name = "FILES")]
     pub data: Option<String>,
+    /// Format of the files, such as dbn, itch or binance-trades, instead of recognising it:
+    /// simulation.format
+    #[arg(long, value_name = "FORMAT")]
+    pub format: Option<String>,
     /// Folder for report.txt, report.json and report.html, or those of a sweep:
     /// simulation.report_dir
     #[arg(long, value_name = "DIR")]
@@ -108,6 +112,7 @@ impl SimulateArgs {
             ("--from", "simulation.from", &self.from),
             ("--to", "simulation.to", &self.to),
             ("--data", "simulation.data", &self.data),
+            ("--format", "simulation.format", &self.format),
             ("--report", "simulation.report_dir", &self.report),
             ("--seed", "service.seed", &seed),
         ];

@@ -1,7 +1,7 @@
 //! The start: creates every part, connects it to the others, and starts its thread.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -34,7 +34,8 @@ use pitlane_journal::disk::Disk;
 use pitlane_journal::metadata::JournalMetadata;
 use pitlane_journal::{Fault, header};
 use pitlane_market_data::pace::Pace;
-use pitlane_market_data::record;
+use pitlane_market_data::record::{self, MarketRecorder};
+use pitlane_market_data::recorded_rows::RecordedRows;
 use pitlane_market_data::replay::MarketReplay;
 use pitlane_net::listener::BoundAddress;
 use pitlane_net::settings::NetSettings;
@@ -162,8 +163,14 @@ pub(super) fn start(
     }
 
     let (printer, printing) = Printer::start(lifecycle.clone()).map_err(system(NO_THREAD))?;
-    let recording = config.record.file.as_deref().map(record::start).transpose();
-    let (recorder, recording) = recording.map_err(system("record.file"))?.unzip();
+    let begin = |path: &Option<PathBuf>, content, key| {
+        let begun = path.as_deref().map(|path| record::start(path, content)).transpose();
+        begun.map_err(system(key)).map(Option::unzip)
+    };
+    let (ticks, ticks_thread) = begin(&config.record.file, RecordedRows::Ticks, "record.file")?;
+    let (levels, levels_thread) =
+        begin(&config.record.levels_file, RecordedRows::Levels, "record.levels_file")?;
+    let recorder = MarketRecorder::new(ticks, levels);
     let history = HistorySettings::of(config).map(|settings| {
         let clock = Clock::starting_at(now);
         pitlane_history::start(HistoryStart {
@@ -240,7 +247,7 @@ pub(super) fn start(
         threads,
         printer,
         printing,
-        recordings: recording.into_iter().chain(history_thread).collect(),
+        recordings: ticks_thread.into_iter().chain(levels_thread).chain(history_thread).collect(),
         ready,
         watchdog: Watchdog::default(),
         _lock: lock,

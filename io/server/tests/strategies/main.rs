@@ -8,6 +8,7 @@ mod direct;
 mod distributed;
 mod embedded;
 mod entry;
+mod formats;
 mod kills;
 mod link;
 mod replay;

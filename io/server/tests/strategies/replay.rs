@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use pitlane_testkit::paths::repository;
 use pitlane_testkit::service::folder;
 use serde_json::Value;
 
@@ -47,7 +48,9 @@ fn a_market_that_was_recorded_can_be_simulated() {
     let place = folder("record");
     let recorded = place.join("recorded.csv");
     let record = format!("record.file={}", recorded.display());
-    let service = start(&place, "", &["feed.rate=5000", &record]);
+    let levels = place.join("levels.csv");
+    let record_levels = format!("record.levels_file={}", levels.display());
+    let service = start(&place, "", &["feed.rate=5000", &record, &record_levels]);
     until(|| service.metric("pitlane_ticks_total") > 2_000);
     service.signal("TERM");
     assert!(service.end().is_orderly());
@@ -56,5 +59,24 @@ fn a_market_that_was_recorded_can_be_simulated() {
     assert!(text.lines().count() > 1_000, "{}", text.lines().count());
     let (code, output, log_text) = simulate(&place, &[("recorded.csv", text)], MOMENTUM, &[]);
     assert_eq!(code, Some(0), "{output}{log_text}");
-    assert!(report(&place)["ticks"].as_u64().unwrap() > 1_000);
+    let ticks = report(&place)["ticks"].as_u64().unwrap();
+    assert!(ticks > 1_000);
+    let text = fs::read_to_string(&recorded).unwrap();
+    let levels = fs::read_to_string(&levels).unwrap();
+    let count = levels.lines().count() as u64 - 1;
+    assert!(count > 1_000, "{count}");
+    let files = [("recorded.csv", text), ("levels.csv", levels)];
+    let (code, output, log_text) = simulate(&place, &files, MOMENTUM, &[]);
+    assert_eq!(code, Some(0), "{output}{log_text}");
+    assert_eq!(report(&place)["ticks"].as_u64().unwrap(), ticks + count);
+}
+
+#[test]
+fn a_file_of_nasdaq_is_replayed_as_a_market() {
+    let place = folder("replay-itch");
+    let path = repository().join("tests/data/formats/03012024.NASDAQ_ITCH50.gz");
+    let data = format!("replay.data={}", path.display());
+    let service = start(&place, "", &["feed.on=false", "replay.speed=0", &data]);
+    // Quotes and trades are ticks, levels are not.
+    until(|| service.metric("pitlane_ticks_total") >= 12);
 }

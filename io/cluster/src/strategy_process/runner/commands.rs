@@ -65,6 +65,7 @@ impl RemoteRunner {
             | CommandKind::Quote { .. }
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
+            | CommandKind::Level { .. }
             | CommandKind::Report { .. }
             | CommandKind::Adapter { .. }
             | CommandKind::Transaction(_)
