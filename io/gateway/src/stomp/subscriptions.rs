@@ -182,8 +182,8 @@ impl MarketWatch {
     }
 }
 
-/// Returns the token of a command for a [`MarketWatch`]. Other commands of the thread have the token
-/// zero.
+/// Returns the token of a command for a [`MarketWatch`]. Other commands of the thread have the
+/// token zero.
 fn watch_token(security: SecurityId, kind: MarketDataKind) -> u32 {
     match kind {
         MarketDataKind::Ticks => 2 * security.0 + 1,
