@@ -30,10 +30,21 @@ pub struct Outbox {
     taken: usize,
     /// Number of those that may be delivered.
     ready: usize,
-    /// For each command that is not stored yet: its number, and the number of `events` up to its
-    /// last.
-    held: VecDeque<(u64, usize)>,
+    /// Steps of commands that are not stored yet.
+    held: VecDeque<HeldStep>,
     /// Number of the last event.
+    seq: u64,
+    /// Number of the last event before the held ones.
+    ready_seq: u64,
+}
+
+#[derive(Debug)]
+struct HeldStep {
+    /// Number of its command.
+    command: u64,
+    /// Number of `events` up to its last.
+    end: usize,
+    /// Number of its last event.
     seq: u64,
 }
 
@@ -55,7 +66,7 @@ impl Outbox {
         const NOTHING: Event =
             Event { seq: 0, at: Timestamp::ZERO, body: EventKind::TradingDay { day: Day(0) } };
         let events = vec![(PortMask::NONE, NOTHING); events].into_boxed_slice();
-        Outbox { events, written: 0, taken: 0, ready: 0, held: VecDeque::new(), seq }
+        Outbox { events, written: 0, taken: 0, ready: 0, held: VecDeque::new(), seq, ready_seq: seq }
     }
 
     #[inline(always)]
@@ -87,14 +98,15 @@ impl Outbox {
         }
     }
 
-    /// Emits an event before all held ones: it exposes nothing of a command that is not stored.
+    /// Emits an event before all held ones: it exposes nothing of a command that is not stored. It
+    /// has no new number, but that of the event before the held ones, so that numbers never fall.
     pub fn emit_before_held(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
         if !to.is_empty() {
-            self.events[self.written] = (to, Event { seq: self.seq, at, body });
+            self.events[self.written] = (to, Event { seq: self.ready_seq, at, body });
             self.events[self.ready..=self.written].rotate_right(1);
             self.written += 1;
             self.ready += 1;
-            self.held.iter_mut().for_each(|(_, end)| *end += 1);
+            self.held.iter_mut().for_each(|step| step.end += 1);
         }
     }
 
@@ -129,13 +141,13 @@ impl Outbox {
     /// all before it are stored.
     #[inline]
     pub fn end_step(&mut self, number: u64, stored: u64) {
-        let end = self.written;
+        let step = HeldStep { command: number, end: self.written, seq: self.seq };
         if number <= stored && self.held.is_empty() {
-            self.ready = end;
-        } else if end > self.held.back().map_or(self.ready, |&(_, end)| end) {
+            (self.ready, self.ready_seq) = (step.end, step.seq);
+        } else if step.end > self.held.back().map_or(self.ready, |last| last.end) {
             match self.held.back_mut() {
-                Some(last) if last.0 == number => last.1 = end,
-                _ => self.held.push_back((number, end)),
+                Some(last) if last.command == number => *last = step,
+                _ => self.held.push_back(step),
             }
         }
     }
@@ -143,10 +155,10 @@ impl Outbox {
     /// Releases the events of all commands up to this number, which are stored.
     #[inline]
     pub fn release(&mut self, stored: u64) {
-        while let Some(&(number, end)) = self.held.front()
-            && number <= stored
+        while let Some(step) = self.held.front()
+            && step.command <= stored
         {
-            self.ready = end;
+            (self.ready, self.ready_seq) = (step.end, step.seq);
             self.held.pop_front();
         }
     }
@@ -166,7 +178,7 @@ impl Outbox {
         self.events.copy_within(self.taken..self.written, 0);
         self.written -= self.taken;
         self.ready -= self.taken;
-        self.held.iter_mut().for_each(|(_, end)| *end -= self.taken);
+        self.held.iter_mut().for_each(|step| step.end -= self.taken);
         self.taken = 0;
     }
 
@@ -243,11 +255,12 @@ mod tests {
         assert_eq!(hand_on(&mut outbox), [1]);
         assert!(!outbox.is_ready() && !outbox.is_empty());
         outbox.emit_before_held(PortMask::one(PortId(1)), Timestamp(1), DONE);
-        assert_eq!(hand_on(&mut outbox), [5], "under the number of the last, and before them all");
+        assert_eq!(hand_on(&mut outbox), [1], "before the held ones, with a number that is not above theirs");
         outbox.release(1);
         assert_eq!(hand_on(&mut outbox), []);
         outbox.release(3);
-        assert_eq!(hand_on(&mut outbox), [2, 3, 4]);
+        outbox.emit_before_held(PortMask::one(PortId(1)), Timestamp(1), DONE);
+        assert_eq!(hand_on(&mut outbox), [2, 3, 4, 4]);
         outbox.release(4);
         assert_eq!(hand_on(&mut outbox), [5]);
         assert!(outbox.is_empty());
