@@ -8,9 +8,9 @@
 //! place and checksum, and stays in memory, so a query reads only the chunks that it needs.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use pitlane_engine::id::SecurityId;
@@ -18,6 +18,7 @@ use pitlane_engine::index::index_u32;
 use pitlane_engine::time::Timestamp;
 
 use super::rows::{HistoryRow, push_words, words};
+use super::tail_log::PRIVATE;
 
 const MAGIC: [u8; 8] = *b"PLHPART1";
 /// Maximum number of rows of a chunk: a query for a few rows reads at most that many.
@@ -81,7 +82,8 @@ impl PartFile {
         push_words(&mut bytes, &[chunks.len() as u64, u64::from(sum)]);
         bytes.extend_from_slice(&MAGIC);
         let fresh = path.with_extension("new");
-        let mut file = File::create(&fresh)?;
+        let mut file =
+            OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE).open(&fresh)?;
         file.write_all(&bytes)?;
         file.sync_all()?;
         fs::rename(&fresh, path)?;

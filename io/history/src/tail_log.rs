@@ -10,6 +10,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use pitlane_engine::id::SecurityId;
@@ -17,6 +18,8 @@ use pitlane_engine::index::index_u32;
 
 use super::rows::HistoryRow;
 
+/// Mode of files: only the user that runs the service may read them, as those of the journal.
+pub(crate) const PRIVATE: u32 = 0o600;
 const MAGIC: [u8; 8] = *b"PLHLOG01";
 /// Length and checksum of a block.
 const HEAD_BYTES: usize = 8;
@@ -49,7 +52,9 @@ impl TailLog {
         path: &Path,
         mut row: impl FnMut(SecurityId, R),
     ) -> io::Result<(TailLog, LogDamage)> {
-        let mut file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create(true).truncate(false).mode(PRIVATE);
+        let mut file = options.open(path)?;
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
         let mut damage = LogDamage::default();
