@@ -29,6 +29,7 @@ const STOMP_ACTIONS: [(&str, &str); 51] = [
     ("CONNECT", "-++++++"),
     ("SUBSCRIBE tick.1", "-++++++"),
     ("SUBSCRIBE book.1", "-++++++"),
+    ("SUBSCRIBE depth.1", "-++++++"),
     ("SUBSCRIBE bar.1.1m", "-++++++"),
     // Topics of strategies: its own, those of others, and under other names of the same.
     ("SUBSCRIBE pitlane.PAIRS.x", "-++++++"),
@@ -67,6 +68,7 @@ const STOMP_ACTIONS: [(&str, &str); 51] = [
     ("SEND generic-event", "-------"),
     ("SEND tick.1", "-------"),
     ("SEND book.1", "-------"),
+    ("SEND depth.1", "-------"),
     ("SEND bar.1.1m", "-------"),
     ("SEND pitlane.PAIRS.x", "-------"),
     ("SEND the service.PAIRS.x", "-------"),
