@@ -25,7 +25,7 @@ const LOGINS: [(&str, &str, &str); 6] = [
 
 /// What each login may do, the client without login first: `+` the action is executed, `-` it is
 /// refused and the session ends. A destination without a slash is a topic.
-const STOMP_ACTIONS: [(&str, &str); 51] = [
+const STOMP_ACTIONS: [(&str, &str); 53] = [
     ("CONNECT", "-++++++"),
     ("SUBSCRIBE tick.1", "-++++++"),
     ("SUBSCRIBE book.1", "-++++++"),
