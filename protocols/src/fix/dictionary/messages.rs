@@ -1,6 +1,6 @@
 //! The messages of FIX 4.4 that a client may send: the tags of each between header and trailer, and
-//! the required ones. Members of repeating groups are in [`super::groups`]; here stands the tag that
-//! counts them.
+//! the required ones. Members of repeating groups are in [`super::groups`]; here stands the tag
+//! that counts them.
 
 use crate::fix::groups::{INSTRUMENT, UNDERLYING};
 use crate::fix::msg_type;
