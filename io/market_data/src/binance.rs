@@ -184,11 +184,12 @@ impl EntrySource for BinanceFile {
 fn time(cell: &[u8]) -> Result<Timestamp, String> {
     let problem =
         || format!("{:?} is no time in milliseconds or microseconds", String::from_utf8_lossy(cell));
-    match text::parse_u64(cell) {
-        Ok(time) if time < MICROSECONDS_FROM => Ok(Timestamp(time * NS_PER_MS)),
-        Ok(time) if time < MICROSECONDS_TO => time.checked_mul(NS_PER_US).map(Timestamp).ok_or_else(problem),
-        Ok(_) | Err(_) => Err(problem()),
-    }
+    let ns = match text::parse_u64(cell) {
+        Ok(time) if time < MICROSECONDS_FROM => time.checked_mul(NS_PER_MS),
+        Ok(time) if time < MICROSECONDS_TO => time.checked_mul(NS_PER_US),
+        Ok(_) | Err(_) => None,
+    };
+    ns.map(Timestamp).ok_or_else(problem)
 }
 
 fn flag(cell: &[u8]) -> Result<bool, String> {

@@ -162,7 +162,11 @@ fn rows_of_binance_are_checked() {
     assert_eq!(trade("2,1,1,1,0,true"), ":2: its time is before that of the row above");
     assert!(trade("2,,1,1,2,true").starts_with(":2: price is empty"));
     assert!(trade("2,1,-1,1,2,true").starts_with(":2: quantity is empty or negative"));
-    assert!(trade("2,1,1,1,100000000000000000,true").contains("no time in milliseconds or microseconds"));
+    // Beyond microseconds, and milliseconds beyond the year 2554.
+    for time in ["100000000000000000", "20000000000000"] {
+        let problem = trade(&format!("2,1,1,1,{time},true"));
+        assert!(problem.contains("no time in milliseconds or microseconds"), "{problem}");
+    }
     assert!(trade("2,1,1,1,2,maybe").contains("\"maybe\" is neither true nor false"));
     assert!(trade("2,1").contains("there is no quantity"));
     let kline = |row: &str| {
