@@ -98,19 +98,8 @@ pub struct CopiedReport {
 impl CopiedReport {
     /// Returns the fields of the report beside the terms of its order.
     pub fn fields(&self, at: Timestamp, exec_id: Uuid) -> ExecutionReport {
-        let report = &self.report;
-        ExecutionReport {
-            exec_id,
-            at,
-            what: report.what,
-            status: report.status,
-            reason: report.reason,
-            cl_ord_id: self.cl_ord_id,
-            orig_cl_ord_id: self.orig_cl_ord_id,
-            cum_qty: report.cum_qty,
-            avg_price: report.avg_price,
-            last: (report.what == ExecType::Filled).then_some((report.last_qty, report.last_price)),
-        }
+        let ids = (self.cl_ord_id, self.orig_cl_ord_id);
+        ExecutionReport::with_ids(&self.report, at, exec_id, ids)
     }
 }
 

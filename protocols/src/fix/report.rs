@@ -75,8 +75,18 @@ impl ExecutionReport {
         exec_id: Uuid,
         order: &mut ClientOrder,
     ) -> ExecutionReport {
-        let (cl_ord_id, orig_cl_ord_id) = ids(report, order);
+        let ids = ids(report, order);
         order.update(report, at);
+        ExecutionReport::with_ids(report, at, exec_id, ids)
+    }
+
+    /// Returns the report of a shard's event under ClOrdID and OrigClOrdID.
+    pub fn with_ids(
+        report: &OrderReport,
+        at: Timestamp,
+        exec_id: Uuid,
+        (cl_ord_id, orig_cl_ord_id): (IntId, IntId),
+    ) -> ExecutionReport {
         ExecutionReport {
             exec_id,
             at,

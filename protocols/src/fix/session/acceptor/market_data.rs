@@ -23,7 +23,6 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use super::Acceptor;
-use super::reference_data::missing;
 use crate::fix::fields::FixMessage;
 use crate::fix::market_data::{
     self, MarketDataRequest, MarketDataTerms, MarketImage, MdRejectReason, RequestFault, ShownMarket,
@@ -82,7 +81,7 @@ impl Acceptor {
     ) {
         let request = match MarketDataRequest::read(message, &self.reference) {
             Ok(request) => request,
-            Err(RequestFault::Missing(tag)) => return missing(layer, now, message, number, tag),
+            Err(RequestFault::Missing(tag)) => return layer.refuse_missing(now, message, number, tag),
             Err(RequestFault::Field(fault)) => return layer.reject(now, message, number, fault),
             Err(RequestFault::Refused(reason)) => return refuse(layer, now, message, reason),
         };

@@ -63,7 +63,7 @@ impl Acceptor {
     ) {
         let Some(id) = request_id(layer, now, message, number) else { return };
         let Some(kind) = message.get(tag::SECURITY_LIST_REQUEST_TYPE) else {
-            return missing(layer, now, message, number, tag::SECURITY_LIST_REQUEST_TYPE);
+            return layer.refuse_missing(now, message, number, tag::SECURITY_LIST_REQUEST_TYPE);
         };
         let reference = &self.reference;
         let fields = instrument_fields(message);
@@ -138,7 +138,7 @@ impl Acceptor {
     ) {
         let Some(id) = request_id(layer, now, message, number) else { return };
         let Some(kind) = message.get(tag::SECURITY_REQUEST_TYPE) else {
-            return missing(layer, now, message, number, tag::SECURITY_REQUEST_TYPE);
+            return layer.refuse_missing(now, message, number, tag::SECURITY_REQUEST_TYPE);
         };
         let found =
             resolve::security(&self.reference, &instrument_fields(message)).map(|security| security.id);
@@ -214,15 +214,7 @@ fn request_id<'a>(
             let reason = SessionRejectReason::ValueIncorrect;
             layer.reject(now, message, number, FieldFault { reason, tag: tag::SECURITY_REQ_ID, at });
         }
-        None => missing(layer, now, message, number, tag::SECURITY_REQ_ID),
+        None => layer.refuse_missing(now, message, number, tag::SECURITY_REQ_ID),
     }
     None
-}
-
-/// Answers a request that lacks a required field.
-pub(super) fn missing(layer: &mut SessionLayer, now: Timestamp, message: &FixMessage, number: u64, tag: u32) {
-    match layer.settings.validate {
-        true => layer.reject_missing(now, message, number, tag),
-        false => layer.refuse_incomplete(now, message, number),
-    }
 }

@@ -68,10 +68,7 @@ impl Acceptor {
             return;
         }
         if let Some(tag) = entry::missing(kind, &order) {
-            return match layer.settings.validate {
-                true => layer.reject_missing(now, message, number, tag),
-                false => layer.refuse_incomplete(now, message, number),
-            };
+            return layer.refuse_missing(now, message, number, tag);
         }
         let admitted = match kind {
             msg_type::ORDER_CANCEL_REQUEST | msg_type::ORDER_MASS_CANCEL_REQUEST => {

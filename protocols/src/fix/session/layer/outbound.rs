@@ -105,6 +105,21 @@ impl SessionLayer {
         self.reject(now, message, number, fault);
     }
 
+    /// Refuses an application message without this required field: by Reject in a session that
+    /// validates, otherwise by Business Message Reject.
+    pub(in crate::fix::session) fn refuse_missing(
+        &mut self,
+        now: Timestamp,
+        message: &FixMessage,
+        number: u64,
+        tag: u32,
+    ) {
+        match self.settings.validate {
+            true => self.reject_missing(now, message, number, tag),
+            false => self.refuse_incomplete(now, message, number),
+        }
+    }
+
     /// Refuses an application message without a field that it needs, by Business Message Reject.
     pub(in crate::fix::session) fn refuse_incomplete(
         &mut self,
