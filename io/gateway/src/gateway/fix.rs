@@ -9,6 +9,7 @@
 //! hands it over. Output stays in the session until the socket has taken it.
 
 mod client;
+mod disconnect;
 mod drop_copy;
 mod pending_logons;
 mod logins;
@@ -37,7 +38,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_net::ConnectionId;
 use pitlane_net::event::SocketEvent;
 use pitlane_net::sockets::Sockets;
-use pitlane_protocols::fix::session::{DisconnectReason, DontKnowTrade, FixSessionState};
+use pitlane_protocols::fix::session::{DisconnectReason, DontKnowTrade};
 use pitlane_runtime::log::LineLimit;
 use pitlane_runtime::stages::LatencyRecorder;
 
@@ -430,25 +431,6 @@ impl FixEndpoint {
         work
     }
 
-    /// Handles a lost connection; the session remains.
-    fn handle_disconnect(&mut self, now: Timestamp, id: ConnectionId) {
-        if self.pending_logons.leave(id).is_some() || self.remove_challenger(id) {
-            return;
-        }
-        let Some(number) = self.number_of(id) else { return };
-        self.session_numbers.remove(id);
-        if let Some(client) = client_of(&mut self.clients, number) {
-            let lost = (client.session.state() != FixSessionState::Closing).then(|| client.name.clone());
-            client.disconnect(now);
-            self.notifications.extend(client.take_state_change());
-            self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
-            if let Some(name) = lost.filter(|_| self.may_log(now)) {
-                tracing::info!(session = name, "FIX connection lost");
-            }
-        }
-        self.apply_market_interests(now, number);
-    }
-
     fn poll_deadlines(&mut self, now: Timestamp) {
         self.deadline = Timestamp::MAX;
         for number in numbers_of(&self.clients) {
@@ -464,28 +446,9 @@ impl FixEndpoint {
         }
     }
 
-    /// Closes the connections that have not answered the Logout in time.
-    fn close_remaining(&mut self, now: Timestamp, sockets: &mut Sockets) {
-        let Some(since) = self.ending_since else { return };
-        self.close_challengers(sockets);
-        for id in self.pending_logons.drain() {
-            sockets.close(id);
-        }
-        if now < since.plus(WIND_DOWN_NS_MAX) {
-            return;
-        }
-        for id in self.session_numbers.keys() {
-            sockets.close(id);
-            self.handle_disconnect(now, id);
-        }
-    }
-
     fn wake(&mut self, number: u16) {
-        if let Some(client) = client_of(&mut self.clients, number)
-            && !client.queued
-        {
-            client.queued = true;
-            self.active.push(number);
+        if let Some(client) = client_of(&mut self.clients, number) {
+            client.queue(number, &mut self.active);
         }
     }
 

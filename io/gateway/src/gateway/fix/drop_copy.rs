@@ -95,9 +95,7 @@ impl FixEndpoint {
                 && let Some(client) = client_of(clients, *number)
             {
                 client.session.copy_report(now, shard, event, &report, missed);
-                if !std::mem::replace(&mut client.queued, true) {
-                    active.push(*number);
-                }
+                client.queue(*number, active);
             }
         }
     }

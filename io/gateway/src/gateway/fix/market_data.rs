@@ -93,14 +93,13 @@ impl FixMarket {
         (on && subscribed.is_known && is_complete).then_some(subscribed.image)
     }
 
-    /// Applies an event. Returns the security and whether its book has changed, if sessions must
-    /// learn of it.
-    fn handle_event(&mut self, event: &Event) -> Option<(SecurityId, bool)> {
+    /// Applies an event. Returns the security, if sessions must learn of it.
+    fn handle_event(&mut self, event: &Event) -> Option<SecurityId> {
         if let EventKind::Tick(tick) = &event.body {
             let subscribed = self.securities.get_mut(&tick.security)?;
             (subscribed.image.tick, subscribed.is_known) = (*tick, true);
             subscribed.image.seq += 1;
-            return Some((tick.security, false));
+            return Some(tick.security);
         }
         if let EventKind::Depth(depth) = &event.body {
             let subscribed = self.securities.get_mut(&depth.security)?;
@@ -110,7 +109,7 @@ impl FixMarket {
             }
             subscribed.image.book = Some([subscribed.bids.take()?, *depth]);
             subscribed.image.seq += 1;
-            return subscribed.is_known.then_some((depth.security, true));
+            return subscribed.is_known.then_some(depth.security);
         }
         // The answer to a watch: what has not arrived before it does not exist yet.
         let EventKind::Done { source, token, .. } = event.body else { return None };
@@ -119,7 +118,7 @@ impl FixMarket {
         let settled =
             if watch.book { &mut subscribed.image.is_book_settled } else { &mut subscribed.is_known };
         let is_news = !std::mem::replace(settled, true);
-        (is_news && subscribed.is_known).then_some((watch.security, watch.book))
+        (is_news && subscribed.is_known).then_some(watch.security)
     }
 }
 
@@ -141,7 +140,7 @@ impl FixEndpoint {
 
     fn publish_market(&mut self, now: Timestamp, event: &Event) {
         let FixEndpoint { market, clients, active, .. } = self;
-        let Some((security, _)) = market.handle_event(event) else { return };
+        let Some(security) = market.handle_event(event) else { return };
         let FixMarket { securities, receivers, .. } = market;
         let Some(subscribed) = securities.get(&security) else { return };
         receivers.clear();
@@ -150,9 +149,7 @@ impl FixEndpoint {
         for number in receivers {
             let Some(client) = client_of(clients, *number) else { continue };
             client.session.handle_market_image(now, &subscribed.image);
-            if !std::mem::replace(&mut client.queued, true) {
-                active.push(*number);
-            }
+            client.queue(*number, active);
         }
     }
 
@@ -169,17 +166,11 @@ impl FixEndpoint {
 
     /// Passes on what the sessions begin or cease to need: to the STOMP endpoint, which watches
     /// through the same port, or without one to the shards themselves.
-    pub fn pass_market_changes(&mut self, stomp: Option<&mut StompEndpoint>, port: Option<&mut PortEnd>) {
-        match stomp {
-            Some(stomp) => {
-                while let Some((watch, on)) = self.market.changes.pop_first() {
-                    stomp.set_watch_by_fix(watch, on);
-                }
-            }
-            None => {
-                while let Some((watch, on)) = self.market.changes.pop_first() {
-                    self.market_watches.set_by_fix(watch, on);
-                }
+    pub fn pass_market_changes(&mut self, mut stomp: Option<&mut StompEndpoint>, port: Option<&mut PortEnd>) {
+        while let Some((watch, on)) = self.market.changes.pop_first() {
+            match &mut stomp {
+                Some(stomp) => stomp.set_watch_by_fix(watch, on),
+                None => self.market_watches.set_by_fix(watch, on),
             }
         }
         if let Some(port) = port {
