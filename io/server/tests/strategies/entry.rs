@@ -4,7 +4,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pitlane_engine::command::{Command, CommandKind, StrategyPhase};
 use pitlane_engine::id::{IntId, PortId, SecurityId, Source, StrategyId};
@@ -22,12 +22,15 @@ use pitlane_testkit::strategy_link::{LinkClient, TestLink};
 use super::data::MOMENTUM;
 use super::embedded::{get, strategy, subscriber, until};
 
-/// Subject of responses: below the inbox of the strategy, the only place where the server sends
-/// them.
+/// Subjects of responses, one for each request: below the inbox of the strategy, the only place
+/// where the server sends them.
 const ANSWERS: &str = "pitlane.pitlane.inbox.MOMENTUM.answers";
+/// A request without a response is sent again after this time, as strategies do.
+const RESEND_AFTER: Duration = Duration::from_secs(2);
+const DEADLINE: Duration = Duration::from_secs(30);
 
-/// A received message: subject, headers, payload.
 struct NatsMessage {
+    subject: String,
     headers: String,
     payload: Vec<u8>,
 }
@@ -35,13 +38,14 @@ struct NatsMessage {
 struct NatsWire {
     to: TcpStream,
     from: BufReader<TcpStream>,
+    requests: usize,
 }
 
 impl NatsWire {
     fn open(broker: &NatsBroker) -> NatsWire {
         let to = TcpStream::connect(("127.0.0.1", broker.port)).unwrap();
-        to.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
-        let mut wire = NatsWire { from: BufReader::new(to.try_clone().unwrap()), to };
+        to.set_read_timeout(Some(DEADLINE)).unwrap();
+        let mut wire = NatsWire { from: BufReader::new(to.try_clone().unwrap()), to, requests: 0 };
         wire.send_message(
             "CONNECT {\"verbose\":false,\"headers\":true,\"no_responders\":true,\"protocol\":1}",
         );
@@ -65,45 +69,78 @@ impl NatsWire {
 
     fn receive(&mut self) -> NatsMessage {
         loop {
-            let line = self.line();
-            let parts: Vec<&str> = line.split(' ').collect();
-            let sizes: Vec<usize> = match parts[0] {
-                "PING" => {
-                    self.send_message("PONG");
-                    continue;
-                }
-                "MSG" => vec![0, parts[parts.len() - 1].parse().unwrap()],
-                "HMSG" => parts[parts.len() - 2..].iter().map(|part| part.parse().unwrap()).collect(),
-                _ => continue,
-            };
-            let mut bytes = vec![0; sizes[1] + 2];
-            self.from.read_exact(&mut bytes).unwrap();
-            bytes.truncate(sizes[1]);
-            let payload = bytes.split_off(sizes[0]);
-            let headers = String::from_utf8(bytes).unwrap();
-            // The service tests its rights with empty messages, which every participant ignores.
-            if !headers.contains("Pitlane-Probe") {
-                return NatsMessage { headers, payload };
+            if let Some(message) = self.read_operation() {
+                return message;
             }
         }
     }
 
-    /// Sends a request in the name of a strategy, until there is a response.
-    fn ask(&mut self, request: &RemoteRequest) -> RemoteReply {
-        loop {
-            let bytes = request.encode();
-            self.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} {}", bytes.len()));
-            self.to.write_all(&bytes).unwrap();
-            self.send_message("");
-            let message = self.receive();
-            if message.headers.contains("503") {
-                continue;
+    /// Reads one operation of the broker, and returns it if it is a message for this test.
+    fn read_operation(&mut self) -> Option<NatsMessage> {
+        let line = self.line();
+        let parts: Vec<&str> = line.split(' ').collect();
+        let sizes: Vec<usize> = match parts[0] {
+            "PING" => {
+                self.send_message("PONG");
+                return None;
             }
-            let reply = RemoteReply::decode(&message.payload).unwrap();
-            if !matches!(reply, RemoteReply::Wait { .. }) {
+            "MSG" => vec![0, parts[parts.len() - 1].parse().unwrap()],
+            "HMSG" => parts[parts.len() - 2..].iter().map(|part| part.parse().unwrap()).collect(),
+            _ => return None,
+        };
+        let mut bytes = vec![0; sizes[1] + 2];
+        self.from.read_exact(&mut bytes).unwrap();
+        bytes.truncate(sizes[1]);
+        let payload = bytes.split_off(sizes[0]);
+        let headers = String::from_utf8(bytes).unwrap();
+        // The service tests its rights with empty messages, which every participant ignores.
+        let probe = headers.contains("Pitlane-Probe");
+        (!probe).then(|| NatsMessage { subject: parts[1].to_string(), headers, payload })
+    }
+
+    /// Whether bytes arrive before a request has to be sent again.
+    fn readable(&self) -> bool {
+        if !self.from.buffer().is_empty() {
+            return true;
+        }
+        self.to.set_read_timeout(Some(RESEND_AFTER)).unwrap();
+        let readable = self.to.peek(&mut [0]).is_ok();
+        self.to.set_read_timeout(Some(DEADLINE)).unwrap();
+        readable
+    }
+
+    /// Sends a request in the name of a strategy, until there is a response. The broker delivers a
+    /// request to a server that has just been killed as long as it has not seen its end, so one
+    /// request may be lost.
+    fn ask(&mut self, request: &RemoteRequest) -> RemoteReply {
+        let started = Instant::now();
+        while started.elapsed() < DEADLINE {
+            if let Some(reply) = self.attempt(&request.encode()) {
                 return reply;
             }
         }
+        panic!("no response within {DEADLINE:?} to {request:?}");
+    }
+
+    /// Sends a request once; there is no response while no server is ready for it.
+    fn attempt(&mut self, request: &[u8]) -> Option<RemoteReply> {
+        self.requests += 1;
+        let subject = format!("{ANSWERS}.{}", self.requests);
+        self.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {subject} {}", request.len()));
+        self.to.write_all(request).unwrap();
+        self.send_message("");
+        while self.readable() {
+            let Some(message) = self.read_operation() else { continue };
+            if message.subject != subject {
+                continue;
+            }
+            if message.headers.contains("503") {
+                return None;
+            }
+            let reply = RemoteReply::decode(&message.payload).unwrap();
+            return (!matches!(reply, RemoteReply::Wait { .. })).then_some(reply);
+        }
+        None
     }
 }
 
@@ -141,7 +178,7 @@ impl EntryWire {
         match link {
             TestLink::Nats(broker) => {
                 let mut wire = NatsWire::open(broker);
-                wire.subscribe(ANSWERS);
+                wire.subscribe(&format!("{ANSWERS}.*"));
                 EntryWire::Nats(wire)
             }
             TestLink::Unix(path) => EntryWire::Direct(path.clone(), log_in(path)),
@@ -171,10 +208,7 @@ impl EntryWire {
     /// Sends bytes that are no request, and returns the answer.
     fn ask_nonsense(&mut self) -> RemoteReply {
         match self {
-            EntryWire::Nats(wire) => {
-                wire.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {ANSWERS} 3\r\n\u{1}zz"));
-                RemoteReply::decode(&wire.receive().payload).unwrap()
-            }
+            EntryWire::Nats(wire) => wire.attempt(b"\x01zz").unwrap(),
             EntryWire::Direct(_, client) => client.ask_bytes(b"\x01zz".to_vec()),
         }
     }
