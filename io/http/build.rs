@@ -47,6 +47,9 @@ fn read(path: &Path) -> Option<String> {
 }
 
 fn list_page(folder: &Path) -> io::Result<()> {
+    // Cargo runs this again at every build while the folder that it watches does not exist. Where
+    // the folder cannot be made, nothing but time is lost.
+    let _ = fs::create_dir_all(folder);
     println!("cargo:rerun-if-changed={}", folder.display());
     let page = folder.join("page");
     let mut files = Vec::new();
