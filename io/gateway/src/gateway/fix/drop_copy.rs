@@ -62,7 +62,8 @@ impl FixEndpoint {
             }
         }
         if !sessions.is_empty() {
-            let copies = DropCopies { sessions, early: Some(EarlyCopies::default()), ..DropCopies::default() };
+            let copies =
+                DropCopies { sessions, early: Some(EarlyCopies::default()), ..DropCopies::default() };
             self.drop_copies = Some(Box::new(copies));
         }
         Ok(())
