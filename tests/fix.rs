@@ -12,17 +12,19 @@
 //! closed HeartbeatMissed     the connection was closed
 //! ```
 //!
-//! In values, `@30` is the time in 30 seconds, and `$a` stands for the value at its first
+//! A dialogue is played in every version of FIX that has its messages, unless `set version=` names
+//! one. In values, `@30` is the time in 30 seconds, and `$a` stands for the value at its first
 //! occurrence.
 
 use std::path::Path;
 use std::sync::Arc;
 
-use pitlane_dialogue::fix_fields::{Bound, filled, fits, number_after};
+use pitlane_dialogue::fix_fields::{Bound, filled, fits, frame_in, number_after};
 use pitlane_engine::command::TradingSession;
 use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
-use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
+use pitlane_engine::id::{IntId, OrderHandle, SecurityId, StrategyId};
 use pitlane_engine::index::index_usize;
+use pitlane_engine::number::Money;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{OrderKind, Status};
@@ -33,15 +35,34 @@ use pitlane_protocols::fix::dictionary::{CustomField, DictionarySettings};
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::order::OrderFields;
+use pitlane_protocols::fix::positions::PositionRow;
 use pitlane_protocols::fix::session::FixSessionSettings;
+use pitlane_protocols::fix::version::FixVersion;
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
+use pitlane_tests::fix::translation::Translation;
 use pitlane_tests::fix::{FixHarness, SharedStore, frame_of, sealed, seconds, settings};
 use pitlane_tests::test_market;
 
 #[test]
 fn every_dialogue_holds_wherever_the_bytes_are_cut() {
     dialogue::play_all(&Path::new(env!("CARGO_MANIFEST_DIR")).join("data/fix"), 101, run);
+}
+
+/// A version that cannot play most dialogues is not tested.
+#[test]
+fn most_dialogues_are_played_in_every_version() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("data/fix");
+    let mut played = [0; FixVersion::ALL.len()];
+    for entry in std::fs::read_dir(folder).expect("the dialogues are part of the repository") {
+        let text =
+            std::fs::read_to_string(entry.expect("a readable folder").path()).expect("a readable file");
+        for translation in Translation::of_dialogue(&text) {
+            let at = FixVersion::ALL.iter().position(|version| *version == translation.version);
+            played[at.expect("one of all")] += 1;
+        }
+    }
+    assert!(played.iter().all(|count| *count >= 120), "{played:?}");
 }
 
 /// A resend that does not fit the output continues as the client reads; new messages follow it, in
@@ -127,6 +148,7 @@ fn a_refusal_that_was_not_sent_before_a_restart_is_sent_once() {
 /// A dialogue in progress.
 struct FixDialogueRun {
     harness: FixHarness,
+    translation: Translation,
     cut: Cut,
     dice: Dice,
     /// The client's next sequence number.
@@ -138,10 +160,19 @@ struct FixDialogueRun {
 }
 
 fn run(text: &str, cut: Cut) -> Result<(), String> {
-    let mut settings = settings();
+    Translation::of_dialogue(text).into_iter().try_for_each(|translation| {
+        let version = translation.version.begin_string();
+        run_in(translation, text, cut).map_err(|problem| format!("{version}: {problem}"))
+    })
+}
+
+fn run_in(translation: Translation, text: &str, cut: Cut) -> Result<(), String> {
+    let mut settings = FixSessionSettings { version: translation.version, ..settings() };
     let mut messages_max = 10_000;
     for setting in dialogue::settings(text) {
         match setting? {
+            // `Translation` has read it.
+            ("version", _) => {}
             ("store", value) => messages_max = value.parse().map_err(|_| "a number")?,
             (key, value) => set(&mut settings, key, value),
         }
@@ -150,7 +181,8 @@ fn run(text: &str, cut: Cut) -> Result<(), String> {
     let harness = FixHarness::with_store(settings, store, ShardSettings::default());
     let dice = cut.dice();
     let bound = Bound::new();
-    let mut run = FixDialogueRun { harness, cut, dice, number: 1, held: Vec::new(), sent: Vec::new(), bound };
+    let (held, sent) = (Vec::new(), Vec::new());
+    let mut run = FixDialogueRun { harness, translation, cut, dice, number: 1, held, sent, bound };
     dialogue::perform_each(text, |line| run.perform(line))?;
     run.nothing_left()
 }
@@ -168,6 +200,7 @@ fn set(settings: &mut FixSessionSettings, key: &str, value: &str) {
         "next_expected" => settings.next_expected = yes,
         "report_open_orders" => settings.report_open_orders = yes,
         "may_trade" => settings.may_trade = yes,
+        "may_see_positions" => settings.may_see_positions = yes,
         "chunk" => settings.resend_chunk = number(),
         "accuracy" => settings.sending_time_ns_max = seconds(number()),
         "cancel_on_disconnect" => settings.cancel_on_disconnect_ns = Some(seconds(number())),
@@ -207,9 +240,15 @@ impl FixDialogueRun {
         let fields: Vec<&str> = rest.split(' ').filter(|keyword| !keyword.is_empty()).collect();
         match keyword {
             ">" | ">>" => self.send(rest, keyword == ">>"),
-            ">raw" => self.feed(rest.replace('|', "\x01").into_bytes()),
-            ">old" => self.feed(sealed("FIX.4.2", &format!("{}|", self.filled(rest)))),
-            ">bare" => self.feed(sealed("FIX.4.4", &format!("{}|", self.filled(rest)))),
+            ">raw" => self.feed(self.translation.raw(rest).replace('|', "\x01").into_bytes()),
+            ">old" => {
+                let begin_string = self.translation.other_begin_string();
+                self.feed(sealed(begin_string, &format!("{}|", self.filled(rest))));
+            }
+            ">bare" => {
+                let begin_string = self.translation.version.begin_string();
+                self.feed(sealed(begin_string, &format!("{}|", self.filled(rest))));
+            }
             "many" => {
                 let (count, text) = rest.split_once(' ').ok_or("how many of what")?;
                 for _ in 0..count.parse::<u32>().map_err(|_| "a number")? {
@@ -248,6 +287,10 @@ impl FixDialogueRun {
                     _ => return Err("no such hours".to_string()),
                 };
                 self.harness.hours(test_market::AUCTIONS, hours);
+            }
+            "positions" => {
+                let rows = rest.split(',').filter(|row| !row.trim().is_empty()).map(position);
+                self.harness.positions(rows.collect::<Option<_>>().ok_or("six values for each")?)?;
             }
             "ready" => self.harness.session.set_ready(rest == "Y"),
             "stop" => {
@@ -289,8 +332,9 @@ impl FixDialogueRun {
     }
 
     fn send(&mut self, text: &str, hold: bool) {
-        let text = self.filled(text);
-        let bytes = frame_of(&text, self.number, self.harness.now);
+        let text = self.filled(&self.translation.sent(text));
+        let begin_string = self.translation.version.begin_string();
+        let bytes = frame_in(begin_string, &text, "CLIENT1", self.number, self.harness.now);
         self.number = number_after(&text, self.number);
         self.held.extend_from_slice(&bytes);
         if !hold {
@@ -314,8 +358,8 @@ impl FixDialogueRun {
         if self.sent.is_empty() {
             return Err(format!("nothing was sent; closed: {:?}", self.harness.closed));
         }
-        let sent = self.sent.remove(0);
-        fits(expected, &sent, &mut self.bound)
+        let sent = self.translation.received(&self.sent.remove(0))?;
+        fits(&self.translation.expected(expected), &sent, &mut self.bound)
     }
 
     fn nothing_left(&mut self) -> Result<(), String> {
@@ -325,6 +369,20 @@ impl FixDialogueRun {
             None => Ok(()),
         }
     }
+}
+
+/// Reads a position: security, strategy, quantity, average price, price of the market, gain.
+fn position(text: &str) -> Option<PositionRow> {
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    let [security, strategy, qty, avg_price, market_price, unrealized] = fields[..] else { return None };
+    Some(PositionRow {
+        security: SecurityId(security.strip_prefix('S')?.parse().ok()?),
+        strategy: StrategyId(strategy.parse().ok()?),
+        qty: test_market::qty(qty),
+        avg_price: Some(test_market::price(avg_price)),
+        market_price: Some(test_market::price(market_price)),
+        unrealized: Some(Money::parse(unrealized.as_bytes()).ok()?),
+    })
 }
 
 #[test]

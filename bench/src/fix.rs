@@ -20,6 +20,7 @@ use pitlane_protocols::fix::frame::{self, check_sum};
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::report::{self, ExecutionReport};
 use pitlane_protocols::fix::timestamp::TimestampText;
+use pitlane_protocols::fix::version::FixVersion;
 
 use crate::measure::{median, spent};
 
@@ -144,7 +145,9 @@ fn decode(messages: &[Vec<u8>], ops: usize, dictionary: Option<&DictionarySettin
         let bytes = black_box(&messages[nth % messages.len()]);
         let Ok(Decoded::Message { message, .. }) = frame::decode(bytes, BODY_BYTES_MAX) else { return 0 };
         let message = read(message, &mut fields);
-        if dictionary.is_some_and(|settings| dictionary::check(&message, settings).is_some()) {
+        if dictionary
+            .is_some_and(|settings| dictionary::check(&message, FixVersion::Fix44, settings).is_some())
+        {
             return 0;
         }
         let Ok(order) = OrderFields::read(&message) else { return 0 };
@@ -161,7 +164,7 @@ fn decode(messages: &[Vec<u8>], ops: usize, dictionary: Option<&DictionarySettin
 }
 
 fn encode(reference: &RefData, ops: usize) -> (usize, u64) {
-    let mut encoder = Encoder::new("PITLANE", "CLIENT1");
+    let mut encoder = Encoder::new(FixVersion::Fix44, "PITLANE", "CLIENT1");
     let mut out = Vec::with_capacity(65_536);
     let (mut written, mut hash) = (0, 0u64);
     let start = Day(20_773).start();

@@ -11,6 +11,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::OptionKind;
 use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
 
+use crate::fix::version::FixVersion;
 use crate::fix::{exec_type, ord_status};
 
 /// A value that REST and STOMP name by a word in capitals.
@@ -198,6 +199,60 @@ pub enum FixProfile {
     Spec,
     /// Also the values of FIX 4.4 for a cancel, a replacement and an expiry.
     Strict44,
+    /// The values of FIX 4.2, which has others for a fill and none for a status.
+    Fix42,
+}
+
+impl FixProfile {
+    /// Returns the profile of a session of this version.
+    pub fn in_version(self, version: FixVersion) -> FixProfile {
+        match version {
+            FixVersion::Fix42 => FixProfile::Fix42,
+            FixVersion::Fix44 | FixVersion::Fix50Sp2 => self,
+        }
+    }
+
+    /// Returns OrdRejReason (103): "broker's option" for a value that the version does not have.
+    pub fn ord_rej_reason(self, reason: u32) -> u32 {
+        const BROKER_OPTION: u32 = 0;
+        const STALE_ORDER: u32 = 8;
+        if self == FixProfile::Fix42 && reason > STALE_ORDER { BROKER_OPTION } else { reason }
+    }
+
+    /// Returns CxlRejReason (102): "broker's option" for a value that the version does not have.
+    pub fn cxl_rej_reason(self, reason: u32) -> u32 {
+        const BROKER_OPTION: u32 = 2;
+        const ALREADY_PENDING: u32 = 3;
+        if self == FixProfile::Fix42 && reason > ALREADY_PENDING { BROKER_OPTION } else { reason }
+    }
+}
+
+/// ExecTransType (20) of FIX 4.2: whether a report is about something new, or only a status.
+pub fn exec_trans_type(what: ExecType) -> u8 {
+    const NEW: u8 = b'0';
+    const STATUS: u8 = b'3';
+    match what {
+        ExecType::Triggered | ExecType::Corrected | ExecType::Snapshot => STATUS,
+        ExecType::Entered
+        | ExecType::Rejected
+        | ExecType::Accepted
+        | ExecType::Filled
+        | ExecType::CancelPending
+        | ExecType::Canceled
+        | ExecType::Expired
+        | ExecType::ReplacePending
+        | ExecType::Replaced => NEW,
+    }
+}
+
+/// Returns OrdStatus (39) of a report. In FIX 4.2 an order that was replaced and has no fill is
+/// "replaced" in the report of it.
+pub fn reported_ord_status(profile: FixProfile, what: ExecType, status: Status) -> u8 {
+    let is_replaced = what == ExecType::Replaced && status == Status::New;
+    if profile == FixProfile::Fix42 && is_replaced {
+        return ord_status::REPLACED;
+    }
+    ord_status(profile, status)
 }
 
 /// Returns OrdStatus (39).
@@ -220,8 +275,18 @@ pub fn ord_status(profile: FixProfile, status: Status) -> u8 {
 
 /// Returns ExecType (150): the reason of the report.
 pub fn exec_type(profile: FixProfile, what: ExecType, status: Status) -> u8 {
-    let strict = profile == FixProfile::Strict44;
+    let strict = profile != FixProfile::Spec;
     match what {
+        ExecType::Filled if profile == FixProfile::Fix42 => {
+            if status == Status::Filled {
+                exec_type::FILL
+            } else {
+                exec_type::PARTIAL_FILL
+            }
+        }
+        ExecType::Triggered | ExecType::Corrected | ExecType::Snapshot if profile == FixProfile::Fix42 => {
+            ord_status(profile, status)
+        }
         ExecType::Entered => exec_type::PENDING_NEW,
         ExecType::Accepted => exec_type::NEW,
         ExecType::Filled => exec_type::TRADE,

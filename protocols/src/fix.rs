@@ -34,6 +34,7 @@ pub mod resolve;
 pub mod entry;
 pub mod report;
 pub mod drop_copy;
+pub mod positions;
 pub mod market_data;
 
 // Orders at a venue.
@@ -41,5 +42,6 @@ pub mod venue;
 
 // The session.
 pub mod dictionary;
+pub mod version;
 pub mod session;
 pub mod logon_probe;

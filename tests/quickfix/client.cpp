@@ -3,7 +3,8 @@
 //
 //   client PORT SENDER TARGET STORE RESET(Y/N) [HEARTBEAT [DICTIONARY]]
 //
-// With a dictionary every message that it receives is checked against it.
+// With a dictionary every message that it receives is checked against it. The environment variable
+// BEGIN_STRING names another version than FIX.4.4: FIX.4.2, or FIXT.1.1 for FIX 5.0 SP2.
 //
 //   in:   send 35=D|11=o1|55=AAPL|…      a message; header and trailer are added
 //         logout                         logs out and stays disconnected
@@ -19,6 +20,7 @@
 #include <quickfix/SessionSettings.h>
 #include <quickfix/SocketInitiator.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <memory>
@@ -59,7 +61,8 @@ struct Members {
     std::set<int> others;
 };
 
-const std::map<int, Members> groups = {{267, {269, {}}}, {146, {55, {48, 22, 207, 167}}}};
+const std::map<int, Members> groups = {
+    {267, {269, {}}}, {146, {55, {48, 22, 207, 167}}}, {453, {448, {447, 452}}}};
 
 FIX::Message parse(const std::string& text) {
     FIX::Message message;
@@ -105,12 +108,15 @@ int main(int argc, char** argv) {
         std::cerr << "client PORT SENDER TARGET STORE RESET [HEARTBEAT [DICTIONARY]]" << std::endl;
         return 2;
     }
+    const char* named = std::getenv("BEGIN_STRING");
+    const std::string begin = named ? named : "FIX.4.4";
     std::ostringstream text;
     text << "[DEFAULT]\nConnectionType=initiator\nStartTime=00:00:00\nEndTime=00:00:00\nReconnectInterval=1\n"
          << (argc > 7 ? std::string("UseDataDictionary=Y\nDataDictionary=") + argv[7] : "UseDataDictionary=N")
          << "\nHeartBtInt=" << (argc > 6 ? argv[6] : "30") << "\nFileStorePath=" << argv[4] << "\n"
          << "ResetOnLogon=" << argv[5] << "\nSocketNodelay=Y\n"
-         << "[SESSION]\nBeginString=FIX.4.4\nSenderCompID=" << argv[2] << "\nTargetCompID=" << argv[3] << "\n"
+         << "[SESSION]\nBeginString=" << begin
+         << (begin == "FIXT.1.1" ? "\nDefaultApplVerID=FIX.5.0SP2" : "") << "\nSenderCompID=" << argv[2] << "\nTargetCompID=" << argv[3] << "\n"
          << "SocketConnectHost=127.0.0.1\nSocketConnectPort=" << argv[1] << "\n";
     try {
         std::istringstream stream(text.str());
@@ -118,7 +124,7 @@ int main(int argc, char** argv) {
         Client client;
         FIX::FileStoreFactory store(settings);
         FIX::SocketInitiator initiator(client, store, settings);
-        const FIX::SessionID id("FIX.4.4", argv[2], argv[3]);
+        const FIX::SessionID id(begin, argv[2], argv[3]);
         initiator.start();
         std::string line;
         while (std::getline(std::cin, line)) {

@@ -2,6 +2,7 @@
 //! virtual clock. Bytes go in as they are cut; the session's output comes out as readable messages.
 
 pub mod dialogue;
+pub mod translation;
 
 use std::sync::{Arc, Mutex};
 
@@ -27,6 +28,7 @@ use pitlane_protocols::fix::entry::ClientRequest;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::logon_probe;
+use pitlane_protocols::fix::positions::PositionRow;
 use pitlane_protocols::fix::session::{
     DisconnectReason, FixSession, FixSessionSettings, FixSessionState, LOGON_BYTES_MAX, LOGON_NS_MAX,
 };
@@ -255,6 +257,8 @@ impl FixHarness {
 
     pub fn hours(&mut self, exchange: pitlane_engine::id::ExchangeId, hours: TradingSession) {
         self.send_command(CONTROL, CommandKind::Session { exchange, session: hours });
+        self.session.handle_trading_session(exchange, hours);
+        self.settle();
     }
 
     /// Sends a report of the external venue about the last order.
@@ -277,6 +281,14 @@ impl FixHarness {
             other => panic!("not a report: {other:?}"),
         };
         self.send_command(VENUE, CommandKind::Report { order: self.order, report });
+    }
+
+    /// Answers the client's query of positions.
+    pub fn positions(&mut self, rows: Vec<PositionRow>) -> Result<(), String> {
+        let query = self.session.poll_position_query().ok_or("the session asks for no positions")?;
+        self.session.handle_positions(query.token, rows.into());
+        self.settle();
+        Ok(())
     }
 
     /// Changes the order through another interface.

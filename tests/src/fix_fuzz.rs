@@ -12,6 +12,7 @@ use pitlane_protocols::fix::frame::{self, FixFrameError};
 use pitlane_protocols::fix::msg_type;
 use pitlane_protocols::fix::order::OrderFields;
 use pitlane_protocols::fix::venue::InitiatorSettings;
+use pitlane_protocols::fix::version::FixVersion;
 
 use crate::fix::{FixHarness, frame_of, seconds, settings};
 use crate::venue;
@@ -60,8 +61,9 @@ fn check_dictionary(message: &FixMessage) {
     let fields = ["9001 INT D!,G", "112 STRING D A,B"].map(|text| CustomField::parse(text).expect("a field"));
     let groups = dictionary::check_groups(message);
     for settings in [DictionarySettings::default(), DictionarySettings::new(fields.to_vec(), false)] {
-        let fault = dictionary::check(message, &settings);
-        for fault in [fault, groups].into_iter().flatten() {
+        let faults = FixVersion::ALL.map(|version| dictionary::check(message, version, &settings));
+        let [_, fault, _] = faults;
+        for fault in faults.into_iter().chain([groups]).flatten() {
             assert!(fault.tag != 0 && fault.at <= message.len(), "{fault:?}");
         }
         if message.type_code() == msg_type::NEW_ORDER_SINGLE && fault.is_none() {

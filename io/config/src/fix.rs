@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::fix::dictionary::CustomField;
+use pitlane_protocols::fix::version::FixVersion;
 
 use super::section::{Section, text_of};
 use super::tree::{ConfigTable, ConfigValue};
@@ -75,6 +76,7 @@ impl SessionPurpose {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixSessionConfig {
+    pub version: FixVersion,
     pub sender_comp_id: String,
     /// CompID of the client; may end in `*`.
     pub target_comp_id: String,
@@ -145,14 +147,18 @@ impl FixConfig {
     }
 }
 
+/// `BeginString`, the default first.
+const VERSIONS: [(&str, FixVersion); 3] =
+    [("FIX.4.4", FixVersion::Fix44), ("FIX.4.2", FixVersion::Fix42), ("FIXT.1.1", FixVersion::Fix50Sp2)];
+
 impl FixSessionConfig {
     fn read(section: &mut Section<'_>) -> FixSessionConfig {
         section.word("ConnectionType", &[("acceptor", ())]);
-        section.word("BeginString", &[("FIX.4.4", ())]);
         let port: u16 = section.number("SocketAcceptPort", 0..=u16::MAX);
         let cancel = section.flag("cancel_on_disconnect");
         let grace_s = section.number("cancel_grace_s", 0..=86_400);
         FixSessionConfig {
+            version: section.word("BeginString", &VERSIONS),
             sender_comp_id: read_comp_id(section, "SenderCompID", false),
             target_comp_id: read_comp_id(section, "TargetCompID", true),
             heart_bt_int_s: section.number("HeartBtInt", 0..=3_600),

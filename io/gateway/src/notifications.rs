@@ -1,6 +1,6 @@
 //! Messages that do not come from a shard and that every thread with clients needs: log events,
-//! states of external sessions, events between strategies, failures of strategies, and the lists of
-//! connected sessions.
+//! states of external sessions, events between strategies, failures of strategies, the lists of
+//! connected sessions, and what FIX sessions ask of the http thread.
 //!
 //! ```text
 //! gateway-0 ◄──channel──► http ◄──channel──► gateway-1          log ──► http
@@ -15,8 +15,10 @@ mod session_info;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pitlane_engine::id::PortId;
+use pitlane_engine::command::TradingSession;
+use pitlane_engine::id::{ExchangeId, PortId};
 use pitlane_engine::time::Timestamp;
+use pitlane_protocols::fix::positions::{PositionQuery, PositionRow};
 use pitlane_protocols::stomp::broker::StompBroker;
 use pitlane_protocols::stomp::payload::system::{self, ExternalSessionState, LogLevel};
 use pitlane_runtime::log::{LogEvent, Severity};
@@ -62,6 +64,23 @@ pub enum Notification {
         kind: SessionKind,
         number: u64,
     },
+    /// To http: the FIX session with this number asks for positions.
+    PositionQuery {
+        session: u16,
+        query: PositionQuery,
+    },
+    /// To a gateway: the positions that its session with this number has asked for.
+    Positions {
+        session: u16,
+        /// Number of the query.
+        token: u32,
+        rows: Arc<[PositionRow]>,
+    },
+    /// To a gateway: the trading session of an exchange, at the start and at every change.
+    TradingSession {
+        exchange: ExchangeId,
+        session: TradingSession,
+    },
     /// To a gateway: reset the sequence numbers of the FIX session with this number to one.
     Reset {
         number: u64,
@@ -77,7 +96,12 @@ impl Notification {
             Notification::Link { name, link } => broker.publish_session(now, name, *link),
             Notification::Log(event) => publish_log(now, broker, event),
             Notification::Named { port, session, name } => broker.set_fix_session_name(*port, *session, name),
-            Notification::Sessions(_) | Notification::Kick { .. } | Notification::Reset { .. } => {}
+            Notification::Sessions(_)
+            | Notification::Kick { .. }
+            | Notification::PositionQuery { .. }
+            | Notification::Positions { .. }
+            | Notification::TradingSession { .. }
+            | Notification::Reset { .. } => {}
         }
     }
 
@@ -92,6 +116,9 @@ impl Notification {
             | Notification::Link { .. }
             | Notification::Log(_)
             | Notification::Named { .. }
+            | Notification::PositionQuery { .. }
+            | Notification::Positions { .. }
+            | Notification::TradingSession { .. }
             | Notification::Sessions(_) => None,
         }
     }

@@ -15,6 +15,7 @@ use pitlane_runtime::clock::Clock;
 use super::admission::Admission;
 use super::audit::AuditActs;
 use super::cluster::ClusterNode;
+use super::fix_queries::FixQueries;
 use super::guard::RequestRules;
 use super::http_event::HttpEvent;
 use super::lifecycle::Lifecycle;
@@ -52,6 +53,7 @@ pub(crate) struct AppState {
     pub history: Option<HistoryClient>,
     pub monitoring: Monitoring,
     pub content: Content,
+    pub fix_queries: FixQueries,
     /// Turns of the readers of long lists.
     pub turns: RenderTurns,
     /// Whether this thread is in low-power mode and polls events only now and then.
@@ -163,6 +165,7 @@ impl AppState {
             history,
             monitoring: Monitoring::new(meter, registry, service_status, tls, ws_broker, stages),
             content: Content { routes: Routes::new(), page: WebPage::new(), description },
+            fix_queries: FixQueries::default(),
             turns: RenderTurns::new(),
             is_low_power: Cell::new(false),
             settings,

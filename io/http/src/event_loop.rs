@@ -16,6 +16,7 @@ use tokio::time::{sleep, timeout};
 use super::app_state::AppState;
 use super::http_event::HttpEvent;
 use super::remote::Remote;
+use super::shard_client::EVENTS_PER_CYCLE_MAX;
 
 /// Pause between polls, the runtime's shortest. In it a shard at full speed fills half a lane of
 /// the usual depth.
@@ -82,8 +83,15 @@ fn poll(app: &AppState) -> usize {
     if acts.has_anchor() && app.trading.check_open().is_ok() {
         acts.anchor(shard_client, app.settings.anchor_shard);
     }
+    let drained = shard_client.poll();
+    // A FIX client must find its own fills, so its query waits until all events are applied.
+    let answered = match drained < EVENTS_PER_CYCLE_MAX && drained + received > 0 {
+        true => app.fix_queries.poll(shard_client, &app.notifications.hub),
+        false => 0,
+    };
     forwarded
-        + shard_client.poll()
+        + drained
+        + answered
         + app.access.authorizer.login_queue.poll()
         + acts.poll()
         + app.reloads.poll()

@@ -41,6 +41,7 @@ mod connection_progress;
 mod cors;
 mod order_entry;
 mod shard_client;
+mod fix_queries;
 mod framing;
 mod guard;
 mod websocket_broker;

@@ -11,6 +11,7 @@ use pitlane_engine::id::{Origin, PortId, Source};
 use pitlane_gateway::notifications::{
     Notification, NotificationChannel, SessionInfo, SessionKind, SessionList,
 };
+use pitlane_protocols::fix::positions::{PositionQuery, PositionRow};
 use pitlane_runtime::log::Events;
 
 use super::remote_strategies::RemoteStrategies;
@@ -27,6 +28,8 @@ pub(crate) struct NotificationHub {
     gateways: RefCell<Vec<GatewayChannel>>,
     log: RefCell<Option<Events>>,
     names: RefCell<FixSessionNames>,
+    /// Queries of FIX sessions that are not answered yet: by gateway, number of the session, query.
+    position_queries: RefCell<Vec<(usize, u16, PositionQuery)>>,
     /// By strategy: the reason of its last failure.
     failures: RefCell<BTreeMap<Arc<str>, Arc<str>>>,
 }
@@ -74,7 +77,13 @@ impl NotificationHub {
         };
         let gateways = channels.into_iter().enumerate().map(gateway).collect();
         let (gateways, log) = (RefCell::new(gateways), RefCell::new(log));
-        NotificationHub { gateways, log, names: RefCell::default(), failures: RefCell::default() }
+        NotificationHub {
+            gateways,
+            log,
+            names: RefCell::default(),
+            position_queries: RefCell::default(),
+            failures: RefCell::default(),
+        }
     }
 
     /// Sends a notification of this thread to all.
@@ -110,6 +119,10 @@ impl NotificationHub {
                     gateways[from].sessions = sessions;
                     continue;
                 }
+                if let Notification::PositionQuery { session, query } = notification {
+                    self.position_queries.borrow_mut().push((from, session, query));
+                    continue;
+                }
                 if let Notification::Named { port, session, name } = &notification {
                     self.names.borrow_mut().insert(*port, *session, name.clone());
                 }
@@ -130,6 +143,23 @@ impl NotificationHub {
             ws_broker.flush();
         }
         work
+    }
+
+    /// Answers the queries of FIX sessions and returns their number.
+    pub(crate) fn answer_positions(&self, rows: impl Fn(&PositionQuery) -> Arc<[PositionRow]>) -> usize {
+        let queries = std::mem::take(&mut *self.position_queries.borrow_mut());
+        let mut gateways = self.gateways.borrow_mut();
+        for (gateway, session, query) in &queries {
+            let (session, token, rows) = (*session, query.token, rows(query));
+            gateways[*gateway].channel.send(Notification::Positions { session, token, rows });
+        }
+        queries.len()
+    }
+
+    /// Sends a notification to the gateways only.
+    pub(crate) fn send_to_gateways(&self, notification: &Notification) {
+        let mut gateways = self.gateways.borrow_mut();
+        gateways.iter_mut().for_each(|gateway| gateway.channel.send(notification.clone()));
     }
 
     pub(crate) fn for_each_session(&self, mut visit: impl FnMut(&str, &SessionInfo)) {

@@ -71,38 +71,48 @@ fn the_profile_spec_never_leaves_the_lists_of_the_specification() {
     }
 }
 
-/// Columns: the change, the status after it, and (150, 39) in the profiles `spec` and
-/// `strict44`.
+/// Columns: the change, the status after it, and (150, 39) in the profiles `spec` and `strict44`
+/// and in FIX 4.2.
 #[test]
 fn each_change_has_the_codes_of_the_table() {
     let table = [
-        (ExecType::Entered, Status::PendingNew, b"AA", b"AA"),
-        (ExecType::Accepted, Status::New, b"00", b"00"),
-        (ExecType::Accepted, Status::PendingCancel, b"06", b"06"),
-        (ExecType::Rejected, Status::Rejected, b"88", b"88"),
-        (ExecType::Rejected, Status::Canceled, b"I4", b"44"),
-        (ExecType::Filled, Status::PartiallyFilled, b"F1", b"F1"),
-        (ExecType::Filled, Status::Filled, b"F2", b"F2"),
-        (ExecType::Filled, Status::PendingCancel, b"F6", b"F6"),
-        (ExecType::Filled, Status::PendingReplace, b"FE", b"FE"),
-        (ExecType::Filled, Status::Canceled, b"F4", b"F4"),
-        (ExecType::CancelPending, Status::PendingCancel, b"66", b"66"),
-        (ExecType::Canceled, Status::Canceled, b"I4", b"44"),
-        (ExecType::Expired, Status::Expired, b"I4", b"CC"),
-        (ExecType::ReplacePending, Status::PendingReplace, b"EE", b"EE"),
-        (ExecType::Replaced, Status::New, b"I0", b"50"),
-        (ExecType::Replaced, Status::PartiallyFilled, b"I1", b"51"),
-        (ExecType::Replaced, Status::Filled, b"I2", b"52"),
-        (ExecType::Triggered, Status::New, b"I0", b"I0"),
-        (ExecType::Corrected, Status::PartiallyFilled, b"I1", b"I1"),
-        (ExecType::Snapshot, Status::Filled, b"I2", b"I2"),
+        (ExecType::Entered, Status::PendingNew, b"AA", b"AA", b"AA"),
+        (ExecType::Accepted, Status::New, b"00", b"00", b"00"),
+        (ExecType::Accepted, Status::PendingCancel, b"06", b"06", b"06"),
+        (ExecType::Rejected, Status::Rejected, b"88", b"88", b"88"),
+        (ExecType::Rejected, Status::Canceled, b"I4", b"44", b"44"),
+        (ExecType::Filled, Status::PartiallyFilled, b"F1", b"F1", b"11"),
+        (ExecType::Filled, Status::Filled, b"F2", b"F2", b"22"),
+        (ExecType::Filled, Status::PendingCancel, b"F6", b"F6", b"16"),
+        (ExecType::Filled, Status::PendingReplace, b"FE", b"FE", b"1E"),
+        (ExecType::Filled, Status::Canceled, b"F4", b"F4", b"14"),
+        (ExecType::CancelPending, Status::PendingCancel, b"66", b"66", b"66"),
+        (ExecType::Canceled, Status::Canceled, b"I4", b"44", b"44"),
+        (ExecType::Expired, Status::Expired, b"I4", b"CC", b"CC"),
+        (ExecType::ReplacePending, Status::PendingReplace, b"EE", b"EE", b"EE"),
+        (ExecType::Replaced, Status::New, b"I0", b"50", b"55"),
+        (ExecType::Replaced, Status::PartiallyFilled, b"I1", b"51", b"51"),
+        (ExecType::Replaced, Status::Filled, b"I2", b"52", b"52"),
+        (ExecType::Triggered, Status::New, b"I0", b"I0", b"00"),
+        (ExecType::Corrected, Status::PartiallyFilled, b"I1", b"I1", b"11"),
+        (ExecType::Snapshot, Status::Filled, b"I2", b"I2", b"22"),
     ];
-    for (what, status, spec, strict) in table {
-        for (profile, expected) in [(FixProfile::Spec, spec), (FixProfile::Strict44, strict)] {
-            let pair = [exec_type(profile, what, status), ord_status(profile, status)];
+    for (what, status, spec, strict, old) in table {
+        let profiles = [(FixProfile::Spec, spec), (FixProfile::Strict44, strict), (FixProfile::Fix42, old)];
+        for (profile, expected) in profiles {
+            let pair = [exec_type(profile, what, status), reported_ord_status(profile, what, status)];
             assert_eq!(&pair, expected, "{what:?} {status:?} {profile:?}");
         }
     }
+}
+
+#[test]
+fn fix_42_knows_fewer_reasons() {
+    let orders = [0, 6, 8, 11, 13, 99].map(|reason| FixProfile::Fix42.ord_rej_reason(reason));
+    let requests = [0, 3, 6, 99].map(|reason| FixProfile::Fix42.cxl_rej_reason(reason));
+    assert_eq!((orders, requests), ([0, 6, 8, 0, 0, 0], [0, 3, 2, 2]));
+    assert_eq!((FixProfile::Spec.ord_rej_reason(99), FixProfile::Strict44.cxl_rej_reason(6)), (99, 6));
+    assert_eq!((exec_trans_type(ExecType::Filled), exec_trans_type(ExecType::Snapshot)), (b'0', b'3'));
 }
 
 #[test]

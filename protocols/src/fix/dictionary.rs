@@ -1,10 +1,11 @@
-//! FIX 4.4's rules for the messages that a client may send: tags of each message, required tags,
+//! FIX's rules for the messages that a client may send: tags of each message, required tags,
 //! formats and permitted values, repeating groups. A session that validates uses all of them
 //! (`UseDataDictionary` with `ValidateIncomingMessage`); the others use those of the groups.
 //!
 //! ```text
 //! field_rules   data type and values of each tag      ┐
 //! messages      tags of each message                  ├─► check ─► first fault
+//! messages42    the same of FIX 4.2                   │
 //! groups        members of each repeating group       │
 //! custom        what an operator adds                 ┘
 //! ```
@@ -17,6 +18,7 @@
 mod custom;
 mod field_rules;
 mod messages;
+mod messages42;
 #[cfg(test)]
 mod tests;
 
@@ -26,18 +28,22 @@ pub use self::custom::{CustomField, DictionarySettings};
 pub use self::field_rules::FieldType;
 use self::field_rules::{enumeration_of, type_of};
 pub use self::messages::is_msg_type;
-use self::messages::{HEADER_REQUIRED, MessageRule, TagSet, rule_of};
+use self::messages::{HEADER_REQUIRED, MessageRule, TagSet, is_required, rule_of};
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
 use super::groups::{self, DEPTH_MAX, Group};
 use super::tag;
+use super::version::FixVersion;
 
 /// First tag that users define among themselves.
 const USER_TAG_FIRST: u32 = 5_000;
 
+/// First tag that only FIX 5.0 has. Such tags are in no table.
+const FIX50_TAG_FIRST: u32 = 957;
+
 /// Returns the first violation in field order, else the first missing field. A message that the
 /// dictionary does not have violates nothing.
-pub fn check(message: &FixMessage, settings: &DictionarySettings) -> Option<FieldFault> {
-    let rule = rule_of(message.msg_type)?;
+pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySettings) -> Option<FieldFault> {
+    let rule = rule_of(version, message.msg_type)?;
     let mut walk = GroupWalk::default();
     let mut seen = TagSet::default();
     for (at, (tag, value)) in message.iter().enumerate() {
@@ -48,7 +54,10 @@ pub fn check(message: &FixMessage, settings: &DictionarySettings) -> Option<Fiel
         // The reader has reported a tag that is no number, and a value that is missing.
         if tag != 0 && !value.is_empty() {
             let reason = check_value(settings, tag, value)
-                .or_else(|| check_tag(settings, rule, message.msg_type, tag, in_group))
+                .or_else(|| match in_group {
+                    true => None,
+                    false => check_tag(settings, (version, rule), message.msg_type, tag),
+                })
                 .or_else(|| {
                     let twice = !in_group && !seen.add(tag);
                     twice.then_some(SessionRejectReason::TagTwice)
@@ -64,7 +73,8 @@ pub fn check(message: &FixMessage, settings: &DictionarySettings) -> Option<Fiel
     if let Some(fault) = walk.finish() {
         return Some(fault);
     }
-    let required = HEADER_REQUIRED.iter().chain(rule.required).copied();
+    let of_rule = rule.required.iter().filter(|&&tag| is_required(version, message.msg_type, tag));
+    let required = HEADER_REQUIRED.iter().chain(of_rule).copied();
     let missing = required.chain(settings.required(message.msg_type)).find(|&tag| message.get(tag).is_none());
     let reason = SessionRejectReason::RequiredTagMissing;
     missing.map(|tag| FieldFault { reason, tag, at: message.len() })
@@ -101,15 +111,19 @@ fn check_value(settings: &DictionarySettings, tag: u32, value: &[u8]) -> Option<
     (is_enumerated && !is_permitted).then_some(SessionRejectReason::ValueIncorrect)
 }
 
-/// Checks that a tag exists and may stand in this message, outside a group.
+/// Checks that a tag outside of groups exists and may stand in this message.
 fn check_tag(
     settings: &DictionarySettings,
-    rule: &MessageRule,
+    (version, rule): (FixVersion, &MessageRule),
     msg_type: &[u8],
     tag: u32,
-    in_group: bool,
 ) -> Option<SessionRejectReason> {
-    if in_group || rule.tags.has(tag) || tag::class(tag) & (tag::HEADER | tag::TRAILER) != 0 {
+    let is_of_fix50 = (FIX50_TAG_FIRST..USER_TAG_FIRST).contains(&tag);
+    if is_of_fix50 && version == FixVersion::Fix50Sp2 {
+        return None;
+    }
+    let is_outer = tag::class(tag) & (tag::HEADER | tag::TRAILER) != 0 && !is_of_fix50;
+    if rule.tags.has(tag) || is_outer {
         return None;
     }
     let is_ignored = tag >= USER_TAG_FIRST && !settings.checks_user_defined();

@@ -14,24 +14,26 @@ use pitlane_engine::text::{DECIMAL_BYTES_MAX, U64_BYTES_MAX, write_scaled, write
 use pitlane_engine::time::Timestamp;
 
 use super::frame::{SOH, check_sum};
+use super::msg_type::SentMsgType;
 use super::tag::prefix;
 use super::timestamp::{TIMESTAMP_BYTES, TimestampText};
+use super::version::FixVersion;
 
-/// `8=FIX.4.4|9=`
-const LENGTH_AT: usize = 12;
 /// Digits reserved for the length. They suffice for nearly every message; others are moved by a
 /// byte or two.
 const LENGTH_DIGITS: usize = 3;
-/// Offset of the body, with a length of so many digits.
-const BODY_AT: usize = LENGTH_AT + LENGTH_DIGITS + 1;
-/// Offset of the type.
-const TYPE_AT: usize = BODY_AT + 3;
+/// From the length to the body, with a length of so many digits.
+const BODY_AFTER: usize = LENGTH_DIGITS + 1;
+/// From the length to the type.
+const TYPE_AFTER: usize = BODY_AFTER + 3;
 
 #[derive(Clone, Debug)]
 pub struct Encoder {
     /// Buffer that always begins with the head.
     page: [u8; PAGE_BYTES],
     head_bytes: usize,
+    /// Offset of the length, which depends on the BeginString.
+    length_at: usize,
     stamp: TimestampText,
     /// Text of times in the body, which may be on another day than now.
     other_stamp: TimestampText,
@@ -49,14 +51,16 @@ const HEAD_BYTES_MAX: usize = PAGE_BYTES / 2;
 const FIELD_BYTES: usize = 64;
 
 impl Encoder {
-    pub fn new(sender_comp_id: &str, target_comp_id: &str) -> Encoder {
-        let head = format!("8=FIX.4.4\x019=000\x0135=?\x0149={sender_comp_id}\x0156={target_comp_id}\x0134=");
+    pub fn new(version: FixVersion, sender_comp_id: &str, target_comp_id: &str) -> Encoder {
+        let begin = format!("8={}\x019=", version.begin_string());
+        let head = format!("{begin}000\x0135=?\x0149={sender_comp_id}\x0156={target_comp_id}\x0134=");
         assert!(head.len() <= HEAD_BYTES_MAX, "names of sessions are short");
         let mut page = [0; PAGE_BYTES];
         page[..head.len()].copy_from_slice(head.as_bytes());
         Encoder {
             page,
             head_bytes: head.len(),
+            length_at: begin.len(),
             stamp: TimestampText::default(),
             other_stamp: TimestampText::default(),
         }
@@ -66,11 +70,11 @@ impl Encoder {
     pub fn begin<'a>(
         &'a mut self,
         out: &'a mut Vec<u8>,
-        msg_type: u8,
+        msg_type: impl Into<SentMsgType>,
         number: u64,
         now: Timestamp,
     ) -> Draft<'a> {
-        let (mut draft, stamp) = self.head(out, msg_type, number, now);
+        let (mut draft, stamp) = self.head(out, msg_type.into(), number, now);
         draft.short(prefix::SENDING_TIME, stamp, TIMESTAMP_BYTES);
         draft
     }
@@ -79,12 +83,12 @@ impl Encoder {
     pub fn begin_resend<'a>(
         &'a mut self,
         out: &'a mut Vec<u8>,
-        msg_type: u8,
+        msg_type: impl Into<SentMsgType>,
         number: u64,
         now: Timestamp,
         orig_sending_time: Option<&[u8]>,
     ) -> Draft<'a> {
-        let (mut draft, stamp) = self.head(out, msg_type, number, now);
+        let (mut draft, stamp) = self.head(out, msg_type.into(), number, now);
         draft.code(prefix::POSS_DUP_FLAG, b'Y');
         draft.short(prefix::SENDING_TIME, stamp, TIMESTAMP_BYTES);
         draft.text(prefix::ORIG_SENDING_TIME, orig_sending_time.unwrap_or(stamp));
@@ -95,14 +99,16 @@ impl Encoder {
     fn head<'a>(
         &'a mut self,
         out: &'a mut Vec<u8>,
-        msg_type: u8,
+        msg_type: SentMsgType,
         number: u64,
         now: Timestamp,
     ) -> (Draft<'a>, &'a [u8; TIMESTAMP_BYTES]) {
-        let (start, head_bytes) = (out.len(), self.head_bytes);
-        self.page[TYPE_AT] = msg_type;
+        let (start, head_bytes, length_at) = (out.len(), self.head_bytes, self.length_at);
+        let SentMsgType { first, second } = msg_type;
+        self.page[length_at + TYPE_AFTER] = first;
         let (page, stamp) = (&mut self.page, &mut self.other_stamp);
-        let mut draft = Draft { out, start, page, head_bytes, written: 0..head_bytes, stamp };
+        let written = 0..head_bytes;
+        let mut draft = Draft { out, start, length_at, second, page, head_bytes, written, stamp };
         draft.number(b"", number);
         (draft, self.stamp.text(now))
     }
@@ -120,7 +126,7 @@ impl Encoder {
 
 /// A message of ours as it was stored.
 struct StoredMessage<'a> {
-    msg_type: u8,
+    msg_type: SentMsgType,
     sending_time: &'a [u8],
     /// Bytes after the header and before the check sum.
     body: &'a [u8],
@@ -132,7 +138,9 @@ impl<'a> StoredMessage<'a> {
         let time_at = memchr::memmem::find(bytes, b"\x0152=")? + 4;
         let sending_time = bytes.get(time_at..time_at + TIMESTAMP_BYTES)?;
         let body = bytes.get(time_at + TIMESTAMP_BYTES + 1..bytes.len().checked_sub(7)?)?;
-        Some(StoredMessage { msg_type: *bytes.get(type_at)?, sending_time, body })
+        let (first, second) = (*bytes.get(type_at)?, *bytes.get(type_at + 1)?);
+        let second = (second != SOH).then_some(second);
+        Some(StoredMessage { msg_type: SentMsgType { first, second }, sending_time, body })
     }
 }
 
@@ -143,6 +151,10 @@ pub struct Draft<'a> {
     out: &'a mut Vec<u8>,
     /// Offset of the message in `out`.
     start: usize,
+    /// Offset of the length in the message.
+    length_at: usize,
+    /// Second character of the type, where there is one. The head has room for the first.
+    second: Option<u8>,
     /// Next bytes. The head stays for the next message.
     page: &'a mut [u8; PAGE_BYTES],
     head_bytes: usize,
@@ -265,12 +277,15 @@ impl Draft<'_> {
 
     /// Fills in length and check sum, and returns the offset of the message in its buffer.
     pub fn finish(self) -> usize {
-        let Draft { out, start, page, written, .. } = self;
+        let Draft { out, start, length_at, second, page, written, .. } = self;
+        let length_at = start + length_at;
         out.extend_from_slice(&page[written]);
-        let length = out.len() - start - BODY_AT;
+        if let Some(second) = second {
+            out.insert(length_at + TYPE_AFTER + 1, second);
+        }
+        let length = out.len() - length_at - BODY_AFTER;
         let mut text = [0; 20];
         let digits = write_u64(length as u64, &mut text);
-        let length_at = start + LENGTH_AT;
         if digits == LENGTH_DIGITS {
             out[length_at..length_at + digits].copy_from_slice(&text[..digits]);
         } else {
@@ -298,6 +313,7 @@ mod tests {
     use crate::decoded::Decoded;
     use crate::fix::fields::{Fields, read};
     use crate::fix::frame::decode;
+    use crate::fix::msg_type::POSITION_REPORT;
 
     const NOW: Timestamp = Timestamp(1_795_161_600_123_456_789);
 
@@ -307,7 +323,11 @@ mod tests {
 
     #[test]
     fn written_messages_are_read_back() {
-        let mut encoder = Encoder::new("PITLANE", "CLIENT1");
+        FixVersion::ALL.into_iter().for_each(written_message_is_read_back);
+    }
+
+    fn written_message_is_read_back(version: FixVersion) {
+        let mut encoder = Encoder::new(version, "PITLANE", "CLIENT1");
         let mut out = b"before".to_vec();
         // Lengths of two, three, four and five digits; texts that end before, at and after the end
         // of a page.
@@ -320,7 +340,10 @@ mod tests {
             let Ok(Decoded::Message { message, consumed }) = decode(&out[start..], 100_000) else {
                 panic!("{}", readable(&out[start..]))
             };
-            assert_eq!(consumed, out.len() - start);
+            assert_eq!(
+                (consumed, message.begin_string),
+                (out.len() - start, version.begin_string().as_bytes())
+            );
             let mut fields = Fields::default();
             let message = read(message, &mut fields);
             assert_eq!((message.msg_type, message.get(58).map(<[u8]>::len)), (&b"8"[..], Some(len)));
@@ -330,7 +353,7 @@ mod tests {
 
     #[test]
     fn values_are_written_as_fix_writes_them() {
-        let mut encoder = Encoder::new("S", "T");
+        let mut encoder = Encoder::new(FixVersion::Fix44, "S", "T");
         let mut out = Vec::new();
         let mut draft = encoder.begin(&mut out, b'8', 217, NOW);
         draft.scaled(b"44=", Price::parse(b"-1.25").unwrap().raw());
@@ -348,8 +371,29 @@ mod tests {
     }
 
     #[test]
+    fn a_type_of_two_characters_is_written_and_resent() {
+        let mut encoder = Encoder::new(FixVersion::Fix44, "S", "T");
+        let mut kept = Vec::new();
+        let mut draft = encoder.begin(&mut kept, POSITION_REPORT, 5, NOW);
+        draft.text(b"710=", b"p");
+        draft.finish();
+        assert_eq!(
+            readable(&kept).rsplit_once("10=").unwrap().0,
+            "8=FIX.4.4|9=54|35=AP|49=S|56=T|34=5|52=20261120-08:00:00.123|710=p|"
+        );
+        assert!(matches!(decode(&kept, 1_000), Ok(Decoded::Message { .. })));
+        let mut out = Vec::new();
+        assert!(encoder.resend(&mut out, &kept, 5, NOW));
+        assert!(readable(&out).contains("|35=AP|49=S|56=T|34=5|43=Y|"), "{}", readable(&out));
+        assert!(matches!(decode(&out, 1_000), Ok(Decoded::Message { .. })));
+        out.clear();
+        encoder.begin(&mut out, b'8', 6, NOW).finish();
+        assert!(readable(&out).contains("|35=8|49=S|"), "the next type is one character again");
+    }
+
+    #[test]
     fn a_resent_message_differs_only_in_poss_dup_and_times() {
-        let mut encoder = Encoder::new("S", "T");
+        let mut encoder = Encoder::new(FixVersion::Fix44, "S", "T");
         let mut kept = Vec::new();
         let mut draft = encoder.begin(&mut kept, b'8', 5, NOW);
         draft.text(b"37=", b"o1");

@@ -33,6 +33,7 @@ pub enum SessionRejectReason {
     GroupOutOfOrder = 15,
     GroupCount = 16,
     DelimiterInValue = 17,
+    ApplVerIdUnsupported = 18,
     Other = 99,
 }
 
@@ -54,6 +55,7 @@ impl SessionRejectReason {
             SessionRejectReason::GroupOutOfOrder => "Repeating group fields out of order",
             SessionRejectReason::GroupCount => "Incorrect NumInGroup count for repeating group",
             SessionRejectReason::DelimiterInValue => "Non \"data\" value includes field delimiter",
+            SessionRejectReason::ApplVerIdUnsupported => "Invalid/Unsupported Application Version",
             SessionRejectReason::Other => "Too many fields",
         }
     }

@@ -15,9 +15,10 @@ use crate::decoded::Decoded;
 
 pub const SOH: u8 = 1;
 
-pub const BEGIN_STRING: &[u8] = b"FIX.4.4";
+/// The BeginString of nearly all frames, which is recognised fastest.
+const BEGIN_STRING: &[u8] = b"FIX.4.4";
 
-/// Beginning of every frame of ours and of our clients.
+/// Beginning of a frame with it.
 const HEAD: &[u8] = b"8=FIX.4.4\x019=";
 
 /// Text that is searched for to find the next frame after garbage.

@@ -5,15 +5,17 @@ use pitlane_engine::time::Timestamp;
 
 use super::encode::Encoder;
 use super::fields::{Fields, read};
-use super::frame::{self, BEGIN_STRING};
+use super::frame;
 use super::msg_type;
 use super::session::{DisconnectReason, LOGON_BYTES_MAX, LogonCredentials};
 use super::tag::{self, prefix};
+use super::version::FixVersion;
 use crate::decoded::Decoded;
 
-/// The CompIDs of a connection, as the client writes them.
+/// The version and the CompIDs of a connection, as the client writes them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LogonProbe<'a> {
+    pub begin_string: &'a [u8],
     pub sender_comp_id: &'a [u8],
     pub target_comp_id: &'a [u8],
 }
@@ -25,7 +27,8 @@ pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReaso
         Ok(Decoded::Incomplete) => return Ok(Decoded::Incomplete),
         Err(_) => return Err(DisconnectReason::NotLogon),
     };
-    if frame.begin_string != BEGIN_STRING {
+    let begin_string = frame.begin_string;
+    if !FixVersion::ALL.iter().any(|version| version.begin_string().as_bytes() == begin_string) {
         return Err(DisconnectReason::BeginString);
     }
     let mut fields = Fields::default();
@@ -33,7 +36,8 @@ pub fn identify(bytes: &[u8]) -> Result<Decoded<LogonProbe<'_>>, DisconnectReaso
     let header = message.header;
     match (message.type_code(), header.sender_comp_id, header.target_comp_id) {
         (msg_type::LOGON, Some(sender_comp_id), Some(target_comp_id)) => {
-            Ok(Decoded::Message { message: LogonProbe { sender_comp_id, target_comp_id }, consumed })
+            let probe = LogonProbe { begin_string, sender_comp_id, target_comp_id };
+            Ok(Decoded::Message { message: probe, consumed })
         }
         _ => Err(DisconnectReason::NotLogon),
     }
@@ -53,9 +57,14 @@ pub fn credentials(bytes: &[u8]) -> LogonCredentials<'_> {
 
 /// Encodes the Logout for a client with a wrong username or password. Its number is one, because an
 /// unauthenticated peer must not change the session's numbers.
-pub fn encode_refusal(sender_comp_id: &str, target_comp_id: &str, now: Timestamp) -> Vec<u8> {
+pub fn encode_refusal(
+    version: FixVersion,
+    sender_comp_id: &str,
+    target_comp_id: &str,
+    now: Timestamp,
+) -> Vec<u8> {
     let mut bytes = Vec::new();
-    let mut encoder = Encoder::new(sender_comp_id, target_comp_id);
+    let mut encoder = Encoder::new(version, sender_comp_id, target_comp_id);
     let mut draft = encoder.begin(&mut bytes, msg_type::LOGOUT, 1, now);
     draft.text(prefix::TEXT, b"Logon refused");
     draft.finish();
@@ -85,7 +94,8 @@ mod tests {
         for cut in 0..logon.len() {
             assert_eq!(identify(&logon[..cut]), Ok(Decoded::Incomplete));
         }
-        let expected = LogonProbe { sender_comp_id: b"CLIENT1", target_comp_id: b"PITLANE" };
+        let expected =
+            LogonProbe { begin_string: b"FIX.4.4", sender_comp_id: b"CLIENT1", target_comp_id: b"PITLANE" };
         assert_eq!(identify(&logon), Ok(Decoded::Message { message: expected, consumed: logon.len() }));
         let none = credentials(&logon);
         assert_eq!((none.username, none.password), (&b""[..], &b""[..]));
@@ -106,7 +116,8 @@ mod tests {
 
     #[test]
     fn a_refusal_is_a_logout_under_the_number_one() {
-        let bytes = encode_refusal("PITLANE", "CLIENT1", Timestamp(1_763_200_000_000_000_000));
+        let bytes =
+            encode_refusal(FixVersion::Fix44, "PITLANE", "CLIENT1", Timestamp(1_763_200_000_000_000_000));
         let Ok(Decoded::Message { message, consumed }) = frame::decode(&bytes, LOGON_BYTES_MAX) else {
             panic!()
         };

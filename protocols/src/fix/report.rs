@@ -18,7 +18,8 @@ use super::orders::ClientOrder;
 use super::reject::OrderRejectReason;
 use super::resolve::security_type;
 use super::tag::prefix;
-use crate::codes::{Code, FixProfile, exec_type, ord_status};
+use super::version::FixVersion;
+use crate::codes::{Code, FixProfile, exec_trans_type, exec_type, ord_status, reported_ord_status};
 
 /// Bytes of an unknown value of the client that are echoed.
 const ECHO_BYTES_MAX: usize = 64;
@@ -146,13 +147,12 @@ pub fn execution(
         draft.id(prefix::ORIG_CL_ORD_ID, &report.orig_cl_ord_id);
     }
     draft.uuid(prefix::EXEC_ID, report.exec_id);
+    write_exec_trans_type(draft, profile, report.what);
     draft.code(prefix::EXEC_TYPE, exec_type(profile, report.what, report.status));
-    draft.code(prefix::ORD_STATUS, ord_status(profile, report.status));
+    draft.code(prefix::ORD_STATUS, reported_ord_status(profile, report.what, report.status));
     if report.status == Status::Rejected {
-        draft.number(
-            prefix::ORD_REJ_REASON,
-            OrderRejectReason::Platform(report.reason).ord_rej_reason() as u64,
-        );
+        let reason = OrderRejectReason::Platform(report.reason).ord_rej_reason();
+        draft.number(prefix::ORD_REJ_REASON, profile.ord_rej_reason(reason) as u64);
     }
     draft.number(prefix::ACCOUNT, terms.account.0 as u64);
     instrument(draft, reference, terms.security);
@@ -180,6 +180,14 @@ pub fn execution(
     text(draft, OrderRejectReason::Platform(report.reason));
 }
 
+/// Writes ExecTransType (20), which only FIX 4.2 has.
+#[inline]
+fn write_exec_trans_type(draft: &mut Draft, profile: FixProfile, what: ExecType) {
+    if profile == FixProfile::Fix42 {
+        draft.code(prefix::EXEC_TRANS_TYPE, exec_trans_type(what));
+    }
+}
+
 fn leaves_qty(report: &ExecutionReport, terms: &Terms) -> Qty {
     if report.status.is_finished() {
         return Qty::ZERO;
@@ -202,6 +210,7 @@ pub fn instrument(draft: &mut Draft, reference: &RefData, id: SecurityId) {
 /// client's values.
 pub fn refusal(
     draft: &mut Draft,
+    profile: FixProfile,
     exec_id: Uuid,
     now: Timestamp,
     order: &OrderFields,
@@ -213,9 +222,10 @@ pub fn refusal(
     draft.text(prefix::ORDER_ID, if duplicate { b"NONE" } else { cl_ord_id.as_bytes() });
     draft.text(prefix::CL_ORD_ID, cl_ord_id.as_bytes());
     draft.uuid(prefix::EXEC_ID, exec_id);
+    write_exec_trans_type(draft, profile, ExecType::Rejected);
     draft.code(prefix::EXEC_TYPE, exec_type::REJECTED);
     draft.code(prefix::ORD_STATUS, ord_status::REJECTED);
-    draft.number(prefix::ORD_REJ_REASON, why.ord_rej_reason() as u64);
+    draft.number(prefix::ORD_REJ_REASON, profile.ord_rej_reason(why.ord_rej_reason()) as u64);
     draft.text(prefix::ACCOUNT, echo(order.account));
     draft.text(prefix::SYMBOL, echo(order.symbol));
     draft.text(prefix::SECURITY_ID, echo(order.security_id));
@@ -244,6 +254,7 @@ pub fn refusal(
 /// unknown order, and the client's values. The fields of the request follow.
 pub fn unknown_order(
     draft: &mut Draft,
+    profile: FixProfile,
     exec_id: Uuid,
     now: Timestamp,
     cl_ord_id: Option<&IntId>,
@@ -255,7 +266,8 @@ pub fn unknown_order(
         draft.id(prefix::CL_ORD_ID, id);
     }
     draft.uuid(prefix::EXEC_ID, exec_id);
-    draft.code(prefix::EXEC_TYPE, exec_type::ORDER_STATUS);
+    write_exec_trans_type(draft, profile, ExecType::Snapshot);
+    draft.code(prefix::EXEC_TYPE, exec_type(profile, ExecType::Snapshot, Status::Rejected));
     draft.code(prefix::ORD_STATUS, ord_status::REJECTED);
     draft.number(prefix::ORD_REJ_REASON, why.ord_rej_reason() as u64);
     draft.text(prefix::SYMBOL, echo(order.symbol));
@@ -267,7 +279,9 @@ pub fn unknown_order(
     text(draft, why);
 }
 
-fn echo(value: Option<&[u8]>) -> &[u8] {
+/// Cuts a value of the client to [`ECHO_BYTES_MAX`]; FIX's text for an unknown value replaces one
+/// that is missing.
+pub fn echo(value: Option<&[u8]>) -> &[u8] {
     value.map_or(NOT_KNOWN, |value| &value[..value.len().min(ECHO_BYTES_MAX)])
 }
 
@@ -309,7 +323,7 @@ pub fn cancel_reject(draft: &mut Draft, profile: FixProfile, now: Timestamp, rej
     );
     draft.time(prefix::TRANSACT_TIME, now);
     draft.code(prefix::CXL_REJ_RESPONSE_TO, reject.request.code());
-    draft.number(prefix::CXL_REJ_REASON, reject.why.cxl_rej_reason() as u64);
+    draft.number(prefix::CXL_REJ_REASON, profile.cxl_rej_reason(reject.why.cxl_rej_reason()) as u64);
     text(draft, reject.why);
 }
 
@@ -329,11 +343,20 @@ pub struct MassCancelReport {
 
 /// Writes an Order Mass Cancel Report (r). A request that some shards have executed is not refused,
 /// and its text names the reason of the others.
-pub fn mass_cancel(draft: &mut Draft, reference: &RefData, now: Timestamp, report: &MassCancelReport) {
+pub fn mass_cancel(
+    draft: &mut Draft,
+    version: FixVersion,
+    reference: &RefData,
+    now: Timestamp,
+    report: &MassCancelReport,
+) {
     let is_refused = report.refusal.is_some() && report.affected == 0;
     let request_type = if report.request_type == 0 { b'7' } else { report.request_type };
     draft.id(prefix::CL_ORD_ID, &report.cl_ord_id);
     draft.id(prefix::ORDER_ID, &report.cl_ord_id);
+    if version.has_mass_action_report_id() {
+        draft.id(prefix::MASS_ACTION_REPORT_ID, &report.cl_ord_id);
+    }
     draft.code(prefix::MASS_CANCEL_REQUEST_TYPE, request_type);
     draft.code(prefix::MASS_CANCEL_RESPONSE, if is_refused { MASS_CANCEL_REFUSED } else { request_type });
     if let Some(why) = report.refusal.filter(|_| is_refused) {

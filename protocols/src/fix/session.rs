@@ -58,10 +58,10 @@ mod timers;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::command::CommandKind;
+use pitlane_engine::command::{CommandKind, TradingSession};
 use pitlane_engine::desk::{Declined, Desk};
 use pitlane_engine::event::{Event, Instruction, OrderReport, RequestRefusal};
-use pitlane_engine::id::{IntId, OrderHandle, ShardId};
+use pitlane_engine::id::{ExchangeId, IntId, OrderHandle, ShardId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
@@ -71,6 +71,7 @@ use self::layer::SessionLayer;
 use super::drop_copy::CopiedReport;
 use super::entry::ClientRequest;
 use super::market_data::MarketImage;
+use super::positions::{PositionQuery, PositionRow};
 use super::schedule::SessionSchedule;
 use super::store::{MessageStore, SequenceNumbers};
 use super::venue::InitiatorSettings;
@@ -359,6 +360,26 @@ impl FixSession {
     pub fn handle_market_image(&mut self, now: Timestamp, image: &MarketImage) {
         if let Some(acceptor) = self.role.acceptor() {
             acceptor.handle_market_image(&mut self.layer, now, image);
+        }
+    }
+
+    /// Takes the trading session of an exchange, at the start of the session and at every change.
+    pub fn handle_trading_session(&mut self, exchange: ExchangeId, state: TradingSession) {
+        if let Some(acceptor) = self.role.acceptor() {
+            acceptor.handle_trading_session(exchange, state);
+        }
+    }
+
+    /// Returns the positions that the client asks for. The caller answers with
+    /// [`FixSession::handle_positions`].
+    pub fn poll_position_query(&mut self) -> Option<PositionQuery> {
+        self.role.acceptor()?.poll_position_query()
+    }
+
+    /// Takes the positions of the query with this token.
+    pub fn handle_positions(&mut self, token: u32, rows: Arc<[PositionRow]>) {
+        if let Some(acceptor) = self.role.acceptor() {
+            acceptor.handle_positions(token, rows);
         }
     }
 

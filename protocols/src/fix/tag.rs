@@ -28,6 +28,7 @@ tags! {
     EXEC_ID 17,
     EXEC_INST 18,
     EXEC_REF_ID 19,
+    EXEC_TRANS_TYPE 20,
     HANDL_INST 21,
     SECURITY_ID_SOURCE 22,
     LAST_PX 31,
@@ -78,8 +79,10 @@ tags! {
     EXEC_TYPE 150,
     LEAVES_QTY 151,
     SECURITY_TYPE 167,
+    MATURITY_MONTH_YEAR 200,
     PUT_OR_CALL 201,
     STRIKE_PRICE 202,
+    MATURITY_DAY 205,
     SECURITY_EXCHANGE 207,
     CONTRACT_MULTIPLIER 231,
     MD_REQ_ID 262,
@@ -101,6 +104,10 @@ tags! {
     SECURITY_REQUEST_TYPE 321,
     SECURITY_RESPONSE_ID 322,
     SECURITY_RESPONSE_TYPE 323,
+    UNSOLICITED_INDICATOR 325,
+    TRAD_SES_REQ_ID 335,
+    TRADING_SESSION_ID 336,
+    TRAD_SES_STATUS 340,
     REF_TAG_ID 371,
     REF_MSG_TYPE 372,
     SESSION_REJECT_REASON 373,
@@ -109,6 +116,10 @@ tags! {
     TOT_NO_RELATED_SYM 393,
     EXPIRE_DATE 432,
     CXL_REJ_RESPONSE_TO 434,
+    PARTY_ID_SOURCE 447,
+    PARTY_ID 448,
+    PARTY_ROLE 452,
+    NO_PARTY_IDS 453,
     TEST_MESSAGE_INDICATOR 464,
     MASS_CANCEL_REQUEST_TYPE 530,
     MASS_CANCEL_RESPONSE 531,
@@ -120,14 +131,38 @@ tags! {
     SECURITY_LIST_REQUEST_TYPE 559,
     SECURITY_REQUEST_RESULT 560,
     ROUND_LOT 561,
+    TRAD_SES_STATUS_REJ_REASON 567,
+    ACCOUNT_TYPE 581,
     MASS_STATUS_REQ_ID 584,
     MASS_STATUS_REQ_TYPE 585,
+    NO_POSITIONS 702,
+    POS_TYPE 703,
+    LONG_QTY 704,
+    SHORT_QTY 705,
+    POS_AMT_TYPE 707,
+    POS_AMT 708,
+    POS_REQ_ID 710,
+    CLEARING_BUSINESS_DATE 715,
+    POS_MAINT_RPT_ID 721,
+    POS_REQ_TYPE 724,
+    TOTAL_NUM_POS_REPORTS 727,
+    POS_REQ_RESULT 728,
+    POS_REQ_STATUS 729,
+    SETTL_PRICE 730,
+    SETTL_PRICE_TYPE 731,
+    PRIOR_SETTL_PRICE 734,
+    NO_POS_AMT 753,
     NEXT_EXPECTED_MSG_SEQ_NUM 789,
     ORD_STATUS_REQ_ID 790,
     COPY_MSG_INDICATOR 797,
     LAST_FRAGMENT 893,
     TOT_NUM_REPORTS 911,
     LAST_RPT_REQUESTED 912,
+    APPL_VER_ID 1128,
+    CSTM_APPL_VER_ID 1129,
+    DEFAULT_APPL_VER_ID 1137,
+    APPL_EXT_ID 1156,
+    MASS_ACTION_REPORT_ID 1369,
     STRATEGY_ID 7001,
     STRATEGY_NAME 7002,
     EXCHANGE_ORDER 7003,
@@ -189,7 +224,12 @@ pub const SPECIAL_TERM: u8 = 64;
 /// Returns the class bits of a tag.
 #[inline]
 pub fn class(tag: u32) -> u8 {
-    CLASSES.get(tag as usize).copied().unwrap_or(0)
+    match CLASSES.get(tag as usize) {
+        Some(&class) => class,
+        // The header of FIXT.
+        None if matches!(tag, APPL_VER_ID | CSTM_APPL_VER_ID | APPL_EXT_ID) => HEADER,
+        None => 0,
+    }
 }
 
 /// Returns the tag of the raw data whose length this tag gives.
@@ -278,7 +318,7 @@ mod tests {
         assert_eq!((class(448), class(453), class(802)), (MEMBER, COUNT, COUNT | MEMBER));
         assert_eq!((class(363), class(SYMBOL), class(711)), (DATA | MEMBER, 0, COUNT));
         assert_eq!(class(CL_ORD_ID), 0);
-        assert_eq!(class(STRATEGY_ID), 0);
+        assert_eq!((class(STRATEGY_ID), class(APPL_VER_ID), class(DEFAULT_APPL_VER_ID)), (0, HEADER, 0));
         assert_eq!(class(u32::MAX), 0);
         assert_eq!((data_of(95), data_of(96)), (Some(96), None));
         assert_eq!((prefix::ACCOUNT, prefix::CL_ORD_ID, prefix::STRATEGY_ID), (b"1=", b"11=", b"7001="));

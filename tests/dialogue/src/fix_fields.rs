@@ -60,8 +60,13 @@ pub fn fits(expected: &str, message: &str, bound: &mut Bound) -> Result<(), Stri
     Ok(())
 }
 
-/// Returns a frame from readable fields: missing fields of the header are added.
+/// Returns a frame of FIX 4.4 from readable fields: missing fields of the header are added.
 pub fn frame_of(text: &str, client: &str, number: u64, now: Timestamp) -> Vec<u8> {
+    frame_in("FIX.4.4", text, client, number, now)
+}
+
+/// The same with another BeginString.
+pub fn frame_in(begin_string: &str, text: &str, client: &str, number: u64, now: Timestamp) -> Vec<u8> {
     let has = |tag: &str| text.split('|').any(|field| field.starts_with(tag));
     let mut fields = text.trim_end_matches('|').splitn(2, '|');
     let msg_type = fields.next().unwrap_or_default();
@@ -83,7 +88,7 @@ pub fn frame_of(text: &str, client: &str, number: u64, now: Timestamp) -> Vec<u8
     }
     // A field to be left out is written without a value and with a minus before it.
     let body: String = body.split_inclusive('|').filter(|field| !field.starts_with('-')).collect();
-    sealed("FIX.4.4", &body)
+    sealed(begin_string, &body)
 }
 
 /// Returns a frame with its length and checksum.

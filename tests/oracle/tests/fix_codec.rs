@@ -12,6 +12,7 @@ use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::encode::Encoder;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame::{self, FixFrameError};
+use pitlane_protocols::fix::version::FixVersion;
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::sealed;
 
@@ -167,7 +168,7 @@ fn both_codecs_read_the_same_frames_and_fields() {
 #[test]
 fn another_codec_reads_what_we_write() {
     let mut decoder = Decoder::<Config>::new(Dictionary::fix44());
-    let mut encoder = Encoder::new("PITLANE", "CLIENT1");
+    let mut encoder = Encoder::new(FixVersion::Fix44, "PITLANE", "CLIENT1");
     let mut out = Vec::new();
     for seed in 0..2_000 {
         let mut dice = Dice::new(seed ^ 0xe2c0);

@@ -20,6 +20,7 @@ use pitlane_protocols::fix::logon_probe::matches_comp_id;
 use pitlane_protocols::fix::rate_limit::RateLimitSettings;
 use pitlane_protocols::fix::schedule::{SessionSchedule, UtcOffsets};
 use pitlane_protocols::fix::session::FixSessionSettings;
+use pitlane_protocols::fix::version::FixVersion;
 
 use super::session_registry::is_plain;
 
@@ -223,6 +224,11 @@ impl SessionFamily {
         }
     }
 
+    /// Returns the version of its sessions.
+    pub fn version(&self) -> FixVersion {
+        self.config.version
+    }
+
     /// Returns our own CompID in its sessions.
     pub fn sender_comp_id(&self) -> &str {
         &self.config.sender_comp_id
@@ -254,6 +260,7 @@ impl SessionFamily {
         let config = &self.config;
         let kinds = OrderKind::ALL.into_iter().zip(config.valid_order_types);
         FixSessionSettings {
+            version: config.version,
             instance: fix.instance,
             schedule: self.schedule(now),
             reset_on_logon: config.reset_on_logon,
@@ -269,6 +276,7 @@ impl SessionFamily {
             order_types: kinds.filter(|(_, on)| *on).map(|(kind, _)| kind).collect(),
             strategy: self.strategy,
             may_trade: config.purpose.has_orders(),
+            may_see_positions: config.purpose != SessionPurpose::MarketData,
             market_data_max: if config.purpose.has_market_data() { config.market_data_max } else { 0 },
             market_data_rpt_seq: config.market_data_rpt_seq,
             rate_limit: RateLimitSettings {

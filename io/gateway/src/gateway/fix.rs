@@ -12,6 +12,7 @@ mod client;
 mod disconnect;
 mod drop_copy;
 mod pending_logons;
+mod queries;
 mod logins;
 mod recovery;
 mod replacement;
@@ -21,14 +22,15 @@ mod attach;
 mod latency;
 mod market_data;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use pitlane_auth::{AuthClient, RevocationWatch};
 use pitlane_config::pages::LARGE_PAGES;
+use pitlane_engine::command::TradingSession;
 use pitlane_engine::desk::{Desk, DeskSettings};
-use pitlane_engine::id::PortId;
+use pitlane_engine::id::{ExchangeId, PortId};
 use pitlane_engine::index::index_u16;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
@@ -125,6 +127,8 @@ pub struct FixEndpoint {
     /// `None` without a session that receives copies.
     drop_copies: Option<Box<DropCopies>>,
     market: FixMarket,
+    /// Trading session of each exchange, as far as it is known.
+    trading_sessions: BTreeMap<ExchangeId, TradingSession>,
     /// What the sessions watch on a gateway without a STOMP endpoint.
     market_watches: Subscriptions,
 }
@@ -197,6 +201,7 @@ impl FixEndpoint {
             early: Some(Vec::new()),
             drop_copies: None,
             market: FixMarket::default(),
+            trading_sessions: BTreeMap::new(),
             market_watches: Subscriptions::new(reference.clone(), false),
             reference,
             settings: settings.clone(),
@@ -268,9 +273,12 @@ impl FixEndpoint {
         std::mem::take(&mut self.notifications)
     }
 
-    /// Handles requests of other threads: an operator ends a session or resets its sequence
-    /// numbers.
+    /// Handles notifications of other threads: an operator ends a session or resets its sequence
+    /// numbers; the http thread answers a query.
     pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
+        if self.handle_answer(notification) {
+            return;
+        }
         let Some((number, resets)) = notification.ended_or_reset(SessionKind::Fix) else { return };
         // No session has a number beyond 16 bits.
         let Ok(number) = u16::try_from(number) else { return };
@@ -392,6 +400,7 @@ impl FixEndpoint {
             client.drive(now, desk, port, &mut latency.at(recorder.as_deref_mut()));
         let (mut work, mut again) = (work, again);
         self.apply_market_interests(now, number);
+        self.pass_position_query(number);
         let FixEndpoint { clients, fix_log, latency, .. } = self;
         let Some(client) = client_of(clients, number) else { return work };
         if let Some(id) = client.connection {

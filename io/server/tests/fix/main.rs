@@ -12,8 +12,10 @@ mod hostile;
 mod kills;
 mod market_data;
 mod others;
+mod queries;
 mod quickfix;
 mod sessions;
+mod versions;
 
 use std::io::Write;
 use std::net::SocketAddr;

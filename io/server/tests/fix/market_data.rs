@@ -32,7 +32,8 @@ market_data_max = 2
 
 static DICTIONARY: LazyLock<PathBuf> = LazyLock::new(|| dictionary("market-data"));
 
-fn quickfix(service: &ServiceProcess, store: &Path) -> QuickFixProcess {
+/// Starts QuickFIX with a dictionary of what it asks for, and logs on.
+pub(crate) fn quickfix(service: &ServiceProcess, store: &Path) -> QuickFixProcess {
     let mut command = Command::new(&*BINARY);
     command.args([&fix(service).port().to_string(), "CLIENT1", "PITLANE"]).arg(store);
     let mut client = QuickFixProcess::start(command.args(["Y", "30"]).arg(&*DICTIONARY));

@@ -6,6 +6,7 @@ use std::fmt;
 use super::field_rules::FieldType;
 use super::messages::rule_of;
 use crate::fix::tag;
+use crate::fix::version::FixVersion;
 
 /// A field that an operator adds.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl CustomField {
             FieldType::from_name(type_name).ok_or_else(|| format!("{type_name:?} is not a type of FIX"))?;
         let messages = messages.split(',').filter(|message| *message != "-").map(|message| {
             let (name, is_required) = message.strip_suffix('!').map_or((message, false), |name| (name, true));
-            match rule_of(name.as_bytes()) {
+            match rule_of(FixVersion::Fix44, name.as_bytes()) {
                 Some(_) => Ok((name.to_string(), is_required)),
                 None => Err(format!("{name:?} is not the MsgType of a message that a client may send")),
             }

@@ -2,9 +2,11 @@
 //! the required ones. Members of repeating groups are in [`super::groups`]; here stands the tag
 //! that counts them.
 
+use super::messages42;
 use crate::fix::groups::{INSTRUMENT, UNDERLYING};
 use crate::fix::msg_type;
 use crate::fix::tag;
+use crate::fix::version::FixVersion;
 
 /// A set of the tags that have a slot.
 #[derive(Clone, Copy, Debug, Default)]
@@ -49,7 +51,11 @@ pub(super) struct MessageRule {
 }
 
 impl MessageRule {
-    const fn new(msg_type: &'static [u8], required: &'static [u32], blocks: &[&[u32]]) -> MessageRule {
+    pub(super) const fn new(
+        msg_type: &'static [u8],
+        required: &'static [u32],
+        blocks: &[&[u32]],
+    ) -> MessageRule {
         MessageRule { msg_type, tags: TagSet::of(blocks), required }
     }
 }
@@ -114,23 +120,28 @@ static MESSAGES: [MessageRule; 20] = [
     ),
     MessageRule::new(b"x", &[320, 559], &[DEFINITION, &[559], INSTRUMENT, FINANCING, TEXT]),
     MessageRule::new(b"c", &[320, 321], &[DEFINITION, &[321, 827], INSTRUMENT, TEXT]),
-    MessageRule::new(b"g", &[263, 335], &[&[335, 336, 625, 338, 339, 263]]),
     MessageRule::new(
-        b"AN",
+        &[msg_type::TRADING_SESSION_STATUS_REQUEST],
+        &[263, 335],
+        &[&[335, 336, 625, 338, 339, 263]],
+    ),
+    MessageRule::new(
+        msg_type::REQUEST_FOR_POSITIONS,
         &[1, 60, 581, 710, 715, 724],
         &[
             &[710, 724, 573, 263, 453, 1, 660, 581, 15, 555, 711, 715, 716, 717, 386, 60, 725, 726],
             INSTRUMENT,
             TEXT,
+            OURS,
         ],
     ),
 ];
 
 /// Text and EncodedText.
-const TEXT: &[u32] = &[58, 354, 355];
+pub(super) const TEXT: &[u32] = &[58, 354, 355];
 
 /// Our own tags, see docs/fix-rules.md#new-order-single.
-const OURS: &[u32] = &[tag::STRATEGY_ID, tag::STRATEGY_NAME, tag::EXCHANGE_ORDER];
+pub(super) const OURS: &[u32] = &[tag::STRATEGY_ID, tag::STRATEGY_NAME, tag::EXCHANGE_ORDER];
 
 /// Tags that an order, its cancel and its replacement have in common.
 const ORDER: &[u32] = &[11, 526, 583, 453, 1, 660, 581, 711, 54, 60];
@@ -154,19 +165,42 @@ const ORDER_TERMS: &[u32] = &[
     211, 835, 836, 837, 838, 840, 388, 389, 841, 842, 843, 844, 846, 847, 848, 849, 480, 481, 513, 494,
 ];
 
-/// Returns the rules of a message that a client may send.
-pub(super) fn rule_of(msg_type: &[u8]) -> Option<&'static MessageRule> {
-    MESSAGES.iter().find(|rule| rule.msg_type == msg_type)
+/// Returns the rules of a message that a client may send. Those of FIX 5.0 SP2 are the rules of FIX
+/// 4.4 with fewer required tags, see [`is_required`].
+pub(super) fn rule_of(version: FixVersion, msg_type: &[u8]) -> Option<&'static MessageRule> {
+    let messages = match version {
+        FixVersion::Fix42 => &messages42::MESSAGES[..],
+        FixVersion::Fix44 | FixVersion::Fix50Sp2 => &MESSAGES[..],
+    };
+    messages.iter().find(|rule| rule.msg_type == msg_type)
 }
 
-/// Returns whether FIX 4.4 has a message of this type.
-pub fn is_msg_type(msg_type: &[u8]) -> bool {
+/// Returns whether a version requires a tag that the rules of a message require: FIX 5.0 SP2 names
+/// an order by one of its ids, and asks for prices and positions with fewer fields.
+pub(super) fn is_required(version: FixVersion, msg_type: &[u8], tag: u32) -> bool {
+    let is_optional = match msg_type {
+        [msg_type::ORDER_CANCEL_REQUEST | msg_type::ORDER_CANCEL_REPLACE_REQUEST] => {
+            tag == tag::ORIG_CL_ORD_ID
+        }
+        [msg_type::ORDER_STATUS_REQUEST] => tag == tag::CL_ORD_ID,
+        [msg_type::MARKET_DATA_REQUEST] => matches!(tag, tag::NO_RELATED_SYM | tag::NO_MD_ENTRY_TYPES),
+        msg_type::REQUEST_FOR_POSITIONS => matches!(tag, tag::ACCOUNT | tag::ACCOUNT_TYPE),
+        _ => false,
+    };
+    version != FixVersion::Fix50Sp2 || !is_optional
+}
+
+/// Returns whether a version has a message of this type.
+pub fn is_msg_type(version: FixVersion, msg_type: &[u8]) -> bool {
+    let is_old = version == FixVersion::Fix42;
     match msg_type {
+        [b'n'..=b'z'] if is_old => false,
         [one] => {
             matches!(one, b'0'..=b'9' | b'A'..=b'H' | b'J'..=b'N' | b'P'..=b'T' | b'V'..=b'Z' | b'a'..=b'z')
         }
-        [b'A', second] => second.is_ascii_uppercase(),
-        [b'B', second] => (b'A'..=b'H').contains(second),
+        [b'A', second] => !is_old && second.is_ascii_uppercase(),
+        [b'B', b'A'..=b'H'] => !is_old,
+        [b'B'..=b'D', b'A'..=b'Z'] | [b'E', b'A' | b'B'] => version == FixVersion::Fix50Sp2,
         _ => false,
     }
 }

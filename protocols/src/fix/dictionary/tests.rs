@@ -17,8 +17,16 @@ fn with_message<T>(body: &str, look: impl FnOnce(&FixMessage) -> T) -> T {
     look(&message)
 }
 
+fn fault_in(
+    version: FixVersion,
+    settings: &DictionarySettings,
+    body: &str,
+) -> Option<(SessionRejectReason, u32)> {
+    with_message(body, |message| check(message, version, settings)).map(|fault| (fault.reason, fault.tag))
+}
+
 fn fault_with(settings: &DictionarySettings, body: &str) -> Option<(SessionRejectReason, u32)> {
-    with_message(body, |message| check(message, settings)).map(|fault| (fault.reason, fault.tag))
+    fault_in(FixVersion::Fix44, settings, body)
 }
 
 fn fault(body: &str) -> Option<(SessionRejectReason, u32)> {
@@ -181,10 +189,10 @@ fn a_wrong_custom_field_is_refused_with_its_reason() {
 #[test]
 fn message_types_are_those_of_fix_44() {
     for known in ["0", "D", "8", "j", "V", "AE", "BH", "AZ"] {
-        assert!(is_msg_type(known.as_bytes()), "{known}");
+        assert!(is_msg_type(FixVersion::Fix44, known.as_bytes()), "{known}");
     }
     for unknown in ["", "I", "O", "U", "BI", "ZZ", "U1", "AEE", "?"] {
-        assert!(!is_msg_type(unknown.as_bytes()), "{unknown}");
+        assert!(!is_msg_type(FixVersion::Fix44, unknown.as_bytes()), "{unknown}");
     }
 }
 
@@ -199,4 +207,48 @@ fn types_have_the_names_of_the_standard() {
         assert!(!FieldType::MonthYear.permits(bad.as_bytes()), "{bad}");
     }
     assert!(FieldType::Time.permits(b"08:00:00.123") && !FieldType::Time.permits(b"8:00"));
+}
+
+/// Columns: the message, and its fault in FIX 4.2, 4.4 and 5.0 SP2.
+#[test]
+fn versions_differ_in_tags_and_required_ones() {
+    use SessionRejectReason::*;
+    let order = "35=D|11=a|54=1|55=X|60=20261116-08:00:00|40=1|38=5|";
+    let cases = [
+        (order.to_string(), [Some((RequiredTagMissing, 21)), None, None]),
+        (format!("{order}21=1|"), [None; 3]),
+        (format!("{order}21=1|453=1|448=A|"), [Some((TagNotForMessage, 453)), None, None]),
+        (format!("{order}21=1|109=A|"), [None, Some((TagNotForMessage, 109)), Some((TagNotForMessage, 109))]),
+        (format!("{order}21=1|1138=5|"), [Some((InvalidTag, 1138)), Some((InvalidTag, 1138)), None]),
+        (
+            "35=F|11=b|37=a|54=1|55=X|60=20261116-08:00:00|".to_string(),
+            [Some((RequiredTagMissing, 41)), Some((RequiredTagMissing, 41)), None],
+        ),
+        ("35=A|98=0|108=30|553=me|554=x|".to_string(), [None; 3]),
+        ("35=A|98=0|108=30|1137=9|".to_string(), [Some((InvalidTag, 1137)), Some((InvalidTag, 1137)), None]),
+    ];
+    for (body, expected) in cases {
+        let found = FixVersion::ALL.map(|version| fault_in(version, &DictionarySettings::default(), &body));
+        assert_eq!(found, expected, "{body}");
+    }
+}
+
+#[test]
+fn the_header_of_fixt_is_known_to_fixt() {
+    let body = "35=1|1128=9|112=x|";
+    let found = FixVersion::ALL.map(|version| fault_in(version, &DictionarySettings::default(), body));
+    let unknown = Some((SessionRejectReason::InvalidTag, 1128));
+    assert_eq!(found, [unknown, unknown, None]);
+}
+
+#[test]
+fn a_version_has_its_own_messages() {
+    let has = |msg_type: &str| FixVersion::ALL.map(|version| is_msg_type(version, msg_type.as_bytes()));
+    for common in ["0", "8", "D", "V", "c", "g", "j", "m"] {
+        assert_eq!(has(common), [true; 3], "{common}");
+    }
+    for later in ["q", "x", "AF", "AN", "BH"] {
+        assert_eq!(has(later), [false, true, true], "{later}");
+    }
+    assert_eq!((has("BZ"), has("EC"), has("")), ([false, false, true], [false; 3], [false; 3]));
 }

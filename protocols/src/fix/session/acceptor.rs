@@ -6,6 +6,7 @@
 //! New Order Single, cancel, replacement ─► requests ─► ClientRequest ─► Desk
 //! Market Data Request ─► market_data ─► MarketInterest; MarketImage ─► market_data ─► W, X
 //! mass cancel ─► mass_cancel ─► ClientRequest; status requests ─► order_status ─► Execution Report
+//! g ─► trading_sessions ─► h; AN ─► positions ─► PositionQuery; PositionRow ─► positions ─► AP
 //!                                   Event, refusal ─► reports ─► Execution Report, Cancel Reject
 //!                         report of another session ─► drop_copy ─► Execution Report with 797=Y
 //! ```
@@ -17,9 +18,11 @@ mod logon;
 mod market_data;
 mod mass_cancel;
 mod order_status;
+mod positions;
 mod reference_data;
 mod reports;
 mod requests;
+mod trading_sessions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -37,7 +40,9 @@ use self::market_data::MarketSubscriptions;
 use self::mass_cancel::MassCancel;
 pub use self::order_status::DontKnowTrade;
 use self::order_status::StatusReports;
+use self::positions::PositionRequest;
 use self::reference_data::SecurityList;
+use self::trading_sessions::TradingSessions;
 use super::layer::{SessionLayer, SessionNotice, SessionRole};
 use super::settings::FixSessionSettings;
 use super::state::FixSessionState;
@@ -47,6 +52,7 @@ use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
 use crate::fix::frame;
 use crate::fix::msg_type;
 use crate::fix::orders::ClientOrders;
+use crate::fix::positions::PositionQuery;
 use crate::fix::rate_limit::RateLimit;
 use crate::fix::reject::OrderRejectReason;
 use crate::fix::tag;
@@ -76,6 +82,10 @@ pub(super) struct Acceptor {
     dont_know: Option<Box<DontKnowTrade>>,
     market: MarketSubscriptions,
     security_list: Option<SecurityList>,
+    trading_sessions: TradingSessions,
+    position_request: Option<Box<PositionRequest>>,
+    /// Query for the caller.
+    position_query: Option<PositionQuery>,
     /// Time at which orders are cancelled because the client is disconnected.
     cancel_at: Option<Timestamp>,
     /// Next index of the cancels after a disconnect, while they are being sent.
@@ -100,6 +110,9 @@ impl Acceptor {
             dont_know: None,
             market: MarketSubscriptions::default(),
             security_list: None,
+            trading_sessions: TradingSessions::default(),
+            position_request: None,
+            position_query: None,
             cancel_at: None,
             cancel_index: None,
         };
@@ -130,6 +143,8 @@ impl Acceptor {
         self.status_reports = None;
         self.security_list = None;
         self.end_market_data();
+        self.end_trading_sessions();
+        self.end_positions();
         if was_logged_on {
             self.cancel_at = settings.cancel_on_disconnect_ns.map(|grace| now.plus(grace));
         }
@@ -163,7 +178,9 @@ impl Acceptor {
             layer.continue_resend(now);
             self.continue_status_reports(layer, now);
             self.continue_security_list(layer, now);
+            self.continue_positions(layer, now);
             self.continue_market_data(layer, now);
+            self.continue_trading_sessions(layer, now);
             layer.request_gap(now);
             let mut reader = AcceptorReader { acceptor: self, desk };
             if !reader.may_read(layer) || !layer.read_one(now, &mut reader) {
@@ -216,6 +233,7 @@ impl Acceptor {
         desk: &Desk,
     ) {
         match message.type_code() {
+            _ if !layer.settings.takes(message.msg_type) => self.refuse_type(layer, now, message, number),
             msg_type::HEARTBEAT | msg_type::REJECT | msg_type::BUSINESS_MESSAGE_REJECT => {}
             msg_type::TEST_REQUEST => layer.handle_test_request(now, message, number),
             msg_type::RESEND_REQUEST => _ = layer.handle_resend_request(now, message, number),
@@ -235,17 +253,29 @@ impl Acceptor {
             msg_type::SECURITY_DEFINITION_REQUEST => {
                 self.handle_security_definition_request(layer, now, message, number)
             }
+            msg_type::TRADING_SESSION_STATUS_REQUEST => {
+                self.handle_trading_session_request(layer, now, message, number)
+            }
             msg_type::DONT_KNOW_TRADE => self.handle_dont_know_trade(layer, now, message, number),
             _ if message.msg_type == msg_type::ORDER_MASS_STATUS_REQUEST => {
                 self.handle_mass_status_request(layer, now, message, number)
             }
-            _ if layer.settings.validate && !dictionary::is_msg_type(message.msg_type) => {
-                let reason = SessionRejectReason::InvalidMsgType;
-                let fault = FieldFault { reason, tag: 0, at: 0 };
-                layer.reject(now, message, number, fault);
+            _ if message.msg_type == msg_type::REQUEST_FOR_POSITIONS => {
+                self.handle_position_request(layer, now, message, number)
             }
-            _ => layer.business_reject(now, message, number, 3, None, "Unsupported Message Type"),
+            _ => self.refuse_type(layer, now, message, number),
         }
+    }
+
+    /// Refuses a message of a type that the session does not take: by Reject if it validates and
+    /// its version has no such type, otherwise by Business Message Reject.
+    fn refuse_type(&self, layer: &mut SessionLayer, now: Timestamp, message: &FixMessage, number: u64) {
+        let is_known = dictionary::is_msg_type(layer.settings.version, message.msg_type);
+        if layer.settings.validate && !is_known {
+            let reason = SessionRejectReason::InvalidMsgType;
+            return layer.reject(now, message, number, FieldFault { reason, tag: 0, at: 0 });
+        }
+        layer.business_reject(now, message, number, 3, None, "Unsupported Message Type");
     }
 }
 
@@ -261,6 +291,7 @@ impl AcceptorReader<'_> {
             && self.acceptor.login != LoginState::Asked
             && !self.acceptor.is_reporting_status(layer)
             && !self.acceptor.is_sending_security_list(layer)
+            && !self.acceptor.is_sending_positions(layer)
     }
 }
 
@@ -302,8 +333,10 @@ impl SessionRole for AcceptorReader<'_> {
 
 /// Returns whether a message asks for something or tells something, and changes no order.
 fn is_query(message: &FixMessage) -> bool {
-    matches!(message.type_code(), msg_type::ORDER_STATUS_REQUEST | msg_type::DONT_KNOW_TRADE)
-        || message.msg_type == msg_type::ORDER_MASS_STATUS_REQUEST
+    matches!(
+        message.type_code(),
+        msg_type::ORDER_STATUS_REQUEST | msg_type::DONT_KNOW_TRADE | msg_type::TRADING_SESSION_STATUS_REQUEST
+    ) || [msg_type::ORDER_MASS_STATUS_REQUEST, msg_type::REQUEST_FOR_POSITIONS].contains(&message.msg_type)
 }
 
 /// Returns the seed of ids that differ between the sessions of an installation.

@@ -36,7 +36,6 @@ use super::layer::{
 };
 use super::state::{DisconnectReason, FixSessionState};
 use crate::fix::fields::FixMessage;
-use crate::fix::frame::BEGIN_STRING;
 use crate::fix::msg_type;
 use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
@@ -279,7 +278,7 @@ impl Initiator {
 /// The logon and the check of both sides' messages.
 impl Initiator {
     fn handle_logon_answer(&mut self, layer: &mut SessionLayer, now: Timestamp, message: &FixMessage) {
-        if message.frame.begin_string != BEGIN_STRING {
+        if message.frame.begin_string != layer.settings.version.begin_string().as_bytes() {
             return layer.close(DisconnectReason::BeginString);
         }
         if !layer.is_from_client(message) {

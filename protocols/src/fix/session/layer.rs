@@ -53,9 +53,10 @@ pub(super) struct SessionLayer {
 }
 
 impl SessionLayer {
-    pub(super) fn new(settings: FixSessionSettings, store: Box<dyn MessageStore>) -> SessionLayer {
+    pub(super) fn new(mut settings: FixSessionSettings, store: Box<dyn MessageStore>) -> SessionLayer {
+        settings.profile = settings.profile.in_version(settings.version);
         SessionLayer {
-            stream: FixStream::new(&settings.sender_comp_id, &settings.target_comp_id),
+            stream: FixStream::new(settings.version, &settings.sender_comp_id, &settings.target_comp_id),
             sequence: SequenceLayer::new(store),
             settings,
             state: FixSessionState::Disconnected,

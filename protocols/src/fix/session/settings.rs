@@ -7,12 +7,15 @@ use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::NS_PER_S;
 
 use crate::codes::FixProfile;
-use crate::fix::dictionary::DictionarySettings;
+use crate::fix::dictionary::{self, DictionarySettings};
 use crate::fix::rate_limit::RateLimitSettings;
 use crate::fix::schedule::SessionSchedule;
+use crate::fix::version::FixVersion;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FixSessionSettings {
+    /// `BeginString`, and with FIXT the version of the application messages.
+    pub version: FixVersion,
     /// Our CompID (`SenderCompID`).
     pub sender_comp_id: String,
     /// The client's CompID (`TargetCompID`), without a pattern.
@@ -54,6 +57,8 @@ pub struct FixSessionSettings {
     pub account: Option<AccountId>,
     /// Whether the session may trade at all.
     pub may_trade: bool,
+    /// Whether the session may ask for positions, which are of all strategies.
+    pub may_see_positions: bool,
     pub rate_limit: RateLimitSettings,
     /// Securities of all market data subscriptions together; zero means that none is permitted.
     pub market_data_max: usize,
@@ -70,9 +75,17 @@ pub struct FixSessionSettings {
 }
 
 impl FixSessionSettings {
+    /// Returns whether a session of this version may receive a message of this type. Only FIX 4.2
+    /// lacks some of those that an acceptor handles.
+    #[inline]
+    pub(super) fn takes(&self, msg_type: &[u8]) -> bool {
+        self.version != FixVersion::Fix42 || dictionary::is_msg_type(self.version, msg_type)
+    }
+
     /// Returns the default settings, those of the specification's sample.
     pub fn new(sender_comp_id: &str, target_comp_id: &str, source: Source) -> FixSessionSettings {
         FixSessionSettings {
+            version: FixVersion::default(),
             sender_comp_id: sender_comp_id.to_string(),
             target_comp_id: target_comp_id.to_string(),
             source,
@@ -93,6 +106,7 @@ impl FixSessionSettings {
             strategy: StrategyId::SERVER,
             account: None,
             may_trade: true,
+            may_see_positions: true,
             rate_limit: RateLimitSettings::default(),
             market_data_max: 1_000,
             market_data_rpt_seq: false,

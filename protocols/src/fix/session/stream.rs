@@ -5,8 +5,9 @@ use pitlane_engine::time::Timestamp;
 
 use crate::fix::encode::{Draft, Encoder};
 use crate::fix::frame::FRAME_BYTES_AROUND;
-use crate::fix::msg_type;
+use crate::fix::msg_type::{self, SentMsgType};
 use crate::fix::tag::prefix;
+use crate::fix::version::FixVersion;
 
 /// Bytes of unsent output above which the session reads no message and continues no resend until
 /// the client has taken some output.
@@ -29,9 +30,9 @@ pub(super) struct FixStream {
 }
 
 impl FixStream {
-    pub(super) fn new(sender_comp_id: &str, target_comp_id: &str) -> FixStream {
+    pub(super) fn new(version: FixVersion, sender_comp_id: &str, target_comp_id: &str) -> FixStream {
         FixStream {
-            encoder: Encoder::new(sender_comp_id, target_comp_id),
+            encoder: Encoder::new(version, sender_comp_id, target_comp_id),
             input: InputBuffer::default(),
             output: OutputBuffer::default(),
             in_garbage: false,
@@ -86,7 +87,12 @@ impl FixStream {
 /// Bytes to send.
 impl FixStream {
     /// Begins a message at the end of the output.
-    pub(super) fn begin(&mut self, msg_type: u8, number: u64, now: Timestamp) -> Draft<'_> {
+    pub(super) fn begin(
+        &mut self,
+        msg_type: impl Into<SentMsgType>,
+        number: u64,
+        now: Timestamp,
+    ) -> Draft<'_> {
         self.encoder.begin(&mut self.output.bytes, msg_type, number, now)
     }
 

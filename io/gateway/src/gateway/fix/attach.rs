@@ -115,6 +115,9 @@ impl FixEndpoint {
             if let LogonProof::Config(login, _) = family.proof() {
                 client.login = Some(login.to_string());
             }
+            for (exchange, session) in &self.trading_sessions {
+                client.session.handle_trading_session(*exchange, *session);
+            }
             if let Some(folder) = &family.log_folder {
                 client.logged = self.fix_log.open_log(number, folder.join(format!("{name}.log")));
             }

@@ -96,7 +96,8 @@ impl FixEndpoint {
         self.pending_logons.refused += 1;
         if let Some((family, client)) = self.settings.family_of(name) {
             // A client that is gone receives nothing.
-            let _ = sockets.send(id, &logon_probe::encode_refusal(family.sender_comp_id(), &client, now));
+            let (version, ours) = (family.version(), family.sender_comp_id());
+            let _ = sockets.send(id, &logon_probe::encode_refusal(version, ours, &client, now));
         }
         sockets.finish(id);
         if self.may_log(now) {

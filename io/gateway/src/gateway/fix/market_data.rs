@@ -126,6 +126,9 @@ impl FixEndpoint {
     /// Handles an event for sessions that watch: copies of reports, and market data.
     #[inline]
     pub fn handle_watched_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        if self.early.is_some() {
+            self.handle_early_session(event);
+        }
         self.copy_event(now, shard, event);
         self.handle_market_event(now, event);
     }

@@ -159,7 +159,8 @@ pub(super) fn route(settings: &FixSettings, arrival: ConnectionEnds, bytes: &[u8
     };
     let name = settings.family(logon.sender_comp_id, logon.target_comp_id).and_then(|family| {
         let client = std::str::from_utf8(logon.sender_comp_id).ok()?;
-        family.name(client).filter(|_| family.admits(arrival))
+        let is_version = family.version().begin_string().as_bytes() == logon.begin_string;
+        family.name(client).filter(|_| is_version && family.admits(arrival))
     });
     name.map_or(LogonRoute::Reject, LogonRoute::Session)
 }

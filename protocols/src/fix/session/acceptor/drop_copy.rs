@@ -30,7 +30,7 @@ impl Acceptor {
         if missed && event.seq <= layer.sequence.last_reported_event(shard) {
             return;
         }
-        let profile = layer.settings.profile;
+        let (profile, version) = (layer.settings.profile, layer.settings.version);
         let exec_id = event.exec_id(layer.settings.instance, shard);
         let fields = copied.fields(event.at, exec_id);
         layer.sequence.set_cause(has_number(event).then_some(ReportedEvent { shard, seq: event.seq }));
@@ -40,7 +40,9 @@ impl Acceptor {
                 draft.text(prefix::ON_BEHALF_OF_SUB_ID, copied.login.as_str().as_bytes());
             }
             report::execution(draft, profile, &self.reference, &copied.root, &copied.terms, &fields);
-            draft.code(prefix::COPY_MSG_INDICATOR, b'Y');
+            if version.has_copy_msg_indicator() {
+                draft.code(prefix::COPY_MSG_INDICATOR, b'Y');
+            }
         });
         layer.sequence.set_cause(None);
     }

@@ -8,7 +8,6 @@ use pitlane_engine::time::Timestamp;
 
 use super::Acceptor;
 use crate::fix::fields::{FieldFault, FixMessage};
-use crate::fix::frame::BEGIN_STRING;
 use crate::fix::msg_type;
 use crate::fix::session::layer::{SessionLayer, heart_bt_int_of, msg_seq_num_of, too_low_text};
 use crate::fix::session::state::DisconnectReason;
@@ -64,7 +63,7 @@ impl Acceptor {
     /// Handles the first message of a connection.
     pub(super) fn handle_logon(&mut self, layer: &mut SessionLayer, now: Timestamp, message: &FixMessage) {
         let header = &message.header;
-        if message.frame.begin_string != BEGIN_STRING {
+        if message.frame.begin_string != layer.settings.version.begin_string().as_bytes() {
             return layer.close(DisconnectReason::BeginString);
         }
         if message.type_code() != msg_type::LOGON || message.fault.is_some() {
@@ -99,6 +98,10 @@ impl Acceptor {
         };
         if message.get(tag::ENCRYPT_METHOD) != Some(b"0") {
             return refuse(layer, now, b"EncryptMethod must be 0");
+        }
+        let appl_ver_id = layer.settings.version.appl_ver_id();
+        if appl_ver_id.is_some() && message.get(tag::DEFAULT_APPL_VER_ID) != appl_ver_id {
+            return refuse(layer, now, b"DefaultApplVerID must be 9 (FIX 5.0 SP2)");
         }
         if message.get(tag::TEST_MESSAGE_INDICATOR) == Some(b"Y") {
             return refuse(layer, now, b"This is no test session");

@@ -137,8 +137,9 @@ impl Acceptor {
     fn finish_mass_cancel(&mut self, layer: &mut SessionLayer, now: Timestamp, report: &MassCancelReport) {
         self.mass_cancel = None;
         layer.sequence.in_flight.complete(&report.cl_ord_id);
+        let version = layer.settings.version;
         _ = layer.send_app(now, msg_type::ORDER_MASS_CANCEL_REPORT, |draft| {
-            report::mass_cancel(draft, &self.reference, now, report);
+            report::mass_cancel(draft, version, &self.reference, now, report);
         });
     }
 
@@ -151,9 +152,10 @@ impl Acceptor {
         why: OrderRejectReason,
     ) {
         let report = MassCancelReport { refusal: Some(why), ..report };
+        let version = layer.settings.version;
         _ = layer.send_app(now, msg_type::ORDER_MASS_CANCEL_REPORT, |draft| {
             route(draft, message);
-            report::mass_cancel(draft, &self.reference, now, &report);
+            report::mass_cancel(draft, version, &self.reference, now, &report);
         });
     }
 }

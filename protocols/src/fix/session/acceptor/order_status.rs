@@ -110,7 +110,7 @@ impl Acceptor {
                     let report = ExecutionReport::of_order(&known, exec_id);
                     report::execution(draft, profile, &self.reference, &known.root, &known.terms, &report);
                 }
-                None => report::unknown_order(draft, exec_id, now, Some(&id), &order),
+                None => report::unknown_order(draft, profile, exec_id, now, Some(&id), &order),
             }
             if let Some(request_id) = &request_id {
                 draft.id(prefix::ORD_STATUS_REQ_ID, request_id);
@@ -151,10 +151,10 @@ impl Acceptor {
         let side = order.side.and_then(Side::from_code);
         let orders = self.open_orders(security, side);
         if orders.is_empty() {
-            let exec_id = self.exec_id(layer, now);
+            let (exec_id, profile) = (self.exec_id(layer, now), layer.settings.profile);
             _ = layer.send_app(now, msg_type::EXECUTION_REPORT, |draft| {
                 route(draft, message);
-                report::unknown_order(draft, exec_id, now, None, &order);
+                report::unknown_order(draft, profile, exec_id, now, None, &order);
                 draft.id(prefix::MASS_STATUS_REQ_ID, &id);
                 draft.number(prefix::TOT_NUM_REPORTS, 0);
                 draft.code(prefix::LAST_RPT_REQUESTED, b'Y');

@@ -17,9 +17,11 @@ use crate::fix::report;
 use crate::fix::resolve;
 use crate::fix::session::layer::{SessionLayer, route};
 use crate::fix::tag::{self, prefix};
+use crate::fix::version::FixVersion;
 
-/// Longest SecurityReqID (320), in bytes. It is repeated in every part of the list.
-const SECURITY_REQ_ID_BYTES_MAX: usize = 64;
+/// Longest id of a request for reference data, trading sessions or positions, in bytes. It is
+/// repeated in every part of the answer.
+const REQUEST_ID_BYTES_MAX: usize = 64;
 /// Securities in one part of a list: some 3 KiB.
 const PER_PART: usize = 25;
 
@@ -61,7 +63,7 @@ impl Acceptor {
         message: &FixMessage,
         number: u64,
     ) {
-        let Some(id) = request_id(layer, now, message, number) else { return };
+        let Some(id) = request_id(layer, now, message, number, tag::SECURITY_REQ_ID) else { return };
         let Some(kind) = message.get(tag::SECURITY_LIST_REQUEST_TYPE) else {
             return layer.refuse_missing(now, message, number, tag::SECURITY_LIST_REQUEST_TYPE);
         };
@@ -112,6 +114,7 @@ impl Acceptor {
         let part = &rest[..rest.len().min(PER_PART)];
         let is_last = part.len() == rest.len();
         list.parts += 1;
+        let version = layer.settings.version;
         layer.send_admin(now, msg_type::SECURITY_LIST, |draft| {
             draft.text(prefix::SECURITY_REQ_ID, &list.id);
             let number = list.parts.to_string();
@@ -120,7 +123,7 @@ impl Acceptor {
             draft.number(prefix::TOT_NO_RELATED_SYM, list.securities.len() as u64);
             draft.code(prefix::LAST_FRAGMENT, if is_last { b'Y' } else { b'N' });
             draft.number(prefix::NO_RELATED_SYM, part.len() as u64);
-            part.iter().for_each(|id| definition(draft, &self.reference, *id));
+            part.iter().for_each(|id| definition(draft, version, &self.reference, *id));
         });
         list.next += part.len();
         if is_last {
@@ -136,7 +139,7 @@ impl Acceptor {
         message: &FixMessage,
         number: u64,
     ) {
-        let Some(id) = request_id(layer, now, message, number) else { return };
+        let Some(id) = request_id(layer, now, message, number, tag::SECURITY_REQ_ID) else { return };
         let Some(kind) = message.get(tag::SECURITY_REQUEST_TYPE) else {
             return layer.refuse_missing(now, message, number, tag::SECURITY_REQUEST_TYPE);
         };
@@ -147,14 +150,18 @@ impl Acceptor {
             Ok(security) => Ok(security),
             Err(_) => Err((NO_MATCH, "Unknown security")),
         };
+        let version = layer.settings.version;
         layer.send_admin(now, msg_type::SECURITY_DEFINITION, |draft| {
             route(draft, message);
             draft.text(prefix::SECURITY_REQ_ID, id);
             draft.text(prefix::SECURITY_RESPONSE_ID, id);
+            if version == FixVersion::Fix42 {
+                draft.number(prefix::TOT_NO_RELATED_SYM, result.is_ok() as u64);
+            }
             match result {
                 Ok(security) => {
                     draft.code(prefix::SECURITY_RESPONSE_TYPE, AS_IS);
-                    definition(draft, &self.reference, security);
+                    definition(draft, version, &self.reference, security);
                 }
                 Err((code, words)) => {
                     draft.code(prefix::SECURITY_RESPONSE_TYPE, code);
@@ -165,14 +172,20 @@ impl Acceptor {
     }
 }
 
-/// Writes the terms of a security.
-fn definition(draft: &mut Draft, reference: &RefData, id: SecurityId) {
+/// Writes the terms of a security. FIX 4.2 divides the day of expiry into month and day, and has no
+/// lot.
+fn definition(draft: &mut Draft, version: FixVersion, reference: &RefData, id: SecurityId) {
     report::instrument(draft, reference, id);
     let Some(security) = reference.security(id) else { return };
     let family = reference.family_of(security);
     if let Some(day) = security.expiration {
         let (year, month, day) = date_of(day.0);
-        draft.text(prefix::MATURITY_DATE, format!("{year:04}{month:02}{day:02}").as_bytes());
+        if version == FixVersion::Fix42 {
+            draft.text(prefix::MATURITY_MONTH_YEAR, format!("{year:04}{month:02}").as_bytes());
+            draft.text(prefix::MATURITY_DAY, format!("{day:02}").as_bytes());
+        } else {
+            draft.text(prefix::MATURITY_DATE, format!("{year:04}{month:02}{day:02}").as_bytes());
+        }
     }
     if let Some(option) = security.option {
         draft.code(prefix::PUT_OR_CALL, if option == OptionKind::Put { b'0' } else { b'1' });
@@ -186,7 +199,9 @@ fn definition(draft: &mut Draft, reference: &RefData, id: SecurityId) {
         draft.text(prefix::SECURITY_DESC, security.description.as_bytes());
     }
     draft.text(prefix::CURRENCY, family.currency.as_str().as_bytes());
-    draft.scaled(prefix::ROUND_LOT, family.lot_size.raw());
+    if version != FixVersion::Fix42 {
+        draft.scaled(prefix::ROUND_LOT, family.lot_size.raw());
+    }
 }
 
 fn instrument_fields<'a>(message: &FixMessage<'a, '_>) -> OrderFields<'a> {
@@ -201,20 +216,21 @@ fn instrument_fields<'a>(message: &FixMessage<'a, '_>) -> OrderFields<'a> {
     }
 }
 
-/// Returns SecurityReqID (320); otherwise answers the request with its fault.
-fn request_id<'a>(
+/// Returns the id of a request, which this tag has; otherwise answers the request with its fault.
+pub(super) fn request_id<'a>(
     layer: &mut SessionLayer,
     now: Timestamp,
     message: &FixMessage<'a, '_>,
     number: u64,
+    tag: u32,
 ) -> Option<&'a [u8]> {
-    match message.find(tag::SECURITY_REQ_ID) {
-        Some((_, id)) if id.len() <= SECURITY_REQ_ID_BYTES_MAX => return Some(id),
+    match message.find(tag) {
+        Some((_, id)) if id.len() <= REQUEST_ID_BYTES_MAX => return Some(id),
         Some((at, _)) => {
             let reason = SessionRejectReason::ValueIncorrect;
-            layer.reject(now, message, number, FieldFault { reason, tag: tag::SECURITY_REQ_ID, at });
+            layer.reject(now, message, number, FieldFault { reason, tag, at });
         }
-        None => layer.refuse_missing(now, message, number, tag::SECURITY_REQ_ID),
+        None => layer.refuse_missing(now, message, number, tag),
     }
     None
 }

@@ -325,10 +325,10 @@ impl Acceptor {
         order: &OrderFields,
         why: OrderRejectReason,
     ) {
-        let exec_id = self.exec_id(layer, now);
+        let (exec_id, profile) = (self.exec_id(layer, now), layer.settings.profile);
         _ = layer.send_app(now, msg_type::EXECUTION_REPORT, |draft| {
             route(draft, message);
-            report::refusal(draft, exec_id, now, order, why);
+            report::refusal(draft, profile, exec_id, now, order, why);
         });
     }
 

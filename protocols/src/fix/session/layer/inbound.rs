@@ -10,7 +10,7 @@ use super::role::{SessionNotice, SessionRole};
 use crate::decoded::Decoded;
 use crate::fix::dictionary;
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason, read};
-use crate::fix::frame::{self, BEGIN_STRING, FixFrameError};
+use crate::fix::frame::{self, FixFrameError};
 use crate::fix::msg_type;
 use crate::fix::session::resend::requested_range;
 use crate::fix::session::state::{DisconnectReason, FixSessionState, SessionInput};
@@ -110,7 +110,7 @@ impl SessionLayer {
     }
 
     fn handle_logged_on<R: SessionRole>(&mut self, now: Timestamp, message: &FixMessage, role: &mut R) {
-        if message.frame.begin_string != BEGIN_STRING {
+        if message.frame.begin_string != self.settings.version.begin_string().as_bytes() {
             return self.log_out(now, b"Incorrect BeginString", DisconnectReason::BeginString);
         }
         let Some(number) = msg_seq_num_of(message) else {
@@ -201,16 +201,26 @@ impl SessionLayer {
     pub(in crate::fix::session) fn first_fault(&self, message: &FixMessage) -> Option<FieldFault> {
         let structure = message.fault;
         let dictionary = if self.settings.validate {
-            dictionary::check(message, &self.settings.dictionary)
+            dictionary::check(message, self.settings.version, &self.settings.dictionary)
         } else if message.has_groups() {
             dictionary::check_groups(message)
         } else {
             None
         };
-        match (structure, dictionary) {
+        let version = self.appl_ver_id_fault(message);
+        match (structure, dictionary.or(version)) {
             (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
             (a, b) => a.or(b),
         }
+    }
+
+    /// Returns the fault of a message of another application version than the session's.
+    #[inline]
+    fn appl_ver_id_fault(&self, message: &FixMessage) -> Option<FieldFault> {
+        let expected = self.settings.version.appl_ver_id()?;
+        let (at, value) = message.find(tag::APPL_VER_ID)?;
+        let reason = SessionRejectReason::ApplVerIdUnsupported;
+        (value != expected).then_some(FieldFault { reason, tag: tag::APPL_VER_ID, at })
     }
 
     /// Returns whether a message that acts on the session itself violates the dictionary. It then
@@ -221,7 +231,7 @@ impl SessionLayer {
                 message.type_code(),
                 msg_type::SEQUENCE_RESET | msg_type::LOGON | msg_type::RESEND_REQUEST
             )
-            && dictionary::check(message, &self.settings.dictionary).is_some()
+            && dictionary::check(message, self.settings.version, &self.settings.dictionary).is_some()
     }
 
     /// Rejects a message, whose number counts if it is the expected one.

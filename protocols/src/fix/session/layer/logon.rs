@@ -38,7 +38,7 @@ impl SessionLayer {
     ) {
         let expected = self.sequence.next_target();
         let next = if number == expected { expected + 1 } else { expected };
-        let tells_next = self.settings.next_expected;
+        let (tells_next, version) = (self.settings.next_expected, self.settings.version);
         self.send_admin(now, msg_type::LOGON, |draft| {
             draft.text(prefix::ENCRYPT_METHOD, b"0");
             draft.number(prefix::HEART_BT_INT, interval_s);
@@ -47,6 +47,9 @@ impl SessionLayer {
             }
             if tells_next {
                 draft.number(prefix::NEXT_EXPECTED_MSG_SEQ_NUM, next);
+            }
+            if let Some(id) = version.appl_ver_id() {
+                draft.text(prefix::DEFAULT_APPL_VER_ID, id);
             }
         });
     }

@@ -6,7 +6,7 @@ use pitlane_engine::time::Timestamp;
 use super::SessionLayer;
 use crate::fix::encode::Draft;
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
-use crate::fix::msg_type;
+use crate::fix::msg_type::{self, SentMsgType};
 use crate::fix::reject::OrderRejectReason;
 use crate::fix::session::resend::ResendStep;
 use crate::fix::session::state::{DisconnectReason, FixSessionState, SessionInput};
@@ -21,7 +21,7 @@ impl SessionLayer {
     pub(in crate::fix::session) fn send_admin(
         &mut self,
         now: Timestamp,
-        msg_type: u8,
+        msg_type: impl Into<SentMsgType>,
         write: impl FnOnce(&mut Draft),
     ) {
         let number = self.sequence.take_sender();
@@ -37,7 +37,7 @@ impl SessionLayer {
     pub(in crate::fix::session) fn send_app(
         &mut self,
         now: Timestamp,
-        msg_type: u8,
+        msg_type: impl Into<SentMsgType>,
         write: impl FnOnce(&mut Draft),
     ) -> bool {
         let number = self.sequence.next_sender();
@@ -81,6 +81,7 @@ impl SessionLayer {
             return;
         }
         self.counts.rejects += 1;
+        let reason = self.settings.version.session_reject_reason(fault.reason);
         self.send_admin(now, msg_type::REJECT, |draft| {
             route(draft, message);
             draft.number(prefix::REF_SEQ_NUM, number);
@@ -89,7 +90,9 @@ impl SessionLayer {
                 tag => draft.number(prefix::REF_TAG_ID, tag as u64),
             }
             draft.text(prefix::REF_MSG_TYPE, echo(message.msg_type));
-            draft.number(prefix::SESSION_REJECT_REASON, fault.reason as u64);
+            if let Some(reason) = reason {
+                draft.number(prefix::SESSION_REJECT_REASON, reason);
+            }
             draft.text(prefix::TEXT, fault.reason.text().as_bytes());
         });
     }
@@ -143,6 +146,7 @@ impl SessionLayer {
         words: &str,
     ) {
         self.counts.rejects += 1;
+        let reason = self.settings.version.business_reject_reason(reason);
         _ = self.send_app(now, msg_type::BUSINESS_MESSAGE_REJECT, |draft| {
             route(draft, message);
             draft.number(prefix::REF_SEQ_NUM, number);

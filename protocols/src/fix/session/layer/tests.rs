@@ -9,6 +9,7 @@ use crate::fix::fields::FixMessage;
 use crate::fix::msg_type;
 use crate::fix::store::MemoryStore;
 use crate::fix::tag::prefix;
+use crate::fix::version::FixVersion;
 
 const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
 
@@ -57,7 +58,7 @@ impl Connection {
         let source = Source { origin: Origin::Fix, port: PortId(0), session: 1 };
         let settings = FixSessionSettings::new("PITLANE", "CLIENT1", source);
         let layer = SessionLayer::new(settings, Box::new(MemoryStore::new(NOW)));
-        let client = Encoder::new("CLIENT1", "PITLANE");
+        let client = Encoder::new(FixVersion::Fix44, "CLIENT1", "PITLANE");
         let mut connection = Connection { layer, role: RecordingRole::default(), client };
         assert!(connection.layer.connect(NOW));
         assert!(connection.receive(msg_type::LOGON, 1, |_| {}).is_empty());
