@@ -7,6 +7,7 @@ import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 
 import { act, browser, hold, open, tab } from './browser.mjs';
+import { chartJourneys } from './chart.mjs';
 import { deskJourneys } from './desk.mjs';
 import { FixClient } from './fix.mjs';
 import { Service } from './service.mjs';
@@ -73,7 +74,7 @@ test('a new page shows the past of the market', async () => {
   const other = await open(chrome, service.url, { sockets: withoutTicks });
   await other.getByRole('radio', { name: '1s', exact: true }).check({ force: true });
   await other.waitForFunction((count) => {
-    const label = document.querySelector('.chart[role=img]')?.getAttribute('aria-label') ?? '';
+    const label = document.querySelector('[role=application]')?.getAttribute('aria-label') ?? '';
     return label.endsWith('candles of AAPL') && Number.parseInt(label) >= count;
   }, past);
   await other.getByRole('columnheader', { name: 'Chg %' }).first().waitFor();
@@ -186,6 +187,7 @@ test('transactions are listed and saved as CSV', async () => {
 
 test('every panel opens', async () => {
   for (const name of [
+    'Trades',
     'P&L',
     'Cash',
     'Log',
@@ -284,7 +286,7 @@ test('the page recovers from a restart of the service', async () => {
   await untilOpen(2);
 });
 
-deskJourneys({
+const shared = {
   get page() {
     return page;
   },
@@ -300,7 +302,9 @@ deskJourneys({
   openOrders,
   pointAway,
   orderRows,
-});
+};
+deskJourneys(shared);
+chartJourneys(shared);
 
 test('one logs in where that is asked for, and sees only what one may do', async () => {
   const guarded = await new Service().user('eve', 'read', 'correct horse battery').start();
@@ -399,6 +403,7 @@ const PANELS = [
   'Orders',
   'Positions',
   'Transactions',
+  'Trades',
   'P&L',
   'Cash',
   'Log',
