@@ -19,8 +19,9 @@ describe('sums of levels', () => {
       summed(levels),
       (price) => Number(price) * 10,
       (sum) => 100 - Number(sum) * 10,
+      90,
     );
-    expect(path).toBe('M101,100H101V99H100V97H95V67V100Z');
-    expect(outline([], Number, Number)).toBe('');
+    expect(path).toBe('M101,100H101V99H100V97H95V67H90V100Z');
+    expect(outline([], Number, Number, 0)).toBe('');
   });
 });

@@ -15,17 +15,18 @@ export function summed(levels: readonly Level[]): SummedLevel[] {
 }
 
 /**
- * Returns the outline of sums as an SVG path: a step at each price, closed at the base. `x` and `y`
- * return the position of a price and of a sum.
+ * Returns the outline of sums as an SVG path: a step at each price, which lasts until the next one,
+ * closed at the base. `x` and `y` return the position of a price and of a sum; the last step ends at
+ * `end`.
  */
 export function outline(
   levels: readonly SummedLevel[],
   x: (price: Decimal) => number,
   y: (sum: Decimal) => number,
+  end: number,
 ): string {
   const [first] = levels;
-  const last = levels.at(-1);
-  if (!first || !last) return '';
+  if (!first) return '';
   const steps = levels.map((level) => `H${x(level.price)}V${y(level.sum)}`);
-  return `M${x(first.price)},${y('0')}${steps.join('')}V${y('0')}Z`;
+  return `M${x(first.price)},${y('0')}${steps.join('')}H${end}V${y('0')}Z`;
 }
