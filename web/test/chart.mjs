@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { open, tab } from './browser.mjs';
+import { Service } from './service.mjs';
 
 const number = (text) => Number(text.replace('−', '-').replace(/[^\d.-]/g, ''));
 
@@ -248,5 +249,26 @@ export function chartJourneys(shared) {
     await page.getByRole('radio', { name: 'Levels', exact: true }).check({ force: true });
     await page.getByRole('list', { name: 'Bids' }).waitFor();
     await pointAway();
+  });
+
+  test('strategies have their P&L, kind and parameters', async () => {
+    const setting =
+      'strategy=[{name="PAIRS",kind="moving-average-cross",securities=["AAPL"],start=false,parameters={fast=3,slow=9}}]';
+    const own = await new Service([setting]).start();
+    const other = await open(shared.chrome, own.url, { width: 1920 });
+    await tab(other, 'Strategies');
+    const row = (name) => other.getByRole('region', { name: 'Strategies' }).getByRole('row').filter({ hasText: name });
+    await row('PAIRS').getByText('moving-average-cross').waitFor();
+    await row('PAIRS').getByText('fast 3, slow 9').waitFor();
+    const strategyName = 'MOMENTUM';
+    const order = { securityId: 1, side: 'BUY', quantity: 100, strategyName };
+    await own.call('POST', '/rest/execution/order/market', order);
+    await row(strategyName)
+      .getByRole('cell', { name: /^[+−][\d.]+$/ })
+      .first()
+      .waitFor();
+    assert.deepEqual(other.errors, []);
+    await other.context().close();
+    await own.remove();
   });
 }
