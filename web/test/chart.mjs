@@ -4,7 +4,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { open, tab } from './browser.mjs';
+import { open, tab, withoutTicks } from './browser.mjs';
 import { Service } from './service.mjs';
 
 const number = (text) => Number(text.replace('−', '-').replace(/[^\d.-]/g, ''));
@@ -37,7 +37,7 @@ export function chartJourneys(shared) {
   test('the chart has bars of each length, and reads out those of the service', async () => {
     const bars = () => shared.service.call('GET', '/rest/ext/bars?securityId=1&interval=1s&limit=480');
     await until('the service has no bars', async () => (await bars()).length > 8);
-    const other = await open(shared.chrome, shared.service.url);
+    const other = await open(shared.chrome, shared.service.url, { sockets: withoutTicks });
     for (const length of ['10s', '1m', '5m', '15m', '1h', '1d', '1s']) {
       await selectLength(other, length);
       await readout(other)
@@ -62,7 +62,7 @@ export function chartJourneys(shared) {
   });
 
   test('indicators are switched on, follow their period, and are kept', async () => {
-    const other = await open(shared.chrome, shared.service.url);
+    const other = await open(shared.chrome, shared.service.url, { sockets: withoutTicks });
     await selectLength(other, '1s');
     await other.getByRole('button', { name: 'Indicators' }).click();
     for (const name of ['SMA', 'EMA', 'VWAP', 'RSI']) await other.getByLabel(name, { exact: true }).check();

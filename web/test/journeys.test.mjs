@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 
-import { act, browser, hold, open, tab } from './browser.mjs';
+import { act, browser, hold, open, tab, withoutTicks } from './browser.mjs';
 import { chartJourneys } from './chart.mjs';
 import { deskJourneys } from './desk.mjs';
 import { FixClient } from './fix.mjs';
@@ -66,11 +66,6 @@ test('a new page shows the past of the market', async () => {
     assert(Date.now() < end, 'the service has no bars');
     await new Promise((done) => setTimeout(done, 100));
   }
-  // Without live prices, so that every bar is one of the past.
-  const withoutTicks = (socket) => {
-    const server = socket.connectToServer();
-    server.onMessage((message) => String(message).includes('"type":"TICK"') || socket.send(message));
-  };
   const other = await open(chrome, service.url, { sockets: withoutTicks });
   await other.getByRole('radio', { name: '1s', exact: true }).check({ force: true });
   await other.waitForFunction((count) => {
