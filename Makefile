@@ -92,7 +92,7 @@ web-test: page ## test the web page: types, stores, and a browser against the re
 	@command -v chromium >/dev/null || $(SETUP) test
 	cd web && npm run --silent check && npm test --silent
 	$(BUILD)
-	cd web && timeout 300 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
+	cd web && timeout 450 node --test --test-concurrency=1 --test-reporter=spec test/journeys.test.mjs
 	$(if $(FULL),cd web && node test/measure.mjs)
 
 # Only wheels, so that nothing is compiled.

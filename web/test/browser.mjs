@@ -64,6 +64,12 @@ async function servePage(route) {
   else await route.fulfill({ path });
 }
 
+/** Connects a page to the service without live prices, so that every bar is one of the past. */
+export function withoutTicks(socket) {
+  const server = socket.connectToServer();
+  server.onMessage((message) => String(message).includes('"type":"TICK"') || socket.send(message));
+}
+
 /** Opens a tab of the panels. */
 export async function tab(page, name) {
   await page

@@ -6,7 +6,8 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 
-import { act, browser, hold, open, tab } from './browser.mjs';
+import { act, browser, hold, open, tab, withoutTicks } from './browser.mjs';
+import { chartJourneys } from './chart.mjs';
 import { deskJourneys } from './desk.mjs';
 import { FixClient } from './fix.mjs';
 import { Service } from './service.mjs';
@@ -65,15 +66,10 @@ test('a new page shows the past of the market', async () => {
     assert(Date.now() < end, 'the service has no bars');
     await new Promise((done) => setTimeout(done, 100));
   }
-  // Without live prices, so that every bar is one of the past.
-  const withoutTicks = (socket) => {
-    const server = socket.connectToServer();
-    server.onMessage((message) => String(message).includes('"type":"TICK"') || socket.send(message));
-  };
   const other = await open(chrome, service.url, { sockets: withoutTicks });
   await other.getByRole('radio', { name: '1s', exact: true }).check({ force: true });
   await other.waitForFunction((count) => {
-    const label = document.querySelector('.chart[role=img]')?.getAttribute('aria-label') ?? '';
+    const label = document.querySelector('[role=application]')?.getAttribute('aria-label') ?? '';
     return label.endsWith('candles of AAPL') && Number.parseInt(label) >= count;
   }, past);
   await other.getByRole('columnheader', { name: 'Chg %' }).first().waitFor();
@@ -186,6 +182,7 @@ test('transactions are listed and saved as CSV', async () => {
 
 test('every panel opens', async () => {
   for (const name of [
+    'Trades',
     'P&L',
     'Cash',
     'Log',
@@ -284,7 +281,7 @@ test('the page recovers from a restart of the service', async () => {
   await untilOpen(2);
 });
 
-deskJourneys({
+const shared = {
   get page() {
     return page;
   },
@@ -300,7 +297,9 @@ deskJourneys({
   openOrders,
   pointAway,
   orderRows,
-});
+};
+deskJourneys(shared);
+chartJourneys(shared);
 
 test('one logs in where that is asked for, and sees only what one may do', async () => {
   const guarded = await new Service().user('eve', 'read', 'correct horse battery').start();
@@ -399,6 +398,7 @@ const PANELS = [
   'Orders',
   'Positions',
   'Transactions',
+  'Trades',
   'P&L',
   'Cash',
   'Log',

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { BARS_MAX, Candles } from './candles';
+import { BARS_MAX, Candles, historyRequest } from './candles';
 import { csv } from './csv';
 import { peekNumber, peekText } from './peek';
 import { type Draft, type OrderContext, change, findings, request, value } from './ticket';
@@ -144,10 +144,10 @@ describe('candles', () => {
       [0, 99],
       [1, NaN],
     ] as const)
-      candles.addPrice(price, start + second);
+      candles.addPrice(price, start + second, 2);
     expect(candles.of('1s')).toEqual([
-      { time: start, open: 10, high: 12, low: 10, close: 12 },
-      { time: start + 1, open: 12, high: 12, low: 11, close: 11 },
+      { time: start, open: 10, high: 12, low: 10, close: 12, volume: 4 },
+      { time: start + 1, open: 12, high: 12, low: 11, close: 11, volume: 2 },
     ]);
     expect(candles.of('1m')).toHaveLength(1);
   });
@@ -158,22 +158,29 @@ describe('candles', () => {
     expect(candles.of('1s')).toHaveLength(BARS_MAX);
   });
 
-  const bar = (time: number, close: number) => ({ time, open: close, high: close, low: close, close });
+  const bar = (time: number, close: number, volume = 0) => ({
+    time,
+    open: close,
+    high: close,
+    low: close,
+    close,
+    volume,
+  });
 
   it('continue the history of the service', () => {
     const candles = new Candles();
-    candles.addPrice(12, start + 2);
-    candles.addPrice(13, start + 3);
+    candles.addPrice(12, start + 2, 3);
+    candles.addPrice(13, start + 3, 6);
     // The page has missed a price of the second bar, and the service does not know the newest one.
-    const history = [bar(start, 10), bar(start + 1, 11), { ...bar(start + 2, 9), high: 20 }];
+    const history = [bar(start, 10), bar(start + 1, 11), { ...bar(start + 2, 9, 5), high: 20 }];
     candles.addHistory('1s', history);
     candles.addPrice(14, start + 4);
     expect(candles.of('1s')).toEqual([
       bar(start, 10),
       bar(start + 1, 11),
-      { time: start + 2, open: 9, high: 20, low: 9, close: 12 },
-      { time: start + 3, open: 12, high: 13, low: 12, close: 13 },
-      { time: start + 4, open: 13, high: 14, low: 13, close: 14 },
+      { time: start + 2, open: 9, high: 20, low: 9, close: 12, volume: 5 },
+      { time: start + 3, open: 12, high: 13, low: 12, close: 13, volume: 6 },
+      { time: start + 4, open: 13, high: 14, low: 13, close: 14, volume: 0 },
     ]);
     candles.addHistory('1s', []);
     expect(candles.of('1s')).toHaveLength(5);
@@ -182,8 +189,23 @@ describe('candles', () => {
 
   it('of ten seconds are made from those of one', () => {
     const candles = new Candles();
-    candles.addHistory('10s', [bar(start, 10), bar(start + 9, 8), bar(start + 10, 11)]);
-    expect(candles.of('10s')).toEqual([{ time: start, open: 10, high: 10, low: 8, close: 8 }, bar(start + 10, 11)]);
+    candles.addHistory('10s', [bar(start, 10, 1), bar(start + 9, 8, 2), bar(start + 10, 11, 4)]);
+    expect(candles.of('10s')).toEqual([
+      { time: start, open: 10, high: 10, low: 8, close: 8, volume: 3 },
+      bar(start + 10, 11, 4),
+    ]);
+  });
+
+  it('of hours are made from those of minutes, as many as the service gives', () => {
+    const candles = new Candles();
+    candles.addHistory('1h', [bar(start, 10, 1), bar(start + 3_540, 8, 2), bar(start + 3_600, 11, 4)]);
+    expect(candles.of('1h').map(({ close, volume }) => [close, volume])).toEqual([
+      [8, 3],
+      [11, 4],
+    ]);
+    expect(historyRequest('1h')).toEqual({ interval: '1m', limit: 10_000 });
+    expect(historyRequest('5m')).toEqual({ interval: '1m', limit: BARS_MAX * 5 });
+    expect(historyRequest('1d')).toEqual({ interval: '1d', limit: BARS_MAX });
   });
 
   it('of a day begin when the trading day of the exchange begins', () => {
@@ -195,8 +217,8 @@ describe('candles', () => {
     candles.addPrice(14, midnight + 86_400);
     expect(candles.of('1d')).toEqual([
       bar(midnight - 86_400, 9),
-      { time: midnight, open: 10, high: 13, low: 10, close: 13 },
-      { time: midnight + 86_400, open: 13, high: 14, low: 13, close: 14 },
+      { time: midnight, open: 10, high: 13, low: 10, close: 13, volume: 0 },
+      { time: midnight + 86_400, open: 13, high: 14, low: 13, close: 14, volume: 0 },
     ]);
   });
 

@@ -209,7 +209,7 @@ function checkCollar(draft: Draft, tick: Tick | undefined, limits: Limits, who: 
 }
 
 /** Warns about orders that are valid and may not be intended. */
-function checkMarket(draft: Draft, tick: Tick | undefined): Finding[] {
+export function checkMarket(draft: Pick<Draft, 'type' | 'side' | 'limit' | 'stop'>, tick: Tick | undefined): Finding[] {
   const [bid, ask, limit, stop] = [units(tick?.bid), units(tick?.ask), units(draft.limit), units(draft.stop)];
   const buys = draft.side === 'BUY';
   const found: Finding[] = [];

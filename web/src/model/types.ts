@@ -328,7 +328,11 @@ export interface HistoryBar {
   high: Decimal;
   low: Decimal;
   close: Decimal;
+  volume: Decimal;
 }
+
+/** A tick of the history. Its last price is absent if nothing was traded since the one before. */
+export type HistoryTick = Pick<Tick, 'bid' | 'ask' | 'last' | 'lastSize' | 'dateTime'>;
 
 /** The prices of a trading day and the close of the one before; its members for changes. */
 export interface DayQuote {

@@ -22,6 +22,7 @@ import { ServiceStore } from './service.svelte';
 import { SettingsStore } from './settings.svelte';
 import { StrategyStore } from './strategies.svelte';
 import { TopicStore } from './topics.svelte';
+import { TradeStore } from './trades.svelte';
 import { TransactionStore } from './transactions.svelte';
 import type { Session } from '../model/types';
 
@@ -53,6 +54,7 @@ export class AppStore {
   readonly orders = new OrderStore(this.rest, this.broker);
   readonly positions = new PositionStore(this.rest, this.broker);
   readonly transactions = new TransactionStore(this.rest, this.broker);
+  readonly trades = new TradeStore(this.rest, this.focusBroker);
   readonly cash = new CashStore(this.rest, this.broker);
   readonly strategies = new StrategyStore(this.rest, this.broker);
   readonly log = new LogStore(this.broker);

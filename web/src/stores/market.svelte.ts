@@ -12,7 +12,7 @@
 import type { Broker } from '../link/broker';
 import { afterPaint, atNextFrame, throttled } from '../link/frame';
 import type { Rest } from '../link/rest';
-import { type BarLength, SOURCES } from '../model/candles';
+import { type BarLength, historyRequest } from '../model/candles';
 import type { Decimal } from '../model/decimal';
 import { parseJson } from '../model/json';
 import type { Book, DayQuote, HistoryBar, Level, SubscriptionMessage, Tick } from '../model/types';
@@ -103,16 +103,17 @@ export class MarketStore {
   /** Reads the past bars of a security, once per connection. */
   async loadHistory(quote: Quote, length: BarLength): Promise<void> {
     if (!quote.needsHistory(length)) return;
-    const { interval, limit } = SOURCES[length];
+    const { interval, limit } = historyRequest(length);
     try {
       const path = `/rest/ext/bars?securityId=${quote.id}&interval=${interval}&limit=${limit}`;
       const rows = await this.rest.get<HistoryBar[]>(path);
-      const bars = rows.map(({ dateTime, open, high, low, close }) => ({
+      const bars = rows.map(({ dateTime, open, high, low, close, volume }) => ({
         time: Date.parse(dateTime) / 1000,
         open: Number(open),
         high: Number(high),
         low: Number(low),
         close: Number(close),
+        volume: Number(volume),
       }));
       quote.addHistory(length, bars);
     } catch {

@@ -92,6 +92,15 @@ describe('the market', () => {
     expect(closes()).toEqual([7, 8, 9]);
   });
 
+  it('counts the volume of bars by that of the day, which starts again', async () => {
+    const quote = market.quote(1)!;
+    market.want('rows', [1]);
+    [100, 103, 103, 2].forEach((volume, at) =>
+      broker.publish('tick.1', tick(at + 1, '10', '11').replace(/"volume":\d+/, `"volume":${volume}`)),
+    );
+    expect(quote.candles.of('1s').reduce((sum, bar) => sum + bar.volume, 0)).toBe(5);
+  });
+
   it('does not parse a tick that a newer one replaced before it was drawn', async () => {
     market.want('rows', [1]);
     broker.publish('tick.1', '{"type":"TICK","seq":1,"cut off');

@@ -34,6 +34,8 @@ export class Quote {
   private read: Tick | undefined;
   /** Sequence number of the newest message. */
   private seq = 0;
+  /** Volume of the trading day in the newest message; NaN before the first. */
+  private volume = NaN;
 
   constructor(readonly security: Security) {}
 
@@ -95,10 +97,21 @@ export class Quote {
     // A conflated tick may arrive after a newer one.
     if (seq < this.seq) return false;
     this.seq = seq;
-    this.candles.addPrice(priceOf(body), secondOf(body));
+    this.candles.addPrice(priceOf(body), secondOf(body), this.tradedUntil(peekNumber(body, '"volume":')));
     const isFirst = this.received === undefined;
     this.received = body;
     return isFirst;
+  }
+
+  /**
+   * Returns what was traded since the message before, because not every trade has a message of its
+   * own. A volume that decreases is that of a new trading day.
+   */
+  private tradedUntil(volume: number): number {
+    const before = this.volume;
+    this.volume = volume;
+    if (Number.isNaN(volume) || Number.isNaN(before)) return 0;
+    return volume >= before ? volume - before : volume;
   }
 
   /** Shows the newest tick. */
@@ -117,6 +130,7 @@ export class Quote {
    */
   reset(): void {
     this.seq = 0;
+    this.volume = NaN;
     this.requested.clear();
     this.historyVersion++;
   }

@@ -2,6 +2,7 @@
 
 import { DEFAULT_LAYOUT, type Layout, layoutFrom } from '../model/layout';
 import type { BarLength } from '../model/candles';
+import { DEFAULT_INDICATORS, type Indicators, indicatorsFrom } from '../model/indicators';
 import type { OrderType, Side, Tif } from '../model/types';
 
 const KEY = 'pitlane.settings';
@@ -22,10 +23,16 @@ interface SavedSettings {
   docks: [string, string];
   tables: Record<string, TableSettings>;
   barLength: BarLength;
+  indicators: Indicators;
+  /** Whether the depth is a list of levels or a plot of their sums. */
+  depthView: 'levels' | 'sums';
   hotKeys: boolean;
   /** Whether the page asks for confirmation before it sends an order. */
   confirm: boolean;
-  /** Whether the page asks before it closes a position, and before a key cancels or closes. */
+  /**
+   * Whether the page asks before it closes a position, before a key cancels or closes, and before
+   * it moves an order to the price to which its line was dragged.
+   */
   ask: boolean;
   ticket: { type: OrderType; side: Side; tif: Tif; quantity: string; strategyName: string };
   finished: boolean;
@@ -55,6 +62,8 @@ const DEFAULTS: SavedSettings = {
   docks: ['orders', 'positions'],
   tables: {},
   barLength: '1s',
+  indicators: DEFAULT_INDICATORS,
+  depthView: 'levels',
   hotKeys: true,
   confirm: false,
   ask: true,
@@ -137,6 +146,7 @@ function load(): SavedSettings {
       ...structuredClone(DEFAULTS),
       ...saved,
       ticket: { ...DEFAULTS.ticket, ...saved.ticket },
+      indicators: indicatorsFrom(saved.indicators),
       layout: layoutFrom(saved.layout),
     };
   } catch {

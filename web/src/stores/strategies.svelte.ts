@@ -1,13 +1,17 @@
-// Strategies and their lifecycle phases.
+// Strategies, their lifecycle phases and, while a panel shows them, their portfolios.
 
 import type { Broker } from '../link/broker';
 import type { Rest } from '../link/rest';
 import { Sync } from '../link/sync';
 import { parseJson } from '../model/json';
-import type { LifecycleMessage, Phase, Strategy } from '../model/types';
+import type { LifecycleMessage, Phase, Portfolio, Strategy } from '../model/types';
+
+const PORTFOLIOS_MS = 2_000;
 
 export class StrategyStore {
   rows: Strategy[] = $state.raw([]);
+  /** By the name of the strategy; only of those that are followed. */
+  portfolios: Readonly<Record<string, Portfolio>> = $state.raw({});
 
   private byName = new Map<string, Strategy>();
   private readonly sync: Sync<LifecycleMessage>;
@@ -40,6 +44,29 @@ export class StrategyStore {
 
   named(name: string): Strategy | undefined {
     return this.rows.find((row) => row.name === name);
+  }
+
+  /** Reads the portfolios of these strategies now and at intervals. The returned function ends it. */
+  followPortfolios(names: readonly string[]): () => void {
+    let isEnded = false;
+    const read = async (): Promise<void> => {
+      const get = (name: string): Promise<Portfolio> =>
+        this.rest.get<Portfolio>(`/rest/ext/portfolio?strategy=${encodeURIComponent(name)}`);
+      const found = await Promise.allSettled(names.map(get));
+      if (isEnded) return;
+      const entries = names.flatMap((name, at) => {
+        const one = found[at];
+        return one?.status === 'fulfilled' ? [[name, one.value] as const] : [];
+      });
+      // One that did not arrive keeps its last values; the header shows a lost connection.
+      this.portfolios = { ...this.portfolios, ...Object.fromEntries(entries) };
+    };
+    void read();
+    const timer = setInterval(() => void read(), PORTFOLIOS_MS);
+    return () => {
+      isEnded = true;
+      clearInterval(timer);
+    };
   }
 
   /**
