@@ -15,6 +15,7 @@ use pitlane_runtime::clock::Clock;
 use super::admission::Admission;
 use super::audit::AuditActs;
 use super::cluster::ClusterNode;
+use super::compression::Compression;
 use super::guard::RequestRules;
 use super::http_event::HttpEvent;
 use super::lifecycle::Lifecycle;
@@ -54,6 +55,7 @@ pub(crate) struct AppState {
     pub content: Content,
     /// Turns of the readers of long lists.
     pub turns: RenderTurns,
+    pub compression: Compression,
     /// Whether this thread is in low-power mode and polls events only now and then.
     pub is_low_power: Cell<bool>,
 }
@@ -164,6 +166,7 @@ impl AppState {
             monitoring: Monitoring::new(meter, registry, service_status, tls, ws_broker, stages),
             content: Content { routes: Routes::new(), page: WebPage::new(), description },
             turns: RenderTurns::new(),
+            compression: Compression::new(),
             is_low_power: Cell::new(false),
             settings,
         }

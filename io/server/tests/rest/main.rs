@@ -7,6 +7,7 @@ mod service;
 
 mod bulk_cancel;
 mod cache;
+mod compression;
 mod decimals;
 mod earlier;
 mod hostile;
