@@ -91,6 +91,8 @@ mod notification_hub;
 mod thread_clock;
 mod trading;
 mod transaction;
+mod depth;
+mod depth_watches;
 mod event_loop;
 mod portfolio;
 mod websocket;

@@ -15,6 +15,7 @@
 //!
 //! Rules: docs/stomp.md#topics.
 
+mod depth_requests;
 mod events;
 mod interest;
 mod order_histories;

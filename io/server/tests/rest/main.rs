@@ -9,6 +9,7 @@ mod bulk_cancel;
 mod cache;
 mod compression;
 mod decimals;
+mod depth;
 mod earlier;
 mod hostile;
 mod history;
