@@ -15,7 +15,7 @@ use std::future::poll_fn;
 use std::sync::Arc;
 
 use hyper::StatusCode;
-use hyper::header::HeaderMap;
+use hyper::header::{HeaderMap, HeaderValue};
 use tokio::sync::Semaphore;
 
 use super::compressed_body::CompressedBody;
@@ -51,6 +51,14 @@ pub(crate) fn is_candidate(answer: &HttpResponse) -> bool {
         Content::Compressed(_) => false,
     };
     is_text && is_large && answer.status == StatusCode::OK && answer.encoding.is_none()
+}
+
+/// Returns the ETag of a response that the client has already: the weak form if the client holds
+/// that and would get the response compressed again.
+pub(crate) fn validator(headers: &HeaderMap, etag: HeaderValue) -> HeaderValue {
+    let is_weak = content_coding::holds_weak(headers, &etag)
+        && AcceptedCodings::of(headers).preferred(CODINGS).is_some();
+    if is_weak { content_coding::weak(&etag) } else { etag }
 }
 
 impl Compression {
@@ -92,7 +100,7 @@ impl Compression {
 mod tests {
     use std::io::Read;
 
-    use hyper::header::{ACCEPT_ENCODING, HeaderValue};
+    use hyper::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
     use tokio::runtime::Builder;
     use tokio::task::LocalSet;
 
@@ -154,6 +162,17 @@ mod tests {
             held.pop();
             assert_eq!(compression.apply(&headers, &turns, list(2)).await.encoding, Some("gzip"));
         });
+    }
+
+    #[test]
+    fn a_client_that_holds_a_compressed_response_validates_that() {
+        let (strong, weak) = (HeaderValue::from_static("\"1\""), HeaderValue::from_static("W/\"1\""));
+        let mut headers = accepting("gzip");
+        assert_eq!(validator(&headers, strong.clone()), strong);
+        headers.insert(IF_NONE_MATCH, weak.clone());
+        assert_eq!(validator(&headers, strong.clone()), weak);
+        headers.remove(ACCEPT_ENCODING);
+        assert_eq!(validator(&headers, strong.clone()), strong);
     }
 
     #[test]

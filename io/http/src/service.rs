@@ -23,7 +23,7 @@ use super::request_context::RequestContext;
 use super::request_ids::X_REQUEST_ID;
 use super::response::{HttpResponse, ResponseBody, ResponseKind};
 use super::routes::RouteMatch;
-use super::{audit, calls, compression, content_coding, guard, websocket};
+use super::{audit, calls, compression, guard, websocket};
 
 /// Number of headers of a usual response. With one more, the map would have a size for which the
 /// allocator has no size class.
@@ -93,9 +93,7 @@ pub(crate) async fn respond(
         answer = app.compression.apply(&head.headers, &app.turns, answer).await;
     } else if answer.status == StatusCode::NOT_MODIFIED {
         headers.append(VARY, ACCEPT_ENCODING);
-        // The client validates the response that it has, which may have been compressed.
-        let weak = answer.etag.as_ref().filter(|etag| content_coding::holds_weak(&head.headers, etag));
-        answer.etag = weak.map(content_coding::weak).or(answer.etag);
+        answer.etag = answer.etag.map(|etag| compression::validator(&head.headers, etag));
     }
     let HttpResponse { status, kind, content, location, link, etag, encoding } = answer;
     add_common_headers(kind, etag, &mut headers);
