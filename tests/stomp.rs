@@ -170,10 +170,15 @@ mod throttle {
 
     impl Consumer {
         fn new() -> Consumer {
+            Consumer::of(&["SUBSCRIBE|id:1|destination:/topic/>||".to_string()])
+        }
+
+        fn of(subscriptions: &[String]) -> Consumer {
             let now = test_market::start();
             let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());
             let id = broker.open(now, Transport::WebSocket).expect("there is room");
-            for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
+            broker.handle_bytes(now, id, &stomp_frames::frame("CONNECT|accept-version:1.2||"));
+            for frame in subscriptions {
                 broker.handle_bytes(now, id, &stomp_frames::frame(frame));
             }
             let mut consumer =
@@ -309,6 +314,45 @@ mod throttle {
         for (security, bid) in &consumer.newest {
             assert_eq!(shown.get(&format!("tick.{security}")), Some(bid));
         }
+    }
+
+    #[test]
+    fn thirty_watched_rows_move_every_second_beside_a_wildcard_over_2000_instruments() {
+        const INSTRUMENTS: u32 = 2_000;
+        const ROWS: u32 = 30;
+        let row = |number: u32| number * 61 + 5;
+        let mut frames = vec!["SUBSCRIBE|id:all|destination:/topic/tick.*||".to_string()];
+        frames.extend((0..ROWS).map(|at| format!("SUBSCRIBE|id:{at}|destination:/topic/tick.{}||", row(at))));
+        let mut consumer = Consumer::of(&frames);
+        let start = consumer.now;
+        // Each ticks 2.5 times per second: one of them every 200 µs.
+        let step = NS_PER_S / 5_000;
+        let steps = 20 * NS_PER_S / step;
+        for number in 0..steps {
+            consumer.sleep(start.plus(number * step));
+            let at = u32::try_from(number % u64::from(INSTRUMENTS)).expect("a small number");
+            consumer.tick(SecurityId(1 + at));
+        }
+        let most = consumer.most(|_| true);
+        assert!(most <= RATE, "{most} in a second");
+        let rows: BTreeMap<String, u32> = (0..ROWS).map(|at| (format!("tick.{}", row(at)), at)).collect();
+        let mut seen: BTreeMap<&str, Vec<Timestamp>> = BTreeMap::new();
+        for (at, topic, _) in &consumer.came {
+            seen.entry(topic).or_default().push(*at);
+        }
+        for topic in rows.keys() {
+            // The first turn of each comes when it first ticks, within 0.4 s.
+            let mut before = start;
+            for at in seen[topic.as_str()].iter().chain([&consumer.now]) {
+                assert!(at.since(before) <= NS_PER_S, "{topic} waited {} ms", at.since(before) / NS_PER_MS);
+                before = *at;
+            }
+        }
+        let others: usize =
+            seen.iter().filter(|(topic, _)| !rows.contains_key(**topic)).map(|(_, times)| times.len()).sum();
+        assert!((90..=120).contains(&others), "{others} of the wildcard's {} events", consumer.came.len());
+        let repeated = seen.iter().filter(|(topic, times)| !rows.contains_key(**topic) && times.len() > 1);
+        assert_eq!(repeated.count(), 0, "an instrument without a delivery goes before the others");
     }
 
     #[test]

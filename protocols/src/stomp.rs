@@ -22,6 +22,8 @@ pub mod access;
 pub mod close_reason;
 pub mod heartbeat;
 pub mod throttle;
+pub mod conflation;
+pub mod slot_queue;
 pub mod slots;
 pub mod outbox;
 pub mod subscription;

@@ -16,6 +16,7 @@ use super::admission::Admission;
 use super::audit::AuditActs;
 use super::cluster::ClusterNode;
 use super::fix_queries::FixQueries;
+use super::compression::Compression;
 use super::guard::RequestRules;
 use super::http_event::HttpEvent;
 use super::lifecycle::Lifecycle;
@@ -56,6 +57,7 @@ pub(crate) struct AppState {
     pub fix_queries: FixQueries,
     /// Turns of the readers of long lists.
     pub turns: RenderTurns,
+    pub compression: Compression,
     /// Whether this thread is in low-power mode and polls events only now and then.
     pub is_low_power: Cell<bool>,
 }
@@ -167,6 +169,7 @@ impl AppState {
             content: Content { routes: Routes::new(), page: WebPage::new(), description },
             fix_queries: FixQueries::default(),
             turns: RenderTurns::new(),
+            compression: Compression::new(),
             is_low_power: Cell::new(false),
             settings,
         }

@@ -9,8 +9,8 @@ use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
 use super::routes::ApiCall;
 use super::{
-    about, alerts, bulk_cancel, cache, cluster_members, health, history, latency, operator, order_entry,
-    orders, page, portfolio, position, reference, risk, sessions, subscription, transaction,
+    about, alerts, bulk_cancel, cache, cluster_members, depth, health, history, latency, operator,
+    order_entry, orders, page, portfolio, position, reference, risk, sessions, subscription, transaction,
 };
 
 pub(crate) async fn handle(
@@ -85,6 +85,7 @@ pub(crate) async fn handle(
         ApiCall::Bars => history::bars(app.history.as_ref(), trading, ctx).await,
         ApiCall::Ticks => history::ticks(app.history.as_ref(), trading, ctx).await,
         ApiCall::Quotes => history::quotes(app.history.as_ref(), trading, ctx).await,
+        ApiCall::Depth => depth::since(&app.notifications.ws_broker, trading, ctx).await,
         ApiCall::Latency => Ok(latency::stages(&app.monitoring)),
         ApiCall::KillSwitchOn => operator::kill_switch(trading, ctx, true, body).await,
         ApiCall::KillSwitchOff => operator::kill_switch(trading, ctx, false, body).await,

@@ -33,12 +33,13 @@ const BATCH_PAUSE: Duration = Duration::from_millis(50);
 /// Interval at which the counts of other threads are collected: as often as they hand them over.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Collects the counts of other threads, so that they are current whenever they are read, and gives
-/// a sign of life.
+/// Collects the counts of other threads, so that they are current whenever they are read, ends
+/// watches that are not used any more, and gives a sign of life.
 pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
     loop {
         sleep(COLLECT_INTERVAL).await;
         app.monitoring.stages();
+        app.notifications.ws_broker.end_unused_depths();
         remote.give_sign_of_life();
     }
 }
@@ -108,5 +109,6 @@ fn has_no_receivers(app: &AppState) -> bool {
     app.notifications.remote_strategies.is_none()
         && app.trading.cluster.is_none()
         && !app.notifications.ws_broker.has_clients()
+        && !app.notifications.ws_broker.depth_watches.has_waiting()
         && app.trading.shard_client.waiting_len() == 0
 }

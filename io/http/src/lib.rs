@@ -35,9 +35,12 @@ mod client_stream;
 mod cluster;
 mod cluster_members;
 mod cluster_wire;
+mod compressed_body;
+mod compression;
 mod connection;
 mod connection_info;
 mod connection_progress;
+mod content_coding;
 mod cors;
 mod order_entry;
 mod shard_client;
@@ -89,6 +92,8 @@ mod notification_hub;
 mod thread_clock;
 mod trading;
 mod transaction;
+mod depth;
+mod depth_watches;
 mod event_loop;
 mod portfolio;
 mod websocket;
@@ -104,6 +109,7 @@ use tokio::task::LocalSet;
 use self::app_state::AppState;
 pub use self::cluster::ClusterParts;
 pub use self::cluster::incarnations::next_incarnation;
+use self::compression::COMPRESS_THREADS_MAX;
 pub use self::http_event::HttpEvent;
 pub use self::parts::HttpParts;
 pub use self::reloads::RefDataReloads;
@@ -150,7 +156,12 @@ impl HttpServer {
             None => LinkListeners::default(),
         };
         listeners.extend(strategies.address().map_err(|error| (direct::KEY, error))?);
-        let runtime = Builder::new_current_thread().enable_io().enable_time().build();
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .thread_name("http-compress")
+            .max_blocking_threads(COMPRESS_THREADS_MAX)
+            .build();
         let runtime = runtime.map_err(|error| (http_key, error))?;
         Ok(HttpServer { settings, parts, plain, tls, strategies, listeners, runtime })
     }

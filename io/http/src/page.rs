@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 
 use bytes::Bytes;
 use hyper::StatusCode;
-use hyper::header::{ACCEPT_ENCODING, HeaderValue};
+use hyper::header::{HeaderMap, HeaderValue};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::content_coding::AcceptedCodings;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
@@ -20,7 +21,7 @@ static UNBUILT: &str = include_str!("page.html");
 
 pub(crate) fn show(page: &WebPage, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let file = page.find(ctx.head.uri.path()).ok_or_else(Problem::not_found)?;
-    let file_sent = file.encoded(ctx.head.headers.get(ACCEPT_ENCODING));
+    let file_sent = file.encoded(&ctx.head.headers);
     let kind = ResponseKind::Asset { content_type: file.content_type, is_immutable: file.is_immutable };
     if ctx.has(&file_sent.etag) {
         let known =
@@ -110,12 +111,12 @@ impl PageFile {
 
     /// Returns the smallest encoding that the client accepts. Each has its own ETag, since their
     /// octets differ.
-    pub(crate) fn encoded(&self, accept_encoding: Option<&HeaderValue>) -> EncodedFile {
-        let accepted = accept_encoding.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    pub(crate) fn encoded(&self, headers: &HeaderMap) -> EncodedFile {
+        let accepted = AcceptedCodings::of(headers);
         let encodings = [("br", self.brotli), ("gzip", self.gzip)];
-        let found = encodings
-            .into_iter()
-            .find_map(|(encoding, bytes)| Some((encoding, bytes?)).filter(|_| accepts(accepted, encoding)));
+        let found = encodings.into_iter().find_map(|(encoding, bytes)| {
+            Some((encoding, bytes?)).filter(|_| accepted.quality(encoding) > 0)
+        });
         let (encoding, bytes) = match found {
             Some((encoding, bytes)) => (Some(encoding), bytes),
             None => (None, self.plain),
@@ -133,18 +134,10 @@ impl PageFile {
     }
 }
 
-/// Returns whether an Accept-Encoding names a coding and does not refuse it.
-fn accepts(accepted: &str, coding: &str) -> bool {
-    accepted.split(',').any(|one| {
-        let mut parts = one.split(';').map(str::trim);
-        let is_named = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(coding));
-        let weight = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
-        is_named && weight.is_none_or(|weight| weight.bytes().any(|octet| matches!(octet, b'1'..=b'9')))
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use hyper::header::ACCEPT_ENCODING;
+
     use super::*;
 
     const BUILT: &[(&str, &[u8])] = &[
@@ -154,6 +147,10 @@ mod tests {
         ("favicon.svg", b"<svg/>"),
         ("index.html", b"<html>"),
     ];
+
+    fn headers(accepted: Option<&'static str>) -> HeaderMap {
+        accepted.map(|codings| (ACCEPT_ENCODING, HeaderValue::from_static(codings))).into_iter().collect()
+    }
 
     #[test]
     fn a_client_gets_the_smallest_encoding_it_accepts() {
@@ -172,7 +169,7 @@ mod tests {
             (None, None, b"plain"),
         ];
         for (accepted, encoding, bytes) in cases {
-            let file_sent = file.encoded(accepted.map(HeaderValue::from_static).as_ref());
+            let file_sent = file.encoded(&headers(accepted));
             assert_eq!((file_sent.encoding, file_sent.bytes), (encoding, bytes), "{accepted:?}");
         }
     }
@@ -180,9 +177,7 @@ mod tests {
     #[test]
     fn each_encoding_and_content_has_its_own_etag() {
         let page = WebPage::of(BUILT);
-        let tag = |path: &str, accepted| {
-            page.find(path).unwrap().encoded(Some(&HeaderValue::from_static(accepted))).etag
-        };
+        let tag = |path: &str, accepted| page.find(path).unwrap().encoded(&headers(Some(accepted))).etag;
         let tags = [
             tag("/assets/a-1.js", ""),
             tag("/assets/a-1.js", "br"),
@@ -198,7 +193,7 @@ mod tests {
     #[test]
     fn there_is_always_a_page_and_only_its_files_are_served() {
         let unbuilt = WebPage::of(&[]);
-        let bytes = unbuilt.find("/").unwrap().encoded(None).bytes;
+        let bytes = unbuilt.find("/").unwrap().encoded(&headers(None)).bytes;
         assert!(std::str::from_utf8(bytes).unwrap().contains("make run"));
         for path in ["", "index.html", "/assets", "/assets/", "/assets/a-1.js.br", "/../Cargo.toml", "//"] {
             assert!(WebPage::of(BUILT).find(path).is_none(), "{path}");

@@ -12,6 +12,7 @@ use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::HeaderValue;
 use serde::Serialize;
 
+use super::compressed_body::CompressedBody;
 use super::connection_progress::ConnectionProgress;
 use super::readers::ReaderCut;
 use super::streamed_list::{RenderTurns, StreamedList};
@@ -31,7 +32,7 @@ pub(crate) struct HttpResponse {
     pub link: Option<HeaderValue>,
     /// Identifies this state of the resource.
     pub etag: Option<HeaderValue>,
-    /// Content coding with which the content was compressed at build time.
+    /// Content coding with which the content is compressed.
     pub encoding: Option<&'static str>,
 }
 
@@ -63,6 +64,8 @@ impl ResponseKind {
 pub(crate) enum Content {
     Whole(Bytes),
     StreamedList(StreamedList),
+    /// A large list for a client that accepts its coding.
+    Compressed(CompressedBody),
 }
 
 impl HttpResponse {
@@ -205,6 +208,10 @@ impl Body for ResponseBody {
                 let portion = ready!(portions.poll_next(turns, cx));
                 Poll::Ready(portion.map(|bytes| Ok(Frame::data(bytes))))
             }
+            Content::Compressed(body) => {
+                let part = ready!(body.poll_next(turns, cx));
+                Poll::Ready(part.map(|bytes| bytes.map(Frame::data).map_err(|_failed| ReaderCut)))
+            }
         }
     }
 
@@ -212,13 +219,14 @@ impl Body for ResponseBody {
         match &self.content {
             Content::Whole(rest) => rest.is_empty(),
             Content::StreamedList(portions) => portions.is_over(),
+            Content::Compressed(body) => body.is_over(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.content {
             Content::Whole(rest) if !self.chunked => SizeHint::with_exact(rest.len() as u64),
-            Content::Whole(_) | Content::StreamedList(_) => SizeHint::new(),
+            Content::Whole(_) | Content::StreamedList(_) | Content::Compressed(_) => SizeHint::new(),
         }
     }
 }

@@ -23,7 +23,7 @@ use super::request_context::RequestContext;
 use super::request_ids::X_REQUEST_ID;
 use super::response::{HttpResponse, ResponseBody, ResponseKind};
 use super::routes::RouteMatch;
-use super::{audit, calls, guard, websocket};
+use super::{audit, calls, compression, guard, websocket};
 
 /// Number of headers of a usual response. With one more, the map would have a size for which the
 /// allocator has no size class.
@@ -33,6 +33,7 @@ const HEADERS_USUAL: usize = 6;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const CSV: HeaderValue = HeaderValue::from_static("text/csv; charset=utf-8; header=present");
 const PROBLEM: HeaderValue = HeaderValue::from_static("application/problem+json");
+const ACCEPT_ENCODING: HeaderValue = HeaderValue::from_static("accept-encoding");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
@@ -82,10 +83,17 @@ pub(crate) async fn respond(
         cors::add_methods(&allow, &mut headers);
     }
     let id = app.access.request_ids.id_of(&head.headers);
-    let answer = answered.unwrap_or_else(|problem| problem_response(&problem, &head, &id, &mut headers));
+    let mut answer = answered.unwrap_or_else(|problem| problem_response(&problem, &head, &id, &mut headers));
     app.monitoring.meter.count_response(answer.status.as_u16());
     if answer.status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key(RETRY_AFTER) {
         headers.insert(RETRY_AFTER, HeaderValue::from(1));
+    }
+    if compression::is_candidate(&answer) {
+        headers.append(VARY, ACCEPT_ENCODING);
+        answer = app.compression.apply(&head.headers, &app.turns, answer).await;
+    } else if answer.status == StatusCode::NOT_MODIFIED {
+        headers.append(VARY, ACCEPT_ENCODING);
+        answer.etag = answer.etag.map(|etag| compression::validator(&head.headers, etag));
     }
     let HttpResponse { status, kind, content, location, link, etag, encoding } = answer;
     add_common_headers(kind, etag, &mut headers);
@@ -232,7 +240,7 @@ fn add_common_headers(kind: ResponseKind, etag: Option<HeaderValue>, headers: &m
         }
     }
     if let ResponseKind::Asset { .. } = kind {
-        headers.append(VARY, HeaderValue::from_static("accept-encoding"));
+        headers.append(VARY, ACCEPT_ENCODING);
         headers.insert(CONTENT_SECURITY_POLICY, PAGE_POLICY);
         headers.insert(X_FRAME_OPTIONS, HeaderValue::from_static("DENY"));
         headers.insert(REFERRER_POLICY, HeaderValue::from_static("no-referrer"));

@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use pitlane_auth::{Credentials, RevocationWatch};
 use pitlane_engine::event::Event;
-use pitlane_engine::id::ShardId;
+use pitlane_engine::id::{SecurityId, ShardId};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::slot_table::SlotTable;
@@ -33,6 +33,8 @@ use pitlane_runtime::wakeup::Wakeup;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
+use super::depth_watches::DepthWatches;
+
 /// Longest wait between two checks of the deadlines, when there are none.
 const WAIT_MAX: Duration = Duration::from_secs(3_600);
 
@@ -49,6 +51,8 @@ pub(crate) struct WebSocketBroker {
     due: Cell<Timestamp>,
     /// Notified when there is an earlier deadline.
     earlier_deadline: Notify,
+    /// Books of clients that poll them over REST.
+    pub(crate) depth_watches: DepthWatches,
 }
 
 /// What serves a client.
@@ -82,6 +86,7 @@ impl WebSocketBroker {
             wakeup,
             due: Cell::new(Timestamp::MAX),
             earlier_deadline: Notify::new(),
+            depth_watches: DepthWatches::default(),
         }
     }
 
@@ -184,6 +189,29 @@ impl WebSocketBroker {
         self.broker_host.borrow().closed_slow()
     }
 
+    /// Returns what a client misses whose book of a security has the sequence number `since`, as
+    /// JSON; `None` while the book is not known here.
+    pub(crate) fn depth(&self, security: SecurityId, since: Option<u64>) -> Option<Vec<u8>> {
+        let (is_new, ended) = self.depth_watches.begin(security, self.now());
+        if let Some(ended) = ended {
+            self.broker().keep_levels(ended, false);
+        }
+        if is_new {
+            self.broker().keep_levels(security, true);
+            self.flush();
+        }
+        self.broker().depth_since(security, since).map(<[u8]>::to_vec)
+    }
+
+    /// Ends the watches of books that no client has polled for a while.
+    pub(crate) fn end_unused_depths(&self) {
+        let now = self.now();
+        while let Some(security) = self.depth_watches.take_unused(now) {
+            self.broker().keep_levels(security, false);
+            self.flush();
+        }
+    }
+
     /// Sends the subscriptions of the clients here to the shards.
     pub(crate) fn poll_watches(&self, port: &mut PortEnd) -> usize {
         self.broker_host.borrow_mut().poll_watches(port)
@@ -240,6 +268,7 @@ impl WebSocketBroker {
         if broker_host.broker.poll_timeout().is_some_and(|next| next < self.due.get()) {
             self.earlier_deadline.notify_one();
         }
+        self.depth_watches.notify();
     }
 
     /// Gives a login to the task of its client, which has it verified.

@@ -15,6 +15,7 @@
 //!
 //! Rules: docs/stomp.md#topics.
 
+mod depth_requests;
 mod events;
 mod interest;
 mod order_histories;
@@ -50,7 +51,8 @@ use super::pattern::Pattern;
 use super::payload::EventStamp;
 use super::rendered::Rendered;
 use super::session::{
-    BufferUsage, SessionAction, StompClose, StompCounters, StompSession, StompState, Transport,
+    BufferUsage, MarketDataOffer, SessionAction, StompClose, StompCounters, StompSession, StompState,
+    Transport,
 };
 use super::settings::BrokerSettings;
 use super::throttle::Throttle;
@@ -418,7 +420,8 @@ impl StompBroker {
         // A depth topic always begins with what the subscriber misses.
         for &topic in &self.topics {
             if last_value || self.market.is_depth(topic) {
-                connection.session.offer(now, place, topic, false, &mut self.market);
+                let image = MarketDataOffer::Image;
+                connection.session.offer(now, place, topic, image, &mut self.market);
             }
         }
     }

@@ -26,6 +26,7 @@ pub enum StompCloseReason {
     BadAckMode,
     BadPrefetch,
     BadResume,
+    BadConflate,
     BadAccept,
     UnknownMessage,
     Transaction(TransactionError),
@@ -63,6 +64,7 @@ impl StompCloseReason {
             StompCloseReason::BadAckMode => "ack is auto, client or client-individual",
             StompCloseReason::BadPrefetch => "the prefetch count is not a number above zero",
             StompCloseReason::BadResume => "resume is a sequence number, for one depth topic",
+            StompCloseReason::BadConflate => "conflate is 10 to 60000 milliseconds, for market data",
             StompCloseReason::BadAccept => "accept is application/json or application/x-pitlane-sbe",
             StompCloseReason::UnknownMessage => "no such message waits for an acknowledgement",
             StompCloseReason::Transaction(TransactionError::Unknown) => "there is no such transaction",
@@ -116,6 +118,7 @@ impl StompCloseReason {
             | StompCloseReason::BadAckMode
             | StompCloseReason::BadPrefetch
             | StompCloseReason::BadResume
+            | StompCloseReason::BadConflate
             | StompCloseReason::BadAccept
             | StompCloseReason::UnknownMessage
             | StompCloseReason::Transaction(_)

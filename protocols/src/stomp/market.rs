@@ -65,6 +65,14 @@ struct RenderedTail {
 }
 
 impl MarketTopic {
+    /// Returns the price levels of a depth topic, and the time of the newest.
+    fn depth(&self) -> Option<(&DepthHistory, Timestamp)> {
+        match &self.newest.as_ref()?.image {
+            NewestData::Depth(history) => Some((history, self.at?)),
+            NewestData::Tick(_) | NewestData::Book(_) => None,
+        }
+    }
+
     /// Records that there is a newer message.
     fn set_changed(&mut self, at: Timestamp) {
         self.at = Some(at);
@@ -256,13 +264,39 @@ impl MarketTopics {
         from: Option<u64>,
         format: BodyFormat,
     ) -> Option<(&[u8], u64)> {
-        let entry = &mut self.entries[topic as usize];
-        let Some(Newest { image: NewestData::Depth(history), .. }) = &entry.newest else { return None };
-        let (message, seq, at) = (history.message_since(from)?, history.book().seq(), entry.at?);
+        let (history, at) = self.entries[topic as usize].depth()?;
+        let (message, seq) = (history.message_since(from)?, history.book().seq());
         let is_newest = message == DepthMessage::Newest;
-        if is_newest && entry.tails[format as usize].is_newest {
+        if is_newest && self.entries[topic as usize].tails[format as usize].is_newest {
             return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
         }
+        self.write_depth(topic, message, format)?;
+        if is_newest {
+            self.set_rendered(topic, at, format);
+            return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
+        }
+        self.merged.clear();
+        let name = [self.entries[topic as usize].name.as_bytes(), b"".as_slice()];
+        encode::message_tail(&mut self.merged, name, at, (format, &self.body), Escaping::None);
+        Some((&self.merged, seq))
+    }
+
+    /// Returns what a reader whose book has the sequence number `from` misses, as JSON; an update
+    /// without changes if it misses nothing. `None`: the book is not known.
+    pub fn depth_json(&mut self, topic: u32, from: Option<u64>) -> Option<&[u8]> {
+        let (history, _) = self.entries[topic as usize].depth()?;
+        let book = history.book();
+        let message = history.message_since(from).unwrap_or(DepthMessage::Merged(book.seq()));
+        book.is_whole().then_some(())?;
+        self.write_depth(topic, message, BodyFormat::Json)?;
+        Some(&self.body)
+    }
+
+    /// Writes the body of a message of a depth topic to the reused buffer.
+    fn write_depth(&mut self, topic: u32, message: DepthMessage, format: BodyFormat) -> Option<()> {
+        let entry = &self.entries[topic as usize];
+        let (history, at) = entry.depth()?;
+        let seq = history.book().seq();
         let (prev_seq, checksum) = match message {
             DepthMessage::Newest => {
                 self.net.clear();
@@ -292,14 +326,7 @@ impl MarketTopics {
                 sbe::depth_update(body, seqs, at, security, changes, checksum)
             }
         }
-        if is_newest {
-            self.set_rendered(topic, at, format);
-            return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
-        }
-        self.merged.clear();
-        let name = [entry.name.as_bytes(), b"".as_slice()];
-        encode::message_tail(&mut self.merged, name, at, (format, &self.body), Escaping::None);
-        Some((&self.merged, seq))
+        Some(())
     }
 
     /// Returns everything of the newest message but the subscriber's head.

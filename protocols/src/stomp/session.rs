@@ -29,6 +29,7 @@ use super::heartbeat::Heartbeat;
 use super::outbox::{StompOutbox, Transmit};
 use super::pattern::Pattern;
 use super::settings::StompLimits;
+use super::slot_queue::{RecentDeliveries, SlotQueue};
 use super::slots::SLOT_BYTES_MAX;
 use super::subscription::{QueuedMessage, Subscription};
 use super::throttle::ConnectionPace;
@@ -72,6 +73,16 @@ pub enum SessionAction {
     Subscribe { place: u16, last_value: bool },
     Unsubscribe { place: u16, pattern: Pattern },
     Send { name: String, body: Vec<u8> },
+}
+
+/// Why market data is offered to a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MarketDataOffer {
+    /// A new subscription gets the newest message.
+    Image,
+    Event,
+    /// An event of an instrument below the minimum rate.
+    RareEvent,
 }
 
 /// Counters of a session, for monitoring.
@@ -129,7 +140,11 @@ pub struct StompSession {
     /// Subscriptions with messages that could be sent, by the turn of the first.
     backlog_queue: BTreeSet<(u64, u16)>,
     /// The same for market data.
-    slots_queue: BTreeSet<(u64, u16)>,
+    slots_queue: SlotQueue,
+    /// Last deliveries of a throttled session, which decide about the next ones.
+    deliveries: RecentDeliveries,
+    /// Subscriptions that hold topics until the end of their window.
+    windows: BTreeSet<(Timestamp, u16)>,
     backlog: usize,
     backlog_bytes: usize,
     slots: usize,
@@ -164,7 +179,9 @@ impl StompSession {
             messages: 0,
             turns: 0,
             backlog_queue: BTreeSet::new(),
-            slots_queue: BTreeSet::new(),
+            slots_queue: SlotQueue::default(),
+            deliveries: RecentDeliveries::default(),
+            windows: BTreeSet::new(),
             backlog: 0,
             backlog_bytes: 0,
             slots: 0,
@@ -181,7 +198,7 @@ impl StompSession {
 
     /// Returns whether the session is connected and no deadline depends on further messages.
     pub fn is_unthrottled(&self) -> bool {
-        self.state == StompState::Connected && self.interval.is_none()
+        self.state == StompState::Connected && self.interval.is_none() && self.windows.is_empty()
     }
 
     /// Returns the version of a connected session.
@@ -205,7 +222,7 @@ impl StompSession {
 
     /// Returns the memory for waiting output.
     pub fn held_bytes(&self) -> usize {
-        self.outbox.capacity() + self.queued_bytes()
+        self.outbox.capacity() + self.queued_bytes() + self.deliveries.held_bytes()
     }
 
     /// Returns the octets that wait, without spare memory.
@@ -225,6 +242,7 @@ impl StompSession {
     /// Frees spare memory.
     pub fn shrink(&mut self) {
         self.outbox.shrink();
+        self.deliveries.clear();
     }
 
     /// Ends the session at once and frees its output. Its client does not read, so no ERROR is
@@ -367,10 +385,13 @@ impl StompSession {
         self.transactions = StompTransactions::default();
         self.backlog_queue.clear();
         self.slots_queue.clear();
+        self.deliveries.clear();
+        self.windows.clear();
         (self.backlog, self.backlog_bytes, self.slots) = (0, 0, 0);
         for subscription in self.subscriptions.iter_mut().flatten() {
             subscription.backlog = Default::default();
             subscription.slots = Default::default();
+            subscription.conflation = None;
         }
     }
 

@@ -1,4 +1,4 @@
-//! Market data topics that wait for one subscription, the longest waiting first. When its turn
+//! Market data topics that wait for one subscription, in the order of their turns. When its turn
 //! comes, a topic's newest message is sent, so a slot holds no message, and a newer message costs
 //! nothing.
 
@@ -16,8 +16,8 @@ const LINE_MAX: usize = 8;
 
 /// Queue of waiting topics.
 ///
-/// Invariant: a topic is in the queue at most once; `table` has the topics of a queue longer than
-/// [`LINE_MAX`].
+/// Invariant: turns do not fall; a topic is in the queue at most once; `table` has the topics of a
+/// queue longer than [`LINE_MAX`].
 #[derive(Debug, Default)]
 pub struct Slots {
     line: VecDeque<TopicSlot>,
@@ -47,10 +47,15 @@ impl Slots {
         self.table.contains(topic)
     }
 
-    /// Appends a topic that is not in the queue yet.
+    /// Adds a topic that is not in the queue yet, behind those of the same turn.
     pub fn push(&mut self, slot: TopicSlot) {
         debug_assert!(!self.contains(slot.topic), "a topic waits once");
-        self.line.push_back(slot);
+        if self.line.back().is_none_or(|last| last.turn <= slot.turn) {
+            self.line.push_back(slot);
+        } else {
+            let at = self.line.partition_point(|other| other.turn <= slot.turn);
+            self.line.insert(at, slot);
+        }
         if self.line.len() == LINE_MAX + 1 {
             self.line.iter().for_each(|slot| self.table.insert(slot.topic));
         } else if self.line.len() > LINE_MAX {
@@ -176,6 +181,17 @@ mod tests {
             }
             assert_eq!(slots.len(), naive.len());
         }
+    }
+
+    #[test]
+    fn the_lowest_turn_is_first_and_equal_turns_keep_their_order() {
+        let mut slots = Slots::default();
+        let turns = [5, 0, 9, 0, 5, 7, 0, 3, 9, 1, 2];
+        for (topic, turn) in (0..).zip(turns) {
+            slots.push(TopicSlot { turn, topic });
+        }
+        let order: Vec<u32> = std::iter::from_fn(|| slots.pop()).map(|slot| slot.topic).collect();
+        assert_eq!(order, [1, 3, 6, 9, 10, 7, 0, 4, 5, 2, 8]);
     }
 
     #[test]

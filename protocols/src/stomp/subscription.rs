@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::body_format::BodyFormat;
+use super::conflation::Conflation;
 use super::escape;
 use super::frame::{Escaping, StompVersion};
 use super::outbox::StompOutbox;
@@ -45,6 +46,8 @@ pub struct SubscriptionRequest {
     pub window: u32,
     /// Sequence number of the client's book of the one depth topic.
     pub resume: Option<u64>,
+    /// Nanoseconds within which market data is merged.
+    pub conflate_ns: Option<u64>,
     pub format: BodyFormat,
 }
 
@@ -62,6 +65,10 @@ pub struct Subscription {
     pub backlog: VecDeque<QueuedMessage>,
     /// Waiting market data.
     pub slots: Slots,
+    /// Market data that waits for the end of the window that the client requested.
+    pub conflation: Option<Box<Conflation>>,
+    /// Whether the destination has no wildcard.
+    pub is_named: bool,
     /// Sequence number of the client's book, by depth topic.
     depth_seqs: BTreeMap<u32, u64>,
     /// Turn of this subscription in the session's queues, see [`super::session`].
@@ -95,6 +102,8 @@ impl Subscription {
         }
         Subscription {
             variant: Variant { alias: request.pattern.alias(), escaping, format: request.format },
+            conflation: request.conflate_ns.map(Conflation::new).map(Box::new),
+            is_named: request.pattern.is_exact(),
             request,
             head,
             ack_head,
@@ -110,6 +119,16 @@ impl Subscription {
     /// Returns whether the window permits one more unacknowledged message.
     pub fn has_room(&self) -> bool {
         self.request.ack == AckMode::Auto || self.unacked.len() < self.request.window as usize
+    }
+
+    /// Returns whether a topic waits for its turn or for the end of the window.
+    pub fn is_waiting(&self, topic: u32) -> bool {
+        self.slots.contains(topic) || self.conflation.as_ref().is_some_and(|held| held.contains(topic))
+    }
+
+    /// Returns the number of waiting topics.
+    pub fn waiting_topics(&self) -> usize {
+        self.slots.len() + self.conflation.as_ref().map_or(0, |held| held.len())
     }
 
     /// Returns the sequence number of the client's book, if it has one.
@@ -190,6 +209,7 @@ mod tests {
             ack,
             window: 2,
             resume: None,
+            conflate_ns: None,
             format: BodyFormat::Json,
         };
         Subscription::new(3, version, request)

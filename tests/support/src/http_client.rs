@@ -50,7 +50,10 @@ pub struct Response {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
+    /// Decoded if it was compressed.
     pub body: String,
+    /// Bytes of the body as it was sent.
+    pub sent_bytes: usize,
 }
 
 impl Response {
@@ -72,14 +75,16 @@ impl Response {
             };
             headers.push((name.to_ascii_lowercase(), value.to_string()));
         }
-        let mut response = Response { status, headers, body: String::new() };
+        let mut response = Response { status, headers, body: String::new(), sent_bytes: 0 };
         if !bare && status != 304 {
-            response.body = response.read_body(socket)?;
+            let sent = response.read_body(socket)?;
+            response.sent_bytes = sent.len();
+            response.body = String::from_utf8(response.decode(sent)?).unwrap();
         }
         Ok(response)
     }
 
-    fn read_body(&self, socket: &mut impl BufRead) -> io::Result<String> {
+    fn read_body(&self, socket: &mut impl BufRead) -> io::Result<Vec<u8>> {
         let mut whole = Vec::new();
         if self.header("transfer-encoding") == Some("chunked") {
             loop {
@@ -97,7 +102,18 @@ impl Response {
             whole.resize(length, 0);
             socket.read_exact(&mut whole)?;
         }
-        Ok(String::from_utf8(whole).unwrap())
+        Ok(whole)
+    }
+
+    fn decode(&self, sent: Vec<u8>) -> io::Result<Vec<u8>> {
+        let mut plain = Vec::new();
+        match self.header("content-encoding") {
+            None => return Ok(sent),
+            Some("gzip") => flate2::read::GzDecoder::new(&sent[..]).read_to_end(&mut plain)?,
+            Some("zstd") => zstd::stream::read::Decoder::new(&sent[..])?.read_to_end(&mut plain)?,
+            Some(other) => panic!("an unknown coding: {other}"),
+        };
+        Ok(plain)
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

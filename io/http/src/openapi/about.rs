@@ -165,6 +165,12 @@ pub(super) const OF_SECURITIES: ParamSpec = ParamSpec {
     required: false,
     kind: ParamKind::Text("1,2"),
 };
+pub(super) const SINCE: ParamSpec = ParamSpec {
+    name: "since",
+    about: "The `seq` of the answer before, to get only what has changed.",
+    required: false,
+    kind: ParamKind::Count(0, 17),
+};
 pub(super) const INTERVAL: ParamSpec = ParamSpec {
     name: "interval",
     about: "Length of the bars: 1s, 1m (the default) or 1d, a trading day of the exchange.",

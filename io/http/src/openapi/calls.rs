@@ -7,13 +7,13 @@ use super::super::routes::ApiCall;
 use super::about::{
     ACCOUNT, ALL_ORDERS, CallDescription, FROM, HANDLE, HEALTH, INT_ID, INTERVAL, LIMIT, MARKET,
     OF_SECURITIES, OF_SECURITY, ORDERS, PAGE_LIMIT, PAGES, POSITION_ID, POSITIONS, PREFER, ParamKind,
-    ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SECURITY_ID, SERVICE, SESSION_ID, SIDE, SOURCE,
-    STRATEGIES, STRATEGY, STRATEGY_ID, STRATEGY_NAME, SchemaRef, TO, id, input, media, number_or, plain,
-    ready, reference, text, text_list, write,
+    ParamSpec, RETURN, RISK, RequestSpec, ResponseSpec, SECURITY_ID, SERVICE, SESSION_ID, SIDE, SINCE,
+    SOURCE, STRATEGIES, STRATEGY, STRATEGY_ID, STRATEGY_NAME, SchemaRef, TO, id, input, media, number_or,
+    plain, ready, reference, text, text_list, write,
 };
 use super::examples::{
-    account, alert, bar, exchange, family, forex, limits, order, portfolio, position, quote, rates, security,
-    session, tick, transaction,
+    account, alert, bar, depth, exchange, family, forex, limits, order, portfolio, position, quote, rates,
+    security, session, tick, transaction,
 };
 use super::orders::{modify, submit};
 
@@ -94,6 +94,17 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
                 MARKET,
                 "Newest prices, those of the trading day, and the close of the one before",
                 ResponseSpec::Json(SchemaRef::List("QuoteVO"), json!([quote()])),
+            )
+        },
+        ApiCall::Depth => CallDescription {
+            more: "Without `since`, or if the server does not hold the updates since then, the answer is a SNAPSHOT; else an UPDATE from that sequence number, perhaps without changes. `docs/stomp.md#depth` has the rules.",
+            path: &[OF_SECURITY],
+            query: &[SINCE],
+            refusals: &[404],
+            ..plain(
+                MARKET,
+                "Price levels of a security, or what has changed since a sequence number",
+                ResponseSpec::Json(SchemaRef::One("Depth"), depth()),
             )
         },
         ApiCall::Latency => {

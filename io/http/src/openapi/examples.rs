@@ -46,6 +46,14 @@ pub(super) fn tick() -> Value {
     })
 }
 
+pub(super) fn depth() -> Value {
+    json!({
+        "type": "SNAPSHOT", "seq": 17, "ts": 1794816000000000000u64, "securityId": 1, "symbol": "AAPL", "feed": "SIM",
+        "bids": [[100.25, 300], [100.24, 500]], "asks": [[100.26, 200]], "checksum": 3084227492u32,
+        "dateTime": "2026-11-16T08:00:00Z",
+    })
+}
+
 pub(super) fn quote() -> Value {
     json!({
         "securityId": 1, "dateTime": "2026-11-14T09:30:00.123456789Z", "bid": 100.25, "bidSize": 300, "ask": 100.26, "askSize": 200,

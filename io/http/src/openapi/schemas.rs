@@ -54,8 +54,41 @@ pub(super) fn all() -> Value {
     schemas.add_request::<PhaseVO>();
     schemas.add_request::<RatesVO>();
     schemas.add_request::<TransactionRequestVO>();
+    schemas.insert("Depth", depth());
     schemas.insert("Problem", problem());
     schemas.into_json()
+}
+
+/// Returns the schema of price levels, whose body is that of the STOMP topic.
+fn depth() -> Value {
+    let decimal = json!({ "type": "number" });
+    let levels = |about: &str| {
+        let level = json!({ "type": "array", "items": decimal, "minItems": 2, "maxItems": 2 });
+        json!({ "type": "array", "description": about, "items": level })
+    };
+    json!({
+        "type": "object",
+        "description": "Price levels of a security: the whole book, or what has changed.",
+        "required": ["type", "seq", "ts", "securityId", "dateTime"],
+        "properties": {
+            "type": { "type": "string", "enum": ["SNAPSHOT", "UPDATE"] },
+            "prevSeq": { "type": "integer", "description": "Of an update: the book to which it applies." },
+            "seq": { "type": "integer", "description": "The book after it." },
+            "ts": { "type": "integer", "description": "Nanoseconds since 1970." },
+            "securityId": { "type": "integer" },
+            "symbol": { "type": "string" },
+            "feed": { "type": "string" },
+            "bids": levels("Of a snapshot: price and size, best first."),
+            "asks": levels("Of a snapshot: price and size, best first."),
+            "changes": {
+                "type": "array",
+                "description": "Of an update: side (B or A), price and new size; zero removes the level.",
+                "items": { "type": "array", "items": {}, "minItems": 3, "maxItems": 3 },
+            },
+            "checksum": { "type": "integer", "description": "CRC-32C of the ten best levels of each side." },
+            "dateTime": { "type": "string", "format": "date-time" },
+        },
+    })
 }
 
 /// Returns the schema of RFC 9457, with our additions.

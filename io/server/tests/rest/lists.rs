@@ -85,7 +85,7 @@ fn a_long_list_is_made_in_portions() {
 fn chunks(socket: &mut impl BufRead) -> Vec<String> {
     let mut line = || {
         let mut line = String::new();
-        socket.read_line(&mut line).unwrap();
+        assert!(socket.read_line(&mut line).unwrap() > 0, "the response is cut");
         line.trim_end().to_string()
     };
     while !line().is_empty() {}

@@ -7,7 +7,9 @@ mod service;
 
 mod bulk_cancel;
 mod cache;
+mod compression;
 mod decimals;
+mod depth;
 mod earlier;
 mod hostile;
 mod history;

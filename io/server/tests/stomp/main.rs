@@ -5,6 +5,7 @@
 
 mod caps;
 mod conformance;
+mod fairness;
 mod limits;
 mod other_clients;
 mod platform;

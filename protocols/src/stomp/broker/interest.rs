@@ -61,6 +61,18 @@ impl Interests {
         interests.iter().any(|interest| self.counts.contains_key(interest))
     }
 
+    /// Counts one subscription more or less. Returns whether it is the first, or was the last.
+    pub(super) fn count(&mut self, interest: Interest, on: bool) -> bool {
+        let count = self.counts.entry(interest).or_default();
+        *count = if on { *count + 1 } else { count.saturating_sub(1) };
+        let is_over = *count == 0;
+        let is_first = on && *count == 1;
+        if is_over {
+            self.counts.remove(&interest);
+        }
+        is_first || is_over
+    }
+
     pub(super) fn insert(
         &mut self,
         pattern: &Pattern,
@@ -69,9 +81,7 @@ impl Interests {
     ) {
         self.bars += u32::from(pattern.name_at(0) == Some(BAR));
         for interest in of(pattern, naming).into_iter().flatten() {
-            let count = self.counts.entry(interest).or_default();
-            *count += 1;
-            if *count == 1 {
+            if self.count(interest, true) {
                 commands.push_back(BrokerCommand::Watch { interest, on: true });
             }
         }
@@ -85,10 +95,7 @@ impl Interests {
     ) {
         self.bars -= u32::from(pattern.name_at(0) == Some(BAR));
         for interest in of(pattern, naming).into_iter().flatten() {
-            let Some(count) = self.counts.get_mut(&interest) else { continue };
-            *count -= 1;
-            if *count == 0 {
-                self.counts.remove(&interest);
+            if self.count(interest, false) {
                 commands.push_back(BrokerCommand::Watch { interest, on: false });
             }
         }

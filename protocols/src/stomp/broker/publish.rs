@@ -12,6 +12,7 @@ use crate::stomp::market::MarketTopics;
 use crate::stomp::payload::EventStamp;
 use crate::stomp::payload::market_data::BarPayload;
 use crate::stomp::payload::system::{self, ExternalSessionState, LogEventPayload, LogLevel};
+use crate::stomp::session::MarketDataOffer;
 use crate::stomp::topic::Topic;
 
 impl StompBroker {
@@ -170,10 +171,11 @@ impl StompBroker {
             }
         }
         set(&mut self.market);
+        let offer = if is_rare { MarketDataOffer::RareEvent } else { MarketDataOffer::Event };
         for subscriber in &subscribers {
             let slot = subscriber.session;
             let Some(connection) = self.connections.at_mut(slot as usize) else { continue };
-            connection.session.offer(now, subscriber.subscription, topic, is_rare, &mut self.market);
+            connection.session.offer(now, subscriber.subscription, topic, offer, &mut self.market);
             if connection.is_settled() {
                 self.account(slot);
             } else {

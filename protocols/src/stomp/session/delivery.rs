@@ -1,10 +1,15 @@
 //! Delivers messages to a session: at once while it keeps up, else through queues. Messages that
 //! must not be lost wait in order; of market data only the topic waits, and its newest message is
 //! sent when its turn comes.
+//!
+//! ```text
+//! market data ─► window of the subscription ─► slots ─► outbox
+//!                (only if requested)           (if the rate or a slow reader demands it)
+//! ```
 
 use pitlane_engine::time::Timestamp;
 
-use super::{StompSession, StompState};
+use super::{MarketDataOffer, StompSession, StompState};
 use crate::stomp::close_reason::StompCloseReason;
 use crate::stomp::market::MarketTopics;
 use crate::stomp::rendered::Rendered;
@@ -48,29 +53,39 @@ impl StompSession {
     }
 
     /// Delivers market data of a topic, whose newest message the market holds. A rare event is sent
-    /// at once.
+    /// at once, unless the client has requested conflation.
     pub fn offer(
         &mut self,
         now: Timestamp,
         place: u16,
         topic: u32,
-        is_rare: bool,
+        offer: MarketDataOffer,
         market: &mut MarketTopics,
     ) {
         if self.state != StompState::Connected {
             return;
         }
-        let is_due = self.interval.is_none_or(|interval| self.pace.due(interval) <= now);
-        if is_due && self.interval.is_some() && !self.slots_queue.is_empty() {
+        let is_due = self.interval.is_some_and(|interval| self.pace.due(interval) <= now);
+        let is_window_over = self.windows.first().is_some_and(|(until, _)| *until <= now);
+        if is_window_over || is_due && !self.slots_queue.is_empty() {
             // Waiting topics go first.
             self.send_waiting(now, market);
         }
-        let Some(Some(subscription)) = self.subscriptions.get(place as usize) else { return };
-        if subscription.slots.contains(topic) {
+        let is_below_mark = self.is_below_mark();
+        let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
+        if subscription.is_waiting(topic) {
             self.counters.conflated += 1;
             return;
         }
-        let is_open = self.is_below_mark() && subscription.has_room();
+        if let Some(conflation) = &mut subscription.conflation {
+            if !conflation.is_open(now) {
+                conflation.begin(now);
+            } else if offer != MarketDataOffer::Image {
+                return self.hold(now, place, topic);
+            }
+        }
+        let is_rare = offer == MarketDataOffer::RareEvent;
+        let is_open = is_below_mark && subscription.has_room();
         let is_turn = match self.interval {
             None => self.slots_queue.is_empty(),
             Some(interval) => is_rare || self.slots_queue.is_empty() && self.pace.due(interval) <= now,
@@ -88,7 +103,8 @@ impl StompSession {
             return;
         }
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
-        if subscription.has_room() && subscription.slots.remove(topic) {
+        let is_separate = subscription.conflation.is_none();
+        if is_separate && subscription.has_room() && subscription.slots.remove(topic) {
             self.slots -= 1;
             self.send_market_data(now, place, topic, true, market);
             self.update_queues(place);
@@ -100,14 +116,18 @@ impl StompSession {
         if self.state != StompState::Connected {
             return;
         }
+        self.release_windows(now);
         // The loop ends at the mark, so a turn is bounded.
         while self.is_below_mark() {
             if let Some(&(_, place)) = self.backlog_queue.first() {
                 self.send_backlog(now, place);
-            } else if let Some(&(_, place)) = self.slots_queue.first() {
-                if self.interval.is_some_and(|interval| self.pace.due(interval) > now) {
-                    return;
-                }
+            } else if !self.slots_queue.is_empty() {
+                let place = match self.interval {
+                    Some(interval) if self.pace.due(interval) > now => return,
+                    Some(_) => self.slots_queue.next_turn(),
+                    None => self.slots_queue.first(),
+                };
+                let Some(place) = place else { return };
                 let slot = self.subscription(place).and_then(|subscription| subscription.slots.pop());
                 let slot = slot.expect("a queued subscription has something to send");
                 self.slots -= 1;
@@ -121,8 +141,10 @@ impl StompSession {
 
     /// Returns when waiting market data may be sent, if it waits only for time.
     pub(super) fn next_send_at(&self) -> Option<Timestamp> {
-        let interval = self.interval.filter(|_| !self.slots_queue.is_empty() && self.is_below_mark())?;
-        Some(self.pace.due(interval))
+        let interval = self.interval.filter(|_| !self.slots_queue.is_empty() && self.is_below_mark());
+        let due = interval.map(|interval| self.pace.due(interval));
+        let window = self.windows.first().map(|(until, _)| *until);
+        [due, window].into_iter().flatten().min()
     }
 
     /// Sets another rate, or none.
@@ -144,27 +166,72 @@ impl StompSession {
             self.backlog_queue.remove(&(turn, place));
         }
         if let Some(turn) = removed.slots_turn {
-            self.slots_queue.remove(&(turn, place));
+            self.slots_queue.remove(removed.is_named, turn, place);
         }
+        if let Some(conflation) = &removed.conflation {
+            self.windows.remove(&(conflation.until(), place));
+        }
+        self.deliveries.forget(place);
         self.backlog -= removed.backlog.len();
         self.backlog_bytes -= removed.backlog.iter().map(|waiting| waiting.tail.len()).sum::<usize>();
-        self.slots -= removed.slots.len();
+        self.slots -= removed.waiting_topics();
     }
 
     fn wait(&mut self, now: Timestamp, place: u16, topic: u32) {
         if self.slots == self.limits.slots_max {
             return self.fail(now, StompCloseReason::SlowConsumer, None);
         }
+        self.slots += 1;
+        self.queue_topic(now, place, topic);
+        self.update_queues(place);
+    }
+
+    /// Puts a topic in the queue of its subscription: in a throttled session by its last delivery,
+    /// else at the end.
+    fn queue_topic(&mut self, now: Timestamp, place: u16, topic: u32) {
         if self.slots_queue.is_empty() {
             self.pace.wait(now);
         }
-        self.turns += 1;
-        let turn = self.turns;
+        let turn = match self.interval {
+            Some(_) => self.deliveries.last(place, topic),
+            None => {
+                self.turns += 1;
+                self.turns
+            }
+        };
         if let Some(subscription) = self.subscription(place) {
             subscription.slots.push(TopicSlot { turn, topic });
-            self.slots += 1;
+        }
+    }
+
+    /// Holds a topic until the end of its subscription's window.
+    fn hold(&mut self, now: Timestamp, place: u16, topic: u32) {
+        if self.slots == self.limits.slots_max {
+            return self.fail(now, StompCloseReason::SlowConsumer, None);
+        }
+        let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
+        let Some(conflation) = &mut subscription.conflation else { return };
+        conflation.hold(topic);
+        self.slots += 1;
+        self.windows.insert((conflation.until(), place));
+    }
+
+    /// Queues the topics of every window that is over, and begins the next window.
+    fn release_windows(&mut self, now: Timestamp) {
+        while let Some(&(until, place)) = self.windows.first().filter(|(until, _)| *until <= now) {
+            self.windows.remove(&(until, place));
+            while let Some(topic) = self.release_topic(place) {
+                self.queue_topic(now, place, topic);
+            }
+            if let Some(conflation) = self.subscription(place).and_then(|of| of.conflation.as_mut()) {
+                conflation.begin(now);
+            }
             self.update_queues(place);
         }
+    }
+
+    fn release_topic(&mut self, place: u16) -> Option<u32> {
+        self.subscription(place)?.conflation.as_mut()?.release()
     }
 
     fn send_market_data(
@@ -189,10 +256,13 @@ impl StompSession {
         self.messages += 1;
         self.counters.messages += 1;
         subscription.encode(&mut self.outbox, self.messages, tail);
-        match self.interval {
-            Some(interval) if is_rare => self.pace.rare(now, interval),
-            Some(interval) => self.pace.turn(now, interval),
-            None => {}
+        let Some(interval) = self.interval else { return };
+        self.turns += 1;
+        self.deliveries.record(place, topic, self.turns);
+        if is_rare {
+            self.pace.rare(now, interval);
+        } else {
+            self.pace.turn(now, interval);
         }
     }
 
@@ -222,8 +292,9 @@ impl StompSession {
         let first = subscription.slots.front().map(|slot| slot.turn).filter(|_| is_open);
         if first != subscription.slots_turn {
             let old = std::mem::replace(&mut subscription.slots_turn, first);
-            old.map(|turn| self.slots_queue.remove(&(turn, place)));
-            first.map(|turn| self.slots_queue.insert((turn, place)));
+            let is_named = subscription.is_named;
+            old.into_iter().for_each(|turn| self.slots_queue.remove(is_named, turn, place));
+            first.into_iter().for_each(|turn| self.slots_queue.insert(is_named, turn, place));
         }
     }
 

@@ -10,13 +10,14 @@ use crate::json;
 use crate::stomp::access::Passcode;
 use crate::stomp::body_format::BodyFormat;
 use crate::stomp::close_reason::StompCloseReason;
+use crate::stomp::conflation;
 use crate::stomp::decode::StompFrameError;
 use crate::stomp::frame::{ClientCommand, StompFrame, StompVersion};
 use crate::stomp::heartbeat::Heartbeat;
 use crate::stomp::pattern::Pattern;
 use crate::stomp::settings::BrokerSettings;
 use crate::stomp::subscription::{AckMode, MessageId, Subscription, SubscriptionRequest};
-use crate::stomp::topic::{self, TopicKind};
+use crate::stomp::topic::{self, Naming, TopicKind};
 use crate::stomp::transaction::TransactionStep;
 
 impl StompSession {
@@ -123,6 +124,7 @@ impl StompSession {
         let pattern =
             Pattern::parse(&destination, &settings.naming).map_err(StompCloseReason::Destination)?;
         let resume = resume_of(frame, &pattern)?;
+        let conflate_ns = conflate_of(frame, &pattern, &settings.naming)?;
         let format = match frame.header("accept") {
             None => BodyFormat::Json,
             Some(list) => BodyFormat::from_accept(&list).ok_or(StompCloseReason::BadAccept)?,
@@ -137,7 +139,8 @@ impl StompSession {
         if let Some(id) = &id {
             self.by_id.insert(id.clone(), place);
         }
-        let request = SubscriptionRequest { id, destination, pattern, ack, window, resume, format };
+        let request =
+            SubscriptionRequest { id, destination, pattern, ack, window, resume, conflate_ns, format };
         self.subscriptions[place as usize] = Some(Box::new(Subscription::new(place, version, request)));
         let last_value = frame.header("last-value").is_some_and(|text| text.trim() == "true");
         actions.push(SessionAction::Subscribe { place, last_value });
@@ -281,6 +284,19 @@ fn resume_of(frame: &StompFrame<'_>, pattern: &Pattern) -> Result<Option<u64>, S
     let is_one_topic = pattern.name_at(0) == Some(topic::DEPTH) && pattern.is_exact();
     let is_number = is_one_topic && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| is_number).map(Some).ok_or(StompCloseReason::BadResume)
+}
+
+/// Returns the nanoseconds within which a client wants market data to be merged. A destination that
+/// matches no market data is refused, because other messages are never merged.
+fn conflate_of(
+    frame: &StompFrame<'_>,
+    pattern: &Pattern,
+    naming: &Naming,
+) -> Result<Option<u64>, StompCloseReason> {
+    let Some(text) = frame.header("conflate") else { return Ok(None) };
+    let is_market_data = |family| topic::kind_of_family(family, naming) == Some(TopicKind::MarketData);
+    let has_market_data = pattern.name_at(0).is_none_or(is_market_data);
+    conflation::parse_window(&text).filter(|_| has_market_data).map(Some).ok_or(StompCloseReason::BadConflate)
 }
 
 /// Returns the window that a client requests under either of the usual names, at most our limit.
