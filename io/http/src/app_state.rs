@@ -26,6 +26,7 @@ use super::notifications::Notifications;
 use super::order_lists::OrderLists;
 use super::page::WebPage;
 use super::parts::HttpParts;
+use super::portfolio_history::PortfolioHistory;
 use super::ref_data_cache::{CurrentRefData, RefDataCache};
 use super::reloads::Reloads;
 use super::remote_strategies::RemoteStrategies;
@@ -50,6 +51,7 @@ pub(crate) struct AppState {
     pub access: Access,
     /// The history of the market; `None`: none is kept.
     pub history: Option<HistoryClient>,
+    pub portfolio_history: PortfolioHistory,
     pub monitoring: Monitoring,
     pub content: Content,
     /// Turns of the readers of long lists.
@@ -161,6 +163,7 @@ impl AppState {
             reloads: Reloads::new(reloads),
             access,
             history,
+            portfolio_history: PortfolioHistory::default(),
             monitoring: Monitoring::new(meter, registry, service_status, tls, ws_broker, stages),
             content: Content { routes: Routes::new(), page: WebPage::new(), description },
             turns: RenderTurns::new(),

@@ -13,6 +13,7 @@ use pitlane_gateway::notifications::{
 };
 use pitlane_runtime::log::Events;
 
+use super::log_history::LogHistory;
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 
@@ -26,6 +27,7 @@ const NOTIFICATIONS_PER_CYCLE_MAX: usize = 256;
 pub(crate) struct NotificationHub {
     gateways: RefCell<Vec<GatewayChannel>>,
     log: RefCell<Option<Events>>,
+    log_history: RefCell<LogHistory>,
     names: RefCell<FixSessionNames>,
     /// By strategy: the reason of its last failure.
     failures: RefCell<BTreeMap<Arc<str>, Arc<str>>>,
@@ -74,7 +76,13 @@ impl NotificationHub {
         };
         let gateways = channels.into_iter().enumerate().map(gateway).collect();
         let (gateways, log) = (RefCell::new(gateways), RefCell::new(log));
-        NotificationHub { gateways, log, names: RefCell::default(), failures: RefCell::default() }
+        NotificationHub {
+            gateways,
+            log,
+            log_history: RefCell::default(),
+            names: RefCell::default(),
+            failures: RefCell::default(),
+        }
     }
 
     /// Sends a notification of this thread to all.
@@ -96,7 +104,9 @@ impl NotificationHub {
         let mut gateways = self.gateways.borrow_mut();
         let mut work = 0;
         while let Some(event) = self.log.borrow_mut().as_mut().and_then(Events::poll) {
-            send_to_all(&mut gateways, None, ws_broker, Notification::Log(Arc::new(event)));
+            let event = Arc::new(event);
+            self.log_history.borrow_mut().push(event.clone());
+            send_to_all(&mut gateways, None, ws_broker, Notification::Log(event));
             work += 1;
             if work == NOTIFICATIONS_PER_CYCLE_MAX {
                 break;
@@ -142,6 +152,11 @@ impl NotificationHub {
     /// not read fast enough.
     pub(crate) fn closed_slow(&self) -> u64 {
         self.gateways.borrow().iter().map(|gateway| gateway.sessions.closed_slow).sum()
+    }
+
+    /// Returns the last log events.
+    pub(crate) fn log_history(&self) -> Ref<'_, LogHistory> {
+        self.log_history.borrow()
     }
 
     /// Returns the number of log events that were dropped for lack of room.
