@@ -23,9 +23,11 @@ import { SettingsStore } from './settings.svelte';
 import { StrategyStore } from './strategies.svelte';
 import { TopicStore } from './topics.svelte';
 import { TransactionStore } from './transactions.svelte';
-import type { Session } from '../model/types';
+import type { LimitUse, Profit, Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
+const RISK_MS = 2_000;
+const PROFIT_MS = 2_000;
 const RETRY_MS = 1_000;
 /** Interval at which the page checks for heart-beats. */
 const SILENCE_MS = 500;
@@ -55,11 +57,13 @@ export class AppStore {
   readonly transactions = new TransactionStore(this.rest, this.broker);
   readonly cash = new CashStore(this.rest, this.broker);
   readonly strategies = new StrategyStore(this.rest, this.broker);
-  readonly log = new LogStore(this.broker);
+  readonly log = new LogStore(this.rest, this.broker);
   readonly topics = new TopicStore(this.broker);
   readonly api = new ApiStore(this.rest);
   readonly latencies = new LatencyStore(this.rest);
   readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
+  readonly limitUses = new Poll<LimitUse[]>(this.rest, '/rest/ext/risk/use', RISK_MS);
+  readonly profit = new Poll<Profit>(this.rest, '/rest/ext/profit', PROFIT_MS);
   readonly portfolio = new PortfolioStore(this.rest, (strategy, base) => this.grossExposure(strategy, base));
   readonly draft = new DraftStore(this);
   readonly fillSigns = new FillSigns(
@@ -174,7 +178,7 @@ export class AppStore {
 
   private connected(): void {
     // All requests at once; the link counts as up immediately.
-    for (const store of [this.positions, this.transactions, this.cash, this.strategies]) void store.restart();
+    for (const store of [this.positions, this.transactions, this.cash, this.strategies, this.log]) void store.restart();
     void this.portfolio.refresh();
     if (this.link.state === 'DOWN') {
       void this.service.load();

@@ -25,6 +25,8 @@ interface SavedSettings {
   hotKeys: boolean;
   /** Whether the page asks for confirmation before it sends an order. */
   confirm: boolean;
+  /** Share of a limit, in percent, from which the page asks before it sends an order. */
+  largeShare: number;
   /** Whether the page asks before it closes a position, and before a key cancels or closes. */
   ask: boolean;
   ticket: { type: OrderType; side: Side; tif: Tif; quantity: string; strategyName: string };
@@ -57,6 +59,7 @@ const DEFAULTS: SavedSettings = {
   barLength: '1s',
   hotKeys: true,
   confirm: false,
+  largeShare: 50,
   ask: true,
   ticket: { type: 'LIMIT', side: 'BUY', tif: 'DAY', quantity: '', strategyName: 'SERVER' },
   finished: true,
