@@ -9,6 +9,7 @@ import { after, before, test } from 'node:test';
 import { act, browser, hold, open, tab } from './browser.mjs';
 import { deskJourneys } from './desk.mjs';
 import { FixClient } from './fix.mjs';
+import { riskJourneys } from './risk.mjs';
 import { Service } from './service.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -187,6 +188,7 @@ test('transactions are listed and saved as CSV', async () => {
 test('every panel opens', async () => {
   for (const name of [
     'P&L',
+    'Risk',
     'Cash',
     'Log',
     'Latency',
@@ -328,6 +330,13 @@ const logIn = async (other, name, secret) => {
   await other.locator('dialog input[type=password]').fill(secret);
   await other.getByRole('button', { name: 'Log in' }).click();
 };
+riskJourneys({
+  get chrome() {
+    return chrome;
+  },
+  logIn,
+});
+
 /** Waits until a price changes. Prices change only over STOMP. */
 const waitForPriceChange = async (other) => {
   const price = () => document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? '';
@@ -400,6 +409,7 @@ const PANELS = [
   'Positions',
   'Transactions',
   'P&L',
+  'Risk',
   'Cash',
   'Log',
   'Latency',
