@@ -34,7 +34,9 @@ export function riskJourneys(shared) {
     );
     const page = await open(shared.chrome, service.url);
     await tab(page, 'Risk');
-    await row(page, 'SERVER').getByText(/^90 of 1.000 AAPL$/).waitFor();
+    await row(page, 'SERVER')
+      .getByText(/^90 of 1.000 AAPL$/)
+      .waitFor();
     await row(page, 'SERVER').getByRole('cell', { name: '1', exact: true }).waitFor();
     await row(page, 'SERVER').getByRole('cell').first().click();
     const refusals = page.getByRole('region', { name: 'Refusals of SERVER' });

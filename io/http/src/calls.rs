@@ -80,7 +80,7 @@ pub(crate) async fn handle(
         ApiCall::RatesChange => sessions::change_rates(&app.notifications, trading, ctx, body).await,
         ApiCall::PortfolioHistory => app.portfolio_history.show(&trading.shard_client, ctx),
         ApiCall::Profit => profit::show(app.history.as_ref(), trading, app.settings.base_currency, ctx).await,
-        ApiCall::LogEvents => log_history::show(&app.notifications.hub, ctx),
+        ApiCall::LogEvents => log_history::show(&app.notifications.hub.log_history(), ctx),
         ApiCall::LimitUses => risk::uses(trading, ctx),
         ApiCall::Risk => risk::show(trading, ctx),
         ApiCall::RiskChange => risk::change(trading, ctx, body).await,

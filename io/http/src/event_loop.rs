@@ -32,6 +32,11 @@ const BATCH_PAUSE: Duration = Duration::from_millis(50);
 /// Interval at which the counts of other threads are collected: as often as they hand them over.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Time between two samples of the portfolios, and between two looks whether the read model is
+/// complete.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
+const START_PAUSE: Duration = Duration::from_millis(20);
+
 /// Collects the counts of other threads, so that they are current whenever they are read, and gives
 /// a sign of life.
 pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
@@ -39,6 +44,21 @@ pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
         sleep(COLLECT_INTERVAL).await;
         app.monitoring.stages();
         remote.give_sign_of_life();
+    }
+}
+
+/// Takes samples of the portfolios for as long as the thread runs.
+pub(crate) async fn sample_portfolios(app: Rc<AppState>) {
+    let shard_client = &app.trading.shard_client;
+    while !shard_client.is_complete() {
+        sleep(START_PAUSE).await;
+    }
+    loop {
+        let (reference, view) = (shard_client.reference(), shard_client.view());
+        app.portfolio_history.sample(app.now(), &view, &reference, app.settings.base_currency);
+        // Borrowed no longer than this: the read model changes meanwhile.
+        drop(view);
+        sleep(SAMPLE_INTERVAL).await;
     }
 }
 

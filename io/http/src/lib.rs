@@ -189,7 +189,7 @@ impl HttpServer {
             }
             let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
             tokio::task::spawn_local(event_loop::collect_stages(app.clone(), remote.clone()));
-            tokio::task::spawn_local(portfolio_history::run(app.clone()));
+            tokio::task::spawn_local(event_loop::sample_portfolios(app.clone()));
             tokio::task::spawn_local(deposit::run(app.clone()));
             tokio::task::spawn_local(websocket_broker::run_timers(app.notifications.ws_broker.clone()));
             if let Some(remote_strategies) = &app.notifications.remote_strategies {

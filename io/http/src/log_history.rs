@@ -7,7 +7,6 @@ use std::sync::Arc;
 use pitlane_protocols::rest::{LogEventVO, Moment};
 use pitlane_runtime::log::{LogEvent, Severity};
 
-use super::notification_hub::NotificationHub;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
@@ -29,15 +28,15 @@ impl LogHistory {
     }
 
     /// Returns the events, the newest first.
-    pub(crate) fn newest_first(&self) -> impl Iterator<Item = &LogEvent> {
+    fn newest_first(&self) -> impl Iterator<Item = &LogEvent> {
         self.0.iter().rev().map(|event| &**event)
     }
 }
 
 /// Lists the last log events, the newest first.
-pub(crate) fn show(hub: &NotificationHub, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) fn show(history: &LogHistory, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let limit = ctx.limit(&["limit"])?;
-    Ok(HttpResponse::list(hub.log_history().newest_first().take(limit).map(log_event_vo)))
+    Ok(HttpResponse::list(history.newest_first().take(limit).map(log_event_vo)))
 }
 
 fn log_event_vo(event: &LogEvent) -> LogEventVO<'_> {

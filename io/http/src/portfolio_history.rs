@@ -3,8 +3,6 @@
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
-use std::rc::Rc;
-use std::time::Duration;
 
 use pitlane_engine::id::{Currency, StrategyId};
 use pitlane_engine::number::Money;
@@ -12,20 +10,14 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::View;
 use pitlane_protocols::rest::{Decimal, Moment, PortfolioSampleVO};
-use tokio::time::sleep;
 
-use super::app_state::AppState;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use super::shard_client::ShardClient;
 use super::transaction::strategy_named;
 
-/// Time between two samples.
-const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
-/// Time between two looks whether the read model is complete.
-const START_PAUSE: Duration = Duration::from_millis(20);
-/// Samples that are kept: those of four hours.
+/// Samples that are kept: those of four hours, see [`super::event_loop::sample_portfolios`].
 const SAMPLES_MAX: usize = 2_880;
 /// Strategies that are sampled, those with the lowest ids: 16 MB if there are so many.
 const STRATEGIES_MAX: usize = 64;
@@ -48,23 +40,9 @@ pub(crate) struct PortfolioHistory {
     samples: RefCell<BTreeMap<StrategyId, StrategySamples>>,
 }
 
-/// Takes samples for as long as the thread runs.
-pub(crate) async fn run(app: Rc<AppState>) {
-    let shard_client = &app.trading.shard_client;
-    while !shard_client.is_complete() {
-        sleep(START_PAUSE).await;
-    }
-    loop {
-        let (reference, view) = (shard_client.reference(), shard_client.view());
-        app.portfolio_history.sample(app.now(), &view, &reference, app.settings.base_currency);
-        // Borrowed no longer than this: the read model changes meanwhile.
-        drop(view);
-        sleep(SAMPLE_INTERVAL).await;
-    }
-}
-
 impl PortfolioHistory {
-    fn sample(&self, now: Timestamp, view: &View, reference: &RefData, base: Currency) {
+    /// Adds the values of now.
+    pub(crate) fn sample(&self, now: Timestamp, view: &View, reference: &RefData, base: Currency) {
         let mut samples = self.samples.borrow_mut();
         for strategy in reference.strategies().iter().take(STRATEGIES_MAX) {
             let of_strategy = samples.entry(strategy.id).or_default();

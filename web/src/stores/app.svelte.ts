@@ -23,7 +23,7 @@ import { SettingsStore } from './settings.svelte';
 import { StrategyStore } from './strategies.svelte';
 import { TopicStore } from './topics.svelte';
 import { TransactionStore } from './transactions.svelte';
-import type { LimitUse, Profit, Session } from '../model/types';
+import type { LimitUse, Profit, ProfitSum, Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
 const RISK_MS = 2_000;
@@ -64,7 +64,9 @@ export class AppStore {
   readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
   readonly limitUses = new Poll<LimitUse[]>(this.rest, '/rest/ext/risk/use', RISK_MS);
   readonly profit = new Poll<Profit>(this.rest, '/rest/ext/profit', PROFIT_MS);
-  readonly portfolio = new PortfolioStore(this.rest, (strategy, base) => this.grossExposure(strategy, base));
+  readonly portfolio = new PortfolioStore(this.rest, (strategy, base) =>
+    this.positions.isComplete ? this.grossExposure(strategy, base) : null,
+  );
   readonly draft = new DraftStore(this);
   readonly fillSigns = new FillSigns(
     () => {
@@ -134,6 +136,7 @@ export class AppStore {
     this.service.watch();
     this.market.watch();
     this.portfolio.watch();
+    this.profit.watch();
     this.clock.watch();
     setInterval(
       () => this.link.observeSilence(Math.max(this.broker.silentMs(), this.focusBroker.silentMs())),
@@ -146,6 +149,15 @@ export class AppStore {
     this.settings.saved.securityId = securityId;
     this.draft.selectSecurity(securityId);
     this.market.select(securityId);
+  }
+
+  /** Profit of the day of the selected strategy, or of all. A strategy without trades has none. */
+  get profitToday(): ProfitSum | undefined {
+    const { strategy } = this.settings.saved;
+    const profit = this.profit.value;
+    if (!profit || strategy === '') return profit?.total;
+    const found = profit.strategies.find((sum) => sum.strategyName === strategy);
+    return found ?? { strategyName: strategy, grossPL: '0', fees: '0', netPL: '0', missing: 0 };
   }
 
   /** Runs the work and shows a notice of its outcome, such as `Cancel BUY 5 AAPL: sent`. */

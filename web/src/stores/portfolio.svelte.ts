@@ -28,8 +28,8 @@ export class PortfolioStore {
 
   constructor(
     private readonly rest: Rest,
-    /** Gross exposure in the base currency. */
-    private readonly gross: (strategy: string, base: string) => number,
+    /** Gross exposure in the base currency; null if not all positions have arrived. */
+    private readonly gross: (strategy: string, base: string) => number | null,
   ) {}
 
   watch(): () => void {
@@ -56,7 +56,7 @@ export class PortfolioStore {
       if (strategy !== this.strategy) return;
       this.now = portfolio;
       const gross = this.gross(strategy, portfolio.baseCurrency);
-      const point = pointAt(Date.now(), { ...portfolio, grossExposure: String(gross) });
+      const point = { ...pointAt(Date.now(), portfolio), gross };
       this.points = [...this.points.slice(1 - POINTS_MAX), point];
     } catch {
       // The header shows a lost connection; the chart has no point for this time.

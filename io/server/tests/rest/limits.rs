@@ -48,7 +48,7 @@ fn the_preset_for_development_has_tighter_limits_and_a_deposit() {
     await_price(&mut service, 1);
     for (quantity, limit, code) in [
         (100_001, "230", "max-order-qty"),
-        (10_000, "230", "max-order-value"),
+        (30_000, "230", "max-order-value"),
         (100, "150", "price-collar"),
         (100, "2325", "price-collar"),
     ] {
