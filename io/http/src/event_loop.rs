@@ -49,17 +49,19 @@ pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
 
 /// Takes samples of the portfolios for as long as the thread runs.
 pub(crate) async fn sample_portfolios(app: Rc<AppState>) {
-    let shard_client = &app.trading.shard_client;
-    while !shard_client.is_complete() {
+    while !app.trading.shard_client.is_complete() {
         sleep(START_PAUSE).await;
     }
     loop {
-        let (reference, view) = (shard_client.reference(), shard_client.view());
-        app.portfolio_history.sample(app.now(), &view, &reference, app.settings.base_currency);
-        // Borrowed no longer than this: the read model changes meanwhile.
-        drop(view);
+        sample(&app);
         sleep(SAMPLE_INTERVAL).await;
     }
+}
+
+fn sample(app: &AppState) {
+    let shard_client = &app.trading.shard_client;
+    let (reference, view) = (shard_client.reference(), shard_client.view());
+    app.portfolio_history.sample(app.now(), &view, &reference, app.settings.base_currency);
 }
 
 pub(crate) async fn run(app: Rc<AppState>, remote: Remote) {
