@@ -384,7 +384,7 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
         let tick = Tick { security, bid, bid_size: Qty::from_raw(1), at: now, ..Tick::default() };
         broker.publish_tick(now, seq, now, &tick);
         let event = LogEventPayload { level: LogLevel::Warn, logger: "l", message: "m", fields: &[] };
-        broker.publish_log_event(now, &event);
+        broker.publish_log_event(now, now, &event);
         events.iter().for_each(|event| broker.handle_event(now, ShardId(0), event));
         while let Some(id) = broker.poll_active() {
             let len = broker.transmit(id).map_or(0, |transmit| transmit.bytes.len());

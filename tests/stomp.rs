@@ -198,7 +198,7 @@ mod throttle {
 
         fn log(&mut self) {
             let event = LogEventPayload { level: LogLevel::Warn, logger: "t", message: "m", fields: &[] };
-            self.broker.publish_log_event(self.now, &event);
+            self.broker.publish_log_event(self.now, self.now, &event);
             let before = self.logs;
             self.take();
             assert_eq!(self.logs, before + 1, "what is no market data never waits");

@@ -135,6 +135,24 @@ impl Reason {
     pub fn is_substitute(self) -> bool {
         matches!(self, Reason::StorageFailed | Reason::OwnerAway | Reason::ReportLost)
     }
+
+    /// Returns whether a limit of a strategy or an account gives this reason.
+    pub fn is_limit(self) -> bool {
+        matches!(
+            self,
+            Reason::MaxOrderQty
+                | Reason::MaxOrderValue
+                | Reason::PriceCollar
+                | Reason::NoReferencePrice
+                | Reason::MaxOpenOrders
+                | Reason::MaxPosition
+                | Reason::OrderRate
+                | Reason::DuplicateOrder
+                | Reason::InsufficientFunds
+                | Reason::TradingDisabled
+                | Reason::Restricted
+        )
+    }
 }
 
 #[cfg(test)]

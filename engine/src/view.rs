@@ -19,9 +19,11 @@
 //! decides.
 
 mod control;
+mod day_result;
 mod valuation;
 mod ids;
 mod ledger;
+mod limit_use;
 mod market;
 mod order;
 mod orders;
@@ -36,7 +38,9 @@ use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
 
 pub use control::{AlertRecord, SwitchState};
+pub use day_result::DayResult;
 pub use ledger::{CashBalance, PositionView, TransactionView};
+pub use limit_use::{LimitRefusals, LimitUse};
 pub use order::OrderView;
 pub use valuation::{Holding, Missing, Portfolio, Valuation};
 pub use walk::{WALKS_MAX, WalkHandle};
@@ -53,6 +57,8 @@ pub struct ViewSettings {
     /// Ids by which a much modified order is found: its first, and the newest ones. At least two.
     pub versions_max: u32,
     pub alerts_max: u32,
+    /// Transactions of the day that a shard keeps, and so tells a view that starts later.
+    pub shard_transactions_max: u32,
     /// Seed of the hash over order ids, so that clients cannot choose ids that collide.
     pub seed: u64,
 }
@@ -64,6 +70,7 @@ impl Default for ViewSettings {
             transactions_max: 100_000,
             versions_max: 256,
             alerts_max: 1_000,
+            shard_transactions_max: 4_096,
             seed: 0,
         }
     }
@@ -77,7 +84,9 @@ pub struct View {
     ledger: ledger::LedgerView,
     market: market::MarketView,
     control: control::ControlState,
+    refusals: limit_use::RefusalTable,
     senders: SenderTable,
+    shard_transactions_max: usize,
 }
 
 /// Progress of the view with one shard.
@@ -103,7 +112,9 @@ impl View {
             ledger: ledger::LedgerView::new(settings.transactions_max as usize),
             market: market::MarketView::default(),
             control: control::ControlState::new(settings.alerts_max as usize),
+            refusals: limit_use::RefusalTable::default(),
             senders: SenderTable::default(),
+            shard_transactions_max: settings.shard_transactions_max as usize,
         }
     }
 
@@ -118,10 +129,17 @@ impl View {
         match &event.body {
             EventKind::Order(event) => {
                 assert_home(shard, event.order);
-                self.orders.terms(at, event, mark);
+                if self.orders.terms(at, event, mark) {
+                    self.refusals.count_order(at, shard, event);
+                }
             }
             EventKind::Status(event) => self.orders.status(at, event, mark),
-            EventKind::Refused(event) => self.orders.refused(at, event, mark),
+            EventKind::Refused(event) => {
+                self.orders.refused(at, event, mark);
+                if let Some(terms) = self.orders.terms_of(event.order) {
+                    self.refusals.count_request(at, shard, event, terms);
+                }
+            }
             EventKind::Forgotten { order, .. } => self.orders.forgotten(*order),
             EventKind::Booked(booking) => self.ledger.booked(at, event.seq, booking, mark),
             EventKind::Adjusted { strategy, what } => match *what {
@@ -207,6 +225,7 @@ impl View {
         if before.is_some_and(|before| before != day) {
             self.orders.day_over(shard);
             self.ledger.day_over(shard);
+            self.refusals.day_over(shard);
         }
     }
 
@@ -226,12 +245,15 @@ impl View {
         if progress.snapshots > 0 {
             return;
         }
-        progress.complete = true;
+        let is_first = !std::mem::replace(&mut progress.complete, true);
         let mark = SnapshotMark { shard, epoch: progress.epoch };
         self.orders.sweep(mark);
         self.ledger.sweep(mark);
         self.market.sweep(mark);
         self.control.sweep(mark);
+        if is_first {
+            self.ledger.loaded(shard, self.shard_transactions_max);
+        }
     }
 }
 

@@ -104,13 +104,13 @@ void trade(Client& client, const FIX::SessionID& session) {
 
     FIX44::NewOrderSingle order(first, buy, FIX::TransactTime(), limit);
     order.set(FIX::OrderQty(5));
-    order.set(FIX::Price(100.25));
+    order.set(FIX::Price(200.25));
     send(order);
     client.wait_for(first, "NEW");
 
     FIX44::OrderCancelReplaceRequest replace(first, second, buy, FIX::TransactTime(), limit);
     replace.set(FIX::OrderQty(10));
-    replace.set(FIX::Price(100.5));
+    replace.set(FIX::Price(200.5));
     send(replace);
     client.wait_for(second, "NEW");
 

@@ -100,9 +100,9 @@ def trade(session):
     first, second, third, fourth = (f"{ids}-{number}" for number in range(1, 5))
     now = datetime.now(timezone.utc).strftime("%Y%m%d-%H:%M:%S.%f")[:-3]
     terms = [(55, "AAPL"), (54, 1), (60, now)]
-    session.send("D", (11, first), *terms, (38, 5), (40, 2), (44, "100.25"))
+    session.send("D", (11, first), *terms, (38, 5), (40, 2), (44, "200.25"))
     session.wait_for(first, "NEW")
-    session.send("G", (11, second), (41, first), *terms, (38, 10), (40, 2), (44, "100.5"))
+    session.send("G", (11, second), (41, first), *terms, (38, 10), (40, 2), (44, "200.5"))
     session.wait_for(second, "NEW")
     session.send("F", (11, third), (41, second), *terms)
     session.wait_for(third, "CANCELED")

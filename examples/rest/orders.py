@@ -21,9 +21,9 @@ def show(what: str, order: Order) -> None:
 
 
 def rest_modify_and_cancel(client: Pitlane, security_id: int) -> None:
-    order = client.buy(security_id, 5, limit="100.25")
+    order = client.buy(security_id, 5, limit="200.25")
     show("resting", order)
-    order = client.modify(order, quantity=10, limit="100.5")
+    order = client.modify(order, quantity=10, limit="200.5")
     show("modified", order)
     client.cancel(order)
     show("cancelled", client.order(order.int_id))

@@ -25,11 +25,11 @@ call GET '/rest/security.search?query=AAPL+type:STOCK'
 
 # All checks of an order; nothing is sent.
 call POST /rest/ext/execution/order/validate \
-    '{"type":"LIMIT","securityId":1,"side":"BUY","quantity":5,"limit":100.25}'
+    '{"type":"LIMIT","securityId":1,"side":"BUY","quantity":5,"limit":200.25}'
 
 call POST /rest/execution/order/limit \
-    "{\"intId\":\"$id-1\",\"securityId\":1,\"side\":\"BUY\",\"quantity\":5,\"limit\":100.25}"
-call POST /rest/execution/modify/order/limit "{\"intId\":\"$id-1\",\"quantity\":10,\"limit\":100.5}"
+    "{\"intId\":\"$id-1\",\"securityId\":1,\"side\":\"BUY\",\"quantity\":5,\"limit\":200.25}"
+call POST /rest/execution/modify/order/limit "{\"intId\":\"$id-1\",\"quantity\":10,\"limit\":200.5}"
 call GET "/rest/execution/order/$id-1"
 call DELETE "/rest/execution/order/$id-1"
 

@@ -10,6 +10,7 @@ import { act, browser, hold, open, tab, withoutTicks } from './browser.mjs';
 import { chartJourneys } from './chart.mjs';
 import { deskJourneys } from './desk.mjs';
 import { FixClient } from './fix.mjs';
+import { riskJourneys } from './risk.mjs';
 import { Service } from './service.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -184,6 +185,7 @@ test('every panel opens', async () => {
   for (const name of [
     'Trades',
     'P&L',
+    'Risk',
     'Cash',
     'Log',
     'Latency',
@@ -327,6 +329,13 @@ const logIn = async (other, name, secret) => {
   await other.locator('dialog input[type=password]').fill(secret);
   await other.getByRole('button', { name: 'Log in' }).click();
 };
+riskJourneys({
+  get chrome() {
+    return chrome;
+  },
+  logIn,
+});
+
 /** Waits until a price changes. Prices change only over STOMP. */
 const waitForPriceChange = async (other) => {
   const price = () => document.querySelector('tbody tr td:nth-child(3)')?.textContent ?? '';
@@ -400,6 +409,7 @@ const PANELS = [
   'Transactions',
   'Trades',
   'P&L',
+  'Risk',
   'Cash',
   'Log',
   'Latency',

@@ -8,6 +8,10 @@ import { createInterface } from 'node:readline';
 
 const BINARY = process.env.BINARY ?? join(process.env.CARGO_TARGET_DIR ?? '../target', 'sim', 'pitlane');
 const START_MS_MAX = 30_000;
+/** Journeys send orders far from the market, also before the first price. */
+const LIMITS_OFF = ['max_order_qty', 'max_order_value', 'price_collar_pct', 'max_position'].map(
+  (limit) => `risk.strategies.${limit}=0`,
+);
 
 export class Service {
   #process = null;
@@ -33,6 +37,7 @@ export class Service {
       'stomp.tls_listen=',
       listen('fix', 'fix.listen'),
       'log.level=warn',
+      ...LIMITS_OFF,
       ...this.settings,
     ];
     this.#process = spawn(BINARY, ['serve', '--data', this.folder, ...sets.flatMap((set) => ['--set', set])], {

@@ -176,7 +176,7 @@ fn serve(address: SocketAddr, data: &Path) -> Result<(), Box<dyn std::error::Err
         "log.level=warn".into(),
     ];
     let options = settings.iter().map(|text| Setting::parse(text)).collect::<Result<_, _>>()?;
-    let sources = Sources { options, ..Sources::default() };
+    let sources = Sources { files: vec!["bench".to_string()], options, ..Sources::default() };
     let loaded =
         pitlane_config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
     let reference = Arc::new(refdata::shipped().map_err(|faults| faults.to_string())?);

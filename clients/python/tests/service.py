@@ -46,8 +46,11 @@ class Service:
         listen = {"http": "http", "https": "https", "stomp": "stomp", "stomp+tls": "stomp.tls_listen"}
         keys = {name: key if "." in key else f"{key}.listen" for name, key in listen.items()}
         sets = [f"{key}={self.addresses.get(name, '127.0.0.1:0')}" for name, key in keys.items()]
-        # Small journals, because no test runs long; no order rate limit, because tests are fast.
-        sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2", "risk.strategies.max_orders_per_s=0"]
+        # Small journals, because no test runs long.
+        sets += ["journal.segment_bytes=1_048_576", "journal.reserve_segments=2"]
+        # No limits on rate, size and price: tests are fast, and send orders before the first price.
+        limits = ["max_orders_per_s", "max_order_qty", "max_order_value", "price_collar_pct", "max_position"]
+        sets += [f"risk.strategies.{limit}=0" for limit in limits]
         sets += ["fix.listen=", "log.level=warn", *self.settings]
         command = [self.binary, "serve", "--quiet", "--data", str(self.folder)]
         if self.config:

@@ -149,6 +149,12 @@ def operation(client):
     client.set_limits(Limits(strategy_name="MOMENTUM", max_order_qty=Decimal(7)))
     limits = {row.strategy_name: row for row in client.risk().limits}
     assert limits["MOMENTUM"].max_order_qty == 7
+    uses = {row.strategy_name: row for row in client.limit_uses()}
+    assert uses["MOMENTUM"].refusals == ()
+    assert client.profit("MOMENTUM").total.net_pl == 0
+    # The first value is taken a moment after the start.
+    assert {row.realized_pl for row in client.portfolio_history("MOMENTUM")} <= {Decimal(0)}
+    assert isinstance(client.log_events(limit=5), list)
     assert client.kill_switch() == values.Confirmation(SwitchState.ALL, ())
     assert client.health().kill_switch_state is SwitchState.ALL
     client.lift_kill_switch()
@@ -180,12 +186,19 @@ NAMES = {
     "ExchangeVO": values.Exchange,
     "HoldingVO": values.Holding,
     "IdentityVO": values.Identity,
+    "LimitRefusalsVO": values.LimitRefusals,
+    "LimitUseVO": values.LimitUse,
     "LimitsVO": values.Limits,
     "ListenerVO": values.Listener,
+    "LogEventVO": values.LogEvent,
     "MissingVO": values.MissingAmount,
     "OrderVO": values.Order,
+    "PortfolioSampleVO": values.PortfolioSample,
     "PortfolioVO": values.Portfolio,
     "PositionVO": values.Position,
+    "ProfitRowVO": values.ProfitRow,
+    "ProfitSumVO": values.ProfitSum,
+    "ProfitVO": values.Profit,
     "RatesVO": values.Rates,
     "Ready": values.Health,
     "RestrictionVO": values.Restriction,

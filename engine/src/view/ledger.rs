@@ -1,6 +1,6 @@
 //! Positions, cash and the transactions of the day.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use super::{ShardFacts, SnapshotMark, View};
@@ -115,6 +115,8 @@ pub(super) struct LedgerView {
     /// Each shard's part.
     cash: ShardFacts<(StrategyId, Currency, ShardId), Money>,
     transactions: Transactions,
+    /// Shards whose first transactions of the day are missing here.
+    cut: BTreeSet<ShardId>,
 }
 
 impl LedgerView {
@@ -125,7 +127,22 @@ impl LedgerView {
             uuids: BTreeMap::new(),
             len_max: transactions_max,
         };
-        LedgerView { positions: ShardFacts::default(), cash: ShardFacts::default(), transactions }
+        let (positions, cash) = (ShardFacts::default(), ShardFacts::default());
+        LedgerView { positions, cash, transactions, cut: BTreeSet::new() }
+    }
+
+    /// Returns whether transactions of the day may be missing for a position.
+    pub(super) fn is_day_cut(&self, position: PositionId) -> bool {
+        self.positions.facts.get(&position).is_some_and(|(_, mark)| self.cut.contains(&mark.shard))
+    }
+
+    /// Handles the end of a shard's first snapshot. The shard keeps so many transactions: if they
+    /// are all here, it may have dropped earlier ones.
+    pub(super) fn loaded(&mut self, shard: ShardId, shard_transactions_max: usize) {
+        let known = self.transactions.by_time.values().filter(|row| row.shard == shard);
+        if known.count() >= shard_transactions_max {
+            self.cut.insert(shard);
+        }
     }
 
     pub(super) fn booked(&mut self, at: Timestamp, seq: u64, booking: &Booking, mark: SnapshotMark) {
@@ -133,7 +150,7 @@ impl LedgerView {
             self.position_is(at, booking.strategy, security, booking.position, mark);
         }
         self.cash_is(booking.strategy, booking.currency, booking.cash, mark);
-        self.transactions.insert(TransactionView {
+        let dropped = self.transactions.insert(TransactionView {
             id: booking.id,
             at,
             shard: mark.shard,
@@ -150,6 +167,7 @@ impl LedgerView {
             commission: booking.commission,
             currency: booking.currency,
         });
+        self.cut.extend(dropped);
     }
 
     pub(super) fn position_is(
@@ -190,6 +208,7 @@ impl LedgerView {
 
     pub(super) fn day_over(&mut self, shard: ShardId) {
         self.transactions.drop_all_of(shard);
+        self.cut.remove(&shard);
     }
 
     pub(super) fn sweep(&mut self, mark: SnapshotMark) {
@@ -209,8 +228,9 @@ struct Transactions {
 }
 
 impl Transactions {
-    /// Adds a transaction. A repeated one keeps its time.
-    fn insert(&mut self, mut transaction: TransactionView) {
+    /// Adds a transaction. A repeated one keeps its time. Returns the shard of the transaction that
+    /// was dropped for it.
+    fn insert(&mut self, mut transaction: TransactionView) -> Option<ShardId> {
         let at = *self.times.entry(transaction.id).or_insert(transaction.at);
         transaction.at = at;
         self.by_time.insert((at, transaction.id), transaction);
@@ -222,7 +242,9 @@ impl Transactions {
         {
             self.times.remove(&id);
             oldest.given_uuid().map(|uuid| self.uuids.remove(&uuid));
+            return Some(oldest.shard);
         }
+        None
     }
 
     fn drop_all_of(&mut self, shard: ShardId) {

@@ -16,9 +16,10 @@ use super::walk::{WalkHandle, Walks};
 use super::{SnapshotMark, ViewSettings};
 use crate::event::{ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use crate::id::{IntId, OrderHandle, ShardId};
+use crate::number::Qty;
 use crate::reason::Reason;
 use crate::sender::SentBy;
-use crate::terms::Status;
+use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, Debug)]
@@ -83,13 +84,15 @@ impl OrderStore {
     }
 
     /// Applies the terms of an order: it is entered, its terms have changed, or this is a snapshot.
-    pub(super) fn terms(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) {
+    /// Returns whether the order is new here.
+    pub(super) fn terms(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) -> bool {
         // A refused order may never have had a slot; then there is nothing to keep.
         if event.order == OrderHandle::NONE {
-            return;
+            return true;
         }
         let Some(index) = self.mapped(event.order) else {
-            return self.enter(at, event, mark);
+            self.enter(at, event, mark);
+            return true;
         };
         self.records[index].terms = event.terms;
         let live = &mut self.live[index];
@@ -104,6 +107,7 @@ impl OrderStore {
             self.rename(index, event.id);
         }
         self.set_status(index, event.status);
+        false
     }
 
     /// Applies a report about an order. The snapshot of an unknown order is still to come.
@@ -223,6 +227,25 @@ impl OrderStore {
             *oldest = self.records[index].next;
             Some(self.read(index))
         })
+    }
+
+    /// Returns terms and remaining quantity of the open orders, in no particular order. The terms
+    /// have the quantity of the submission.
+    pub(super) fn open_leaves(&self) -> impl Iterator<Item = (&Terms, Qty)> {
+        let present = |index: u32| (index != NONE).then_some(index);
+        let orders = self.open.iter().flat_map(move |list| {
+            std::iter::successors(present(list.head), move |index| present(self.records[*index].next))
+        });
+        orders.map(|index| {
+            let live = &self.live[index];
+            let leaves = live.qty.checked_sub(live.cum_qty).unwrap_or_default();
+            (&self.records[index].terms, leaves)
+        })
+    }
+
+    /// Returns the terms of an order.
+    pub(super) fn terms_of(&self, handle: OrderHandle) -> Option<&Terms> {
+        self.mapped(handle).map(|index| &self.records[index].terms)
     }
 
     pub(super) fn open_len(&self) -> usize {

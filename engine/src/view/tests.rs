@@ -1,8 +1,10 @@
 //! Support for the tests of each part: a view, and events for it.
 
 mod control;
+mod day_result;
 mod valuation;
 mod ledger;
+mod limit_use;
 mod market;
 mod orders;
 mod snapshots;

@@ -131,7 +131,7 @@ impl View {
         narrow(self.rate(from, to, amount, reference)?.convert(amount)?)
     }
 
-    fn market_price(&self, security: SecurityId, qty: Qty) -> Option<Price> {
+    pub(super) fn market_price(&self, security: SecurityId, qty: Qty) -> Option<Price> {
         match qty.raw() {
             0 => self.tick(security).filter(|tick| tick.traded).map(|tick| tick.last),
             1.. => self.price_for(security, Side::Sell),

@@ -174,6 +174,7 @@ impl Config {
         let usual = root.section("adapter_defaults", AdapterDefaults::read_defaults);
         let strategy_defaults = root.section("strategy_defaults", StrategyConfig::read_defaults);
         let venue = root.section("venue", |section| VenueConfig::read(section, &service));
+        let shard = root.section("shard", |section| venue::read_shard(section, &service, &venue));
         Config {
             topology: root.section("topology", TopologyConfig::read),
             lanes: root.section("lanes", topology::read_lanes),
@@ -204,11 +205,11 @@ impl Config {
             record: root.section("record", RecordConfig::read),
             history: root.section("history", HistoryConfig::read),
             simulation: root.section("simulation", SimulationConfig::read),
-            shard: root.section("shard", |section| venue::read_shard(section, &service, &venue)),
-            view: root.section("view", |section| venue::read_view(section, &service)),
+            view: root.section("view", |section| venue::read_view(section, &service, &shard)),
             log: root.section("log", LogConfig::read),
             metrics: root.section("metrics", MetricsConfig::read),
             venue,
+            shard,
             service,
         }
     }

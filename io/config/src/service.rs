@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use pitlane_engine::id::Currency;
+use pitlane_engine::number::Money;
 use pitlane_engine::time::TimeOfDay;
 
 use super::section::Section;
@@ -110,10 +111,16 @@ pub struct DemoConfig {
     pub on: bool,
     /// Mean number of actions per second.
     pub rate: u64,
+    /// Cash of each strategy at its begin, in the base currency.
+    pub cash: Money,
 }
 
 impl DemoConfig {
     pub(super) fn read(section: &mut Section<'_>) -> DemoConfig {
-        DemoConfig { on: section.flag("on"), rate: section.number("rate", 1..=1_000) }
+        DemoConfig {
+            on: section.flag("on"),
+            rate: section.number("rate", 1..=1_000),
+            cash: section.money("cash"),
+        }
     }
 }

@@ -89,12 +89,17 @@ pub(super) fn read_shard(
     }
 }
 
-pub(super) fn read_view(section: &mut Section<'_>, service: &ServiceConfig) -> ViewSettings {
+pub(super) fn read_view(
+    section: &mut Section<'_>,
+    service: &ServiceConfig,
+    shard: &ShardSettings,
+) -> ViewSettings {
     ViewSettings {
         finished_max: section.number("finished_max", 1..=100_000_000),
         transactions_max: section.number("transactions_max", 1..=100_000_000),
         versions_max: section.number("versions_max", 2..=65_536),
         alerts_max: section.number("alerts_max", 1..=1_000_000),
+        shard_transactions_max: shard.transactions_max,
         seed: service.seed,
     }
 }

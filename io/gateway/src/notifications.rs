@@ -132,7 +132,7 @@ fn publish_log(now: Timestamp, broker: &mut StompBroker, event: &LogEvent) {
     let fields: Vec<(&str, &str)> = event.fields.iter().map(|(name, text)| (*name, text.as_str())).collect();
     let payload =
         system::LogEventPayload { level, logger: &event.target, message: &event.message, fields: &fields };
-    broker.publish_log_event(now, &payload);
+    broker.publish_log_event(now, event.time, &payload);
 }
 
 /// One end of a channel.

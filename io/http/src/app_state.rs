@@ -15,8 +15,8 @@ use pitlane_runtime::clock::Clock;
 use super::admission::Admission;
 use super::audit::AuditActs;
 use super::cluster::ClusterNode;
-use super::fix_queries::FixQueries;
 use super::compression::Compression;
+use super::fix_queries::FixQueries;
 use super::guard::RequestRules;
 use super::http_event::HttpEvent;
 use super::lifecycle::Lifecycle;
@@ -28,6 +28,7 @@ use super::notifications::Notifications;
 use super::order_lists::OrderLists;
 use super::page::WebPage;
 use super::parts::HttpParts;
+use super::portfolio_history::PortfolioHistory;
 use super::ref_data_cache::{CurrentRefData, RefDataCache};
 use super::reloads::Reloads;
 use super::remote_strategies::RemoteStrategies;
@@ -52,6 +53,7 @@ pub(crate) struct AppState {
     pub access: Access,
     /// The history of the market; `None`: none is kept.
     pub history: Option<HistoryClient>,
+    pub portfolio_history: PortfolioHistory,
     pub monitoring: Monitoring,
     pub content: Content,
     pub fix_queries: FixQueries,
@@ -165,6 +167,7 @@ impl AppState {
             reloads: Reloads::new(reloads),
             access,
             history,
+            portfolio_history: PortfolioHistory::default(),
             monitoring: Monitoring::new(meter, registry, service_status, tls, ws_broker, stages),
             content: Content { routes: Routes::new(), page: WebPage::new(), description },
             fix_queries: FixQueries::default(),

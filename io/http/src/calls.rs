@@ -2,15 +2,16 @@
 
 use std::rc::Rc;
 
+use super::api_call::ApiCall;
 use super::app_state::AppState;
 use super::body::RequestBody;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
-use super::routes::ApiCall;
 use super::{
-    about, alerts, bulk_cancel, cache, cluster_members, depth, health, history, latency, operator,
-    order_entry, orders, page, portfolio, position, reference, risk, sessions, subscription, transaction,
+    about, alerts, bulk_cancel, cache, cluster_members, depth, health, history, latency, log_history,
+    operator, order_entry, orders, page, portfolio, position, profit, reference, risk, sessions,
+    subscription, transaction,
 };
 
 pub(crate) async fn handle(
@@ -77,6 +78,10 @@ pub(crate) async fn handle(
         ApiCall::SessionReset => sessions::reset(&app.notifications, trading, ctx, body).await,
         ApiCall::Rates => sessions::rates(&app.notifications, ctx),
         ApiCall::RatesChange => sessions::change_rates(&app.notifications, trading, ctx, body).await,
+        ApiCall::PortfolioHistory => app.portfolio_history.show(&trading.shard_client, ctx),
+        ApiCall::Profit => profit::show(app.history.as_ref(), trading, app.settings.base_currency, ctx).await,
+        ApiCall::LogEvents => log_history::show(&app.notifications.hub.log_history(), ctx),
+        ApiCall::LimitUses => risk::uses(trading, ctx),
         ApiCall::Risk => risk::show(trading, ctx),
         ApiCall::RiskChange => risk::change(trading, ctx, body).await,
         ApiCall::Adapters => about::adapters(&trading.shard_client, ctx),

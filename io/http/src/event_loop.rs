@@ -33,6 +33,11 @@ const BATCH_PAUSE: Duration = Duration::from_millis(50);
 /// Interval at which the counts of other threads are collected: as often as they hand them over.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Time between two samples of the portfolios, and between two looks whether the read model is
+/// complete.
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
+const START_PAUSE: Duration = Duration::from_millis(20);
+
 /// Collects the counts of other threads, so that they are current whenever they are read, ends
 /// watches that are not used any more, and gives a sign of life.
 pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
@@ -42,6 +47,23 @@ pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
         app.notifications.ws_broker.end_unused_depths();
         remote.give_sign_of_life();
     }
+}
+
+/// Takes samples of the portfolios for as long as the thread runs.
+pub(crate) async fn sample_portfolios(app: Rc<AppState>) {
+    while !app.trading.shard_client.is_complete() {
+        sleep(START_PAUSE).await;
+    }
+    loop {
+        sample(&app);
+        sleep(SAMPLE_INTERVAL).await;
+    }
+}
+
+fn sample(app: &AppState) {
+    let shard_client = &app.trading.shard_client;
+    let (reference, view) = (shard_client.reference(), shard_client.view());
+    app.portfolio_history.sample(app.now(), &view, &reference, app.settings.base_currency);
 }
 
 pub(crate) async fn run(app: Rc<AppState>, remote: Remote) {

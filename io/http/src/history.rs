@@ -70,7 +70,7 @@ pub(crate) async fn quotes(
     respond(history, trading, ctx, HistoryQuery::Quotes { securities }, None).await
 }
 
-/// Asks the history and waits for its answer.
+/// Responds with rows of the history.
 async fn respond(
     history: Option<&HistoryClient>,
     trading: &Trading,
@@ -81,23 +81,37 @@ async fn respond(
     let format = format_of(&ctx.head.headers)?;
     let off = || Problem::unknown("history-off", "this service keeps no history: history.on is false");
     let history = history.ok_or_else(off)?;
-    let (answered, answer) = oneshot::channel();
-    let sent = history.ask(query, format, move |answer| _ = answered.send(answer));
-    sent.map_err(|HistoryBusy| too_many())?;
-    // The thread answers every question, unless it is ending.
-    let answer = timeout(trading.answer_timeout, answer).await.map_err(|_elapsed| too_many())?;
-    let answer = answer.map_err(|_ended| Problem::stopping())?;
-    let answer = answer.map_err(|error| {
-        tracing::error!(%error, "the history of the market cannot be read");
-        let detail = "the files of the history cannot be read; the log has the reason";
-        Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "history-unreadable", detail)
-    })?;
+    let answer = ask(history, trading, query, format).await?;
     let link = pages.and_then(|(page, link)| link_of(&ctx.head.uri, &page, &link, &answer));
     let kind = match format {
         RowFormat::Json => ResponseKind::Json,
         RowFormat::Csv => ResponseKind::Csv,
     };
     Ok(HttpResponse::text(kind, answer.body).with_link(link))
+}
+
+/// Asks the history and waits for its rows.
+pub(crate) async fn ask(
+    history: &HistoryClient,
+    trading: &Trading,
+    query: HistoryQuery,
+    format: RowFormat,
+) -> Result<HistoryAnswer, Problem> {
+    let (answered, answer) = oneshot::channel();
+    let sent = history.ask(query, format, move |answer| _ = answered.send(answer));
+    sent.map_err(|HistoryBusy| too_many())?;
+    // The thread answers every question, unless it is ending.
+    let answer = timeout(trading.answer_timeout, answer).await.map_err(|_elapsed| too_many())?;
+    let answer = answer.map_err(|_ended| Problem::stopping())?;
+    answer.map_err(|error| {
+        tracing::error!(%error, "the history of the market cannot be read");
+        unreadable()
+    })
+}
+
+pub(crate) fn unreadable() -> Problem {
+    let detail = "the files of the history cannot be read; the log has the reason";
+    Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "history-unreadable", detail)
 }
 
 fn bad(detail: impl Into<std::borrow::Cow<'static, str>>) -> Problem {

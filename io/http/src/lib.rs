@@ -42,6 +42,7 @@ mod connection_info;
 mod connection_progress;
 mod content_coding;
 mod cors;
+mod deposit;
 mod order_entry;
 mod shard_client;
 mod fix_queries;
@@ -52,12 +53,14 @@ mod health;
 mod history;
 mod http_event;
 mod alerts;
+mod api_call;
 mod app_state;
 mod cached_list;
 mod latency;
 mod rate_limit;
 mod lifecycle;
 mod listen;
+mod log_history;
 mod login;
 mod meter;
 mod monitoring;
@@ -96,6 +99,8 @@ mod depth;
 mod depth_watches;
 mod event_loop;
 mod portfolio;
+mod portfolio_history;
+mod profit;
 mod websocket;
 
 use std::io;
@@ -196,6 +201,8 @@ impl HttpServer {
             }
             let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
             tokio::task::spawn_local(event_loop::collect_stages(app.clone(), remote.clone()));
+            tokio::task::spawn_local(event_loop::sample_portfolios(app.clone()));
+            tokio::task::spawn_local(deposit::run(app.clone()));
             tokio::task::spawn_local(websocket_broker::run_timers(app.notifications.ws_broker.clone()));
             if let Some(remote_strategies) = &app.notifications.remote_strategies {
                 tokio::task::spawn_local(strategy_processes::serve(

@@ -22,12 +22,12 @@ use pitlane_engine::time::Timestamp;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 
+use super::api_call::ApiCall;
 use super::caller::RequestCaller;
 use super::connection_info::ConnectionInfo;
 use super::meter::Meter;
 use super::problem::Problem;
 use super::rate_limit::Limit;
-use super::routes::ApiCall;
 use super::settings::HttpSettings;
 use super::thread_clock::ThreadClock;
 

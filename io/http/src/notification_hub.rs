@@ -14,6 +14,7 @@ use pitlane_gateway::notifications::{
 use pitlane_protocols::fix::positions::{PositionQuery, PositionRow};
 use pitlane_runtime::log::Events;
 
+use super::log_history::LogHistory;
 use super::remote_strategies::RemoteStrategies;
 use super::websocket_broker::WebSocketBroker;
 
@@ -27,6 +28,7 @@ const NOTIFICATIONS_PER_CYCLE_MAX: usize = 256;
 pub(crate) struct NotificationHub {
     gateways: RefCell<Vec<GatewayChannel>>,
     log: RefCell<Option<Events>>,
+    log_history: RefCell<LogHistory>,
     names: RefCell<FixSessionNames>,
     /// Queries of FIX sessions that are not answered yet: by gateway, number of the session, query.
     position_queries: RefCell<Vec<(usize, u16, PositionQuery)>>,
@@ -80,6 +82,7 @@ impl NotificationHub {
         NotificationHub {
             gateways,
             log,
+            log_history: RefCell::default(),
             names: RefCell::default(),
             position_queries: RefCell::default(),
             failures: RefCell::default(),
@@ -105,7 +108,9 @@ impl NotificationHub {
         let mut gateways = self.gateways.borrow_mut();
         let mut work = 0;
         while let Some(event) = self.log.borrow_mut().as_mut().and_then(Events::poll) {
-            send_to_all(&mut gateways, None, ws_broker, Notification::Log(Arc::new(event)));
+            let event = Arc::new(event);
+            self.log_history.borrow_mut().push(event.clone());
+            send_to_all(&mut gateways, None, ws_broker, Notification::Log(event));
             work += 1;
             if work == NOTIFICATIONS_PER_CYCLE_MAX {
                 break;
@@ -172,6 +177,11 @@ impl NotificationHub {
     /// not read fast enough.
     pub(crate) fn closed_slow(&self) -> u64 {
         self.gateways.borrow().iter().map(|gateway| gateway.sessions.closed_slow).sum()
+    }
+
+    /// Returns the last log events.
+    pub(crate) fn log_history(&self) -> Ref<'_, LogHistory> {
+        self.log_history.borrow()
     }
 
     /// Returns the number of log events that were dropped for lack of room.

@@ -13,6 +13,7 @@ mod about;
 mod calls;
 mod examples;
 mod orders;
+mod risk;
 mod schemas;
 
 use bytes::Bytes;
@@ -20,7 +21,8 @@ use pitlane_auth::Role;
 use serde_json::{Map, Value, json};
 
 use self::about::{CallDescription, ParamSpec, RequestSpec, ResponseSpec, SchemaRef};
-use super::routes::{self, ApiCall, RouteMethod};
+use super::api_call::ApiCall;
+use super::routes::{self, RouteMethod};
 
 /// Refusals that every call may answer with, whatever it is about.
 const ALWAYS: [u16; 4] = [400, 421, 429, 503];

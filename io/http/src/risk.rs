@@ -5,18 +5,34 @@ use pitlane_engine::directive::Directive;
 use pitlane_engine::id::StrategyId;
 use pitlane_engine::reason::Reason;
 use pitlane_protocols::codes::WireName;
-use pitlane_protocols::rest::{self, LimitsVO, PhaseVO, RiskVO};
+use pitlane_protocols::rest::{self, LimitUseVO, LimitsVO, PhaseVO, RiskVO};
 use pitlane_strategy::lifecycle::{self, WrongPhase};
 
 use super::body::RequestBody;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
+use super::scope::StrategyScope;
 use super::trading::Trading;
 
 pub(crate) fn show(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
     Ok(HttpResponse::json(&RiskVO::of(&trading.shard_client.view(), &trading.shard_client.reference())))
+}
+
+/// Returns what strategies and accounts use of their limits. The use of an account shows orders of
+/// every strategy, so it is for callers that see all of them.
+pub(crate) fn uses(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    ctx.no_query()?;
+    let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
+    let caller_scope = ctx.scope(&reference);
+    let uses = LimitUseVO::all(&view, &reference, |scope| match scope {
+        Scope::Strategy(strategy) => caller_scope.contains(strategy),
+        Scope::Account(_) | Scope::Global | Scope::Security(_) | Scope::Adapter(_) => {
+            caller_scope == StrategyScope::All
+        }
+    });
+    Ok(HttpResponse::list(uses.into_iter()))
 }
 
 /// Changes the limits of one strategy or account. They hold until the next start, which takes them

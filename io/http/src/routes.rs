@@ -9,101 +9,8 @@ use hyper::Method;
 use pitlane_auth::Role;
 use pitlane_engine::terms::OrderKind;
 
+use super::api_call::ApiCall;
 use super::cors::Cors;
-
-/// All calls. A closed list; [`super::calls`] matches it to a handler.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ApiCall {
-    Home,
-    Docs,
-    DocsScript,
-    DocsStyle,
-    OpenApi,
-    /// A file of the page.
-    Asset,
-    Identity,
-    Live,
-    Ready,
-    Version,
-    Metrics,
-    BrokerMain,
-    BrokerWs,
-    ConfigParams,
-    CacheClear,
-    Accounts,
-    Account,
-    Securities,
-    SecuritySearch,
-    Security,
-    Forex,
-    Families,
-    Family,
-    Strategies,
-    Exchanges,
-    Positions,
-    PositionClose,
-    PositionReduce,
-    PositionsReset,
-    TransactionRecord,
-    Transaction,
-    TransactionsDaily,
-    CashReset,
-    Feeds,
-    Subscribe,
-    Unsubscribe,
-    OrdersOpen,
-    Order,
-    OrderCancel,
-    OrdersCancel,
-    OrderSubmit(OrderKind),
-    OrderModify(OrderKind),
-    OrderHistory,
-    NextOrderId,
-    OrderValidate,
-    Alerts,
-    Sessions,
-    SessionEnd,
-    SessionReset,
-    Rates,
-    RatesChange,
-    CashBalances,
-    Portfolio,
-    Risk,
-    RiskChange,
-    Adapters,
-    Cluster,
-    StrategyPhase,
-    Latency,
-    Bars,
-    Ticks,
-    Quotes,
-    Depth,
-    KillSwitchOn,
-    KillSwitchOff,
-    ExitVm,
-}
-
-impl ApiCall {
-    /// Returns whether the call needs no login. Such calls reveal nothing of the platform's state.
-    pub(crate) fn is_public(self) -> bool {
-        matches!(
-            self,
-            ApiCall::Home
-                | ApiCall::Asset
-                | ApiCall::Docs
-                | ApiCall::DocsScript
-                | ApiCall::DocsStyle
-                | ApiCall::OpenApi
-                | ApiCall::Live
-                | ApiCall::Ready
-        )
-    }
-
-    /// Returns whether a supervisor checks the health of the service by this call.
-    pub(crate) fn is_health(self) -> bool {
-        matches!(self, ApiCall::Live | ApiCall::Ready)
-    }
-}
 
 /// Methods with a meaning here. HEAD is a GET without its body; OPTIONS is answered from the table
 /// itself.
@@ -296,6 +203,12 @@ static ROUTES: &[HttpRoute] = &[
     HttpRoute::new("/rest/ext/cash-balance", &[(RouteMethod::Get, Role::Read, ApiCall::CashBalances)]),
     HttpRoute::new("/rest/ext/portfolio", &[(RouteMethod::Get, Role::Read, ApiCall::Portfolio)]),
     HttpRoute::new(
+        "/rest/ext/portfolio/history",
+        &[(RouteMethod::Get, Role::Read, ApiCall::PortfolioHistory)],
+    ),
+    HttpRoute::new("/rest/ext/profit", &[(RouteMethod::Get, Role::Read, ApiCall::Profit)]),
+    HttpRoute::new("/rest/ext/log", &[(RouteMethod::Get, Role::Read, ApiCall::LogEvents)]),
+    HttpRoute::new(
         "/rest/ext/execution/order/validate",
         &[(RouteMethod::Post, Role::Trade, ApiCall::OrderValidate)],
     ),
@@ -307,6 +220,7 @@ static ROUTES: &[HttpRoute] = &[
             (RouteMethod::Put, Role::Admin, ApiCall::RiskChange),
         ],
     ),
+    HttpRoute::new("/rest/ext/risk/use", &[(RouteMethod::Get, Role::Read, ApiCall::LimitUses)]),
     HttpRoute::new(
         "/rest/ext/kill-switch",
         &[

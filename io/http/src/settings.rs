@@ -7,6 +7,7 @@ use std::time::Duration;
 use pitlane_auth::Role;
 use pitlane_config::{Config, Params, ServiceMode};
 use pitlane_engine::id::{Currency, ShardId};
+use pitlane_engine::number::Money;
 use pitlane_engine::view::ViewSettings;
 use pitlane_gateway::stomp;
 use pitlane_protocols::stomp::settings::BrokerSettings;
@@ -70,6 +71,8 @@ pub struct HttpSettings {
     pub instance: u64,
     /// Currency in which portfolios are summed up.
     pub base_currency: Currency,
+    /// Cash of a strategy that begins, in the base currency.
+    pub deposit: Money,
     /// Whether `/metrics` is served.
     pub metrics: bool,
     /// Whether strategies run in a simulation.
@@ -109,6 +112,7 @@ impl HttpSettings {
             stomp_tls: config.stomp.tls_listen,
             instance: config.shard.instance,
             base_currency: config.service.base_currency,
+            deposit: config.demo.cash,
             metrics: config.metrics.on,
             simulation: config.service.mode == ServiceMode::Simulation,
             feeds: feeds(config),
@@ -158,6 +162,7 @@ impl Default for HttpSettings {
             stomp_tls: None,
             instance: 0,
             base_currency: Currency::default(),
+            deposit: Money::ZERO,
             metrics: true,
             simulation: false,
             feeds: vec!["SIM".to_string()],

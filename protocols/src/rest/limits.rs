@@ -231,7 +231,7 @@ impl LimitsVO {
     }
 }
 
-fn names(scope: Scope, reference: &RefData) -> (Option<String>, Option<String>) {
+pub(super) fn names(scope: Scope, reference: &RefData) -> (Option<String>, Option<String>) {
     match scope {
         Scope::Strategy(id) => (reference.strategy(id).map(|row| row.name.clone()), None),
         Scope::Account(id) => (None, reference.account(id).map(|row| row.name.clone())),

@@ -118,7 +118,7 @@ impl StompHost for BareHost {
                 Publication::Event(shard, event) => self.broker.handle_event(now, *shard, event),
                 Publication::Log { level, message, fields } => {
                     let event = LogEventPayload { level: *level, logger: "test", message, fields };
-                    self.broker.publish_log_event(now, &event);
+                    self.broker.publish_log_event(now, now, &event);
                 }
                 Publication::Link { name, link } => self.broker.publish_session(now, name, *link),
                 Publication::Rates(throttle) => self.broker.set_throttle(now, *throttle),

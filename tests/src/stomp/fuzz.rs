@@ -213,7 +213,7 @@ impl FuzzRun {
 
     fn log(&mut self) {
         let event = LogEventPayload { level: LogLevel::Warn, logger: "l", message: "m", fields: &[] };
-        self.broker.publish_log_event(self.now, &event);
+        self.broker.publish_log_event(self.now, self.now, &event);
     }
 
     fn wait(&mut self, ns: u64) {

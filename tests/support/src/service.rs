@@ -25,6 +25,15 @@ const SETTINGS: [&str; 8] = [
     "shard.orders_max=100000",
 ];
 
+/// The limits against slips are off: tests send orders of any size at any price, also before the
+/// first price.
+const LIMITS_OFF: [&str; 4] = [
+    "risk.strategies.max_order_qty=0",
+    "risk.strategies.max_order_value=0",
+    "risk.strategies.price_collar_pct=0",
+    "risk.strategies.max_position=0",
+];
+
 /// Time limit for a line or a response: the test fails instead of waiting for ever.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
 
@@ -34,6 +43,12 @@ pub fn folder(name: &str) -> TestFolder {
 }
 
 pub fn command(data: &Path, settings: &[&str]) -> Command {
+    command_with_limits(data, &[&LIMITS_OFF, settings].concat())
+}
+
+/// Returns the same command with the limits of the built-in settings, or of a preset that the
+/// caller adds.
+pub fn command_with_limits(data: &Path, settings: &[&str]) -> Command {
     let mut command = Command::new(paths::binary());
     command.arg("serve").arg("--data").arg(data);
     for setting in SETTINGS.iter().chain(settings) {

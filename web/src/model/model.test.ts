@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import { BARS_MAX, Candles, historyRequest } from './candles';
 import { csv } from './csv';
 import { peekNumber, peekText } from './peek';
-import { type Draft, type OrderContext, change, findings, request, value } from './ticket';
+import { type Draft, type OrderContext, change, findings, largestShare, request, value } from './ticket';
 import { instantOf, latency, nanoseconds } from './time';
 import { matches, patternError } from './topic';
 import type { Limits, Order, Security, Tick } from './types';
@@ -92,6 +92,22 @@ describe('the order form', () => {
     expect(fieldsOf({ tif: 'GTD', tifDate: '1969-01-01T00:00' })).toEqual(['tifDate']);
     expect(fieldsOf({}, { security: undefined })).toEqual(['security']);
     expect(fieldsOf({}, { security: { ...AAPL, tradeable: false } })).toEqual(['security']);
+  });
+
+  it('tells the limit of which an order uses the largest share', () => {
+    const shareOf = (limits: Partial<Limits>, draft: Partial<Draft> = {}) =>
+      largestShare({ ...DRAFT, ...draft }, { ...CONTEXT, ...limited(limits) });
+    expect(shareOf({})).toBeNull();
+    expect(largestShare(DRAFT, CONTEXT)).toBeNull();
+    expect(shareOf({ maxOrderQty: '40', maxPosition: '1000' })).toEqual({
+      percent: 25,
+      text: '25 % of the largest order quantity of SERVER (40)',
+    });
+    expect(shareOf({ maxOrderQty: '40', maxOrderValue: '4649' })?.text).toBe(
+      '50 % of the largest order value of SERVER (4\u202f649)',
+    );
+    expect(shareOf({ maxPosition: '10', maxOrderQty: '1000' })?.percent).toBe(100);
+    expect(shareOf({ maxOrderQty: '40' }, { quantity: 'many' })).toBeNull();
   });
 
   it('checks risk limits', () => {

@@ -82,6 +82,38 @@ export function value(draft: Draft, { security, tick }: OrderContext): Decimal |
   return size === null || qty === null || at === null ? null : decimal(multiply(multiply(at, qty), size));
 }
 
+/** What an order would use of one limit. */
+export interface LimitShare {
+  /** In percent, rounded down. */
+  percent: number;
+  text: string;
+}
+
+/**
+ * Returns the limit of which the order would use the largest share; null without limits. The price
+ * collar has no share, and open orders count one by one.
+ */
+export function largestShare(draft: Draft, context: OrderContext): LimitShare | null {
+  const cost = value(draft, context);
+  const after = positionAfter(context.position?.quantity, draft);
+  const shares = limitsOf(draft, context).flatMap((limits) => {
+    const who = limits.strategyName ?? limits.accountName ?? '';
+    return [
+      shareOf(units(draft.quantity), limits.maxOrderQty, `the largest order quantity of ${who}`),
+      shareOf(cost === null ? null : units(cost), limits.maxOrderValue, `the largest order value of ${who}`),
+      limits.strategyName ? shareOf(after, limits.maxPosition, `the largest position of ${who}`) : [],
+    ].flat();
+  });
+  return shares.reduce<LimitShare | null>((most, one) => (most && most.percent >= one.percent ? most : one), null);
+}
+
+function shareOf(amount: bigint | null, most: Decimal, what: string): LimitShare[] {
+  const limit = units(most) ?? 0n;
+  if (limit <= 0n || amount === null) return [];
+  const percent = Number((amount * 100n) / limit);
+  return [{ percent, text: `${percent} % of ${what} (${formatDecimal(most)})` }];
+}
+
 /** Path segment of each order type. */
 export const PATH: Record<OrderType, string> = {
   MARKET: 'market',
@@ -161,17 +193,24 @@ function checkExpiry(draft: Draft, now: number): Finding[] {
 }
 
 function checkRisk(draft: Draft, context: OrderContext, security: Security): Finding[] {
-  const { risk: rules } = context;
-  if (!rules) return [];
-  const applies = (row: { strategyName?: string; accountName?: string }): boolean =>
-    row.strategyName === draft.strategyName ||
-    (row.accountName !== undefined && row.accountName === context.account?.name);
-  const found = rules.limits.filter(applies).flatMap((limits) => limited(draft, context, limits));
-  if (rules.restrictions.some((row) => row.securityId === security.id && applies(row))) {
+  const found = limitsOf(draft, context).flatMap((limits) => limited(draft, context, limits));
+  const restrictions = context.risk?.restrictions ?? [];
+  if (restrictions.some((row) => row.securityId === security.id && appliesTo(row, draft, context))) {
     found.push(error('security', `${security.symbol} is restricted`));
   }
   return found;
 }
+
+/** Returns the limits of the order's strategy and account. */
+const limitsOf = (draft: Draft, context: OrderContext): Limits[] =>
+  (context.risk?.limits ?? []).filter((limits) => appliesTo(limits, draft, context));
+
+const appliesTo = (
+  row: { strategyName?: string; accountName?: string },
+  draft: Draft,
+  { account }: OrderContext,
+): boolean =>
+  row.strategyName === draft.strategyName || (row.accountName !== undefined && row.accountName === account?.name);
 
 function limited(draft: Draft, context: OrderContext, limits: Limits): Finding[] {
   const who = limits.strategyName ?? limits.accountName ?? '';

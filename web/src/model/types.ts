@@ -221,6 +221,68 @@ export interface Limits {
   creditCurrency?: string;
 }
 
+/** What a strategy or an account uses of its limits. */
+export interface LimitUse {
+  strategyName?: string;
+  accountName?: string;
+  openOrders: number;
+  /** Of strategies: the largest position that the open orders could lead to. */
+  position?: Decimal;
+  positionSecurityId?: number;
+  refusals: LimitRefusals[];
+}
+
+/** Orders and modifications that one limit refused in the trading day. */
+export interface LimitRefusals {
+  reason: string;
+  detail: string;
+  count: number;
+  dateTime: Instant;
+  securityId: number;
+}
+
+/** Profit of the trading day. */
+export interface Profit {
+  tradingDay?: string;
+  baseCurrency: string;
+  total: ProfitSum;
+  strategies: ProfitSum[];
+  rows: ProfitRow[];
+}
+
+/** A sum in the base currency. */
+export interface ProfitSum {
+  strategyName?: string;
+  grossPL?: Decimal;
+  fees?: Decimal;
+  netPL?: Decimal;
+  /** Rows that the sums leave out. */
+  missing: number;
+}
+
+export interface ProfitRow {
+  strategyId: number;
+  strategyName?: string;
+  securityId: number;
+  symbol?: string;
+  currency: string;
+  quantity: Decimal;
+  trades: number;
+  grossPL?: Decimal;
+  fees?: Decimal;
+  netPL?: Decimal;
+}
+
+/** The value of a portfolio at one time. */
+export interface PortfolioSample {
+  dateTime: Instant;
+  netLiquidationValue?: Decimal;
+  marketValue?: Decimal;
+  grossExposure?: Decimal;
+  realizedPL?: Decimal;
+  unrealizedPL?: Decimal;
+}
+
 /** Whether a switch is on in all, some or no shards. */
 export type SwitchState = 'ALL' | 'SOME' | 'NONE';
 
@@ -380,12 +442,16 @@ export type TransactionMessage = Stamp & Omit<Transaction, 'type'> & { transacti
 export type PositionMessage = Stamp & Position;
 export type CashMessage = Stamp & CashBalance;
 
-export interface LogMessage extends Stamp {
+/** A warning or an error of the service. */
+export interface LogEvent {
+  /** Nanoseconds since the epoch, as text. */
+  ts: string;
   level: 'WARN' | 'ERROR';
   logger: string;
   message: string;
   fields: Record<string, string>;
 }
+export type LogMessage = Stamp & LogEvent;
 
 export interface LifecycleMessage extends Stamp {
   strategyId: number;

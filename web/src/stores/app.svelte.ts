@@ -24,9 +24,11 @@ import { StrategyStore } from './strategies.svelte';
 import { TopicStore } from './topics.svelte';
 import { TradeStore } from './trades.svelte';
 import { TransactionStore } from './transactions.svelte';
-import type { Session } from '../model/types';
+import type { LimitUse, Profit, ProfitSum, Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
+const RISK_MS = 2_000;
+const PROFIT_MS = 2_000;
 const RETRY_MS = 1_000;
 /** Interval at which the page checks for heart-beats. */
 const SILENCE_MS = 500;
@@ -57,12 +59,16 @@ export class AppStore {
   readonly trades = new TradeStore(this.rest, this.focusBroker);
   readonly cash = new CashStore(this.rest, this.broker);
   readonly strategies = new StrategyStore(this.rest, this.broker);
-  readonly log = new LogStore(this.broker);
+  readonly log = new LogStore(this.rest, this.broker);
   readonly topics = new TopicStore(this.broker);
   readonly api = new ApiStore(this.rest);
   readonly latencies = new LatencyStore(this.rest);
   readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
-  readonly portfolio = new PortfolioStore(this.rest, (strategy, base) => this.grossExposure(strategy, base));
+  readonly limitUses = new Poll<LimitUse[]>(this.rest, '/rest/ext/risk/use', RISK_MS);
+  readonly profit = new Poll<Profit>(this.rest, '/rest/ext/profit', PROFIT_MS);
+  readonly portfolio = new PortfolioStore(this.rest, (strategy, base) =>
+    this.positions.isComplete ? this.grossExposure(strategy, base) : null,
+  );
   readonly draft = new DraftStore(this);
   readonly fillSigns = new FillSigns(
     () => {
@@ -132,6 +138,7 @@ export class AppStore {
     this.service.watch();
     this.market.watch();
     this.portfolio.watch();
+    this.profit.watch();
     this.clock.watch();
     setInterval(
       () => this.link.observeSilence(Math.max(this.broker.silentMs(), this.focusBroker.silentMs())),
@@ -144,6 +151,15 @@ export class AppStore {
     this.settings.saved.securityId = securityId;
     this.draft.selectSecurity(securityId);
     this.market.select(securityId);
+  }
+
+  /** Profit of the day of the selected strategy, or of all. A strategy without trades has none. */
+  get profitToday(): ProfitSum | undefined {
+    const { strategy } = this.settings.saved;
+    const profit = this.profit.value;
+    if (!profit || strategy === '') return profit?.total;
+    const found = profit.strategies.find((sum) => sum.strategyName === strategy);
+    return found ?? { strategyName: strategy, grossPL: '0', fees: '0', netPL: '0', missing: 0 };
   }
 
   /** Runs the work and shows a notice of its outcome, such as `Cancel BUY 5 AAPL: sent`. */
@@ -176,7 +192,7 @@ export class AppStore {
 
   private connected(): void {
     // All requests at once; the link counts as up immediately.
-    for (const store of [this.positions, this.transactions, this.cash, this.strategies]) void store.restart();
+    for (const store of [this.positions, this.transactions, this.cash, this.strategies, this.log]) void store.restart();
     void this.portfolio.refresh();
     if (this.link.state === 'DOWN') {
       void this.service.load();

@@ -5,6 +5,8 @@ export interface Question {
   text: string;
   /** Label of the button that starts the action. */
   action: string;
+  /** Whether the user cannot switch the question off. */
+  isAlways?: boolean;
 }
 
 export class ConfirmStore {

@@ -4,10 +4,12 @@ import { decimal, units } from '../model/decimal';
 import {
   type Draft,
   type Finding,
+  type LimitShare,
   type OrderContext,
   findings,
   hasLimit,
   hasStop,
+  largestShare,
   request,
   value,
 } from '../model/ticket';
@@ -60,6 +62,11 @@ export class DraftStore {
   readonly findings: Finding[] = $derived(findings(this.draft, this.context));
   readonly isValid: boolean = $derived(!this.findings.some((finding) => finding.isError));
   readonly value: Decimal | null = $derived(value(this.draft, this.context));
+  /** The limit of which the order uses more than the user wants to send without a question. */
+  readonly largeShare: LimitShare | null = $derived.by(() => {
+    const share = largestShare(this.draft, this.context);
+    return share && share.percent >= this.app.settings.saved.largeShare ? share : null;
+  });
 
   /** Selects a security and clears the prices of the previous one. */
   selectSecurity(securityId: number | null): void {

@@ -1,31 +1,35 @@
-// The portfolio, and its history since the page was opened.
+// The portfolio, and its history: from the service for the time before the page was opened.
 
 import type { Rest } from '../link/rest';
-import type { Portfolio } from '../model/types';
+import type { Portfolio, PortfolioSample } from '../model/types';
 
 const POLL_MS = 1_000;
-/** Points of two hours. */
-const POINTS_MAX = 7_200;
+/** Points of two hours, and those of the service. */
+const POINTS_MAX = 10_080;
 
-/** A point of the charts, in the base currency. */
+/** A point of the charts, in the base currency; a value that was unknown is null. */
 export interface Point {
   /** Seconds since the epoch. */
   at: number;
-  pl: number;
-  realized: number;
-  net: number;
-  gross: number;
+  /** Realised and unrealised, without fees. */
+  pl: number | null;
+  realized: number | null;
+  net: number | null;
+  gross: number | null;
+  /** Net liquidation value, which fees have reduced. */
+  worth: number | null;
 }
 
 export class PortfolioStore {
   now: Portfolio | null = $state.raw(null);
   points: Point[] = $state.raw([]);
   private strategy = '';
+  private hasPast = false;
 
   constructor(
     private readonly rest: Rest,
-    /** Gross exposure in the base currency. */
-    private readonly gross: (strategy: string, base: string) => number,
+    /** Gross exposure in the base currency; null if not all positions have arrived. */
+    private readonly gross: (strategy: string, base: string) => number | null,
   ) {}
 
   watch(): () => void {
@@ -38,6 +42,7 @@ export class PortfolioStore {
     if (strategy === this.strategy) return;
     this.strategy = strategy;
     this.points = [];
+    this.hasPast = false;
     this.now = null;
     void this.refresh();
   }
@@ -45,24 +50,45 @@ export class PortfolioStore {
   async refresh(): Promise<void> {
     const { strategy } = this;
     const query = strategy === '' ? '' : `?strategy=${encodeURIComponent(strategy)}`;
+    if (!this.hasPast) void this.loadPast(query);
     try {
       const portfolio = await this.rest.get<Portfolio>(`/rest/ext/portfolio${query}`);
       if (strategy !== this.strategy) return;
       this.now = portfolio;
-      this.points = [...this.points.slice(1 - POINTS_MAX), this.point(portfolio)];
+      const gross = this.gross(strategy, portfolio.baseCurrency);
+      const point = { ...pointAt(Date.now(), portfolio), gross };
+      this.points = [...this.points.slice(1 - POINTS_MAX), point];
     } catch {
       // The header shows a lost connection; the chart has no point for this time.
     }
   }
 
-  private point({ realizedPL, unrealizedPL, marketValue, baseCurrency }: Portfolio): Point {
-    const realized = Number(realizedPL ?? 0);
-    return {
-      at: Date.now() / 1000,
-      realized,
-      pl: realized + Number(unrealizedPL ?? 0),
-      net: Number(marketValue ?? 0),
-      gross: this.gross(this.strategy, baseCurrency),
-    };
+  /** Fetches the values from before the first point, once for each choice of a strategy. */
+  private async loadPast(query: string): Promise<void> {
+    this.hasPast = true;
+    const { strategy } = this;
+    try {
+      const samples = await this.rest.get<PortfolioSample[]>(`/rest/ext/portfolio/history${query}`);
+      if (strategy !== this.strategy) return;
+      const first = this.points[0]?.at ?? Infinity;
+      const past = samples.map((sample) => pointAt(Date.parse(sample.dateTime), sample));
+      this.points = [...past.filter(({ at }) => at < first), ...this.points].slice(-POINTS_MAX);
+    } catch {
+      // The chart begins now: the service is down, or an earlier version that keeps no values.
+    }
   }
+}
+
+/** Returns a point for the charts, where numbers need not be exact. */
+function pointAt(ms: number, values: Omit<PortfolioSample, 'dateTime'>): Point {
+  const number = (text: string | undefined): number | null => (text === undefined ? null : Number(text));
+  const [realized, unrealized] = [number(values.realizedPL), number(values.unrealizedPL)];
+  return {
+    at: ms / 1000,
+    realized,
+    pl: realized === null || unrealized === null ? null : realized + unrealized,
+    net: number(values.marketValue),
+    gross: number(values.grossExposure),
+    worth: number(values.netLiquidationValue),
+  };
 }

@@ -47,6 +47,13 @@ export class ServiceStore {
     }
   }
 
+  /** Changes limits of the strategy or account that they name. The service checks role and values. */
+  async changeLimits(changes: Record<string, unknown>): Promise<void> {
+    await this.rest.put('/rest/ext/risk', { body: changes });
+    this.pollCount = 0;
+    await this.refresh();
+  }
+
   async kill(on: boolean): Promise<void> {
     if (on) await this.rest.post('/rest/ext/kill-switch');
     else await this.rest.delete('/rest/ext/kill-switch');

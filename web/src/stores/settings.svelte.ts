@@ -29,6 +29,8 @@ interface SavedSettings {
   hotKeys: boolean;
   /** Whether the page asks for confirmation before it sends an order. */
   confirm: boolean;
+  /** Share of a limit, in percent, from which the page asks before it sends an order. */
+  largeShare: number;
   /**
    * Whether the page asks before it closes a position, before a key cancels or closes, and before
    * it moves an order to the price to which its line was dragged.
@@ -66,6 +68,7 @@ const DEFAULTS: SavedSettings = {
   depthView: 'levels',
   hotKeys: true,
   confirm: false,
+  largeShare: 50,
   ask: true,
   ticket: { type: 'LIMIT', side: 'BUY', tif: 'DAY', quantity: '', strategyName: 'SERVER' },
   finished: true,

@@ -6,6 +6,7 @@ import type { Order, Position, Security } from '../model/types';
 import { LinkStore } from './link.svelte';
 import { LOG_MAX, LogStore } from './log.svelte';
 import { CHANGES_MAX, OrderStore, isOpen } from './orders.svelte';
+import { PortfolioStore } from './portfolio.svelte';
 import { PositionStore, totalsOf, valuationAt } from './positions.svelte';
 import { LocalBroker, fakeRest, settled } from './testing';
 import { TopicStore } from './topics.svelte';
@@ -281,11 +282,11 @@ describe('transactions', () => {
 describe('the log', () => {
   it('keeps at most LOG_MAX events and counts unseen errors', async () => {
     const broker = new LocalBroker();
-    const log = new LogStore(broker);
+    const log = new LogStore(fakeRest({}), broker);
     for (let n = 0; n < LOG_MAX + 10; n++) {
       broker.publish(
         'log-event.error',
-        `{"type":"LOG_EVENT","seq":0,"ts":1,"level":"ERROR","logger":"l","message":"m${n}","fields":{}}`,
+        `{"type":"LOG_EVENT","seq":0,"ts":"${n}","level":"ERROR","logger":"l","message":"m${n}","fields":{}}`,
       );
     }
     await settled();
@@ -293,6 +294,42 @@ describe('the log', () => {
     expect(log.unseen).toBeGreaterThan(0);
     log.markSeen();
     expect(log.unseen).toBe(0);
+  });
+});
+
+describe('what the service has kept', () => {
+  const event = (ts: number, text: string): string =>
+    `"ts":"${ts}","level":"ERROR","logger":"l","message":"${text}","fields":{}`;
+
+  it('shows log events from before the page was opened, and each once', async () => {
+    const broker = new LocalBroker();
+    const past = `[{"dateTime":"2026-11-15T10:00:00Z",${event(3, 'c')}},{${event(2, 'b')}},{${event(1, 'a')}}]`;
+    const log = new LogStore(fakeRest({ 'GET /rest/ext/log': past }), broker);
+    broker.publish('log-event.error', `{"type":"LOG_EVENT","seq":0,${event(3, 'c')}}`);
+    await log.restart();
+    broker.publish('log-event.error', `{"type":"LOG_EVENT","seq":1,${event(4, 'd')}}`);
+    await settled();
+    expect(log.rows.map(({ message }) => message)).toEqual(['d', 'c', 'b', 'a']);
+    // What the user has cleared does not return with a new connection.
+    log.clear();
+    await log.restart();
+    expect(log.rows).toEqual([]);
+  });
+
+  it('begins the curve with the values from before the page was opened', async () => {
+    const past = '[{"dateTime":"2026-11-15T10:00:00Z","netLiquidationValue":100.5,"realizedPL":2,"unrealizedPL":-0.5}]';
+    const now =
+      '{"baseCurrency":"USD","netLiquidationValue":101,"realizedPL":3,"unrealizedPL":0,"holdings":[],"missing":[]}';
+    const rest = fakeRest({ 'GET /rest/ext/portfolio': now, 'GET /rest/ext/portfolio/history': past });
+    const portfolio = new PortfolioStore(rest, () => 7);
+    await portfolio.refresh();
+    await settled();
+    await portfolio.refresh();
+    expect(portfolio.points.map(({ worth, pl, gross }) => [worth, pl, gross])).toEqual([
+      [100.5, 1.5, null],
+      [101, 3, 7],
+      [101, 3, 7],
+    ]);
   });
 });
 

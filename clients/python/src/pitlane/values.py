@@ -264,6 +264,56 @@ class Portfolio:
 
 
 @dataclass(frozen=True)
+class PortfolioSample:
+    """The value of a portfolio at one time, in the base currency."""
+
+    date_time: datetime
+    net_liquidation_value: Optional[Decimal] = None
+    market_value: Optional[Decimal] = None
+    gross_exposure: Optional[Decimal] = None
+    realized_pl: Optional[Decimal] = None
+    unrealized_pl: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class ProfitSum:
+    """Profit of a strategy, or of all, in the base currency; `missing` counts what it omits."""
+
+    missing: int
+    strategy_name: Optional[str] = None
+    gross_pl: Optional[Decimal] = None
+    fees: Optional[Decimal] = None
+    net_pl: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class ProfitRow:
+    """Profit of a strategy in a security, in the currency of the security."""
+
+    strategy_id: int
+    security_id: int
+    currency: str
+    quantity: Decimal
+    trades: int
+    strategy_name: Optional[str] = None
+    symbol: Optional[str] = None
+    gross_pl: Optional[Decimal] = None
+    fees: Optional[Decimal] = None
+    net_pl: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class Profit:
+    """Profit of the trading day before and after fees."""
+
+    base_currency: str
+    total: ProfitSum
+    strategies: Tuple[ProfitSum, ...]
+    rows: Tuple[ProfitRow, ...]
+    trading_day: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Limits:
     """Limits of a strategy or an account; zero: no limit.
 
@@ -282,6 +332,32 @@ class Limits:
     duplicate_window_ms: Optional[int] = None
     credit: Optional[Decimal] = None
     credit_currency: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class LimitRefusals:
+    """Orders and modifications that one limit refused in the trading day."""
+
+    reason: str
+    detail: str
+    count: int
+    date_time: datetime
+    security_id: int
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """What a strategy or an account uses of its limits.
+
+    `position` is the largest position that the open orders of a strategy could lead to.
+    """
+
+    open_orders: int
+    refusals: Tuple[LimitRefusals, ...]
+    strategy_name: Optional[str] = None
+    account_name: Optional[str] = None
+    position: Optional[Decimal] = None
+    position_security_id: Optional[int] = None
 
 
 @dataclass(frozen=True)
@@ -364,6 +440,18 @@ class Alert:
     strategy_name: Optional[str] = None
     security_id: Optional[int] = None
     symbol: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class LogEvent:
+    """A warning or an error of the service."""
+
+    date_time: datetime
+    ts: str
+    level: str
+    logger: str
+    message: str
+    fields: Mapping[str, str]
 
 
 @dataclass(frozen=True)

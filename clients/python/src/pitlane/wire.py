@@ -26,7 +26,7 @@ A float is an error, because a float cannot represent amounts such as 0.1 exactl
 """
 
 # Names that do not follow the rule.
-_IRREGULAR = {"realized_pl": "realizedPL", "unrealized_pl": "unrealizedPL"}
+_IRREGULAR = {"realized_pl": "realizedPL", "unrealized_pl": "unrealizedPL", "gross_pl": "grossPL", "net_pl": "netPL"}
 _RFC3339 = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:\d\d)")
 
 

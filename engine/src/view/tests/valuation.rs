@@ -2,7 +2,7 @@ use super::*;
 
 /// Returns securities 1 and 2 in USD with contract size 10, 3 in EUR, 4 in CHF, 5 = EUR/USD, 6 =
 /// USD/CHF, 7 = EUR/USD elsewhere.
-fn reference() -> RefData {
+pub(super) fn reference() -> RefData {
     let mut rows = RefDataRows::default();
     rows.exchanges.push(Exchange {
         id: ExchangeId(1),
@@ -59,7 +59,7 @@ fn reference() -> RefData {
     RefData::check(rows).unwrap()
 }
 
-fn quote(bench: &mut ViewBench, security: u32, bid: &str, ask: &str, last: &str) {
+pub(super) fn quote(bench: &mut ViewBench, security: u32, bid: &str, ask: &str, last: &str) {
     let size = |text: &str| if text.is_empty() { Qty::ZERO } else { qty("1") };
     let number = |text: &str| if text.is_empty() { Price::ZERO } else { price(text) };
     bench.emit(
@@ -77,7 +77,14 @@ fn quote(bench: &mut ViewBench, security: u32, bid: &str, ask: &str, last: &str)
     );
 }
 
-fn hold(bench: &mut ViewBench, strategy: u16, security: u32, qty: Qty, cost: Money, realized: Money) {
+pub(super) fn hold(
+    bench: &mut ViewBench,
+    strategy: u16,
+    security: u32,
+    qty: Qty,
+    cost: Money,
+    realized: Money,
+) {
     let after = PositionState { qty, cost, realized };
     let what = Adjustment::Position { security: SecurityId(security), before: after, after };
     bench.emit(0, EventKind::Adjusted { strategy: StrategyId(strategy), what });

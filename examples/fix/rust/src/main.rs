@@ -120,9 +120,9 @@ fn trade(session: &mut Session) -> Result<(), Failure> {
     // An id may be used once a day, so it begins with the time.
     let ids = now()?.as_nanos();
     let order = format!("55=AAPL|54=1|60={}|", utc::timestamp(now()?));
-    session.send("D", &format!("11={ids}-1|{order}38=5|40=2|44=100.25|"))?;
+    session.send("D", &format!("11={ids}-1|{order}38=5|40=2|44=200.25|"))?;
     session.wait_for(&format!("{ids}-1"), "NEW")?;
-    session.send("G", &format!("11={ids}-2|41={ids}-1|{order}38=10|40=2|44=100.5|"))?;
+    session.send("G", &format!("11={ids}-2|41={ids}-1|{order}38=10|40=2|44=200.5|"))?;
     session.wait_for(&format!("{ids}-2"), "NEW")?;
     session.send("F", &format!("11={ids}-3|41={ids}-2|{order}"))?;
     session.wait_for(&format!("{ids}-3"), "CANCELED")?;

@@ -13,6 +13,7 @@ use pitlane_config::{
     SecondLogon, ServiceMode, Setting, Sources,
 };
 use pitlane_engine::mesh::Depths;
+use pitlane_engine::number::Money;
 use pitlane_engine::settings::{ShardSettings, VenueSettings};
 use pitlane_engine::view::ViewSettings;
 use pitlane_strategy::Registry;
@@ -235,7 +236,7 @@ fn the_command_line_wins_over_the_environment_and_that_over_files() {
         variables(&[("PITLANE_DEMO__RATE", "8"), ("pitlane_lanes__events", "10")]).environment;
     sources.options = options(&["lanes.events=11"]).options;
     let Loaded { config, params, warnings } = load(&sources).expect("all is well");
-    assert_eq!(config.demo, DemoConfig { on: true, rate: 8 });
+    assert_eq!(config.demo, DemoConfig { on: true, rate: 8, cash: Money::ZERO });
     assert_eq!((config.lanes.events, config.lanes.commands, config.net.backlog), (11, 1_024, 3));
     assert_eq!(warnings, [""; 0]);
     let origin = |name: &str| params.get(name).expect("it is a setting").origin.to_string();

@@ -3,7 +3,7 @@
 use pitlane_runtime::metrics::exposition;
 use serde_json::json;
 
-use super::super::routes::ApiCall;
+use super::super::api_call::ApiCall;
 use super::about::{
     ACCOUNT, ALL_ORDERS, CallDescription, FROM, HANDLE, HEALTH, INT_ID, INTERVAL, LIMIT, MARKET,
     OF_SECURITIES, OF_SECURITY, ORDERS, PAGE_LIMIT, PAGES, POSITION_ID, POSITIONS, PREFER, ParamKind,
@@ -12,10 +12,11 @@ use super::about::{
     plain, ready, reference, text, text_list, write,
 };
 use super::examples::{
-    account, alert, bar, depth, exchange, family, forex, limits, order, portfolio, position, quote, rates,
-    security, session, tick, transaction,
+    account, alert, bar, depth, exchange, family, forex, order, portfolio, position, quote, rates, security,
+    session, tick, transaction,
 };
 use super::orders::{modify, submit};
+use super::risk;
 
 const HISTORY: &str = "In order of time. With `from` the page is the first of the range, otherwise the last; the header `Link` leads to the next or the previous page. With `Accept: text/csv` the rows are CSV, as `pitlane simulate` reads it.";
 
@@ -436,29 +437,12 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
                 text("R1-2"),
             )
         },
-        ApiCall::Risk => {
-            let example = json!({
-                "killSwitch": false,
-                "killSwitchState": "NONE",
-                "limits": [limits()],
-                "restrictions": [{ "strategyName": "PAIRS", "securityId": 1 }],
-                "unconfirmed": [{ "directive": "LIMITS", "strategyName": "PAIRS", "shards": [1] }],
-            });
-            plain(
-                RISK,
-                "Limits, switches and restrictions",
-                ResponseSpec::Json(SchemaRef::One("RiskVO"), example),
-            )
-        }
-        ApiCall::RiskChange => CallDescription {
-            more: "Of one strategy or account, until the next start. Absent members stay unchanged.",
-            ..write(
-                RISK,
-                "Change limits",
-                input("LimitsVO", json!({ "strategyName": "PAIRS", "maxOrderQty": 500 })),
-                ResponseSpec::Confirmation,
-            )
-        },
+        ApiCall::Risk => risk::risk(),
+        ApiCall::RiskChange => risk::change(),
+        ApiCall::LimitUses => risk::uses(),
+        ApiCall::PortfolioHistory => risk::portfolio_history(),
+        ApiCall::Profit => risk::profit(),
+        ApiCall::LogEvents => risk::log_events(),
         ApiCall::KillSwitchOn => {
             write(RISK, "Cancel every open order and refuse new ones", None, ResponseSpec::Confirmation)
         }

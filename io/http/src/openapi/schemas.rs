@@ -2,10 +2,11 @@
 
 use pitlane_protocols::rest::{
     AccountVO, AdapterVO, AlertVO, AnyOrderVO, BarVO, CanceledOrdersVO, CashBalanceVO, ConfirmationVO,
-    ExchangeVO, ForexVO, IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitsVO, MarketDataSubscriptionVO,
-    MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioVO, PositionVO, QuoteVO, RatesVO, RiskVO,
-    SecurityFamilyVO, SecurityVO, SenderVO, SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO,
-    StopOrderChangeVO, StopOrderVO, StrategyVO, TickVO, TransactionRequestVO, TransactionVO,
+    ExchangeVO, ForexVO, IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitUseVO, LimitsVO, LogEventVO,
+    MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioSampleVO,
+    PortfolioVO, PositionVO, ProfitVO, QuoteVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SenderVO,
+    SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO, TickVO,
+    TransactionRequestVO, TransactionVO,
 };
 use serde_json::{Value, json};
 
@@ -27,7 +28,11 @@ pub(super) fn all() -> Value {
     schemas.add_response::<SenderVO>();
     schemas.add_response::<PortfolioVO<'_>>();
     schemas.add_response::<PositionVO<'_>>();
+    schemas.add_response::<PortfolioSampleVO>();
+    schemas.add_response::<ProfitVO>();
+    schemas.add_response::<LogEventVO<'_>>();
     schemas.add_response::<RiskVO>();
+    schemas.add_response::<LimitUseVO>();
     schemas.add_response::<ConfirmationVO>();
     schemas.add_response::<SecurityFamilyVO<'_>>();
     schemas.add_response::<SecurityVO<'_>>();

@@ -5,7 +5,7 @@ use std::process::Command;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use pitlane_testkit::http_client::{HttpClient, Response};
-use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
+use pitlane_testkit::service::{ServiceProcess, TestFolder, command, command_with_limits};
 use serde_json::Value;
 
 /// Time limit; a later result never comes.
@@ -45,6 +45,13 @@ impl RestService {
     pub(crate) fn with_fault(data: &TestFolder, settings: &[&str], fault: &str) -> RestService {
         let mut command = command(data, &[&SETTINGS, settings].concat());
         command.env("PITLANE_FAULT", fault);
+        RestService::on(data, command)
+    }
+
+    /// Starts with a live market and the limits of the built-in settings, or of a preset.
+    pub(crate) fn with_limits(data: &TestFolder, preset: Option<&str>) -> RestService {
+        let mut command = command_with_limits(data, &["fix.listen="]);
+        command.args(preset.iter().flat_map(|preset| ["--config", preset]));
         RestService::on(data, command)
     }
 
@@ -165,6 +172,10 @@ impl RestService {
     pub(crate) fn complaints_at_end(self) -> String {
         self.process.signal("TERM");
         self.process.end().log_text
+    }
+
+    pub(crate) fn signal(&self, signal: &str) {
+        self.process.signal(signal);
     }
 
     pub(crate) fn kill(self) {

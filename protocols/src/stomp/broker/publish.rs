@@ -75,8 +75,9 @@ impl StompBroker {
         self.publish(now, &Topic::Session(name), stamp.at, |out| system::session(out, stamp, name, link));
     }
 
-    pub fn publish_log_event(&mut self, now: Timestamp, event: &LogEventPayload<'_>) {
-        let stamp = EventStamp { seq: self.next_seq(), at: now };
+    /// Publishes a warning or an error that was logged at a time.
+    pub fn publish_log_event(&mut self, now: Timestamp, at: Timestamp, event: &LogEventPayload<'_>) {
+        let stamp = EventStamp { seq: self.next_seq(), at };
         let topic = Topic::LogEvent(event.level.segment());
         self.publish(now, &topic, stamp.at, |out| system::log_event(out, stamp, event));
     }
@@ -91,7 +92,7 @@ impl StompBroker {
 
     pub(super) fn warn(&mut self, now: Timestamp, message: &str, fields: &[(&str, &str)]) {
         let event = LogEventPayload { level: LogLevel::Warn, logger: "ledger", message, fields };
-        self.publish_log_event(now, &event);
+        self.publish_log_event(now, now, &event);
     }
 
     /// Publishes a message that must not be lost. Its body is written once, and only if there are

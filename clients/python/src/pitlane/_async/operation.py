@@ -15,6 +15,8 @@ from ..values import (
     Identity,
     Latency,
     Limits,
+    LimitUse,
+    LogEvent,
     Member,
     Rates,
     Risk,
@@ -73,6 +75,10 @@ class AsyncOperation(AsyncSecurityLookup):
         """Returns conditions that an operator should look at, the newest first."""
         return await self._run(get("/rest/ext/alert", list[Alert], limit=limit))
 
+    async def log_events(self, *, limit: int | None = None) -> list[LogEvent]:
+        """Returns the last warnings and errors of the service, the newest first."""
+        return await self._run(get("/rest/ext/log", list[LogEvent], limit=limit))
+
     async def sessions(self) -> list[Session]:
         """Returns the connected sessions. The list is updated once per second."""
         return await self._run(get("/rest/ext/session", list[Session]))
@@ -93,6 +99,10 @@ class AsyncOperation(AsyncSecurityLookup):
     async def risk(self) -> Risk:
         """Returns limits, switches and restrictions."""
         return await self._run(get("/rest/ext/risk", Risk))
+
+    async def limit_uses(self) -> list[LimitUse]:
+        """Returns the use of the limits, and what they refused in the trading day."""
+        return await self._run(get("/rest/ext/risk/use", list[LimitUse]))
 
     async def set_limits(self, limits: Limits) -> Confirmation:
         """Changes limits of the named strategy or account until the next start of the service."""

@@ -8,7 +8,7 @@ from uuid import uuid4
 from ..call import PREFER_REPRESENTATION, Call, get, read_location_id, reader_of, write
 from ..requests import NewTransaction
 from ..retry import RetryRule
-from ..values import CashBalance, Order, Portfolio, Position, Transaction
+from ..values import CashBalance, Order, Portfolio, PortfolioSample, Position, Profit, Transaction
 from ..wire import Number, decimal_text, encode, render
 from .securities import SecurityLookup
 
@@ -71,6 +71,14 @@ class Ledger(SecurityLookup):
     def portfolio(self, strategy: str | None = None) -> Portfolio:
         """Returns the portfolio of a strategy, or of all strategies together."""
         return self._run(get("/rest/ext/portfolio", Portfolio, strategy=strategy))
+
+    def portfolio_history(self, strategy: str | None = None) -> list[PortfolioSample]:
+        """Returns the value of the portfolio over the last four hours, oldest first."""
+        return self._run(get("/rest/ext/portfolio/history", list[PortfolioSample], strategy=strategy))
+
+    def profit(self, strategy: str | None = None) -> Profit:
+        """Returns the profit of the trading day before and after fees, by strategy and security."""
+        return self._run(get("/rest/ext/profit", Profit, strategy=strategy))
 
 
 def _closing(method: str, path: str, body: bytes | None, account_id: int | None) -> Call[Order]:

@@ -16,6 +16,8 @@ from ..values import (
     Identity,
     Latency,
     Limits,
+    LimitUse,
+    LogEvent,
     Member,
     Rates,
     Risk,
@@ -74,6 +76,10 @@ class Operation(SecurityLookup):
         """Returns conditions that an operator should look at, the newest first."""
         return self._run(get("/rest/ext/alert", list[Alert], limit=limit))
 
+    def log_events(self, *, limit: int | None = None) -> list[LogEvent]:
+        """Returns the last warnings and errors of the service, the newest first."""
+        return self._run(get("/rest/ext/log", list[LogEvent], limit=limit))
+
     def sessions(self) -> list[Session]:
         """Returns the connected sessions. The list is updated once per second."""
         return self._run(get("/rest/ext/session", list[Session]))
@@ -94,6 +100,10 @@ class Operation(SecurityLookup):
     def risk(self) -> Risk:
         """Returns limits, switches and restrictions."""
         return self._run(get("/rest/ext/risk", Risk))
+
+    def limit_uses(self) -> list[LimitUse]:
+        """Returns the use of the limits, and what they refused in the trading day."""
+        return self._run(get("/rest/ext/risk/use", list[LimitUse]))
 
     def set_limits(self, limits: Limits) -> Confirmation:
         """Changes limits of the named strategy or account until the next start of the service."""

@@ -1,0 +1,117 @@
+//! Describes the calls about limits, profit and the log.
+
+use serde_json::json;
+
+use super::about::{
+    CallDescription, LIMIT, POSITIONS, RISK, ResponseSpec, SERVICE, STRATEGY, SchemaRef, input, plain, write,
+};
+use super::examples::limits;
+
+pub(super) fn risk() -> CallDescription {
+    let example = json!({
+        "killSwitch": false,
+        "killSwitchState": "NONE",
+        "limits": [limits()],
+        "restrictions": [{ "strategyName": "PAIRS", "securityId": 1 }],
+        "unconfirmed": [{ "directive": "LIMITS", "strategyName": "PAIRS", "shards": [1] }],
+    });
+    plain(RISK, "Limits, switches and restrictions", ResponseSpec::Json(SchemaRef::One("RiskVO"), example))
+}
+
+pub(super) fn change() -> CallDescription {
+    CallDescription {
+        more: "Of one strategy or account, until the next start. Absent members stay unchanged.",
+        ..write(
+            RISK,
+            "Change limits",
+            input("LimitsVO", json!({ "strategyName": "PAIRS", "maxOrderQty": 500 })),
+            ResponseSpec::Confirmation,
+        )
+    }
+}
+
+pub(super) fn uses() -> CallDescription {
+    let example = json!([{
+        "strategyName": "PAIRS",
+        "openOrders": 12,
+        "position": 300,
+        "positionSecurityId": 1,
+        "refusals": [{
+            "reason": "max-order-qty",
+            "detail": "the quantity is above the limit for one order",
+            "count": 2,
+            "dateTime": "2026-11-14T09:30:00.123456789Z",
+            "securityId": 1,
+        }],
+    }]);
+    CallDescription {
+        more: "Of every strategy that the login may see; of accounts if it may see all strategies. \
+               The refusals are those of the trading day, as far as the service has seen them since \
+               its start.",
+        ..plain(
+            RISK,
+            "Use of the limits, and what they refused",
+            ResponseSpec::Json(SchemaRef::List("LimitUseVO"), example),
+        )
+    }
+}
+
+pub(super) fn profit() -> CallDescription {
+    let sum = json!({ "grossPL": 12.5, "fees": 0.05, "netPL": 12.45, "missing": 0 });
+    let mut of_strategy = sum.clone();
+    of_strategy["strategyName"] = "SERVER".into();
+    let example = json!({
+        "tradingDay": "2026-11-14",
+        "baseCurrency": "USD",
+        "total": sum,
+        "strategies": [of_strategy],
+        "rows": [{
+            "strategyId": 0, "strategyName": "SERVER", "securityId": 1, "symbol": "AAPL", "currency": "USD", "quantity": 10, "trades": 1,
+            "grossPL": 12.5, "fees": 0.05, "netPL": 12.45,
+        }],
+    });
+    CallDescription {
+        query: &[STRATEGY],
+        refusals: &[404],
+        more: "Against the closing prices of the day before, realised or not.",
+        ..plain(
+            POSITIONS,
+            "Profit of the trading day by strategy and security, before and after fees",
+            ResponseSpec::Json(SchemaRef::One("ProfitVO"), example),
+        )
+    }
+}
+
+pub(super) fn portfolio_history() -> CallDescription {
+    let example = json!([{
+        "dateTime": "2026-11-14T09:30:00Z", "netLiquidationValue": 2005.25, "marketValue": 1005, "grossExposure": 1005, "realizedPL": 0,
+        "unrealizedPL": 2.5,
+    }]);
+    CallDescription {
+        query: &[STRATEGY],
+        refusals: &[404],
+        more: "A value every five seconds, of the last four hours at most, oldest first. A restart of the \
+               service ends it.",
+        ..plain(
+            POSITIONS,
+            "Portfolio over time",
+            ResponseSpec::Json(SchemaRef::List("PortfolioSampleVO"), example),
+        )
+    }
+}
+
+pub(super) fn log_events() -> CallDescription {
+    let example = json!([{
+        "dateTime": "2026-11-14T09:30:00.123456789Z", "ts": "1794648600123456789", "level": "WARN", "logger": "pitlane_http", "message": "alert",
+        "fields": { "security": "1" },
+    }]);
+    CallDescription {
+        query: &[LIMIT],
+        more: "The newest first, at most 1,000 since the start. The written log has all of them.",
+        ..plain(
+            SERVICE,
+            "Warnings and errors of the service",
+            ResponseSpec::Json(SchemaRef::List("LogEventVO"), example),
+        )
+    }
+}

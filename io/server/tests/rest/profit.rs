@@ -1,0 +1,88 @@
+//! Profit of the day, the portfolio over time, and the log.
+
+use std::fs;
+
+use serde_json::json;
+
+use crate::service::{RestService, folder};
+
+#[test]
+fn profit_is_shown_before_and_after_fees_also_after_a_restart() {
+    let data = folder("profit");
+    let mut service = RestService::with(&data, &[]);
+    service.trade(1, "BUY", "10", "200");
+    service.trade(1, "SELL", "10", "201.5");
+    let check = |service: &mut RestService| {
+        let profit = service.read("/rest/ext/profit?strategy=SERVER");
+        assert_eq!((&profit["baseCurrency"], profit["tradingDay"].is_string()), (&json!("USD"), true));
+        let sum = json!({ "grossPL": 15, "fees": 0.1, "netPL": 14.9, "missing": 0 });
+        assert_eq!(profit["total"], sum, "{profit}");
+        assert_eq!(profit["strategies"][0]["strategyName"], "SERVER");
+        assert_eq!(
+            profit["rows"],
+            json!([{
+                "strategyId": 0, "strategyName": "SERVER", "securityId": 1, "symbol": "AAPL", "currency": "USD",
+                "quantity": 0, "trades": 2, "grossPL": 15, "fees": 0.1, "netPL": 14.9,
+            }])
+        );
+        // The other side of both trades.
+        let all = service.read("/rest/ext/profit");
+        assert_eq!((&all["total"]["grossPL"], &all["total"]["netPL"]), (&json!(0), &json!(-0.2)));
+        assert_eq!(all["strategies"].as_array().unwrap().len(), 2);
+    };
+    check(&mut service);
+    service.kill();
+    let mut service = RestService::with(&data, &[]);
+    check(&mut service);
+    service.refuse("GET", "/rest/ext/profit?strategy=NOBODY", "", 404, "unknown-strategy");
+    service.refuse("GET", "/rest/ext/profit?day=1", "", 400, "bad-query");
+}
+
+#[test]
+fn a_position_without_a_price_has_no_profit_and_is_counted_as_missing() {
+    let mut service = RestService::start("profit-missing");
+    service.trade(1, "BUY", "10", "200");
+    // A last price there is, but the other security has none: a manual trade makes the position.
+    let manual = r#"{"type":"BUY","strategyName":"SERVER","securityId":2,"quantity":5,"price":400}"#;
+    assert_eq!(service.post("/rest/transaction", manual).status, 200);
+    let profit = service.read("/rest/ext/profit?strategy=SERVER");
+    assert_eq!(profit["total"]["missing"], json!(1), "{profit}");
+    let rows = profit["rows"].as_array().unwrap();
+    assert_eq!((rows[1]["symbol"].as_str(), rows[1].get("netPL")), (Some("MSFT"), None));
+}
+
+#[test]
+fn the_portfolio_over_time_is_kept_in_the_service() {
+    let mut service = RestService::with(&folder("samples"), &["demo.cash=1000"]);
+    let path = "/rest/ext/portfolio/history?strategy=PAIRS";
+    let is_paid = |rows: &serde_json::Value| {
+        rows.as_array().unwrap().last().is_some_and(|row| row["netLiquidationValue"] == json!(1000))
+    };
+    let rows = service.until(path, is_paid);
+    let last = rows.as_array().unwrap().last().unwrap();
+    assert_eq!((&last["realizedPL"], &last["grossExposure"]), (&json!(0), &json!(0)));
+    let all = service.read("/rest/ext/portfolio/history");
+    let last = all.as_array().unwrap().last().unwrap();
+    assert_eq!(last["netLiquidationValue"], json!(4000));
+    service.refuse("GET", "/rest/ext/portfolio/history?strategy=NOBODY", "", 404, "unknown-strategy");
+}
+
+#[test]
+fn the_last_warnings_are_kept_in_the_service() {
+    // The first start makes a certificate, which the second one uses.
+    let data = folder("log-certificate");
+    RestService::with(&data, &["https.listen=127.0.0.1:0"]).kill();
+    let set = |key: &str, file: &str| format!("{key}={}", data.join(file).display());
+    let (cert, key) = (set("tls.cert", "self-signed.pem"), set("tls.key", "self-signed.key"));
+    let mut service = RestService::with(&folder("log"), &["https.listen=127.0.0.1:0", &cert, &key]);
+    // An invalid certificate cannot be reloaded, which is an error.
+    fs::write(data.join("self-signed.pem"), "nonsense").unwrap();
+    service.signal("HUP");
+    let is_error = |row: &serde_json::Value| row["level"] == "ERROR";
+    let rows = service.until("/rest/ext/log", |rows| rows.as_array().unwrap().iter().any(is_error));
+    let error = rows.as_array().unwrap().iter().find(|row| is_error(row)).unwrap();
+    assert!(error["logger"].is_string() && error["message"].is_string(), "{rows}");
+    assert!(error["ts"].is_string() && error["fields"].is_object(), "{rows}");
+    assert_eq!(service.read("/rest/ext/log?limit=1").as_array().unwrap().len(), 1);
+    service.refuse("GET", "/rest/ext/log?limit=x", "", 400, "bad-query");
+}

@@ -1,0 +1,138 @@
+//! Profit of the trading day before and after fees.
+
+use std::collections::BTreeMap;
+
+use pitlane_engine::id::{Currency, StrategyId};
+use pitlane_engine::number::Money;
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::view::{DayResult, View};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use super::Decimal;
+
+/// Profit of the trading day: of all strategies, of each, and of each in each security.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProfitVO {
+    /// Absent before the first trading day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trading_day: Option<String>,
+    pub base_currency: String,
+    pub total: ProfitSumVO,
+    pub strategies: Vec<ProfitSumVO>,
+    pub rows: Vec<ProfitRowVO>,
+}
+
+/// A sum in the base currency.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProfitSumVO {
+    /// Absent: all strategies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy_name: Option<String>,
+    /// Without fees, realised or not. Absent if it overflows, like the others.
+    #[serde(rename = "grossPL", skip_serializing_if = "Option::is_none")]
+    pub gross_pl: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fees: Option<Decimal>,
+    #[serde(rename = "netPL", skip_serializing_if = "Option::is_none")]
+    pub net_pl: Option<Decimal>,
+    /// Rows that the sums leave out: their amount or their exchange rate is unknown.
+    pub missing: u32,
+}
+
+/// Profit of one strategy in one security, in the currency of the security.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProfitRowVO {
+    pub strategy_id: u16,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub strategy_name: Option<String>,
+    pub security_id: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub symbol: Option<String>,
+    pub currency: String,
+    /// Quantity that is held now: above zero long, below zero short.
+    pub quantity: Decimal,
+    /// Trades of the day.
+    pub trades: u64,
+    /// Without fees, realised or not. Absent without a price of now or of the day before, or if the
+    /// service no longer has all trades of the day.
+    #[serde(rename = "grossPL", skip_serializing_if = "Option::is_none")]
+    pub gross_pl: Option<Decimal>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fees: Option<Decimal>,
+    #[serde(rename = "netPL", skip_serializing_if = "Option::is_none")]
+    pub net_pl: Option<Decimal>,
+}
+
+/// Sums in units of 10⁻⁸ of the base currency. 128 bits hold more amounts than there can be.
+#[derive(Clone, Copy, Debug, Default)]
+struct ProfitSums {
+    gross: i128,
+    fees: i128,
+    missing: u32,
+}
+
+impl ProfitSums {
+    /// Adds gross profit and fees; `None` if one of them is unknown.
+    fn add(&mut self, amounts: Option<(Money, Money)>) {
+        match amounts {
+            Some((gross, fees)) => {
+                self.gross += gross.raw() as i128;
+                self.fees += fees.raw() as i128;
+            }
+            None => self.missing += 1,
+        }
+    }
+
+    fn vo(&self, strategy_name: Option<String>) -> ProfitSumVO {
+        let amount = |sum: i128| i64::try_from(sum).ok().map(|raw| Decimal::from(Money::from_raw(raw)));
+        ProfitSumVO {
+            strategy_name,
+            gross_pl: amount(self.gross),
+            fees: amount(self.fees),
+            net_pl: amount(self.gross - self.fees),
+            missing: self.missing,
+        }
+    }
+}
+
+impl ProfitVO {
+    pub fn of(results: &[DayResult], base: Currency, view: &View, reference: &RefData) -> ProfitVO {
+        let mut total = ProfitSums::default();
+        let mut strategies: BTreeMap<StrategyId, ProfitSums> = BTreeMap::new();
+        for result in results {
+            let converted = |amount: Option<Money>| view.convert(amount?, result.currency, base, reference);
+            let amounts = converted(result.gross).zip(converted(result.fees));
+            total.add(amounts);
+            strategies.entry(result.strategy).or_default().add(amounts);
+        }
+        let name = |id: StrategyId| reference.strategy(id).map(|row| row.name.clone());
+        ProfitVO {
+            trading_day: view.trading_day().map(|day| day.to_string()),
+            base_currency: base.to_string(),
+            total: total.vo(None),
+            strategies: strategies.iter().map(|(id, sums)| sums.vo(name(*id))).collect(),
+            rows: results.iter().map(|result| ProfitRowVO::of(result, reference)).collect(),
+        }
+    }
+}
+
+impl ProfitRowVO {
+    fn of(result: &DayResult, reference: &RefData) -> ProfitRowVO {
+        ProfitRowVO {
+            strategy_id: result.strategy.0,
+            strategy_name: reference.strategy(result.strategy).map(|row| row.name.clone()),
+            security_id: result.security.0,
+            symbol: reference.security(result.security).map(|row| row.symbol.clone()),
+            currency: result.currency.to_string(),
+            quantity: result.qty.into(),
+            trades: result.trades,
+            gross_pl: result.gross.map(Decimal::from),
+            fees: result.fees.map(Decimal::from),
+            net_pl: result.net.map(Decimal::from),
+        }
+    }
+}
