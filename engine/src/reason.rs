@@ -127,6 +127,8 @@ reasons! {
     MissedFill = "missed-fill", "a missed fill, counted from a later report of the venue about the order";
     ExpiredSecurity = "expired-security", "the security has expired and can no longer be traded";
     StrategyNotPermitted = "strategy-not-permitted", "the account may not be used by this strategy";
+    VenueRate = "venue-rate", "the order would exceed a limit of the venue; it was not sent";
+    VenueUnsupported = "venue-unsupported", "the venue does not offer such an order or change";
 }
 
 impl Reason {

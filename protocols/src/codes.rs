@@ -331,12 +331,14 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::StopSuperfluous
         | Reason::TifDateMissing
         | Reason::TifDateSuperfluous
-        | Reason::TifNotAllowed => UNSUPPORTED,
+        | Reason::TifNotAllowed
+        | Reason::VenueUnsupported => UNSUPPORTED,
         Reason::MaxOrderQty
         | Reason::MaxOrderValue
         | Reason::MaxOpenOrders
         | Reason::MaxPosition
         | Reason::OrderRate
+        | Reason::VenueRate
         | Reason::InsufficientFunds
         | Reason::PriceCollar
         | Reason::PriceBand
@@ -482,7 +484,9 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
         | Reason::ReportLost
         | Reason::MissedFill
         | Reason::ExpiredSecurity
-        | Reason::StrategyNotPermitted => OTHER,
+        | Reason::StrategyNotPermitted
+        | Reason::VenueRate
+        | Reason::VenueUnsupported => OTHER,
     }
 }
 

@@ -20,8 +20,10 @@ pub mod json;
 
 pub mod sbe;
 
-pub mod fix;
 pub mod websocket;
+pub mod venue;
+pub mod fix;
+pub mod binance;
 pub mod stomp;
 
 pub mod rest;

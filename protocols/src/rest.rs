@@ -63,7 +63,7 @@ pub use self::query::{BadQuery, Query, percent_decode};
 pub use self::search::{Search, SearchError};
 pub use self::security::{ForexVO, SecurityFamilyVO, SecurityVO};
 pub use self::sender::{SenderVO, SentByVO, protocol_name};
-pub use self::session::{RatesVO, SessionVO};
+pub use self::session::{RatesVO, SessionVO, VenueLimitVO};
 pub use self::strategy::{PhaseVO, StrategyVO};
 pub use self::subscription::MarketDataSubscriptionVO;
 pub use self::transaction::{TransactionRequestVO, TransactionVO, parse_uuid};

@@ -1,16 +1,18 @@
-//! The server side of WebSocket (RFC 6455), between the bytes of a connection and the stream of the
-//! protocol above. It owns no socket.
+//! WebSocket (RFC 6455), between the bytes of a connection and the stream of the protocol above:
+//! the receiving side of servers and clients, and the frames that a server sends. [`client`] has
+//! the handshake and the frames of a client. Nothing here owns a socket.
 //!
 //! ```text
 //!  0               1               2 …
 //! |F|RSV|opcode |M|length        | longer length, 2 or 8 | mask, 4 | payload, masked |
 //! ```
 //!
-//! The payloads of all messages form one stream: the ends of messages and fragments mean nothing to
-//! the protocol above, so nothing is collected, and a message of any length costs no memory. Pings
-//! and closes are answered. Everything that the RFC forbids ends the connection with the RFC's
-//! code.
+//! Nothing is collected, so a message of any length costs no memory. To a server the payloads of
+//! all messages are one stream, because the ends of messages and fragments mean nothing to the
+//! protocol above; a client also learns where a message ends. Pings and closes are answered.
+//! Everything that the RFC forbids ends the connection with the RFC's code.
 
+pub mod client;
 pub mod utf8;
 
 use pitlane_engine::index::{index_u8, index_u16};
@@ -63,9 +65,19 @@ struct WebSocketFrame {
     left: u64,
 }
 
+/// Part of a message that was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MessagePart<'a> {
+    Payload(&'a [u8]),
+    /// The message is complete.
+    End,
+}
+
 /// The receiving side.
 #[derive(Debug)]
 pub struct Receiver {
+    /// Whether the peer masks its frames: clients do, servers do not.
+    is_peer_masking: bool,
     head: [u8; HEAD_BYTES_MAX],
     head_len: usize,
     frame: Option<WebSocketFrame>,
@@ -80,8 +92,10 @@ pub struct Receiver {
 }
 
 impl Default for Receiver {
+    /// Creates the receiving side of a server.
     fn default() -> Receiver {
         Receiver {
+            is_peer_masking: true,
             head: [0; HEAD_BYTES_MAX],
             head_len: 0,
             frame: None,
@@ -96,17 +110,32 @@ impl Default for Receiver {
 }
 
 impl Receiver {
+    /// Creates the receiving side of a client.
+    pub fn of_client() -> Receiver {
+        Receiver { is_peer_masking: false, ..Receiver::default() }
+    }
+
     /// Handles received bytes, unmasks them in place, and gives the payload of messages to
     /// `on_payload` piece by piece. Nothing is passed on after the close.
-    pub fn handle_bytes(
+    pub fn handle_bytes(&mut self, bytes: &mut [u8], mut on_payload: impl FnMut(&[u8])) -> WebSocketState {
+        self.handle_parts(bytes, |part| {
+            if let MessagePart::Payload(payload) = part {
+                on_payload(payload);
+            }
+        })
+    }
+
+    /// Handles received bytes as [`Receiver::handle_bytes`] does, and also tells where each message
+    /// ends.
+    pub fn handle_parts(
         &mut self,
         mut bytes: &mut [u8],
-        mut on_payload: impl FnMut(&[u8]),
+        mut on_part: impl FnMut(MessagePart<'_>),
     ) -> WebSocketState {
         while self.state == WebSocketState::Open && !bytes.is_empty() {
             let taken = match self.frame {
                 None => self.take_head(bytes),
-                Some(frame) => self.take_payload(frame, bytes, &mut on_payload),
+                Some(frame) => self.take_payload(frame, bytes, &mut on_part),
             };
             match taken {
                 Ok(taken) => bytes = &mut bytes[taken..],
@@ -115,7 +144,7 @@ impl Receiver {
             // A frame without payload is complete with its head.
             if let Some(frame) =
                 self.frame.filter(|frame| frame.left == 0 && self.state == WebSocketState::Open)
-                && let Err(code) = self.finish(frame)
+                && let Err(code) = self.finish(frame, &mut on_part)
             {
                 self.state = WebSocketState::Closing(Some(code));
             }
@@ -125,9 +154,16 @@ impl Receiver {
 
     /// Writes the pong for the newest ping, if one is due.
     pub fn poll_pong(&mut self, out: &mut Vec<u8>) {
+        self.take_ping(|payload| {
+            out.extend_from_slice(&[0x8a, index_u8(payload.len())]);
+            out.extend_from_slice(payload);
+        });
+    }
+
+    /// Gives the payload of the newest ping, if a pong is due, to `answer`.
+    fn take_ping(&mut self, answer: impl FnOnce(&[u8])) {
         if let Some((len, payload)) = self.ping.take() {
-            out.extend_from_slice(&[0x8a, len]);
-            out.extend_from_slice(&payload[..len as usize]);
+            answer(&payload[..len as usize]);
         }
     }
 
@@ -160,19 +196,19 @@ impl Receiver {
         };
         let is_masked = second & 0x80 != 0;
         let is_plain = first & 0x70 == 0;
-        if is_lawful && is_masked && is_plain { Ok(()) } else { Err(code::PROTOCOL) }
+        if is_lawful && is_masked == self.is_peer_masking && is_plain { Ok(()) } else { Err(code::PROTOCOL) }
     }
 
     fn begin(&mut self) -> Result<WebSocketFrame, u16> {
         let head = &self.head[..self.head_len];
         let (first, short) = (head[0], head[1] & 0x7f);
         let (left, mask) = match short {
-            126 => (u16::from_be_bytes([head[2], head[3]]) as u64, &head[4..8]),
+            126 => (u16::from_be_bytes([head[2], head[3]]) as u64, &head[4..]),
             127 => {
                 let length = head[2..10].iter().fold(0, |length, byte| length << 8 | *byte as u64);
-                (length, &head[10..14])
+                (length, &head[10..])
             }
-            short => (short as u64, &head[2..6]),
+            short => (short as u64, &head[2..]),
         };
         // A length must have as few bytes as possible.
         let is_minimal = match short {
@@ -183,7 +219,8 @@ impl Receiver {
         if !is_minimal {
             return Err(code::PROTOCOL);
         }
-        let mask = [mask[0], mask[1], mask[2], mask[3]];
+        // Without a mask nothing changes.
+        let mask = mask.first_chunk::<4>().copied().unwrap_or_default();
         let opcode = opcode(first & 0x0f).ok_or(code::PROTOCOL)?;
         match opcode {
             Opcode::Text | Opcode::Binary => {
@@ -208,7 +245,7 @@ impl Receiver {
         &mut self,
         frame: WebSocketFrame,
         bytes: &mut [u8],
-        on_payload: &mut impl FnMut(&[u8]),
+        on_part: &mut impl FnMut(MessagePart<'_>),
     ) -> Result<usize, u16> {
         let count = bytes.len().min(usize::try_from(frame.left).unwrap_or(usize::MAX));
         let payload = &mut bytes[..count];
@@ -221,7 +258,7 @@ impl Receiver {
                 if is_text && !self.utf8.take(payload) {
                     return Err(code::NOT_UTF8);
                 }
-                on_payload(payload);
+                on_part(MessagePart::Payload(payload));
             }
             Opcode::Close | Opcode::Ping | Opcode::Pong => {
                 self.control[self.control_len..self.control_len + count].copy_from_slice(payload);
@@ -232,7 +269,11 @@ impl Receiver {
     }
 
     /// Finishes a complete frame.
-    fn finish(&mut self, frame: WebSocketFrame) -> Result<(), u16> {
+    fn finish(
+        &mut self,
+        frame: WebSocketFrame,
+        on_part: &mut impl FnMut(MessagePart<'_>),
+    ) -> Result<(), u16> {
         self.frame = None;
         match frame.opcode {
             Opcode::Continuation | Opcode::Text | Opcode::Binary if frame.is_last => {
@@ -240,6 +281,7 @@ impl Receiver {
                 if began == Some(Opcode::Text) && !self.utf8.is_complete() {
                     return Err(code::NOT_UTF8);
                 }
+                on_part(MessagePart::End);
             }
             Opcode::Continuation | Opcode::Text | Opcode::Binary | Opcode::Pong => {}
             Opcode::Ping => self.ping = Some((index_u8(self.control_len), self.control)),
@@ -253,11 +295,12 @@ impl Receiver {
 
 /// Returns the length of a head, as far as it is known.
 fn head_len(head: &[u8]) -> usize {
-    match head.get(1).map(|second| second & 0x7f) {
-        None => 2,
-        Some(126) => 8,
-        Some(127) => 14,
-        Some(_) => 6,
+    let Some(second) = head.get(1) else { return 2 };
+    let mask = if second & 0x80 != 0 { 4 } else { 0 };
+    mask + match second & 0x7f {
+        126 => 4,
+        127 => 10,
+        _ => 2,
     }
 }
 
@@ -295,6 +338,9 @@ fn closing(payload: &[u8]) -> Result<Option<u16>, u16> {
 fn unmask(payload: &mut [u8], mask: [u8; 4], done: u64) {
     let offset = (done % 4) as usize;
     let rotated = [mask[offset], mask[(offset + 1) % 4], mask[(offset + 2) % 4], mask[(offset + 3) % 4]];
+    if mask == [0; 4] {
+        return;
+    }
     let (words, rest) = payload.as_chunks_mut::<8>();
     let [a, b, c, d] = rotated;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
@@ -320,14 +366,19 @@ pub fn message_head(out: &mut Vec<u8>, kind: MessageKind, len: usize) {
         MessageKind::Text => 0x81,
         MessageKind::Binary => 0x82,
     });
+    push_len(out, len, 0);
+}
+
+/// Appends the length of a payload. `masked` is the bit that a mask follows, or zero.
+fn push_len(out: &mut Vec<u8>, len: usize, masked: u8) {
     match len {
-        0..=125 => out.push(index_u8(len)),
+        0..=125 => out.push(masked | index_u8(len)),
         126..=0xffff => {
-            out.push(126);
+            out.push(masked | 126);
             out.extend_from_slice(&index_u16(len).to_be_bytes());
         }
         _ => {
-            out.push(127);
+            out.push(masked | 127);
             out.extend_from_slice(&(len as u64).to_be_bytes());
         }
     }

@@ -45,6 +45,8 @@ const ELSEWHERE: &[(Reason, &str)] = &[
     ),
     (Reason::MissedFill, "no refusal: a fill that was missed, counted from the order status of the venue"),
     (Reason::ReportLost, "no refusal: of a server of a cluster, when the owner no longer has what it sent"),
+    (Reason::VenueRate, "of an adapter; see the tests of venues"),
+    (Reason::VenueUnsupported, "of an adapter; see the tests of venues"),
 ];
 
 #[test]

@@ -101,7 +101,7 @@ impl GatewayHost {
         let reads = |number: u64| {
             self.parts.clients.get(index_usize(number) - 1).is_some_and(|client| !client.is_stalled)
         };
-        self.gateway.rows().any(|row| row.queue_bytes > 0 && reads(row.number))
+        self.gateway.rows(Timestamp::ZERO).any(|row| row.queue_bytes > 0 && reads(row.number))
     }
 }
 
@@ -112,14 +112,14 @@ impl SocketHost for GatewayHost {
 
     fn connect(&mut self, now: Timestamp) -> Result<(), String> {
         self.settle(now);
-        let before = self.gateway.rows().count();
+        let before = self.gateway.rows(now).count();
         let socket = TcpStream::connect(self.address).map_err(|error| error.to_string())?;
         self.parts.clients.push(match &self.tls {
             Some(config) => RuleClient::tls(socket, config.clone()),
             None => RuleClient::plain(socket),
         });
         let late = Instant::now() + PATIENCE;
-        while self.gateway.rows().count() == before {
+        while self.gateway.rows(now).count() == before {
             if Instant::now() > late {
                 return Err("there is no room for a session".to_string());
             }
@@ -173,7 +173,10 @@ impl SocketHost for GatewayHost {
     }
 
     fn look(&mut self, client: usize) -> Option<(StompCounters, BufferUsage)> {
-        self.gateway.rows().find(|row| row.number == client as u64 + 1).map(|row| row_look(&row))
+        self.gateway
+            .rows(Timestamp::ZERO)
+            .find(|row| row.number == client as u64 + 1)
+            .map(|row| row_look(&row))
     }
 }
 

@@ -275,7 +275,7 @@ fn with_venue(flags: u8, mut script: impl Iterator<Item = u8>) {
             225..=234 => harness.replace(&format!("r{step}-{orders}"), &format!("o{}", more() % 8), "12"),
             235..=244 => harness.wait(seconds(more() as u64)),
             245..=249 => harness.disconnect(),
-            250 => harness.stores = false,
+            250 => harness.shard.stores = false,
             251 => harness.instructed = false,
             252 => number = 1,
             253..=255 => harness.restart(),

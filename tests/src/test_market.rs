@@ -89,6 +89,11 @@ pub fn money(text: &str) -> Money {
 }
 
 pub fn reference() -> Arc<RefData> {
+    reference_of(11)
+}
+
+/// Returns the market with so many securities: those after the eleventh are of the external venue.
+pub fn reference_of(securities: u32) -> Arc<RefData> {
     let rows = RefDataRows {
         exchanges: vec![
             exchange(AUCTIONS, "AUCT", true, AdapterId::SIM, "SIM"),
@@ -100,7 +105,7 @@ pub fn reference() -> Arc<RefData> {
             SecurityFamily { expirable: true, ..family(2, "Futures", PLAIN, "50", "0.25", "10", "1.35") },
             family(3, "Abroad", OUTSIDE, "1", "0.05", "1", "0.01"),
         ],
-        securities: (1..=11).map(security).collect(),
+        securities: (1..=securities).map(security).collect(),
         accounts: (1..=8).map(account).collect(),
         strategies: (0..=4).map(strategy).collect(),
     };

@@ -5,6 +5,7 @@
 use pitlane_engine::event::OrderReport;
 use pitlane_engine::terms::Status;
 
+use super::binance_venue::BinanceVenue;
 use super::fix_venue::FixVenue;
 use super::sim_venue::SimVenue;
 
@@ -84,6 +85,17 @@ fn the_fix_adapter_conforms() {
     for (name, case) in CASES {
         assert_eq!(case(&mut FixVenue::new()), Some(()), "{name} is left out");
     }
+}
+
+#[test]
+fn the_binance_adapter_conforms() {
+    let mut left_out = Vec::new();
+    for (name, case) in CASES {
+        if case(&mut BinanceVenue::new()).is_none() {
+            left_out.push(name);
+        }
+    }
+    assert_eq!(left_out, ["missed executions over a reset", "bust of a filled order"]);
 }
 
 #[test]

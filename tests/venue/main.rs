@@ -20,6 +20,9 @@
 //! In values, `@30` is the time in 30 seconds, and `$a` stands for the value at its first
 //! occurrence.
 
+mod binance_faults;
+mod binance_market;
+mod binance_venue;
 mod conformance;
 mod fix_venue;
 mod sim_venue;
@@ -106,7 +109,7 @@ impl VenueDialogueRun {
             ("disconnect", []) => self.harness.disconnect(),
             ("restart", []) => self.harness.restart(),
             ("instructed", [keyword]) => self.harness.instructed = *keyword == "Y",
-            ("stores", [keyword]) => self.harness.stores = *keyword == "Y",
+            ("stores", [keyword]) => self.harness.shard.stores = *keyword == "Y",
             ("wait", [count]) => self.harness.wait(seconds_of(count)?),
             ("number", [number]) => self.number = number.parse().map_err(|_| "a number")?,
             ("order", [id, side, qty, price]) => {
@@ -120,12 +123,12 @@ impl VenueDialogueRun {
             }
             ("trade", [price]) => self.harness.trade(price),
             ("informs", [keyword]) => {
-                self.harness.informs = *keyword == "Y";
+                self.harness.shard.informs = *keyword == "Y";
                 self.harness.settle();
             }
             ("alerts", expected) => {
                 let found: Vec<String> =
-                    self.harness.alerts.drain(..).map(|alert| format!("{alert:?}")).collect();
+                    self.harness.shard.alerts.drain(..).map(|alert| format!("{alert:?}")).collect();
                 check(found == expected, &format!("found {found:?}"))?;
             }
             ("orders", [count]) => {
@@ -176,7 +179,7 @@ impl VenueDialogueRun {
             ("tick", [security, ..]) => {
                 let id = SecurityId(security.parse().map_err(|_| "a security")?);
                 let none = || "none".to_string();
-                let tick = self.harness.ticks.get(&id).map(|tick| {
+                let tick = self.harness.shard.ticks.get(&id).map(|tick| {
                     let Tick { bid, bid_size, ask, ask_size, last, .. } = tick;
                     format!("{bid_size}@{bid} {ask_size}@{ask} last {last}")
                 });
@@ -184,7 +187,7 @@ impl VenueDialogueRun {
             }
             ("prices", [_]) => session.venue_counts().prices.to_string(),
             ("refused", [_]) => {
-                self.harness.refusals.last().map_or("", |last| last.reason.code()).to_string()
+                self.harness.shard.refusals.last().map_or("", |last| last.reason.code()).to_string()
             }
             ("numbers", [_, _]) => {
                 let numbers = session.sequence_numbers();

@@ -12,7 +12,7 @@ use pitlane_engine::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 use pitlane_tests::test_market;
-use pitlane_tests::venue::int_id;
+use pitlane_tests::venue_shard::int_id;
 
 use super::conformance::{VenueAction, VenueRig};
 

@@ -211,6 +211,7 @@ NAMES = {
     "QuoteVO": values.Quote,
     "TickVO": values.HistoryTick,
     "SessionVO": values.Session,
+    "VenueLimitVO": values.VenueLimit,
     "ShardVO": values.ShardHealth,
     "StageVO": values.Latency,
     "StrategyVO": values.StrategyInfo,

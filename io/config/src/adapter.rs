@@ -10,11 +10,23 @@ use super::section::Section;
 use super::tree::ConfigTable;
 use super::words::Secret;
 
+/// The protocol of a venue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdapterKind {
+    Fix,
+    BinanceSpot,
+}
+
+const KINDS: [(&str, AdapterKind); 2] =
+    [("FIX", AdapterKind::Fix), ("BINANCE-SPOT", AdapterKind::BinanceSpot)];
+
 /// An adapter to a real venue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterConfig {
     /// Name of the adapter in the reference data.
     pub name: String,
+    pub kind: AdapterKind,
+    /// The CompIDs and the address are empty unless the venue speaks FIX.
     pub sender_comp_id: String,
     pub target_comp_id: String,
     pub socket_connect_host: String,
@@ -44,18 +56,64 @@ pub struct AdapterDefaults {
     /// None: `venue` in the data folder.
     pub file_store_path: Option<PathBuf>,
     pub file_log_path: Option<PathBuf>,
+    pub binance: BinanceConfig,
+}
+
+/// Settings of venues of the type BINANCE-SPOT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BinanceConfig {
+    pub is_production: bool,
+    /// Whether the operator has confirmed that orders are real.
+    pub i_understand: bool,
+    /// None: the address of the environment.
+    pub url: Option<String>,
+    pub stream_url: Option<String>,
+    pub api_key: Option<Secret>,
+    /// The HMAC secret, or the file that has it or an Ed25519 key.
+    pub secret: Option<Secret>,
+    pub secret_file: Option<PathBuf>,
+    pub receive_window_ms: u32,
 }
 
 impl AdapterConfig {
     pub(super) fn read(section: &mut Section<'_>) -> AdapterConfig {
-        section.word("type", &[("FIX", ())]);
-        AdapterConfig {
-            name: section.name("name", 32),
-            sender_comp_id: read_comp_id(section, "SenderCompID", false),
-            target_comp_id: read_comp_id(section, "TargetCompID", false),
-            socket_connect_host: section.text("SocketConnectHost"),
-            socket_connect_port: section.number("SocketConnectPort", 1..=u16::MAX),
-            usual: AdapterDefaults::read(section),
+        let kind = section.word("type", &KINDS);
+        let name = section.name("name", 32);
+        let usual = AdapterDefaults::read(section);
+        match kind {
+            AdapterKind::Fix => AdapterConfig {
+                name,
+                kind,
+                sender_comp_id: read_comp_id(section, "SenderCompID", false),
+                target_comp_id: read_comp_id(section, "TargetCompID", false),
+                socket_connect_host: section.text("SocketConnectHost"),
+                socket_connect_port: section.number("SocketConnectPort", 1..=u16::MAX),
+                usual,
+            },
+            AdapterKind::BinanceSpot => AdapterConfig {
+                name,
+                kind,
+                sender_comp_id: String::new(),
+                target_comp_id: String::new(),
+                socket_connect_host: String::new(),
+                socket_connect_port: 0,
+                usual,
+            },
+        }
+    }
+}
+
+impl BinanceConfig {
+    fn read(section: &mut Section<'_>) -> BinanceConfig {
+        BinanceConfig {
+            is_production: section.word("environment", &[("testnet", false), ("production", true)]),
+            i_understand: section.flag("i_understand"),
+            url: section.optional("url"),
+            stream_url: section.optional("stream_url"),
+            api_key: section.secret("api_key"),
+            secret: section.secret("secret"),
+            secret_file: section.path("secret_file"),
+            receive_window_ms: section.number("receive_window_ms", 100..=60_000),
         }
     }
 }
@@ -64,7 +122,7 @@ impl AdapterDefaults {
     /// Reads the defaults, checked as strictly as the adapters themselves.
     pub(super) fn read_defaults(section: &mut Section<'_>) -> ConfigTable {
         let like = section.like();
-        section.word("type", &[("FIX", ())]);
+        section.word("type", &KINDS);
         AdapterDefaults::read(section);
         like
     }
@@ -85,6 +143,7 @@ impl AdapterDefaults {
             market_data: section.flag("market_data"),
             file_store_path: section.path("FileStorePath"),
             file_log_path: section.path("FileLogPath"),
+            binance: BinanceConfig::read(section),
         }
     }
 }

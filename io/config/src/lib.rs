@@ -51,6 +51,7 @@ mod strategy;
 mod topology;
 mod tree;
 mod venue;
+mod venue_url;
 mod words;
 
 use pitlane_engine::id::{AdapterId, ShardId};
@@ -58,7 +59,7 @@ use pitlane_engine::mesh::{Depths, ShardMask};
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::view::ViewSettings;
 
-pub use adapter::{AdapterConfig, AdapterDefaults};
+pub use adapter::{AdapterConfig, AdapterDefaults, AdapterKind, BinanceConfig};
 pub use auth::{AuthConfig, AuthMode, TlsConfig};
 pub use calendar::{CalendarConfig, HoursBy, TradingHoursConfig};
 pub use cluster::{ClusterConfig, MemberConfig};
@@ -86,6 +87,7 @@ pub use strategies::{StrategiesConfig, StrategyAddress, StrategyTransport, is_di
 pub use strategy::{RecordConfig, ReplayConfig, StrategyConfig};
 pub use topology::{GATEWAYS_MAX, IdleBy, Layout, TopologyConfig};
 pub use venue::VenueConfig;
+pub use venue_url::VenueUrl;
 pub use words::{EventsPerSecond, Secret};
 
 use section::{Section, SectionFindings};

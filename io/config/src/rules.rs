@@ -1,5 +1,7 @@
 //! Rules over several keys. A fault refuses the start; a warning is logged.
 
+mod binance;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
@@ -11,7 +13,10 @@ use super::fault::ConfigFaults;
 use super::journal::PAGE_BYTES;
 use super::machine::Machine;
 use super::params::Params;
-use super::{AuthMode, Config, Durability, IdleBy, Layout, ServiceMode, StrategyAddress, StrategyTransport};
+use super::{
+    AdapterKind, AuthMode, Config, Durability, IdleBy, Layout, ServiceMode, StrategyAddress,
+    StrategyTransport,
+};
 
 /// Shortest secret of a standby group: 128 bits, if they are random.
 const SECRET_BYTES_MIN: usize = 16;
@@ -275,7 +280,9 @@ impl RuleCheck<'_> {
             if usual.username.is_some() != usual.password.is_some() {
                 self.fault(&key("username"), "username and password belong together");
             }
-            if usual.tls && usual.tls_ca.is_none() {
+            if adapter.kind == AdapterKind::BinanceSpot {
+                self.binance(at, usual);
+            } else if usual.tls && usual.tls_ca.is_none() {
                 self.fault(&key("tls_ca"), "tls needs the certificates that the venue's must come from");
             }
             if let Some(path) = &usual.tls_ca {

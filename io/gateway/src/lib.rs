@@ -11,6 +11,7 @@
 //! `pitlane::topology` runs the parts on threads; [`Platform`] steps all of them on one thread,
 //! for tests and with a virtual clock.
 
+pub mod binance;
 pub mod event_counts;
 pub mod fix;
 pub mod notifications;

@@ -2,7 +2,7 @@
 //! WebSocket clients.
 
 use pitlane_gateway::notifications::SessionInfo;
-use pitlane_protocols::rest::{self, Decimal, Moment, RatesVO, SessionVO};
+use pitlane_protocols::rest::{self, Decimal, Moment, RatesVO, SessionVO, VenueLimitVO};
 use pitlane_protocols::stomp::throttle::{EventRate, Throttle};
 
 use super::body::RequestBody;
@@ -97,6 +97,7 @@ fn id_of(thread: &str, session: &SessionInfo) -> String {
 }
 
 fn session_vo(thread: &str, session: &SessionInfo) -> SessionVO {
+    let health = session.health.as_deref();
     SessionVO {
         id: id_of(thread, session),
         kind: session.kind.name(),
@@ -116,5 +117,11 @@ fn session_vo(thread: &str, session: &SessionInfo) -> SessionVO {
         subscriptions: session.stomp.map(|stomp| stomp.subscriptions),
         next_in: session.next_in,
         next_out: session.next_out,
+        round_trip_us: health.and_then(|health| health.round_trip_us),
+        clock_offset_us: health.and_then(|health| health.clock_offset_us),
+        last_error: health.and_then(|health| health.last_error.as_deref()).map(str::to_string),
+        limits: health
+            .map(|health| health.limits.iter().map(VenueLimitVO::from).collect::<Vec<_>>())
+            .filter(|limits| !limits.is_empty()),
     }
 }

@@ -30,6 +30,7 @@ pub mod listener;
 pub mod detached;
 mod driver;
 pub mod quick_ack;
+pub mod websocket_key;
 mod token;
 mod epoll;
 #[cfg(all(feature = "uring", target_os = "linux"))]

@@ -28,8 +28,9 @@ use pitlane_config::{Config, ConfigFaults, Params};
 use pitlane_engine::index::index_u32;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_gateway::binance::BinanceVenueSettings;
 use pitlane_gateway::fix::message_log::FixLogThread;
-use pitlane_gateway::fix::venue::VenueSessionSettings;
+use pitlane_gateway::fix::venue::{VenueSessionError, VenueSessionSettings};
 use pitlane_gateway::printer::Printer;
 use pitlane_http::{Remote, ServicePhase, ServiceStatus};
 use pitlane_journal::{Fault, Lock, io_advice};
@@ -204,8 +205,11 @@ pub fn serve(
     // The folder is this server's now, so that the ids of earlier starts can be read.
     let reference = &refdata_reload::with_strategies(settings, reference).map_err(ServeError::Settings)?;
     let now = Clock::new().now();
-    let venues = VenueSessionSettings::all(config)
-        .map_err(|error| ServeError::System(error.key, io::Error::other(error.problem)))?;
+    let wrong = |error: VenueSessionError| ServeError::System(error.key, io::Error::other(error.problem));
+    let venues = (
+        VenueSessionSettings::all(config).map_err(wrong)?,
+        BinanceVenueSettings::all(config).map_err(wrong)?,
+    );
     let store = RecoveredState::open(config, venues, reference, now, &mut manager)?;
     if let Some(standby) = &mut standby
         && !standby.wait_until_shipped(&store, &lifecycle, &mut main, &wait, &mut manager)?

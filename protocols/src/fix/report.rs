@@ -132,7 +132,8 @@ fn ids(report: &OrderReport, order: &mut ClientOrder) -> (IntId, IntId) {
     }
 }
 
-/// Writes an Execution Report. Spec: the table of its fields; also 22, 31, 32, 40, 44, 60, 99, 126.
+/// Writes an Execution Report. Spec: the table of its fields; also 22, 30, 31, 32, 40, 44, 60, 99
+/// and 126.
 pub fn execution(
     draft: &mut Draft,
     profile: FixProfile,
@@ -156,6 +157,9 @@ pub fn execution(
     }
     draft.number(prefix::ACCOUNT, terms.account.0 as u64);
     instrument(draft, reference, terms.security);
+    if let Some(security) = reference.security(terms.security) {
+        draft.text(prefix::LAST_MKT, reference.exchange_of(security).mic.as_bytes());
+    }
     draft.code(prefix::SIDE, terms.side.code());
     draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
     draft.code(prefix::ORD_TYPE, terms.kind.code());

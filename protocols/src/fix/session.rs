@@ -54,6 +54,7 @@ mod settings;
 mod state;
 mod stream;
 mod timers;
+mod venue_reports;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -77,12 +78,12 @@ use super::store::{MessageStore, SequenceNumbers};
 use super::venue::InitiatorSettings;
 
 pub use self::acceptor::{DontKnowTrade, LoginState, LogonCredentials, MarketInterest};
-pub use self::initiator::{InboundReport, VenueCounts};
 pub use self::layer::LOGON_BYTES_MAX;
 pub use self::settings::FixSessionSettings;
 pub use self::state::{DisconnectReason, FixSessionCounts, FixSessionState, SessionInput};
 pub use self::stream::{OUTPUT_BYTES_HIGH, OUTPUT_BYTES_MAX};
 pub use self::timers::{FRAME_NS_MAX, LOGON_NS_MAX, LOGOUT_NS_MAX};
+pub use crate::venue::{InboundReport, VenueCounts};
 
 #[derive(Debug)]
 pub struct FixSession {

@@ -44,6 +44,9 @@ pub struct OrderVO<'a> {
     pub symbol: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub exchange_id: Option<u16>,
+    /// Name of the adapter that leads to its venue: SIM for the simulated one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub venue: Option<&'a str>,
     /// Passed on to the venue.
     pub exchange_order: bool,
     #[schema(value_type = StatusSchema)]
@@ -96,6 +99,7 @@ impl<'a> OrderVO<'a> {
     ) -> OrderVO<'a> {
         let terms = &order.terms;
         let security = reference.security(terms.security);
+        let exchange = security.map(|row| reference.exchange_of(row));
         let filled = !order.cum_qty.is_zero();
         let last = !order.last_qty.is_zero();
         OrderVO {
@@ -112,7 +116,8 @@ impl<'a> OrderVO<'a> {
             account_id: terms.account.0,
             security_id: terms.security.0,
             symbol: security.map(|row| row.symbol.as_str()),
-            exchange_id: security.map(|row| reference.exchange_of(row).id.0),
+            exchange_id: exchange.map(|row| row.id.0),
+            venue: exchange.map(|row| row.adapter_type.as_str()),
             exchange_order: terms.exchange_order,
             status: NamedValue(order.status),
             filled_quantity: order.cum_qty.into(),

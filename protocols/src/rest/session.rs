@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use super::{Decimal, Moment};
+use crate::venue::LimitUse;
 
 /// A FIX, STOMP or WebSocket client, or a venue. Values that a protocol does not have are absent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
@@ -44,6 +45,36 @@ pub struct SessionVO {
     pub next_in: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_out: Option<u64>,
+    /// Newest round trip to a venue without FIX, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub round_trip_us: Option<u64>,
+    /// Time of the venue less our time, in microseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clock_offset_us: Option<i64>,
+    /// Last refusal of the venue, or why its last connection ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_error: Option<String>,
+    /// Limits of the venue, and how much of each is used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub limits: Option<Vec<VenueLimitVO>>,
+}
+
+/// A limit of a venue: requests or orders in an interval of the venue's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VenueLimitVO {
+    /// `weight` of requests, or `orders`.
+    pub name: &'static str,
+    pub interval_s: u64,
+    pub used: u64,
+    pub allowed: u64,
+}
+
+impl From<&LimitUse> for VenueLimitVO {
+    fn from(limit: &LimitUse) -> VenueLimitVO {
+        let LimitUse { name, interval_s, used, allowed } = *limit;
+        VenueLimitVO { name, interval_s, used, allowed }
+    }
 }
 
 /// Rates of market data over WebSocket, in events per second. In a request, absent values stay

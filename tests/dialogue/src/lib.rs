@@ -3,5 +3,6 @@
 
 #![allow(clippy::unwrap_used, reason = "every function is part of a test, and a test may")]
 
+pub mod binance;
 pub mod fix_fields;
 pub mod stomp_frames;

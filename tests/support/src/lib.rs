@@ -12,6 +12,7 @@
 //! | [`service`], [`secured_service`] | the server as a child process, without and with logins |
 //! | [`http_client`], [`stomp_client`], [`web_socket`], [`fix_client`] | clients over real sockets |
 //! | [`fix_fields`], [`stomp_frames`] | messages of dialogue files as text |
+//! | [`binance`] | a stand-in of Binance Spot, without a socket |
 //! | [`known_orders`] | what a FIX client knows from its reports |
 //! | [`loopback`] | clients at several addresses of this machine |
 //! | [`certificates`] | a certificate authority |
@@ -23,7 +24,7 @@
 
 #![allow(clippy::unwrap_used, reason = "every function is part of a test, and a test may")]
 
-pub use pitlane_dialogue::{fix_fields, stomp_frames};
+pub use pitlane_dialogue::{binance, fix_fields, stomp_frames};
 
 pub mod certificates;
 pub mod disk_image;

@@ -102,6 +102,8 @@ export interface Order {
   securityId: number;
   symbol?: string;
   exchangeId?: number;
+  /** Adapter that leads to its venue; SIM is the simulated one. */
+  venue?: string;
   exchangeOrder: boolean;
   status: OrderStatus;
   filledQuantity: Decimal;
@@ -325,6 +327,14 @@ export interface Stage {
 }
 
 /** A connected session. Its other members depend on the protocol. */
+/** Use of a limit that a venue sets. */
+export interface VenueLimit {
+  name: string;
+  intervalS: number;
+  used: number;
+  allowed: number;
+}
+
 export interface Session {
   id: number | string;
   [name: string]: unknown;

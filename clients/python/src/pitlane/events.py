@@ -121,6 +121,7 @@ class OrderUpdate(Event):
     last_price: Optional[Decimal] = None
     reason: Optional[str] = None
     symbol: Optional[str] = None
+    venue: Optional[str] = None
     unknown: Optional[bool] = None
 
 
@@ -149,6 +150,7 @@ class OrderTerms(Event):
     strategy_name: Optional[str] = None
     symbol: Optional[str] = None
     exchange_id: Optional[int] = None
+    venue: Optional[str] = None
     avg_price: Optional[Decimal] = None
     last_quantity: Optional[Decimal] = None
     last_price: Optional[Decimal] = None

@@ -410,3 +410,15 @@ class StrategyNotPermitted(Refused):
 
     code = "strategy-not-permitted"
     about = "accountId"
+
+
+class VenueRate(Unavailable):
+    """The order would exceed a limit of the venue; it was not sent."""
+
+    code = "venue-rate"
+
+
+class VenueUnsupported(Refused):
+    """The venue does not offer such an order or change."""
+
+    code = "venue-unsupported"

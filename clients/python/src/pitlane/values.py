@@ -168,6 +168,7 @@ class Order:
     strategy_name: Optional[str] = None
     symbol: Optional[str] = None
     exchange_id: Optional[int] = None
+    venue: Optional[str] = None
     avg_price: Optional[Decimal] = None
     last_quantity: Optional[Decimal] = None
     last_price: Optional[Decimal] = None
@@ -455,8 +456,18 @@ class LogEvent:
 
 
 @dataclass(frozen=True)
+class VenueLimit:
+    """A limit of a venue: requests or orders in an interval."""
+
+    name: str
+    interval_s: int
+    used: int
+    allowed: int
+
+
+@dataclass(frozen=True)
 class Session:
-    """A FIX, STOMP or WebSocket client of the service."""
+    """A FIX, STOMP or WebSocket client of the service, or a venue."""
 
     id: str
     kind: str
@@ -476,6 +487,10 @@ class Session:
     backlog_bytes: Optional[int] = None
     next_in: Optional[int] = None
     next_out: Optional[int] = None
+    round_trip_us: Optional[int] = None
+    clock_offset_us: Optional[int] = None
+    last_error: Optional[str] = None
+    limits: Optional[list[VenueLimit]] = None
 
 
 @dataclass(frozen=True)

@@ -176,6 +176,42 @@ fn a_real_venue_selects_level_disk() {
 }
 
 #[test]
+fn binance_needs_a_key_and_real_money_a_confirmation() {
+    let with = |more: &str| format!("adapter=[{{ name = \"V\", type = \"BINANCE-SPOT\"{more} }}]");
+    let keys = ", api_key = \"k\", secret = \"s\"";
+    let is_accepted = |table: &str| warned(&[table]).iter().all(|text| !text.contains("adapter"));
+    assert!(is_accepted(&with(keys)));
+    let text = refused(&[&with("")]);
+    assert!(text.contains("adapter.0.api_key: it is needed"), "{text}");
+    assert!(text.contains("adapter.0.secret: either secret or secret_file"), "{text}");
+    let production = format!("{keys}, environment = \"production\"");
+    let text = refused(&[&with(&production)]);
+    assert!(text.contains("adapter.0.environment: production trades with real money"), "{text}");
+    assert!(is_accepted(&with(&format!("{production}, i_understand = true"))));
+    let live = ", url = \"wss://ws-api.binance.com:443/ws-api/v3\"";
+    assert!(is_accepted(&with(&format!("{production}, i_understand = true{live}"))));
+    for host in ["ws-api.testnet.binance.vision", "127.0.0.1:1"] {
+        assert!(is_accepted(&with(&format!("{keys}, url = \"wss://{host}/x\""))), "{host}");
+    }
+    for (more, problem) in [
+        (live, "adapter.0.url: it is not an address of the testnet"),
+        (
+            ", url = \"wss://mytestnet.binance.vision/x\"",
+            "adapter.0.url: it is not an address of the testnet",
+        ),
+        (", url = \"ws://example.com/x\"", "adapter.0.url: ws:// is allowed for loopback"),
+        (", url = \"example.com\"", "adapter.0.url: it must be wss://"),
+        (", stream_url = \"ws://example.com/x\"", "adapter.0.stream_url: ws:// is allowed for loopback"),
+        (", environment = \"test\"", "adapter.0.environment: it must be one of"),
+        (", receive_window_ms = 60001", "adapter.0.receive_window_ms"),
+        (", SenderCompID = \"A\"", "adapter.0.SenderCompID"),
+    ] {
+        let text = refused(&[&with(&format!("{keys}{more}"))]);
+        assert!(text.contains(problem), "{more}: {text}");
+    }
+}
+
+#[test]
 fn named_files_must_exist() {
     assert!(refused(&["tls.client_ca=/nowhere/ca"]).contains("/nowhere/ca: No such file"));
     let cert = format!("tls.cert={}", present());

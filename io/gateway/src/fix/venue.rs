@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pitlane_config::time_zone::Zone;
-use pitlane_config::{AdapterConfig, Config};
+use pitlane_config::{AdapterConfig, AdapterKind, Config};
 use pitlane_engine::id::{AdapterId, Source};
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_net::settings::{BufferLimits, ConnectTarget};
@@ -54,12 +54,13 @@ impl fmt::Display for VenueSessionError {
 }
 
 impl VenueSessionSettings {
-    /// Returns all configured venues. Host names are resolved here, once.
+    /// Returns all configured FIX venues. Host names are resolved here, once.
     pub fn all(config: &Config) -> Result<Vec<VenueSessionSettings>, VenueSessionError> {
         config
             .adapters
             .iter()
             .enumerate()
+            .filter(|(_, adapter)| adapter.kind == AdapterKind::Fix)
             .map(|(at, adapter)| VenueSessionSettings::of(config, at, adapter))
             .collect()
     }
@@ -143,7 +144,7 @@ impl VenueSessionSettings {
 }
 
 /// Returns at least one address.
-fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+pub(crate) fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
     tried_of(found).ok_or_else(|| format!("{host}: it has no address"))
 }
@@ -154,7 +155,10 @@ fn tried_of(found: impl Iterator<Item = SocketAddr>) -> Option<Vec<SocketAddr>> 
 }
 
 /// Builds the TLS settings that authenticate the venue.
-fn tls_to(host: &str, path: &std::path::Path) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
+pub(crate) fn tls_to(
+    host: &str,
+    path: &std::path::Path,
+) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {
     let problem = |error: &dyn fmt::Display| format!("{}: {error}", path.display());
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_file_iter(path).map_err(|error| problem(&error))? {

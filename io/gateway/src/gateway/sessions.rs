@@ -43,7 +43,7 @@ impl Gateway {
         }
         self.session_list_at = now.plus(SESSION_LIST_NS);
         if self.connected > 0 || self.had_sessions {
-            let rows: Arc<[SessionInfo]> = self.rows().collect();
+            let rows: Arc<[SessionInfo]> = self.rows(now).collect();
             self.had_sessions = !rows.is_empty();
             let closed_slow = self.stomp.as_ref().map_or(0, StompEndpoint::closed_slow);
             if let Some(notifications) = &mut self.notifications {
@@ -53,9 +53,9 @@ impl Gateway {
     }
 
     /// Returns all sessions of this gateway.
-    pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
+    pub fn rows(&self, now: Timestamp) -> impl Iterator<Item = SessionInfo> {
         let fix = self.fix.iter().flat_map(|fix| fix.rows());
-        let venue = self.venue.iter().flat_map(|venue| venue.rows());
+        let venue = self.venue.iter().flat_map(move |venue| venue.rows(now));
         self.stomp.iter().flat_map(StompEndpoint::rows).chain(fix).chain(venue)
     }
 }

@@ -1,15 +1,18 @@
-//! Connections to venues: the FIX sessions of this thread's adapters, between its sockets and its
-//! lanes.
+//! Connections to venues: the adapters of this thread, between its sockets and its lanes.
 //!
 //! ```text
 //! shard ─ instruction ─► VenueLink: FixSession ─► one write ─► venue
 //! shard ◄─ report ◄───── VenueLink: FixSession ◄─ Received ◄── venue       stored? ─► the message's number counts as processed
 //! ```
 //!
+//! A venue without FIX has an [`AdapterLink`] with a `VenueAdapter` in the place of the session.
+//!
 //! An adapter belongs to one gateway permanently. Orders of all clients reach it through the
 //! shards; the venue's reports go to the shards, and from there to their subscribers.
 
+mod adapter_link;
 mod link;
+mod reporting;
 mod stored;
 
 use std::collections::BTreeSet;
@@ -28,8 +31,10 @@ use pitlane_net::sockets::Sockets;
 use pitlane_protocols::fix::session::{DisconnectReason, FixSession};
 use pitlane_protocols::fix::store::{MemoryStore, MessageStore};
 
+use self::adapter_link::AdapterLink;
 use self::link::VenueLink;
 use super::fix::Unreported;
+use crate::binance::BinanceVenueSettings;
 use crate::fix::message_log;
 use crate::fix::store::{FileStore, StoreLocation, path_of};
 use crate::fix::venue::VenueSessionSettings;
@@ -47,6 +52,7 @@ const FIRST_SESSION: u16 = 0xff00;
 pub struct VenueParts {
     pub port: PortId,
     pub venues: Vec<VenueSessionSettings>,
+    pub binance: Vec<BinanceVenueSettings>,
     pub reference: Arc<RefData>,
     pub level: Level,
     /// Last event of each shard at the start.
@@ -61,6 +67,8 @@ pub struct VenueParts {
 #[derive(Debug)]
 pub struct VenueConnector {
     links: Vec<VenueLink>,
+    /// Venues without FIX.
+    adapter_links: Vec<AdapterLink>,
     fix_log: message_log::FixLogHandle,
     /// Whether the connector connects to venues.
     is_open: bool,
@@ -70,7 +78,8 @@ pub struct VenueConnector {
 
 impl VenueConnector {
     pub fn new(now: Timestamp, parts: VenueParts) -> Result<VenueConnector, Fault> {
-        let VenueParts { port, venues, reference, level, reported, missed, folder_id, mut fix_log } = parts;
+        let VenueParts { port, venues, binance, reference, level, reported, missed, folder_id, mut fix_log } =
+            parts;
         let mut links = Vec::new();
         for settings in venues {
             let source = source_of(port, settings.id);
@@ -86,28 +95,48 @@ impl VenueConnector {
             });
             links.push(VenueLink::new(settings, source, session, logged));
         }
-        Ok(VenueConnector { links, fix_log, is_open: false, ending_since: None })
+        let adapter_link = |settings: BinanceVenueSettings| {
+            let adapter = Box::new(settings.adapter(folder_id, reference.clone()));
+            let source = source_of(port, settings.id);
+            AdapterLink::new(settings.id, settings.name, source, adapter, settings.targets)
+        };
+        let adapter_links = binance.into_iter().map(adapter_link).collect();
+        Ok(VenueConnector { links, adapter_links, fix_log, is_open: false, ending_since: None })
     }
 
     /// Returns the adapters of this thread, which must receive the instructions for them.
     pub fn adapters(&self) -> impl Iterator<Item = AdapterId> {
-        self.links.iter().map(|link| link.settings.id)
+        let fix = self.links.iter().map(|link| link.settings.id);
+        fix.chain(self.adapter_links.iter().map(|link| link.id))
     }
 
     pub fn set_reference(&mut self, reference: &Arc<RefData>) {
         self.links.iter_mut().for_each(|link| link.session.set_reference(reference.clone()));
+        for link in &mut self.adapter_links {
+            link.adapter_mut().set_reference(reference.clone());
+        }
     }
 
     pub fn owns(&self, id: ConnectionId) -> bool {
         self.links.iter().any(|link| link.connection == Some(id))
+            || self.adapter_links.iter().any(|link| link.owns(id))
     }
 
     pub fn handle(&mut self, now: Timestamp, sockets: &mut Sockets, socket_event: SocketEvent) {
-        let VenueConnector { links, fix_log, .. } = self;
+        let VenueConnector { links, adapter_links, fix_log, .. } = self;
         let id = match socket_event {
             SocketEvent::Received { id } | SocketEvent::Drained { id } | SocketEvent::Closed { id, .. } => id,
             SocketEvent::Accepted { .. } | SocketEvent::Timeout { .. } | SocketEvent::EndOfCycle => return,
         };
+        if let Some(link) = adapter_links.iter_mut().find(|link| link.owns(id)) {
+            link.has_work = true;
+            if let SocketEvent::Received { .. } = socket_event {
+                link.receive(now, id, sockets);
+            } else if let SocketEvent::Closed { reason, .. } = socket_event {
+                link.handle_disconnect(now, id, Some(reason));
+            }
+            return;
+        }
         let Some(link) = links.iter_mut().find(|link| link.connection == Some(id)) else { return };
         link.has_work = true;
         if let SocketEvent::Received { .. } = socket_event {
@@ -123,13 +152,20 @@ impl VenueConnector {
             if let Some(link) = self.links.iter_mut().find(|link| link.settings.id == instruction.adapter) {
                 link.has_work = true;
                 link.session.handle_instruction(now, shard, event.seq, instruction);
+            } else if let Some(link) =
+                self.adapter_links.iter_mut().find(|link| link.id == instruction.adapter)
+            {
+                link.handle_instruction(now, shard, event.seq, instruction);
             }
         } else if let EventKind::Done { source, token, reason } = &event.body
             && source.session >= FIRST_SESSION
-            && let Some(link) = self.links.iter_mut().find(|link| link.source == *source)
         {
-            link.has_work = true;
-            link.handle_done(now, shard, *token, *reason);
+            if let Some(link) = self.links.iter_mut().find(|link| link.source == *source) {
+                link.has_work = true;
+                link.handle_done(now, shard, *token, *reason);
+            } else if let Some(link) = self.adapter_links.iter_mut().find(|link| link.source == *source) {
+                link.handle_done(now, shard, *token, *reason);
+            }
         }
     }
 
@@ -137,6 +173,12 @@ impl VenueConnector {
     /// or resets its sequence numbers.
     pub fn handle_notification(&mut self, now: Timestamp, notification: &Notification) {
         let Some((number, resets)) = notification.ended_or_reset(SessionKind::Venue) else { return };
+        if let Some(link) =
+            self.adapter_links.iter_mut().find(|link| link.source.session as u64 == number && !resets)
+        {
+            link.has_work = true;
+            return link.adapter_mut().log_out(now, "ended by the operator");
+        }
         let Some(link) = self.links.iter_mut().find(|link| link.source.session as u64 == number) else {
             return;
         };
@@ -149,8 +191,8 @@ impl VenueConnector {
     }
 
     /// Returns every venue, connected or not.
-    pub fn rows(&self) -> impl Iterator<Item = SessionInfo> {
-        self.links.iter().map(VenueLink::row)
+    pub fn rows(&self, now: Timestamp) -> impl Iterator<Item = SessionInfo> {
+        self.links.iter().map(VenueLink::row).chain(self.adapter_links.iter().map(move |link| link.row(now)))
     }
 
     /// Does what is due, sends the venue's reports to the shards, and writes output. `port` is
@@ -165,7 +207,7 @@ impl VenueConnector {
     ) -> usize {
         let mut work = 0;
         self.is_open = is_open;
-        let VenueConnector { links, fix_log, ending_since, .. } = self;
+        let VenueConnector { links, adapter_links, fix_log, ending_since, .. } = self;
         let is_late = ending_since.is_some_and(|since| now >= since.plus(WIND_DOWN_NS_MAX));
         for link in links {
             work += link.poll(now, sockets, port.as_deref_mut(), fix_log, is_open);
@@ -174,17 +216,25 @@ impl VenueConnector {
                 link.handle_disconnect(now, None);
             }
         }
+        for link in adapter_links {
+            work += link.poll(now, sockets, port.as_deref_mut(), is_open);
+            if is_late {
+                link.close(now, sockets);
+            }
+        }
         work
     }
 
     /// Returns whether commands wait for a free slot of a lane.
     pub fn is_waiting(&self) -> bool {
-        self.links.iter().any(VenueLink::is_waiting)
+        self.links.iter().any(VenueLink::is_waiting) || self.adapter_links.iter().any(AdapterLink::is_waiting)
     }
 
     pub fn deadline(&self) -> Timestamp {
         let end = self.ending_since.map_or(Timestamp::MAX, |since| since.plus(WIND_DOWN_NS_MAX));
-        self.links.iter().map(|link| link.deadline(self.is_open)).fold(end, Timestamp::min)
+        let fix = self.links.iter().map(|link| link.deadline(self.is_open));
+        let others = self.adapter_links.iter().map(|link| link.deadline(self.is_open));
+        fix.chain(others).fold(end, Timestamp::min)
     }
 
     /// Logs out of every venue.
@@ -194,10 +244,15 @@ impl VenueConnector {
             link.session.log_out(now, b"The service stops", DisconnectReason::EndedByUs);
             link.has_work = true;
         }
+        for link in &mut self.adapter_links {
+            link.adapter_mut().log_out(now, "the service stops");
+            link.has_work = true;
+        }
     }
 
     pub fn is_done(&self) -> bool {
         self.links.iter().all(|link| link.connection.is_none())
+            && self.adapter_links.iter().all(AdapterLink::is_disconnected)
     }
 }
 

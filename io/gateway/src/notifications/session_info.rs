@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use pitlane_engine::time::Timestamp;
-use pitlane_protocols::fix::session::VenueCounts;
 use pitlane_protocols::stomp::session::{BufferUsage, StompCounters, StompState};
+use pitlane_protocols::venue::{VenueCounts, VenueHealth};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SessionKind {
@@ -61,6 +61,8 @@ pub struct SessionInfo {
     pub next_out: Option<u64>,
     /// Venues only.
     pub venue: Option<VenueCounts>,
+    /// Venues only.
+    pub health: Option<Arc<VenueHealth>>,
 }
 
 /// The sessions of a gateway.
@@ -125,6 +127,7 @@ impl SessionInfo {
             next_in: None,
             next_out: None,
             venue: None,
+            health: None,
         }
     }
 }

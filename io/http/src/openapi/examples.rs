@@ -65,7 +65,7 @@ pub(super) fn quote() -> Value {
 pub(super) fn order() -> Value {
     json!({
         "intId": "R1-1", "type": "LIMIT", "side": "BUY", "quantity": 10, "limit": 100.25, "tif": "DAY", "strategyId": 0, "strategyName": "SERVER",
-        "accountId": 1, "securityId": 1, "symbol": "AAPL", "exchangeId": 1, "exchangeOrder": false, "status": "NEW", "filledQuantity": 0,
+        "accountId": 1, "securityId": 1, "symbol": "AAPL", "exchangeId": 1, "venue": "SIM", "exchangeOrder": false, "status": "NEW", "filledQuantity": 0,
         "remainingQuantity": 10, "source": "REST", "dateTime": "2026-11-14T09:30:00.123456789Z", "lastUpdate": "2026-11-14T09:30:00.123456789Z",
     })
 }

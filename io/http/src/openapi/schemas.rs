@@ -6,7 +6,7 @@ use pitlane_protocols::rest::{
     MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioSampleVO,
     PortfolioVO, PositionVO, ProfitVO, QuoteVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SenderVO,
     SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO, TickVO,
-    TransactionRequestVO, TransactionVO,
+    TransactionRequestVO, TransactionVO, VenueLimitVO,
 };
 use serde_json::{Value, json};
 
@@ -41,6 +41,7 @@ pub(super) fn all() -> Value {
     schemas.add_response::<TickVO>();
     schemas.add_response::<QuoteVO>();
     schemas.add_response::<SessionVO>();
+    schemas.add_response::<VenueLimitVO>();
     schemas.add_response::<StrategyVO<'_>>();
     schemas.add_response::<TransactionVO<'_>>();
     health::describe(&mut schemas);

@@ -1,19 +1,15 @@
 //! The opening handshake (RFC 6455, 4.2). Host and Origin were checked before.
 
-use aws_lc_rs::digest;
-use base64ct::{Base64, Encoding};
 use hyper::header::{
     CONNECTION, HeaderMap, HeaderName, HeaderValue, SEC_WEBSOCKET_ACCEPT, SEC_WEBSOCKET_KEY,
     SEC_WEBSOCKET_PROTOCOL, SEC_WEBSOCKET_VERSION, UPGRADE,
 };
 use hyper::http::request::Parts as Head;
 use hyper::{StatusCode, Version};
+use pitlane_net::websocket_key::accept_of;
 use pitlane_protocols::stomp::sub_protocol::{self, SubProtocolChoice};
 
 use crate::problem::Problem;
-
-/// What the RFC appends to the client's key.
-const GUID: &[u8] = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 /// Returns the headers of the 101 response, or why there is none.
 pub(super) fn answer(head: &Head) -> Result<HeaderMap, Problem> {
@@ -48,7 +44,7 @@ pub(super) fn answer(head: &Head) -> Result<HeaderMap, Problem> {
     }
     headers.insert(UPGRADE, HeaderValue::from_static("websocket"));
     headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
-    let accept = HeaderValue::try_from(accept(key)).expect("Base64 is plain ASCII");
+    let accept = HeaderValue::try_from(accept_of(key)).expect("Base64 is plain ASCII");
     headers.insert(SEC_WEBSOCKET_ACCEPT, accept);
     Ok(headers)
 }
@@ -72,23 +68,11 @@ fn is_key(key: &[u8]) -> bool {
     key.len() == 24 && key.ends_with(b"==") && key[..22].iter().all(is_digit)
 }
 
-/// Returns the accept value. SHA-1 protects no secret here: it proves to the client that we are no
-/// cache and no server of another protocol.
-fn accept(key: &[u8]) -> String {
-    let digest = digest::digest(&digest::SHA1_FOR_LEGACY_USE_ONLY, &[key, GUID].concat());
-    Base64::encode_string(digest.as_ref())
-}
-
 #[cfg(test)]
 mod tests {
     use hyper::Request;
 
     use super::*;
-
-    #[test]
-    fn the_accept_value_matches_the_example_of_the_rfc() {
-        assert_eq!(accept(b"dGhlIHNhbXBsZSBub25jZQ=="), "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
-    }
 
     fn status(change: &[(&str, Option<&str>)]) -> u16 {
         let mut headers = vec![

@@ -13,7 +13,6 @@ use pitlane_engine::desk::IdBlock;
 use pitlane_engine::id::{ShardId, Source};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
-use pitlane_gateway::fix::venue::VenueSessionSettings;
 use pitlane_gateway::gateway::fix::Unreported;
 use pitlane_gateway::strategies;
 use pitlane_gateway::{HTTP, NUMBERS, PlatformParts, PlatformSettings, RecoveredShard};
@@ -31,7 +30,7 @@ use pitlane_runtime::wakeups::Wakeups;
 use rtrb::{Producer, RingBuffer};
 
 use super::acceptor::Acceptor;
-use super::venues::VenueStores;
+use super::venues::{ConfiguredVenues, VenueStores};
 use crate::topology::worker_thread::{Duty, Niceness, SyncerDuty, ThreadSpec};
 
 /// Metadata key of the numbers of the demo trader's orders.
@@ -112,7 +111,7 @@ pub(super) struct JournalParts {
 impl RecoveredState {
     pub(super) fn open(
         config: &Config,
-        venues: Vec<VenueSessionSettings>,
+        venues: ConfiguredVenues,
         reference: &Arc<RefData>,
         now: Timestamp,
         manager: &mut ServiceManager,

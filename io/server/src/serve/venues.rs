@@ -10,6 +10,7 @@ use pitlane_engine::id::{AdapterId, PortId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::GATEWAYS;
+use pitlane_gateway::binance::BinanceVenueSettings;
 use pitlane_gateway::fix::message_log::FixLogWriter;
 use pitlane_gateway::fix::store::FileStore;
 use pitlane_gateway::fix::venue::VenueSessionSettings;
@@ -24,10 +25,15 @@ use super::acceptor::gateways;
 /// Metadata key of the time at which the data folder first connected to a venue.
 const FOLDER_ID: &str = "venue-birth";
 
+/// The venues of the settings: those that speak FIX, and the others.
+pub(super) type ConfiguredVenues = (Vec<VenueSessionSettings>, Vec<BinanceVenueSettings>);
+
 #[derive(Debug)]
 pub(super) struct VenueStores {
     level: Level,
     venues: Vec<VenueSessionSettings>,
+    /// Venues without a store: what they have done is looked up.
+    binance: Vec<BinanceVenueSettings>,
     /// Distinguishes the ids of this data folder from those of another.
     folder_id: u64,
     /// Instructions for which no store has a message.
@@ -39,18 +45,18 @@ pub(super) struct VenueStores {
 impl VenueStores {
     pub(super) fn open(
         config: &Config,
-        venues: Vec<VenueSessionSettings>,
+        (venues, binance): ConfiguredVenues,
         level: Level,
         now: Timestamp,
     ) -> Result<VenueStores, Fault> {
         let folder_id = match level {
             Level::None => now.0,
-            Level::Replicated | Level::Disk | Level::Os if venues.is_empty() => 0,
+            Level::Replicated | Level::Disk | Level::Os if config.adapters.is_empty() => 0,
             Level::Replicated | Level::Disk | Level::Os => {
                 folder_id(&JournalMetadata::open(&Disk::Real, &config.service.data_dir)?, now)?
             }
         };
-        Ok(VenueStores { level, venues, folder_id, missed: Vec::new(), reported: Vec::new() })
+        Ok(VenueStores { level, venues, binance, folder_id, missed: Vec::new(), reported: Vec::new() })
     }
 
     /// Returns the last instruction whose message each session has stored.
@@ -83,15 +89,19 @@ impl VenueStores {
         let gateways = gateways(config);
         let mut connectors = Vec::new();
         for gateway in 0..gateways {
-            let is_here = |venue: &&VenueSessionSettings| (venue.id.0 - 1) % gateways == gateway;
-            let venues: Vec<VenueSessionSettings> = self.venues.iter().filter(is_here).cloned().collect();
-            if venues.is_empty() {
+            let is_here = |id: AdapterId| (id.0 - 1) % gateways == gateway;
+            let venues: Vec<VenueSessionSettings> =
+                self.venues.iter().filter(|venue| is_here(venue.id)).cloned().collect();
+            let binance: Vec<BinanceVenueSettings> =
+                self.binance.iter().filter(|venue| is_here(venue.id)).cloned().collect();
+            if venues.is_empty() && binance.is_empty() {
                 connectors.push(None);
                 continue;
             }
             let parts = VenueParts {
                 port: PortId(GATEWAYS + gateway),
                 venues,
+                binance,
                 reference: reference.clone(),
                 level: self.level,
                 reported: self.reported.clone(),

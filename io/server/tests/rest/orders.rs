@@ -26,7 +26,7 @@ fn an_order_is_read_as_it_was_written() {
         order,
         json!({
             "intId": "a-1", "type": "LIMIT", "side": "BUY", "quantity": 5, "limit": 100.25, "tif": "GTC", "strategyId": 2,
-            "strategyName": "PAIRS", "accountId": 1, "securityId": 1, "symbol": "AAPL", "exchangeId": 1, "exchangeOrder": true,
+            "strategyName": "PAIRS", "accountId": 1, "securityId": 1, "symbol": "AAPL", "exchangeId": 1, "venue": "SIM", "exchangeOrder": true,
             "status": "NEW", "filledQuantity": 0, "remainingQuantity": 5, "source": "REST",
             "sentBy": { "login": "local", "address": "127.0.0.1", "protocol": "REST" }
         })

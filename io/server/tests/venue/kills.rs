@@ -85,14 +85,14 @@ fn nothing_is_lost_or_doubled_whichever_side_is_killed() {
     client.settle();
     let books = Books::settled(&service, sent as usize);
     reports.extend(venue.kill());
-    books.compare(&reports, sent as usize);
+    books.compare(&venue_orders(&reports), sent as usize);
     service.signal("TERM");
     let ended = service.end();
     assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
 }
 
 /// Our orders and transactions.
-struct Books {
+pub(crate) struct Books {
     /// Open and finished orders.
     orders: Vec<Value>,
     transactions: Vec<Value>,
@@ -105,7 +105,7 @@ impl Books {
     /// The answer to the client's Test Request does not tell that the shards have handled its
     /// orders, and the lists are read one after the other: an order that is entered in between is
     /// in none of them, and one that ends is in both.
-    fn settled(service: &ServiceProcess, sent: usize) -> Books {
+    pub(crate) fn settled(service: &ServiceProcess, sent: usize) -> Books {
         let list = |path: &str| get(service, path).as_array().expect("a list").clone();
         let late = Instant::now() + PATIENCE;
         loop {
@@ -129,8 +129,8 @@ impl Books {
         ids.len() == sent && self.orders.len() == sent && !self.orders.iter().any(waits) && booked == filled
     }
 
-    fn compare(&self, reports: &[String], sent: usize) {
-        let venue = venue_orders(reports);
+    /// Compares them with those of the venue, by the quantity of each order.
+    pub(crate) fn compare(&self, venue: &BTreeMap<u64, VenueOrder>, sent: usize) {
         let fills: Vec<u64> = venue.values().flat_map(|order| order.fills.values().copied()).collect();
         let booked: Vec<u64> = self.transactions.iter().map(|row| number(&row["quantity"])).collect();
         assert_eq!(
@@ -148,7 +148,7 @@ impl Books {
                 assert_eq!(row["status"], "REJECTED", "it never reached the venue: {row:#}");
                 continue;
             };
-            assert_eq!(theirs.numbers.len(), 1, "it is sent once: {theirs:?} {row:#}");
+            assert_eq!(theirs.requests.len(), 1, "it is sent once: {theirs:?} {row:#}");
             let filled: u64 = theirs.fills.values().sum();
             assert_eq!(number(&row["filledQuantity"]), filled, "{theirs:?} {row:#}");
             // It works at the venue or is filled there: the venue ends no order otherwise.
@@ -160,18 +160,18 @@ impl Books {
 
 /// An order as the venue has reported it.
 #[derive(Debug, Default)]
-struct VenueOrder<'a> {
+pub(crate) struct VenueOrder {
     /// Numbers of the messages that sent it. A message that the venue had not counted when it was
     /// killed arrives again, under the same number.
-    numbers: BTreeSet<&'a str>,
+    pub requests: BTreeSet<String>,
     /// Quantities of the executions, by id. An order that the venue processed twice has the same
     /// ids.
-    fills: BTreeMap<&'a str, u64>,
+    pub fills: BTreeMap<String, u64>,
 }
 
 /// Returns the orders that reached the venue, by quantity.
-fn venue_orders(lines: &[String]) -> BTreeMap<u64, VenueOrder<'_>> {
-    let mut orders: BTreeMap<u64, VenueOrder<'_>> = BTreeMap::new();
+fn venue_orders(lines: &[String]) -> BTreeMap<u64, VenueOrder> {
+    let mut orders: BTreeMap<u64, VenueOrder> = BTreeMap::new();
     for line in lines {
         let is_order = line.starts_with("app") && line.contains("|35=D|");
         let is_fill = line.starts_with("sent") && line.contains("|150=F|");
@@ -180,9 +180,9 @@ fn venue_orders(lines: &[String]) -> BTreeMap<u64, VenueOrder<'_>> {
         }
         let order = orders.entry(whole(field(line, "38="))).or_default();
         if is_order {
-            order.numbers.insert(field(line, "34="));
+            order.requests.insert(field(line, "34=").to_string());
         } else {
-            order.fills.insert(field(line, "17="), whole(field(line, "32=")));
+            order.fills.insert(field(line, "17=").to_string(), whole(field(line, "32=")));
         }
     }
     orders
@@ -196,6 +196,6 @@ fn number(value: &Value) -> u64 {
     whole(&value.to_string())
 }
 
-fn whole(text: &str) -> u64 {
+pub(crate) fn whole(text: &str) -> u64 {
     text.trim_matches('"').parse().unwrap_or_else(|_| panic!("a whole number: {text:?}"))
 }

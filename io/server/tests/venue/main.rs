@@ -1,6 +1,9 @@
-//! The running service and its venues: QuickFIX as an acceptor, a second Pitlane, several of them
-//! beside a simulated one, and either side killed while orders are in flight.
+//! The running service and its venues: QuickFIX as an acceptor, a second Pitlane, a stand-in of
+//! Binance Spot, several of them beside a simulated one, and either side killed while orders are in
+//! flight.
 
+mod binance;
+mod binance_standin;
 mod kills;
 mod market;
 mod operation;

@@ -12,6 +12,7 @@ use serde_json::Value;
 /// A venue: its name in the reference data, and its address.
 pub(crate) struct VenueAddress<'a> {
     pub name: &'a str,
+    /// 0: it does not speak FIX, and `more` has all keys of its table.
     pub port: u16,
     /// Keys of its table besides the common ones.
     pub more: &'a str,
@@ -26,6 +27,10 @@ pub(crate) fn start(data: &TestFolder, venues: &[VenueAddress<'_>], settings: &[
         "[[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"KEEP*\"\nResetOnLogon = \"N\"\n",
     );
     for VenueAddress { name, port, more } in venues {
+        if *port == 0 {
+            text += &format!("[[adapter]]\nname = \"{name}\"\nReconnectInterval = 1\n{more}\n");
+            continue;
+        }
         text += &format!(
             "[[adapter]]\nname = \"{name}\"\nSenderCompID = \"US\"\nTargetCompID = \"{name}\"\n\
              SocketConnectHost = \"127.0.0.1\"\nSocketConnectPort = {port}\nReconnectInterval = 1\n{more}\n"

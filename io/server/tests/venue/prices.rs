@@ -8,7 +8,7 @@ use crate::orders::report;
 use crate::venue;
 
 /// Waits until our share is valued at this price: the bid of the venue.
-fn await_bid(service: &ServiceProcess, bid: f64) {
+pub(crate) fn await_bid(service: &ServiceProcess, bid: f64) {
     loop {
         let positions = get(service, "/rest/position");
         let mut positions = positions.as_array().expect("a list").iter();

@@ -24,7 +24,6 @@ mod reports;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use pitlane_engine::command::VenueReport;
 use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle};
 use pitlane_engine::refdata::RefData;
@@ -41,6 +40,7 @@ use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 use crate::fix::venue::InitiatorSettings;
 use crate::fix::venue::prices::VenuePrices;
+use crate::venue::{InboundReport, VenueCounts};
 
 /// Whether both sides have all messages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -52,33 +52,6 @@ enum SyncState {
     /// Being checked by the Test Request with this number.
     TestRequested(u64),
     Synchronized,
-}
-
-/// Counters of the venue's answers since the start.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct VenueCounts {
-    /// Answers with a value that we do not know; they are ignored.
-    pub unknown_values: u64,
-    /// Answers about no order of ours.
-    pub unknown_orders: u64,
-    /// Answers without a required field; they are ignored.
-    pub incomplete: u64,
-    pub orders_out: u64,
-    pub executions: u64,
-    /// Requests refused by us because the venue did not take them.
-    pub refused: u64,
-    /// Quotes and trades taken from the venue's market data.
-    pub prices: u64,
-}
-
-/// Report of the venue about an order, for the order's shard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct InboundReport {
-    pub order: OrderHandle,
-    pub report: VenueReport,
-    /// Token to give back once the shard has stored the report
-    /// ([`super::FixSession::handle_stored`]); zero means that nothing waits for it.
-    pub token: u32,
 }
 
 #[derive(Debug)]

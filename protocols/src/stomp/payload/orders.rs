@@ -31,6 +31,7 @@ pub fn status(
     object.number("securityId", report.security.0.into());
     if let Some(security) = reference.security(report.security) {
         object.text("symbol", &security.symbol);
+        object.text("venue", &reference.exchange_of(security).adapter_type);
     }
     object.text("side", report.side.wire_name());
     object.decimal("quantity", report.qty.raw());
@@ -93,7 +94,9 @@ pub fn order(
     object.number("securityId", terms.security.0.into());
     if let Some(security) = reference.security(terms.security) {
         object.text("symbol", &security.symbol);
-        object.number("exchangeId", reference.exchange_of(security).id.0.into());
+        let exchange = reference.exchange_of(security);
+        object.number("exchangeId", exchange.id.0.into());
+        object.text("venue", &exchange.adapter_type);
     }
     object.flag("exchangeOrder", terms.exchange_order);
     object.text("status", order_terms.status.wire_name());

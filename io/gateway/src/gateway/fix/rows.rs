@@ -59,6 +59,7 @@ fn inactive_row(number: u16, name: &str) -> SessionInfo {
         next_in: None,
         next_out: None,
         venue: None,
+        health: None,
     }
 }
 

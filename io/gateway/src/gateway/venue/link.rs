@@ -1,31 +1,27 @@
 //! One venue: its session, its connection if there is one, and the commands that wait for the
 //! shards.
 
-use pitlane_engine::command::{Command, CommandKind};
+use std::sync::Arc;
+
 use pitlane_engine::id::{ShardId, Source};
-use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::PortEnd;
-use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::shard::shard_of;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_net::ConnectionId;
 use pitlane_net::event::CloseReason;
 use pitlane_net::settings::ConnectTarget;
 use pitlane_net::sockets::Sockets;
-use pitlane_protocols::fix::session::{FixSession, FixSessionState, InboundReport};
+use pitlane_protocols::fix::session::{FixSession, FixSessionState};
+use pitlane_protocols::venue::VenueHealth;
 
-use super::stored::ReportConfirmations;
+use super::reporting::ShardReporting;
 use crate::fix::message_log::{self, MessageDirection};
 use crate::fix::venue::VenueSessionSettings;
 use crate::gateway::transmit::transmit;
 use crate::notifications::{SessionInfo, SessionKind};
 
-/// Maximum number of reports of one venue per cycle, so that others are served too.
-const REPORTS_PER_ROUND_MAX: usize = 256;
-
 /// Minimum interval between log lines with the venue's reject texts.
-const REJECT_TEXT_INTERVAL_NS: u64 = NS_PER_S;
+pub(super) const REJECT_TEXT_INTERVAL_NS: u64 = NS_PER_S;
 
 #[derive(Debug)]
 pub(super) struct VenueLink {
@@ -36,20 +32,15 @@ pub(super) struct VenueLink {
     pub connection: Option<ConnectionId>,
     /// Whether there may be work to do.
     pub has_work: bool,
-    /// Commands for the shards, in order: reports, and whether the venue is connected. Nothing more
-    /// is read before they are sent.
-    pending_commands: PendingCommands,
-    /// By shard.
-    stored: Vec<ReportConfirmations>,
-    /// The value of [`FixSession::synchronizations`] last sent to the shards; `None` if they take
-    /// the venue to be disconnected.
-    sent_synchronizations: Option<u64>,
+    reporting: ShardReporting,
     since: Timestamp,
     bytes_in: u64,
     bytes_out: u64,
     paused: bool,
     logged: bool,
     reject_text_at: Timestamp,
+    /// Last refusal of the venue, or how the last connection ended.
+    last_error: Option<Arc<str>>,
     /// Whether the orders that were never sent have been rejected.
     has_begun: bool,
     /// Whether the last attempt failed too: then the failure is not logged again.
@@ -66,20 +57,19 @@ impl VenueLink {
         logged: bool,
     ) -> VenueLink {
         VenueLink {
+            reporting: ShardReporting::new(settings.id, source),
             settings,
             source,
             session,
             connection: None,
             has_work: true,
-            pending_commands: PendingCommands::new(source),
-            stored: Vec::new(),
-            sent_synchronizations: None,
             since: Timestamp::ZERO,
             bytes_in: 0,
             bytes_out: 0,
             paused: false,
             logged,
             reject_text_at: Timestamp::ZERO,
+            last_error: None,
             has_begun: false,
             had_failed: false,
             attempt: 0,
@@ -113,6 +103,11 @@ impl VenueLink {
         let refusal = self.session.take_logout_text();
         let venue = self.settings.name();
         let is_news = !self.had_failed || state == FixSessionState::LoggedOn;
+        self.last_error = match (&refusal, why) {
+            (Some(text), _) => Some(text.as_str().into()),
+            (None, Some(why)) => Some(format!("the connection has ended: {why:?}").into()),
+            (None, None) => self.last_error.take(),
+        };
         match refusal {
             Some(text) if is_news => tracing::warn!(venue, text, "the venue has ended the session"),
             None if is_news => tracing::warn!(venue, ?why, ?state, "the connection to the venue is lost"),
@@ -127,10 +122,7 @@ impl VenueLink {
 
     /// Handles the answer of a shard to a question that followed some reports.
     pub(super) fn handle_done(&mut self, now: Timestamp, shard: ShardId, token: u32, reason: Reason) {
-        let Some(stored) = self.stored.get_mut(shard.0 as usize) else { return };
-        for token in stored.handle_done(now, token, reason) {
-            self.session.handle_stored(token);
-        }
+        self.reporting.handle_done(now, shard, token, reason, &mut self.session);
     }
 
     pub(super) fn poll(
@@ -178,16 +170,14 @@ impl VenueLink {
     }
 
     pub(super) fn is_waiting(&self) -> bool {
-        !self.pending_commands.is_empty()
+        self.reporting.is_waiting()
     }
 
     pub(super) fn deadline(&self, is_open: bool) -> Timestamp {
-        let stored =
-            self.stored.iter().map(ReportConfirmations::deadline).fold(Timestamp::MAX, Timestamp::min);
         // Without a connection, nothing is due before the service opens or after it closes.
         let connects = self.connection.is_some() || is_open;
         let session = self.session.poll_timeout().filter(|_| connects);
-        stored.min(session.unwrap_or(Timestamp::MAX))
+        self.reporting.deadline().min(session.unwrap_or(Timestamp::MAX))
     }
 
     pub(super) fn row(&self) -> SessionInfo {
@@ -214,6 +204,10 @@ impl VenueLink {
             next_in: Some(numbers.next_target_msg_seq_num),
             next_out: Some(numbers.next_sender_msg_seq_num),
             venue: Some(self.session.venue_counts()),
+            health: Some(Arc::new(VenueHealth {
+                last_error: self.last_error.clone(),
+                ..VenueHealth::default()
+            })),
         }
     }
 
@@ -245,95 +239,23 @@ impl VenueLink {
         }
     }
 
-    /// Sends the shards what was received: first the reports, then whether the venue is connected.
+    /// Sends the shards what was received.
     fn send_to_shards(&mut self, now: Timestamp, port: &mut PortEnd) -> usize {
-        if self.stored.is_empty() {
-            self.stored.resize_with(port.shards() as usize, ReportConfirmations::default);
-        }
         if !std::mem::replace(&mut self.has_begun, true) {
             self.session.reject_never_sent();
         }
-        let mut work = self.pending_commands.poll(port);
-        while work < REPORTS_PER_ROUND_MAX && self.pending_commands.is_empty() {
-            // In the order in which the venue sent them.
-            match self.session.poll_report(now) {
-                Some(report) => self.send_report(report, port),
-                None => match self.session.poll_price() {
-                    Some(price) => self.send_price(price, port),
-                    None => break,
-                },
-            }
-            work += 1;
-        }
-        self.has_work |= !self.pending_commands.is_empty() || work >= REPORTS_PER_ROUND_MAX;
+        let round = self.reporting.poll(now, port, &mut self.session);
+        self.has_work |= round.has_work;
+        let venue = self.settings.name();
         if self.session.take_message_loss() {
-            let venue = self.settings.name();
             tracing::info!(
                 venue,
                 "the numbers of the session were reset: open orders are unknown until the venue reports them"
             );
         }
-        let synchronizations = self.session.synchronizations();
-        if self.pending_commands.is_empty()
-            && work < REPORTS_PER_ROUND_MAX
-            && synchronizations != self.sent_synchronizations
-        {
-            let was_connected =
-                std::mem::replace(&mut self.sent_synchronizations, synchronizations).is_some();
-            let connected = synchronizations.is_some();
-            let venue = self.settings.name();
-            if was_connected && connected {
-                // The connection was interrupted: instructions sent meanwhile were refused, and the
-                // shards must ask again.
-                self.pending_commands
-                    .push_all(CommandKind::Adapter { adapter: self.settings.id, connected: false });
-            }
-            match connected {
-                true => tracing::info!(venue, "connected to the venue"),
-                false => tracing::warn!(venue, "the venue is disconnected: orders for it are refused"),
-            }
-            self.had_failed &= !connected;
-            self.pending_commands.push_all(CommandKind::Adapter { adapter: self.settings.id, connected });
-            work += self.pending_commands.poll(port);
-            self.has_work = true;
-        }
-        // A question must not overtake the reports it is about.
-        let asks = self.pending_commands.is_empty();
-        for (shard, stored) in self.stored.iter_mut().enumerate().filter(|_| asks) {
-            let shard = ShardId(index_u8(shard));
-            work += usize::from(stored.poll(now, shard, self.source, self.settings.id, port));
-        }
-        work
-    }
-
-    /// Sends a report to the shard of its order, at once if the lane accepts it.
-    fn send_report(&mut self, report: InboundReport, port: &mut PortEnd) {
-        let InboundReport { order, report, token } = report;
-        let shard = order.shard();
-        // An id without a shard is not ours: the report is skipped.
-        let Some(stored) = self.stored.get_mut(shard.0 as usize) else {
-            return self.session.handle_stored(token);
-        };
-        if token != 0 {
-            stored.record(token);
-        }
-        self.send(shard, CommandKind::Report { order, report }, port);
-    }
-
-    /// Sends a price to the shard of its security. It must not be lost either: a stop order may
-    /// wait for it.
-    fn send_price(&mut self, price: CommandKind, port: &mut PortEnd) {
-        let (CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. }) = price else {
-            return;
-        };
-        self.send(shard_of(security, port.shards()), price, port);
-    }
-
-    fn send(&mut self, shard: ShardId, body: CommandKind, port: &mut PortEnd) {
-        let command = Command::new(self.source, 0, body);
-        if port.send(shard, command).is_err() {
-            self.pending_commands.push_command(shard, command);
-        }
+        log_connection(venue, round.connected);
+        self.had_failed &= round.connected != Some(true);
+        round.work
     }
 
     fn write(
@@ -356,7 +278,17 @@ impl VenueLink {
         }
         if let Some(text) = self.session.take_reject_text() {
             self.reject_text_at = now.plus(REJECT_TEXT_INTERVAL_NS);
+            self.last_error = Some(text.as_str().into());
             tracing::warn!(venue = self.settings.name(), text, "the venue has refused an order or a request");
         }
+    }
+}
+
+/// Logs a change of the connection to a venue.
+pub(super) fn log_connection(venue: &str, connected: Option<bool>) {
+    match connected {
+        Some(true) => tracing::info!(venue, "connected to the venue"),
+        Some(false) => tracing::warn!(venue, "the venue is disconnected: orders for it are refused"),
+        None => {}
     }
 }

@@ -8,7 +8,7 @@ use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 
-use super::{InboundReport, Initiator};
+use super::Initiator;
 use crate::fix::fields::FixMessage;
 use crate::fix::msg_type;
 use crate::fix::session::layer::SessionLayer;
@@ -16,6 +16,7 @@ use crate::fix::store::ReportedEvent;
 use crate::fix::tag;
 use crate::fix::venue::id::{order_of, venue_id};
 use crate::fix::venue::request::{self, RequestIds};
+use crate::venue::InboundReport;
 
 /// Orders at one venue whose New Order Single is remembered, and requests without an answer. The
 /// bound is what all shards may hold together; further ones are refused.

@@ -1,0 +1,124 @@
+//! Events of the account, as reports for the shards.
+
+use pitlane_engine::command::{ExecRef, VenueReport, VenueState};
+use pitlane_engine::id::OrderHandle;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::time::Timestamp;
+use serde_json::value::RawValue;
+
+use super::held::{IdRole, TradeMark};
+use super::message::{ExecutionBody, average, price, qty};
+use super::session::BinanceSession;
+use crate::fix::venue::id::fold_128;
+
+impl BinanceSession {
+    /// Handles the event `executionReport`.
+    pub(super) fn handle_execution(&mut self, now: Timestamp, event: &RawValue) {
+        let Ok(execution) = serde_json::from_str::<ExecutionBody<'_>>(event.get()) else {
+            self.counts.incomplete += 1;
+            return;
+        };
+        // A cancelled order has a new id, and its old one in another field.
+        let ids = self.ids();
+        let found = ids.order(execution.client_order_id);
+        let orig = ids.order(execution.orig_client_order_id).map(|(order, _)| (order, IdRole::Live));
+        let Some((order, role)) = found.or(orig) else {
+            self.counts.unknown_orders += 1;
+            return;
+        };
+        match execution.execution_type {
+            "NEW" => self.queue_report(order, VenueReport::Accepted),
+            "TRADE" => self.handle_trade(now, order, &execution),
+            // The answer to our request says whether a new order took its place.
+            "CANCELED" if role == IdRole::Replaced => {}
+            "CANCELED" => {
+                let is_requested = role == IdRole::Canceled;
+                let reason = if is_requested { Reason::Requested } else { Reason::VenueCancelled };
+                self.handle_end(now, order, &execution, reason);
+            }
+            "EXPIRED" | "TRADE_PREVENTION" if is_over(execution.status) => {
+                let reason = expiry_reason(execution.status, execution.order_type, execution.time_in_force);
+                self.handle_end(now, order, &execution, reason);
+            }
+            "REPLACED" => self.handle_replaced(order),
+            "REJECTED" => {
+                self.held.remove(order);
+                self.queue_report(order, VenueReport::Rejected(Reason::VenueRejected));
+            }
+            _ => self.counts.unknown_values += 1,
+        }
+    }
+
+    /// Handles a trade. If the order is being looked up, or a trade before this one is missing, the
+    /// lookup reports all of them in order.
+    fn handle_trade(&mut self, now: Timestamp, order: OrderHandle, execution: &ExecutionBody<'_>) {
+        let trade = u64::try_from(execution.trade_id).ok();
+        let values = (trade, qty(execution.last_qty), price(execution.last_price), qty(execution.cum_qty));
+        let (Some(trade), Some(qty), Some(price), Some(cum)) = values else {
+            self.counts.incomplete += 1;
+            return;
+        };
+        if self.lookups.note_event(order, cum, is_over(execution.status)) {
+            return;
+        }
+        let report = VenueReport::FilledTo { exec: exec_ref(execution.symbol, trade), qty, price, cum };
+        let Some(held) = self.held.get_mut(order) else {
+            // The shard knows more of the order, and counts no execution twice.
+            return self.queue_trade(order, TradeMark::default(), report);
+        };
+        held.cum = held.cum.max(cum);
+        if trade < held.reported.next {
+            return;
+        }
+        match held.reported.after(trade, qty).filter(|mark| mark.cum == cum) {
+            Some(mark) => self.queue_trade(order, mark, report),
+            None => return self.look_up_again(now, order),
+        }
+        if execution.status == "FILLED" {
+            self.held.remove(order);
+        }
+    }
+
+    fn handle_end(
+        &mut self,
+        now: Timestamp,
+        order: OrderHandle,
+        execution: &ExecutionBody<'_>,
+        reason: Reason,
+    ) {
+        let Some(cum) = qty(execution.cum_qty) else {
+            self.counts.incomplete += 1;
+            return self.look_up_again(now, order);
+        };
+        if self.lookups.note_event(order, cum, true) {
+            return;
+        }
+        if self.held.get(order).is_some_and(|held| held.reported.cum < cum) {
+            // A trade is missing.
+            return self.look_up_again(now, order);
+        }
+        let average = average(execution.cum_quote, cum);
+        self.end(order, cum, average, VenueState::Canceled(reason));
+    }
+}
+
+/// Returns the id of a trade, which the venue counts for each symbol.
+pub(super) fn exec_ref(symbol: &str, trade: u64) -> ExecRef {
+    let mut digits = itoa::Buffer::new();
+    ExecRef(fold_128(&[symbol.as_bytes(), b":", digits.format(trade).as_bytes()].concat()))
+}
+
+pub(super) fn is_over(status: &str) -> bool {
+    matches!(status, "FILLED" | "CANCELED" | "REJECTED" | "EXPIRED" | "EXPIRED_IN_MATCH")
+}
+
+/// Returns why the venue ended an order.
+pub(super) fn expiry_reason(status: &str, order_type: &str, time_in_force: &str) -> Reason {
+    match (status, order_type, time_in_force) {
+        ("EXPIRED_IN_MATCH", _, _) => Reason::SelfTrade,
+        (_, "MARKET", _) => Reason::NoLiquidity,
+        (_, _, "IOC") => Reason::Ioc,
+        (_, _, "FOK") => Reason::Fok,
+        _ => Reason::VenueCancelled,
+    }
+}

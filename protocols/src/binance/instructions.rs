@@ -1,0 +1,196 @@
+//! Instructions of the shards as requests to the venue.
+//!
+//! A quantity is reduced in place (`order.amend.keepPriority`). Any other change is a new order in
+//! place of the old one (`order.cancelReplace`), which is safe only while nothing is filled: the
+//! venue is told to cancel an order without fills only, and to place nothing if it cannot.
+
+use pitlane_engine::command::VenueReport;
+use pitlane_engine::event::Instruction;
+use pitlane_engine::id::{OrderHandle, SecurityId};
+use pitlane_engine::number::Qty;
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
+use pitlane_engine::time::Timestamp;
+
+use super::held::{HeldOrder, IdRole, PendingChange};
+use super::limits::RequestCost;
+use super::request::RequestDraft;
+use super::session::{BinanceSession, RequestKind, RequestTime, cost};
+
+impl BinanceSession {
+    pub(super) fn send_order(&mut self, now: Timestamp, instruction: &Instruction) {
+        let Instruction { order, terms, .. } = instruction;
+        if let Err(reason) = self.check_order(now, terms) {
+            return self.refuse(*order, VenueReport::Rejected(reason));
+        }
+        let Some(symbol) = self.symbol(terms.security) else {
+            return self.refuse(*order, VenueReport::Rejected(Reason::UnknownSecurity));
+        };
+        let id = self.ids().id(*order, IdRole::Live);
+        self.send(now, RequestKind::Place(*order), cost::PLACE, "order.place", |draft, time| {
+            write_order(draft, time, &id, &symbol, terms);
+        });
+        self.held.insert(*order, HeldOrder::new(terms.security, terms.qty, terms.limit));
+        self.counts.orders_out += 1;
+    }
+
+    /// Sends a cancel. Without a connection it does nothing: the shard asks again after the next
+    /// synchronization.
+    pub(super) fn send_cancel(&mut self, now: Timestamp, instruction: &Instruction) {
+        let Instruction { order, terms, .. } = *instruction;
+        let is_pending = self.held.get(order).is_some_and(|held| held.change == Some(PendingChange::Cancel));
+        if !self.is_ready() || is_pending {
+            return;
+        }
+        if let Err(reason) = self.check_request(now, cost::CANCEL) {
+            return self.refuse(order, VenueReport::CancelRefused(reason));
+        }
+        let Some(symbol) = self.symbol(terms.security) else {
+            return self.refuse(order, VenueReport::CancelRefused(Reason::UnknownSecurity));
+        };
+        let (id, canceled) = (self.ids().id(order, IdRole::Live), self.ids().id(order, IdRole::Canceled));
+        self.send(now, RequestKind::Cancel(order), cost::CANCEL, "order.cancel", |draft, time| {
+            draft.text("newClientOrderId", &canceled);
+            draft.text("origClientOrderId", &id);
+            time.write_window(draft);
+            draft.text("symbol", &symbol);
+            time.write_time(draft);
+        });
+        if let Some(held) = self.held.get_mut(order) {
+            held.change = Some(PendingChange::Cancel);
+        }
+    }
+
+    /// Sends a replacement, as [`BinanceSession::send_cancel`] does.
+    pub(super) fn send_replacement(&mut self, now: Timestamp, instruction: &Instruction) {
+        let Instruction { order, terms, .. } = *instruction;
+        if !self.is_ready() {
+            return;
+        }
+        let refused = VenueReport::ReplaceRefused;
+        let Some(&held) = self.held.get(order) else {
+            return self.refuse(order, refused(Reason::VenueUnavailable));
+        };
+        let wanted = PendingChange::Replace { qty: terms.qty, limit: terms.limit };
+        if held.change == Some(wanted) {
+            // The venue has the request already, and its answer will come.
+            return;
+        }
+        if (held.qty, held.limit) == (terms.qty, terms.limit) {
+            // The answer to an earlier request was lost, and a lookup has found what it did.
+            return self.queue_report(order, VenueReport::Replaced);
+        }
+        let is_reduction = held.limit == terms.limit && terms.qty < held.qty;
+        let cost = if is_reduction { cost::AMEND } else { cost::PLACE };
+        let checked =
+            if is_reduction { self.check_request(now, cost) } else { self.check_order(now, &terms) };
+        if let Err(reason) = checked {
+            return self.refuse(order, refused(reason));
+        }
+        if !is_reduction && held.cum.is_positive() {
+            return self.refuse(order, refused(Reason::VenueUnsupported));
+        }
+        let Some(symbol) = self.symbol(terms.security) else {
+            return self.refuse(order, refused(Reason::UnknownSecurity));
+        };
+        match is_reduction {
+            true => self.send_reduction(now, order, &symbol, terms.qty),
+            false => self.send_new_in_place(now, order, &symbol, &terms),
+        }
+        if let Some(held) = self.held.get_mut(order) {
+            held.change = Some(wanted);
+        }
+    }
+
+    fn send_reduction(&mut self, now: Timestamp, order: OrderHandle, symbol: &str, qty: Qty) {
+        let id = self.ids().id(order, IdRole::Live);
+        self.send(now, RequestKind::Amend(order), cost::AMEND, "order.amend.keepPriority", |draft, time| {
+            draft.text("newClientOrderId", &id);
+            draft.decimal("newQty", qty.raw());
+            draft.text("origClientOrderId", &id);
+            time.write_window(draft);
+            draft.text("symbol", symbol);
+            time.write_time(draft);
+        });
+    }
+
+    fn send_new_in_place(&mut self, now: Timestamp, order: OrderHandle, symbol: &str, terms: &Terms) {
+        let (id, replaced) = (self.ids().id(order, IdRole::Live), self.ids().id(order, IdRole::Replaced));
+        self.send(now, RequestKind::Replace(order), cost::PLACE, "order.cancelReplace", |draft, time| {
+            draft.text("cancelNewClientOrderId", &replaced);
+            draft.text("cancelOrigClientOrderId", &id);
+            draft.text("cancelReplaceMode", "STOP_ON_FAILURE");
+            draft.text("cancelRestrictions", "ONLY_NEW");
+            write_order(draft, time, &id, symbol, terms);
+        });
+    }
+
+    /// Returns the venue's name of a security.
+    pub(super) fn symbol(&self, security: SecurityId) -> Option<String> {
+        self.reference.security(security).map(|row| row.symbol.to_string())
+    }
+
+    fn check_order(&self, now: Timestamp, terms: &Terms) -> Result<(), Reason> {
+        if !self.is_ready() {
+            return Err(Reason::VenueUnavailable);
+        }
+        if time_in_force(terms).is_none() {
+            return Err(Reason::VenueUnsupported);
+        }
+        if !self.has_room() || !self.held.has_room() {
+            return Err(Reason::LaneFull);
+        }
+        let is_allowed = self.limits.allows_order(self.venue_time(now), cost::PLACE);
+        if is_allowed { Ok(()) } else { Err(Reason::VenueRate) }
+    }
+
+    fn check_request(&self, now: Timestamp, cost: RequestCost) -> Result<(), Reason> {
+        if !self.has_room() {
+            return Err(Reason::LaneFull);
+        }
+        let is_allowed = self.limits.allows(self.venue_time(now), cost);
+        if is_allowed { Ok(()) } else { Err(Reason::VenueRate) }
+    }
+
+    fn refuse(&mut self, order: OrderHandle, report: VenueReport) {
+        self.counts.refused += 1;
+        self.queue_report(order, report);
+    }
+}
+
+/// Writes the parameters of a new order, sorted by name.
+fn write_order(draft: &mut RequestDraft<'_>, time: &RequestTime, id: &str, symbol: &str, terms: &Terms) {
+    let time_in_force = time_in_force(terms).flatten();
+    draft.text("newClientOrderId", id);
+    // The ids only: what becomes of the order arrives as events.
+    draft.text("newOrderRespType", "ACK");
+    if time_in_force.is_some() {
+        draft.decimal("price", terms.limit.raw());
+    }
+    draft.decimal("quantity", terms.qty.raw());
+    time.write_window(draft);
+    draft.text("side", if terms.side == Side::Buy { "BUY" } else { "SELL" });
+    draft.text("symbol", symbol);
+    if let Some(time_in_force) = time_in_force {
+        draft.text("timeInForce", time_in_force);
+    }
+    time.write_time(draft);
+    draft.text("type", if time_in_force.is_some() { "LIMIT" } else { "MARKET" });
+}
+
+/// Returns the venue's time in force: `Some(None)` for a market order, which has none, and `None`
+/// if the venue has nothing like it.
+///
+/// Stop orders wait in the engine, so an order that leaves has been triggered. The venue has no
+/// session that ends and no date, and the engine leaves the end of an order to its venue: an order
+/// that may rest needs GTC.
+fn time_in_force(terms: &Terms) -> Option<Option<&'static str>> {
+    match (terms.kind, terms.tif) {
+        (_, Tif::Ato | Tif::Atc) | (OrderKind::Market | OrderKind::Stop, Tif::Fok) => None,
+        (OrderKind::Market | OrderKind::Stop, Tif::Day | Tif::Gtc | Tif::Ioc | Tif::Gtd) => Some(None),
+        (OrderKind::Limit | OrderKind::StopLimit, Tif::Ioc) => Some(Some("IOC")),
+        (OrderKind::Limit | OrderKind::StopLimit, Tif::Fok) => Some(Some("FOK")),
+        (OrderKind::Limit | OrderKind::StopLimit, Tif::Gtc) => Some(Some("GTC")),
+        (OrderKind::Limit | OrderKind::StopLimit, Tif::Day | Tif::Gtd) => None,
+    }
+}

@@ -1,0 +1,316 @@
+//! Market data of the venue, over a connection of their own: trades and best prices of each
+//! security that orders can be sent for.
+//!
+//! ```text
+//! Disconnected ─► Connecting ─► Open: SUBSCRIBE, a part at a time ─► trades and best prices
+//!      ▲                          │
+//!      └── silence, close, serverShutdown, 24 hours
+//! ```
+//!
+//! The venue forgets subscriptions with the connection. Prices are current or missing: nothing is
+//! looked up after a disconnect. A message that is older than the last one of its security is
+//! ignored.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use pitlane_engine::command::{CommandKind, Quote, Trade};
+use pitlane_engine::id::{AdapterId, SecurityId};
+use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
+use serde_json::value::RawValue;
+
+use super::message::{BestPricesBody, MarketTradeBody, StreamMessage, price, qty};
+use super::session::{ANSWER_NS_MAX, CONNECTION_NS_MAX, reconnect_delay_ns};
+use super::socket::VenueSocket;
+use super::{BinanceSettings, StreamAddress};
+use crate::json;
+use crate::venue::{ConnectRandom, VenueCounts};
+
+/// Streams of one connection, by the documentation of the venue; a security has two.
+pub const STREAMS_MAX: usize = 1_024;
+
+/// Securities in one SUBSCRIBE, so that a message stays short.
+const SECURITIES_PER_REQUEST: usize = 50;
+
+/// Time between two requests. The venue disconnects a client with more than five messages in a
+/// second, pongs included.
+const REQUEST_INTERVAL_NS: u64 = 300 * NS_PER_MS;
+
+/// Time without a byte after which the connection is dead: the venue pings every 20 seconds.
+const SILENCE_NS_MAX: u64 = 60 * NS_PER_S;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum StreamPhase {
+    Disconnected,
+    Connecting,
+    Open,
+    Closing,
+}
+
+/// A security whose prices arrive, with the newest ids of the venue.
+#[derive(Clone, Copy, Debug)]
+struct StreamedSecurity {
+    security: SecurityId,
+    update_id: u64,
+    trade_id: u64,
+}
+
+#[derive(Debug)]
+pub(super) struct MarketStream {
+    address: StreamAddress,
+    adapter: AdapterId,
+    reconnect_s: u64,
+    socket: VenueSocket,
+    phase: StreamPhase,
+    connect_at: Timestamp,
+    failures: u32,
+    connected_at: Timestamp,
+    received_at: Timestamp,
+    /// Symbols that are not requested yet, and when the next request may leave.
+    unrequested: VecDeque<String>,
+    request_at: Timestamp,
+    next_request: u64,
+    /// By symbol, requested or about to be.
+    securities: BTreeMap<String, StreamedSecurity>,
+    /// Prices for the shards. The gateway takes all of them before it reads on.
+    pending: VecDeque<CommandKind>,
+    /// Error for operators, once.
+    error: Option<String>,
+}
+
+impl MarketStream {
+    pub(super) fn new(settings: &BinanceSettings, address: StreamAddress) -> MarketStream {
+        MarketStream {
+            address,
+            adapter: settings.adapter,
+            reconnect_s: settings.reconnect_s,
+            socket: VenueSocket::default(),
+            phase: StreamPhase::Disconnected,
+            connect_at: Timestamp::ZERO,
+            failures: 0,
+            connected_at: Timestamp::ZERO,
+            received_at: Timestamp::ZERO,
+            unrequested: VecDeque::new(),
+            request_at: Timestamp::ZERO,
+            next_request: 0,
+            securities: BTreeMap::new(),
+            pending: VecDeque::new(),
+            error: None,
+        }
+    }
+
+    pub(super) fn wants_connection(&self, now: Timestamp) -> bool {
+        self.phase == StreamPhase::Disconnected && now >= self.connect_at
+    }
+
+    pub(super) fn handle_connect(&mut self, now: Timestamp, random: ConnectRandom) {
+        self.socket.connect(&self.address.host, &self.address.path, random);
+        self.phase = StreamPhase::Connecting;
+        (self.connected_at, self.received_at) = (now, now);
+    }
+
+    pub(super) fn handle_disconnect(&mut self, now: Timestamp) {
+        self.connect_at = now.plus(reconnect_delay_ns(self.reconnect_s, self.failures));
+        self.failures = self.failures.saturating_add(1);
+        self.phase = StreamPhase::Disconnected;
+        self.socket.disconnect();
+        self.securities.clear();
+        self.unrequested.clear();
+    }
+
+    pub(super) fn handle_bytes(
+        &mut self,
+        now: Timestamp,
+        bytes: &mut [u8],
+        reference: &RefData,
+        counts: &mut VenueCounts,
+    ) {
+        self.received_at = now;
+        let (inbox, outcome) = self.socket.receive(bytes);
+        if self.phase == StreamPhase::Connecting && self.socket.is_open() {
+            (self.phase, self.request_at) = (StreamPhase::Open, now);
+            self.refresh(reference);
+            self.send_requests(now);
+        }
+        for message in inbox.messages() {
+            self.handle_message(now, message, counts);
+        }
+        self.socket.reuse(inbox);
+        if let Err(fault) = outcome {
+            self.close(&format!("the connection has ended: {fault:?}"));
+        }
+    }
+
+    /// Requests securities that are new in the reference data.
+    pub(super) fn refresh(&mut self, reference: &RefData) {
+        if self.phase != StreamPhase::Open {
+            return;
+        }
+        let ours = |row: &&_| reference.exchange_of(row).adapter == self.adapter;
+        for row in reference.securities().iter().filter(ours).filter(|row| row.tradeable) {
+            let symbol = row.symbol.to_string();
+            if self.securities.contains_key(&symbol) {
+                continue;
+            }
+            if self.securities.len() * 2 >= STREAMS_MAX {
+                self.error = Some(format!("the venue streams {} securities at most", STREAMS_MAX / 2));
+                return;
+            }
+            self.unrequested.push_back(symbol.clone());
+            self.securities.insert(symbol, StreamedSecurity { security: row.id, update_id: 0, trade_id: 0 });
+        }
+    }
+
+    /// Sends the next SUBSCRIBE if it is time.
+    fn send_requests(&mut self, now: Timestamp) {
+        if self.phase != StreamPhase::Open || self.unrequested.is_empty() || now < self.request_at {
+            return;
+        }
+        self.next_request += 1;
+        let mut request = b"{\"method\":\"SUBSCRIBE\",\"params\":[".to_vec();
+        let count = self.unrequested.len().min(SECURITIES_PER_REQUEST);
+        for (nth, symbol) in self.unrequested.drain(..count).enumerate() {
+            // The names of streams are in small letters.
+            let symbol = symbol.to_lowercase();
+            for stream in ["@trade", "@bookTicker"] {
+                if nth > 0 || stream != "@trade" {
+                    request.push(b',');
+                }
+                json::push_text(&mut request, &format!("{symbol}{stream}"));
+            }
+        }
+        request.extend_from_slice(b"],\"id\":");
+        json::push_number(&mut request, self.next_request);
+        request.push(b'}');
+        self.socket.send(&request);
+        self.request_at = now.plus(REQUEST_INTERVAL_NS);
+    }
+
+    fn handle_message(&mut self, now: Timestamp, message: &[u8], counts: &mut VenueCounts) {
+        let Ok(message) = serde_json::from_slice::<StreamMessage<'_>>(message) else {
+            counts.unknown_values += 1;
+            return;
+        };
+        if let Some(problem) = message.problem() {
+            self.error = Some(format!("the venue refuses market data: {problem}"));
+            return;
+        }
+        if message.kind == Some("serverShutdown") {
+            return self.close("the venue announces its shutdown");
+        }
+        let (Some(stream), Some(data)) = (message.stream, message.data) else {
+            counts.unknown_values += u64::from(message.id.is_none());
+            return;
+        };
+        let handled = match stream.rsplit_once('@').map(|(_, kind)| kind) {
+            Some("trade") => self.handle_trade(data),
+            Some("bookTicker") => self.handle_best_prices(now, data),
+            Some(_) | None => {
+                counts.unknown_values += 1;
+                return;
+            }
+        };
+        match handled {
+            Ok(()) => self.failures = 0,
+            Err(PriceFault::Incomplete) => counts.incomplete += 1,
+            Err(PriceFault::UnknownSymbol) => counts.unknown_values += 1,
+        }
+    }
+
+    fn handle_trade(&mut self, data: &RawValue) -> Result<(), PriceFault> {
+        let body: MarketTradeBody<'_> =
+            serde_json::from_str(data.get()).map_err(|_| PriceFault::Incomplete)?;
+        let streamed = self.securities.get_mut(body.symbol).ok_or(PriceFault::UnknownSymbol)?;
+        let (Some(price), Some(size)) = (price(body.price), qty(body.qty)) else {
+            return Err(PriceFault::Incomplete);
+        };
+        if body.id <= streamed.trade_id {
+            return Ok(());
+        }
+        streamed.trade_id = body.id;
+        let trade = Trade { price, size, at: Timestamp(body.time_ms.saturating_mul(NS_PER_MS)) };
+        self.pending.push_back(CommandKind::Trade { security: streamed.security, trade });
+        Ok(())
+    }
+
+    /// Handles best prices. They have no time, so that of their arrival counts.
+    fn handle_best_prices(&mut self, at: Timestamp, data: &RawValue) -> Result<(), PriceFault> {
+        let body: BestPricesBody<'_> =
+            serde_json::from_str(data.get()).map_err(|_| PriceFault::Incomplete)?;
+        let streamed = self.securities.get_mut(body.symbol).ok_or(PriceFault::UnknownSymbol)?;
+        let (bid, ask) = (price(body.bid).zip(qty(body.bid_qty)), price(body.ask).zip(qty(body.ask_qty)));
+        let (Some((bid, bid_size)), Some((ask, ask_size))) = (bid, ask) else {
+            return Err(PriceFault::Incomplete);
+        };
+        if body.update_id <= streamed.update_id {
+            return Ok(());
+        }
+        streamed.update_id = body.update_id;
+        let quote = Quote { bid, bid_size, ask, ask_size, at };
+        self.pending.push_back(CommandKind::Quote { security: streamed.security, quote });
+        Ok(())
+    }
+
+    pub(super) fn poll_price(&mut self) -> Option<CommandKind> {
+        self.pending.pop_front()
+    }
+
+    pub(super) fn poll_transmit(&self) -> &[u8] {
+        self.socket.unsent()
+    }
+
+    pub(super) fn handle_transmitted(&mut self, count: usize) {
+        self.socket.handle_transmitted(count);
+    }
+
+    pub(super) fn wants_close(&self) -> bool {
+        self.phase == StreamPhase::Closing
+    }
+
+    pub(super) fn poll_timeout(&self) -> Timestamp {
+        let renewal = self.connected_at.plus(CONNECTION_NS_MAX);
+        match self.phase {
+            StreamPhase::Disconnected => self.connect_at,
+            StreamPhase::Connecting => self.connected_at.plus(ANSWER_NS_MAX),
+            StreamPhase::Open => {
+                let request = if self.unrequested.is_empty() { Timestamp::MAX } else { self.request_at };
+                renewal.min(self.received_at.plus(SILENCE_NS_MAX)).min(request)
+            }
+            StreamPhase::Closing => Timestamp::MAX,
+        }
+    }
+
+    pub(super) fn handle_timeout(&mut self, now: Timestamp) {
+        if matches!(self.phase, StreamPhase::Disconnected | StreamPhase::Closing) {
+            return;
+        }
+        let is_late = self.phase == StreamPhase::Connecting && now >= self.connected_at.plus(ANSWER_NS_MAX);
+        if is_late || now >= self.received_at.plus(SILENCE_NS_MAX) {
+            self.close("the venue is silent");
+        } else if now >= self.connected_at.plus(CONNECTION_NS_MAX) {
+            self.close("the connection is renewed");
+        } else {
+            self.send_requests(now);
+        }
+    }
+
+    /// Ends the connection: the gateway closes it after the output.
+    pub(super) fn close(&mut self, reason: &str) {
+        if matches!(self.phase, StreamPhase::Disconnected | StreamPhase::Closing) {
+            return;
+        }
+        self.socket.close();
+        self.phase = StreamPhase::Closing;
+        self.error = Some(format!("market data: {reason}"));
+    }
+
+    pub(super) fn take_error(&mut self) -> Option<String> {
+        self.error.take()
+    }
+}
+
+/// Why a price is not used.
+enum PriceFault {
+    Incomplete,
+    UnknownSymbol,
+}

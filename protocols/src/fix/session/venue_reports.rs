@@ -1,0 +1,31 @@
+//! A session with a venue as the adapter that shards see.
+
+use pitlane_engine::command::CommandKind;
+use pitlane_engine::event::Instruction;
+use pitlane_engine::id::ShardId;
+use pitlane_engine::time::Timestamp;
+
+use super::FixSession;
+use crate::venue::{InboundReport, VenueReports};
+
+impl VenueReports for FixSession {
+    fn handle_instruction(&mut self, now: Timestamp, shard: ShardId, seq: u64, instruction: &Instruction) {
+        FixSession::handle_instruction(self, now, shard, seq, instruction);
+    }
+
+    fn poll_report(&mut self, now: Timestamp) -> Option<InboundReport> {
+        FixSession::poll_report(self, now)
+    }
+
+    fn poll_price(&mut self) -> Option<CommandKind> {
+        FixSession::poll_price(self)
+    }
+
+    fn handle_stored(&mut self, token: u32) {
+        FixSession::handle_stored(self, token);
+    }
+
+    fn synchronizations(&self) -> Option<u64> {
+        FixSession::synchronizations(self)
+    }
+}
