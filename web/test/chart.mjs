@@ -146,7 +146,8 @@ export function chartJourneys(shared) {
     await line.waitFor();
     const price = async () => number(await line.getAttribute('aria-valuetext'));
     assert.equal(await price(), limit);
-    /** Drags the line up, and returns the price at which it was dropped. */
+    const dialog = page.getByRole('dialog', { name: /^Move BUY 77 AAPL to/ });
+    /** Drags the line, and returns the price at which it was dropped. */
     const drag = async (by) => {
       const box = await line.boundingBox();
       const [x, y] = [box.x + box.width / 2, box.y + box.height / 2];
@@ -154,11 +155,10 @@ export function chartJourneys(shared) {
       await page.mouse.down();
       await page.mouse.move(x, y + by / 2, { steps: 3 });
       await page.mouse.move(x, y + by, { steps: 3 });
-      const dropped = await price();
       await page.mouse.up();
-      return dropped;
+      const [, dropped] = /to ([\d.]+)\?/.exec(await dialog.textContent());
+      return Number(dropped);
     };
-    const dialog = page.getByRole('dialog', { name: /^Move BUY 77 AAPL to/ });
     const move = page.getByRole('button', { name: 'Move the order' });
 
     // The user changes their mind.
