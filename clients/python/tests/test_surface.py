@@ -190,7 +190,7 @@ NAMES = {
     "LimitUseVO": values.LimitUse,
     "LimitsVO": values.Limits,
     "ListenerVO": values.Listener,
-    "LogEventVO": values.LogEvent,
+    "LogEventVO": values.LoggedEvent,
     "MissingVO": values.MissingAmount,
     "OrderVO": values.Order,
     "PortfolioSampleVO": values.PortfolioSample,

@@ -444,7 +444,7 @@ class Alert:
 
 
 @dataclass(frozen=True)
-class LogEvent:
+class LoggedEvent:
     """A warning or an error of the service."""
 
     date_time: datetime

@@ -11,7 +11,8 @@ fn refuse(bench: &mut ViewBench, at: u64, order: OrderHandle, reason: Reason) {
         reason,
         ..entered(order, "refused")
     };
-    bench.emit_at(at, order.shard().0, EventKind::Order(event));
+    let shard = if order == OrderHandle::NONE { 0 } else { order.shard().0 };
+    bench.emit_at(at, shard, EventKind::Order(event));
 }
 
 fn side(order: OrderHandle, text: &str, side: Side, quantity: &str) -> EventKind {

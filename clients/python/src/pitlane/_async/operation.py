@@ -16,7 +16,7 @@ from ..values import (
     Latency,
     Limits,
     LimitUse,
-    LogEvent,
+    LoggedEvent,
     Member,
     Rates,
     Risk,
@@ -75,9 +75,9 @@ class AsyncOperation(AsyncSecurityLookup):
         """Returns conditions that an operator should look at, the newest first."""
         return await self._run(get("/rest/ext/alert", list[Alert], limit=limit))
 
-    async def log_events(self, *, limit: int | None = None) -> list[LogEvent]:
+    async def log_events(self, *, limit: int | None = None) -> list[LoggedEvent]:
         """Returns the last warnings and errors of the service, the newest first."""
-        return await self._run(get("/rest/ext/log", list[LogEvent], limit=limit))
+        return await self._run(get("/rest/ext/log", list[LoggedEvent], limit=limit))
 
     async def sessions(self) -> list[Session]:
         """Returns the connected sessions. The list is updated once per second."""

@@ -17,7 +17,7 @@ from ..values import (
     Latency,
     Limits,
     LimitUse,
-    LogEvent,
+    LoggedEvent,
     Member,
     Rates,
     Risk,
@@ -76,9 +76,9 @@ class Operation(SecurityLookup):
         """Returns conditions that an operator should look at, the newest first."""
         return self._run(get("/rest/ext/alert", list[Alert], limit=limit))
 
-    def log_events(self, *, limit: int | None = None) -> list[LogEvent]:
+    def log_events(self, *, limit: int | None = None) -> list[LoggedEvent]:
         """Returns the last warnings and errors of the service, the newest first."""
-        return self._run(get("/rest/ext/log", list[LogEvent], limit=limit))
+        return self._run(get("/rest/ext/log", list[LoggedEvent], limit=limit))
 
     def sessions(self) -> list[Session]:
         """Returns the connected sessions. The list is updated once per second."""
