@@ -1,14 +1,15 @@
-//! Trading sessions and positions over FIX: with QuickFIX, which checks every message against a
-//! dictionary, on a gateway with and without STOMP.
+//! Positions over FIX, with QuickFIX, which checks every message against a dictionary; trading
+//! sessions on a gateway with and without STOMP.
 
 use std::fs;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use pitlane_testkit::fix_client::FixClient;
 use pitlane_testkit::paths;
 use pitlane_testkit::service::folder;
 
 use crate::market_data::quickfix;
-use crate::{CONFIG, begin, command_with, start};
+use crate::{CONFIG, begin, command_with, fix, start};
 
 /// 2027-01-14T20:30:00Z, a Thursday, half an hour before XNAS closes.
 const BEFORE_CLOSE_S: i64 = 1_799_958_600;
@@ -40,6 +41,8 @@ fn quickfix_asks_for_the_positions_after_its_own_fills() {
     client.wait(&["app", "35=AP", "|710=all|", "|727=2|", "|55=MSFT|", "|704=0|", "|705=7|"]);
     client.send_message(&format!("send 35=AN|710=one|{request}|55=MSFT"));
     client.wait(&["app", "35=AP", "|710=one|", "|727=1|", "|55=MSFT|"]);
+    client.send_message("send 35=g|335=all|263=0");
+    client.wait(&["app", "35=h", "|335=all|", "|336=XNAS|", "|340=2|"]);
     client.send_message(&format!("send 35=AN|710=bad|{request}|55=NOPE"));
     client.wait(&["app", "35=AO", "|710=bad|", "|728=2|", "|58=Unknown security|"]);
     client.quit();
@@ -74,19 +77,31 @@ fn hours_change(name: &str, settings: &[&str]) {
     let ahead_s = BEFORE_CLOSE_S - i64::try_from(now_s).expect("a time of this age");
     command.env("PITLANE_FAULT", format!("clock:0:{ahead_s}"));
     let service = begin(&data, command);
-    let mut client = quickfix(&service, &data.join("client"));
-    client.send_message("send 35=g|335=all|263=1");
-    client.wait(&["app", "35=h", "|335=all|", "|336=XNAS|", "|340=2|", "|325=N|"]);
+    // QuickFIX would refuse our messages, because their time is not now.
+    let mut client = FixClient::new("CLIENT1");
+    client.connect(fix(&service));
+    client.log_on(true);
+    client.send("g", "335=all|263=1|");
+    expect_status(&mut client, ["all", "2", "N"]);
     let file = refdata.join("exchanges.csv");
     let rows = fs::read_to_string(&file).expect("there are exchanges");
     fs::write(&file, rows.replace("XNAS,America/New_York,09:30,16:00", "XNAS,America/New_York,09:30,15:00"))
         .expect("a file for the test");
     let (status, body) = service.ask("POST /rest/cache/clear-all");
     assert_eq!(status, 200, "{body}");
-    client.wait(&["app", "35=h", "|335=all|", "|336=XNAS|", "|340=3|", "|325=Y|"]);
-    client.send_message("send 35=g|335=one|336=XNAS|263=0");
-    client.wait(&["app", "35=h", "|335=one|", "|336=XNAS|", "|340=3|", "|325=N|"]);
-    client.quit();
+    expect_status(&mut client, ["all", "3", "Y"]);
+    client.send("g", "335=one|336=XNAS|263=0|");
+    expect_status(&mut client, ["one", "3", "N"]);
     service.signal("TERM");
     assert!(service.end().is_orderly());
+}
+
+/// Reads up to the next status of XNAS, which must have these 335, 340 and 325.
+fn expect_status(client: &mut FixClient, expected: [&str; 3]) {
+    loop {
+        let message = client.next_message().expect("the service answers");
+        if message.get(35) == "h" && message.get(336) == "XNAS" {
+            return assert_eq!([335, 340, 325].map(|tag| message.get(tag)), expected, "{}", message.text());
+        }
+    }
 }
