@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 
 use pitlane_protocols::fix::dictionary;
+use pitlane_protocols::fix::version::FixVersion;
 use pitlane_protocols::stomp::topic::{FAMILIES, Naming};
 use pitlane_testkit::fix_client::{FixClient, now};
 use pitlane_testkit::http_client::Response;
@@ -245,7 +246,9 @@ fn message_types() -> impl Iterator<Item = String> {
     let all = letters().map(String::from).chain(pairs);
     // Session messages; and Business Message Reject, which is a response.
     let session = ["0", "1", "2", "3", "4", "5", "A", "j"];
-    all.filter(move |kind| dictionary::is_msg_type(kind.as_bytes()) && !session.contains(&kind.as_str()))
+    all.filter(move |kind| {
+        dictionary::is_msg_type(FixVersion::Fix44, kind.as_bytes()) && !session.contains(&kind.as_str())
+    })
 }
 
 /// Sends a message of this type, as far as it can be valid.
