@@ -94,6 +94,7 @@ fn chunks(socket: &mut impl BufRead) -> Vec<String> {
     while line() != "0" {
         chunks.push(line());
     }
+    assert_eq!(line(), "", "the last chunk has no trailer");
     chunks
 }
 
