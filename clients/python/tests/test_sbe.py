@@ -14,7 +14,7 @@ from pitlane import sbe
 
 SBE = Path(__file__).resolve().parents[2] / "sbe"
 # In the reference data, or equal to another member.
-ONLY_JSON = ("symbol", "feed", "dateTime")
+ONLY_JSON = ("symbol", "venue", "feed", "dateTime")
 
 
 def samples() -> "list[tuple[str, dict]]":

@@ -22,7 +22,8 @@ class SbeError(ValueError):
 def decode(body: bytes) -> "list[dict[str, Any]]":
     """Return the messages of a body. Prices and sizes are decimals, times nanoseconds since 1970.
 
-    Members have the names of the JSON bodies; `symbol` and `feed` are in the reference data.
+    Members have the names of the JSON bodies; `symbol`, `venue` and `feed` are in the reference
+    data.
     """
     messages, at = [], 0
     while at < len(body):
