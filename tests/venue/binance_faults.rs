@@ -320,6 +320,27 @@ fn an_order_of_many_trades_is_read_in_pages() {
 }
 
 #[test]
+fn connections_that_end_early_again_and_again_look_up_every_order_in_the_end() {
+    let mut harness = BinanceHarness::connected();
+    let ids: Vec<String> = (0..60).map(|nth| format!("o{nth}")).collect();
+    for id in &ids {
+        harness.submit(id, "10", "150");
+    }
+    harness.disconnect();
+    for id in 1..=60 {
+        harness.exchange.fill(id, qty("1"), price("150"));
+    }
+    // A connection carries the logon and a few lookups.
+    let is_known = |harness: &BinanceHarness, id: &String| harness.order(id).last.cum_qty == qty("1");
+    for _ in 0..60 {
+        harness.cut_to_us = Some(10_000);
+        harness.wait(seconds(1));
+    }
+    let missing: Vec<_> = ids.iter().filter(|id| !is_known(&harness, id)).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
 fn requests_and_lookups_on_the_way_are_bounded() {
     let mut harness = BinanceHarness::connected();
     harness.is_mute = true;

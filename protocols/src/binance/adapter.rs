@@ -21,7 +21,7 @@ impl VenueReports for BinanceSession {
             VenueRequest::New => self.send_order(now, instruction),
             VenueRequest::Cancel => self.send_cancel(now, instruction),
             VenueRequest::Replace => self.send_replacement(now, instruction),
-            VenueRequest::Query | VenueRequest::Status => self.look_up(now, instruction),
+            VenueRequest::Query | VenueRequest::Status => self.look_up(instruction),
         }
     }
 

@@ -13,6 +13,7 @@
 //! must.
 
 use std::collections::BTreeMap;
+use std::ops::Bound;
 
 use pitlane_engine::command::{VenueReport, VenueState};
 use pitlane_engine::event::Instruction;
@@ -80,6 +81,9 @@ pub(super) struct Lookups {
     conclusive_at: Timestamp,
     /// Our time until which a limit or a full output stops them.
     blocked_until: Timestamp,
+    /// Where the search for the next one begins. It outlives the connection: connections that end
+    /// early again and again must not look up the same orders each time.
+    cursor: Option<Bound<OrderHandle>>,
 }
 
 impl Lookups {
@@ -112,6 +116,8 @@ impl Lookups {
     fn continue_with(&mut self, order: OrderHandle, step: LookupStep, not_before: Timestamp) {
         if let Some(lookup) = self.by_order.get_mut(&order) {
             (lookup.step, lookup.not_before) = (step, not_before);
+            // A lookup that has begun is finished before others begin.
+            self.cursor = Some(Bound::Included(order));
         }
     }
 
@@ -124,8 +130,11 @@ impl Lookups {
     }
 
     fn next_due(&self, now: Timestamp) -> Option<(OrderHandle, Lookup)> {
-        let mut waiting = self.by_order.iter().filter(|(_, lookup)| !lookup.is_sent);
-        waiting.find(|(_, lookup)| lookup.not_before <= now).map(|(order, lookup)| (*order, *lookup))
+        let is_due = |(_, lookup): &(&OrderHandle, &Lookup)| !lookup.is_sent && lookup.not_before <= now;
+        let start = self.cursor.unwrap_or(Bound::Unbounded);
+        let found = self.by_order.range((start, Bound::Unbounded)).find(is_due);
+        let (order, lookup) = found.or_else(|| self.by_order.iter().find(is_due))?;
+        Some((*order, *lookup))
     }
 
     fn deadline(&self) -> Timestamp {
@@ -137,11 +146,11 @@ impl Lookups {
 impl BinanceSession {
     /// Looks an order up, on request of its shard. Without a connection the shard asks again after
     /// the next synchronization.
-    pub(super) fn look_up(&mut self, now: Timestamp, instruction: &Instruction) {
+    pub(super) fn look_up(&mut self, instruction: &Instruction) {
         self.queue_report(instruction.order, VenueReport::Unsure);
         if self.is_ready() {
+            // The shard asks for many orders at once; the requests follow with the next poll.
             self.lookups.insert(instruction.order, instruction.terms.security, Timestamp::ZERO);
-            self.send_lookups(now);
         }
     }
 
@@ -216,6 +225,7 @@ impl BinanceSession {
                 }
             }
             self.lookups.in_flight += 1;
+            self.lookups.cursor = Some(Bound::Excluded(order));
             if let Some(lookup) = self.lookups.by_order.get_mut(&order) {
                 lookup.is_sent = true;
             }

@@ -27,7 +27,7 @@ const ROUNDS_FULL: u64 = 100;
 #[test]
 fn orders_are_filled_changed_cancelled_and_rejected_at_binance() {
     let data = folder("binance-orders");
-    let standin = BinanceStandIn::start(None);
+    let standin = BinanceStandIn::start(0);
     let table = standin.table(WINDOW_MS);
     let service = start(&data, &[VenueAddress { name: "BINA", port: 0, more: &table }], &[]);
     await_connected(&service, "BINA", true);
@@ -74,7 +74,7 @@ fn orders_are_filled_changed_cancelled_and_rejected_at_binance() {
 #[test]
 fn a_simulated_a_fix_and_a_binance_venue_trade_side_by_side() {
     let data = folder("binance-several");
-    let standin = BinanceStandIn::start(None);
+    let standin = BinanceStandIn::start(0);
     let port = free_port();
     let fix_venue = venue::start(port, "ALPHA", &data.join("venue-store"));
     let table = standin.table(WINDOW_MS);
@@ -110,7 +110,7 @@ fn a_simulated_a_fix_and_a_binance_venue_trade_side_by_side() {
 #[test]
 fn a_fill_whose_event_is_lost_is_booked_after_the_reconnect() {
     let data = folder("binance-reconnect");
-    let standin = BinanceStandIn::start(None);
+    let standin = BinanceStandIn::start(0);
     let table = standin.table(WINDOW_MS);
     let service = start(&data, &[VenueAddress { name: "BINA", port: 0, more: &table }], &[]);
     await_connected(&service, "BINA", true);
@@ -147,7 +147,7 @@ fn session_row(service: &ServiceProcess, is_wanted: impl Fn(&Value) -> bool) -> 
 #[test]
 fn prices_of_binance_are_ours_and_set_off_stops() {
     let data = folder("binance-prices");
-    let standin = BinanceStandIn::start(None);
+    let standin = BinanceStandIn::start(0);
     let table = standin.table(WINDOW_MS) + &standin.market_data();
     let service = start(&data, &[VenueAddress { name: "BINA", port: 0, more: &table }], &[]);
     await_connected(&service, "BINA", true);
@@ -178,7 +178,7 @@ fn nothing_is_lost_or_doubled_when_the_service_is_killed_and_binance_misbehaves(
     let full = std::env::var("PITLANE_FAULTS").is_ok_and(|part| part == "full");
     let rounds = if full { ROUNDS_FULL } else { ROUNDS };
     let data = folder("binance-kills");
-    let standin = BinanceStandIn::start(Some(30));
+    let standin = BinanceStandIn::start(30);
     let table = standin.table(WINDOW_OF_KILLS_MS);
     let venues = || [VenueAddress { name: "BINA", port: 0, more: &table }];
     let settings = ["topology.shards=2", "journal.level=os"];
@@ -211,6 +211,7 @@ fn nothing_is_lost_or_doubled_when_the_service_is_killed_and_binance_misbehaves(
         service.end();
         service = start(&data, &venues(), &settings);
     }
+    standin.behave();
     await_connected(&service, "BINA", true);
     if !is_logged_on {
         client.connect(fix(&service));

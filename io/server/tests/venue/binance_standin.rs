@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -27,19 +28,19 @@ struct SharedState {
     /// Connections for market data with the streams that they have requested.
     subscribers: Mutex<Vec<(TcpStream, Vec<String>)>>,
     streams: Mutex<Vec<TcpStream>>,
-    /// One in so many requests goes wrong; `None`: none.
-    misbehaves: Option<u64>,
+    /// One in so many requests goes wrong; zero: none.
+    misbehaves: AtomicU64,
 }
 
 impl BinanceStandIn {
-    /// Starts a venue that trades at 200.
-    pub(crate) fn start(misbehaves: Option<u64>) -> BinanceStandIn {
+    /// Starts a venue that trades at 200. One in so many requests goes wrong; zero: none.
+    pub(crate) fn start(misbehaves: u64) -> BinanceStandIn {
         let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
         let port = listener.local_addr().expect("it has an address").port();
         let exchange = BinanceExchange::new(true, Some(Price::parse(b"200").expect("a price")));
         let (exchange, streams) = (Mutex::new(exchange), Mutex::new(Vec::new()));
         let subscribers = Mutex::new(Vec::new());
-        let shared = Arc::new(SharedState { exchange, subscribers, streams, misbehaves });
+        let shared = Arc::new(SharedState { exchange, subscribers, streams, misbehaves: misbehaves.into() });
         let accepting = shared.clone();
         std::thread::spawn(move || {
             for (number, stream) in listener.incoming().flatten().enumerate() {
@@ -85,6 +86,11 @@ impl BinanceStandIn {
         let mut exchange = self.shared.exchange.lock().expect("no thread fails");
         exchange.now_ms = now_ms();
         exchange
+    }
+
+    /// Stops to misbehave.
+    pub(crate) fn behave(&self) {
+        self.shared.misbehaves.store(0, Ordering::Relaxed);
     }
 
     /// Ends all connections.
@@ -191,9 +197,10 @@ fn answer_request(
     dice: &mut Rng,
     request: &str,
 ) -> std::io::Result<bool> {
-    let fault = match shared.misbehaves {
-        Some(part) if dice.below(part) == 0 => 1 + dice.below(4),
-        Some(_) | None => 0,
+    let fault = match shared.misbehaves.load(Ordering::Relaxed) {
+        0 => 0,
+        part if dice.below(part) == 0 => 1 + dice.below(4),
+        _ => 0,
     };
     if fault == 1 {
         // The request is lost.

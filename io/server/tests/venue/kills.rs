@@ -21,8 +21,9 @@ use crate::venue::{self, field};
 const ROUNDS: u64 = 10;
 const ROUNDS_FULL: u64 = 100;
 
-/// Time for the last reports of the venue. Only a failing test waits this long.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time for the last reports of the venue. Only a failing test waits this long: a venue that limits
+/// requests by the minute may have to be waited for twice.
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Price at which the venue trades; a buy below it rests there.
 const MARK: u64 = 200;
