@@ -159,24 +159,28 @@ export function chartJourneys(shared) {
       const [, dropped] = /to ([\d.]+)\?/.exec(await dialog.textContent());
       return Number(dropped);
     };
-    const move = page.getByRole('button', { name: 'Move the order' });
+    const move = async () => {
+      await page.getByRole('button', { name: 'Move the order' }).click();
+      await dialog.waitFor({ state: 'detached' });
+    };
 
     // The user changes their mind.
     assert.ok((await drag(-30)) > limit);
     await dialog.getByRole('button', { name: 'Back' }).click();
+    await dialog.waitFor({ state: 'detached' });
     await until('the line does not return', async () => (await price()) === limit);
     assert.equal(await limitOf(77), limit);
 
     // The user moves the order.
     const dropped = await drag(-30);
-    await move.click();
+    await move();
     await until('the order is not moved', async () => (await limitOf(77)) === dropped);
     await until('the line is not at the order', async () => (await price()) === dropped);
 
     // The service refuses: the new price is too far from the last one.
     await service.call('PUT', '/rest/ext/risk', { strategyName: 'SERVER', priceCollarPct: 0.1 });
     await drag(12);
-    await move.click();
+    await move();
     await page
       .getByRole('log', { name: 'Notices' })
       .getByText(/Modify BUY 77 AAPL/)
@@ -196,7 +200,7 @@ export function chartJourneys(shared) {
     assert.equal(await price(), dropped);
     await page.keyboard.press('Shift+ArrowUp');
     await page.keyboard.press('Enter');
-    await move.click();
+    await move();
     await until('the order is not moved by keys', async () => Math.abs((await limitOf(77)) - dropped - 0.1) < 0.001);
     await service.call('DELETE', '/rest/execution/order?all=true');
     await line.waitFor({ state: 'detached' });

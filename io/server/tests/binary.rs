@@ -38,7 +38,8 @@ fn run(arguments: &str) -> (Option<i32>, String, String) {
 
 #[test]
 fn serve_shows_orders_and_stops_when_the_time_is_up() {
-    let (code, output, errors) = run(&serving(&folder("orders"), "--config dev --for 1 --seed 7 --shards 3"));
+    let arguments = "--config dev --for 1 --seed 7 --shards 3 --set demo.rate=50";
+    let (code, output, errors) = run(&serving(&folder("orders"), arguments));
     assert_eq!((code, errors.as_str()), (Some(0), ""));
     let lines: Vec<&str> = output.lines().collect();
     assert!(lines[0].starts_with("ready http=127.0.0.1:"), "{output}");
@@ -162,10 +163,16 @@ fn settings_are_shown_with_where_they_came_from() {
         all.partition(|line: &Vec<&str>| line[0].starts_with("strategy.0."));
     assert!(strategy.iter().any(|line| line[..3] == ["strategy.0.name", "=", "MOMENTUM"]), "{output}");
     let expected = [
-        ["demo.on", "=", "true", "#", "config/dev.toml:4:1"].to_vec(),
+        ["demo.cash", "=", "1000000", "#", "config/dev.toml:7:1"].to_vec(),
+        ["demo.on", "=", "true", "#", "config/dev.toml:5:1"].to_vec(),
+        ["demo.rate", "=", "1", "#", "config/dev.toml:6:1"].to_vec(),
         ["fix.exec_type", "=", "strict44", "#", "--set"].to_vec(),
         ["lanes.events", "=", "99", "#", "PITLANE_LANES__EVENTS"].to_vec(),
-        ["log.targets.pitlane", "=", "debug", "#", "config/dev.toml:7:1"].to_vec(),
+        ["log.targets.pitlane", "=", "debug", "#", "config/dev.toml:18:1"].to_vec(),
+        ["risk.strategies.max_order_qty", "=", "100000", "#", "config/dev.toml:12:1"].to_vec(),
+        ["risk.strategies.max_order_value", "=", "5000000", "#", "config/dev.toml:13:1"].to_vec(),
+        ["risk.strategies.max_position", "=", "200000", "#", "config/dev.toml:15:1"].to_vec(),
+        ["risk.strategies.price_collar_pct", "=", "20", "#", "config/dev.toml:14:1"].to_vec(),
     ];
     assert_eq!(lines, expected, "{output}");
     let (_, all, _) = run("config show");
