@@ -210,7 +210,8 @@ impl FixClient {
         if message.get(35) == "5" {
             self.send_message("5", "");
         }
-        let is_application = matches!(message.get(35), "8" | "9" | "j" | "W" | "X" | "Y" | "d" | "y");
+        let is_application =
+            matches!(message.get(35), "8" | "9" | "j" | "W" | "X" | "Y" | "d" | "y" | "h" | "AO" | "AP");
         if is_application {
             self.received.push(message.clone());
         }

@@ -40,7 +40,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_net::ConnectionId;
 use pitlane_net::event::SocketEvent;
 use pitlane_net::sockets::Sockets;
-use pitlane_protocols::fix::session::{DisconnectReason, DontKnowTrade};
+use pitlane_protocols::fix::session::DisconnectReason;
 use pitlane_runtime::log::LineLimit;
 use pitlane_runtime::stages::LatencyRecorder;
 
@@ -401,6 +401,7 @@ impl FixEndpoint {
         let (mut work, mut again) = (work, again);
         self.apply_market_interests(now, number);
         self.pass_position_query(number);
+        self.log_unknown_trade(now, number);
         let FixEndpoint { clients, fix_log, latency, .. } = self;
         let Some(client) = client_of(clients, number) else { return work };
         if let Some(id) = client.connection {
@@ -426,16 +427,9 @@ impl FixEndpoint {
         }
         let Some(client) = client_of(&mut self.clients, number) else { return work };
         self.notifications.extend(client.take_state_change());
-        let unknown = client.session.take_dont_know_trade().map(|trade| (client.name.clone(), trade));
         self.deadline = self.deadline.min(client.session.poll_timeout().unwrap_or(Timestamp::MAX));
         if again {
             self.wake(number);
-        }
-        if let Some((session, trade)) = unknown
-            && self.may_log(now)
-        {
-            let DontKnowTrade { order_id, exec_id, reason, text } = *trade;
-            tracing::warn!(session, order_id, exec_id, reason, text, "the client does not know this trade");
         }
         work
     }

@@ -20,6 +20,7 @@ mod versions;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use pitlane_testkit::paths;
 use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
@@ -82,8 +83,23 @@ orders_per_s_max = 5
 cancels_per_s_max = 5
 "#;
 
+/// Pause between two requests for the first prices.
+const PRICE_PAUSE: Duration = Duration::from_millis(20);
+
 fn start(data: &TestFolder, settings: &[&str]) -> ServiceProcess {
     start_with(data, CONFIG, settings)
+}
+
+/// Starts a service and waits until the first five securities have prices.
+fn start_priced(data: &TestFolder) -> ServiceProcess {
+    let service = start(data, &[]);
+    for security in 1..=5 {
+        let request = format!("GET /rest/ext/quote?securityId={security}");
+        while !service.ask(&request).1.contains("\"bid\"") {
+            std::thread::sleep(PRICE_PAUSE);
+        }
+    }
+    service
 }
 
 fn start_with(data: &TestFolder, config: &str, settings: &[&str]) -> ServiceProcess {

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::cluster::fix_client;
 use crate::quickfix::BINARY;
-use crate::{CONFIG, address, fix, start, start_with};
+use crate::{CONFIG, address, fix, start, start_priced, start_with};
 
 /// Sessions for one purpose each.
 const PURPOSES: &str = r#"
@@ -44,7 +44,7 @@ pub(crate) fn quickfix(service: &ServiceProcess, store: &Path) -> QuickFixProces
 #[test]
 fn quickfix_subscribes_prices_books_and_trades() {
     let data = folder("quickfix-prices");
-    let service = start(&data, &[]);
+    let service = start_priced(&data);
     let mut client = quickfix(&service, &data.join("client"));
     client.send_message(
         "send 35=V|262=top|263=1|264=1|265=1|267=4|269=0|269=1|269=2|269=B|146=2|55=AAPL|55=MSFT",
@@ -116,7 +116,7 @@ fn part<'a>(line: &'a str, tag: &str) -> &'a str {
 fn simplefix_reads_every_byte() {
     let Some(python) = python::with_package("simplefix==1.0.17") else { return };
     let data = folder("simplefix");
-    let service = start(&data, &[]);
+    let service = start_priced(&data);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fix/simplefix_client.py");
     let mut command = Command::new(python);
     command.arg(script).arg(fix(&service).port().to_string());

@@ -9,7 +9,7 @@ use pitlane_testkit::paths;
 use pitlane_testkit::service::folder;
 
 use crate::market_data::quickfix;
-use crate::{CONFIG, begin, command_with, fix, start};
+use crate::{CONFIG, begin, command_with, fix, start_priced};
 
 /// 2027-01-14T20:30:00Z, a Thursday, half an hour before XNAS closes.
 const BEFORE_CLOSE_S: i64 = 1_799_958_600;
@@ -17,7 +17,7 @@ const BEFORE_CLOSE_S: i64 = 1_799_958_600;
 #[test]
 fn quickfix_asks_for_the_positions_after_its_own_fills() {
     let data = folder("quickfix-positions");
-    let service = start(&data, &[]);
+    let service = start_priced(&data);
     let mut client = quickfix(&service, &data.join("client"));
     let request = "724=0|453=1|448=me|447=D|452=1|1=NEWYORK|581=1|715=20261116";
     client.send_message(&format!("send 35=AN|710=flat|{request}"));

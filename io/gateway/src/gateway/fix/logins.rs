@@ -10,7 +10,7 @@ use pitlane_engine::time::{NS_PER_S, Timestamp};
 use pitlane_net::ConnectionId;
 use pitlane_net::sockets::Sockets;
 use pitlane_protocols::fix::logon_probe;
-use pitlane_protocols::fix::session::DisconnectReason;
+use pitlane_protocols::fix::session::{DisconnectReason, DontKnowTrade};
 use subtle::ConstantTimeEq;
 
 use super::pending_logons::PendingLogin;
@@ -120,6 +120,17 @@ impl FixEndpoint {
                 client.session.log_out(now, b"The login is no longer valid", DisconnectReason::EndedByUs);
                 self.wake(number);
             }
+        }
+    }
+
+    /// Logs a trade that a client does not recognise. The session may end in the same step.
+    pub(super) fn log_unknown_trade(&mut self, now: Timestamp, number: u16) {
+        let Some(client) = client_of(&mut self.clients, number) else { return };
+        let Some(trade) = client.session.take_dont_know_trade() else { return };
+        let session = client.name.clone();
+        if self.may_log(now) {
+            let DontKnowTrade { order_id, exec_id, reason, text } = *trade;
+            tracing::warn!(session, order_id, exec_id, reason, text, "the client does not know this trade");
         }
     }
 
