@@ -82,9 +82,13 @@ AFTER_TESTS = guide-test $(if $(VENV)$(CI),client-test engine-test examples-test
 without-python:
 	@echo "SKIPPED: the Python client and the examples need python3 with venv: apt install python3-venv"
 
+# Tests of the running service spend half of their time waiting, so twice as many as there are cores
+# run at once.
+TEST_THREADS := $(shell expr 2 \* $$(nproc))
+
 test: setup-test ## run all tests, with the default number of simulation seeds
 	$(if $(NPM),@$(MAKE) --no-print-directory page)
-	cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
+	RUST_TEST_THREADS=$(TEST_THREADS) cargo test --workspace $(PROFILE) $(if $(TEST),-- $(TEST))
 	$(if $(NPM),$(if $(TEST),,$(MAKE) web-test BUILD=))
 	$(if $(TEST),,$(MAKE) --jobs=2 --output-sync=target $(AFTER_TESTS) BUILD=)
 

@@ -379,7 +379,7 @@ mod tests {
         draft.finish();
         assert_eq!(
             readable(&kept).rsplit_once("10=").unwrap().0,
-            "8=FIX.4.4|9=54|35=AP|49=S|56=T|34=5|52=20261120-08:00:00.123|710=p|"
+            "8=FIX.4.4|9=52|35=AP|49=S|56=T|34=5|52=20261120-08:00:00.123|710=p|"
         );
         assert!(matches!(decode(&kept, 1_000), Ok(Decoded::Message { .. })));
         let mut out = Vec::new();

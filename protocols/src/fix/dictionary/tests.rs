@@ -218,7 +218,7 @@ fn versions_differ_in_tags_and_required_ones() {
         (order.to_string(), [Some((RequiredTagMissing, 21)), None, None]),
         (format!("{order}21=1|"), [None; 3]),
         (format!("{order}21=1|453=1|448=A|"), [Some((TagNotForMessage, 453)), None, None]),
-        (format!("{order}21=1|109=A|"), [None, Some((TagNotForMessage, 109)), Some((TagNotForMessage, 109))]),
+        (format!("{order}21=1|109=A|"), [None, Some((InvalidTag, 109)), Some((InvalidTag, 109))]),
         (format!("{order}21=1|1138=5|"), [Some((InvalidTag, 1138)), Some((InvalidTag, 1138)), None]),
         (
             "35=F|11=b|37=a|54=1|55=X|60=20261116-08:00:00|".to_string(),
