@@ -137,9 +137,11 @@ export function riskJourneys(shared) {
     await tab(page, 'P&L');
     const figure = (label) => page.locator('dl > div', { hasText: label }).locator('dd');
     await figure('Fees today').filter({ hasText: '0.05' }).waitFor();
-    await figure('Net liquidation')
-      .filter({ hasText: /^(3\u202f999|4\u202f000)\u202f\d\d\d\.\d\d USD$/ })
-      .waitFor();
+    const end = Date.now() + 60_000;
+    for (let text = ''; !/^(3\u202f999|4\u202f000)\u202f\d\d\d\.\d\d USD$/.test(text); ) {
+      assert(Date.now() < end, `the net liquidation is ${text}`);
+      text = (await figure('Net liquidation').textContent()).trim();
+    }
     await page.getByRole('radio', { name: 'By security', exact: true }).check({ force: true });
     const securities = page.getByRole('region', { name: 'Profit by security' });
     await securities.getByRole('row').filter({ hasText: 'AAPL' }).getByText('SERVER').waitFor();
@@ -150,7 +152,6 @@ export function riskJourneys(shared) {
       .filter({ hasText: 'SERVER' })
       .waitFor();
     // The service has values from before the reload, for which the new page asks.
-    const end = Date.now() + 60_000;
     let samples = [];
     while (samples.length < 2) {
       assert(Date.now() < end, 'the service keeps no samples');
