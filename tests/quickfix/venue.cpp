@@ -10,7 +10,7 @@
 // dictionary matter.
 //
 //   in:   fill ID QTY PRICE | cancel ID | reject Y|N | price SYMBOL TYPE PRICE SIZE | quit
-//   out:  logon | logout | app 35=D|… | sent 35=8|…
+//   out:  logon | logout | app 35=D|… | sent 35=8|… | rejects Y|N
 
 #include <quickfix/Application.h>
 #include <quickfix/FileStore.h>
@@ -206,7 +206,10 @@ struct Venue : FIX::Application {
         std::istringstream words(line);
         std::string word, id;
         words >> word >> id;
-        if (word == "reject") rejects = id == "Y";
+        if (word == "reject") {
+            rejects = id == "Y";
+            return tell("rejects " + id);
+        }
         if (word == "price") {
             std::string type, price, size;
             words >> type >> price >> size;

@@ -61,6 +61,7 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
     venue.send_message(&format!("cancel {}", field(&entered, "11=")));
     assert!(report(&mut client, &[(11, "c"), (39, "4")]).contains("58=venue-cancelled"));
     venue.send_message("reject Y");
+    venue.wait(&["rejects Y"]);
     client.order("d", "ALPHA", 1, 4, "201");
     assert!(report(&mut client, &[(11, "d"), (39, "8")]).contains("58=venue-rejected"));
     let fills = get(&service, "/rest/transaction/daily");
