@@ -98,12 +98,12 @@ impl NatsWire {
         (!probe).then(|| NatsMessage { subject: parts[1].to_string(), headers, payload })
     }
 
-    /// Whether bytes arrive before a request has to be sent again.
-    fn readable(&self) -> bool {
+    /// Whether bytes arrive in this time.
+    fn readable(&self, within: Duration) -> bool {
         if !self.from.buffer().is_empty() {
             return true;
         }
-        self.to.set_read_timeout(Some(RESEND_AFTER)).unwrap();
+        self.to.set_read_timeout(Some(within)).unwrap();
         let readable = self.to.peek(&mut [0]).is_ok();
         self.to.set_read_timeout(Some(DEADLINE)).unwrap();
         readable
@@ -115,21 +115,22 @@ impl NatsWire {
     fn ask(&mut self, request: &RemoteRequest) -> RemoteReply {
         let started = Instant::now();
         while started.elapsed() < DEADLINE {
-            if let Some(reply) = self.attempt(&request.encode()) {
+            if let Some(reply) = self.attempt(&request.encode(), RESEND_AFTER) {
                 return reply;
             }
         }
         panic!("no response within {DEADLINE:?} to {request:?}");
     }
 
-    /// Sends a request once; there is no response while no server is ready for it.
-    fn attempt(&mut self, request: &[u8]) -> Option<RemoteReply> {
+    /// Sends a request once, and waits for the response while bytes arrive within a time; there is
+    /// none while no server is ready for the request.
+    fn attempt(&mut self, request: &[u8], within: Duration) -> Option<RemoteReply> {
         self.requests += 1;
         let subject = format!("{ANSWERS}.{}", self.requests);
         self.send_message(&format!("PUB pitlane.pitlane.ask.MOMENTUM {subject} {}", request.len()));
         self.to.write_all(request).unwrap();
         self.send_message("");
-        while self.readable() {
+        while self.readable(within) {
             let Some(message) = self.read_operation() else { continue };
             if message.subject != subject {
                 continue;
@@ -208,7 +209,7 @@ impl EntryWire {
     /// Sends bytes that are no request, and returns the answer.
     fn ask_nonsense(&mut self) -> RemoteReply {
         match self {
-            EntryWire::Nats(wire) => wire.attempt(b"\x01zz").unwrap(),
+            EntryWire::Nats(wire) => wire.attempt(b"\x01zz", DEADLINE).unwrap(),
             EntryWire::Direct(_, client) => client.ask_bytes(b"\x01zz".to_vec()),
         }
     }

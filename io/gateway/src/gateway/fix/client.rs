@@ -62,13 +62,6 @@ pub(super) struct DriveOutcome {
 }
 
 impl FixClient {
-    /// Adds the session to the list of sessions with work to do, once.
-    pub(super) fn queue(&mut self, number: u16, active: &mut Vec<u16>) {
-        if !std::mem::replace(&mut self.queued, true) {
-            active.push(number);
-        }
-    }
-
     pub(super) fn new(
         name: &str,
         settings: FixSessionSettings,
@@ -91,6 +84,13 @@ impl FixClient {
             admitted: None,
             login: None,
             sender: SenderId::NONE,
+        }
+    }
+
+    /// Adds the session to the list of sessions with work to do, once.
+    pub(super) fn queue(&mut self, number: u16, active: &mut Vec<u16>) {
+        if !std::mem::replace(&mut self.queued, true) {
+            active.push(number);
         }
     }
 
