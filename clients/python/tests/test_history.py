@@ -9,7 +9,18 @@ import pandas
 import polars
 import pytest
 from conftest import run
-from pitlane import AsyncPitlane, BadRequest, NotFound, Pitlane, to_dataframe, to_polars
+from pitlane import (
+    AsyncPitlane,
+    BadRequest,
+    DecodeError,
+    NotFound,
+    Pitlane,
+    PriceLevel,
+    to_dataframe,
+    to_polars,
+    wire,
+)
+from pitlane.market_values import DepthMessage, depth_after
 
 LIMIT_S = 60
 INTERVALS = {"1s": "1s", "1m": "1min", "1d": "1D"}
@@ -160,3 +171,38 @@ def test_the_asyncio_client_reads_the_past(shared):
 
     quote, bars = run(read())
     assert isinstance(quote.volume, Decimal) and bars[-1].open == quote.open
+
+
+def levels(*rows):
+    return tuple(PriceLevel(Decimal(price), Decimal(size)) for price, size in rows)
+
+
+def depth_message(text):
+    return wire.decode(DepthMessage, wire.parse(f'{{{text},"ts":1,"securityId":7,"dateTime":"2026-11-18T09:00:00Z"}}'))
+
+
+def test_an_update_changes_the_depth_it_follows():
+    snapshot = depth_message('"type":"SNAPSHOT","seq":5,"bids":[[10,5],[9.5,2]],"asks":[[11,6]]')
+    before = depth_after(snapshot, None)
+    assert (before.bids, before.asks, before.spread) == (levels((10, 5), ("9.5", 2)), levels((11, 6)), 1)
+    changes = '[["B",9.75,1],["B",10,0],["A",10.5,3],["A",11,7]]'
+    update = depth_message(f'"type":"UPDATE","prevSeq":5,"seq":8,"changes":{changes}')
+    after = depth_after(update, before)
+    assert (after.seq, after.bids) == (8, levels(("9.75", 1), ("9.5", 2)))
+    assert after.asks == levels(("10.5", 3), (11, 7))
+    for other in (None, after):
+        with pytest.raises(ValueError, match="an update of the depth 5"):
+            depth_after(update, other)
+    with pytest.raises(DecodeError):
+        depth_message('"type":"SNAPSHOT","seq":5,"bids":[[10]]')
+
+
+def test_depth_since_an_earlier_one_is_the_whole_depth(client):
+    wait_for(lambda: client.depth(1).bids and client.depth(1).asks)
+    depth = client.depth(1)
+    for _ in range(20):
+        depth = client.depth(1, since=depth)
+        assert depth.spread > 0
+        assert list(depth.bids) == sorted(depth.bids, reverse=True) and list(depth.asks) == sorted(depth.asks)
+    with pytest.raises(NotFound):
+        client.depth(999_999)

@@ -20,6 +20,8 @@ from pitlane import (
     StopOrder,
     SwitchState,
     TransactionType,
+    market_values,
+    operation_values,
     requests,
     values,
     wire,
@@ -138,6 +140,8 @@ def operation(client):
     assert client.quote(1).last is not None
     assert all(bar.low <= bar.open <= bar.high for bar in client.bars(1, "1s", limit=5))
     assert len(client.tick_history(1, limit=1)) == 1
+    depth = client.depth(1)
+    assert client.depth(1, since=depth).seq >= depth.seq
     assert client.members() == []
     assert client.alerts(limit=5) == []
     with pytest.raises(NotFound):
@@ -155,7 +159,7 @@ def operation(client):
     # The first value is taken a moment after the start.
     assert {row.realized_pl for row in client.portfolio_history("MOMENTUM")} <= {Decimal(0)}
     assert isinstance(client.log_events(limit=5), list)
-    assert client.kill_switch() == values.Confirmation(SwitchState.ALL, ())
+    assert client.kill_switch() == operation_values.Confirmation(SwitchState.ALL, ())
     assert client.health().kill_switch_state is SwitchState.ALL
     client.lift_kill_switch()
     assert client.feeds() == ["SIM"]
@@ -178,19 +182,20 @@ def test_both_clients_have_the_same_methods():
 
 NAMES = {
     "AccountVO": values.Account,
-    "AdapterVO": values.Adapter,
+    "AdapterVO": operation_values.Adapter,
     "CanceledOrdersVO": values.CanceledOrders,
     "CashBalanceVO": values.CashBalance,
-    "ConfirmationVO": values.Confirmation,
-    "DurabilityVO": values.Durability,
+    "ConfirmationVO": operation_values.Confirmation,
+    "Depth": market_values.DepthMessage,
+    "DurabilityVO": operation_values.Durability,
     "ExchangeVO": values.Exchange,
     "HoldingVO": values.Holding,
-    "IdentityVO": values.Identity,
-    "LimitRefusalsVO": values.LimitRefusals,
-    "LimitUseVO": values.LimitUse,
-    "LimitsVO": values.Limits,
-    "ListenerVO": values.Listener,
-    "LogEventVO": values.LoggedEvent,
+    "IdentityVO": operation_values.Identity,
+    "LimitRefusalsVO": operation_values.LimitRefusals,
+    "LimitUseVO": operation_values.LimitUse,
+    "LimitsVO": operation_values.Limits,
+    "ListenerVO": operation_values.Listener,
+    "LogEventVO": operation_values.LoggedEvent,
     "MissingVO": values.MissingAmount,
     "OrderVO": values.Order,
     "PortfolioSampleVO": values.PortfolioSample,
@@ -199,30 +204,30 @@ NAMES = {
     "ProfitRowVO": values.ProfitRow,
     "ProfitSumVO": values.ProfitSum,
     "ProfitVO": values.Profit,
-    "RatesVO": values.Rates,
-    "Ready": values.Health,
-    "RestrictionVO": values.Restriction,
-    "RiskVO": values.Risk,
+    "RatesVO": operation_values.Rates,
+    "Ready": operation_values.Health,
+    "RestrictionVO": operation_values.Restriction,
+    "RiskVO": operation_values.Risk,
     "SecurityFamilyVO": values.SecurityFamily,
     "SecurityVO": values.Security,
     "SenderVO": values.Sender,
-    "AlertVO": values.Alert,
-    "BarVO": values.HistoryBar,
-    "QuoteVO": values.Quote,
-    "TickVO": values.HistoryTick,
-    "SessionVO": values.Session,
-    "VenueLimitVO": values.VenueLimit,
-    "ShardVO": values.ShardHealth,
-    "StageVO": values.Latency,
+    "AlertVO": operation_values.Alert,
+    "BarVO": market_values.HistoryBar,
+    "QuoteVO": market_values.Quote,
+    "TickVO": market_values.HistoryTick,
+    "SessionVO": operation_values.Session,
+    "VenueLimitVO": operation_values.VenueLimit,
+    "ShardVO": operation_values.ShardHealth,
+    "StageVO": operation_values.Latency,
     "StrategyVO": values.StrategyInfo,
     "TransactionVO": values.Transaction,
-    "UnconfirmedVO": values.Unconfirmed,
-    "Version": values.Version,
-    "AdapterHealthVO": values.AdapterHealth,
-    "BrokerVO": values.Broker,
-    "RemoteStrategyVO": values.RemoteStrategy,
-    "MemberVO": values.Member,
-    "StandbyVO": values.Standby,
+    "UnconfirmedVO": operation_values.Unconfirmed,
+    "Version": operation_values.Version,
+    "AdapterHealthVO": operation_values.AdapterHealth,
+    "BrokerVO": operation_values.Broker,
+    "RemoteStrategyVO": operation_values.RemoteStrategy,
+    "MemberVO": operation_values.Member,
+    "StandbyVO": operation_values.Standby,
     "MarketOrderVO": requests.MarketOrder,
     "LimitOrderVO": requests.LimitOrder,
     "StopOrderVO": requests.StopOrder,

@@ -65,6 +65,25 @@ from .events import (
 )
 from .live.connection import LinkRejected
 from .live.process import StrategyRefused, run
+from .market_values import Depth, HistoryBar, HistoryTick, PriceLevel, Quote
+from .operation_values import (
+    Adapter,
+    Alert,
+    Confirmation,
+    Health,
+    Identity,
+    Latency,
+    LimitRefusals,
+    Limits,
+    LimitUse,
+    LoggedEvent,
+    Member,
+    Rates,
+    Risk,
+    Session,
+    Unconfirmed,
+    Version,
+)
 from .requests import LimitOrder, MarketOrder, NewOrder, NewTransaction, StopLimitOrder, StopOrder
 from .retry import Retry
 from .strategy import Strategy
@@ -88,24 +107,11 @@ from .stream.synchronous import Subscription
 from .sweep_run import SweepResult, sweep
 from .values import (
     Account,
-    Adapter,
-    Alert,
     CanceledOrders,
     CashBalance,
-    Confirmation,
     Exchange,
     Forex,
-    Health,
-    HistoryBar,
-    HistoryTick,
     Holding,
-    Identity,
-    Latency,
-    LimitRefusals,
-    Limits,
-    LimitUse,
-    LoggedEvent,
-    Member,
     Order,
     Portfolio,
     PortfolioSample,
@@ -113,17 +119,11 @@ from .values import (
     Profit,
     ProfitRow,
     ProfitSum,
-    Quote,
-    Rates,
-    Risk,
     Security,
     SecurityFamily,
     Sender,
-    Session,
     StrategyInfo,
     Transaction,
-    Unconfirmed,
-    Version,
 )
 
 __version__ = "0.1.0"
@@ -149,6 +149,7 @@ __all__ = [
     "Context",
     "ContextClosed",
     "DecodeError",
+    "Depth",
     "Event",
     "Exchange",
     "ExecType",
@@ -200,6 +201,7 @@ __all__ = [
     "PortfolioSample",
     "Position",
     "PositionChange",
+    "PriceLevel",
     "Problem",
     "Profit",
     "ProfitRow",

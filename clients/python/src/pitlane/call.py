@@ -10,9 +10,9 @@ from urllib.parse import quote, urlencode
 from . import wire
 from .errors import DecodeError, OutcomeUnknown, Problem, Unreachable
 from .http.message import Response
+from .operation_values import Confirmation
 from .problems import problem_of
 from .retry import RetryRule
-from .values import Confirmation
 
 T = TypeVar("T")
 

@@ -158,6 +158,8 @@ def _reader(kind: Any) -> Callable[[Any], Any]:
         return plain[kind]
     if issubclass(kind, Enum):
         return _enum_reader(kind)
+    if issubclass(kind, tuple):
+        return _row_reader(kind)
     return _plain_reader(kind)
 
 
@@ -180,6 +182,18 @@ def _list_reader(make: Callable[[Any], Any], read: Callable[[Any], Any]) -> Call
         return make(map(read, value))
 
     return read_list
+
+
+def _row_reader(kind: Any) -> Callable[[Any], Any]:
+    """Returns the reader of a NamedTuple, which is a list in JSON."""
+    members = [reader(hint) for hint in get_type_hints(kind).values()]
+
+    def read_row(value: Any) -> Any:
+        if not isinstance(value, list) or len(value) != len(members):
+            raise TypeError(f"{value!r} is not a list of {len(members)} values")
+        return kind(*(read(member) for read, member in zip(members, value)))
+
+    return read_row
 
 
 def _object_reader(kind: Any) -> Callable[[Any], Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Iterable, Literal, TypeVar
 
-from ..call import page_at, page_of
-from ..values import HistoryBar, HistoryTick, Quote, SecurityRef
+from ..call import get, page_at, page_of
+from ..market_values import Depth, DepthMessage, HistoryBar, HistoryTick, Quote, depth_after
+from ..values import SecurityRef
 from ..wire import format_time
 from .securities import AsyncSecurityLookup
 
@@ -69,6 +70,16 @@ class AsyncHistory(AsyncSecurityLookup):
                 return []
             query["securityId"] = ",".join(ids)
         return (await self._run(page_of("/rest/ext/quote", Quote, query))).rows
+
+    async def depth(self, security: SecurityRef, *, since: Depth | None = None) -> Depth:
+        """Returns the price levels of a security.
+
+        With `since`, an earlier result for the same security, the service sends only what has
+        changed after it.
+        """
+        path = f"/rest/ext/depth/{await self._security_id(security)}"
+        message = await self._run(get(path, DepthMessage, since=since.seq if since else None))
+        return depth_after(message, since)
 
     async def _rows(
         self,

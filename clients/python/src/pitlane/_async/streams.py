@@ -8,11 +8,12 @@ from typing import Any, Union
 from .. import topics
 from ..call import get
 from ..events import Event, Gap, OrderUpdate, StreamItem, Tick
+from ..operation_values import Health
 from ..retry import NO_RETRY
 from ..settings import Settings
 from ..stream.asynchronous import AsyncSubscription, AsyncSubscriptionManager
 from ..stream.event_queue import CAPACITY, Policy
-from ..values import Health, Security, SecurityRef
+from ..values import Security, SecurityRef
 from .securities import AsyncSecurityLookup
 
 

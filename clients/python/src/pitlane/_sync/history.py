@@ -6,8 +6,9 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Iterable, Literal, TypeVar
 
-from ..call import page_at, page_of
-from ..values import HistoryBar, HistoryTick, Quote, SecurityRef
+from ..call import get, page_at, page_of
+from ..market_values import Depth, DepthMessage, HistoryBar, HistoryTick, Quote, depth_after
+from ..values import SecurityRef
 from ..wire import format_time
 from .securities import SecurityLookup
 
@@ -70,6 +71,16 @@ class History(SecurityLookup):
                 return []
             query["securityId"] = ",".join(ids)
         return (self._run(page_of("/rest/ext/quote", Quote, query))).rows
+
+    def depth(self, security: SecurityRef, *, since: Depth | None = None) -> Depth:
+        """Returns the price levels of a security.
+
+        With `since`, an earlier result for the same security, the service sends only what has
+        changed after it.
+        """
+        path = f"/rest/ext/depth/{self._security_id(security)}"
+        message = self._run(get(path, DepthMessage, since=since.seq if since else None))
+        return depth_after(message, since)
 
     def _rows(
         self,

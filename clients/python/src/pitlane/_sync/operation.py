@@ -6,9 +6,7 @@ from __future__ import annotations
 from typing import Any, Mapping
 
 from ..call import Call, confirmed_write, get, path_segment, read_text, write
-from ..problems import UnknownSession
-from ..retry import NO_RETRY, RetryRule
-from ..values import (
+from ..operation_values import (
     Adapter,
     Alert,
     Confirmation,
@@ -21,10 +19,12 @@ from ..values import (
     Member,
     Rates,
     Risk,
-    SecurityRef,
     Session,
     Version,
 )
+from ..problems import UnknownSession
+from ..retry import NO_RETRY, RetryRule
+from ..values import SecurityRef
 from .securities import SecurityLookup
 
 SERVER = "SERVER"

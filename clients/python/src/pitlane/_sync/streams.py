@@ -9,11 +9,12 @@ from typing import Any, Union
 from .. import topics
 from ..call import get
 from ..events import Event, Gap, OrderUpdate, StreamItem, Tick
+from ..operation_values import Health
 from ..retry import NO_RETRY
 from ..settings import Settings
 from ..stream.synchronous import Subscription, SubscriptionManager
 from ..stream.event_queue import CAPACITY, Policy
-from ..values import Health, Security, SecurityRef
+from ..values import Security, SecurityRef
 from .securities import SecurityLookup
 
 

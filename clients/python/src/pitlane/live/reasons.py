@@ -85,6 +85,8 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("missed-fill", "a missed fill, counted from a later report of the venue about the order"),
     ("expired-security", "the security has expired and can no longer be traded"),
     ("strategy-not-permitted", "the account may not be used by this strategy"),
+    ("venue-rate", "the order would exceed a limit of the venue; it was not sent"),
+    ("venue-unsupported", "the venue does not offer such an order or change"),
 )
 
 
