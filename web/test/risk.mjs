@@ -135,13 +135,12 @@ export function riskJourneys(shared) {
     await service.call('POST', '/rest/execution/order/market', { securityId: 1, side: 'BUY', quantity: 10 });
     const page = await open(shared.chrome, service.url);
     await tab(page, 'P&L');
-    const figure = (label) => page.locator('dl > div', { hasText: label }).locator('dd');
+    const figure = (label) => page.locator('.panel dl > div', { hasText: label }).locator('dd');
     await figure('Fees today').filter({ hasText: '0.05' }).waitFor();
+    await figure('Net liquidation')
+      .filter({ hasText: /^\s*(3\u202f999|4\u202f000)\u202f\d\d\d\.\d\d USD\s*$/ })
+      .waitFor();
     const end = Date.now() + 60_000;
-    for (let text = ''; !/^(3\u202f999|4\u202f000)\u202f\d\d\d\.\d\d USD$/.test(text); ) {
-      assert(Date.now() < end, `the net liquidation is ${text}`);
-      text = (await figure('Net liquidation').textContent()).trim();
-    }
     await page.getByRole('radio', { name: 'By security', exact: true }).check({ force: true });
     const securities = page.getByRole('region', { name: 'Profit by security' });
     await securities.getByRole('row').filter({ hasText: 'AAPL' }).getByText('SERVER').waitFor();

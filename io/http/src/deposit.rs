@@ -8,6 +8,7 @@ use pitlane_engine::command::{CommandKind, Movement, MovementKind};
 use pitlane_engine::id::{StrategyId, Uuid};
 use pitlane_engine::number::Price;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::time::Timestamp;
 use tokio::time::sleep;
 
 use super::app_state::AppState;
@@ -20,7 +21,7 @@ const START_PAUSE: Duration = Duration::from_millis(20);
 /// shard books a deposit once.
 const FIRST_UUID: u128 = 0x9c1d_7a52_40b3_4e0f_8a6e_0000_0000_0000;
 
-/// Books a deposit for every strategy without cash and positions.
+/// Books a deposit for every strategy that had no cash and no positions at the start.
 pub(crate) async fn run(app: Rc<AppState>) {
     if app.settings.deposit.is_zero() {
         return;
@@ -28,18 +29,24 @@ pub(crate) async fn run(app: Rc<AppState>) {
     while app.trading.check_open().is_err() {
         sleep(START_PAUSE).await;
     }
-    for strategy in strategies_without_assets(&app.trading) {
+    for strategy in strategies_without_assets(&app.trading, app.monitoring.service_status.started()) {
         deposit(&app, strategy).await;
     }
 }
 
-fn strategies_without_assets(trading: &Trading) -> Vec<StrategyId> {
+/// Returns the strategies that had neither cash nor positions at the start. A strategy may have
+/// traded since then.
+fn strategies_without_assets(trading: &Trading, start: Timestamp) -> Vec<StrategyId> {
     let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
-    let has_none = |strategy: &StrategyId| {
+    let had_none = |strategy: &StrategyId| {
+        let mut times = view.transactions(Some(*strategy)).map(|transaction| transaction.at).peekable();
+        if times.peek().is_some() {
+            return times.all(|at| at >= start);
+        }
         view.cash_parts(*strategy).next().is_none()
             && !view.positions().any(|position| position.id.strategy() == *strategy)
     };
-    reference.strategies().iter().map(|row| row.id).filter(has_none).collect()
+    reference.strategies().iter().map(|row| row.id).filter(had_none).collect()
 }
 
 async fn deposit(app: &AppState, strategy: StrategyId) {

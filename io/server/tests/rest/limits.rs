@@ -80,6 +80,26 @@ fn a_deposit_is_made_once_and_survives_a_restart() {
 }
 
 #[test]
+fn a_strategy_that_trades_at_once_has_a_deposit_and_one_with_a_past_has_none() {
+    let cash = |rows: &Value| {
+        let amounts = rows.as_array().unwrap().iter().map(|row| row["amount"].as_f64().unwrap());
+        (amounts.clone().count(), amounts.sum::<f64>())
+    };
+    // SERVER and PAIRS trade with each other and pay fees.
+    let data = folder("deposit-and-past");
+    let mut service = RestService::with(&data, &[]);
+    service.trade(1, "BUY", "10", "200");
+    service.kill();
+    let mut service = RestService::with(&data, &["demo.cash=1000000"]);
+    let rows = service.until("/rest/ext/cash-balance", |rows| cash(rows).0 == 4);
+    assert!((1_999_000.0..2_000_000.0).contains(&cash(&rows).1), "{rows}");
+    service.kill();
+    let mut service = RestService::with(&folder("deposit-at-once"), &["demo.cash=1000000"]);
+    service.trade(1, "BUY", "10", "200");
+    service.until("/rest/ext/cash-balance", |rows| (3_999_000.0..4_000_000.0).contains(&cash(rows).1));
+}
+
+#[test]
 fn the_use_of_limits_and_what_they_refused_are_shown() {
     let mut service = RestService::start("use");
     let idle = json!({ "strategyName": "PAIRS", "openOrders": 0, "refusals": [] });
