@@ -244,13 +244,19 @@ export function chartJourneys(shared) {
     await page.getByRole('radio', { name: 'Sums', exact: true }).check({ force: true });
     const plot = page.getByRole('img', { name: /^Sums of the depth: \d[^,]* bid down to [\d.]+, \d.* offered up to/ });
     await plot.waitFor();
-    const box = await plot.boundingBox();
-    await page.mouse.move(box.x + 5, box.y + box.height / 2);
-    const left = number((await page.getByTestId('depth-value').textContent()).split(':')[1]);
-    await page.mouse.move(box.x + box.width / 2 - 12, box.y + box.height / 2);
+    const value = page.getByTestId('depth-value');
+    // The plot may still move while its texts arrive, so the pointer follows it.
+    const sumAt = async (place) => {
+      const box = await plot.boundingBox();
+      await page.mouse.move(box.x + place(box.width) + 1, box.y + box.height / 2);
+      await page.mouse.move(box.x + place(box.width), box.y + box.height / 2);
+      const [text] = await value.allTextContents();
+      return text && number(text.split(':')[1]);
+    };
+    let left;
+    await until('no sum is shown at the pointer', async () => (left = await sumAt(() => 5)) !== undefined);
     await until('the sum does not fall towards the best price', async () => {
-      const text = await page.getByTestId('depth-value').textContent();
-      return number(text.split(':')[1]) < left;
+      return (await sumAt((width) => width / 2 - 12)) < left;
     });
     await page.getByRole('radio', { name: 'Levels', exact: true }).check({ force: true });
     await page.getByRole('list', { name: 'Bids' }).waitFor();
