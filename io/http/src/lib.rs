@@ -99,7 +99,9 @@ mod depth;
 mod depth_watches;
 mod event_loop;
 mod portfolio;
+mod portfolio_file;
 mod portfolio_history;
+mod portfolio_sample;
 mod profit;
 mod websocket;
 
