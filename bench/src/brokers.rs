@@ -14,14 +14,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::fan_out::{ConsumerPool, FanOutRate, FanOutState, WARM_UP};
+use crate::consumers::{ConsumerPool, FanOutState};
+use crate::fan_out::{FanOutRate, WARM_UP};
 use crate::program;
 use crate::publisher::Publisher;
+use crate::tick_reader::{BodyReader, Framing};
 
 /// Longest start-up time: a Java or Erlang VM starts slowly.
 const START_MAX: Duration = Duration::from_secs(60);
-/// Bytes of the payload: as long as a tick in JSON.
-const BYTES: usize = 200;
 /// Messages that may be published and not yet delivered to all consumers.
 const AHEAD: u64 = 1_024;
 /// Messages of one write.
@@ -143,13 +143,19 @@ impl BrokerProcess {
         Err(format!("{} does not answer", kind.name()))
     }
 
-    /// Measures deliveries per second to this many consumers. The reading thread also publishes,
-    /// between two polls of the sockets.
-    pub fn throughput(&self, consumers: usize, time: Duration) -> std::io::Result<FanOutRate> {
+    /// Measures deliveries of `payload` per second to this many consumers. The reading thread also
+    /// publishes, between two polls of the sockets.
+    pub fn throughput(
+        &self,
+        consumers: usize,
+        payload: &[u8],
+        body: BodyReader,
+        time: Duration,
+    ) -> std::io::Result<FanOutRate> {
         let sockets = (0..consumers).map(|_| self.subscriber()).collect::<Result<Vec<_>, _>>()?;
-        let mut pool = ConsumerPool::zero_terminated(sockets);
-        let head = format!("SEND\ndestination:/topic/t\ncontent-length:{BYTES}\n\n");
-        let message = [head.as_bytes(), &[b'x'; BYTES], b"\0"].concat();
+        let mut pool = ConsumerPool::of_frames(sockets, Framing::Stomp, body);
+        let head = format!("SEND\ndestination:/topic/t\ncontent-length:{}\n\n", payload.len());
+        let message = [head.as_bytes(), payload, b"\0"].concat();
         let mut publisher = Publisher::new(self.connect()?, &message, BATCH);
         let shared = FanOutState::default();
         let ahead = |delivered: u64| delivered / consumers as u64 + AHEAD;

@@ -24,6 +24,7 @@ pub enum BudgetLine {
     FixRate,
     FanOut,
     FanOutLatency,
+    OrderToTick,
     List,
     Idle,
     Start,
@@ -32,7 +33,7 @@ pub enum BudgetLine {
 }
 
 impl BudgetLine {
-    pub const ALL: [BudgetLine; 17] = [
+    pub const ALL: [BudgetLine; 18] = [
         BudgetLine::Book,
         BudgetLine::Shard,
         BudgetLine::ShardHeap,
@@ -45,6 +46,7 @@ impl BudgetLine {
         BudgetLine::FixRate,
         BudgetLine::FanOut,
         BudgetLine::FanOutLatency,
+        BudgetLine::OrderToTick,
         BudgetLine::List,
         BudgetLine::Idle,
         BudgetLine::Start,
@@ -66,6 +68,7 @@ impl BudgetLine {
             BudgetLine::FixRate => "FIX order to first report, orders/s",
             BudgetLine::FanOut => "STOMP fan-out to 1, 10, 100",
             BudgetLine::FanOutLatency => "STOMP at 5,000/s, median",
+            BudgetLine::OrderToTick => "FIX order to tick over STOMP, median",
             BudgetLine::List => "REST GET of a 2 KB list",
             BudgetLine::Idle => "idle, default config",
             BudgetLine::Start => "start to ready",
@@ -89,6 +92,7 @@ impl BudgetLine {
             BudgetLine::FixRate => format!("at least {} × QuickFIX", goals::FIX_PEER_RATIO_MIN),
             BudgetLine::FanOut => format!("at least {} / {} / {} million/s", one.1, ten.1, hundred.1),
             BudgetLine::FanOutLatency => format!("at most {} / {} / {} µs", one.2, ten.2, hundred.2),
+            BudgetLine::OrderToTick => format!("at most {} µs", goals::ORDER_TO_TICK_US_MAX),
             BudgetLine::List => format!("within {} × hyper's time", goals::HTTP_RATIO_MAX),
             BudgetLine::Idle => format!("under {} % of a core", goals::IDLE_PERCENT_MAX),
             BudgetLine::Start => format!("under {} s", goals::START_S_MAX),
@@ -108,6 +112,7 @@ impl BudgetLine {
             BudgetLine::Decode => "pitlane-bench fix-codec",
             BudgetLine::FixLatency | BudgetLine::FixRate => "pitlane-bench fix",
             BudgetLine::FanOut | BudgetLine::FanOutLatency => "pitlane-bench stomp",
+            BudgetLine::OrderToTick => "pitlane-bench order-to-tick",
             BudgetLine::List => "pitlane-bench http",
             BudgetLine::Idle | BudgetLine::Start => "pitlane-bench idle",
             BudgetLine::Memory => "pitlane-bench memory",
@@ -128,6 +133,9 @@ impl BudgetLine {
             BudgetLine::FixRate => "flat out, 4 sessions, both reports, its store in memory",
             BudgetLine::FanOut => "closed loop, loopback, all consumers on one core",
             BudgetLine::FanOutLatency => "open loop, loopback",
+            BudgetLine::OrderToTick => {
+                "1,000 trades/s open loop, spinning, journal os, loopback, SBE decoded"
+            }
             BudgetLine::List => "server's time on its core",
             BudgetLine::Idle => "the binary, 10 s after the start, its feed running",
             BudgetLine::Start => "the binary, an empty folder",

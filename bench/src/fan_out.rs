@@ -5,11 +5,9 @@
 //! behind, so that nothing is conflated and every delivery counts. Latency is measured in an open
 //! loop: each tick has a planned time, and its latency counts from there.
 
-use std::hint::spin_loop;
-use std::io::{ErrorKind, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::sync::mpsc;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -18,7 +16,7 @@ use hdrhistogram::Histogram;
 use pitlane_auth::Role;
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{SecurityId, ShardId};
-use pitlane_engine::index::{index_u32, index_usize};
+use pitlane_engine::index::index_usize;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_gateway::gateway::stomp::StompEndpoint;
@@ -33,9 +31,12 @@ use pitlane_sys::affinity::pin_current_thread;
 use quanta::Clock;
 
 use crate::conditions::Pinning;
+use crate::consumers::{ConsumerPool, FanOutState, Observed, TIMEOUT};
 use crate::measure::histogram;
+use crate::neighbours::Neighbours;
 use crate::report::recording::{Recording, SLICE_NS};
 use crate::stomp::tick;
+use crate::tick_reader::BodyReader;
 
 /// Most ticks published in one cycle: as many as a gateway under load finds on its lanes, which
 /// hold thousands.
@@ -45,10 +46,6 @@ const TICKS_PER_CYCLE: u64 = 64;
 const AHEAD_MAX: u64 = 512;
 /// Time before anything is counted.
 pub const WARM_UP: Duration = Duration::from_millis(300);
-/// Timeout of every step; none of them takes long.
-const TIMEOUT: Duration = Duration::from_secs(30);
-/// Most bytes that a consumer reads at once.
-const READ_BYTES: usize = 256 * 1_024;
 /// Bytes of a large message: the text in the body of an event between strategies.
 const LARGE_BYTES: usize = 4 * 1_024;
 
@@ -58,22 +55,6 @@ pub struct FanOutRate {
     pub deliveries_per_s: f64,
     /// Bytes of one delivery, header included.
     pub octets: f64,
-}
-
-/// State shared by server and consumers.
-#[derive(Default)]
-pub struct FanOutState {
-    /// Deliveries counted by the consumers.
-    delivered: AtomicU64,
-    /// Events published to all consumers.
-    published: AtomicU64,
-    /// Most bytes that waited for one consumer.
-    queued_max: AtomicU64,
-    /// Set once all consumers are connected.
-    may_publish: AtomicBool,
-    /// Set to end publishing.
-    stop_publishing: AtomicBool,
-    stop: AtomicBool,
 }
 
 /// How the server publishes.
@@ -92,10 +73,11 @@ pub fn throughput(
     pinning: &Pinning,
     reference: &Arc<RefData>,
     consumers: usize,
+    body: BodyReader,
     time: Duration,
 ) -> FanOutRate {
     let server = FanOutServer::start(pinning, reference, PublishMode::Fast(consumers as u64));
-    let mut pool = ConsumerPool::stomp(server.address, "tick.*", consumers, 0);
+    let mut pool = ConsumerPool::stomp(server.address, "tick.*", consumers, 0, body);
     pool.read_for(&server.shared, WARM_UP, |_| {});
     let (before, octets, begin) = (pool.messages, pool.octets, Instant::now());
     pool.read_for(&server.shared, time, |_| {});
@@ -111,12 +93,13 @@ pub fn latency(
     pinning: &Pinning,
     reference: &Arc<RefData>,
     consumers: usize,
+    body: BodyReader,
     per_second: u64,
     time: Duration,
 ) -> Recording {
     let pause = 1_000_000_000 * consumers as u64 / per_second;
     let server = FanOutServer::start(pinning, reference, PublishMode::Paced(pause));
-    let pool = ConsumerPool::stomp(server.address, "tick.*", consumers, 0);
+    let pool = ConsumerPool::stomp(server.address, "tick.*", consumers, 0, body);
     let mut recording = measure(server, pool, time).recording;
     (recording.name, recording.per_s_planned) = (format!("stomp-to-{consumers}"), per_second as f64);
     recording
@@ -130,13 +113,14 @@ pub fn with_stalled(
     time: Duration,
 ) -> FanOutResult {
     let server = FanOutServer::start(pinning, reference, PublishMode::Large(1_000_000));
-    let pool = ConsumerPool::stomp(server.address, "generic-event.*", 10 - stalled, stalled);
+    let pool =
+        ConsumerPool::stomp(server.address, "generic-event.*", 10 - stalled, stalled, BodyReader::None);
     measure(server, pool, time)
 }
 
 /// Measures one consumer at 1,000 events of 4 KiB per second, either alone or beside one that does
-/// not read, one with the smallest window that reads a byte at a time, and [`CHURNING`] that
-/// connect and disconnect.
+/// not read, one with the smallest window that reads a byte at a time, and
+/// [`CHURNING`](crate::neighbours::CHURNING) that connect and disconnect.
 pub fn with_bad_neighbours(
     pinning: &Pinning,
     reference: &Arc<RefData>,
@@ -144,64 +128,12 @@ pub fn with_bad_neighbours(
     time: Duration,
 ) -> FanOutResult {
     let server = FanOutServer::start(pinning, reference, PublishMode::Large(1_000_000));
-    let mut pool = ConsumerPool::stomp(server.address, "generic-event.*", 1, usize::from(has_bad_neighbours));
+    let stalled = usize::from(has_bad_neighbours);
+    let mut pool = ConsumerPool::stomp(server.address, "generic-event.*", 1, stalled, BodyReader::None);
     if has_bad_neighbours {
         pool.neighbours = Some(Neighbours::new(server.address));
     }
     measure(server, pool, time)
-}
-
-/// Connections that connect and disconnect, each once per [`CHURN_TIME`]: few enough per second
-/// that their cost on the consumers' core stays below one percent.
-const CHURNING: usize = 100;
-const CHURN_TIME: Duration = Duration::from_secs(2);
-
-/// The connections that come and go, and the one with a small window.
-struct Neighbours {
-    address: SocketAddr,
-    churning: Vec<TcpStream>,
-    /// Index of the connection that is replaced next.
-    next_index: usize,
-    due: Instant,
-    narrow: TcpStream,
-}
-
-impl Neighbours {
-    fn new(address: SocketAddr) -> Neighbours {
-        let narrow =
-            socket2::Socket::new(socket2::Domain::IPV4, socket2::Type::STREAM, None).expect("a socket");
-        // As small as the system permits.
-        narrow.set_recv_buffer_size(1).expect("a socket takes options");
-        narrow.connect(&address.into()).expect("the server listens");
-        let mut narrow: TcpStream = narrow.into();
-        narrow.write_all(hello("generic-event.*").as_bytes()).expect("the server reads");
-        narrow.set_nonblocking(true).expect("a socket takes options");
-        let mut neighbours =
-            Neighbours { address, churning: Vec::new(), next_index: 0, due: Instant::now(), narrow };
-        while neighbours.churning.len() < CHURNING {
-            let connect_quiet = neighbours.connect_quiet();
-            neighbours.churning.push(connect_quiet);
-        }
-        neighbours
-    }
-
-    fn connect_quiet(&self) -> TcpStream {
-        let mut socket = TcpStream::connect(self.address).expect("the server listens");
-        // They subscribe to a quiet topic: a hundred that received every event would be a hundred
-        // times the work, not bad neighbours.
-        socket.write_all(hello("log-event.*").as_bytes()).expect("the server reads");
-        socket
-    }
-
-    fn step(&mut self) {
-        // A consumer that was disconnected for its slowness does not reconnect.
-        let _ = self.narrow.read(&mut [0; 1]);
-        if Instant::now() >= self.due {
-            self.due += CHURN_TIME / index_u32(CHURNING);
-            self.next_index = (self.next_index + 1) % CHURNING;
-            self.churning[self.next_index] = self.connect_quiet();
-        }
-    }
 }
 
 /// What consumers received.
@@ -223,20 +155,22 @@ fn measure(server: FanOutServer, mut pool: ConsumerPool, time: Duration) -> FanO
     pool.read_for(&server.shared, WARM_UP, |_| {});
     let mut recording = Recording::new("stomp", 0.0, SLICE_NS);
     let (mut gap, mut last) = (Duration::ZERO, Instant::now());
-    let clock = server.clock.clone();
+    let (clock, decodes) = (server.clock.clone(), pool.decodes());
     let begin = clock.delta_as_nanos(0, clock.raw());
-    pool.read_for(&server.shared, time, |bytes| {
+    pool.read_for(&server.shared, time, |observed| {
         gap = gap.max(last.elapsed());
         last = Instant::now();
         let now = clock.delta_as_nanos(0, clock.raw());
-        for at in memchr::memmem::find_iter(bytes, b"\"ts\":") {
-            let digits = bytes[at + 5..].iter().take_while(|byte| byte.is_ascii_digit());
-            let sent_at =
-                digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add((digit - b'0') as u64));
+        let mut count = |sent_at: u64| {
             // A number that was cut in two by the read is not a time.
             if now > sent_at && now - sent_at < 10_000_000_000 {
                 recording.count(sent_at.saturating_sub(begin), now - sent_at);
             }
+        };
+        match observed {
+            Observed::Tick(tick) => count(tick.ts),
+            Observed::Bytes(_) if decodes => {}
+            Observed::Bytes(bytes) => sent_times(bytes).for_each(count),
         }
     });
     recording.per_s_reached = recording.all.len() as f64 / time.as_secs_f64();
@@ -253,6 +187,14 @@ fn measure(server: FanOutServer, mut pool: ConsumerPool, time: Duration) -> FanO
     let cycles = server.end();
     let queued_max = shared.queued_max.load(Ordering::Relaxed);
     FanOutResult { recording, gap, missing, event_ns: cycles.value_at_quantile(0.5) as f64, queued_max }
+}
+
+/// Returns the times in bytes of JSON that are not decoded.
+fn sent_times(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    memchr::memmem::find_iter(bytes, b"\"ts\":").map(|at| {
+        let digits = bytes[at + 5..].iter().take_while(|byte| byte.is_ascii_digit());
+        digits.fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add((digit - b'0') as u64))
+    })
 }
 
 /// The gateway's side, in a thread of its own.
@@ -365,111 +307,3 @@ fn serve(
 
 /// Events between two looks at the queues.
 const QUEUE_CHECK_EVERY: u64 = 64;
-
-/// All consumers, in the calling thread.
-pub struct ConsumerPool {
-    sockets: Vec<TcpStream>,
-    /// Connections that stay open and do not read.
-    _stalled: Vec<TcpStream>,
-    neighbours: Option<Neighbours>,
-    buffer: Vec<u8>,
-    pub messages: u64,
-    pub octets: u64,
-    /// Bytes of every message; `None`: each message ends with a zero byte.
-    length: Option<u64>,
-}
-
-impl ConsumerPool {
-    fn stomp(address: SocketAddr, topic: &str, consumers: usize, stalled: usize) -> ConsumerPool {
-        let open = |_| {
-            let mut socket = TcpStream::connect(address).expect("the server listens");
-            socket.write_all(hello(topic).as_bytes()).expect("the server reads");
-            // Byte by byte, so that nothing behind the receipt is consumed.
-            let mut response = Vec::new();
-            while response.iter().filter(|byte| **byte == 0).count() < 2 {
-                let mut byte = [0];
-                socket.read_exact(&mut byte).expect("the server answers");
-                response.extend_from_slice(&byte);
-            }
-            socket.set_nonblocking(true).expect("a socket takes options");
-            socket
-        };
-        let stalled: Vec<_> = (0..stalled).map(open).collect();
-        ConsumerPool {
-            _stalled: stalled,
-            ..ConsumerPool::zero_terminated((0..consumers).map(open).collect())
-        }
-    }
-
-    /// Creates consumers of STOMP: every frame ends with a zero byte.
-    pub fn zero_terminated(sockets: Vec<TcpStream>) -> ConsumerPool {
-        ConsumerPool::new(sockets, None)
-    }
-
-    /// Creates consumers of messages that all have the same length.
-    pub fn fixed_length(sockets: Vec<TcpStream>, length: u64) -> ConsumerPool {
-        ConsumerPool::new(sockets, Some(length))
-    }
-
-    fn new(sockets: Vec<TcpStream>, length: Option<u64>) -> ConsumerPool {
-        let (stalled, buffer) = (Vec::new(), vec![0; READ_BYTES]);
-        ConsumerPool { sockets, _stalled: stalled, neighbours: None, buffer, messages: 0, octets: 0, length }
-    }
-
-    fn read_for(&mut self, shared: &FanOutState, time: Duration, observe: impl FnMut(&[u8])) {
-        self.read_while(shared, time, observe, |_| {});
-    }
-
-    /// Reads for `time`, and calls `after_poll` with the number of messages so far after each poll
-    /// of all sockets.
-    pub fn read_while(
-        &mut self,
-        shared: &FanOutState,
-        time: Duration,
-        mut observe: impl FnMut(&[u8]),
-        mut after_poll: impl FnMut(u64),
-    ) {
-        shared.may_publish.store(true, Ordering::Release);
-        let end = Instant::now() + time;
-        let deadline = end + TIMEOUT;
-        let messages_before = self.messages;
-        while Instant::now() < end || self.messages == messages_before && Instant::now() < deadline {
-            let idle = self.poll(shared, &mut observe);
-            after_poll(self.messages);
-            if idle {
-                spin_loop();
-            }
-        }
-    }
-
-    /// Reads what has arrived on each socket, and returns whether that was nothing.
-    fn poll(&mut self, shared: &FanOutState, observe: &mut impl FnMut(&[u8])) -> bool {
-        let mut idle = true;
-        for socket in &mut self.sockets {
-            match socket.read(&mut self.buffer) {
-                Ok(0) => panic!("the server closed the connection"),
-                Ok(read) => {
-                    let bytes = &self.buffer[..read];
-                    self.octets += read as u64;
-                    match self.length {
-                        Some(length) => self.messages = self.octets / length,
-                        None => self.messages += memchr::memchr_iter(0, bytes).count() as u64,
-                    }
-                    observe(bytes);
-                    idle = false;
-                }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(error) => panic!("{error}"),
-            }
-        }
-        shared.delivered.store(self.messages, Ordering::Release);
-        if idle && let Some(neighbours) = &mut self.neighbours {
-            neighbours.step();
-        }
-        idle
-    }
-}
-
-fn hello(topic: &str) -> String {
-    format!("CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\nreceipt:r\n\n\0")
-}

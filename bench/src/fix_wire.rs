@@ -8,8 +8,8 @@ mod session;
 use std::error::Error;
 use std::time::{Duration, Instant};
 
-pub use self::server::{FixServer, FixServerKind, serve_fix};
-pub(crate) use self::session::{LoadSession, fix_timestamp};
+pub use self::server::{FixServer, FixServerKind, MovingPrices, ServedStomp, serve_fix};
+pub(crate) use self::session::{BUY, LoadSession, ORDER_QTY, SELL, fix_timestamp};
 use crate::conditions::Pinning;
 use crate::convert::duration_ns;
 use crate::report::recording::{Recording, SLICE_NS};
@@ -21,7 +21,7 @@ const WINDOW: usize = 512;
 /// Bytes of one read of the load generator.
 pub(crate) const READ_BYTES: usize = 256 * 1_024;
 /// Longest wait for late reports.
-const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
+pub(crate) const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Longest start-up time of a service.
 const START_MAX: Duration = Duration::from_secs(20);
 

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::{Parser, Subcommand};
 use pitlane_bench::comparison::Engine;
 use pitlane_bench::conditions::{Conditions, Pinning};
+use pitlane_bench::fix_wire::{MovingPrices, ServedStomp};
 use pitlane_bench::goals::GoalVerdict;
 use pitlane_bench::measure::clock_ns;
 use pitlane_bench::work::MicroBench;
@@ -80,9 +81,20 @@ enum Task {
     /// FIX over loopback, at full load and at a steady rate, compared with a bare echo and an
     /// acceptor on QuickFIX.
     Fix(fix::FixArgs),
+    /// From a FIX order that trades to the tick of the trade at a STOMP consumer.
+    OrderToTick(stomp::OrderToTickArgs),
     /// The service that `fix` measures.
     #[command(hide = true)]
-    ServeFix { port: u16, http: u16, core: u32, data: PathBuf, stomp: Option<u16> },
+    ServeFix {
+        port: u16,
+        http: u16,
+        core: u32,
+        data: PathBuf,
+        stomp: Option<u16>,
+        /// Prices do not move.
+        #[arg(long)]
+        still: bool,
+    },
     /// REST: lists compared with bare servers that answer the same bytes, orders per second, and
     /// other requests while a long list is sent.
     #[command(visible_alias = "rest")]
@@ -219,6 +231,7 @@ impl Task {
             Task::Ring(trips) | Task::Lane(trips) | Task::Stages(trips) => trips.check,
             Task::FixCodec(codec) => codec.check,
             Task::Fix(wire) => wire.check,
+            Task::OrderToTick(task) => task.check,
             Task::Http(requests) => requests.check,
             Task::Memory { check, .. }
             | Task::Recovery { check, .. }
@@ -253,7 +266,9 @@ impl Task {
 }
 
 fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
-    if let Task::ServeFix { port, http, core, data, stomp } = task {
+    if let Task::ServeFix { port, http, core, data, stomp, still } = task {
+        let prices = if still { MovingPrices::No } else { MovingPrices::Yes };
+        let stomp = stomp.map(|port| ServedStomp { port, prices });
         fix_wire::serve_fix(port, http, core, &data, stomp)?;
         return Ok(TaskVerdicts::default());
     }
@@ -301,6 +316,7 @@ fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
         Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(TaskVerdicts::default()),
         Task::Http(requests) => tasks::http::compare_http(&environment, &requests),
         Task::Stomp(task) => stomp::broker(&environment, &task),
+        Task::OrderToTick(task) => stomp::order_to_tick(&environment, &task),
         Task::Idle { starts, seconds, .. } => resources::idle_service(starts, seconds),
         Task::Simulate { ticks, rounds, .. } => resources::simulation(ticks, rounds),
         Task::Memory { open, .. } => Ok(resources::open_orders_memory(open)),

@@ -8,11 +8,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::fan_out::{ConsumerPool, FanOutRate, FanOutState, WARM_UP};
+use crate::consumers::{ConsumerPool, FanOutState};
+use crate::fan_out::{FanOutRate, WARM_UP};
 use crate::publisher::Publisher;
+use crate::tick_reader::{BodyReader, Framing};
 
-/// Bytes of the payload: as long as a tick in JSON.
-const BYTES: usize = 200;
 /// Messages that may be published and not yet delivered to all consumers: NATS conflates nothing,
 /// and is faster with more in flight.
 const AHEAD: u64 = 4_096;
@@ -48,13 +48,19 @@ impl NatsServer {
         None
     }
 
-    /// Measures deliveries per second to this many consumers. The reading thread also publishes,
-    /// between two polls of the sockets: a publisher in a thread of its own would wait for its
-    /// share of the readers' core, and NATS for the publisher.
-    pub fn throughput(&self, consumers: usize, time: Duration) -> FanOutRate {
+    /// Measures deliveries of `payload` per second to this many consumers. The reading thread also
+    /// publishes, between two polls of the sockets: a publisher in a thread of its own would wait
+    /// for its share of the readers' core, and NATS for the publisher.
+    pub fn throughput(
+        &self,
+        consumers: usize,
+        payload: &[u8],
+        body: BodyReader,
+        time: Duration,
+    ) -> FanOutRate {
         let shared = FanOutState::default();
-        let (mut pool, length) = self.pool(consumers);
-        let message = [b"PUB t 200\r\n".as_slice(), &[b'x'; BYTES], b"\r\n"].concat();
+        let (mut pool, length) = self.pool(consumers, payload, body);
+        let message = [format!("PUB t {}\r\n", payload.len()).as_bytes(), payload, b"\r\n"].concat();
         let mut publisher = Publisher::new(self.connect(), &message, BATCH);
         let ahead = |delivered: u64| delivered / consumers as u64 + AHEAD;
         pool.read_while(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
@@ -64,7 +70,7 @@ impl NatsServer {
         FanOutRate { deliveries_per_s, octets: length as f64 }
     }
 
-    fn pool(&self, consumers: usize) -> (ConsumerPool, u64) {
+    fn pool(&self, consumers: usize, payload: &[u8], body: BodyReader) -> (ConsumerPool, u64) {
         let open = |_| {
             let mut socket = self.connect();
             socket.write_all(b"SUB t 1\r\nPING\r\n").expect("the server reads");
@@ -72,8 +78,10 @@ impl NatsServer {
             socket.set_nonblocking(true).expect("a socket takes options");
             socket
         };
-        let length = (b"MSG t 1 200\r\n".len() + BYTES + 2) as u64;
-        (ConsumerPool::fixed_length((0..consumers).map(open).collect(), length), length)
+        let head = format!("MSG t 1 {}\r\n", payload.len());
+        let length = (head.len() + payload.len() + 2) as u64;
+        let sockets = (0..consumers).map(open).collect();
+        (ConsumerPool::of_frames(sockets, Framing::Nats { length }, body), length)
     }
 
     fn connect(&self) -> TcpStream {

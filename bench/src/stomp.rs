@@ -12,6 +12,7 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::decoded::Decoded;
+use pitlane_protocols::sbe;
 use pitlane_protocols::stomp::broker::{SessionId, StompBroker};
 use pitlane_protocols::stomp::decode::Decoder;
 use pitlane_protocols::stomp::frame::StompVersion;
@@ -20,9 +21,12 @@ use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::BrokerSettings;
 
 use crate::measure::spent;
+use crate::tick_reader::{BodyReader, Framing, TickReader};
 
 const START: Timestamp = Timestamp(1_794_816_000_000_000_000);
 const FRAME: &[u8] = b"SUBSCRIBE\nid:sub-17\ndestination:/topic/tick.42\nack:client\nreceipt:rcpt-17\n\n\0";
+/// Different frames that a consumer decodes, in one read.
+const FRAMES: u64 = 256;
 /// Ticks before the consumers are written to, as in one cycle of a gateway under load.
 const TICKS_PER_POLL: u64 = 16;
 
@@ -60,6 +64,47 @@ pub fn render(ticks: usize, reference: &RefData) -> (f64, usize) {
         }
     });
     (ns / ticks as f64, out.len())
+}
+
+/// Returns the body of a tick as our broker renders it, for brokers that have no market data.
+pub fn json_tick(reference: &RefData) -> Vec<u8> {
+    let security = reference.securities()[0].id;
+    let (mut fixed, mut out) = (Vec::new(), Vec::new());
+    market_data::fixed_members(&mut fixed, security, reference);
+    market_data::tick(&mut out, 1, START, &fixed, &tick(security, 1));
+    out
+}
+
+/// Returns the nanoseconds for decoding a frame with a tick, from bytes to typed values.
+pub fn read(reader: BodyReader, ticks: usize, reference: &RefData) -> f64 {
+    let frames: Vec<u8> = (0..FRAMES).flat_map(|number| message(reader, number, reference)).collect();
+    let mut copy = frames.clone();
+    let mut consumer = TickReader::new(Framing::Stomp, reader);
+    let (ns, count) = spent(|| {
+        let mut count = 0;
+        while count < ticks as u64 {
+            // simd-json writes into what it reads.
+            copy.copy_from_slice(&frames);
+            count += consumer.read(black_box(&mut copy), |tick| _ = black_box(tick));
+        }
+        count
+    });
+    ns / count as f64
+}
+
+fn message(reader: BodyReader, number: u64, reference: &RefData) -> Vec<u8> {
+    let securities = reference.securities();
+    let security = securities[index_usize(number) % securities.len()].id;
+    let (tick, at, mut body) = (tick(security, number), START.plus(number), Vec::new());
+    if reader == BodyReader::Sbe {
+        sbe::tick(&mut body, number, at, &tick);
+    } else {
+        let mut fixed = Vec::new();
+        market_data::fixed_members(&mut fixed, security, reference);
+        market_data::tick(&mut body, number, at, &fixed, &tick);
+    }
+    let head = format!("MESSAGE\nsubscription:1\nmessage-id:{number}\ncontent-length:{}\n\n", body.len());
+    [head.as_bytes(), &body, b"\0"].concat()
 }
 
 /// Returns the nanoseconds for each delivery to this many consumers, and the bytes of one.

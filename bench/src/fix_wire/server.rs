@@ -45,6 +45,20 @@ impl FixServerKind {
     }
 }
 
+/// Whether the simulated market moves the prices of a service with STOMP.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MovingPrices {
+    Yes,
+    No,
+}
+
+/// The STOMP listener of a service.
+#[derive(Clone, Copy, Debug)]
+pub struct ServedStomp {
+    pub port: u16,
+    pub prices: MovingPrices,
+}
+
 /// A running server. Dropping it stops the server.
 pub struct FixServer {
     child: Option<Child>,
@@ -103,24 +117,35 @@ impl FixServer {
     /// when they are idle: spinning threads behind so many listeners on one core would wait for
     /// each other.
     pub(crate) fn with_all_listeners(pinning: &Pinning) -> Result<(FixServer, AttackTargets), BoxError> {
+        FixServer::with_stomp(pinning, MovingPrices::Yes)
+    }
+
+    /// Starts our service with STOMP and HTTP beside FIX.
+    pub(crate) fn with_stomp(
+        pinning: &Pinning,
+        prices: MovingPrices,
+    ) -> Result<(FixServer, AttackTargets), BoxError> {
         let (address, stomp) = (free_address()?, free_address()?);
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = FixServer { child: None, stop, address, http: None, folder: None };
-        server.serve(pinning.second.unwrap_or(0), Some(stomp))?;
+        server.serve(pinning.second.unwrap_or(0), Some((stomp, prices)))?;
         server.wait_until_listening()?;
         let http = server.http.ok_or("the service has no HTTP listener")?;
         Ok((server, AttackTargets { fix: address, stomp, http }))
     }
 
     /// Starts this program as the service, with STOMP at an address or without.
-    fn serve(&mut self, core: usize, stomp: Option<SocketAddr>) -> Result<(), BoxError> {
+    fn serve(&mut self, core: usize, stomp: Option<(SocketAddr, MovingPrices)>) -> Result<(), BoxError> {
         let port = self.address.port();
         let folder = std::env::temp_dir().join(format!("pitlane-bench-fix-{port}"));
         let http = free_address()?;
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string()]).arg(std::env::current_exe()?).arg("serve-fix");
         command.args([port.to_string(), http.port().to_string(), core.to_string()]).arg(&folder);
-        command.args(stomp.map(|stomp| stomp.port().to_string()));
+        if let Some((stomp, prices)) = stomp {
+            command.arg(stomp.port().to_string());
+            command.args((prices == MovingPrices::No).then_some("--still"));
+        }
         let child = command.stdout(Stdio::null()).spawn()?;
         (self.child, self.folder, self.http) = (Some(child), Some(folder), Some(http));
         Ok(())
@@ -148,7 +173,7 @@ impl FixServer {
 
     /// Returns what the server itself measured in its last second with any work, stage by stage;
     /// empty if it cannot be queried.
-    pub(super) fn stages(&self) -> Vec<StageTime> {
+    pub(crate) fn stages(&self) -> Vec<StageTime> {
         let query = |http| http::json(&mut TcpStream::connect(http).ok()?, "/rest/ext/latency");
         let response = self.http.and_then(query).unwrap_or_default();
         let rows = response.as_array().map_or(&[][..], Vec::as_slice).iter();
@@ -163,14 +188,20 @@ impl FixServer {
 }
 
 /// Runs the service as it is measured: everything on one core, the journal in the page cache, no
-/// other activity. With a port for STOMP, all listeners are open, prices move, and idle threads
-/// sleep.
-pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16>) -> Result<(), BoxError> {
-    let (moves, idle) = if stomp.is_some() { (true, "adaptive") } else { (false, "spin") };
+/// other activity. With moving prices, idle threads sleep; otherwise they spin.
+pub fn serve_fix(
+    port: u16,
+    http: u16,
+    core: u32,
+    data: &Path,
+    stomp: Option<ServedStomp>,
+) -> Result<(), BoxError> {
+    let moves = stomp.is_some_and(|stomp| stomp.prices == MovingPrices::Yes);
+    let idle = if moves { "adaptive" } else { "spin" };
     let settings = [
         format!("http.listen=127.0.0.1:{http}"),
         "https.listen=".to_string(),
-        format!("stomp.listen={}", stomp.map_or(String::new(), |port| format!("127.0.0.1:{port}"))),
+        format!("stomp.listen={}", stomp.map_or(String::new(), |stomp| format!("127.0.0.1:{}", stomp.port))),
         "stomp.tls_listen=".to_string(),
         format!("fix.listen=127.0.0.1:{port}"),
         "fix.store_bytes=33554432".to_string(),
@@ -178,6 +209,7 @@ pub fn serve_fix(port: u16, http: u16, core: u32, data: &Path, stomp: Option<u16
         "journal.level=os".to_string(),
         format!("feed.on={moves}"),
         "demo.on=false".to_string(),
+        "venue.self_trade=allow".to_string(),
         "topology.layout=shared".to_string(),
         format!("topology.idle={idle}"),
         format!("topology.shard_cores=[{core}]"),

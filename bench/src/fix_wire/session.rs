@@ -10,6 +10,12 @@ use super::{BoxError, READ_BYTES, START_MAX};
 use crate::convert::duration_ns;
 use crate::fix::append_message;
 
+/// Sides in FIX.
+pub(crate) const BUY: char = '1';
+pub(crate) const SELL: char = '2';
+/// Quantity of every order.
+pub(crate) const ORDER_QTY: f64 = 100.0;
+
 /// One session of the load generator.
 pub(crate) struct LoadSession {
     stream: TcpStream,
@@ -64,9 +70,14 @@ impl LoadSession {
 
     /// Appends an order that rests: its price is far from the market.
     pub(crate) fn order(&mut self, out: &mut Vec<u8>) {
+        self.order_of(BUY, out);
+    }
+
+    /// Appends an order at the price of all others, so that it trades with one of the other side.
+    pub(crate) fn order_of(&mut self, side: char, out: &mut Vec<u8>) {
         self.numbers.push(self.number);
         let body = format!(
-            "11={}-{}\x0155=AAPL\x0154=1\x0138=100\x0140=2\x0144=100.00\x0159=1\x0160=20261115-10:00:00.000\x01",
+            "11={}-{}\x0155=AAPL\x0154={side}\x0138=100\x0140=2\x0144=100.00\x0159=1\x0160=20261115-10:00:00.000\x01",
             self.name, self.number
         );
         self.frame("D", &body, out);

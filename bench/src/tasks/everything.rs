@@ -15,7 +15,7 @@ use super::http::{HttpArgs, compare_http};
 use super::isolation::{IsolationArgs, isolation};
 use super::resources::{JournalArgs, idle_service, journal_cost, open_orders_memory, recovery, simulation};
 use super::results::report;
-use super::stomp::{StompArgs, broker};
+use super::stomp::{OrderToTickArgs, StompArgs, broker, order_to_tick};
 use super::threads::{OPEN_LOOP_RATES, RoundTripArgs, lanes, sockets, stage_timestamps};
 use crate::{TaskError, TaskVerdicts};
 
@@ -57,6 +57,13 @@ pub(crate) fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskV
     };
     let journal = JournalArgs { ops: 500_000, rounds: count.min(3), span_ms: 400, dir: None, check };
     let stomp = StompArgs { ticks: 1_000_000, ms: 2_000, out: Some(out.join("stomp")), check };
+    let trades = OrderToTickArgs {
+        rate: 1_000,
+        trades: 5_000,
+        rounds: 3,
+        out: Some(out.join("order-to-tick")),
+        check,
+    };
     let codec = FixCodecArgs { ops: 500_000, rounds: count, check };
     // Memory first, while the process has allocated little.
     let parts: Vec<Measurement<'_>> = vec![
@@ -73,6 +80,7 @@ pub(crate) fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskV
         ("recovery", Box::new(|| recovery(1_000_000, None))),
         ("simulate", Box::new(|| simulation(4_000_000, count.min(3)))),
         ("stomp", Box::new(|| broker(environment, &stomp))),
+        ("order-to-tick", Box::new(|| order_to_tick(environment, &trades))),
         ("engines", Box::new(|| engines(rounds))),
     ];
     let mut verdicts = TaskVerdicts::default();
@@ -144,6 +152,8 @@ pub(crate) fn smoke(environment: &RunEnvironment) -> Result<TaskVerdicts, TaskEr
     add(recovery(5_000, None)?);
     add(simulation(20_000, 2)?);
     add(broker(environment, &StompArgs { ticks: 5_000, ms: 50, out: None, check: false })?);
+    let trades = OrderToTickArgs { rate: 200, trades: 50, rounds: 1, out: None, check: false };
+    add(order_to_tick(environment, &trades)?);
     add(isolation(
         environment,
         &IsolationArgs {

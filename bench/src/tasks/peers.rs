@@ -18,7 +18,8 @@ use pitlane_bench::peer_table::{ComparisonRow, ComparisonTable};
 use pitlane_bench::report::bars;
 use pitlane_bench::report::folder::ResultFolder;
 use pitlane_bench::scenario::Scenario;
-use pitlane_bench::{nautilus, platform, program};
+use pitlane_bench::tick_reader::BodyReader;
+use pitlane_bench::{nautilus, platform, program, stomp};
 
 use super::RunEnvironment;
 use crate::{TaskError, TaskVerdicts};
@@ -172,7 +173,9 @@ fn lists_over_http(
 
 fn fan_outs(pinning: &Pinning, task: &CompareArgs, table: &mut ComparisonTable) -> Result<(), TaskError> {
     const LACKS: &str = "render, conflate, last values";
+    const READERS: [BodyReader; 2] = [BodyReader::None, BodyReader::SimdJson];
     let (reference, time) = (Arc::new(platform::reference(100)), Duration::from_millis(task.ms));
+    let payload = stomp::json_tick(&reference);
     let nats = NatsServer::start(pinning);
     if nats.is_none() {
         table.absent.push(program::absent("NATS", "nats-server"));
@@ -182,28 +185,42 @@ fn fan_outs(pinning: &Pinning, task: &CompareArgs, table: &mut ComparisonTable) 
         match BrokerProcess::start(kind, pinning) {
             Ok(broker) => {
                 // The JIT compiler of a broker finishes before anything is counted.
-                broker.throughput(CONSUMERS[1], time)?;
+                broker.throughput(CONSUMERS[1], &payload, BodyReader::None, time)?;
                 others.push((kind, broker));
             }
             Err(reason) => table.absent.push(reason),
         }
     }
-    for consumers in CONSUMERS {
+    // Bare delivery, and with consumers that decode every tick.
+    for (consumers, body) in CONSUMERS.into_iter().flat_map(|count| READERS.map(|body| (count, body))) {
         let (mut ours, mut of_nats, mut of_others) = (Vec::new(), Vec::new(), vec![Vec::new(); others.len()]);
+        let mut sbe = Vec::new();
         for _ in 0..task.rounds.max(1) {
-            ours.push(fan_out::throughput(pinning, &reference, consumers, time).deliveries_per_s);
-            of_nats.extend(nats.iter().map(|nats| nats.throughput(consumers, time).deliveries_per_s));
+            ours.push(fan_out::throughput(pinning, &reference, consumers, body, time).deliveries_per_s);
+            if body != BodyReader::None {
+                let rate = fan_out::throughput(pinning, &reference, consumers, BodyReader::Sbe, time);
+                sbe.push(rate.deliveries_per_s);
+            }
+            let nats = nats.iter().map(|nats| nats.throughput(consumers, &payload, body, time));
+            of_nats.extend(nats.map(|rate| rate.deliveries_per_s));
             for ((_, broker), rates) in others.iter().zip(&mut of_others) {
-                rates.push(broker.throughput(consumers, time)?.deliveries_per_s);
+                rates.push(broker.throughput(consumers, &payload, body, time)?.deliveries_per_s);
             }
         }
         let named = others.iter().map(|(kind, _)| kind.name()).zip(&of_others);
         let nats = nats.iter().map(|_| "NATS").zip(std::iter::once(&of_nats));
         for (name, rates) in nats.chain(named) {
-            let what = format!("STOMP to {consumers}");
-            table.rows.push(
-                ComparisonRow::of_rate(&what, "1/s", median(&ours), name, median(rates)).lacking(LACKS),
-            );
+            let mut row = |what: &str, ours: &[f64]| {
+                let what = format!("STOMP to {consumers}{what}");
+                let row = ComparisonRow::of_rate(&what, "1/s", median(ours), name, median(rates));
+                table.rows.push(row.lacking(LACKS));
+            };
+            if body == BodyReader::None {
+                row("", &ours);
+            } else {
+                row(", JSON decoded", &ours);
+                row(", SBE decoded", &sbe);
+            }
         }
     }
     Ok(())

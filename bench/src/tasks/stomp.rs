@@ -7,7 +7,11 @@ use std::time::Duration;
 use clap::Args;
 use pitlane_bench::budget::BudgetLine;
 use pitlane_bench::goals::{self, GoalVerdict};
+use pitlane_bench::measure::median;
 use pitlane_bench::nats::NatsServer;
+use pitlane_bench::order_to_tick::{self, TradeLoad};
+use pitlane_bench::report::recording::Recording;
+use pitlane_bench::tick_reader::BodyReader;
 use pitlane_bench::{fan_out, pairs, platform, stomp};
 
 use super::results::write_results;
@@ -36,6 +40,70 @@ pub(crate) struct StompArgs {
     pub check: bool,
 }
 
+#[derive(Args, Clone)]
+pub(crate) struct OrderToTickArgs {
+    /// Trades per second.
+    #[arg(long, default_value_t = 1_000)]
+    pub rate: u64,
+    /// Trades of each round.
+    #[arg(long, default_value_t = 5_000)]
+    pub trades: usize,
+    #[arg(long, default_value_t = 3)]
+    pub rounds: usize,
+    /// Folder for the latencies: `.hgrm`, JSON, SVG and a page, with the server's own stages.
+    #[arg(long)]
+    pub out: Option<PathBuf>,
+    /// Exit with 1 where a goal is missed.
+    #[arg(long)]
+    pub check: bool,
+}
+
+/// Measures from a FIX order that trades to its tick at a consumer, with binary bodies and JSON.
+pub(crate) fn order_to_tick(
+    environment: &RunEnvironment,
+    task: &OrderToTickArgs,
+) -> Result<TaskVerdicts, TaskError> {
+    let pinning = &environment.pinning;
+    if !pinning.has_two_cores() {
+        println!("order-to-tick {NO_SECOND_CORE}");
+        return Ok(TaskVerdicts::default());
+    }
+    let load = TradeLoad { rate: task.rate, trades: task.trades };
+    let readers = [BodyReader::Sbe, BodyReader::SimdJson];
+    let mut rounds = readers.map(|_| Vec::new());
+    for _ in 0..task.rounds.max(1) {
+        for (reader, recordings) in readers.iter().zip(&mut rounds) {
+            recordings.push(order_to_tick::open_loop(pinning, load, *reader)?);
+        }
+    }
+    let at = |recordings: &[Recording], quantile: f64| -> Vec<f64> {
+        recordings.iter().map(|round| round.all.value_at_quantile(quantile) as f64 / 1e3).collect()
+    };
+    for (reader, recordings) in readers.iter().zip(&rounds) {
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| at(recordings, quantile));
+        let worst = p50.iter().copied().fold(0.0, f64::max);
+        println!(
+            "order to tick, {}, at {} trades/s: median {:.1} µs (worst round {worst:.1}), p99 {:.1} µs, p99.9 {:.1} µs",
+            reader.name(),
+            task.rate,
+            median(&p50),
+            median(&p99),
+            median(&p999)
+        );
+    }
+    let sbe = median(&at(&rounds[0], 0.5));
+    let goals = vec![
+        GoalVerdict::at_most("order to tick", sbe, goals::ORDER_TO_TICK_US_MAX, "µs")
+            .of(BudgetLine::OrderToTick),
+    ];
+    println!();
+    if let Some(out) = &task.out {
+        let recordings: Vec<_> = rounds.iter().filter_map(|rounds| rounds.last()).collect();
+        write_results(out, environment, "FIX order to tick over STOMP", &recordings, &goals)?;
+    }
+    Ok(TaskVerdicts { wrong: false, goals })
+}
+
 pub(crate) fn broker(environment: &RunEnvironment, task: &StompArgs) -> Result<TaskVerdicts, TaskError> {
     let (pinning, ticks, time) = (&environment.pinning, task.ticks, Duration::from_millis(task.ms));
     if !pinning.has_two_cores() {
@@ -52,23 +120,49 @@ pub(crate) fn broker(environment: &RunEnvironment, task: &StompArgs) -> Result<T
             "stomp fan-out: {ns:.0} ns a delivery of {octets} octets to {consumers} consumers, without sockets"
         );
     }
+    let read = BodyReader::ALL.map(|reader| (reader.name(), stomp::read(reader, ticks, &reference)));
+    let read = read.map(|(name, ns)| format!("{name} {ns:.0}")).join(", ");
+    println!("stomp decode of a tick with its frame, ns: {read}");
     let (mut goals, mut recordings) = (Vec::new(), Vec::new());
     let nats = NatsServer::start(pinning);
+    let payload = stomp::json_tick(&reference);
     for (consumers, floor, most_us) in goals::STOMP {
-        let ours = fan_out::throughput(pinning, &reference, consumers, time);
+        let ours = fan_out::throughput(pinning, &reference, consumers, BodyReader::None, time);
         let millions = ours.deliveries_per_s / 1e6;
         print!("stomp to {consumers}: {millions:.2} million deliveries/s of {:.0} octets", ours.octets);
-        match nats.as_ref().map(|nats| nats.throughput(consumers, time)) {
+        let of_nats = |body| nats.as_ref().map(|nats| nats.throughput(consumers, &payload, body, time));
+        match of_nats(BodyReader::None) {
             Some(theirs) => println!("; NATS {:.2}", theirs.deliveries_per_s / 1e6),
             None => println!("; NATS is not installed"),
         }
+        for body in BodyReader::ALL {
+            let ours = fan_out::throughput(pinning, &reference, consumers, body, time);
+            print!(
+                "stomp to {consumers}, {}: {:.2} million decoded/s",
+                body.name(),
+                ours.deliveries_per_s / 1e6
+            );
+            // NATS delivers JSON, as it has no ticks of its own.
+            match if body == BodyReader::Sbe { None } else { of_nats(body) } {
+                Some(theirs) => println!("; NATS {:.2}", theirs.deliveries_per_s / 1e6),
+                None => println!(),
+            }
+        }
         let to = format!("to {consumers}");
         goals.push(GoalVerdict::at_least(&to, millions, floor, "million/s").of(BudgetLine::FanOut));
-        let latencies = fan_out::latency(pinning, &reference, consumers, 5_000, time);
-        let us = |quantile: f64| latencies.all.value_at_quantile(quantile) as f64 / 1e3;
-        println!("stomp to {consumers} at 5,000/s: median {:.1} µs, p99 {:.1} µs", us(0.5), us(0.99));
-        goals.push(GoalVerdict::at_most(&to, us(0.5), most_us, "µs").of(BudgetLine::FanOutLatency));
-        recordings.push(latencies);
+        for body in [BodyReader::None, BodyReader::Sbe, BodyReader::SimdJson] {
+            let latencies = fan_out::latency(pinning, &reference, consumers, body, 5_000, time);
+            let us = |quantile: f64| latencies.all.value_at_quantile(quantile) as f64 / 1e3;
+            let (median, p99) = (us(0.5), us(0.99));
+            println!(
+                "stomp to {consumers} at 5,000/s, {}: median {median:.1} µs, p99 {p99:.1} µs",
+                body.name()
+            );
+            if body == BodyReader::None {
+                goals.push(GoalVerdict::at_most(&to, median, most_us, "µs").of(BudgetLine::FanOutLatency));
+                recordings.push(latencies);
+            }
+        }
     }
     // Rounds are short: a consumer that does not read is disconnected after a second.
     let part = time.min(STALLED_PART);

@@ -10,11 +10,13 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use tokio::task::yield_now;
+use tokio::task::{spawn_blocking, yield_now};
 use tokio::time::{sleep, timeout};
 
 use super::app_state::AppState;
 use super::http_event::HttpEvent;
+use super::portfolio_file::PortfolioFile;
+use super::portfolio_history::FileChange;
 use super::remote::Remote;
 use super::shard_client::EVENTS_PER_CYCLE_MAX;
 
@@ -51,19 +53,34 @@ pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
 
 /// Takes samples of the portfolios for as long as the thread runs.
 pub(crate) async fn sample_portfolios(app: Rc<AppState>) {
+    let base = app.settings.base_currency;
+    let file = app.settings.data_dir.as_deref().map(|folder| PortfolioFile::new(folder, base));
+    if let Some(file) = &file {
+        let kept = app.portfolio_history.restore(file.read());
+        file.replace(&kept);
+    }
     while !app.trading.shard_client.is_complete() {
         sleep(START_PAUSE).await;
     }
     loop {
-        sample(&app);
+        let change = sample(&app);
+        if let Some(file) = file.clone() {
+            // The disk may be slow, and the thread has other work. If the write ends by a panic, a
+            // gap in the file is all that is lost.
+            _ = spawn_blocking(move || match change {
+                FileChange::Append(samples) => file.append(&samples),
+                FileChange::Replace(samples) => file.replace(&samples),
+            })
+            .await;
+        }
         sleep(SAMPLE_INTERVAL).await;
     }
 }
 
-fn sample(app: &AppState) {
+fn sample(app: &AppState) -> FileChange {
     let shard_client = &app.trading.shard_client;
     let (reference, view) = (shard_client.reference(), shard_client.view());
-    app.portfolio_history.sample(app.now(), &view, &reference, app.settings.base_currency);
+    app.portfolio_history.sample(app.now(), &view, &reference, app.settings.base_currency)
 }
 
 pub(crate) async fn run(app: Rc<AppState>, remote: Remote) {

@@ -99,7 +99,9 @@ mod depth;
 mod depth_watches;
 mod event_loop;
 mod portfolio;
+mod portfolio_file;
 mod portfolio_history;
+mod portfolio_sample;
 mod profit;
 mod websocket;
 
@@ -201,8 +203,12 @@ impl HttpServer {
             }
             let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
             tokio::task::spawn_local(event_loop::collect_stages(app.clone(), remote.clone()));
-            tokio::task::spawn_local(event_loop::sample_portfolios(app.clone()));
-            tokio::task::spawn_local(deposit::run(app.clone()));
+            let portfolios = app.clone();
+            tokio::task::spawn_local(async {
+                // The first sample includes the deposits.
+                deposit::run(portfolios.clone()).await;
+                event_loop::sample_portfolios(portfolios).await;
+            });
             tokio::task::spawn_local(websocket_broker::run_timers(app.notifications.ws_broker.clone()));
             if let Some(remote_strategies) = &app.notifications.remote_strategies {
                 tokio::task::spawn_local(strategy_processes::serve(

@@ -1,16 +1,17 @@
 //! The value of each strategy's portfolio over the last hours, so that a page that was just opened
-//! shows the curve of the profit. The samples are lost at a restart.
+//! shows the curve of the profit. A file keeps them across restarts.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::id::{Currency, StrategyId};
-use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::view::View;
-use pitlane_protocols::rest::{Decimal, Moment, PortfolioSampleVO};
+use pitlane_protocols::rest::PortfolioSampleVO;
 
+use super::portfolio_file::is_mostly_old;
+use super::portfolio_sample::{PortfolioAmounts, Sample};
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
@@ -22,35 +23,76 @@ const SAMPLES_MAX: usize = 2_880;
 /// Strategies that are sampled, those with the lowest ids: 16 MB if there are so many.
 const STRATEGIES_MAX: usize = 64;
 
-/// Amounts in the base currency; `None` where one was unknown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct PortfolioAmounts {
-    net_liquidation: Option<Money>,
-    market_value: Option<Money>,
-    gross_exposure: Option<Money>,
-    realized: Option<Money>,
-    unrealized: Option<Money>,
-}
-
 /// One strategy's samples, oldest first.
 type StrategySamples = VecDeque<(Timestamp, PortfolioAmounts)>;
 
 #[derive(Debug, Default)]
 pub(crate) struct PortfolioHistory {
     samples: RefCell<BTreeMap<StrategyId, StrategySamples>>,
+    /// Lines in the file.
+    lines: Cell<usize>,
+}
+
+/// What is to be written into the file.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum FileChange {
+    Append(Vec<Sample>),
+    Replace(Vec<Sample>),
 }
 
 impl PortfolioHistory {
+    /// Takes over the samples of an earlier process, and returns those that are kept.
+    pub(crate) fn restore(&self, samples: Vec<Sample>) -> Vec<Sample> {
+        samples.into_iter().for_each(|sample| self.push(sample));
+        let kept = self.all();
+        self.lines.set(kept.len());
+        kept
+    }
+
     /// Adds the values of now.
-    pub(crate) fn sample(&self, now: Timestamp, view: &View, reference: &RefData, base: Currency) {
-        let mut samples = self.samples.borrow_mut();
-        for strategy in reference.strategies().iter().take(STRATEGIES_MAX) {
-            let of_strategy = samples.entry(strategy.id).or_default();
-            of_strategy.push_back((now, PortfolioAmounts::of(strategy.id, view, reference, base)));
-            if of_strategy.len() > SAMPLES_MAX {
-                of_strategy.pop_front();
-            }
+    pub(crate) fn sample(
+        &self,
+        now: Timestamp,
+        view: &View,
+        reference: &RefData,
+        base: Currency,
+    ) -> FileChange {
+        let strategies = reference.strategies().iter().take(STRATEGIES_MAX);
+        let amounts = |id| PortfolioAmounts::of(id, view, reference, base);
+        let added: Vec<Sample> = strategies.map(|row| (now, row.id, amounts(row.id))).collect();
+        added.iter().for_each(|sample| self.push(*sample));
+        let lines = self.lines.get() + added.len();
+        let kept = self.samples.borrow().values().map(VecDeque::len).sum();
+        if is_mostly_old(lines, kept) {
+            self.lines.set(kept);
+            return FileChange::Replace(self.all());
         }
+        self.lines.set(lines);
+        FileChange::Append(added)
+    }
+
+    fn push(&self, (at, strategy, amounts): Sample) {
+        let mut samples = self.samples.borrow_mut();
+        if samples.len() >= STRATEGIES_MAX && !samples.contains_key(&strategy) {
+            return;
+        }
+        let of_strategy = samples.entry(strategy).or_default();
+        of_strategy.push_back((at, amounts));
+        if of_strategy.len() > SAMPLES_MAX {
+            of_strategy.pop_front();
+        }
+    }
+
+    /// Returns all samples in the order of their times.
+    fn all(&self) -> Vec<Sample> {
+        let samples = self.samples.borrow();
+        let of = |(id, rows): (&StrategyId, &StrategySamples)| {
+            let id = *id;
+            rows.iter().map(move |(at, amounts)| (*at, id, *amounts)).collect::<Vec<_>>()
+        };
+        let mut all: Vec<Sample> = samples.iter().flat_map(of).collect();
+        all.sort_by_key(|(at, strategy, _)| (*at, *strategy));
+        all
     }
 
     /// Returns the samples of a strategy, or of all that the caller may see together.
@@ -80,54 +122,10 @@ impl PortfolioHistory {
     }
 }
 
-impl PortfolioAmounts {
-    fn of(strategy: StrategyId, view: &View, reference: &RefData, base: Currency) -> PortfolioAmounts {
-        let portfolio = view.portfolio(Some(strategy), base, reference);
-        let held = view.positions().filter(|position| position.id.strategy() == strategy);
-        // Like the sums of the portfolio it leaves out what has no price or no rate.
-        let exposures = held.filter_map(|position| {
-            let valuation = view.valuation(&position, reference)?;
-            view.convert(valuation.market_value?.abs(), valuation.currency, base, reference)
-        });
-        PortfolioAmounts {
-            net_liquidation: portfolio.net_liquidation,
-            market_value: portfolio.market_value,
-            gross_exposure: exposures.map(Some).fold(Some(Money::ZERO), plus),
-            realized: portfolio.realized,
-            unrealized: portfolio.unrealized,
-        }
-    }
-
-    fn plus(&self, other: &PortfolioAmounts) -> PortfolioAmounts {
-        PortfolioAmounts {
-            net_liquidation: plus(self.net_liquidation, other.net_liquidation),
-            market_value: plus(self.market_value, other.market_value),
-            gross_exposure: plus(self.gross_exposure, other.gross_exposure),
-            realized: plus(self.realized, other.realized),
-            unrealized: plus(self.unrealized, other.unrealized),
-        }
-    }
-
-    fn vo(&self, at: Timestamp) -> PortfolioSampleVO {
-        PortfolioSampleVO {
-            date_time: Moment(at),
-            net_liquidation_value: self.net_liquidation.map(Decimal::from),
-            market_value: self.market_value.map(Decimal::from),
-            gross_exposure: self.gross_exposure.map(Decimal::from),
-            realized_pl: self.realized.map(Decimal::from),
-            unrealized_pl: self.unrealized.map(Decimal::from),
-        }
-    }
-}
-
-/// Returns the sum, or `None` if a part is unknown or the sum cannot be counted.
-fn plus(one: Option<Money>, other: Option<Money>) -> Option<Money> {
-    one?.checked_add(other?)
-}
-
 #[cfg(test)]
 mod tests {
     use pitlane_engine::view::ViewSettings;
+    use pitlane_protocols::rest::Moment;
 
     use super::*;
 
@@ -137,23 +135,30 @@ mod tests {
         let (history, view) = (PortfolioHistory::default(), View::new(1, ViewSettings::default()));
         let base = Currency::parse(b"USD").unwrap();
         let ns = |count: usize| Timestamp(count as u64);
-        (1..=SAMPLES_MAX + 2).for_each(|count| history.sample(ns(count), &view, &reference, base));
+        (1..=SAMPLES_MAX + 2).for_each(|count| _ = history.sample(ns(count), &view, &reference, base));
         let all = history.sums(|_| true);
         assert_eq!((all.len(), all[0].date_time), (SAMPLES_MAX, Moment(ns(3))));
         assert_eq!(history.sums(|_| false), []);
     }
 
     #[test]
-    fn a_sum_with_an_unknown_part_is_unknown() {
-        let one = PortfolioAmounts {
-            net_liquidation: Some(Money::from_raw(1)),
-            market_value: None,
-            gross_exposure: Some(Money::from_raw(i64::MAX)),
-            realized: Some(Money::from_raw(-5)),
-            unrealized: Some(Money::ZERO),
-        };
-        let sum = one.plus(&one);
-        assert_eq!((sum.net_liquidation, sum.market_value), (Some(Money::from_raw(2)), None));
-        assert_eq!((sum.gross_exposure, sum.realized), (None, Some(Money::from_raw(-10))));
+    fn the_file_is_written_again_when_most_of_it_is_old() {
+        let reference = pitlane_config::refdata::shipped().unwrap();
+        let (history, view) = (PortfolioHistory::default(), View::new(1, ViewSettings::default()));
+        let base = Currency::parse(b"USD").unwrap();
+        let mut replaced = 0;
+        for count in 1..=4 * SAMPLES_MAX {
+            if let FileChange::Replace(kept) =
+                history.sample(Timestamp(count as u64), &view, &reference, base)
+            {
+                assert_eq!(kept.len(), SAMPLES_MAX * reference.strategies().len());
+                assert!(kept.is_sorted_by_key(|(at, _, _)| *at));
+                replaced += 1;
+            }
+        }
+        assert_eq!(replaced, 1);
+        let restarted = PortfolioHistory::default();
+        assert_eq!(restarted.restore(history.all()), history.all());
+        assert_eq!(restarted.sums(|_| true), history.sums(|_| true));
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use pitlane_auth::Role;
@@ -73,6 +74,8 @@ pub struct HttpSettings {
     pub base_currency: Currency,
     /// Cash of a strategy that begins, in the base currency.
     pub deposit: Money,
+    /// Folder of the file that keeps the past of the portfolios; `None`: no file.
+    pub data_dir: Option<PathBuf>,
     /// Whether `/metrics` is served.
     pub metrics: bool,
     /// Whether strategies run in a simulation.
@@ -113,6 +116,7 @@ impl HttpSettings {
             instance: config.shard.instance,
             base_currency: config.service.base_currency,
             deposit: config.demo.cash,
+            data_dir: Some(config.service.data_dir.clone()),
             metrics: config.metrics.on,
             simulation: config.service.mode == ServiceMode::Simulation,
             feeds: feeds(config),
@@ -163,6 +167,7 @@ impl Default for HttpSettings {
             instance: 0,
             base_currency: Currency::default(),
             deposit: Money::ZERO,
+            data_dir: None,
             metrics: true,
             simulation: false,
             feeds: vec!["SIM".to_string()],

@@ -6,10 +6,12 @@
 //! | `map` | maps a file, copies into and out of it | `io` (journal, FIX stores) |
 //! | `pages` | requests large pages | `io`, as a hook for the engine |
 //! | `affinity` | pins a thread to a core | `io`, `bench` |
+//! | `slice` | time slice of a thread | `io` |
 //! | `busy_poll` | busy-poll parameters of an epoll descriptor | not used yet |
 //!
 //! Every function is safe to call with any argument; each `unsafe` block says why. Calls go through
-//! `rustix`, and where that has a safe function there is no `unsafe` here. The feature `os` (on by
+//! `rustix`, or `libc` where `rustix` lacks them; where `rustix` has a safe function there is no
+//! `unsafe` here. The feature `os` (on by
 //! default) enables everything but `prefetch`; the engine is built without it and makes no system
 //! call.
 //!
@@ -27,6 +29,8 @@ pub mod map;
 #[cfg(feature = "os")]
 pub mod pages;
 mod prefetch;
+#[cfg(feature = "os")]
+pub mod slice;
 #[cfg(feature = "os")]
 mod span;
 

@@ -90,8 +90,8 @@ pub(super) fn portfolio_history() -> CallDescription {
     CallDescription {
         query: &[STRATEGY],
         refusals: &[404],
-        more: "A value every five seconds, of the last four hours at most, oldest first. A restart of the \
-               service ends it.",
+        more: "A value every five seconds while the service runs, those of four hours at most, oldest first. \
+               A file keeps them across restarts.",
         ..plain(
             POSITIONS,
             "Portfolio over time",

@@ -57,7 +57,7 @@ use super::watchdog::Watchdog;
 use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
 use crate::port_owner::PortOwner;
 use crate::topology::ThreadPlan;
-use crate::topology::worker_thread::{Duty, Niceness, ThreadSpec, pin};
+use crate::topology::worker_thread::{Duty, Niceness, ThreadSpec, pin, shorten_slice};
 
 pub(super) fn start(
     settings: &ServeSettings,
@@ -379,6 +379,7 @@ fn http_event_handler(lifecycle: Arc<Lifecycle>, reload: Arc<AtomicBool>) -> Box
 fn start_http(http: HttpServer, core: Option<u32>, lifecycle: Arc<Lifecycle>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("http".to_string()).spawn(move || {
         pin(core);
+        shorten_slice();
         if let Err(error) = http.run() {
             lifecycle.stop(StopReason::Failed(format!("the http thread: {error}")));
         }

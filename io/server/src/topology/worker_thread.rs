@@ -22,6 +22,7 @@ use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
 use pitlane_runtime::thread_wakeup::ThreadWakeup;
 use pitlane_runtime::wakeup::Wakeup;
 use pitlane_sys::affinity::pin_current_thread;
+use pitlane_sys::slice::set_slice;
 use rustix::process::nice;
 
 /// Maximum time a thread parks. Senders of work wake it; only a clock that was set ahead is noticed
@@ -141,6 +142,19 @@ pub struct ThreadSpec {
     pub niceness: Niceness,
 }
 
+/// Slice of the threads on which orders wait, the shortest that the system has. Where several
+/// threads share a core, such a thread runs within fractions of a millisecond after it was woken,
+/// instead of waiting for the three milliseconds of another.
+const SHORT_SLICE: Duration = Duration::from_micros(100);
+
+/// Gives the calling thread a short slice. A failure is not fatal: the thread waits longer for its
+/// core.
+pub fn shorten_slice() {
+    if let Err(error) = set_slice(SHORT_SLICE) {
+        tracing::debug!(thread = thread::current().name(), %error, "cannot set the slice of a thread");
+    }
+}
+
 /// How much a thread gives way to others on its core, where 0 is a usual thread.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Niceness(i32);
@@ -151,9 +165,9 @@ impl Niceness {
     pub const BACKGROUND: Niceness = Niceness(10);
 
     fn apply(self) {
-        if self.0 != 0
-            && let Err(error) = nice(self.0)
-        {
+        if self.0 == 0 {
+            shorten_slice();
+        } else if let Err(error) = nice(self.0) {
             tracing::warn!(thread = thread::current().name(), %error, "cannot lower the priority of a thread");
         }
     }

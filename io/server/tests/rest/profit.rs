@@ -1,6 +1,8 @@
 //! Profit of the day, the portfolio over time, and the log.
 
 use std::fs;
+use std::thread::sleep;
+use std::time::{Duration, Instant};
 
 use serde_json::json;
 
@@ -53,7 +55,8 @@ fn a_position_without_a_price_has_no_profit_and_is_counted_as_missing() {
 
 #[test]
 fn the_portfolio_over_time_is_kept_in_the_service() {
-    let mut service = RestService::with(&folder("samples"), &["demo.cash=1000"]);
+    let data = folder("samples");
+    let mut service = RestService::with(&data, &["demo.cash=1000"]);
     let path = "/rest/ext/portfolio/history?strategy=PAIRS";
     let is_paid = |rows: &serde_json::Value| {
         rows.as_array().unwrap().last().is_some_and(|row| row["netLiquidationValue"] == json!(1000))
@@ -65,6 +68,17 @@ fn the_portfolio_over_time_is_kept_in_the_service() {
     let last = all.as_array().unwrap().last().unwrap();
     assert_eq!(last["netLiquidationValue"], json!(4000));
     service.refuse("GET", "/rest/ext/portfolio/history?strategy=NOBODY", "", 404, "unknown-strategy");
+    // A restart goes on with the samples in the file, which is written after a sample was taken.
+    let first = all[0]["dateTime"].clone();
+    let file = data.join("portfolio.csv");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while fs::read_to_string(&file).map_or(0, |text| text.lines().count()) <= 4 {
+        assert!(Instant::now() < deadline, "no sample was written");
+        sleep(Duration::from_millis(10));
+    }
+    service.kill();
+    let mut service = RestService::with(&data, &[]);
+    assert_eq!(service.read("/rest/ext/portfolio/history")[0]["dateTime"], first);
 }
 
 #[test]

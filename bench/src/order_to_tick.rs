@@ -1,0 +1,115 @@
+//! From a FIX order to the tick of its trade at a STOMP consumer: bytes into the acceptor, through
+//! the shard and its venue, and out of the broker. The service is on one core; the client, which
+//! sends the orders and decodes the ticks, is on another.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use crate::conditions::Pinning;
+use crate::consumers::hello;
+use crate::convert::duration_ns;
+use crate::fix_wire::{
+    BUY, BoxError, FIRST_REPORT, FixServer, LoadSession, MovingPrices, ORDER_QTY, READ_BYTES, REPORT_TIMEOUT,
+    SELL,
+};
+use crate::report::recording::{Recording, SLICE_NS};
+use crate::tick_reader::{BodyReader, Framing, TickReader};
+
+/// The security that the orders of [`LoadSession`] name.
+const TOPIC: &str = "tick.1";
+
+/// Trades at planned times.
+#[derive(Clone, Copy, Debug)]
+pub struct TradeLoad {
+    /// Trades per second.
+    pub rate: u64,
+    pub trades: usize,
+}
+
+/// Measures from the planned time of each order that trades to the moment at which its tick is
+/// decoded. The order that it meets was sent half an interval before. The first tenth is warm-up.
+pub fn open_loop(pinning: &Pinning, load: TradeLoad, body: BodyReader) -> Result<Recording, BoxError> {
+    let (server, targets) = FixServer::with_stomp(pinning, MovingPrices::No)?;
+    let mut session = LoadSession::open(targets.fix, 0, true)?;
+    let mut consumer = TickConsumer::open(targets.stomp, body)?;
+    let gap_ns = 1_000_000_000 / load.rate.max(1);
+    let mut recording = Recording::new(&format!("order-to-tick-{}", load.rate), load.rate as f64, SLICE_NS);
+    let mut buffer = vec![0; READ_BYTES];
+    let begin = Instant::now() + Duration::from_millis(50);
+    // Even orders rest, and odd ones trade with them.
+    let planned = |order: usize| begin + Duration::from_nanos(gap_ns * order as u64 / 2);
+    let (mut sent, mut frame) = (0, Vec::new());
+    session.order_of(SELL, &mut frame);
+    let warm_up = load.trades / 10;
+    let deadline = planned(2 * load.trades) + REPORT_TIMEOUT;
+    let mut traded = 0;
+    while traded < load.trades {
+        if sent < 2 * load.trades && Instant::now() >= planned(sent) {
+            session.send(&frame)?;
+            sent += 1;
+            frame.clear();
+            session.order_of(if sent % 2 == 0 { SELL } else { BUY }, &mut frame);
+        }
+        let seen = consumer.trades()?;
+        for trade in traded..seen {
+            let took = duration_ns(planned(2 * trade + 1).elapsed());
+            if trade >= warm_up {
+                recording.count(gap_ns * (trade - warm_up) as u64, took);
+            }
+        }
+        traded = traded.max(seen);
+        session.receive_reports(FIRST_REPORT, &mut buffer)?;
+        if Instant::now() > deadline {
+            return Err(format!("{traded} of {} trades have a tick", load.trades).into());
+        }
+    }
+    recording.per_s_reached = traded as f64 / begin.elapsed().as_secs_f64();
+    recording.stages = server.stages();
+    Ok(recording)
+}
+
+/// A consumer of the ticks of one security.
+struct TickConsumer {
+    socket: TcpStream,
+    reader: TickReader,
+    buffer: Vec<u8>,
+    trades: usize,
+}
+
+impl TickConsumer {
+    fn open(address: SocketAddr, body: BodyReader) -> Result<TickConsumer, BoxError> {
+        let mut socket = TcpStream::connect(address)?;
+        socket.set_nodelay(true)?;
+        socket.write_all(hello(TOPIC, body).as_bytes())?;
+        // CONNECTED and RECEIPT end with a zero byte each; nothing behind them is consumed.
+        let (mut byte, mut frames) = ([0], 0);
+        while frames < 2 {
+            socket.read_exact(&mut byte)?;
+            frames += usize::from(byte[0] == 0);
+        }
+        socket.set_nonblocking(true)?;
+        let reader = TickReader::new(Framing::Stomp, body);
+        Ok(TickConsumer { socket, reader, buffer: vec![0; READ_BYTES], trades: 0 })
+    }
+
+    /// Reads what has arrived, and returns the number of trades so far.
+    fn trades(&mut self) -> Result<usize, BoxError> {
+        match self.socket.read(&mut self.buffer) {
+            Ok(0) => return Err("the server closed the connection".into()),
+            Ok(count) => {
+                let trades = &mut self.trades;
+                self.reader.read(&mut self.buffer[..count], |tick| {
+                    // The service is new, and every order has the same quantity, so that the volume
+                    // counts the trades.
+                    while (*trades + 1) as f64 * ORDER_QTY <= tick.volume {
+                        *trades += 1;
+                    }
+                });
+            }
+            Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(self.trades)
+    }
+}
