@@ -29,6 +29,7 @@
 mod adapter;
 mod answers;
 mod events;
+pub mod exchange_info;
 mod held;
 mod instructions;
 pub mod limits;

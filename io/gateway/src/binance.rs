@@ -116,7 +116,7 @@ fn targets_of(url: &VenueUrl, authorities: &Path) -> Result<Vec<ConnectTarget>, 
 }
 
 /// Returns the file with the authorities whose certificates a public venue has.
-fn authorities(configured: Option<&Path>) -> &Path {
+pub fn authorities(configured: Option<&Path>) -> &Path {
     let found = PUBLIC_AUTHORITIES.iter().map(Path::new).find(|path| path.is_file());
     configured.or(found).unwrap_or(Path::new(PUBLIC_AUTHORITIES[0]))
 }

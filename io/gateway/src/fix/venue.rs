@@ -144,7 +144,7 @@ impl VenueSessionSettings {
 }
 
 /// Returns at least one address.
-pub(crate) fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+pub fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
     tried_of(found).ok_or_else(|| format!("{host}: it has no address"))
 }
@@ -155,7 +155,7 @@ fn tried_of(found: impl Iterator<Item = SocketAddr>) -> Option<Vec<SocketAddr>> 
 }
 
 /// Builds the TLS settings that authenticate the venue.
-pub(crate) fn tls_to(
+pub fn tls_to(
     host: &str,
     path: &std::path::Path,
 ) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {

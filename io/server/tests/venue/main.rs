@@ -10,5 +10,6 @@ mod operation;
 mod orders;
 mod outages;
 mod prices;
+mod refdata_import;
 mod several;
 mod venue;
