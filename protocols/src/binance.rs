@@ -30,6 +30,7 @@ mod adapter;
 mod answers;
 mod events;
 pub mod exchange_info;
+mod fees;
 mod held;
 mod instructions;
 pub mod limits;
@@ -46,6 +47,7 @@ use std::fmt;
 use pitlane_engine::id::AdapterId;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S};
 
+pub use self::fees::FEE_ASSETS_MAX;
 pub use self::held::HELD_ORDERS_MAX;
 pub use self::lookup::LOOKUPS_IN_FLIGHT_MAX;
 pub use self::market_stream::STREAMS_MAX;

@@ -6,6 +6,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 use serde_json::value::RawValue;
 
+use super::fees::TradeValues;
 use super::held::{IdRole, TradeMark};
 use super::message::{ExecutionBody, average, price, qty};
 use super::session::BinanceSession;
@@ -61,7 +62,9 @@ impl BinanceSession {
         if self.lookups.note_event(order, cum, is_over(execution.status)) {
             return;
         }
-        let report = VenueReport::FilledTo { exec: exec_ref(execution.symbol, trade), qty, price, cum };
+        let values = TradeValues { exec: exec_ref(execution.symbol, trade), qty, price, cum };
+        let report =
+            self.fill_report(values, &execution.commission, execution.commission_asset.as_deref());
         let Some(held) = self.held.get_mut(order) else {
             // The shard knows more of the order, and counts no execution twice.
             return self.queue_trade(order, TradeMark::default(), report);

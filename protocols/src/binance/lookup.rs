@@ -25,6 +25,7 @@ use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use super::UNKNOWN_MARGIN_NS;
 use super::answers::code;
 use super::events::{exec_ref, expiry_reason, is_over};
+use super::fees::TradeValues;
 use super::held::{HeldOrder, IdRole, TradeMark};
 use super::message::{Inbound, OrderBody, TradeBody, average, for_each, price, qty};
 use super::session::{BinanceSession, RequestKind, cost};
@@ -315,8 +316,9 @@ impl BinanceSession {
                 return;
             };
             mark = next;
-            let (exec, cum) = (exec_ref(&symbol, trade.id), mark.cum);
-            self.queue_trade(order, mark, VenueReport::FilledTo { exec, qty, price, cum });
+            let values = TradeValues { exec: exec_ref(&symbol, trade.id), qty, price, cum: mark.cum };
+            let report = self.fill_report(values, &trade.commission, trade.commission_asset.as_deref());
+            self.queue_trade(order, mark, report);
         });
         if !is_list {
             self.counts.incomplete += 1;

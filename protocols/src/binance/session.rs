@@ -9,6 +9,7 @@ use pitlane_engine::id::OrderHandle;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_DAY, NS_PER_S, Timestamp};
 
+use super::fees::FeeAssets;
 use super::held::{ClientOrderIds, HeldOrders, TradeMark};
 use super::limits::{RequestCost, VenueLimits};
 use super::lookup::Lookups;
@@ -135,6 +136,7 @@ pub struct BinanceSession {
     pub(super) round_trip_ns: Option<u64>,
     pub(super) limits: VenueLimits,
     pub(super) held: HeldOrders,
+    pub(super) fee_assets: FeeAssets,
     pub(super) lookups: Lookups,
     /// Reports for the shards, in order. They are bounded by the messages handled: the gateway
     /// takes all of them before it reads on.
@@ -177,6 +179,7 @@ impl BinanceSession {
             round_trip_ns: None,
             limits: VenueLimits::default(),
             held: HeldOrders::default(),
+            fee_assets: FeeAssets::default(),
             lookups: Lookups::default(),
             reports: VecDeque::new(),
             token: 0,

@@ -9,6 +9,7 @@ use pitlane_testkit::service::{ServiceProcess, folder};
 use serde_json::Value;
 
 use crate::binance_standin::BinanceStandIn;
+use crate::fees::{await_equal_books, received};
 use crate::kills::Books;
 use crate::market::{VenueAddress, await_connected, client, fix, free_port, get, start};
 use crate::orders::report;
@@ -179,6 +180,7 @@ fn nothing_is_lost_or_doubled_when_the_service_is_killed_and_binance_misbehaves(
     let rounds = if full { ROUNDS_FULL } else { ROUNDS };
     let data = folder("binance-kills");
     let standin = BinanceStandIn::start(30);
+    standin.exchange().fees = received();
     let table = standin.table(WINDOW_OF_KILLS_MS);
     let venues = || [VenueAddress { name: "BINA", port: 0, more: &table }];
     let settings = ["topology.shards=2", "journal.level=os"];
@@ -220,6 +222,7 @@ fn nothing_is_lost_or_doubled_when_the_service_is_killed_and_binance_misbehaves(
     client.settle();
     let books = Books::settled(&service, sent as usize);
     books.compare(&standin.orders(), sent as usize);
+    await_equal_books(&service, &standin);
     service.signal("TERM");
     let ended = service.end();
     assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);
