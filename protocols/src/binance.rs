@@ -17,6 +17,7 @@
 //! | works, is filled, or was ended by the venue | twenty characters, from the handle |
 //! | was cancelled on our request | the same after `C` |
 //! | was replaced by a new order | the same after `R` |
+//! | was cancelled because its trading day is over ([`day_end`]) | the same after `D` |
 //!
 //! A request that got lost must not arrive later, when the order is given up. Each request has a
 //! time and a receive window, after which the venue refuses it; so "no such order" ends an order
@@ -28,6 +29,7 @@
 
 mod adapter;
 mod answers;
+mod day_end;
 mod events;
 pub mod exchange_info;
 mod fees;

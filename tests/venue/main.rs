@@ -20,6 +20,7 @@
 //! In values, `@30` is the time in 30 seconds, and `$a` stands for the value at its first
 //! occurrence.
 
+mod binance_day;
 mod binance_faults;
 mod binance_market;
 mod binance_venue;

@@ -9,14 +9,18 @@ use std::sync::Arc;
 use aws_lc_rs::hmac;
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64ct::{Base64, Encoding};
+use pitlane_config::time_zone::Zone;
 use pitlane_config::{AdapterConfig, AdapterKind, Config, VenueUrl};
 use pitlane_engine::id::AdapterId;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::time::{TimeOfDay, Timestamp};
 use pitlane_net::settings::{BufferLimits, ConnectTarget};
+use pitlane_protocols::fix::schedule::SessionSchedule;
 use pitlane_protocols::binance::{BinanceSession, BinanceSettings, Signer, StreamAddress};
 use rustls::pki_types::PrivatePkcs8KeyDer;
 use rustls::pki_types::pem::PemObject;
 
+use crate::fix::settings::schedule_in;
 use crate::fix::venue::{VenueSessionError, addresses_of, tls_to};
 
 /// Addresses of an environment: the WebSocket API, and the market streams.
@@ -39,8 +43,27 @@ pub struct BinanceVenueSettings {
     pub name: String,
     /// By connection, one entry per address of its host; they are tried in turn.
     pub targets: Vec<Vec<ConnectTarget>>,
+    pub trading_day: TradingDayClock,
     session: BinanceSettings,
     signer: RequestSigner,
+}
+
+/// When trading days begin.
+#[derive(Clone, Debug)]
+pub struct TradingDayClock {
+    zone: Zone,
+    rollover: TimeOfDay,
+}
+
+impl TradingDayClock {
+    fn of(config: &Config) -> TradingDayClock {
+        TradingDayClock { zone: config.service.timezone.clone(), rollover: config.service.trading_day_rollover }
+    }
+
+    /// Returns the trading days around this time.
+    pub fn schedule(&self, now: Timestamp) -> SessionSchedule {
+        schedule_in(&self.zone, self.rollover, self.rollover, now)
+    }
 }
 
 impl BinanceVenueSettings {
@@ -50,11 +73,11 @@ impl BinanceVenueSettings {
         let adapters = config.adapters.iter().enumerate();
         adapters
             .filter(|(_, adapter)| adapter.kind == AdapterKind::BinanceSpot)
-            .map(|(at, adapter)| BinanceVenueSettings::of(at, adapter))
+            .map(|(at, adapter)| BinanceVenueSettings::of(config, at, adapter))
             .collect()
     }
 
-    fn of(at: usize, adapter: &AdapterConfig) -> Result<BinanceVenueSettings, VenueSessionError> {
+    fn of(config: &Config, at: usize, adapter: &AdapterConfig) -> Result<BinanceVenueSettings, VenueSessionError> {
         let error =
             |key: &str, problem: String| VenueSessionError { key: format!("adapter.{at}.{key}"), problem };
         let settings = &adapter.usual.binance;
@@ -86,6 +109,7 @@ impl BinanceVenueSettings {
             id,
             name: adapter.name.clone(),
             targets,
+            trading_day: TradingDayClock::of(config),
             session: BinanceSettings {
                 adapter: id,
                 host: url.authority(),

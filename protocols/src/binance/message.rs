@@ -91,6 +91,9 @@ pub(super) struct OrderBody<'a> {
     pub time_in_force: Option<&'a str>,
     #[serde(borrow, default, rename = "type")]
     pub order_type: Option<&'a str>,
+    /// When the order was placed, in milliseconds of the venue's time.
+    #[serde(default)]
+    pub time: Option<u64>,
 }
 
 /// One row of `myTrades`.

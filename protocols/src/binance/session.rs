@@ -17,6 +17,7 @@ use super::market_stream::MarketStream;
 use super::request::{self, Authority, RequestDraft};
 use super::socket::VenueSocket;
 use super::{BinanceSettings, Signer};
+use crate::fix::schedule::SessionSchedule;
 use crate::venue::{InboundReport, VenueCounts};
 
 /// Requests without an answer. A venue that answers so late is disconnected before.
@@ -95,6 +96,8 @@ pub(super) enum RequestKind {
     OrderLimits,
     Place(OrderHandle),
     Cancel(OrderHandle),
+    /// A cancel because the trading day of the order is over.
+    EndDay(OrderHandle),
     /// A reduction of the quantity.
     Amend(OrderHandle),
     /// A new order in place of the old one.
@@ -137,6 +140,8 @@ pub struct BinanceSession {
     pub(super) limits: VenueLimits,
     pub(super) held: HeldOrders,
     pub(super) fee_assets: FeeAssets,
+    /// When our trading days begin.
+    pub(super) trading_day: SessionSchedule,
     pub(super) lookups: Lookups,
     /// Reports for the shards, in order. They are bounded by the messages handled: the gateway
     /// takes all of them before it reads on.
@@ -180,6 +185,7 @@ impl BinanceSession {
             limits: VenueLimits::default(),
             held: HeldOrders::default(),
             fee_assets: FeeAssets::default(),
+            trading_day: SessionSchedule::default(),
             lookups: Lookups::default(),
             reports: VecDeque::new(),
             token: 0,

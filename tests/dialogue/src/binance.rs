@@ -31,6 +31,7 @@ pub struct ExchangeOrder {
     pub executed: Qty,
     quote: i128,
     pub status: &'static str,
+    placed_ms: u64,
 }
 
 /// One trade of the account.
@@ -257,6 +258,7 @@ impl BinanceExchange {
             executed: Qty::ZERO,
             quote: 0,
             status: "NEW",
+            placed_ms: self.now_ms,
         };
         let id = order.id;
         let answer = json!({
@@ -468,6 +470,7 @@ impl ExchangeOrder {
             "executedQty": self.executed.to_string(), "cummulativeQuoteQty": self.quote().to_string(),
             "status": self.status, "timeInForce": self.time_in_force, "type": self.kind, "side": self.side,
             "stopPrice": "0.00000000", "icebergQty": "0.00000000", "isWorking": self.is_open(),
+            "time": self.placed_ms,
         })
     }
 }

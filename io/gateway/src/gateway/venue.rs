@@ -98,7 +98,8 @@ impl VenueConnector {
         let adapter_link = |settings: BinanceVenueSettings| {
             let adapter = Box::new(settings.adapter(folder_id, reference.clone()));
             let source = source_of(port, settings.id);
-            AdapterLink::new(settings.id, settings.name, source, adapter, settings.targets)
+            let BinanceVenueSettings { id, name, targets, trading_day, .. } = settings;
+            AdapterLink::new(id, name, source, adapter, targets, trading_day)
         };
         let adapter_links = binance.into_iter().map(adapter_link).collect();
         Ok(VenueConnector { links, adapter_links, fix_log, is_open: false, ending_since: None })

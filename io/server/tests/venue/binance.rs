@@ -47,9 +47,18 @@ fn orders_are_filled_changed_cancelled_and_rejected_at_binance() {
     // Nothing to trade against within the limit.
     client.send("D", &format!("11=i|21=1|55=BINA|54=1|38=3|40=2|44=150|59=3|60={}|", now()));
     assert!(report(&mut client, &[(11, "i"), (39, "4")]).contains("58=ioc"));
-    // The venue has no orders for the day.
+    // The venue has no orders for the day, so it gets one that is good till cancelled.
     client.send("D", &format!("11=d|21=1|55=BINA|54=1|38=3|40=2|44=150|59=0|60={}|", now()));
-    assert!(report(&mut client, &[(11, "d"), (39, "8")]).contains("58=venue-unsupported"));
+    report(&mut client, &[(11, "d"), (150, "0")]);
+    assert_eq!(standin.exchange().orders.values().last().expect("an order").time_in_force, "GTC");
+    client.send("F", &format!("11=d2|41=d|55=BINA|54=1|60={}|", now()));
+    report(&mut client, &[(11, "d2"), (39, "4"), (14, "0")]);
+    // It has no orders until a date either.
+    client.send(
+        "D",
+        &format!("11=g|21=1|55=BINA|54=1|38=3|40=2|44=150|59=6|126=20991231-00:00:00|60={}|", now()),
+    );
+    assert!(report(&mut client, &[(11, "g"), (39, "8")]).contains("58=venue-unsupported"));
     client.send("D", &format!("11=m|21=1|55=BINA|54=2|38=4|40=1|59=1|60={}|", now()));
     report(&mut client, &[(11, "m"), (150, "F"), (39, "2"), (14, "4")]);
     standin.exchange().next_order = pitlane_testkit::binance::NextOrder::Reject;
