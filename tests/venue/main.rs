@@ -84,7 +84,7 @@ fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &s
         "reconnect" => venue.reconnect_s = number(),
         "account" => venue.account = Some(value.to_string()),
         "login" => {
-            let login = VenueLogin { username: "me".to_string(), password: value.to_string() };
+            let login = VenueLogin { username: "me".to_string(), password: Some(value.to_string()) };
             venue.login = Some(login);
         }
         "start" => settings.schedule.start = time(),

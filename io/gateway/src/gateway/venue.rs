@@ -88,8 +88,11 @@ impl VenueConnector {
             // nothing is certain.
             let never_sent = if certain { never_sent(&missed, settings.id) } else { BTreeSet::new() };
             let (session_settings, venue) = (settings.session(now, source), settings.venue(folder_id));
-            let session =
+            let mut session =
                 FixSession::initiator(session_settings, venue, store, reference.clone(), never_sent);
+            if let Some(signer) = settings.logon_signer() {
+                session.set_logon_signer(signer);
+            }
             let logged = settings.log_folder.as_ref().is_some_and(|folder| {
                 fix_log.open_log(source.session, folder.join(format!("{}.log", settings.name())))
             });

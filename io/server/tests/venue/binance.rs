@@ -143,7 +143,7 @@ fn a_fill_whose_event_is_lost_is_booked_after_the_reconnect() {
 
 /// Returns the row of the venue among the sessions, which are published every second. Only a
 /// failing test waits for long.
-fn session_row(service: &ServiceProcess, is_wanted: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn session_row(service: &ServiceProcess, is_wanted: impl Fn(&Value) -> bool) -> Value {
     loop {
         let rows = get(service, "/rest/ext/session");
         let mut rows = rows.as_array().expect("a list").iter();

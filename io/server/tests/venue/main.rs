@@ -4,6 +4,7 @@
 
 mod binance;
 mod binance_standin;
+mod dialect;
 mod fees;
 mod kills;
 mod market;
