@@ -12,7 +12,6 @@ use crate::id::{
     StrategyId, Uuid,
 };
 use crate::number::{Money, Price, Qty};
-use crate::reason::Reason;
 use crate::sender::{SenderId, SenderPart};
 use crate::terms::{Changes, Side, Terms};
 use crate::time::{Day, Timestamp};

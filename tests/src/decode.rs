@@ -310,7 +310,10 @@ impl Bytes<'_> {
             14 => VenueReport::Unsure,
             _ => {
                 let (qty, price, cum) = (self.qty(), self.price(), self.qty());
-                let fee = VenueFee { amount: self.money(), currency: test_market::currency(self.pick(&["USD", "BNB"])) };
+                let fee = VenueFee {
+                    amount: self.money(),
+                    currency: test_market::currency(self.pick(&["USD", "BNB"])),
+                };
                 VenueReport::FilledWithFee { exec, qty, price, cum, fee }
             }
         }

@@ -3,8 +3,8 @@
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::command::{
     AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, FeedLevel,
-    Movement, MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueFee, VenueReport,
-    VenueState, WatchTarget,
+    Movement, MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueFee,
+    VenueReport, VenueState, WatchTarget,
 };
 use crate::event::{Booking, PositionState, Tick, VenueRequest};
 use crate::id::{

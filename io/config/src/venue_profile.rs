@@ -27,8 +27,10 @@ impl VenueKeyConfig {
         VenueKeyConfig {
             secret: section.secret("secret"),
             secret_file: section.path("secret_file"),
-            secret_encoding: section
-                .word("secret_encoding", &[("text", SecretEncoding::Text), ("base64", SecretEncoding::Base64)]),
+            secret_encoding: section.word(
+                "secret_encoding",
+                &[("text", SecretEncoding::Text), ("base64", SecretEncoding::Base64)],
+            ),
         }
     }
 
@@ -50,12 +52,16 @@ pub struct VenueProfileConfig {
 impl VenueProfileConfig {
     pub(super) fn read(section: &mut Section<'_>) -> VenueProfileConfig {
         let tags = |section: &mut Section<'_>, key, allowed: &'static [u32]| {
-            section.numbers(key, 1..=999_999).into_iter().inspect(|tag| {
-                if !allowed.contains(tag) {
-                    let listed: Vec<String> = allowed.iter().map(u32::to_string).collect();
-                    section.fault(key, &format!("{tag} is not one of {}", listed.join(", ")));
-                }
-            }).collect::<Vec<u32>>()
+            section
+                .numbers(key, 1..=999_999)
+                .into_iter()
+                .inspect(|tag| {
+                    if !allowed.contains(tag) {
+                        let listed: Vec<String> = allowed.iter().map(u32::to_string).collect();
+                        section.fault(key, &format!("{tag} is not one of {}", listed.join(", ")));
+                    }
+                })
+                .collect::<Vec<u32>>()
         };
         let fields = |section: &mut Section<'_>, key| {
             section.items(key, |value| ExtraField::parse(text_of(value)?), ExtraField::to_string)

@@ -402,11 +402,17 @@ fn an_import_makes_a_folder_that_a_start_accepts() {
     let data = refdata::read(&folder, &["COINS"]).expect("sound files");
     let bitcoin = data.securities().iter().find(|row| row.symbol == "BTCUSDT").expect("it is there");
     let family = data.family_of(bitcoin);
-    assert_eq!((family.tick_size.to_string(), family.lot_size.to_string()), ("0.01".into(), "0.00001".into()));
+    assert_eq!(
+        (family.tick_size.to_string(), family.lot_size.to_string()),
+        ("0.01".into(), "0.00001".into())
+    );
     assert_eq!((family.commission.to_string(), family.currency.as_str()), ("0".into(), "USDT"));
     assert_eq!((bitcoin.description.as_str(), bitcoin.kind), ("BTCUSDT, imported", SecurityKind::Crypto));
     let account = &data.accounts()[0];
-    assert_eq!((account.adapter_type.as_str(), account.exchanges.as_slice()), ("COINS", &[family.exchange][..]));
+    assert_eq!(
+        (account.adapter_type.as_str(), account.exchanges.as_slice()),
+        ("COINS", &[family.exchange][..])
+    );
 }
 
 #[test]

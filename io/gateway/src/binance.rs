@@ -51,7 +51,10 @@ pub struct TradingDayClock {
 
 impl TradingDayClock {
     fn of(config: &Config) -> TradingDayClock {
-        TradingDayClock { zone: config.service.timezone.clone(), rollover: config.service.trading_day_rollover }
+        TradingDayClock {
+            zone: config.service.timezone.clone(),
+            rollover: config.service.trading_day_rollover,
+        }
     }
 
     /// Returns the trading days around this time.
@@ -71,7 +74,11 @@ impl BinanceVenueSettings {
             .collect()
     }
 
-    fn of(config: &Config, at: usize, adapter: &AdapterConfig) -> Result<BinanceVenueSettings, VenueSessionError> {
+    fn of(
+        config: &Config,
+        at: usize,
+        adapter: &AdapterConfig,
+    ) -> Result<BinanceVenueSettings, VenueSessionError> {
         let error =
             |key: &str, problem: String| VenueSessionError { key: format!("adapter.{at}.{key}"), problem };
         let settings = &adapter.usual.binance;

@@ -131,8 +131,7 @@ mod tests {
     /// The examples of `web-socket-api.md`, section "SIGNED request example (HMAC)".
     #[test]
     fn hmac_signatures_are_those_of_the_documentation() {
-        let signer =
-            key(b"NhqPtmdSJYdKjVHjA7PZj4Mge3R5YNiP1e3UZjInClVN65XAbvqqM6A7H5fATj0j\n").unwrap();
+        let signer = key(b"NhqPtmdSJYdKjVHjA7PZj4Mge3R5YNiP1e3UZjInClVN65XAbvqqM6A7H5fATj0j\n").unwrap();
         let payload = "apiKey=vmPUZE6mv9SD5VNHk4HlWFsOr6aKE2zvsw0MuIgwCIPy6utIco14y7Ju91duEh8A&price=52000.00\
                        &quantity=0.01000000&recvWindow=100&side=SELL&symbol=BTCUSDT&timeInForce=GTC\
                        &timestamp=1645423376532&type=LIMIT";

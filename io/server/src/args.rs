@@ -168,10 +168,14 @@ mod tests {
         assert!(matches!(command("pitlane health --wait 5"), Ok(CliCommand::Health(_))));
         assert!(matches!(command("pitlane man d"), Ok(CliCommand::Man(_))));
         let line = "pitlane refdata import binance d --symbols A,B --quotes USDT";
-        let Ok(CliCommand::Refdata(RefDataCommand::Import(ImportCommand::Binance(args)))) = command(line) else {
+        let Ok(CliCommand::Refdata(RefDataCommand::Import(ImportCommand::Binance(args)))) = command(line)
+        else {
             panic!("{line}")
         };
-        assert_eq!((args.symbols.len(), args.quotes.len(), args.environment), (2, 1, VenueEnvironment::Testnet));
+        assert_eq!(
+            (args.symbols.len(), args.quotes.len(), args.environment),
+            (2, 1, VenueEnvironment::Testnet)
+        );
         assert!(matches!(command("pitlane config show"), Ok(CliCommand::Config(ConfigCommand::Show(_)))));
     }
 

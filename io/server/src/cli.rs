@@ -30,8 +30,9 @@ use pitlane_strategy::Registry;
 
 use crate::args::{
     AuditCommand, AuditOrdersArgs, AuditVerifyArgs, CheckArgs, Cli, CliCommand, CompletionsArgs,
-    ConfigCommand, CredentialFileArgs, DoctorArgs, HealthArgs, ImportCommand, JournalCommand, JournalPartArgs,
-    ManArgs, RefDataCommand, ServeArgs, ShowArgs, SimulateArgs, StandbyCommand, StrategyArgs, TokenCommand, UserCommand,
+    ConfigCommand, CredentialFileArgs, DoctorArgs, HealthArgs, ImportCommand, JournalCommand,
+    JournalPartArgs, ManArgs, RefDataCommand, ServeArgs, ShowArgs, SimulateArgs, StandbyCommand,
+    StrategyArgs, TokenCommand, UserCommand,
 };
 use crate::doctor::{self, Probes};
 use crate::health::{self, HealthError};
@@ -79,7 +80,9 @@ pub fn run(registry: Registry) -> ExitCode {
         CliCommand::Audit(AuditCommand::Verify(args)) => run_audit(&args),
         CliCommand::Audit(AuditCommand::Orders(wanted)) => run_audit_orders(&wanted),
         CliCommand::Refdata(RefDataCommand::Import(ImportCommand::Binance(args))) => {
-            refdata_import::import_binance(&args, &mut io::stdout().lock()).map_err(CliError::from).map(|()| ExitCode::SUCCESS)
+            refdata_import::import_binance(&args, &mut io::stdout().lock())
+                .map_err(CliError::from)
+                .map(|()| ExitCode::SUCCESS)
         }
         CliCommand::Completions(completions) => run_completions(&completions),
         CliCommand::Man(man) => run_man(&man),

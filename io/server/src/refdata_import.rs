@@ -6,8 +6,8 @@ use std::fmt::{self, Write as _};
 use std::fs::File;
 use std::io::{self, Read, Write};
 
-use pitlane_config::refdata::{ImportSummary, ImportedVenue, RefDataFaults, VenueInstrument, import};
 use pitlane_config::VenueUrl;
+use pitlane_config::refdata::{ImportSummary, ImportedVenue, RefDataFaults, VenueInstrument, import};
 use pitlane_engine::refdata::SecurityKind;
 use pitlane_gateway::binance::authorities;
 use pitlane_protocols::binance::exchange_info::{SymbolProblem, VenueSymbol, parse_exchange_info};
@@ -29,7 +29,7 @@ const TEXT_CHARS_MAX: usize = 200;
 
 /// Why nothing was imported.
 #[derive(Debug)]
-pub enum ImportError {
+pub(crate) enum ImportError {
     /// Where the information comes from, and why it could not be read.
     Source(String, String),
     Refdata(RefDataFaults),
@@ -53,7 +53,7 @@ impl From<io::Error> for ImportError {
 }
 
 /// Imports the instruments of Binance Spot, and prints what is new.
-pub fn import_binance(args: &BinanceImportArgs, out: &mut impl Write) -> Result<(), ImportError> {
+pub(crate) fn import_binance(args: &BinanceImportArgs, out: &mut impl Write) -> Result<(), ImportError> {
     let (source, json) = exchange_info(args)?;
     let problem = |problem: String| ImportError::Source(source.clone(), problem);
     let symbols = parse_exchange_info(&json)
@@ -81,7 +81,11 @@ pub fn import_binance(args: &BinanceImportArgs, out: &mut impl Write) -> Result<
         writeln!(io::stderr(), "warning: {warning}")?;
     }
     let ImportSummary { families, securities, kept, .. } = summary;
-    writeln!(out, "{}: {securities} securities and {families} families added, {kept} kept", args.folder.display())?;
+    writeln!(
+        out,
+        "{}: {securities} securities and {families} families added, {kept} kept",
+        args.folder.display()
+    )?;
     Ok(())
 }
 

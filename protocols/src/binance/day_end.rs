@@ -68,7 +68,13 @@ impl BinanceSession {
         }
     }
 
-    fn handle_day_end_error(&mut self, now: Timestamp, order: OrderHandle, status: u16, error: &ErrorBody<'_>) {
+    fn handle_day_end_error(
+        &mut self,
+        now: Timestamp,
+        order: OrderHandle,
+        status: u16,
+        error: &ErrorBody<'_>,
+    ) {
         if let Some(held) = self.held.get_mut(order) {
             held.change = None;
         }

@@ -59,8 +59,7 @@ impl BinanceSession {
             return;
         }
         let values = TradeValues { exec: exec_ref(execution.symbol, trade), qty, price, cum };
-        let report =
-            self.fill_report(values, &execution.commission, execution.commission_asset.as_deref());
+        let report = self.fill_report(values, &execution.commission, execution.commission_asset.as_deref());
         let Some(held) = self.held.get_mut(order) else {
             // The shard knows more of the order, and counts no execution twice.
             return self.queue_trade(order, TradeMark::default(), report);

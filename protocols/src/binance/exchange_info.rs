@@ -94,8 +94,7 @@ fn terms_of(body: &SymbolBody) -> Result<SymbolTerms, SymbolProblem> {
     if body.status != "TRADING" || !body.is_spot_trading_allowed {
         return Err(SymbolProblem::NotTraded);
     }
-    let currency =
-        |asset: &str| Currency::parse(asset.as_bytes()).map_err(|_| SymbolProblem::Asset);
+    let currency = |asset: &str| Currency::parse(asset.as_bytes()).map_err(|_| SymbolProblem::Asset);
     let filter = |name: &str| body.filters.iter().find(|filter| filter.filter_type == name);
     let tick = filter("PRICE_FILTER").and_then(|filter| filter.tick_size.as_deref());
     let lot = filter("LOT_SIZE").and_then(|filter| filter.step_size.as_deref());
@@ -133,9 +132,7 @@ mod tests {
 
     fn parse(symbols: &[String]) -> Result<Vec<VenueSymbol>, String> {
         let list = symbols.join(",");
-        parse_exchange_info(
-            format!(r#"{{"timezone":"UTC","rateLimits":[],"symbols":[{list}]}}"#).as_bytes(),
-        )
+        parse_exchange_info(format!(r#"{{"timezone":"UTC","rateLimits":[],"symbols":[{list}]}}"#).as_bytes())
     }
 
     #[test]
@@ -144,7 +141,10 @@ mod tests {
         assert_eq!((found[0].symbol.as_str(), found[0].base_asset.as_str()), ("BTCUSDT", "BTC"));
         let terms = found[0].terms.unwrap();
         assert_eq!((terms.base.as_str(), terms.quote.as_str()), ("BTC", "USDT"));
-        assert_eq!((terms.tick_size.to_string(), terms.lot_size.to_string()), ("0.01".into(), "0.00001".into()));
+        assert_eq!(
+            (terms.tick_size.to_string(), terms.lot_size.to_string()),
+            ("0.01".into(), "0.00001".into())
+        );
     }
 
     #[test]
@@ -155,7 +155,8 @@ mod tests {
             (SymbolProblem::NotTraded, symbol("A", ["BTC", "USDT"], "BREAK", FILTERS)),
             (
                 SymbolProblem::NotTraded,
-                symbol("A", ["BTC", "USDT"], "TRADING", FILTERS).replace("Allowed\":true,\"f", "Allowed\":false,\"f"),
+                symbol("A", ["BTC", "USDT"], "TRADING", FILTERS)
+                    .replace("Allowed\":true,\"f", "Allowed\":false,\"f"),
             ),
             (SymbolProblem::Asset, symbol("A", ["1000SATS", "USDT"], "TRADING", FILTERS)),
             (SymbolProblem::Asset, symbol("A", ["BTC", "FDUSD"], "TRADING", FILTERS)),
@@ -169,10 +170,7 @@ mod tests {
 
     #[test]
     fn an_answer_of_another_form_is_refused_at_every_length() {
-        let whole = format!(
-            r#"{{"symbols":[{}]}}"#,
-            symbol("BTCUSDT", ["BTC", "USDT"], "TRADING", FILTERS)
-        );
+        let whole = format!(r#"{{"symbols":[{}]}}"#, symbol("BTCUSDT", ["BTC", "USDT"], "TRADING", FILTERS));
         assert!(parse_exchange_info(whole.as_bytes()).is_ok());
         for length in 0..whole.len() {
             assert!(parse_exchange_info(&whole.as_bytes()[..length]).is_err(), "{length}");

@@ -93,13 +93,15 @@ impl BinanceSession {
         });
         match held.change {
             // The venue has the request already, and its answer will come.
-            Some(PendingChange::Replace { qty, limit, .. }) if (qty, limit) == (terms.qty, terms.limit) => return,
+            Some(PendingChange::Replace { qty, limit, .. }) if (qty, limit) == (terms.qty, terms.limit) => {
+                return;
+            }
             Some(PendingChange::DayEnd) => return self.refuse(order, refused(Reason::ExpiredDay)),
             Some(PendingChange::Cancel | PendingChange::Replace { .. }) | None => {}
         }
         if (held.qty, held.limit) == (terms.qty, terms.limit) {
-            // The answer to an earlier request was lost, and a lookup has found what it did; or only
-            // the time in force is another one.
+            // The answer to an earlier request was lost, and a lookup has found what it did, or
+            // only the time in force is another one.
             self.set_day_end(order, day_ends);
             return self.queue_report(order, VenueReport::Replaced);
         }

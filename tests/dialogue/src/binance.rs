@@ -324,7 +324,15 @@ impl BinanceExchange {
         }
         let (symbol, is_buy) = (order.symbol.clone(), order.side == "BUY");
         let (commission, commission_asset) = self.fees.fee(is_buy, qty, price);
-        self.trades.push(ExchangeTrade { id: trade, order: id, symbol, qty, price, commission, commission_asset });
+        self.trades.push(ExchangeTrade {
+            id: trade,
+            order: id,
+            symbol,
+            qty,
+            price,
+            commission,
+            commission_asset,
+        });
         self.emit(id, "TRADE", "", Some((trade, qty, price)));
     }
 

@@ -45,7 +45,9 @@ impl Twin {
             commission: match self.fill_fee {
                 Some(fee) if fee.currency == family.currency => fee.amount,
                 Some(_) => Money::ZERO,
-                None => Money::per_unit(family.commission, Qty::from_raw(qty)).expect("runs use small numbers"),
+                None => {
+                    Money::per_unit(family.commission, Qty::from_raw(qty)).expect("runs use small numbers")
+                }
             },
             currency: family.currency,
             by_order: true,

@@ -26,8 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::{
-    BudgetKind, Command, CommandKind, ExecRef, RiskLimits, Scope, StrategyPhase, TradingSession,
-    VenueFee,
+    BudgetKind, Command, CommandKind, ExecRef, RiskLimits, Scope, StrategyPhase, TradingSession, VenueFee,
 };
 use pitlane_engine::directive::{DirectiveKey, DirectiveVersion};
 use pitlane_engine::event::{Alert, ExecType, RequestKind};

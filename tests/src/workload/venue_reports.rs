@@ -19,7 +19,8 @@ impl ActionGenerator {
             6..=9 => VenueReport::Filled { exec: self.exec(), qty, price },
             10 => {
                 let currency = test_market::currency(self.dice.pick(&["USD", "BNB", "ALT1"]));
-                let amount = Money::from_raw(i64::try_from(self.dice.below(1_000)).expect("it is small") - 100);
+                let amount =
+                    Money::from_raw(i64::try_from(self.dice.below(1_000)).expect("it is small") - 100);
                 let (cum, fee) = (self.qty(security), VenueFee { amount, currency });
                 VenueReport::FilledWithFee { exec: self.exec(), qty, price, cum, fee }
             }

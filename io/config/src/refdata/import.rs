@@ -172,8 +172,13 @@ impl ImportDraft {
         let mut found: Vec<String> = Vec::new();
         for table in [RefDataTable::Exchanges, RefDataTable::Accounts] {
             let table = &self.tables[table as usize];
-            let Some(place) = table.columns.iter().position(|column| column == "adapterType") else { continue };
-            for name in records(&table.bytes).skip(1).filter_map(|mut record| record.cells.get_mut(place).map(std::mem::take)) {
+            let Some(place) = table.columns.iter().position(|column| column == "adapterType") else {
+                continue;
+            };
+            for name in records(&table.bytes)
+                .skip(1)
+                .filter_map(|mut record| record.cells.get_mut(place).map(std::mem::take))
+            {
                 if name != rows::SIMULATED && !found.contains(&name) && found.len() < ADAPTERS_MAX {
                     found.push(name);
                 }
@@ -195,7 +200,8 @@ impl ImportDraft {
                 return Ok(row.id);
             }
             let mut faults = RefDataFaults::default();
-            let problem = format!("{:?} is reached by {}, not by {}", row.name, row.adapter_type, venue.adapter);
+            let problem =
+                format!("{:?} is reached by {}, not by {}", row.name, row.adapter_type, venue.adapter);
             faults.add(&table.name, 0, "adapterType", problem);
             return Err(faults);
         }

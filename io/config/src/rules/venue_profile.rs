@@ -24,9 +24,14 @@ impl RuleCheck<'_> {
         if let Some(path) = &secrets.secret_file {
             self.file(&key("secret_file"), path);
         }
-        for (name, fields) in [("logon_fields", &profile.logon_fields), ("order_fields", &profile.order_fields)] {
+        for (name, fields) in
+            [("logon_fields", &profile.logon_fields), ("order_fields", &profile.order_fields)]
+        {
             if fields.len() > EXTRA_FIELDS_MAX {
-                self.fault(&key(name), format!("it may have {EXTRA_FIELDS_MAX} fields, not {}", fields.len()));
+                self.fault(
+                    &key(name),
+                    format!("it may have {EXTRA_FIELDS_MAX} fields, not {}", fields.len()),
+                );
             }
         }
     }

@@ -186,15 +186,20 @@ fn a_dialect_of_a_venue_is_checked() {
     let is_accepted = |table: &str| warned(&[table]).iter().all(|text| !text.contains("adapter"));
     let signed = ", username = \"k\", secret = \"s\", logon_signed_tags = [35, 49, 56, 34, 52]";
     assert!(is_accepted(&with(signed)));
-    assert!(is_accepted(&with(", logon_fields = [\"25035=2\"], order_fields = [\"7=7\"], omit_tags = [21]")
-        .replace("7=7", "7000=7")));
+    assert!(is_accepted(
+        &with(", logon_fields = [\"25035=2\"], order_fields = [\"7=7\"], omit_tags = [21]")
+            .replace("7=7", "7000=7")
+    ));
     let many: Vec<String> = (0..17).map(|at| format!("\"{}=x\"", 5_000 + at)).collect();
     let many = format!(", order_fields = [{}]", many.join(", "));
     for (more, problem) in [
         (", username = \"k\"", "adapter.0.username: username and password belong together"),
         (", password = \"p\"", "adapter.0.username: a password needs a username"),
         (", logon_signed_tags = [35]", "adapter.0.secret: either secret or secret_file"),
-        (", secret = \"s\", logon_signed_tags = [35, 11]", "adapter.0.logon_signed_tags: 11 is not one of 34"),
+        (
+            ", secret = \"s\", logon_signed_tags = [35, 11]",
+            "adapter.0.logon_signed_tags: 11 is not one of 34",
+        ),
         (", omit_tags = [40]", "adapter.0.omit_tags: 40 is not one of 21"),
         (", logon_fields = [\"554=x\"]", "adapter.0.logon_fields: the service writes tag 554 itself"),
         (", order_fields = [\"x\"]", "adapter.0.order_fields: \"x\" is not TAG=VALUE"),

@@ -62,10 +62,8 @@ impl fmt::Display for HttpError {
 
 impl From<io::Error> for HttpError {
     fn from(error: io::Error) -> HttpError {
-        match error.kind() {
-            io::ErrorKind::UnexpectedEof => HttpError::Truncated,
-            _ => HttpError::Io(error),
-        }
+        let is_end = error.kind() == io::ErrorKind::UnexpectedEof;
+        if is_end { HttpError::Truncated } else { HttpError::Io(error) }
     }
 }
 
@@ -243,13 +241,17 @@ mod tests {
     #[test]
     fn bodies_have_a_length_or_chunks_or_end_with_the_connection() {
         assert_eq!(answer("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}x"), Ok((200, "{}".into())));
-        let chunks = "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n1\r\n{\r\nA;x=y\r\n012345678}\r\n0\r\n\r\n";
+        let chunks =
+            "HTTP/1.1 200 OK\r\ntransfer-encoding: Chunked\r\n\r\n1\r\n{\r\nA;x=y\r\n012345678}\r\n0\r\n\r\n";
         assert_eq!(answer(chunks), Ok((200, "{012345678}".into())));
         assert_eq!(answer("HTTP/1.0 404 Not Found\r\n\r\nnone"), Ok((404, "none".into())));
         for end in 0..chunks.len() - 2 {
             assert!(answer(&chunks[..end]).is_err(), "{end}");
         }
-        assert_eq!(answer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}"), Err("the answer is truncated".into()));
+        assert_eq!(
+            answer("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n{}"),
+            Err("the answer is truncated".into())
+        );
     }
 
     #[test]
@@ -268,7 +270,10 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n".to_string(), "its length is no number"),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n".to_string(), "encoding is unknown"),
             ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nz\r\n".to_string(), "size of a chunk"),
-            ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n".to_string(), "longer than its size"),
+            (
+                "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nab\r\n".to_string(),
+                "longer than its size",
+            ),
             (format!("HTTP/1.1 200 OK\r\n{}\r\n", "a: b\r\n".repeat(HEAD_LINES_MAX + 1)), "its head is none"),
             ("x".repeat(usize::try_from(LINE_BYTES_MAX).unwrap() + 1), "a line is too long"),
         ] {

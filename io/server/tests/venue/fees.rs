@@ -1,5 +1,5 @@
-//! Fees of Binance Spot in the asset that was bought, in the asset that was received for a sale, and
-//! in a third asset: our books are those of the venue.
+//! Fees of Binance Spot in the asset that was bought, in the asset that was received for a sale,
+//! and in a third asset: our books are those of the venue.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

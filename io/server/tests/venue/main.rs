@@ -6,6 +6,8 @@ mod binance;
 mod binance_standin;
 mod dialect;
 mod fees;
+mod hostile_venue;
+mod isolation;
 mod kills;
 mod market;
 mod operation;

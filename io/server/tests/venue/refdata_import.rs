@@ -1,5 +1,5 @@
-//! `pitlane refdata import binance` with a venue over HTTPS and with files: what it writes is what a
-//! start accepts, and bad answers are named.
+//! `pitlane refdata import binance` with a venue over HTTPS and with files: what it writes is what
+//! a start accepts, and bad answers are named.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -106,7 +106,11 @@ fn imported_symbols_are_traded_by_the_service() {
     let ca = data.join("ca.pem").display().to_string();
     let done = import(&refdata, &["--url", &url, "--tls-ca", &ca, "--adapter", "BINA"]);
     assert!(done.status.success(), "{}", text(&done.stderr));
-    assert!(text(&done.stdout).ends_with(": 3 securities and 2 families added, 0 kept\n"), "{}", text(&done.stdout));
+    assert!(
+        text(&done.stdout).ends_with(": 3 securities and 2 families added, 0 kept\n"),
+        "{}",
+        text(&done.stdout)
+    );
     assert!(text(&done.stderr).contains("LUNAUSDT") && text(&done.stderr).contains("BTCFDUSD"));
     let head = server.join().expect("the server has answered");
     assert!(head.starts_with("GET /api/v3/exchangeInfo?showPermissionSets=false HTTP/1.1\r\n"), "{head}");
@@ -129,7 +133,11 @@ fn imported_symbols_are_traded_by_the_service() {
     fs::write(data.join("info.json"), exchange_info()).expect("a file for the test");
     let file = data.join("info.json").display().to_string();
     let done = import(&refdata, &["--file", &file, "--adapter", "BINA"]);
-    assert!(text(&done.stdout).ends_with(": 0 securities and 0 families added, 3 kept\n"), "{}", text(&done.stdout));
+    assert!(
+        text(&done.stdout).ends_with(": 0 securities and 0 families added, 3 kept\n"),
+        "{}",
+        text(&done.stdout)
+    );
 }
 
 #[test]
@@ -161,14 +169,23 @@ fn bad_answers_of_the_venue_are_named_and_nothing_is_written() {
     let info = exchange_info();
     let ban = r#"{"code":-1003,"msg":"Way too many requests;\u001b[2J IP banned."}"#;
     let answers = [
-        (response("429 Too Many Requests", "Retry-After: 30\r\n", ""), "429: the venue has too many requests"),
-        (response("418 I'm a teapot", "Retry-After: 600\r\n", ban), "banned this address; try again in 600 s: Way"),
+        (
+            response("429 Too Many Requests", "Retry-After: 30\r\n", ""),
+            "429: the venue has too many requests",
+        ),
+        (
+            response("418 I'm a teapot", "Retry-After: 600\r\n", ban),
+            "banned this address; try again in 600 s: Way",
+        ),
         (response("451 Unavailable", "", "<html>"), "451: the venue does not serve this location"),
         (response("302 Found", "Location: https://evil/\r\n", ""), "the venue answers with status 302"),
         (response("200 OK", "", &info[..info.len() / 2]), "it is not exchange information: EOF"),
         (response("200 OK", "", "{\"symbols\":7}"), "it is not exchange information: invalid type"),
         (response("200 OK", "", "\u{0}"), "it is not exchange information"),
-        (format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{info}", info.len() + 1).into(), "is truncated"),
+        (
+            format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n{info}", info.len() + 1).into(),
+            "is truncated",
+        ),
         (b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n{".to_vec(), "the answer is larger than"),
         (b"220 mail.example.com ESMTP\r\n".to_vec(), "the answer is not HTTP"),
         (Vec::new(), "the answer is truncated"),

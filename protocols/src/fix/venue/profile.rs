@@ -31,8 +31,8 @@ pub const OMITTED_TAGS: [u32; 5] = [21, 38, 54, 60, 207];
 
 /// Tags that messages have already, or that belong to the session.
 const OWN_TAGS: [u32; 37] = [
-    1, 7, 8, 9, 10, 11, 16, 21, 34, 35, 36, 37, 38, 40, 41, 43, 44, 49, 52, 54, 55, 56, 59, 60, 95, 96, 97, 98,
-    99, 108, 122, 123, 126, 141, 207, 553, 554,
+    1, 7, 8, 9, 10, 11, 16, 21, 34, 35, 36, 37, 38, 40, 41, 43, 44, 49, 52, 54, 55, 56, 59, 60, 95, 96, 97,
+    98, 99, 108, 122, 123, 126, 141, 207, 553, 554,
 ];
 
 /// Signs Logons. The key is outside, so that this crate holds no secret and no cryptography.
@@ -63,7 +63,9 @@ impl ExtraField {
         let is_value = (1..=VALUE_BYTES_MAX).contains(&value.len())
             && value.bytes().all(|byte| byte.is_ascii_graphic() || byte == b' ');
         if !is_value {
-            return Err(format!("the value of {number} must have 1 to {VALUE_BYTES_MAX} printable characters"));
+            return Err(format!(
+                "the value of {number} must have 1 to {VALUE_BYTES_MAX} printable characters"
+            ));
         }
         Ok(ExtraField { tag: number, value: value.to_string() })
     }
