@@ -8,6 +8,9 @@ use pitlane_tests::binance::BinanceHarness;
 use pitlane_tests::fix::seconds;
 use pitlane_tests::test_market::{price, qty};
 
+/// Seconds from the time at which the tests begin to the end of the trading day, and one more.
+const TO_THE_END_S: u64 = 16 * 3_600 + 1;
+
 /// Returns a harness with an order for the day that rests at the venue.
 fn resting() -> BinanceHarness {
     let mut harness = BinanceHarness::connected();
@@ -73,7 +76,7 @@ fn a_cancel_whose_answer_is_lost_is_found_by_its_id() {
     for restarts in [false, true] {
         let mut harness = resting();
         harness.holds_changes = true;
-        harness.wait(NS_PER_DAY);
+        harness.wait(seconds(TO_THE_END_S));
         assert_eq!(harness.held_requests.len(), 1, "the cancel");
         // The venue handles it, and its answer and event do not arrive.
         harness.is_mute = true;
@@ -119,7 +122,7 @@ fn a_change_of_the_time_in_force_decides_about_the_end() {
 fn requests_of_a_client_wait_for_the_end_of_the_day() {
     let mut harness = resting();
     harness.holds_changes = true;
-    harness.wait(NS_PER_DAY);
+    harness.wait(seconds(TO_THE_END_S));
     harness.cancel("c", "a");
     harness.replace("r", "a", Changes::default().with_limit(price("151")));
     assert_eq!(harness.held_requests.len(), 1, "the venue has one cancel only");
