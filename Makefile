@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults venue-isolation chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -257,6 +257,9 @@ faults: ## test all faults: power loss at every write, flipped journal bytes, fa
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test venue kills
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test strategies kills -- --nocapture
 	PITLANE_FAULTS=full cargo test --package pitlane $(PROFILE) --test standby -- --nocapture
+
+venue-isolation: ## measure orders to one venue while another one hangs, floods or dies: two minutes
+	PITLANE_ISOLATION=full cargo test --package pitlane $(PROFILE) --test venue hangs_floods_or_dies -- --nocapture
 
 # Uses a separate network namespace if permitted, so that packets can be dropped. The test reports
 # and skips what is not permitted.

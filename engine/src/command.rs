@@ -2,6 +2,9 @@
 //! the operator all use it.
 
 mod subject;
+mod venue_report;
+
+pub use self::venue_report::{ExecRef, VenueFee, VenueReport, VenueState};
 
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
@@ -9,7 +12,6 @@ use crate::id::{
     StrategyId, Uuid,
 };
 use crate::number::{Money, Price, Qty};
-use crate::reason::Reason;
 use crate::sender::{SenderId, SenderPart};
 use crate::terms::{Changes, Side, Terms};
 use crate::time::{Day, Timestamp};
@@ -250,78 +252,6 @@ pub struct Trade {
     pub price: Price,
     pub size: Qty,
     pub at: Timestamp,
-}
-
-/// A venue's id of one execution, folded into 128 bits by its adapter. Zero: the venue gave none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ExecRef(pub u128);
-
-/// A venue's report about an order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VenueReport {
-    Accepted,
-    Rejected(Reason),
-    Filled {
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-    },
-    /// The order ended without a fill: cancelled as requested, or unsolicited for the reason given.
-    Canceled(Reason),
-    Expired(Reason),
-    CancelRefused(Reason),
-    Replaced,
-    ReplaceRefused(Reason),
-    /// The venue takes a fill back.
-    Busted {
-        exec: ExecRef,
-    },
-    /// The venue gives a fill another quantity or price.
-    Corrected {
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-    },
-    /// After a reconnect: the venue knows this order and has reported all it knows.
-    Reconciled,
-    // New variants come last: they are stored by their number.
-    /// A fill, with the total filled quantity of the order as the venue counts it (CumQty).
-    FilledTo {
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-        cum: Qty,
-    },
-    /// The venue takes the fill `exec_ref` back (`qty` is zero), or gives it another quantity or
-    /// price.
-    Amended {
-        exec_ref: ExecRef,
-        /// Id of this report, to which a later report may refer.
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-        /// Whether the order still works at the venue afterwards.
-        is_open: bool,
-    },
-    /// State of the order at the venue, regardless of earlier reports.
-    Standing {
-        cum: Qty,
-        /// AvgPx. Zero: the venue did not report it.
-        average: Price,
-        state: VenueState,
-    },
-    /// Messages about the order may be lost: its state is unknown until the venue reports it.
-    Unsure,
-}
-
-/// State of an order as its venue reports it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum VenueState {
-    Open,
-    Filled,
-    Canceled(Reason),
-    Expired(Reason),
-    Rejected(Reason),
 }
 
 /// A transaction that no order made.

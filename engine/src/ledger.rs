@@ -6,6 +6,7 @@
 
 mod arithmetic;
 mod exposure;
+mod fees;
 mod open_qty;
 mod recount;
 mod codec;
@@ -13,6 +14,7 @@ mod codec;
 pub use arithmetic::after;
 use arithmetic::apply_trade;
 pub use exposure::Exposure;
+pub use fees::FeeCharge;
 pub use open_qty::OpenQty;
 
 use std::collections::{BTreeMap, VecDeque};

@@ -17,6 +17,7 @@
 //! | works, is filled, or was ended by the venue | twenty characters, from the handle |
 //! | was cancelled on our request | the same after `C` |
 //! | was replaced by a new order | the same after `R` |
+//! | was cancelled because its trading day is over ([`day_end`]) | the same after `D` |
 //!
 //! A request that got lost must not arrive later, when the order is given up. Each request has a
 //! time and a receive window, after which the venue refuses it; so "no such order" ends an order
@@ -28,7 +29,10 @@
 
 mod adapter;
 mod answers;
+mod day_end;
 mod events;
+pub mod exchange_info;
+mod fees;
 mod held;
 mod instructions;
 pub mod limits;
@@ -45,6 +49,7 @@ use std::fmt;
 use pitlane_engine::id::AdapterId;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S};
 
+pub use self::fees::FEE_ASSETS_MAX;
 pub use self::held::HELD_ORDERS_MAX;
 pub use self::lookup::LOOKUPS_IN_FLIGHT_MAX;
 pub use self::market_stream::STREAMS_MAX;

@@ -33,6 +33,7 @@ use pitlane_engine::id::{OrderHandle, ShardId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
+use crate::fix::schedule::SessionSchedule;
 use crate::websocket::client::WebSocketKey;
 
 /// Report of the venue about an order, for the order's shard.
@@ -158,6 +159,10 @@ pub trait VenueAdapter: VenueReports + fmt::Debug + Send {
     fn log_out(&mut self, now: Timestamp, text: &str);
 
     fn set_reference(&mut self, reference: Arc<RefData>);
+
+    /// Sets when trading days begin. It is called before each connection, because local time may
+    /// change between two of them.
+    fn set_trading_day(&mut self, trading_day: SessionSchedule);
 
     fn status(&self, now: Timestamp) -> AdapterStatus;
 

@@ -53,8 +53,10 @@ struct Venue : FIX::Application {
     void onLogout(const FIX::SessionID&) override { tell("logout"); }
     void toAdmin(FIX::Message&, const FIX::SessionID&) override {}
     void toApp(FIX::Message& message, const FIX::SessionID&) throw(FIX::DoNotSend) override { tell("sent", message.toString()); }
-    void fromAdmin(const FIX::Message&, const FIX::SessionID&)
-        throw(FIX::FieldNotFound, FIX::IncorrectDataFormat, FIX::IncorrectTagValue, FIX::RejectLogon) override {}
+    void fromAdmin(const FIX::Message& message, const FIX::SessionID&)
+        throw(FIX::FieldNotFound, FIX::IncorrectDataFormat, FIX::IncorrectTagValue, FIX::RejectLogon) override {
+        if (message.getHeader().getField(35) == "A") tell("admin", message.toString());
+    }
     void fromApp(const FIX::Message& message, const FIX::SessionID& id)
         throw(FIX::FieldNotFound, FIX::IncorrectDataFormat, FIX::IncorrectTagValue, FIX::UnsupportedMessageType) override {
         tell("app", message.toString());

@@ -3,7 +3,7 @@
 
 use pitlane_dialogue::binance::{BinanceExchange, ExchangeConnection};
 use pitlane_engine::id::ShardId;
-use pitlane_engine::terms::{Changes, Side};
+use pitlane_engine::terms::{Changes, Side, Tif};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::binance::{BinanceSession, BinanceSettings, Signer, StreamAddress};
 use pitlane_protocols::venue::{ConnectRandom, LinkIndex, VenueAdapter, VenueReports};
@@ -178,6 +178,12 @@ impl BinanceHarness {
 
     pub fn submit(&mut self, id: &str, qty: &str, limit: &str) {
         self.shard.submit(id, Side::Buy, qty, limit);
+        self.settle();
+    }
+
+    /// Submits an order that ends with the trading day.
+    pub fn submit_for_the_day(&mut self, id: &str, qty: &str, limit: &str) {
+        self.shard.submit_with(id, Side::Buy, qty, limit, Tif::Day);
         self.settle();
     }
 

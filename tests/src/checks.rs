@@ -48,6 +48,8 @@ pub struct Checker {
     pub venue_cash: BTreeMap<Currency, i128>,
     transactions: BTreeSet<u64>,
     execs: BTreeSet<(OrderHandle, ExecRef)>,
+    /// Executions whose fee was booked apart.
+    fees: BTreeSet<(OrderHandle, ExecRef)>,
     /// Orders with a fill that stands for several: each of them may be busted under its own id.
     missed: BTreeSet<OrderHandle>,
     forgetful: bool,
@@ -68,6 +70,7 @@ impl Checker {
             venue_cash: BTreeMap::new(),
             transactions: BTreeSet::new(),
             execs: BTreeSet::new(),
+            fees: BTreeSet::new(),
             missed: BTreeSet::new(),
             forgetful: false,
             exec_ids: BTreeSet::new(),
@@ -176,7 +179,10 @@ impl Checker {
         }
         if b.exec != ExecRef::default() && b.order != OrderHandle::NONE {
             let reversal = b.qty.is_negative() == (b.kind == MovementKind::Buy);
-            let fresh = if reversal {
+            let fresh = if b.kind == MovementKind::Fees {
+                // A fee in another currency is booked beside its fill.
+                self.fees.insert((b.order, b.exec))
+            } else if reversal {
                 self.execs.remove(&(b.order, b.exec))
             } else {
                 self.execs.insert((b.order, b.exec))

@@ -7,8 +7,8 @@
 
 use pitlane_engine::command::{
     BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, FeedLevel, Movement,
-    MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport, VenueState,
-    WatchTarget,
+    MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueFee, VenueReport,
+    VenueState, WatchTarget,
 };
 use pitlane_engine::directive::{Directive, DirectiveVersion};
 use pitlane_engine::id::{
@@ -279,7 +279,7 @@ impl Bytes<'_> {
     fn report(&mut self) -> VenueReport {
         let reason = self.pick(Reason::ALL);
         let exec = ExecRef(self.byte() as u128 % 40);
-        match self.byte() % 15 {
+        match self.byte() % 16 {
             0 => VenueReport::Accepted,
             1 => VenueReport::Rejected(reason),
             2 => VenueReport::Filled { exec, qty: self.qty(), price: self.price() },
@@ -307,7 +307,15 @@ impl Bytes<'_> {
                 ];
                 VenueReport::Standing { cum: self.qty(), average: self.price(), state: self.pick(&states) }
             }
-            _ => VenueReport::Unsure,
+            14 => VenueReport::Unsure,
+            _ => {
+                let (qty, price, cum) = (self.qty(), self.price(), self.qty());
+                let fee = VenueFee {
+                    amount: self.money(),
+                    currency: test_market::currency(self.pick(&["USD", "BNB"])),
+                };
+                VenueReport::FilledWithFee { exec, qty, price, cum, fee }
+            }
         }
     }
 

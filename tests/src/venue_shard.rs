@@ -114,6 +114,11 @@ impl VenueShard {
     }
 
     pub fn submit(&mut self, id: &str, side: Side, qty: &str, limit: &str) {
+        self.submit_with(id, side, qty, limit, Tif::Gtc);
+    }
+
+    /// Submits a limit order with this time in force.
+    pub fn submit_with(&mut self, id: &str, side: Side, qty: &str, limit: &str, tif: Tif) {
         let terms = Terms {
             security: SecurityId(8),
             strategy: test_market::STRATEGIES[1],
@@ -123,7 +128,7 @@ impl VenueShard {
             qty: test_market::qty(qty),
             limit: test_market::price(limit),
             limit_given: true,
-            tif: Tif::Gtc,
+            tif,
             ..Terms::default()
         };
         self.send(CLIENT, CommandKind::Submit { id: int_id(id), terms });

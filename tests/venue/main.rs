@@ -20,6 +20,7 @@
 //! In values, `@30` is the time in 30 seconds, and `$a` stands for the value at its first
 //! occurrence.
 
+mod binance_day;
 mod binance_faults;
 mod binance_market;
 mod binance_venue;
@@ -83,7 +84,7 @@ fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &s
         "reconnect" => venue.reconnect_s = number(),
         "account" => venue.account = Some(value.to_string()),
         "login" => {
-            let login = VenueLogin { username: "me".to_string(), password: value.to_string() };
+            let login = VenueLogin { username: "me".to_string(), password: Some(value.to_string()) };
             venue.login = Some(login);
         }
         "start" => settings.schedule.start = time(),

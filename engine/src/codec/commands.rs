@@ -3,8 +3,8 @@
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::command::{
     AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, FeedLevel,
-    Movement, MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport,
-    VenueState, WatchTarget,
+    Movement, MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueFee,
+    VenueReport, VenueState, WatchTarget,
 };
 use crate::event::{Booking, PositionState, Tick, VenueRequest};
 use crate::id::{
@@ -180,7 +180,9 @@ codec!(enum VenueReport {
     12 = Amended { exec_ref, exec, qty, price, is_open },
     13 = Standing { cum, average, state },
     14 = Unsure,
+    15 = FilledWithFee { exec, qty, price, cum, fee },
 });
+codec!(VenueFee { amount, currency });
 codec!(enum VenueState {
     0 = Open,
     1 = Filled,

@@ -9,6 +9,7 @@
 //! Rules: docs/engine-rules.md#reconciliation.
 
 use super::Shard;
+use super::reports::Fill;
 use crate::command::{ExecRef, VenueReport, VenueState};
 use crate::event::{Alert, EventKind, ExecType, VenueRequest};
 use crate::ledger::SecurityTransaction;
@@ -49,6 +50,7 @@ impl Amendment {
             | VenueReport::ReplaceRefused(_)
             | VenueReport::Reconciled
             | VenueReport::FilledTo { .. }
+            | VenueReport::FilledWithFee { .. }
             | VenueReport::Standing { .. }
             | VenueReport::Unsure => unreachable!("only the others amend a fill"),
         };
@@ -122,7 +124,9 @@ impl Shard {
         let order = *self.orders.get(slot);
         let negative = Qty::from_raw(-qty.raw());
         let sums = order.cum.checked_sub(qty).zip(order.notional.checked_sub(Notional::of(price, qty)));
-        let deal = self.deal_of(slot, exec, negative, price).and_then(|deal| {
+        // No venue that reports fees takes fills back, so the commission is that of the family.
+        let fill = Fill { exec, qty: negative, price, fee: None };
+        let deal = self.deal_of(slot, &fill).and_then(|deal| {
             // The commission comes back as well.
             Some(SecurityTransaction { commission: deal.commission.checked_neg()?, ..deal })
         });
@@ -151,7 +155,8 @@ impl Shard {
         let order = *self.orders.get(slot);
         let left = order.leaves();
         let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
-        let (Some((cum, notional)), Some(deal)) = (sums, self.deal_of(slot, exec, qty, price)) else {
+        let fill = Fill { exec, qty, price, fee: None };
+        let (Some((cum, notional)), Some(deal)) = (sums, self.deal_of(slot, &fill)) else {
             return false;
         };
         if self.book(order.local, order.position, &deal, out).is_none() {
@@ -263,27 +268,28 @@ impl Shard {
     }
 
     /// Handles a fill with the total filled quantity of the order as its venue counts it.
-    pub(super) fn filled_to(
-        &mut self,
-        slot: u32,
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-        cum: Qty,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn filled_to(&mut self, slot: u32, fill: &Fill, cum: Qty, out: &mut Outbox) {
+        let Fill { exec, qty, price, fee } = *fill;
         let is_covered = cum <= self.orders.get(slot).cum && exec != ExecRef(0) && qty.is_positive();
         if is_covered
             && !self.orders.has_execution(slot, exec)
             && self.orders.absorb(slot, exec, qty).is_some()
         {
-            // It was counted when the venue reported the status of the order.
+            // It was counted when the venue reported the status of the order, without its fee.
+            if let Some(fee) = fee {
+                self.book_fee(slot, exec, fee, out);
+            }
             return self.alert_order(Alert::DuplicateExecution, slot, Reason::MissedFill, out);
         }
         if !self.check_execution(slot, exec, qty, price, out) {
             return;
         }
-        self.count_fill(slot, exec, qty, price, Reason::None, out);
+        self.count_fill(slot, fill, Reason::None, out);
+        let local = self.orders.get(slot).local;
+        let currency = self.directory.locals[local as usize].instrument.currency;
+        if let Some(fee) = fee.filter(|fee| fee.currency != currency) {
+            self.book_fee(slot, exec, fee, out);
+        }
         if self.orders.get(slot).cum != cum {
             self.query_status(slot, out);
         }
@@ -363,7 +369,7 @@ impl Shard {
         }
         if self.check_execution(slot, exec, qty, price, out) {
             self.orders.presume(slot, exec);
-            self.count_fill(slot, exec, qty, price, Reason::MissedFill, out);
+            self.count_fill(slot, &Fill { exec, qty, price, fee: None }, Reason::MissedFill, out);
         }
         true
     }

@@ -3,16 +3,26 @@
 
 use super::Shard;
 use super::reconcile::Amendment;
-use crate::command::{ExecRef, MovementKind, VenueReport};
+use crate::command::{ExecRef, MovementKind, VenueFee, VenueReport};
 use crate::event::{Alert, EventKind, ExecType, RequestKind};
 use crate::id::{OrderHandle, SecurityId};
-use crate::ledger::SecurityTransaction;
+use crate::ledger::{FeeCharge, SecurityTransaction};
 use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, NIL, Requests, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
 use crate::venue::VenueOutcome;
+
+/// A fill that is counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Fill {
+    pub exec: ExecRef,
+    pub qty: Qty,
+    pub price: Price,
+    /// Fee of the venue; `None`: the commission of the family counts.
+    pub fee: Option<VenueFee>,
+}
 
 impl Shard {
     /// Handles an outside venue's report. The simulated venue does not use it.
@@ -89,7 +99,10 @@ impl Shard {
             }
             VenueReport::Reconciled => self.reconciled(slot, out),
             VenueReport::FilledTo { exec, qty, price, cum } => {
-                self.filled_to(slot, exec, qty, price, cum, out)
+                self.filled_to(slot, &Fill { exec, qty, price, fee: None }, cum, out)
+            }
+            VenueReport::FilledWithFee { exec, qty, price, cum, fee } => {
+                self.filled_to(slot, &Fill { exec, qty, price, fee: Some(fee) }, cum, out)
             }
             VenueReport::Standing { cum, average, state } => {
                 self.order_state_reported(slot, cum, average, state, out)
@@ -141,22 +154,15 @@ impl Shard {
     #[inline]
     fn filled(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) {
         if self.check_execution(slot, exec, qty, price, out) {
-            self.count_fill(slot, exec, qty, price, Reason::None, out);
+            self.count_fill(slot, &Fill { exec, qty, price, fee: None }, Reason::None, out);
         }
     }
 
     /// Counts a checked fill. `reason` says why it is counted, if the venue did not report it as a
     /// fill.
     #[inline]
-    pub(super) fn count_fill(
-        &mut self,
-        slot: u32,
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-        reason: Reason,
-        out: &mut Outbox,
-    ) {
+    pub(super) fn count_fill(&mut self, slot: u32, fill: &Fill, reason: Reason, out: &mut Outbox) {
+        let Fill { exec, qty, price, .. } = *fill;
         if self.orders.get(slot).base == Base::PendingNew {
             self.accepted(slot, out);
         }
@@ -173,7 +179,7 @@ impl Shard {
         let taken = qty.min(left);
         self.take_open(slot, taken);
         self.release_share(slot, taken, left);
-        let booked = self.book_fill(slot, exec, qty, price, out);
+        let booked = self.book_fill(slot, fill, out);
         if booked.is_none() {
             self.count_credit_of(slot, out);
         }
@@ -211,15 +217,8 @@ impl Shard {
 
     /// Books a fill. Returns `None` if it cannot be counted.
     #[inline]
-    fn book_fill(
-        &mut self,
-        slot: u32,
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-        out: &mut Outbox,
-    ) -> Option<()> {
-        let deal = self.deal_of(slot, exec, qty, price)?;
+    fn book_fill(&mut self, slot: u32, fill: &Fill, out: &mut Outbox) -> Option<()> {
+        let deal = self.deal_of(slot, fill)?;
         let order = self.orders.get(slot);
         self.book(order.local, order.position, &deal, out)
     }
@@ -258,16 +257,17 @@ impl Shard {
 
     /// Returns the transaction of a fill; `None` if its commission cannot be counted.
     #[inline(always)]
-    pub(super) fn deal_of(
-        &self,
-        slot: u32,
-        exec: ExecRef,
-        qty: Qty,
-        price: Price,
-    ) -> Option<SecurityTransaction> {
+    pub(super) fn deal_of(&self, slot: u32, fill: &Fill) -> Option<SecurityTransaction> {
+        let Fill { exec, qty, price, fee } = *fill;
         let order = self.orders.get(slot);
-        let rate = self.directory.locals[order.local as usize].commission;
-        let commission = if rate.is_zero() { Money::ZERO } else { Money::per_unit(rate, qty)? };
+        let security = &self.directory.locals[order.local as usize];
+        let commission = match fee {
+            None if security.commission.is_zero() => Money::ZERO,
+            None => Money::per_unit(security.commission, qty)?,
+            Some(fee) if fee.currency == security.instrument.currency => fee.amount,
+            // It has a transaction of its own.
+            Some(_) => Money::ZERO,
+        };
         Some(SecurityTransaction {
             kind: if order.terms.side == Side::Buy { MovementKind::Buy } else { MovementKind::Sell },
             account: order.terms.account,
@@ -278,6 +278,33 @@ impl Shard {
             order_id: self.orders.get(slot).id,
             exec,
         })
+    }
+
+    /// Books a fee as a transaction of its own: in another currency than that of the security, or
+    /// of a fill that was booked before its fee was known.
+    #[cold]
+    pub(super) fn book_fee(&mut self, slot: u32, exec: ExecRef, fee: VenueFee, out: &mut Outbox) {
+        if fee.amount.is_zero() {
+            return;
+        }
+        let order = self.orders.get(slot);
+        let (local, source) = (order.local, order.source);
+        let charge = FeeCharge {
+            position: order.position,
+            account: order.terms.account,
+            order: self.orders.handle(slot),
+            order_id: order.id,
+            exec,
+            fee,
+        };
+        let instrument = self.directory.locals[local as usize].instrument;
+        match self.ledger.book_fee(self.now, &instrument, &charge) {
+            Some(()) => {
+                let booked = EventKind::Booked(*self.ledger.last_booked());
+                out.emit(self.watchers.of_order(source), self.now, booked);
+            }
+            None => self.halt_on_overflow(slot, out),
+        }
     }
 
     /// Handles a fill so large that its money cannot be counted: it is reported, not booked, and

@@ -8,6 +8,7 @@ use pitlane_engine::time::TimeOfDay;
 use super::fix::read_comp_id;
 use super::section::Section;
 use super::tree::ConfigTable;
+use super::venue_profile::{VenueKeyConfig, VenueProfileConfig};
 use super::words::Secret;
 
 /// The protocol of a venue.
@@ -56,6 +57,8 @@ pub struct AdapterDefaults {
     /// None: `venue` in the data folder.
     pub file_store_path: Option<PathBuf>,
     pub file_log_path: Option<PathBuf>,
+    pub key: VenueKeyConfig,
+    pub profile: VenueProfileConfig,
     pub binance: BinanceConfig,
 }
 
@@ -69,9 +72,6 @@ pub struct BinanceConfig {
     pub url: Option<String>,
     pub stream_url: Option<String>,
     pub api_key: Option<Secret>,
-    /// The HMAC secret, or the file that has it or an Ed25519 key.
-    pub secret: Option<Secret>,
-    pub secret_file: Option<PathBuf>,
     pub receive_window_ms: u32,
 }
 
@@ -111,8 +111,6 @@ impl BinanceConfig {
             url: section.optional("url"),
             stream_url: section.optional("stream_url"),
             api_key: section.secret("api_key"),
-            secret: section.secret("secret"),
-            secret_file: section.path("secret_file"),
             receive_window_ms: section.number("receive_window_ms", 100..=60_000),
         }
     }
@@ -143,6 +141,8 @@ impl AdapterDefaults {
             market_data: section.flag("market_data"),
             file_store_path: section.path("FileStorePath"),
             file_log_path: section.path("FileLogPath"),
+            key: VenueKeyConfig::read(section),
+            profile: VenueProfileConfig::read(section),
             binance: BinanceConfig::read(section),
         }
     }

@@ -51,6 +51,7 @@ mod strategy;
 mod topology;
 mod tree;
 mod venue;
+mod venue_profile;
 mod venue_url;
 mod words;
 
@@ -87,6 +88,7 @@ pub use strategies::{StrategiesConfig, StrategyAddress, StrategyTransport, is_di
 pub use strategy::{RecordConfig, ReplayConfig, StrategyConfig};
 pub use topology::{GATEWAYS_MAX, IdleBy, Layout, TopologyConfig};
 pub use venue::VenueConfig;
+pub use venue_profile::{SecretEncoding, VenueKeyConfig, VenueProfileConfig};
 pub use venue_url::VenueUrl;
 pub use words::{EventsPerSecond, Secret};
 

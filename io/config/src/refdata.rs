@@ -4,6 +4,7 @@
 
 mod csv;
 mod fault;
+mod import;
 mod rows;
 mod table;
 
@@ -16,6 +17,7 @@ use pitlane_engine::id::StrategyId;
 use pitlane_engine::refdata::{KnownStrategies, RefData, RefDataRows, RefDataTable};
 
 pub use fault::{RefDataFault, RefDataFaults};
+pub use import::{ImportSummary, ImportedVenue, VenueInstrument, import};
 pub use table::{FILE_BYTES_MAX, RECORDS_MAX, TEXT_BYTES_MAX, TableSource};
 
 /// The built-in set, so that the binary runs without files.

@@ -1,6 +1,7 @@
 //! Rules over several keys. A fault refuses the start; a warning is logged.
 
 mod binance;
+mod venue_profile;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -277,13 +278,9 @@ impl RuleCheck<'_> {
             }
             let key = |name: &str| format!("adapter.{at}.{name}");
             let usual = &adapter.usual;
-            if usual.username.is_some() != usual.password.is_some() {
-                self.fault(&key("username"), "username and password belong together");
-            }
-            if adapter.kind == AdapterKind::BinanceSpot {
-                self.binance(at, usual);
-            } else if usual.tls && usual.tls_ca.is_none() {
-                self.fault(&key("tls_ca"), "tls needs the certificates that the venue's must come from");
+            match adapter.kind {
+                AdapterKind::BinanceSpot => self.binance(at, usual),
+                AdapterKind::Fix => self.venue_profile(at, usual),
             }
             if let Some(path) = &usual.tls_ca {
                 self.file(&key("tls_ca"), path);

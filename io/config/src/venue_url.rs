@@ -1,4 +1,4 @@
-//! Addresses of venues that speak WebSocket.
+//! Addresses of venues that speak WebSocket or HTTP.
 
 use std::net::IpAddr;
 
@@ -16,13 +16,21 @@ impl VenueUrl {
     /// Parses `wss://host[:port]/path`. `ws://` is accepted for addresses of this host only, so
     /// that no key is sent unencrypted.
     pub fn parse(text: &str) -> Result<VenueUrl, String> {
-        let wrong = || format!("it must be wss://HOST[:PORT]/PATH, not {text:?}");
+        VenueUrl::parse_with(text, "wss", "ws")
+    }
+
+    /// Parses `https://host[:port]/path`; `http://` for addresses of this host only.
+    pub fn parse_https(text: &str) -> Result<VenueUrl, String> {
+        VenueUrl::parse_with(text, "https", "http")
+    }
+
+    fn parse_with(text: &str, secured: &str, plain: &str) -> Result<VenueUrl, String> {
+        let wrong = || format!("it must be {secured}://HOST[:PORT]/PATH, not {text:?}");
         let (scheme, rest) = text.split_once("://").ok_or_else(wrong)?;
-        let is_tls = match scheme {
-            "wss" => true,
-            "ws" => false,
-            _ => return Err(wrong()),
-        };
+        let is_tls = scheme == secured;
+        if !is_tls && scheme != plain {
+            return Err(wrong());
+        }
         let (authority, path) =
             rest.split_once('/').map_or((rest, ""), |(authority, path)| (authority, path));
         let (host, port) = match authority.rsplit_once(':') {
@@ -37,7 +45,7 @@ impl VenueUrl {
         }
         let url = VenueUrl { is_tls, host: host.to_string(), port, path: format!("/{path}") };
         if !is_tls && !url.is_loopback() {
-            return Err("ws:// is allowed for loopback addresses only; use wss://".to_string());
+            return Err(format!("{plain}:// is allowed for loopback addresses only; use {secured}://"));
         }
         Ok(url)
     }
@@ -66,6 +74,15 @@ mod tests {
             (url.is_tls, url.host.as_str(), url.port, url.path.as_str()),
             (false, "127.0.0.1", 8099, "/")
         );
+    }
+
+    #[test]
+    fn addresses_of_http_have_schemes_of_their_own() {
+        let url = VenueUrl::parse_https("https://api.binance.com/api/v3/exchangeInfo").unwrap();
+        assert_eq!((url.is_tls, url.port, url.path.as_str()), (true, 443, "/api/v3/exchangeInfo"));
+        assert!(!VenueUrl::parse_https("http://127.0.0.1:8099/x").unwrap().is_tls);
+        assert!(VenueUrl::parse_https("http://api.binance.com/x").unwrap_err().contains("https://"));
+        assert!(VenueUrl::parse_https("wss://api.binance.com/x").unwrap_err().contains("must be https://"));
     }
 
     #[test]

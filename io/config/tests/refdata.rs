@@ -1,11 +1,16 @@
 //! The reader of reference data: the shipped set, every kind of fault, and arbitrary bytes.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use pitlane_config::diagnostics::FAULTS_MAX;
-use pitlane_config::refdata::{self, RECORDS_MAX, TEXT_BYTES_MAX, TableSource};
+use pitlane_config::refdata::{
+    self, ImportSummary, ImportedVenue, RECORDS_MAX, TEXT_BYTES_MAX, TableSource, VenueInstrument, import,
+};
+use pitlane_engine::id::Currency;
 use pitlane_engine::index::{index_u8, index_usize};
+use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::{RefDataTable, SecurityKind};
 
 const EXCHANGES: &str = "\
@@ -357,4 +362,125 @@ impl Random {
     fn byte(&mut self) -> u8 {
         index_u8(self.index(256))
     }
+}
+
+const VENUE: ImportedVenue<'_> = ImportedVenue { exchange: "Coins, Inc.", mic: "XXXX", adapter: "COINS" };
+
+fn instrument(symbol: &str, currency: &str, tick: &str, lot: &str) -> VenueInstrument {
+    VenueInstrument {
+        symbol: symbol.to_string(),
+        description: format!("{symbol}, imported"),
+        kind: SecurityKind::Crypto,
+        base: Currency::parse(&symbol.as_bytes()[..3]).expect("a currency"),
+        currency: Currency::parse(currency.as_bytes()).expect("a currency"),
+        tick_size: Price::parse(tick.as_bytes()).expect("a price"),
+        lot_size: Qty::parse(lot.as_bytes()).expect("a quantity"),
+    }
+}
+
+fn import_folder(name: &str) -> PathBuf {
+    let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("import").join(name);
+    let _ = fs::remove_dir_all(&folder);
+    folder
+}
+
+fn texts(folder: &Path) -> Vec<String> {
+    let path = |table: RefDataTable| folder.join(format!("{}.csv", table.name()));
+    RefDataTable::ALL.iter().map(|table| fs::read_to_string(path(*table)).expect("a file")).collect()
+}
+
+#[test]
+fn an_import_makes_a_folder_that_a_start_accepts() {
+    let folder = import_folder("fresh");
+    let first = [
+        instrument("BTCUSDT", "USDT", "0.01", "0.00001"),
+        instrument("ETHUSDT", "USDT", "0.01", "0.0001"),
+        instrument("BNBUSDT", "USDT", "0.01", "0.0001"),
+    ];
+    let summary = import(&folder, &VENUE, &first).expect("an import");
+    assert_eq!(summary, ImportSummary { families: 2, securities: 3, ..ImportSummary::default() });
+    let data = refdata::read(&folder, &["COINS"]).expect("sound files");
+    let bitcoin = data.securities().iter().find(|row| row.symbol == "BTCUSDT").expect("it is there");
+    let family = data.family_of(bitcoin);
+    assert_eq!(
+        (family.tick_size.to_string(), family.lot_size.to_string()),
+        ("0.01".into(), "0.00001".into())
+    );
+    assert_eq!((family.commission.to_string(), family.currency.as_str()), ("0".into(), "USDT"));
+    assert_eq!((bitcoin.description.as_str(), bitcoin.kind), ("BTCUSDT, imported", SecurityKind::Crypto));
+    let account = &data.accounts()[0];
+    assert_eq!(
+        (account.adapter_type.as_str(), account.exchanges.as_slice()),
+        ("COINS", &[family.exchange][..])
+    );
+}
+
+#[test]
+fn ids_and_rows_stay_when_an_import_is_repeated() {
+    let folder = import_folder("again");
+    let bitcoin = instrument("BTCUSDT", "USDT", "0.01", "0.00001");
+    import(&folder, &VENUE, std::slice::from_ref(&bitcoin)).expect("an import");
+    let before = texts(&folder);
+    import(&folder, &VENUE, std::slice::from_ref(&bitcoin)).expect("the same again");
+    assert_eq!(texts(&folder), before, "nothing is new");
+    // A new symbol comes first at the venue, and the terms of the known one have changed.
+    let ether = instrument("ETHUSDT", "USDT", "0.01", "0.00001");
+    let changed = instrument("BTCUSDT", "USDT", "0.1", "0.00001");
+    let summary = import(&folder, &VENUE, &[ether, changed]).expect("more of it");
+    assert_eq!((summary.families, summary.securities, summary.kept), (0, 1, 1));
+    assert_eq!(summary.changed_terms, ["BTCUSDT"]);
+    for (after, before) in texts(&folder).iter().zip(&before) {
+        assert!(after.starts_with(before.as_str()), "{before}{after}");
+    }
+    assert!(texts(&folder)[2].ends_with("\n2,ETHUSDT,\"ETHUSDT, imported\",CRYPTO,1,,,,,,ETH,,true\n"));
+}
+
+#[test]
+fn an_import_adds_to_files_of_any_column_order_and_changes_no_other_exchange() {
+    let folder = import_folder("beside");
+    fs::create_dir_all(&folder).expect("a folder");
+    for source in sources() {
+        fs::write(folder.join(&source.name), &source.bytes).expect("a file");
+    }
+    // Another adapter, and no line end behind the last row.
+    let exchanges = "adapterType,id,name,mic,timeZone,open,close,auctions\nSIM,1,Home,XHOM,UTC,00:00,24:00,false\n\
+                     EUREKA,7,Away,XAWY,UTC,00:00,24:00,false";
+    fs::write(folder.join("exchanges.csv"), exchanges).expect("a file");
+    let summary = import(&folder, &VENUE, &[instrument("BTCUSDT", "USDT", "0.01", "1")]).expect("an import");
+    assert_eq!((summary.families, summary.securities), (1, 1));
+    let added = format!("{exchanges}\nCOINS,8,\"Coins, Inc.\",XXXX,UTC,00:00,24:00,false\n");
+    assert_eq!(texts(&folder)[0], added);
+    let data = refdata::read(&folder, &["EUREKA", "COINS"]).expect("sound files");
+    assert_eq!(data.securities().iter().map(|row| row.id.0).collect::<Vec<_>>(), [1, 2, 3]);
+}
+
+#[test]
+fn an_import_that_cannot_be_sound_writes_nothing() {
+    let folder = import_folder("broken");
+    fs::create_dir_all(&folder).expect("a folder");
+    let mut broken = sources();
+    broken[1].bytes.extend_from_slice(b"x,y\n");
+    for source in &broken {
+        fs::write(folder.join(&source.name), &source.bytes).expect("a file");
+    }
+    let coins = [instrument("BTCUSDT", "USDT", "0.01", "1")];
+    let faults = import(&folder, &VENUE, &coins).expect_err("a row with two cells").to_string();
+    assert!(faults.contains("families.csv:4: 2 cells where the header has 11"), "{faults}");
+    for source in sources() {
+        fs::write(folder.join(&source.name), &source.bytes).expect("a file");
+    }
+    let before = texts(&folder);
+    let taken = ImportedVenue { exchange: "Home", ..VENUE };
+    let faults = import(&folder, &taken, &coins).expect_err("another adapter's").to_string();
+    assert!(faults.contains("\"Home\" is reached by SIM, not by COINS"), "{faults}");
+    let wrong = ImportedVenue { mic: "coins", ..VENUE };
+    let faults = import(&folder, &wrong, &coins).expect_err("no market identifier").to_string();
+    assert!(faults.contains("exchanges.csv:3: mic"), "{faults}");
+    assert_eq!(texts(&folder), before);
+    // More adapters than any settings have.
+    let row = |at: usize| format!("{},Exchange {at},XHOM,UTC,00:00,24:00,false,ADAPTER{at}\n", at + 2);
+    let exchanges = EXCHANGES.to_string() + &(0..65).map(row).collect::<String>();
+    fs::write(folder.join("exchanges.csv"), exchanges).expect("a file");
+    let faults = import(&folder, &VENUE, &coins).expect_err("too many adapters").to_string();
+    assert!(faults.contains("exchanges.csv:67: adapterType: \"ADAPTER64\" is not one of"), "{faults}");
 }

@@ -18,6 +18,7 @@ pub mod notifications;
 pub mod printer;
 pub mod random_trader;
 pub mod report;
+mod signing_key;
 pub mod stomp;
 pub mod strategies;
 pub mod control;

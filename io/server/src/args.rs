@@ -1,6 +1,7 @@
 //! The command line.
 
 mod records;
+mod refdata;
 mod run;
 mod settings;
 mod tools;
@@ -12,6 +13,7 @@ pub use self::records::{
     AuditCommand, AuditOrdersArgs, AuditVerifyArgs, DataFolderArgs, JournalCommand, JournalPartArgs,
     StandbyCommand,
 };
+pub use self::refdata::{BinanceImportArgs, ImportCommand, RefDataCommand, VenueEnvironment};
 pub use self::run::{ServeArgs, SimulateArgs, StrategyArgs};
 pub use self::settings::{RefDataFolderArgs, SettingsArgs};
 pub use self::tools::{CheckArgs, CompletionsArgs, ConfigCommand, DoctorArgs, HealthArgs, ManArgs, ShowArgs};
@@ -118,6 +120,9 @@ pub enum CliCommand {
     /// Inspect the audit log, and show who sent which order
     #[command(subcommand)]
     Audit(AuditCommand),
+    /// Write reference data
+    #[command(subcommand)]
+    Refdata(RefDataCommand),
     /// Print completions for a shell
     #[command(after_help = "Example:
   pitlane completions bash > /etc/bash_completion.d/pitlane")]
@@ -162,6 +167,15 @@ mod tests {
         assert!(matches!(command("pitlane completions zsh"), Ok(CliCommand::Completions(_))));
         assert!(matches!(command("pitlane health --wait 5"), Ok(CliCommand::Health(_))));
         assert!(matches!(command("pitlane man d"), Ok(CliCommand::Man(_))));
+        let line = "pitlane refdata import binance d --symbols A,B --quotes USDT";
+        let Ok(CliCommand::Refdata(RefDataCommand::Import(ImportCommand::Binance(args)))) = command(line)
+        else {
+            panic!("{line}")
+        };
+        assert_eq!(
+            (args.symbols.len(), args.quotes.len(), args.environment),
+            (2, 1, VenueEnvironment::Testnet)
+        );
         assert!(matches!(command("pitlane config show"), Ok(CliCommand::Config(ConfigCommand::Show(_)))));
     }
 
@@ -228,6 +242,11 @@ mod tests {
             "pitlane simulate --sweep fast=1 --param fast=1",
             "pitlane simulate --param fast=1..2",
             "pitlane config",
+            "pitlane refdata import",
+            "pitlane refdata import kraken d",
+            "pitlane refdata import binance",
+            "pitlane refdata import binance d --environment moon",
+            "pitlane refdata import binance d --file f --url https://h/",
             "pitlane user add alice",
             "pitlane user add alice --role boss",
             "pitlane user add alice --role read --password secret",

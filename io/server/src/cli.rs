@@ -30,11 +30,13 @@ use pitlane_strategy::Registry;
 
 use crate::args::{
     AuditCommand, AuditOrdersArgs, AuditVerifyArgs, CheckArgs, Cli, CliCommand, CompletionsArgs,
-    ConfigCommand, CredentialFileArgs, DoctorArgs, HealthArgs, JournalCommand, JournalPartArgs, ManArgs,
-    ServeArgs, ShowArgs, SimulateArgs, StandbyCommand, StrategyArgs, TokenCommand, UserCommand,
+    ConfigCommand, CredentialFileArgs, DoctorArgs, HealthArgs, ImportCommand, JournalCommand,
+    JournalPartArgs, ManArgs, RefDataCommand, ServeArgs, ShowArgs, SimulateArgs, StandbyCommand,
+    StrategyArgs, TokenCommand, UserCommand,
 };
 use crate::doctor::{self, Probes};
 use crate::health::{self, HealthError};
+use crate::refdata_import::{self, ImportError};
 use crate::serve::{self, ServeError, ServeSettings};
 use crate::simulation::{self, SimulationCommandError};
 
@@ -77,6 +79,11 @@ pub fn run(registry: Registry) -> ExitCode {
         CliCommand::Token(verb) => run_token(&verb),
         CliCommand::Audit(AuditCommand::Verify(args)) => run_audit(&args),
         CliCommand::Audit(AuditCommand::Orders(wanted)) => run_audit_orders(&wanted),
+        CliCommand::Refdata(RefDataCommand::Import(ImportCommand::Binance(args))) => {
+            refdata_import::import_binance(&args, &mut io::stdout().lock())
+                .map_err(CliError::from)
+                .map(|()| ExitCode::SUCCESS)
+        }
         CliCommand::Completions(completions) => run_completions(&completions),
         CliCommand::Man(man) => run_man(&man),
     };
@@ -102,6 +109,7 @@ enum CliError {
     Credentials(credentials::CredentialCliError),
     Audit(AuditError),
     Health(HealthError),
+    Import(ImportError),
     Standby(io::Error),
     Output(io::Error),
 }
@@ -114,6 +122,8 @@ impl std::fmt::Display for CliError {
             CliError::Credentials(error) => write!(f, "pitlane: {error}"),
             CliError::Audit(error) => write!(f, "pitlane: {error}"),
             CliError::Health(unwell) => write!(f, "pitlane: {unwell}"),
+            CliError::Import(ImportError::Refdata(faults)) => faults.fmt(f),
+            CliError::Import(error) => write!(f, "pitlane: {error}"),
             CliError::Journal(error) => write!(f, "pitlane: {error}"),
             CliError::Serve(error) => write!(f, "pitlane: {error}"),
             CliError::Strategy(error) => write!(f, "pitlane: {error}"),
@@ -183,6 +193,15 @@ impl From<verify::VerifyError> for CliError {
 impl From<HealthError> for CliError {
     fn from(unwell: HealthError) -> CliError {
         CliError::Health(unwell)
+    }
+}
+
+impl From<ImportError> for CliError {
+    fn from(error: ImportError) -> CliError {
+        if let ImportError::Output(error) = error {
+            return CliError::Output(error);
+        }
+        CliError::Import(error)
     }
 }
 

@@ -5,6 +5,7 @@ mod cli;
 pub mod doctor;
 pub mod health;
 pub mod port_owner;
+mod refdata_import;
 pub mod serve;
 mod simulation;
 pub mod topology;

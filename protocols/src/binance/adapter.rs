@@ -11,6 +11,7 @@ use pitlane_engine::time::Timestamp;
 use super::BinanceSettings;
 use super::market_stream::MarketStream;
 use super::session::{ANSWER_NS_MAX, BinanceSession, CONNECTION_NS_MAX, Phase};
+use crate::fix::schedule::SessionSchedule;
 use crate::venue::{
     AdapterStatus, ConnectRandom, InboundReport, LinkIndex, VenueAdapter, VenueHealth, VenueReports,
 };
@@ -152,7 +153,8 @@ impl VenueAdapter for BinanceSession {
         }
         let lookup = if self.is_ready() { self.lookup_deadline() } else { Timestamp::MAX };
         let renewal = self.connected_at.plus(CONNECTION_NS_MAX);
-        self.time_at.min(self.answer_deadline()).min(renewal).min(lookup).min(stream)
+        let work = lookup.min(self.day_deadline());
+        self.time_at.min(self.answer_deadline()).min(renewal).min(work).min(stream)
     }
 
     fn handle_timeout(&mut self, now: Timestamp) {
@@ -172,6 +174,7 @@ impl VenueAdapter for BinanceSession {
         if now >= self.time_at {
             self.ask_time(now);
         }
+        self.end_day(now);
         self.send_lookups(now);
     }
 
@@ -187,6 +190,10 @@ impl VenueAdapter for BinanceSession {
             stream.refresh(&reference);
         }
         self.reference = reference;
+    }
+
+    fn set_trading_day(&mut self, trading_day: SessionSchedule) {
+        self.trading_day = trading_day;
     }
 
     fn status(&self, now: Timestamp) -> AdapterStatus {

@@ -28,7 +28,10 @@ impl BinanceSession {
         match (sent.kind, &inbound.error) {
             (RequestKind::Place(order), None) => self.queue_report(order, VenueReport::Accepted),
             (RequestKind::Place(order), Some(error)) => self.handle_place_error(now, order, status, error),
-            (RequestKind::Cancel(order), None) => self.handle_canceled(now, order, inbound),
+            (RequestKind::Cancel(order), None) => {
+                self.handle_canceled(now, order, inbound, VenueState::Canceled(Reason::Requested));
+            }
+            (RequestKind::EndDay(order), _) => self.handle_day_ended(now, order, inbound),
             (RequestKind::Cancel(order), Some(error)) => self.handle_cancel_error(now, order, status, error),
             (RequestKind::Amend(order) | RequestKind::Replace(order), None) => self.handle_replaced(order),
             (RequestKind::Amend(order) | RequestKind::Replace(order), Some(error)) => {
@@ -53,7 +56,14 @@ impl BinanceSession {
         self.queue_report(order, VenueReport::Rejected(reason_of(error)));
     }
 
-    fn handle_canceled(&mut self, now: Timestamp, order: OrderHandle, inbound: &Inbound<'_>) {
+    /// Handles that an order was cancelled, and reports the state that is given.
+    pub(super) fn handle_canceled(
+        &mut self,
+        now: Timestamp,
+        order: OrderHandle,
+        inbound: &Inbound<'_>,
+        state: VenueState,
+    ) {
         let body = inbound.result.and_then(|result| serde_json::from_str::<OrderBody<'_>>(result.get()).ok());
         let cum = body.as_ref().and_then(|body| qty(body.executed_qty?));
         let (Some(body), Some(cum)) = (body, cum) else {
@@ -66,7 +76,7 @@ impl BinanceSession {
             return self.look_up_again(now, order);
         }
         let average = average(body.cummulative_quote_qty.unwrap_or_default(), cum);
-        self.end(order, cum, average, VenueState::Canceled(Reason::Requested));
+        self.end(order, cum, average, state);
     }
 
     fn handle_cancel_error(
@@ -94,8 +104,9 @@ impl BinanceSession {
     /// Handles that the new terms apply: by the answer, or by the event if that comes first.
     pub(super) fn handle_replaced(&mut self, order: OrderHandle) {
         let Some(held) = self.held.get_mut(order) else { return };
-        if let Some(PendingChange::Replace { qty, limit }) = held.change {
+        if let Some(PendingChange::Replace { qty, limit, day_ends }) = held.change {
             (held.qty, held.limit, held.change) = (qty, limit, None);
+            self.set_day_end(order, day_ends);
             self.queue_report(order, VenueReport::Replaced);
         }
     }
@@ -135,7 +146,7 @@ impl BinanceSession {
 }
 
 /// Returns whether the request may have been executed all the same.
-fn is_outcome_unknown(status: u16, error: &ErrorBody<'_>) -> bool {
+pub(super) fn is_outcome_unknown(status: u16, error: &ErrorBody<'_>) -> bool {
     status >= 500 || matches!(error.code, code::UNEXPECTED_RESPONSE | code::TIMEOUT)
 }
 

@@ -6,6 +6,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::time::Timestamp;
 use serde_json::value::RawValue;
 
+use super::fees::TradeValues;
 use super::held::{IdRole, TradeMark};
 use super::message::{ExecutionBody, average, price, qty};
 use super::session::BinanceSession;
@@ -31,14 +32,10 @@ impl BinanceSession {
             "TRADE" => self.handle_trade(now, order, &execution),
             // The answer to our request says whether a new order took its place.
             "CANCELED" if role == IdRole::Replaced => {}
-            "CANCELED" => {
-                let is_requested = role == IdRole::Canceled;
-                let reason = if is_requested { Reason::Requested } else { Reason::VenueCancelled };
-                self.handle_end(now, order, &execution, reason);
-            }
+            "CANCELED" => self.handle_end(now, order, &execution, canceled_state(role)),
             "EXPIRED" | "TRADE_PREVENTION" if is_over(execution.status) => {
                 let reason = expiry_reason(execution.status, execution.order_type, execution.time_in_force);
-                self.handle_end(now, order, &execution, reason);
+                self.handle_end(now, order, &execution, VenueState::Canceled(reason));
             }
             "REPLACED" => self.handle_replaced(order),
             "REJECTED" => {
@@ -61,7 +58,8 @@ impl BinanceSession {
         if self.lookups.note_event(order, cum, is_over(execution.status)) {
             return;
         }
-        let report = VenueReport::FilledTo { exec: exec_ref(execution.symbol, trade), qty, price, cum };
+        let values = TradeValues { exec: exec_ref(execution.symbol, trade), qty, price, cum };
+        let report = self.fill_report(values, &execution.commission, execution.commission_asset.as_deref());
         let Some(held) = self.held.get_mut(order) else {
             // The shard knows more of the order, and counts no execution twice.
             return self.queue_trade(order, TradeMark::default(), report);
@@ -84,7 +82,7 @@ impl BinanceSession {
         now: Timestamp,
         order: OrderHandle,
         execution: &ExecutionBody<'_>,
-        reason: Reason,
+        state: VenueState,
     ) {
         let Some(cum) = qty(execution.cum_qty) else {
             self.counts.incomplete += 1;
@@ -98,7 +96,16 @@ impl BinanceSession {
             return self.look_up_again(now, order);
         }
         let average = average(execution.cum_quote, cum);
-        self.end(order, cum, average, VenueState::Canceled(reason));
+        self.end(order, cum, average, state);
+    }
+}
+
+/// Returns the state of a cancelled order; its id says who cancelled it.
+pub(super) fn canceled_state(role: IdRole) -> VenueState {
+    match role {
+        IdRole::Canceled => VenueState::Canceled(Reason::Requested),
+        IdRole::DayEnded => VenueState::Expired(Reason::ExpiredDay),
+        IdRole::Live | IdRole::Replaced => VenueState::Canceled(Reason::VenueCancelled),
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::id::{IntId, OrderHandle, SecurityId};
 use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::time::Timestamp;
 
 use crate::fix::venue::id::{order_of, venue_id};
 
@@ -17,7 +18,13 @@ pub const HELD_ORDERS_MAX: usize = 1 << 16;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PendingChange {
     Cancel,
-    Replace { qty: Qty, limit: Price },
+    /// A cancel because the trading day of the order is over.
+    DayEnd,
+    Replace {
+        qty: Qty,
+        limit: Price,
+        day_ends: Timestamp,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,6 +39,8 @@ pub(super) struct HeldOrder {
     pub reported: TradeMark,
     pub stored: TradeMark,
     pub change: Option<PendingChange>,
+    /// Our time at which an order for the day is cancelled.
+    pub day_ends: Timestamp,
 }
 
 /// The trades of an order up to one of them. The venue's trade ids of a symbol increase.
@@ -55,7 +64,8 @@ impl HeldOrder {
     /// Creates an order of which no trade is known.
     pub(super) fn new(security: SecurityId, qty: Qty, limit: Price) -> HeldOrder {
         let (reported, stored) = (TradeMark::default(), TradeMark::default());
-        HeldOrder { security, qty, limit, cum: Qty::ZERO, reported, stored, change: None }
+        let day_ends = Timestamp::MAX;
+        HeldOrder { security, qty, limit, cum: Qty::ZERO, reported, stored, change: None, day_ends }
     }
 }
 
@@ -68,6 +78,8 @@ pub(super) enum IdRole {
     Canceled,
     /// A new order has replaced it.
     Replaced,
+    /// We cancelled it because its trading day was over.
+    DayEnded,
 }
 
 impl IdRole {
@@ -76,6 +88,7 @@ impl IdRole {
             IdRole::Live => "",
             IdRole::Canceled => "C",
             IdRole::Replaced => "R",
+            IdRole::DayEnded => "D",
         }
     }
 }
@@ -94,7 +107,7 @@ impl ClientOrderIds {
 
     /// Returns the order of an id, or `None` if this data folder has not made the id.
     pub(super) fn order(self, id: &str) -> Option<(OrderHandle, IdRole)> {
-        let roles = [IdRole::Live, IdRole::Canceled, IdRole::Replaced];
+        let roles = [IdRole::Live, IdRole::Canceled, IdRole::Replaced, IdRole::DayEnded];
         roles.into_iter().find_map(|role| {
             let order = order_of(id.strip_prefix(role.prefix())?.as_bytes())?;
             (self.id(order, role) == id).then_some((order, role))
@@ -106,6 +119,8 @@ impl ClientOrderIds {
 #[derive(Debug, Default)]
 pub(super) struct HeldOrders {
     orders: BTreeMap<OrderHandle, HeldOrder>,
+    /// Our time at which orders for the day are checked; at or before the first end of a day.
+    day_check_at: Option<Timestamp>,
 }
 
 impl HeldOrders {
@@ -125,7 +140,36 @@ impl HeldOrders {
     pub(super) fn insert(&mut self, order: OrderHandle, held: HeldOrder) {
         if self.has_room() {
             self.orders.insert(order, held);
+            self.check_day_at(held.day_ends);
         }
+    }
+
+    /// Checks the orders for the day at this time, if not earlier.
+    pub(super) fn check_day_at(&mut self, at: Timestamp) {
+        self.day_check_at = Some(self.day_check_at.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// Delays the check of the orders for the day.
+    pub(super) fn delay_day_check(&mut self, at: Timestamp) {
+        self.day_check_at = Some(at);
+    }
+
+    pub(super) fn day_check_at(&self) -> Timestamp {
+        self.day_check_at.unwrap_or(Timestamp::MAX)
+    }
+
+    /// Returns orders whose day is over and that are not being changed, at most so many, and sets
+    /// the time of the next check.
+    pub(super) fn take_overdue(&mut self, now: Timestamp, retry: Timestamp, most: usize) -> Vec<OrderHandle> {
+        let is_due = |held: &HeldOrder| held.day_ends <= now;
+        let idle = self.orders.iter().filter(|(_, held)| is_due(held) && held.change.is_none());
+        let overdue: Vec<OrderHandle> = idle.map(|(order, _)| *order).take(most).collect();
+        self.day_check_at = match overdue.len() {
+            // There may be more.
+            count if count == most => Some(now),
+            _ => self.orders.values().map(|held| if is_due(held) { retry } else { held.day_ends }).min(),
+        };
+        overdue
     }
 
     pub(super) fn remove(&mut self, order: OrderHandle) {
@@ -138,6 +182,8 @@ impl HeldOrders {
         for held in self.orders.values_mut() {
             (held.change, held.reported) = (None, held.stored);
         }
+        // Cancels that were on their way are sent again, once there is a connection.
+        self.day_check_at = self.orders.values().map(|held| held.day_ends).min();
     }
 }
 
@@ -155,7 +201,7 @@ mod tests {
     fn ids_lead_back_to_the_order_and_to_what_became_of_it() {
         let ids = ClientOrderIds { folder_id: 9 };
         let order = OrderHandle::new(ShardId(3), 7, 99);
-        for role in [IdRole::Live, IdRole::Canceled, IdRole::Replaced] {
+        for role in [IdRole::Live, IdRole::Canceled, IdRole::Replaced, IdRole::DayEnded] {
             let id = ids.id(order, role);
             assert!(id.len() <= 36 && id.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{id}");
             assert_eq!(ids.order(&id), Some((order, role)));

@@ -30,7 +30,9 @@ impl BinanceSession {
         self.send(now, RequestKind::Place(*order), cost::PLACE, "order.place", |draft, time| {
             write_order(draft, time, &id, &symbol, terms);
         });
-        self.held.insert(*order, HeldOrder::new(terms.security, terms.qty, terms.limit));
+        let day_ends = self.day_ends(terms, now);
+        let held = HeldOrder::new(terms.security, terms.qty, terms.limit);
+        self.held.insert(*order, HeldOrder { day_ends, ..held });
         self.counts.orders_out += 1;
     }
 
@@ -38,7 +40,8 @@ impl BinanceSession {
     /// synchronization.
     pub(super) fn send_cancel(&mut self, now: Timestamp, instruction: &Instruction) {
         let Instruction { order, terms, .. } = *instruction;
-        let is_pending = self.held.get(order).is_some_and(|held| held.change == Some(PendingChange::Cancel));
+        let change = self.held.get(order).and_then(|held| held.change);
+        let is_pending = matches!(change, Some(PendingChange::Cancel | PendingChange::DayEnd));
         if !self.is_ready() || is_pending {
             return;
         }
@@ -48,17 +51,29 @@ impl BinanceSession {
         let Some(symbol) = self.symbol(terms.security) else {
             return self.refuse(order, VenueReport::CancelRefused(Reason::UnknownSecurity));
         };
-        let (id, canceled) = (self.ids().id(order, IdRole::Live), self.ids().id(order, IdRole::Canceled));
-        self.send(now, RequestKind::Cancel(order), cost::CANCEL, "order.cancel", |draft, time| {
-            draft.text("newClientOrderId", &canceled);
-            draft.text("origClientOrderId", &id);
-            time.write_window(draft);
-            draft.text("symbol", &symbol);
-            time.write_time(draft);
-        });
+        self.send_cancel_as(now, RequestKind::Cancel(order), order, &symbol, IdRole::Canceled);
         if let Some(held) = self.held.get_mut(order) {
             held.change = Some(PendingChange::Cancel);
         }
+    }
+
+    /// Writes a cancel, by which the order gets the id of this role.
+    pub(super) fn send_cancel_as(
+        &mut self,
+        now: Timestamp,
+        kind: RequestKind,
+        order: OrderHandle,
+        symbol: &str,
+        role: IdRole,
+    ) {
+        let (id, renamed) = (self.ids().id(order, IdRole::Live), self.ids().id(order, role));
+        self.send(now, kind, cost::CANCEL, "order.cancel", |draft, time| {
+            draft.text("newClientOrderId", &renamed);
+            draft.text("origClientOrderId", &id);
+            time.write_window(draft);
+            draft.text("symbol", symbol);
+            time.write_time(draft);
+        });
     }
 
     /// Sends a replacement, as [`BinanceSession::send_cancel`] does.
@@ -71,15 +86,26 @@ impl BinanceSession {
         let Some(&held) = self.held.get(order) else {
             return self.refuse(order, refused(Reason::VenueUnavailable));
         };
-        let wanted = PendingChange::Replace { qty: terms.qty, limit: terms.limit };
-        if held.change == Some(wanted) {
+        // The day of an order does not begin again when it is changed.
+        let day_ends = self.day_ends(&terms, now).min(match terms.tif {
+            Tif::Day => held.day_ends,
+            Tif::Gtc | Tif::Ato | Tif::Ioc | Tif::Fok | Tif::Gtd | Tif::Atc => Timestamp::MAX,
+        });
+        match held.change {
             // The venue has the request already, and its answer will come.
-            return;
+            Some(PendingChange::Replace { qty, limit, .. }) if (qty, limit) == (terms.qty, terms.limit) => {
+                return;
+            }
+            Some(PendingChange::DayEnd) => return self.refuse(order, refused(Reason::ExpiredDay)),
+            Some(PendingChange::Cancel | PendingChange::Replace { .. }) | None => {}
         }
         if (held.qty, held.limit) == (terms.qty, terms.limit) {
-            // The answer to an earlier request was lost, and a lookup has found what it did.
+            // The answer to an earlier request was lost, and a lookup has found what it did, or
+            // only the time in force is another one.
+            self.set_day_end(order, day_ends);
             return self.queue_report(order, VenueReport::Replaced);
         }
+        let wanted = PendingChange::Replace { qty: terms.qty, limit: terms.limit, day_ends };
         let is_reduction = held.limit == terms.limit && terms.qty < held.qty;
         let cost = if is_reduction { cost::AMEND } else { cost::PLACE };
         let checked =
@@ -125,6 +151,13 @@ impl BinanceSession {
         });
     }
 
+    pub(super) fn set_day_end(&mut self, order: OrderHandle, day_ends: Timestamp) {
+        if let Some(held) = self.held.get_mut(order) {
+            held.day_ends = day_ends;
+            self.held.check_day_at(day_ends);
+        }
+    }
+
     /// Returns the venue's name of a security.
     pub(super) fn symbol(&self, security: SecurityId) -> Option<String> {
         self.reference.security(security).map(|row| row.symbol.to_string())
@@ -144,7 +177,7 @@ impl BinanceSession {
         if is_allowed { Ok(()) } else { Err(Reason::VenueRate) }
     }
 
-    fn check_request(&self, now: Timestamp, cost: RequestCost) -> Result<(), Reason> {
+    pub(super) fn check_request(&self, now: Timestamp, cost: RequestCost) -> Result<(), Reason> {
         if !self.has_room() {
             return Err(Reason::LaneFull);
         }
@@ -182,15 +215,14 @@ fn write_order(draft: &mut RequestDraft<'_>, time: &RequestTime, id: &str, symbo
 /// if the venue has nothing like it.
 ///
 /// Stop orders wait in the engine, so an order that leaves has been triggered. The venue has no
-/// session that ends and no date, and the engine leaves the end of an order to its venue: an order
-/// that may rest needs GTC.
+/// session that ends and no date. An order for the day is GTC there until [`super::day_end`].
 fn time_in_force(terms: &Terms) -> Option<Option<&'static str>> {
     match (terms.kind, terms.tif) {
         (_, Tif::Ato | Tif::Atc) | (OrderKind::Market | OrderKind::Stop, Tif::Fok) => None,
         (OrderKind::Market | OrderKind::Stop, Tif::Day | Tif::Gtc | Tif::Ioc | Tif::Gtd) => Some(None),
         (OrderKind::Limit | OrderKind::StopLimit, Tif::Ioc) => Some(Some("IOC")),
         (OrderKind::Limit | OrderKind::StopLimit, Tif::Fok) => Some(Some("FOK")),
-        (OrderKind::Limit | OrderKind::StopLimit, Tif::Gtc) => Some(Some("GTC")),
-        (OrderKind::Limit | OrderKind::StopLimit, Tif::Day | Tif::Gtd) => None,
+        (OrderKind::Limit | OrderKind::StopLimit, Tif::Gtc | Tif::Day) => Some(Some("GTC")),
+        (OrderKind::Limit | OrderKind::StopLimit, Tif::Gtd) => None,
     }
 }

@@ -59,6 +59,7 @@ impl BinanceSession {
             }
             RequestKind::Place(_)
             | RequestKind::Cancel(_)
+            | RequestKind::EndDay(_)
             | RequestKind::Amend(_)
             | RequestKind::Replace(_)
             | RequestKind::Status(_)

@@ -5,6 +5,7 @@
 //!   │ no such order                       └── no ────────────────────► Standing
 //!   ├─► the same, cancelled by us (C…) ─► found ─► as above
 //!   ├─► the same, replaced (R…) ────────► found ─► as above
+//!   ├─► of an order for the day: ended with it (D…) ─► found ─► as above
 //!   └─► the receive window is over? ─ no ─► again when it is
 //!                                   └ yes ─► Standing: the venue does not know the order
 //! ```
@@ -20,11 +21,13 @@ use pitlane_engine::event::Instruction;
 use pitlane_engine::id::{OrderHandle, SecurityId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::Tif;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use super::UNKNOWN_MARGIN_NS;
 use super::answers::code;
-use super::events::{exec_ref, expiry_reason, is_over};
+use super::events::{canceled_state, exec_ref, expiry_reason, is_over};
+use super::fees::TradeValues;
 use super::held::{HeldOrder, IdRole, TradeMark};
 use super::message::{Inbound, OrderBody, TradeBody, average, for_each, price, qty};
 use super::session::{BinanceSession, RequestKind, cost};
@@ -62,6 +65,8 @@ struct FoundState {
 #[derive(Clone, Copy, Debug)]
 struct Lookup {
     security: SecurityId,
+    /// Whether the order is for the day.
+    is_day: bool,
     step: LookupStep,
     is_sent: bool,
     not_before: Timestamp,
@@ -96,11 +101,16 @@ impl Lookups {
         (self.in_flight, self.blocked_until) = (0, Timestamp::ZERO);
     }
 
-    fn insert(&mut self, order: OrderHandle, security: SecurityId, conclusive_at: Timestamp) {
+    fn insert(
+        &mut self,
+        order: OrderHandle,
+        (security, is_day): (SecurityId, bool),
+        conclusive_at: Timestamp,
+    ) {
         let step = LookupStep::Status(IdRole::Live);
         let conclusive_at = conclusive_at.max(self.conclusive_at);
         let (not_before, seen, seen_over, is_sent) = (Timestamp::ZERO, Qty::ZERO, false, false);
-        let lookup = Lookup { security, step, is_sent, not_before, conclusive_at, seen, seen_over };
+        let lookup = Lookup { security, is_day, step, is_sent, not_before, conclusive_at, seen, seen_over };
         let found = self.by_order.entry(order).or_insert(lookup);
         found.conclusive_at = found.conclusive_at.max(conclusive_at);
     }
@@ -150,16 +160,19 @@ impl BinanceSession {
         self.queue_report(instruction.order, VenueReport::Unsure);
         if self.is_ready() {
             // The shard asks for many orders at once; the requests follow with the next poll.
-            self.lookups.insert(instruction.order, instruction.terms.security, Timestamp::ZERO);
+            let terms = &instruction.terms;
+            let kind = (terms.security, terms.tif == Tif::Day);
+            self.lookups.insert(instruction.order, kind, Timestamp::ZERO);
         }
     }
 
     /// Looks an order up of which a request may or may not have been executed.
     pub(super) fn look_up_again(&mut self, now: Timestamp, order: OrderHandle) {
-        let Some(security) = self.held.get(order).map(|held| held.security) else { return };
+        let kind = self.held.get(order).map(|held| (held.security, held.day_ends < Timestamp::MAX));
+        let Some(kind) = kind else { return };
         self.queue_report(order, VenueReport::Unsure);
         let window_ns = self.settings.receive_window_ns() + UNKNOWN_MARGIN_NS;
-        self.lookups.insert(order, security, now.plus(window_ns));
+        self.lookups.insert(order, kind, now.plus(window_ns));
         self.send_lookups(now);
     }
 
@@ -273,11 +286,12 @@ impl BinanceSession {
         let next = match role {
             IdRole::Live => IdRole::Canceled,
             IdRole::Canceled => IdRole::Replaced,
-            IdRole::Replaced if now < lookup.conclusive_at => {
+            IdRole::Replaced if lookup.is_day => IdRole::DayEnded,
+            IdRole::Replaced | IdRole::DayEnded if now < lookup.conclusive_at => {
                 let step = LookupStep::Status(IdRole::Live);
                 return self.lookups.continue_with(order, step, lookup.conclusive_at);
             }
-            IdRole::Replaced => {
+            IdRole::Replaced | IdRole::DayEnded => {
                 let state = VenueState::Rejected(Reason::UnknownOrder);
                 return self.finish_lookup(order, FoundState { cum: Qty::ZERO, average: Price::ZERO, state });
             }
@@ -294,9 +308,17 @@ impl BinanceSession {
     fn hold(&mut self, order: OrderHandle, lookup: &Lookup, body: &OrderBody<'_>, found: &FoundState) {
         let terms = (body.orig_qty.and_then(qty), body.price.and_then(price));
         let (VenueState::Open, (Some(qty), Some(limit))) = (found.state, terms) else { return };
+        let placed = Timestamp(body.time.unwrap_or(0).saturating_mul(NS_PER_MS));
+        let day_ends = match lookup.is_day {
+            true => self.trading_day.ends(self.own_time(placed)),
+            false => Timestamp::MAX,
+        };
         match self.held.get_mut(order) {
             Some(held) => (held.qty, held.limit) = (qty, limit),
-            None => self.held.insert(order, HeldOrder::new(lookup.security, qty, limit)),
+            None => {
+                let held = HeldOrder::new(lookup.security, qty, limit);
+                self.held.insert(order, HeldOrder { day_ends, ..held });
+            }
         }
     }
 
@@ -315,8 +337,9 @@ impl BinanceSession {
                 return;
             };
             mark = next;
-            let (exec, cum) = (exec_ref(&symbol, trade.id), mark.cum);
-            self.queue_trade(order, mark, VenueReport::FilledTo { exec, qty, price, cum });
+            let values = TradeValues { exec: exec_ref(&symbol, trade.id), qty, price, cum: mark.cum };
+            let report = self.fill_report(values, &trade.commission, trade.commission_asset.as_deref());
+            self.queue_trade(order, mark, report);
         });
         if !is_list {
             self.counts.incomplete += 1;
@@ -355,8 +378,7 @@ fn found_state(body: &OrderBody<'_>, role: IdRole) -> Option<FoundState> {
         "NEW" | "PARTIALLY_FILLED" | "PENDING_NEW" | "PENDING_CANCEL" => VenueState::Open,
         "FILLED" => VenueState::Filled,
         "REJECTED" => VenueState::Rejected(Reason::VenueRejected),
-        "CANCELED" if role == IdRole::Canceled => VenueState::Canceled(Reason::Requested),
-        "CANCELED" => VenueState::Canceled(Reason::VenueCancelled),
+        "CANCELED" => canceled_state(role),
         _ if is_over(status) => {
             let (order_type, time_in_force) = (body.order_type?, body.time_in_force?);
             VenueState::Canceled(expiry_reason(status, order_type, time_in_force))

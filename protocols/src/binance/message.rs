@@ -91,14 +91,22 @@ pub(super) struct OrderBody<'a> {
     pub time_in_force: Option<&'a str>,
     #[serde(borrow, default, rename = "type")]
     pub order_type: Option<&'a str>,
+    /// When the order was placed, in milliseconds of the venue's time.
+    #[serde(default)]
+    pub time: Option<u64>,
 }
 
 /// One row of `myTrades`.
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct TradeBody<'a> {
     pub id: u64,
     pub price: &'a str,
     pub qty: &'a str,
+    #[serde(borrow, default)]
+    pub commission: Cow<'a, str>,
+    #[serde(borrow, default)]
+    pub commission_asset: Option<Cow<'a, str>>,
 }
 
 /// An event of the account; only some kinds have a meaning here.
@@ -138,6 +146,11 @@ pub(super) struct ExecutionBody<'a> {
     /// Minus one if nothing was traded.
     #[serde(rename = "t")]
     pub trade_id: i64,
+    /// Fee of this execution, and the asset in which it was charged.
+    #[serde(rename = "n", borrow, default)]
+    pub commission: Cow<'a, str>,
+    #[serde(rename = "N", borrow, default)]
+    pub commission_asset: Option<Cow<'a, str>>,
 }
 
 /// Any message of a market stream: prices of a stream, the answer to a request, or an event of the

@@ -9,6 +9,7 @@ use pitlane_engine::id::OrderHandle;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_DAY, NS_PER_S, Timestamp};
 
+use super::fees::FeeAssets;
 use super::held::{ClientOrderIds, HeldOrders, TradeMark};
 use super::limits::{RequestCost, VenueLimits};
 use super::lookup::Lookups;
@@ -16,6 +17,7 @@ use super::market_stream::MarketStream;
 use super::request::{self, Authority, RequestDraft};
 use super::socket::VenueSocket;
 use super::{BinanceSettings, Signer};
+use crate::fix::schedule::SessionSchedule;
 use crate::venue::{InboundReport, VenueCounts};
 
 /// Requests without an answer. A venue that answers so late is disconnected before.
@@ -94,6 +96,8 @@ pub(super) enum RequestKind {
     OrderLimits,
     Place(OrderHandle),
     Cancel(OrderHandle),
+    /// A cancel because the trading day of the order is over.
+    EndDay(OrderHandle),
     /// A reduction of the quantity.
     Amend(OrderHandle),
     /// A new order in place of the old one.
@@ -135,6 +139,9 @@ pub struct BinanceSession {
     pub(super) round_trip_ns: Option<u64>,
     pub(super) limits: VenueLimits,
     pub(super) held: HeldOrders,
+    pub(super) fee_assets: FeeAssets,
+    /// When our trading days begin.
+    pub(super) trading_day: SessionSchedule,
     pub(super) lookups: Lookups,
     /// Reports for the shards, in order. They are bounded by the messages handled: the gateway
     /// takes all of them before it reads on.
@@ -177,6 +184,8 @@ impl BinanceSession {
             round_trip_ns: None,
             limits: VenueLimits::default(),
             held: HeldOrders::default(),
+            fee_assets: FeeAssets::default(),
+            trading_day: SessionSchedule::default(),
             lookups: Lookups::default(),
             reports: VecDeque::new(),
             token: 0,

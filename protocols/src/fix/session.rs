@@ -485,6 +485,11 @@ impl FixSession {
         self.role.initiator_mut()?.take_reject_text()
     }
 
+    /// Returns the newest round trip to the venue.
+    pub fn round_trip_ns(&self) -> Option<u64> {
+        self.role.initiator().and_then(Initiator::round_trip_ns)
+    }
+
     pub fn venue_counts(&self) -> VenueCounts {
         self.role.initiator().map(Initiator::counts).unwrap_or_default()
     }

@@ -30,9 +30,12 @@ pub mod answer;
 pub mod request;
 pub mod id;
 pub mod prices;
+pub mod profile;
 
 use pitlane_engine::id::AdapterId;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
+
+use self::profile::VenueProfile;
 
 /// Settings of a session with a venue, beside those of every session.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,6 +54,8 @@ pub struct InitiatorSettings {
     pub market_data_adapter: Option<AdapterId>,
     /// Id made once for each data folder, so that ids of different folders differ.
     pub folder_id: u64,
+    /// Dialect of the venue.
+    pub profile: VenueProfile,
 }
 
 impl InitiatorSettings {
@@ -63,6 +68,7 @@ impl InitiatorSettings {
             supports_status_request: false,
             market_data_adapter: None,
             folder_id,
+            profile: VenueProfile::default(),
         }
     }
 
@@ -75,11 +81,12 @@ impl InitiatorSettings {
 #[derive(Clone, PartialEq, Eq)]
 pub struct VenueLogin {
     pub username: String,
-    pub password: String,
+    /// None: a signature takes its place.
+    pub password: Option<String>,
 }
 
 impl std::fmt::Debug for VenueLogin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("VenueLogin").field("username", &self.username).finish_non_exhaustive()
+        f.debug_struct("VenueLogin").finish_non_exhaustive()
     }
 }

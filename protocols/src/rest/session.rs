@@ -45,7 +45,7 @@ pub struct SessionVO {
     pub next_in: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_out: Option<u64>,
-    /// Newest round trip to a venue without FIX, in microseconds.
+    /// Newest round trip to a venue, in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<u64>,
     /// Time of the venue less our time, in microseconds.

@@ -2,11 +2,15 @@
 //! `user-data-stream.md`, `errors.md`): the account, its orders and trades, and the answers to
 //! requests. It has no socket and no clock, so that a test decides what arrives, and when.
 
+mod fees;
+
 use std::collections::BTreeMap;
 
-use pitlane_engine::number::{Notional, Price, Qty};
+use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::text::SCALE;
 use serde_json::{Value, json};
+
+pub use self::fees::FeeRule;
 
 /// Weight that the stand-in allows in a minute, as the venue does.
 const WEIGHT_PER_MINUTE: u64 = 6_000;
@@ -27,6 +31,7 @@ pub struct ExchangeOrder {
     pub executed: Qty,
     quote: i128,
     pub status: &'static str,
+    placed_ms: u64,
 }
 
 /// One trade of the account.
@@ -37,6 +42,9 @@ pub struct ExchangeTrade {
     pub symbol: String,
     pub qty: Qty,
     pub price: Price,
+    /// What the account has paid for it, and in which asset.
+    pub commission: Money,
+    pub commission_asset: String,
 }
 
 /// What the venue knows of a connection.
@@ -82,6 +90,7 @@ pub struct BinanceExchange {
     pub received: BTreeMap<String, u64>,
     /// Whether the account must prove itself by a signature in each request.
     pub wants_signatures: bool,
+    pub fees: FeeRule,
 }
 
 impl BinanceExchange {
@@ -249,6 +258,7 @@ impl BinanceExchange {
             executed: Qty::ZERO,
             quote: 0,
             status: "NEW",
+            placed_ms: self.now_ms,
         };
         let id = order.id;
         let answer = json!({
@@ -312,8 +322,17 @@ impl BinanceExchange {
         if order.is_open() {
             order.status = if order.leaves().is_positive() { "PARTIALLY_FILLED" } else { "FILLED" };
         }
-        let symbol = order.symbol.clone();
-        self.trades.push(ExchangeTrade { id: trade, order: id, symbol, qty, price });
+        let (symbol, is_buy) = (order.symbol.clone(), order.side == "BUY");
+        let (commission, commission_asset) = self.fees.fee(is_buy, qty, price);
+        self.trades.push(ExchangeTrade {
+            id: trade,
+            order: id,
+            symbol,
+            qty,
+            price,
+            commission,
+            commission_asset,
+        });
         self.emit(id, "TRADE", "", Some((trade, qty, price)));
     }
 
@@ -399,7 +418,8 @@ impl BinanceExchange {
             json!({
                 "symbol": trade.symbol, "id": trade.id, "orderId": trade.order, "orderListId": -1,
                 "price": trade.price.to_string(), "qty": trade.qty.to_string(),
-                "commission": "0.00000000", "commissionAsset": "BNB", "time": self.now_ms,
+                "commission": trade.commission.to_string(), "commissionAsset": trade.commission_asset,
+                "time": self.now_ms,
             })
         };
         ours.take(usize::try_from(limit).expect("a limit is small")).map(row).collect()
@@ -412,12 +432,15 @@ impl BinanceExchange {
             Some((id, qty, price)) => (json!(id), qty, price),
             None => (json!(-1), Qty::ZERO, Price::ZERO),
         };
+        let traded = trade.and_then(|_| self.trades.last());
+        let commission = traded.map_or(Money::ZERO, |trade| trade.commission).to_string();
+        let asset = traded.map(|trade| trade.commission_asset.as_str()).filter(|asset| !asset.is_empty());
         let event = json!({
             "e": "executionReport", "E": self.now_ms, "s": order.symbol, "c": order.client_id, "S": order.side,
             "o": order.kind, "f": order.time_in_force, "q": order.qty.to_string(), "p": order.price.to_string(),
             "P": "0.00000000", "F": "0.00000000", "g": -1, "C": orig, "x": execution, "X": order.status,
             "r": "NONE", "i": order.id, "l": last_qty.to_string(), "z": order.executed.to_string(),
-            "L": last_price.to_string(), "n": "0", "N": null, "T": self.now_ms, "t": trade_id, "I": 8_641_984,
+            "L": last_price.to_string(), "n": commission, "N": asset, "T": self.now_ms, "t": trade_id, "I": 8_641_984,
             "w": order.is_open(), "m": false, "M": false, "O": self.now_ms, "Z": order.quote().to_string(),
             "Y": "0.00000000", "Q": "0.00000000", "V": "NONE",
         });
@@ -455,6 +478,7 @@ impl ExchangeOrder {
             "executedQty": self.executed.to_string(), "cummulativeQuoteQty": self.quote().to_string(),
             "status": self.status, "timeInForce": self.time_in_force, "type": self.kind, "side": self.side,
             "stopPrice": "0.00000000", "icebergQty": "0.00000000", "isWorking": self.is_open(),
+            "time": self.placed_ms,
         })
     }
 }

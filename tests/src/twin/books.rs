@@ -1,7 +1,7 @@
 //! Transactions, and what they add up to. Only the list is stored; positions and cash are computed
 //! on request.
 
-use pitlane_engine::command::{Movement, MovementKind};
+use pitlane_engine::command::{Movement, MovementKind, VenueFee};
 use pitlane_engine::id::{AccountId, Currency, SecurityId, StrategyId, Uuid};
 use pitlane_engine::number::{ContractSize, Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -42,12 +42,43 @@ impl Twin {
             security: Some(terms.security),
             qty: terms.side.signed(Qty::from_raw(qty)),
             price: Price::from_raw(price),
-            commission: Money::per_unit(family.commission, Qty::from_raw(qty))
-                .expect("runs use small numbers"),
+            commission: match self.fill_fee {
+                Some(fee) if fee.currency == family.currency => fee.amount,
+                Some(_) => Money::ZERO,
+                None => {
+                    Money::per_unit(family.commission, Qty::from_raw(qty)).expect("runs use small numbers")
+                }
+            },
             currency: family.currency,
             by_order: true,
         };
         self.book(Some(order), transaction);
+    }
+
+    /// Books a fee of a venue apart from its fill.
+    pub(super) fn book_fee(&mut self, order: usize, fee: VenueFee) {
+        if fee.amount.is_zero() {
+            return;
+        }
+        let terms = self.orders[order].terms;
+        let transaction = TwinTransaction {
+            kind: MovementKind::Fees,
+            strategy: terms.strategy,
+            account: terms.account,
+            security: None,
+            qty: Qty::ZERO,
+            price: Price::from_raw(-fee.amount.raw()),
+            commission: Money::ZERO,
+            currency: fee.currency,
+            by_order: true,
+        };
+        self.book(Some(order), transaction);
+    }
+
+    /// Returns the currency of the security of an order.
+    pub(super) fn currency_of(&self, order: usize) -> Currency {
+        let row = self.reference.security(self.orders[order].terms.security);
+        self.reference.family_of(row.expect("an accepted order has a security")).currency
     }
 
     /// Busts a fill: books the same transaction with opposite signs.

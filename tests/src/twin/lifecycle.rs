@@ -266,7 +266,10 @@ impl Twin {
                 self.amend(order, exec_ref, exec, qty, price, is_open);
             }
             command::VenueReport::FilledTo { exec, qty, price, cum } => {
-                self.filled_to(order, exec, qty, price, cum);
+                self.filled_to(order, exec, (qty, price), cum, None);
+            }
+            command::VenueReport::FilledWithFee { exec, qty, price, cum, fee } => {
+                self.filled_to(order, exec, (qty, price), cum, Some(fee));
             }
             command::VenueReport::Standing { cum, average, state } => {
                 self.standing(order, cum, average, state)

@@ -26,7 +26,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use pitlane_engine::command::{
-    BudgetKind, Command, CommandKind, ExecRef, RiskLimits, Scope, StrategyPhase, TradingSession,
+    BudgetKind, Command, CommandKind, ExecRef, RiskLimits, Scope, StrategyPhase, TradingSession, VenueFee,
 };
 use pitlane_engine::directive::{DirectiveKey, DirectiveVersion};
 use pitlane_engine::event::{Alert, ExecType, RequestKind};
@@ -136,6 +136,8 @@ pub struct Twin {
     pub subscriptions: Vec<(StrategyId, SecurityId)>,
     handles: BTreeMap<OrderHandle, usize>,
     executions: Vec<TwinExecution>,
+    /// Fee of the fill that is being counted, if its venue has reported one.
+    fill_fee: Option<VenueFee>,
     closings: Vec<Closing>,
     /// Positions whose reduce-only orders request more than is left of them.
     excess: Vec<(StrategyId, SecurityId)>,
@@ -174,6 +176,7 @@ impl Twin {
             subscriptions: Vec::new(),
             handles: BTreeMap::new(),
             executions: Vec::new(),
+            fill_fee: None,
             closings: Vec::new(),
             excess: Vec::new(),
             suspects: Vec::new(),

@@ -1,7 +1,7 @@
 //! Later reports of an external venue: busted or corrected fills, and the status of an order after
 //! messages were lost.
 
-use pitlane_engine::command::{ExecRef, TradingSession, VenueReport, VenueState};
+use pitlane_engine::command::{ExecRef, TradingSession, VenueFee, VenueReport, VenueState};
 use pitlane_engine::event::{Alert, ExecType};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -39,7 +39,14 @@ impl Twin {
     }
 
     /// Counts a fill with CumQty: a part of what was presumed, or a fill that must add up.
-    pub(super) fn filled_to(&mut self, order: usize, exec: ExecRef, qty: Qty, price: Price, cum: Qty) {
+    pub(super) fn filled_to(
+        &mut self,
+        order: usize,
+        exec: ExecRef,
+        (qty, price): (Qty, Price),
+        cum: Qty,
+        fee: Option<VenueFee>,
+    ) {
         let covered = cum.raw() <= self.orders[order].cum && exec != ExecRef(0) && qty.is_positive();
         if covered && !self.has_received(order, exec) {
             let presumed =
@@ -50,10 +57,19 @@ impl Twin {
                 let price = known.price;
                 let ids = vec![exec];
                 self.executions.push(TwinExecution { order, ids, qty: part, price, presumed: false });
+                fee.into_iter().for_each(|fee| self.book_fee(order, fee));
                 return self.alert(Alert::DuplicateExecution);
             }
         }
-        if self.execution(order, exec, qty, price) && self.orders[order].cum != cum.raw() {
+        self.fill_fee = fee;
+        let is_counted = self.execution(order, exec, qty, price);
+        self.fill_fee = None;
+        if !is_counted {
+            return;
+        }
+        let currency = self.currency_of(order);
+        fee.into_iter().filter(|fee| fee.currency != currency).for_each(|fee| self.book_fee(order, fee));
+        if self.orders[order].cum != cum.raw() {
             self.ask_status(order);
         }
     }

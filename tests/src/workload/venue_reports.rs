@@ -1,7 +1,7 @@
 //! Reports of external venues, most of them about orders that they do not fit.
 
-use pitlane_engine::command::{ExecRef, VenueReport, VenueState};
-use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::command::{ExecRef, VenueFee, VenueReport, VenueState};
+use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 
 use super::ActionGenerator;
@@ -17,7 +17,14 @@ impl ActionGenerator {
             5 if self.dice.percent(50) => VenueReport::Rejected(Reason::VenueUnavailable),
             5 => VenueReport::Rejected(reason),
             6..=9 => VenueReport::Filled { exec: self.exec(), qty, price },
-            10..=12 => VenueReport::FilledTo { exec: self.exec(), qty, price, cum: self.qty(security) },
+            10 => {
+                let currency = test_market::currency(self.dice.pick(&["USD", "BNB", "ALT1"]));
+                let amount =
+                    Money::from_raw(i64::try_from(self.dice.below(1_000)).expect("it is small") - 100);
+                let (cum, fee) = (self.qty(security), VenueFee { amount, currency });
+                VenueReport::FilledWithFee { exec: self.exec(), qty, price, cum, fee }
+            }
+            11 | 12 => VenueReport::FilledTo { exec: self.exec(), qty, price, cum: self.qty(security) },
             13 => VenueReport::Canceled(reason),
             14 => VenueReport::Expired(Reason::ExpiredDay),
             15 if self.dice.percent(50) => VenueReport::CancelRefused(Reason::UnknownOrder),

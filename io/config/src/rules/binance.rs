@@ -18,10 +18,10 @@ impl RuleCheck<'_> {
         if settings.api_key.is_none() {
             self.fault(&key("api_key"), "it is needed for BINANCE-SPOT");
         }
-        if settings.secret.is_some() == settings.secret_file.is_some() {
+        if !usual.key.is_given() {
             self.fault(&key("secret"), "either secret or secret_file is needed for BINANCE-SPOT");
         }
-        if let Some(path) = &settings.secret_file {
+        if let Some(path) = &usual.key.secret_file {
             self.file(&key("secret_file"), path);
         }
         if let Some(Err(problem)) = settings.stream_url.as_deref().map(VenueUrl::parse) {

@@ -176,6 +176,42 @@ fn a_real_venue_selects_level_disk() {
 }
 
 #[test]
+fn a_dialect_of_a_venue_is_checked() {
+    let with = |more: &str| {
+        format!(
+            "adapter=[{{ name = \"V\", SenderCompID = \"US\", TargetCompID = \"V\", SocketConnectHost = \"h\", \
+             SocketConnectPort = 1{more} }}]"
+        )
+    };
+    let is_accepted = |table: &str| warned(&[table]).iter().all(|text| !text.contains("adapter"));
+    let signed = ", username = \"k\", secret = \"s\", logon_signed_tags = [35, 49, 56, 34, 52]";
+    assert!(is_accepted(&with(signed)));
+    assert!(is_accepted(
+        &with(", logon_fields = [\"25035=2\"], order_fields = [\"7=7\"], omit_tags = [21]")
+            .replace("7=7", "7000=7")
+    ));
+    let many: Vec<String> = (0..17).map(|at| format!("\"{}=x\"", 5_000 + at)).collect();
+    let many = format!(", order_fields = [{}]", many.join(", "));
+    for (more, problem) in [
+        (", username = \"k\"", "adapter.0.username: username and password belong together"),
+        (", password = \"p\"", "adapter.0.username: a password needs a username"),
+        (", logon_signed_tags = [35]", "adapter.0.secret: either secret or secret_file"),
+        (
+            ", secret = \"s\", logon_signed_tags = [35, 11]",
+            "adapter.0.logon_signed_tags: 11 is not one of 34",
+        ),
+        (", omit_tags = [40]", "adapter.0.omit_tags: 40 is not one of 21"),
+        (", logon_fields = [\"554=x\"]", "adapter.0.logon_fields: the service writes tag 554 itself"),
+        (", order_fields = [\"x\"]", "adapter.0.order_fields: \"x\" is not TAG=VALUE"),
+        (many.as_str(), "adapter.0.order_fields: it may have 16 fields, not 17"),
+        (", secret_encoding = \"hex\"", "adapter.0.secret_encoding: it must be one of text, base64"),
+    ] {
+        let text = refused(&[&with(more)]);
+        assert!(text.contains(problem), "{problem}: {text}");
+    }
+}
+
+#[test]
 fn binance_needs_a_key_and_real_money_a_confirmation() {
     let with = |more: &str| format!("adapter=[{{ name = \"V\", type = \"BINANCE-SPOT\"{more} }}]");
     let keys = ", api_key = \"k\", secret = \"s\"";

@@ -14,12 +14,14 @@ use pitlane_net::settings::{BufferLimits, ConnectTarget};
 use pitlane_net::tls::provider;
 use pitlane_protocols::fix::schedule::SessionSchedule;
 use pitlane_protocols::fix::session::FixSessionSettings;
+use pitlane_protocols::fix::venue::profile::LogonSigner;
 use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore};
 
 use super::settings::schedule_in;
+use crate::signing_key::SigningKey;
 
 /// Maximum number of addresses of one host that are tried; no host needs more.
 const ADDRESSES_MAX: usize = 16;
@@ -38,6 +40,7 @@ pub struct VenueSessionSettings {
     message_bytes_max: usize,
     sending_time_ns_max: u64,
     instance: u64,
+    logon_key: Option<SigningKey>,
 }
 
 /// The reason why a venue cannot be connected to.
@@ -80,6 +83,14 @@ impl VenueSessionSettings {
             // The config check rejects one without the other.
             (true, None) | (false, _) => None,
         };
+        let key = &adapter.usual.key;
+        let logon_key = match adapter.usual.profile.is_signed() {
+            true => Some(
+                SigningKey::configured(key.secret.as_ref(), key.secret_file.as_deref(), key.secret_encoding)
+                    .map_err(|problem| error("secret", problem))?,
+            ),
+            false => None,
+        };
         let limits = BufferLimits {
             input_bytes_max: 2 * config.fix.message_bytes_max,
             output_bytes_max: config.fix.out_buffer_bytes,
@@ -101,6 +112,7 @@ impl VenueSessionSettings {
             message_bytes_max: config.fix.message_bytes_max,
             sending_time_ns_max: config.fix.sending_time_s_max as u64 * NS_PER_S,
             instance: config.service.instance,
+            logon_key,
             config: adapter.clone(),
         })
     }
@@ -128,8 +140,9 @@ impl VenueSessionSettings {
 
     pub fn venue(&self, folder_id: u64) -> InitiatorSettings {
         let defaults = &self.config.usual;
-        let login = defaults.username.as_ref().zip(defaults.password.as_ref()).map(|(username, password)| {
-            VenueLogin { username: username.clone(), password: password.reveal().to_string() }
+        let login = defaults.username.as_ref().map(|username| VenueLogin {
+            username: username.clone(),
+            password: defaults.password.as_ref().map(|password| password.reveal().to_string()),
         });
         InitiatorSettings {
             heart_bt_int_s: defaults.heart_bt_int_s as u64,
@@ -139,12 +152,19 @@ impl VenueSessionSettings {
             supports_status_request: defaults.status_request,
             market_data_adapter: defaults.market_data.then_some(self.id),
             folder_id,
+            profile: defaults.profile.profile(),
         }
+    }
+
+    /// Returns the key that signs Logons, if the venue wants that.
+    pub fn logon_signer(&self) -> Option<Box<dyn LogonSigner>> {
+        let signer: Box<dyn LogonSigner> = Box::new(self.logon_key.clone()?);
+        Some(signer)
     }
 }
 
 /// Returns at least one address.
-pub(crate) fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
+pub fn addresses_of(host: &str, port: u16) -> Result<Vec<SocketAddr>, String> {
     let found = (host, port).to_socket_addrs().map_err(|error| format!("{host}: {error}"))?;
     tried_of(found).ok_or_else(|| format!("{host}: it has no address"))
 }
@@ -155,7 +175,7 @@ fn tried_of(found: impl Iterator<Item = SocketAddr>) -> Option<Vec<SocketAddr>> 
 }
 
 /// Builds the TLS settings that authenticate the venue.
-pub(crate) fn tls_to(
+pub fn tls_to(
     host: &str,
     path: &std::path::Path,
 ) -> Result<(Arc<ClientConfig>, ServerName<'static>), String> {

@@ -88,8 +88,11 @@ impl VenueConnector {
             // nothing is certain.
             let never_sent = if certain { never_sent(&missed, settings.id) } else { BTreeSet::new() };
             let (session_settings, venue) = (settings.session(now, source), settings.venue(folder_id));
-            let session =
+            let mut session =
                 FixSession::initiator(session_settings, venue, store, reference.clone(), never_sent);
+            if let Some(signer) = settings.logon_signer() {
+                session.set_logon_signer(signer);
+            }
             let logged = settings.log_folder.as_ref().is_some_and(|folder| {
                 fix_log.open_log(source.session, folder.join(format!("{}.log", settings.name())))
             });
@@ -98,7 +101,8 @@ impl VenueConnector {
         let adapter_link = |settings: BinanceVenueSettings| {
             let adapter = Box::new(settings.adapter(folder_id, reference.clone()));
             let source = source_of(port, settings.id);
-            AdapterLink::new(settings.id, settings.name, source, adapter, settings.targets)
+            let BinanceVenueSettings { id, name, targets, trading_day, .. } = settings;
+            AdapterLink::new(id, name, source, adapter, targets, trading_day)
         };
         let adapter_links = binance.into_iter().map(adapter_link).collect();
         Ok(VenueConnector { links, adapter_links, fix_log, is_open: false, ending_since: None })

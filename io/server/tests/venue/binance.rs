@@ -9,6 +9,7 @@ use pitlane_testkit::service::{ServiceProcess, folder};
 use serde_json::Value;
 
 use crate::binance_standin::BinanceStandIn;
+use crate::fees::{await_equal_books, received};
 use crate::kills::Books;
 use crate::market::{VenueAddress, await_connected, client, fix, free_port, get, start};
 use crate::orders::report;
@@ -46,9 +47,18 @@ fn orders_are_filled_changed_cancelled_and_rejected_at_binance() {
     // Nothing to trade against within the limit.
     client.send("D", &format!("11=i|21=1|55=BINA|54=1|38=3|40=2|44=150|59=3|60={}|", now()));
     assert!(report(&mut client, &[(11, "i"), (39, "4")]).contains("58=ioc"));
-    // The venue has no orders for the day.
+    // The venue has no orders for the day, so it gets one that is good till cancelled.
     client.send("D", &format!("11=d|21=1|55=BINA|54=1|38=3|40=2|44=150|59=0|60={}|", now()));
-    assert!(report(&mut client, &[(11, "d"), (39, "8")]).contains("58=venue-unsupported"));
+    report(&mut client, &[(11, "d"), (150, "0")]);
+    assert_eq!(standin.exchange().orders.values().last().expect("an order").time_in_force, "GTC");
+    client.send("F", &format!("11=d2|41=d|55=BINA|54=1|60={}|", now()));
+    report(&mut client, &[(11, "d2"), (39, "4"), (14, "0")]);
+    // It has no orders until a date either.
+    client.send(
+        "D",
+        &format!("11=g|21=1|55=BINA|54=1|38=3|40=2|44=150|59=6|126=20991231-00:00:00|60={}|", now()),
+    );
+    assert!(report(&mut client, &[(11, "g"), (39, "8")]).contains("58=venue-unsupported"));
     client.send("D", &format!("11=m|21=1|55=BINA|54=2|38=4|40=1|59=1|60={}|", now()));
     report(&mut client, &[(11, "m"), (150, "F"), (39, "2"), (14, "4")]);
     standin.exchange().next_order = pitlane_testkit::binance::NextOrder::Reject;
@@ -133,7 +143,7 @@ fn a_fill_whose_event_is_lost_is_booked_after_the_reconnect() {
 
 /// Returns the row of the venue among the sessions, which are published every second. Only a
 /// failing test waits for long.
-fn session_row(service: &ServiceProcess, is_wanted: impl Fn(&Value) -> bool) -> Value {
+pub(crate) fn session_row(service: &ServiceProcess, is_wanted: impl Fn(&Value) -> bool) -> Value {
     loop {
         let rows = get(service, "/rest/ext/session");
         let mut rows = rows.as_array().expect("a list").iter();
@@ -179,6 +189,7 @@ fn nothing_is_lost_or_doubled_when_the_service_is_killed_and_binance_misbehaves(
     let rounds = if full { ROUNDS_FULL } else { ROUNDS };
     let data = folder("binance-kills");
     let standin = BinanceStandIn::start(30);
+    standin.exchange().fees = received();
     let table = standin.table(WINDOW_OF_KILLS_MS);
     let venues = || [VenueAddress { name: "BINA", port: 0, more: &table }];
     let settings = ["topology.shards=2", "journal.level=os"];
@@ -220,6 +231,7 @@ fn nothing_is_lost_or_doubled_when_the_service_is_killed_and_binance_misbehaves(
     client.settle();
     let books = Books::settled(&service, sent as usize);
     books.compare(&standin.orders(), sent as usize);
+    await_equal_books(&service, &standin);
     service.signal("TERM");
     let ended = service.end();
     assert!(ended.is_orderly(), "{}\n{}", ended.output, ended.log_text);

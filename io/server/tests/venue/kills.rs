@@ -111,7 +111,10 @@ impl Books {
         let late = Instant::now() + PATIENCE;
         loop {
             let orders = [list("/rest/execution/order"), list("/rest/ext/order/history")].concat();
-            let books = Books { orders, transactions: list("/rest/transaction/daily") };
+            // Fees in another asset than the currency of the share have no quantity.
+            let mut transactions = list("/rest/transaction/daily");
+            transactions.retain(|row| row["type"] != "FEES");
+            let books = Books { orders, transactions };
             if books.is_settled(sent) || Instant::now() > late {
                 return books;
             }

@@ -4,11 +4,16 @@
 
 mod binance;
 mod binance_standin;
+mod dialect;
+mod fees;
+mod hostile_venue;
+mod isolation;
 mod kills;
 mod market;
 mod operation;
 mod orders;
 mod outages;
 mod prices;
+mod refdata_import;
 mod several;
 mod venue;

@@ -21,8 +21,18 @@ pub(crate) struct VenueAddress<'a> {
 /// Starts the service with these venues, and one simulated exchange; the shares have the names of
 /// the venues, in capitals.
 pub(crate) fn start(data: &TestFolder, venues: &[VenueAddress<'_>], settings: &[&str]) -> ServiceProcess {
-    let config = data.join("service.toml");
     let refdata = write_refdata(data, venues);
+    start_with(data, &refdata, venues, settings)
+}
+
+/// Starts the service with these venues and this folder of reference data.
+pub(crate) fn start_with(
+    data: &TestFolder,
+    refdata: &Path,
+    venues: &[VenueAddress<'_>],
+    settings: &[&str],
+) -> ServiceProcess {
+    let config = data.join("service.toml");
     let mut text = String::from(
         "[[fix.session]]\nSenderCompID = \"PITLANE\"\nTargetCompID = \"KEEP*\"\nResetOnLogon = \"N\"\n",
     );

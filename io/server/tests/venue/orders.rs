@@ -4,6 +4,7 @@ use pitlane_testkit::fix_client::{FixClient, now};
 use pitlane_testkit::quickfix::QuickFixProcess;
 use pitlane_testkit::service::{ServiceProcess, folder};
 
+use crate::binance::session_row;
 use crate::market::{VenueAddress, await_connected, client, free_port, get, start};
 use crate::venue::{self, field};
 
@@ -68,6 +69,8 @@ fn orders_are_filled_changed_cancelled_and_rejected_by_a_quickfix_venue() {
     let quantities: Vec<String> =
         fills.as_array().expect("a list").iter().map(|row| row["quantity"].to_string()).collect();
     assert_eq!(quantities.len(), 3, "{fills}");
+    let row = session_row(&service, |row| row["roundTripUs"].is_u64());
+    assert_eq!(row["name"], "ALPHA", "{row}");
     service.signal("TERM");
     venue.wait(&["logout"]);
     let ended = service.end();

@@ -20,6 +20,7 @@
 mod instructions;
 mod prices;
 mod reports;
+mod round_trip;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -30,6 +31,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::Timestamp;
 
+use self::round_trip::RoundTrip;
 use super::layer::{
     HEART_BT_INT_MAX, SessionLayer, SessionNotice, SessionRole, echo, msg_seq_num_of, too_low_text,
 };
@@ -40,6 +42,7 @@ use crate::fix::tag::{self, prefix};
 use crate::fix::timestamp::parse_timestamp;
 use crate::fix::venue::InitiatorSettings;
 use crate::fix::venue::prices::VenuePrices;
+use crate::fix::venue::profile::{LogonHead, LogonSigner, signed_payload};
 use crate::venue::{InboundReport, VenueCounts};
 
 /// Whether both sides have all messages.
@@ -57,6 +60,8 @@ enum SyncState {
 #[derive(Debug)]
 pub(super) struct Initiator {
     settings: InitiatorSettings,
+    /// Signs Logons, if the venue wants that.
+    signer: Option<Box<dyn LogonSigner>>,
     reference: Arc<RefData>,
     sync: SyncState,
     /// Earliest time of the next connection attempt.
@@ -88,6 +93,7 @@ pub(super) struct Initiator {
     counts: VenueCounts,
     /// Text of the venue's last reject, for logs.
     reject_text: Option<String>,
+    round_trip: RoundTrip,
     /// Market data of the venue, if it provides any.
     prices: Option<VenuePrices>,
 }
@@ -104,6 +110,7 @@ impl Initiator {
         let mut initiator = Initiator {
             prices: settings.market_data_adapter.map(VenuePrices::new),
             settings,
+            signer: None,
             reference,
             sync: SyncState::None,
             connect_at: Timestamp::ZERO,
@@ -120,6 +127,7 @@ impl Initiator {
             has_lost_messages: false,
             counts: VenueCounts::default(),
             reject_text: None,
+            round_trip: RoundTrip::default(),
         };
         initiator.load_requests(layer);
         initiator
@@ -127,6 +135,11 @@ impl Initiator {
 
     pub(super) fn counts(&self) -> VenueCounts {
         self.counts
+    }
+
+    /// Returns the newest round trip to the venue.
+    pub(super) fn round_trip_ns(&self) -> Option<u64> {
+        self.round_trip.newest_ns()
     }
 
     /// Returns the text of the venue's last Logout, once.
@@ -214,18 +227,47 @@ impl Initiator {
             self.forget_requests();
         }
         self.unsent_logon = Some(layer.sequence.next_sender());
+        let signature = self.logon_signature(layer, now);
         let settings = &self.settings;
         layer.send_admin(now, msg_type::LOGON, |draft| {
             draft.text(prefix::ENCRYPT_METHOD, b"0");
             draft.number(prefix::HEART_BT_INT, settings.heart_bt_int_s);
+            if let Some(signature) = &signature {
+                draft.number(prefix::RAW_DATA_LENGTH, signature.len() as u64);
+                draft.text(prefix::RAW_DATA, signature);
+            }
             if resets {
                 draft.code(prefix::RESET_SEQ_NUM_FLAG, b'Y');
             }
             if let Some(login) = &settings.login {
                 draft.text(prefix::USERNAME, login.username.as_bytes());
-                draft.text(prefix::PASSWORD, login.password.as_bytes());
+                if let Some(password) = &login.password {
+                    draft.text(prefix::PASSWORD, password.as_bytes());
+                }
+            }
+            let more = settings.profile.logon_fields();
+            if !more.is_empty() {
+                draft.text(b"", more);
             }
         });
+    }
+
+    pub(super) fn set_signer(&mut self, signer: Box<dyn LogonSigner>) {
+        self.signer = Some(signer);
+    }
+
+    /// Returns the signature of the next Logon, if the venue wants one.
+    fn logon_signature(&self, layer: &SessionLayer, now: Timestamp) -> Option<Vec<u8>> {
+        let signer = self.signer.as_ref().filter(|_| self.settings.profile.is_signed())?;
+        let head = LogonHead {
+            sender_comp_id: &layer.settings.sender_comp_id,
+            target_comp_id: &layer.settings.target_comp_id,
+            number: layer.sequence.next_sender(),
+            now,
+        };
+        let mut signature = Vec::new();
+        signer.sign(&signed_payload(&self.settings, &head), &mut signature);
+        Some(signature)
     }
 
     /// Records that the venue may have received something on this connection.
@@ -237,6 +279,7 @@ impl Initiator {
     pub(super) fn handle_disconnect(&mut self, layer: &mut SessionLayer, now: Timestamp) {
         self.handle_connect_failed(now);
         self.sync = SyncState::None;
+        self.round_trip.handle_disconnect();
         self.prices.iter_mut().for_each(VenuePrices::end);
         // The shards ask for these orders again once we are synchronized.
         self.unreconciled.clear();
@@ -322,6 +365,7 @@ impl Initiator {
         }
         let number = layer.sequence.next_sender();
         self.sync = SyncState::TestRequested(number);
+        self.round_trip.handle_test_request(now);
         layer.send_admin(now, msg_type::TEST_REQUEST, |draft| draft.number(prefix::TEST_REQ_ID, number));
     }
 
@@ -332,10 +376,11 @@ impl Initiator {
         }
     }
 
-    fn handle_heartbeat(&mut self, layer: &SessionLayer, message: &FixMessage) {
+    fn handle_heartbeat(&mut self, layer: &SessionLayer, now: Timestamp, message: &FixMessage) {
         let received = message.get(tag::TEST_REQ_ID).and_then(|id| parse_u64(id).ok());
         if received.is_some_and(|received| self.sync == SyncState::TestRequested(received)) {
             self.sync = SyncState::Synchronized;
+            self.round_trip.handle_heartbeat(now);
             self.synchronizations += 1;
             self.start_market_data(layer);
         }

@@ -6,7 +6,17 @@ use pitlane_engine::id::ShardId;
 use pitlane_engine::time::Timestamp;
 
 use super::FixSession;
+use crate::fix::venue::profile::LogonSigner;
 use crate::venue::{InboundReport, VenueReports};
+
+impl FixSession {
+    /// Sets the key that signs Logons, where the venue wants that.
+    pub fn set_logon_signer(&mut self, signer: Box<dyn LogonSigner>) {
+        if let Some(initiator) = self.role.initiator_mut() {
+            initiator.set_signer(signer);
+        }
+    }
+}
 
 impl VenueReports for FixSession {
     fn handle_instruction(&mut self, now: Timestamp, shard: ShardId, seq: u64, instruction: &Instruction) {

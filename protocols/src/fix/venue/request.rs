@@ -9,6 +9,7 @@ use pitlane_engine::time::Timestamp;
 use crate::codes::Code;
 use crate::fix::encode::Draft;
 use crate::fix::tag::prefix;
+use crate::fix::venue::profile::{OmittedFields, VenueProfile};
 
 /// Symbol of a security that is no longer in the reference data.
 const NOT_KNOWN: &[u8] = b"[N/A]";
@@ -20,15 +21,22 @@ pub struct RequestIds<'a> {
     /// The order's current id, for a cancel or a replacement.
     pub orig_cl_ord_id: Option<&'a IntId>,
     pub account: Option<&'a str>,
+    /// Dialect of the venue.
+    pub profile: &'a VenueProfile,
 }
 
 /// Writes D, and G with the same fields: the whole order as it must become.
 pub fn order(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
-    draft.code(prefix::HANDL_INST, b'1');
-    instrument(draft, reference, terms.security);
+    let omitted = names.profile.omitted();
+    if !omitted.handl_inst {
+        draft.code(prefix::HANDL_INST, b'1');
+    }
+    order_instrument(draft, reference, terms.security, omitted);
     draft.code(prefix::SIDE, terms.side.code());
-    draft.time(prefix::TRANSACT_TIME, now);
+    if !omitted.transact_time {
+        draft.time(prefix::TRANSACT_TIME, now);
+    }
     draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
     // Stop orders wait in the engine, so an order that leaves has been triggered.
     let kind = match terms.kind {
@@ -46,20 +54,31 @@ pub fn order(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, ter
     if terms.exchange_order {
         draft.code(prefix::EXCHANGE_ORDER, b'Y');
     }
+    let more = names.profile.order_fields();
+    if !more.is_empty() {
+        draft.text(b"", more);
+    }
 }
 
 pub fn cancel(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
     begin(draft, names);
-    instrument(draft, reference, terms.security);
-    draft.code(prefix::SIDE, terms.side.code());
-    draft.time(prefix::TRANSACT_TIME, now);
-    draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
+    let omitted = names.profile.omitted();
+    order_instrument(draft, reference, terms.security, omitted);
+    if !omitted.side {
+        draft.code(prefix::SIDE, terms.side.code());
+    }
+    if !omitted.transact_time {
+        draft.time(prefix::TRANSACT_TIME, now);
+    }
+    if !omitted.order_qty {
+        draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
+    }
 }
 
 pub fn status(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms) {
     draft.id(prefix::ORD_STATUS_REQ_ID, names.cl_ord_id);
     begin(draft, names);
-    instrument(draft, reference, terms.security);
+    order_instrument(draft, reference, terms.security, names.profile.omitted());
     draft.code(prefix::SIDE, terms.side.code());
 }
 
@@ -75,9 +94,16 @@ fn begin(draft: &mut Draft, names: &RequestIds<'_>) {
 
 /// Writes our symbol and the exchange's market identifier.
 pub(super) fn instrument(draft: &mut Draft, reference: &RefData, security: SecurityId) {
+    order_instrument(draft, reference, security, OmittedFields::default());
+}
+
+/// Does the same in the dialect of the venue.
+fn order_instrument(draft: &mut Draft, reference: &RefData, security: SecurityId, omitted: OmittedFields) {
     let Some(security) = reference.security(security) else {
         return draft.text(prefix::SYMBOL, NOT_KNOWN);
     };
     draft.text(prefix::SYMBOL, security.symbol.as_bytes());
-    draft.text(prefix::SECURITY_EXCHANGE, reference.exchange_of(security).mic.as_bytes());
+    if !omitted.security_exchange {
+        draft.text(prefix::SECURITY_EXCHANGE, reference.exchange_of(security).mic.as_bytes());
+    }
 }

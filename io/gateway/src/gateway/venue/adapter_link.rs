@@ -17,6 +17,7 @@ use pitlane_protocols::websocket::client::WebSocketKey;
 
 use super::link::{REJECT_TEXT_INTERVAL_NS, log_connection};
 use super::reporting::ShardReporting;
+use crate::binance::TradingDayClock;
 use crate::notifications::{SessionInfo, SessionKind};
 
 /// Bytes of one connection that are handled in one cycle, so that a venue that floods does not
@@ -32,6 +33,7 @@ pub(super) struct AdapterLink {
     adapter: Box<dyn VenueAdapter>,
     /// By connection of the adapter: addresses, which are tried in turn.
     targets: Vec<Vec<ConnectTarget>>,
+    trading_day: TradingDayClock,
     connections: Vec<Option<ConnectionId>>,
     reporting: ShardReporting,
     /// Whether there may be work to do.
@@ -55,6 +57,7 @@ impl AdapterLink {
         source: Source,
         adapter: Box<dyn VenueAdapter>,
         targets: Vec<Vec<ConnectTarget>>,
+        trading_day: TradingDayClock,
     ) -> AdapterLink {
         let adapter_links = adapter.links();
         AdapterLink {
@@ -64,6 +67,7 @@ impl AdapterLink {
             connections: vec![None; adapter_links],
             adapter,
             targets,
+            trading_day,
             reporting: ShardReporting::new(id, source),
             has_work: true,
             input: Vec::new(),
@@ -200,6 +204,7 @@ impl AdapterLink {
             let (key, seed) = random_key();
             let accept = accept_of(key.as_bytes());
             let random = ConnectRandom { key: WebSocketKey { key, accept }, seed };
+            self.adapter.set_trading_day(self.trading_day.schedule(now));
             self.adapter.handle_connect(link, now, random);
             match sockets.connect(self.target(link)) {
                 Ok(id) => (self.connections[link.0], self.since) = (Some(id), now),

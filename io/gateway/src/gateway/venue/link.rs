@@ -205,6 +205,7 @@ impl VenueLink {
             next_out: Some(numbers.next_sender_msg_seq_num),
             venue: Some(self.session.venue_counts()),
             health: Some(Arc::new(VenueHealth {
+                round_trip_us: self.session.round_trip_ns().map(|ns| ns / 1_000),
                 last_error: self.last_error.clone(),
                 ..VenueHealth::default()
             })),

@@ -67,6 +67,7 @@ impl Initiator {
             return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
         self.known_orders.insert(order);
+        self.round_trip.handle_order(now, order);
         self.counts.orders_out += 1;
     }
 
@@ -166,6 +167,7 @@ impl Initiator {
                 cl_ord_id: &cl_ord_id,
                 orig_cl_ord_id: orig.as_ref(),
                 account: self.settings.account.as_deref(),
+                profile: &self.settings.profile,
             };
             match msg_type {
                 msg_type::ORDER_CANCEL_REQUEST => request::cancel(draft, &names, reference, &terms, now),

@@ -30,7 +30,7 @@ impl Initiator {
         number: u64,
     ) {
         match message.type_code() {
-            msg_type::HEARTBEAT => self.handle_heartbeat(layer, message),
+            msg_type::HEARTBEAT => self.handle_heartbeat(layer, now, message),
             msg_type::TEST_REQUEST => layer.handle_test_request(now, message, number),
             msg_type::RESEND_REQUEST => {
                 if layer.handle_resend_request(now, message, number) {
@@ -38,7 +38,10 @@ impl Initiator {
                 }
             }
             msg_type::EXECUTION_REPORT => match VenueExecution::read(message) {
-                Ok(answer) => self.handle_execution(message, &answer),
+                Ok(answer) => {
+                    self.round_trip.handle_report(now, answer.order);
+                    self.handle_execution(message, &answer);
+                }
                 Err(passed) => self.count_ignored(passed),
             },
             msg_type::ORDER_CANCEL_REJECT => match VenueCancelReject::read(message) {
