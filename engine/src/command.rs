@@ -2,8 +2,10 @@
 //! the operator all use it.
 
 mod subject;
+mod venue_levels;
 mod venue_report;
 
+pub use self::venue_levels::{VENUE_LEVELS_MAX, VenueLevels};
 pub use self::venue_report::{ExecRef, VenueFee, VenueReport, VenueState};
 
 use crate::directive::{Directive, DirectiveVersion};
@@ -201,6 +203,15 @@ pub enum CommandKind {
     Level {
         security: SecurityId,
         level: FeedLevel,
+    },
+    /// Part of a change of an outside venue's book. It is not stored, see
+    /// [`CommandKind::is_stored`].
+    VenueLevels(VenueLevels),
+    /// The book of an outside venue is complete with the levels that came before this command, or
+    /// it is unknown until further levels come.
+    VenueBook {
+        security: SecurityId,
+        is_known: bool,
     },
 }
 

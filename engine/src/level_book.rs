@@ -6,6 +6,8 @@
 //!    └── an update of another picture ───────┴────────────────────────────┘
 //! ```
 
+use std::cmp::Ordering;
+
 use crate::event::{DepthLevel, LEVELS_PER_SIDE_MAX, LevelChange, LevelChanges, LevelsKind};
 use crate::number::{Price, Qty};
 use crate::terms::Side;
@@ -83,35 +85,62 @@ impl LevelBook {
     /// Returns the quantity at a price; zero if there is none.
     pub fn qty(&self, side: Side, price: Price) -> Qty {
         let levels = &self.sides[side as usize];
-        self.place(side, price).map_or(Qty::ZERO, |at| levels[at].qty)
-    }
-
-    /// Returns the index of a price, or the index at which it would be.
-    fn place(&self, side: Side, price: Price) -> Result<usize, usize> {
-        self.sides[side as usize].binary_search_by(|level| match side {
-            Side::Buy => price.cmp(&level.price),
-            Side::Sell => level.price.cmp(&price),
-        })
+        place_of(levels, side, price).map_or(Qty::ZERO, |at| levels[at].qty)
     }
 
     /// Applies one change. Returns false if there are more levels than a sound message leaves.
     fn set(&mut self, change: LevelChange) -> bool {
-        let place = self.place(change.side, change.price);
         let levels = &mut self.sides[change.side as usize];
-        match place {
-            Ok(at) if change.qty.is_zero() => drop(levels.remove(at)),
-            Ok(at) => levels[at].qty = change.qty,
-            Err(_) if change.qty.is_zero() => {}
-            Err(_) if levels.len() == HELD_LEVELS_MAX => return false,
-            Err(at) => levels.insert(at, DepthLevel { price: change.price, qty: change.qty }),
-        }
-        true
+        set_level(levels, change.side, DepthLevel { price: change.price, qty: change.qty });
+        levels.len() <= HELD_LEVELS_MAX
     }
 
     fn lose(&mut self) -> LevelsProgress {
         self.state = LevelBookState::Unknown;
         self.sides.iter_mut().for_each(Vec::clear);
         LevelsProgress::Gap
+    }
+}
+
+/// Calls `push` with every price at which two pictures of a side differ, best first.
+pub fn each_change(side: Side, old: &[DepthLevel], new: &[DepthLevel], mut push: impl FnMut(LevelChange)) {
+    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
+    loop {
+        let order = match (old.peek(), new.peek()) {
+            (None, None) => return,
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (Some(old), Some(new)) => match side {
+                Side::Buy => new.price.cmp(&old.price),
+                Side::Sell => old.price.cmp(&new.price),
+            },
+        };
+        let before = if order.is_le() { old.next() } else { None };
+        let after = if order.is_ge() { new.next() } else { None };
+        let Some(price) = after.or(before).map(|level| level.price) else { return };
+        let [before, after] = [before, after].map(|level| level.map_or(Qty::ZERO, |level| level.qty));
+        if before != after {
+            push(LevelChange { side, price, qty: after });
+        }
+    }
+}
+
+/// Returns the index of a price among the levels of a side, or the index at which it would be.
+fn place_of(levels: &[DepthLevel], side: Side, price: Price) -> Result<usize, usize> {
+    levels.binary_search_by(|level| match side {
+        Side::Buy => price.cmp(&level.price),
+        Side::Sell => level.price.cmp(&price),
+    })
+}
+
+/// Sets the quantity at a price of a side whose levels are sorted, the best first. A quantity that
+/// is not positive removes the price.
+pub(crate) fn set_level(levels: &mut Vec<DepthLevel>, side: Side, level: DepthLevel) {
+    match place_of(levels, side, level.price) {
+        Ok(at) if !level.qty.is_positive() => drop(levels.remove(at)),
+        Ok(at) => levels[at].qty = level.qty,
+        Err(_) if !level.qty.is_positive() => {}
+        Err(at) => levels.insert(at, level),
     }
 }
 

@@ -253,6 +253,10 @@ impl Worker {
             self.counts.resumed += 1;
             self.shard.resume(&mut self.outbox);
         } else if let Some((command, source)) = self.next_command(deferred) {
+            if !command.body.is_stored() {
+                self.shard.apply_unstored(&command.body);
+                return true;
+            }
             let number = self.shard.applied() + 1;
             // Facts keep their order: none overtakes the queued ones.
             let waits = source == CommandSource::Lanes && !self.facts.is_empty() && is_fact(&command.body);
@@ -347,7 +351,8 @@ impl Worker {
                 CommandKind::Quote { .. }
                 | CommandKind::Trade { .. }
                 | CommandKind::Tick { .. }
-                | CommandKind::Level { .. },
+                | CommandKind::Level { .. }
+                | CommandKind::VenueBook { .. },
             ) => {
                 self.counts.dropped += 1;
             }
@@ -423,6 +428,7 @@ fn is_fact(body: &CommandKind) -> bool {
             | CommandKind::Adapter { .. }
             | CommandKind::Budget(_)
             | CommandKind::Sender { .. }
+            | CommandKind::VenueBook { is_known: false, .. }
     )
 }
 

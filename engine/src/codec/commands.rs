@@ -158,6 +158,8 @@ codec!(enum CommandKind {
     31 = AuditAnchor(anchor),
     32 = CancelOrders { id, filter },
     33 = Level { security, level },
+    34 = VenueLevels(part),
+    35 = VenueBook { security, is_known },
 });
 codec!(CancelFilter { strategy, security, side, origin, source });
 codec!(AuditAnchor { log, line, hash });

@@ -1,8 +1,8 @@
 use super::*;
 use crate::command::{
     AuditAnchor, BudgetAct, BudgetChange, BudgetKind, CancelFilter, CommandKind, ExecRef, FeedLevel,
-    Movement, MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueReport,
-    WatchTarget,
+    Movement, MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueLevels,
+    VenueReport, WatchTarget,
 };
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
@@ -14,6 +14,14 @@ use crate::reason::Reason;
 use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
 use crate::time::{Day, Timestamp};
+
+fn full_levels(security: SecurityId) -> VenueLevels {
+    let mut levels = VenueLevels::new(security, true);
+    while !levels.is_full() {
+        levels.push(Side::Sell, Price::MAX, Qty::MAX);
+    }
+    levels
+}
 
 /// Returns every kind of command, each as long as possible.
 fn longest() -> Vec<Command> {
@@ -133,6 +141,8 @@ fn longest() -> Vec<Command> {
             security,
             level: FeedLevel { side: Side::Sell, price: Price::MAX, size: Qty::MAX, at: Timestamp::MAX },
         },
+        CommandKind::VenueLevels(full_levels(security)),
+        CommandKind::VenueBook { security, is_known: true },
         CommandKind::Sender { id: SenderId(77), part: SenderPart::Session(SenderText::new("S")) },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };

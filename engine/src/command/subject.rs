@@ -16,6 +16,8 @@ impl CommandKind {
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
             | CommandKind::Level { .. }
+            | CommandKind::VenueLevels(_)
+            | CommandKind::VenueBook { .. }
             | CommandKind::Report { .. }
             | CommandKind::Adapter { .. }
             | CommandKind::Transaction(_)
@@ -42,5 +44,12 @@ impl CommandKind {
             | CommandKind::AuditAnchor(_)
             | CommandKind::CancelOrders { .. } => None,
         }
+    }
+
+    /// Returns whether the journal stores the command. A command that it does not store has no
+    /// number, and changes nothing that a restart must restore.
+    #[inline]
+    pub fn is_stored(&self) -> bool {
+        !matches!(self, CommandKind::VenueLevels(_))
     }
 }

@@ -8,7 +8,8 @@
 //! Watch ─► Snapshot seq 40 ─► Update 40 → 44 ─► Update 44 → 45 ─► …
 //! ```
 //!
-//! A sequence number is the number of the last command that the picture includes, so it continues
+//! A further snapshot follows where the book of an outside venue is lost or has begun again. A
+//! sequence number is the number of the last command that the picture includes, so it continues
 //! after a restart. An update is valid for the picture that its `prev_seq` names.
 //! [`crate::level_book::LevelBook`] applies the messages.
 

@@ -1,6 +1,6 @@
 //! Bytes of the whole state of a shard. A loaded shard emits the same events, byte for byte, as the
-//! saved one for the same commands. Only snapshots in progress for ports, and the ports that watch
-//! the depth of a book, are not stored.
+//! saved one for the same commands. Only snapshots in progress for ports, the ports that watch the
+//! depth of a book, and the books of outside venues are not stored.
 //!
 //! Loading is quick: tables are decoded whole, and the derived data (indices, ladders, sums) are
 //! rebuilt. It checks that every index is valid, every list ends and the amounts add up, so that
@@ -20,6 +20,7 @@ use super::request_log::RequestLog;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
 use super::trading_days::TradingDays;
+use super::venue_books::VenueBooks;
 use crate::codec::{ByteReader, Codec, DecodeError, DecodeProblem, Digest};
 use crate::directory::Directory;
 use crate::id::{AdapterId, ShardId};
@@ -160,6 +161,7 @@ impl Shard {
             snapshots: Snapshots::default(),
             depths: DepthWatches::default(),
             levels: LevelWatches::default(),
+            venue_books: VenueBooks::default(),
             requests: RequestLog::restored(senders, used_ids, audit_anchor),
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);

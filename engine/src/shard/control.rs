@@ -67,6 +67,8 @@ impl Shard {
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
             | CommandKind::Level { .. }
+            | CommandKind::VenueLevels(_)
+            | CommandKind::VenueBook { .. }
             | CommandKind::Report { .. }
             | CommandKind::Sender { .. }
             | CommandKind::Timer => unreachable!("these are dispatched in `apply`"),

@@ -1,4 +1,5 @@
-//! Depth: publishes the order books of the simulated venue to the ports that watch them. Depth is
+//! Depth: publishes the order books of the simulated venue, and those that outside venues send, to
+//! the ports that watch them. Depth is
 //! not part of the history: nothing depends on it, so it carries no sequence number and is not
 //! stored; an update that was skipped is never missed.
 
@@ -106,26 +107,37 @@ impl Shard {
                 return;
             }
             let Some(local) = self.venue.take_touched() else { return };
-            let depth = self.publishes_depth(local).then(|| self.depth_of(local));
+            // A book that is lost is published once more, empty.
+            let is_renewed = self.venue_books.take_renewed(local);
+            let is_shown = self.publishes_depth(local) || is_renewed && self.is_subscribed(local);
+            let depth = is_shown.then(|| self.depth_of(local));
             if let Some(ports) = self.depths.publish(local, depth)
                 && let Some(depth) = depth
             {
                 self.emit_depth(ports, depth, out);
             }
-            self.emit_level_changes(local, out);
+            self.emit_level_changes(local, is_renewed, out);
         }
     }
 
-    /// Returns whether the depth of a security is published. The shard does not know books of
-    /// outside venues, and a book without subscribers is not published, as with ticks.
+    /// Returns whether the depth of a security is published. The book of an outside venue may be
+    /// unknown, and a book without subscribers is not published, as with ticks.
     pub(super) fn publishes_depth(&self, local: u32) -> bool {
-        self.directory.is_simulated(local) && !self.directory.locals[local as usize].subscribers.is_empty()
+        let is_known = self.directory.is_simulated(local) || self.venue_books.is_known(local);
+        is_known && self.is_subscribed(local)
+    }
+
+    fn is_subscribed(&self, local: u32) -> bool {
+        !self.directory.locals[local as usize].subscribers.is_empty()
     }
 
     fn depth_of(&self, local: u32) -> [Depth; 2] {
         let security = self.directory.locals[local as usize].instrument.security;
         Side::BOTH.map(|side| {
-            let (levels, count) = self.venue.levels(local, side);
+            let (levels, count) = match self.directory.is_simulated(local) {
+                true => self.venue.levels(local, side),
+                false => self.venue_books.best(local, side),
+            };
             Depth { levels, security, side, count: index_u8(count) }
         })
     }

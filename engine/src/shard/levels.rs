@@ -1,18 +1,19 @@
-//! Publishes the price levels of the simulated venue's books as a snapshot and updates
+//! Publishes the price levels of the venues' books as a snapshot and updates
 //! ([`crate::event::LevelChanges`]). Like depth they are not part of the history and not stored. A
 //! book without watchers costs nothing.
 
-use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 use super::Shard;
+use super::venue_books::VenueBooks;
 use crate::event::{DepthLevel, EventKind, LEVELS_PER_SIDE_MAX, LevelChange, LevelChanges, LevelsKind};
 use crate::id::{PortId, PortMask, SecurityId};
-use crate::number::Qty;
+use crate::level_book::each_change;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::Side;
 use crate::time::Timestamp;
+use crate::venue::Venue;
 
 /// Ports that watch the levels of each book, by the index of its security.
 #[derive(Debug, Default)]
@@ -68,8 +69,10 @@ impl Shard {
             let is_published = self.publishes_depth(local);
             let published = Side::BOTH.map(|side| {
                 let mut levels = Vec::with_capacity(LEVELS_PER_SIDE_MAX);
-                let all = self.venue.price_levels(local, side).take(LEVELS_PER_SIDE_MAX);
-                levels.extend(all.filter(|_| is_published));
+                if is_published {
+                    let is_simulated = self.directory.is_simulated(local);
+                    copy_levels((&self.venue, &self.venue_books), is_simulated, (local, side), &mut levels);
+                }
                 levels
             });
             let watched = WatchedLevels { ports: PortMask::NONE, seq: self.applied, published };
@@ -92,24 +95,40 @@ impl Shard {
     }
 
     /// Publishes what has changed in a book since it was last published. A book that is not
-    /// published any more is empty.
-    pub(super) fn emit_level_changes(&mut self, local: u32, out: &mut Outbox) {
+    /// published any more is empty. One that has begun again is published whole.
+    pub(super) fn emit_level_changes(&mut self, local: u32, is_renewed: bool, out: &mut Outbox) {
         if !self.levels.contains(local) {
             return;
         }
         let is_published = self.publishes_depth(local);
+        let is_simulated = self.directory.is_simulated(local);
         let security = self.directory.locals[local as usize].instrument.security;
         let LevelWatches { books, current } = &mut self.levels;
         let Some(watched) = books.get_mut(&local) else { return };
-        let seqs = [watched.seq, self.applied];
-        let mut parts = LevelParts::new(security, LevelsKind::Update, seqs, watched.ports, self.now);
+        let (kind, prev_seq) = match is_renewed {
+            true => (LevelsKind::Snapshot, self.applied),
+            false => (LevelsKind::Update, watched.seq),
+        };
+        let seqs = [prev_seq, self.applied];
+        let mut parts = LevelParts::new(security, kind, seqs, watched.ports, self.now);
         for side in Side::BOTH {
             let published = &mut watched.published[side as usize];
             current.clear();
             if is_published {
-                current.extend(self.venue.price_levels(local, side).take(LEVELS_PER_SIDE_MAX));
+                copy_levels((&self.venue, &self.venue_books), is_simulated, (local, side), current);
             }
-            each_change(side, published, current, |change| parts.push(change, out));
+            match kind {
+                LevelsKind::Snapshot => {
+                    parts.has_changes |= published != current;
+                    let levels = current.iter();
+                    levels.for_each(|&DepthLevel { price, qty }| {
+                        parts.push(LevelChange { side, price, qty }, out);
+                    });
+                }
+                LevelsKind::Update => {
+                    each_change(side, published, current, |change| parts.push(change, out));
+                }
+            }
             std::mem::swap(published, current);
         }
         if parts.has_changes {
@@ -119,26 +138,16 @@ impl Shard {
     }
 }
 
-/// Calls `push` with every price at which two pictures of a side differ, best first.
-fn each_change(side: Side, old: &[DepthLevel], new: &[DepthLevel], mut push: impl FnMut(LevelChange)) {
-    let (mut old, mut new) = (old.iter().peekable(), new.iter().peekable());
-    loop {
-        let order = match (old.peek(), new.peek()) {
-            (None, None) => return,
-            (Some(_), None) => Ordering::Less,
-            (None, Some(_)) => Ordering::Greater,
-            (Some(old), Some(new)) => match side {
-                Side::Buy => new.price.cmp(&old.price),
-                Side::Sell => old.price.cmp(&new.price),
-            },
-        };
-        let before = if order.is_le() { old.next() } else { None };
-        let after = if order.is_ge() { new.next() } else { None };
-        let Some(price) = after.or(before).map(|level| level.price) else { return };
-        let [before, after] = [before, after].map(|level| level.map_or(Qty::ZERO, |level| level.qty));
-        if before != after {
-            push(LevelChange { side, price, qty: after });
-        }
+/// Appends the published levels of one side of a book, best first.
+fn copy_levels(
+    (venue, venue_books): (&Venue, &VenueBooks),
+    is_simulated: bool,
+    (local, side): (u32, Side),
+    levels: &mut Vec<DepthLevel>,
+) {
+    match is_simulated {
+        true => levels.extend(venue.price_levels(local, side).take(LEVELS_PER_SIDE_MAX)),
+        false => levels.extend_from_slice(venue_books.levels(local, side)),
     }
 }
 

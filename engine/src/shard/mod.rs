@@ -21,6 +21,7 @@
 //! | `trading_days::TradingDays` | the current and the published day |
 //! | `request_log::RequestLog` | senders, ids of the day, audit anchor |
 //! | `watchers::EventWatchers`, `depth::DepthWatches`, `levels::LevelWatches`, `snapshot::Snapshots` | ports that receive events |
+//! | `venue_books::VenueBooks` | books of outside venues, for publication only |
 //! | `continuation::Continuation` | work that the last command has left |
 //!
 //! `impl Shard` has what concerns several of them, with a file for each kind of work.
@@ -53,6 +54,7 @@ mod routing;
 mod snapshot;
 mod stops;
 mod trading_days;
+mod venue_books;
 mod watchers;
 #[cfg(test)]
 mod tests;
@@ -86,6 +88,7 @@ pub use routing::{CommandRoute, route, shard_of, shard_of_cash};
 use snapshot::Snapshots;
 use stops::Stops;
 use trading_days::TradingDays;
+use venue_books::VenueBooks;
 use watchers::EventWatchers;
 
 #[derive(Debug)]
@@ -114,6 +117,7 @@ pub struct Shard {
     snapshots: Snapshots,
     depths: DepthWatches,
     levels: LevelWatches,
+    venue_books: VenueBooks,
     requests: RequestLog,
 }
 
@@ -141,6 +145,7 @@ impl Shard {
             snapshots: Snapshots::default(),
             depths: DepthWatches::default(),
             levels: LevelWatches::default(),
+            venue_books: VenueBooks::default(),
             requests: RequestLog::new(),
             settings,
             directory,
@@ -240,6 +245,8 @@ impl Shard {
             CommandKind::Trade { security, trade } => self.tick(*security, None, Some(trade)),
             CommandKind::Tick { security, quote, trade } => self.tick(*security, Some(quote), Some(trade)),
             CommandKind::Level { security, level } => self.level(*security, level),
+            CommandKind::VenueLevels(part) => self.receive_venue_levels(part),
+            CommandKind::VenueBook { security, is_known } => self.complete_venue_book(*security, *is_known),
             CommandKind::Report { order, report } => self.venue_report(*order, report, out),
             CommandKind::Timer => self.continuation.begin_timers(),
             CommandKind::Sender { id, part } => {

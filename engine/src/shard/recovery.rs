@@ -28,7 +28,7 @@ impl Shard {
     /// - Ports are forgotten: what they watched, and snapshots in progress. Subscriptions of
     ///   strategies stay.
     /// - Outside adapters are not connected; what is in flight there is in doubt until they connect
-    ///   and report.
+    ///   and report. The books of their venues are unknown.
     /// - Reference data are applied as by [`Shard::set_reference`].
     /// - Bounds take effect at once: beyond a smaller one nothing is dropped, but nothing new is
     ///   accepted; transactions are folded down to their bound. A list of finished orders that is
@@ -65,6 +65,7 @@ impl Shard {
         self.directory.locals.iter_mut().for_each(|local| local.watchers = PortMask::NONE);
         self.forget_depths();
         self.forget_levels();
+        self.forget_venue_books();
     }
 
     /// Forgets the senders that no kept order refers to, and numbers without a known sender:

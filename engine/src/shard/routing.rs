@@ -58,8 +58,10 @@ pub fn route(body: &CommandKind, shards: u8) -> CommandRoute {
         | CommandKind::Trade { security, .. }
         | CommandKind::Tick { security, .. }
         | CommandKind::Level { security, .. }
+        | CommandKind::VenueBook { security, .. }
         | CommandKind::Expire { security, .. }
         | CommandKind::Halt { security, .. } => CommandRoute::One(shard_of(*security, shards)),
+        CommandKind::VenueLevels(part) => CommandRoute::One(shard_of(part.security, shards)),
         CommandKind::Transaction(movement) => CommandRoute::One(match movement.security {
             Some(security) => shard_of(security, shards),
             None => shard_of_cash(movement.strategy, shards),

@@ -10,6 +10,7 @@ mod regressions;
 mod recovery;
 mod money;
 mod outside;
+mod venue_books;
 
 use super::*;
 use crate::command::{

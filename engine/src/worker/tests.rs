@@ -1,9 +1,9 @@
 use std::sync::Arc;
 
 use super::*;
-use crate::command::{BudgetAct, BudgetChange, BudgetKind, Scope, WatchTarget};
+use crate::command::{BudgetAct, BudgetChange, BudgetKind, Scope, VenueLevels, WatchTarget};
 use crate::event::EventKind;
-use crate::id::{ShardId, Uuid};
+use crate::id::{SecurityId, ShardId, Uuid};
 use crate::mesh::{Depths, PortClass, PortEnd, mesh};
 use crate::outbox::EVENTS_WAITING_MAX;
 use crate::refdata::{RefData, RefDataRows};
@@ -355,4 +355,33 @@ fn polling_does_not_allocate() {
         ports[0].poll_event();
     }
     assert!(place.is_some());
+}
+
+#[test]
+fn levels_of_a_venue_are_not_offered_to_the_journal() {
+    let (mut ports, mut worker) = platform(1, Depths::default());
+    let source = Source { port: PortId(0), ..Source::default() };
+    let security = SecurityId(1);
+    let commands = [
+        CommandKind::VenueLevels(VenueLevels::new(security, true)),
+        CommandKind::VenueLevels(VenueLevels::new(security, false)),
+        CommandKind::VenueBook { security, is_known: true },
+        CommandKind::VenueBook { security, is_known: false },
+    ];
+    for body in commands {
+        ports[0].send(ShardId(0), Command::new(source, 0, body)).unwrap();
+    }
+    let mut offered = Vec::new();
+    worker.poll_with(Timestamp(1), ALL_STORED, |number, _, command, _| {
+        offered.push((number, command.body));
+        JournalOutcome::Accepted
+    });
+    assert_eq!(offered, [(1, commands[2]), (2, commands[3])]);
+    // A closed journal drops a change, but not the loss of a book.
+    ports[0].send(ShardId(0), Command::new(source, 0, commands[2])).unwrap();
+    ports[0].send(ShardId(0), Command::new(source, 0, commands[3])).unwrap();
+    worker.poll_with(Timestamp(2), ALL_STORED, |_, _, _, _| JournalOutcome::Refused);
+    assert_eq!((worker.counts().dropped, worker.has_work()), (1, true));
+    worker.poll(Timestamp(3));
+    assert_eq!((worker.shard().applied(), worker.has_work()), (3, false));
 }

@@ -403,6 +403,8 @@ fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
         | CommandKind::Trade { .. }
         | CommandKind::Tick { .. }
         | CommandKind::Level { .. }
+        | CommandKind::VenueLevels(_)
+        | CommandKind::VenueBook { .. }
         | CommandKind::Report { .. }
         | CommandKind::Timer
         | CommandKind::Sender { .. } => {

@@ -21,11 +21,14 @@ pub fn class_of(body: &CommandKind) -> Class {
         | CommandKind::Quote { .. }
         | CommandKind::Trade { .. }
         | CommandKind::Tick { .. }
-        | CommandKind::Level { .. } => Class::Entry,
+        | CommandKind::Level { .. }
+        | CommandKind::VenueLevels(_)
+        | CommandKind::VenueBook { is_known: true, .. } => Class::Entry,
         CommandKind::Cancel { .. }
         | CommandKind::Subscribe { .. }
         | CommandKind::Report { .. }
         | CommandKind::Adapter { .. }
+        | CommandKind::VenueBook { is_known: false, .. }
         | CommandKind::Transaction(_)
         | CommandKind::Expire { .. }
         | CommandKind::ResetPositions

@@ -185,6 +185,8 @@ impl<W: Write> SentWalk<'_, W> {
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
             | CommandKind::Level { .. }
+            | CommandKind::VenueLevels(_)
+            | CommandKind::VenueBook { .. }
             | CommandKind::Report { .. }
             | CommandKind::Adapter { .. }
             | CommandKind::Transaction(_)

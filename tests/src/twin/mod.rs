@@ -228,6 +228,8 @@ impl Twin {
             // The workload contains none of these: they change nothing, or need files.
             CommandKind::Reference { .. } | CommandKind::Validate { .. } | CommandKind::AuditAnchor(_) => {}
             CommandKind::Watch { .. } | CommandKind::Snapshot { .. } | CommandKind::Sender { .. } => {}
+            // The twin publishes no books.
+            CommandKind::VenueLevels(_) | CommandKind::VenueBook { .. } => {}
         }
         self.settle_closings();
         std::mem::take(&mut self.events)

@@ -336,6 +336,8 @@ impl FarShard {
                 | CommandKind::Trade { .. }
                 | CommandKind::Tick { .. }
                 | CommandKind::Level { .. }
+                | CommandKind::VenueLevels(_)
+                | CommandKind::VenueBook { .. }
                 | CommandKind::Report { .. }
                 | CommandKind::Timer
         );

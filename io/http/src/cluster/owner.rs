@@ -412,6 +412,8 @@ pub(super) fn is_allowed_from_peer(body: &CommandKind) -> bool {
         | CommandKind::Trade { .. }
         | CommandKind::Tick { .. }
         | CommandKind::Level { .. }
+        | CommandKind::VenueLevels(_)
+        | CommandKind::VenueBook { .. }
         | CommandKind::Report { .. }
         | CommandKind::Adapter { .. }
         | CommandKind::Budget(_)

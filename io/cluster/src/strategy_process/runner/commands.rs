@@ -66,6 +66,8 @@ impl RemoteRunner {
             | CommandKind::Trade { .. }
             | CommandKind::Tick { .. }
             | CommandKind::Level { .. }
+            | CommandKind::VenueLevels(_)
+            | CommandKind::VenueBook { .. }
             | CommandKind::Report { .. }
             | CommandKind::Adapter { .. }
             | CommandKind::Transaction(_)
