@@ -24,6 +24,8 @@
 //!
 //! [`VenueRequest::Query`]: pitlane_engine::event::VenueRequest::Query
 
+pub mod depth_book;
+
 use std::fmt;
 use std::sync::Arc;
 
@@ -71,7 +73,8 @@ pub trait VenueReports {
     /// Returns the next report, in the order in which the venue sent them.
     fn poll_report(&mut self, now: Timestamp) -> Option<InboundReport>;
 
-    /// Returns the next quote or trade. It is called when there is no report.
+    /// Returns the next quote, trade, or part of a book ([`depth_book::DepthBook`]). It is called
+    /// when there is no report.
     fn poll_price(&mut self) -> Option<CommandKind>;
 
     /// Handles the confirmation that a shard has stored the report with this token.
@@ -80,6 +83,11 @@ pub trait VenueReports {
     /// Returns how often the adapter became synchronized with the venue, if it is now. The shards
     /// query their orders after each change.
     fn synchronizations(&self) -> Option<u64>;
+}
+
+/// Returns whether it is a quote or a trade, and not a part of a book.
+pub(crate) fn is_price(price: &CommandKind) -> bool {
+    matches!(price, CommandKind::Quote { .. } | CommandKind::Trade { .. })
 }
 
 /// A connection of an adapter: its index among those that the adapter has.

@@ -6,10 +6,14 @@
 // A buy at MARK or above and a sell at MARK or below trade at once, in two parts of which the first
 // is 1, at MARK; market orders do so too. Other orders rest. Execution ids are made from the
 // order's id: after a kill, an order that is processed twice has the same ids. A market data
-// request is answered with 10 to buy at MARK - 1 and 10 to sell at MARK + 1. Only the groups of the
-// dictionary matter.
+// request is answered with the book, which begins with 10 to buy at MARK - 1 and 10 to sell at
+// MARK + 1. Only the groups of the dictionary matter.
 //
-//   in:   fill ID QTY PRICE | cancel ID | reject Y|N | price SYMBOL TYPE PRICE SIZE | quit
+//   in:   fill ID QTY PRICE | cancel ID | reject Y|N | quit
+//         price SYMBOL TYPE PRICE SIZE    an entry, without a change of the book
+//         level SYMBOL TYPE PRICE SIZE    a level of the book; 0 removes it
+//         deep SYMBOL COUNT               a book of so many levels, as a snapshot
+//         fault SYMBOL                    the book begins again, and an entry without a size
 //   out:  logon | logout | app 35=D|… | sent 35=8|… | rejects Y|N
 
 #include <quickfix/Application.h>
@@ -19,6 +23,7 @@
 #include <quickfix/SessionSettings.h>
 #include <quickfix/SocketAcceptor.h>
 
+#include <array>
 #include <cmath>
 #include <iostream>
 #include <map>
@@ -78,33 +83,71 @@ struct Venue : FIX::Application {
         FIX::Group asked(146, 55);
         message.getGroup(1, asked);
         const std::string symbol = asked.getField(55), request = message.getField(262);
+        if (message.getField(263) == "2") {
+            if (requests[symbol] == request) requests.erase(symbol);
+            return;
+        }
         requests[symbol] = request;
+        if (levels.find(symbol) == levels.end()) fill_book(symbol, 1);
+        snapshot(symbol);
+    }
+
+    // Makes a book of so many levels on each side.
+    void fill_book(const std::string& symbol, int count) {
+        Book book;
+        for (int at = 0; at < count; at++) {
+            book[0][mark - 1 - at * 0.01] = "10";
+            book[1][mark + 1 + at * 0.01] = "10";
+        }
+        levels[symbol] = book;
+    }
+
+    void snapshot(const std::string& symbol) {
+        auto asked = requests.find(symbol);
+        if (asked == requests.end()) return;
         FIX::Message snapshot;
         snapshot.getHeader().setField(35, "W");
-        snapshot.setField(262, request);
+        snapshot.setField(262, asked->second);
         snapshot.setField(55, symbol);
-        add(snapshot, false, "0", text(mark - 1), "10");
-        add(snapshot, false, "1", text(mark + 1), "10");
+        const Book& book = levels[symbol];
+        for (auto level = book[0].rbegin(); level != book[0].rend(); ++level)
+            add(snapshot, "", "0", text(level->first), level->second);
+        for (const auto& level : book[1]) add(snapshot, "", "1", text(level.first), level.second);
         FIX::Session::sendToTarget(snapshot, session);
     }
 
+    // Changes a level of the book, and says how.
+    void change_level(const std::string& symbol, const std::string& type, const std::string& price, const std::string& size) {
+        auto& side = levels[symbol][type == "0" ? 0 : 1];
+        const double at = std::stod(price);
+        const bool is_known = side.find(at) != side.end();
+        if (size == "0")
+            side.erase(at);
+        else
+            side[at] = size;
+        increment(symbol, size == "0" ? "2" : is_known ? "1" : "0", type, price, size == "0" ? "" : size);
+    }
+
     // Sends an increment of one entry.
-    void move(const std::string& symbol, const std::string& type, const std::string& price, const std::string& size) {
+    void increment(const std::string& symbol, const std::string& action, const std::string& type, const std::string& price,
+                   const std::string& size) {
         auto asked = requests.find(symbol);
         if (asked == requests.end()) return;
         FIX::Message increment;
         increment.getHeader().setField(35, "X");
         increment.setField(262, asked->second);
-        add(increment, true, type, price, size);
+        add(increment, action, type, price, size);
         FIX::Session::sendToTarget(increment, session);
     }
 
-    static void add(FIX::Message& message, bool is_change, const std::string& type, const std::string& price, const std::string& size) {
-        FIX::Group entry(268, is_change ? 279 : 269);
-        if (is_change) entry.setField(279, type == "2" ? "0" : "1");
+    // Adds an entry; an empty text is a field that it does not have.
+    static void add(FIX::Message& message, const std::string& action, const std::string& type, const std::string& price,
+                    const std::string& size) {
+        FIX::Group entry(268, action.empty() ? 269 : 279);
+        if (!action.empty()) entry.setField(279, action);
         entry.setField(269, type);
         entry.setField(270, price);
-        entry.setField(271, size);
+        if (!size.empty()) entry.setField(271, size);
         message.addGroup(entry);
     }
 
@@ -215,7 +258,22 @@ struct Venue : FIX::Application {
         if (word == "price") {
             std::string type, price, size;
             words >> type >> price >> size;
-            return move(id, type, price, size);
+            return increment(id, type == "2" ? "0" : "1", type, price, size);
+        }
+        if (word == "level") {
+            std::string type, price, size;
+            words >> type >> price >> size;
+            return change_level(id, type, price, size);
+        }
+        if (word == "deep") {
+            int count = 0;
+            words >> count;
+            fill_book(id, count);
+            return snapshot(id);
+        }
+        if (word == "fault") {
+            fill_book(id, 1);
+            return increment(id, "0", "0", text(mark - 5), "");
         }
         auto found = orders.find(id);
         if (found == orders.end()) return;
@@ -236,6 +294,9 @@ struct Venue : FIX::Application {
     std::map<std::string, Order> orders;
     // Ids of the market data requests, by symbol.
     std::map<std::string, std::string> requests;
+    // Sizes by price: bids and offers of each symbol.
+    using Book = std::array<std::map<double, std::string>, 2>;
+    std::map<std::string, Book> levels;
     FIX::SessionID session;
 };
 

@@ -80,9 +80,15 @@ impl Shard {
 
     /// Stops following a book that no port watches any more.
     pub(super) fn unfollow(&mut self, local: u32) {
-        if !self.depths.0.contains_key(&local) && !self.levels.contains(local) {
+        if !self.is_watched(local) {
             self.venue.follow(local, false);
+            self.venue_books.take_renewed(local);
         }
+    }
+
+    /// Returns whether a port watches a book in either form.
+    pub(super) fn is_watched(&self, local: u32) -> bool {
+        self.depths.0.contains_key(&local) || self.levels.contains(local)
     }
 
     pub(super) fn forget_depths(&mut self) {

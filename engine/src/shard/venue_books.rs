@@ -128,9 +128,12 @@ impl Shard {
 
     /// Completes the received changes of a book, or forgets it.
     pub(super) fn complete_venue_book(&mut self, security: SecurityId, is_known: bool) {
-        if let Some(local) = self.outside(security)
-            && self.venue_books.complete(local, is_known)
-        {
+        let Some(local) = self.outside(security) else { return };
+        let has_changed = self.venue_books.complete(local, is_known);
+        if !self.is_watched(local) {
+            // The first watcher gets a snapshot in any case.
+            self.venue_books.take_renewed(local);
+        } else if has_changed {
             self.venue.touch(local);
         }
     }

@@ -18,6 +18,9 @@ pub enum AdapterKind {
     BinanceSpot,
 }
 
+/// Levels of each side that a shard publishes, so that more are not requested by number.
+const MARKET_DEPTH_MAX: u16 = 200;
+
 const KINDS: [(&str, AdapterKind); 2] =
     [("FIX", AdapterKind::Fix), ("BINANCE-SPOT", AdapterKind::BinanceSpot)];
 
@@ -54,6 +57,8 @@ pub struct AdapterDefaults {
     pub status_request: bool,
     /// Whether the venue provides market data.
     pub market_data: bool,
+    /// Levels of each side that are requested: 1 for the best prices, 0 for all.
+    pub market_depth: u16,
     /// None: `venue` in the data folder.
     pub file_store_path: Option<PathBuf>,
     pub file_log_path: Option<PathBuf>,
@@ -139,6 +144,7 @@ impl AdapterDefaults {
             account: section.optional("account"),
             status_request: section.flag("status_request"),
             market_data: section.flag("market_data"),
+            market_depth: section.number("market_depth", 0..=MARKET_DEPTH_MAX),
             file_store_path: section.path("FileStorePath"),
             file_log_path: section.path("FileLogPath"),
             key: VenueKeyConfig::read(section),

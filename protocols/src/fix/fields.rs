@@ -5,6 +5,7 @@
 mod scan;
 
 use pitlane_engine::index::{index_u8, index_u32};
+use pitlane_engine::text::parse_u64;
 
 use self::scan::{find_soh, first_byte, short_tag, small_number};
 use super::frame::{FixFrame, SOH};
@@ -223,6 +224,18 @@ impl<'a> FixMessage<'a, '_> {
         Some((at, &self.frame.bytes[start..start + place.len as usize]))
     }
 
+    /// Returns the same fields as [`FixMessage::iter`], and those of a long list of market data
+    /// that are not in the table. A field without a tag has the tag 0.
+    pub fn all_fields(&self) -> impl Iterator<Item = (u32, &'a [u8])> {
+        let start = find_soh(self.frame.bytes, self.frame.body) + 1;
+        let fields = self.frame.bytes.get(start..self.frame.end).unwrap_or_default();
+        fields.split(|&byte| byte == SOH).filter(|field| !field.is_empty()).map(|field| {
+            let mut parts = field.splitn(2, |&byte| byte == b'=');
+            let tag = parts.next().and_then(|tag| parse_u64(tag).ok());
+            (tag.and_then(|tag| u32::try_from(tag).ok()).unwrap_or(0), parts.next().unwrap_or_default())
+        })
+    }
+
     pub fn len(&self) -> usize {
         self.fields.len
     }
@@ -236,11 +249,16 @@ impl<'a> FixMessage<'a, '_> {
 /// count the members.
 #[cold]
 fn is_table(msg_type: &[u8]) -> bool {
+    is_market_data(msg_type) || msg_type::code(msg_type) == msg_type::MARKET_DATA_REQUEST
+}
+
+/// Returns whether a message may have more fields than the table: a book has hundreds of levels.
+/// Its reader takes them from [`FixMessage::all_fields`].
+#[cold]
+fn is_market_data(msg_type: &[u8]) -> bool {
     matches!(
         msg_type::code(msg_type),
-        msg_type::MARKET_DATA_REQUEST
-            | msg_type::MARKET_DATA_SNAPSHOT
-            | msg_type::MARKET_DATA_INCREMENTAL_REFRESH
+        msg_type::MARKET_DATA_SNAPSHOT | msg_type::MARKET_DATA_INCREMENTAL_REFRESH
     )
 }
 
@@ -263,6 +281,9 @@ pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'
     while at < frame.end {
         let len = fields.len;
         if len == FIELDS_MAX {
+            if is_market_data(msg_type) {
+                break;
+            }
             fault = fault.or(Some(FieldFault { reason: SessionRejectReason::Other, tag: 0, at: len }));
             break;
         }

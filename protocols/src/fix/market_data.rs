@@ -54,7 +54,7 @@ impl MdRejectReason {
             MdRejectReason::TooMuch => "The session has too many subscriptions",
             MdRejectReason::NotPermitted => "The session receives no market data",
             MdRejectReason::SubscriptionType => "SubscriptionRequestType must be 0, 1 or 2",
-            MdRejectReason::Depth => "MarketDepth must be 0 to 10, and 1 for a security of an outside venue",
+            MdRejectReason::Depth => "MarketDepth must be 0 to 10",
             MdRejectReason::UpdateType => "MDUpdateType must be 0 or 1",
             MdRejectReason::AggregatedBook => "AggregatedBook must be Y",
             MdRejectReason::EntryType => "MDEntryType must be 0, 1, 2 or B",

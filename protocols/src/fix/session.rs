@@ -490,6 +490,11 @@ impl FixSession {
         self.role.initiator().and_then(Initiator::round_trip_ns)
     }
 
+    /// Returns why a book of the venue is requested again, once.
+    pub fn take_price_fault(&mut self) -> Option<String> {
+        self.role.initiator_mut()?.take_price_fault()
+    }
+
     pub fn venue_counts(&self) -> VenueCounts {
         self.role.initiator().map(Initiator::counts).unwrap_or_default()
     }

@@ -52,6 +52,8 @@ pub struct InitiatorSettings {
     pub supports_status_request: bool,
     /// Adapter whose market data is requested; `None` if the venue provides none.
     pub market_data_adapter: Option<AdapterId>,
+    /// MarketDepth (264) of its requests: 1 for the best prices, 0 for all levels.
+    pub market_depth: u16,
     /// Id made once for each data folder, so that ids of different folders differ.
     pub folder_id: u64,
     /// Dialect of the venue.
@@ -67,6 +69,7 @@ impl InitiatorSettings {
             account: None,
             supports_status_request: false,
             market_data_adapter: None,
+            market_depth: 1,
             folder_id,
             profile: VenueProfile::default(),
         }

@@ -37,16 +37,24 @@ struct BookBench {
 
 impl BookBench {
     fn new() -> BookBench {
-        let mut books = BookBench {
+        let mut books = BookBench::unwatched();
+        books.watch();
+        books
+    }
+
+    fn unwatched() -> BookBench {
+        BookBench {
             bench: Bench::new(),
             levels: LevelBook::default(),
             kinds: Vec::new(),
             depth: Default::default(),
-        };
-        books.send(CommandKind::Subscribe { strategy: StrategyId(0), security: OUTSIDE, on: true });
-        books.send(watch(WatchTarget::Levels(OUTSIDE)));
-        books.send(watch(WatchTarget::Depth(OUTSIDE)));
-        books
+        }
+    }
+
+    fn watch(&mut self) {
+        self.send(CommandKind::Subscribe { strategy: StrategyId(0), security: OUTSIDE, on: true });
+        self.send(watch(WatchTarget::Levels(OUTSIDE)));
+        self.send(watch(WatchTarget::Depth(OUTSIDE)));
     }
 
     /// Applies a command as a worker does, and then publishes what has changed.
@@ -105,6 +113,19 @@ fn a_change_is_published_when_it_is_complete() {
     assert_eq!(books.kinds[2..], [LevelsKind::Update]);
     books.send(book(true));
     assert_eq!(books.kinds.len(), 3, "nothing has changed");
+}
+
+#[test]
+fn a_watcher_of_a_known_book_gets_it_at_once_and_then_updates() {
+    let mut books = BookBench::unwatched();
+    books.send(part(true, &[level(Side::Buy, "10", "5")]));
+    books.send(book(true));
+    books.watch();
+    assert_eq!(books.texts(), "5x10 | ");
+    books.send(part(false, &[level(Side::Buy, "9", "1")]));
+    books.send(book(true));
+    assert_eq!(books.texts(), "5x10 1x9 | ");
+    assert_eq!(books.kinds, [LevelsKind::Snapshot, LevelsKind::Update]);
 }
 
 #[test]

@@ -151,6 +151,7 @@ impl VenueSessionSettings {
             account: defaults.account.clone(),
             supports_status_request: defaults.status_request,
             market_data_adapter: defaults.market_data.then_some(self.id),
+            market_depth: defaults.market_depth,
             folder_id,
             profile: defaults.profile.profile(),
         }

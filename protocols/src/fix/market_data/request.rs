@@ -1,7 +1,7 @@
 //! Reads Market Data Request (V).
 
 use pitlane_engine::event::DEPTH_LEVELS_MAX;
-use pitlane_engine::id::{AdapterId, SecurityId};
+use pitlane_engine::id::SecurityId;
 use pitlane_engine::index::index_usize;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::text::parse_u64;
@@ -64,7 +64,7 @@ impl MarketDataRequest {
             return Ok(MarketDataRequest { id, kind, terms, securities });
         }
         let terms = read_terms(message, kind)?;
-        let securities = read_securities(message, reference, &terms)?;
+        let securities = read_securities(message, reference)?;
         Ok(MarketDataRequest { id: id.into(), kind, terms, securities })
     }
 }
@@ -118,11 +118,7 @@ fn read_terms(message: &FixMessage, kind: SubscriptionKind) -> Result<MarketData
 }
 
 /// Returns the securities of the group NoRelatedSym (146), whose members begin with Symbol (55).
-fn read_securities(
-    message: &FixMessage,
-    reference: &RefData,
-    terms: &MarketDataTerms,
-) -> Result<Vec<SecurityId>, RequestFault> {
+fn read_securities(message: &FixMessage, reference: &RefData) -> Result<Vec<SecurityId>, RequestFault> {
     let (start, _) = message.find(tag::NO_RELATED_SYM).ok_or(RequestFault::Missing(tag::NO_RELATED_SYM))?;
     let mut members: Vec<OrderFields> = Vec::new();
     for (tag, value) in message.iter().skip(start + 1) {
@@ -146,10 +142,6 @@ fn read_securities(
         let refuse = |reason| RequestFault::Refused(reason);
         let security =
             resolve::security(reference, member).map_err(|_| refuse(MdRejectReason::UnknownSymbol))?;
-        // A shard has no book of an outside venue.
-        if terms.needs_book() && reference.exchange_of(security).adapter != AdapterId::SIM {
-            return Err(refuse(MdRejectReason::Depth));
-        }
         if !securities.contains(&security.id) {
             securities.push(security.id);
         }

@@ -108,7 +108,9 @@ impl Initiator {
         never_sent: BTreeSet<OrderHandle>,
     ) -> Initiator {
         let mut initiator = Initiator {
-            prices: settings.market_data_adapter.map(VenuePrices::new),
+            prices: settings
+                .market_data_adapter
+                .map(|adapter| VenuePrices::new(adapter, settings.market_depth)),
             settings,
             signer: None,
             reference,
@@ -204,9 +206,13 @@ impl Initiator {
             && layer.settings.schedule.is_open(now)
     }
 
-    /// Returns the earliest time of the next connection attempt.
+    /// Returns the earliest time of the next connection attempt, or of a request that waits.
     pub(super) fn poll_timeout(&self, state: FixSessionState) -> Option<Timestamp> {
-        (state == FixSessionState::Disconnected).then_some(self.connect_at)
+        match state {
+            FixSessionState::Disconnected => Some(self.connect_at),
+            FixSessionState::LoggedOn => self.next_price_request(),
+            FixSessionState::AwaitingLogon | FixSessionState::LoggingOut | FixSessionState::Closing => None,
+        }
     }
 
     /// Delays the next attempt after a failed connection.
@@ -423,7 +429,10 @@ impl SessionRole for Initiator {
         // The dictionary has the messages of clients. A venue's report is not refused for a group
         // that the venue has extended.
         match message.fault {
-            Some(fault) => layer.reject(now, message, number, fault),
+            Some(fault) => {
+                layer.reject(now, message, number, fault);
+                self.handle_unreadable_prices(message);
+            }
             None => self.dispatch(layer, now, message, number),
         }
         let waits = self.assign_token(before);
@@ -432,8 +441,14 @@ impl SessionRole for Initiator {
 
     fn handle_notice(&mut self, notice: SessionNotice<'_>) {
         match notice {
-            SessionNotice::RecoveryStarted => self.restart_synchronization(),
-            SessionNotice::MessagesLost => self.mark_messages_lost(),
+            SessionNotice::RecoveryStarted => {
+                self.restart_synchronization();
+                self.handle_price_gap();
+            }
+            SessionNotice::MessagesLost => {
+                self.mark_messages_lost();
+                self.handle_price_gap();
+            }
             SessionNotice::NumbersReset => self.forget_requests(),
             SessionNotice::LogoutReceived { text } => self.record_logout_text(text),
         }

@@ -272,7 +272,7 @@ impl VenueLink {
         usize::from(taken > 0)
     }
 
-    /// Logs why the venue refused something, at a limited rate.
+    /// Logs why the venue refused something, or why its market data is unusable, at a limited rate.
     fn log_reject_text(&mut self, now: Timestamp) {
         if now < self.reject_text_at {
             return;
@@ -281,6 +281,11 @@ impl VenueLink {
             self.reject_text_at = now.plus(REJECT_TEXT_INTERVAL_NS);
             self.last_error = Some(text.as_str().into());
             tracing::warn!(venue = self.settings.name(), text, "the venue has refused an order or a request");
+        }
+        if let Some(text) = self.session.take_price_fault() {
+            self.reject_text_at = now.plus(REJECT_TEXT_INTERVAL_NS);
+            self.last_error = Some(text.as_str().into());
+            tracing::warn!(venue = self.settings.name(), text, "market data of the venue cannot be used");
         }
     }
 }

@@ -8,7 +8,7 @@ use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::pending_commands::PendingCommands;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::shard::shard_of;
+use pitlane_engine::shard::{CommandRoute, route};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::venue::{InboundReport, VenueReports};
 
@@ -150,13 +150,12 @@ impl ShardReporting {
         self.send(shard, CommandKind::Report { order, report }, port);
     }
 
-    /// Sends a price to the shard of its security. It must not be lost either: a stop order may
-    /// wait for it.
+    /// Sends a price or a part of a book to the shard of its security. It must not be lost either:
+    /// a stop order may wait for the price, and the next part follows this one.
     fn send_price(&mut self, price: CommandKind, port: &mut PortEnd) {
-        let (CommandKind::Quote { security, .. } | CommandKind::Trade { security, .. }) = price else {
-            return;
-        };
-        self.send(shard_of(security, port.shards()), price, port);
+        if let CommandRoute::One(shard) = route(&price, port.shards()) {
+            self.send(shard, price, port);
+        }
     }
 
     fn send(&mut self, shard: ShardId, body: CommandKind, port: &mut PortEnd) {
