@@ -1,5 +1,5 @@
 //! Binance Spot as a venue: orders and account events over one connection of its WebSocket API, and
-//! market data over another one ([`market_stream`]).
+//! market data over another one ([`market_stream`], and [`books`] for the levels).
 //!
 //! ```text
 //! Disconnected ─► Connecting ─► Synchronizing ─► LoggingOn ─► Subscribing ─► ReadingLimits ─► Ready
@@ -29,6 +29,7 @@
 
 mod adapter;
 mod answers;
+mod books;
 mod day_end;
 mod events;
 pub mod exchange_info;
@@ -49,6 +50,7 @@ use std::fmt;
 use pitlane_engine::id::AdapterId;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S};
 
+pub use self::books::BUFFERED_LEVELS_MAX;
 pub use self::fees::FEE_ASSETS_MAX;
 pub use self::held::HELD_ORDERS_MAX;
 pub use self::lookup::LOOKUPS_IN_FLIGHT_MAX;
@@ -86,6 +88,9 @@ pub struct BinanceSettings {
     pub folder_id: u64,
     /// Where market data come from; `None`: nowhere.
     pub market_data: Option<StreamAddress>,
+    /// Levels of each side that are published: 1 for the best prices only, 0 for as many as there
+    /// can be.
+    pub market_depth: u16,
 }
 
 /// Address of the market streams.

@@ -73,9 +73,12 @@ pub struct BinanceHarness {
 
 /// Returns the adapter with market data and without a connection.
 pub fn session_with_market_data() -> BinanceSession {
+    open(&settings_with_market_data(1), TestSigner { can_log_on: true })
+}
+
+fn settings_with_market_data(market_depth: u16) -> BinanceSettings {
     let address = StreamAddress { host: "streams:443".to_string(), path: "/stream".to_string() };
-    let settings = BinanceSettings { market_data: Some(address), ..settings() };
-    open(&settings, TestSigner { can_log_on: true })
+    BinanceSettings { market_data: Some(address), market_depth, ..settings() }
 }
 
 fn settings() -> BinanceSettings {
@@ -88,6 +91,7 @@ fn settings() -> BinanceSettings {
         reconnect_s: 1,
         folder_id: 77,
         market_data: None,
+        market_depth: 1,
     }
 }
 
@@ -115,7 +119,18 @@ pub fn text_frame(text: &str) -> Vec<u8> {
 
 impl BinanceHarness {
     pub fn new(can_log_on: bool) -> BinanceHarness {
-        let settings = settings();
+        BinanceHarness::of(settings(), can_log_on)
+    }
+
+    /// Returns a harness that is connected and ready, and has market data to this depth.
+    pub fn with_books(market_depth: u16) -> BinanceHarness {
+        let mut harness = BinanceHarness::of(settings_with_market_data(market_depth), true);
+        harness.shard.watch_books();
+        assert!(harness.connect(), "it connects, and the venue takes the logon");
+        harness
+    }
+
+    fn of(settings: BinanceSettings, can_log_on: bool) -> BinanceHarness {
         let signer = TestSigner { can_log_on };
         let mut harness = BinanceHarness {
             now: test_market::start(),

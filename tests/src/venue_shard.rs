@@ -4,8 +4,11 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::command::{Command, CommandKind, StrategyPhase, Trade, WatchTarget};
-use pitlane_engine::event::{Alert, Event, EventKind, Instruction, OrderReport, RequestRefusal, Tick};
+use pitlane_engine::event::{
+    Alert, Event, EventKind, Instruction, LevelsKind, OrderReport, RequestRefusal, Tick,
+};
 use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source};
+use pitlane_engine::level_book::{LevelBook, LevelsProgress};
 use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::Qty;
 use pitlane_engine::settings::ShardSettings;
@@ -36,6 +39,8 @@ pub struct VenueShard {
     pub refusals: Vec<RequestRefusal>,
     /// The last tick of each security.
     pub ticks: BTreeMap<SecurityId, Tick>,
+    /// The watched book of each security, and how many snapshots of it came.
+    pub books: BTreeMap<SecurityId, (LevelBook, usize)>,
 }
 
 /// What the client knows of its order.
@@ -71,6 +76,7 @@ impl VenueShard {
             alerts: Vec::new(),
             refusals: Vec::new(),
             ticks: BTreeMap::new(),
+            books: BTreeMap::new(),
         };
         let (on, venue) = (true, WatchTarget::Venue(test_market::OUTSIDE_ADAPTER));
         shard.send(CONTROL, CommandKind::Watch { port: VENUE, what: venue, on });
@@ -80,6 +86,26 @@ impl VenueShard {
         }
         shard.poll(test_market::start());
         shard
+    }
+
+    /// Watches the books of the venue's securities.
+    pub fn watch_books(&mut self) {
+        let (on, strategy) = (true, test_market::STRATEGIES[1]);
+        for security in test_market::ABROAD {
+            self.send(CONTROL, CommandKind::Subscribe { strategy, security, on });
+            self.send(CONTROL, CommandKind::Watch { port: CLIENT, what: WatchTarget::Levels(security), on });
+        }
+    }
+
+    /// Returns a watched book as text, best first: bids, `|`, asks.
+    pub fn book_text(&self, security: SecurityId) -> String {
+        let Some((book, _)) = self.books.get(&security) else { return "none".to_string() };
+        assert!(book.is_whole(), "a message is applied as a whole");
+        let side = |side| {
+            let levels = book.levels(side).iter();
+            levels.map(|level| format!("{}@{}", level.qty, level.price)).collect::<Vec<_>>().join(" ")
+        };
+        format!("{} | {}", side(Side::Buy), side(Side::Sell)).trim().to_string()
     }
 
     /// Acts as after a restart of the process: the shard was recovered, and takes the venue to be
@@ -202,6 +228,10 @@ impl VenueShard {
             self.alerts.push(*alert);
         } else if let EventKind::Tick(tick) = &event.body {
             self.ticks.insert(tick.security, *tick);
+        } else if let EventKind::Levels(part) = &event.body {
+            let (book, snapshots) = self.books.entry(part.security).or_default();
+            assert_ne!(book.apply(part), LevelsProgress::Gap, "{part:?}");
+            *snapshots += usize::from(part.is_last && part.kind == LevelsKind::Snapshot);
         } else if let EventKind::Refused(refusal) = &event.body {
             self.refusals.push(*refusal);
             let known = self.orders.values_mut().find(|known| known.last.order == refusal.order);

@@ -21,6 +21,7 @@
 //! occurrence.
 
 mod binance_day;
+mod binance_depth;
 mod binance_faults;
 mod binance_market;
 mod binance_venue;
@@ -66,7 +67,11 @@ fn run(text: &str, cut: Cut) -> Result<(), String> {
         set(&mut settings, &mut venue, key, value);
     }
     let dice = cut.dice();
-    let harness = VenueHarness::new(settings, venue);
+    let has_books = venue.market_depth != 1;
+    let mut harness = VenueHarness::new(settings, venue);
+    if has_books {
+        harness.shard.watch_books();
+    }
     let mut run = VenueDialogueRun { harness, cut, dice, number: 1, sent: Vec::new(), bound: Bound::new() };
     dialogue::perform_each(text, |line| run.perform(line))?;
     run.nothing_left()
@@ -80,6 +85,7 @@ fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &s
         "reset_on_logon" => settings.reset_on_logon = yes,
         "status_request" => venue.supports_status_request = yes,
         "prices" => venue.market_data_adapter = yes.then_some(OUTSIDE_ADAPTER),
+        "depth" => venue.market_depth = value.parse().expect("a number"),
         "heartbeat" => venue.heart_bt_int_s = number(),
         "reconnect" => venue.reconnect_s = number(),
         "account" => venue.account = Some(value.to_string()),
@@ -185,6 +191,15 @@ impl VenueDialogueRun {
                     format!("{bid_size}@{bid} {ask_size}@{ask} last {last}")
                 });
                 format!("{security} {}", tick.unwrap_or_else(none))
+            }
+            ("book", [security, ..]) => {
+                let id = SecurityId(security.parse().map_err(|_| "a security")?);
+                format!("{security} {}", self.harness.shard.book_text(id))
+            }
+            ("snapshots", [security, _]) => {
+                let id = SecurityId(security.parse().map_err(|_| "a security")?);
+                let books = &self.harness.shard.books;
+                format!("{security} {}", books.get(&id).map_or(0, |(_, snapshots)| *snapshots))
             }
             ("prices", [_]) => session.venue_counts().prices.to_string(),
             ("refused", [_]) => {

@@ -115,6 +115,7 @@ impl BinanceVenueSettings {
                 reconnect_s: u64::from(adapter.usual.reconnect_interval_s),
                 folder_id: 0,
                 market_data,
+                market_depth: adapter.usual.market_depth,
             },
             signer: signer.map_err(|problem| error("secret", problem))?,
         })

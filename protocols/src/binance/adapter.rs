@@ -13,7 +13,7 @@ use super::market_stream::MarketStream;
 use super::session::{ANSWER_NS_MAX, BinanceSession, CONNECTION_NS_MAX, Phase};
 use crate::fix::schedule::SessionSchedule;
 use crate::venue::{
-    AdapterStatus, ConnectRandom, InboundReport, LinkIndex, VenueAdapter, VenueHealth, VenueReports,
+    AdapterStatus, ConnectRandom, InboundReport, LinkIndex, VenueAdapter, VenueHealth, VenueReports, is_price,
 };
 
 impl VenueReports for BinanceSession {
@@ -28,12 +28,13 @@ impl VenueReports for BinanceSession {
 
     fn poll_report(&mut self, now: Timestamp) -> Option<InboundReport> {
         self.send_lookups(now);
+        self.send_snapshot_requests(now);
         self.reports.pop_front()
     }
 
     fn poll_price(&mut self) -> Option<CommandKind> {
         let price = self.market_stream.as_mut()?.poll_price()?;
-        self.counts.prices += 1;
+        self.counts.prices += u64::from(is_price(&price));
         Some(price)
     }
 
@@ -102,6 +103,9 @@ impl VenueAdapter for BinanceSession {
         self.limits.handle_disconnect();
         self.lookups.clear();
         self.held.handle_disconnect();
+        if let Some(stream) = &mut self.market_stream {
+            stream.handle_snapshots_lost(now);
+        }
     }
 
     fn handle_bytes(&mut self, link: LinkIndex, now: Timestamp, bytes: &mut [u8]) {
@@ -151,7 +155,10 @@ impl VenueAdapter for BinanceSession {
         if self.phase == Phase::Disconnected {
             return stream.min(self.connect_at);
         }
-        let lookup = if self.is_ready() { self.lookup_deadline() } else { Timestamp::MAX };
+        let lookup = match self.is_ready() {
+            true => self.lookup_deadline().min(self.snapshot_deadline()),
+            false => Timestamp::MAX,
+        };
         let renewal = self.connected_at.plus(CONNECTION_NS_MAX);
         let work = lookup.min(self.day_deadline());
         self.time_at.min(self.answer_deadline()).min(renewal).min(work).min(stream)
@@ -176,6 +183,7 @@ impl VenueAdapter for BinanceSession {
         }
         self.end_day(now);
         self.send_lookups(now);
+        self.send_snapshot_requests(now);
     }
 
     fn log_out(&mut self, _: Timestamp, text: &str) {

@@ -39,6 +39,9 @@ impl BinanceSession {
             }
             (RequestKind::Status(order), _) => self.handle_status(now, order, inbound),
             (RequestKind::Trades(order), _) => self.handle_trades(now, order, inbound),
+            (RequestKind::Snapshot(security), _) => {
+                self.handle_snapshot(now, security, inbound.result);
+            }
             (
                 RequestKind::Time | RequestKind::Logon | RequestKind::Subscribe | RequestKind::OrderLimits,
                 _,

@@ -16,6 +16,8 @@ pub const LIMITS_MAX: usize = 8;
 
 /// Part of the weight that new orders leave to other requests: one in so many.
 const RESERVE_PART: u64 = 10;
+/// The same for snapshots of books.
+const SNAPSHOT_RESERVE_PART: u64 = 2;
 
 /// What a request uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -58,6 +60,12 @@ impl VenueLimits {
     /// Returns whether another request may be sent at this time of the venue.
     pub fn allows(&self, at: Timestamp, cost: RequestCost) -> bool {
         self.allows_with(at, cost, u64::MAX)
+    }
+
+    /// Returns whether a snapshot of a book may be requested at this time of the venue: half of the
+    /// weight is left to orders and everything about them.
+    pub fn allows_snapshot(&self, at: Timestamp, cost: RequestCost) -> bool {
+        self.allows_with(at, cost, SNAPSHOT_RESERVE_PART)
     }
 
     fn allows_with(&self, at: Timestamp, cost: RequestCost, reserve_part: u64) -> bool {

@@ -63,7 +63,8 @@ impl BinanceSession {
             | RequestKind::Amend(_)
             | RequestKind::Replace(_)
             | RequestKind::Status(_)
-            | RequestKind::Trades(_) => self.handle_answer(now, &sent, &inbound),
+            | RequestKind::Trades(_)
+            | RequestKind::Snapshot(_) => self.handle_answer(now, &sent, &inbound),
         }
     }
 

@@ -1,5 +1,5 @@
-//! Market data of the venue, over a connection of their own: trades and best prices of each
-//! security that orders can be sent for.
+//! Market data of the venue, over a connection of their own: trades, best prices and the book
+//! ([`super::books`]) of each security that orders can be sent for.
 //!
 //! ```text
 //! Disconnected ─► Connecting ─► Open: SUBSCRIBE, a part at a time ─► trades and best prices
@@ -14,11 +14,13 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::command::{CommandKind, Quote, Trade};
+use pitlane_engine::event::LEVELS_PER_SIDE_MAX;
 use pitlane_engine::id::{AdapterId, SecurityId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 use serde_json::value::RawValue;
 
+use super::books::StreamedBooks;
 use super::message::{BestPricesBody, MarketTradeBody, StreamMessage, price, qty};
 use super::session::{ANSWER_NS_MAX, CONNECTION_NS_MAX, reconnect_delay_ns};
 use super::socket::VenueSocket;
@@ -26,8 +28,14 @@ use super::{BinanceSettings, StreamAddress};
 use crate::json;
 use crate::venue::{ConnectRandom, VenueCounts};
 
-/// Streams of one connection, by the documentation of the venue; a security has two.
+/// Streams of one connection, by the documentation of the venue; a security has two, or three with
+/// its book.
 pub const STREAMS_MAX: usize = 1_024;
+
+/// Names of the streams behind the symbol.
+const TRADES: &str = "trade";
+const BEST_PRICES: &str = "bookTicker";
+const DIFFERENCES: &str = "depth@100ms";
 
 /// Securities in one SUBSCRIBE, so that a message stays short.
 const SECURITIES_PER_REQUEST: usize = 50;
@@ -72,6 +80,8 @@ pub(super) struct MarketStream {
     next_request: u64,
     /// By symbol, requested or about to be.
     securities: BTreeMap<String, StreamedSecurity>,
+    /// Books, unless only the best prices are wanted.
+    books: Option<StreamedBooks>,
     /// Prices for the shards. The gateway takes all of them before it reads on.
     pending: VecDeque<CommandKind>,
     /// Error for operators, once.
@@ -94,6 +104,11 @@ impl MarketStream {
             request_at: Timestamp::ZERO,
             next_request: 0,
             securities: BTreeMap::new(),
+            books: match settings.market_depth {
+                1 => None,
+                0 => Some(StreamedBooks::new(LEVELS_PER_SIDE_MAX)),
+                levels => Some(StreamedBooks::new(levels.into())),
+            },
             pending: VecDeque::new(),
             error: None,
         }
@@ -116,6 +131,7 @@ impl MarketStream {
         self.socket.disconnect();
         self.securities.clear();
         self.unrequested.clear();
+        self.books.iter_mut().for_each(|books| books.end(&mut self.pending));
     }
 
     pub(super) fn handle_bytes(
@@ -152,8 +168,9 @@ impl MarketStream {
             if self.securities.contains_key(&symbol) {
                 continue;
             }
-            if self.securities.len() * 2 >= STREAMS_MAX {
-                self.error = Some(format!("the venue streams {} securities at most", STREAMS_MAX / 2));
+            let securities_max = STREAMS_MAX / self.streams().len();
+            if self.securities.len() >= securities_max {
+                self.error = Some(format!("the venue streams {securities_max} securities at most"));
                 return;
             }
             self.unrequested.push_back(symbol.clone());
@@ -169,14 +186,18 @@ impl MarketStream {
         self.next_request += 1;
         let mut request = b"{\"method\":\"SUBSCRIBE\",\"params\":[".to_vec();
         let count = self.unrequested.len().min(SECURITIES_PER_REQUEST);
-        for (nth, symbol) in self.unrequested.drain(..count).enumerate() {
+        let streams = self.streams();
+        let mut separator = "";
+        for symbol in self.unrequested.drain(..count) {
+            if let (Some(books), Some(streamed)) = (&mut self.books, self.securities.get(&symbol)) {
+                books.begin(streamed.security, &symbol, now);
+            }
             // The names of streams are in small letters.
-            let symbol = symbol.to_lowercase();
-            for stream in ["@trade", "@bookTicker"] {
-                if nth > 0 || stream != "@trade" {
-                    request.push(b',');
-                }
-                json::push_text(&mut request, &format!("{symbol}{stream}"));
+            let name = symbol.to_lowercase();
+            for stream in streams {
+                request.extend_from_slice(separator.as_bytes());
+                json::push_text(&mut request, &format!("{name}@{stream}"));
+                separator = ",";
             }
         }
         request.extend_from_slice(b"],\"id\":");
@@ -202,9 +223,10 @@ impl MarketStream {
             counts.unknown_values += u64::from(message.id.is_none());
             return;
         };
-        let handled = match stream.rsplit_once('@').map(|(_, kind)| kind) {
-            Some("trade") => self.handle_trade(data),
-            Some("bookTicker") => self.handle_best_prices(now, data),
+        let handled = match stream.split_once('@') {
+            Some((_, TRADES)) => self.handle_trade(data),
+            Some((_, BEST_PRICES)) => self.handle_best_prices(now, data),
+            Some((name, DIFFERENCES)) if self.books.is_some() => self.handle_differences(now, name, data),
             Some(_) | None => {
                 counts.unknown_values += 1;
                 return;
@@ -249,6 +271,45 @@ impl MarketStream {
         let quote = Quote { bid, bid_size, ask, ask_size, at };
         self.pending.push_back(CommandKind::Quote { security: streamed.security, quote });
         Ok(())
+    }
+
+    /// Handles a change of a book. The name of the stream says whose book is lost if the change
+    /// cannot be read.
+    fn handle_differences(&mut self, now: Timestamp, name: &str, data: &RawValue) -> Result<(), PriceFault> {
+        let streamed = self.securities.get(&name.to_uppercase()).ok_or(PriceFault::UnknownSymbol)?;
+        let Some(books) = &mut self.books else { return Ok(()) };
+        match books.handle_event(streamed.security, now, data, &mut self.pending) {
+            true => Ok(()),
+            false => Err(PriceFault::Incomplete),
+        }
+    }
+
+    pub(super) fn books(&self) -> Option<&StreamedBooks> {
+        self.books.as_ref()
+    }
+
+    pub(super) fn books_mut(&mut self) -> Option<&mut StreamedBooks> {
+        self.books.as_mut()
+    }
+
+    /// Handles the snapshot of a book; `None` if the venue has refused it.
+    pub(super) fn handle_snapshot(&mut self, now: Timestamp, security: SecurityId, data: Option<&RawValue>) {
+        if let Some(books) = &mut self.books {
+            books.handle_snapshot(security, now, data, &mut self.pending);
+        }
+    }
+
+    /// Handles that no snapshot comes any more over the connection for orders.
+    pub(super) fn handle_snapshots_lost(&mut self, now: Timestamp) {
+        self.books.iter_mut().for_each(|books| books.forget_requests(now));
+    }
+
+    /// Returns the streams of each security.
+    fn streams(&self) -> &'static [&'static str] {
+        match self.books {
+            Some(_) => &[TRADES, BEST_PRICES, DIFFERENCES],
+            None => &[TRADES, BEST_PRICES],
+        }
     }
 
     pub(super) fn poll_price(&mut self) -> Option<CommandKind> {

@@ -211,6 +211,31 @@ pub(super) struct BestPricesBody<'a> {
     pub ask_qty: &'a str,
 }
 
+/// Data of the stream `@depth@100ms`.
+#[derive(Debug, Deserialize)]
+pub(super) struct DepthEventBody<'a> {
+    /// Ids of the first and of the last change in this event.
+    #[serde(rename = "U")]
+    pub first: u64,
+    #[serde(rename = "u")]
+    pub last: u64,
+    #[serde(borrow, rename = "b")]
+    pub bids: Vec<(&'a str, &'a str)>,
+    #[serde(borrow, rename = "a")]
+    pub asks: Vec<(&'a str, &'a str)>,
+}
+
+/// Answer to `depth`.
+#[derive(Debug, Deserialize)]
+pub(super) struct DepthSnapshotBody<'a> {
+    #[serde(rename = "lastUpdateId")]
+    pub last_update_id: u64,
+    #[serde(borrow)]
+    pub bids: Vec<(&'a str, &'a str)>,
+    #[serde(borrow)]
+    pub asks: Vec<(&'a str, &'a str)>,
+}
+
 pub(super) fn qty(text: &str) -> Option<Qty> {
     Qty::parse(text.as_bytes()).ok().filter(|qty| !qty.is_negative())
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use pitlane_engine::command::VenueReport;
-use pitlane_engine::id::OrderHandle;
+use pitlane_engine::id::{OrderHandle, SecurityId};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{NS_PER_DAY, NS_PER_S, Timestamp};
 
@@ -56,6 +56,7 @@ pub(super) mod cost {
     pub(in super::super) const AMEND: RequestCost = RequestCost { weight: 4, orders: 0 };
     pub(in super::super) const STATUS: RequestCost = RequestCost { weight: 4, orders: 0 };
     pub(in super::super) const TRADES: RequestCost = RequestCost { weight: 5, orders: 0 };
+    pub(in super::super) const SNAPSHOT: RequestCost = RequestCost { weight: 25, orders: 0 };
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +105,8 @@ pub(super) enum RequestKind {
     Replace(OrderHandle),
     Status(OrderHandle),
     Trades(OrderHandle),
+    /// The book of a security.
+    Snapshot(SecurityId),
 }
 
 /// A request without an answer.
@@ -243,7 +246,7 @@ impl BinanceSession {
         self.send_with(now, kind, cost, method, is_signed, |draft| write(draft, &time));
     }
 
-    fn send_with(
+    pub(super) fn send_with(
         &mut self,
         now: Timestamp,
         kind: RequestKind,

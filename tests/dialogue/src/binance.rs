@@ -11,6 +11,7 @@ use pitlane_engine::text::SCALE;
 use serde_json::{Value, json};
 
 pub use self::fees::FeeRule;
+use crate::binance_book::BinanceBook;
 
 /// Weight that the stand-in allows in a minute, as the venue does.
 const WEIGHT_PER_MINUTE: u64 = 6_000;
@@ -86,8 +87,10 @@ pub struct BinanceExchange {
     placed: (u64, u64),
     weight: (u64, u64),
     last_id: u64,
-    /// Requests received, by method.
+    /// Requests received, by method; snapshots also by method and symbol.
     pub received: BTreeMap<String, u64>,
+    /// Books by symbol.
+    pub books: BTreeMap<String, BinanceBook>,
     /// Whether the account must prove itself by a signature in each request.
     pub wants_signatures: bool,
     pub fees: FeeRule,
@@ -131,6 +134,16 @@ impl BinanceExchange {
         self.charge(method)?;
         if method == "time" {
             return Ok(json!({"serverTime": self.now_ms}));
+        }
+        if method == "depth" {
+            let symbol = text(params, "symbol");
+            *self.received.entry(format!("depth {symbol}")).or_default() += 1;
+            let book = self.books.get(&symbol);
+            let limit = params["limit"].as_u64().and_then(|limit| usize::try_from(limit).ok());
+            return match book.zip(limit) {
+                Some((book, limit)) => Ok(book.snapshot(limit)),
+                None => refused(-1121, "Invalid symbol."),
+            };
         }
         if method != "userDataStream.subscribe" {
             self.authorize(connection, method, params)?;
@@ -193,6 +206,7 @@ impl BinanceExchange {
         let weight = match method {
             "session.logon" | "userDataStream.subscribe" | "userDataStream.subscribe.signature" => 2,
             "account.rateLimits.orders" => 40,
+            "depth" => 25,
             "order.amend.keepPriority" | "order.status" => 4,
             "myTrades" => 5,
             _ => 1,

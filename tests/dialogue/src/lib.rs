@@ -4,5 +4,6 @@
 #![allow(clippy::unwrap_used, reason = "every function is part of a test, and a test may")]
 
 pub mod binance;
+pub mod binance_book;
 pub mod fix_fields;
 pub mod stomp_frames;

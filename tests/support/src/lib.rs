@@ -24,7 +24,7 @@
 
 #![allow(clippy::unwrap_used, reason = "every function is part of a test, and a test may")]
 
-pub use pitlane_dialogue::{binance, fix_fields, stomp_frames};
+pub use pitlane_dialogue::{binance, binance_book, fix_fields, stomp_frames};
 
 pub mod certificates;
 pub mod disk_image;

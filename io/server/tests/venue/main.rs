@@ -4,6 +4,7 @@
 
 mod binance;
 mod binance_standin;
+mod books;
 mod dialect;
 mod fees;
 mod hostile_venue;
