@@ -39,3 +39,10 @@ impl VenueReports for FixSession {
         FixSession::synchronizations(self)
     }
 }
+
+impl FixSession {
+    /// Returns why a book of the venue is requested again, once.
+    pub fn take_price_fault(&mut self) -> Option<String> {
+        self.role.initiator_mut()?.take_price_fault()
+    }
+}
