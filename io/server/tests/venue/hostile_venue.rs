@@ -37,7 +37,7 @@ pub(crate) struct HostileVenue {
 struct VenueState {
     name: &'static str,
     conduct: AtomicU8,
-    /// How often the venue has done what it was told: writes of a flood, ended connections, looks
+    /// How often the venue has acted so: writes of a flood, ended connections, looks
     /// while it hangs.
     acts: AtomicU64,
 }

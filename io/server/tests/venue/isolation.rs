@@ -16,11 +16,14 @@ use pitlane_testkit::fix_client::{FixClient, plain};
 use pitlane_testkit::service::{ServiceProcess, folder};
 
 use crate::hostile_venue::{Conduct, HostileVenue};
-use crate::market::{VenueAddress, await_connected, fix, free_port, start};
+use crate::market::{VenueAddress, await_connected, fix, free_port, is_connected, start};
 use crate::venue;
 
 /// Longest wait for acknowledgements. Only a failing test waits for so long.
 const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Interval of the client's Heartbeats while it waits.
+const HEARTBEAT: Duration = Duration::from_secs(5);
 
 /// Amount of load.
 struct OrderLoad {
@@ -76,6 +79,19 @@ impl LoadClient {
         LoadClient { client, acknowledged, sent: 0 }
     }
 
+    /// Waits until the venue is connected, and stays logged on meanwhile. Only a failing test waits
+    /// for long.
+    fn await_connected(&mut self, service: &ServiceProcess, name: &str) {
+        let mut heartbeat_at = Instant::now();
+        while !is_connected(service, name) {
+            if Instant::now() >= heartbeat_at {
+                self.client.send_message("0", "");
+                heartbeat_at = Instant::now() + HEARTBEAT;
+            }
+            thread::yield_now();
+        }
+    }
+
     /// Sends orders to both venues at planned times, and returns how long those to the healthy one
     /// took from then to their acknowledgement.
     fn trade(&mut self, load: &OrderLoad) -> Histogram<u64> {
@@ -122,13 +138,13 @@ fn a_venue_that_hangs_floods_or_dies_does_not_stop_another() {
     for conduct in [Conduct::Hang, Conduct::Flood, Conduct::Die] {
         let (mut quiet, mut disturbed) = (Vec::new(), Vec::new());
         for _ in 0..load.rounds {
-            await_connected(&service, "BETA", true);
+            client.await_connected(&service, "BETA");
             quiet.push(client.trade(&load));
             let acts = beta.begin(conduct);
             disturbed.push(client.trade(&load));
             beta.await_acts(acts);
             beta.begin(Conduct::Answer);
-            await_connected(&service, "BETA", true);
+            client.await_connected(&service, "BETA");
             quiet.push(client.trade(&load));
         }
         if full {

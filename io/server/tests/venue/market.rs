@@ -130,14 +130,14 @@ pub(crate) fn get(service: &ServiceProcess, path: &str) -> Value {
 
 /// Waits until this venue is connected, or disconnected. Only a failing test waits for long.
 pub(crate) fn await_connected(service: &ServiceProcess, name: &str, connected: bool) {
-    loop {
-        let venues = get(service, "/rest/ext/adapter");
-        let mut venues = venues.as_array().expect("a list").iter();
-        if venues
-            .any(|venue_address| venue_address["name"] == name && venue_address["connected"] == connected)
-        {
-            return;
-        }
+    while is_connected(service, name) != connected {
         std::thread::yield_now();
     }
+}
+
+/// Returns whether this venue is connected.
+pub(crate) fn is_connected(service: &ServiceProcess, name: &str) -> bool {
+    let venues = get(service, "/rest/ext/adapter");
+    let mut venues = venues.as_array().expect("a list").iter();
+    venues.any(|venue| venue["name"] == name && venue["connected"] == true)
 }
