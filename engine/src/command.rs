@@ -2,6 +2,9 @@
 //! the operator all use it.
 
 mod subject;
+mod watch_target;
+
+pub use watch_target::WatchTarget;
 
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
@@ -479,24 +482,4 @@ impl TradingSession {
         TradingSession::Continuous,
         TradingSession::ClosingAuction,
     ];
-}
-
-/// Events that a port can watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchTarget {
-    /// Ticks of one security.
-    Ticks(SecurityId),
-    /// The order book of one security, where its venue publishes it.
-    Depth(SecurityId),
-    /// The price levels of one security, as a snapshot and updates; see
-    /// [`crate::event::LevelChanges`].
-    Levels(SecurityId),
-    /// Everything about orders, positions, cash and the system, of all sources.
-    Orders,
-    /// Everything except depth: for a read model.
-    Everything,
-    /// Instructions for this venue: for its adapter.
-    Venue(AdapterId),
-    /// Use of budgets, and subscriptions: for the budget pool and the feed.
-    Budgets,
 }

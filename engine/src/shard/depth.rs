@@ -79,7 +79,10 @@ impl Shard {
 
     /// Stops following a book that no port watches any more.
     pub(super) fn unfollow(&mut self, local: u32) {
-        if !self.depths.0.contains_key(&local) && !self.levels.contains(local) {
+        let is_watched = self.depths.0.contains_key(&local)
+            || self.levels.contains(local)
+            || self.book_orders.contains(local);
+        if !is_watched {
             self.venue.follow(local, false);
         }
     }
@@ -92,14 +95,18 @@ impl Shard {
     /// Returns whether a watched book may have changed since it was published.
     #[inline]
     pub fn has_depths(&self) -> bool {
-        self.venue.has_touched()
+        self.venue.has_touched() || self.book_orders.has_waiting()
     }
 
     /// Publishes the books that have changed, at most [`DEPTHS_PER_GO_MAX`] of them: both sides of
-    /// each, bids first; then the changes of their price levels.
+    /// each, bids first; then the changes of their price levels. Changes of their orders follow in
+    /// steps of their own.
     #[cold]
     pub fn emit_depths(&mut self, out: &mut Outbox) {
         assert!(!self.has_work(), "a book is shown between commands");
+        if self.book_orders.takes_turn(self.venue.has_touched()) {
+            return self.emit_book_orders(out);
+        }
         let before = out.waiting().len();
         for _ in 0..DEPTHS_PER_GO_MAX {
             if out.waiting().len() - before + EVENTS_PER_BOOK_MAX > EVENTS_PER_COMMAND_MAX {
@@ -113,6 +120,7 @@ impl Shard {
                 self.emit_depth(ports, depth, out);
             }
             self.emit_level_changes(local, out);
+            self.book_orders.touch(local);
         }
     }
 

@@ -65,6 +65,8 @@ impl Shard {
         self.directory.locals.iter_mut().for_each(|local| local.watchers = PortMask::NONE);
         self.forget_depths();
         self.forget_levels();
+        self.forget_book_orders();
+        self.forget_trades();
     }
 
     /// Forgets the senders that no kept order refers to, and numbers without a known sender:
