@@ -179,7 +179,12 @@ impl BusyMarket {
         market.send_command(CommandKind::Adapter { adapter: test_market::OUTSIDE_ADAPTER, connected: true });
         for security in test_market::SECURITIES {
             market.send_command(CommandKind::Subscribe { strategy: StrategyId::SERVER, security, on: true });
-            for what in [WatchTarget::Depth(security), WatchTarget::Levels(security)] {
+            for what in [
+                WatchTarget::Depth(security),
+                WatchTarget::Levels(security),
+                WatchTarget::BookOrders(security),
+                WatchTarget::Trades(security),
+            ] {
                 market.send_command(CommandKind::Watch { port: PortId(0), what, on: true });
             }
         }
@@ -195,8 +200,10 @@ impl BusyMarket {
             self.shard.resume(&mut self.out);
             self.drain_events();
         }
-        self.shard.emit_depths(&mut self.out);
-        self.drain_events();
+        while self.shard.has_depths() {
+            self.shard.emit_depths(&mut self.out);
+            self.drain_events();
+        }
     }
 
     fn drain_events(&mut self) {

@@ -146,6 +146,8 @@ fn render(events: &[Event]) -> Vec<String> {
             | EventKind::Tick(_)
             | EventKind::Depth(_)
             | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

@@ -6,26 +6,31 @@
 use std::fmt::Write;
 use std::path::Path;
 
-use pitlane_engine::command::VenueReport;
+use pitlane_engine::command::{TradingSession, VenueReport};
 use pitlane_engine::event::{
-    DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, LevelChange, LevelChanges, LevelsKind, Tick,
+    BookOrder, DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, LevelChange, LevelChanges, LevelsKind,
+    MarketTrade, OrderAction, OrderChange, OrderChanges, OrderNumber, Tick, TradeNumber,
 };
-use pitlane_engine::id::{OrderHandle, SecurityId, ShardId};
+use pitlane_engine::id::{ExchangeId, OrderHandle, SecurityId, ShardId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{Changes, Side};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::codes::WireName;
 use pitlane_protocols::stomp::broker::{SessionId, StompBroker};
+use pitlane_protocols::stomp::payload::market_data::BarPayload;
 use pitlane_protocols::stomp::session::Transport;
 use pitlane_protocols::stomp::settings::BrokerSettings;
-use pitlane_sbe::messages::{DepthUpdate, Level};
+use pitlane_sbe::messages::{DepthUpdate, Level, Order, OrdersUpdate};
 use pitlane_sbe::{Decimal, Group, Message};
 use pitlane_tests::shard_harness::{ShardHarness, limit};
 use pitlane_tests::test_market::{self, price, qty};
 use serde_json::{Map, Value};
 
 const SHARD: ShardId = ShardId(0);
+/// Topics with binary bodies.
+const TOPICS: [&str; 8] =
+    ["tick.*", "book.*", "depth.*", "pitlane.>", "orders.*.book", "trade.*", "status.*", "bar.*.1s"];
 
 /// A broker with a subscriber for each format.
 struct TwoFormats {
@@ -43,7 +48,7 @@ impl TwoFormats {
         let sessions = ["application/x-pitlane-sbe", "application/json"].map(|accept| {
             let session = broker.open(now, Transport::Tcp).expect("there is room");
             let mut frames = "CONNECT\naccept-version:1.2\nhost:x\n\n\0".to_string();
-            for (id, topic) in ["tick.*", "book.*", "depth.*", "pitlane.>"].iter().enumerate() {
+            for (id, topic) in TOPICS.iter().enumerate() {
                 write!(frames, "SUBSCRIBE\nid:{id}\ndestination:/topic/{topic}\naccept:{accept}\n\n\0")
                     .expect("a text takes everything");
             }
@@ -58,13 +63,17 @@ impl TwoFormats {
     fn publish(&mut self, events: &[Event]) {
         for event in events {
             self.broker.handle_event(self.now, SHARD, event);
-            let [binary, json] = self.sessions.map(|session| self.bodies(session));
-            assert_eq!(binary.len(), json.len());
-            for ((binary_type, binary), (json_type, json)) in binary.into_iter().zip(json) {
-                assert_eq!(json_type, "application/json");
-                assert_eq!(binary_type, "application/x-pitlane-sbe");
-                self.pairs.push((binary, String::from_utf8(json).expect("JSON is UTF-8")));
-            }
+            self.collect();
+        }
+    }
+
+    fn collect(&mut self) {
+        let [binary, json] = self.sessions.map(|session| self.bodies(session));
+        assert_eq!(binary.len(), json.len());
+        for ((binary_type, binary), (json_type, json)) in binary.into_iter().zip(json) {
+            assert_eq!(json_type, "application/json");
+            assert_eq!(binary_type, "application/x-pitlane-sbe");
+            self.pairs.push((binary, String::from_utf8(json).expect("JSON is UTF-8")));
         }
     }
 
@@ -139,7 +148,70 @@ fn all_messages() -> Vec<(Vec<u8>, String)> {
     formats.now = formats.now.plus(20_000_000_000);
     formats.publish_body(14, changes(LevelsKind::Update, [7, 9], &[(Side::Buy, "9", "0.00000001")]));
     publish_orders(&mut formats);
+    publish_books_of_orders(&mut formats, security);
+    publish_market(&mut formats, security);
     formats.pairs
+}
+
+fn publish_books_of_orders(formats: &mut TwoFormats, security: SecurityId) {
+    let orders = |kind, seqs: [u64; 2], changes: &[(OrderAction, Side, u64, &str, &str)]| {
+        let mut part = OrderChanges::new(security, kind, seqs[0], seqs[1]);
+        for &(action, side, number, at, size) in changes {
+            let order = BookOrder { number: OrderNumber(number), price: price(at), qty: qty(size) };
+            part.push(&OrderChange { action, side, order });
+        }
+        (part.is_first, part.is_last) = (true, true);
+        EventKind::BookOrders(part)
+    };
+    let (add, trade) = (OrderAction::Add, OrderAction::Trade);
+    let book = [
+        (add, Side::Buy, 7, "10", "5"),
+        (add, Side::Buy, 1 << 62, "9.5", "2"),
+        (add, Side::Sell, 9, "11", "6"),
+    ];
+    formats.publish_body(15, orders(LevelsKind::Snapshot, [20, 20], &book));
+    let update = [
+        (trade, Side::Buy, 7, "10", "1"),
+        (OrderAction::Remove, Side::Sell, 9, "11", "0"),
+        (OrderAction::Change, Side::Buy, 1 << 62, "9.5", "1.5"),
+        (add, Side::Sell, 10, "11", "3"),
+    ];
+    formats.publish_body(15, orders(LevelsKind::Update, [20, 22], &update));
+    formats.now = formats.now.plus(20_000_000_000);
+    formats.publish_body(15, orders(LevelsKind::Update, [22, 30], &[(trade, Side::Buy, 7, "10", "4")]));
+}
+
+fn publish_market(formats: &mut TwoFormats, security: SecurityId) {
+    let trade = MarketTrade {
+        number: TradeNumber::new(5, 2),
+        security,
+        price: price("10.25"),
+        qty: qty("3"),
+        aggressor: Some(Side::Sell),
+    };
+    formats.publish_body(16, EventKind::MarketTrade(trade));
+    let unknown = MarketTrade { qty: qty("0"), aggressor: None, ..trade };
+    formats.publish_body(16, EventKind::MarketTrade(unknown));
+    formats.publish_body(17, EventKind::Halt { security, on: true });
+    let session = TradingSession::ClosingAuction;
+    let before = formats.pairs.len();
+    let reference = test_market::reference();
+    let exchange = reference.security(security).map_or(ExchangeId(0), |row| reference.exchange_of(row).id);
+    formats.publish_body(18, EventKind::Session { exchange, session });
+    assert!(formats.pairs.len() > before, "every security of the exchange has another status");
+    formats.publish_body(19, EventKind::Halt { security, on: false });
+    let bar = BarPayload {
+        security,
+        size: "1s",
+        open: price("10"),
+        high: price("12.5"),
+        low: price("9"),
+        close: price("11"),
+        volume: qty("40"),
+        at: formats.now,
+    };
+    formats.broker.publish_bar(formats.now, formats.now, &bar);
+    formats.collect();
 }
 
 fn publish_orders(formats: &mut TwoFormats) {
@@ -176,7 +248,7 @@ fn binary_and_json_bodies_have_the_same_content() {
         }
         assert_eq!(shown(&message), Value::Object(expected), "{json}");
     }
-    for kind in ["TICK", "BOOK", "SNAPSHOT", "UPDATE", "ORDER_STATUS"] {
+    for kind in ["TICK", "BOOK", "SNAPSHOT", "UPDATE", "ORDER_STATUS", "TRADE", "SECURITY_STATUS", "BAR"] {
         assert!(pairs.iter().any(|(_, json)| json.starts_with(&format!("{{\"type\":\"{kind}\""))), "{kind}");
     }
 }
@@ -208,6 +280,10 @@ fn codes_have_the_names_of_the_schema() {
     }
     for &what in ExecType::VALUES {
         assert_eq!(name(codes::ExecType::from_code(what as u8).map(codes::ExecType::name)), what.wire_name());
+    }
+    for &session in TradingSession::VALUES {
+        let code = codes::TradingSession::from_code(session as u8);
+        assert_eq!(name(code.map(codes::TradingSession::name)), session.wire_name());
     }
     for side in Side::BOTH {
         assert_eq!(name(codes::Side::from_code(side as u8).map(codes::Side::name)), side.wire_name());
@@ -255,6 +331,46 @@ fn shown(message: &Message<'_>) -> Value {
             put("checksum", depth.checksum().into());
         }
         Message::DepthUpdate(depth) => return shown_update(depth),
+        Message::OrdersSnapshot(book) => {
+            put("type", "SNAPSHOT".into());
+            put("seq", book.seq().into());
+            put("ts", book.ts().into());
+            put("securityId", book.security_id().into());
+            put("bids", orders_of(&book.bids));
+            put("asks", orders_of(&book.asks));
+            put("checksum", book.checksum().into());
+        }
+        Message::OrdersUpdate(book) => return shown_orders_update(book),
+        Message::Trade(trade) => {
+            put("type", "TRADE".into());
+            put("seq", trade.seq().into());
+            put("ts", trade.ts().into());
+            put("tradeId", trade.trade_id().into());
+            put("securityId", trade.security_id().into());
+            put("price", decimal(trade.price()));
+            trade.size().map(|size| put("size", decimal(size)));
+            trade.aggressor().map(|side| put("aggressor", side.name().into()));
+        }
+        Message::SecurityStatus(status) => {
+            put("type", "SECURITY_STATUS".into());
+            put("seq", status.seq().into());
+            put("ts", status.ts().into());
+            put("securityId", status.security_id().into());
+            status.session().map(|session| put("session", session.name().into()));
+            put("halted", status.is_halted().into());
+        }
+        Message::Bar(bar) => {
+            put("type", "BAR".into());
+            put("seq", bar.seq().into());
+            put("ts", bar.ts().into());
+            put("securityId", bar.security_id().into());
+            put("size", bar.size.into());
+            let prices =
+                [("open", bar.open()), ("high", bar.high()), ("low", bar.low()), ("close", bar.close())];
+            for (name, value) in prices.into_iter().chain([("volume", bar.volume())]) {
+                put(name, decimal(value));
+            }
+        }
         Message::OrderStatus(order) => {
             put("type", "ORDER_STATUS".into());
             put("seq", order.seq().into());
@@ -315,6 +431,33 @@ fn shown_update(depth: &DepthUpdate<'_>) -> Value {
         object["checksum"] = depth.checksum().into();
     }
     object
+}
+
+fn shown_orders_update(book: &OrdersUpdate<'_>) -> Value {
+    let row = |change: pitlane_sbe::messages::OrderChange<'_>| {
+        let action = change.action().map_or("", |action| action.name());
+        let side = change.side().map_or("", |side| side.name());
+        serde_json::json!([action, change.number(), side, decimal(change.price()), decimal(change.size())])
+    };
+    let changes: Vec<Value> = book.changes.iter().map(row).collect();
+    let mut object = serde_json::json!({
+        "type": "UPDATE",
+        "prevSeq": book.prev_seq(),
+        "seq": book.seq(),
+        "ts": book.ts(),
+        "securityId": book.security_id(),
+        "changes": changes,
+    });
+    if book.is_checked() {
+        object["checksum"] = book.checksum().into();
+    }
+    object
+}
+
+fn orders_of<'a>(group: &Group<'a, Order<'a>>) -> Value {
+    let row =
+        |order: Order<'_>| serde_json::json!([order.number(), decimal(order.price()), decimal(order.size())]);
+    group.iter().map(row).collect()
 }
 
 fn pairs_of<'a>(group: &Group<'a, Level<'a>>) -> Value {

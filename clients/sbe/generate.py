@@ -21,8 +21,15 @@ PYTHON = ROOT / "clients/python/src/pitlane/_sbe_schema.py"
 
 SIZES = {"uint8": 1, "uint16": 2, "uint32": 4, "uint64": 8, "int8": 1, "int64": 8}
 NULL = "-9223372036854775808"
-# Names of the entries of groups; groups of one name have the same fields.
+# Names of the entries of groups, in messages about orders and in others; entries of one name have
+# the same fields.
 ENTRIES = {"bids": "Level", "asks": "Level", "changes": "LevelChange"}
+ORDER_ENTRIES = {"bids": "Order", "asks": "Order", "changes": "OrderChange"}
+
+
+def entry_name(message: str, group: str) -> str:
+    """Returns the name of the entries of a group."""
+    return (ORDER_ENTRIES if message.startswith("Orders") else ENTRIES)[group]
 
 
 @dataclass
@@ -69,8 +76,9 @@ class Schema:
             self._read_type(item)
         self.messages = [self._read_message(item) for item in root if item.tag.endswith("message")]
         self.entries = {}
-        for group, block in [group for message in self.messages for group in message.groups]:
-            if self.entries.setdefault(ENTRIES[group], block) != block:
+        rows = [(message.name, *group) for message in self.messages for group in message.groups]
+        for message, group, block in rows:
+            if self.entries.setdefault(entry_name(message, group), block) != block:
                 raise SystemExit(f"the entries of {group} differ from others of their name")
 
     def _read_type(self, item: ElementTree.Element) -> None:
@@ -234,7 +242,7 @@ def rust_message(schema: Schema, message: Message) -> "list[str]":
     lines = [f"/// `{message.type}`", "#[derive(Clone, Copy, Debug)]", f"pub struct {message.name}<'a> {{"]
     lines += ["    block: &'a [u8],"]
     for group, _ in message.groups:
-        lines += [f"    pub {snake(group)}: Group<'a, {ENTRIES[group]}<'a>>,"]
+        lines += [f"    pub {snake(group)}: Group<'a, {entry_name(message.name, group)}<'a>>,"]
     lines += [f"    pub {snake(text)}: &'a str," for text in message.texts]
     lines += ["}", "", f"impl<'a> {message.name}<'a> {{"]
     lines += [f"    fn read(reader: &mut Reader<'a>) -> Result<{message.name}<'a>, SbeError> {{"]
@@ -295,7 +303,7 @@ def cpp(schema: Schema) -> str:
         members = ["    const char *block_;"]
         accessors = []
         for group, _ in message.groups:
-            entry = ENTRIES[group]
+            entry = entry_name(message.name, group)
             parts += [f"{snake(group)}_(reader.group<{entry}>())"]
             members += [f"    Group<{entry}> {snake(group)}_;"]
             accessors += [f"    const Group<{entry}> &{snake(group)}() const {{ return {snake(group)}_; }}"]

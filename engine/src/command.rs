@@ -4,9 +4,11 @@
 mod subject;
 mod venue_levels;
 mod venue_report;
+mod watch_target;
 
 pub use self::venue_levels::{VENUE_LEVELS_MAX, VenueLevels};
 pub use self::venue_report::{ExecRef, VenueFee, VenueReport, VenueState};
+pub use self::watch_target::WatchTarget;
 
 use crate::directive::{Directive, DirectiveVersion};
 use crate::id::{
@@ -420,24 +422,4 @@ impl TradingSession {
         TradingSession::Continuous,
         TradingSession::ClosingAuction,
     ];
-}
-
-/// Events that a port can watch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum WatchTarget {
-    /// Ticks of one security.
-    Ticks(SecurityId),
-    /// The order book of one security, where its venue publishes it.
-    Depth(SecurityId),
-    /// The price levels of one security, as a snapshot and updates; see
-    /// [`crate::event::LevelChanges`].
-    Levels(SecurityId),
-    /// Everything about orders, positions, cash and the system, of all sources.
-    Orders,
-    /// Everything except depth: for a read model.
-    Everything,
-    /// Instructions for this venue: for its adapter.
-    Venue(AdapterId),
-    /// Use of budgets, and subscriptions: for the budget pool and the feed.
-    Budgets,
 }

@@ -6,12 +6,21 @@
 //! changed. [`EventKind::Status`] carries what happened to the order since. [`Event::report`] gives
 //! both the same form.
 
+mod book_orders;
+mod depth;
 mod levels;
+mod market_trade;
 mod subject;
 
+pub use book_orders::{
+    BookOrder, ORDER_CHANGES_MAX, ORDER_SCRIPT_MAX, ORDER_TRADES_MAX, ORDERS_PER_SIDE_MAX, OrderAction,
+    OrderChange, OrderChanges, OrderNumber,
+};
+pub use depth::{DEPTH_LEVELS_MAX, Depth, DepthLevel};
 pub use levels::{
     LEVEL_CHANGES_MAX, LEVEL_EVENTS_MAX, LEVELS_PER_SIDE_MAX, LevelChange, LevelChanges, LevelsKind,
 };
+pub use market_trade::{MarketTrade, TradeNumber};
 pub use subject::EventSubject;
 
 use crate::command::{BudgetKind, ExecRef, MovementKind, RiskLimits, Scope, StrategyPhase, TradingSession};
@@ -104,7 +113,9 @@ impl Event {
             | EventKind::UsedIds(_)
             | EventKind::Sender { .. }
             | EventKind::Sent { .. }
-            | EventKind::Levels(_) => None,
+            | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_) => None,
         }
     }
 }
@@ -216,6 +227,10 @@ pub enum EventKind {
     },
     /// Part of a snapshot or an update of a book's price levels.
     Levels(LevelChanges),
+    /// Part of a snapshot or an update of the orders of a book.
+    BookOrders(OrderChanges),
+    /// A trade of the market.
+    MarketTrade(MarketTrade),
 }
 
 /// The terms of an order, and its state as they take effect.
@@ -405,32 +420,6 @@ impl Tick {
     pub fn is_quoted(&self) -> bool {
         self.bid_size.is_positive() && self.ask_size.is_positive()
     }
-}
-
-/// Price levels of each side of a book in an event: as many as fit.
-pub const DEPTH_LEVELS_MAX: usize = 10;
-
-/// One side of a security's book, best first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Depth {
-    /// The first `count` of them are valid.
-    pub levels: [DepthLevel; DEPTH_LEVELS_MAX],
-    pub security: SecurityId,
-    pub side: Side,
-    pub count: u8,
-}
-
-impl Depth {
-    pub fn levels(&self) -> &[DepthLevel] {
-        &self.levels[..(self.count as usize).min(DEPTH_LEVELS_MAX)]
-    }
-}
-
-/// Quantity available at one price.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct DepthLevel {
-    pub price: Price,
-    pub qty: Qty,
 }
 
 /// A condition that a person should look at.

@@ -45,6 +45,7 @@ pub mod ladder;
 pub mod venue;
 pub mod timers;
 pub mod outbox;
+pub mod book_orders;
 pub mod level_book;
 pub mod shard;
 

@@ -15,12 +15,14 @@
 
 mod auction;
 mod book;
+mod book_orders;
 mod depth;
 mod entry;
 mod feed;
 mod feed_levels;
 mod codec;
 mod matching;
+mod tape;
 #[cfg(test)]
 mod tests;
 
@@ -38,9 +40,12 @@ use crate::terms::{Side, Tif};
 use auction::{Candidate, ExpiryPass, OrderSet};
 pub use book::MarketState;
 use book::{BookMode, FeedQueue, OrderBook, QuoteSide};
+pub use book_orders::{RestingOrder, RestingOwner};
 use depth::WatchedBooks;
 pub use feed_levels::FEED_LEVELS_MAX;
 use feed_levels::FeedLevels;
+use tape::Tape;
+pub use tape::TapeTrade;
 
 /// Most executions of one call. Each may cause two statuses, two bookings and a tick, and all of
 /// them stay below [`crate::event::EVENTS_PER_COMMAND_MAX`].
@@ -107,6 +112,7 @@ pub struct Venue {
     outcomes: Vec<(u32, VenueOutcome)>,
     scratch: Vec<Candidate>,
     watched: WatchedBooks,
+    tape: Tape,
 }
 
 /// The part of a book that is needed when there is more than orders of clients in continuous
@@ -188,6 +194,7 @@ impl Venue {
             outcomes: Vec::with_capacity(2 * OUTCOMES_PER_STEP_MAX),
             scratch: Vec::new(),
             watched: WatchedBooks::default(),
+            tape: Tape::default(),
         };
         venue.reserve_books(books.len(), pages);
         for spec in books {
@@ -432,14 +439,6 @@ impl Venue {
     #[inline]
     pub fn market_mut(&mut self, book: u32) -> &mut MarketState {
         &mut self.markets[book as usize]
-    }
-
-    /// Returns the prices at which clients' orders rest, best first, and their quantities.
-    #[cfg(test)]
-    pub fn depth(&self, book: u32, side: Side, levels: usize) -> impl Iterator<Item = (Price, Qty)> {
-        let book = &self.books[book as usize];
-        let all = book.sides[side as usize].levels(&self.nodes);
-        all.take(levels).map(|(ticks, qty)| (book.price(ticks), qty))
     }
 
     /// Returns the quantity of clients that rests at a price, in ticks.

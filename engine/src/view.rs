@@ -185,6 +185,8 @@ impl View {
             // ports that watch depth.
             EventKind::Depth(_)
             | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
             | EventKind::Done { .. }

@@ -6,7 +6,10 @@
 //! header: blockLength, templateId, schemaId, version │ block │ groups │ texts
 //! ```
 
-use pitlane_engine::event::{Depth, DepthLevel, LevelChange, OrderReport, Tick};
+use pitlane_engine::book_orders::BookOrders;
+use pitlane_engine::event::{
+    BookOrder, Depth, DepthLevel, LevelChange, MarketTrade, OrderChange, OrderReport, Tick,
+};
 use pitlane_engine::id::{IntId, SecurityId};
 use pitlane_engine::index::index_u16;
 use pitlane_engine::level_book::LevelBook;
@@ -17,6 +20,7 @@ use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
 use crate::stomp::payload::EventStamp;
+use crate::stomp::payload::market_data::{BarPayload, SecurityStatusPayload};
 
 /// Media type of these bodies.
 pub const CONTENT_TYPE: &str = "application/x-pitlane-sbe";
@@ -30,10 +34,20 @@ const BOOK: (u16, u16) = (2, 20);
 const DEPTH_SNAPSHOT: (u16, u16) = (3, 24);
 const DEPTH_UPDATE: (u16, u16) = (4, 33);
 const ORDER_STATUS: (u16, u16) = (5, 74);
+const TRADE: (u16, u16) = (6, 45);
+const ORDERS_SNAPSHOT: (u16, u16) = (7, 24);
+const ORDERS_UPDATE: (u16, u16) = (8, 33);
+const SECURITY_STATUS: (u16, u16) = (9, 22);
+const BAR: (u16, u16) = (10, 68);
 
-/// Length of a level, and of a change, in a group.
+/// Length of a level, and of a change of one, in a group.
 const LEVEL_BYTES: u16 = 16;
 const CHANGE_BYTES: u16 = 17;
+/// The same for orders.
+const ORDER_BYTES: u16 = 24;
+const ORDER_CHANGE_BYTES: u16 = 26;
+/// Code of an absent value of an enumeration: a trade without an aggressor, an unknown session.
+const NO_CODE: u8 = u8::MAX;
 
 /// Mantissa of an absent decimal.
 const NULL: i64 = i64::MIN;
@@ -41,6 +55,8 @@ const NULL: i64 = i64::MIN;
 /// Flag of an update with a checksum, and of an order whose state is in doubt.
 const CHECKED: u8 = 1;
 const UNKNOWN: u8 = 1;
+/// Flag of a halted security.
+const HALTED: u8 = 1;
 
 /// Writes a tick. A side without size and a missing price are absent.
 pub fn tick(out: &mut Vec<u8>, seq: u64, at: Timestamp, tick: &Tick) {
@@ -83,19 +99,13 @@ pub fn depth_snapshot(
 /// Writes what changes a book at the first of these sequence numbers to that at the second.
 pub fn depth_update(
     out: &mut Vec<u8>,
-    [prev_seq, seq]: [u64; 2],
+    seqs: [u64; 2],
     at: Timestamp,
     security: SecurityId,
     changes: impl Iterator<Item = LevelChange>,
     checksum: Option<u32>,
 ) {
-    begin(out, DEPTH_UPDATE);
-    put_u64(out, prev_seq);
-    put_u64(out, seq);
-    put_u64(out, at.0);
-    put_u32(out, security.0);
-    put_u32(out, checksum.unwrap_or_default());
-    out.push(if checksum.is_some() { CHECKED } else { 0 });
+    begin_update(out, DEPTH_UPDATE, seqs, at, security, checksum);
     put_u16(out, CHANGE_BYTES);
     let count_at = out.len();
     put_u16(out, 0);
@@ -107,6 +117,105 @@ pub fn depth_update(
         count += 1;
     }
     out[count_at..count_at + 2].copy_from_slice(&index_u16(count).to_le_bytes());
+}
+
+/// Writes a trade. A size that the feed does not say is absent.
+pub fn trade(out: &mut Vec<u8>, stamp: EventStamp, trade: &MarketTrade) {
+    begin(out, TRADE);
+    put_u64(out, stamp.seq);
+    put_u64(out, stamp.at.0);
+    put_u64(out, trade.number.0);
+    put_i64(out, trade.price.raw());
+    put_i64(out, if trade.qty.is_zero() { NULL } else { trade.qty.raw() });
+    put_u32(out, trade.security.0);
+    out.push(trade.aggressor.map_or(NO_CODE, |side| side as u8));
+}
+
+pub fn security_status(out: &mut Vec<u8>, stamp: EventStamp, status: &SecurityStatusPayload) {
+    begin(out, SECURITY_STATUS);
+    put_u64(out, stamp.seq);
+    put_u64(out, stamp.at.0);
+    put_u32(out, status.security.0);
+    out.push(status.session.map_or(NO_CODE, |session| session as u8));
+    out.push(if status.is_halted { HALTED } else { 0 });
+}
+
+pub fn bar(out: &mut Vec<u8>, seq: u64, at: Timestamp, bar: &BarPayload<'_>) {
+    begin(out, BAR);
+    put_u64(out, seq);
+    put_u64(out, at.0);
+    put_u64(out, bar.at.0);
+    for price in [bar.open, bar.high, bar.low, bar.close] {
+        put_i64(out, price.raw());
+    }
+    put_i64(out, bar.volume.raw());
+    put_u32(out, bar.security.0);
+    put_text(out, bar.size);
+}
+
+/// Writes the whole picture of the orders in a book.
+pub fn orders_snapshot(
+    out: &mut Vec<u8>,
+    seq: u64,
+    at: Timestamp,
+    security: SecurityId,
+    book: &BookOrders,
+    checksum: Option<u32>,
+) {
+    begin(out, ORDERS_SNAPSHOT);
+    put_u64(out, seq);
+    put_u64(out, at.0);
+    put_u32(out, security.0);
+    put_u32(out, checksum.unwrap_or_default());
+    for side in Side::BOTH {
+        let orders = book.orders(side);
+        put_u16(out, ORDER_BYTES);
+        put_u16(out, index_u16(orders.len()));
+        orders.iter().for_each(|order| put_order(out, order));
+    }
+}
+
+/// Writes the changes between these sequence numbers, in the order in which they are applied.
+pub fn orders_update(
+    out: &mut Vec<u8>,
+    seqs: [u64; 2],
+    at: Timestamp,
+    security: SecurityId,
+    changes: &[OrderChange],
+    checksum: Option<u32>,
+) {
+    begin_update(out, ORDERS_UPDATE, seqs, at, security, checksum);
+    put_u16(out, ORDER_CHANGE_BYTES);
+    put_u16(out, index_u16(changes.len()));
+    for change in changes {
+        put_order(out, &change.order);
+        out.push(change.side as u8);
+        out.push(change.action as u8);
+    }
+}
+
+fn put_order(out: &mut Vec<u8>, order: &BookOrder) {
+    put_u64(out, order.number.0);
+    put_i64(out, order.price.raw());
+    put_i64(out, order.qty.raw());
+}
+
+/// Writes the block of an update.
+fn begin_update(
+    out: &mut Vec<u8>,
+    template: (u16, u16),
+    [prev_seq, seq]: [u64; 2],
+    at: Timestamp,
+    security: SecurityId,
+    checksum: Option<u32>,
+) {
+    begin(out, template);
+    put_u64(out, prev_seq);
+    put_u64(out, seq);
+    put_u64(out, at.0);
+    put_u32(out, security.0);
+    put_u32(out, checksum.unwrap_or_default());
+    out.push(if checksum.is_some() { CHECKED } else { 0 });
 }
 
 /// Writes an order's status under the order's own id, as [`crate::stomp::payload::orders::status`].

@@ -13,7 +13,9 @@ pub mod body_format;
 pub mod payload;
 pub mod encode;
 pub mod rendered;
+pub mod held_updates;
 pub mod depth;
+pub mod order_book;
 pub mod market;
 pub mod bars;
 

@@ -1,21 +1,16 @@
-//! A consumer of depth topics that knows only docs/stomp.md.
+//! A consumer of books that knows only docs/stomp.md: it connects, reads at its own pace, and gives
+//! every body to the book that it belongs to.
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::event::LEVELS_PER_SIDE_MAX;
 use pitlane_engine::id::SecurityId;
-use pitlane_engine::terms::Side;
 use pitlane_engine::time::NS_PER_S;
 use pitlane_protocols::stomp::broker::SessionId;
 use pitlane_protocols::stomp::session::Transport;
 use pitlane_tests::dice::Dice;
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use crate::market::{DepthMarket, SECURITIES};
-
-/// Levels of each side in a checksum.
-const CHECKSUM_LEVELS: usize = 10;
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ConsumerPlan {
@@ -24,11 +19,30 @@ pub(crate) struct ConsumerPlan {
     pub(crate) share: u64,
 }
 
-pub(crate) struct DepthConsumer {
+/// A book that a consumer rebuilds.
+pub(crate) trait RebuiltBook: Default {
+    /// Returns the topic of a security.
+    fn topic(security: SecurityId) -> String;
+
+    /// Replaces the book by that of a SNAPSHOT.
+    fn replace(&mut self, body: &str);
+
+    /// Applies an UPDATE. Returns the number of its changes.
+    fn update(&mut self, body: &str) -> usize;
+
+    /// Returns the text that a checksum covers.
+    fn canonical_text(&self) -> String;
+
+    /// Compares the book with that of the open orders.
+    fn assert_equal(&mut self, market: &DepthMarket, security: SecurityId);
+}
+
+pub(crate) struct BookConsumer<B> {
     plan: ConsumerPlan,
     session: Option<SessionId>,
     wire: Vec<u8>,
-    books: BTreeMap<u32, RebuiltBook>,
+    /// Sequence number and book of each security.
+    books: BTreeMap<u32, (u64, B)>,
     pub(crate) snapshots: u64,
     pub(crate) updates: u64,
     /// Updates of more than one step of the server, which carry a checksum.
@@ -36,16 +50,9 @@ pub(crate) struct DepthConsumer {
     pub(crate) checksums: u64,
 }
 
-/// Prices and quantities as texts of the wire, in units of 10⁻⁸.
-#[derive(Clone, Debug, Default)]
-struct RebuiltBook {
-    seq: u64,
-    bids: BTreeMap<i64, i64>,
-    asks: BTreeMap<i64, i64>,
-}
-
+/// Members that all messages have.
 #[derive(Deserialize)]
-struct DepthBody<'a> {
+struct BookHead<'a> {
     #[serde(rename = "type")]
     kind: &'a str,
     #[serde(rename = "prevSeq")]
@@ -53,18 +60,12 @@ struct DepthBody<'a> {
     seq: u64,
     #[serde(rename = "securityId")]
     security: u32,
-    #[serde(borrow, default)]
-    bids: Vec<(&'a RawValue, &'a RawValue)>,
-    #[serde(borrow, default)]
-    asks: Vec<(&'a RawValue, &'a RawValue)>,
-    #[serde(borrow, default)]
-    changes: Vec<(&'a str, &'a RawValue, &'a RawValue)>,
     checksum: Option<u32>,
 }
 
-impl DepthConsumer {
-    pub(crate) fn new(plan: ConsumerPlan) -> DepthConsumer {
-        DepthConsumer {
+impl<B: RebuiltBook> BookConsumer<B> {
+    pub(crate) fn new(plan: ConsumerPlan) -> BookConsumer<B> {
+        BookConsumer {
             plan,
             session: None,
             wire: Vec::new(),
@@ -90,10 +91,10 @@ impl DepthConsumer {
         }
         let mut frames = b"CONNECT\naccept-version:1.2\nhost:x\n\n\0".to_vec();
         for security in SECURITIES {
-            let resume = self.books.get(&security.0).map(|book| format!("resume:{}\n", book.seq));
+            let resume = self.books.get(&security.0).map(|(seq, _)| format!("resume:{seq}\n"));
             let resume = resume.unwrap_or_default();
-            let frame =
-                format!("SUBSCRIBE\nid:{security}\ndestination:/topic/depth.{security}\n{resume}\n\0");
+            let topic = B::topic(security);
+            let frame = format!("SUBSCRIBE\nid:{security}\ndestination:/topic/{topic}\n{resume}\n\0");
             frames.extend_from_slice(frame.as_bytes());
         }
         market.broker.handle_bytes(market.now, session, &frames);
@@ -163,79 +164,45 @@ impl DepthConsumer {
             assert!(head.starts_with("CONNECTED"), "{text}");
             return;
         }
-        let body: DepthBody<'_> = serde_json::from_str(body).expect("a body is JSON");
-        let book = self.books.entry(body.security).or_default();
-        match (body.kind, body.prev_seq) {
+        let message: BookHead<'_> = serde_json::from_str(body).expect("a body is JSON");
+        let (seq, book) = self.books.entry(message.security).or_default();
+        match (message.kind, message.prev_seq) {
             ("SNAPSHOT", None) => {
                 self.snapshots += 1;
-                let side = |levels: &[(&RawValue, &RawValue)]| -> BTreeMap<i64, i64> {
-                    levels.iter().map(|(price, qty)| (scaled(price.get()), scaled(qty.get()))).collect()
-                };
-                (book.bids, book.asks) = (side(&body.bids), side(&body.asks));
+                book.replace(body);
             }
             ("UPDATE", Some(prev_seq)) => {
                 self.updates += 1;
-                assert_eq!(prev_seq, book.seq, "an update follows the last message");
-                assert!(!body.changes.is_empty(), "an update changes something");
-                for (side, price, qty) in &body.changes {
-                    let levels = match *side {
-                        "B" => &mut book.bids,
-                        "A" => &mut book.asks,
-                        other => panic!("side {other}"),
-                    };
-                    match scaled(qty.get()) {
-                        0 => levels.remove(&scaled(price.get())),
-                        qty => levels.insert(scaled(price.get()), qty),
-                    };
-                }
+                assert_eq!(prev_seq, *seq, "an update follows the last message");
+                assert!(book.update(body) > 0, "an update changes something");
             }
             (kind, prev_seq) => panic!("{kind} with {prev_seq:?}"),
         }
-        assert!(body.seq > book.seq || body.kind == "SNAPSHOT", "numbers rise");
-        book.seq = body.seq;
-        if let Some(checksum) = body.checksum {
+        assert!(message.seq > *seq || message.kind == "SNAPSHOT", "numbers rise");
+        *seq = message.seq;
+        if let Some(checksum) = message.checksum {
             self.checksums += 1;
-            self.merged += u64::from(body.kind == "UPDATE");
-            assert_eq!(checksum, crc32c::crc32c(book.canonical_text().as_bytes()), "{}", body.seq);
+            self.merged += u64::from(message.kind == "UPDATE");
+            assert_eq!(checksum, crc32c::crc32c(book.canonical_text().as_bytes()), "{}", message.seq);
         }
     }
 
     /// Compares the books with those that the open orders make.
-    pub(crate) fn assert_books(&self, market: &DepthMarket) {
+    pub(crate) fn assert_books(&mut self, market: &DepthMarket) {
         for security in SECURITIES {
-            let book = self.books.get(&security.0).expect("every topic begins with a snapshot");
-            for side in Side::BOTH {
-                let expected = market.expected(security, side, LEVELS_PER_SIDE_MAX);
-                assert_eq!(book.best(side), expected, "{side:?} of {security} at {}", book.seq);
-            }
+            let (_, book) = self.books.get_mut(&security.0).expect("every topic begins with a snapshot");
+            book.assert_equal(market, security);
         }
-    }
-}
-
-impl RebuiltBook {
-    fn best(&self, side: Side) -> Vec<(i64, i64)> {
-        match side {
-            Side::Buy => self.bids.iter().rev().map(|(price, qty)| (*price, *qty)).collect(),
-            Side::Sell => self.asks.iter().map(|(price, qty)| (*price, *qty)).collect(),
-        }
-    }
-
-    fn canonical_text(&self) -> String {
-        let side = |side: Side| -> String {
-            let levels = self.best(side).into_iter().take(CHECKSUM_LEVELS);
-            levels.map(|(price, qty)| format!("{}:{};", decimal(price), decimal(qty))).collect()
-        };
-        format!("{}|{}\n", side(Side::Buy), side(Side::Sell))
     }
 }
 
 /// Reads a decimal of at most eight decimals, in units of 10⁻⁸.
-fn scaled(text: &str) -> i64 {
+pub(crate) fn scaled(text: &str) -> i64 {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     format!("{whole}{part:0<8}").parse().expect("a decimal")
 }
 
-fn decimal(scaled: i64) -> String {
+pub(crate) fn decimal(scaled: i64) -> String {
     let text = format!("{}.{:08}", scaled / 100_000_000, scaled % 100_000_000);
     text.trim_end_matches('0').trim_end_matches('.').to_string()
 }

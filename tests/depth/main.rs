@@ -1,17 +1,21 @@
-//! Consumers of depth topics rebuild the books of the simulated venue: with slow reading, random
-//! disconnects and restarts, and compared with the open orders, price by price. The consumer is
-//! written from docs/stomp.md alone and shares no code with the server.
+//! Consumers rebuild the books of the simulated venue, by price levels and by single orders: with
+//! slow reading, random disconnects and restarts, and compared with the open orders, price by price
+//! and place by place. They are written from docs/stomp.md alone and share no code with the server.
 //!
 //! A run has 60,000 events; `make depth` has 10 million (`PITLANE_DEPTH_EVENTS`).
 
 mod consumer;
+mod level_book;
 mod market;
+mod order_queues;
 
 use pitlane_protocols::stomp::session::Transport;
 use pitlane_tests::dice::Dice;
 
-use consumer::{ConsumerPlan, DepthConsumer};
+use consumer::{BookConsumer, ConsumerPlan, RebuiltBook};
+use level_book::LevelsOfBook;
 use market::DepthMarket;
+use order_queues::OrdersOfBook;
 
 /// Events of a short run.
 const EVENTS: u64 = 60_000;
@@ -19,12 +23,21 @@ const EVENTS: u64 = 60_000;
 const CHECKED_EVERY: u64 = 2_000;
 
 #[test]
-fn consumers_have_the_books_exactly_whatever_happens() {
+fn consumers_have_the_price_levels_exactly_whatever_happens() {
+    rebuild::<LevelsOfBook>();
+}
+
+#[test]
+fn consumers_have_every_order_at_its_place_whatever_happens() {
+    rebuild::<OrdersOfBook>();
+}
+
+fn rebuild<B: RebuiltBook>() {
     let events = match std::env::var("PITLANE_DEPTH_EVENTS") {
         Ok(text) => text.parse().expect("PITLANE_DEPTH_EVENTS is a number"),
         Err(_) => EVENTS,
     };
-    let mut run = DepthRun::new(1);
+    let mut run = DepthRun::<B>::new(1);
     while run.market.events < events {
         run.step();
     }
@@ -41,18 +54,18 @@ fn consumers_have_the_books_exactly_whatever_happens() {
     assert!(run.restarts > 0 && run.resumed > 20, "{} restarts, {} resumed", run.restarts, run.resumed);
 }
 
-struct DepthRun {
+struct DepthRun<B> {
     dice: Dice,
     market: DepthMarket,
-    consumers: Vec<DepthConsumer>,
+    consumers: Vec<BookConsumer<B>>,
     checked_at: u64,
     restarts: u64,
     /// Reconnects of consumers that continued with the book they had.
     resumed: u64,
 }
 
-impl DepthRun {
-    fn new(seed: u64) -> DepthRun {
+impl<B: RebuiltBook> DepthRun<B> {
+    fn new(seed: u64) -> DepthRun<B> {
         let plan = |transport, share| ConsumerPlan { transport, share };
         // Bytes read in a step, at most: some keep up, some are behind all the time.
         let consumers = [
@@ -64,7 +77,7 @@ impl DepthRun {
         DepthRun {
             dice: Dice::new(seed),
             market: DepthMarket::new(),
-            consumers: consumers.into_iter().map(DepthConsumer::new).collect(),
+            consumers: consumers.into_iter().map(BookConsumer::new).collect(),
             checked_at: 0,
             restarts: 0,
             resumed: 0,
@@ -98,7 +111,7 @@ impl DepthRun {
 
     fn restart(&mut self) {
         self.market.restart();
-        self.consumers.iter_mut().for_each(DepthConsumer::lose_connection);
+        self.consumers.iter_mut().for_each(BookConsumer::lose_connection);
         self.restarts += 1;
     }
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::command::{Command, CommandKind, StrategyPhase, WatchTarget};
-use pitlane_engine::event::{Event, EventKind};
+use pitlane_engine::event::{Event, EventKind, ExecType};
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::outbox::Outbox;
@@ -18,13 +18,15 @@ use pitlane_tests::dice::Dice;
 use pitlane_tests::shard_harness::limit;
 use pitlane_tests::{replay, test_market};
 
+use crate::order_queues::{Queues, in_sequence};
+
 /// The traded securities. The prices of the first are so far apart that not all its levels are
 /// published.
 pub(crate) const SECURITIES: [SecurityId; 3] = [SecurityId(1), SecurityId(2), SecurityId(3)];
 /// Largest distance of a price from the middle, in cents.
 const REACH: [i64; 3] = [400, 40, 6];
 /// Open orders above which only cancels are sent.
-const OPEN_MAX: usize = 2_500;
+const OPEN_MAX: usize = 3_600;
 /// Hundredth of a unit of price, and a unit of quantity.
 const CENT: i64 = 1_000_000;
 const UNIT: i64 = 100_000_000;
@@ -42,6 +44,7 @@ pub(crate) struct DepthMarket {
     /// Handles of the open orders, for random choice.
     open: Vec<OrderHandle>,
     levels: BTreeMap<(SecurityId, Side), BTreeMap<i64, i64>>,
+    queues: BTreeMap<(SecurityId, Side), Queues<OrderHandle>>,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -65,6 +68,7 @@ impl DepthMarket {
             orders: BTreeMap::new(),
             open: Vec::new(),
             levels: BTreeMap::new(),
+            queues: BTreeMap::new(),
         };
         market.begin();
         market
@@ -123,10 +127,17 @@ impl DepthMarket {
     pub(crate) fn settle(&mut self) {
         self.broker.handle_timeout(self.now);
         while let Some(command) = self.broker.poll_command() {
-            let BrokerCommand::Watch { interest: Interest::Levels(security), on } = command else {
-                panic!("consumers of depth need price levels only: {command:?}");
+            let BrokerCommand::Watch { interest, on } = command else {
+                panic!("consumers need books only: {command:?}");
             };
-            self.apply(CommandKind::Watch { port: READER, what: WatchTarget::Levels(security), on });
+            let what = if let Interest::Levels(security) = interest {
+                WatchTarget::Levels(security)
+            } else if let Interest::BookOrders(security) = interest {
+                WatchTarget::BookOrders(security)
+            } else {
+                panic!("consumers need books only: {interest:?}");
+            };
+            self.apply(CommandKind::Watch { port: READER, what, on });
         }
         while self.broker.poll_active().is_some() {}
     }
@@ -139,6 +150,23 @@ impl DepthMarket {
             Side::Buy => levels.iter().rev().map(pair).take(count).collect(),
             Side::Sell => levels.iter().map(pair).take(count).collect(),
         }
+    }
+
+    /// Returns the first orders of a side, in the sequence in which they trade.
+    pub(crate) fn expected_orders(
+        &self,
+        security: SecurityId,
+        side: Side,
+        count: usize,
+    ) -> Vec<(OrderHandle, i64, i64)> {
+        let Some(queues) = self.queues.get(&(security, side)) else { return Vec::new() };
+        let mut all = in_sequence(queues, side);
+        all.truncate(count);
+        all
+    }
+
+    pub(crate) fn is_open(&self, order: OrderHandle) -> bool {
+        self.orders.contains_key(&order)
     }
 
     fn apply(&mut self, body: CommandKind) {
@@ -160,7 +188,7 @@ impl DepthMarket {
         self.out.clear();
         for event in events {
             self.events += 1;
-            if let EventKind::Levels(_) = event.body {
+            if let EventKind::Levels(_) | EventKind::BookOrders(_) = event.body {
                 self.broker.handle_event(self.now, ShardId(0), &event);
             }
             self.read_order(&event);
@@ -175,17 +203,17 @@ impl DepthMarket {
             changed = Some((order.order, OpenOrder { security, side, limit: limit.raw(), ..before }));
         }
         if let Some((handle, order)) = changed {
-            self.set_order(handle, order);
+            self.set_order(handle, order, false);
         }
         if let Some(report) = event.report() {
             let before = self.orders.get(&report.order).copied().unwrap_or_default();
             let leaves = report.leaves_qty().raw();
             let order = OpenOrder { security: report.security, side: report.side, leaves, ..before };
-            self.set_order(report.order, order);
+            self.set_order(report.order, order, report.what == ExecType::Replaced);
         }
     }
 
-    fn set_order(&mut self, handle: OrderHandle, order: OpenOrder) {
+    fn set_order(&mut self, handle: OrderHandle, order: OpenOrder, is_replaced: bool) {
         let before = self.orders.insert(handle, order);
         let old = before.filter(|old| old.leaves > 0).map(|old| (old, -old.leaves));
         let new = (order.leaves > 0).then_some((order, order.leaves));
@@ -197,6 +225,8 @@ impl DepthMarket {
                 levels.remove(&at.limit);
             }
         }
+        let queued = [old, new].map(|order| order.map(|(order, _)| order));
+        self.set_queue(handle, queued, is_replaced);
         match (old.is_some(), new.is_some()) {
             (false, true) => self.open.push(handle),
             (true, false) => self.open.retain(|open| *open != handle),
@@ -204,6 +234,33 @@ impl DepthMarket {
         }
         if new.is_none() && before.is_some() {
             self.orders.remove(&handle);
+        }
+    }
+}
+
+/// Queues of the books, by the rule that a changed order keeps its place only if it gets smaller.
+impl DepthMarket {
+    fn set_queue(&mut self, handle: OrderHandle, [old, new]: [Option<OpenOrder>; 2], is_replaced: bool) {
+        let keeps = |old: &OpenOrder, new: &OpenOrder| {
+            let is_same = new.leaves == old.leaves && !is_replaced;
+            old.limit == new.limit && (new.leaves < old.leaves || is_same)
+        };
+        if let Some(old) = old {
+            let queues = self.queues.entry((old.security, old.side)).or_default();
+            let queue = queues.entry(old.limit).or_default();
+            let at = queue.iter().position(|(other, _)| *other == handle).expect("an open order");
+            if let Some(new) = new.filter(|new| keeps(&old, new)) {
+                queue[at].1 = new.leaves;
+                return;
+            }
+            queue.remove(at);
+            if queue.is_empty() {
+                queues.remove(&old.limit);
+            }
+        }
+        if let Some(new) = new {
+            let queues = self.queues.entry((new.security, new.side)).or_default();
+            queues.entry(new.limit).or_default().push((handle, new.leaves));
         }
     }
 }

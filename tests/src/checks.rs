@@ -110,6 +110,8 @@ impl Checker {
             | EventKind::Tick(_)
             | EventKind::Depth(_)
             | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

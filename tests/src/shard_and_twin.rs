@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use pitlane_engine::book_orders::BookOrders;
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{
     DEPTH_LEVELS_MAX, Depth, DepthLevel, EVENTS_PER_COMMAND_MAX, Event, EventKind, ExecType,
-    LEVELS_PER_SIDE_MAX,
+    LEVELS_PER_SIDE_MAX, LevelsKind, ORDERS_PER_SIDE_MAX,
 };
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::level_book::{LevelBook, LevelsProgress};
@@ -41,6 +42,8 @@ pub struct ShardAndTwin {
     depths: BTreeMap<(SecurityId, Side), Depth>,
     /// Books rebuilt from the changes of their price levels.
     level_books: BTreeMap<SecurityId, LevelBook>,
+    /// Books rebuilt from the changes of their orders.
+    order_books: BTreeMap<SecurityId, BookOrders>,
 }
 
 const READER: PortId = PortId(0);
@@ -63,6 +66,7 @@ impl ShardAndTwin {
             hash: 0,
             depths: BTreeMap::new(),
             level_books: BTreeMap::new(),
+            order_books: BTreeMap::new(),
         };
         let watch = CommandKind::Watch { port: READER, what: WatchTarget::Everything, on: true };
         pair.apply(&Command::new(source(), 0, watch));
@@ -73,11 +77,19 @@ impl ShardAndTwin {
     fn watch_depths(&mut self) -> Result<(), String> {
         let reference = self.shard.reference().clone();
         for row in reference.securities() {
-            for what in [WatchTarget::Depth(row.id), WatchTarget::Levels(row.id)] {
+            for what in
+                [WatchTarget::Depth(row.id), WatchTarget::Levels(row.id), WatchTarget::BookOrders(row.id)]
+            {
                 let watch = CommandKind::Watch { port: READER, what, on: true };
                 let events = self.apply(&Command::new(source(), 0, watch));
                 self.see_depths(&events)?;
             }
+        }
+        // Snapshots of orders come in steps of their own.
+        while self.shard.has_depths() {
+            self.shard.emit_depths(&mut self.out);
+            let events = take(&mut self.out);
+            self.see_depths(&events)?;
         }
         Ok(())
     }
@@ -174,6 +186,15 @@ impl ShardAndTwin {
             {
                 return Err(format!("these changes do not follow: {part:?}"));
             }
+            if let EventKind::BookOrders(part) = &event.body {
+                let book = self.order_books.entry(part.security).or_default();
+                if part.is_first && part.kind == LevelsKind::Snapshot {
+                    book.clear();
+                }
+                if !part.changes().all(|change| book.apply(&change)) {
+                    return Err(format!("these orders do not fit: {part:?}"));
+                }
+            }
         }
         Ok(())
     }
@@ -201,6 +222,7 @@ impl ShardAndTwin {
         for row in reference.securities().iter().filter(|row| is_meant(row.id)) {
             for side in Side::BOTH {
                 self.check_levels(row.id, side)?;
+                self.check_orders(row.id, side)?;
             }
             for side in Side::BOTH.into_iter().filter(|_| self.twin.shows_depth(row.id)) {
                 let expected = self.twin.depth(row.id, side, DEPTH_LEVELS_MAX);
@@ -226,6 +248,29 @@ impl ShardAndTwin {
             return Ok(());
         }
         Err(format!("levels of {side:?} of {security}: twin {expected:?}, rebuilt {rebuilt:?}"))
+    }
+
+    /// Compares the orders of a book, summed up by price.
+    fn check_orders(&self, security: SecurityId, side: Side) -> Result<(), String> {
+        let is_shown = self.twin.shows_depth(security);
+        let mut expected = self.twin.depth(security, side, if is_shown { usize::MAX } else { 0 });
+        let orders = self.order_books.get(&security).map_or(&[][..], |book| book.orders(side));
+        let mut sums: Vec<(i64, i64)> = Vec::new();
+        for order in orders {
+            match sums.last_mut().filter(|(price, _)| *price == order.price.raw()) {
+                Some((_, sum)) => *sum += order.qty.raw(),
+                None => sums.push((order.price.raw(), order.qty.raw())),
+            }
+        }
+        if orders.len() == ORDERS_PER_SIDE_MAX {
+            // The last level may be incomplete.
+            sums.pop();
+            expected.truncate(sums.len());
+        }
+        if sums == expected {
+            return Ok(());
+        }
+        Err(format!("orders of {side:?} of {security}: twin {expected:?}, rebuilt {sums:?}"))
     }
 
     /// Replays all commands to a new shard.
@@ -320,6 +365,8 @@ impl ShardAndTwin {
             | EventKind::Tick(_)
             | EventKind::Depth(_)
             | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

@@ -42,7 +42,16 @@ def test_python_reads_the_messages_of_the_server() -> None:
         if message["type"] == "TICK":
             moment = datetime.fromisoformat(expected["dateTime"].replace("Z", "+00:00"))
             assert datetime.fromtimestamp(message["dateTime"] / 1e9, timezone.utc) == moment
-    assert types == {"TICK", "BOOK", "SNAPSHOT", "UPDATE", "ORDER_STATUS"}
+    assert types == {
+        "TICK",
+        "BOOK",
+        "SNAPSHOT",
+        "UPDATE",
+        "ORDER_STATUS",
+        "TRADE",
+        "SECURITY_STATUS",
+        "BAR",
+    }
 
 
 def test_several_messages_share_a_body() -> None:

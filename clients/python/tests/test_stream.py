@@ -33,6 +33,7 @@ from pitlane import (
     StreamLost,
     SubscriptionChange,
     Tick,
+    Trade,
 )
 from pitlane.enums import OrderStatus, Phase
 from pitlane.events import event_of
@@ -80,6 +81,32 @@ def test_ticks_arrive_with_asyncio(shared):
 
     for transport in ("tcp", "ws"):
         assert run(watch(transport)).symbol == "AAPL"
+
+
+def test_every_trade_has_a_number(client):
+    numbers = {}
+    with client.trades() as trades, client.trades("AAPL") as one:
+        for _ in range(50):
+            trade = trades.get(timeout_s=TIMEOUT_S)
+            assert isinstance(trade, Trade) and trade.price > 0
+            assert trade.trade_id > numbers.get(trade.security_id, 0)
+            numbers[trade.security_id] = trade.trade_id
+        assert one.get(timeout_s=TIMEOUT_S).symbol == "AAPL"
+
+
+def test_conflated_ticks_arrive_and_a_wrong_window_is_rejected(client):
+    with client.ticks(1, conflate_ms=10) as ticks, client.subscribe("tick.1", conflate_ms=60_000) as slow:
+        for _ in range(3):
+            assert ticks.get(timeout_s=TIMEOUT_S).security_id == 1
+        assert slow.get(timeout_s=TIMEOUT_S).security_id == 1
+        with pytest.raises(TimeoutError):
+            slow.get(timeout_s=0.5)
+    for wrong in (9, 60_001, -1):
+        with pytest.raises(ValueError, match="conflate_ms is from 10 to 60000"):
+            client.ticks(1, conflate_ms=wrong)
+    for wrong in ("10", 10.5, True):
+        with pytest.raises(TypeError):
+            client.ticks(1, conflate_ms=wrong)
 
 
 def test_order_updates_cover_the_lifecycle_of_an_order(client):

@@ -108,6 +108,83 @@ std::string shown(const pitlane::DepthUpdate &depth) {
     return object.end();
 }
 
+std::string orders(const pitlane::Group<pitlane::Order> &group) {
+    std::string text = "[";
+    for (std::size_t at = 0; at < group.size(); ++at) {
+        text += std::string(at > 0 ? "," : "") + "[" + std::to_string(group[at].number()) + "," +
+                decimal(group[at].price()) + "," + decimal(group[at].size()) + "]";
+    }
+    return text + "]";
+}
+
+std::string shown(const pitlane::OrdersSnapshot &book) {
+    Object object("SNAPSHOT");
+    object.number("seq", book.seq());
+    object.number("ts", book.ts());
+    object.number("securityId", book.security_id());
+    object.raw("bids", orders(book.bids()));
+    object.raw("asks", orders(book.asks()));
+    object.number("checksum", book.checksum());
+    return object.end();
+}
+
+std::string shown(const pitlane::OrdersUpdate &book) {
+    Object object("UPDATE");
+    object.number("prevSeq", book.prev_seq());
+    object.number("seq", book.seq());
+    object.number("ts", book.ts());
+    object.number("securityId", book.security_id());
+    std::string changes = "[";
+    for (std::size_t at = 0; at < book.changes().size(); ++at) {
+        const pitlane::OrderChange change = book.changes()[at];
+        changes += std::string(at > 0 ? "," : "") + "[\"" + pitlane::name_of(change.action()) + "\"," +
+                   std::to_string(change.number()) + ",\"" + pitlane::name_of(change.side()) + "\"," +
+                   decimal(change.price()) + "," + decimal(change.size()) + "]";
+    }
+    object.raw("changes", changes + "]");
+    if (book.is_checked()) {
+        object.number("checksum", book.checksum());
+    }
+    return object.end();
+}
+
+std::string shown(const pitlane::Trade &trade) {
+    Object object("TRADE");
+    object.number("seq", trade.seq());
+    object.number("ts", trade.ts());
+    object.number("tradeId", trade.trade_id());
+    object.number("securityId", trade.security_id());
+    object.decimal_of("price", trade.price());
+    object.optional("size", trade.size());
+    object.text("aggressor", pitlane::name_of(trade.aggressor()));
+    return object.end();
+}
+
+std::string shown(const pitlane::SecurityStatus &status) {
+    Object object("SECURITY_STATUS");
+    object.number("seq", status.seq());
+    object.number("ts", status.ts());
+    object.number("securityId", status.security_id());
+    object.text("session", pitlane::name_of(status.session()));
+    object.raw("halted", status.is_halted() ? "true" : "false");
+    return object.end();
+}
+
+std::string shown(const pitlane::Bar &bar) {
+    Object object("BAR");
+    object.number("seq", bar.seq());
+    object.number("ts", bar.ts());
+    object.number("dateTime", bar.date_time());
+    object.number("securityId", bar.security_id());
+    object.text("size", bar.size());
+    object.decimal_of("open", bar.open());
+    object.decimal_of("high", bar.high());
+    object.decimal_of("low", bar.low());
+    object.decimal_of("close", bar.close());
+    object.decimal_of("volume", bar.volume());
+    return object.end();
+}
+
 std::string shown(const pitlane::OrderStatus &order) {
     Object object("ORDER_STATUS");
     object.number("seq", order.seq());
@@ -140,6 +217,11 @@ std::string read(pitlane::Reader &reader) {
         case pitlane::DepthSnapshot::template_id: return shown(pitlane::DepthSnapshot(reader));
         case pitlane::DepthUpdate::template_id: return shown(pitlane::DepthUpdate(reader));
         case pitlane::OrderStatus::template_id: return shown(pitlane::OrderStatus(reader));
+        case pitlane::OrdersSnapshot::template_id: return shown(pitlane::OrdersSnapshot(reader));
+        case pitlane::OrdersUpdate::template_id: return shown(pitlane::OrdersUpdate(reader));
+        case pitlane::Trade::template_id: return shown(pitlane::Trade(reader));
+        case pitlane::SecurityStatus::template_id: return shown(pitlane::SecurityStatus(reader));
+        case pitlane::Bar::template_id: return shown(pitlane::Bar(reader));
         default: throw std::runtime_error("an unknown message");
     }
 }

@@ -148,6 +148,40 @@ inline const char *name_of(Side value) {
     return "";
 }
 
+enum class OrderAction : std::uint8_t {
+    ADD = 0,
+    CHANGE = 1,
+    REMOVE = 2,
+    TRADE = 3,
+};
+
+inline const char *name_of(OrderAction value) {
+    switch (value) {
+        case OrderAction::ADD: return "ADD";
+        case OrderAction::CHANGE: return "CHANGE";
+        case OrderAction::REMOVE: return "REMOVE";
+        case OrderAction::TRADE: return "TRADE";
+    }
+    return "";
+}
+
+enum class TradingSession : std::uint8_t {
+    CLOSED = 0,
+    OPENING_AUCTION = 1,
+    CONTINUOUS = 2,
+    CLOSING_AUCTION = 3,
+};
+
+inline const char *name_of(TradingSession value) {
+    switch (value) {
+        case TradingSession::CLOSED: return "CLOSED";
+        case TradingSession::OPENING_AUCTION: return "OPENING_AUCTION";
+        case TradingSession::CONTINUOUS: return "CONTINUOUS";
+        case TradingSession::CLOSING_AUCTION: return "CLOSING_AUCTION";
+    }
+    return "";
+}
+
 enum class Status : std::uint8_t {
     PENDING_NEW = 0,
     NEW = 1,
@@ -228,6 +262,34 @@ class LevelChange {
     Decimal price() const { return Decimal{detail::read<std::int64_t>(block_ + 0)}; }
     Decimal size() const { return Decimal{detail::read<std::int64_t>(block_ + 8)}; }
     BookSide side() const { return static_cast<BookSide>(detail::read<std::uint8_t>(block_ + 16)); }
+
+  private:
+    const char *block_;
+};
+
+// An entry of a group.
+class Order {
+  public:
+    static constexpr std::size_t block_length = 24;
+    explicit Order(const char *block) : block_(block) {}
+    std::uint64_t number() const { return detail::read<std::uint64_t>(block_ + 0); }
+    Decimal price() const { return Decimal{detail::read<std::int64_t>(block_ + 8)}; }
+    Decimal size() const { return Decimal{detail::read<std::int64_t>(block_ + 16)}; }
+
+  private:
+    const char *block_;
+};
+
+// An entry of a group.
+class OrderChange {
+  public:
+    static constexpr std::size_t block_length = 26;
+    explicit OrderChange(const char *block) : block_(block) {}
+    std::uint64_t number() const { return detail::read<std::uint64_t>(block_ + 0); }
+    Decimal price() const { return Decimal{detail::read<std::int64_t>(block_ + 8)}; }
+    Decimal size() const { return Decimal{detail::read<std::int64_t>(block_ + 16)}; }
+    BookSide side() const { return static_cast<BookSide>(detail::read<std::uint8_t>(block_ + 24)); }
+    OrderAction action() const { return static_cast<OrderAction>(detail::read<std::uint8_t>(block_ + 25)); }
 
   private:
     const char *block_;
@@ -351,6 +413,104 @@ class OrderStatus {
     std::string_view orig_int_id_;
     std::string_view strategy_name_;
     std::string_view reason_;
+};
+
+// TRADE
+class Trade {
+  public:
+    static constexpr std::uint16_t template_id = 6;
+    explicit Trade(Reader &reader)
+        : block_(reader.block(45)) {}
+    std::uint64_t seq() const { return detail::read<std::uint64_t>(block_ + 0); }
+    std::uint64_t ts() const { return detail::read<std::uint64_t>(block_ + 8); }
+    std::uint64_t trade_id() const { return detail::read<std::uint64_t>(block_ + 16); }
+    Decimal price() const { return Decimal{detail::read<std::int64_t>(block_ + 24)}; }
+    std::optional<Decimal> size() const { return detail::optional(detail::read<std::int64_t>(block_ + 32)); }
+    std::uint32_t security_id() const { return detail::read<std::uint32_t>(block_ + 40); }
+    Side aggressor() const { return static_cast<Side>(detail::read<std::uint8_t>(block_ + 44)); }
+
+  private:
+    const char *block_;
+};
+
+// SNAPSHOT
+class OrdersSnapshot {
+  public:
+    static constexpr std::uint16_t template_id = 7;
+    explicit OrdersSnapshot(Reader &reader)
+        : block_(reader.block(24)),
+          bids_(reader.group<Order>()),
+          asks_(reader.group<Order>()) {}
+    std::uint64_t seq() const { return detail::read<std::uint64_t>(block_ + 0); }
+    std::uint64_t ts() const { return detail::read<std::uint64_t>(block_ + 8); }
+    std::uint32_t security_id() const { return detail::read<std::uint32_t>(block_ + 16); }
+    std::uint32_t checksum() const { return detail::read<std::uint32_t>(block_ + 20); }
+    const Group<Order> &bids() const { return bids_; }
+    const Group<Order> &asks() const { return asks_; }
+
+  private:
+    const char *block_;
+    Group<Order> bids_;
+    Group<Order> asks_;
+};
+
+// UPDATE
+class OrdersUpdate {
+  public:
+    static constexpr std::uint16_t template_id = 8;
+    explicit OrdersUpdate(Reader &reader)
+        : block_(reader.block(33)),
+          changes_(reader.group<OrderChange>()) {}
+    std::uint64_t prev_seq() const { return detail::read<std::uint64_t>(block_ + 0); }
+    std::uint64_t seq() const { return detail::read<std::uint64_t>(block_ + 8); }
+    std::uint64_t ts() const { return detail::read<std::uint64_t>(block_ + 16); }
+    std::uint32_t security_id() const { return detail::read<std::uint32_t>(block_ + 24); }
+    std::uint32_t checksum() const { return detail::read<std::uint32_t>(block_ + 28); }
+    bool is_checked() const { return (detail::read<std::uint8_t>(block_ + 32) & 1) != 0; }
+    const Group<OrderChange> &changes() const { return changes_; }
+
+  private:
+    const char *block_;
+    Group<OrderChange> changes_;
+};
+
+// SECURITY_STATUS
+class SecurityStatus {
+  public:
+    static constexpr std::uint16_t template_id = 9;
+    explicit SecurityStatus(Reader &reader)
+        : block_(reader.block(22)) {}
+    std::uint64_t seq() const { return detail::read<std::uint64_t>(block_ + 0); }
+    std::uint64_t ts() const { return detail::read<std::uint64_t>(block_ + 8); }
+    std::uint32_t security_id() const { return detail::read<std::uint32_t>(block_ + 16); }
+    TradingSession session() const { return static_cast<TradingSession>(detail::read<std::uint8_t>(block_ + 20)); }
+    bool is_halted() const { return (detail::read<std::uint8_t>(block_ + 21) & 1) != 0; }
+
+  private:
+    const char *block_;
+};
+
+// BAR
+class Bar {
+  public:
+    static constexpr std::uint16_t template_id = 10;
+    explicit Bar(Reader &reader)
+        : block_(reader.block(68)),
+          size_(reader.text()) {}
+    std::uint64_t seq() const { return detail::read<std::uint64_t>(block_ + 0); }
+    std::uint64_t ts() const { return detail::read<std::uint64_t>(block_ + 8); }
+    std::uint64_t date_time() const { return detail::read<std::uint64_t>(block_ + 16); }
+    Decimal open() const { return Decimal{detail::read<std::int64_t>(block_ + 24)}; }
+    Decimal high() const { return Decimal{detail::read<std::int64_t>(block_ + 32)}; }
+    Decimal low() const { return Decimal{detail::read<std::int64_t>(block_ + 40)}; }
+    Decimal close() const { return Decimal{detail::read<std::int64_t>(block_ + 48)}; }
+    Decimal volume() const { return Decimal{detail::read<std::int64_t>(block_ + 56)}; }
+    std::uint32_t security_id() const { return detail::read<std::uint32_t>(block_ + 64); }
+    std::string_view size() const { return size_; }
+
+  private:
+    const char *block_;
+    std::string_view size_;
 };
 
 }  // namespace pitlane

@@ -47,6 +47,64 @@ impl Side {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderAction {
+    Add,
+    Change,
+    Remove,
+    Trade,
+}
+
+impl OrderAction {
+    pub fn from_code(code: u8) -> Option<OrderAction> {
+        match code {
+            0 => Some(OrderAction::Add),
+            1 => Some(OrderAction::Change),
+            2 => Some(OrderAction::Remove),
+            3 => Some(OrderAction::Trade),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            OrderAction::Add => "ADD",
+            OrderAction::Change => "CHANGE",
+            OrderAction::Remove => "REMOVE",
+            OrderAction::Trade => "TRADE",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TradingSession {
+    Closed,
+    OpeningAuction,
+    Continuous,
+    ClosingAuction,
+}
+
+impl TradingSession {
+    pub fn from_code(code: u8) -> Option<TradingSession> {
+        match code {
+            0 => Some(TradingSession::Closed),
+            1 => Some(TradingSession::OpeningAuction),
+            2 => Some(TradingSession::Continuous),
+            3 => Some(TradingSession::ClosingAuction),
+            _ => None,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            TradingSession::Closed => "CLOSED",
+            TradingSession::OpeningAuction => "OPENING_AUCTION",
+            TradingSession::Continuous => "CONTINUOUS",
+            TradingSession::ClosingAuction => "CLOSING_AUCTION",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     PendingNew,
     New,

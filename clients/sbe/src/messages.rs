@@ -1,6 +1,6 @@
 //! Made by `clients/sbe/generate.py` from `docs/sbe/pitlane.xml`.
 
-use crate::codes::{BookSide, ExecType, Side, Status};
+use crate::codes::{BookSide, ExecType, OrderAction, Side, Status, TradingSession};
 use crate::{Decimal, Group, Reader, SbeError, View, octets};
 
 pub(crate) const SCHEMA_ID: u16 = 1;
@@ -13,6 +13,11 @@ pub enum Message<'a> {
     DepthSnapshot(DepthSnapshot<'a>),
     DepthUpdate(DepthUpdate<'a>),
     OrderStatus(OrderStatus<'a>),
+    Trade(Trade<'a>),
+    OrdersSnapshot(OrdersSnapshot<'a>),
+    OrdersUpdate(OrdersUpdate<'a>),
+    SecurityStatus(SecurityStatus<'a>),
+    Bar(Bar<'a>),
 }
 
 impl<'a> Message<'a> {
@@ -23,6 +28,11 @@ impl<'a> Message<'a> {
             3 => Ok(Message::DepthSnapshot(DepthSnapshot::read(reader)?)),
             4 => Ok(Message::DepthUpdate(DepthUpdate::read(reader)?)),
             5 => Ok(Message::OrderStatus(OrderStatus::read(reader)?)),
+            6 => Ok(Message::Trade(Trade::read(reader)?)),
+            7 => Ok(Message::OrdersSnapshot(OrdersSnapshot::read(reader)?)),
+            8 => Ok(Message::OrdersUpdate(OrdersUpdate::read(reader)?)),
+            9 => Ok(Message::SecurityStatus(SecurityStatus::read(reader)?)),
+            10 => Ok(Message::Bar(Bar::read(reader)?)),
             other => Err(SbeError::UnknownTemplate(other)),
         }
     }
@@ -77,6 +87,70 @@ impl LevelChange<'_> {
 
     pub fn side(&self) -> Option<BookSide> {
         BookSide::from_code(u8::from_le_bytes(octets(self.block, 16)))
+    }
+}
+
+/// An entry of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct Order<'a> {
+    block: &'a [u8],
+}
+
+impl<'a> View<'a> for Order<'a> {
+    const BLOCK_LENGTH: usize = 24;
+
+    fn new(block: &'a [u8]) -> Order<'a> {
+        Order { block }
+    }
+}
+
+impl Order<'_> {
+    pub fn number(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 0))
+    }
+
+    pub fn price(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 8)))
+    }
+
+    pub fn size(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 16)))
+    }
+}
+
+/// An entry of a group.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderChange<'a> {
+    block: &'a [u8],
+}
+
+impl<'a> View<'a> for OrderChange<'a> {
+    const BLOCK_LENGTH: usize = 26;
+
+    fn new(block: &'a [u8]) -> OrderChange<'a> {
+        OrderChange { block }
+    }
+}
+
+impl OrderChange<'_> {
+    pub fn number(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 0))
+    }
+
+    pub fn price(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 8)))
+    }
+
+    pub fn size(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 16)))
+    }
+
+    pub fn side(&self) -> Option<BookSide> {
+        BookSide::from_code(u8::from_le_bytes(octets(self.block, 24)))
+    }
+
+    pub fn action(&self) -> Option<OrderAction> {
+        OrderAction::from_code(u8::from_le_bytes(octets(self.block, 25)))
     }
 }
 
@@ -312,5 +386,202 @@ impl<'a> OrderStatus<'a> {
 
     pub fn is_unknown(&self) -> bool {
         u8::from_le_bytes(octets(self.block, 73)) & 1 != 0
+    }
+}
+
+/// `TRADE`
+#[derive(Clone, Copy, Debug)]
+pub struct Trade<'a> {
+    block: &'a [u8],
+}
+
+impl<'a> Trade<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Trade<'a>, SbeError> {
+        let block = reader.block(45)?;
+        Ok(Trade { block })
+    }
+
+    pub fn seq(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 0))
+    }
+
+    pub fn ts(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 8))
+    }
+
+    pub fn trade_id(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 16))
+    }
+
+    pub fn price(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 24)))
+    }
+
+    pub fn size(&self) -> Option<Decimal> {
+        Decimal::optional(i64::from_le_bytes(octets(self.block, 32)))
+    }
+
+    pub fn security_id(&self) -> u32 {
+        u32::from_le_bytes(octets(self.block, 40))
+    }
+
+    pub fn aggressor(&self) -> Option<Side> {
+        Side::from_code(u8::from_le_bytes(octets(self.block, 44)))
+    }
+}
+
+/// `SNAPSHOT`
+#[derive(Clone, Copy, Debug)]
+pub struct OrdersSnapshot<'a> {
+    block: &'a [u8],
+    pub bids: Group<'a, Order<'a>>,
+    pub asks: Group<'a, Order<'a>>,
+}
+
+impl<'a> OrdersSnapshot<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<OrdersSnapshot<'a>, SbeError> {
+        let block = reader.block(24)?;
+        let bids = reader.group()?;
+        let asks = reader.group()?;
+        Ok(OrdersSnapshot { block, bids, asks })
+    }
+
+    pub fn seq(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 0))
+    }
+
+    pub fn ts(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 8))
+    }
+
+    pub fn security_id(&self) -> u32 {
+        u32::from_le_bytes(octets(self.block, 16))
+    }
+
+    pub fn checksum(&self) -> u32 {
+        u32::from_le_bytes(octets(self.block, 20))
+    }
+}
+
+/// `UPDATE`
+#[derive(Clone, Copy, Debug)]
+pub struct OrdersUpdate<'a> {
+    block: &'a [u8],
+    pub changes: Group<'a, OrderChange<'a>>,
+}
+
+impl<'a> OrdersUpdate<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<OrdersUpdate<'a>, SbeError> {
+        let block = reader.block(33)?;
+        let changes = reader.group()?;
+        Ok(OrdersUpdate { block, changes })
+    }
+
+    pub fn prev_seq(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 0))
+    }
+
+    pub fn seq(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 8))
+    }
+
+    pub fn ts(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 16))
+    }
+
+    pub fn security_id(&self) -> u32 {
+        u32::from_le_bytes(octets(self.block, 24))
+    }
+
+    pub fn checksum(&self) -> u32 {
+        u32::from_le_bytes(octets(self.block, 28))
+    }
+
+    pub fn is_checked(&self) -> bool {
+        u8::from_le_bytes(octets(self.block, 32)) & 1 != 0
+    }
+}
+
+/// `SECURITY_STATUS`
+#[derive(Clone, Copy, Debug)]
+pub struct SecurityStatus<'a> {
+    block: &'a [u8],
+}
+
+impl<'a> SecurityStatus<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<SecurityStatus<'a>, SbeError> {
+        let block = reader.block(22)?;
+        Ok(SecurityStatus { block })
+    }
+
+    pub fn seq(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 0))
+    }
+
+    pub fn ts(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 8))
+    }
+
+    pub fn security_id(&self) -> u32 {
+        u32::from_le_bytes(octets(self.block, 16))
+    }
+
+    pub fn session(&self) -> Option<TradingSession> {
+        TradingSession::from_code(u8::from_le_bytes(octets(self.block, 20)))
+    }
+
+    pub fn is_halted(&self) -> bool {
+        u8::from_le_bytes(octets(self.block, 21)) & 1 != 0
+    }
+}
+
+/// `BAR`
+#[derive(Clone, Copy, Debug)]
+pub struct Bar<'a> {
+    block: &'a [u8],
+    pub size: &'a str,
+}
+
+impl<'a> Bar<'a> {
+    fn read(reader: &mut Reader<'a>) -> Result<Bar<'a>, SbeError> {
+        let block = reader.block(68)?;
+        let size = reader.text()?;
+        Ok(Bar { block, size })
+    }
+
+    pub fn seq(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 0))
+    }
+
+    pub fn ts(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 8))
+    }
+
+    pub fn date_time(&self) -> u64 {
+        u64::from_le_bytes(octets(self.block, 16))
+    }
+
+    pub fn open(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 24)))
+    }
+
+    pub fn high(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 32)))
+    }
+
+    pub fn low(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 40)))
+    }
+
+    pub fn close(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 48)))
+    }
+
+    pub fn volume(&self) -> Decimal {
+        Decimal(i64::from_le_bytes(octets(self.block, 56)))
+    }
+
+    pub fn security_id(&self) -> u32 {
+        u32::from_le_bytes(octets(self.block, 64))
     }
 }

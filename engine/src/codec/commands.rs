@@ -228,7 +228,7 @@ codec!(enum BudgetKind { 0 = OpenOrders, 1 = OrdersPerSecond, 2 = Credit });
 codec!(enum BudgetAct { 0 = Lift, 1 = Set(amount), 2 = Grant(amount), 3 = Recall(amount) });
 codec!(enum StrategyPhase { 0 = Init, 1 = Prefeed, 2 = Start, 3 = Running, 4 = Stop, 5 = Exit });
 codec!(enum TradingSession { 0 = Closed, 1 = OpeningAuction, 2 = Continuous, 3 = ClosingAuction });
-codec!(enum WatchTarget { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets, 5 = Depth(security), 6 = Levels(security) });
+codec!(enum WatchTarget { 0 = Ticks(security), 1 = Orders, 2 = Everything, 3 = Venue(adapter), 4 = Budgets, 5 = Depth(security), 6 = Levels(security), 7 = BookOrders(security), 8 = Trades(security) });
 
 codec!(PositionState { qty, cost, realized });
 codec!(Booking {

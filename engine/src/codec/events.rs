@@ -3,9 +3,10 @@
 use super::commands::{SENDER_FLAG, decode_flagged, decode_sender};
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::event::{
-    Adjustment, Alert, BudgetUse, DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, ExecType,
-    Instruction, LEVEL_CHANGES_MAX, LevelChange, LevelChanges, LevelsKind, OrderReport, OrderTerms,
-    RequestKind, RequestRefusal,
+    Adjustment, Alert, BookOrder, BudgetUse, DEPTH_LEVELS_MAX, Depth, DepthLevel, Event, EventKind, ExecType,
+    Instruction, LEVEL_CHANGES_MAX, LevelChange, LevelChanges, LevelsKind, MarketTrade, ORDER_CHANGES_MAX,
+    OrderAction, OrderChange, OrderChanges, OrderNumber, OrderReport, OrderTerms, RequestKind,
+    RequestRefusal, TradeNumber,
 };
 use crate::index::index_u8;
 use crate::sender::SenderId;
@@ -42,6 +43,8 @@ codec!(enum EventKind {
     25 = Sender { id, sender },
     26 = Sent { order, sent },
     27 = Levels(levels),
+    28 = BookOrders(orders),
+    29 = MarketTrade(trade),
 });
 /// Encodes a sender as in a command: the highest bit of the ExecType flags it, and it comes last.
 impl Codec for OrderTerms {
@@ -237,6 +240,40 @@ impl Codec for LevelChanges {
     }
 }
 
+codec!(OrderNumber(number));
+codec!(BookOrder { number, price, qty });
+codec!(enum OrderAction { 0 = Add, 1 = Change, 2 = Remove, 3 = Trade });
+codec!(OrderChange { action, side, order });
+
+impl Codec for OrderChanges {
+    fn encode(&self, out: &mut impl ByteSink) {
+        self.security.encode(out);
+        self.kind.encode(out);
+        self.prev_seq.encode(out);
+        self.seq.encode(out);
+        self.is_first.encode(out);
+        self.is_last.encode(out);
+        out.put(&[index_u8(self.changes().count())]);
+        self.changes().for_each(|change| change.encode(out));
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Result<OrderChanges, DecodeError> {
+        let (security, kind) = (Codec::decode(from)?, Codec::decode(from)?);
+        let (prev_seq, seq) = (Codec::decode(from)?, Codec::decode(from)?);
+        let mut orders = OrderChanges::new(security, kind, prev_seq, seq);
+        (orders.is_first, orders.is_last) = (Codec::decode(from)?, Codec::decode(from)?);
+        let [count] = from.array()?;
+        from.check(count as usize <= ORDER_CHANGES_MAX, DecodeProblem::Value)?;
+        for _ in 0..count {
+            orders.push(&Codec::decode(from)?);
+        }
+        Ok(orders)
+    }
+}
+
+codec!(TradeNumber(number));
+codec!(MarketTrade { number, security, price, qty, aggressor });
+
 impl Codec for UsedIds {
     fn encode(&self, out: &mut impl ByteSink) {
         self.source.encode(out);
@@ -290,6 +327,20 @@ mod tests {
         levels[0] = DepthLevel { price: Price::from_raw(1), qty: Qty::from_raw(2) };
         let mut changes = LevelChanges::new(SecurityId(4), LevelsKind::Update, 3, 9);
         changes.push(LevelChange { side: Side::Sell, price: Price::from_raw(1), qty: Qty::from_raw(2) });
+        let mut order_changes = OrderChanges::new(SecurityId(4), LevelsKind::Snapshot, 9, 9);
+        for action in OrderAction::ALL {
+            let (price, qty) = (Price::from_raw(1), Qty::from_raw(2));
+            let order = BookOrder { number: OrderNumber(7), price, qty };
+            order_changes.push(&OrderChange { action, side: Side::Sell, order });
+        }
+        order_changes.is_first = true;
+        let trade = MarketTrade {
+            number: TradeNumber::new(3, 1),
+            security: SecurityId(4),
+            price: Price::from_raw(1),
+            qty: Qty::from_raw(2),
+            aggressor: Some(Side::Sell),
+        };
         let refusal = RequestRefusal {
             order,
             id,
@@ -310,6 +361,8 @@ mod tests {
             EventKind::Forgotten { order, source, id },
             EventKind::Depth(Depth { levels, security: SecurityId(4), side: Side::Sell, count: 1 }),
             EventKind::Levels(changes),
+            EventKind::BookOrders(order_changes),
+            EventKind::MarketTrade(trade),
             EventKind::Subscription {
                 strategy: StrategyId(1),
                 security: SecurityId(4),

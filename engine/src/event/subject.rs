@@ -54,6 +54,8 @@ impl EventKind {
             EventKind::Tick(tick) => EventSubject::of_security(tick.security),
             EventKind::Depth(depth) => EventSubject::of_security(depth.security),
             EventKind::Levels(levels) => EventSubject::of_security(levels.security),
+            EventKind::BookOrders(orders) => EventSubject::of_security(orders.security),
+            EventKind::MarketTrade(trade) => EventSubject::of_security(trade.security),
             EventKind::Done { source, .. } => EventSubject::of_source(*source),
             EventKind::UsedIds(used) => EventSubject::of_source(used.source),
             EventKind::Adjusted { what: Adjustment::Cash { .. }, .. }
@@ -105,7 +107,9 @@ impl EventKind {
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
             | EventKind::Sent { .. }
-            | EventKind::Levels(_) => None,
+            | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_) => None,
         }
     }
 

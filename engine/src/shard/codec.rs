@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use super::Shard;
 use super::adapters::Adapters;
+use super::book_orders::OrderWatches;
 use super::closing::PendingCloses;
 use super::continuation::Continuation;
 use super::deadlines::Deadlines;
@@ -19,6 +20,7 @@ use super::levels::LevelWatches;
 use super::request_log::RequestLog;
 use super::snapshot::Snapshots;
 use super::stops::Stops;
+use super::trades::TradeWatches;
 use super::trading_days::TradingDays;
 use super::venue_books::VenueBooks;
 use crate::codec::{ByteReader, Codec, DecodeError, DecodeProblem, Digest};
@@ -162,6 +164,8 @@ impl Shard {
             depths: DepthWatches::default(),
             levels: LevelWatches::default(),
             venue_books: VenueBooks::default(),
+            book_orders: OrderWatches::default(),
+            trade_watches: TradeWatches::default(),
             requests: RequestLog::restored(senders, used_ids, audit_anchor),
         };
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);

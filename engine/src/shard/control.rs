@@ -316,6 +316,8 @@ impl Shard {
             }
             WatchTarget::Depth(security) => return self.watch_depth(port, security, on, out),
             WatchTarget::Levels(security) => return self.watch_levels(port, security, on, out),
+            WatchTarget::BookOrders(security) => return self.watch_book_orders(port, security, on),
+            WatchTarget::Trades(security) => return self.watch_trades(port, security, on),
             WatchTarget::Orders => &mut self.watchers.orders,
             WatchTarget::Everything => &mut self.watchers.everything,
             WatchTarget::Venue(adapter) => &mut self.adapters.get_mut(adapter).ports,

@@ -86,9 +86,9 @@ impl Shard {
         }
     }
 
-    /// Returns whether a port watches a book in either form.
+    /// Returns whether a port watches a book in any form.
     pub(super) fn is_watched(&self, local: u32) -> bool {
-        self.depths.0.contains_key(&local) || self.levels.contains(local)
+        self.depths.0.contains_key(&local) || self.levels.contains(local) || self.book_orders.contains(local)
     }
 
     pub(super) fn forget_depths(&mut self) {
@@ -99,14 +99,18 @@ impl Shard {
     /// Returns whether a watched book may have changed since it was published.
     #[inline]
     pub fn has_depths(&self) -> bool {
-        self.venue.has_touched()
+        self.venue.has_touched() || self.book_orders.has_waiting()
     }
 
     /// Publishes the books that have changed, at most [`DEPTHS_PER_GO_MAX`] of them: both sides of
-    /// each, bids first; then the changes of their price levels.
+    /// each, bids first; then the changes of their price levels. Changes of their orders follow in
+    /// steps of their own.
     #[cold]
     pub fn emit_depths(&mut self, out: &mut Outbox) {
         assert!(!self.has_work(), "a book is shown between commands");
+        if self.book_orders.takes_turn(self.venue.has_touched()) {
+            return self.emit_book_orders(out);
+        }
         let before = out.waiting().len();
         for _ in 0..DEPTHS_PER_GO_MAX {
             if out.waiting().len() - before + EVENTS_PER_BOOK_MAX > EVENTS_PER_COMMAND_MAX {
@@ -123,6 +127,7 @@ impl Shard {
                 self.emit_depth(ports, depth, out);
             }
             self.emit_level_changes(local, is_renewed, out);
+            self.book_orders.touch(local);
         }
     }
 

@@ -20,7 +20,7 @@
 //! | `adapters::Adapters` | connections and kill switches of venues |
 //! | `trading_days::TradingDays` | the current and the published day |
 //! | `request_log::RequestLog` | senders, ids of the day, audit anchor |
-//! | `watchers::EventWatchers`, `depth::DepthWatches`, `levels::LevelWatches`, `snapshot::Snapshots` | ports that receive events |
+//! | `watchers::EventWatchers`, `depth::DepthWatches`, `levels::LevelWatches`, `book_orders::OrderWatches`, `trades::TradeWatches`, `snapshot::Snapshots` | ports that receive events |
 //! | `venue_books::VenueBooks` | books of outside venues, for publication only |
 //! | `continuation::Continuation` | work that the last command has left |
 //!
@@ -32,6 +32,7 @@ mod adapters;
 mod continuation;
 mod consistency;
 mod recovery;
+mod book_orders;
 mod bookkeeping;
 mod closing;
 mod control;
@@ -53,6 +54,7 @@ mod requests;
 mod routing;
 mod snapshot;
 mod stops;
+mod trades;
 mod trading_days;
 mod venue_books;
 mod watchers;
@@ -77,6 +79,7 @@ use crate::time::Timestamp;
 use crate::venue::{BookSpec, Venue};
 
 use adapters::Adapters;
+use book_orders::OrderWatches;
 use closing::PendingCloses;
 use continuation::Continuation;
 pub use control::SessionState;
@@ -87,6 +90,7 @@ use request_log::RequestLog;
 pub use routing::{CommandRoute, route, shard_of, shard_of_cash};
 use snapshot::Snapshots;
 use stops::Stops;
+use trades::TradeWatches;
 use trading_days::TradingDays;
 use venue_books::VenueBooks;
 use watchers::EventWatchers;
@@ -118,6 +122,8 @@ pub struct Shard {
     depths: DepthWatches,
     levels: LevelWatches,
     venue_books: VenueBooks,
+    book_orders: OrderWatches,
+    trade_watches: TradeWatches,
     requests: RequestLog,
 }
 
@@ -146,6 +152,8 @@ impl Shard {
             depths: DepthWatches::default(),
             levels: LevelWatches::default(),
             venue_books: VenueBooks::default(),
+            book_orders: OrderWatches::default(),
+            trade_watches: TradeWatches::default(),
             requests: RequestLog::new(),
             settings,
             directory,
@@ -350,6 +358,9 @@ impl Shard {
     fn end_step(&mut self, before: usize, out: &mut Outbox) {
         if !self.venue.outcomes().is_empty() || self.continuation.is_begun() || self.snapshots.is_running() {
             self.end_busy_step(before, out);
+        }
+        if self.venue.has_trades() {
+            self.emit_trades(out);
         }
         assert!(out.waiting().len() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");
     }

@@ -66,6 +66,8 @@ impl Shard {
         self.forget_depths();
         self.forget_levels();
         self.forget_venue_books();
+        self.forget_book_orders();
+        self.forget_trades();
     }
 
     /// Forgets the senders that no kept order refers to, and numbers without a known sender:

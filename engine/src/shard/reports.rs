@@ -41,6 +41,9 @@ impl Shard {
     #[inline]
     pub(super) fn handle_outcomes(&mut self, out: &mut Outbox) {
         let mut handled = 0;
+        if !self.book_orders.is_empty() {
+            self.note_order_trades();
+        }
         // Prefetches all orders concerned while the first of them are handled.
         self.venue.outcomes().iter().for_each(|&(slot, _)| self.orders.fetch(slot));
         while let Some(&(slot, outcome)) = self.venue.outcomes().get(handled) {

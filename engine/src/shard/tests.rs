@@ -1,6 +1,7 @@
 //! The shard as a whole: few tests, one for each path through it. The detailed rules, with a naive
 //! twin, are tested in `tests/`.
 
+mod book_orders;
 mod messages;
 mod calendar;
 mod credit;
@@ -10,6 +11,7 @@ mod regressions;
 mod recovery;
 mod money;
 mod outside;
+mod trades;
 mod venue_books;
 
 use super::*;

@@ -207,7 +207,7 @@ impl Venue {
         self.party_trades(book, Side::Sell, seller, qty, ticks);
         if (buyer, seller) != (UncrossParty::Quote, UncrossParty::Quote) {
             let price = self.books[book as usize].price(ticks);
-            self.markets[book as usize].print(price, qty);
+            self.print_trade(book, price, qty, None);
         }
         self.set_work(book, BookWork::Uncross { ticks, left: left - qty.raw() as i128 });
         EFFORT_REPORTED

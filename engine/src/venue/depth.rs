@@ -4,6 +4,8 @@
 use std::collections::VecDeque;
 
 use crate::event::{DEPTH_LEVELS_MAX, DepthLevel};
+#[cfg(test)]
+use crate::number::Price;
 use crate::number::Qty;
 use crate::terms::Side;
 
@@ -132,5 +134,13 @@ impl Venue {
             count += 1;
         }
         (levels, count)
+    }
+
+    /// Returns the prices at which clients' orders rest, best first, and their quantities.
+    #[cfg(test)]
+    pub fn depth(&self, book: u32, side: Side, levels: usize) -> impl Iterator<Item = (Price, Qty)> {
+        let book = &self.books[book as usize];
+        let all = book.sides[side as usize].levels(&self.nodes);
+        all.take(levels).map(|(ticks, qty)| (book.price(ticks), qty))
     }
 }

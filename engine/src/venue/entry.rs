@@ -183,7 +183,10 @@ impl Venue {
     fn sweep_fast(&mut self, entry: &OrderEntry) {
         let mut taker = Taker::of(entry);
         let (book, market) = (&mut self.books[entry.book as usize], &mut self.markets[entry.book as usize]);
-        match book.sweep(market, &mut self.nodes, &mut self.outcomes, &mut taker) {
+        let reported_before = self.outcomes.len();
+        let end = book.sweep(market, &mut self.nodes, &mut self.outcomes, &mut taker);
+        self.record_sweep(entry.book, entry.side, reported_before);
+        match end {
             SweepEnd::Filled => {}
             SweepEnd::NoLiquidity => self.rest_or_cancel(entry, taker.left),
             SweepEnd::OwnOrder => self.push_outcome(entry.slot, VenueOutcome::Canceled(Reason::SelfTrade)),

@@ -94,7 +94,7 @@ impl Venue {
             let price = front.price(self.nodes[maker].ticks);
             shown.take(qty);
             front.fill(&mut self.nodes, &mut self.outcomes, maker, qty, price);
-            self.markets[book as usize].print(price, qty);
+            self.print_trade(book, price, qty, Some(side.opposite()));
             return EFFORT_REPORTED;
         }
         match side {
@@ -106,9 +106,8 @@ impl Venue {
 
     /// Applies a trade, and starts its fills.
     pub(super) fn print(&mut self, book: u32, trade: &Trade) {
-        let market = &mut self.markets[book as usize];
-        market.print(trade.price, trade.size.max(Qty::ZERO));
-        market.at = trade.at;
+        self.print_trade(book, trade.price, trade.size.max(Qty::ZERO), None);
+        self.markets[book as usize].at = trade.at;
         if !self.books[book as usize].mode.has(BookMode::COLLECTING) {
             self.start_print(book, Side::Buy, trade.price, trade.size.max(Qty::ZERO));
         }
@@ -143,7 +142,7 @@ impl Venue {
             let qty = left.min(self.nodes[maker].qty);
             let price_of_maker = front.price(self.nodes[maker].ticks);
             front.fill(&mut self.nodes, &mut self.outcomes, maker, qty, price_of_maker);
-            self.markets[book as usize].print(price_of_maker, qty);
+            self.print_trade(book, price_of_maker, qty, Some(side.opposite()));
             let left = if size.is_zero() { left } else { Qty::from_raw(left.raw() - qty.raw()) };
             self.set_work(book, BookWork::Print { side, price, size, left, queued });
             return EFFORT_REPORTED;

@@ -178,9 +178,9 @@ impl Venue {
         let b = book as usize;
         match next {
             Counterparty::Resting(maker) => {
-                let book = &mut self.books[b];
-                let (qty, price) = book.trade_with(&mut self.nodes, &mut self.outcomes, &mut taker, maker);
-                self.markets[b].print(price, qty);
+                let front = &mut self.books[b];
+                let (qty, price) = front.trade_with(&mut self.nodes, &mut self.outcomes, &mut taker, maker);
+                self.print_trade(book, price, qty, Some(taker.side));
                 taker.left
             }
             Counterparty::Waiting(maker) => {
@@ -188,14 +188,14 @@ impl Venue {
                 let (price, qty) = (self.books[b].price(limit), taker.left.min(self.nodes[maker].qty));
                 self.push_outcome(taker.slot, VenueOutcome::Filled { qty, price });
                 self.fill_waiting(maker, qty, price);
-                self.markets[b].print(price, qty);
+                self.print_trade(book, price, qty, Some(taker.side));
                 Qty::from_raw(taker.left.raw() - qty.raw())
             }
             Counterparty::Portion(ticks, left) => {
                 let qty = self.take_portion(book, &taker, left);
                 let price = self.books[b].price(ticks);
                 self.push_outcome(taker.slot, VenueOutcome::Filled { qty, price });
-                self.markets[b].print(price, qty);
+                self.print_trade(book, price, qty, Some(taker.side));
                 Qty::from_raw(taker.left.raw() - qty.raw())
             }
             Counterparty::Nothing | Counterparty::Own | Counterparty::Band => taker.left,

@@ -219,6 +219,8 @@ impl Dispatcher {
             }
             EventKind::Status(_)
             | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
             | EventKind::Refused(_)
             | EventKind::Forgotten { .. }
             | EventKind::Subscription { .. }

@@ -261,6 +261,8 @@ impl Runner {
             | EventKind::Tick(_)
             | EventKind::Depth(_)
             | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

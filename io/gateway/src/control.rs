@@ -342,6 +342,8 @@ impl Control {
             | EventKind::Tick(_)
             | EventKind::Depth(_)
             | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
             | EventKind::Session { .. }
             | EventKind::Halt { .. }
             | EventKind::Adapter { .. }

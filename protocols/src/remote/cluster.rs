@@ -64,6 +64,8 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
         | EventKind::Tick(_)
         | EventKind::Depth(_)
         | EventKind::Levels(_)
+        | EventKind::BookOrders(_)
+        | EventKind::MarketTrade(_)
         | EventKind::Subscription { .. }
         | EventKind::Session { .. }
         | EventKind::Halt { .. }
@@ -102,6 +104,8 @@ pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId
         | EventKind::Tick(_)
         | EventKind::Depth(_)
         | EventKind::Levels(_)
+        | EventKind::BookOrders(_)
+        | EventKind::MarketTrade(_)
         | EventKind::Subscription { .. }
         | EventKind::Session { .. }
         | EventKind::Halt { .. }
@@ -253,6 +257,9 @@ pub enum ClusterMessage {
         depths: Vec<SecurityId>,
         /// Each of them gets a snapshot with every message.
         levels: Vec<SecurityId>,
+        /// Each of them gets a snapshot with every message.
+        book_orders: Vec<SecurityId>,
+        trades: Vec<SecurityId>,
     },
     /// From an owner: those batches are no longer kept; the receiver must join again.
     Gone { sender: MemberIdentity },
@@ -277,7 +284,7 @@ codec!(enum ClusterMessage {
     0 = Join { sender, incarnation, received },
     1 = Fetch { sender, incarnation, from },
     2 = Commands { sender, incarnation, first, commands },
-    3 = Wants { sender, incarnation, ticks, depths, levels },
+    3 = Wants { sender, incarnation, ticks, depths, levels, book_orders, trades },
     4 = Gone { sender },
     5 = Joined { sender, after, complete },
     6 = Taken { sender, incarnation, number },
@@ -365,7 +372,9 @@ mod tests {
                 incarnation: 1,
                 ticks: securities.clone(),
                 depths: securities.clone(),
-                levels: securities,
+                levels: securities.clone(),
+                book_orders: securities.clone(),
+                trades: securities,
             },
             ClusterMessage::Gone { sender },
             ClusterMessage::Joined { sender, after: 4, complete: true },

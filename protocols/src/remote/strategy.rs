@@ -250,6 +250,8 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         | EventKind::Tick(_)
         | EventKind::Depth(_)
         | EventKind::Levels(_)
+        | EventKind::BookOrders(_)
+        | EventKind::MarketTrade(_)
         | EventKind::Subscription { .. }
         | EventKind::Session { .. }
         | EventKind::Halt { .. }

@@ -20,7 +20,9 @@ mod events;
 mod interest;
 mod order_histories;
 mod publish;
+mod security_status;
 mod memory_limit;
+mod subscribing;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -39,24 +41,22 @@ use self::events::OwnIds;
 pub use self::interest::Interest;
 use self::interest::Interests;
 use self::order_histories::OrderHistories;
+use self::security_status::SecurityStatuses;
 use super::access::{Passcode, StompAccess};
 use super::bars::Bars;
 use super::close_reason::StompCloseReason;
 use super::decode::{CONNECT_BYTES_MAX, StompFrameError};
 use super::inbox::StompInbox;
 use super::index::{Subscriber, SubscriptionIndex};
-use super::market::{MarketTopics, TopicSource};
+use super::market::MarketTopics;
 use super::outbox::Transmit;
-use super::pattern::Pattern;
 use super::payload::EventStamp;
 use super::rendered::Rendered;
 use super::session::{
-    BufferUsage, MarketDataOffer, SessionAction, StompClose, StompCounters, StompSession, StompState,
-    Transport,
+    BufferUsage, SessionAction, StompClose, StompCounters, StompSession, StompState, Transport,
 };
 use super::settings::BrokerSettings;
 use super::throttle::Throttle;
-use super::topic::DEPTH;
 
 /// Id of a session. A slot is reused only under another generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -137,6 +137,7 @@ pub struct StompBroker {
     cash: BTreeMap<(StrategyId, Currency), BTreeMap<ShardId, Money>>,
     /// Last published phases, because every shard reports them.
     phases: BTreeMap<StrategyId, StrategyPhase>,
+    statuses: SecurityStatuses,
     adapters: BTreeMap<AdapterId, BTreeMap<ShardId, bool>>,
     /// Names of FIX sessions as orders show them: `FIX:CLIENT1`.
     fix_sessions: BTreeMap<(PortId, u16), Arc<str>>,
@@ -172,6 +173,7 @@ impl StompBroker {
             changed: BTreeMap::new(),
             cash: BTreeMap::new(),
             phases: BTreeMap::new(),
+            statuses: SecurityStatuses::default(),
             adapters: BTreeMap::new(),
             fix_sessions: BTreeMap::new(),
             rendered: Rendered::default(),
@@ -396,51 +398,6 @@ impl StompBroker {
             }
         }
         self.actions = actions;
-    }
-
-    fn subscribe(&mut self, now: Timestamp, slot: u32, place: u16, last_value: bool) {
-        let Some(connection) = self.connections.at_mut(slot as usize) else { return };
-        let Some(pattern) = connection.session.pattern(place) else { return };
-        self.index.insert(pattern, Subscriber { session: slot, subscription: place });
-        self.market.matching(pattern, &mut self.topics);
-        // Market data without a watch is outdated; its shard sends it again once it is watched.
-        self.topics.retain(|topic| match self.market.origin(*topic) {
-            TopicSource::Tick(security) => {
-                self.settings.receives_all_ticks || self.interests.has_ticks(security)
-            }
-            TopicSource::Book(security) if self.interests.has_depth(security) => true,
-            TopicSource::Depth(security) if self.interests.has_levels(security) => true,
-            TopicSource::Book(_) | TopicSource::Depth(_) => {
-                self.market.forget(*topic);
-                false
-            }
-            TopicSource::Bar => true,
-        });
-        self.interests.insert(pattern, &self.settings.naming, &mut self.commands);
-        // A depth topic always begins with what the subscriber misses.
-        for &topic in &self.topics {
-            if last_value || self.market.is_depth(topic) {
-                let image = MarketDataOffer::Image;
-                connection.session.offer(now, place, topic, image, &mut self.market);
-            }
-        }
-    }
-
-    fn end_subscription(&mut self, pattern: &Pattern, subscriber: Subscriber) {
-        self.index.remove(pattern, subscriber);
-        self.interests.remove(pattern, &self.settings.naming, &mut self.commands);
-        if pattern.name_at(0) != Some(DEPTH) {
-            return;
-        }
-        // Price levels that are not watched any more would only take memory.
-        self.market.matching(pattern, &mut self.topics);
-        for &topic in &self.topics {
-            if let TopicSource::Depth(security) = self.market.origin(topic)
-                && !self.interests.has_levels(security)
-            {
-                self.market.forget(topic);
-            }
-        }
     }
 
     /// Updates a session after any change: sends waiting messages, lists it as active, and sets its

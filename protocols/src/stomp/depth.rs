@@ -3,34 +3,19 @@
 //! misses; one that is too far behind gets a snapshot. So the book of a subscriber is always exact
 //! at its sequence number.
 //!
-//! ```text
-//!        held updates                 newest picture
-//!  ├────────┬─────────┬───┬────────┤  seq 57
-//!  40       44        45  51       57
-//!  └ oldest    └ a subscriber at 44 gets one message 44 → 57
-//! ```
-//!
 //! Rules: docs/stomp.md#depth.
-
-use std::collections::VecDeque;
 
 use pitlane_engine::event::{LEVEL_EVENTS_MAX, LevelChange, LevelChanges, LevelsKind};
 use pitlane_engine::level_book::{LevelBook, LevelsProgress};
 use pitlane_engine::terms::Side;
-use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_engine::time::Timestamp;
 
+use super::held_updates::{BookMessage, HeldUpdates};
 use crate::checksum::crc32c;
 use crate::json::push_decimal;
 
-/// Updates held for subscribers that are behind. A consumer that reconnects within seconds finds
-/// what it missed; the memory is at most 16 KiB for each watched security.
-pub const UPDATES_HELD_MAX: usize = 512;
 /// Changes of all held updates: at most 48 KiB, and more than the largest message has.
 pub const CHANGES_HELD_MAX: usize = 2_048;
-/// Updates after which one carries a checksum of the book.
-pub const CHECKSUM_UPDATES: u32 = 1_000;
-/// Time after which an update carries a checksum of the book.
-pub const CHECKSUM_INTERVAL_NS: u64 = 10 * NS_PER_S;
 /// Levels of each side that a checksum covers.
 pub const CHECKSUM_LEVELS: usize = 10;
 
@@ -39,31 +24,7 @@ pub struct DepthHistory {
     book: LevelBook,
     /// Parts of the message that is being received, at most [`LEVEL_EVENTS_MAX`].
     parts: Vec<LevelChanges>,
-    updates: VecDeque<HeldUpdate>,
-    /// Changes of all held updates, in order.
-    changes: VecDeque<LevelChange>,
-    /// Updates since the last one with a checksum, and its time.
-    unchecked: u32,
-    checked_at: Timestamp,
-    /// Whether the newest update carries a checksum.
-    is_checked: bool,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct HeldUpdate {
-    prev_seq: u64,
-    seq: u64,
-    changes: usize,
-}
-
-/// What a subscriber must get.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DepthMessage {
-    Snapshot,
-    /// The newest update alone, which most subscribers get.
-    Newest,
-    /// The net effect of all updates after this sequence number.
-    Merged(u64),
+    held: HeldUpdates<LevelChange, CHANGES_HELD_MAX>,
 }
 
 impl DepthHistory {
@@ -104,60 +65,32 @@ impl DepthHistory {
         }
         let is_applied = parts.iter().all(|part| self.book.apply(part) != LevelsProgress::Gap);
         if is_snapshot || !is_applied {
-            self.updates.clear();
-            self.changes.clear();
-            (self.unchecked, self.checked_at) = (0, at);
-            return;
+            return self.held.clear(at);
         }
-        let before = self.changes.len();
-        self.changes.extend(parts.iter().flat_map(LevelChanges::changes));
-        let changes = self.changes.len() - before;
-        self.updates.push_back(HeldUpdate { prev_seq: last.prev_seq, seq: last.seq, changes });
-        while self.updates.len() > UPDATES_HELD_MAX || self.changes.len() > CHANGES_HELD_MAX {
-            let Some(oldest) = self.updates.pop_front() else { break };
-            self.changes.drain(..oldest.changes);
-        }
-        self.unchecked += 1;
-        self.is_checked =
-            self.unchecked >= CHECKSUM_UPDATES || at.since(self.checked_at) >= CHECKSUM_INTERVAL_NS;
-        if self.is_checked {
-            (self.unchecked, self.checked_at) = (0, at);
-        }
+        self.held.push([last.prev_seq, last.seq], at, parts.iter().flat_map(LevelChanges::changes));
     }
 
     /// Returns the message for a subscriber whose book has this sequence number; `None` if it has
     /// everything, or nothing is known.
-    pub fn message_since(&self, from: Option<u64>) -> Option<DepthMessage> {
-        let seq = self.book.seq();
-        if !self.book.is_whole() || from == Some(seq) {
-            return None;
-        }
-        let oldest = self.updates.front().map_or(seq, |update| update.prev_seq);
-        let Some(from) = from.filter(|from| (oldest..=seq).contains(from)) else {
-            return Some(DepthMessage::Snapshot);
-        };
-        let is_newest = self.updates.back().is_some_and(|update| update.prev_seq == from);
-        Some(if is_newest { DepthMessage::Newest } else { DepthMessage::Merged(from) })
+    pub fn message_since(&self, from: Option<u64>) -> Option<BookMessage> {
+        self.book.is_whole().then(|| self.held.message_since(from, self.book.seq())).flatten()
     }
 
     /// Returns the sequence number before the newest update.
     pub fn prev_seq(&self) -> u64 {
-        self.updates.back().map_or(self.book.seq(), |update| update.prev_seq)
+        self.held.prev_seq().unwrap_or(self.book.seq())
     }
 
     /// Returns the changes of the newest update.
     pub fn newest_changes(&self) -> impl Iterator<Item = LevelChange> {
-        let count = self.updates.back().map_or(0, |update| update.changes);
-        self.changes.range(self.changes.len() - count..).copied()
+        self.held.newest_changes()
     }
 
     /// Collects the net effect of all updates after a sequence number: each price once, with its
     /// quantity in the newest picture, bids before asks.
     pub fn net_changes(&self, from: u64, net: &mut Vec<LevelChange>) {
-        let skipped: usize =
-            self.updates.iter().take_while(|update| update.seq <= from).map(|update| update.changes).sum();
         net.clear();
-        net.extend(self.changes.range(skipped..));
+        net.extend(self.held.changes_since(from));
         net.sort_unstable_by_key(|change| (change.side, change.price));
         net.dedup_by_key(|change| (change.side, change.price));
         for change in net {
@@ -167,7 +100,7 @@ impl DepthHistory {
 
     /// Returns the checksum of the newest update, if it carries one.
     pub fn newest_checksum(&self, text: &mut Vec<u8>) -> Option<u32> {
-        self.is_checked.then(|| self.checksum(text))
+        self.held.is_checked().then(|| self.checksum(text))
     }
 
     /// Returns the checksum of the book; `text` is a reused buffer.
@@ -192,6 +125,7 @@ mod tests {
     use pitlane_engine::number::{Price, Qty};
 
     use super::*;
+    use crate::stomp::held_updates::{CHECKSUM_INTERVAL_NS, CHECKSUM_UPDATES, UPDATES_HELD_MAX};
 
     const AT: Timestamp = Timestamp(1);
 
@@ -225,18 +159,18 @@ mod tests {
     #[test]
     fn a_subscriber_gets_what_it_misses() {
         let mut history = history();
-        assert_eq!(history.message_since(None), Some(DepthMessage::Snapshot));
+        assert_eq!(history.message_since(None), Some(BookMessage::Snapshot));
         assert_eq!(history.message_since(Some(4)), None);
         update(&mut history, [4, 7], &[(Side::Buy, 10, 0), (Side::Buy, 9, 1)]);
         update(&mut history, [7, 8], &[(Side::Buy, 10, 3), (Side::Sell, 12, 2)]);
         assert_eq!(history.message_since(Some(8)), None);
-        assert_eq!(history.message_since(Some(7)), Some(DepthMessage::Newest));
+        assert_eq!(history.message_since(Some(7)), Some(BookMessage::Newest));
         for behind in 4..7 {
-            assert_eq!(history.message_since(Some(behind)), Some(DepthMessage::Merged(behind)));
+            assert_eq!(history.message_since(Some(behind)), Some(BookMessage::Merged(behind)));
         }
         // Before the snapshot, and of another life of the server.
-        assert_eq!(history.message_since(Some(3)), Some(DepthMessage::Snapshot));
-        assert_eq!(history.message_since(Some(9)), Some(DepthMessage::Snapshot));
+        assert_eq!(history.message_since(Some(3)), Some(BookMessage::Snapshot));
+        assert_eq!(history.message_since(Some(9)), Some(BookMessage::Snapshot));
         let mut net = Vec::new();
         history.net_changes(4, &mut net);
         let shown: Vec<_> =
@@ -255,12 +189,12 @@ mod tests {
         update(&mut history, [4, 5], &[(Side::Buy, 9, 1)]);
         assert!(history.push(&message(LevelsKind::Snapshot, [5, 5], &[])));
         history.commit(AT);
-        assert_eq!(history.message_since(Some(4)), Some(DepthMessage::Newest), "it is the same picture");
+        assert_eq!(history.message_since(Some(4)), Some(BookMessage::Newest), "it is the same picture");
         update(&mut history, [6, 7], &[(Side::Buy, 9, 2)]);
         assert_eq!(history.message_since(None), None, "the book is unknown");
         assert!(history.push(&message(LevelsKind::Snapshot, [9, 9], &[(Side::Buy, 8, 1)])));
         history.commit(AT);
-        assert_eq!(history.message_since(Some(5)), Some(DepthMessage::Snapshot));
+        assert_eq!(history.message_since(Some(5)), Some(BookMessage::Snapshot));
         assert_eq!(history.message_since(Some(9)), None);
     }
 
@@ -271,15 +205,15 @@ mod tests {
         for seq in 4..last {
             update(&mut history, [seq, seq + 1], &[(Side::Buy, 10, 1 + (seq % 3) as i64)]);
         }
-        assert_eq!((history.updates.len(), history.changes.len()), (UPDATES_HELD_MAX, UPDATES_HELD_MAX));
+        assert_eq!(history.held.lens(), (UPDATES_HELD_MAX, UPDATES_HELD_MAX));
         let oldest = last - UPDATES_HELD_MAX as u64;
-        assert_eq!(history.message_since(Some(oldest)), Some(DepthMessage::Merged(oldest)));
-        assert_eq!(history.message_since(Some(oldest - 1)), Some(DepthMessage::Snapshot));
+        assert_eq!(history.message_since(Some(oldest)), Some(BookMessage::Merged(oldest)));
+        assert_eq!(history.message_since(Some(oldest - 1)), Some(BookMessage::Snapshot));
         let full: Vec<(Side, i64, i64)> = (1..=8).map(|price| (Side::Buy, price, 1)).collect();
         for seq in last..last + UPDATES_HELD_MAX as u64 {
             update(&mut history, [seq, seq + 1], &full);
         }
-        assert_eq!(history.changes.len(), CHANGES_HELD_MAX);
+        assert_eq!(history.held.lens().1, CHANGES_HELD_MAX);
         // Parts without an end are dropped when there are too many.
         let mut part = message(LevelsKind::Update, [9, 10], &full);
         part.is_last = false;

@@ -2,9 +2,11 @@
 //! which a slow one gets when its turn comes. There is one message per topic, shared by all and
 //! rendered on first use: an unread message is never rendered.
 
+mod books;
+
 use std::collections::BTreeMap;
 
-use pitlane_engine::event::{Depth, LevelChange, LevelChanges, Tick};
+use pitlane_engine::event::{Depth, LevelChange, OrderChange, Tick};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::index::index_u32;
 use pitlane_engine::refdata::RefData;
@@ -12,20 +14,20 @@ use pitlane_engine::time::Timestamp;
 
 use super::bars::SIZES;
 use super::body_format::BodyFormat;
-use super::depth::{DepthHistory, DepthMessage};
+use super::depth::DepthHistory;
 use super::encode;
 use super::frame::Escaping;
 use super::index::{Subscriber, SubscriptionIndex};
+use super::order_book::OrderBookHistory;
 use super::pattern::Pattern;
-use super::payload::depth;
 use super::payload::market_data::{self, BarPayload};
-use super::topic::{Naming, Topic};
+use super::topic::{DEPTH, Naming, ORDERS, Topic};
 use crate::sbe;
 
-/// Topics that can exist: ticks, book, depth and bars of each security, so that one more bar never
-/// leaves a security without ticks. Each takes about 1 KiB once it has a message; the reference
-/// data decide how many there are.
-pub const TOPICS_MAX: usize = (SecurityId::MAX as usize + 1) * (3 + SIZES.len());
+/// Topics that can exist: ticks, book, depth, orders and bars of each security, so that one more
+/// bar never leaves a security without ticks. Each takes about 1 KiB once it has a message; the
+/// reference data decide how many there are.
+pub const TOPICS_MAX: usize = (SecurityId::MAX as usize + 1) * (4 + SIZES.len());
 
 #[derive(Debug, Default)]
 pub struct MarketTopics {
@@ -37,6 +39,7 @@ pub struct MarketTopics {
     body: Vec<u8>,
     text: Vec<u8>,
     net: Vec<LevelChange>,
+    order_changes: Vec<OrderChange>,
     merged: Vec<u8>,
     name: Vec<u8>,
 }
@@ -65,14 +68,6 @@ struct RenderedTail {
 }
 
 impl MarketTopic {
-    /// Returns the price levels of a depth topic, and the time of the newest.
-    fn depth(&self) -> Option<(&DepthHistory, Timestamp)> {
-        match &self.newest.as_ref()?.image {
-            NewestData::Depth(history) => Some((history, self.at?)),
-            NewestData::Tick(_) | NewestData::Book(_) => None,
-        }
-    }
-
     /// Records that there is a newer message.
     fn set_changed(&mut self, at: Timestamp) {
         self.at = Some(at);
@@ -93,6 +88,7 @@ enum NewestData {
     /// Bids and asks, boxed because ticks are many and small.
     Book(Box<[Depth; 2]>),
     Depth(Box<DepthHistory>),
+    Orders(Box<OrderBookHistory>),
 }
 
 /// Source of a topic's messages.
@@ -101,6 +97,7 @@ pub enum TopicSource {
     Tick(SecurityId),
     Book(SecurityId),
     Depth(SecurityId),
+    BookOrders(SecurityId),
     Bar,
 }
 
@@ -128,6 +125,11 @@ impl MarketTopics {
     /// Returns the depth topic of a security.
     pub fn depth_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
         self.fixed_topic(security, &Topic::Depth(security), reference)
+    }
+
+    /// Returns the topic of the orders in the book of a security.
+    pub fn book_orders_topic(&mut self, security: SecurityId, reference: &RefData) -> Option<u32> {
+        self.fixed_topic(security, &Topic::BookOrders(security), reference)
     }
 
     fn fixed_topic(&mut self, security: SecurityId, topic: &Topic, reference: &RefData) -> Option<u32> {
@@ -172,14 +174,14 @@ impl MarketTopics {
     }
 
     pub fn origin(&self, topic: u32) -> TopicSource {
-        let name = self.entries[topic as usize].name.as_str();
-        let of = |family| name.strip_prefix(family).and_then(|number| number.parse().ok()).map(SecurityId);
-        let sources = [
-            of("tick.").map(TopicSource::Tick),
-            of("book.").map(TopicSource::Book),
-            of("depth.").map(TopicSource::Depth),
-        ];
-        sources.into_iter().flatten().next().unwrap_or(TopicSource::Bar)
+        let MarketTopic { name, security, .. } = &self.entries[topic as usize];
+        match name.split('.').next() {
+            Some("tick") => TopicSource::Tick(*security),
+            Some("book") => TopicSource::Book(*security),
+            Some(DEPTH) => TopicSource::Depth(*security),
+            Some(ORDERS) => TopicSource::BookOrders(*security),
+            Some(_) | None => TopicSource::Bar,
+        }
     }
 
     /// Forgets the newest message of a topic, which may be outdated.
@@ -198,7 +200,7 @@ impl MarketTopics {
         let topic = self.ticks.get(security.0 as usize)?.checked_sub(1)?;
         match &self.entries[topic as usize].newest.as_ref()?.image {
             NewestData::Tick(tick) => Some(tick),
-            NewestData::Book(_) | NewestData::Depth(_) => None,
+            NewestData::Book(_) | NewestData::Depth(_) | NewestData::Orders(_) => None,
         }
     }
 
@@ -230,110 +232,15 @@ impl MarketTopics {
         market_data::bar(&mut self.body, seq, at, bar, reference);
         self.entries[topic as usize].set_changed(at);
         self.set_rendered(topic, at, BodyFormat::Json);
-    }
-
-    pub fn is_depth(&self, topic: u32) -> bool {
-        let newest = &self.entries[topic as usize].newest;
-        matches!(newest, Some(Newest { image: NewestData::Depth(_), .. }))
-    }
-
-    /// Takes a part of a message of price levels. Returns whether the message is complete.
-    pub fn push_levels(&mut self, topic: u32, part: &LevelChanges) -> bool {
-        let newest = &mut self.entries[topic as usize].newest;
-        let empty = || Newest { seq: 0, image: NewestData::Depth(Box::default()) };
-        match &mut newest.get_or_insert_with(empty).image {
-            NewestData::Depth(history) => history.push(part),
-            NewestData::Tick(_) | NewestData::Book(_) => false,
-        }
-    }
-
-    /// Applies the price levels that were received.
-    pub fn commit_levels(&mut self, topic: u32, at: Timestamp) {
-        let entry = &mut self.entries[topic as usize];
-        if let Some(Newest { image: NewestData::Depth(history), .. }) = &mut entry.newest {
-            history.commit(at);
-            entry.set_changed(at);
-        }
-    }
-
-    /// Returns the message of a depth topic for a subscriber whose book has the sequence number
-    /// `from`, but not its head, and the number it leads to. `None`: it misses nothing.
-    pub fn depth_message(
-        &mut self,
-        topic: u32,
-        from: Option<u64>,
-        format: BodyFormat,
-    ) -> Option<(&[u8], u64)> {
-        let (history, at) = self.entries[topic as usize].depth()?;
-        let (message, seq) = (history.message_since(from)?, history.book().seq());
-        let is_newest = message == DepthMessage::Newest;
-        if is_newest && self.entries[topic as usize].tails[format as usize].is_newest {
-            return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
-        }
-        self.write_depth(topic, message, format)?;
-        if is_newest {
-            self.set_rendered(topic, at, format);
-            return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
-        }
-        self.merged.clear();
-        let name = [self.entries[topic as usize].name.as_bytes(), b"".as_slice()];
-        encode::message_tail(&mut self.merged, name, at, (format, &self.body), Escaping::None);
-        Some((&self.merged, seq))
-    }
-
-    /// Returns what a reader whose book has the sequence number `from` misses, as JSON; an update
-    /// without changes if it misses nothing. `None`: the book is not known.
-    pub fn depth_json(&mut self, topic: u32, from: Option<u64>) -> Option<&[u8]> {
-        let (history, _) = self.entries[topic as usize].depth()?;
-        let book = history.book();
-        let message = history.message_since(from).unwrap_or(DepthMessage::Merged(book.seq()));
-        book.is_whole().then_some(())?;
-        self.write_depth(topic, message, BodyFormat::Json)?;
-        Some(&self.body)
-    }
-
-    /// Writes the body of a message of a depth topic to the reused buffer.
-    fn write_depth(&mut self, topic: u32, message: DepthMessage, format: BodyFormat) -> Option<()> {
-        let entry = &self.entries[topic as usize];
-        let (history, at) = entry.depth()?;
-        let seq = history.book().seq();
-        let (prev_seq, checksum) = match message {
-            DepthMessage::Newest => {
-                self.net.clear();
-                self.net.extend(history.newest_changes());
-                (history.prev_seq(), history.newest_checksum(&mut self.text))
-            }
-            DepthMessage::Merged(from) => {
-                history.net_changes(from, &mut self.net);
-                (from, Some(history.checksum(&mut self.text)))
-            }
-            DepthMessage::Snapshot => (seq, Some(history.checksum(&mut self.text))),
-        };
-        let (body, fixed, security) = (&mut self.body, &entry.fixed, entry.security);
-        let (seqs, changes) = ([prev_seq, seq], self.net.iter().copied());
-        body.clear();
-        match (message, format) {
-            (DepthMessage::Snapshot, BodyFormat::Json) => {
-                depth::snapshot(body, at, fixed, history.book(), checksum.unwrap_or_default())
-            }
-            (DepthMessage::Snapshot, BodyFormat::Sbe) => {
-                sbe::depth_snapshot(body, at, security, history.book(), checksum.unwrap_or_default())
-            }
-            (DepthMessage::Newest | DepthMessage::Merged(_), BodyFormat::Json) => {
-                depth::update(body, seqs, at, fixed, changes, checksum)
-            }
-            (DepthMessage::Newest | DepthMessage::Merged(_), BodyFormat::Sbe) => {
-                sbe::depth_update(body, seqs, at, security, changes, checksum)
-            }
-        }
-        Some(())
+        self.body.clear();
+        sbe::bar(&mut self.body, seq, at, bar);
+        self.set_rendered(topic, at, BodyFormat::Sbe);
     }
 
     /// Returns everything of the newest message but the subscriber's head.
     pub fn tail(&mut self, topic: u32, format: BodyFormat) -> &[u8] {
         let entry = &mut self.entries[topic as usize];
-        // Bars have no template.
-        let format = if entry.newest.is_some() { format } else { BodyFormat::Json };
+        // Bars are rendered when they are made, and have no newest data.
         if !entry.tails[format as usize].is_newest
             && let (Some(Newest { seq, image }), Some(at)) = (&entry.newest, entry.at)
         {
@@ -349,7 +256,7 @@ impl MarketTopics {
                 }
                 (NewestData::Book(sides), BodyFormat::Sbe) => sbe::book(body, *seq, at, sides),
                 // Its messages depend on the subscriber.
-                (NewestData::Depth(_), _) => return &[],
+                (NewestData::Depth(_) | NewestData::Orders(_), _) => return &[],
             }
             self.set_rendered(topic, at, format);
         }
@@ -411,6 +318,7 @@ mod tests {
             market.tick_topic(security, &reference),
             market.book_topic(security, &reference),
             market.depth_topic(security, &reference),
+            market.book_orders_topic(security, &reference),
         ];
         others.into_iter().chain(bars).collect()
     }

@@ -6,6 +6,7 @@
 //!
 //! Rules: docs/stomp.md#messages.
 
+pub mod book_orders;
 pub mod depth;
 pub mod market_data;
 pub mod orders;

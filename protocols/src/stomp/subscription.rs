@@ -44,7 +44,7 @@ pub struct SubscriptionRequest {
     pub ack: AckMode,
     /// Unacknowledged messages that are permitted, at most the limit.
     pub window: u32,
-    /// Sequence number of the client's book of the one depth topic.
+    /// Sequence number of the client's book, for a destination with one book.
     pub resume: Option<u64>,
     /// Nanoseconds within which market data is merged.
     pub conflate_ns: Option<u64>,
@@ -69,8 +69,8 @@ pub struct Subscription {
     pub conflation: Option<Box<Conflation>>,
     /// Whether the destination has no wildcard.
     pub is_named: bool,
-    /// Sequence number of the client's book, by depth topic.
-    depth_seqs: BTreeMap<u32, u64>,
+    /// Sequence number of the client's book, by topic.
+    book_seqs: BTreeMap<u32, u64>,
     /// Turn of this subscription in the session's queues, see [`super::session`].
     pub backlog_turn: Option<u64>,
     pub slots_turn: Option<u64>,
@@ -110,7 +110,7 @@ impl Subscription {
             unacked: VecDeque::new(),
             backlog: VecDeque::new(),
             slots: Slots::default(),
-            depth_seqs: BTreeMap::new(),
+            book_seqs: BTreeMap::new(),
             backlog_turn: None,
             slots_turn: None,
         }
@@ -132,12 +132,12 @@ impl Subscription {
     }
 
     /// Returns the sequence number of the client's book, if it has one.
-    pub fn depth_seq(&self, topic: u32) -> Option<u64> {
-        self.depth_seqs.get(&topic).copied().or(self.request.resume)
+    pub fn book_seq(&self, topic: u32) -> Option<u64> {
+        self.book_seqs.get(&topic).copied().or(self.request.resume)
     }
 
-    pub fn set_depth_seq(&mut self, topic: u32, seq: u64) {
-        self.depth_seqs.insert(topic, seq);
+    pub fn set_book_seq(&mut self, topic: u32, seq: u64) {
+        self.book_seqs.insert(topic, seq);
     }
 
     /// Appends a message under its number.

@@ -14,6 +14,12 @@ pub enum Topic<'a> {
     Book(SecurityId),
     /// Price levels as a snapshot and updates.
     Depth(SecurityId),
+    /// Orders of a book as a snapshot and updates.
+    BookOrders(SecurityId),
+    /// Each trade of the market.
+    Trade(SecurityId),
+    /// Trading session and halts.
+    SecurityStatus(SecurityId),
     Bar {
         security: SecurityId,
         /// `1s`, `1m`, …
@@ -58,7 +64,7 @@ pub enum TopicKind {
     MarketData,
     /// Never dropped; visible only to users who may see the strategy.
     Order,
-    /// Never dropped.
+    /// Never dropped: trades, and what concerns the whole system.
     System,
 }
 
@@ -84,12 +90,22 @@ pub enum NamingError {
 
 /// First segment of the depth topics.
 pub const DEPTH: &str = "depth";
+/// First segment of the topics of the orders in a book, and their last.
+pub const ORDERS: &str = "orders";
+const BOOK_OF_ORDERS: &str = "book";
+/// First segment of the topics of trades.
+pub const TRADE: &str = "trade";
+/// First segment of the topics of the trading status.
+const STATUS: &str = "status";
 
 /// First segments of all other topics.
-pub const FAMILIES: [&str; 13] = [
+pub const FAMILIES: [&str; 16] = [
     "tick",
     "book",
     DEPTH,
+    ORDERS,
+    TRADE,
+    STATUS,
     "bar",
     "order",
     "position",
@@ -144,13 +160,17 @@ impl Default for Naming {
 impl Topic<'_> {
     pub fn kind(&self) -> TopicKind {
         match self {
-            Topic::Tick(_) | Topic::Book(_) | Topic::Depth(_) | Topic::Bar { .. } => TopicKind::MarketData,
+            Topic::Tick(_) | Topic::Book(_) | Topic::Depth(_) | Topic::BookOrders(_) | Topic::Bar { .. } => {
+                TopicKind::MarketData
+            }
             Topic::OrderStatus { .. }
             | Topic::Order { .. }
             | Topic::Position { .. }
             | Topic::Transaction { .. }
             | Topic::CashBalance { .. } => TopicKind::Order,
-            Topic::Subscription { .. }
+            Topic::Trade(_)
+            | Topic::SecurityStatus(_)
+            | Topic::Subscription { .. }
             | Topic::Session(_)
             | Topic::Lifecycle { .. }
             | Topic::LogEvent(_)
@@ -169,6 +189,9 @@ impl Topic<'_> {
             Topic::Tick(_)
             | Topic::Book(_)
             | Topic::Depth(_)
+            | Topic::BookOrders(_)
+            | Topic::Trade(_)
+            | Topic::SecurityStatus(_)
             | Topic::Bar { .. }
             | Topic::Subscription { .. }
             | Topic::Session(_)
@@ -187,8 +210,14 @@ impl Topic<'_> {
     pub fn push_name_after(&self, first: &str, out: &mut Vec<u8>) {
         out.extend_from_slice(first.as_bytes());
         match *self {
-            Topic::Tick(security) | Topic::Book(security) | Topic::Depth(security) => {
-                push_number(out, security)
+            Topic::Tick(security)
+            | Topic::Book(security)
+            | Topic::Depth(security)
+            | Topic::Trade(security)
+            | Topic::SecurityStatus(security) => push_number(out, security),
+            Topic::BookOrders(security) => {
+                push_number(out, security);
+                push_segment(out, BOOK_OF_ORDERS);
             }
             Topic::Bar { security, size } => {
                 push_number(out, security);
@@ -218,6 +247,9 @@ impl Topic<'_> {
             Topic::Tick(_) => "tick",
             Topic::Book(_) => "book",
             Topic::Depth(_) => DEPTH,
+            Topic::BookOrders(_) => ORDERS,
+            Topic::Trade(_) => TRADE,
+            Topic::SecurityStatus(_) => STATUS,
             Topic::Bar { .. } => "bar",
             Topic::OrderStatus { .. } => &naming.prefix,
             Topic::Order { .. } => "order",
@@ -236,9 +268,11 @@ impl Topic<'_> {
 /// Returns the kind of topics that begin with this segment, or `None` if there are none.
 pub fn kind_of_family(first: &str, naming: &Naming) -> Option<TopicKind> {
     match first {
-        "tick" | "book" | "bar" | DEPTH => Some(TopicKind::MarketData),
+        "tick" | "book" | "bar" | DEPTH | ORDERS => Some(TopicKind::MarketData),
         "order" | "position" | "transaction" | "cash-balance" => Some(TopicKind::Order),
-        "subscription" | "session" | "lifecycle" | "log-event" | "generic-event" => Some(TopicKind::System),
+        TRADE | STATUS | "subscription" | "session" | "lifecycle" | "log-event" | "generic-event" => {
+            Some(TopicKind::System)
+        }
         _ => (first == naming.prefix).then_some(TopicKind::Order),
     }
 }
@@ -300,6 +334,9 @@ mod tests {
         check(Topic::Tick(security), "tick.42");
         check(Topic::Book(security), "book.42");
         check(Topic::Depth(security), "depth.42");
+        check(Topic::BookOrders(security), "orders.42.book");
+        check(Topic::Trade(security), "trade.42");
+        check(Topic::SecurityStatus(security), "status.42");
         check(Topic::Bar { security, size: "1m" }, "bar.42.1m");
         check(Topic::OrderStatus { strategy, order }, "pitlane.MOMENTUM.a%2Eb%2Ac%3Ed%2Fe%25f");
         check(Topic::Order { strategy, order: IntId::numbered(b'n', 7) }, "order.MOMENTUM.n7");

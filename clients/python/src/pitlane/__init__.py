@@ -58,10 +58,12 @@ from .events import (
     OtherEvent,
     PhaseChange,
     PositionChange,
+    SecurityStatus,
     SessionChange,
     StreamItem,
     SubscriptionChange,
     Tick,
+    Trade,
 )
 from .live.connection import LinkRejected
 from .live.process import StrategyRefused, run
@@ -216,6 +218,7 @@ __all__ = [
     "Role",
     "Security",
     "SecurityFamily",
+    "SecurityStatus",
     "SecurityType",
     "Sender",
     "Session",
@@ -239,6 +242,7 @@ __all__ = [
     "SwitchState",
     "Tick",
     "TimeInForce",
+    "Trade",
     "Transaction",
     "TransactionType",
     "Unavailable",

@@ -72,6 +72,32 @@ class Tick(Event):
 
 
 @dataclass(frozen=True)
+class Trade(Event):
+    """One trade of the market. `trade_id` increases with every trade of a security."""
+
+    trade_id: int
+    security_id: int
+    price: Decimal
+    date_time: datetime
+    size: Optional[Decimal] = None
+    """None if the feed does not say it."""
+    aggressor: Optional[Side] = None
+    """Side of the order that took; None in an auction, and for trades of a feed."""
+    symbol: Optional[str] = None
+
+
+@dataclass(frozen=True)
+class SecurityStatus(Event):
+    """A security entered another trading session, or trading was halted or resumed."""
+
+    security_id: int
+    halted: bool
+    date_time: datetime
+    session: Optional[str] = None
+    symbol: Optional[str] = None
+
+
+@dataclass(frozen=True)
 class Level:
     price: Decimal
     size: Decimal
@@ -237,6 +263,8 @@ _KINDS: Mapping[str, Type[Event]] = {
     "TICK": Tick,
     "BOOK": Book,
     "BAR": Bar,
+    "TRADE": Trade,
+    "SECURITY_STATUS": SecurityStatus,
     "ORDER_STATUS": OrderUpdate,
     "ORDER": OrderTerms,
     "SUBSCRIPTION": SubscriptionChange,

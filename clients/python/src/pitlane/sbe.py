@@ -12,7 +12,10 @@ _HEADER = Struct("<HHHH")
 _GROUP = Struct("<HH")
 _LENGTH = Struct("<H")
 _NULL = -(2**63)
+_NULL_CODE = 255
 _EXPONENT = -8
+# Order of the values of a change in JSON; levels have no action and no number.
+_CHANGE = ("action", "number", "side", "price", "size")
 
 
 class SbeError(ValueError):
@@ -71,7 +74,8 @@ def _read(block: Block, body: bytes, at: int, length: int, into: "dict[str, Any]
         raise SbeError("a block is shorter than the schema says")
     for (name, kind, type_name), value in zip(block.fields, block.layout.unpack_from(body, at)):
         if kind == "enum":
-            into[name] = ENUMS[type_name].get(value)
+            if value != _NULL_CODE:
+                into[name] = ENUMS[type_name].get(value)
         elif kind == "set":
             into.update({choice: True for bit, choice in SETS[type_name].items() if value >> bit & 1})
         elif kind == "number":
@@ -81,12 +85,14 @@ def _read(block: Block, body: bytes, at: int, length: int, into: "dict[str, Any]
 
 
 def _finish(message: "dict[str, Any]") -> None:
-    """Give levels and checksums the form that they have in JSON."""
+    """Give rows, flags and checksums the form that they have in JSON."""
     if message["type"] in ("SNAPSHOT", "UPDATE"):
         for name in ("bids", "asks"):
             if name in message:
-                message[name] = [[level["price"], level["size"]] for level in message[name]]
+                message[name] = [list(row.values()) for row in message[name]]
         if "changes" in message:
-            message["changes"] = [[row["side"], row["price"], row["size"]] for row in message["changes"]]
+            message["changes"] = [[row[name] for name in _CHANGE if name in row] for row in message["changes"]]
         if message["type"] == "UPDATE" and not message.pop("checked", False):
             del message["checksum"]
+    elif message["type"] == "SECURITY_STATUS":
+        message.setdefault("halted", False)

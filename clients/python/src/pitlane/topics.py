@@ -37,6 +37,10 @@ def tick(security_id: int | None) -> str:
     return "tick.*" if security_id is None else f"tick.{security_id:d}"
 
 
+def trade(security_id: int | None) -> str:
+    return "trade.*" if security_id is None else f"trade.{security_id:d}"
+
+
 def generic_event(name: str) -> str:
     if "." in name or "*" in name or ">" in name:
         raise ValueError(f"{name!r} is not an event name: it must be one segment of a topic")

@@ -127,6 +127,8 @@ pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
         EventKind::Tick(_)
         | EventKind::Depth(_)
         | EventKind::Levels(_)
+        | EventKind::BookOrders(_)
+        | EventKind::MarketTrade(_)
         | EventKind::Subscription { .. }
         | EventKind::Session { .. }
         | EventKind::Halt { .. }

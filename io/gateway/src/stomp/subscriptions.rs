@@ -22,6 +22,8 @@ enum MarketDataKind {
     Ticks,
     Depth,
     Levels,
+    BookOrders,
+    Trades,
 }
 
 /// The subscriptions of one thread. All sets are bounded by the number of securities.
@@ -84,14 +86,12 @@ impl Subscriptions {
             Interest::Ticks(_) | Interest::AllTicks if self.receives_all_ticks => {}
             Interest::Ticks(security) => self.set_one(security, MarketDataKind::Ticks, on),
             Interest::Depth(security) => self.set_one(security, MarketDataKind::Depth, on),
-            Interest::Levels(security) => {
-                self.request_levels(on, |row| row == security);
-                self.set_one(security, MarketDataKind::Levels, on);
-            }
-            Interest::AllLevels => {
-                self.request_levels(on, |_| true);
-                self.set_all(MarketDataKind::Levels, on);
-            }
+            Interest::Levels(security) => self.set_book(security, MarketDataKind::Levels, on),
+            Interest::AllLevels => self.set_all_books(MarketDataKind::Levels, on),
+            Interest::BookOrders(security) => self.set_book(security, MarketDataKind::BookOrders, on),
+            Interest::AllBookOrders => self.set_all_books(MarketDataKind::BookOrders, on),
+            Interest::Trades(security) => self.set_one(security, MarketDataKind::Trades, on),
+            Interest::AllTrades => self.set_all(MarketDataKind::Trades, on),
             Interest::AllTicks => self.set_all(MarketDataKind::Ticks, on),
             Interest::AllDepths => self.set_all(MarketDataKind::Depth, on),
             // Every thread with clients always receives orders and system events: a receipt for a
@@ -109,11 +109,21 @@ impl Subscriptions {
         self.changed.insert(key);
     }
 
+    fn set_book(&mut self, security: SecurityId, kind: MarketDataKind, on: bool) {
+        self.request_snapshot(kind, on, |row| row == security);
+        self.set_one(security, kind, on);
+    }
+
+    fn set_all_books(&mut self, kind: MarketDataKind, on: bool) {
+        self.request_snapshot(kind, on, |_| true);
+        self.set_all(kind, on);
+    }
+
     /// Makes the first subscription request a snapshot, even if the shard has not yet learned that
     /// the previous one ended.
-    fn request_levels(&mut self, on: bool, is_meant: impl Fn(SecurityId) -> bool) {
+    fn request_snapshot(&mut self, kind: MarketDataKind, on: bool, is_meant: impl Fn(SecurityId) -> bool) {
         if on {
-            self.sent.retain(|(security, kind)| *kind != MarketDataKind::Levels || !is_meant(*security));
+            self.sent.retain(|(security, sent)| *sent != kind || !is_meant(*security));
         }
     }
 
@@ -151,6 +161,8 @@ impl Subscriptions {
                     MarketDataKind::Ticks => WatchTarget::Ticks(security),
                     MarketDataKind::Depth => WatchTarget::Depth(security),
                     MarketDataKind::Levels => WatchTarget::Levels(security),
+                    MarketDataKind::BookOrders => WatchTarget::BookOrders(security),
+                    MarketDataKind::Trades => WatchTarget::Trades(security),
                 };
                 let body = CommandKind::Watch { port: port.id(), what, on };
                 let command = Command::new(source, watch_token(security, kind), body);
@@ -188,7 +200,7 @@ fn watch_token(security: SecurityId, kind: MarketDataKind) -> u32 {
     match kind {
         MarketDataKind::Ticks => 2 * security.0 + 1,
         MarketDataKind::Depth => 2 * security.0 + 2,
-        MarketDataKind::Levels => 0,
+        MarketDataKind::Levels | MarketDataKind::BookOrders | MarketDataKind::Trades => 0,
     }
 }
 

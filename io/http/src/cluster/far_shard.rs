@@ -171,11 +171,10 @@ impl FarShard {
             source.port = translate_port(source.port, from, own);
         }
         translate_senders(&mut event, |port| translate_port(port, from, own));
-        // Ticks and depth arrive separately and may be newer than the other events; price levels,
-        // and events made in the owner's place, have no number of their own. So none of them
+        // Ticks and depth arrive separately and may be newer than the other events; other market
+        // data, and events made in the owner's place, have no number of their own. So none of them
         // advances the sequence number.
-        let is_price = item.to == EventRecipient::All
-            && matches!(event.body, EventKind::Tick(_) | EventKind::Depth(_) | EventKind::Levels(_));
+        let is_price = item.to == EventRecipient::All && is_market_data(&event.body);
         let is_numbered = !is_price && !event.is_substitute();
         if !is_numbered {
             event.seq = self.seq;
@@ -367,6 +366,18 @@ impl FarShard {
             self.slots.push_back((ports, Event { seq: self.seq, ..event }));
         }
     }
+}
+
+/// Returns whether an event is market data, which is not numbered among the other events.
+fn is_market_data(body: &EventKind) -> bool {
+    matches!(
+        body,
+        EventKind::Tick(_)
+            | EventKind::Depth(_)
+            | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
+    )
 }
 
 /// Returns the port that an event answers, if it is one of ours.

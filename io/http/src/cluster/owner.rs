@@ -53,7 +53,8 @@ pub(super) struct LocalOwner {
     /// Snapshots, by shard.
     snapshots: Vec<SnapshotRequest>,
     depths: BTreeSet<SecurityId>,
-    levels: BTreeSet<SecurityId>,
+    /// Watched market data that comes as a snapshot and updates, or event by event.
+    watched: BTreeSet<WatchTarget>,
     events_kept: usize,
     pub taken: u64,
 }
@@ -67,7 +68,8 @@ struct FollowerState {
     inbox: VecDeque<(ShardId, Command)>,
     ticks: BTreeSet<SecurityId>,
     depths: BTreeSet<SecurityId>,
-    levels: BTreeSet<SecurityId>,
+    /// Other market data that it wants.
+    watched: BTreeSet<WatchTarget>,
     /// Events of its orders, oldest first.
     events: VecDeque<ClusterEvent>,
     /// By shard: the sequence number after which no event of its orders is missing in `events`.
@@ -104,7 +106,7 @@ impl LocalOwner {
             pending_commands: own.shards().map(everything).collect(),
             snapshots: vec![SnapshotRequest::default(); shards as usize],
             depths: BTreeSet::new(),
-            levels: BTreeSet::new(),
+            watched: BTreeSet::new(),
             events_kept,
             taken: 0,
             link,
@@ -247,14 +249,16 @@ impl LocalOwner {
                 let number = self.take(now, sender.member, first, commands, claim);
                 Some(ClusterMessage::Taken { sender: own, incarnation: sender.incarnation, number })
             }
-            ClusterMessage::Wants { incarnation, ticks, depths, levels, .. }
+            ClusterMessage::Wants { incarnation, ticks, depths, levels, book_orders, trades, .. }
                 if incarnation == own.incarnation =>
             {
                 (follower.ticks, follower.depths) = (set_of(ticks), set_of(depths));
-                follower.levels = set_of(levels);
-                let requested = follower.levels.clone();
+                follower.watched = levels.into_iter().map(WatchTarget::Levels).collect();
+                follower.watched.extend(book_orders.into_iter().map(WatchTarget::BookOrders));
+                follower.watched.extend(trades.into_iter().map(WatchTarget::Trades));
+                let requested = follower.watched.clone();
                 self.set_wants();
-                self.set_levels_wanted(&requested);
+                self.set_watched(&requested);
                 None
             }
             // For an earlier incarnation of this server.
@@ -348,19 +352,20 @@ impl LocalOwner {
         self.depths = depths;
     }
 
-    /// Watches the price levels that other servers want. The requested ones are watched again, so
-    /// that their shards send a snapshot: the server may have a port that has none.
-    fn set_levels_wanted(&mut self, requested: &BTreeSet<SecurityId>) {
-        let levels: BTreeSet<SecurityId> =
-            self.followers.iter().flat_map(|follower| &follower.levels).copied().collect();
-        let ended: Vec<SecurityId> = self.levels.difference(&levels).copied().collect();
-        for security in ended {
-            self.watch(security, WatchTarget::Levels(security), false);
+    /// Watches the other market data that other servers want. The requested ones are watched again,
+    /// so that their shards send a snapshot: the server may have a port that has none.
+    fn set_watched(&mut self, requested: &BTreeSet<WatchTarget>) {
+        let watched: BTreeSet<WatchTarget> =
+            self.followers.iter().flat_map(|follower| &follower.watched).copied().collect();
+        let ended = self.watched.difference(&watched).map(|what| (*what, false));
+        let changes: Vec<(WatchTarget, bool)> =
+            ended.chain(requested.iter().map(|what| (*what, true))).collect();
+        for (what, on) in changes {
+            if let Some(security) = what.security() {
+                self.watch(security, what, on);
+            }
         }
-        for &security in requested {
-            self.watch(security, WatchTarget::Levels(security), true);
-        }
-        self.levels = levels;
+        self.watched = watched;
     }
 
     fn watch(&mut self, security: SecurityId, what: WatchTarget, on: bool) {

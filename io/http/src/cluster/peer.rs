@@ -389,14 +389,15 @@ impl ClusterPeer {
 
     /// Returns all market data that ports here subscribe to.
     pub(super) fn wants(&self) -> ClusterMessage {
-        let mut wants: [Vec<SecurityId>; 3] = Default::default();
+        let mut wants: [Vec<SecurityId>; 5] = Default::default();
         for shard in &self.shards {
             for (all, some) in wants.iter_mut().zip(shard.subscriptions.wants()) {
                 all.extend(some);
             }
         }
-        let [ticks, depths, levels] = wants;
-        ClusterMessage::Wants { sender: self.own, incarnation: self.incarnation(), ticks, depths, levels }
+        let [ticks, depths, levels, book_orders, trades] = wants;
+        let incarnation = self.incarnation();
+        ClusterMessage::Wants { sender: self.own, incarnation, ticks, depths, levels, book_orders, trades }
     }
 
     /// Returns whether all that it has sent is delivered: then it is up.

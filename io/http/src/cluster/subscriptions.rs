@@ -15,6 +15,8 @@ pub(super) struct PortSubscriptions {
     ticks: BTreeMap<SecurityId, PortMask>,
     depths: BTreeMap<SecurityId, PortMask>,
     levels: BTreeMap<SecurityId, PortMask>,
+    book_orders: BTreeMap<SecurityId, PortMask>,
+    trades: BTreeMap<SecurityId, PortMask>,
     /// Ports that have ever requested a snapshot; they receive another one when we join again.
     pub readers: PortMask,
     /// Ports that have requested a snapshot and have not received it yet.
@@ -35,9 +37,14 @@ impl PortSubscriptions {
             WatchTarget::Venue(_) | WatchTarget::Budgets => {}
             WatchTarget::Ticks(security) => return set_security(&mut self.ticks, security, set),
             WatchTarget::Depth(security) => return set_security(&mut self.depths, security, set),
+            WatchTarget::Trades(security) => return set_security(&mut self.trades, security, set),
+            // Each port that starts needs a snapshot, which the owner sends for every request.
             WatchTarget::Levels(security) => {
                 set_security(&mut self.levels, security, set);
-                // Each port that starts needs a snapshot, which the owner sends for every request.
+                return true;
+            }
+            WatchTarget::BookOrders(security) => {
+                set_security(&mut self.book_orders, security, set);
                 return true;
             }
         }
@@ -49,10 +56,11 @@ impl PortSubscriptions {
         self.waiting = self.waiting.with(PortMask::one(port));
     }
 
-    /// Returns the securities whose ticks, those whose books and those whose price levels are
-    /// subscribed to.
-    pub(super) fn wants(&self) -> [impl Iterator<Item = SecurityId>; 3] {
-        [&self.ticks, &self.depths, &self.levels].map(|rows| rows.keys().copied())
+    /// Returns the securities whose market data is subscribed to: ticks, books, price levels,
+    /// orders of books, trades.
+    pub(super) fn wants(&self) -> [impl Iterator<Item = SecurityId>; 5] {
+        let all = [&self.ticks, &self.depths, &self.levels, &self.book_orders, &self.trades];
+        all.map(|rows| rows.keys().copied())
     }
 
     /// Returns the ports that receive an event which is no snapshot item, by the rules of a shard.
@@ -66,6 +74,10 @@ impl PortSubscriptions {
             }
             EventKind::Depth(depth) => self.depths.get(&depth.security).copied().unwrap_or_default(),
             EventKind::Levels(levels) => self.levels.get(&levels.security).copied().unwrap_or_default(),
+            EventKind::BookOrders(orders) => {
+                self.book_orders.get(&orders.security).copied().unwrap_or_default()
+            }
+            EventKind::MarketTrade(trade) => self.trades.get(&trade.security).copied().unwrap_or_default(),
             EventKind::Done { .. } => own,
             EventKind::ToVenue(_)
             | EventKind::Budget(_)

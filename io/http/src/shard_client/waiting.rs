@@ -206,6 +206,8 @@ impl Waiting {
             | EventKind::Tick(_)
             | EventKind::Depth(_)
             | EventKind::Levels(_)
+            | EventKind::BookOrders(_)
+            | EventKind::MarketTrade(_)
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }
             | EventKind::Halt { .. }

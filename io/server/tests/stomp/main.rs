@@ -7,6 +7,7 @@ mod caps;
 mod conformance;
 mod fairness;
 mod limits;
+mod order_books;
 mod other_clients;
 mod platform;
 mod rules;

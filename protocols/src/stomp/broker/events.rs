@@ -26,6 +26,8 @@ impl StompBroker {
             EventKind::Tick(tick) => self.publish_tick(now, event.seq, event.at, tick),
             EventKind::Depth(depth) => self.publish_depth_update(now, shard, stamp, depth),
             EventKind::Levels(part) => self.publish_levels_update(now, stamp, part),
+            EventKind::BookOrders(part) => self.publish_book_orders_update(now, stamp, part),
+            EventKind::MarketTrade(trade) => self.publish_trade(now, stamp, trade),
             EventKind::Order(order_terms) => match event.report() {
                 Some(report) => {
                     self.order_histories.begin(order_terms.order, event.at);
@@ -55,11 +57,13 @@ impl StompBroker {
             EventKind::Adapter { adapter, connected } => {
                 self.publish_adapter_update(now, shard, stamp, *adapter, *connected)
             }
+            EventKind::Session { exchange, session } => {
+                self.publish_session_change(now, stamp, *exchange, *session)
+            }
+            EventKind::Halt { security, on } => self.publish_halt(now, stamp, *security, *on),
             EventKind::Forgotten { order, .. } => self.own_ids.forget(*order),
             // These have no topic: a refusal belongs to the requester, and the others are internal.
             EventKind::Refused(_)
-            | EventKind::Session { .. }
-            | EventKind::Halt { .. }
             | EventKind::TradingDay { .. }
             | EventKind::Limits { .. }
             | EventKind::Restrict { .. }

@@ -6,7 +6,7 @@ use pitlane_engine::id::SecurityId;
 
 use super::BrokerCommand;
 use crate::stomp::pattern::Pattern;
-use crate::stomp::topic::{DEPTH, Naming, TopicKind, kind_of_family};
+use crate::stomp::topic::{DEPTH, Naming, ORDERS, TRADE, TopicKind, kind_of_family};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Interest {
@@ -19,6 +19,12 @@ pub enum Interest {
     /// Price levels of one security.
     Levels(SecurityId),
     AllLevels,
+    /// Orders in the book of one security.
+    BookOrders(SecurityId),
+    AllBookOrders,
+    /// Trades of one security.
+    Trades(SecurityId),
+    AllTrades,
     /// Orders, positions, cash and the system.
     Rest,
 }
@@ -55,6 +61,11 @@ impl Interests {
     /// Returns whether this broker gets the price levels of a security.
     pub(super) fn has_levels(&self, security: SecurityId) -> bool {
         self.has_any([Interest::AllLevels, Interest::Levels(security)])
+    }
+
+    /// Returns whether this broker gets the orders in the book of a security.
+    pub(super) fn has_book_orders(&self, security: SecurityId) -> bool {
+        self.has_any([Interest::AllBookOrders, Interest::BookOrders(security)])
     }
 
     fn has_any(&self, interests: [Interest; 2]) -> bool {
@@ -102,25 +113,29 @@ impl Interests {
     }
 }
 
-/// Returns the interests of a pattern. One that begins with a wildcard may need three. Price levels
-/// must be named: a subscription to everything gets those that others have requested.
+/// Returns the interests of a pattern. One that begins with a wildcard may need three. Price
+/// levels, orders of books and trades must be named: a subscription to everything gets those that
+/// others have requested.
 fn of(pattern: &Pattern, naming: &Naming) -> [Option<Interest>; 3] {
     // Index of the security in a topic: `tick.42`, `position.PAIRS.42`.
     let at = if pattern.name_at(0) == Some(POSITION) { 2 } else { 1 };
     let names_it = pattern.segments().len() > at;
-    let [ticks, depth, levels] = match pattern.name_at(at).map(security) {
-        Some(Some(id)) => [Interest::Ticks(id), Interest::Depth(id), Interest::Levels(id)].map(Some),
-        None if names_it || pattern.below() => {
-            [Interest::AllTicks, Interest::AllDepths, Interest::AllLevels].map(Some)
-        }
-        Some(None) | None => [None; 3],
+    let of_security = |one: fn(SecurityId) -> Interest, all: Interest| match pattern.name_at(at).map(security)
+    {
+        Some(Some(id)) => Some(one(id)),
+        None if names_it || pattern.below() => Some(all),
+        Some(None) | None => None,
     };
+    let ticks = of_security(Interest::Ticks, Interest::AllTicks);
+    let depth = of_security(Interest::Depth, Interest::AllDepths);
     match pattern.name_at(0) {
         None => [ticks, depth, Some(Interest::Rest)],
         // Bars are made from ticks.
         Some("tick" | BAR) => [ticks, None, None],
         Some("book") => [None, depth, None],
-        Some(DEPTH) => [None, None, levels],
+        Some(DEPTH) => [of_security(Interest::Levels, Interest::AllLevels), None, None],
+        Some(ORDERS) => [of_security(Interest::BookOrders, Interest::AllBookOrders), None, None],
+        Some(TRADE) => [of_security(Interest::Trades, Interest::AllTrades), None, None],
         // Positions are valued at market prices.
         Some(POSITION) => [ticks, None, Some(Interest::Rest)],
         Some(first) => match kind_of_family(first, naming) {
@@ -158,8 +173,13 @@ mod tests {
             ("bar.*.1m", [all, None, None]),
             ("book.42", [None, book, None]),
             ("book.*", [None, books, None]),
-            ("depth.42", [None, None, levels]),
-            ("depth.>", [None, None, all_levels]),
+            ("depth.42", [levels, None, None]),
+            ("depth.>", [all_levels, None, None]),
+            ("orders.42.book", [Some(Interest::BookOrders(SecurityId(42))), None, None]),
+            ("orders.*.book", [Some(Interest::AllBookOrders), None, None]),
+            ("orders.x.book", [None, None, None]),
+            ("trade.42", [Some(Interest::Trades(SecurityId(42))), None, None]),
+            ("trade.*", [Some(Interest::AllTrades), None, None]),
             ("depth.x", [None, None, None]),
             ("pitlane.>", [None, None, rest]),
             ("the service.A.*", [None, None, rest]),

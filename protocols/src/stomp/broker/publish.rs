@@ -1,16 +1,17 @@
 //! Delivers messages to their subscribers.
 
-use pitlane_engine::event::{Depth, LevelChanges, Tick};
+use pitlane_engine::event::{Depth, LevelChanges, MarketTrade, OrderChanges, Tick};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
 use super::StompBroker;
+use crate::sbe;
 use crate::stomp::body_format::BodyFormat;
 use crate::stomp::index::Subscriber;
 use crate::stomp::market::MarketTopics;
 use crate::stomp::payload::EventStamp;
-use crate::stomp::payload::market_data::BarPayload;
+use crate::stomp::payload::market_data::{self, BarPayload};
 use crate::stomp::payload::system::{self, ExternalSessionState, LogEventPayload, LogLevel};
 use crate::stomp::session::MarketDataOffer;
 use crate::stomp::topic::Topic;
@@ -59,8 +60,33 @@ impl StompBroker {
         let Some(topic) = self.market.depth_topic(part.security, &self.reference) else { return };
         if self.market.push_levels(topic, part) {
             let at = stamp.at;
-            self.publish_market_data(now, at, topic, |market| market.commit_levels(topic, at));
+            self.publish_market_data(now, at, topic, |market| market.commit_book(topic, at));
         }
+    }
+
+    /// Publishes orders of a book once all parts of their message are here.
+    pub(super) fn publish_book_orders_update(
+        &mut self,
+        now: Timestamp,
+        stamp: EventStamp,
+        part: &OrderChanges,
+    ) {
+        let Some(topic) = self.market.book_orders_topic(part.security, &self.reference) else { return };
+        if self.market.push_book_orders(topic, part) {
+            let at = stamp.at;
+            self.publish_market_data(now, at, topic, |market| market.commit_book(topic, at));
+        }
+    }
+
+    pub(super) fn publish_trade(&mut self, now: Timestamp, stamp: EventStamp, trade: &MarketTrade) {
+        let reference = self.reference.clone();
+        self.publish_forms(
+            now,
+            &Topic::Trade(trade.security),
+            stamp.at,
+            |out| market_data::trade(out, stamp, trade, &reference),
+            |out| sbe::trade(out, stamp, trade),
+        );
     }
 
     pub fn publish_bar(&mut self, now: Timestamp, at: Timestamp, bar: &BarPayload<'_>) {

@@ -1,12 +1,14 @@
 //! Ticks, books and bars.
 
-use pitlane_engine::event::{Depth, Tick};
+use pitlane_engine::command::TradingSession;
+use pitlane_engine::event::{Depth, MarketTrade, Tick};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 
 use super::{EventStamp, begin};
+use crate::codes::WireName;
 use crate::json::{Object, push_decimal, push_number, push_text, push_time};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,47 @@ pub fn book(out: &mut Vec<u8>, seq: u64, at: Timestamp, fixed: &[u8], sides: &[D
     out.extend_from_slice(b",\"dateTime\":\"");
     push_time(out, at);
     out.extend_from_slice(b"\"}");
+}
+
+/// Writes a trade. A size that the feed does not say is left out.
+pub fn trade(out: &mut Vec<u8>, stamp: EventStamp, trade: &MarketTrade, reference: &RefData) {
+    let mut object = begin(out, "TRADE", stamp);
+    object.number("tradeId", trade.number.0);
+    security(&mut object, trade.security, reference);
+    object.decimal("price", trade.price.raw());
+    if !trade.qty.is_zero() {
+        object.decimal("size", trade.qty.raw());
+    }
+    if let Some(side) = trade.aggressor {
+        object.text("aggressor", side.wire_name());
+    }
+    object.time("dateTime", stamp.at);
+    object.end();
+}
+
+/// Trading status of a security.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SecurityStatusPayload {
+    pub security: SecurityId,
+    /// Absent before the first session change that the thread has seen.
+    pub session: Option<TradingSession>,
+    pub is_halted: bool,
+}
+
+pub fn security_status(
+    out: &mut Vec<u8>,
+    stamp: EventStamp,
+    status: &SecurityStatusPayload,
+    reference: &RefData,
+) {
+    let mut object = begin(out, "SECURITY_STATUS", stamp);
+    security(&mut object, status.security, reference);
+    if let Some(session) = status.session {
+        object.text("session", session.wire_name());
+    }
+    object.flag("halted", status.is_halted);
+    object.time("dateTime", stamp.at);
+    object.end();
 }
 
 pub fn bar(out: &mut Vec<u8>, seq: u64, at: Timestamp, bar: &BarPayload<'_>, reference: &RefData) {

@@ -245,10 +245,10 @@ impl StompSession {
         self.note_output_start(now);
         let Some(Some(subscription)) = self.subscriptions.get_mut(place as usize) else { return };
         let format = subscription.request.format;
-        let tail = if market.is_depth(topic) {
-            let from = subscription.depth_seq(topic);
-            let Some((tail, seq)) = market.depth_message(topic, from, format) else { return };
-            subscription.set_depth_seq(topic, seq);
+        let tail = if market.has_updates(topic) {
+            let from = subscription.book_seq(topic);
+            let Some((tail, seq)) = market.book_message(topic, from, format) else { return };
+            subscription.set_book_seq(topic, seq);
             tail
         } else {
             market.tail(topic, format)

@@ -278,10 +278,10 @@ fn transaction_of<'a>(frame: &StompFrame<'a>) -> Result<Cow<'a, str>, StompClose
     frame.header("transaction").ok_or(StompCloseReason::Missing("transaction"))
 }
 
-/// Returns the sequence number from which a client continues its book of one depth topic.
+/// Returns the sequence number from which a client continues its book of one topic.
 fn resume_of(frame: &StompFrame<'_>, pattern: &Pattern) -> Result<Option<u64>, StompCloseReason> {
     let Some(text) = frame.header("resume") else { return Ok(None) };
-    let is_one_topic = pattern.name_at(0) == Some(topic::DEPTH) && pattern.is_exact();
+    let is_one_topic = matches!(pattern.name_at(0), Some(topic::DEPTH | topic::ORDERS)) && pattern.is_exact();
     let is_number = is_one_topic && text.bytes().all(|b| b.is_ascii_digit());
     text.parse().ok().filter(|_| is_number).map(Some).ok_or(StompCloseReason::BadResume)
 }

@@ -7,7 +7,7 @@ from typing import Any, Union
 
 from .. import topics
 from ..call import get
-from ..events import Event, Gap, OrderUpdate, StreamItem, Tick
+from ..events import Event, Gap, OrderUpdate, StreamItem, Tick, Trade
 from ..operation_values import Health
 from ..retry import NO_RETRY
 from ..settings import Settings
@@ -27,27 +27,48 @@ class AsyncStreams(AsyncSecurityLookup):
         pattern: str,
         *,
         last_value: bool = False,
+        conflate_ms: int | None = None,
         policy: Policy = Policy.BY_TOPIC,
         capacity: int = CAPACITY,
     ) -> AsyncSubscription[StreamItem]:
         """Subscribes to all topics that match, as in `tick.*`, `order.MOMENTUM.*` or `log-event.>`.
 
         With `last_value`, the subscription first returns the newest known value of each market data
-        topic. The client reopens a lost connection and reports the loss by a `Gap`.
+        topic. With `conflate_ms`, the service sends market data at most once in this time, with the
+        newest value of each topic. The client reopens a lost connection and reports the loss by a
+        `Gap`.
         """
-        return self._subscriptions.subscribe(pattern, last_value=last_value, policy=policy, capacity=capacity)
+        return self._subscriptions.subscribe(
+            pattern, last_value=last_value, conflate_ms=conflate_ms, policy=policy, capacity=capacity
+        )
 
     def ticks(
-        self, security: SecurityRef | None = None, *, policy: Policy = Policy.BY_TOPIC
+        self,
+        security: SecurityRef | None = None,
+        *,
+        conflate_ms: int | None = None,
+        policy: Policy = Policy.BY_TOPIC,
     ) -> AsyncSubscription[Union[Tick, Gap]]:
         """Subscribes to market data of one security, or of all.
 
-        The newest known values come first.
+        The newest known values come first. `conflate_ms` is as in `subscribe`.
         """
         if isinstance(security, Security):
             security = security.id
         topic = self._tick_topic(security) if isinstance(security, str) else topics.tick(security)
-        return self._subscriptions.subscribe(topic, last_value=True, policy=policy)
+        return self._subscriptions.subscribe(topic, last_value=True, conflate_ms=conflate_ms, policy=policy)
+
+    def trades(
+        self, security: SecurityRef | None = None, *, capacity: int = CAPACITY
+    ) -> AsyncSubscription[Union[Trade, Gap]]:
+        """Subscribes to every trade of one security, or of all.
+
+        None is left out, except during a `Gap`.
+        """
+        if isinstance(security, Security):
+            security = security.id
+        topic = self._trade_topic(security) if isinstance(security, str) else topics.trade(security)
+        return self._subscriptions.subscribe(topic, policy=Policy.EVERY, capacity=capacity)
 
     def orders(
         self, strategy: str | None = None, int_id: str | None = None, *, prefix: str = "pitlane"
@@ -83,6 +104,9 @@ class AsyncStreams(AsyncSecurityLookup):
 
     async def _tick_topic(self, symbol: str) -> str:
         return topics.tick(await self._security_id(symbol))
+
+    async def _trade_topic(self, symbol: str) -> str:
+        return topics.trade(await self._security_id(symbol))
 
     async def _broker(self) -> str:
         """Returns the address of the broker. Does not retry, because the `BrokerClient` does."""

@@ -24,6 +24,19 @@ class ConditionLike(Protocol):
     def notify_all(self) -> None: ...
 
 
+# Windows that the broker accepts, in milliseconds.
+WINDOW_MS_MIN, WINDOW_MS_MAX = 10, 60_000
+
+
+def checked_window(milliseconds: int) -> int:
+    """Rejects a window of conflation that the broker would close the connection for."""
+    if isinstance(milliseconds, bool) or not isinstance(milliseconds, int):
+        raise TypeError("conflate_ms is a whole number of milliseconds")
+    if not WINDOW_MS_MIN <= milliseconds <= WINDOW_MS_MAX:
+        raise ValueError(f"conflate_ms is from {WINDOW_MS_MIN} to {WINDOW_MS_MAX}, not {milliseconds}")
+    return milliseconds
+
+
 class SubscriptionState:
     def __init__(
         self,
@@ -31,12 +44,16 @@ class SubscriptionState:
         pattern: str,
         *,
         last_value: bool = False,
+        conflate_ms: int | None = None,
         policy: Policy = Policy.BY_TOPIC,
         capacity: int = CAPACITY,
     ) -> None:
         self._condition = condition
         self.pattern = check(pattern)
-        self.headers: Mapping[str, str] = {"last-value": "true"} if last_value else {}
+        headers = {"last-value": "true"} if last_value else {}
+        if conflate_ms is not None:
+            headers["conflate"] = str(checked_window(conflate_ms))
+        self.headers: Mapping[str, str] = headers
         self._queue = EventQueue(policy, capacity)
         self._is_confirmed = self._is_closed = False
         # The gap that has begun and not ended.
