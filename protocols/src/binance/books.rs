@@ -35,8 +35,8 @@ const SNAPSHOT_LEVELS: usize = 500;
 /// Snapshots that are asked for at the same time.
 const SNAPSHOTS_IN_FLIGHT_MAX: usize = 4;
 
-/// Time to the next snapshot of a book if the last one did not fit; it doubles with each failure, up
-/// to the longest.
+/// Time to the next snapshot of a book if the last one did not fit; it doubles with each failure,
+/// up to the longest.
 const SNAPSHOT_INTERVAL_NS: u64 = 2 * NS_PER_S;
 const SNAPSHOT_INTERVAL_NS_MAX: u64 = 60 * NS_PER_S;
 
@@ -44,8 +44,8 @@ const SNAPSHOT_INTERVAL_NS_MAX: u64 = 60 * NS_PER_S;
 /// subscription.
 const FIRST_EVENT_NS_MAX: u64 = 2 * NS_PER_S;
 
-/// Levels in the buffered events of one book. The oldest events are dropped: the snapshot that comes
-/// is newer than they are.
+/// Levels in the buffered events of one book. The oldest events are dropped: the snapshot that
+/// comes is newer than they are.
 pub const BUFFERED_LEVELS_MAX: usize = 8_192;
 
 /// The books of all securities of a connection.

@@ -465,7 +465,7 @@ impl FixSession {
         self.layer.sequence.in_flight.complete(&report_id(token));
     }
 
-    /// Returns the next price for the shard of its security: a quote or a trade.
+    /// Returns the next price for the shard of its security: a quote, a trade or a part of a book.
     pub fn poll_price(&mut self) -> Option<CommandKind> {
         self.role.initiator_mut()?.poll_price()
     }
@@ -488,11 +488,6 @@ impl FixSession {
     /// Returns the newest round trip to the venue.
     pub fn round_trip_ns(&self) -> Option<u64> {
         self.role.initiator().and_then(Initiator::round_trip_ns)
-    }
-
-    /// Returns why a book of the venue is requested again, once.
-    pub fn take_price_fault(&mut self) -> Option<String> {
-        self.role.initiator_mut()?.take_price_fault()
     }
 
     pub fn venue_counts(&self) -> VenueCounts {
