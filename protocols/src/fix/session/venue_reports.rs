@@ -16,6 +16,11 @@ impl FixSession {
             initiator.set_signer(signer);
         }
     }
+
+    /// Returns why a book of the venue is requested again, once.
+    pub fn take_price_fault(&mut self) -> Option<String> {
+        self.role.initiator_mut()?.take_price_fault()
+    }
 }
 
 impl VenueReports for FixSession {
