@@ -45,9 +45,4 @@ impl VenueReports for FixSession {
     }
 }
 
-impl FixSession {
-    /// Returns why a book of the venue is requested again, once.
-    pub fn take_price_fault(&mut self) -> Option<String> {
-        self.role.initiator_mut()?.take_price_fault()
-    }
-}
+impl FixSession {}
