@@ -116,11 +116,15 @@ impl DepthMarket {
 
     /// Lets the shard publish its books, and the broker send what waits.
     pub(crate) fn publish(&mut self) {
+        self.emit_books();
+        self.settle();
+    }
+
+    fn emit_books(&mut self) {
         while self.shard.has_depths() {
             self.shard.emit_depths(&mut self.out);
             self.drain();
         }
-        self.settle();
     }
 
     /// Does what the broker requests, and what is due.
@@ -138,6 +142,8 @@ impl DepthMarket {
                 panic!("consumers need books only: {interest:?}");
             };
             self.apply(CommandKind::Watch { port: READER, what, on });
+            // A snapshot of orders comes in a step of its own, which needs no further command.
+            self.emit_books();
         }
         while self.broker.poll_active().is_some() {}
     }

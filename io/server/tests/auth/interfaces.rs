@@ -26,11 +26,14 @@ const LOGINS: [(&str, &str, &str); 6] = [
 
 /// What each login may do, the client without login first: `+` the action is executed, `-` it is
 /// refused and the session ends. A destination without a slash is a topic.
-const STOMP_ACTIONS: [(&str, &str); 53] = [
+const STOMP_ACTIONS: [(&str, &str); 59] = [
     ("CONNECT", "-++++++"),
     ("SUBSCRIBE tick.1", "-++++++"),
     ("SUBSCRIBE book.1", "-++++++"),
     ("SUBSCRIBE depth.1", "-++++++"),
+    ("SUBSCRIBE orders.1.book", "-++++++"),
+    ("SUBSCRIBE trade.1", "-++++++"),
+    ("SUBSCRIBE status.1", "-++++++"),
     ("SUBSCRIBE bar.1.1m", "-++++++"),
     // Topics of strategies: its own, those of others, and under other names of the same.
     ("SUBSCRIBE pitlane.PAIRS.x", "-++++++"),
@@ -70,6 +73,9 @@ const STOMP_ACTIONS: [(&str, &str); 53] = [
     ("SEND tick.1", "-------"),
     ("SEND book.1", "-------"),
     ("SEND depth.1", "-------"),
+    ("SEND orders.1.book", "-------"),
+    ("SEND trade.1", "-------"),
+    ("SEND status.1", "-------"),
     ("SEND bar.1.1m", "-------"),
     ("SEND pitlane.PAIRS.x", "-------"),
     ("SEND the service.PAIRS.x", "-------"),
