@@ -19,7 +19,7 @@ use crate::printer::Printer;
 /// Currency of the summary.
 const BASE: &[u8] = b"USD";
 /// Lines printed in one second. More would cost a third of the core, and no person reads so fast.
-const LINES_PER_S_MAX: u32 = 1_000;
+const PRINTED_LINES_MAX: u32 = 1_000;
 
 /// Bounds the lines of a second.
 #[derive(Debug, Default)]
@@ -41,7 +41,7 @@ impl LineBudget {
             self.close(lines);
             (self.second, self.lines) = (second, 0);
         }
-        let fits = self.lines < LINES_PER_S_MAX;
+        let fits = self.lines < PRINTED_LINES_MAX;
         self.lines += u32::from(fits);
         self.left_out += u64::from(!fits);
         fits
@@ -50,7 +50,7 @@ impl LineBudget {
     fn close(&mut self, lines: &mut String) {
         if self.left_out > 0 {
             let count = std::mem::take(&mut self.left_out);
-            writeln!(lines, "… {count} lines left out: at most {LINES_PER_S_MAX} are printed in a second")
+            writeln!(lines, "… {count} lines left out: at most {PRINTED_LINES_MAX} are printed in a second")
                 .expect("a string takes everything");
         }
     }
@@ -130,7 +130,7 @@ mod tests {
     fn lines_beyond_those_of_a_second_are_counted() {
         let (mut budget, mut lines) = (LineBudget::default(), String::new());
         let at = |ms: u64| Timestamp(1_000 * NS_PER_S + ms * 1_000_000);
-        let printed = (0..LINES_PER_S_MAX + 5).filter(|_| budget.take(at(1), &mut lines)).count();
+        let printed = (0..PRINTED_LINES_MAX + 5).filter(|_| budget.take(at(1), &mut lines)).count();
         assert_eq!((printed, lines.as_str()), (1_000, ""));
         assert!(!budget.take(at(999), &mut lines));
         assert!(budget.take(at(1_000), &mut lines));
