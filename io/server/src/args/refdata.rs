@@ -54,7 +54,7 @@ pub struct BinanceImportArgs {
     /// Only symbols that are priced in these assets
     #[arg(long, value_name = "ASSET,…", value_delimiter = ',')]
     pub quotes: Vec<String>,
-    /// Name of the [[adapter]] of the settings
+    /// Name of the adapter in the settings
     #[arg(long, value_name = "NAME", default_value = "BINANCE")]
     pub adapter: String,
     /// Name of the exchange in the reference data
