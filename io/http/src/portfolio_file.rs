@@ -7,6 +7,7 @@
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +21,8 @@ use super::portfolio_sample::{PortfolioAmounts, Sample};
 const NAME: &str = "portfolio.csv";
 const HEADER: &str =
     "time,strategyId,currency,netLiquidationValue,marketValue,grossExposure,realizedPL,unrealizedPL";
+/// Mode of the file, as of all trading data.
+const OWNER_ONLY: u32 = 0o600;
 /// Lines beyond those of kept samples after which the file is written again.
 const OLD_LINES_MAX: usize = 20_000;
 
@@ -71,7 +74,7 @@ impl PortfolioFile {
     /// Appends samples. Blocks until they are written.
     pub(crate) fn append(&self, samples: &[Sample]) {
         let write = || {
-            let mut file = OpenOptions::new().append(true).create(true).open(&self.path)?;
+            let mut file = OpenOptions::new().append(true).create(true).mode(OWNER_ONLY).open(&self.path)?;
             file.write_all(self.text(samples).as_bytes())
         };
         self.report(write());
@@ -81,7 +84,13 @@ impl PortfolioFile {
     pub(crate) fn replace(&self, samples: &[Sample]) {
         let beside = self.path.with_extension("csv.new");
         let text = format!("{HEADER}\n{}", self.text(samples));
-        self.report(fs::write(&beside, text).and_then(|()| fs::rename(&beside, &self.path)));
+        let write = || {
+            let mut options = OpenOptions::new();
+            let mut file = options.write(true).create(true).truncate(true).mode(OWNER_ONLY).open(&beside)?;
+            file.write_all(text.as_bytes())?;
+            fs::rename(&beside, &self.path)
+        };
+        self.report(write());
     }
 
     fn text(&self, samples: &[Sample]) -> String {
