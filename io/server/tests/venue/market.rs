@@ -2,7 +2,9 @@
 //! of the service with it.
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::ops::RangeInclusive;
 use std::path::Path;
+use std::sync::atomic::{AtomicU16, Ordering};
 
 use pitlane_testkit::fix_client::FixClient;
 use pitlane_testkit::http_client::{HttpClient, Response};
@@ -99,10 +101,22 @@ fn write_refdata(data: &Path, venues: &[VenueAddress<'_>]) -> std::path::PathBuf
     folder
 }
 
-/// Returns a port that is free now.
+/// Ports that the system gives to no connection.
+const FREE_PORTS: RangeInclusive<u16> = 20_000..=32_000;
+
+/// Returns a port that is free, and that no other test of this process gets. The system might give
+/// a port of its own choice to a connection before the venue listens.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    listener.local_addr().expect("it has an address").port()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let ports = u32::from(FREE_PORTS.end() - FREE_PORTS.start());
+    let first = std::process::id() % ports;
+    loop {
+        let nth = (first + u32::from(NEXT.fetch_add(1, Ordering::Relaxed))) % ports;
+        let port = FREE_PORTS.start() + u16::try_from(nth).expect("there are fewer ports");
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 pub(crate) fn fix(service: &ServiceProcess) -> SocketAddr {
