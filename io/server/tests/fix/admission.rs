@@ -110,7 +110,7 @@ fn large_stores_are_read_only_when_their_client_logs_on() {
     other.take(Box::new(connect_from(1, fix(&service))));
     other.send_message("A", "98=0|108=30|553=me|554=sesame|");
     assert!(other.is_closed(), "its own store is damaged");
-    service.signal("KILL");
+    service.signal("TERM");
     assert!(service.end().log_text.contains("PITLANE-GUARD2"));
 }
 
