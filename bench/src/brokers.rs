@@ -5,7 +5,7 @@
 //! publisher sends what our broker would render.
 
 use std::fs;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -14,8 +14,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::consumers::{ConsumerPool, FanOutState};
-use crate::fan_out::{FanOutRate, WARM_UP};
+use crate::consumers::{ConsumerPool, FanOutRate, read_frames};
 use crate::program;
 use crate::publisher::Publisher;
 use crate::tick_reader::{BodyReader, Framing};
@@ -143,8 +142,7 @@ impl BrokerProcess {
         Err(format!("{} does not answer", kind.name()))
     }
 
-    /// Measures deliveries of `payload` per second to this many consumers. The reading thread also
-    /// publishes, between two polls of the sockets.
+    /// Measures deliveries of `payload` per second to this many consumers.
     pub fn throughput(
         &self,
         consumers: usize,
@@ -156,15 +154,7 @@ impl BrokerProcess {
         let mut pool = ConsumerPool::of_frames(sockets, Framing::Stomp, body);
         let head = format!("SEND\ndestination:/topic/t\ncontent-length:{}\n\n", payload.len());
         let message = [head.as_bytes(), payload, b"\0"].concat();
-        let mut publisher = Publisher::new(self.connect()?, &message, BATCH);
-        let shared = FanOutState::default();
-        let ahead = |delivered: u64| delivered / consumers as u64 + AHEAD;
-        pool.read_while(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let (before, octets, begin) = (pool.messages, pool.octets, Instant::now());
-        pool.read_while(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let (messages, octets) = (pool.messages - before, pool.octets - octets);
-        let deliveries_per_s = messages as f64 / begin.elapsed().as_secs_f64();
-        Ok(FanOutRate { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 })
+        Ok(Publisher::new(self.connect()?, &message, BATCH).throughput(&mut pool, AHEAD, time))
     }
 
     fn connect(&self) -> std::io::Result<TcpStream> {
@@ -195,14 +185,4 @@ impl Drop for BrokerProcess {
         }
         let _ = fs::remove_dir_all(&self.folder);
     }
-}
-
-/// Reads byte by byte, so that nothing behind the frames is consumed.
-fn read_frames(socket: &mut TcpStream, count: usize) -> std::io::Result<()> {
-    let (mut byte, mut seen) = ([0], 0);
-    while seen < count {
-        socket.read_exact(&mut byte)?;
-        seen += usize::from(byte[0] == 0);
-    }
-    Ok(())
 }

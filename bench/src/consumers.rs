@@ -2,7 +2,7 @@
 //! a program would that uses what it receives.
 
 use std::hint::spin_loop;
-use std::io::{ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -14,6 +14,17 @@ use crate::tick_reader::{BodyReader, Framing, SeenTick, TickReader};
 pub(crate) const TIMEOUT: Duration = Duration::from_secs(30);
 /// Most bytes that a consumer reads at once.
 const READ_BYTES: usize = 256 * 1_024;
+
+/// Time before anything is counted.
+pub(crate) const WARM_UP: Duration = Duration::from_millis(300);
+
+/// A measured throughput.
+#[derive(Clone, Debug)]
+pub struct FanOutRate {
+    pub deliveries_per_s: f64,
+    /// Bytes of one delivery, header included.
+    pub octets: f64,
+}
 
 /// State shared by server and consumers.
 #[derive(Default)]
@@ -70,19 +81,7 @@ impl ConsumerPool {
         stalled: usize,
         body: BodyReader,
     ) -> ConsumerPool {
-        let open = |_| {
-            let mut socket = TcpStream::connect(address).expect("the server listens");
-            socket.write_all(hello(topic, body).as_bytes()).expect("the server reads");
-            // Byte by byte, so that nothing behind the receipt is consumed.
-            let mut response = Vec::new();
-            while response.iter().filter(|byte| **byte == 0).count() < 2 {
-                let mut byte = [0];
-                socket.read_exact(&mut byte).expect("the server answers");
-                response.extend_from_slice(&byte);
-            }
-            socket.set_nonblocking(true).expect("a socket takes options");
-            socket
-        };
+        let open = |_| subscriber(address, topic, body).expect("the server listens and answers");
         let stalled: Vec<_> = (0..stalled).map(open).collect();
         ConsumerPool {
             _stalled: stalled,
@@ -111,6 +110,24 @@ impl ConsumerPool {
 
     pub(crate) fn decodes(&self) -> bool {
         matches!(self.separation, Separation::Decoded(_))
+    }
+
+    /// Reads for a warm-up and then for `time`, and returns what arrived in that time. `after_poll`
+    /// is that of [`ConsumerPool::read_while`].
+    pub(crate) fn throughput(
+        &mut self,
+        shared: &FanOutState,
+        time: Duration,
+        mut after_poll: impl FnMut(u64),
+    ) -> FanOutRate {
+        self.read_while(shared, WARM_UP, |_| {}, &mut after_poll);
+        let (messages, octets, begin) = (self.messages, self.octets, Instant::now());
+        self.read_while(shared, time, |_| {}, &mut after_poll);
+        let (messages, octets) = (self.messages - messages, self.octets - octets);
+        FanOutRate {
+            deliveries_per_s: messages as f64 / begin.elapsed().as_secs_f64(),
+            octets: octets as f64 / messages.max(1) as f64,
+        }
     }
 
     pub(crate) fn read_for(&mut self, shared: &FanOutState, time: Duration, observe: impl FnMut(Observed)) {
@@ -168,6 +185,26 @@ impl ConsumerPool {
         }
         idle
     }
+}
+
+/// Connects a consumer of our broker that is subscribed when this returns.
+pub(crate) fn subscriber(address: SocketAddr, topic: &str, body: BodyReader) -> io::Result<TcpStream> {
+    let mut socket = TcpStream::connect(address)?;
+    socket.write_all(hello(topic, body).as_bytes())?;
+    // CONNECTED and RECEIPT.
+    read_frames(&mut socket, 2)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
+}
+
+/// Reads frames byte by byte, so that nothing behind them is consumed.
+pub(crate) fn read_frames(socket: &mut TcpStream, count: usize) -> io::Result<()> {
+    let (mut byte, mut seen) = ([0], 0);
+    while seen < count {
+        socket.read_exact(&mut byte)?;
+        seen += usize::from(byte[0] == 0);
+    }
+    Ok(())
 }
 
 /// Returns the frames with which a consumer connects and subscribes.

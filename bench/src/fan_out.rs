@@ -31,7 +31,7 @@ use pitlane_sys::affinity::pin_current_thread;
 use quanta::Clock;
 
 use crate::conditions::Pinning;
-use crate::consumers::{ConsumerPool, FanOutState, Observed, TIMEOUT};
+use crate::consumers::{ConsumerPool, FanOutRate, FanOutState, Observed, TIMEOUT, WARM_UP};
 use crate::measure::histogram;
 use crate::neighbours::Neighbours;
 use crate::report::recording::{Recording, SLICE_NS};
@@ -44,18 +44,8 @@ const TICKS_PER_CYCLE: u64 = 64;
 /// Ticks that may be published and not yet delivered to all consumers. Half of them fill the queue
 /// of one consumer.
 const AHEAD_MAX: u64 = 512;
-/// Time before anything is counted.
-pub const WARM_UP: Duration = Duration::from_millis(300);
 /// Bytes of a large message: the text in the body of an event between strategies.
 const LARGE_BYTES: usize = 4 * 1_024;
-
-/// A measured throughput.
-#[derive(Clone, Debug)]
-pub struct FanOutRate {
-    pub deliveries_per_s: f64,
-    /// Bytes of one delivery, header included.
-    pub octets: f64,
-}
 
 /// How the server publishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,13 +68,9 @@ pub fn throughput(
 ) -> FanOutRate {
     let server = FanOutServer::start(pinning, reference, PublishMode::Fast(consumers as u64));
     let mut pool = ConsumerPool::stomp(server.address, "tick.*", consumers, 0, body);
-    pool.read_for(&server.shared, WARM_UP, |_| {});
-    let (before, octets, begin) = (pool.messages, pool.octets, Instant::now());
-    pool.read_for(&server.shared, time, |_| {});
-    let (messages, octets) = (pool.messages - before, pool.octets - octets);
-    let deliveries_per_s = messages as f64 / begin.elapsed().as_secs_f64();
+    let rate = pool.throughput(&server.shared, time, |_| {});
     server.end();
-    FanOutRate { deliveries_per_s, octets: octets as f64 / messages.max(1) as f64 }
+    rate
 }
 
 /// Measures the nanoseconds from a tick's planned time to its delivery, at `per_second` deliveries

@@ -8,8 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::consumers::{ConsumerPool, FanOutState};
-use crate::fan_out::{FanOutRate, WARM_UP};
+use crate::consumers::{ConsumerPool, FanOutRate};
 use crate::publisher::Publisher;
 use crate::tick_reader::{BodyReader, Framing};
 
@@ -48,9 +47,7 @@ impl NatsServer {
         None
     }
 
-    /// Measures deliveries of `payload` per second to this many consumers. The reading thread also
-    /// publishes, between two polls of the sockets: a publisher in a thread of its own would wait
-    /// for its share of the readers' core, and NATS for the publisher.
+    /// Measures deliveries of `payload` per second to this many consumers.
     pub fn throughput(
         &self,
         consumers: usize,
@@ -58,19 +55,12 @@ impl NatsServer {
         body: BodyReader,
         time: Duration,
     ) -> FanOutRate {
-        let shared = FanOutState::default();
-        let (mut pool, length) = self.pool(consumers, payload, body);
+        let mut pool = self.pool(consumers, payload, body);
         let message = [format!("PUB t {}\r\n", payload.len()).as_bytes(), payload, b"\r\n"].concat();
-        let mut publisher = Publisher::new(self.connect(), &message, BATCH);
-        let ahead = |delivered: u64| delivered / consumers as u64 + AHEAD;
-        pool.read_while(&shared, WARM_UP, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let (before, begin) = (pool.messages, Instant::now());
-        pool.read_while(&shared, time, |_| {}, |delivered| publisher.publish(ahead(delivered)));
-        let deliveries_per_s = (pool.messages - before) as f64 / begin.elapsed().as_secs_f64();
-        FanOutRate { deliveries_per_s, octets: length as f64 }
+        Publisher::new(self.connect(), &message, BATCH).throughput(&mut pool, AHEAD, time)
     }
 
-    fn pool(&self, consumers: usize, payload: &[u8], body: BodyReader) -> (ConsumerPool, u64) {
+    fn pool(&self, consumers: usize, payload: &[u8], body: BodyReader) -> ConsumerPool {
         let open = |_| {
             let mut socket = self.connect();
             socket.write_all(b"SUB t 1\r\nPING\r\n").expect("the server reads");
@@ -81,7 +71,7 @@ impl NatsServer {
         let head = format!("MSG t 1 {}\r\n", payload.len());
         let length = (head.len() + payload.len() + 2) as u64;
         let sockets = (0..consumers).map(open).collect();
-        (ConsumerPool::of_frames(sockets, Framing::Nats { length }, body), length)
+        ConsumerPool::of_frames(sockets, Framing::Nats { length }, body)
     }
 
     fn connect(&self) -> TcpStream {

@@ -2,12 +2,12 @@
 //! the shard and its venue, and out of the broker. The service is on one core; the client, which
 //! sends the orders and decodes the ticks, is on another.
 
-use std::io::{ErrorKind, Read, Write};
+use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
-use crate::consumers::hello;
+use crate::consumers::subscriber;
 use crate::convert::duration_ns;
 use crate::fix_wire::{
     BUY, BoxError, FIRST_REPORT, FixServer, LoadSession, MovingPrices, ORDER_QTY, READ_BYTES, REPORT_TIMEOUT,
@@ -79,16 +79,7 @@ struct TickConsumer {
 
 impl TickConsumer {
     fn open(address: SocketAddr, body: BodyReader) -> Result<TickConsumer, BoxError> {
-        let mut socket = TcpStream::connect(address)?;
-        socket.set_nodelay(true)?;
-        socket.write_all(hello(TOPIC, body).as_bytes())?;
-        // CONNECTED and RECEIPT end with a zero byte each; nothing behind them is consumed.
-        let (mut byte, mut frames) = ([0], 0);
-        while frames < 2 {
-            socket.read_exact(&mut byte)?;
-            frames += usize::from(byte[0] == 0);
-        }
-        socket.set_nonblocking(true)?;
+        let socket = subscriber(address, TOPIC, body)?;
         let reader = TickReader::new(Framing::Stomp, body);
         Ok(TickConsumer { socket, reader, buffer: vec![0; READ_BYTES], trades: 0 })
     }

@@ -3,8 +3,11 @@
 
 use std::io::{ErrorKind, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
 use pitlane_engine::index::index_usize;
+
+use crate::consumers::{ConsumerPool, FanOutRate, FanOutState};
 
 /// Publishes as fast as the broker reads.
 pub struct Publisher {
@@ -22,6 +25,15 @@ impl Publisher {
     pub fn new(socket: TcpStream, message: &[u8], count: u64) -> Publisher {
         socket.set_nonblocking(true).expect("a socket takes options");
         Publisher { socket, batch: message.repeat(index_usize(count)), count, written: 0, sent: 0 }
+    }
+
+    /// Measures deliveries per second to the consumers. At most `ahead` messages are published and
+    /// not yet delivered to all of them.
+    pub(crate) fn throughput(&mut self, pool: &mut ConsumerPool, ahead: u64, time: Duration) -> FanOutRate {
+        let consumers = pool.sockets.len() as u64;
+        pool.throughput(&FanOutState::default(), time, |delivered| {
+            self.publish(delivered / consumers + ahead)
+        })
     }
 
     /// Publishes until `up_to` messages are sent in total, with at most one write per call.
