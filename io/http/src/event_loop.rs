@@ -56,8 +56,7 @@ pub(crate) async fn sample_portfolios(app: Rc<AppState>) {
     let base = app.settings.base_currency;
     let file = app.settings.data_dir.as_deref().map(|folder| PortfolioFile::new(folder, base));
     if let Some(file) = &file {
-        let kept = app.portfolio_history.restore(file.read());
-        file.replace(&kept);
+        app.portfolio_history.restore(file.read());
     }
     while !app.trading.shard_client.is_complete() {
         sleep(START_PAUSE).await;

@@ -2,8 +2,8 @@
 //! on after a restart.
 //!
 //! Each line is one strategy at one time. A line that was cut by the end of the process, or that
-//! cannot be read, is left out. The file is written again at the start and when most of its lines
-//! are old, so that it stays small.
+//! cannot be read, is left out. The file is written again with the first sample of a process and
+//! when most of its lines are old, so that it stays small.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pitlane_engine::id::{Currency, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
+use pitlane_journal::disk::Disk;
 
 use super::portfolio_sample::{PortfolioAmounts, Sample};
 
@@ -82,15 +83,8 @@ impl PortfolioFile {
 
     /// Replaces the file by these samples. Blocks until they are written.
     pub(crate) fn replace(&self, samples: &[Sample]) {
-        let beside = self.path.with_extension("csv.new");
         let text = format!("{HEADER}\n{}", self.text(samples));
-        let write = || {
-            let mut options = OpenOptions::new();
-            let mut file = options.write(true).create(true).truncate(true).mode(OWNER_ONLY).open(&beside)?;
-            file.write_all(text.as_bytes())?;
-            fs::rename(&beside, &self.path)
-        };
-        self.report(write());
+        self.report(Disk::Real.put(&self.path, text.as_bytes()));
     }
 
     fn text(&self, samples: &[Sample]) -> String {

@@ -29,8 +29,8 @@ type StrategySamples = VecDeque<(Timestamp, PortfolioAmounts)>;
 #[derive(Debug, Default)]
 pub(crate) struct PortfolioHistory {
     samples: RefCell<BTreeMap<StrategyId, StrategySamples>>,
-    /// Lines in the file.
-    lines: Cell<usize>,
+    /// Lines in the file; `None` before this process has written it.
+    lines: Cell<Option<usize>>,
 }
 
 /// What is to be written into the file.
@@ -41,12 +41,9 @@ pub(crate) enum FileChange {
 }
 
 impl PortfolioHistory {
-    /// Takes over the samples of an earlier process, and returns those that are kept.
-    pub(crate) fn restore(&self, samples: Vec<Sample>) -> Vec<Sample> {
+    /// Takes over the samples of an earlier process.
+    pub(crate) fn restore(&self, samples: Vec<Sample>) {
         samples.into_iter().for_each(|sample| self.push(sample));
-        let kept = self.all();
-        self.lines.set(kept.len());
-        kept
     }
 
     /// Adds the values of now.
@@ -61,14 +58,11 @@ impl PortfolioHistory {
         let amounts = |id| PortfolioAmounts::of(id, view, reference, base);
         let added: Vec<Sample> = strategies.map(|row| (now, row.id, amounts(row.id))).collect();
         added.iter().for_each(|sample| self.push(*sample));
-        let lines = self.lines.get() + added.len();
         let kept = self.samples.borrow().values().map(VecDeque::len).sum();
-        if is_mostly_old(lines, kept) {
-            self.lines.set(kept);
-            return FileChange::Replace(self.all());
-        }
-        self.lines.set(lines);
-        FileChange::Append(added)
+        let lines = self.lines.get().map(|lines| lines + added.len());
+        let is_appended = lines.is_some_and(|lines| !is_mostly_old(lines, kept));
+        self.lines.set(lines.filter(|_| is_appended).or(Some(kept)));
+        if is_appended { FileChange::Append(added) } else { FileChange::Replace(self.all()) }
     }
 
     fn push(&self, (at, strategy, amounts): Sample) {
@@ -146,8 +140,10 @@ mod tests {
         let reference = pitlane_config::refdata::shipped().unwrap();
         let (history, view) = (PortfolioHistory::default(), View::new(1, ViewSettings::default()));
         let base = Currency::parse(b"USD").unwrap();
+        let first = history.sample(Timestamp(1), &view, &reference, base);
+        assert_eq!(first, FileChange::Replace(history.all()), "a process writes the file once");
         let mut replaced = 0;
-        for count in 1..=4 * SAMPLES_MAX {
+        for count in 2..=4 * SAMPLES_MAX {
             if let FileChange::Replace(kept) =
                 history.sample(Timestamp(count as u64), &view, &reference, base)
             {
@@ -158,7 +154,8 @@ mod tests {
         }
         assert_eq!(replaced, 1);
         let restarted = PortfolioHistory::default();
-        assert_eq!(restarted.restore(history.all()), history.all());
+        restarted.restore(history.all());
+        assert_eq!(restarted.all(), history.all());
         assert_eq!(restarted.sums(|_| true), history.sums(|_| true));
     }
 }
