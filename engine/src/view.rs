@@ -30,7 +30,7 @@ mod orders;
 mod slab;
 mod walk;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use crate::event::{Adjustment, Event, EventKind};
 use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
@@ -38,7 +38,7 @@ use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
 
 pub use control::{AlertRecord, SwitchState};
-pub use day_result::DayResult;
+pub use day_result::{DayResult, DayTotals, EndedDay};
 pub use ledger::{CashBalance, PositionView, TransactionView};
 pub use limit_use::{LimitRefusals, LimitUse};
 pub use order::OrderView;
@@ -86,6 +86,7 @@ pub struct View {
     control: control::ControlState,
     refusals: limit_use::RefusalTable,
     senders: SenderTable,
+    ended_days: VecDeque<EndedDay>,
     shard_transactions_max: usize,
 }
 
@@ -114,6 +115,7 @@ impl View {
             control: control::ControlState::new(settings.alerts_max as usize),
             refusals: limit_use::RefusalTable::default(),
             senders: SenderTable::default(),
+            ended_days: VecDeque::new(),
             shard_transactions_max: settings.shard_transactions_max as usize,
         }
     }
@@ -223,8 +225,12 @@ impl View {
 
     fn trading_day_is(&mut self, shard: ShardId, day: Day) {
         let before = self.shards[shard.0 as usize].day.replace(day);
+        let ended = before.filter(|before| *before != day);
+        if let Some(ended) = ended {
+            self.keep_ended_day(shard, ended);
+        }
         self.market.day_begins(shard);
-        if before.is_some_and(|before| before != day) {
+        if ended.is_some() {
             self.orders.day_over(shard);
             self.ledger.day_over(shard);
             self.refusals.day_over(shard);

@@ -61,6 +61,7 @@ impl HttpHost {
         let mut auth =
             Auth::open(auth_settings(folder, &plan.users, broker.anonymous_access.is_none())).unwrap();
         let parts = HttpParts {
+            running_days: Vec::new(),
             port: ports.pop().expect("there are two"),
             wakeups: vec![silent; SHARDS as usize],
             reference: test_market::reference(),

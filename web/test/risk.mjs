@@ -1,6 +1,8 @@
 // End-to-end tests of limits and money: what a desk must see before it trusts an order.
 
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { act, open, tab } from './browser.mjs';
@@ -130,7 +132,11 @@ export function riskJourneys(shared) {
   });
 
   test('profit before and after fees, its curve and the log are there after a reload', async () => {
-    const service = await new Service(['demo.cash=1000000']).start();
+    const service = new Service(['demo.cash=1000000']);
+    // An earlier day, as the service has written it.
+    const days = '2026-01-02,0,2,USD,0,,2,1234.5,0.25,1234.25,USD,1234.5,0.25\n';
+    writeFileSync(join(service.folder, 'profit.csv'), days);
+    await service.start();
     await untilPriced(service, 1);
     await service.call('POST', '/rest/execution/order/market', { securityId: 1, side: 'BUY', quantity: 10 });
     const page = await open(shared.chrome, service.url);
@@ -149,6 +155,16 @@ export function riskJourneys(shared) {
       .getByRole('region', { name: 'Profit by strategy' })
       .getByRole('row')
       .filter({ hasText: 'SERVER' })
+      .waitFor();
+    await page.getByRole('combobox', { name: 'Trading day' }).selectOption('2026-01-02');
+    await page.getByRole('radio', { name: 'By security', exact: true }).check({ force: true });
+    await securities.getByRole('row').filter({ hasText: 'MSFT' }).getByText('+1\u202f234.25').waitFor();
+    await page.getByRole('radio', { name: 'By day', exact: true }).check({ force: true });
+    await page
+      .getByRole('region', { name: 'Profit by day' })
+      .getByRole('row')
+      .filter({ hasText: '2026-01-02' })
+      .getByText('+1\u202f234.25')
       .waitFor();
     // The service has values from before the reload, for which the new page asks.
     let samples = [];

@@ -156,6 +156,8 @@ def operation(client):
     uses = {row.strategy_name: row for row in client.limit_uses()}
     assert uses["MOMENTUM"].refusals == ()
     assert client.profit("MOMENTUM").total.net_pl == 0
+    assert client.profit("MOMENTUM", day="2026-01-02").rows == ()
+    assert client.profit_days("MOMENTUM") == []
     # The first value is taken a moment after the start.
     assert {row.realized_pl for row in client.portfolio_history("MOMENTUM")} <= {Decimal(0)}
     assert isinstance(client.log_events(limit=5), list)

@@ -4,7 +4,7 @@
 
 use super::Shard;
 use crate::command::Scope;
-use crate::event::{Adjustment, Booking, EventKind, ExecType, OrderTerms};
+use crate::event::{Adjustment, Booking, Event, EventKind, ExecType, OrderTerms};
 use crate::id::{PortId, PortMask};
 use crate::index::{index_u32, index_usize};
 use crate::ledger::Cash;
@@ -102,6 +102,28 @@ impl Shard {
                 Some(next) => self.snapshots.running = Some((port, next)),
                 None => self.snapshots.start_next(),
             }
+        }
+    }
+
+    /// Calls `visit` with the events of a snapshot about the trading day, the prices, the
+    /// transactions and the positions.
+    pub fn visit_ledger(&self, mut visit: impl FnMut(&Event)) {
+        let port = PortId(0);
+        let mut out = Outbox::new(0);
+        let mut next = Some(SnapshotStage::Begin);
+        while let Some(stage) = next {
+            let mut emitter = SnapshotEmitter { to: PortMask::one(port), now: self.now, out: &mut out };
+            next = self.emit_row(stage, port, &mut emitter);
+            // The stages between are about other things.
+            if matches!(next, Some(SnapshotStage::Senders(_))) {
+                next = Some(SnapshotStage::Securities(0, 0));
+            } else if matches!(next, Some(SnapshotStage::Orders(_))) {
+                next = Some(SnapshotStage::Transactions(0));
+            } else if matches!(next, Some(SnapshotStage::Cash(_))) {
+                next = Some(SnapshotStage::End);
+            }
+            out.waiting().iter().for_each(|(_, event)| visit(event));
+            out.clear();
         }
     }
 

@@ -136,6 +136,12 @@ impl LedgerView {
         self.positions.facts.get(&position).is_some_and(|(_, mark)| self.cut.contains(&mark.shard))
     }
 
+    /// Returns the positions that are not flat, with their shards.
+    pub(super) fn held(&self) -> impl Iterator<Item = (PositionId, ShardId)> {
+        let held = self.positions.facts.iter().filter(|(_, (position, _))| !position.state.qty.is_zero());
+        held.map(|(id, (_, mark))| (*id, mark.shard))
+    }
+
     /// Handles the end of a shard's first snapshot. The shard keeps so many transactions: if they
     /// are all here, it may have dropped earlier ones.
     pub(super) fn loaded(&mut self, shard: ShardId, shard_transactions_max: usize) {

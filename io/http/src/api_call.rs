@@ -61,6 +61,7 @@ pub(crate) enum ApiCall {
     Portfolio,
     PortfolioHistory,
     Profit,
+    ProfitDays,
     Risk,
     RiskChange,
     LimitUses,

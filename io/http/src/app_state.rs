@@ -29,6 +29,7 @@ use super::order_lists::OrderLists;
 use super::page::WebPage;
 use super::parts::HttpParts;
 use super::portfolio_history::PortfolioHistory;
+use super::profit_history::ProfitHistory;
 use super::ref_data_cache::{CurrentRefData, RefDataCache};
 use super::reloads::Reloads;
 use super::remote_strategies::RemoteStrategies;
@@ -54,6 +55,7 @@ pub(crate) struct AppState {
     /// The history of the market; `None`: none is kept.
     pub history: Option<HistoryClient>,
     pub portfolio_history: PortfolioHistory,
+    pub profit_history: ProfitHistory,
     pub monitoring: Monitoring,
     pub content: Content,
     pub fix_queries: FixQueries,
@@ -84,6 +86,7 @@ pub(crate) struct Content {
 impl AppState {
     pub(crate) fn new(settings: HttpSettings, parts: HttpParts, description: Bytes) -> AppState {
         let HttpParts {
+            running_days,
             port,
             wakeups,
             reference,
@@ -168,6 +171,7 @@ impl AppState {
             access,
             history,
             portfolio_history: PortfolioHistory::default(),
+            profit_history: ProfitHistory::new(settings.base_currency, running_days),
             monitoring: Monitoring::new(meter, registry, service_status, tls, ws_broker, stages),
             content: Content { routes: Routes::new(), page: WebPage::new(), description },
             fix_queries: FixQueries::default(),

@@ -17,6 +17,7 @@ use super::app_state::AppState;
 use super::http_event::HttpEvent;
 use super::portfolio_file::PortfolioFile;
 use super::portfolio_history::FileChange;
+use super::profit_file::ProfitFile;
 use super::remote::Remote;
 use super::shard_client::EVENTS_PER_CYCLE_MAX;
 
@@ -32,7 +33,8 @@ const FEW_EVENTS: usize = 16;
 /// sooner.
 const BATCH_PAUSE: Duration = Duration::from_millis(50);
 
-/// Interval at which the counts of other threads are collected: as often as they hand them over.
+/// Interval at which the counts of other threads are collected, as often as they hand them over, and
+/// at which the end of a trading day is noticed.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time between two samples of the portfolios, and between two looks whether the read model is
@@ -48,6 +50,22 @@ pub(crate) async fn collect_stages(app: Rc<AppState>, remote: Remote) {
         app.monitoring.stages();
         app.notifications.ws_broker.end_unused_depths();
         remote.give_sign_of_life();
+    }
+}
+
+/// Keeps the profit of the days that end, for as long as the thread runs.
+pub(crate) async fn keep_profit(app: Rc<AppState>) {
+    let file = app.settings.data_dir.as_deref().map(ProfitFile::new);
+    if let Some(file) = &file {
+        app.profit_history.restore(file.read());
+    }
+    loop {
+        app.profit_history.collect(&app.trading.shard_client);
+        if let Some((file, rows)) = file.clone().zip(app.profit_history.changed()) {
+            // As for the portfolios; the next day that ends writes all rows again.
+            _ = spawn_blocking(move || file.replace(&rows)).await;
+        }
+        sleep(COLLECT_INTERVAL).await;
     }
 }
 

@@ -103,6 +103,8 @@ mod portfolio_file;
 mod portfolio_history;
 mod portfolio_sample;
 mod profit;
+mod profit_file;
+mod profit_history;
 mod websocket;
 
 use std::io;
@@ -203,6 +205,7 @@ impl HttpServer {
             }
             let event_loop = tokio::task::spawn_local(event_loop::run(app.clone(), remote.clone()));
             tokio::task::spawn_local(event_loop::collect_stages(app.clone(), remote.clone()));
+            tokio::task::spawn_local(event_loop::keep_profit(app.clone()));
             let portfolios = app.clone();
             tokio::task::spawn_local(async {
                 // The first sample includes the deposits.

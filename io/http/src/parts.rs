@@ -6,6 +6,7 @@ use pitlane_auth::AuthClient;
 use pitlane_auth::audit::AuditClient;
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::view::EndedDay;
 use pitlane_gateway::notifications::NotificationChannel;
 use pitlane_gateway::report::OrderReportPrinter;
 use pitlane_history::{HistoryClient, HistoryRecorder};
@@ -25,6 +26,8 @@ use super::shard_client::Numbers;
 use super::status::ServiceStatus;
 
 pub struct HttpParts {
+    /// The trading day of each shard of this process as it was before the start.
+    pub running_days: Vec<EndedDay>,
     /// Its lanes to and from every shard. It receives the events of all shards.
     pub port: PortEnd,
     /// Wakes the thread of each shard; indexed by shard.

@@ -1,15 +1,18 @@
-//! `GET /rest/ext/profit`: the profit of the trading day before and after fees.
+//! `GET /rest/ext/profit`: the profit of a trading day before and after fees.
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::id::{Currency, SecurityId, StrategyId};
+use pitlane_engine::id::{SecurityId, StrategyId};
 use pitlane_engine::number::Price;
+use pitlane_engine::time::Day;
 use pitlane_history::{HistoryClient, HistoryQuery};
 use pitlane_protocols::rest::{Decimal, ProfitVO};
 use serde::Deserialize;
 
+use super::app_state::AppState;
 use super::history;
 use super::problem::Problem;
+use super::profit_history::converted;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
 use super::trading::Trading;
@@ -24,22 +27,29 @@ struct PreviousClose {
 }
 
 /// Returns the profit of one strategy, or of all that the caller may see.
-pub(crate) async fn show(
-    history: Option<&HistoryClient>,
-    trading: &Trading,
-    base_currency: Currency,
-    ctx: &RequestContext<'_>,
-) -> Result<HttpResponse, Problem> {
-    let query = ctx.query(&["strategy"])?;
+pub(crate) async fn show(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+    let (trading, past, base) = (&app.trading, &app.profit_history, app.settings.base_currency);
+    let query = ctx.query(&["strategy", "day"])?;
+    let day = query.get("day").map(|text| Day::parse(text.as_bytes())).transpose();
+    let day = day.map_err(|_| Problem::bad_request("bad-query", "`day` must be a date, YYYY-MM-DD"))?;
     let reference = trading.shard_client.reference();
     let scope = ctx.scope(&reference);
     let strategy = strategy_named(query.get("strategy"), &scope, &reference)?;
     let wanted = |of: StrategyId| scope.contains(of) && strategy.is_none_or(|strategy| strategy == of);
-    let closes = previous_closes(history, trading).await?;
+    past.collect(&trading.shard_client);
+    let running = trading.shard_client.view().trading_day();
+    if let Some(day) = day.filter(|day| Some(*day) != running) {
+        return Ok(HttpResponse::json(&ProfitVO::of(Some(day), &past.day(day, wanted), base, &reference)));
+    }
+    let closes = previous_closes(app.history.as_ref(), trading).await?;
     // Borrowed only now: the read model changes while the history is asked.
+    past.collect(&trading.shard_client);
     let view = trading.shard_client.view();
-    let results = view.day_results(wanted, |security| closes.get(&security).copied(), &reference);
-    Ok(HttpResponse::json(&ProfitVO::of(&results, base_currency, &view, &reference)))
+    let begin = |position| past.price(position).or_else(|| closes.get(&position.security()).copied());
+    let results = view.day_results(wanted, begin, &reference);
+    let results: Vec<_> =
+        results.into_iter().map(|result| converted(result, base, &view, &reference)).collect();
+    Ok(HttpResponse::json(&ProfitVO::of(view.trading_day(), &results, base, &reference)))
 }
 
 /// Returns the last price of the day before for every security with a history; none if no history

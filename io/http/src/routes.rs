@@ -207,6 +207,7 @@ static ROUTES: &[HttpRoute] = &[
         &[(RouteMethod::Get, Role::Read, ApiCall::PortfolioHistory)],
     ),
     HttpRoute::new("/rest/ext/profit", &[(RouteMethod::Get, Role::Read, ApiCall::Profit)]),
+    HttpRoute::new("/rest/ext/profit/days", &[(RouteMethod::Get, Role::Read, ApiCall::ProfitDays)]),
     HttpRoute::new("/rest/ext/log", &[(RouteMethod::Get, Role::Read, ApiCall::LogEvents)]),
     HttpRoute::new(
         "/rest/ext/execution/order/validate",

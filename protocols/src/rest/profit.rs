@@ -1,17 +1,18 @@
-//! Profit of the trading day before and after fees.
+//! Profit of a trading day before and after fees.
 
 use std::collections::BTreeMap;
 
 use pitlane_engine::id::{Currency, StrategyId};
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::view::{DayResult, View};
+use pitlane_engine::time::Day;
+use pitlane_engine::view::DayResult;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Decimal;
 
-/// Profit of the trading day: of all strategies, of each, and of each in each security.
+/// Profit of a trading day: of all strategies, of each, and of each in each security.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ProfitVO {
@@ -22,6 +23,15 @@ pub struct ProfitVO {
     pub total: ProfitSumVO,
     pub strategies: Vec<ProfitSumVO>,
     pub rows: Vec<ProfitRowVO>,
+}
+
+/// Sum of a trading day that has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProfitDayVO {
+    pub trading_day: String,
+    pub base_currency: String,
+    pub total: ProfitSumVO,
 }
 
 /// A sum in the base currency.
@@ -53,7 +63,7 @@ pub struct ProfitRowVO {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub symbol: Option<String>,
     pub currency: String,
-    /// Quantity that is held now: above zero long, below zero short.
+    /// Quantity that is held now, or was when the day ended: above zero long, below zero short.
     pub quantity: Decimal,
     /// Trades of the day.
     pub trades: u64,
@@ -65,6 +75,14 @@ pub struct ProfitRowVO {
     pub fees: Option<Decimal>,
     #[serde(rename = "netPL", skip_serializing_if = "Option::is_none")]
     pub net_pl: Option<Decimal>,
+}
+
+/// The result of one strategy in one security, also in the base currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConvertedResult {
+    pub result: DayResult,
+    /// Gross profit and fees; `None` if an amount or its exchange rate is unknown.
+    pub base: Option<(Money, Money)>,
 }
 
 /// Sums in units of 10⁻⁸ of the base currency. 128 bits hold more amounts than there can be.
@@ -100,24 +118,41 @@ impl ProfitSums {
 }
 
 impl ProfitVO {
-    pub fn of(results: &[DayResult], base: Currency, view: &View, reference: &RefData) -> ProfitVO {
-        let mut total = ProfitSums::default();
+    pub fn of(
+        day: Option<Day>,
+        results: &[ConvertedResult],
+        base: Currency,
+        reference: &RefData,
+    ) -> ProfitVO {
         let mut strategies: BTreeMap<StrategyId, ProfitSums> = BTreeMap::new();
-        for result in results {
-            let converted = |amount: Option<Money>| view.convert(amount?, result.currency, base, reference);
-            let amounts = converted(result.gross).zip(converted(result.fees));
-            total.add(amounts);
-            strategies.entry(result.strategy).or_default().add(amounts);
+        for row in results {
+            strategies.entry(row.result.strategy).or_default().add(row.base);
         }
         let name = |id: StrategyId| reference.strategy(id).map(|row| row.name.clone());
         ProfitVO {
-            trading_day: view.trading_day().map(|day| day.to_string()),
+            trading_day: day.map(|day| day.to_string()),
             base_currency: base.to_string(),
-            total: total.vo(None),
+            total: total(results),
             strategies: strategies.iter().map(|(id, sums)| sums.vo(name(*id))).collect(),
-            rows: results.iter().map(|result| ProfitRowVO::of(result, reference)).collect(),
+            rows: results.iter().map(|row| ProfitRowVO::of(&row.result, reference)).collect(),
         }
     }
+}
+
+impl ProfitDayVO {
+    pub fn of<'r>(
+        day: Day,
+        results: impl IntoIterator<Item = &'r ConvertedResult>,
+        base: Currency,
+    ) -> ProfitDayVO {
+        ProfitDayVO { trading_day: day.to_string(), base_currency: base.to_string(), total: total(results) }
+    }
+}
+
+fn total<'r>(results: impl IntoIterator<Item = &'r ConvertedResult>) -> ProfitSumVO {
+    let mut total = ProfitSums::default();
+    results.into_iter().for_each(|row| total.add(row.base));
+    total.vo(None)
 }
 
 impl ProfitRowVO {

@@ -243,7 +243,14 @@ export interface LimitRefusals {
   securityId: number;
 }
 
-/** Profit of the trading day. */
+/** Profit of a trading day that has ended. */
+export interface ProfitDay {
+  tradingDay: string;
+  baseCurrency: string;
+  total: ProfitSum;
+}
+
+/** Profit of a trading day. */
 export interface Profit {
   tradingDay?: string;
   baseCurrency: string;

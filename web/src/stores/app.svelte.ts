@@ -24,11 +24,12 @@ import { StrategyStore } from './strategies.svelte';
 import { TopicStore } from './topics.svelte';
 import { TradeStore } from './trades.svelte';
 import { TransactionStore } from './transactions.svelte';
-import type { LimitUse, Profit, ProfitSum, Session } from '../model/types';
+import type { LimitUse, Profit, ProfitDay, ProfitSum, Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
 const RISK_MS = 2_000;
 const PROFIT_MS = 2_000;
+const PROFIT_DAYS_MS = 30_000;
 const RETRY_MS = 1_000;
 /** Interval at which the page checks for heart-beats. */
 const SILENCE_MS = 500;
@@ -66,6 +67,14 @@ export class AppStore {
   readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
   readonly limitUses = new Poll<LimitUse[]>(this.rest, '/rest/ext/risk/use', RISK_MS);
   readonly profit = new Poll<Profit>(this.rest, '/rest/ext/profit', PROFIT_MS);
+  readonly profitDays = new Poll<ProfitDay[]>(
+    this.rest,
+    () => {
+      const { strategy } = this.settings.saved;
+      return `/rest/ext/profit/days${strategy === '' ? '' : `?strategy=${encodeURIComponent(strategy)}`}`;
+    },
+    PROFIT_DAYS_MS,
+  );
   readonly portfolio = new PortfolioStore(this.rest, (strategy, base) =>
     this.positions.isComplete ? this.grossExposure(strategy, base) : null,
   );

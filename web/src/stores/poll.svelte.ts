@@ -8,7 +8,7 @@ export class Poll<T> {
 
   constructor(
     private readonly rest: Rest,
-    private readonly path: string,
+    private readonly path: string | (() => string),
     private readonly everyMs: number,
   ) {}
 
@@ -21,7 +21,8 @@ export class Poll<T> {
 
   async refresh(): Promise<void> {
     try {
-      this.value = await this.rest.get<T>(this.path);
+      const path = typeof this.path === 'string' ? this.path : this.path();
+      this.value = await this.rest.get<T>(path);
       this.error = '';
     } catch (problem) {
       this.error = problem instanceof Error ? problem.message : String(problem);

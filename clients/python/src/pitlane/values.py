@@ -302,8 +302,17 @@ class ProfitRow:
 
 
 @dataclass(frozen=True)
+class ProfitDay:
+    """Profit of a trading day that has ended, in the base currency."""
+
+    trading_day: str
+    base_currency: str
+    total: ProfitSum
+
+
+@dataclass(frozen=True)
 class Profit:
-    """Profit of the trading day before and after fees."""
+    """Profit of a trading day before and after fees."""
 
     base_currency: str
     total: ProfitSum

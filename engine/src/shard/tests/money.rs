@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::command::BudgetKind;
-use crate::event::Alert;
+use crate::event::{Alert, Event};
+use crate::view::{EndedDay, View, ViewSettings};
 
 /// Three sales, each of which is valid, and which together exceed the range of money.
 fn three_large_sales(bench: &mut Bench) -> OrderHandle {
@@ -83,4 +84,25 @@ fn credit_that_a_modification_sets_free_is_free_at_once() {
         wait(&mut bench);
         assert_eq!(used(&bench), Money::ZERO);
     }
+}
+
+#[test]
+fn the_running_day_is_what_a_reader_sees_when_it_ends() {
+    let mut bench = Bench::new();
+    assert_eq!(EndedDay::of_running(&Bench::new().shard), None, "no day has begun");
+    bench.send(CommandKind::TradingDay { day: Day(3) });
+    let mut view = View::new(1, ViewSettings::default());
+    bench.shard.visit_ledger(|event| view.apply(ShardId(0), event));
+    let mut events = bench.submit(limit(Side::Sell, 1, "5", "4500")).1;
+    events.extend(print(&mut bench, "3"));
+    let event = |(seq, body)| Event { seq, at: Timestamp(9), body };
+    (1..).zip(events).for_each(|numbered| view.apply(ShardId(0), &event(numbered)));
+    let running = EndedDay::of_running(&bench.shard).unwrap();
+    assert_eq!((running.day, running.totals.len()), (Day(3), 1));
+    let result = running.totals[0].result(None, bench.shard.reference()).unwrap();
+    assert_eq!((result.qty, result.trades, result.price), (qty("-3"), 1, Some(price("4500"))));
+    assert_eq!(running.is_over(&view), Some(false));
+    view.apply(ShardId(0), &event((1_000, EventKind::TradingDay { day: Day(4) })));
+    assert_eq!(running.is_over(&view), Some(true));
+    assert_eq!(view.take_ended_days(), [running]);
 }

@@ -24,6 +24,7 @@ fn a_day_that_begins_flat_counts_its_trades_at_the_market() {
         security: SecurityId(1),
         currency: currency("USD"),
         qty: qty("2"),
+        price: Some(price("12")),
         trades: 2,
         // 2 × 12 − 5 × 10 + 3 × 14 = 16, ten times.
         gross: Some(money("160")),
@@ -80,4 +81,41 @@ fn a_shard_that_kept_no_more_trades_than_it_can_may_have_dropped_some() {
         bench.end(0);
         assert_eq!(results(&bench, None)[0].gross, gross, "{kept}");
     }
+}
+
+#[test]
+fn the_totals_of_a_day_that_ends_are_kept_until_they_are_taken() {
+    let mut bench = ViewBench::new(2);
+    (0..2).for_each(|shard| bench.emit(shard, EventKind::TradingDay { day: Day(1) }));
+    quote(&mut bench, 1, "12", "13", "12.5");
+    trade(&mut bench, 1, "5", "10", "5");
+    assert_eq!(bench.view.take_ended_days(), [], "the first day that is told ends none");
+    bench.emit(0, EventKind::TradingDay { day: Day(2) });
+    bench.emit(0, EventKind::TradingDay { day: Day(2) });
+    quote(&mut bench, 1, "20", "21", "20.5");
+    let ended = bench.view.take_ended_days();
+    assert_eq!((ended.len(), ended[0].day, ended[0].totals.len()), (1, Day(1), 1));
+    let first = ended[0].totals[0].result(None, &reference()).unwrap();
+    assert_eq!(
+        (first.price, first.gross, first.fees),
+        (Some(price("12")), Some(money("100")), Some(money("0.1")))
+    );
+    // The next day begins where the first one ended, so that no profit is counted twice or never.
+    let next = bench.view.day_results(|_| true, |_| first.price, &reference());
+    assert_eq!((next[0].trades, next[0].gross), (0, Some(money("400"))));
+    // The other shard has no positions.
+    bench.emit(1, EventKind::TradingDay { day: Day(2) });
+    let ended = bench.view.take_ended_days();
+    assert_eq!((ended[0].day, ended[0].totals.as_slice()), (Day(1), &[][..]));
+    assert_eq!(bench.view.take_ended_days(), []);
+}
+
+#[test]
+fn ended_days_that_nobody_takes_are_bounded() {
+    let mut bench = ViewBench::new(2);
+    bench.emit(1, EventKind::TradingDay { day: Day(1) });
+    bench.emit(1, EventKind::TradingDay { day: Day(2) });
+    (1..100).for_each(|day| bench.emit(0, EventKind::TradingDay { day: Day(day) }));
+    let days: Vec<Day> = bench.view.take_ended_days().iter().map(|ended| ended.day).collect();
+    assert_eq!(days, [1, 95, 96, 97, 98].map(Day));
 }

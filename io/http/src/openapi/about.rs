@@ -221,6 +221,13 @@ pub(super) const SESSION_ID: ParamSpec = ParamSpec {
 };
 pub(super) const POSITION_ID: ParamSpec =
     ParamSpec { name: "id", about: "The position's id.", required: true, kind: ParamKind::Count(0, 1) };
+pub(super) const DAY: ParamSpec = ParamSpec {
+    name: "day",
+    about: "Only of this trading day; absent: of the running one.",
+    required: false,
+    kind: ParamKind::Text("2026-11-13"),
+};
+
 pub(super) const STRATEGY: ParamSpec = ParamSpec {
     name: "strategy",
     about: "Only of this strategy.",

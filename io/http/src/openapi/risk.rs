@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::about::{
-    CallDescription, LIMIT, POSITIONS, RISK, ResponseSpec, SERVICE, STRATEGY, SchemaRef, input, plain, write,
+    CallDescription, DAY, LIMIT, POSITIONS, RISK, ResponseSpec, SERVICE, STRATEGY, SchemaRef, input, plain,
+    write,
 };
 use super::examples::limits;
 
@@ -71,13 +72,33 @@ pub(super) fn profit() -> CallDescription {
         }],
     });
     CallDescription {
-        query: &[STRATEGY],
+        query: &[STRATEGY, DAY],
         refusals: &[404],
-        more: "Against the closing prices of the day before, realised or not.",
+        more: "Against the prices at the end of the day before, realised or not. A day that has ended is \
+               shown as it was when it ended, with the exchange rates of then.",
         ..plain(
             POSITIONS,
             "Profit of the trading day by strategy and security, before and after fees",
             ResponseSpec::Json(SchemaRef::One("ProfitVO"), example),
+        )
+    }
+}
+
+pub(super) fn profit_days() -> CallDescription {
+    let example = json!([{
+        "tradingDay": "2026-11-13",
+        "baseCurrency": "USD",
+        "total": { "grossPL": 12.5, "fees": 0.05, "netPL": 12.45, "missing": 0 },
+    }]);
+    CallDescription {
+        query: &[STRATEGY],
+        refusals: &[404],
+        more: "Of the trading days that have ended while the service kept them, newest first: those of 400 \
+               days, or as many as have 100,000 rows. A file keeps them across restarts.",
+        ..plain(
+            POSITIONS,
+            "Profit of past trading days, before and after fees",
+            ResponseSpec::Json(SchemaRef::List("ProfitDayVO"), example),
         )
     }
 }

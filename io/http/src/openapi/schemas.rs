@@ -4,9 +4,9 @@ use pitlane_protocols::rest::{
     AccountVO, AdapterVO, AlertVO, AnyOrderVO, BarVO, CanceledOrdersVO, CashBalanceVO, ConfirmationVO,
     ExchangeVO, ForexVO, IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitUseVO, LimitsVO, LogEventVO,
     MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioSampleVO,
-    PortfolioVO, PositionVO, ProfitVO, QuoteVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO, SenderVO,
-    SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO, TickVO,
-    TransactionRequestVO, TransactionVO, VenueLimitVO,
+    PortfolioVO, PositionVO, ProfitDayVO, ProfitVO, QuoteVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO,
+    SenderVO, SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
+    StrategyVO, TickVO, TransactionRequestVO, TransactionVO, VenueLimitVO,
 };
 use serde_json::{Value, json};
 
@@ -30,6 +30,7 @@ pub(super) fn all() -> Value {
     schemas.add_response::<PositionVO<'_>>();
     schemas.add_response::<PortfolioSampleVO>();
     schemas.add_response::<ProfitVO>();
+    schemas.add_response::<ProfitDayVO>();
     schemas.add_response::<LogEventVO<'_>>();
     schemas.add_response::<RiskVO>();
     schemas.add_response::<LimitUseVO>();

@@ -13,6 +13,7 @@ use pitlane_engine::codec;
 use pitlane_engine::command::AuditAnchor;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use pitlane_engine::view::EndedDay;
 use pitlane_gateway::FEED;
 use pitlane_gateway::gateway::Gateway;
 use pitlane_gateway::gateway::fix::FixEndpoint;
@@ -110,6 +111,8 @@ pub(super) fn start(
     let anchored = recovered.iter().find_map(|recovered| recovered.shard.audit_anchor());
     let platform = PlatformSettings { numbers, ..PlatformSettings::of(config, &reference) };
     let hosts = strategies::hosts(&platform.strategies, &reference, &settings.registry);
+    let running_days =
+        recovered.iter().filter_map(|recovered| EndedDay::of_running(&recovered.shard)).collect();
     let mut parts = PlatformParts::new(now, &reference, &platform, recovered, &wakeups, &registry, hosts);
     let replay = MarketReplay::open(&config.replay, &config.simulation, &reference);
     let replay =
@@ -195,6 +198,7 @@ pub(super) fn start(
         answers: answered,
     };
     let http = HttpParts {
+        running_days,
         port: parts.http,
         wakeups: wakeups.shards.clone(),
         reference: reference.clone(),

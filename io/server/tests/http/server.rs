@@ -77,6 +77,7 @@ impl HttpTestServer {
         let (event_sender, news) = mpsc::channel();
         let trader = ports.pop().unwrap();
         let parts = HttpParts {
+            running_days: Vec::new(),
             port: ports.pop().unwrap(),
             wakeups: vec![shard_wakeup.clone(); SHARDS as usize],
             reference,

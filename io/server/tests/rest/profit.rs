@@ -6,7 +6,11 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::service::{RestService, folder};
+use crate::service::{RestService, at, folder};
+
+/// 2027-01-14T12:00:00Z.
+const THURSDAY_NOON_S: u64 = 1_799_928_000;
+const DAY_S: u64 = 86_400;
 
 #[test]
 fn profit_is_shown_before_and_after_fees_also_after_a_restart() {
@@ -38,6 +42,42 @@ fn profit_is_shown_before_and_after_fees_also_after_a_restart() {
     check(&mut service);
     service.refuse("GET", "/rest/ext/profit?strategy=NOBODY", "", 404, "unknown-strategy");
     service.refuse("GET", "/rest/ext/profit?day=1", "", 400, "bad-query");
+    service.refuse("GET", "/rest/ext/profit/days?strategy=NOBODY", "", 404, "unknown-strategy");
+    assert_eq!(service.read("/rest/ext/profit/days"), json!([]));
+}
+
+#[test]
+fn the_profit_of_a_day_that_ends_while_the_server_is_down_is_kept() {
+    let data = folder("profit-days");
+    let nothing = json!({ "grossPL": 0, "fees": 0, "netPL": 0, "missing": 0 });
+    let mut service = at(&data, THURSDAY_NOON_S, &[]);
+    service.trade(1, "BUY", "10", "200");
+    service.trade(1, "SELL", "4", "201");
+    let mine = |path: &str| format!("{path}strategy=SERVER");
+    let first = service.read(&mine("/rest/ext/profit?"));
+    assert_eq!(first["tradingDay"], "2027-01-14");
+    service.kill();
+    // The day ends on the next start.
+    let mut service = at(&data, THURSDAY_NOON_S + DAY_S, &[]);
+    let days = service.until(&mine("/rest/ext/profit/days?"), |days| days.as_array().unwrap().len() == 1);
+    assert_eq!(days[0]["tradingDay"], "2027-01-14");
+    assert_eq!(days[0]["total"], first["total"], "{days}");
+    let past = service.read(&mine("/rest/ext/profit?day=2027-01-14&"));
+    assert_eq!(past, first);
+    // The next day begins with the price at which the first one ended, and counts what comes then.
+    let today = service.read(&mine("/rest/ext/profit?"));
+    assert_eq!((&today["tradingDay"], &today["total"]), (&json!("2027-01-15"), &nothing));
+    assert_eq!(service.read("/rest/ext/profit?day=2026-01-01")["rows"], json!([]));
+    let file = data.join("profit.csv");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while !file.exists() {
+        assert!(Instant::now() < deadline, "the day was not written");
+        sleep(Duration::from_millis(10));
+    }
+    service.kill();
+    let mut service = at(&data, THURSDAY_NOON_S + DAY_S + 60, &[]);
+    assert_eq!(service.read(&mine("/rest/ext/profit/days?")), days);
+    assert_eq!(service.read(&mine("/rest/ext/profit?"))["total"], nothing);
 }
 
 #[test]

@@ -8,7 +8,7 @@ from uuid import uuid4
 from ..call import PREFER_REPRESENTATION, Call, get, read_location_id, reader_of, write
 from ..requests import NewTransaction
 from ..retry import RetryRule
-from ..values import CashBalance, Order, Portfolio, PortfolioSample, Position, Profit, Transaction
+from ..values import CashBalance, Order, Portfolio, PortfolioSample, Position, Profit, ProfitDay, Transaction
 from ..wire import Number, decimal_text, encode, render
 from .securities import SecurityLookup
 
@@ -76,9 +76,16 @@ class Ledger(SecurityLookup):
         """Returns the value of the portfolio over the last four hours, oldest first."""
         return self._run(get("/rest/ext/portfolio/history", list[PortfolioSample], strategy=strategy))
 
-    def profit(self, strategy: str | None = None) -> Profit:
-        """Returns the profit of the trading day before and after fees, by strategy and security."""
-        return self._run(get("/rest/ext/profit", Profit, strategy=strategy))
+    def profit(self, strategy: str | None = None, day: str | None = None) -> Profit:
+        """Returns the profit of a trading day (`YYYY-MM-DD`) before and after fees, by strategy and security.
+
+        Without a day it is the running one.
+        """
+        return self._run(get("/rest/ext/profit", Profit, strategy=strategy, day=day))
+
+    def profit_days(self, strategy: str | None = None) -> list[ProfitDay]:
+        """Returns the profit of the trading days that have ended, newest first."""
+        return self._run(get("/rest/ext/profit/days", list[ProfitDay], strategy=strategy))
 
 
 def _closing(method: str, path: str, body: bytes | None, account_id: int | None) -> Call[Order]:
