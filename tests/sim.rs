@@ -34,7 +34,9 @@ fn duet(seed: u64, trace: bool) -> Result<(), String> {
     }
     let credit = profile.credit;
     let mut workload = ActionGenerator::new(dice.fork(), profile);
-    let mut pair = ShardAndTwin::new(test_market::reference(), settings);
+    // Every fourth run is with venues that limit orders.
+    let reference = if seed % 4 == 1 { test_market::limited_reference() } else { test_market::reference() };
+    let mut pair = ShardAndTwin::new(reference, settings);
     pair.trace = trace.then(Vec::new);
     let mut moments = Dice::new(seed ^ 0x10ad);
     let mut run = || {

@@ -16,7 +16,8 @@ use pitlane_engine::index::index_u32;
 use pitlane_engine::number::{ContractSize, Money, Qty};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::{
-    Exchange, RefData, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+    Exchange, OrderLimits, RefData, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo,
+    TradingAccount,
 };
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
@@ -210,6 +211,7 @@ pub fn reference(securities: u32) -> RefData {
         tick_size: TICK,
         lot_size: LOT,
         commission: Money::ZERO,
+        limits: OrderLimits::NONE,
         tradeable: true,
         expirable: false,
     };

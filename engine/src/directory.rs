@@ -13,7 +13,7 @@ use crate::ledger::Instrument;
 use crate::number::{Grid, Money, Price, Qty};
 use crate::prefetch::fetch;
 use crate::reason::Reason;
-use crate::refdata::{RefData, Security};
+use crate::refdata::{OrderLimits, RefData, Security, SecurityFamily};
 use crate::risk::RiskGuard;
 use crate::shard::shard_of;
 use crate::time::{Day, Timestamp};
@@ -28,6 +28,8 @@ pub struct LocalSecurity {
     pub lots: Grid,
     /// Per unit of quantity.
     pub commission: Money,
+    /// What its venue limits per order; `None`: nothing, as for most securities.
+    pub limits: Option<Box<OrderLimits>>,
     /// Index of its exchange.
     pub exchange: u16,
     pub adapter: AdapterId,
@@ -176,6 +178,7 @@ impl Directory {
             ticks: Grid::new(family.tick_size.raw()),
             lots: Grid::new(family.lot_size.raw()),
             commission: family.commission,
+            limits: limits_of(family),
             exchange,
             adapter: self.exchanges[exchange as usize].adapter,
             tradeable: security.tradeable && family.tradeable,
@@ -190,10 +193,12 @@ impl Directory {
             subscribers: Vec::new(),
         };
         match self.locals.get_mut(index as usize) {
-            // Choice: tick, lot and contract size never change for a security; only the commission
-            // and whether it may be traded can change under its orders and positions.
+            // Choice: tick, lot and contract size never change for a security; only the commission,
+            // the limits per order and whether it may be traded can change under its orders and
+            // positions.
             Some(local) => {
                 (local.commission, local.tradeable) = (fresh.commission, fresh.tradeable);
+                local.limits = fresh.limits;
                 local.expired |= fresh.expired;
             }
             None => {
@@ -343,6 +348,10 @@ impl Directory {
             Scope::Global | Scope::Security(_) | Scope::Adapter(_) => None,
         }
     }
+}
+
+fn limits_of(family: &SecurityFamily) -> Option<Box<OrderLimits>> {
+    (family.limits != OrderLimits::NONE).then(|| Box::new(family.limits))
 }
 
 #[inline]

@@ -129,6 +129,8 @@ reasons! {
     StrategyNotPermitted = "strategy-not-permitted", "the account may not be used by this strategy";
     VenueRate = "venue-rate", "the order would exceed a limit of the venue; it was not sent";
     VenueUnsupported = "venue-unsupported", "the venue does not offer such an order or change";
+    MinNotional = "min-notional", "the value is below the venue's minimum for one order";
+    MaxNotional = "max-notional", "the value is above the venue's maximum for one order";
 }
 
 impl Reason {

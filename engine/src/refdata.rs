@@ -1,11 +1,12 @@
 //! Reference data: exchanges, families, securities, accounts, strategies. Read-only once built; a
 //! change replaces the whole set. The `io` crates read the files. The module `check` validates the
-//! rows and their references, `addition` adds the strategies of the settings, and `succession`
-//! validates one set against the next.
+//! rows and their references, `limits` has what a venue limits per order, `addition` adds the
+//! strategies of the settings, and `succession` validates one set against the next.
 
 mod addition;
 mod check;
 mod codec;
+mod limits;
 pub mod sample;
 mod succession;
 
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 pub use self::addition::{AdditionError, KnownStrategies};
+pub use self::limits::{NotionalLimit, OrderKinds, OrderLimits};
 use crate::id::{AccountId, AdapterId, Currency, ExchangeId, FamilyId, SecurityId, StrategyId};
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::time::{Day, TimeOfDay};
@@ -50,6 +52,8 @@ pub struct SecurityFamily {
     pub lot_size: Qty,
     /// Per unit of quantity.
     pub commission: Money,
+    /// What its venue limits per order.
+    pub limits: OrderLimits,
     pub tradeable: bool,
     pub expirable: bool,
 }

@@ -335,6 +335,8 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::VenueUnsupported => UNSUPPORTED,
         Reason::MaxOrderQty
         | Reason::MaxOrderValue
+        | Reason::MinNotional
+        | Reason::MaxNotional
         | Reason::MaxOpenOrders
         | Reason::MaxPosition
         | Reason::OrderRate
@@ -486,7 +488,9 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
         | Reason::ExpiredSecurity
         | Reason::StrategyNotPermitted
         | Reason::VenueRate
-        | Reason::VenueUnsupported => OTHER,
+        | Reason::VenueUnsupported
+        | Reason::MinNotional
+        | Reason::MaxNotional => OTHER,
     }
 }
 

@@ -15,7 +15,7 @@ use pitlane_engine::id::{
 };
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::refdata::{RefData, sample};
+use pitlane_engine::refdata::{NotionalLimit, OrderKinds, OrderLimits, RefData, sample};
 use pitlane_engine::sender::SenderId;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
 use pitlane_engine::time::{Day, Timestamp};
@@ -234,7 +234,13 @@ fn samples() -> String {
     add("state", &encode_state(&items));
     let mut reserved = sample::sound();
     reserved.accounts[0].strategies = vec![StrategyId(1)];
-    for rows in [sample::sound(), reserved] {
+    let mut limited = reserved.clone();
+    limited.families[1].limits = OrderLimits {
+        min_notional: Some(NotionalLimit { amount: Money::from_raw(5), to_market: false }),
+        max_notional: None,
+        kinds: OrderKinds::of([OrderKind::Limit, OrderKind::StopLimit]).expect("two types"),
+    };
+    for rows in [sample::sound(), reserved, limited] {
         let mut bytes = Vec::new();
         RefData::check(rows).expect("valid rows").save(&mut bytes);
         add("reference", &bytes);

@@ -8,7 +8,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
 use pitlane_tests::shard_harness::{ShardHarness, limit};
-use pitlane_tests::test_market::{ABROAD, HOME_ACCOUNTS, SHARES, price, qty};
+use pitlane_tests::test_market::{self, ABROAD, HOME_ACCOUNTS, SHARES, price, qty};
 
 /// One way to be rejected: the reason, a description, and the function that returns the events.
 pub(crate) type RefusalCase = (Reason, &'static str, fn() -> Vec<Event>);
@@ -23,6 +23,11 @@ pub(crate) fn good() -> Terms {
 
 pub(crate) fn harness() -> ShardHarness {
     ShardHarness::new(ShardSettings::default())
+}
+
+/// Returns a harness with venues that limit orders.
+pub(crate) fn with_venue_limits() -> ShardHarness {
+    ShardHarness::with_reference(test_market::limited_reference(), ShardSettings::default())
 }
 
 pub(crate) fn submit(terms: Terms) -> Vec<Event> {

@@ -7,9 +7,11 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::terms::{Changes, OrderKind, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_tests::shard_harness::limit;
-use pitlane_tests::test_market::{self, ABROAD, FUTURES, SHARES, price, qty};
+use pitlane_tests::test_market::{self, ABROAD, FUTURES, OUTSIDE_ACCOUNT, SHARES, price, qty};
 
-use super::commands::{BUY, RefusalCase, good, harness, market, rejecting, stop, submit, working};
+use super::commands::{
+    BUY, RefusalCase, good, harness, market, rejecting, stop, submit, with_venue_limits, working,
+};
 
 pub(crate) const REFERENCE: &[RefusalCase] = &[
     (Reason::UnknownSecurity, "order", || submit(Terms { security: test_market::NO_SECURITY, ..good() })),
@@ -98,6 +100,40 @@ pub(crate) const FORM: &[RefusalCase] = &[
         let terms = limit(SHARES[0], BUY, "40000000000", "0.01");
         harness.submit(terms);
         harness.submit(terms).1
+    }),
+];
+
+/// What a venue limits per order. A buy of shares has a value from 250 to 1000, see
+/// [`test_market::order_limits`].
+pub(crate) const LIMITS: &[RefusalCase] = &[
+    (Reason::MinNotional, "order", || with_venue_limits().submit(limit(SHARES[0], BUY, "2", "124.99")).1),
+    (Reason::MinNotional, "value of a change", || {
+        let mut harness = with_venue_limits();
+        let (order, _) = harness.submit(limit(SHARES[0], BUY, "3", "100"));
+        harness.modify(order, Changes::default().with_qty(qty("2")))
+    }),
+    (Reason::MinNotional, "stop abroad", || {
+        let terms = Terms { security: ABROAD[0], account: OUTSIDE_ACCOUNT, ..stop(BUY, "19.95") };
+        with_venue_limits().submit(terms).1
+    }),
+    (Reason::MaxNotional, "order", || with_venue_limits().submit(limit(SHARES[0], BUY, "10", "100.01")).1),
+    (Reason::MaxNotional, "price of a change", || {
+        let mut harness = with_venue_limits();
+        let (order, _) = harness.submit(good());
+        harness.modify(order, Changes::default().with_limit(price("100.01")))
+    }),
+    (Reason::MaxNotional, "market order by the last price", || {
+        let mut harness = with_venue_limits();
+        harness.trade(SHARES[0], "100.01", "1");
+        harness.submit(market(BUY, Tif::Day)).1
+    }),
+    // Without a price there is no value: it reaches the venue.
+    (Reason::Ioc, "market order without a last price", || {
+        with_venue_limits().submit(market(BUY, Tif::Ioc)).1
+    }),
+    (Reason::VenueUnsupported, "type", || {
+        let terms = Terms { security: FUTURES[0], qty: qty("10"), ..stop(BUY, "100") };
+        with_venue_limits().submit(terms).1
     }),
 ];
 

@@ -21,10 +21,10 @@ use pitlane_tests::test_market;
 
 use self::commands::{RefusalCase, good, rejecting, submit};
 use self::endings::{BOOKKEEPER, ENDS};
-use self::entry::{FORM, IDENTITY, REFERENCE};
+use self::entry::{FORM, IDENTITY, LIMITS, REFERENCE};
 use self::trading::{RISK, VENUE};
 
-const TABLES: [&[RefusalCase]; 7] = [REFERENCE, FORM, IDENTITY, RISK, VENUE, ENDS, BOOKKEEPER];
+const TABLES: [&[RefusalCase]; 8] = [REFERENCE, FORM, LIMITS, IDENTITY, RISK, VENUE, ENDS, BOOKKEEPER];
 
 /// Reasons that no command can produce here, and where they come from.
 const ELSEWHERE: &[(Reason, &str)] = &[
@@ -46,7 +46,6 @@ const ELSEWHERE: &[(Reason, &str)] = &[
     (Reason::MissedFill, "no refusal: a fill that was missed, counted from the order status of the venue"),
     (Reason::ReportLost, "no refusal: of a server of a cluster, when the owner no longer has what it sent"),
     (Reason::VenueRate, "of an adapter; see the tests of venues"),
-    (Reason::VenueUnsupported, "of an adapter; see the tests of venues"),
 ];
 
 #[test]

@@ -1,5 +1,7 @@
 //! One real shard for tests: they send it commands and check its events.
 
+use std::sync::Arc;
+
 use pitlane_engine::command::{
     BudgetAct, BudgetKind, Command, CommandKind, ExecRef, StrategyPhase, VenueReport, WatchTarget,
 };
@@ -8,6 +10,7 @@ use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, RequestRefu
 use pitlane_engine::id::{IntId, OrderHandle, PortId, SecurityId, ShardId, StrategyId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
@@ -33,7 +36,12 @@ impl ShardHarness {
     /// Creates a shard that owns everything, with all strategies running and the external venue
     /// connected.
     pub fn new(settings: ShardSettings) -> ShardHarness {
-        let mut harness = ShardHarness::bare(settings);
+        ShardHarness::with_reference(test_market::reference(), settings)
+    }
+
+    /// Does the same with other reference data.
+    pub fn with_reference(reference: Arc<RefData>, settings: ShardSettings) -> ShardHarness {
+        let mut harness = ShardHarness::create(reference, settings);
         for strategy in test_market::STRATEGIES {
             harness.send_command(CommandKind::Phase { strategy, phase: StrategyPhase::Running });
         }
@@ -43,7 +51,10 @@ impl ShardHarness {
 
     /// Creates a new shard; all its events are received.
     pub fn bare(settings: ShardSettings) -> ShardHarness {
-        let reference = test_market::reference();
+        ShardHarness::create(test_market::reference(), settings)
+    }
+
+    fn create(reference: Arc<RefData>, settings: ShardSettings) -> ShardHarness {
         let mut harness = ShardHarness {
             shard: Shard::new(ShardId(0), 1, reference.clone(), settings),
             now: test_market::start(),

@@ -166,7 +166,8 @@ fn other(settings: &mut ShardSettings, dice: &mut Dice) {
     venue.delays.feed_ns = dice.pick(&[0, 0, 1_000_000]);
 }
 
-/// Returns the reference data of another day: one security less, whose state is kept, or one more.
+/// Returns the reference data of another day: one security less, whose state is kept, or one more,
+/// and at times venues with other limits per order.
 fn successor(old: &RefData, dice: &mut Dice) -> RefData {
     let mut rows = RefDataRows {
         exchanges: old.exchanges().to_vec(),
@@ -190,6 +191,10 @@ fn successor(old: &RefData, dice: &mut Dice) -> RefData {
             symbol: format!("NEW{}", id.0),
             ..last
         });
+    }
+    if dice.percent(40) {
+        let at = dice.index(rows.families.len());
+        rows.families[at].limits = dice.pick(&test_market::order_limits());
     }
     let new = RefData::check(rows).expect("what was sound and lost nothing others need is sound");
     new.succeed(old).expect("no id has changed its meaning")

@@ -8,8 +8,10 @@ use pitlane_engine::id::{
 };
 use pitlane_engine::number::{ContractSize, Money, Price, Qty};
 use pitlane_engine::refdata::{
-    Exchange, RefData, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+    Exchange, NotionalLimit, OrderKinds, OrderLimits, RefData, RefDataRows, Security, SecurityFamily,
+    SecurityKind, StrategyInfo, TradingAccount,
 };
+use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::{Day, TimeOfDay, Timestamp};
 
 /// Simulated; opens and closes with a call auction.
@@ -94,7 +96,43 @@ pub fn reference() -> Arc<RefData> {
 
 /// Returns the market with so many securities: those after the eleventh are of the external venue.
 pub fn reference_of(securities: u32) -> Arc<RefData> {
-    let rows = RefDataRows {
+    Arc::new(RefData::check(rows(securities)).expect("the little market is sound"))
+}
+
+/// Returns the market with venues that limit the value and the type of an order. Of the orders that
+/// runs make, some are below, some between and some above the bounds.
+pub fn limited_reference() -> Arc<RefData> {
+    let mut rows = rows(11);
+    for (family, limits) in rows.families.iter_mut().zip(order_limits()) {
+        family.limits = limits;
+    }
+    Arc::new(RefData::check(rows).expect("the limits are sound"))
+}
+
+/// Returns limits for the families of [`SHARES`], [`FUTURES`] and [`ABROAD`].
+pub fn order_limits() -> [OrderLimits; 3] {
+    let bound = |amount: &str, to_market| Some(NotionalLimit { amount: money(amount), to_market });
+    let without = |kind| OrderKinds::of(OrderKind::ALL.into_iter().filter(|other| *other != kind));
+    let shares = OrderLimits {
+        min_notional: bound("250", false),
+        max_notional: bound("1000", true),
+        ..OrderLimits::NONE
+    };
+    let futures = OrderLimits {
+        max_notional: bound("450000", false),
+        kinds: without(OrderKind::Stop).expect("three are left"),
+        ..OrderLimits::NONE
+    };
+    let abroad = OrderLimits {
+        min_notional: bound("200", true),
+        kinds: without(OrderKind::StopLimit).expect("three are left"),
+        ..OrderLimits::NONE
+    };
+    [shares, futures, abroad]
+}
+
+fn rows(securities: u32) -> RefDataRows {
+    RefDataRows {
         exchanges: vec![
             exchange(AUCTIONS, "AUCT", true, AdapterId::SIM, "SIM"),
             exchange(PLAIN, "PLAI", false, AdapterId::SIM, "SIM"),
@@ -108,8 +146,7 @@ pub fn reference_of(securities: u32) -> Arc<RefData> {
         securities: (1..=securities).map(security).collect(),
         accounts: (1..=8).map(account).collect(),
         strategies: (0..=4).map(strategy).collect(),
-    };
-    Arc::new(RefData::check(rows).expect("the little market is sound"))
+    }
 }
 
 fn exchange(id: ExchangeId, mic: &str, auctions: bool, adapter: AdapterId, kind: &str) -> Exchange {
@@ -145,6 +182,7 @@ fn family(
         tick_size: price(tick),
         lot_size: qty(lot),
         commission: money(commission),
+        limits: OrderLimits::NONE,
         tradeable: true,
         expirable: false,
     }

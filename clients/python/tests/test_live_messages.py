@@ -148,7 +148,7 @@ def test_no_part_of_a_message_is_another():
     ):
         for data in samples(kind)[:12]:
             for cut in range(len(data)):
-                # Reference data without the last part are those without reserved accounts.
+                # Reference data without the last parts are those without reserved accounts and limits.
                 if not (kind == "reference" and data[:cut] in samples("reference")):
                     with pytest.raises(DecodeError):
                         decode(data[:cut])

@@ -1,11 +1,12 @@
 //! Codecs of the data that a shard gets at its start: settings and reference data.
 
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, decode_whole};
-use crate::id::{AccountId, StrategyId};
+use crate::id::{AccountId, FamilyId, StrategyId};
 use crate::order::NIL;
 use crate::pages::LargePages;
 use crate::refdata::{
-    Exchange, OptionKind, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+    Exchange, NotionalLimit, OptionKind, OrderKinds, OrderLimits, RefDataRows, Security, SecurityFamily,
+    SecurityKind, StrategyInfo, TradingAccount,
 };
 use crate::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
 
@@ -81,8 +82,8 @@ codec!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch, 3 = QueueBack, 4 = Qu
 codec!(enum SelfTrade { 0 = CancelNewest, 1 = Allow });
 codec!(Delays { entry_ns, entry_jitter_ns, response_ns, response_jitter_ns, feed_ns });
 
-/// The strategies that may use an account come last, and only where an account names some:
-/// reference data without them have the same bytes as before this field existed.
+/// The strategies that may use an account and the limits of families come last, and only where rows
+/// have some: reference data without them have the same bytes as before these fields existed.
 impl Codec for RefDataRows {
     fn encode(&self, out: &mut impl ByteSink) {
         let RefDataRows { exchanges, families, securities, accounts, strategies } = self;
@@ -96,8 +97,16 @@ impl Codec for RefDataRows {
             .filter(|row| !row.strategies.is_empty())
             .map(|row| (row.id, row.strategies.clone()))
             .collect();
-        if !permitted.is_empty() {
+        let limits: Vec<(FamilyId, OrderLimits)> = families
+            .iter()
+            .filter(|row| row.limits != OrderLimits::NONE)
+            .map(|row| (row.id, row.limits))
+            .collect();
+        if !permitted.is_empty() || !limits.is_empty() {
             permitted.encode(out);
+        }
+        if !limits.is_empty() {
+            limits.encode(out);
         }
     }
 
@@ -113,7 +122,7 @@ impl Codec for RefDataRows {
             return Ok(rows);
         }
         let permitted: Vec<(AccountId, Vec<StrategyId>)> = Codec::decode(from)?;
-        from.check(!permitted.is_empty(), DecodeProblem::Value)?;
+        from.check(!permitted.is_empty() || from.left() > 0, DecodeProblem::Value)?;
         let mut accounts = rows.accounts.iter_mut();
         for (id, strategies) in permitted {
             // In account order, each account once.
@@ -123,7 +132,35 @@ impl Codec for RefDataRows {
             };
             account.strategies = strategies;
         }
+        if from.left() == 0 {
+            return Ok(rows);
+        }
+        let limits: Vec<(FamilyId, OrderLimits)> = Codec::decode(from)?;
+        from.check(!limits.is_empty(), DecodeProblem::Value)?;
+        let mut families = rows.families.iter_mut();
+        for (id, limits) in limits {
+            // In family order, each family once.
+            let family = families.find(|row| row.id == id);
+            let Some(family) = family.filter(|_| limits != OrderLimits::NONE) else {
+                return Err(from.error(DecodeProblem::Contradiction));
+            };
+            family.limits = limits;
+        }
         Ok(rows)
+    }
+}
+
+codec!(OrderLimits { min_notional, max_notional, kinds });
+codec!(NotionalLimit { amount, to_market });
+
+/// One bit for each type.
+impl Codec for OrderKinds {
+    fn encode(&self, out: &mut impl ByteSink) {
+        self.bits().encode(out);
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Result<OrderKinds, DecodeError> {
+        OrderKinds::from_bits(u8::decode(from)?).ok_or_else(|| from.error(DecodeProblem::Value))
     }
 }
 
@@ -152,19 +189,53 @@ impl Codec for TradingAccount {
 }
 
 codec!(Exchange { id, name, mic, time_zone, open, close, auctions, adapter, adapter_type });
-codec!(SecurityFamily {
-    id,
-    name,
-    symbol_root,
-    exchange,
-    currency,
-    contract_size,
-    tick_size,
-    lot_size,
-    commission,
-    tradeable,
-    expirable
-});
+/// Without its limits, see [`RefDataRows`].
+impl Codec for SecurityFamily {
+    fn encode(&self, out: &mut impl ByteSink) {
+        let SecurityFamily {
+            id,
+            name,
+            symbol_root,
+            exchange,
+            currency,
+            contract_size,
+            tick_size,
+            lot_size,
+            commission,
+            limits: _,
+            tradeable,
+            expirable,
+        } = self;
+        id.encode(out);
+        name.encode(out);
+        symbol_root.encode(out);
+        exchange.encode(out);
+        currency.encode(out);
+        contract_size.encode(out);
+        tick_size.encode(out);
+        lot_size.encode(out);
+        commission.encode(out);
+        tradeable.encode(out);
+        expirable.encode(out);
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Result<SecurityFamily, DecodeError> {
+        Ok(SecurityFamily {
+            id: Codec::decode(from)?,
+            name: Codec::decode(from)?,
+            symbol_root: Codec::decode(from)?,
+            exchange: Codec::decode(from)?,
+            currency: Codec::decode(from)?,
+            contract_size: Codec::decode(from)?,
+            tick_size: Codec::decode(from)?,
+            lot_size: Codec::decode(from)?,
+            commission: Codec::decode(from)?,
+            limits: OrderLimits::NONE,
+            tradeable: Codec::decode(from)?,
+            expirable: Codec::decode(from)?,
+        })
+    }
+}
 codec!(enum SecurityKind {
     0 = Stock,
     1 = Future,

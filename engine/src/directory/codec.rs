@@ -1,9 +1,10 @@
 //! Bytes of the directory. It stores everything, since a security keeps its tick and its place
-//! regardless of later reference data.
+//! regardless of later reference data. Only the limits per order are those of the reference data,
+//! with which the directory is loaded.
 
 use std::sync::Arc;
 
-use super::{AccountEntry, Directory, ExchangeEntry, LocalSecurity, StrategyEntry, index_id};
+use super::{AccountEntry, Directory, ExchangeEntry, LocalSecurity, StrategyEntry, index_id, limits_of};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Digest, codec};
 use crate::command::Scope;
 use crate::id::{SecurityId, ShardId};
@@ -45,6 +46,7 @@ impl Codec for LocalSecurity {
             ticks: Grid::new(tick.raw()),
             lots: Grid::new(lot.raw()),
             commission,
+            limits: None,
             exchange,
             adapter,
             tradeable,
@@ -86,6 +88,7 @@ impl Directory {
         let sound = directory.is_sound(shard, shards);
         from.check(sound, DecodeProblem::Contradiction)?;
         directory.index_all();
+        directory.restore_limits();
         Ok(directory)
     }
 
@@ -107,6 +110,13 @@ impl Directory {
         self.strategies.iter().for_each(|entry| entry.phase.encode(sum));
         let strategies = self.strategies.iter().map(|entry| &entry.guard);
         strategies.chain(self.accounts.iter().map(|entry| &entry.guard)).for_each(|guard| guard.fold(sum));
+    }
+
+    fn restore_limits(&mut self) {
+        for local in &mut self.locals {
+            let row = self.reference.security(local.instrument.security);
+            local.limits = row.and_then(|row| limits_of(self.reference.family_of(row)));
+        }
     }
 
     fn index_all(&mut self) {

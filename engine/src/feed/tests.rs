@@ -2,7 +2,7 @@ use super::*;
 use crate::event::Tick;
 use crate::id::{AdapterId, Currency, ExchangeId, FamilyId};
 use crate::number::{ContractSize, Grid, Money};
-use crate::refdata::{Exchange, OptionKind, RefDataRows, SecurityFamily};
+use crate::refdata::{Exchange, OptionKind, OrderLimits, RefDataRows, SecurityFamily};
 use crate::time::{Day, NS_PER_S, TimeOfDay};
 
 const START: Timestamp = Timestamp(1_000 * NS_PER_S);
@@ -42,6 +42,7 @@ fn reference_rows(plan: &[(u32, &str, Option<&str>)]) -> RefDataRows {
             tick_size: price(tick),
             lot_size: Qty::whole(100).unwrap(),
             commission: Money::ZERO,
+            limits: OrderLimits::NONE,
             tradeable: true,
             expirable: kind.expires(),
         });

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use super::{
-    Exchange, RefData, RefDataRows, RefDataTable, RowError, Security, SecurityFamily, SecurityKind,
-    StrategyInfo, TradingAccount,
+    Exchange, OrderLimits, RefData, RefDataRows, RefDataTable, RowError, Security, SecurityFamily,
+    SecurityKind, StrategyInfo, TradingAccount,
 };
 use crate::id::{ExchangeId, FamilyId, SecurityId, StrategyId};
 
@@ -74,6 +74,22 @@ fn check_families(rows: &[SecurityFamily], index: &Index<'_>, errors: &mut RowEr
         if row.commission.is_negative() {
             report("commission", format!("{} is below zero", row.commission));
         }
+        check_limits(&row.limits, &mut report);
+    }
+}
+
+/// Checks that bounds of the value are above zero, and that an order can keep both.
+fn check_limits(limits: &OrderLimits, report: &mut impl FnMut(&'static str, String)) {
+    let OrderLimits { min_notional, max_notional, kinds: _ } = limits;
+    for (column, limit) in [("minNotional", min_notional), ("maxNotional", max_notional)] {
+        if let Some(limit) = limit.filter(|limit| !limit.amount.is_positive()) {
+            report(column, format!("{} is not above zero", limit.amount));
+        }
+    }
+    if let (Some(min), Some(max)) = (min_notional, max_notional)
+        && min.amount > max.amount
+    {
+        report("maxNotional", format!("{} is below minNotional {}", max.amount, min.amount));
     }
 }
 

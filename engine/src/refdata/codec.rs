@@ -29,6 +29,8 @@ impl RefData {
 mod tests {
     use super::*;
     use crate::refdata::sample::sound;
+    use crate::refdata::{NotionalLimit, OrderKinds};
+    use crate::terms::OrderKind;
 
     fn bytes_of(reference: &RefData) -> Vec<u8> {
         let mut bytes = Vec::new();
@@ -46,19 +48,54 @@ mod tests {
         assert!(!new.security(gone).unwrap().tradeable);
         let mut reserved = sound();
         reserved.accounts[0].strategies = vec![crate::id::StrategyId::SERVER];
+        let reserved_rows = reserved.clone();
         let reserved = RefData::check(reserved).unwrap();
-        for reference in [&old, &new, &reserved] {
+        let limited = with_limits(sound());
+        let both = with_limits(reserved_rows);
+        for reference in [&old, &new, &reserved, &limited, &both] {
             let bytes = bytes_of(reference);
             let back = RefData::load(&bytes).unwrap();
             assert_eq!(back, *reference);
             assert_eq!(bytes_of(&back), bytes);
+            // Without the last parts all strategies may use the accounts, and nothing is limited.
+            let plain = if reference == &new { usize::MAX } else { bytes_of(&old).len() };
+            let unlimited = if reference == &both { bytes_of(&reserved).len() } else { plain };
             for cut in 0..bytes.len() {
-                // Without the last part all strategies may use the accounts.
-                let is_plain = cut == bytes_of(&old).len() && reference == &reserved;
-                assert_eq!(RefData::load(&bytes[..cut]).is_ok(), is_plain, "{cut}");
+                let is_whole = cut == plain || cut == unlimited;
+                assert_eq!(RefData::load(&bytes[..cut]).is_ok(), is_whole, "{cut}");
             }
         }
         assert_ne!(bytes_of(&old), bytes_of(&new));
+    }
+
+    fn with_limits(mut rows: RefDataRows) -> RefData {
+        let amount = crate::number::Money::from_raw(5);
+        rows.families[0].limits.min_notional = Some(NotionalLimit { amount, to_market: false });
+        rows.families[2].limits.kinds = OrderKinds::of([OrderKind::Limit]).unwrap();
+        RefData::check(rows).unwrap()
+    }
+
+    #[test]
+    fn limits_of_unknown_families_and_limits_of_nothing_are_decode_errors() {
+        let mut plain = bytes_of(&RefData::check(sound()).unwrap());
+        // No account is reserved.
+        plain.extend([0; 4]);
+        assert_eq!(RefData::load(&plain).unwrap_err().problem, DecodeProblem::Value);
+        let of = |family: u32, min: Option<i64>, kinds: u8| {
+            let mut bytes = [&plain[..], &1u32.to_le_bytes(), &family.to_le_bytes()].concat();
+            min.map(|raw| (raw, true)).encode(&mut bytes);
+            bytes.extend([0, kinds]);
+            RefData::load(&bytes).map_err(|error| error.problem)
+        };
+        assert!(of(1, Some(5), 15).is_ok());
+        assert_eq!(of(1, None, 15), Err(DecodeProblem::Contradiction), "it limits nothing");
+        assert_eq!(of(9, Some(5), 15), Err(DecodeProblem::Contradiction), "there is no such family");
+        assert_eq!(of(1, Some(-5), 15), Err(DecodeProblem::Contradiction), "it is not above zero");
+        for kinds in [0, 16] {
+            assert_eq!(of(1, Some(5), kinds), Err(DecodeProblem::Value));
+        }
+        let none = [&plain[..], &[0; 4]].concat();
+        assert_eq!(RefData::load(&none).unwrap_err().problem, DecodeProblem::Value);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! A small valid set of reference data, for tests to modify, also for tests of other crates.
 
 use super::{
-    Exchange, OptionKind, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+    Exchange, OptionKind, OrderLimits, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo,
+    TradingAccount,
 };
 use crate::id::{AccountId, AdapterId, Currency, ExchangeId, FamilyId, SecurityId, StrategyId};
 use crate::number::{ContractSize, Money, Price, Qty};
@@ -39,6 +40,7 @@ pub fn sound() -> RefDataRows {
         tick_size: price("0.01"),
         lot_size: Qty::whole(1).expect("a valid sample"),
         commission: Money::ZERO,
+        limits: OrderLimits::NONE,
         tradeable: true,
         expirable,
     };

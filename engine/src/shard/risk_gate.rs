@@ -12,7 +12,7 @@ use crate::number::{Grid, Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::{HeldQty, RiskRequest};
-use crate::terms::{Side, Terms, Tif};
+use crate::terms::{OrderKind, Side, Terms, Tif};
 use crate::time::Timestamp;
 
 /// Half the range of a number: the bound of what is in use, so that what is in flight always fits
@@ -65,6 +65,7 @@ impl Shard {
         self.check_reduction(terms, &refs)?;
         self.check_form(terms, &refs)?;
         let value = self.value_of(terms, terms.qty, refs.local)?;
+        self.check_venue_limits(terms.kind, value, &refs)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &refs)?;
         let credit = self.credit_request(terms, value, terms.qty, terms.qty, Money::ZERO, &refs)?;
         let last = self.venue.last_price(refs.local);
@@ -85,6 +86,7 @@ impl Shard {
         let refs = self.check_reference(new)?;
         self.check_form(new, &refs)?;
         let value = self.value_of(new, new.qty, refs.local)?;
+        self.check_venue_limits(new.kind, value, &refs)?;
         let left = new.qty.checked_sub(cum).ok_or(Reason::Overflow)?;
         let grows = left.checked_sub(open).ok_or(Reason::Overflow)?;
         if grows.is_positive() {
@@ -195,6 +197,20 @@ impl Shard {
         };
         let size = self.directory.locals[local as usize].instrument.size;
         Notional::of(price, qty).money(size).map(|money| Some(money.abs())).ok_or(Reason::Overflow)
+    }
+
+    /// Checks what the venue limits per order, so that the order is not sent in vain.
+    #[inline]
+    fn check_venue_limits(
+        &self,
+        kind: OrderKind,
+        value: Option<Money>,
+        refs: &OrderRefs,
+    ) -> Result<(), Reason> {
+        match &self.directory.locals[refs.local as usize].limits {
+            None => Ok(()),
+            Some(limits) => limits.check(kind, value),
+        }
     }
 
     /// Checks that all possible results can be counted.

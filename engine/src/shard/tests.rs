@@ -26,7 +26,7 @@ use crate::id::{
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::reason::Reason;
 use crate::refdata::{
-    Exchange, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+    Exchange, OrderLimits, RefDataRows, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
 };
 use crate::terms::{Changes, OrderKind, Side, Status, Terms, Tif};
 use crate::time::{Day, TimeOfDay};
@@ -59,6 +59,7 @@ fn rows() -> RefDataRows {
         tick_size: price("0.01"),
         lot_size: qty("1"),
         commission: money("0.001"),
+        limits: OrderLimits::NONE,
         tradeable: true,
         expirable: false,
     };

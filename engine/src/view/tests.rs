@@ -23,7 +23,7 @@ use crate::id::{
 };
 use crate::number::{ContractSize, Money, Price, Qty};
 use crate::reason::Reason;
-use crate::refdata::{Exchange, RefData, RefDataRows, Security, SecurityFamily, SecurityKind};
+use crate::refdata::{Exchange, OrderLimits, RefData, RefDataRows, Security, SecurityFamily, SecurityKind};
 use crate::rng::Rng;
 use crate::terms::{OrderKind, Side, Status, Terms, Tif};
 use crate::time::{TimeOfDay, Timestamp};

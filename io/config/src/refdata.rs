@@ -115,11 +115,17 @@ fn parse_lines(
     let mut faults = RefDataFaults::default();
     let [exchanges, families, securities, accounts, strategies] = sources;
     let exchanges =
-        table::read(exchanges, rows::EXCHANGE, |cells| rows::exchange(cells, &names), &mut faults);
-    let families = table::read(families, rows::FAMILY, rows::family, &mut faults);
-    let securities = table::read(securities, rows::SECURITY, rows::security, &mut faults);
-    let accounts = table::read(accounts, rows::ACCOUNT, |cells| rows::account(cells, &names), &mut faults);
-    let strategies = table::read(strategies, rows::STRATEGY, rows::strategy, &mut faults);
+        table::read(exchanges, rows::EXCHANGE, &[], |cells| rows::exchange(cells, &names), &mut faults);
+    let families = table::read(families, rows::FAMILY, rows::LIMITS, rows::family, &mut faults);
+    let securities = table::read(securities, rows::SECURITY, &[], rows::security, &mut faults);
+    let accounts = table::read(
+        accounts,
+        rows::ACCOUNT,
+        &[rows::STRATEGY_IDS],
+        |cells| rows::account(cells, &names),
+        &mut faults,
+    );
+    let strategies = table::read(strategies, rows::STRATEGY, &[], rows::strategy, &mut faults);
     if !faults.is_empty() {
         return Err(faults);
     }

@@ -10,8 +10,9 @@ use pitlane_config::refdata::{
 };
 use pitlane_engine::id::Currency;
 use pitlane_engine::index::{index_u8, index_usize};
-use pitlane_engine::number::{Price, Qty};
-use pitlane_engine::refdata::{RefDataTable, SecurityKind};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::refdata::{NotionalLimit, OrderKinds, OrderLimits, RefDataTable, SecurityKind};
+use pitlane_engine::terms::OrderKind;
 
 const EXCHANGES: &str = "\
 id,name,mic,timeZone,open,close,auctions,adapterType
@@ -305,6 +306,51 @@ fn all_faults_are_reported_up_to_a_bound() {
     assert!(faults.to_string().contains("\nand "), "{faults}");
 }
 
+/// Returns the families with the columns of limits, the second row with these cells.
+fn limited_families(cells: &str) -> String {
+    let columns = "minNotional,applyMinToMarket,maxNotional,applyMaxToMarket,orderTypes";
+    let lines: Vec<&str> = FAMILIES.lines().collect();
+    format!("{},{columns}\n{},,,,,\n{},{cells}\n", lines[0], lines[1], lines[2])
+}
+
+#[test]
+fn limits_of_a_venue_are_optional_and_their_faults_have_a_place() {
+    let mut sources = sources();
+    sources[Families as usize].bytes = limited_families("5,,9000000.5,false,STOP_LIMIT LIMIT").into_bytes();
+    let data = refdata::parse(&sources, &[]).expect("valid limits");
+    assert_eq!(data.families()[0].limits, OrderLimits::NONE);
+    let OrderLimits { min_notional, max_notional, kinds } = data.families()[1].limits;
+    let bound = |text: &str, to_market| {
+        Some(NotionalLimit { amount: Money::parse(text.as_bytes()).unwrap(), to_market })
+    };
+    assert_eq!((min_notional, max_notional), (bound("5", true), bound("9000000.5", false)));
+    assert_eq!(kinds.iter().collect::<Vec<_>>(), [OrderKind::Limit, OrderKind::StopLimit]);
+    // Some of the columns are enough.
+    let some = FAMILIES.replace("expirable\n", "expirable,minNotional\n").replace("e\n", "e,\n");
+    let some = some.replace("minNotional,\n", "minNotional\n");
+    check(Families, FAMILIES, &some, &[]);
+    for (cells, expected) in [
+        (",,,,MARKET LIMIT STOP STOP_LIMIT", &[][..]),
+        ("many,,,,", &["families.csv:3: minNotional: \"many\" is not a decimal"]),
+        ("0,,,,", &["families.csv:3: minNotional: 0 is not above zero"]),
+        (",,-1,,", &["families.csv:3: maxNotional: -1 is not above zero"]),
+        ("2,,1,,", &["families.csv:3: maxNotional: 1 is below minNotional 2"]),
+        ("0.000000001,,,,", &["families.csv:3: minNotional: \"0.000000001\" has more than 8 decimals"]),
+        (",true,,,", &["families.csv:3: applyMinToMarket: there is no minNotional that could apply"]),
+        ("1,,,false,", &["families.csv:3: applyMaxToMarket: there is no maxNotional that could apply"]),
+        ("1,no,,,", &["families.csv:3: applyMinToMarket: \"no\" is not one of true, false"]),
+        (
+            ",,,,LIMIT MARKT",
+            &[
+                "families.csv:3: orderTypes: \"MARKT\" is not one of MARKET, LIMIT, STOP, STOP_LIMIT (did you mean MARKET?)",
+            ],
+        ),
+        (",,,,LIMIT LIMIT", &["families.csv:3: orderTypes: LIMIT is named twice"]),
+    ] {
+        check(Families, FAMILIES, &limited_families(cells), expected);
+    }
+}
+
 #[test]
 fn a_file_has_no_more_lines_than_there_can_be_rows() {
     let mut sources = sources();
@@ -375,7 +421,19 @@ fn instrument(symbol: &str, currency: &str, tick: &str, lot: &str) -> VenueInstr
         currency: Currency::parse(currency.as_bytes()).expect("a currency"),
         tick_size: Price::parse(tick.as_bytes()).expect("a price"),
         lot_size: Qty::parse(lot.as_bytes()).expect("a quantity"),
+        limits: OrderLimits::NONE,
     }
+}
+
+/// Returns an instrument whose venue limits orders.
+fn limited(symbol: &str, min: &str, kinds: &[OrderKind]) -> VenueInstrument {
+    let amount = Money::parse(min.as_bytes()).expect("an amount");
+    let limits = OrderLimits {
+        min_notional: Some(NotionalLimit { amount, to_market: false }),
+        kinds: OrderKinds::of(kinds.iter().copied()).expect("some types"),
+        ..OrderLimits::NONE
+    };
+    VenueInstrument { limits, ..instrument(symbol, "USDT", "0.01", "0.00001") }
 }
 
 fn import_folder(name: &str) -> PathBuf {
@@ -433,6 +491,49 @@ fn ids_and_rows_stay_when_an_import_is_repeated() {
         assert!(after.starts_with(before.as_str()), "{before}{after}");
     }
     assert!(texts(&folder)[2].ends_with("\n2,ETHUSDT,\"ETHUSDT, imported\",CRYPTO,1,,,,,,ETH,,true\n"));
+}
+
+#[test]
+fn an_import_writes_the_limits_of_the_venue() {
+    let folder = import_folder("limits");
+    let all = OrderKind::ALL;
+    let first = [
+        instrument("BTCUSDT", "USDT", "0.01", "0.00001"),
+        limited("ETHUSDT", "5", &all),
+        limited("BNBUSDT", "5", &all),
+        limited("XRPUSDT", "5", &all[..2]),
+    ];
+    let summary = import(&folder, &VENUE, &first).expect("an import");
+    assert_eq!((summary.families, summary.securities), (3, 4));
+    let check = |folder: &Path| {
+        let data = refdata::read(folder, &["COINS"]).expect("sound files");
+        for wanted in &first {
+            let row = data.securities().iter().find(|row| row.symbol == wanted.symbol).expect("it is there");
+            assert_eq!(data.family_of(row).limits, wanted.limits);
+        }
+    };
+    check(&folder);
+    let changed = [first[0].clone(), limited("ETHUSDT", "6", &all)];
+    let summary = import(&folder, &VENUE, &changed).expect("the same again");
+    assert_eq!(
+        (summary.kept, &summary.changed_terms, &summary.changed_limits),
+        (2, &vec![], &vec!["ETHUSDT".to_string()])
+    );
+    // A file of an earlier version has no such columns. Its rows stay.
+    let old = import_folder("limits-later");
+    import(&old, &VENUE, &first[..1]).expect("an import");
+    let families = fs::read_to_string(old.join("families.csv")).expect("a file");
+    let families: String = families
+        .lines()
+        .map(|line| line.rsplitn(6, ',').last().unwrap_or_default().to_string() + "\r\n")
+        .collect();
+    assert!(families.ends_with(",true,false\r\n") && !families.contains("Notional"), "{families}");
+    fs::write(old.join("families.csv"), &families).expect("a file");
+    import(&old, &VENUE, &first).expect("an import");
+    check(&old);
+    let added = fs::read_to_string(old.join("families.csv")).expect("a file");
+    let kept = families.lines().nth(1).expect("a row");
+    assert_eq!(added.lines().nth(1), Some(format!("{kept},,,,,").as_str()));
 }
 
 #[test]

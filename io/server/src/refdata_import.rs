@@ -71,6 +71,7 @@ pub(crate) fn import_binance(args: &BinanceImportArgs, out: &mut impl Write) -> 
                 currency: terms.quote,
                 tick_size: terms.tick_size,
                 lot_size: terms.lot_size,
+                limits: terms.limits,
             }),
             Err(why) => left_out.push((why, &symbol.symbol)),
         }
@@ -174,6 +175,13 @@ fn warnings(left_out: &mut [(SymbolProblem, &str)], summary: &ImportSummary) -> 
         let names: Vec<&str> = summary.changed_terms.iter().map(String::as_str).collect();
         lines.push(format!(
             "the venue has another tick, lot or currency now, and the files keep the old one: {}",
+            listed(&names)
+        ));
+    }
+    if !summary.changed_limits.is_empty() {
+        let names: Vec<&str> = summary.changed_limits.iter().map(String::as_str).collect();
+        lines.push(format!(
+            "the venue has other limits per order than families.csv, where they can be changed: {}",
             listed(&names)
         ));
     }

@@ -1,11 +1,15 @@
 //! Instruments of the venue: the answer to `GET /api/v3/exchangeInfo`, see `rest-api.md` and
 //! `filters.md`.
 //!
-//! Only what our reference data have a place for is read: the assets, the filters `PRICE_FILTER`
-//! and `LOT_SIZE`, and whether the symbol is traded. The venue itself checks the other filters.
+//! Only what our reference data have a place for is read: the assets, the filters `PRICE_FILTER`,
+//! `LOT_SIZE` and `NOTIONAL` or `MIN_NOTIONAL`, the order types, and whether the symbol is traded.
+//! The venue itself checks the other filters.
 
 use pitlane_engine::id::Currency;
-use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::number::{Money, Price, Qty};
+use pitlane_engine::refdata::{NotionalLimit, OrderKinds, OrderLimits};
+use pitlane_engine::terms::OrderKind;
+use pitlane_engine::text::TextError;
 use serde::Deserialize;
 
 /// A symbol of the venue.
@@ -26,6 +30,7 @@ pub struct SymbolTerms {
     pub quote: Currency,
     pub tick_size: Price,
     pub lot_size: Qty,
+    pub limits: OrderLimits,
 }
 
 /// Why a symbol cannot become a security.
@@ -35,8 +40,10 @@ pub enum SymbolProblem {
     NotTraded,
     /// The code of an asset is no currency of ours.
     Asset,
-    /// A filter is missing, is not a decimal, or has no step.
+    /// A filter is missing, is not a decimal, has no step, or admits no value.
     Filters,
+    /// The venue takes none of our order types.
+    OrderTypes,
 }
 
 impl SymbolProblem {
@@ -45,7 +52,8 @@ impl SymbolProblem {
         match self {
             SymbolProblem::NotTraded => "the venue does not trade them on its spot market now",
             SymbolProblem::Asset => "the code of an asset has not three or four capitals or digits",
-            SymbolProblem::Filters => "they have no usable PRICE_FILTER or LOT_SIZE",
+            SymbolProblem::Filters => "they have no usable PRICE_FILTER, LOT_SIZE or NOTIONAL",
+            SymbolProblem::OrderTypes => "the venue takes neither LIMIT nor MARKET orders for them",
         }
     }
 }
@@ -63,6 +71,8 @@ struct SymbolBody {
     base_asset: String,
     quote_asset: String,
     is_spot_trading_allowed: bool,
+    #[serde(default)]
+    order_types: Option<Vec<String>>,
     filters: Vec<FilterBody>,
 }
 
@@ -74,6 +84,17 @@ struct FilterBody {
     tick_size: Option<String>,
     #[serde(default)]
     step_size: Option<String>,
+    #[serde(default)]
+    min_notional: Option<String>,
+    #[serde(default)]
+    max_notional: Option<String>,
+    /// Of `MIN_NOTIONAL`.
+    #[serde(default)]
+    apply_to_market: Option<bool>,
+    #[serde(default)]
+    apply_min_to_market: Option<bool>,
+    #[serde(default)]
+    apply_max_to_market: Option<bool>,
 }
 
 /// Reads the answer of the venue: all symbols in its order, or what is wrong with the answer.
@@ -106,7 +127,51 @@ fn terms_of(body: &SymbolBody) -> Result<SymbolTerms, SymbolProblem> {
         // A step of zero means that the venue has no such rule. Ours must have one.
         tick_size: tick.filter(|tick| tick.is_positive()).ok_or(SymbolProblem::Filters)?,
         lot_size: lot.filter(|lot| lot.is_positive()).ok_or(SymbolProblem::Filters)?,
+        limits: limits_of(body)?,
     })
+}
+
+fn limits_of(body: &SymbolBody) -> Result<OrderLimits, SymbolProblem> {
+    let filter = |name: &str| body.filters.iter().find(|filter| filter.filter_type == name);
+    // A symbol has one of them.
+    let bounds = filter("NOTIONAL").or_else(|| filter("MIN_NOTIONAL"));
+    let min = bounds.map(|filter| {
+        let to_market = filter.apply_min_to_market.or(filter.apply_to_market);
+        notional(filter.min_notional.as_deref(), to_market)
+    });
+    let max = bounds.map(|filter| notional(filter.max_notional.as_deref(), filter.apply_max_to_market));
+    let (min, max) = (min.transpose()?.flatten(), max.transpose()?.flatten());
+    if min.zip(max).is_some_and(|(min, max)| min.amount > max.amount) {
+        return Err(SymbolProblem::Filters);
+    }
+    Ok(OrderLimits { min_notional: min, max_notional: max, kinds: kinds_of(body)? })
+}
+
+/// Reads a bound of the value of an order; zero is none.
+fn notional(amount: Option<&str>, to_market: Option<bool>) -> Result<Option<NotionalLimit>, SymbolProblem> {
+    let Some(amount) = amount else { return Ok(None) };
+    let amount = match Money::parse(amount.as_bytes()) {
+        Ok(amount) if !amount.is_negative() => amount,
+        // No order has a value that we cannot count.
+        Err(TextError::Range) => return Ok(None),
+        Ok(_)
+        | Err(TextError::Empty | TextError::Character | TextError::TooLong | TextError::TooManyDecimals) => {
+            return Err(SymbolProblem::Filters);
+        }
+    };
+    let limit = NotionalLimit { amount, to_market: to_market.unwrap_or(true) };
+    Ok(amount.is_positive().then_some(limit))
+}
+
+/// Returns our order types that reach the venue as one of its own. Stops wait in the engine: they
+/// leave as market orders, stop limits as limit orders.
+fn kinds_of(body: &SymbolBody) -> Result<OrderKinds, SymbolProblem> {
+    let Some(types) = &body.order_types else { return Ok(OrderKinds::ALL) };
+    let is_taken = |kind: &OrderKind| {
+        let needed = if kind.has_limit() { "LIMIT" } else { "MARKET" };
+        types.iter().any(|name| name == needed)
+    };
+    OrderKinds::of(OrderKind::ALL.into_iter().filter(is_taken)).ok_or(SymbolProblem::OrderTypes)
 }
 
 #[cfg(test)]
@@ -145,6 +210,51 @@ mod tests {
             (terms.tick_size.to_string(), terms.lot_size.to_string()),
             ("0.01".into(), "0.00001".into())
         );
+    }
+
+    #[test]
+    fn filters_and_order_types_become_limits() {
+        let limits = |types: &str| {
+            let text = symbol("BTCUSDT", ["BTC", "USDT"], "TRADING", FILTERS);
+            let text = text.replace(r#"["LIMIT","MARKET"]"#, types);
+            parse(&[text]).unwrap()[0].terms.map(|terms| terms.limits)
+        };
+        let own = r#"{"filterType":"NOTIONAL","minNotional":"5.00000000","applyMinToMarket":true}"#;
+        let other = |filter: &str| {
+            let text = symbol("BTCUSDT", ["BTC", "USDT"], "TRADING", &FILTERS.replace(own, filter));
+            parse(&[text]).unwrap()[0]
+                .terms
+                .map(|terms| (terms.limits.min_notional, terms.limits.max_notional))
+        };
+        let bound = |text: &str, to_market| {
+            Some(NotionalLimit { amount: Money::parse(text.as_bytes()).unwrap(), to_market })
+        };
+        let both = r#"["LIMIT","LIMIT_MAKER","MARKET","STOP_LOSS_LIMIT"]"#;
+        let found = limits(both).unwrap();
+        assert_eq!((found.min_notional, found.max_notional), (bound("5", true), None));
+        assert_eq!(found.kinds, OrderKinds::ALL);
+        let kinds = limits(r#"["LIMIT"]"#).unwrap().kinds;
+        assert_eq!(kinds.iter().collect::<Vec<_>>(), [OrderKind::Limit, OrderKind::StopLimit]);
+        assert_eq!(limits(r#"["LIMIT_MAKER"]"#), Err(SymbolProblem::OrderTypes));
+        for (filter, expected) in [
+            (
+                r#"{"filterType":"NOTIONAL","minNotional":"10","applyMinToMarket":false,"maxNotional":"10000.5",
+                   "applyMaxToMarket":true,"avgPriceMins":5}"#,
+                Ok((bound("10", false), bound("10000.5", true))),
+            ),
+            (
+                r#"{"filterType":"MIN_NOTIONAL","minNotional":"0.001","applyToMarket":false,"avgPriceMins":5}"#,
+                Ok((bound("0.001", false), None)),
+            ),
+            (r#"{"filterType":"NOTIONAL","minNotional":"0.00000000","maxNotional":"0"}"#, Ok((None, None))),
+            (r#"{"filterType":"NOTIONAL","maxNotional":"900000000000000"}"#, Ok((None, None))),
+            (r#"{"filterType":"NOTIONAL","minNotional":"many"}"#, Err(SymbolProblem::Filters)),
+            (r#"{"filterType":"NOTIONAL","minNotional":"-1"}"#, Err(SymbolProblem::Filters)),
+            (r#"{"filterType":"NOTIONAL","minNotional":"7","maxNotional":"6"}"#, Err(SymbolProblem::Filters)),
+            (r#"{"filterType":"ICEBERG_PARTS","limit":10}"#, Ok((None, None))),
+        ] {
+            assert_eq!(other(filter), expected, "{filter}");
+        }
     }
 
     #[test]

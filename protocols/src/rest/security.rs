@@ -1,11 +1,13 @@
 //! Securities, their families, and currency pairs.
 
 use pitlane_engine::refdata::SecurityKind;
-use pitlane_engine::refdata::{RefData, Security, SecurityFamily};
-use serde::Serialize;
+use pitlane_engine::refdata::{OrderKinds, RefData, Security, SecurityFamily};
+use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
 
 use super::Decimal;
+use super::schema::OrderKindSchema;
+use crate::codes::WireName;
 
 /// A security. Tick, lot and contract size are its family's, so that a client can check an order
 /// before it sends it.
@@ -114,6 +116,22 @@ pub struct SecurityFamilyVO<'a> {
     pub commission: Decimal,
     pub tradeable: bool,
     pub expirable: bool,
+    /// Smallest value of an order that the venue takes. Absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_notional: Option<Decimal>,
+    /// Whether `minNotional` holds for orders without a limit price too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apply_min_to_market: Option<bool>,
+    /// Largest value of an order that the venue takes. Absent: no limit.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_notional: Option<Decimal>,
+    /// Whether `maxNotional` holds for orders without a limit price too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub apply_max_to_market: Option<bool>,
+    /// Types of orders that the venue takes. Absent: all.
+    #[serde(skip_serializing_if = "is_all", serialize_with = "names")]
+    #[schema(value_type = Option<Vec<OrderKindSchema>>)]
+    pub order_types: OrderKinds,
 }
 
 impl SecurityFamilyVO<'_> {
@@ -130,6 +148,19 @@ impl SecurityFamilyVO<'_> {
             commission: row.commission.into(),
             tradeable: row.tradeable,
             expirable: row.expirable,
+            min_notional: row.limits.min_notional.map(|limit| limit.amount.into()),
+            apply_min_to_market: row.limits.min_notional.map(|limit| limit.to_market),
+            max_notional: row.limits.max_notional.map(|limit| limit.amount.into()),
+            apply_max_to_market: row.limits.max_notional.map(|limit| limit.to_market),
+            order_types: row.limits.kinds,
         }
     }
+}
+
+fn is_all(kinds: &OrderKinds) -> bool {
+    *kinds == OrderKinds::ALL
+}
+
+fn names<S: Serializer>(kinds: &OrderKinds, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(kinds.iter().map(WireName::wire_name))
 }

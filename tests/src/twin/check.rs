@@ -4,6 +4,7 @@ use pitlane_engine::command::{BudgetKind, RiskLimits, Scope, StrategyPhase, Trad
 use pitlane_engine::id::{AdapterId, StrategyId};
 use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::refdata::OrderLimits;
 use pitlane_engine::terms::{OrderKind, Terms, Tif};
 use pitlane_engine::time::{NS_PER_MS, NS_PER_S, Timestamp};
 
@@ -99,10 +100,31 @@ impl Twin {
         if self.value(terms).is_some_and(|value| value.is_none()) {
             return Reason::Overflow;
         }
+        let limited = self.check_limits_of_venue(terms, &family.limits);
+        if limited != Reason::None {
+            return limited;
+        }
         if Money::per_unit(family.commission, terms.qty).is_none() || self.cannot_count(terms) {
             return Reason::Overflow;
         }
         Reason::None
+    }
+
+    fn check_limits_of_venue(&self, terms: &Terms, limits: &OrderLimits) -> Reason {
+        if limits.kinds.iter().all(|kind| kind != terms.kind) {
+            return Reason::VenueUnsupported;
+        }
+        let Some(Some(value)) = self.value(terms) else { return Reason::None };
+        let is_market = matches!(terms.kind, OrderKind::Market | OrderKind::Stop);
+        match (limits.min_notional, limits.max_notional) {
+            (Some(min), _) if value < min.amount.raw() && (min.to_market || !is_market) => {
+                Reason::MinNotional
+            }
+            (_, Some(max)) if value > max.amount.raw() && (max.to_market || !is_market) => {
+                Reason::MaxNotional
+            }
+            _ => Reason::None,
+        }
     }
 
     /// Returns whether position, cash or cost would leave half the range of their types.

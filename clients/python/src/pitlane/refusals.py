@@ -422,3 +422,15 @@ class VenueUnsupported(Refused):
     """The venue does not offer such an order or change."""
 
     code = "venue-unsupported"
+
+
+class MinNotional(Refused):
+    """The value is below the venue's minimum for one order."""
+
+    code = "min-notional"
+
+
+class MaxNotional(Refused):
+    """The value is above the venue's maximum for one order."""
+
+    code = "max-notional"

@@ -62,6 +62,12 @@ class SecurityFamily:
     commission: Decimal
     tradeable: bool
     expirable: bool
+    # What the venue limits per order; None: no limit.
+    min_notional: Optional[Decimal] = None
+    apply_min_to_market: Optional[bool] = None
+    max_notional: Optional[Decimal] = None
+    apply_max_to_market: Optional[bool] = None
+    order_types: Optional[Tuple[OrderType, ...]] = None
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,8 @@
 use super::*;
 use crate::id::AccountId;
 use crate::number::{ContractSize, Money, Qty};
-use crate::refdata::OptionKind;
 use crate::refdata::sample::{price, sound, usd};
+use crate::refdata::{NotionalLimit, OptionKind};
 use crate::time::Day;
 
 /// Checks that a change to a valid set causes exactly these errors: table, row (from 1), column,
@@ -158,6 +158,34 @@ fn references_must_exist() {
     check(|rows| rows.accounts[0].strategies = vec![StrategyId::SERVER; 2], &twice);
     let elsewhere = [(Accounts, 1, "exchangeIds", "exchange 1 is reached by SIM, the account by FIX")];
     check(|rows| rows.accounts[0].adapter_type = "FIX".into(), &elsewhere);
+}
+
+#[test]
+fn bounds_of_the_value_are_above_zero_and_in_order() {
+    let bound = |raw| Some(NotionalLimit { amount: Money::from_raw(raw), to_market: true });
+    for raw in [0, -1] {
+        let below = [(Families, 1, "minNotional", "is not above zero")];
+        check(|rows| rows.families[0].limits.min_notional = bound(raw), &below);
+        let below = [(Families, 1, "maxNotional", "is not above zero")];
+        check(|rows| rows.families[0].limits.max_notional = bound(raw), &below);
+    }
+    for (min, max) in [(1, 1), (1, 2)] {
+        check(
+            |rows| {
+                rows.families[0].limits.min_notional = bound(min);
+                rows.families[0].limits.max_notional = bound(max);
+            },
+            &[],
+        );
+    }
+    let turned = [(Families, 2, "maxNotional", "0.00000001 is below minNotional 0.00000002")];
+    check(
+        |rows| {
+            rows.families[1].limits.min_notional = bound(2);
+            rows.families[1].limits.max_notional = bound(1);
+        },
+        &turned,
+    );
 }
 
 #[test]

@@ -26,6 +26,7 @@ pub(super) fn reference() -> RefData {
             tick_size: price("0.01"),
             lot_size: qty("1"),
             commission: Money::ZERO,
+            limits: OrderLimits::NONE,
             tradeable: true,
             expirable: false,
         });

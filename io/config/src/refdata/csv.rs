@@ -10,7 +10,7 @@
 //! text, joins what follows a closing quote, and reads to the end of the file after a quote that
 //! is never closed. A wrong cell of reference data would become a wrong tick size or account.
 
-/// Cells in one record. The widest table has 13; a file with more is none of these tables.
+/// Cells in one record. The widest table has 16; a file with more is none of these tables.
 pub(super) const CELLS_MAX: usize = 64;
 
 /// One record and the line it begins on, counted from 1.

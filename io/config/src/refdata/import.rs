@@ -11,7 +11,10 @@ use std::path::Path;
 
 use pitlane_engine::id::{Currency, ExchangeId, FamilyId};
 use pitlane_engine::number::{ContractSize, Price, Qty};
-use pitlane_engine::refdata::{RefData, RefDataTable, SecurityKind};
+use pitlane_engine::refdata::{
+    NotionalLimit, OrderKinds, OrderLimits, RefData, RefDataTable, SecurityFamily, SecurityKind,
+};
+use pitlane_protocols::codes::WireName;
 
 use super::fault::RefDataFaults;
 use super::{TableSource, csv, parse, read_file, rows};
@@ -27,6 +30,8 @@ pub struct VenueInstrument {
     pub currency: Currency,
     pub tick_size: Price,
     pub lot_size: Qty,
+    /// What the venue limits per order.
+    pub limits: OrderLimits,
 }
 
 /// The venue to which instruments belong. It is open all day.
@@ -48,6 +53,58 @@ pub struct ImportSummary {
     pub kept: usize,
     /// Symbols of those whose tick, lot or currency the venue has changed.
     pub changed_terms: Vec<String>,
+    /// Symbols of the others whose limits per order the venue has changed.
+    pub changed_limits: Vec<String>,
+}
+
+/// What the securities of one family of a venue share.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FamilyTerms {
+    currency: Currency,
+    tick_size: Price,
+    lot_size: Qty,
+    limits: OrderLimits,
+}
+
+impl FamilyTerms {
+    fn of(instrument: &VenueInstrument) -> FamilyTerms {
+        let VenueInstrument { currency, tick_size, lot_size, limits, .. } = *instrument;
+        FamilyTerms { currency, tick_size, lot_size, limits }
+    }
+
+    fn of_family(row: &SecurityFamily) -> FamilyTerms {
+        let SecurityFamily { currency, tick_size, lot_size, limits, .. } = *row;
+        FamilyTerms { currency, tick_size, lot_size, limits }
+    }
+
+    /// Returns a name for the family, which no other terms have.
+    fn name(&self, exchange: &str) -> String {
+        let FamilyTerms { currency, tick_size, lot_size, limits } = self;
+        let mut name = format!("{exchange} {currency} tick {tick_size} lot {lot_size}");
+        for (word, limit) in [("min", limits.min_notional), ("max", limits.max_notional)] {
+            if let Some(NotionalLimit { amount, to_market }) = limit {
+                let scope = if to_market { "" } else { " of limit orders" };
+                name += &format!(" {word} {amount}{scope}");
+            }
+        }
+        if limits.kinds != OrderKinds::ALL {
+            name += &format!(" {}", order_types_cell(limits.kinds));
+        }
+        name
+    }
+}
+
+/// Returns the cells of a bound of the value: the amount, and whether it holds for market orders.
+fn notional_cells(limit: Option<NotionalLimit>) -> [String; 2] {
+    limit.map(|limit| [limit.amount.to_string(), limit.to_market.to_string()]).unwrap_or_default()
+}
+
+/// Returns the names of the order types; empty for all.
+fn order_types_cell(kinds: OrderKinds) -> String {
+    if kinds == OrderKinds::ALL {
+        return String::new();
+    }
+    kinds.iter().map(WireName::wire_name).collect::<Vec<_>>().join(" ")
 }
 
 /// Adapters that the rows of one folder name; the settings have fewer.
@@ -100,19 +157,34 @@ impl TableDraft {
         TableDraft { name, bytes, columns, is_changed: is_new }
     }
 
+    /// Adds columns that the file does not have, with empty cells.
+    fn add_columns(&mut self, columns: &[&str]) {
+        let missing: Vec<String> = columns
+            .iter()
+            .filter(|name| self.columns.iter().all(|column| column != *name))
+            .map(|name| name.to_string())
+            .collect();
+        if missing.is_empty() {
+            return;
+        }
+        self.columns.extend(missing.iter().cloned());
+        let mut bytes = Vec::new();
+        for (at, mut record) in records(&self.bytes).enumerate() {
+            let empty = missing.iter().map(|name| if at == 0 { name.clone() } else { String::new() });
+            record.cells.extend(empty);
+            push_record(&mut bytes, record.cells.iter().map(String::as_str));
+        }
+        (self.bytes, self.is_changed) = (bytes, true);
+    }
+
     /// Appends a row: the values by column, in the order that the file has.
     fn append(&mut self, values: &[(&str, &str)]) {
         if self.bytes.last().is_some_and(|byte| *byte != b'\n') {
             self.bytes.push(b'\n');
         }
-        for (at, column) in self.columns.iter().enumerate() {
-            if at > 0 {
-                self.bytes.push(b',');
-            }
-            let value = values.iter().find(|(name, _)| name == column).map_or("", |(_, value)| value);
-            push_cell(&mut self.bytes, value);
-        }
-        self.bytes.push(b'\n');
+        let value_of =
+            |column: &String| values.iter().find(|(name, _)| name == column).map_or("", |(_, value)| value);
+        push_record(&mut self.bytes, self.columns.iter().map(value_of));
         self.is_changed = true;
     }
 }
@@ -135,6 +207,16 @@ fn beginning(table: RefDataTable) -> String {
 /// Returns the records of a file; the check of the whole set reports its faults.
 fn records(bytes: &[u8]) -> impl Iterator<Item = csv::CsvRecord> {
     csv::records(std::str::from_utf8(bytes).unwrap_or_default()).flatten()
+}
+
+fn push_record<'a>(out: &mut Vec<u8>, cells: impl Iterator<Item = &'a str>) {
+    for (at, cell) in cells.enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        push_cell(out, cell);
+    }
+    out.push(b'\n');
 }
 
 fn push_cell(out: &mut Vec<u8>, value: &str) {
@@ -233,28 +315,33 @@ impl ImportDraft {
         let plain = families.filter(|row| {
             row.exchange == exchange && row.contract_size == ContractSize::ONE && !row.expirable
         });
-        let mut family_of: BTreeMap<(Currency, Price, Qty), FamilyId> =
-            plain.map(|row| ((row.currency, row.tick_size, row.lot_size), row.id)).collect();
+        let mut family_of: Vec<(FamilyTerms, FamilyId)> =
+            plain.map(|row| (FamilyTerms::of_family(row), row.id)).collect();
         let mut next_security = reference.securities().iter().map(|row| row.id.0).max().unwrap_or(0);
         let of_exchange = reference.securities().iter().map(|row| (row, reference.family_of(row)));
-        let mut known: BTreeMap<&str, (Currency, Price, Qty)> = of_exchange
+        let mut known: BTreeMap<&str, FamilyTerms> = of_exchange
             .filter(|(_, family)| family.exchange == exchange)
-            .map(|(row, family)| (row.symbol.as_str(), (family.currency, family.tick_size, family.lot_size)))
+            .map(|(row, family)| (row.symbol.as_str(), FamilyTerms::of_family(family)))
             .collect();
         for instrument in instruments {
-            let terms = (instrument.currency, instrument.tick_size, instrument.lot_size);
+            let terms = FamilyTerms::of(instrument);
             if let Some(had) = known.get(instrument.symbol.as_str()) {
                 summary.kept += 1;
-                if *had != terms {
+                let is_same = FamilyTerms { limits: terms.limits, ..*had } == terms;
+                if !is_same {
                     summary.changed_terms.push(instrument.symbol.clone());
+                } else if *had != terms {
+                    summary.changed_limits.push(instrument.symbol.clone());
                 }
                 continue;
             }
             known.insert(&instrument.symbol, terms);
-            let family = *family_of.entry(terms).or_insert_with(|| {
+            let family = family_of.iter().find(|(other, _)| *other == terms).map(|(_, id)| *id);
+            let family = family.unwrap_or_else(|| {
                 next_family = next_family.saturating_add(1);
                 summary.families += 1;
-                self.add_family(FamilyId(next_family), venue, exchange, instrument)
+                family_of.push((terms, FamilyId(next_family)));
+                self.add_family(FamilyId(next_family), venue, exchange, &terms)
             });
             next_security = next_security.saturating_add(1);
             summary.securities += 1;
@@ -271,19 +358,25 @@ impl ImportDraft {
         summary
     }
 
-    /// Adds a family with the terms of an instrument. It has no commission: the venue reports its
-    /// fees with each fill.
+    /// Adds a family with these terms. It has no commission: the venue reports its fees with each
+    /// fill.
     fn add_family(
         &mut self,
         id: FamilyId,
         venue: &ImportedVenue<'_>,
         exchange: ExchangeId,
-        instrument: &VenueInstrument,
+        terms: &FamilyTerms,
     ) -> FamilyId {
-        let VenueInstrument { currency, tick_size, lot_size, .. } = instrument;
-        self.table(RefDataTable::Families).append(&[
+        let FamilyTerms { currency, tick_size, lot_size, limits } = terms;
+        let table = self.table(RefDataTable::Families);
+        if *limits != OrderLimits::NONE {
+            table.add_columns(rows::LIMITS);
+        }
+        let [min, min_to_market] = notional_cells(limits.min_notional);
+        let [max, max_to_market] = notional_cells(limits.max_notional);
+        table.append(&[
             ("id", &id.to_string()),
-            ("name", &format!("{} {currency} tick {tick_size} lot {lot_size}", venue.exchange)),
+            ("name", &terms.name(venue.exchange)),
             ("exchangeId", &exchange.to_string()),
             ("currency", currency.as_str()),
             ("contractSize", "1"),
@@ -292,6 +385,11 @@ impl ImportDraft {
             ("commission", "0"),
             ("tradeable", "true"),
             ("expirable", "false"),
+            (rows::MIN_NOTIONAL, &min),
+            (rows::MIN_TO_MARKET, &min_to_market),
+            (rows::MAX_NOTIONAL, &max),
+            (rows::MAX_TO_MARKET, &max_to_market),
+            (rows::ORDER_TYPES, &order_types_cell(limits.kinds)),
         ]);
         id
     }

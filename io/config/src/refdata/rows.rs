@@ -4,9 +4,13 @@
 use pitlane_engine::id::{AccountId, AdapterId, ExchangeId, FamilyId, SecurityId, StrategyId};
 use pitlane_engine::number::{ContractSize, Money, Price, Qty};
 use pitlane_engine::refdata::{
-    Exchange, OptionKind, Security, SecurityFamily, SecurityKind, StrategyInfo, TradingAccount,
+    Exchange, NotionalLimit, OptionKind, OrderKinds, OrderLimits, Security, SecurityFamily, SecurityKind,
+    StrategyInfo, TradingAccount,
 };
+use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::{Day, TimeOfDay};
+
+use pitlane_protocols::codes::WireName;
 
 use super::table::RowCells;
 use crate::time_zone::Zone;
@@ -48,7 +52,21 @@ pub(super) const FAMILY: &[&str] = &[
     "commission",
     "tradeable",
     "expirable",
+    MIN_NOTIONAL,
+    MIN_TO_MARKET,
+    MAX_NOTIONAL,
+    MAX_TO_MARKET,
+    ORDER_TYPES,
 ];
+
+pub(super) const MIN_NOTIONAL: &str = "minNotional";
+pub(super) const MIN_TO_MARKET: &str = "applyMinToMarket";
+pub(super) const MAX_NOTIONAL: &str = "maxNotional";
+pub(super) const MAX_TO_MARKET: &str = "applyMaxToMarket";
+pub(super) const ORDER_TYPES: &str = "orderTypes";
+
+/// Columns of what a venue limits per order. A file without them has no limits.
+pub(super) const LIMITS: &[&str] = &[MIN_NOTIONAL, MIN_TO_MARKET, MAX_NOTIONAL, MAX_TO_MARKET, ORDER_TYPES];
 
 pub(super) fn family(cells: &mut RowCells<'_>) -> SecurityFamily {
     SecurityFamily {
@@ -63,7 +81,30 @@ pub(super) fn family(cells: &mut RowCells<'_>) -> SecurityFamily {
         commission: cells.value("commission", "a decimal", Money::parse),
         tradeable: cells.flag("tradeable"),
         expirable: cells.flag("expirable"),
+        limits: OrderLimits {
+            min_notional: notional(cells, MIN_NOTIONAL, MIN_TO_MARKET),
+            max_notional: notional(cells, MAX_NOTIONAL, MAX_TO_MARKET),
+            kinds: order_kinds(cells),
+        },
     }
+}
+
+/// Reads a bound of the value, and whether it holds for market orders; it does unless the row says
+/// no.
+fn notional(cells: &mut RowCells<'_>, column: &str, flag: &str) -> Option<NotionalLimit> {
+    let amount = cells.optional(column, |cells, column| cells.value(column, "a decimal", Money::parse));
+    let to_market = cells.optional(flag, |cells, column| cells.flag(column));
+    if amount.is_none() && to_market.is_some() {
+        cells.fault(flag, format!("there is no {column} that could apply"));
+    }
+    amount.map(|amount| NotionalLimit { amount, to_market: to_market.unwrap_or(true) })
+}
+
+/// Reads names of order types separated by spaces; an empty list means all.
+fn order_kinds(cells: &mut RowCells<'_>) -> OrderKinds {
+    let names = OrderKind::ALL.map(OrderKind::wire_name);
+    let kinds = cells.words(ORDER_TYPES, &names, OrderKind::from_wire_name);
+    OrderKinds::of(kinds).unwrap_or_default()
 }
 
 pub(super) const SECURITY: &[&str] = &[

@@ -30,11 +30,13 @@ pub(super) struct TableRows<T> {
     pub lines: Vec<usize>,
 }
 
-/// Reads a file with exactly these columns, in any order. A row with a fault is created with
-/// defaults in the bad cells; if there is a fault, no code uses the rows.
+/// Reads a file with exactly these columns, in any order; it may omit the optional ones, whose cells
+/// are then empty. A row with a fault is created with defaults in the bad cells; if there is a
+/// fault, no code uses the rows.
 pub(super) fn read<T>(
     source: &TableSource,
     columns: &[&'static str],
+    optional: &[&str],
     make: impl Fn(&mut RowCells<'_>) -> T,
     faults: &mut RefDataFaults,
 ) -> TableRows<T> {
@@ -64,7 +66,7 @@ pub(super) fn read<T>(
             }
         };
         match &header {
-            None => match places(&source.name, &record, columns, faults) {
+            None => match places(&source.name, &record, columns, optional, faults) {
                 Some(places) => header = Some(places),
                 None => return table,
             },
@@ -86,15 +88,13 @@ pub(super) fn read<T>(
     table
 }
 
-/// Columns that a file may omit; their cells are then empty.
-const OPTIONAL: [&str; 1] = [super::rows::STRATEGY_IDS];
-
 /// Returns the position of each known column in the records; None if the header does not have each
-/// of them once and no other.
+/// of them once, except for optional ones, and no other.
 fn places(
     file: &str,
     header: &CsvRecord,
     columns: &[&'static str],
+    optional: &[&str],
     faults: &mut RefDataFaults,
 ) -> Option<Vec<Option<usize>>> {
     let mut sound = true;
@@ -113,7 +113,7 @@ fn places(
     for column in columns {
         match header.cells.iter().position(|name| name == column) {
             Some(at) => places.push(Some(at)),
-            None if OPTIONAL.contains(column) => places.push(None),
+            None if optional.contains(column) => places.push(None),
             None => fault(column, "the column is missing".into()),
         }
     }
@@ -239,9 +239,34 @@ impl<'a> RowCells<'a> {
         if words.contains(&text) {
             return parse(text);
         }
+        self.fault_word(column, text, words);
+        None
+    }
+
+    /// Reads some of a list of words, separated by spaces, each at most once.
+    pub(super) fn words<T>(
+        &mut self,
+        column: &str,
+        words: &[&str],
+        parse: impl Fn(&str) -> Option<T>,
+    ) -> Vec<T> {
+        let mut found = Vec::new();
+        let texts: Vec<&str> = self.raw(column).split(' ').filter(|text| !text.is_empty()).collect();
+        for (at, text) in texts.iter().enumerate() {
+            match parse(text) {
+                None => self.fault_word(column, text, words),
+                Some(_) if texts[..at].contains(text) => {
+                    self.fault(column, format!("{text} is named twice"));
+                }
+                Some(value) => found.push(value),
+            }
+        }
+        found
+    }
+
+    fn fault_word(&mut self, column: &str, text: &str, words: &[&str]) {
         let listed = words.join(", ");
         self.fault(column, format!("{} is not one of {listed}{}", shown(text), suggestion(text, words)));
-        None
     }
 }
 

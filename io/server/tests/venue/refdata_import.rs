@@ -15,6 +15,7 @@ use pitlane_testkit::service::folder;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
+use serde_json::json;
 
 use crate::binance_standin::BinanceStandIn;
 use crate::market::{VenueAddress, await_connected, client, get, start_with};
@@ -125,6 +126,11 @@ fn imported_symbols_are_traded_by_the_service() {
     report(&mut client, &[(11, "a"), (39, "2"), (14, "3"), (30, "XXXX")]);
     client.send("D", &format!("11=t|21=1|55=ETHUSDT|54=1|38=3|40=2|44=201.005|59=1|60={}|", now()));
     assert!(report(&mut client, &[(11, "t"), (39, "8")]).contains("58=bad-tick"));
+    // Three at this price have a value below the minimum, which the venue never sees.
+    client.order("m", "ETHUSDT", 1, 3, "1.66");
+    assert!(report(&mut client, &[(11, "m"), (39, "8")]).contains("58=min-notional"));
+    let families = get(&service, "/rest/security-family");
+    assert_eq!((&families[0]["minNotional"], &families[0]["orderTypes"]), (&json!(5), &json!(null)));
     let securities = get(&service, "/rest/security");
     assert_eq!(securities.as_array().expect("a list").len(), 3, "{securities}");
     service.signal("TERM");

@@ -87,6 +87,8 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("strategy-not-permitted", "the account may not be used by this strategy"),
     ("venue-rate", "the order would exceed a limit of the venue; it was not sent"),
     ("venue-unsupported", "the venue does not offer such an order or change"),
+    ("min-notional", "the value is below the venue's minimum for one order"),
+    ("max-notional", "the value is above the venue's maximum for one order"),
 )
 
 

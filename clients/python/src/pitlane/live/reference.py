@@ -33,6 +33,8 @@ class Reference:
         reader.list(lambda: (reader.u16(), reader.text(), reader.flag()))
         if reader.left:
             reader.list(lambda: (reader.u16(), reader.list(reader.u16)))
+        if reader.left:
+            reader.list(lambda: _read_limits(reader))
         reader.finish()
 
     def find(self, key: int | str) -> InstrumentRow:
@@ -104,6 +106,13 @@ def _read_family(reader: Reader) -> _Family:
     reader.flag()
     reader.flag()
     return family
+
+
+def _read_limits(reader: Reader) -> None:
+    reader.u32()
+    for _ in range(2):
+        reader.optional(lambda: (reader.decimal(), reader.flag()))
+    reader.u8()
 
 
 def _read_security(reader: Reader) -> tuple[int, str, int]:
