@@ -432,27 +432,32 @@ impl fmt::Display for Uuid {
     }
 }
 
-/// A currency code of three or four capital letters or digits, zero-padded.
+/// Longest code of a currency. Assets of crypto venues have longer codes than the three letters of
+/// ISO 4217: FDUSD, 1000SATS.
+pub const CURRENCY_BYTES: usize = 8;
+
+/// Code of a currency or of another asset that money is counted in: one to [`CURRENCY_BYTES`]
+/// capital letters or digits, zero-padded.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Currency([u8; 4]);
+pub struct Currency([u8; CURRENCY_BYTES]);
 
 impl Currency {
     pub fn parse(bytes: &[u8]) -> Result<Currency, TextError> {
         match bytes.len() {
             0 => return Err(TextError::Empty),
-            3 | 4 => {}
+            1..=CURRENCY_BYTES => {}
             _ => return Err(TextError::TooLong),
         }
         if !bytes.iter().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit()) {
             return Err(TextError::Character);
         }
-        let mut code = [0; 4];
+        let mut code = [0; CURRENCY_BYTES];
         code[..bytes.len()].copy_from_slice(bytes);
         Ok(Currency(code))
     }
 
     pub fn as_str(&self) -> &str {
-        let len = self.0.iter().position(|&b| b == 0).unwrap_or(4);
+        let len = self.0.iter().position(|&b| b == 0).unwrap_or(CURRENCY_BYTES);
         std::str::from_utf8(&self.0[..len]).expect("parse admits ASCII only")
     }
 }

@@ -8,8 +8,8 @@ use crate::command::{
 };
 use crate::event::{Booking, PositionState, Tick, VenueRequest};
 use crate::id::{
-    AccountId, AdapterId, Currency, ExchangeId, FamilyId, INT_ID_BYTES, IntId, OrderHandle, Origin, PortId,
-    PortMask, SecurityId, ShardId, Source, StrategyId, TransactionId, Uuid,
+    AccountId, AdapterId, CURRENCY_BYTES, Currency, ExchangeId, FamilyId, INT_ID_BYTES, IntId, OrderHandle,
+    Origin, PortId, PortMask, SecurityId, ShardId, Source, StrategyId, TransactionId, Uuid,
 };
 use crate::index::index_u8;
 use crate::number::{ContractSize, Money, Notional, Price, Qty};
@@ -281,25 +281,43 @@ fn text_len(id: &IntId) -> usize {
     }
 }
 
-/// Four characters, padded with zeros.
+/// Bytes of a code of up to four characters. Once no code was longer.
+const SHORT_CURRENCY_BYTES: usize = 4;
+/// Set in the first byte of a longer code.
+const LONG_CURRENCY: u8 = 0x80;
+
+/// Four characters, padded with zeros. A longer code has eight, and a mark in the first.
 impl Codec for Currency {
     #[inline]
     fn encode(&self, out: &mut impl ByteSink) {
-        let mut code = [0; 4];
+        let mut code = [0; CURRENCY_BYTES];
         let text = self.as_str().as_bytes();
         code[..text.len()].copy_from_slice(text);
+        if text.len() <= SHORT_CURRENCY_BYTES {
+            return out.put(&code[..SHORT_CURRENCY_BYTES]);
+        }
+        code[0] |= LONG_CURRENCY;
         out.put(&code);
     }
 
     #[inline]
     fn decode(from: &mut ByteReader<'_>) -> Result<Currency, DecodeError> {
-        let code: [u8; 4] = from.array()?;
-        let text = match code {
-            [0, 0, 0, 0] => return Ok(Currency::default()),
-            [.., 0] => &code[..3],
-            _ => &code[..],
-        };
-        Currency::parse(text).map_err(|_| from.error(DecodeProblem::Value))
+        let front: [u8; SHORT_CURRENCY_BYTES] = from.array()?;
+        if front == [0; SHORT_CURRENCY_BYTES] {
+            return Ok(Currency::default());
+        }
+        let mut code = [0; CURRENCY_BYTES];
+        code[..SHORT_CURRENCY_BYTES].copy_from_slice(&front);
+        let is_long = code[0] & LONG_CURRENCY != 0;
+        if is_long {
+            code[0] &= !LONG_CURRENCY;
+            code[SHORT_CURRENCY_BYTES..]
+                .copy_from_slice(&from.array::<{ CURRENCY_BYTES - SHORT_CURRENCY_BYTES }>()?);
+        }
+        let len = code.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        // One code has one encoding.
+        from.check(is_long == (len > SHORT_CURRENCY_BYTES), DecodeProblem::Value)?;
+        Currency::parse(&code[..len]).map_err(|_| from.error(DecodeProblem::Value))
     }
 }
 

@@ -190,6 +190,21 @@ fn ids_of_every_length_decode_to_themselves() {
 }
 
 #[test]
+fn a_currency_of_up_to_four_characters_has_the_bytes_that_it_always_had() {
+    for (code, bytes) in [
+        ("T", &b"T\0\0\0"[..]),
+        ("USDT", b"USDT"),
+        ("FDUSD", b"\xc6DUSD\0\0\0"),
+        ("1000SATS", b"\xb1000SATS"),
+    ] {
+        let code = Currency::parse(code.as_bytes()).unwrap();
+        let mut found = Vec::new();
+        code.encode(&mut found);
+        assert_eq!((found.as_slice(), decode_whole::<Currency>(bytes)), (bytes, Ok(code)));
+    }
+}
+
+#[test]
 fn invalid_values_are_decode_errors() {
     fn flawed<T: Codec + std::fmt::Debug>(bytes: &[u8]) {
         let damage = decode_whole::<T>(bytes).unwrap_err();
@@ -203,7 +218,11 @@ fn invalid_values_are_decode_errors() {
     flawed::<IntId>(b"\x02a ");
     flawed::<IntId>(&[&[49][..], &[b'x'; 49]].concat());
     flawed::<Currency>(b"usd\0");
-    flawed::<Currency>(b"US\0\0");
+    flawed::<Currency>(b"U\0D\0");
+    flawed::<Currency>(b"\xd5SD\0\0\0\0\0");
+    flawed::<Currency>(b"\xc6DUS\0\0\0\0");
+    flawed::<Currency>(b"\xc6DUSD\0X\0");
+    flawed::<Currency>(b"\x80DUSD\0\0\0");
     flawed::<Currency>(b"\0USD");
     flawed::<Changes>(&[32]);
     flawed::<crate::time::TimeOfDay>(&86_401u32.to_le_bytes());

@@ -79,10 +79,13 @@ fn a_derived_uuid_is_well_formed_and_differs_with_each_input() {
 }
 
 #[test]
-fn a_currency_is_three_or_four_capitals() {
+fn a_currency_has_up_to_eight_capitals_or_digits() {
     assert_eq!(Currency::parse(b"USD").unwrap().to_string(), "USD");
     assert_eq!(format!("{:?}", Currency::parse(b"USDT").unwrap()), "USDT");
-    for bad in [&b""[..], b"US", b"usd", b"DOLLAR"] {
+    for good in ["T", "OP", "FDUSD", "1INCH", "1000SATS"] {
+        assert_eq!(Currency::parse(good.as_bytes()).unwrap().as_str(), good);
+    }
+    for bad in [&b""[..], b"usd", b"US D", b"US\0", b"1000000SA"] {
         assert!(Currency::parse(bad).is_err());
     }
 }

@@ -247,7 +247,7 @@ fn dates_hours_codes_and_zones_are_real() {
         Families,
         "USD",
         "dollars",
-        &["families.csv:2: currency: \"dollars\" is not a currency of three or four capitals"],
+        &["families.csv:2: currency: \"dollars\" is not a currency of one to eight capitals or digits"],
     );
 }
 

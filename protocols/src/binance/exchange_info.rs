@@ -51,7 +51,7 @@ impl SymbolProblem {
     pub fn words(self) -> &'static str {
         match self {
             SymbolProblem::NotTraded => "the venue does not trade them on its spot market now",
-            SymbolProblem::Asset => "the code of an asset has not three or four capitals or digits",
+            SymbolProblem::Asset => "the code of an asset has not one to eight capitals or digits",
             SymbolProblem::Filters => "they have no usable PRICE_FILTER, LOT_SIZE or NOTIONAL",
             SymbolProblem::OrderTypes => "the venue takes neither LIMIT nor MARKET orders for them",
         }
@@ -268,8 +268,8 @@ mod tests {
                 symbol("A", ["BTC", "USDT"], "TRADING", FILTERS)
                     .replace("Allowed\":true,\"f", "Allowed\":false,\"f"),
             ),
-            (SymbolProblem::Asset, symbol("A", ["1000SATS", "USDT"], "TRADING", FILTERS)),
-            (SymbolProblem::Asset, symbol("A", ["BTC", "FDUSD"], "TRADING", FILTERS)),
+            (SymbolProblem::Asset, symbol("A", ["1000CHEEMS", "USDT"], "TRADING", FILTERS)),
+            (SymbolProblem::Asset, symbol("A", ["BTC", "FDÜSD"], "TRADING", FILTERS)),
             (SymbolProblem::Filters, symbol("A", ["BTC", "USDT"], "TRADING", "")),
             (SymbolProblem::Filters, symbol("A", ["BTC", "USDT"], "TRADING", &no_step)),
             (SymbolProblem::Filters, symbol("A", ["BTC", "USDT"], "TRADING", &not_a_number)),

@@ -221,7 +221,7 @@ impl<'a> RowCells<'a> {
     }
 
     pub(super) fn currency(&mut self, column: &str) -> Currency {
-        self.value(column, "a currency of three or four capitals", Currency::parse)
+        self.value(column, "a currency of one to eight capitals or digits", Currency::parse)
     }
 
     pub(super) fn flag(&mut self, column: &str) -> bool {

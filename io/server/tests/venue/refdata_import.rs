@@ -15,21 +15,23 @@ use pitlane_testkit::service::folder;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::{ServerConfig, ServerConnection, StreamOwned};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::binance_standin::BinanceStandIn;
 use crate::market::{VenueAddress, await_connected, client, get, start_with};
 use crate::orders::report;
 
 /// Exchange information in the form of `rest-api.md`: two symbols with one pair of filters, one
-/// with another, one that is not traded, and one whose asset is no currency of ours.
+/// with another, one that is not traded, one with a long code of an asset, and one whose asset is no
+/// currency of ours.
 fn exchange_info() -> String {
     let symbols = [
         ("BTCUSDT", "TRADING", "BTC", "USDT", "0.01000000", "1.00000000"),
         ("ETHUSDT", "TRADING", "ETH", "USDT", "0.01000000", "1.00000000"),
         ("ETHBTC", "TRADING", "ETH", "BTC", "0.00001000", "0.00010000"),
         ("LUNAUSDT", "BREAK", "LUNA", "USDT", "0.00010000", "0.01000000"),
-        ("BTCFDUSD", "TRADING", "BTC", "FDUSD", "0.01000000", "0.00001000"),
+        ("BTCFDUSD", "TRADING", "BTC", "FDUSD", "0.01000000", "1.00000000"),
+        ("1000CHEEMSTRY", "TRADING", "1000CHEEMS", "TRY", "0.01000000", "1.00000000"),
     ];
     let symbol = |(symbol, status, base, quote, tick, lot): &(&str, &str, &str, &str, &str, &str)| {
         format!(
@@ -108,11 +110,11 @@ fn imported_symbols_are_traded_by_the_service() {
     let done = import(&refdata, &["--url", &url, "--tls-ca", &ca, "--adapter", "BINA"]);
     assert!(done.status.success(), "{}", text(&done.stderr));
     assert!(
-        text(&done.stdout).ends_with(": 3 securities and 2 families added, 0 kept\n"),
+        text(&done.stdout).ends_with(": 4 securities and 3 families added, 0 kept\n"),
         "{}",
         text(&done.stdout)
     );
-    assert!(text(&done.stderr).contains("LUNAUSDT") && text(&done.stderr).contains("BTCFDUSD"));
+    assert!(text(&done.stderr).contains("LUNAUSDT") && text(&done.stderr).contains("1000CHEEMSTRY"));
     let head = server.join().expect("the server has answered");
     assert!(head.starts_with("GET /api/v3/exchangeInfo?showPermissionSets=false HTTP/1.1\r\n"), "{head}");
 
@@ -132,7 +134,13 @@ fn imported_symbols_are_traded_by_the_service() {
     let families = get(&service, "/rest/security-family");
     assert_eq!((&families[0]["minNotional"], &families[0]["orderTypes"]), (&json!(5), &json!(null)));
     let securities = get(&service, "/rest/security");
-    assert_eq!(securities.as_array().expect("a list").len(), 3, "{securities}");
+    assert_eq!(securities.as_array().expect("a list").len(), 4, "{securities}");
+    // The code of an asset is as long as that of the venue everywhere.
+    client.send("D", &format!("11=f|21=1|55=BTCFDUSD|15=FDUSD|54=1|38=3|40=2|44=201|59=1|60={}|", now()));
+    report(&mut client, &[(11, "f"), (39, "2"), (14, "3")]);
+    let cash = get(&service, "/rest/ext/cash-balance");
+    let has_cash = |row: &Value| row["currency"] == "FDUSD" && row["amount"] != 0;
+    assert!(cash.as_array().expect("a list").iter().any(has_cash), "{cash}");
     service.signal("TERM");
     assert!(service.end().is_orderly());
     // Again, from a file and with the same options, nothing is new.
@@ -140,7 +148,7 @@ fn imported_symbols_are_traded_by_the_service() {
     let file = data.join("info.json").display().to_string();
     let done = import(&refdata, &["--file", &file, "--adapter", "BINA"]);
     assert!(
-        text(&done.stdout).ends_with(": 0 securities and 0 families added, 3 kept\n"),
+        text(&done.stdout).ends_with(": 0 securities and 0 families added, 4 kept\n"),
         "{}",
         text(&done.stdout)
     );

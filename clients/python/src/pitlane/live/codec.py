@@ -98,7 +98,11 @@ class Reader:
         return raw.decode("ascii")
 
     def currency(self) -> str:
-        raw = self.take(4).rstrip(b"\0")
+        raw = self.take(4)
+        # The mark of a code with more than four characters.
+        if raw[0] & 0x80:
+            raw = bytes([raw[0] & 0x7F]) + raw[1:] + self.take(4)
+        raw = raw.rstrip(b"\0")
         if not raw.isalnum() and raw:
             raise DecodeError(f"byte {self.at}: this is not a currency")
         return raw.decode("ascii")
