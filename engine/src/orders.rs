@@ -3,6 +3,7 @@
 //! has grown to the number of orders in use.
 
 mod executions;
+mod fees;
 mod codec;
 mod events;
 
@@ -17,6 +18,8 @@ use crate::terms::{Status, Terms};
 use crate::time::Timestamp;
 
 pub use executions::RecordedExecution;
+pub use fees::RecordedFee;
+use fees::RecordedFees;
 
 /// Former ids of a modified order.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +64,7 @@ pub struct Orders {
     executions_free: u32,
     executions_held: u32,
     executions_max: u32,
+    fees: RecordedFees,
 }
 
 /// Returns an order without content.
@@ -114,6 +118,7 @@ impl Orders {
             executions_free: NIL,
             executions_held: 0,
             executions_max,
+            fees: RecordedFees::default(),
         }
     }
 

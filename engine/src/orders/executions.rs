@@ -31,6 +31,7 @@ impl Orders {
             let place = &mut self.executions[at as usize];
             let next = std::mem::replace(&mut place.next, self.executions_free);
             place.root = NIL;
+            self.fees.take(at);
             self.executions_free = at;
             self.executions_held -= 1;
             at = next;
@@ -51,7 +52,7 @@ impl Orders {
     }
 
     /// Returns the execution that has this id, or was corrected under it.
-    fn root(&self, slot: u32, exec: ExecRef) -> Option<u32> {
+    pub(super) fn root(&self, slot: u32, exec: ExecRef) -> Option<u32> {
         let at = self.entry(slot, exec)?;
         match self.executions[at as usize].root {
             NIL => Some(at),
@@ -95,6 +96,7 @@ impl Orders {
             at => {
                 self.executions_free = self.executions[at as usize].next;
                 self.executions[at as usize] = execution;
+                self.fees.take(at);
                 at
             }
         };

@@ -63,6 +63,7 @@ impl Shard {
         self.days.era.encode(out);
         self.requests.senders.encode(out);
         self.requests.audit_anchor.encode(out);
+        self.orders.save_fees(out);
     }
 
     /// Decodes a shard from exactly these bytes. Reference data and settings must be those it had
@@ -130,7 +131,7 @@ impl Shard {
         let directory = Directory::load(from, id, shards, reference)?;
         let pages = settings.pages;
         let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max, pages)?;
-        let orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
+        let mut orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
         let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
         let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize, pages)?;
         let deadlines = Deadlines::load(from, directory.locals.len())?;
@@ -141,6 +142,7 @@ impl Shard {
         let era = Codec::decode(from)?;
         let senders = Codec::decode(from)?;
         let audit_anchor = Codec::decode(from)?;
+        orders.load_fees(from)?;
         let mut shard = Shard {
             id,
             shards,

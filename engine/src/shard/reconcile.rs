@@ -10,11 +10,13 @@
 
 use super::Shard;
 use super::reports::Fill;
-use crate::command::{ExecRef, VenueReport, VenueState};
+use crate::command::{ExecRef, VenueFee, VenueReport, VenueState};
 use crate::event::{Alert, EventKind, ExecType, VenueRequest};
+use crate::id::Currency;
 use crate::ledger::SecurityTransaction;
 use crate::number::{Notional, Price, Qty};
 use crate::order::{Base, Order, Step};
+use crate::orders::RecordedFee;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::terms::{Side, Tif};
@@ -83,8 +85,12 @@ impl Shard {
         }
         // The booking uses the id of the execution, regardless of its corrections.
         let exec_ref = old.exec;
-        if !self.take_back(slot, exec_ref, old.qty, old.price, out) {
+        let fee = self.orders.fee(slot, exec_ref).and_then(RecordedFee::of_fill);
+        if !self.take_back(slot, &Fill { exec: exec_ref, qty: old.qty, price: old.price, fee }, out) {
             return self.halt_on_overflow(slot, out);
+        }
+        if qty.is_zero() {
+            self.return_fee(slot, exec_ref, out);
         }
         let cum = self.orders.get(slot).cum.checked_add(qty);
         let is_short = cum.is_some_and(|cum| cum < self.orders.get(slot).terms.qty);
@@ -98,7 +104,8 @@ impl Shard {
         if exec != ExecRef(0) && !self.orders.remember_correction(slot, exec_ref, exec) {
             self.alert_order(Alert::ExecutionsFull, slot, Reason::None, out);
         }
-        if !qty.is_zero() && !self.count_again(slot, exec_ref, qty, price, out) {
+        // A correction has no fee, so the fill keeps that which it had.
+        if !qty.is_zero() && !self.count_again(slot, &Fill { exec: exec_ref, qty, price, fee }, out) {
             return self.handle_overflow(slot, exec_ref, out);
         }
         self.orders.set_last_fill(slot, qty, price);
@@ -120,13 +127,12 @@ impl Shard {
     }
 
     /// Removes a fill. Returns false, and changes nothing, if the money cannot be counted.
-    fn take_back(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) -> bool {
+    fn take_back(&mut self, slot: u32, fill: &Fill, out: &mut Outbox) -> bool {
+        let Fill { qty, price, .. } = *fill;
         let order = *self.orders.get(slot);
         let negative = Qty::from_raw(-qty.raw());
         let sums = order.cum.checked_sub(qty).zip(order.notional.checked_sub(Notional::of(price, qty)));
-        // No venue that reports fees takes fills back, so the commission is that of the family.
-        let fill = Fill { exec, qty: negative, price, fee: None };
-        let deal = self.deal_of(slot, &fill).and_then(|deal| {
+        let deal = self.deal_of(slot, &Fill { qty: negative, ..*fill }).and_then(|deal| {
             // The commission comes back as well.
             Some(SecurityTransaction { commission: deal.commission.checked_neg()?, ..deal })
         });
@@ -150,13 +156,31 @@ impl Shard {
         true
     }
 
+    /// Returns the fee of a fill that was taken back, if it had a transaction of its own. Otherwise
+    /// it has come back as the commission of the fill.
+    fn return_fee(&mut self, slot: u32, exec: ExecRef, out: &mut Outbox) {
+        let Some(RecordedFee { fee, is_late }) = self.orders.take_fee(slot, exec) else { return };
+        if !is_late && fee.currency == self.currency_of(slot) {
+            return;
+        }
+        match fee.amount.checked_neg() {
+            Some(amount) => self.book_fee(slot, exec, VenueFee { amount, ..fee }, out),
+            None => self.halt_on_overflow(slot, out),
+        }
+    }
+
+    /// Returns the currency of the security of an order.
+    fn currency_of(&self, slot: u32) -> Currency {
+        self.directory.locals[self.orders.get(slot).local as usize].instrument.currency
+    }
+
     /// Counts the corrected fill in place of the old one. Returns false if it cannot be counted.
-    fn count_again(&mut self, slot: u32, exec: ExecRef, qty: Qty, price: Price, out: &mut Outbox) -> bool {
+    fn count_again(&mut self, slot: u32, fill: &Fill, out: &mut Outbox) -> bool {
+        let Fill { qty, price, .. } = *fill;
         let order = *self.orders.get(slot);
         let left = order.leaves();
         let sums = order.cum.checked_add(qty).zip(order.notional.checked_add(Notional::of(price, qty)));
-        let fill = Fill { exec, qty, price, fee: None };
-        let (Some((cum, notional)), Some(deal)) = (sums, self.deal_of(slot, &fill)) else {
+        let (Some((cum, notional)), Some(deal)) = (sums, self.deal_of(slot, fill)) else {
             return false;
         };
         if self.book(order.local, order.position, &deal, out).is_none() {
@@ -277,6 +301,7 @@ impl Shard {
         {
             // It was counted when the venue reported the status of the order, without its fee.
             if let Some(fee) = fee {
+                self.orders.remember_fee(slot, exec, RecordedFee { fee, is_late: true });
                 self.book_fee(slot, exec, fee, out);
             }
             return self.alert_order(Alert::DuplicateExecution, slot, Reason::MissedFill, out);
@@ -284,10 +309,11 @@ impl Shard {
         if !self.check_execution(slot, exec, qty, price, out) {
             return;
         }
+        if let Some(fee) = fee {
+            self.orders.remember_fee(slot, exec, RecordedFee { fee, is_late: false });
+        }
         self.count_fill(slot, fill, Reason::None, out);
-        let local = self.orders.get(slot).local;
-        let currency = self.directory.locals[local as usize].instrument.currency;
-        if let Some(fee) = fee.filter(|fee| fee.currency != currency) {
+        if let Some(fee) = fee.filter(|fee| fee.currency != self.currency_of(slot)) {
             self.book_fee(slot, exec, fee, out);
         }
         if self.orders.get(slot).cum != cum {

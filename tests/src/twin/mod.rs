@@ -111,6 +111,8 @@ struct TwinExecution {
     price: i64,
     /// Whether it stands for missed fills.
     presumed: bool,
+    /// Its fee, and whether that came after the fill was booked.
+    fee: Option<(VenueFee, bool)>,
 }
 
 /// Budgets as assigned; an absent one means that there is no such limit.

@@ -28,7 +28,8 @@ impl Twin {
             return false;
         }
         let (ids, raw) = (vec![exec], qty.raw());
-        self.executions.push(TwinExecution { order, ids, qty: raw, price: price.raw(), presumed });
+        let fee = self.fill_fee.map(|fee| (fee, false));
+        self.executions.push(TwinExecution { order, ids, qty: raw, price: price.raw(), presumed, fee });
         let reason = if presumed { Reason::MissedFill } else { Reason::None };
         self.fill_for(order, qty.raw(), price.raw(), reason);
         true
@@ -56,7 +57,15 @@ impl Twin {
                 known.qty -= part;
                 let price = known.price;
                 let ids = vec![exec];
-                self.executions.push(TwinExecution { order, ids, qty: part, price, presumed: false });
+                let late = fee.map(|fee| (fee, true));
+                self.executions.push(TwinExecution {
+                    order,
+                    ids,
+                    qty: part,
+                    price,
+                    presumed: false,
+                    fee: late,
+                });
                 fee.into_iter().for_each(|fee| self.book_fee(order, fee));
                 return self.alert(Alert::DuplicateExecution);
             }
@@ -99,7 +108,15 @@ impl Twin {
             return self.alert(Alert::UnexpectedReport);
         }
         let (old_qty, old_price) = (self.executions[at].qty, self.executions[at].price);
+        let charged = self.executions[at].fee;
+        self.fill_fee = charged.filter(|(_, late)| !late).map(|(fee, _)| fee);
         self.book_reversal(order, old_qty, old_price);
+        let currency = self.currency_of(order);
+        if let Some((fee, late)) = charged.filter(|_| qty.is_zero())
+            && (late || fee.currency != currency)
+        {
+            self.book_fee(order, VenueFee { amount: Money::from_raw(-fee.amount.raw()), ..fee });
+        }
         self.orders[order].cum -= old_qty;
         self.orders[order].notional -= old_qty as i128 * old_price as i128;
         let terms = self.orders[order].terms;
@@ -118,6 +135,7 @@ impl Twin {
             self.executions[at].ids.push(exec);
         }
         self.count_again(order, qty.raw(), price.raw());
+        self.fill_fee = None;
         let reason = if qty.is_zero() { Reason::Bust } else { Reason::Correction };
         let completes = !self.orders[order].is_over() && self.orders[order].leaves() <= 0;
         if completes {

@@ -2,7 +2,7 @@
 //! a position there.
 
 use super::*;
-use crate::command::{BudgetKind, ExecRef, VenueState};
+use crate::command::{BudgetKind, ExecRef, VenueFee, VenueState};
 use crate::event::{Alert, Instruction};
 use crate::sender::SenderId;
 use crate::shard::order_entry::FINISHED_OUTSIDE_DAYS;
@@ -59,6 +59,75 @@ fn a_bust_releases_credit_and_reserves_it_for_the_reopened_quantity() {
     bench.cancel(order);
     bench.report(order, VenueReport::Canceled(Reason::Requested));
     assert_eq!(credit_used(&bench), Money::ZERO);
+}
+
+fn filled_with_fee(exec: u128, q: &str, cum: &str, amount: &str, currency: &str) -> VenueReport {
+    let fee = VenueFee { amount: money(amount), currency: Currency::parse(currency.as_bytes()).unwrap() };
+    VenueReport::FilledWithFee { exec: ExecRef(exec), qty: qty(q), price: price("9"), cum: qty(cum), fee }
+}
+
+/// Returns what was booked: currency, change of the fee, and cash after it.
+fn booked(events: &[EventKind]) -> Vec<(String, Money, Money)> {
+    let line = |body: &EventKind| {
+        let EventKind::Booked(booking) = body else { return None };
+        let apart = Money::from_raw(-booking.price.raw());
+        let fee = if booking.security.is_some() { booking.commission } else { apart };
+        Some((booking.currency.to_string(), fee, booking.cash))
+    };
+    events.iter().filter_map(line).collect()
+}
+
+fn line(currency: &str, fee: &str, cash: &str) -> (String, Money, Money) {
+    (currency.to_string(), money(fee), money(cash))
+}
+
+/// The family's commission would be 0.001 per unit.
+#[test]
+fn a_bust_returns_the_fee_that_the_venue_has_charged() {
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("20"));
+    let fill = |exec, cum, amount, currency| filled_with_fee(exec, "4", cum, amount, currency);
+    assert_eq!(booked(&bench.report(order, fill(1, "4", "0.5", "USD"))), [line("USD", "0.5", "-36.5")]);
+    assert_eq!(
+        booked(&bench.report(order, fill(2, "8", "0.02", "BNB"))),
+        [line("USD", "0", "-72.5"), line("BNB", "0.02", "-0.02")]
+    );
+    assert_eq!(booked(&bench.report(order, filled(3, "4", "9"))), [line("USD", "0.004", "-108.504")]);
+    // A correction has no fee of its own: the old one stays.
+    let corrected = VenueReport::Corrected { exec: ExecRef(1), qty: qty("4"), price: price("8") };
+    assert_eq!(
+        booked(&bench.report(order, corrected)),
+        [line("USD", "-0.5", "-72.004"), line("USD", "0.5", "-104.504")]
+    );
+    let bytes = {
+        let mut bytes = Vec::new();
+        bench.shard.save(&mut bytes);
+        bytes
+    };
+    let (reference, settings) = (bench.shard.reference().clone(), bench.shard.settings().clone());
+    bench.shard = Shard::load(&bytes, ShardId(0), 1, reference, settings).unwrap();
+    assert_eq!(booked(&bench.report(order, busted(3, 13, true))), [line("USD", "-0.004", "-68.5")]);
+    assert_eq!(
+        booked(&bench.report(order, busted(2, 12, true))),
+        [line("USD", "0", "-32.5"), line("BNB", "-0.02", "0")]
+    );
+    assert_eq!(booked(&bench.report(order, busted(1, 11, true))), [line("USD", "-0.5", "0")]);
+    assert!(booked(&bench.report(order, busted(1, 21, true))).is_empty(), "it is taken back once");
+}
+
+#[test]
+fn a_bust_returns_the_commission_and_the_fee_of_a_fill_that_was_known_before_its_fee() {
+    let mut bench = Bench::new();
+    let (order, _) = bench.submit(outside("20"));
+    bench.report(order, VenueReport::Accepted);
+    let standing = VenueReport::Standing { cum: qty("4"), average: price("9"), state: VenueState::Open };
+    assert_eq!(booked(&bench.report(order, standing)), [line("USD", "0.004", "-36.004")]);
+    let fill = filled_with_fee(1, "4", "4", "0.5", "USD");
+    assert_eq!(booked(&bench.report(order, fill)), [line("USD", "0.5", "-36.504")]);
+    assert_eq!(
+        booked(&bench.report(order, busted(1, 2, true))),
+        [line("USD", "-0.004", "-0.5"), line("USD", "-0.5", "0")]
+    );
 }
 
 #[test]
