@@ -11,7 +11,7 @@ use pitlane_engine::event::{
     RequestRefusal, Tick,
 };
 use pitlane_engine::id::{
-    AccountId, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId, TransactionId,
+    AccountId, Currency, IntId, OrderHandle, PortId, SecurityId, ShardId, Source, StrategyId, TransactionId,
 };
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
@@ -240,7 +240,9 @@ fn samples() -> String {
         max_notional: None,
         kinds: OrderKinds::of([OrderKind::Limit, OrderKind::StopLimit]).expect("two types"),
     };
-    for rows in [sample::sound(), reserved, limited] {
+    let mut foreign = sample::sound();
+    foreign.families[1].currency = Currency::parse(b"FDUSD").expect("a currency");
+    for rows in [sample::sound(), reserved, limited, foreign] {
         let mut bytes = Vec::new();
         RefData::check(rows).expect("valid rows").save(&mut bytes);
         add("reference", &bytes);

@@ -148,7 +148,7 @@ def test_no_part_of_a_message_is_another():
     ):
         for data in samples(kind)[:12]:
             for cut in range(len(data)):
-                # Reference data without the last parts are those without reserved accounts and limits.
+                # Without the last parts there are no reserved accounts, and no limits.
                 if not (kind == "reference" and data[:cut] in samples("reference")):
                     with pytest.raises(DecodeError):
                         decode(data[:cut])
@@ -165,3 +165,7 @@ def test_securities_are_found_by_id_and_by_symbol():
         for unknown in (99, "NONE"):
             with pytest.raises(RequestRefused, match="no such security"):
                 reference.find(unknown)
+
+
+def test_a_currency_may_have_more_than_four_characters():
+    assert [Reference(data).find(2)[2] for data in samples("reference")] == ["USD", "USD", "USD", "FDUSD"]

@@ -30,9 +30,9 @@ pub(super) struct TableRows<T> {
     pub lines: Vec<usize>,
 }
 
-/// Reads a file with exactly these columns, in any order; it may omit the optional ones, whose cells
-/// are then empty. A row with a fault is created with defaults in the bad cells; if there is a
-/// fault, no code uses the rows.
+/// Reads a file with exactly these columns, in any order; it may omit the optional ones, whose
+/// cells are then empty. A row with a fault is created with defaults in the bad cells; if there is
+/// a fault, no code uses the rows.
 pub(super) fn read<T>(
     source: &TableSource,
     columns: &[&'static str],

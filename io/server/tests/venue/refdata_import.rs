@@ -22,8 +22,8 @@ use crate::market::{VenueAddress, await_connected, client, get, start_with};
 use crate::orders::report;
 
 /// Exchange information in the form of `rest-api.md`: two symbols with one pair of filters, one
-/// with another, one that is not traded, one with a long code of an asset, and one whose asset is no
-/// currency of ours.
+/// with another, one that is not traded, one with a long code of an asset, and one whose asset is
+/// no currency of ours.
 fn exchange_info() -> String {
     let symbols = [
         ("BTCUSDT", "TRADING", "BTC", "USDT", "0.01000000", "1.00000000"),
