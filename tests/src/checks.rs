@@ -8,7 +8,7 @@ use pitlane_engine::event::{
     Alert, Booking, Event, EventKind, ExecType, OrderReport, PositionState, RequestKind, RequestRefusal,
 };
 use pitlane_engine::id::{Currency, IntId, OrderHandle, SecurityId, ShardId, StrategyId, Uuid};
-use pitlane_engine::number::{Notional, Qty};
+use pitlane_engine::number::{Notional, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::{Side, Status};
@@ -49,7 +49,7 @@ pub struct Checker {
     transactions: BTreeSet<u64>,
     execs: BTreeSet<(OrderHandle, ExecRef)>,
     /// Executions whose fee was booked apart.
-    fees: BTreeSet<(OrderHandle, ExecRef)>,
+    fees: BTreeMap<(OrderHandle, ExecRef), Price>,
     /// Orders with a fill that stands for several: each of them may be busted under its own id.
     missed: BTreeSet<OrderHandle>,
     forgetful: bool,
@@ -70,7 +70,7 @@ impl Checker {
             venue_cash: BTreeMap::new(),
             transactions: BTreeSet::new(),
             execs: BTreeSet::new(),
-            fees: BTreeSet::new(),
+            fees: BTreeMap::new(),
             missed: BTreeSet::new(),
             forgetful: false,
             exec_ids: BTreeSet::new(),
@@ -182,8 +182,11 @@ impl Checker {
         if b.exec != ExecRef::default() && b.order != OrderHandle::NONE {
             let reversal = b.qty.is_negative() == (b.kind == MovementKind::Buy);
             let fresh = if b.kind == MovementKind::Fees {
-                // A fee in another currency is booked beside its fill.
-                self.fees.insert((b.order, b.exec))
+                // A fee in another currency is booked beside its fill, and taken back with it.
+                match self.fees.remove(&(b.order, b.exec)) {
+                    Some(charged) => charged.raw() == -b.price.raw(),
+                    None => self.fees.insert((b.order, b.exec), b.price).is_none(),
+                }
             } else if reversal {
                 self.execs.remove(&(b.order, b.exec))
             } else {
