@@ -3,7 +3,7 @@
 use pitlane_engine::command::RiskLimits;
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::number::Money;
-use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
+use pitlane_engine::settings::{FillModel, QuoteSizes, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::flow::{Histories, OrderFlow};
 #[cfg(feature = "io")]
@@ -77,6 +77,7 @@ fn settings(dice: &mut Dice) -> ShardSettings {
     settings.venue.quote_levels = dice.pick(&[1, 3, 10]);
     settings.venue.band_bp = dice.pick(&[0, 0, 0, 3, 60]);
     settings.venue.self_trade = dice.pick(&[SelfTrade::CancelNewest, SelfTrade::Allow]);
+    settings.venue.quote_sizes = dice.pick(&[QuoteSizes::Equal, QuoteSizes::Varied]);
     settings
 }
 

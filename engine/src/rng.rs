@@ -21,8 +21,7 @@ impl Rng {
     /// Creates a separate stream for each pair of seed and name: close names give unrelated
     /// streams.
     pub fn named(seed: u64, name: u64) -> Rng {
-        let mut walk = name;
-        Rng::new(seed ^ split_mix(&mut walk))
+        Rng::new(seed ^ mix(name))
     }
 
     #[inline]
@@ -43,7 +42,7 @@ impl Rng {
     /// stay in step; its bias is below n / 2⁶⁴.
     #[inline]
     pub fn below(&mut self, n: u64) -> u64 {
-        ((self.next_u64() as u128 * n as u128) >> 64) as u64
+        below(self.next_u64(), n)
     }
 
     /// Returns an index below `len`; zero if `len` is zero. It draws once each time.
@@ -68,6 +67,19 @@ impl Codec for Rng {
         from.check(state != [0; 4], DecodeProblem::Value)?;
         Ok(Rng { state })
     }
+}
+
+/// Scales a random number to one below `n`; zero if `n` is zero.
+#[inline]
+pub(crate) fn below(drawn: u64, n: u64) -> u64 {
+    ((drawn as u128 * n as u128) >> 64) as u64
+}
+
+/// Returns the first number that SplitMix64 derives from a seed: close seeds give unrelated
+/// numbers.
+#[inline]
+pub(crate) fn mix(seed: u64) -> u64 {
+    split_mix(&mut { seed })
 }
 
 /// SplitMix64: derives any number of keys from one seed.

@@ -76,6 +76,7 @@ pub struct VenueSettings {
     pub slippage_ticks: u32,
     /// Portions of a quote in all.
     pub quote_levels: u32,
+    pub quote_sizes: QuoteSizes,
     pub self_trade: SelfTrade,
     /// Largest distance of a price from the last one, in hundredths of a percent; 0: no limit.
     pub band_bp: u32,
@@ -93,6 +94,7 @@ impl Default for VenueSettings {
             fill_model: FillModel::Queue,
             slippage_ticks: 1,
             quote_levels: 10,
+            quote_sizes: QuoteSizes::Equal,
             self_trade: SelfTrade::CancelNewest,
             band_bp: 0,
             reject_permille: 0,
@@ -101,6 +103,19 @@ impl Default for VenueSettings {
             delays: Delays::default(),
         }
     }
+}
+
+/// Highest number of quote levels: an order that takes a quote walks its portions one by one.
+pub const QUOTE_LEVELS_MAX: u32 = 1_000;
+
+/// Sizes of the portions of a quote behind the first, whose size the feed shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum QuoteSizes {
+    /// Each has the shown size. Journals without this setting were written by this rule.
+    #[default]
+    Equal,
+    /// They differ by price and change with the quotes.
+    Varied,
 }
 
 /// When a resting order fills at exactly its price. See the engine's README.

@@ -22,6 +22,8 @@ mod feed;
 mod feed_levels;
 mod codec;
 mod matching;
+mod portion_sizes;
+mod quote_side;
 mod tape;
 #[cfg(test)]
 mod tests;
@@ -39,11 +41,12 @@ use crate::terms::{Side, Tif};
 
 use auction::{Candidate, ExpiryPass, OrderSet};
 pub use book::MarketState;
-use book::{BookMode, FeedQueue, OrderBook, QuoteSide};
+use book::{BookMode, FeedQueue, OrderBook};
 pub use book_orders::{RestingOrder, RestingOwner};
 use depth::WatchedBooks;
 pub use feed_levels::FEED_LEVELS_MAX;
 use feed_levels::FeedLevels;
+use quote_side::QuoteSide;
 use tape::Tape;
 pub use tape::TapeTrade;
 
@@ -216,10 +219,10 @@ impl Venue {
         self.markets.push(MarketState::default());
         self.details.push(BookDetail {
             rng: Rng::named(spec.settings.seed, spec.security.0 as u64),
+            shown: Side::BOTH.map(|side| QuoteSide::new(&spec, side)),
             spec,
             session: TradingSession::Continuous,
             halted: false,
-            shown: [QuoteSide::default(); 2],
             queues: [None; 2],
             levels: Default::default(),
             market_queues: [NodeQueue::default(); 2],
@@ -239,9 +242,8 @@ impl Venue {
         assert!(!self.has_work(book), "a book with work left takes no call");
         self.watched.touch(book);
         let detail = &mut self.details[book as usize];
-        detail.shown.iter_mut().for_each(|shown| shown.limit(&settings));
         self.books[book as usize].set_self_trade(settings.self_trade);
-        detail.spec.settings = settings;
+        detail.set_up(settings);
         self.update_mode(book);
     }
 

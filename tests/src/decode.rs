@@ -18,7 +18,7 @@ use pitlane_engine::id::{
 use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
-use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings, TriggerBy};
+use pitlane_engine::settings::{FillModel, QuoteSizes, SelfTrade, ShardSettings, TriggerBy};
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::{Day, Timestamp};
 
@@ -136,6 +136,7 @@ impl Bytes<'_> {
         venue.delays.response_ns = self.pick(&[0, 0, 1_000_000, u64::MAX]);
         venue.delays.entry_jitter_ns = self.pick(&[0, 500_000]);
         venue.delays.feed_ns = self.pick(&[0, 0, 1_000]);
+        venue.quote_sizes = self.pick(&[QuoteSizes::Equal, QuoteSizes::Varied]);
         settings
     }
 

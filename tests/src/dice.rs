@@ -2,6 +2,11 @@
 
 use pitlane_engine::index::index_usize;
 
+/// Returns the first number of SplitMix64 from a seed.
+pub fn split_mix(seed: u64) -> u64 {
+    Dice(seed).roll()
+}
+
 /// SplitMix64: ten lines, and good enough to choose the next action.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);

@@ -9,7 +9,7 @@ use pitlane_engine::event::Event;
 use pitlane_engine::id::{OrderHandle, PortId, SecurityId, ShardId};
 use pitlane_engine::outbox::Outbox;
 use pitlane_engine::refdata::{RefData, RefDataRows};
-use pitlane_engine::settings::{FillModel, SelfTrade, ShardSettings};
+use pitlane_engine::settings::{FillModel, QuoteSizes, SelfTrade, ShardSettings};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::time::Timestamp;
 
@@ -160,6 +160,8 @@ fn other(settings: &mut ShardSettings, dice: &mut Dice) {
     venue.band_bp = dice.pick(&[0, 0, 60]);
     venue.reject_permille = dice.pick(&[0, 0, 50]);
     venue.partial_fill = dice.percent(30);
+    venue.quote_sizes = dice.pick(&[QuoteSizes::Equal, QuoteSizes::Varied]);
+    venue.seed = dice.pick(&[1, 2]);
     venue.delays.entry_ns = dice.pick(&[0, 0, 2_000_000]);
     venue.delays.response_ns = dice.pick(&[0, 0, 3_000_000]);
     venue.delays.response_jitter_ns = dice.pick(&[0, 700_000]);

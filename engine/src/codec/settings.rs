@@ -1,14 +1,14 @@
 //! Codecs of the data that a shard gets at its start: settings and reference data.
 
 use super::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec, decode_whole};
-use crate::id::{AccountId, FamilyId, StrategyId};
+use crate::id::{AccountId, ExchangeId, FamilyId, StrategyId};
 use crate::order::NIL;
 use crate::pages::LargePages;
 use crate::refdata::{
     Exchange, NotionalLimit, OptionKind, OrderKinds, OrderLimits, RefDataRows, Security, SecurityFamily,
     SecurityKind, StrategyInfo, TradingAccount,
 };
-use crate::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
+use crate::settings::{Delays, FillModel, QuoteSizes, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
 
 impl ShardSettings {
     /// Appends the encoding of these settings to `out`.
@@ -22,6 +22,8 @@ impl ShardSettings {
     }
 }
 
+/// The venues with varied sizes come last, and only where there is one: settings without them have
+/// the same bytes as before this field existed.
 impl Codec for ShardSettings {
     fn encode(&self, out: &mut impl ByteSink) {
         let ShardSettings {
@@ -43,6 +45,10 @@ impl Codec for ShardSettings {
         trigger.encode(out);
         venue.encode(out);
         venues.encode(out);
+        let varied = VariedVenues::of(self);
+        if !varied.is_empty() {
+            varied.encode(out);
+        }
     }
 
     fn decode(from: &mut ByteReader<'_>) -> Result<ShardSettings, DecodeError> {
@@ -51,7 +57,7 @@ impl Codec for ShardSettings {
             Codec::decode(from)?;
         // A shard cannot be created with more.
         from.check(orders_max < NIL, DecodeProblem::Value)?;
-        Ok(ShardSettings {
+        let mut settings = ShardSettings {
             instance,
             orders_max,
             finished_max,
@@ -62,21 +68,94 @@ impl Codec for ShardSettings {
             venue: Codec::decode(from)?,
             venues: Codec::decode(from)?,
             pages: LargePages::NONE,
+        };
+        if from.left() > 0 {
+            let varied = VariedVenues::decode(from)?;
+            varied.apply(&mut settings);
+            // Anything else is not what such settings are encoded to.
+            let is_canonical = !varied.is_empty() && VariedVenues::of(&settings) == varied;
+            from.check(is_canonical, DecodeProblem::Contradiction)?;
+        }
+        Ok(settings)
+    }
+}
+
+/// Venues whose sizes are [`QuoteSizes::Varied`].
+#[derive(Debug, PartialEq, Eq)]
+struct VariedVenues {
+    /// Whether the settings of all exchanges without their own are among them.
+    is_common: bool,
+    /// Exchanges with settings of their own, in their order.
+    exchanges: Vec<ExchangeId>,
+}
+
+codec!(VariedVenues { is_common, exchanges });
+
+impl VariedVenues {
+    fn of(settings: &ShardSettings) -> VariedVenues {
+        let is_varied = |venue: &VenueSettings| venue.quote_sizes == QuoteSizes::Varied;
+        let exchanges = settings.venues.iter().filter(|(_, venue)| is_varied(venue)).map(|(id, _)| *id);
+        VariedVenues { is_common: is_varied(&settings.venue), exchanges: exchanges.collect() }
+    }
+
+    fn is_empty(&self) -> bool {
+        !self.is_common && self.exchanges.is_empty()
+    }
+
+    fn apply(&self, settings: &mut ShardSettings) {
+        if self.is_common {
+            settings.venue.quote_sizes = QuoteSizes::Varied;
+        }
+        for id in &self.exchanges {
+            if let Some(venue) = settings.venues.get_mut(id) {
+                venue.quote_sizes = QuoteSizes::Varied;
+            }
+        }
+    }
+}
+
+/// The sizes of quotes are encoded with the settings of the shard.
+impl Codec for VenueSettings {
+    fn encode(&self, out: &mut impl ByteSink) {
+        let VenueSettings {
+            fill_model,
+            slippage_ticks,
+            quote_levels,
+            quote_sizes: _,
+            self_trade,
+            band_bp,
+            reject_permille,
+            partial_fill,
+            seed,
+            delays,
+        } = self;
+        fill_model.encode(out);
+        slippage_ticks.encode(out);
+        quote_levels.encode(out);
+        self_trade.encode(out);
+        band_bp.encode(out);
+        reject_permille.encode(out);
+        partial_fill.encode(out);
+        seed.encode(out);
+        delays.encode(out);
+    }
+
+    fn decode(from: &mut ByteReader<'_>) -> Result<VenueSettings, DecodeError> {
+        Ok(VenueSettings {
+            fill_model: Codec::decode(from)?,
+            slippage_ticks: Codec::decode(from)?,
+            quote_levels: Codec::decode(from)?,
+            quote_sizes: QuoteSizes::Equal,
+            self_trade: Codec::decode(from)?,
+            band_bp: Codec::decode(from)?,
+            reject_permille: Codec::decode(from)?,
+            partial_fill: Codec::decode(from)?,
+            seed: Codec::decode(from)?,
+            delays: Codec::decode(from)?,
         })
     }
 }
 
-codec!(VenueSettings {
-    fill_model,
-    slippage_ticks,
-    quote_levels,
-    self_trade,
-    band_bp,
-    reject_permille,
-    partial_fill,
-    seed,
-    delays
-});
 codec!(enum TriggerBy { 0 = Last, 1 = Quote });
 codec!(enum FillModel { 0 = Queue, 1 = Through, 2 = Touch, 3 = QueueBack, 4 = QueueTraded });
 codec!(enum SelfTrade { 0 = CancelNewest, 1 = Allow });

@@ -12,6 +12,7 @@ use crate::id::{
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
 use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
+use crate::settings::{QuoteSizes, ShardSettings, VenueSettings};
 use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
 use crate::time::{Day, Timestamp};
 
@@ -251,4 +252,41 @@ fn the_stored_format_does_not_change() {
         .iter()
         .fold(0xcbf2_9ce4_8422_2325, |sum: u64, &byte| (sum ^ byte as u64).wrapping_mul(0x100_0000_01b3));
     assert_eq!((FORMAT, bytes.len(), sum), (1, 1852, 7_914_410_799_653_330_828));
+}
+
+fn settings_bytes(settings: &ShardSettings) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    settings.save(&mut bytes);
+    bytes
+}
+
+#[test]
+fn settings_with_equal_sizes_have_the_bytes_from_before_there_were_others() {
+    let varied = VenueSettings { quote_sizes: QuoteSizes::Varied, ..VenueSettings::default() };
+    let venues = [(ExchangeId(2), VenueSettings::default()), (ExchangeId(5), varied.clone())].into();
+    let equal = ShardSettings::default();
+    assert_eq!(settings_bytes(&equal).len(), 100);
+    let each = [
+        ShardSettings { venue: varied.clone(), ..equal.clone() },
+        ShardSettings { venues, ..equal.clone() },
+        ShardSettings { venues: [(ExchangeId(2), varied.clone())].into(), venue: varied, ..equal.clone() },
+        equal,
+    ];
+    for settings in &each {
+        assert_eq!(ShardSettings::load(&settings_bytes(settings)).as_ref(), Ok(settings));
+    }
+    // Settings with equal sizes only, followed by a list of the others that is not the canonical
+    // one: empty, with an exchange without settings of its own, with one that comes twice.
+    let [_, one, _, equal] = each.map(|settings| settings_bytes(&settings));
+    let listed = |bytes: &[u8], exchanges: &[ExchangeId]| {
+        let mut bytes = bytes.to_vec();
+        false.encode(&mut bytes);
+        exchanges.to_vec().encode(&mut bytes);
+        ShardSettings::load(&bytes).map_err(|damage| damage.problem)
+    };
+    let without_list = &one[..one.len() - 7];
+    assert!(listed(without_list, &[ExchangeId(5)]).is_ok());
+    assert_eq!(listed(without_list, &[ExchangeId(5); 2]), Err(DecodeProblem::Contradiction));
+    assert_eq!(listed(&equal, &[]), Err(DecodeProblem::Contradiction));
+    assert_eq!(listed(&equal, &[ExchangeId(5)]), Err(DecodeProblem::Contradiction));
 }

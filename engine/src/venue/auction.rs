@@ -244,7 +244,10 @@ impl Venue {
         match next_party {
             UncrossParty::Waiting(slot) => self.fill_waiting(slot, qty, price),
             UncrossParty::Resting(slot) => front.fill(&mut self.nodes, &mut self.outcomes, slot, qty, price),
-            UncrossParty::Quote => self.details[book as usize].shown[side as usize].take(qty),
+            UncrossParty::Quote => {
+                let shown = &mut self.details[book as usize].shown[side as usize];
+                shown.take(qty, shown.first());
+            }
         }
     }
 }

@@ -1,13 +1,12 @@
 //! One book: two ladders, the market state beside them, and the plain case of matching, in which
 //! clients trade only with clients.
 
-use crate::codec::codec;
 use crate::command::Quote;
 use crate::id::AccountId;
 use crate::ladder::{Direction, Ladder};
 use crate::number::{Price, Qty};
 use crate::order_nodes::{NodePlace, Nodes};
-use crate::settings::{FillModel, SelfTrade, VenueSettings};
+use crate::settings::{FillModel, SelfTrade};
 use crate::terms::Side;
 use crate::time::Timestamp;
 
@@ -245,96 +244,6 @@ impl OrderBook {
             node.set_place(NodePlace::Nowhere);
             ladder.remove(nodes, maker);
         }
-    }
-}
-
-/// One side of the feed's quote, as the book consumes it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct QuoteSide {
-    pub ticks: i64,
-    /// Zero: nothing is shown.
-    pub size: Qty,
-    /// Number of consumed portions, and the consumed part of the next.
-    portion: u32,
-    taken: Qty,
-}
-
-codec!(QuoteSide { ticks, size, portion, taken });
-
-impl QuoteSide {
-    pub(super) fn new(ticks: i64, size: Qty) -> QuoteSide {
-        QuoteSide { ticks, size, portion: 0, taken: Qty::ZERO }
-    }
-
-    pub(super) fn is_sound(&self, settings: &VenueSettings) -> bool {
-        !self.taken.is_negative() && self.taken <= self.size && self.portion <= portions(settings).max(1)
-    }
-
-    /// Limits the portions to those of the settings.
-    pub(super) fn limit(&mut self, settings: &VenueSettings) {
-        let portions = portions(settings).max(1);
-        if self.portion > portions {
-            (self.portion, self.taken) = (portions, Qty::ZERO);
-        }
-    }
-
-    /// Returns the next portion: its price in ticks, and its rest. `side` is the quote's.
-    pub(super) fn portion(&self, side: Side, settings: &VenueSettings) -> Option<(i64, Qty)> {
-        if !self.size.is_positive() || self.portion >= portions(settings) {
-            return None;
-        }
-        let away = self.portion as i64 * settings.slippage_ticks as i64;
-        let ticks = match side {
-            Side::Buy => self.ticks.checked_sub(away)?,
-            Side::Sell => self.ticks.checked_add(away)?,
-        };
-        Some((ticks, Qty::from_raw(self.size.raw() - self.taken.raw())))
-    }
-
-    /// Returns the remaining portions, from the next on.
-    pub(super) fn portions(&self, side: Side, settings: &VenueSettings) -> impl Iterator<Item = (i64, Qty)> {
-        let mut rest = *self;
-        std::iter::from_fn(move || {
-            let portion = rest.portion(side, settings)?;
-            rest.next_portion();
-            Some(portion)
-        })
-    }
-
-    /// Returns the rest of the size that the feed shows.
-    pub(super) fn first(&self) -> Qty {
-        match self.portion {
-            0 => Qty::from_raw(self.size.raw() - self.taken.raw()),
-            _ => Qty::ZERO,
-        }
-    }
-
-    pub(super) fn take(&mut self, qty: Qty) {
-        self.taken = Qty::from_raw(self.taken.raw() + qty.raw());
-        assert!(self.taken <= self.size, "a portion has its size");
-        if self.taken == self.size {
-            self.next_portion();
-        }
-    }
-
-    /// Drops the rest of the portion.
-    pub(super) fn next_portion(&mut self) {
-        self.portion += 1;
-        self.taken = Qty::ZERO;
-    }
-
-    /// Returns the sum of all portions within this many ticks of the next one.
-    pub(super) fn within(&self, settings: &VenueSettings, ticks: u64) -> i128 {
-        let steps = ticks / settings.slippage_ticks.max(1) as u64;
-        let left = (portions(settings) - self.portion) as i128;
-        left.min(steps as i128 + 1) * self.size.raw() as i128 - self.taken.raw() as i128
-    }
-}
-
-fn portions(settings: &VenueSettings) -> u32 {
-    match settings.slippage_ticks {
-        0 => settings.quote_levels.min(1),
-        _ => settings.quote_levels,
     }
 }
 

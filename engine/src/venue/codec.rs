@@ -7,6 +7,7 @@ use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, Dige
 use crate::index::index_u32;
 use crate::order_nodes::{Node, NodePlace, Nodes};
 use crate::pages::LargePages;
+use crate::terms::Side;
 
 codec!(MarketState { last, last_size, volume, traded, quote, at });
 codec!(FeedQueue { ticks, ahead, shown });
@@ -19,7 +20,7 @@ impl Venue {
             detail.spec.auctions.encode(out);
             detail.session.encode(out);
             detail.halted.encode(out);
-            detail.shown.encode(out);
+            detail.shown.iter().for_each(|shown| shown.save(out));
             detail.queues.encode(out);
             detail.levels.iter().for_each(|levels| levels.encode(out));
             detail.arrivals.encode(out);
@@ -63,7 +64,9 @@ impl Venue {
         detail.spec.auctions = Codec::decode(from)?;
         detail.session = Codec::decode(from)?;
         detail.halted = Codec::decode(from)?;
-        detail.shown = Codec::decode(from)?;
+        for shown in &mut detail.shown {
+            shown.restore(from)?;
+        }
         detail.queues = Codec::decode(from)?;
         detail.levels = [Codec::decode(from)?, Codec::decode(from)?];
         detail.arrivals = Codec::decode(from)?;
@@ -71,7 +74,8 @@ impl Venue {
         detail.band = Codec::decode(from)?;
         detail.rng = Codec::decode(from)?;
         let sides = self.books[book].sides.iter().zip(&detail.levels);
-        let sound = detail.shown.iter().all(|shown| shown.is_sound(&detail.spec.settings))
+        let shown_is_sound = |side| detail.shown[side as usize].is_sound(side, &detail.spec.settings);
+        let sound = Side::BOTH.into_iter().all(shown_is_sound)
             && detail.queues.iter().flatten().all(FeedQueue::is_sound)
             && sides.into_iter().all(|(ladder, levels)| levels.is_sound(ladder))
             && detail.arrivals >= 0;
@@ -128,6 +132,7 @@ impl Venue {
             market.encode(sum);
             detail.arrivals.encode(sum);
             detail.rng.encode(sum);
+            detail.shown.iter().for_each(|shown| shown.fold(sum));
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::number::{Price, Qty};
 use crate::settings::FillModel;
 use crate::terms::Side;
 
-use super::book::{BookMode, FeedQueue, QuoteSide};
+use super::book::{BookMode, FeedQueue};
 use super::matching::ticks_up;
 use super::{BookWork, EFFORT_REPORTED, Venue};
 
@@ -21,11 +21,11 @@ impl Venue {
         let tick = self.books[book as usize].tick().raw();
         if (old.bid, old.bid_size) != (quote.bid, quote.bid_size) {
             let ticks = quote.bid.raw().div_euclid(tick);
-            self.show_side(book, Side::Buy, QuoteSide::new(ticks, quote.bid_size.max(Qty::ZERO)));
+            self.show_side(book, Side::Buy, ticks, quote.bid_size.max(Qty::ZERO));
         }
         if (old.ask, old.ask_size) != (quote.ask, quote.ask_size) {
             let ticks = ticks_up(quote.ask.raw(), tick);
-            self.show_side(book, Side::Sell, QuoteSide::new(ticks, quote.ask_size.max(Qty::ZERO)));
+            self.show_side(book, Side::Sell, ticks, quote.ask_size.max(Qty::ZERO));
         }
         let quoted = self.details[book as usize].is_quoted();
         let front = &mut self.books[book as usize];
@@ -37,12 +37,15 @@ impl Venue {
 
     /// Changes one side of the quote: the consumed size is available again, and the queue is
     /// adjusted.
-    fn show_side(&mut self, book: u32, side: Side, shown: QuoteSide) {
+    fn show_side(&mut self, book: u32, side: Side, ticks: i64, size: Qty) {
         let (front, detail) = (&self.books[book as usize], &mut self.details[book as usize]);
         // A price that does not fit, once it is on the grid, shows nothing.
-        let priced = shown.ticks.checked_mul(front.tick().raw()).is_some();
-        let shown = if priced { shown } else { QuoteSide::default() };
-        detail.shown[side as usize] = shown;
+        let priced = ticks.checked_mul(front.tick().raw()).is_some();
+        let shown = &mut detail.shown[side as usize];
+        match priced {
+            true => shown.show(ticks, size),
+            false => shown.show(0, Qty::ZERO),
+        }
         if !detail.levels[side as usize].is_empty() {
             return;
         }
@@ -92,7 +95,7 @@ impl Venue {
         if let Some(maker) = maker {
             let qty = shown.first().min(self.nodes[maker].qty);
             let price = front.price(self.nodes[maker].ticks);
-            shown.take(qty);
+            shown.take(qty, shown.first());
             front.fill(&mut self.nodes, &mut self.outcomes, maker, qty, price);
             self.print_trade(book, price, qty, Some(side.opposite()));
             return EFFORT_REPORTED;

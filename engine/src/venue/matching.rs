@@ -12,6 +12,7 @@ use crate::settings::SelfTrade;
 use crate::terms::{Side, Tif};
 
 use super::book::{BookMode, Taker};
+use super::quote_side::QuoteSide;
 use super::{BookWork, EFFORT_REPORTED, OrderEntry, Venue, VenueOutcome};
 
 /// The next counterparty of a taker.
@@ -210,14 +211,14 @@ impl Venue {
         // A FOK order was promised the whole.
         if !detail.spec.settings.partial_fill || self.nodes[taker.slot].tif == Tif::Fok {
             let qty = left.min(taker.left);
-            shown.take(qty);
+            shown.take(qty, left);
             return qty;
         }
         let lot = detail.spec.lot.raw();
         let lots = (left.raw() / lot).max(1) as u64;
         let drawn = (detail.rng.below(lots) as i64 + 1).saturating_mul(lot).min(left.raw());
         if taker.left.raw() < drawn {
-            shown.take(taker.left);
+            shown.take(taker.left, left);
             return taker.left;
         }
         shown.next_portion();
@@ -265,19 +266,20 @@ impl Venue {
         let bound = self.bound_in_band(book, taker);
         let ladder = &self.books[book as usize].sides[taker.side.opposite() as usize];
         // A price can also be too good for the band; then nothing behind it is reached.
-        let portion = detail.shown[taker.side.opposite() as usize]
-            .portion(taker.side.opposite(), &detail.spec.settings);
-        let quoted = portion.map_or(i64::MAX, |(ticks, _)| ladder.rank(ticks));
+        let mut quote = detail.shown[taker.side.opposite() as usize];
+        let portion = quote.portion(taker.side.opposite(), &detail.spec.settings);
+        let first = portion.map_or(i64::MAX, |(ticks, _)| ladder.rank(ticks));
         let good_edge = match taker.side {
             Side::Buy => detail.band.0,
             Side::Sell => detail.band.1,
         };
-        if waiting < want && quoted.min(ladder.best_rank()) < ladder.rank(good_edge) {
+        if waiting < want && first.min(ladder.best_rank()) < ladder.rank(good_edge) {
             return false;
         }
-        let mut clients = waiting;
+        let (mut clients, mut quoted) = (waiting, 0);
         for (ticks, qty) in ladder.levels(&self.nodes).take_while(|&(ticks, _)| ladder.rank(ticks) <= bound) {
-            let short = want - clients - self.quoted_within(book, taker, ladder.rank(ticks));
+            quoted += self.take_quoted(book, taker, &mut quote, ladder.rank(ticks));
+            let short = want - clients - quoted;
             if short <= 0 {
                 return true;
             }
@@ -286,7 +288,8 @@ impl Venue {
             }
             clients += qty.raw() as i128;
         }
-        clients + self.quoted_within(book, taker, bound) >= want
+        quoted += self.take_quoted(book, taker, &mut quote, bound);
+        clients + quoted >= want
     }
 
     /// Returns what waiting market orders give to a limit order, up to `want`; `None` if one of
@@ -325,17 +328,16 @@ impl Venue {
         false
     }
 
-    /// Returns the quote's quantity at this rank and better.
-    fn quoted_within(&self, book: u32, taker: &Taker, rank: i64) -> i128 {
+    /// Takes the quantity at this rank and better from a copy of the quote, and returns it.
+    fn take_quoted(&self, book: u32, taker: &Taker, quote: &mut QuoteSide, rank: i64) -> i128 {
         let (front, detail) = (&self.books[book as usize], &self.details[book as usize]);
         let (side, settings) = (taker.side.opposite(), &detail.spec.settings);
-        let shown = &detail.shown[side as usize];
-        let Some((ticks, _)) = shown.portion(side, settings) else {
+        let Some((ticks, _)) = quote.portion(side, settings) else {
             return 0;
         };
         let first = front.sides[side as usize].rank(ticks);
         match first <= rank {
-            true => shown.within(settings, rank.abs_diff(first)),
+            true => quote.take_within(side, settings, rank.abs_diff(first)),
             false => 0,
         }
     }

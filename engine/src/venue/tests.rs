@@ -1,6 +1,7 @@
 //! Each rule of the README's section on the venue, as a test; and a naive twin for the plain case.
 
 mod matching;
+mod portions;
 mod feed;
 mod feed_levels;
 mod sessions;
@@ -11,7 +12,7 @@ mod steps;
 use super::*;
 use crate::number::Grid;
 use crate::order::NIL;
-use crate::settings::{FillModel, SelfTrade};
+use crate::settings::{FillModel, QuoteSizes, SelfTrade};
 use crate::time::Timestamp;
 
 use Side::{Buy, Sell};

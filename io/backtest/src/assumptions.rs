@@ -2,7 +2,7 @@
 
 use pitlane_config::{Config, FeeBasis};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::settings::{FillModel, SelfTrade, VenueSettings};
+use pitlane_engine::settings::{FillModel, QuoteSizes, SelfTrade, VenueSettings};
 use pitlane_engine::time::NS_PER_S;
 
 use super::format::{count, money, span};
@@ -97,6 +97,10 @@ fn venue_rows(
         FillModel::Through => "through: only when the market goes through its price",
         FillModel::Touch => "touch: at its price at once, optimistic",
     };
+    let quote_sizes = match venue.quote_sizes {
+        QuoteSizes::Equal => "equal: that of the quote",
+        QuoteSizes::Varied => "varied: made from the sizes of past quotes and the seed",
+    };
     let self_trade = match venue.self_trade {
         SelfTrade::CancelNewest => "cancels the newest",
         SelfTrade::Allow => "allowed",
@@ -109,6 +113,7 @@ fn venue_rows(
         ("fill model", fill_model.to_string()),
         ("slippage", format!("{} ticks for each further portion of a quote", venue.slippage_ticks)),
         ("quote portions", venue.quote_levels.to_string()),
+        ("sizes of further portions", quote_sizes.to_string()),
         ("self-trade", self_trade.to_string()),
         ("price band", format!("{} %", venue.band_bp as f64 / 100.0)),
         ("random rejects", format!("{} in 1000", venue.reject_permille)),

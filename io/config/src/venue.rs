@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use pitlane_engine::settings::{Delays, FillModel, SelfTrade, ShardSettings, TriggerBy, VenueSettings};
+use pitlane_engine::settings::{
+    Delays, FillModel, QUOTE_LEVELS_MAX, QuoteSizes, SelfTrade, ShardSettings, TriggerBy, VenueSettings,
+};
 use pitlane_engine::view::ViewSettings;
 
 use super::section::Section;
 use super::service::ServiceConfig;
 use crate::pages::LARGE_PAGES;
 
-/// Highest number of quote levels: each order that takes a quote walks its portions one by one.
-const QUOTE_LEVELS_MAX: u32 = 1_000;
 const SLIPPAGE_TICKS_MAX: u32 = 10_000;
 const BAND_BP_MAX: u32 = 10_000;
 /// Longest delay, in microseconds: a minute.
@@ -49,6 +49,8 @@ fn read_settings(section: &mut Section<'_>, seed: u64) -> VenueSettings {
         ),
         slippage_ticks: section.number("slippage_ticks", 0..=SLIPPAGE_TICKS_MAX),
         quote_levels: section.number("quote_levels", 1..=QUOTE_LEVELS_MAX),
+        quote_sizes: section
+            .word("quote_sizes", &[("varied", QuoteSizes::Varied), ("equal", QuoteSizes::Equal)]),
         self_trade: section
             .word("self_trade", &[("cancel_newest", SelfTrade::CancelNewest), ("allow", SelfTrade::Allow)]),
         band_bp: section.percent("band_pct", BAND_BP_MAX),

@@ -5,12 +5,16 @@ use std::collections::BTreeMap;
 use pitlane_engine::command::Quote;
 use pitlane_engine::terms::Side;
 
+use super::portions::ShownSizes;
+
 #[derive(Clone, Debug, Default)]
 pub struct TwinMarket {
     pub quote: Quote,
     /// Quantity taken from the bid and from the ask since that side last changed.
     pub consumed_bid: i64,
     pub consumed_ask: i64,
+    /// Past sizes of the bid and of the ask.
+    pub shown_sizes: [ShownSizes; 2],
     pub last: Option<i64>,
     pub halted: bool,
     /// Whether its expiry has passed; it is no longer traded.

@@ -19,6 +19,7 @@ mod lifecycle;
 mod market;
 mod operator;
 mod order;
+mod portions;
 mod reconcile;
 mod venue;
 
@@ -41,6 +42,7 @@ use pitlane_engine::time::Timestamp;
 pub use books::{TwinPosition, TwinTransaction};
 pub use market::TwinMarket;
 pub use order::{OrderBase, OrderPlace, TwinOrder};
+pub use portions::ShownSizes;
 
 /// What the twin expects a shard to emit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use pitlane_engine::settings::{FillModel, SelfTrade, TriggerBy, VenueSettings};
 use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
 
 use super::Twin;
-use super::market::{TwinMarket, TwinQueue};
+use super::market::TwinQueue;
 use super::order::{OrderBase, OrderPlace};
 
 /// What an aggressive order meets next.
@@ -148,35 +148,6 @@ impl Twin {
             (Some(limit), Side::Buy) => price <= limit,
             (Some(limit), Side::Sell) => price >= limit,
         }
-    }
-
-    /// Returns the next portion of a quote: its price and its remaining size.
-    fn portion(&self, security: SecurityId, side: Side) -> Option<(i64, i64)> {
-        self.portion_of(&self.markets[&security], security, side)
-    }
-
-    pub(super) fn portion_of(
-        &self,
-        market: &TwinMarket,
-        security: SecurityId,
-        side: Side,
-    ) -> Option<(i64, i64)> {
-        let settings = self.venue_settings(security);
-        let (price, size) = market.shown(side)?;
-        let taken = market.consumed(side);
-        let portions = if settings.slippage_ticks == 0 { 1 } else { settings.quote_levels as i64 };
-        let portion = taken / size;
-        if portion >= portions {
-            return None;
-        }
-        let row = self.reference.security(security).expect("a known security");
-        let tick = self.reference.family_of(row).tick_size.raw();
-        let worse = portion * settings.slippage_ticks as i64 * tick;
-        let price = match side {
-            Side::Buy => price - worse,
-            Side::Sell => price + worse,
-        };
-        Some((price, size * (portion + 1) - taken))
     }
 
     fn is_self_trade(&self, order: usize, maker: usize) -> bool {
@@ -362,9 +333,11 @@ impl Twin {
         let before = std::mem::replace(&mut market.quote, quote);
         if (before.bid, before.bid_size) != (quote.bid, quote.bid_size) {
             market.consumed_bid = 0;
+            market.shown_sizes[0].push(quote.bid_size.raw());
         }
         if (before.ask, before.ask_size) != (quote.ask, quote.ask_size) {
             market.consumed_ask = 0;
+            market.shown_sizes[1].push(quote.ask_size.raw());
         }
         for side in Side::BOTH {
             self.requeue(security, side, &before);

@@ -123,6 +123,7 @@ fn random_calls_never_panic_and_every_order_ends_once() {
             band_bp: [0, 300][seed as usize / 2 % 2],
             reject_permille: seed as u32 % 5 * 10,
             partial_fill: seed % 7 == 0,
+            quote_sizes: [QuoteSizes::Equal, QuoteSizes::Varied][seed as usize / 3 % 2],
             ..VenueSettings::default()
         };
         let book = BookSpec {

@@ -14,7 +14,7 @@ use pitlane_config::{
 };
 use pitlane_engine::mesh::Depths;
 use pitlane_engine::number::Money;
-use pitlane_engine::settings::{ShardSettings, VenueSettings};
+use pitlane_engine::settings::{QuoteSizes, ShardSettings, VenueSettings};
 use pitlane_engine::view::ViewSettings;
 use pitlane_strategy::Registry;
 
@@ -170,8 +170,10 @@ fn the_default_file_has_every_key_and_no_other_and_is_what_is_read() {
 fn the_defaults_are_those_of_the_engine() {
     let config = Config::default();
     let reference = refdata::shipped().expect("the shipped set is sound");
-    assert_eq!(config.shard_settings(&reference), ShardSettings::default());
-    assert_eq!(config.venue.settings, VenueSettings::default());
+    // The book of a server looks like one of an exchange; that of the engine alone is simple.
+    let venue = VenueSettings { quote_sizes: QuoteSizes::Varied, ..VenueSettings::default() };
+    assert_eq!(config.venue.settings, venue);
+    assert_eq!(config.shard_settings(&reference), ShardSettings { venue, ..ShardSettings::default() });
     assert_eq!(config.view, ViewSettings { seed: 1, ..ViewSettings::default() });
     assert_eq!(config.lanes, Depths::default());
     assert_eq!(config.feed.interval_ns(27), 200_000_000);
