@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::service::RestService;
+use crate::service::{RestService, folder};
 
 const DEPTH: &str = "/rest/ext/depth/1";
 const LIMIT: &str = "/rest/execution/order/limit";
@@ -61,6 +61,21 @@ fn a_client_that_polls_has_the_book() {
         let answer = service.read(&format!("{DEPTH}?since={since}"));
         assert_eq!((&answer["type"], seq(&answer)), (&json!("SNAPSHOT"), seq(&snapshot)), "{since}");
     }
+}
+
+#[test]
+fn the_levels_of_the_simulated_market_have_different_sizes() {
+    let data = folder("depth-sizes");
+    let mut service = RestService::with(&data, &["feed.on=true"]);
+    let sizes = |book: &Value, side: &str| {
+        let levels = book[side].as_array().unwrap();
+        let mut sizes: Vec<u64> = levels.iter().map(|level| level[1].as_u64().unwrap()).collect();
+        assert!(sizes.iter().all(|size| *size > 0), "{book}");
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes.len()
+    };
+    service.until(DEPTH, |book| sizes(book, "bids") >= 4 && sizes(book, "asks") >= 4);
 }
 
 #[test]
