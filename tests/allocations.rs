@@ -8,7 +8,7 @@ use pitlane_engine::index::index_usize;
 use pitlane_engine::mesh::{Depths, PortClass, mesh};
 use pitlane_engine::number::Qty;
 use pitlane_engine::outbox::Outbox;
-use pitlane_engine::settings::ShardSettings;
+use pitlane_engine::settings::{QuoteSizes, ShardSettings, VenueSettings};
 use pitlane_engine::shard::Shard;
 use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
 use pitlane_engine::time::Timestamp;
@@ -93,7 +93,6 @@ fn a_book_whose_market_moves_allocates_nothing() {
     use pitlane_engine::id::AccountId;
     use pitlane_engine::number::Price;
     use pitlane_engine::pages::LargePages;
-    use pitlane_engine::settings::VenueSettings;
     use pitlane_engine::venue::{BookSpec, OrderEntry, Venue};
 
     let spec = BookSpec {
@@ -162,6 +161,7 @@ impl BusyMarket {
             finished_outside_max: 256,
             transactions_max: 1_024,
             executions_max: 1_024,
+            venue: VenueSettings { quote_sizes: QuoteSizes::Varied, ..VenueSettings::default() },
             ..ShardSettings::default()
         };
         let mut market = BusyMarket {
