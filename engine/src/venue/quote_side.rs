@@ -42,8 +42,7 @@ impl QuoteSide {
         }
     }
 
-    /// Applies new settings. The consumed part stays consumed, as far as there
-    /// still is so much.
+    /// Applies new settings. The consumed part stays consumed, as far as there still is so much.
     fn set_up(&mut self, spec: &BookSpec, side: Side) {
         let before = self.varied;
         self.varied = QuoteSide::new(spec, side).varied.map(|varied| match before {
