@@ -341,7 +341,7 @@ mod tests {
     use std::fs;
 
     use pitlane_config::{Restricted, StrategyConfig};
-    use pitlane_market_data::csv::TICKS;
+    use pitlane_market_data::row_layout::TICKS;
 
     use super::*;
 

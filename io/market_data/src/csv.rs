@@ -7,26 +7,16 @@ use super::bars::BarRow;
 use super::entry::{DataEntry, TickCells, TimeOrder, bar_of, level_of, side_of};
 use super::input::ByteSource;
 use super::lines::{CellReader, LineReader};
+use super::row_layout::{BARS, LEVELS, RowLayout, TICKS};
 use super::symbols::Symbols;
 use super::{DataError, TickRow};
-
-pub const TICKS: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize";
-pub const LEVELS: &str = "time,security,side,price,size";
-pub const BARS: &str = "time,security,open,high,low,close,volume";
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum CsvLayout {
-    Ticks,
-    Levels,
-    Bars,
-}
 
 /// One file.
 #[derive(Debug)]
 pub struct CsvFile {
     lines: LineReader,
     symbols: Symbols,
-    kind: CsvLayout,
+    kind: RowLayout,
     /// Time of the previous row.
     order: TimeOrder,
 }
@@ -40,7 +30,7 @@ impl CsvFile {
         let mut file = CsvFile {
             lines: LineReader::new(name, Box::new(file)),
             symbols: Symbols::new(reference),
-            kind: CsvLayout::Ticks,
+            kind: RowLayout::Ticks,
             order: TimeOrder::default(),
         };
         file.read_header()?;
@@ -51,9 +41,9 @@ impl CsvFile {
         let Some(line) = self.lines.next_line()? else { return Err(self.fault("it is empty")) };
         let header = self.lines.text(line);
         self.kind = match header.strip_prefix(b"\xef\xbb\xbf").unwrap_or(header) {
-            header if header == TICKS.as_bytes() => CsvLayout::Ticks,
-            header if header == LEVELS.as_bytes() => CsvLayout::Levels,
-            header if header == BARS.as_bytes() => CsvLayout::Bars,
+            header if header == TICKS.as_bytes() => RowLayout::Ticks,
+            header if header == LEVELS.as_bytes() => RowLayout::Levels,
+            header if header == BARS.as_bytes() => RowLayout::Bars,
             _ => {
                 let problem = format!("the first line must be {TICKS}, {LEVELS} or {BARS}");
                 return Err(self.fault(&problem));
@@ -72,9 +62,9 @@ impl CsvFile {
             }
             let cells = self.lines.cells(line);
             let parsed = match self.kind {
-                CsvLayout::Ticks => tick(cells, &mut self.symbols).map(DataEntry::Tick),
-                CsvLayout::Levels => level(cells, &mut self.symbols).map(DataEntry::Tick),
-                CsvLayout::Bars => bar(cells, &mut self.symbols).map(DataEntry::Bar),
+                RowLayout::Ticks => tick(cells, &mut self.symbols).map(DataEntry::Tick),
+                RowLayout::Levels => level(cells, &mut self.symbols).map(DataEntry::Tick),
+                RowLayout::Bars => bar(cells, &mut self.symbols).map(DataEntry::Bar),
             };
             let checked = parsed.and_then(|entry| self.order.check(entry));
             return checked.map(Some).map_err(|problem| self.fault(&problem));

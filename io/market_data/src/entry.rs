@@ -169,6 +169,14 @@ pub fn side_of(text: &[u8]) -> Result<Side, String> {
     }
 }
 
+/// Returns the text of a side in files.
+pub(crate) fn side_name(side: Side) -> &'static str {
+    match side {
+        Side::Buy => "B",
+        Side::Sell => "A",
+    }
+}
+
 /// Returns a level of the book; a size of zero removes it.
 pub fn level_of(
     at: Timestamp,

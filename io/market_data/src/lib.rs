@@ -11,10 +11,17 @@
 //! order. A Parquet file has the same columns, with numbers as decimals, floats or texts. Several
 //! files are merged by time; for equal times the file named first comes first.
 //!
+//! [`column_format`] writes ticks and bars for answers over REST.
+//!
 //! Files of Databento ([`dbn`]), NASDAQ ([`itch`]) and Binance ([`binance`]) become the same rows.
 
+#[cfg(feature = "parquet")]
+mod arrow_stream;
 pub mod bars;
 pub mod binance;
+pub mod column_format;
+#[cfg(feature = "parquet")]
+mod column_role;
 pub mod csv;
 pub mod dbn;
 pub mod entry;
@@ -31,6 +38,9 @@ pub mod parquet;
 pub mod record;
 pub mod recorded_rows;
 pub mod replay;
+pub mod row_layout;
+#[cfg(feature = "parquet")]
+mod row_table;
 pub mod symbols;
 mod top_levels;
 #[cfg(not(feature = "parquet"))]

@@ -110,8 +110,8 @@ mod tests {
     use pitlane_engine::id::SecurityId;
 
     use super::*;
-    use crate::csv::TICKS;
     use crate::entry::{DataEntry, EntrySource};
+    use crate::row_layout::TICKS;
     use crate::{BarPath, DataError};
 
     fn options() -> ReadOptions {

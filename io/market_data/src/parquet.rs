@@ -11,6 +11,7 @@
 
 mod column;
 mod guarded;
+pub(crate) mod table;
 pub mod writer;
 
 use std::fmt;
@@ -24,8 +25,8 @@ use pitlane_engine::time::Timestamp;
 use self::column::{ColumnBatch, ParquetColumn};
 use self::guarded::{GuardedFile, guarded};
 use super::DataError;
-use super::csv::{BARS, LEVELS, TICKS};
 use super::entry::{DataEntry, TickCells, TimeOrder, bar_of, level_of};
+use super::row_layout::RowLayout;
 use super::symbols::Symbols;
 
 /// Magic bytes at the beginning and the end of a Parquet file.
@@ -63,14 +64,6 @@ impl RowBudget {
         })?;
         Ok(())
     }
-}
-
-/// What the rows of a file are.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum RowLayout {
-    Ticks,
-    Levels,
-    Bars,
 }
 
 /// One file.
@@ -238,17 +231,15 @@ impl ParquetFile {
 /// Returns the columns of a tick, a level or a bar, whichever exist.
 fn columns(file: &SerializedFileReader<GuardedFile>) -> Result<(Vec<ParquetColumn>, RowLayout), String> {
     let schema = file.metadata().file_metadata().schema_descr();
-    let find = |header: &'static str| -> Result<Vec<ParquetColumn>, String> {
-        header.split(',').map(|name| ParquetColumn::find(schema, name)).collect()
-    };
     let has = |name| ParquetColumn::find(schema, name).is_ok();
     // A file that has bids is treated as one of ticks, so that its missing columns are reported.
-    let (header, layout) = match (has("bid"), has("open"), has("side")) {
-        (false, true, _) => (BARS, RowLayout::Bars),
-        (false, false, true) => (LEVELS, RowLayout::Levels),
-        _ => (TICKS, RowLayout::Ticks),
+    let layout = match (has("bid"), has("open"), has("side")) {
+        (false, true, _) => RowLayout::Bars,
+        (false, false, true) => RowLayout::Levels,
+        _ => RowLayout::Ticks,
     };
-    Ok((find(header)?, layout))
+    let columns = layout.header().split(',').map(|name| ParquetColumn::find(schema, name));
+    Ok((columns.collect::<Result<_, String>>()?, layout))
 }
 
 /// Returns the row groups that may have rows in the range, according to the file's statistics of

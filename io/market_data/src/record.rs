@@ -14,10 +14,10 @@ use std::thread::{self, JoinHandle};
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, Event, EventKind, Tick};
 use pitlane_engine::id::SecurityId;
-use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
 use super::TickRow;
+use super::entry::side_name;
 use super::parquet::writer::{self, RowWriter};
 use super::recorded_rows::RecordedRows;
 use super::top_levels::TopLevels;
@@ -117,7 +117,7 @@ impl RecordingFile {
         }
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         if file.metadata()?.len() == 0 {
-            file.write_all(format!("{}\n", content.header()).as_bytes())?;
+            file.write_all(format!("{}\n", content.layout().header()).as_bytes())?;
         }
         Ok(RecordingFile::Csv(file))
     }
@@ -170,7 +170,7 @@ impl LevelRecorder {
         book.replace(self.last, side, &levels[..depth.levels().len()], &mut self.changes);
         for change in self.changes.drain(..) {
             if let CommandKind::Level { level, .. } = change.body {
-                let (at, side) = (self.last.0, if level.side == Side::Buy { 'B' } else { 'A' });
+                let (at, side) = (self.last.0, side_name(level.side));
                 let _ = writeln!(self.rows.rows, "{at},{security},{side},{},{}", level.price, level.size);
             }
         }
@@ -243,6 +243,7 @@ mod tests {
     use pitlane_config::refdata;
     use pitlane_engine::event::DepthLevel;
     use pitlane_engine::number::{Price, Qty};
+    use pitlane_engine::terms::Side;
 
     use super::*;
     use crate::file::DataFile;
@@ -353,7 +354,7 @@ mod tests {
         let mut text = String::new();
         while let Some(row) = file.next_row().unwrap() {
             let CommandKind::Level { security, level } = row.body else { panic!("{row:?}") };
-            let side = if level.side == Side::Buy { 'B' } else { 'A' };
+            let side = side_name(level.side);
             writeln!(text, "{},{security},{side},{},{}", row.at.0, level.price, level.size).unwrap();
         }
         text

@@ -1,6 +1,6 @@
 //! What a recording contains.
 
-use super::csv::{LEVELS, TICKS};
+use super::row_layout::RowLayout;
 
 /// The rows of a recording.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,11 +10,10 @@ pub enum RecordedRows {
 }
 
 impl RecordedRows {
-    /// Returns the first line of a CSV file.
-    pub(crate) fn header(self) -> &'static str {
+    pub(crate) fn layout(self) -> RowLayout {
         match self {
-            RecordedRows::Ticks => TICKS,
-            RecordedRows::Levels => LEVELS,
+            RecordedRows::Ticks => RowLayout::Ticks,
+            RecordedRows::Levels => RowLayout::Levels,
         }
     }
 }

@@ -12,6 +12,7 @@ use pitlane_engine::text;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_protocols::rest::Moment;
 
+use crate::column_role::ColumnRole;
 use crate::entry::{nearest, rescaled, side_of};
 use crate::symbols::Symbols;
 
@@ -19,27 +20,6 @@ const NS_PER_US: i64 = 1_000;
 /// Longest text of a time or a number, in bytes. A dictionary may repeat a text of megabytes for
 /// every row at no cost in file size.
 const TEXT_BYTES_MAX: usize = 64;
-
-/// What a column contains.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum ColumnRole {
-    Time,
-    Security,
-    Side,
-    Number,
-}
-
-impl ColumnRole {
-    /// Returns the role of a column of ticks, levels or bars.
-    pub(super) fn of(name: &str) -> ColumnRole {
-        match name {
-            "time" => ColumnRole::Time,
-            "security" => ColumnRole::Security,
-            "side" => ColumnRole::Side,
-            _ => ColumnRole::Number,
-        }
-    }
-}
 
 #[derive(Clone, Debug)]
 pub(super) struct ParquetColumn {

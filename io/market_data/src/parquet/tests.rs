@@ -18,9 +18,9 @@ use pitlane_engine::time::Timestamp;
 
 use super::writer::RowWriter;
 use crate::bars::BarPath;
-use crate::csv::{BARS, TICKS};
 use crate::file::DataFile;
 use crate::recorded_rows::RecordedRows;
+use crate::row_layout::{BARS, TICKS};
 use crate::{DataError, ReadOptions, TickRow, merge};
 
 const ALL: (Timestamp, Timestamp) = (Timestamp::ZERO, Timestamp::MAX);
