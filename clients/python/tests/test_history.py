@@ -3,7 +3,9 @@
 import signal
 from datetime import date, datetime, timedelta, timezone
 from decimal import Decimal
+from io import BytesIO
 from time import monotonic, sleep
+from urllib.request import Request, urlopen
 
 import pandas
 import polars
@@ -149,6 +151,48 @@ def test_tables_of_pandas_and_polars_have_the_same_rows(client):
     assert to_polars([]).is_empty()
     assert client.polars("securities", limit=2)["type"].to_list() == ["STOCK", "STOCK"]
     assert client.polars("accounts")["name"].to_list() == client.dataframe("accounts")["name"].to_list()
+
+
+def read_columns(url, media_type):
+    """Reads an answer with polars, and nothing of ours."""
+    with urlopen(Request(url, headers={"Accept": media_type})) as response:
+        assert response.headers["Content-Type"] == media_type
+        content = BytesIO(response.read())
+    return READERS[media_type](content)
+
+
+READERS = {
+    "application/vnd.apache.parquet": polars.read_parquet,
+    "application/vnd.apache.arrow.stream": polars.read_ipc_stream,
+}
+
+
+@pytest.mark.parametrize("media_type", READERS)
+def test_parquet_and_arrow_have_the_rows_of_the_json(shared, client, media_type):
+    wait_for(lambda: len(client.bars(1, "1s", start=EPOCH, limit=2)) == 2)
+    wait_for(lambda: len(client.tick_history(1, start=EPOCH, limit=15)) == 15)
+    # Rows of the past do not change, unlike the last ones.
+    bars = client.bars(1, "1s", start=EPOCH, limit=1)
+    ticks = client.tick_history(1, start=EPOCH, limit=15)
+    # A tick that shows neither a quote nor a trade is in the JSON only.
+    ticks = [tick for tick in ticks if tick.bid or tick.ask or tick.last]
+    number, time = polars.Decimal(18, 8), polars.Datetime("ns", "UTC")
+    for path, rows, limit, columns in (
+        ("bars?securityId=1&interval=1s", bars, 1, "open high low close volume"),
+        ("ticks?securityId=1", ticks, 15, "bid bid_size ask ask_size last last_size"),
+    ):
+        start = f"{shared.url}/rest/ext/{path}&from=1970-01-01"
+        frame = read_columns(f"{start}&limit={limit}", media_type)
+        assert frame.dtypes == [time, polars.UInt32] + [number] * len(columns.split())
+        names = [name.replace("_s", "S") for name in columns.split()]
+        assert frame.columns == ["time", "security", *names]
+        times = frame["time"].dt.cast_time_unit("us").to_list()
+        assert times == [row.date_time for row in rows]
+        assert set(frame["security"]) == {1}
+        for name, field in zip(names, columns.split()):
+            assert frame[name].to_list() == [getattr(row, field) for row in rows], name
+        empty = read_columns(f"{start}&to=1970-01-02", media_type)
+        assert (empty.height, empty.schema) == (0, frame.schema)
 
 
 def test_a_wrong_question_is_an_error_with_words(client):

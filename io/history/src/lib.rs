@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! http thread ── ticks ──► ring ──► thread `history`: HistoryStore ──► files
-//!      └────── questions ─────────────────┘  └──► answers as JSON or CSV
+//!      └────── questions ─────────────────┘  └──► answers as JSON, CSV, Parquet, Arrow
 //! ```
 //!
 //! The http thread, which receives every tick, copies ticks into a ring and never waits. Ticks that
@@ -33,9 +33,7 @@ mod tail_log;
 mod thread;
 
 pub use self::interval::BarInterval;
-pub use self::query::{
-    BARS_HEADER, HistoryAnswer, HistoryQuery, PageQuery, QUOTES_HEADER, RowFormat, TICKS_HEADER,
-};
+pub use self::query::{HistoryAnswer, HistoryQuery, PageQuery, RowFormat};
 pub use self::settings::HistorySettings;
 pub use self::thread::{HistoryBusy, HistoryClient, HistoryRecorder, HistoryStart, start};
 

@@ -1,6 +1,6 @@
-//! Questions to the history, and their answers as JSON or CSV.
+//! Questions to the history, and their answers as JSON, CSV, Parquet or an Arrow stream.
 //!
-//! The CSV of bars and ticks has the columns of the files that `pitlane simulate` and the replay
+//! Beyond JSON, bars and ticks have the columns of the files that `pitlane simulate` and the replay
 //! read.
 
 use std::io;
@@ -8,6 +8,8 @@ use std::io;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::time::Timestamp;
+use pitlane_market_data::column_format::ColumnFormat;
+use pitlane_market_data::row_layout::RowLayout;
 use pitlane_protocols::json::{push_decimal, push_number, push_time};
 use pitlane_protocols::rest::{BarVO, Decimal, Moment, QuoteVO, TickVO};
 use serde::Serialize;
@@ -17,11 +19,8 @@ use super::rows::{HistoryRow, StoredBar, StoredTick};
 use super::series::RowRange;
 use super::store::{DayQuote, HistoryStore};
 
-/// Header of bars and ticks, as in `pitlane_market_data::csv`.
-pub const BARS_HEADER: &str = "time,security,open,high,low,close,volume";
-pub const TICKS_HEADER: &str = "time,security,bid,bidSize,ask,askSize,last,lastSize";
 /// Header of quotes.
-pub const QUOTES_HEADER: &str =
+const QUOTES_HEADER: &str =
     "time,security,bid,bidSize,ask,askSize,last,lastSize,open,high,low,volume,previousClose,previousDay";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,6 +54,8 @@ pub struct PageQuery {
 pub enum RowFormat {
     Json,
     Csv,
+    /// Only for bars and ticks.
+    Columns(ColumnFormat),
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,19 +80,27 @@ pub(crate) fn answer(
             let mut answer = cut(&mut rows, page);
             answer.body = match format {
                 RowFormat::Json => json(rows.iter().map(|bar| bar_vo(*security, bar, in_progress))),
-                RowFormat::Csv => csv(BARS_HEADER, &rows, |out, bar| bar_line(out, *security, bar)),
+                RowFormat::Csv => csv(RowLayout::Bars.header(), &rows, |out, bar| {
+                    row_line(out, *security, bar, bar_cells(bar))
+                }),
+                RowFormat::Columns(format) => columns(format, RowLayout::Bars, *security, &rows, bar_cells)?,
             };
             Ok(answer)
         }
         HistoryQuery::Ticks { security, page } => {
             let mut rows = store.ticks(*security, range_of(page))?;
             let mut answer = cut(&mut rows, page);
+            if format != RowFormat::Json {
+                // The readers of such files refuse a row with neither a quote nor a trade.
+                rows.retain(|tick| tick.has_trade || is_quoted(tick));
+            }
             answer.body = match format {
                 RowFormat::Json => json(rows.iter().map(|tick| tick_vo(*security, tick))),
-                RowFormat::Csv => {
-                    // The readers of such files refuse a row with neither a quote nor a trade.
-                    rows.retain(|tick| tick.has_trade || is_quoted(tick));
-                    csv(TICKS_HEADER, &rows, |out, tick| tick_line(out, *security, tick))
+                RowFormat::Csv => csv(RowLayout::Ticks.header(), &rows, |out, tick| {
+                    row_line(out, *security, tick, tick_cells(tick));
+                }),
+                RowFormat::Columns(format) => {
+                    columns(format, RowLayout::Ticks, *security, &rows, tick_cells)?
                 }
             };
             Ok(answer)
@@ -106,6 +115,7 @@ pub(crate) fn answer(
             let body = match format {
                 RowFormat::Json => json(quotes.iter()),
                 RowFormat::Csv => csv(QUOTES_HEADER, &quotes, quote_line),
+                RowFormat::Columns(_) => return Err(io::Error::other("quotes are JSON or CSV")),
             };
             Ok(HistoryAnswer { body, ..HistoryAnswer::default() })
         }
@@ -154,6 +164,17 @@ fn csv<T>(header: &str, rows: &[T], mut line: impl FnMut(&mut Vec<u8>, &T)) -> V
     out
 }
 
+fn columns<R: HistoryRow, const CELLS: usize>(
+    format: ColumnFormat,
+    layout: RowLayout,
+    security: SecurityId,
+    rows: &[R],
+    cells: impl Fn(&R) -> [Option<Decimal>; CELLS],
+) -> io::Result<Vec<u8>> {
+    let raw = |row: &R| cells(row).map(|cell| cell.map(|value| value.raw));
+    format.encode(layout, rows.iter().map(|row| (row.at(), security, raw(row))))
+}
+
 fn bar_vo(security: SecurityId, bar: &StoredBar, in_progress: Timestamp) -> BarVO {
     BarVO {
         security_id: security.0,
@@ -168,34 +189,23 @@ fn bar_vo(security: SecurityId, bar: &StoredBar, in_progress: Timestamp) -> BarV
     }
 }
 
-fn bar_line(out: &mut Vec<u8>, security: SecurityId, bar: &StoredBar) {
-    begin_line(out, Some(Moment(bar.at)), security.0);
-    for price in [bar.open, bar.high, bar.low, bar.close] {
-        cell(out, Some(price.into()));
-    }
-    cell(out, Some(bar.volume.into()));
+/// Returns the cells after `time` and `security`; `tick_cells` likewise.
+fn bar_cells(bar: &StoredBar) -> [Option<Decimal>; 5] {
+    let price = |price: Price| Some(price.into());
+    [price(bar.open), price(bar.high), price(bar.low), price(bar.close), Some(bar.volume.into())]
 }
 
 fn tick_vo(security: SecurityId, tick: &StoredTick) -> TickVO {
+    let [bid, bid_size, ask, ask_size, last, last_size] = tick_cells(tick);
+    let date_time = Moment(tick.at);
+    TickVO { security_id: security.0, date_time, bid, bid_size, ask, ask_size, last, last_size }
+}
+
+fn tick_cells(tick: &StoredTick) -> [Option<Decimal>; 6] {
     let [bid, bid_size] = side(tick.bid, tick.bid_size);
     let [ask, ask_size] = side(tick.ask, tick.ask_size);
     let trade = |value: Decimal| tick.has_trade.then_some(value);
-    TickVO {
-        security_id: security.0,
-        date_time: Moment(tick.at),
-        bid,
-        bid_size,
-        ask,
-        ask_size,
-        last: trade(tick.last.into()),
-        last_size: trade(tick.traded.into()),
-    }
-}
-
-fn tick_line(out: &mut Vec<u8>, security: SecurityId, tick: &StoredTick) {
-    let TickVO { bid, bid_size, ask, ask_size, last, last_size, .. } = tick_vo(security, tick);
-    begin_line(out, Some(Moment(tick.at)), security.0);
-    [bid, bid_size, ask, ask_size, last, last_size].into_iter().for_each(|value| cell(out, value));
+    [bid, bid_size, ask, ask_size, trade(tick.last.into()), trade(tick.traded.into())]
 }
 
 fn quote_vo(security: SecurityId, quote: &DayQuote) -> QuoteVO {
@@ -245,6 +255,16 @@ fn side(price: Price, size: Qty) -> [Option<Decimal>; 2] {
 
 fn is_quoted(tick: &StoredTick) -> bool {
     tick.bid_size.is_positive() || tick.ask_size.is_positive()
+}
+
+fn row_line<R: HistoryRow, const CELLS: usize>(
+    out: &mut Vec<u8>,
+    security: SecurityId,
+    row: &R,
+    cells: [Option<Decimal>; CELLS],
+) {
+    begin_line(out, Some(Moment(row.at())), security.0);
+    cells.into_iter().for_each(|value| cell(out, value));
 }
 
 fn begin_line(out: &mut Vec<u8>, at: Option<Moment>, security: u32) {

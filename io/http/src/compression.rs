@@ -101,6 +101,7 @@ mod tests {
     use std::io::Read;
 
     use hyper::header::{ACCEPT_ENCODING, IF_NONE_MATCH};
+    use pitlane_market_data::column_format::ColumnFormat;
     use tokio::runtime::Builder;
     use tokio::task::LocalSet;
 
@@ -181,6 +182,8 @@ mod tests {
         assert!(is_candidate(&whole(COMPRESS_BYTES_MIN)) && !is_candidate(&whole(COMPRESS_BYTES_MIN - 1)));
         let large = vec![b'1'; COMPRESS_BYTES_MIN];
         assert!(is_candidate(&HttpResponse::text(ResponseKind::Csv, large.clone())));
+        let columns = ResponseKind::Columns(ColumnFormat::Parquet);
+        assert!(!is_candidate(&HttpResponse::text(columns, large.clone())), "they are compressed already");
         assert!(!is_candidate(&HttpResponse::text(ResponseKind::Metrics, large)));
         assert!(!is_candidate(&whole(COMPRESS_BYTES_MIN).with_status(StatusCode::NOT_FOUND)));
         run(async {

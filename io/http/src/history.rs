@@ -10,6 +10,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_history::{
     BarInterval, HistoryAnswer, HistoryBusy, HistoryClient, HistoryQuery, PageQuery, RowFormat,
 };
+use pitlane_market_data::column_format::ColumnFormat;
 use pitlane_protocols::rest::{BadQuery, Moment, Query};
 use tokio::sync::oneshot;
 use tokio::time::timeout;
@@ -26,6 +27,15 @@ const PAGE_ROWS_MAX: usize = 10_000;
 const QUOTES_MAX: usize = 1_000;
 
 const SECURITY_ID: &str = "securityId";
+
+/// Formats of quotes, and of bars and ticks.
+pub(crate) const TEXTS: &[RowFormat] = &[RowFormat::Json, RowFormat::Csv];
+pub(crate) const TABLES: &[RowFormat] = &[
+    RowFormat::Json,
+    RowFormat::Csv,
+    RowFormat::Columns(ColumnFormat::Parquet),
+    RowFormat::Columns(ColumnFormat::ArrowStream),
+];
 
 pub(crate) async fn bars(
     history: Option<&HistoryClient>,
@@ -78,7 +88,8 @@ async fn respond(
     query: HistoryQuery,
     pages: Option<(PageQuery, String)>,
 ) -> Result<HttpResponse, Problem> {
-    let format = format_of(&ctx.head.headers)?;
+    let offered = if pages.is_some() { TABLES } else { TEXTS };
+    let format = format_of(&ctx.head.headers, offered, ColumnFormat::IS_BUILT)?;
     let off = || Problem::unknown("history-off", "this service keeps no history: history.on is false");
     let history = history.ok_or_else(off)?;
     let answer = ask(history, trading, query, format).await?;
@@ -86,6 +97,7 @@ async fn respond(
     let kind = match format {
         RowFormat::Json => ResponseKind::Json,
         RowFormat::Csv => ResponseKind::Csv,
+        RowFormat::Columns(format) => ResponseKind::Columns(format),
     };
     Ok(HttpResponse::text(kind, answer.body).with_link(link))
 }
@@ -170,30 +182,47 @@ fn link_of(uri: &Uri, page: &PageQuery, query: &str, answer: &HistoryAnswer) -> 
     HeaderValue::try_from(link).ok()
 }
 
-/// Returns the format that the client prefers of those that there are.
-fn format_of(headers: &HeaderMap) -> Result<RowFormat, Problem> {
+pub(crate) fn media_type(format: RowFormat) -> &'static str {
+    match format {
+        RowFormat::Json => "application/json",
+        RowFormat::Csv => "text/csv",
+        RowFormat::Columns(format) => format.media_type(),
+    }
+}
+
+/// Returns the format that the client prefers of those that there are; only some builds have
+/// columns.
+fn format_of(headers: &HeaderMap, offered: &[RowFormat], has_columns: bool) -> Result<RowFormat, Problem> {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
     if ranges.iter().all(|range| range.is_empty()) {
         return Ok(RowFormat::Json);
     }
+    let is_built = |format: &&RowFormat| has_columns || TEXTS.contains(format);
     // The quality is a decimal with three places at most; of equal ones the first counts.
     let mut best: Option<(f32, RowFormat)> = None;
     for range in ranges {
         let mut parts = range.split(';').map(str::trim);
         let format = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
-            "application/json" | "application/*" | "*/*" => RowFormat::Json,
-            "text/csv" | "text/*" => RowFormat::Csv,
-            _ => continue,
+            "application/*" | "*/*" => Some(&RowFormat::Json),
+            "text/*" => Some(&RowFormat::Csv),
+            name => offered.iter().filter(is_built).find(|format| media_type(**format) == name),
         };
+        let Some(format) = format else { continue };
         let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
         let quality = quality.map_or(1.0, |text| text.parse().unwrap_or(0.0));
         if quality > best.map_or(0.0, |(best, _)| best) {
-            best = Some((quality, format));
+            best = Some((quality, *format));
         }
     }
     best.map(|(_, format)| format).ok_or_else(|| {
-        let detail = "the answer can be application/json or text/csv";
+        let names: Vec<&str> = offered.iter().filter(is_built).map(|format| media_type(*format)).collect();
+        let mut detail = format!("the answer can be {}", names.join(" or "));
+        if names.len() < offered.len() {
+            detail.push_str(
+                "; this binary was built without the feature `parquet`, which has Parquet and Arrow",
+            );
+        }
         Problem::new(StatusCode::NOT_ACCEPTABLE, "not-acceptable", detail)
     })
 }
@@ -202,14 +231,16 @@ fn format_of(headers: &HeaderMap) -> Result<RowFormat, Problem> {
 mod tests {
     use super::*;
 
-    fn accepted(value: &str) -> Option<RowFormat> {
-        let headers = HeaderMap::from_iter([(ACCEPT, HeaderValue::from_str(value).unwrap())]);
-        format_of(&headers).ok()
+    const PARQUET: RowFormat = RowFormat::Columns(ColumnFormat::Parquet);
+    const ARROW: RowFormat = RowFormat::Columns(ColumnFormat::ArrowStream);
+
+    fn accept(value: &str) -> HeaderMap {
+        HeaderMap::from_iter([(ACCEPT, HeaderValue::from_str(value).unwrap())])
     }
 
     #[test]
     fn the_format_is_the_one_that_the_client_prefers() {
-        assert_eq!(format_of(&HeaderMap::new()).ok(), Some(RowFormat::Json));
+        assert_eq!(format_of(&HeaderMap::new(), TABLES, true).ok(), Some(RowFormat::Json));
         for (value, format) in [
             ("", Some(RowFormat::Json)),
             ("*/*", Some(RowFormat::Json)),
@@ -223,9 +254,36 @@ mod tests {
             ("text/csv;q=0", None),
             ("text/csv;q=x", None),
             ("image/png", None),
+            ("application/vnd.apache.parquet", Some(PARQUET)),
+            ("APPLICATION/VND.APACHE.ARROW.STREAM", Some(ARROW)),
+            ("application/vnd.apache.parquet;q=0.4, application/vnd.apache.arrow.stream;q=0.5", Some(ARROW)),
+            ("application/vnd.apache.parquet;q=0, */*;q=0.1", Some(RowFormat::Json)),
+            ("application/vnd.apache.parquet;q=0", None),
+            ("application/vnd.apache.arrow.file", None),
         ] {
-            assert_eq!(accepted(value), format, "{value}");
+            assert_eq!(format_of(&accept(value), TABLES, true).ok(), format, "{value}");
         }
+    }
+
+    #[test]
+    fn a_format_that_is_not_there_is_refused_with_those_that_are() {
+        let refused = |value: &str, offered: &[RowFormat], has_columns: bool| {
+            format_of(&accept(value), offered, has_columns).unwrap_err().detail.to_string()
+        };
+        let parquet = "application/vnd.apache.parquet";
+        assert_eq!(refused(parquet, TEXTS, true), "the answer can be application/json or text/csv");
+        assert_eq!(
+            refused(parquet, TABLES, false),
+            "the answer can be application/json or text/csv; this binary was built without the feature \
+             `parquet`, which has Parquet and Arrow"
+        );
+        assert_eq!(
+            refused("image/png", TABLES, true),
+            "the answer can be application/json or text/csv or application/vnd.apache.parquet or \
+             application/vnd.apache.arrow.stream"
+        );
+        let or_csv = accept("application/vnd.apache.parquet, text/csv;q=0.5");
+        assert_eq!(format_of(&or_csv, TABLES, false).ok(), Some(RowFormat::Csv));
     }
 
     #[test]

@@ -18,10 +18,12 @@ mod schemas;
 
 use bytes::Bytes;
 use pitlane_auth::Role;
+use pitlane_history::RowFormat;
 use serde_json::{Map, Value, json};
 
 use self::about::{CallDescription, ParamSpec, RequestSpec, ResponseSpec, SchemaRef};
 use super::api_call::ApiCall;
+use super::history::media_type;
 use super::routes::{self, RouteMethod};
 
 /// Refusals that every call may answer with, whatever it is about.
@@ -190,6 +192,17 @@ fn success(output: &ResponseSpec) -> Value {
             "description": "Found.",
             "content": { "application/json": { "schema": schema_of(shape), "example": example } },
         }),
+        ResponseSpec::Rows(shape, example, formats) => {
+            let content = formats.iter().map(|format| match format {
+                RowFormat::Json => json!({ "schema": schema_of(shape), "example": example }),
+                RowFormat::Csv => json!({ "schema": { "type": "string" } }),
+                // Bytes have no schema.
+                RowFormat::Columns(_) => json!({}),
+            });
+            let names = formats.iter().map(|format| media_type(*format).to_string());
+            let content: Map<String, Value> = names.zip(content).collect();
+            json!({ "description": "Found.", "content": content })
+        }
         ResponseSpec::Confirmation => {
             let example = json!({ "confirmed": "ALL", "unconfirmedShards": [] });
             confirmation("Applied by every shard.", &example)

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use hyper::StatusCode;
 use hyper::body::{Body, Frame, SizeHint};
 use hyper::header::HeaderValue;
+use pitlane_market_data::column_format::ColumnFormat;
 use serde::Serialize;
 
 use super::compressed_body::CompressedBody;
@@ -45,6 +46,8 @@ pub(crate) enum ResponseKind {
     Metrics,
     /// Rows of the history as text.
     Csv,
+    /// Rows of the history by columns, which are compressed or fit for use in place.
+    Columns(ColumnFormat),
     /// A file of a page.
     Asset {
         content_type: &'static str,

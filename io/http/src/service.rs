@@ -223,6 +223,7 @@ fn add_common_headers(kind: ResponseKind, etag: Option<HeaderValue>, headers: &m
         ResponseKind::Problem => Some(PROBLEM),
         ResponseKind::Metrics => Some(HeaderValue::from_static(exposition::CONTENT_TYPE)),
         ResponseKind::Csv => Some(CSV),
+        ResponseKind::Columns(format) => Some(HeaderValue::from_static(format.media_type())),
         ResponseKind::Asset { content_type, .. } => Some(HeaderValue::from_static(content_type)),
     };
     if let Some(content_type) = content_type {

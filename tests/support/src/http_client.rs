@@ -50,8 +50,10 @@ pub struct Response {
     pub status: u16,
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
-    /// Decoded if it was compressed.
+    /// Decoded if it was compressed; empty if it is no text.
     pub body: String,
+    /// The body if it is no text.
+    pub bytes: Vec<u8>,
     /// Bytes of the body as it was sent.
     pub sent_bytes: usize,
 }
@@ -75,11 +77,16 @@ impl Response {
             };
             headers.push((name.to_ascii_lowercase(), value.to_string()));
         }
-        let mut response = Response { status, headers, body: String::new(), sent_bytes: 0 };
+        let mut response =
+            Response { status, headers, body: String::new(), bytes: Vec::new(), sent_bytes: 0 };
         if !bare && status != 304 {
             let sent = response.read_body(socket)?;
             response.sent_bytes = sent.len();
-            response.body = String::from_utf8(response.decode(sent)?).unwrap();
+            let decoded = response.decode(sent)?;
+            match response.header("content-type") {
+                Some(name) if name.starts_with("application/vnd.apache.") => response.bytes = decoded,
+                _ => response.body = String::from_utf8(decoded).unwrap(),
+            }
         }
         Ok(response)
     }

@@ -1,5 +1,6 @@
 //! The parts of a call's description: its texts, its parameters, its input and output.
 
+use pitlane_history::RowFormat;
 use serde_json::{Value, json};
 
 pub(super) struct CallDescription {
@@ -64,6 +65,8 @@ pub(super) enum ResponseSpec {
     /// The response to requests that write orders.
     Order,
     Json(SchemaRef, Value),
+    /// The same in further formats, of which the client selects one.
+    Rows(SchemaRef, Value, &'static [RowFormat]),
     /// The response to an operator's directives.
     Confirmation,
     /// Text of this media type.

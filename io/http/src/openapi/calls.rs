@@ -4,6 +4,7 @@ use pitlane_runtime::metrics::exposition;
 use serde_json::json;
 
 use super::super::api_call::ApiCall;
+use super::super::history::{TABLES, TEXTS};
 use super::about::{
     ACCOUNT, ALL_ORDERS, CallDescription, FROM, HANDLE, HEALTH, INT_ID, INTERVAL, LIMIT, MARKET,
     OF_SECURITIES, OF_SECURITY, ORDERS, PAGE_LIMIT, PAGES, POSITION_ID, POSITIONS, PREFER, ParamKind,
@@ -18,7 +19,7 @@ use super::examples::{
 use super::orders::{modify, submit};
 use super::risk;
 
-const HISTORY: &str = "In order of time. With `from` the page is the first of the range, otherwise the last; the header `Link` leads to the next or the previous page. With `Accept: text/csv` the rows are CSV, as `pitlane simulate` reads it.";
+const HISTORY: &str = "In order of time. With `from` the page is the first of the range, otherwise the last; the header `Link` leads to the next or the previous page. `Accept` selects JSON, CSV, Parquet or an Arrow stream; but for JSON the columns are those of the files that `pitlane simulate` reads. A build without Parquet has JSON and CSV only.";
 
 pub(super) fn about(call: ApiCall) -> CallDescription {
     match call {
@@ -74,7 +75,7 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
             ..plain(
                 MARKET,
                 "Bars of a security",
-                ResponseSpec::Json(SchemaRef::List("BarVO"), json!([bar()])),
+                ResponseSpec::Rows(SchemaRef::List("BarVO"), json!([bar()]), TABLES),
             )
         },
         ApiCall::Ticks => CallDescription {
@@ -84,7 +85,7 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
             ..plain(
                 MARKET,
                 "Recent ticks of a security",
-                ResponseSpec::Json(SchemaRef::List("TickVO"), json!([tick()])),
+                ResponseSpec::Rows(SchemaRef::List("TickVO"), json!([tick()]), TABLES),
             )
         },
         ApiCall::Quotes => CallDescription {
@@ -94,7 +95,7 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
             ..plain(
                 MARKET,
                 "Newest prices, those of the trading day, and the close of the one before",
-                ResponseSpec::Json(SchemaRef::List("QuoteVO"), json!([quote()])),
+                ResponseSpec::Rows(SchemaRef::List("QuoteVO"), json!([quote()]), TEXTS),
             )
         },
         ApiCall::Depth => CallDescription {

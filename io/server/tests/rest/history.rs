@@ -1,10 +1,16 @@
 //! The past of the market over REST: bars, ticks and quotes of trades with known prices.
 
 use std::fs;
+use std::sync::Arc;
 
+use pitlane_config::refdata;
+use pitlane_engine::time::Timestamp;
+use pitlane_market_data::{BarPath, ReadOptions, TickRow};
+use pitlane_testkit::http_client::Response;
+use pitlane_testkit::service::TestFolder;
 use serde_json::{Value, json};
 
-use crate::service::{RestService, at, folder};
+use crate::service::{RestService, ask, at, folder};
 
 const BARS: &str = "/rest/ext/bars?securityId=1";
 const TICKS: &str = "/rest/ext/ticks?securityId=1";
@@ -153,6 +159,70 @@ fn csv_is_what_a_simulation_reads() {
     let quotes = csv(&mut service, QUOTE);
     assert!(quotes.starts_with("time,security,bid,") && quotes.lines().count() == 2, "{quotes}");
     let refused = service.ask("GET", TICKS, "Accept: image/png\r\n", "");
+    assert_eq!((refused.status, refused.code().as_str()), (406, "not-acceptable"));
+}
+
+const PARQUET: &str = "application/vnd.apache.parquet";
+const ARROW: &str = "application/vnd.apache.arrow.stream";
+
+fn ask_for(service: &mut RestService, method: &str, path: &str, media_type: &str) -> Response {
+    // Columns are compressed in the file, so the client's codings do not matter.
+    let headers = format!("Accept: {media_type}\r\nAccept-Encoding: gzip, zstd\r\n");
+    let answer = ask(&mut service.connect(), method, path, &headers, "");
+    assert_eq!((answer.status, answer.header("content-encoding")), (200, None), "{path}: {answer:?}");
+    answer
+}
+
+/// Reads a file as a simulation does: bars become ticks.
+fn simulated(data: &TestFolder, name: &str, content: &[u8]) -> Vec<TickRow> {
+    let path = data.join(name);
+    fs::write(&path, content).unwrap();
+    let reference = Arc::new(refdata::shipped().unwrap());
+    let bars = BarPath { interval_ns: 60_000_000_000, volume_bp: 10_000 };
+    let options = ReadOptions { bars, files: Default::default() };
+    let range = (Timestamp::ZERO, Timestamp::MAX);
+    let mut rows = pitlane_market_data::open(&[path], &reference, &options, range).unwrap();
+    std::iter::from_fn(|| rows.next_row().unwrap()).collect()
+}
+
+#[test]
+fn parquet_and_arrow_have_the_rows_of_csv_in_pages_that_lead_on() {
+    let data = folder("history-columns");
+    let mut service = at(&data, THURSDAY_S, &[]);
+    // Nothing was traded: a file without rows, and a stream that ends.
+    let empty = ask_for(&mut service, "GET", BARS, PARQUET);
+    assert_eq!(simulated(&data, "empty.parquet", &empty.bytes), []);
+    let stream = ask_for(&mut service, "GET", BARS, ARROW);
+    assert!(stream.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]), "{stream:?}");
+    for (quantity, price) in [("3", "100"), ("5", "101.5"), ("2", "99.25")] {
+        service.trade(1, "BUY", quantity, price);
+    }
+    service.until(TICKS, |ticks| trades(ticks).len() == 3);
+    for path in [BARS, TICKS] {
+        let csv = ask(&mut service.connect(), "GET", path, "Accept: text/csv\r\n", "");
+        let expected = simulated(&data, "rows.csv", csv.body.as_bytes());
+        assert!(expected.len() >= 3, "{}", csv.body);
+        let parquet = ask_for(&mut service, "GET", path, PARQUET);
+        assert_eq!(parquet.header("content-type"), Some(PARQUET));
+        assert_eq!(simulated(&data, "rows.parquet", &parquet.bytes), expected, "{path}");
+        let stream = ask_for(&mut service, "GET", path, ARROW);
+        assert_eq!(stream.header("content-type"), Some(ARROW));
+        assert!(stream.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]), "{path}: {stream:?}");
+        let head = ask_for(&mut service, "HEAD", path, PARQUET);
+        assert_eq!(head.header("content-type"), Some(PARQUET));
+        assert_eq!(head.header("content-length"), parquet.header("content-length"));
+    }
+    let whole = ask_for(&mut service, "GET", TICKS, PARQUET);
+    let mut rows = Vec::new();
+    let mut path = format!("{TICKS}&from=2020-01-01&limit=2");
+    loop {
+        let page = ask_for(&mut service, "GET", &path, PARQUET);
+        rows.extend(simulated(&data, "page.parquet", &page.bytes));
+        let Some(link) = page.header("link") else { break };
+        path = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().to_string();
+    }
+    assert_eq!(rows, simulated(&data, "whole.parquet", &whole.bytes));
+    let refused = service.ask("GET", QUOTE, &format!("Accept: {PARQUET}\r\n"), "");
     assert_eq!((refused.status, refused.code().as_str()), (406, "not-acceptable"));
 }
 
