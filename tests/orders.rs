@@ -164,6 +164,7 @@ fn render(events: &[Event]) -> Vec<String> {
             | EventKind::UsedIds(_)
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. } => {}
         }
     }

@@ -38,6 +38,7 @@ fn duet(seed: u64, trace: bool) -> Result<(), String> {
     let reference = if seed % 4 == 1 { test_market::limited_reference() } else { test_market::reference() };
     let mut pair = ShardAndTwin::new(reference, settings);
     pair.trace = trace.then(Vec::new);
+    pair.special = seed.is_multiple_of(4).then(|| Dice::new(seed ^ 0x5bec));
     let mut moments = Dice::new(seed ^ 0x10ad);
     let mut run = || {
         for action in

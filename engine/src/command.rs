@@ -17,7 +17,7 @@ use crate::id::{
 };
 use crate::number::{Money, Price, Qty};
 use crate::sender::{SenderId, SenderPart};
-use crate::terms::{Changes, Side, Terms};
+use crate::terms::{Changes, Side, SpecialTerms, Terms};
 use crate::time::{Day, Timestamp};
 
 /// One command. It carries no time: the caller that applies it passes the time.
@@ -215,6 +215,9 @@ pub enum CommandKind {
         security: SecurityId,
         is_known: bool,
     },
+    /// ExecInst, MinQty and MaxFloor of the order or modification that follows from the same source
+    /// with the same token. It is not answered.
+    SpecialTerms(SpecialTerms),
 }
 
 /// Selects open orders: those that agree with every field that is set.

@@ -34,7 +34,7 @@ use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::sender::SenderId;
 use crate::shard::{route, shard_of};
-use crate::terms::{Changes, Status, Terms};
+use crate::terms::{Changes, SpecialTerms, Status, Terms};
 use crate::time::Day;
 use crate::used_ids::{USED_IDS_MAX, UsedIdSet};
 
@@ -197,6 +197,18 @@ impl Desk {
         self.enter(port, ticket, shard, |id| CommandKind::Submit { id, terms })
     }
 
+    /// Sends a new order with special terms and returns its id. The terms say that it has some.
+    pub fn submit_special(
+        &mut self,
+        port: &mut PortEnd,
+        ticket: Ticket,
+        terms: Terms,
+        special: SpecialTerms,
+    ) -> Result<IntId, Declined> {
+        announce(port, shard_of(terms.security, self.settings.shards), &ticket, special)?;
+        self.submit(port, ticket, terms)
+    }
+
     /// Sends an order that closes a position and returns its id.
     pub fn close(
         &mut self,
@@ -227,6 +239,25 @@ impl Desk {
         self.request(port, number, &ticket, CommandKind::Modify { order: handle, id, changes })?;
         self.add_name(number, id, false);
         Ok(id)
+    }
+
+    /// Requests a modification that replaces the special terms of an order by these. The changes
+    /// say that there are some.
+    pub fn modify_special(
+        &mut self,
+        port: &mut PortEnd,
+        ticket: Ticket,
+        order: &IntId,
+        changes: Changes,
+        special: SpecialTerms,
+    ) -> Result<IntId, Declined> {
+        let number = self.open_order(ticket.source.session, order)?;
+        let DeskEntry { handle, stage, .. } = *self.order_table.at(number);
+        if stage != OrderStage::InFlight {
+            announce(port, handle.shard(), &ticket, special)
+                .map_err(|declined| self.declined(number, declined.reason))?;
+        }
+        self.modify(port, ticket, order, changes)
     }
 
     /// Requests the cancellation of an order, known by any of its ids. Returns the id of the
@@ -349,6 +380,22 @@ impl Desk {
     fn declined(&self, number: u32, reason: Reason) -> Declined {
         Declined { reason, order: Some(self.known(number)) }
     }
+}
+
+/// Sends the special terms of the request that follows with this ticket, if there is room for both.
+/// Terms whose request the desk declines have no effect.
+fn announce(
+    port: &mut PortEnd,
+    shard: ShardId,
+    ticket: &Ticket,
+    special: SpecialTerms,
+) -> Result<(), Declined> {
+    let Ticket { source, token, sender, .. } = *ticket;
+    if !port.has_room_for(shard, 2) {
+        return Err(Reason::LaneFull.into());
+    }
+    let command = Command { source, token, sender, body: CommandKind::SpecialTerms(special) };
+    port.send(shard, command).map_err(|LaneFull| Reason::LaneFull.into())
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ use crate::id::{
 use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
 use crate::sender::{Sender, SenderId, SentBy};
-use crate::terms::{OrderKind, Side, Status, Terms, Tif};
+use crate::terms::{OrderKind, OrderSpecialTerms, Side, Status, Terms, Tif};
 use crate::time::{Day, Timestamp};
 use crate::used_ids::UsedIds;
 
@@ -115,7 +115,8 @@ impl Event {
             | EventKind::Sent { .. }
             | EventKind::Levels(_)
             | EventKind::BookOrders(_)
-            | EventKind::MarketTrade(_) => None,
+            | EventKind::MarketTrade(_)
+            | EventKind::SpecialTerms(_) => None,
         }
     }
 }
@@ -231,6 +232,8 @@ pub enum EventKind {
     BookOrders(OrderChanges),
     /// A trade of the market.
     MarketTrade(MarketTrade),
+    /// ExecInst, MinQty and MaxFloor of the order in the event that follows.
+    SpecialTerms(OrderSpecialTerms),
 }
 
 /// The terms of an order, and its state as they take effect.

@@ -37,6 +37,11 @@ impl<T: Copy> LaneIn<T> {
     pub fn has_room(&self) -> bool {
         !self.0.is_full()
     }
+
+    /// Returns whether the next `count` values can be sent.
+    pub fn has_room_for(&self, count: usize) -> bool {
+        self.0.slots() >= count
+    }
 }
 
 impl<T: Copy> LaneOut<T> {
@@ -72,11 +77,12 @@ mod tests {
             let (mut tail, mut head) = lane(depth);
             for round in 0..3 {
                 assert_eq!(head.take(), None);
+                assert!(tail.has_room_for(depth) && !tail.has_room_for(depth + 1));
                 for i in 0..depth {
                     assert!(tail.has_room());
                     assert_eq!(tail.send((round, i)), Ok(()));
                 }
-                assert!(!tail.has_room());
+                assert!(!tail.has_room() && tail.has_room_for(0) && !tail.has_room_for(1));
                 assert_eq!(tail.send((round, depth)), Err(LaneFull));
                 for i in 0..depth {
                     let taken = if i % 2 == 0 { head.take() } else { head.take_with(|value| *value) };

@@ -247,6 +247,11 @@ impl PortEnd {
         has_senders && self.commands[shard.0 as usize].has_room()
     }
 
+    /// Returns whether the next `count` commands to this shard can be sent.
+    pub fn has_room_for(&mut self, shard: ShardId, count: usize) -> bool {
+        self.has_room(shard) && self.commands[shard.0 as usize].has_room_for(count)
+    }
+
     /// Sends the command to every shard that has not had it and has room now. Returns whether all
     /// shards have it; if not, the caller keeps the broadcast and tries again later.
     pub fn send_all(&mut self, broadcast: &mut Broadcast) -> bool {

@@ -14,7 +14,7 @@ use crate::order::{Base, LastFill, NIL, Order, OrderFlags, Replace, Requests};
 use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::sender::{SenderId, SentBy};
-use crate::terms::{Status, Terms};
+use crate::terms::{SpecialTermsTable, Status, Terms};
 use crate::time::Timestamp;
 
 pub use executions::RecordedExecution;
@@ -65,6 +65,8 @@ pub struct Orders {
     executions_held: u32,
     executions_max: u32,
     fees: RecordedFees,
+    /// ExecInst, MinQty and MaxFloor of the orders that have them.
+    pub special: SpecialTermsTable,
 }
 
 /// Returns an order without content.
@@ -119,6 +121,7 @@ impl Orders {
             executions_held: 0,
             executions_max,
             fees: RecordedFees::default(),
+            special: SpecialTermsTable::default(),
         }
     }
 
@@ -329,6 +332,14 @@ impl Orders {
         self.requests(slot)?.replace
     }
 
+    /// Returns whether exactly the orders and modifications with special terms have some.
+    pub(crate) fn special_terms_agree(&self) -> bool {
+        let held = || (0..self.len()).filter(|&slot| self.in_use(slot));
+        let is_requested =
+            |slot: &u32| self.pending_replace(*slot).is_some_and(|replace| replace.terms.special);
+        self.special.is_of(held().filter(|&slot| self.get(slot).terms.special), held().filter(is_requested))
+    }
+
     #[inline]
     pub fn status(&self, slot: u32) -> Status {
         self.slots[slot as usize].status(self.requests(slot))
@@ -431,6 +442,9 @@ impl Orders {
         self.held -= 1;
         if order.orig_id != NIL {
             self.orig_ids_free.push(order.orig_id);
+        }
+        if order.terms.special {
+            self.special.remove(slot);
         }
         let newest = std::mem::replace(&mut order.execution, NIL);
         if let Some(first) = self.slots.get_mut(following as usize) {

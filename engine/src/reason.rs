@@ -131,6 +131,9 @@ reasons! {
     VenueUnsupported = "venue-unsupported", "the venue does not offer such an order or change";
     MinNotional = "min-notional", "the value is below the venue's minimum for one order";
     MaxNotional = "max-notional", "the value is above the venue's maximum for one order";
+    ExecInstNotTaken = "exec-inst-not-taken", "the venue does not take this ExecInst (18)";
+    MinQtyNotTaken = "min-qty-not-taken", "the venue does not take this MinQty (110), or it is above OrderQty (38)";
+    MaxFloorNotTaken = "max-floor-not-taken", "the venue does not take this MaxFloor (111)";
 }
 
 impl Reason {

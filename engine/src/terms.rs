@@ -1,5 +1,11 @@
 //! Terms of orders: sides, types, times in force, statuses.
 
+mod special;
+
+pub use self::special::{
+    AnnouncedTerms, EXEC_INST_CODES_MAX, ExecInst, OrderSpecialTerms, SpecialTerms, SpecialTermsTable,
+};
+
 use crate::id::{AccountId, SecurityId, StrategyId};
 use crate::number::{Price, Qty};
 use crate::time::Timestamp;
@@ -103,6 +109,8 @@ pub struct Terms {
     pub exchange_order: bool,
     /// Closes a position: asks for no more than there is to close when it arrives.
     pub reduce_only: bool,
+    /// Whether the order has [`SpecialTerms`], which are stored beside it.
+    pub special: bool,
 }
 
 /// The terms that a modification changes; the others stay.
@@ -122,6 +130,8 @@ impl Changes {
     const STOP: u8 = 4;
     const TIF: u8 = 8;
     const TIF_DATE: u8 = 16;
+    const SPECIAL: u8 = 32;
+    const SPECIAL_GIVEN: u8 = 64;
 
     pub fn with_qty(mut self, qty: Qty) -> Changes {
         self.named |= Changes::QTY;
@@ -153,6 +163,13 @@ impl Changes {
         self
     }
 
+    /// Replaces the [`SpecialTerms`] by those sent before this modification, or removes them.
+    pub fn with_special(mut self, is_given: bool) -> Changes {
+        self.named &= !Changes::SPECIAL_GIVEN;
+        self.named |= Changes::SPECIAL | if is_given { Changes::SPECIAL_GIVEN } else { 0 };
+        self
+    }
+
     pub fn qty(&self) -> Option<Qty> {
         (self.named & Changes::QTY != 0).then_some(self.qty)
     }
@@ -173,6 +190,12 @@ impl Changes {
         (self.named & Changes::TIF_DATE != 0).then_some(self.tif_date)
     }
 
+    /// Returns whether the order has [`SpecialTerms`] after this modification; `None` if it leaves
+    /// them as they are.
+    pub fn special(&self) -> Option<bool> {
+        (self.named & Changes::SPECIAL != 0).then_some(self.named & Changes::SPECIAL_GIVEN != 0)
+    }
+
     /// Returns the terms after this modification. A time in force other than GTD drops the old
     /// date.
     pub fn applied_to(&self, terms: &Terms) -> Terms {
@@ -191,6 +214,7 @@ impl Changes {
             }
         }
         new.tif_date = self.tif_date().unwrap_or(new.tif_date);
+        new.special = self.special().unwrap_or(new.special);
         new
     }
 }
@@ -258,6 +282,10 @@ mod tests {
             (all.limit, all.stop, all.stop_given, all.tif_date.0),
             (Price::from_raw(8), Price::from_raw(1), true, 10)
         );
+        let with = Changes::default().with_special(true).applied_to(&terms);
+        assert_eq!(with, Terms { special: true, ..terms });
+        assert_eq!(Changes::default().applied_to(&with), with);
+        assert_eq!(Changes::default().with_special(true).with_special(false).applied_to(&with), terms);
     }
 
     #[test]

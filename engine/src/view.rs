@@ -183,8 +183,8 @@ impl View {
             EventKind::Sent { order, sent } => self.orders.sent(*order, *sent),
             EventKind::SnapshotBegin { .. } => self.snapshot_begins(shard),
             EventKind::SnapshotEnd { .. } => self.snapshot_ends(shard),
-            // For other readers: adapters, the budget pool, sources that wait for an answer, and
-            // ports that watch depth.
+            // For other readers: adapters, FIX sessions, the budget pool, sources that wait for an
+            // answer, and ports that watch depth.
             EventKind::Depth(_)
             | EventKind::Levels(_)
             | EventKind::BookOrders(_)
@@ -192,6 +192,7 @@ impl View {
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
             | EventKind::Done { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::UsedIds(_) => {}
         }
     }

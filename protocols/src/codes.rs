@@ -332,7 +332,10 @@ pub fn ord_rej_reason(reason: Reason) -> u32 {
         | Reason::TifDateMissing
         | Reason::TifDateSuperfluous
         | Reason::TifNotAllowed
-        | Reason::VenueUnsupported => UNSUPPORTED,
+        | Reason::VenueUnsupported
+        | Reason::ExecInstNotTaken
+        | Reason::MinQtyNotTaken
+        | Reason::MaxFloorNotTaken => UNSUPPORTED,
         Reason::MaxOrderQty
         | Reason::MaxOrderValue
         | Reason::MinNotional
@@ -490,7 +493,10 @@ pub fn cxl_rej_reason(reason: Reason) -> u32 {
         | Reason::VenueRate
         | Reason::VenueUnsupported
         | Reason::MinNotional
-        | Reason::MaxNotional => OTHER,
+        | Reason::MaxNotional
+        | Reason::ExecInstNotTaken
+        | Reason::MinQtyNotTaken
+        | Reason::MaxFloorNotTaken => OTHER,
     }
 }
 

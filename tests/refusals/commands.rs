@@ -6,7 +6,7 @@ use pitlane_engine::id::{OrderHandle, StrategyId, Uuid};
 use pitlane_engine::number::{Money, Price};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::settings::ShardSettings;
-use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
+use pitlane_engine::terms::{OrderKind, Side, SpecialTerms, Terms, Tif};
 use pitlane_tests::shard_harness::{ShardHarness, limit};
 use pitlane_tests::test_market::{self, ABROAD, HOME_ACCOUNTS, SHARES, price, qty};
 
@@ -32,6 +32,10 @@ pub(crate) fn with_venue_limits() -> ShardHarness {
 
 pub(crate) fn submit(terms: Terms) -> Vec<Event> {
     harness().submit(terms).1
+}
+
+pub(crate) fn submit_special(special: SpecialTerms) -> Vec<Event> {
+    harness().submit_special(good(), special).1
 }
 
 pub(crate) fn market(side: Side, tif: Tif) -> Terms {

@@ -4,13 +4,14 @@ use pitlane_engine::command::{CommandKind, TradingSession};
 use pitlane_engine::id::{ExchangeId, IntId, OrderHandle};
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::terms::{Changes, OrderKind, Terms, Tif};
+use pitlane_engine::terms::{Changes, ExecInst, OrderKind, SpecialTerms, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_tests::shard_harness::limit;
 use pitlane_tests::test_market::{self, ABROAD, FUTURES, OUTSIDE_ACCOUNT, SHARES, price, qty};
 
 use super::commands::{
-    BUY, RefusalCase, good, harness, market, rejecting, stop, submit, with_venue_limits, working,
+    BUY, RefusalCase, good, harness, market, rejecting, stop, submit, submit_special, with_venue_limits,
+    working,
 };
 
 pub(crate) const REFERENCE: &[RefusalCase] = &[
@@ -81,6 +82,18 @@ pub(crate) const FORM: &[RefusalCase] = &[
     (Reason::TifDatePast, "long ago", || submit(Terms { tif: Tif::Gtd, tif_date: Timestamp(1), ..good() })),
     (Reason::TifDatePast, "now", || {
         submit(Terms { tif: Tif::Gtd, tif_date: test_market::start(), ..good() })
+    }),
+    (Reason::ExecInstNotTaken, "all or none at a simulated venue", || {
+        let exec_inst = ExecInst::parse(b"G").unwrap_or_default();
+        submit_special(SpecialTerms { exec_inst, ..SpecialTerms::default() })
+    }),
+    (Reason::MinQtyNotTaken, "a smallest fill at a simulated venue", || {
+        let min_qty = Some(test_market::qty("1"));
+        submit_special(SpecialTerms { min_qty, ..SpecialTerms::default() })
+    }),
+    (Reason::MaxFloorNotTaken, "a hidden quantity at a simulated venue", || {
+        let max_floor = Some(test_market::qty("1"));
+        submit_special(SpecialTerms { max_floor, ..SpecialTerms::default() })
     }),
     (Reason::TifNotAllowed, "stop in an auction", || {
         let mut harness = harness();

@@ -123,6 +123,7 @@ impl Checker {
             | EventKind::Kill { .. }
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)

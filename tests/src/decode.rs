@@ -19,7 +19,7 @@ use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use pitlane_engine::settings::{FillModel, QuoteSizes, SelfTrade, ShardSettings, TriggerBy};
-use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::terms::{Changes, ExecInst, OrderKind, Side, SpecialTerms, Terms, Tif};
 use pitlane_engine::time::{Day, Timestamp};
 
 use crate::shard_harness::ShardHarness;
@@ -241,6 +241,7 @@ impl Bytes<'_> {
             stop_given: kind.has_stop() != (odd == 2),
             exchange_order: odd == 3,
             reduce_only: odd == 4,
+            special: odd == 5,
         }
     }
 
@@ -262,7 +263,15 @@ impl Bytes<'_> {
         if named & 16 != 0 {
             changes = changes.with_tif_date(self.date(now));
         }
+        if named & 32 != 0 {
+            changes = changes.with_special(named & 64 != 0);
+        }
         changes
+    }
+
+    fn special_terms(&mut self) -> SpecialTerms {
+        let exec_inst = ExecInst::parse(&[self.byte()]).unwrap_or_default();
+        SpecialTerms { exec_inst, min_qty: Some(self.qty()), max_floor: self.flag().then(|| self.qty()) }
     }
 
     fn quote(&mut self, at: Timestamp) -> Quote {
@@ -457,7 +466,8 @@ impl Bytes<'_> {
                 day: Day(crate::test_market::START_DAY - 1 + self.byte() as i32 % 4),
             },
             239 => CommandKind::TradingDay { day: Day(self.byte() as i32 - 5) },
-            240..=246 => CommandKind::Timer,
+            240..=245 => CommandKind::Timer,
+            246 => CommandKind::SpecialTerms(self.special_terms()),
             247 => CommandKind::Sender { id: SenderId(self.raw_u32()), part: self.sender_part() },
             248..=251 => {
                 // The stage uses port 0 and keeps it.

@@ -1,5 +1,7 @@
 //! A shard and its twin with the same input; their output is compared order by order.
 
+mod special;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -19,6 +21,7 @@ use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
 
 use crate::checks::Checker;
+use crate::dice::Dice;
 use crate::replay::{self, ShardInput};
 use crate::test_market;
 use crate::twin::{Report, Twin, TwinBooking, TwinEvent, TwinPosition, TwinRefusal, TwinTransaction};
@@ -38,6 +41,8 @@ pub struct ShardAndTwin {
     journal: Vec<ShardInput>,
     /// Hash of all events of the shard.
     pub hash: u64,
+    /// Chooses orders and modifications that get special terms, if there are to be some.
+    pub special: Option<Dice>,
     /// The last published depth of each book side.
     depths: BTreeMap<(SecurityId, Side), Depth>,
     /// Books rebuilt from the changes of their price levels.
@@ -64,6 +69,7 @@ impl ShardAndTwin {
             trace: None,
             journal: Vec::new(),
             hash: 0,
+            special: None,
             depths: BTreeMap::new(),
             level_books: BTreeMap::new(),
             order_books: BTreeMap::new(),
@@ -105,6 +111,7 @@ impl ShardAndTwin {
             Action::Cancel { nth, id } => CommandKind::Cancel { order: self.handle(nth), id },
             Action::Report { nth, report } => CommandKind::Report { order: self.handle(nth), report },
         };
+        let body = self.with_special(body)?;
         self.send_command(body)
     }
 
@@ -145,6 +152,7 @@ impl ShardAndTwin {
         let events_of_shard: Vec<TwinEvent> =
             events.iter().filter_map(|event| self.twin_event(&event.body)).collect();
         compare(&expected, &events_of_shard)?;
+        self.check_special(&events)?;
         self.check_credit()?;
         for event in &events {
             if let EventKind::Forgotten { order, .. } = event.body {
@@ -378,6 +386,7 @@ impl ShardAndTwin {
             | EventKind::Kill { .. }
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)

@@ -13,7 +13,7 @@ use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::terms::{Changes, OrderKind, Side, SpecialTerms, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 
 use crate::checks::Checker;
@@ -113,6 +113,14 @@ impl ShardHarness {
         let events = self.send_command(CommandKind::Submit { id, terms });
         let handle = reports(&events).first().map_or(OrderHandle::NONE, |report| report.order);
         (handle, events)
+    }
+
+    /// Submits an order with special terms, and returns its handle with the events.
+    pub fn submit_special(&mut self, terms: Terms, special: SpecialTerms) -> (OrderHandle, Vec<Event>) {
+        self.send_command(CommandKind::SpecialTerms(special));
+        // The order behind it has the same token.
+        self.token -= 1;
+        self.submit(Terms { special: true, ..terms })
     }
 
     pub fn modify(&mut self, order: OrderHandle, changes: Changes) -> Vec<Event> {

@@ -56,22 +56,55 @@ raw!(Price, Qty, Money, ContractSize, Notional, OrderHandle);
 codec!(enum Side { 0 = Buy, 1 = Sell });
 codec!(enum OrderKind { 0 = Market, 1 = Limit, 2 = Stop, 3 = StopLimit });
 codec!(enum Tif { 0 = Day, 1 = Gtc, 2 = Ato, 3 = Ioc, 4 = Fok, 5 = Gtd, 6 = Atc });
-codec!(Terms {
-    qty,
-    limit,
-    stop,
-    tif_date,
-    security,
-    strategy,
-    account,
-    side,
-    kind,
-    tif,
-    limit_given,
-    stop_given,
-    exchange_order,
-    reduce_only
-});
+
+/// The last byte has a bit for `reduce_only` and one for `special`. Terms without the latter have
+/// the same bytes as before there were special terms.
+impl Codec for Terms {
+    #[inline]
+    fn encode(&self, out: &mut impl ByteSink) {
+        let Terms { qty, limit, stop, tif_date, security, strategy, account, side, kind, tif, .. } = self;
+        let Terms { limit_given, stop_given, exchange_order, reduce_only, special, .. } = self;
+        qty.encode(out);
+        limit.encode(out);
+        stop.encode(out);
+        tif_date.encode(out);
+        security.encode(out);
+        strategy.encode(out);
+        account.encode(out);
+        side.encode(out);
+        kind.encode(out);
+        tif.encode(out);
+        limit_given.encode(out);
+        stop_given.encode(out);
+        exchange_order.encode(out);
+        out.put(&[*reduce_only as u8 | (*special as u8) << 1]);
+    }
+
+    #[inline]
+    fn decode(from: &mut ByteReader<'_>) -> Result<Terms, DecodeError> {
+        let mut terms = Terms {
+            qty: Codec::decode(from)?,
+            limit: Codec::decode(from)?,
+            stop: Codec::decode(from)?,
+            tif_date: Codec::decode(from)?,
+            security: Codec::decode(from)?,
+            strategy: Codec::decode(from)?,
+            account: Codec::decode(from)?,
+            side: Codec::decode(from)?,
+            kind: Codec::decode(from)?,
+            tif: Codec::decode(from)?,
+            limit_given: Codec::decode(from)?,
+            stop_given: Codec::decode(from)?,
+            exchange_order: Codec::decode(from)?,
+            reduce_only: false,
+            special: false,
+        };
+        let [flags] = from.array()?;
+        from.check(flags < 1 << 2, DecodeProblem::Value)?;
+        (terms.reduce_only, terms.special) = (flags & 1 != 0, flags & 2 != 0);
+        Ok(terms)
+    }
+}
 
 /// A command with a sender has the highest bit of its first byte set, and the sender's number after
 /// the token. Commands without a sender have the same bytes as before senders existed.
@@ -160,6 +193,7 @@ codec!(enum CommandKind {
     33 = Level { security, level },
     34 = VenueLevels(part),
     35 = VenueBook { security, is_known },
+    36 = SpecialTerms(special),
 });
 codec!(CancelFilter { strategy, security, side, origin, source });
 codec!(AuditAnchor { log, line, hash });
@@ -335,6 +369,10 @@ impl Codec for Reason {
     }
 }
 
+/// Flags of a modification that replaces or removes the special terms.
+const SPECIAL_TERMS: u8 = 1 << 5;
+const SPECIAL_TERMS_GIVEN: u8 = 1 << 6;
+
 /// A byte that flags the fields present, then those fields.
 impl Codec for Changes {
     #[inline]
@@ -343,7 +381,12 @@ impl Codec for Changes {
             (self.qty(), self.limit(), self.stop(), self.tif(), self.tif_date());
         let named = [qty.is_some(), limit.is_some(), stop.is_some(), tif.is_some(), date.is_some()];
         let flags = named.iter().enumerate().map(|(bit, &is)| (is as u8) << bit);
-        out.put(&[flags.sum()]);
+        let special = match self.special() {
+            None => 0,
+            Some(false) => SPECIAL_TERMS,
+            Some(true) => SPECIAL_TERMS | SPECIAL_TERMS_GIVEN,
+        };
+        out.put(&[flags.sum::<u8>() | special]);
         qty.inspect(|qty| qty.encode(out));
         limit.inspect(|limit| limit.encode(out));
         stop.inspect(|stop| stop.encode(out));
@@ -354,7 +397,8 @@ impl Codec for Changes {
     #[inline]
     fn decode(from: &mut ByteReader<'_>) -> Result<Changes, DecodeError> {
         let [named] = from.array()?;
-        from.check(named < 1 << 5, DecodeProblem::Value)?;
+        let special = named & (SPECIAL_TERMS | SPECIAL_TERMS_GIVEN);
+        from.check(named < 1 << 7 && special != SPECIAL_TERMS_GIVEN, DecodeProblem::Value)?;
         let mut changes = Changes::default();
         if named & 1 != 0 {
             changes = changes.with_qty(Codec::decode(from)?);
@@ -370,6 +414,9 @@ impl Codec for Changes {
         }
         if named & 16 != 0 {
             changes = changes.with_tif_date(Codec::decode(from)?);
+        }
+        if special != 0 {
+            changes = changes.with_special(special & SPECIAL_TERMS_GIVEN != 0);
         }
         Ok(changes)
     }

@@ -45,6 +45,7 @@ codec!(enum EventKind {
     27 = Levels(levels),
     28 = BookOrders(orders),
     29 = MarketTrade(trade),
+    30 = SpecialTerms(terms),
 });
 /// Encodes a sender as in a command: the highest bit of the ExecType flags it, and it comes last.
 impl Codec for OrderTerms {
@@ -303,7 +304,7 @@ mod tests {
     use crate::number::{Price, Qty};
     use crate::reason::Reason;
     use crate::sender::{Sender, SentBy};
-    use crate::terms::{Side, Terms};
+    use crate::terms::{OrderSpecialTerms, Side, SpecialTerms, Terms};
     use crate::time::Timestamp;
 
     fn bodies() -> Vec<EventKind> {
@@ -341,6 +342,7 @@ mod tests {
             qty: Qty::from_raw(2),
             aggressor: Some(Side::Sell),
         };
+        let special = SpecialTerms { min_qty: Some(Qty::from_raw(3)), ..SpecialTerms::default() };
         let refusal = RequestRefusal {
             order,
             id,
@@ -363,6 +365,7 @@ mod tests {
             EventKind::Levels(changes),
             EventKind::BookOrders(order_changes),
             EventKind::MarketTrade(trade),
+            EventKind::SpecialTerms(OrderSpecialTerms { order, source, is_snapshot: true, special }),
             EventKind::Subscription {
                 strategy: StrategyId(1),
                 security: SecurityId(4),

@@ -13,7 +13,7 @@ use crate::number::{Money, Price, Qty};
 use crate::reason::Reason;
 use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::settings::{QuoteSizes, ShardSettings, VenueSettings};
-use crate::terms::{Changes, OrderKind, Side, Terms, Tif};
+use crate::terms::{Changes, ExecInst, OrderKind, Side, SpecialTerms, Terms, Tif};
 use crate::time::{Day, Timestamp};
 
 fn full_levels(security: SecurityId) -> VenueLevels {
@@ -48,8 +48,14 @@ fn longest() -> Vec<Command> {
         stop_given: true,
         exchange_order: false,
         reduce_only: true,
+        special: false,
     };
     let changes = Changes::default().with_qty(qty).with_limit(price).with_stop(price).with_tif(Tif::Atc);
+    let special = SpecialTerms {
+        exec_inst: ExecInst::parse(b"0 1 2 3 4 5 6 7 8 9 A B C D E F").unwrap(),
+        min_qty: Some(Qty::MAX),
+        max_floor: Some(Qty::MIN),
+    };
     let limits = RiskLimits {
         max_order_qty: qty,
         max_order_value: Money::MAX,
@@ -145,6 +151,11 @@ fn longest() -> Vec<Command> {
         CommandKind::VenueLevels(full_levels(security)),
         CommandKind::VenueBook { security, is_known: true },
         CommandKind::Sender { id: SenderId(77), part: SenderPart::Session(SenderText::new("S")) },
+        CommandKind::SpecialTerms(special),
+        CommandKind::SpecialTerms(SpecialTerms::default()),
+        CommandKind::Submit { id, terms: Terms { special: true, ..terms } },
+        CommandKind::Modify { order, id, changes: changes.with_special(true) },
+        CommandKind::Modify { order, id, changes: Changes::default().with_special(false) },
     ];
     let source = Source { origin: Origin::Strategy, port, session: 65_535 };
     let plain = bodies.iter().map(|body| Command::new(source, u32::MAX, *body));
@@ -225,7 +236,9 @@ fn invalid_values_are_decode_errors() {
     flawed::<Currency>(b"\xc6DUSD\0X\0");
     flawed::<Currency>(b"\x80DUSD\0\0\0");
     flawed::<Currency>(b"\0USD");
-    flawed::<Changes>(&[32]);
+    flawed::<Changes>(&[64]);
+    flawed::<Changes>(&[128]);
+    flawed::<Terms>(&[&[0; 46][..], &[4]].concat());
     flawed::<crate::time::TimeOfDay>(&86_401u32.to_le_bytes());
     flawed::<String>(b"\x02\0\0\0\xc3\x28");
     // A map has its keys in order, each once.

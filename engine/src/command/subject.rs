@@ -42,6 +42,7 @@ impl CommandKind {
             | CommandKind::Expiry { .. }
             | CommandKind::Sender { .. }
             | CommandKind::AuditAnchor(_)
+            | CommandKind::SpecialTerms(_)
             | CommandKind::CancelOrders { .. } => None,
         }
     }

@@ -85,6 +85,7 @@ impl Desk {
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. } => None,
         }
     }

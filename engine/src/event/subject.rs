@@ -43,6 +43,7 @@ impl EventKind {
             }
             EventKind::Refused(refusal) => EventSubject::of_order(refusal.order, None, Some(refusal.source)),
             EventKind::Forgotten { order, source, .. } => EventSubject::of_order(*order, None, Some(*source)),
+            EventKind::SpecialTerms(terms) => EventSubject::of_order(terms.order, None, Some(terms.source)),
             EventKind::Sent { order, .. } => EventSubject::of_order(*order, None, None),
             EventKind::Booked(booking) => {
                 EventSubject { security: booking.security, ..EventSubject::default() }
@@ -83,6 +84,7 @@ impl EventKind {
             EventKind::Order(order) => Some(order.source),
             EventKind::Status(report) => Some(report.source),
             EventKind::Refused(refusal) => Some(refusal.source),
+            EventKind::SpecialTerms(terms) => Some(terms.source),
             EventKind::Forgotten { .. }
             | EventKind::Booked(_)
             | EventKind::Adjusted { .. }
@@ -117,6 +119,9 @@ impl EventKind {
     pub fn is_order_snapshot(&self) -> bool {
         if let EventKind::Order(order) = self {
             return order.what == ExecType::Snapshot;
+        }
+        if let EventKind::SpecialTerms(terms) = self {
+            return terms.is_snapshot;
         }
         matches!(self, EventKind::Status(report) if report.what == ExecType::Snapshot)
     }

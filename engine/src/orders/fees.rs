@@ -57,24 +57,23 @@ impl Orders {
         self.root(slot, exec).and_then(|at| self.fees.take(at))
     }
 
-    /// Appends the fees to a saved state; nothing if there is none, as in states of earlier
-    /// versions.
+    /// Returns whether an execution has a fee of its venue.
+    pub(crate) fn has_fees(&self) -> bool {
+        self.fees.0.iter().any(Option::is_some)
+    }
+
+    /// Appends the fees to a saved state.
     pub(crate) fn save_fees(&self, out: &mut impl ByteSink) {
         let places = (0..).zip(&self.fees.0);
         let fees: Vec<(u32, RecordedFee)> = places.filter_map(|(at, fee)| Some((at, (*fee)?))).collect();
-        if !fees.is_empty() {
-            fees.encode(out);
-        }
+        fees.encode(out);
     }
 
-    /// Decodes the fees at the end of a saved state.
+    /// Decodes the fees of a saved state.
     pub(crate) fn load_fees(&mut self, from: &mut ByteReader<'_>) -> Result<(), DecodeError> {
-        if from.left() == 0 {
-            return Ok(());
-        }
         let fees: Vec<(u32, RecordedFee)> = Codec::decode(from)?;
         let is_sorted = fees.is_sorted_by(|(one, _), (next, _)| one < next);
-        let is_known = fees.last().is_some_and(|(last, _)| *last < index_u32(self.executions.len()));
+        let is_known = fees.last().is_none_or(|(last, _)| *last < index_u32(self.executions.len()));
         from.check(is_sorted && is_known, DecodeProblem::Contradiction)?;
         fees.into_iter().for_each(|(at, fee)| self.fees.set(at, fee));
         Ok(())
@@ -127,19 +126,17 @@ mod tests {
     #[test]
     fn saved_fees_are_those_of_known_executions() {
         let (mut orders, slot) = orders();
-        let mut bytes = Vec::new();
-        orders.save_fees(&mut bytes);
-        assert!(bytes.is_empty(), "a state without fees is as it was before there were any");
+        assert!(!orders.has_fees());
         assert!(orders.remember(slot, ExecRef(1), Qty::from_raw(4), Price::from_raw(5)));
         assert!(orders.remember(slot, ExecRef(2), Qty::from_raw(4), Price::from_raw(5)));
         orders.remember_fee(slot, ExecRef(2), fee(7));
+        assert!(orders.has_fees());
+        let mut bytes = Vec::new();
         orders.save_fees(&mut bytes);
         orders.take_fee(slot, ExecRef(2));
         orders.load_fees(&mut ByteReader::new(&bytes)).unwrap();
         assert_eq!((orders.fee(slot, ExecRef(1)), orders.fee(slot, ExecRef(2))), (None, Some(fee(7))));
-        for wrong in
-            [vec![], vec![(2, fee(1))], vec![(1, fee(1)), (0, fee(1))], vec![(0, fee(1)), (0, fee(1))]]
-        {
+        for wrong in [vec![(2, fee(1))], vec![(1, fee(1)), (0, fee(1))], vec![(0, fee(1)), (0, fee(1))]] {
             let mut bytes = Vec::new();
             wrong.encode(&mut bytes);
             let error = orders.load_fees(&mut ByteReader::new(&bytes)).unwrap_err();

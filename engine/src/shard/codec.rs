@@ -63,7 +63,20 @@ impl Shard {
         self.days.era.encode(out);
         self.requests.senders.encode(out);
         self.requests.audit_anchor.encode(out);
-        self.orders.save_fees(out);
+        // Written only where there is something, so that states from before they existed can be read.
+        if self.has_fees_or_special_terms() {
+            self.orders.save_fees(out);
+            self.orders.special.encode(out);
+            self.requests.announced.encode(out);
+        }
+    }
+
+    fn has_fees_or_special_terms(&self) -> bool {
+        self.orders.has_fees() || self.has_special_terms()
+    }
+
+    fn has_special_terms(&self) -> bool {
+        !self.orders.special.is_empty() || !self.requests.announced.is_empty()
     }
 
     /// Decodes a shard from exactly these bytes. Reference data and settings must be those it had
@@ -101,6 +114,9 @@ impl Shard {
         if !self.requests.senders.is_empty() {
             self.requests.senders.len().encode(&mut sum);
         }
+        if self.has_special_terms() {
+            self.orders.special.len().encode(&mut sum);
+        }
         self.deadlines.encode_counts(&mut sum);
         self.orders.fold(&mut sum);
         self.ledger.fold(&mut sum);
@@ -131,7 +147,7 @@ impl Shard {
         let directory = Directory::load(from, id, shards, reference)?;
         let pages = settings.pages;
         let ledger = Ledger::load(from, directory.locals.len(), settings.transactions_max, pages)?;
-        let mut orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
+        let orders = Orders::load(from, id, settings.orders_max, settings.executions_max, pages)?;
         let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
         let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize, pages)?;
         let deadlines = Deadlines::load(from, directory.locals.len())?;
@@ -142,7 +158,6 @@ impl Shard {
         let era = Codec::decode(from)?;
         let senders = Codec::decode(from)?;
         let audit_anchor = Codec::decode(from)?;
-        orders.load_fees(from)?;
         let mut shard = Shard {
             id,
             shards,
@@ -170,6 +185,12 @@ impl Shard {
             trade_watches: TradeWatches::default(),
             requests: RequestLog::restored(senders, used_ids, audit_anchor),
         };
+        if from.left() > 0 {
+            shard.orders.load_fees(from)?;
+            shard.orders.special = Codec::decode(from)?;
+            shard.requests.announced = Codec::decode(from)?;
+            from.check(shard.has_fees_or_special_terms(), DecodeProblem::Value)?;
+        }
         let sound = shard.setup_sum() == setup_sum && shard.orders_are_sound() && shard.restore_stops(&stops);
         from.check(sound, DecodeProblem::Contradiction)?;
         shard.recount_derived();

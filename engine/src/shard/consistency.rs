@@ -64,6 +64,7 @@ impl Shard {
                 self.count(slot, order, &mut counted).ok_or("open quantities cannot be counted")?;
             }
         }
+        holds(self.orders.special_terms_agree(), "special terms belong to the orders that have some")?;
         holds(self.ledger.is_balanced(), "both sides of every booking add up to zero")?;
         agree(self.deadlines.dated(), counted.dated, "open orders with a date")?;
         for local in locals {

@@ -71,6 +71,7 @@ impl Shard {
             | CommandKind::VenueBook { .. }
             | CommandKind::Report { .. }
             | CommandKind::Sender { .. }
+            | CommandKind::SpecialTerms(_)
             | CommandKind::Timer => unreachable!("these are dispatched in `apply`"),
         };
         if let Err(reason) = done {

@@ -8,7 +8,8 @@ use crate::number::{Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::sender::SenderId;
-use crate::terms::Status;
+use crate::terms::{OrderSpecialTerms, Status};
+use crate::time::Timestamp;
 
 impl Shard {
     /// Emits an event that belongs to no order to all its watchers.
@@ -16,10 +17,24 @@ impl Shard {
         out.emit(self.watchers.of_shard(), self.now, body);
     }
 
+    /// Emits the special terms of an order, if it has some, in front of an event with its terms.
+    #[inline]
+    fn emit_special(&self, slot: u32, at: Timestamp, is_snapshot: bool, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        if order.terms.special
+            && let Some(special) = self.orders.special.current(slot)
+        {
+            let (order, source) = (self.orders.handle(slot), order.source);
+            let special = OrderSpecialTerms { order, source, is_snapshot, special };
+            out.emit(self.watchers.of_order(source), at, EventKind::SpecialTerms(special));
+        }
+    }
+
     /// Emits the current terms of an order.
     #[inline(never)]
     pub(super) fn emit_terms(&mut self, slot: u32, what: ExecType, reason: Reason, out: &mut Outbox) {
         self.orders.set_updated(slot, self.now, reason);
+        self.emit_special(slot, self.now, false, out);
         let source = self.orders.get(slot).source;
         out.emit(
             self.watchers.of_order(source),
@@ -41,6 +56,7 @@ impl Shard {
     /// submitted.
     pub(super) fn emit_terms_snapshot(&mut self, slot: u32, out: &mut Outbox) {
         let (source, submitted) = (self.orders.get(slot).source, self.orders.get(slot).submitted);
+        self.emit_special(slot, submitted, true, out);
         let image = self.orders.terms_event(slot, ExecType::Snapshot, Reason::None);
         out.emit(self.watchers.of_order(source), submitted, EventKind::Order(image));
         let sent = self.orders.sent(slot);

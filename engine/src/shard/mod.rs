@@ -231,10 +231,16 @@ impl Shard {
         match &command.body {
             CommandKind::Submit { id, terms } => {
                 self.requests.begin_request(command.sender, source, id);
-                self.submit(source, id, terms, out)
+                match terms.special {
+                    true => self.submit_special(command, id, terms, out),
+                    false => self.submit(source, id, terms, out),
+                }
             }
             CommandKind::Modify { order, id, changes } => {
                 self.requests.begin_request(command.sender, source, id);
+                if changes.special() == Some(true) {
+                    self.requests.take_special(source, command.token);
+                }
                 self.modify(source, *order, id, changes, out)
             }
             CommandKind::Cancel { order, id } => {
@@ -257,6 +263,9 @@ impl Shard {
             CommandKind::VenueBook { security, is_known } => self.complete_venue_book(*security, *is_known),
             CommandKind::Report { order, report } => self.venue_report(*order, report, out),
             CommandKind::Timer => self.continuation.begin_timers(),
+            CommandKind::SpecialTerms(special) => {
+                self.requests.announced.put(source, command.token, *special)
+            }
             CommandKind::Sender { id, part } => {
                 let sender = self.requests.senders.apply_part(*id, *part);
                 let to = self.watchers.of_shard().with(self.watchers.copies);

@@ -4,6 +4,7 @@
 
 use super::Shard;
 use super::risk_gate::AdmittedOrder;
+use crate::command::Command;
 use crate::event::{EventKind, ExecType, Instruction, OrderTerms, VenueRequest};
 use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};
@@ -12,7 +13,7 @@ use crate::orders::empty_order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::sender::SenderId;
-use crate::terms::{OrderKind, Status, Terms, Tif};
+use crate::terms::{OrderKind, OrderSpecialTerms, Status, Terms, Tif};
 use crate::time::NS_PER_DAY;
 use crate::venue::OrderEntry;
 
@@ -36,6 +37,18 @@ impl Shard {
         }
     }
 
+    /// Submits an order with special terms, which arrived before it. Without them, because they did
+    /// not fit into the journal, it is refused.
+    #[cold]
+    pub(super) fn submit_special(&mut self, command: &Command, id: &IntId, terms: &Terms, out: &mut Outbox) {
+        self.requests.take_special(command.source, command.token);
+        if self.requests.special.is_some() {
+            return self.submit(command.source, id, terms, out);
+        }
+        let terms = Terms { special: false, ..*terms };
+        self.record_refused(command.source, id, &terms, Reason::LaneFull, out);
+    }
+
     #[inline]
     fn enter(
         &mut self,
@@ -48,6 +61,9 @@ impl Shard {
         let refs = &admitted.refs;
         let slot = self.orders.allocate();
         self.fill_slot(slot, source, id, terms, admitted);
+        if terms.special {
+            self.orders.special.set(slot, self.requests.special);
+        }
         self.ledger.add_open(self.orders.get(slot), terms.qty);
         if !admitted.credit.reserve.is_zero() {
             self.ledger.reserve_credit(self.orders.get(slot), admitted.credit.reserve);
@@ -222,6 +238,18 @@ impl Shard {
             }),
             VenueRequest::New | VenueRequest::Query | VenueRequest::Status => None,
         };
+        let special = match request {
+            _ if !terms.special => None,
+            VenueRequest::New => self.orders.special.current(slot),
+            VenueRequest::Replace => self.orders.special.requested(slot),
+            VenueRequest::Cancel | VenueRequest::Query | VenueRequest::Status => None,
+        };
+        if let Some(special) = special {
+            let (order, source) = (self.orders.handle(slot), self.orders.get(slot).source);
+            let special = OrderSpecialTerms { order, source, is_snapshot: false, special };
+            let to = self.adapters.get(adapter).ports;
+            out.emit(to, self.now, EventKind::SpecialTerms(special));
+        }
         let instruction = Instruction {
             adapter,
             order: self.orders.handle(slot),
@@ -260,6 +288,9 @@ impl Shard {
             ..empty_order()
         };
         let slot = self.orders.insert(order);
+        if terms.special {
+            self.orders.special.set(slot, self.requests.special);
+        }
         self.emit_entered(self.orders.handle(slot), source, id, terms, reason, out);
         self.add_finished(slot, out);
     }
@@ -279,6 +310,10 @@ impl Shard {
             true => (ExecType::Entered, Status::PendingNew),
             false => (ExecType::Rejected, Status::Rejected),
         };
+        if let Some(special) = self.requests.special.filter(|_| terms.special) {
+            let special = OrderSpecialTerms { order, source, is_snapshot: false, special };
+            out.emit(self.watchers.of_order(source), self.now, EventKind::SpecialTerms(special));
+        }
         let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.requests.sender());
         let body =
             EventKind::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });

@@ -1,9 +1,10 @@
-//! Who sends requests: the known senders, the sender of the current command, the ids used on the
-//! trading day, and the newest anchor of the audit log.
+//! Who sends requests: the known senders, the sender and the special terms of the current command,
+//! the ids used on the trading day, and the newest anchor of the audit log.
 
 use crate::command::AuditAnchor;
 use crate::id::{IntId, Source};
 use crate::sender::{SenderId, SenderTable};
+use crate::terms::{AnnouncedTerms, SpecialTerms};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
 
 #[derive(Debug)]
@@ -12,8 +13,12 @@ pub(super) struct RequestLog {
     pub used_ids: UsedIdLog,
     /// Newest anchor of the audit log known to this shard.
     pub audit_anchor: Option<AuditAnchor>,
+    /// Special terms whose request has not arrived yet.
+    pub announced: AnnouncedTerms,
     /// Sender of the current command.
     current: SenderId,
+    /// Special terms of the current request, valid if its terms say that there are some.
+    pub special: Option<SpecialTerms>,
 }
 
 impl RequestLog {
@@ -26,7 +31,14 @@ impl RequestLog {
         used_ids: UsedIdLog,
         audit_anchor: Option<AuditAnchor>,
     ) -> RequestLog {
-        RequestLog { senders, used_ids, audit_anchor, current: SenderId::INTERNAL }
+        RequestLog {
+            senders,
+            used_ids,
+            audit_anchor,
+            announced: AnnouncedTerms::default(),
+            current: SenderId::INTERNAL,
+            special: None,
+        }
     }
 
     /// Starts a command that no sender has sent.
@@ -45,6 +57,12 @@ impl RequestLog {
     /// Continues a request that this sender has sent before.
     pub(super) fn continue_request(&mut self, sender: SenderId) {
         self.current = sender;
+    }
+
+    /// Takes the special terms that were sent before the current request.
+    #[cold]
+    pub(super) fn take_special(&mut self, source: Source, token: u32) {
+        self.special = self.announced.take(source, token);
     }
 
     /// Returns the sender of the current command.

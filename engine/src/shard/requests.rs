@@ -26,8 +26,14 @@ impl Shard {
             return self.refuse_unknown(source, handle, id, RequestKind::Replace, out);
         };
         let terms = changes.applied_to(&self.orders.get(slot).terms);
+        if terms.special && !self.find_special(slot, changes) {
+            return self.refuse(slot, RequestKind::Replace, id, source, Reason::LaneFull, out);
+        }
         match self.check_modify(slot, id, &terms, out) {
             Ok((credit, grown)) => {
+                if terms.special {
+                    self.orders.special.request(slot, self.requests.special);
+                }
                 if !self.replace_at_once(slot, id, source, &terms, &credit, out) {
                     let (reserved, credit_price) = (credit.reserve, credit.price);
                     let replace = Replace { id: *id, source, terms, reserved, credit_price, grown };
@@ -36,6 +42,16 @@ impl Shard {
             }
             Err(reason) => self.refuse(slot, RequestKind::Replace, id, source, reason, out),
         }
+    }
+
+    /// Finds the special terms of an order after a modification: those of the order, or those that
+    /// arrived before the modification. Returns false if these are missing.
+    #[cold]
+    fn find_special(&mut self, slot: u32, changes: &Changes) -> bool {
+        if changes.special().is_none() {
+            self.requests.special = self.orders.special.current(slot);
+        }
+        self.requests.special.is_some()
     }
 
     /// Checks whether an order may have these terms. Returns the credit they need, and the growth
@@ -108,6 +124,9 @@ impl Shard {
         let old = self.orders.get(slot).terms;
         self.redate(slot, &old, terms);
         self.orders.rename(slot, id);
+        if old.special || terms.special {
+            self.orders.special.apply_requested(slot);
+        }
         let order = self.orders.get_mut(slot);
         order.terms = *terms;
         order.reserved = order.reserved.checked_add(credit.reserve).unwrap_or_default();
@@ -267,6 +286,9 @@ impl Shard {
             replace.terms.qty.checked_sub(order.cum).filter(|left| left.is_positive()).unwrap_or_default();
         self.recount_open(&order, replace.grown, left);
         self.redate(slot, &order.terms, &replace.terms);
+        if order.terms.special || replace.terms.special {
+            self.orders.special.apply_requested(slot);
+        }
         let order = self.orders.get_mut(slot);
         order.terms = replace.terms;
         order.reserved = order.reserved.checked_add(replace.reserved).unwrap_or_default();
@@ -291,6 +313,7 @@ impl Shard {
             self.orders.requests_mut(slot).replace = None;
             self.orders.release_answered(slot);
             self.orders.rename(slot, &replace.id);
+            self.drop_special(slot, &replace);
         }
         let left = order.leaves();
         let order = self.orders.get_mut(slot);
@@ -307,6 +330,7 @@ impl Shard {
         let order = *self.orders.get(slot);
         self.orders.requests_mut(slot).replace = None;
         self.orders.release_answered(slot);
+        self.drop_special(slot, &replace);
         if !replace.grown.is_zero() {
             self.ledger.take_open(&order, replace.grown);
         }
@@ -315,6 +339,13 @@ impl Shard {
         }
         self.count_credit_of(slot, out);
         Some(replace)
+    }
+
+    /// Forgets the special terms of a modification that was not done.
+    fn drop_special(&mut self, slot: u32, replace: &Replace) {
+        if replace.terms.special {
+            self.orders.special.request(slot, None);
+        }
     }
 
     /// Changes the open quantity of an order to `left`; counted so far are its leaves and the

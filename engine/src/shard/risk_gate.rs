@@ -47,6 +47,8 @@ impl Shard {
 
     /// Runs the same checks, and counts nothing.
     pub(super) fn validate(&mut self, terms: &Terms, out: &mut Outbox) -> Result<(), Reason> {
+        // It has no special terms of its own.
+        self.requests.special = None;
         let (refs, request, _) = self.prepare_check(terms)?;
         if self.is_clear(&request, &refs) { Ok(()) } else { self.check_rules(&request, &refs, out) }
     }
@@ -171,6 +173,9 @@ impl Shard {
             &security.ticks,
             [Reason::StopMissing, Reason::StopSuperfluous],
         )?;
+        if terms.special {
+            self.check_special(terms, refs)?;
+        }
         match (terms.tif == Tif::Gtd, terms.tif_date) {
             (true, Timestamp::ZERO) => return Err(Reason::TifDateMissing),
             (true, date) if date <= self.now => return Err(Reason::TifDatePast),
@@ -187,6 +192,25 @@ impl Shard {
         let ahead = terms.tif != Tif::Ato
             || matches!(place.session, TradingSession::Closed | TradingSession::OpeningAuction);
         if place.auctions && ahead { Ok(()) } else { Err(Reason::NoAuctionAhead) }
+    }
+
+    /// Checks special terms: their quantities, and whether a simulated venue can keep them. Only an
+    /// outside venue knows what it takes; its adapter refuses the others.
+    #[cold]
+    fn check_special(&self, terms: &Terms, refs: &OrderRefs) -> Result<(), Reason> {
+        // Without them there is nothing to check: only a request without its special terms comes
+        // here, and no port sends one.
+        let special = self.requests.special.ok_or(Reason::LaneFull)?;
+        let lots = &self.directory.locals[refs.local as usize].lots;
+        let is_quantity =
+            |qty: Option<Qty>| qty.is_none_or(|qty| !qty.is_negative() && lots.steps(qty.raw()).is_some());
+        if !is_quantity(special.min_qty) || !is_quantity(special.max_floor) {
+            return Err(Reason::BadLot);
+        }
+        if special.min_qty.is_some_and(|least| least > terms.qty) {
+            return Err(Reason::MinQtyNotTaken);
+        }
+        if self.directory.is_simulated(refs.local) { special.check_plain(terms.qty) } else { Ok(()) }
     }
 
     /// Returns the value of a quantity under these terms, as a magnitude; `None` within if it

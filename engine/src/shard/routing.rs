@@ -88,6 +88,7 @@ pub fn route(body: &CommandKind, shards: u8) -> CommandRoute {
         | CommandKind::Snapshot { .. }
         | CommandKind::Reference { .. }
         | CommandKind::Sender { .. }
+        | CommandKind::SpecialTerms(_)
         | CommandKind::AuditAnchor(_) => CommandRoute::All,
     }
 }

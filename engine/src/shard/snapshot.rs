@@ -12,6 +12,7 @@ use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::risk::RiskGuard;
 use crate::sender::SenderId;
+use crate::terms::OrderSpecialTerms;
 use crate::time::Timestamp;
 
 /// Events of a snapshot in one step: few, so that commands do not wait for it.
@@ -19,7 +20,7 @@ pub(super) const SNAPSHOT_EVENTS_PER_STEP_MAX: usize = 32;
 /// Rows visited in one step, emitted or not: a walk over free slots has its bound too.
 const ROWS_PER_STEP: usize = 256;
 /// Most events of one row of the state.
-const EVENTS_PER_ROW_MAX: usize = 4;
+const EVENTS_PER_ROW_MAX: usize = 5;
 
 #[derive(Debug, Default)]
 pub(super) struct Snapshots {
@@ -285,6 +286,11 @@ impl Shard {
             let terms = self.orders.terms_event(slot, ExecType::Snapshot, Reason::None);
             let (order, fill) = (self.orders.get(slot), self.orders.last_fill(slot));
             let first = self.orders.first_id(slot);
+            if let Some(special) = self.orders.special.current(slot).filter(|_| order.terms.special) {
+                let (order, source, at) = (self.orders.handle(slot), order.source, order.submitted);
+                let special = OrderSpecialTerms { order, source, is_snapshot: true, special };
+                emitter.emit_at(at, EventKind::SpecialTerms(special));
+            }
             if !terms.orig_id.is_none() && terms.orig_id != *first {
                 let earlier = OrderTerms { id: terms.orig_id, orig_id: *first, ..terms };
                 emitter.emit_at(order.submitted, EventKind::Order(earlier));

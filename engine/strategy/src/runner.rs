@@ -273,6 +273,7 @@ impl Runner {
             | EventKind::Kill { .. }
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. }
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)

@@ -253,6 +253,7 @@ impl SimulationAccount {
             | EventKind::UsedIds(_)
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. } => {}
         }
         if let Some(report) = event.report() {

@@ -350,6 +350,7 @@ impl Control {
             | EventKind::Kill { .. }
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. }
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)

@@ -350,6 +350,7 @@ pub(crate) fn terms_of(request: &OrderRequest, reference: &RefData) -> Result<Te
         stop_given: request.stop.is_some(),
         exchange_order: request.exchange_order,
         reduce_only: false,
+        special: false,
     })
 }
 

@@ -407,6 +407,7 @@ fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
         | CommandKind::VenueBook { .. }
         | CommandKind::Report { .. }
         | CommandKind::Timer
+        | CommandKind::SpecialTerms(_)
         | CommandKind::Sender { .. } => {
             unreachable!(
                 "prices, reports, the clock and senders are never answered, and no handler sends them"

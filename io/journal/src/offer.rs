@@ -17,6 +17,7 @@ pub fn class_of(body: &CommandKind) -> Class {
     match body {
         CommandKind::Submit { .. }
         | CommandKind::Modify { .. }
+        | CommandKind::SpecialTerms(_)
         | CommandKind::Close { .. }
         | CommandKind::Quote { .. }
         | CommandKind::Trade { .. }

@@ -209,6 +209,7 @@ impl<W: Write> SentWalk<'_, W> {
             | CommandKind::Direct { .. }
             | CommandKind::Schedule { .. }
             | CommandKind::Expiry { .. }
+            | CommandKind::SpecialTerms(_)
             | CommandKind::Sender { .. }
             | CommandKind::AuditAnchor(_) => return None,
         };

@@ -17,9 +17,6 @@ pub enum OrderRejectReason {
     TypeDiffers,
     RequestTypeNotTaken,
     SessionOrderLimit,
-    ExecInstNotTaken,
-    MinQtyNotTaken,
-    MaxFloorNotTaken,
 }
 
 impl From<Reason> for OrderRejectReason {
@@ -42,9 +39,6 @@ impl OrderRejectReason {
             OrderRejectReason::TypeDiffers => "type-differs",
             OrderRejectReason::RequestTypeNotTaken => "request-type-not-taken",
             OrderRejectReason::SessionOrderLimit => "session-order-limit",
-            OrderRejectReason::ExecInstNotTaken => "exec-inst-not-taken",
-            OrderRejectReason::MinQtyNotTaken => "min-qty-not-taken",
-            OrderRejectReason::MaxFloorNotTaken => "max-floor-not-taken",
         }
     }
 
@@ -64,11 +58,6 @@ impl OrderRejectReason {
             OrderRejectReason::SessionOrderLimit => {
                 "the session has as many orders as its setting orders_max permits"
             }
-            OrderRejectReason::ExecInstNotTaken => "the venue supports no ExecInst (18) but 1 and 5",
-            OrderRejectReason::MinQtyNotTaken => "the venue supports no MinQty (110) but 0",
-            OrderRejectReason::MaxFloorNotTaken => {
-                "the venue shows the whole quantity: MaxFloor (111) must not be below OrderQty (38)"
-            }
         }
     }
 
@@ -79,10 +68,7 @@ impl OrderRejectReason {
             OrderRejectReason::SessionOrderLimit => 3,
             OrderRejectReason::SideNotTaken
             | OrderRejectReason::TypeNotTaken
-            | OrderRejectReason::TifNotTaken
-            | OrderRejectReason::ExecInstNotTaken
-            | OrderRejectReason::MinQtyNotTaken
-            | OrderRejectReason::MaxFloorNotTaken => 11,
+            | OrderRejectReason::TifNotTaken => 11,
             OrderRejectReason::SecurityDiffers
             | OrderRejectReason::SideDiffers
             | OrderRejectReason::AccountDiffers
@@ -107,10 +93,7 @@ impl OrderRejectReason {
             | OrderRejectReason::SideDiffers
             | OrderRejectReason::AccountDiffers
             | OrderRejectReason::TypeDiffers
-            | OrderRejectReason::SessionOrderLimit
-            | OrderRejectReason::ExecInstNotTaken
-            | OrderRejectReason::MinQtyNotTaken
-            | OrderRejectReason::MaxFloorNotTaken => OTHER,
+            | OrderRejectReason::SessionOrderLimit => OTHER,
         }
     }
 
@@ -126,10 +109,7 @@ impl OrderRejectReason {
             | OrderRejectReason::AccountDiffers
             | OrderRejectReason::TypeDiffers
             | OrderRejectReason::RequestTypeNotTaken
-            | OrderRejectReason::SessionOrderLimit
-            | OrderRejectReason::ExecInstNotTaken
-            | OrderRejectReason::MinQtyNotTaken
-            | OrderRejectReason::MaxFloorNotTaken => 99,
+            | OrderRejectReason::SessionOrderLimit => 99,
         }
     }
 }

@@ -84,6 +84,7 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
         | EventKind::Sender { .. }
         | EventKind::Sent { .. } => None,
         EventKind::UsedIds(used) => Some(&mut used.source),
+        EventKind::SpecialTerms(terms) => Some(&mut terms.source),
     }
 }
 
@@ -122,6 +123,7 @@ pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId
         | EventKind::Done { .. }
         | EventKind::SnapshotBegin { .. }
         | EventKind::SnapshotEnd { .. }
+        | EventKind::SpecialTerms(_)
         | EventKind::UsedIds(_) => {}
     }
 }

@@ -261,6 +261,7 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         | EventKind::Kill { .. }
         | EventKind::Directed { .. }
         | EventKind::Sender { .. }
+        | EventKind::SpecialTerms(_)
         | EventKind::Sent { .. }
         | EventKind::Alert { .. }
         | EventKind::ToVenue(_)

@@ -85,6 +85,10 @@ impl Twin {
             (true, true) if off_grid(terms.stop.raw()) => return Reason::BadTick,
             (true, true) | (false, false) => {}
         }
+        let special = self.check_special(terms);
+        if special != Reason::None {
+            return special;
+        }
         match (terms.tif == Tif::Gtd, terms.tif_date != Timestamp::ZERO) {
             (true, false) => return Reason::TifDateMissing,
             (false, true) => return Reason::TifDateSuperfluous,

@@ -13,11 +13,16 @@ use super::{Report, Twin, TwinEvent, TwinRefusal};
 
 // Requests of clients.
 impl Twin {
-    pub(super) fn submit(&mut self, source: Source, id: IntId, terms: Terms) {
+    pub(super) fn submit(&mut self, source: Source, id: IntId, mut terms: Terms) {
+        let is_incomplete = terms.special && self.special.is_none();
+        if id.is_none() && is_incomplete {
+            return self.events.push(TwinEvent::Unrecorded(Reason::LaneFull));
+        }
         if id.is_none() {
             return self.events.push(TwinEvent::Unrecorded(Reason::BadId));
         }
-        let reason = self.check(&terms, None);
+        let reason = if is_incomplete { Reason::LaneFull } else { self.check(&terms, None) };
+        terms.special &= !is_incomplete;
         let order = self.enter(source, id, terms);
         if reason != Reason::None {
             return self.reject(order, reason);
@@ -59,8 +64,14 @@ impl Twin {
         let Some(order) = self.order(handle) else {
             return self.refuse_unknown(id, RequestKind::Replace);
         };
+        let terms = changes.applied_to(&self.orders[order].terms);
+        if changes.special().is_none() {
+            self.special = self.orders[order].special;
+        }
+        if terms.special && self.special.is_none() {
+            return self.refuse(order, id, RequestKind::Replace, Reason::LaneFull);
+        }
         let o = &self.orders[order];
-        let terms = changes.applied_to(&o.terms);
         let stop_here = terms.qty.is_positive() && terms.qty.raw() <= o.cum;
         let reason = if o.is_over() {
             Reason::OrderFinished
@@ -87,6 +98,7 @@ impl Twin {
         self.orders[order].requested_reserve =
             if stop_here { 0 } else { self.reserve_for(&terms, Some(order)) };
         self.orders[order].replace = Some((id, terms));
+        self.orders[order].replace_special = self.special.filter(|_| terms.special);
         self.report_request(order, ExecType::ReplacePending, Reason::None, id);
         let local = self.orders[order].place != OrderPlace::Outside;
         if stop_here {
@@ -107,7 +119,7 @@ impl Twin {
     fn stop_here(&mut self, order: usize) {
         let o = &mut self.orders[order];
         let (id, mut terms) = o.replace.take().expect("a modification is under way");
-        terms.qty = Qty::from_raw(o.cum);
+        (terms.qty, terms.special) = (Qty::from_raw(o.cum), o.terms.special);
         (o.orig_id, o.id, o.terms) = (o.id, id, terms);
         o.base = OrderBase::Filled;
         o.place = OrderPlace::Nowhere;
@@ -388,6 +400,7 @@ impl Twin {
         let (id, terms) = o.replace.take().expect("a modification is under way");
         let before = o.terms;
         (o.orig_id, o.id, o.terms) = (o.id, id, terms);
+        o.special = o.replace_special.take();
         o.reserved += std::mem::take(&mut o.requested_reserve);
         if o.cum >= terms.qty.raw() {
             // Overtaken by fills: the requested quantity is filled already.

@@ -21,6 +21,7 @@ mod operator;
 mod order;
 mod portions;
 mod reconcile;
+mod special;
 mod venue;
 
 use std::collections::BTreeMap;
@@ -36,7 +37,7 @@ use pitlane_engine::number::{Money, Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::ShardSettings;
-use pitlane_engine::terms::{Status, Terms};
+use pitlane_engine::terms::{SpecialTerms, Status, Terms};
 use pitlane_engine::time::Timestamp;
 
 pub use books::{TwinPosition, TwinTransaction};
@@ -142,6 +143,9 @@ pub struct Twin {
     executions: Vec<TwinExecution>,
     /// Fee of the fill that is being counted, if its venue has reported one.
     fill_fee: Option<VenueFee>,
+    /// Special terms whose request has not arrived, and those of the current request.
+    announced: Vec<(Source, u32, SpecialTerms)>,
+    special: Option<SpecialTerms>,
     closings: Vec<Closing>,
     /// Positions whose reduce-only orders request more than is left of them.
     excess: Vec<(StrategyId, SecurityId)>,
@@ -181,6 +185,8 @@ impl Twin {
             handles: BTreeMap::new(),
             executions: Vec::new(),
             fill_fee: None,
+            announced: Vec::new(),
+            special: None,
             closings: Vec::new(),
             excess: Vec::new(),
             suspects: Vec::new(),
@@ -198,8 +204,19 @@ impl Twin {
     pub fn apply(&mut self, now: Timestamp, command: &Command) -> Vec<TwinEvent> {
         self.now = now;
         match command.body {
-            CommandKind::Submit { id, terms } => self.submit(command.source, id, terms),
-            CommandKind::Modify { order, id, changes } => self.modify(command.source, order, id, &changes),
+            CommandKind::Submit { id, terms } => {
+                if terms.special {
+                    self.take_announced(command);
+                }
+                self.submit(command.source, id, terms);
+            }
+            CommandKind::Modify { order, id, changes } => {
+                if changes.special() == Some(true) {
+                    self.take_announced(command);
+                }
+                self.modify(command.source, order, id, &changes);
+            }
+            CommandKind::SpecialTerms(special) => self.announce(command, special),
             CommandKind::Cancel { order, id } => self.cancel(command.source, order, id),
             CommandKind::Close { id, strategy, account, security, qty } => {
                 self.close(command.source, id, strategy, account, security, qty);
@@ -296,7 +313,8 @@ impl Twin {
     }
 
     fn enter(&mut self, source: Source, id: IntId, terms: Terms) -> usize {
-        self.orders.push(TwinOrder::new(source, id, terms));
+        let special = self.special.filter(|_| terms.special);
+        self.orders.push(TwinOrder { special, ..TwinOrder::new(source, id, terms) });
         self.orders.len() - 1
     }
 }

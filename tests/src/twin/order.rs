@@ -1,7 +1,7 @@
 //! One order: base state, pending requests and quantities are separate; the status is derived.
 
 use pitlane_engine::id::{IntId, Source};
-use pitlane_engine::terms::{Side, Status, Terms};
+use pitlane_engine::terms::{Side, SpecialTerms, Status, Terms};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderBase {
@@ -38,6 +38,9 @@ pub struct TwinOrder {
     pub base: OrderBase,
     pub cancel: Option<IntId>,
     pub replace: Option<(IntId, Terms)>,
+    pub special: Option<SpecialTerms>,
+    /// Special terms of the pending modification.
+    pub replace_special: Option<SpecialTerms>,
     /// Whether the pending modification only ends the order at its filled quantity.
     pub stop_here: bool,
     pub cum: i64,
@@ -74,6 +77,8 @@ impl TwinOrder {
             base: OrderBase::PendingNew,
             cancel: None,
             replace: None,
+            special: None,
+            replace_special: None,
             stop_here: false,
             cum: 0,
             notional: 0,

@@ -146,6 +146,7 @@ pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
         | EventKind::UsedIds(_)
         | EventKind::Directed { .. }
         | EventKind::Sender { .. }
+        | EventKind::SpecialTerms(_)
         | EventKind::Sent { .. } => write!(line, "other"),
     };
     line.push('\n');

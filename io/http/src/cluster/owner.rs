@@ -412,6 +412,7 @@ pub(super) fn is_allowed_from_peer(body: &CommandKind) -> bool {
         | CommandKind::Phase { .. }
         | CommandKind::Halt { .. }
         | CommandKind::Validate { .. }
+        | CommandKind::SpecialTerms(_)
         | CommandKind::Sender { .. } => true,
         CommandKind::Quote { .. }
         | CommandKind::Trade { .. }

@@ -14,7 +14,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use pitlane_engine::command::Command;
+use pitlane_engine::command::{Command, CommandKind};
 use pitlane_engine::id::{PortMask, SecurityId, ShardId};
 use pitlane_engine::index::index_usize;
 use pitlane_engine::mesh::ShardEnd;
@@ -415,8 +415,11 @@ impl ClusterPeer {
         }
         self.number += 1;
         self.unacknowledged.push_back((shard, command));
-        let routed = RoutedCommand { shard, command, incarnation: self.incarnation() };
-        self.pending.insert(AnswerKey::of_command(&command), routed);
+        // Special terms have no answer of their own: the request behind them has one.
+        if !matches!(command.body, CommandKind::SpecialTerms(_)) {
+            let routed = RoutedCommand { shard, command, incarnation: self.incarnation() };
+            self.pending.insert(AnswerKey::of_command(&command), routed);
+        }
         self.counts.routed += 1;
         true
     }

@@ -101,6 +101,7 @@ impl PortSubscriptions {
             | EventKind::Kill { .. }
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. }
             | EventKind::Alert { .. } => all.with(own),
         }

@@ -70,6 +70,7 @@ impl StompBroker {
             | EventKind::Kill { .. }
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
+            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. }
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)

@@ -87,6 +87,7 @@ impl RemoteRunner {
             | CommandKind::Direct { .. }
             | CommandKind::Schedule { .. }
             | CommandKind::Expiry { .. }
+            | CommandKind::SpecialTerms(_)
             | CommandKind::Sender { .. }
             | CommandKind::AuditAnchor(_)
             | CommandKind::CancelOrders { .. } => {}
