@@ -3,11 +3,12 @@
 //! (`UseDataDictionary` with `ValidateIncomingMessage`); the others use those of the groups.
 //!
 //! ```text
-//! field_rules   data type and values of each tag      ┐
-//! messages      tags of each message                  ├─► check ─► first fault
-//! messages42    the same of FIX 4.2                   │
-//! groups        members of each repeating group       │
-//! custom        what an operator adds                 ┘
+//! field_rules      data type and values of each tag      ┐
+//! version_values   values of FIX 4.2 and FIX 5.0 SP2     │
+//! messages         tags of each message                  ├─► check ─► first fault
+//! messages42       the same of FIX 4.2                   │
+//! groups           members of each repeating group       │
+//! custom           what an operator adds                 ┘
 //! ```
 //!
 //! The tables are constants: a message costs no allocation, and a session that does not validate
@@ -19,6 +20,7 @@ mod custom;
 mod field_rules;
 mod messages;
 mod messages42;
+mod version_values;
 #[cfg(test)]
 mod tests;
 
@@ -29,6 +31,7 @@ pub use self::field_rules::FieldType;
 use self::field_rules::{enumeration_of, type_of};
 pub use self::messages::is_msg_type;
 use self::messages::{HEADER_REQUIRED, MessageRule, TagSet, is_required, rule_of};
+use self::version_values::FIX42_TAG_LAST;
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
 use super::groups::{self, DEPTH_MAX, Group};
 use super::tag;
@@ -53,7 +56,7 @@ pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySet
         };
         // The reader has reported a tag that is no number, and a value that is missing.
         if tag != 0 && !value.is_empty() {
-            let reason = check_value(settings, tag, value)
+            let reason = check_value(settings, version, tag, value)
                 .or_else(|| match in_group {
                     true => None,
                     false => check_tag(settings, (version, rule), message.msg_type, tag),
@@ -80,6 +83,11 @@ pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySet
     missing.map(|tag| FieldFault { reason, tag, at: message.len() })
 }
 
+/// Returns whether FIX 4.4 lists this value of an enumerated tag.
+pub fn is_listed(tag: u32, value: &[u8]) -> bool {
+    enumeration_of(tag).is_some_and(|listed| listed.permits(value))
+}
+
 /// Returns the first group with wrong members. The caller calls it for a message with groups: a
 /// wrong count may mean that a part of the message was lost, so it is checked in every mode.
 #[cold]
@@ -94,16 +102,20 @@ pub fn check_groups(message: &FixMessage) -> Option<FieldFault> {
 }
 
 /// Checks how a value is written, and whether it is one of the permitted ones.
-fn check_value(settings: &DictionarySettings, tag: u32, value: &[u8]) -> Option<SessionRejectReason> {
+fn check_value(
+    settings: &DictionarySettings,
+    version: FixVersion,
+    tag: u32,
+    value: &[u8],
+) -> Option<SessionRejectReason> {
     let custom = settings.fields(tag);
     let field_type = type_of(tag).or_else(|| Some(custom.first()?.field_type))?;
     if !field_type.permits(value) {
         return Some(SessionRejectReason::IncorrectFormat);
     }
-    let standard = enumeration_of(tag);
-    let is_listed =
-        |value: &[u8]| standard.is_some_and(|listed| listed.permits(value)) || settings.lists(tag, value);
-    let is_enumerated = standard.is_some() || custom.iter().any(|field| !field.values.is_empty());
+    let standard = |value: &[u8]| version_values::permits(version, tag, value);
+    let is_listed = |value: &[u8]| standard(value) == Some(true) || settings.lists(tag, value);
+    let is_enumerated = standard(value).is_some() || custom.iter().any(|field| !field.values.is_empty());
     let is_permitted = match field_type == FieldType::Codes {
         true => value.split(|&byte| byte == b' ').all(is_listed),
         false => is_listed(value),
@@ -130,7 +142,8 @@ fn check_tag(
     if is_ignored || settings.has_in(tag, msg_type) {
         return None;
     }
-    let is_defined = type_of(tag).is_some() || !settings.fields(tag).is_empty();
+    let is_later = version == FixVersion::Fix42 && (FIX42_TAG_LAST + 1..USER_TAG_FIRST).contains(&tag);
+    let is_defined = !is_later && type_of(tag).is_some() || !settings.fields(tag).is_empty();
     Some(if is_defined { SessionRejectReason::TagNotForMessage } else { SessionRejectReason::InvalidTag })
 }
 

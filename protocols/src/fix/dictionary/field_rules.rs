@@ -118,7 +118,7 @@ pub(super) struct Enumeration {
 }
 
 impl Enumeration {
-    const fn new(tag: u32, values: &'static str) -> Enumeration {
+    pub(super) const fn new(tag: u32, values: &'static str) -> Enumeration {
         let bytes = values.as_bytes();
         let (mut codes, mut at) = (0, 0);
         while at < bytes.len() {
@@ -132,6 +132,10 @@ impl Enumeration {
         Enumeration { tag, values, codes }
     }
 
+    pub(super) fn tag(&self) -> u32 {
+        self.tag
+    }
+
     /// Returns whether a single value is permitted.
     pub(super) fn permits(&self, value: &[u8]) -> bool {
         match value {
@@ -141,7 +145,7 @@ impl Enumeration {
     }
 }
 
-/// Returns the permitted values of a tag, if they are enumerated.
+/// Returns the values of a tag that FIX 4.4 permits, if they are enumerated.
 pub(super) fn enumeration_of(tag: u32) -> Option<&'static Enumeration> {
     let index = *ENUMERATED.get(tag as usize)?;
     ENUMERATIONS.get((index as usize).checked_sub(1)?)

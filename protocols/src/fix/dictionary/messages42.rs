@@ -1,5 +1,5 @@
-//! The messages of FIX 4.2 that a client may send. Formats and values of the tags are those of FIX
-//! 4.4, which has nearly all of them.
+//! The messages of FIX 4.2 that a client may send. Formats of the tags are those of FIX 4.4, which
+//! has nearly all of them; values are in [`super::version_values`].
 
 use super::messages::{MessageRule, OURS, TEXT};
 use crate::fix::msg_type;

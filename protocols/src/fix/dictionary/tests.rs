@@ -217,7 +217,11 @@ fn versions_differ_in_tags_and_required_ones() {
     let cases = [
         (order.to_string(), [Some((RequiredTagMissing, 21)), None, None]),
         (format!("{order}21=1|"), [None; 3]),
-        (format!("{order}21=1|453=1|448=A|"), [Some((TagNotForMessage, 453)), None, None]),
+        (format!("{order}21=1|453=1|448=A|"), [Some((InvalidTag, 453)), None, None]),
+        (format!("{order}21=1|59=7|"), [Some((ValueIncorrect, 59)), None, None]),
+        (format!("{order}21=1|59=9|"), [Some((ValueIncorrect, 59)), Some((ValueIncorrect, 59)), None]),
+        (format!("{order}21=1|18=1 T|"), [None, Some((ValueIncorrect, 18)), None]),
+        (format!("{order}21=1|112=x|"), [Some((TagNotForMessage, 112)); 3]),
         (format!("{order}21=1|109=A|"), [None, Some((InvalidTag, 109)), Some((InvalidTag, 109))]),
         (format!("{order}21=1|1138=5|"), [Some((InvalidTag, 1138)), Some((InvalidTag, 1138)), None]),
         (
