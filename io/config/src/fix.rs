@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::fix::dictionary::CustomField;
+use pitlane_protocols::fix::session::{LOGON_BYTES_MAX, OUTPUT_BYTES_HIGH};
 use pitlane_protocols::fix::version::FixVersion;
 
 use super::section::{Section, text_of};
@@ -133,9 +134,9 @@ impl FixConfig {
                 .word("exec_type", &[("spec", ExecTypes::Spec), ("strict44", ExecTypes::Strict44)]),
             message_bytes_max: section.number("message_bytes_max", 1_024..=16 << 20),
             logon_timeout_ms: section.number("logon_timeout_ms", 100..=600_000),
-            logon_bytes_max: section.number("logon_bytes_max", 512..=1 << 20),
+            logon_bytes_max: section.number("logon_bytes_max", 512..=LOGON_BYTES_MAX),
             sending_time_s_max: section.number("sending_time_s_max", 0..=86_400),
-            out_buffer_bytes: section.number("out_buffer_bytes", 65_536..=1 << 30),
+            out_buffer_bytes: section.number("out_buffer_bytes", 2 * OUTPUT_BYTES_HIGH..=1 << 30),
             store_bytes: section.number::<usize>("store_bytes", 1 << 20..=1 << 32).next_multiple_of(4_096),
             custom_fields: section.items(
                 "custom_fields",

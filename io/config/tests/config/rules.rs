@@ -332,9 +332,13 @@ fn related_bounds_are_consistent() {
         ("http.per_peer_max=20000", "http.per_peer_max"),
         ("stomp.head_bytes_max=1024", "stomp.header_line_bytes_max"),
         ("fix.message_bytes_max=8388608", "fix.out_buffer_bytes"),
+        // Values without an effect.
+        ("fix.logon_bytes_max=4097", "fix.logon_bytes_max"),
+        ("fix.out_buffer_bytes=524287", "fix.out_buffer_bytes"),
     ] {
         assert!(refused(&[words]).contains(key), "{words}");
     }
+    assert_eq!(warned(&["fix.logon_bytes_max=512", "fix.out_buffer_bytes=524288"]), [""; 0]);
     assert!(refused(&["risk.accounts.credit=5"]).contains("it needs a credit_currency"));
 }
 

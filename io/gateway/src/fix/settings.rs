@@ -30,6 +30,7 @@ pub struct FixSettings {
     pub instance: u64,
     pub profile: FixProfile,
     pub message_bytes_max: usize,
+    pub output_bytes_max: usize,
     pub sending_time_ns_max: u64,
     /// Time from the connection to a complete Logon, in nanoseconds.
     pub logon_ns_max: u64,
@@ -110,6 +111,7 @@ impl FixSettings {
             instance: config.service.instance,
             profile,
             message_bytes_max: fix.message_bytes_max,
+            output_bytes_max: fix.out_buffer_bytes,
             sending_time_ns_max: fix.sending_time_s_max as u64 * NS_PER_S,
             logon_ns_max: fix.logon_timeout_ms as u64 * NS_PER_MS,
             logon_bytes_max: fix.logon_bytes_max,
@@ -285,6 +287,7 @@ impl SessionFamily {
                 queries_per_s: config.queries_per_s_max,
             },
             message_bytes_max: fix.message_bytes_max,
+            output_bytes_max: fix.output_bytes_max,
             orders_max: config.orders_max,
             ..FixSessionSettings::new(&config.sender_comp_id, client, source)
         }

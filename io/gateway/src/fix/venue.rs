@@ -38,6 +38,7 @@ pub struct VenueSessionSettings {
     pub store_bytes: usize,
     pub log_folder: Option<PathBuf>,
     message_bytes_max: usize,
+    output_bytes_max: usize,
     sending_time_ns_max: u64,
     instance: u64,
     logon_key: Option<SigningKey>,
@@ -110,6 +111,7 @@ impl VenueSessionSettings {
             store_bytes: config.fix.store_bytes,
             log_folder: defaults.file_log_path.clone(),
             message_bytes_max: config.fix.message_bytes_max,
+            output_bytes_max: config.fix.out_buffer_bytes,
             sending_time_ns_max: config.fix.sending_time_s_max as u64 * NS_PER_S,
             instance: config.service.instance,
             logon_key,
@@ -134,6 +136,7 @@ impl VenueSessionSettings {
             validate: false,
             sending_time_ns_max: self.sending_time_ns_max,
             message_bytes_max: self.message_bytes_max,
+            output_bytes_max: self.output_bytes_max,
             ..FixSessionSettings::new(&self.config.sender_comp_id, &self.config.target_comp_id, source)
         }
     }

@@ -6,6 +6,7 @@ use pitlane_engine::id::{AccountId, Source, StrategyId};
 use pitlane_engine::terms::OrderKind;
 use pitlane_engine::time::NS_PER_S;
 
+use super::stream::OUTPUT_BYTES_MAX;
 use crate::codes::FixProfile;
 use crate::fix::dictionary::{self, DictionarySettings};
 use crate::fix::rate_limit::RateLimitSettings;
@@ -66,6 +67,8 @@ pub struct FixSessionSettings {
     pub market_data_rpt_seq: bool,
     /// `message_bytes_max`: longest body of a message, in bytes.
     pub message_bytes_max: usize,
+    /// `out_buffer_bytes`: unsent output at which the peer is disconnected.
+    pub output_bytes_max: usize,
     /// Finished orders that are remembered for repeated requests; above it the oldest are
     /// forgotten.
     pub finished_max: u32,
@@ -111,6 +114,7 @@ impl FixSessionSettings {
             market_data_max: 1_000,
             market_data_rpt_seq: false,
             message_bytes_max: 64 * 1_024,
+            output_bytes_max: OUTPUT_BYTES_MAX,
             finished_max: 10_000,
             orders_max: 100_000,
         }

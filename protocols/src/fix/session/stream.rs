@@ -13,8 +13,8 @@ use crate::fix::version::FixVersion;
 /// the client has taken some output.
 pub const OUTPUT_BYTES_HIGH: usize = 256 * 1_024;
 
-/// Bytes of unsent output above which the session disconnects the client. Reports cannot be held
-/// back, but they are stored and can be resent.
+/// Bytes of unsent output above which a session disconnects the client, unless its settings say
+/// otherwise. Reports cannot be held back, but they are stored and can be resent.
 pub const OUTPUT_BYTES_MAX: usize = 8 * 1_024 * 1_024;
 
 /// Frames of the largest size that are held unread: one incomplete frame and one behind it.
@@ -143,8 +143,8 @@ impl FixStream {
     }
 
     /// Returns whether the client has left more output unread than the session holds for it.
-    pub(super) fn is_overfull(&self) -> bool {
-        self.output.len() > OUTPUT_BYTES_MAX
+    pub(super) fn is_overfull(&self, bytes_max: usize) -> bool {
+        self.output.len() > bytes_max
     }
 
     /// Records that `count` bytes were sent.

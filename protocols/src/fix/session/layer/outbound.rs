@@ -56,7 +56,7 @@ impl SessionLayer {
         if live {
             self.counts.messages_out += 1;
             self.timers.sent(now);
-            if self.stream.is_overfull() {
+            if self.stream.is_overfull(self.settings.output_bytes_max) {
                 self.close(DisconnectReason::SlowReader);
             }
         } else {

@@ -95,6 +95,19 @@ fn the_role_gets_application_messages_in_the_order_of_their_numbers() {
 }
 
 #[test]
+fn the_settings_bound_what_a_client_leaves_unread() {
+    for (bytes_max, expected) in [(1_000, FixSessionState::Closing), (1 << 20, FixSessionState::LoggedOn)] {
+        let mut connection = Connection::logged_on();
+        connection.layer.settings.output_bytes_max = bytes_max;
+        for _ in 0..10 {
+            let write = |draft: &mut Draft| draft.text(prefix::TEXT, &[b'x'; 100]);
+            _ = connection.layer.send_app(NOW, msg_type::EXECUTION_REPORT, write);
+        }
+        assert_eq!(connection.layer.state(), expected, "{bytes_max}");
+    }
+}
+
+#[test]
 fn the_role_learns_what_happens_to_the_numbers() {
     let mut connection = Connection::logged_on();
     let reset = msg_type::SEQUENCE_RESET;
