@@ -49,7 +49,7 @@ use self::drop_copy::DropCopies;
 use self::latency::FixLatency;
 use self::market_data::FixMarket;
 use self::pending_logons::{PendingLogons, PendingLogonsFull};
-use self::recovery::EarlyEvent;
+use self::recovery::EarlyEvents;
 pub use self::recovery::{SessionRecovery, Unreported};
 use self::replacement::Challenger;
 use crate::fix::handoff::ConnectionHandoff;
@@ -122,8 +122,8 @@ pub struct FixEndpoint {
     /// Events that arrive before the snapshots of all shards are complete. Reports are sent in the
     /// order of their events, and the unreported events from before the restart come first. No
     /// client is connected yet, so there are few: what a shard had left to do when the process last
-    /// ended.
-    early: Option<Vec<EarlyEvent>>,
+    /// ended, and what venues report meanwhile.
+    early: Option<EarlyEvents>,
     /// `None` without a session that receives copies.
     drop_copies: Option<Box<DropCopies>>,
     market: FixMarket,
@@ -198,7 +198,7 @@ impl FixEndpoint {
             ending_since: None,
             latency: FixLatency::default(),
             notifications: Vec::new(),
-            early: Some(Vec::new()),
+            early: Some(EarlyEvents::default()),
             drop_copies: None,
             market: FixMarket::default(),
             trading_sessions: BTreeMap::new(),

@@ -29,7 +29,10 @@ impl FixEndpoint {
         if let Some(early) = &mut self.early
             && !is_snapshot(event)
         {
-            return early.push(EarlyEvent { shard, event: *event, refusal, number });
+            if early.hold(EarlyEvent { shard, event: *event, refusal, number }) && self.may_log(now) {
+                tracing::warn!("of some orders only the newest report waits for the state of all orders");
+            }
+            return;
         }
         self.report(now, (shard, event), refusal, number, recorder);
     }
@@ -88,7 +91,8 @@ impl FixEndpoint {
         for Unreported { shard, event } in missed.iter().filter(ours).copied().collect::<Vec<_>>() {
             self.report_missed(now, shard, &event);
         }
-        for EarlyEvent { shard, event, refusal, number } in self.early.take().unwrap_or_default() {
+        let early = self.early.take().unwrap_or_default();
+        for EarlyEvent { shard, event, refusal, number } in early.into_events() {
             self.report(now, (shard, &event), refusal, number, None);
         }
         self.complete_copies(now, &missed);
