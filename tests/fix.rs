@@ -21,17 +21,19 @@ use std::sync::Arc;
 
 use pitlane_dialogue::fix_fields::{Bound, filled, fits, frame_in, number_after};
 use pitlane_engine::command::TradingSession;
-use pitlane_engine::event::{Event, EventKind, RequestKind, RequestRefusal};
-use pitlane_engine::id::{IntId, OrderHandle, SecurityId, StrategyId};
+use pitlane_engine::event::{Event, EventKind, ExecType, OrderTerms, RequestKind, RequestRefusal};
+use pitlane_engine::id::{IntId, OrderHandle, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::index::index_usize;
-use pitlane_engine::number::Money;
+use pitlane_engine::number::{Money, Qty};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::settings::ShardSettings;
-use pitlane_engine::terms::{OrderKind, Status};
-use pitlane_engine::time::TimeOfDay;
+use pitlane_engine::terms::{OrderKind, OrderSpecialTerms, SpecialTerms, Status, Terms};
+use pitlane_engine::time::{TimeOfDay, Timestamp};
 use pitlane_protocols::codes::{Code, FixProfile};
 use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::dictionary::{CustomField, DictionarySettings};
+use pitlane_protocols::fix::drop_copy::CopiedOrders;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame;
 use pitlane_protocols::fix::order::OrderFields;
@@ -402,4 +404,31 @@ fn a_new_order_is_read_without_allocations() {
         }
     });
     assert_eq!(count.count_total, 0);
+}
+
+#[test]
+fn a_copy_of_a_report_has_the_special_terms_of_its_order() {
+    let order = OrderHandle::new(ShardId(0), 1, 5);
+    let event = |body| Event { seq: 1, at: Timestamp(1), body };
+    let source = Source { origin: Origin::Fix, port: PortId(1), session: 1 };
+    let special = SpecialTerms { min_qty: Some(Qty::from_raw(3)), ..SpecialTerms::default() };
+    let terms = |special| OrderTerms {
+        order,
+        id: IntId::numbered(b'o', 1),
+        orig_id: IntId::NONE,
+        source,
+        what: ExecType::Entered,
+        status: Status::PendingNew,
+        reason: Reason::None,
+        sender: SenderId::NONE,
+        terms: Terms { special, ..Terms::default() },
+    };
+    let mut copies = CopiedOrders::default();
+    let announced = OrderSpecialTerms { order, source, is_snapshot: false, special };
+    assert!(copies.handle_event(&event(EventKind::SpecialTerms(announced))).is_none());
+    let copied = |copies: &mut CopiedOrders, has_special| {
+        copies.handle_event(&event(EventKind::Order(terms(has_special)))).expect("a report").special
+    };
+    assert_eq!(copied(&mut copies, true), Some(special));
+    assert_eq!(copied(&mut copies, false), None);
 }

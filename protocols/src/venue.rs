@@ -33,6 +33,7 @@ use pitlane_engine::command::{CommandKind, VenueReport};
 use pitlane_engine::event::Instruction;
 use pitlane_engine::id::{OrderHandle, ShardId};
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use crate::fix::schedule::SessionSchedule;
@@ -67,8 +68,16 @@ pub struct VenueCounts {
 
 /// The side of an adapter that faces the shards.
 pub trait VenueReports {
-    /// Handles an instruction, which is event `seq` of this shard.
-    fn handle_instruction(&mut self, now: Timestamp, shard: ShardId, seq: u64, instruction: &Instruction);
+    /// Handles an instruction, which is event `seq` of this shard. A new order and a replacement
+    /// may have special terms. An adapter whose venue cannot keep them refuses the instruction.
+    fn handle_instruction(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        seq: u64,
+        instruction: &Instruction,
+        special: Option<&SpecialTerms>,
+    );
 
     /// Returns the next report, in the order in which the venue sent them.
     fn poll_report(&mut self, now: Timestamp) -> Option<InboundReport>;

@@ -246,9 +246,9 @@ impl BinanceHarness {
     pub fn settle(&mut self) {
         for _ in 0..ROUNDS_MAX {
             let mut work = self.shard.poll(self.now);
-            while let Some((seq, instruction)) = self.shard.poll_instruction() {
+            while let Some((seq, instruction, special)) = self.shard.poll_instruction() {
                 work += 1;
-                self.session.handle_instruction(self.now, ShardId(0), seq, &instruction);
+                self.session.handle_instruction(self.now, ShardId(0), seq, &instruction, special.as_ref());
             }
             work += self.shard.report(self.now, &mut self.session);
             work += self.transmit();

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use pitlane_dialogue::fix_fields;
 use pitlane_engine::event::VenueRequest;
 use pitlane_engine::id::{OrderHandle, ShardId};
-use pitlane_engine::terms::{Changes, Side};
+use pitlane_engine::terms::{Changes, Side, SpecialTerms};
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::session::{DisconnectReason, FixSession, FixSessionSettings, FixSessionState};
 use pitlane_protocols::fix::venue::InitiatorSettings;
@@ -107,6 +107,22 @@ impl VenueHarness {
         self.settle();
     }
 
+    /// Submits an order with special terms.
+    pub fn submit_special(&mut self, id: &str, qty: &str, limit: &str, special: SpecialTerms) {
+        self.shard.submit_special(id, qty, limit, special);
+        self.settle();
+    }
+
+    /// Modifies an order, which has these special terms afterwards.
+    pub fn replace_special(&mut self, id: &str, order: &str, qty: &str, special: SpecialTerms) {
+        let changes = Changes::default().with_qty(test_market::qty(qty));
+        match special.is_empty() {
+            true => self.shard.replace(id, order, changes.with_special(false)),
+            false => self.shard.replace_special(id, order, changes, special),
+        }
+        self.settle();
+    }
+
     /// Submits a stop order, good for `until_ns` nanoseconds or until it is cancelled.
     pub fn submit_stop(&mut self, id: &str, side: Side, qty: &str, stop: &str, until_ns: Option<u64>) {
         self.shard.submit_stop(id, side, qty, stop, until_ns.map(|ns| self.now.plus(ns)));
@@ -171,10 +187,10 @@ impl VenueHarness {
 
     fn drain_instructions(&mut self) -> usize {
         let mut work = 0;
-        while let Some((seq, instruction)) = self.shard.poll_instruction() {
+        while let Some((seq, instruction, special)) = self.shard.poll_instruction() {
             work += 1;
             if self.instructed {
-                self.session.handle_instruction(self.now, ShardId(0), seq, &instruction);
+                self.session.handle_instruction(self.now, ShardId(0), seq, &instruction, special.as_ref());
             } else if instruction.request == VenueRequest::New {
                 self.never_sent.insert(instruction.order);
             }

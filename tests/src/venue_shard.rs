@@ -13,7 +13,7 @@ use pitlane_engine::mesh::{Depths, PortClass, PortEnd, mesh};
 use pitlane_engine::number::Qty;
 use pitlane_engine::settings::ShardSettings;
 use pitlane_engine::shard::Shard;
-use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::terms::{Changes, OrderKind, Side, SpecialTerms, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 use pitlane_engine::worker::Worker;
 use pitlane_protocols::venue::VenueReports;
@@ -48,6 +48,21 @@ pub struct VenueShard {
 pub struct ReportedState {
     pub last: OrderReport,
     pub fills: usize,
+}
+
+fn limit_terms(side: Side, qty: &str, limit: &str, tif: Tif) -> Terms {
+    Terms {
+        security: SecurityId(8),
+        strategy: test_market::STRATEGIES[1],
+        account: test_market::OUTSIDE_ACCOUNT,
+        side,
+        kind: OrderKind::Limit,
+        qty: test_market::qty(qty),
+        limit: test_market::price(limit),
+        limit_given: true,
+        tif,
+        ..Terms::default()
+    }
 }
 
 /// Returns the source of the adapter's commands.
@@ -129,14 +144,25 @@ impl VenueShard {
         work
     }
 
-    /// Returns the next instruction for the adapter, and the number of its event.
-    pub fn poll_instruction(&mut self) -> Option<(u64, Instruction)> {
+    /// Returns the next instruction for the adapter with its special terms, and the number of its
+    /// event.
+    pub fn poll_instruction(&mut self) -> Option<(u64, Instruction, Option<SpecialTerms>)> {
+        let mut special = None;
         while let Some((_, event)) = self.ports[VENUE.0 as usize].poll_event() {
-            if let EventKind::ToVenue(instruction) = event.body {
-                return Some((event.seq, instruction));
+            if let EventKind::SpecialTerms(terms) = event.body {
+                special = Some(terms.special);
+            } else if let EventKind::ToVenue(instruction) = event.body {
+                return Some((event.seq, instruction, special));
             }
         }
         None
+    }
+
+    /// Submits a limit order with special terms.
+    pub fn submit_special(&mut self, id: &str, qty: &str, limit: &str, special: SpecialTerms) {
+        self.send(CLIENT, CommandKind::SpecialTerms(special));
+        let terms = Terms { special: true, ..limit_terms(Side::Buy, qty, limit, Tif::Gtc) };
+        self.send(CLIENT, CommandKind::Submit { id: int_id(id), terms });
     }
 
     pub fn submit(&mut self, id: &str, side: Side, qty: &str, limit: &str) {
@@ -145,18 +171,7 @@ impl VenueShard {
 
     /// Submits a limit order with this time in force.
     pub fn submit_with(&mut self, id: &str, side: Side, qty: &str, limit: &str, tif: Tif) {
-        let terms = Terms {
-            security: SecurityId(8),
-            strategy: test_market::STRATEGIES[1],
-            account: test_market::OUTSIDE_ACCOUNT,
-            side,
-            kind: OrderKind::Limit,
-            qty: test_market::qty(qty),
-            limit: test_market::price(limit),
-            limit_given: true,
-            tif,
-            ..Terms::default()
-        };
+        let terms = limit_terms(side, qty, limit, tif);
         self.send(CLIENT, CommandKind::Submit { id: int_id(id), terms });
     }
 
@@ -201,6 +216,12 @@ impl VenueShard {
                 qty: Qty::ZERO,
             },
         );
+    }
+
+    /// Modifies an order, which has these special terms afterwards.
+    pub fn replace_special(&mut self, id: &str, order: &str, changes: Changes, special: SpecialTerms) {
+        self.send(CLIENT, CommandKind::SpecialTerms(special));
+        self.replace(id, order, changes.with_special(true));
     }
 
     pub fn replace(&mut self, id: &str, order: &str, changes: Changes) {

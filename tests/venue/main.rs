@@ -11,6 +11,7 @@
 //! > 35=8|11=$a|150=0|39=0    from the venue; 8, 9, 10 and missing 49, 56, 34, 52 are added
 //! order o1 buy 10 100        a client's order; `cancel o2 o1`, `replace o2 o1 12`, `close o3`: the position
 //! tick 8 5@99 7@101 last 0   the last tick of a security; `tick 8 none`: there was none
+//! special-order o1 10 100 18=G  an order with these fields; `special-replace o2 o1 12 111=4`
 //! stop-order o1 buy 10 105   a stop, GTC or for so many seconds (`105 30`); `trade 106`: the market trades there
 //! informs N                  the shard is not informed whether the venue is connected
 //! alerts InDoubt             the alerts since the last check
@@ -24,6 +25,7 @@ mod binance_day;
 mod binance_depth;
 mod binance_faults;
 mod binance_market;
+mod binance_special;
 mod binance_venue;
 mod conformance;
 mod fix_venue;
@@ -34,14 +36,15 @@ use std::path::Path;
 use pitlane_dialogue::fix_fields::{Bound, filled, fits, number_after};
 use pitlane_engine::event::Tick;
 use pitlane_engine::id::SecurityId;
-use pitlane_engine::terms::Side;
+use pitlane_engine::terms::{ExecInst, Side, SpecialTerms};
 use pitlane_engine::time::TimeOfDay;
 use pitlane_protocols::fix::session::{DisconnectReason, FixSessionSettings};
+use pitlane_protocols::fix::venue::profile::VenueProfile;
 use pitlane_protocols::fix::venue::{InitiatorSettings, VenueLogin};
 use pitlane_tests::dice::Dice;
 use pitlane_tests::fix::dialogue::{self, Cut};
 use pitlane_tests::fix::seconds;
-use pitlane_tests::test_market::OUTSIDE_ADAPTER;
+use pitlane_tests::test_market::{self, OUTSIDE_ADAPTER};
 use pitlane_tests::venue::{VenueHarness, frame_of, settings};
 
 #[test]
@@ -88,6 +91,10 @@ fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &s
         "depth" => venue.market_depth = value.parse().expect("a number"),
         "heartbeat" => venue.heart_bt_int_s = number(),
         "reconnect" => venue.reconnect_s = number(),
+        "omit" => {
+            let tags: Vec<u32> = value.split(',').map(|tag| tag.parse().expect("a tag")).collect();
+            venue.profile = VenueProfile::new(&[], &[], &[], &tags);
+        }
         "account" => venue.account = Some(value.to_string()),
         "login" => {
             let login = VenueLogin { username: "me".to_string(), password: Some(value.to_string()) };
@@ -97,6 +104,20 @@ fn set(settings: &mut FixSessionSettings, venue: &mut InitiatorSettings, key: &s
         "end" => settings.schedule.end = time(),
         _ => panic!("no such setting: {key}"),
     }
+}
+
+/// Reads special terms from fields.
+fn special_terms(fields: &[&str]) -> Result<SpecialTerms, String> {
+    let mut special = SpecialTerms::default();
+    for field in fields {
+        match field.split_once('=').ok_or("a field")? {
+            ("18", codes) => special.exec_inst = ExecInst::parse(codes.as_bytes()).ok_or("codes")?,
+            ("110", qty) => special.min_qty = Some(test_market::qty(qty)),
+            ("111", qty) => special.max_floor = Some(test_market::qty(qty)),
+            (tag, _) => return Err(format!("no special term: {tag}")),
+        }
+    }
+    Ok(special)
 }
 
 impl VenueDialogueRun {
@@ -122,6 +143,12 @@ impl VenueDialogueRun {
             ("order", [id, side, qty, price]) => {
                 let side = if *side == "buy" { Side::Buy } else { Side::Sell };
                 self.harness.submit(id, side, qty, price);
+            }
+            ("special-order", [id, qty, price, special @ ..]) => {
+                self.harness.submit_special(id, qty, price, special_terms(special)?);
+            }
+            ("special-replace", [id, order, qty, special @ ..]) => {
+                self.harness.replace_special(id, order, qty, special_terms(special)?);
             }
             ("stop-order", [id, side, qty, stop, rest @ ..]) => {
                 let side = if *side == "buy" { Side::Buy } else { Side::Sell };

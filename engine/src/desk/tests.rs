@@ -192,6 +192,32 @@ fn a_closing_order_is_an_order() {
 }
 
 #[test]
+fn special_terms_go_directly_before_their_request_or_neither_is_sent() {
+    let mut table = table_with(settings(), 3);
+    let special = SpecialTerms { min_qty: Some(Qty::from_raw(5)), ..SpecialTerms::default() };
+    let (ticket, terms) = (table.ticket("A"), Terms { special: true, ..Terms::default() });
+    assert_eq!(table.desk.submit_special(&mut table.port, ticket, terms, special), Ok(id("A")));
+    let [first, second] = [0, 0].map(|shard: usize| table.shards[shard].poll_command().unwrap());
+    assert_eq!(first.body, CommandKind::SpecialTerms(special));
+    assert_eq!(second.body, CommandKind::Submit { id: id("A"), terms });
+    assert_eq!((first.source, first.token), (second.source, second.token));
+    let order = table.enter("A");
+    table.handle_report(order, ("A", ""), ExecType::Accepted, Status::New);
+    let (ticket, changes) = (table.ticket("B"), Changes::default().with_special(true));
+    let sent = table.desk.modify_special(&mut table.port, ticket, &id("A"), changes, special);
+    assert_eq!(sent, Ok(id("B")));
+    // There is room for one of two.
+    let ticket = table.ticket("C");
+    let declined = table.desk.submit_special(&mut table.port, ticket, terms, special);
+    assert_eq!(reason(declined), Reason::LaneFull);
+    let sent = table.sent_commands();
+    assert_eq!(
+        sent,
+        [CommandKind::SpecialTerms(special), CommandKind::Modify { order, id: id("B"), changes }]
+    );
+}
+
+#[test]
 fn an_id_is_used_once_in_its_session() {
     let mut table = table();
     table.working("A");

@@ -6,6 +6,7 @@ use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use super::BinanceSettings;
@@ -17,11 +18,18 @@ use crate::venue::{
 };
 
 impl VenueReports for BinanceSession {
-    fn handle_instruction(&mut self, now: Timestamp, _: ShardId, _: u64, instruction: &Instruction) {
+    fn handle_instruction(
+        &mut self,
+        now: Timestamp,
+        _: ShardId,
+        _: u64,
+        instruction: &Instruction,
+        special: Option<&SpecialTerms>,
+    ) {
         match instruction.request {
-            VenueRequest::New => self.send_order(now, instruction),
+            VenueRequest::New => self.send_order(now, instruction, special),
             VenueRequest::Cancel => self.send_cancel(now, instruction),
-            VenueRequest::Replace => self.send_replacement(now, instruction),
+            VenueRequest::Replace => self.send_replacement(now, instruction, special),
             VenueRequest::Query | VenueRequest::Status => self.look_up(instruction),
         }
     }

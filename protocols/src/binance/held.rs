@@ -41,6 +41,8 @@ pub(super) struct HeldOrder {
     pub change: Option<PendingChange>,
     /// Our time at which an order for the day is cancelled.
     pub day_ends: Timestamp,
+    /// Whether the venue shows only a part of the quantity.
+    pub is_iceberg: bool,
 }
 
 /// The trades of an order up to one of them. The venue's trade ids of a symbol increase.
@@ -65,7 +67,8 @@ impl HeldOrder {
     pub(super) fn new(security: SecurityId, qty: Qty, limit: Price) -> HeldOrder {
         let (reported, stored) = (TradeMark::default(), TradeMark::default());
         let day_ends = Timestamp::MAX;
-        HeldOrder { security, qty, limit, cum: Qty::ZERO, reported, stored, change: None, day_ends }
+        let (cum, change, is_iceberg) = (Qty::ZERO, None, false);
+        HeldOrder { security, qty, limit, cum, reported, stored, change, day_ends, is_iceberg }
     }
 }
 

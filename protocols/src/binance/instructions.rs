@@ -9,7 +9,7 @@ use pitlane_engine::event::Instruction;
 use pitlane_engine::id::{OrderHandle, SecurityId};
 use pitlane_engine::number::Qty;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::terms::{OrderKind, Side, Terms, Tif};
+use pitlane_engine::terms::{OrderKind, Side, SpecialTerms, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 
 use super::held::{HeldOrder, IdRole, PendingChange};
@@ -17,22 +17,34 @@ use super::limits::RequestCost;
 use super::request::RequestDraft;
 use super::session::{BinanceSession, RequestKind, RequestTime, cost};
 
+const GOOD_TILL_CANCELLED: &str = "GTC";
+
 impl BinanceSession {
-    pub(super) fn send_order(&mut self, now: Timestamp, instruction: &Instruction) {
+    pub(super) fn send_order(
+        &mut self,
+        now: Timestamp,
+        instruction: &Instruction,
+        special: Option<&SpecialTerms>,
+    ) {
         let Instruction { order, terms, .. } = instruction;
-        if let Err(reason) = self.check_order(now, terms) {
-            return self.refuse(*order, VenueReport::Rejected(reason));
-        }
+        let checked = self.check_order(now, terms).and_then(|()| shown_qty(terms, special));
+        let shown = match checked {
+            Ok(shown) => shown,
+            Err(reason) => return self.refuse(*order, VenueReport::Rejected(reason)),
+        };
         let Some(symbol) = self.symbol(terms.security) else {
             return self.refuse(*order, VenueReport::Rejected(Reason::UnknownSecurity));
         };
         let id = self.ids().id(*order, IdRole::Live);
         self.send(now, RequestKind::Place(*order), cost::PLACE, "order.place", |draft, time| {
+            if let Some(shown) = shown {
+                draft.decimal("icebergQty", shown.raw());
+            }
             write_order(draft, time, &id, &symbol, terms);
         });
-        let day_ends = self.day_ends(terms, now);
+        let (day_ends, is_iceberg) = (self.day_ends(terms, now), shown.is_some());
         let held = HeldOrder::new(terms.security, terms.qty, terms.limit);
-        self.held.insert(*order, HeldOrder { day_ends, ..held });
+        self.held.insert(*order, HeldOrder { day_ends, is_iceberg, ..held });
         self.counts.orders_out += 1;
     }
 
@@ -77,7 +89,12 @@ impl BinanceSession {
     }
 
     /// Sends a replacement, as [`BinanceSession::send_cancel`] does.
-    pub(super) fn send_replacement(&mut self, now: Timestamp, instruction: &Instruction) {
+    pub(super) fn send_replacement(
+        &mut self,
+        now: Timestamp,
+        instruction: &Instruction,
+        special: Option<&SpecialTerms>,
+    ) {
         let Instruction { order, terms, .. } = *instruction;
         if !self.is_ready() {
             return;
@@ -86,6 +103,12 @@ impl BinanceSession {
         let Some(&held) = self.held.get(order) else {
             return self.refuse(order, refused(Reason::VenueUnavailable));
         };
+        // The venue documents no change of what an order shows.
+        match shown_qty(&terms, special) {
+            Ok(None) if !held.is_iceberg => {}
+            Ok(_) => return self.refuse(order, refused(Reason::VenueUnsupported)),
+            Err(reason) => return self.refuse(order, refused(reason)),
+        }
         // The day of an order does not begin again when it is changed.
         let day_ends = self.day_ends(&terms, now).min(match terms.tif {
             Tif::Day => held.day_ends,
@@ -191,6 +214,16 @@ impl BinanceSession {
     }
 }
 
+/// Returns the quantity to be shown of an order that hides a part of its quantity. The venue hides
+/// a part of limit orders that are good till cancelled, and keeps no other special terms.
+fn shown_qty(terms: &Terms, special: Option<&SpecialTerms>) -> Result<Option<Qty>, Reason> {
+    let Some(special) = special else { return Ok(None) };
+    let can_hide = time_in_force(terms) == Some(Some(GOOD_TILL_CANCELLED));
+    let shown = special.max_floor.filter(|shown| can_hide && shown.is_positive() && *shown < terms.qty);
+    let rest = if shown.is_some() { SpecialTerms { max_floor: None, ..*special } } else { *special };
+    rest.check_plain(terms.qty).map(|()| shown)
+}
+
 /// Writes the parameters of a new order, sorted by name.
 fn write_order(draft: &mut RequestDraft<'_>, time: &RequestTime, id: &str, symbol: &str, terms: &Terms) {
     let time_in_force = time_in_force(terms).flatten();
@@ -222,7 +255,7 @@ fn time_in_force(terms: &Terms) -> Option<Option<&'static str>> {
         (OrderKind::Market | OrderKind::Stop, Tif::Day | Tif::Gtc | Tif::Ioc | Tif::Gtd) => Some(None),
         (OrderKind::Limit | OrderKind::StopLimit, Tif::Ioc) => Some(Some("IOC")),
         (OrderKind::Limit | OrderKind::StopLimit, Tif::Fok) => Some(Some("FOK")),
-        (OrderKind::Limit | OrderKind::StopLimit, Tif::Gtc | Tif::Day) => Some(Some("GTC")),
+        (OrderKind::Limit | OrderKind::StopLimit, Tif::Gtc | Tif::Day) => Some(Some(GOOD_TILL_CANCELLED)),
         (OrderKind::Limit | OrderKind::StopLimit, Tif::Gtd) => None,
     }
 }

@@ -313,11 +313,12 @@ impl BinanceSession {
             true => self.trading_day.ends(self.own_time(placed)),
             false => Timestamp::MAX,
         };
+        let is_iceberg = body.iceberg_qty.and_then(self::qty).is_some_and(Qty::is_positive);
         match self.held.get_mut(order) {
             Some(held) => (held.qty, held.limit) = (qty, limit),
             None => {
                 let held = HeldOrder::new(lookup.security, qty, limit);
-                self.held.insert(order, HeldOrder { day_ends, ..held });
+                self.held.insert(order, HeldOrder { day_ends, is_iceberg, ..held });
             }
         }
     }

@@ -81,6 +81,8 @@ pub(super) struct OrderBody<'a> {
     #[serde(borrow, default)]
     pub orig_qty: Option<&'a str>,
     #[serde(borrow, default)]
+    pub iceberg_qty: Option<&'a str>,
+    #[serde(borrow, default)]
     pub executed_qty: Option<&'a str>,
     /// The venue spells it so.
     #[serde(borrow, default)]

@@ -10,7 +10,7 @@
 use pitlane_engine::event::{Event, EventKind, ExecType, OrderReport, OrderTerms};
 use pitlane_engine::id::{AccountId, IntId, Source, StrategyId, Uuid};
 use pitlane_engine::sender::{SenderId, SenderTable, SenderText};
-use pitlane_engine::terms::Terms;
+use pitlane_engine::terms::{SpecialTerms, Terms};
 use pitlane_engine::time::Timestamp;
 
 use super::report::ExecutionReport;
@@ -86,6 +86,7 @@ pub struct CopiedReport {
     /// OrderID (37).
     pub root: IntId,
     pub terms: Terms,
+    pub special: Option<SpecialTerms>,
     /// Sender of the order: the client of a FIX session, or the name of another interface; and its
     /// login, if there is one.
     pub sender: SenderText,
@@ -108,6 +109,8 @@ impl CopiedReport {
 pub struct CopiedOrders {
     orders: HandleTable<CopiedOrder>,
     senders: SenderTable,
+    /// ExecInst, MinQty and MaxFloor of the orders that have them.
+    special: HandleTable<SpecialTerms>,
 }
 
 impl CopiedOrders {
@@ -121,6 +124,8 @@ impl CopiedOrders {
             && let Some(known) = self.orders.get_mut(*order)
         {
             known.sender = sent.submitted;
+        } else if let EventKind::SpecialTerms(terms) = &event.body {
+            self.special.set(terms.order, terms.special);
         }
         let report = event.report().filter(|report| report.what != ExecType::Snapshot)?;
         let known = self.orders.get(report.order).copied();
@@ -136,7 +141,8 @@ impl CopiedOrders {
         let interface = || SenderText::new(report.source.origin.wire_name());
         let sender = if known.session.is_empty() { interface() } else { known.session };
         let (root, terms, login) = (order.root, order.terms, known.login);
-        Some(CopiedReport { root, terms, sender, login, cl_ord_id, orig_cl_ord_id, report })
+        let special = if terms.special { self.special.get(report.order).copied() } else { None };
+        Some(CopiedReport { root, terms, special, sender, login, cl_ord_id, orig_cl_ord_id, report })
     }
 
     /// Records terms: of a new order, of a modified one, or an image.

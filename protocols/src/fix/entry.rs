@@ -12,11 +12,10 @@ use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::sender::SenderId;
-use pitlane_engine::terms::{Changes, OrderKind, Side, Terms, Tif};
+use pitlane_engine::terms::{Changes, OrderKind, Side, SpecialTerms, Terms, Tif};
 use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
-use super::fields::FixMessage;
 use super::msg_type;
 use super::order::{OrderFields, ParsedDecimal};
 use super::orders::{ClientOrder, OrderKey};
@@ -31,8 +30,8 @@ use crate::codes::Code;
 /// session for no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientRequest {
-    Submit { ticket: Ticket, terms: Terms },
-    Modify { ticket: Ticket, key: OrderKey, order: IntId, changes: Changes },
+    Submit { ticket: Ticket, terms: Terms, special: Option<SpecialTerms> },
+    Modify { ticket: Ticket, key: OrderKey, order: IntId, changes: Changes, special: Option<SpecialTerms> },
     Cancel { ticket: Ticket, key: OrderKey, order: IntId },
     CancelOrders { ticket: Ticket, filter: CancelFilter },
 }
@@ -52,9 +51,17 @@ impl ClientRequest {
     pub fn send(&self, desk: &mut Desk, port: &mut PortEnd, client: SenderId) -> Result<IntId, Declined> {
         let by_client = |ticket: Ticket| Ticket { sender: client, ..ticket };
         match *self {
-            ClientRequest::Submit { ticket, terms } => desk.submit(port, by_client(ticket), terms),
-            ClientRequest::Modify { ticket, order, changes, .. } => {
+            ClientRequest::Submit { ticket, terms, special: None } => {
+                desk.submit(port, by_client(ticket), terms)
+            }
+            ClientRequest::Submit { ticket, terms, special: Some(special) } => {
+                desk.submit_special(port, by_client(ticket), terms, special)
+            }
+            ClientRequest::Modify { ticket, order, changes, special: None, .. } => {
                 desk.modify(port, by_client(ticket), &order, changes)
+            }
+            ClientRequest::Modify { ticket, order, changes, special: Some(special), .. } => {
+                desk.modify_special(port, by_client(ticket), &order, changes, special)
             }
             ClientRequest::Cancel { ticket, order, .. } if ticket.id.is_none() => {
                 desk.cancel(port, Ticket { sender: SenderId::INTERNAL, ..ticket }, &order)
@@ -123,30 +130,18 @@ pub fn terms(
         stop_given: stop.is_some(),
         exchange_order: order.exchange_order.unwrap_or(false),
         reduce_only: false,
+        special: order.special.is_some(),
     })
 }
 
-/// Checks ExecInst, MinQty and MaxFloor of an order or a replacement. No venue of ours supports
-/// them, so a value is accepted only if it changes nothing. To ignore the others would be worse: a
-/// hidden quantity would be shown, and a part of an order filled that is wanted whole.
-#[cold]
-pub fn check_special_terms(message: &FixMessage, order: &OrderFields) -> Result<(), OrderRejectReason> {
-    /// Not held, and held: both leave the order to the venue.
-    const WITHOUT_EFFECT: [&[u8]; 2] = [b"1", b"5"];
-    let is_plain =
-        |value: &[u8]| value.split(|&byte| byte == b' ').all(|code| WITHOUT_EFFECT.contains(&code));
-    let given = |tag: u32| message.get(tag).map(Qty::parse);
-    if message.get(tag::EXEC_INST).is_some_and(|value| !is_plain(value)) {
-        return Err(OrderRejectReason::ExecInstNotTaken);
+/// Returns ExecInst, MinQty and MaxFloor of an order or a replacement. Whether its venue takes them
+/// is decided later.
+pub fn special(order: &OrderFields) -> Result<Option<SpecialTerms>, OrderRejectReason> {
+    match order.special {
+        None => Ok(None),
+        Some(Ok(special)) => Ok(Some(special)),
+        Some(Err(error)) => Err(quantity_fault(error)),
     }
-    if given(tag::MIN_QTY).is_some_and(|qty| qty != Ok(Qty::ZERO)) {
-        return Err(OrderRejectReason::MinQtyNotTaken);
-    }
-    let shows_all = |shown: ParsedDecimal<Qty>| matches!((shown, order.order_qty), (Ok(shown), Some(Ok(qty))) if shown >= qty);
-    if given(tag::MAX_FLOOR).is_some_and(|shown| !shows_all(shown)) {
-        return Err(OrderRejectReason::MaxFloorNotTaken);
-    }
-    Ok(())
 }
 
 /// Returns the changes of a replacement. It carries the whole order as requested; fields that
@@ -188,6 +183,10 @@ pub fn changes(
         if let Some(date) = tif_date(order, tif)? {
             changes = changes.with_tif_date(date);
         }
+    }
+    // A replacement carries the whole order, so that terms which it does not name are removed.
+    if order.special.is_some() || known.terms.special {
+        changes = changes.with_special(order.special.is_some());
     }
     Ok(changes)
 }
@@ -236,10 +235,13 @@ fn tif_date(order: &OrderFields, tif: Tif) -> Result<Option<Timestamp>, OrderRej
 fn qty(qty: Option<ParsedDecimal<Qty>>) -> Result<Qty, OrderRejectReason> {
     match qty {
         Some(Ok(qty)) => Ok(qty),
-        Some(Err(TextError::TooManyDecimals)) => Err(Reason::BadLot.into()),
-        Some(Err(_)) => Err(Reason::Overflow.into()),
+        Some(Err(error)) => Err(quantity_fault(error)),
         None => Err(Reason::QuantityNotPositive.into()),
     }
+}
+
+fn quantity_fault(error: TextError) -> OrderRejectReason {
+    if error == TextError::TooManyDecimals { Reason::BadLot.into() } else { Reason::Overflow.into() }
 }
 
 fn price(price: Option<ParsedDecimal<Price>>) -> Result<Option<Price>, OrderRejectReason> {

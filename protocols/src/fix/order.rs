@@ -4,9 +4,11 @@
 
 use pitlane_engine::id::IntId;
 use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::terms::{ExecInst, SpecialTerms};
 use pitlane_engine::text::TextError;
 use pitlane_engine::time::{Day, Timestamp};
 
+use super::dictionary::is_listed;
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
 use super::tag;
 use super::timestamp::{parse_date, parse_timestamp};
@@ -38,6 +40,8 @@ pub struct OrderFields<'a> {
     pub strategy_id: Option<&'a [u8]>,
     pub strategy_name: Option<&'a [u8]>,
     pub exchange_order: Option<bool>,
+    /// ExecInst, MinQty and MaxFloor, if there is one of them.
+    pub special: Option<ParsedDecimal<SpecialTerms>>,
 }
 
 impl<'a> OrderFields<'a> {
@@ -70,6 +74,7 @@ impl<'a> OrderFields<'a> {
             strategy_id: message.get(tag::STRATEGY_ID),
             strategy_name: message.get(tag::STRATEGY_NAME),
             exchange_order: parser.typed(tag::EXCHANGE_ORDER, flag),
+            special: if message.has_special_terms() { Some(parser.special_terms()) } else { None },
         };
         match parser.fault {
             Some(fault) => Err(fault),
@@ -97,6 +102,33 @@ impl FieldParser<'_, '_, '_> {
                 None
             }
         }
+    }
+}
+
+impl FieldParser<'_, '_, '_> {
+    /// Parses the terms that most orders do not have. Quantities that are well formed and beyond
+    /// our range are an error of the order.
+    #[cold]
+    fn special_terms(&mut self) -> ParsedDecimal<SpecialTerms> {
+        let exec_inst = self.typed(tag::EXEC_INST, exec_inst);
+        let min_qty = self.typed(tag::MIN_QTY, quantity).transpose()?;
+        let max_floor = self.typed(tag::MAX_FLOOR, quantity).transpose()?;
+        Ok(SpecialTerms { exec_inst: exec_inst.unwrap_or_default(), min_qty, max_floor })
+    }
+}
+
+/// Reads instructions, each of which FIX lists.
+fn exec_inst(value: &[u8]) -> Result<ExecInst, SessionRejectReason> {
+    ExecInst::parse(value)
+        .filter(|parsed| parsed.codes().all(|code| is_listed(tag::EXEC_INST, &[code])))
+        .ok_or(SessionRejectReason::ValueIncorrect)
+}
+
+/// Reads a quantity that cannot be below zero.
+fn quantity(value: &[u8]) -> Result<ParsedDecimal<Qty>, SessionRejectReason> {
+    match decimal(Qty::parse(value))? {
+        Ok(qty) if qty.is_negative() => Err(SessionRejectReason::ValueIncorrect),
+        parsed => Ok(parsed),
     }
 }
 
@@ -195,5 +227,29 @@ mod tests {
         });
         check("54=12|", |order| assert_eq!(order.unwrap_err().reason, SessionRejectReason::ValueIncorrect));
         check("11=two words|", |order| assert_eq!(order.unwrap_err().tag, 11));
+    }
+
+    #[test]
+    fn special_terms_are_read_if_there_is_one_of_them() {
+        check("11=o1|38=5|", |order| assert_eq!(order.unwrap().special, None));
+        check("11=o1|18=1 6|110=2|", |order| {
+            let special = order.unwrap().special.unwrap().unwrap();
+            assert_eq!(special.exec_inst, ExecInst::parse(b"1 6").unwrap());
+            assert_eq!((special.min_qty, special.max_floor), (Qty::parse(b"2").ok(), None));
+        });
+        for (bad, reason, tag) in [
+            ("18=T", SessionRejectReason::ValueIncorrect, 18),
+            ("18=16", SessionRejectReason::ValueIncorrect, 18),
+            ("18=1  6", SessionRejectReason::ValueIncorrect, 18),
+            ("110=x", SessionRejectReason::IncorrectFormat, 110),
+            ("111=-1", SessionRejectReason::ValueIncorrect, 111),
+        ] {
+            check(&format!("11=o1|{bad}|"), |order| {
+                let fault = order.unwrap_err();
+                assert_eq!((fault.reason, fault.tag), (reason, tag), "{bad}");
+            });
+        }
+        let beyond = Err(TextError::TooManyDecimals);
+        check("111=0.123456789|", |order| assert_eq!(order.unwrap().special, Some(beyond)));
     }
 }

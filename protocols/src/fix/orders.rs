@@ -2,7 +2,7 @@
 //! shard has an order; this table has what a report must contain and what a request is compared
 //! with.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use pitlane_engine::desk::KnownOrder;
 use pitlane_engine::event::{OrderReport, OrderTerms};
@@ -12,7 +12,7 @@ use pitlane_engine::keyed_index::IdIndex;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::pages::LargePages;
 use pitlane_engine::reason::Reason;
-use pitlane_engine::terms::{Status, Terms};
+use pitlane_engine::terms::{SpecialTerms, Status, Terms};
 use pitlane_engine::time::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,6 +123,8 @@ pub struct ClientOrders {
     finished: VecDeque<OrderKey>,
     finished_max: usize,
     orders_max: usize,
+    /// ExecInst, MinQty and MaxFloor of the orders that have them, by root.
+    special: BTreeMap<IntId, SpecialTerms>,
 }
 
 impl ClientOrders {
@@ -136,6 +138,7 @@ impl ClientOrders {
             finished: VecDeque::new(),
             finished_max: finished_max as usize,
             orders_max: orders_max as usize,
+            special: BTreeMap::new(),
         }
     }
 
@@ -174,9 +177,28 @@ impl ClientOrders {
     pub fn remove(&mut self, key: &OrderKey) {
         let Some(place) = self.find(key) else { return };
         self.restored.remove(0, &key.root, place);
-        *self.place(place) = None;
+        if self.place(place).take().is_some_and(|order| order.terms.special) {
+            self.special.remove(&key.root);
+        }
         self.free.push(place);
         self.len -= 1;
+    }
+
+    /// Returns the special terms of an order.
+    #[inline]
+    pub fn special(&self, root: &IntId, terms: &Terms) -> Option<SpecialTerms> {
+        if terms.special { self.special.get(root).copied() } else { None }
+    }
+
+    /// Sets the terms of an order, and its special terms if it has some.
+    pub fn set_terms(&mut self, key: &OrderKey, terms: &Terms, special: Option<SpecialTerms>) {
+        let Some(order) = self.get_mut(key) else { return };
+        let had_special = std::mem::replace(&mut order.terms, *terms).special;
+        match special.filter(|_| terms.special) {
+            Some(special) => _ = self.special.insert(key.root, special),
+            None if had_special => _ = self.special.remove(&key.root),
+            None => {}
+        }
     }
 
     /// Records that an order is finished, and removes the oldest finished orders above the maximum.

@@ -7,7 +7,7 @@ use pitlane_engine::id::{IntId, SecurityId, Uuid};
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::terms::{Status, Terms, Tif};
+use pitlane_engine::terms::{SpecialTerms, Status, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 
 use super::encode::Draft;
@@ -182,6 +182,20 @@ pub fn execution(
     draft.scaled(prefix::AVG_PX, report.avg_price.raw());
     draft.time(prefix::TRANSACT_TIME, report.at);
     text(draft, OrderRejectReason::Platform(report.reason));
+}
+
+/// Writes ExecInst, MinQty and MaxFloor of an order.
+#[cold]
+pub fn special_terms(draft: &mut Draft, special: &SpecialTerms) {
+    if !special.exec_inst.is_empty() {
+        special.exec_inst.with_text(|text| draft.text(prefix::EXEC_INST, text));
+    }
+    if let Some(qty) = special.min_qty {
+        draft.scaled(prefix::MIN_QTY, qty.raw());
+    }
+    if let Some(qty) = special.max_floor {
+        draft.scaled(prefix::MAX_FLOOR, qty.raw());
+    }
 }
 
 /// Writes ExecTransType (20), which only FIX 4.2 has.

@@ -37,7 +37,7 @@
 //!
 //! ```text
 //! if session.wants_connection(now) { connect; session.connect(now) }
-//! session.handle_instruction(now, shard, seq, instruction)
+//! session.handle_instruction(now, shard, seq, instruction, special)
 //! while let Some(report) = session.poll_report(now) {
 //!     send it to its shard                 once it is stored: session.handle_stored(token)
 //! }
@@ -64,6 +64,7 @@ use pitlane_engine::desk::{Declined, Desk};
 use pitlane_engine::event::{Event, Instruction, OrderReport, RequestRefusal};
 use pitlane_engine::id::{ExchangeId, IntId, OrderHandle, ShardId};
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use self::acceptor::Acceptor;
@@ -439,9 +440,10 @@ impl FixSession {
         shard: ShardId,
         seq: u64,
         instruction: &Instruction,
+        special: Option<&SpecialTerms>,
     ) {
         if let Some(initiator) = self.role.initiator_mut() {
-            initiator.handle_instruction(&mut self.layer, now, shard, seq, instruction);
+            initiator.handle_instruction(&mut self.layer, now, (shard, seq), instruction, special);
         }
     }
 

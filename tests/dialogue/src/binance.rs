@@ -26,6 +26,8 @@ pub struct ExchangeOrder {
     pub kind: String,
     pub time_in_force: String,
     pub qty: Qty,
+    /// The quantity that is shown; zero: all of it.
+    pub iceberg_qty: Qty,
     pub price: Price,
     pub executed: Qty,
     quote: i128,
@@ -225,6 +227,7 @@ impl BinanceExchange {
             kind: text(params, "type"),
             time_in_force: params["timeInForce"].as_str().unwrap_or("GTC").to_string(),
             qty: qty(&params["quantity"]),
+            iceberg_qty: if params["icebergQty"].is_null() { Qty::ZERO } else { qty(&params["icebergQty"]) },
             price: params["price"].as_str().map_or(Price::ZERO, |price| {
                 Price::parse(price.as_bytes()).expect("a price of ours is a number")
             }),
@@ -450,7 +453,7 @@ impl ExchangeOrder {
             "price": self.price.to_string(), "origQty": self.qty.to_string(),
             "executedQty": self.executed.to_string(), "cummulativeQuoteQty": self.quote().to_string(),
             "status": self.status, "timeInForce": self.time_in_force, "type": self.kind, "side": self.side,
-            "stopPrice": "0.00000000", "icebergQty": "0.00000000", "isWorking": self.is_open(),
+            "stopPrice": "0.00000000", "icebergQty": self.iceberg_qty.to_string(), "isWorking": self.is_open(),
             "time": self.placed_ms,
         })
     }

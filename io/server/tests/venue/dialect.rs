@@ -9,7 +9,7 @@ use pitlane_testkit::paths;
 use pitlane_testkit::quickfix::QuickFixProcess;
 use pitlane_testkit::service::{TestFolder, folder};
 
-use crate::market::{VenueAddress, await_connected, client, free_port, start};
+use crate::market::{VenueAddress, await_connected, client, fix, free_port, start};
 use crate::orders::report;
 use crate::venue::{self, field};
 
@@ -83,6 +83,43 @@ fn a_logon_is_signed_with_ed25519_and_orders_have_the_fields_of_the_venue() {
     for tag in ["21=", "38=", "54=", "60=", "207=", "25001="] {
         assert!(!cancel.contains(&format!("|{tag}")), "{tag} in {cancel}");
     }
+    service.signal("TERM");
+    assert!(service.end().is_orderly());
+}
+
+#[test]
+fn special_terms_reach_the_venue_and_survive_a_kill() {
+    let data = folder("venue-special");
+    let port = free_port();
+    let mut venue = venue::start(port, "ALPHA", &data.join("venue-store"));
+    let start = || {
+        let service = start(&data, &[VenueAddress { name: "ALPHA", port, more: "omit_tags = [18]" }], &[]);
+        await_connected(&service, "ALPHA", true);
+        service
+    };
+    let service = start();
+    let mut client = client(&service, "KEEP1");
+    let now = pitlane_testkit::fix_client::now;
+    let order =
+        |id: &str, special: &str| format!("11={id}|55=ALPHA|54=1|38=10|40=2|44=150|60={}|{special}", now());
+    client.send("D", &order("a", "110=2|111=4|"));
+    report(&mut client, &[(11, "a"), (150, "0"), (110, "2"), (111, "4")]);
+    let sent = venue.wait(&["app", "35=D"]);
+    assert!(sent.contains("|110=2|") && sent.contains("|111=4|"), "{sent}");
+    client.send("D", &order("b", "18=G|"));
+    report(&mut client, &[(11, "b"), (150, "8"), (103, "11"), (18, "G")]);
+    service.signal("KILL");
+    _ = service.end();
+    let service = start();
+    client.disconnect();
+    client.connect(fix(&service));
+    client.log_on(false);
+    client.send("H", "11=a|55=ALPHA|54=1|");
+    report(&mut client, &[(11, "a"), (150, "I"), (110, "2"), (111, "4")]);
+    client.send("G", &format!("41=a|{}", order("a2", "111=5|").replace("38=10", "38=12")));
+    report(&mut client, &[(11, "a2"), (150, "I"), (38, "12"), (111, "5")]);
+    let replaced = venue.wait(&["app", "35=G"]);
+    assert!(replaced.contains("|111=5|") && !replaced.contains("|110="), "{replaced}");
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }

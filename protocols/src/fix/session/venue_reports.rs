@@ -3,6 +3,7 @@
 use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::Instruction;
 use pitlane_engine::id::ShardId;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use super::FixSession;
@@ -24,8 +25,15 @@ impl FixSession {
 }
 
 impl VenueReports for FixSession {
-    fn handle_instruction(&mut self, now: Timestamp, shard: ShardId, seq: u64, instruction: &Instruction) {
-        FixSession::handle_instruction(self, now, shard, seq, instruction);
+    fn handle_instruction(
+        &mut self,
+        now: Timestamp,
+        shard: ShardId,
+        seq: u64,
+        instruction: &Instruction,
+        special: Option<&SpecialTerms>,
+    ) {
+        FixSession::handle_instruction(self, now, shard, seq, instruction, special);
     }
 
     fn poll_report(&mut self, now: Timestamp) -> Option<InboundReport> {

@@ -6,10 +6,13 @@
 
 use std::fmt;
 
+use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use super::InitiatorSettings;
 use crate::fix::msg_type;
+use crate::fix::tag;
 use crate::fix::timestamp::TimestampText;
 
 /// Fields of the settings for one kind of message. Venues ask for one or two.
@@ -26,8 +29,8 @@ const SOH: u8 = 1;
 pub const SIGNED_TAGS: [u32; 7] = [34, 35, 49, 52, 56, 553, 554];
 
 /// Tags that orders and cancels need not have. OrderQty and Side (38, 54) are left out of cancels
-/// only.
-pub const OMITTED_TAGS: [u32; 5] = [21, 38, 54, 60, 207];
+/// only. An order with ExecInst, MinQty or MaxFloor (18, 110, 111) is refused instead.
+pub const OMITTED_TAGS: [u32; 8] = [18, 21, 38, 54, 60, 110, 111, 207];
 
 /// Tags that messages have already, or that belong to the session.
 const OWN_TAGS: [u32; 37] = [
@@ -86,6 +89,8 @@ pub struct VenueProfile {
     logon_fields: Vec<u8>,
     order_fields: Vec<u8>,
     omitted: OmittedFields,
+    /// Of 18, 110 and 111: those that an order of a client cannot have.
+    refused: Vec<u32>,
 }
 
 /// Fields that are left out, each as a flag, because every order asks for them.
@@ -117,6 +122,8 @@ impl VenueProfile {
                 side: omitted.contains(&54),
                 order_qty: omitted.contains(&38),
             },
+            // A field that the settings give all orders is not the client's to choose.
+            refused: order_fields.iter().map(|field| field.tag).chain(omitted.iter().copied()).collect(),
         }
     }
 
@@ -130,6 +137,21 @@ impl VenueProfile {
 
     pub fn order_fields(&self) -> &[u8] {
         &self.order_fields
+    }
+
+    /// Returns why an order with these terms cannot be sent to the venue.
+    pub fn check_special(&self, special: &SpecialTerms) -> Result<(), Reason> {
+        let is_refused = |tag: u32, is_given: bool| is_given && self.refused.contains(&tag);
+        if is_refused(tag::EXEC_INST, !special.exec_inst.is_empty()) {
+            return Err(Reason::ExecInstNotTaken);
+        }
+        if is_refused(tag::MIN_QTY, special.min_qty.is_some()) {
+            return Err(Reason::MinQtyNotTaken);
+        }
+        if is_refused(tag::MAX_FLOOR, special.max_floor.is_some()) {
+            return Err(Reason::MaxFloorNotTaken);
+        }
+        Ok(())
     }
 
     pub fn omitted(&self) -> OmittedFields {
@@ -179,6 +201,9 @@ pub(in crate::fix) fn signed_payload(settings: &InitiatorSettings, head: &LogonH
 
 #[cfg(test)]
 mod tests {
+    use pitlane_engine::number::Qty;
+    use pitlane_engine::terms::ExecInst;
+
     use super::*;
     use crate::fix::timestamp::parse_timestamp;
     use crate::fix::venue::VenueLogin;
@@ -199,6 +224,24 @@ mod tests {
         // The order of Coinbase Exchange, which signs the password too.
         let payload = signed_payload(&with(&[52, 35, 34, 49, 56, 554]), &head);
         assert_eq!(payload, b"20240627-11:17:25.223\x01A\x011\x01EXAMPLE\x01SPOT\x01pass");
+    }
+
+    #[test]
+    fn special_terms_that_the_venue_does_not_take_are_refused() {
+        let (min_qty, max_floor) = (Some(Qty::from_raw(1)), Some(Qty::from_raw(2)));
+        let all = SpecialTerms { exec_inst: ExecInst::parse(b"G").unwrap(), min_qty, max_floor };
+        let exec_inst = ExecInst::default();
+        let cases = [
+            (18, all, Reason::ExecInstNotTaken),
+            (110, SpecialTerms { exec_inst, ..all }, Reason::MinQtyNotTaken),
+            (111, SpecialTerms { exec_inst, min_qty: None, max_floor }, Reason::MaxFloorNotTaken),
+        ];
+        for (tag, special, reason) in cases {
+            assert_eq!(VenueProfile::default().check_special(&special), Ok(()));
+            assert_eq!(VenueProfile::new(&[], &[], &[], &[tag]).check_special(&special), Err(reason));
+            let field = ExtraField::parse(&format!("{tag}=1")).unwrap();
+            assert_eq!(VenueProfile::new(&[], &[], &[field], &[]).check_special(&special), Err(reason));
+        }
     }
 
     #[test]

@@ -3,11 +3,12 @@
 
 use pitlane_engine::id::{IntId, SecurityId};
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::terms::{OrderKind, Terms, Tif};
+use pitlane_engine::terms::{OrderKind, SpecialTerms, Terms, Tif};
 use pitlane_engine::time::Timestamp;
 
 use crate::codes::Code;
 use crate::fix::encode::Draft;
+use crate::fix::report::special_terms;
 use crate::fix::tag::prefix;
 use crate::fix::venue::profile::{OmittedFields, VenueProfile};
 
@@ -26,7 +27,13 @@ pub struct RequestIds<'a> {
 }
 
 /// Writes D, and G with the same fields: the whole order as it must become.
-pub fn order(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, terms: &Terms, now: Timestamp) {
+pub fn order(
+    draft: &mut Draft,
+    names: &RequestIds<'_>,
+    reference: &RefData,
+    (terms, special): (&Terms, Option<&SpecialTerms>),
+    now: Timestamp,
+) {
     begin(draft, names);
     let omitted = names.profile.omitted();
     if !omitted.handl_inst {
@@ -53,6 +60,9 @@ pub fn order(draft: &mut Draft, names: &RequestIds<'_>, reference: &RefData, ter
     }
     if terms.exchange_order {
         draft.code(prefix::EXCHANGE_ORDER, b'Y');
+    }
+    if let Some(special) = special {
+        special_terms(draft, special);
     }
     let more = names.profile.order_fields();
     if !more.is_empty() {

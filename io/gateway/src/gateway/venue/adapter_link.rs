@@ -6,6 +6,7 @@ use pitlane_engine::event::Instruction;
 use pitlane_engine::id::{AdapterId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 use pitlane_net::ConnectionId;
 use pitlane_net::event::CloseReason;
@@ -98,9 +99,10 @@ impl AdapterLink {
         shard: ShardId,
         seq: u64,
         instruction: &Instruction,
+        special: Option<&SpecialTerms>,
     ) {
         self.has_work = true;
-        self.adapter.handle_instruction(now, shard, seq, instruction);
+        self.adapter.handle_instruction(now, shard, seq, instruction, special);
     }
 
     pub(super) fn receive(&mut self, now: Timestamp, id: ConnectionId, sockets: &mut Sockets) {

@@ -40,6 +40,9 @@ impl Acceptor {
                 draft.text(prefix::ON_BEHALF_OF_SUB_ID, copied.login.as_str().as_bytes());
             }
             report::execution(draft, profile, &self.reference, &copied.root, &copied.terms, &fields);
+            if let Some(special) = &copied.special {
+                report::special_terms(draft, special);
+            }
             if version.has_copy_msg_indicator() {
                 draft.code(prefix::COPY_MSG_INDICATOR, b'Y');
             }

@@ -109,6 +109,9 @@ impl Acceptor {
                 Some(known) => {
                     let report = ExecutionReport::of_order(&known, exec_id);
                     report::execution(draft, profile, &self.reference, &known.root, &known.terms, &report);
+                    if let Some(special) = self.orders.special(&known.root, &known.terms) {
+                        report::special_terms(draft, &special);
+                    }
                 }
                 None => report::unknown_order(draft, profile, exec_id, now, Some(&id), &order),
             }
@@ -191,6 +194,9 @@ impl Acceptor {
             let profile = layer.settings.profile;
             _ = layer.send_app(now, msg_type::EXECUTION_REPORT, |draft| {
                 report::execution(draft, profile, &self.reference, &order.root, &order.terms, &report);
+                if let Some(special) = self.orders.special(&order.root, &order.terms) {
+                    report::special_terms(draft, &special);
+                }
                 if let Some(id) = &request {
                     draft.id(prefix::MASS_STATUS_REQ_ID, id);
                     draft.number(prefix::TOT_NUM_REPORTS, total as u64);

@@ -7,7 +7,7 @@ use pitlane_engine::event::{
 };
 use pitlane_engine::id::{IntId, OrderHandle, ShardId, Uuid};
 use pitlane_engine::reason::Reason;
-use pitlane_engine::terms::{Status, Terms};
+use pitlane_engine::terms::{SpecialTerms, Status, Terms};
 use pitlane_engine::time::Timestamp;
 
 use super::{Acceptor, id_seed};
@@ -36,9 +36,10 @@ impl Acceptor {
     ) {
         layer.sequence.in_flight.complete(&request.ticket().id);
         match *request {
-            ClientRequest::Submit { ticket, terms } => {
+            ClientRequest::Submit { ticket, terms, special } => {
                 self.orders.remove(&OrderKey { root: ticket.id, place: ticket.token });
-                self.report_rejected(layer, now, ticket.id, &terms, declined.reason);
+                let order = ClientOrder::new(ticket.id, terms, now);
+                self.report_rejected(layer, now, order, special, declined.reason);
             }
             ClientRequest::Modify { ticket, key, order, .. } => {
                 self.clear_request(&key, &ticket.id);
@@ -134,18 +135,24 @@ impl Acceptor {
             }
             return self.handle_refusal(layer, now, refusal, desk);
         }
+        if let EventKind::SpecialTerms(special) = &event.body {
+            if special.source == layer.settings.source {
+                self.special.insert(shard, *special);
+            }
+            return;
+        }
+        let special = self.take_special(shard, event);
         if let EventKind::Order(reported) = &event.body
             && reported.source == layer.settings.source
         {
             // The status of a replaced order follows in the next event.
             if reported.what == ExecType::Replaced
                 && let Some(key) = key_of(layer, &reported.id, &reported.orig_id, reported.order, desk)
-                && let Some(order) = self.orders.get_mut(&key)
             {
-                order.terms = reported.terms;
+                self.orders.set_terms(&key, &reported.terms, special);
             }
             if reported.what == ExecType::Snapshot {
-                self.restore_order(layer, reported, event.at, desk);
+                self.restore_order(layer, reported, special, event.at, desk);
             }
         }
         let Some(reported) = event.report().filter(|reported| reported.source == layer.settings.source)
@@ -164,12 +171,15 @@ impl Acceptor {
         let known = desk.order_of(&reported).map(OrderKey::from);
         let Some(key) = known.or_else(|| if missed { self.missed_key(&reported) } else { None }) else {
             // The order is rejected and not recorded, so no table has it.
-            return self.report_untracked(layer, now, shard, event);
+            return self.report_untracked(layer, now, shard, event, special);
         };
         if let EventKind::Order(terms) = &event.body
             && self.orders.get(&key).is_none()
         {
             self.orders.restore(order_of(terms, key.root, event.at));
+        }
+        if let (EventKind::Order(reported), Some(_)) = (&event.body, special) {
+            self.orders.set_terms(&key, &reported.terms, special);
         }
         let exec_id = event.exec_id(layer.settings.instance, shard);
         let Some(order) = self.orders.get_mut(&key) else { return };
@@ -187,7 +197,7 @@ impl Acceptor {
         }
         let (terms, is_finished) = (order.terms, order.status.is_finished());
         if reported.what != ExecType::Snapshot {
-            self.report(layer, now, &key.root, &terms, &report);
+            self.report(layer, now, (&key.root, &terms), &report);
         }
         if is_finished && !was_finished {
             self.orders.finish(&key);
@@ -227,11 +237,17 @@ impl Acceptor {
     }
 
     /// Restores an order from before a restart.
-    fn restore_order(&mut self, layer: &SessionLayer, reported: &OrderTerms, at: Timestamp, desk: &Desk) {
+    fn restore_order(
+        &mut self,
+        layer: &SessionLayer,
+        reported: &OrderTerms,
+        special: Option<SpecialTerms>,
+        at: Timestamp,
+        desk: &Desk,
+    ) {
         let Some(key) = key_of(layer, &reported.id, &reported.orig_id, reported.order, desk) else { return };
         match self.orders.get_mut(&key) {
             Some(order) => {
-                order.terms = reported.terms;
                 // An order that was modified more than once is first shown under its earlier ids.
                 if order.is_restored && order.cl_ord_id == reported.orig_id {
                     order.cl_ord_id = reported.id;
@@ -244,6 +260,7 @@ impl Acceptor {
                 }
             }
         }
+        self.orders.set_terms(&key, &reported.terms, special);
     }
 
     /// Returns the key of an order that the shard has forgotten since an event from before a
@@ -273,28 +290,59 @@ impl Acceptor {
         &mut self,
         layer: &mut SessionLayer,
         now: Timestamp,
-        root: &IntId,
-        terms: &Terms,
+        (root, terms): (&IntId, &Terms),
+        report: &ExecutionReport,
+    ) {
+        self.report_with(layer, now, (root, terms), self.orders.special(root, terms), report);
+    }
+
+    fn report_with(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        (root, terms): (&IntId, &Terms),
+        special: Option<SpecialTerms>,
         report: &ExecutionReport,
     ) {
         let profile = layer.settings.profile;
         _ = layer.send_app(now, msg_type::EXECUTION_REPORT, |draft| {
             report::execution(draft, profile, &self.reference, root, terms, report);
+            if let Some(special) = &special {
+                report::special_terms(draft, special);
+            }
         });
+    }
+
+    /// Takes the special terms that came before the event of their order.
+    #[inline]
+    fn take_special(&mut self, shard: ShardId, event: &Event) -> Option<SpecialTerms> {
+        let EventKind::Order(reported) = &event.body else { return None };
+        if !reported.terms.special {
+            return None;
+        }
+        let special = self.special.remove(&shard)?;
+        (special.order == reported.order && special.source == reported.source).then_some(special.special)
     }
 
     pub(super) fn report_status(&mut self, layer: &mut SessionLayer, now: Timestamp, order: &ClientOrder) {
         let report = ExecutionReport::of_order(order, self.exec_id(layer, now));
-        self.report(layer, now, &order.root, &order.terms, &report);
+        self.report(layer, now, (&order.root, &order.terms), &report);
     }
 
-    fn report_untracked(&mut self, layer: &mut SessionLayer, now: Timestamp, shard: ShardId, event: &Event) {
+    fn report_untracked(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        shard: ShardId,
+        event: &Event,
+        special: Option<SpecialTerms>,
+    ) {
         let (EventKind::Order(reported), Some(order_report)) = (&event.body, event.report()) else { return };
         let exec_id = event.exec_id(layer.settings.instance, shard);
         let mut order = order_of(reported, reported.id, event.at);
         let report = ExecutionReport::of_event(&order_report, event.at, exec_id, &mut order);
         self.orders.remove(&OrderKey::of_root(reported.id));
-        self.report(layer, now, &order.root, &order.terms, &report);
+        self.report_with(layer, now, (&order.root, &order.terms), special, &report);
     }
 
     /// Reports an order that the desk refused.
@@ -302,18 +350,18 @@ impl Acceptor {
         &mut self,
         layer: &mut SessionLayer,
         now: Timestamp,
-        id: IntId,
-        terms: &Terms,
+        order: ClientOrder,
+        special: Option<SpecialTerms>,
         reason: Reason,
     ) {
         let exec_id = self.exec_id(layer, now);
-        let order = ClientOrder { status: Status::Rejected, reason, ..ClientOrder::new(id, *terms, now) };
+        let order = ClientOrder { status: Status::Rejected, reason, ..order };
         let report = ExecutionReport {
             what: ExecType::Rejected,
             reason,
             ..ExecutionReport::of_order(&order, exec_id)
         };
-        self.report(layer, now, &order.root, &order.terms, &report);
+        self.report_with(layer, now, (&order.root, &order.terms), special, &report);
     }
 
     /// Refuses an order before it exists.

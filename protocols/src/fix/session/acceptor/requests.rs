@@ -106,10 +106,10 @@ impl Acceptor {
             Some(_) => return self.refuse_order(layer, now, message, order, Reason::DuplicateId.into()),
             None => {}
         }
-        let special = special_terms(message, order);
-        let terms = special.and_then(|()| entry::terms(&layer.settings, &self.reference, order));
-        let terms = match terms {
-            Ok(terms) => terms,
+        let parsed = entry::special(order)
+            .and_then(|special| Ok((entry::terms(&layer.settings, &self.reference, order)?, special)));
+        let (terms, special) = match parsed {
+            Ok(parsed) => parsed,
             Err(why) => return self.refuse_order(layer, now, message, order, why),
         };
         let Some(place) = self.orders.add(ClientOrder::new(id, terms, now)) else {
@@ -117,7 +117,7 @@ impl Acceptor {
             return self.refuse_order(layer, now, message, order, why);
         };
         let ticket = Ticket { source: layer.settings.source, token: place, id, ..Ticket::default() };
-        self.pending_request = Some(ClientRequest::Submit { ticket, terms });
+        self.pending_request = Some(ClientRequest::Submit { ticket, terms, special });
     }
 
     /// Handles a cancel or a replacement.
@@ -146,13 +146,7 @@ impl Acceptor {
             let reject = refused(IntId::NONE, Status::Rejected, orig, Reason::UnknownOrder.into());
             return self.refuse_change(layer, now, message, &reject);
         };
-        // A cancel is executed whatever terms it repeats.
-        let special = match kind {
-            RequestKind::Cancel => Ok(()),
-            RequestKind::Replace => special_terms(message, order),
-        };
-        let request = special.and_then(|()| self.change(layer, order, key, &known, kind));
-        match request {
+        match self.change(layer, order, key, &known, kind) {
             Ok(request) => {
                 let Some(kept) = self.orders.get_mut(&key) else { return };
                 match kind {
@@ -200,12 +194,14 @@ impl Acceptor {
                 Ok(ClientRequest::Cancel { ticket: self.ticket(layer, id), key, order: known.cl_ord_id })
             }
             RequestKind::Replace => {
+                let special = entry::special(order)?;
                 let changes = entry::changes(&layer.settings, &self.reference, order, known)?;
                 Ok(ClientRequest::Modify {
                     ticket: self.ticket(layer, id),
                     key,
                     order: known.cl_ord_id,
                     changes,
+                    special,
                 })
             }
         }
@@ -244,10 +240,4 @@ impl Acceptor {
         self.pending_request =
             Some(ClientRequest::Cancel { ticket: self.ticket(layer, IntId::NONE), key, order });
     }
-}
-
-/// Checks the terms that most orders do not have.
-#[inline]
-fn special_terms(message: &FixMessage, order: &OrderFields) -> Result<(), OrderRejectReason> {
-    if message.has_special_terms() { entry::check_special_terms(message, order) } else { Ok(()) }
 }

@@ -6,6 +6,7 @@ use pitlane_engine::command::VenueReport;
 use pitlane_engine::event::{Instruction, VenueRequest};
 use pitlane_engine::id::{IntId, OrderHandle, ShardId};
 use pitlane_engine::reason::Reason;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use super::Initiator;
@@ -40,22 +41,33 @@ impl Initiator {
         &mut self,
         layer: &mut SessionLayer,
         now: Timestamp,
-        shard: ShardId,
-        seq: u64,
+        (shard, seq): (ShardId, u64),
         instruction: &Instruction,
+        special: Option<&SpecialTerms>,
     ) {
         layer.sequence.set_cause(Some(ReportedEvent { shard, seq }));
         match instruction.request {
-            VenueRequest::New => self.send_order(layer, now, instruction),
-            VenueRequest::Cancel | VenueRequest::Replace => self.send_change(layer, now, seq, instruction),
+            VenueRequest::New => self.send_order(layer, now, instruction, special),
+            VenueRequest::Cancel | VenueRequest::Replace => {
+                self.send_change(layer, now, seq, instruction, special)
+            }
             VenueRequest::Query => self.handle_query(layer, now, instruction),
             VenueRequest::Status => self.request_status(layer, now, instruction),
         }
         layer.sequence.set_cause(None);
     }
 
-    fn send_order(&mut self, layer: &mut SessionLayer, now: Timestamp, instruction: &Instruction) {
+    fn send_order(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        instruction: &Instruction,
+        special: Option<&SpecialTerms>,
+    ) {
         let order = instruction.order;
+        if let Err(reason) = self.check_special(special) {
+            return self.reject_instruction(order, VenueReport::Rejected(reason));
+        }
         let has_room = self.known_orders.len() < KNOWN_ORDERS_MAX;
         if self.is_synchronized(layer) && (!layer.stream.has_room() || !has_room) {
             return self.reject_instruction(order, VenueReport::Rejected(Reason::LaneFull));
@@ -63,7 +75,8 @@ impl Initiator {
         if !self.is_synchronized(layer) {
             return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
-        if !self.send(layer, now, msg_type::NEW_ORDER_SINGLE, instruction, &instruction.id, None) {
+        let ids = (&instruction.id, None);
+        if !self.send(layer, now, msg_type::NEW_ORDER_SINGLE, instruction, ids, special) {
             return self.reject_instruction(order, VenueReport::Rejected(Reason::VenueUnavailable));
         }
         self.known_orders.insert(order);
@@ -73,9 +86,19 @@ impl Initiator {
 
     /// Sends a cancel or a replacement. Without a connection it does nothing: the shard asks again
     /// after the next synchronization.
-    fn send_change(&mut self, layer: &mut SessionLayer, now: Timestamp, seq: u64, instruction: &Instruction) {
+    fn send_change(
+        &mut self,
+        layer: &mut SessionLayer,
+        now: Timestamp,
+        seq: u64,
+        instruction: &Instruction,
+        special: Option<&SpecialTerms>,
+    ) {
         if !self.is_synchronized(layer) {
             return;
+        }
+        if let Err(reason) = self.check_special(special) {
+            return self.reject_instruction(instruction.order, VenueReport::ReplaceRefused(reason));
         }
         let Instruction { order, request, .. } = *instruction;
         let (msg_type, refused) = match request {
@@ -101,7 +124,7 @@ impl Initiator {
             return;
         }
         if self.pending_changes.len() >= PENDING_CHANGES_MAX
-            || !self.send(layer, now, msg_type, instruction, &request_id, Some(&instruction.id))
+            || !self.send(layer, now, msg_type, instruction, (&request_id, Some(&instruction.id)), special)
         {
             return self.reject_instruction(order, refused);
         }
@@ -136,7 +159,7 @@ impl Initiator {
     pub(super) fn send_status_requests(&mut self, layer: &mut SessionLayer, now: Timestamp) {
         while self.is_synchronized(layer) && layer.stream.has_room() {
             let Some(query) = self.status_requests.pop_front() else { return };
-            self.send(layer, now, msg_type::ORDER_STATUS_REQUEST, &query, &query.id, None);
+            self.send(layer, now, msg_type::ORDER_STATUS_REQUEST, &query, (&query.id, None), None);
         }
     }
 
@@ -155,8 +178,8 @@ impl Initiator {
         now: Timestamp,
         msg_type: u8,
         instruction: &Instruction,
-        request_id: &IntId,
-        orig: Option<&IntId>,
+        (request_id, orig): (&IntId, Option<&IntId>),
+        special: Option<&SpecialTerms>,
     ) -> bool {
         let (folder_id, order, terms) = (self.settings.folder_id, instruction.order, instruction.terms);
         let cl_ord_id = venue_id(folder_id, order, request_id);
@@ -172,9 +195,14 @@ impl Initiator {
             match msg_type {
                 msg_type::ORDER_CANCEL_REQUEST => request::cancel(draft, &names, reference, &terms, now),
                 msg_type::ORDER_STATUS_REQUEST => request::status(draft, &names, reference, &terms),
-                _ => request::order(draft, &names, reference, &terms, now),
+                _ => request::order(draft, &names, reference, (&terms, special), now),
             }
         })
+    }
+
+    /// Checks that the venue takes the special terms of an order or a replacement.
+    fn check_special(&self, special: Option<&SpecialTerms>) -> Result<(), Reason> {
+        special.map_or(Ok(()), |special| self.settings.profile.check_special(special))
     }
 
     fn reject_instruction(&mut self, order: OrderHandle, report: VenueReport) {
@@ -296,7 +324,7 @@ mod tests {
         let instruction =
             Instruction { adapter: AdapterId(1), order: order(slot), request, id, request_id, terms };
         let before = layer.sequence.next_sender();
-        initiator.handle_instruction(layer, NOW, ShardId(0), slot as u64, &instruction);
+        initiator.handle_instruction(layer, NOW, (ShardId(0), slot as u64), &instruction, None);
         layer.handle_transmitted(NOW, layer.stream.unsent_bytes());
         let report = initiator.reports.pop_front().map(|stored| stored.report);
         (layer.sequence.next_sender() - before, report)
@@ -349,7 +377,7 @@ mod tests {
             let (id, request_id, terms) = (IntId::numbered(b'o', slot as u64), IntId::NONE, Terms::default());
             let (adapter, request) = (AdapterId(1), VenueRequest::Status);
             let query = Instruction { adapter, order: order(slot), request, id, request_id, terms };
-            initiator.handle_instruction(&mut layer, NOW, ShardId(0), slot as u64, &query);
+            initiator.handle_instruction(&mut layer, NOW, (ShardId(0), slot as u64), &query, None);
         }
         assert_eq!(initiator.status_requests.len(), STATUS_REQUESTS_MAX);
         assert_eq!(initiator.unreconciled.len(), STATUS_REQUESTS_MAX + 1);
