@@ -346,9 +346,11 @@ impl Worker {
                 deferred.facts = true;
                 self.facts.push_back(*command);
             }
+            // Special terms have no answer of their own: the request behind them has one.
             (
                 CommandSource::Lanes,
-                CommandKind::Quote { .. }
+                CommandKind::SpecialTerms(_)
+                | CommandKind::Quote { .. }
                 | CommandKind::Trade { .. }
                 | CommandKind::Tick { .. }
                 | CommandKind::Level { .. }

@@ -200,6 +200,7 @@ fn a_closed_journal_refuses_without_changing_the_shard() {
         CommandKind::Cancel { order, id },
         CommandKind::ResetCash,
         CommandKind::Quote { security, quote: Default::default() },
+        CommandKind::SpecialTerms(Default::default()),
         CommandKind::Timer,
     ];
     for (token, body) in bodies.into_iter().enumerate() {
@@ -223,11 +224,16 @@ fn a_closed_journal_refuses_without_changing_the_shard() {
         EventKind::Done { reason, .. } => *reason == failed,
         _ => false,
     };
-    assert_eq!(answers.iter().filter(|event| refused(event)).count(), 6, "all but the price: {answers:?}");
+    assert_eq!(
+        answers.iter().filter(|event| refused(event)).count(),
+        6,
+        "all but the price and the special terms: {answers:?}"
+    );
+    assert_eq!(answers.len(), 6);
     assert_ne!(answers[0].exec_id(0, ShardId(0)), Uuid::derived(0, 0, seq), "it is no other event's");
     assert_eq!((worker.shard().digest(), worker.seq()), (digest, seq));
     let counts = worker.counts();
-    assert_eq!((counts.commands, counts.refused, counts.dropped), (1, 6, 1));
+    assert_eq!((counts.commands, counts.refused, counts.dropped), (1, 6, 2));
     // Open again, everything continues with the next number.
     send(&mut ports[0], 9..10);
     worker.poll(Timestamp(3));

@@ -53,6 +53,10 @@ pub(super) fn take_commands(now: Timestamp, peer: &mut ClusterPeer, shard_client
 
 /// Answers in the owner's place that it is down.
 fn refuse(now: Timestamp, peer: &mut ClusterPeer, shard: ShardId, command: &Command, view: &View) {
+    // Special terms have no answer of their own: the request behind them has one.
+    if matches!(command.body, CommandKind::SpecialTerms(_)) {
+        return;
+    }
     let reason = Reason::OwnerAway;
     let source = command.source;
     let is_cancel = matches!(command.body, CommandKind::Cancel { .. });
