@@ -63,7 +63,8 @@ impl Shard {
         self.days.era.encode(out);
         self.requests.senders.encode(out);
         self.requests.audit_anchor.encode(out);
-        // Written only where there is something, so that states from before they existed can be read.
+        // Written only where there is something, so that states from before they existed can be
+        // read.
         if self.has_fees_or_special_terms() {
             self.orders.save_fees(out);
             self.orders.special.encode(out);

@@ -33,8 +33,8 @@ const FEW_EVENTS: usize = 16;
 /// sooner.
 const BATCH_PAUSE: Duration = Duration::from_millis(50);
 
-/// Interval at which the counts of other threads are collected, as often as they hand them over, and
-/// at which the end of a trading day is noticed.
+/// Interval at which the counts of other threads are collected, as often as they hand them over,
+/// and at which the end of a trading day is noticed.
 const COLLECT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Time between two samples of the portfolios, and between two looks whether the read model is

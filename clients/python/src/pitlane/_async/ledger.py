@@ -76,9 +76,9 @@ class AsyncLedger(AsyncSecurityLookup):
         return await self._run(get("/rest/ext/portfolio/history", list[PortfolioSample], strategy=strategy))
 
     async def profit(self, strategy: str | None = None, day: str | None = None) -> Profit:
-        """Returns the profit of a trading day (`YYYY-MM-DD`) before and after fees, by strategy and security.
+        """Returns the profit of a trading day before and after fees, by strategy and security.
 
-        Without a day it is the running one.
+        `day` is a date (`YYYY-MM-DD`); without it the running day is meant.
         """
         return await self._run(get("/rest/ext/profit", Profit, strategy=strategy, day=day))
 
