@@ -46,7 +46,8 @@ impl FixEndpoint {
         number: u16,
         mut recorder: Option<&mut LatencyRecorder>,
     ) {
-        if matches!(&event.body, EventKind::Order(_) | EventKind::Status(_) | EventKind::Refused(_)) {
+        // Special terms come before the first event of their order.
+        if event.body.report_source().is_some() {
             self.open(now, number);
         }
         let FixEndpoint { clients, desk, latency, .. } = self;
