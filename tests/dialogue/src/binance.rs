@@ -447,13 +447,18 @@ impl ExchangeOrder {
         Notional::from_raw(self.quote * i128::from(SCALE)).average(self.executed)
     }
 
+    /// Returns the quantity that is shown, as the venue writes it.
+    fn iceberg_text(&self) -> String {
+        if self.iceberg_qty.is_zero() { "0.00000000".to_string() } else { self.iceberg_qty.to_string() }
+    }
+
     fn body(&self) -> Value {
         json!({
             "symbol": self.symbol, "orderId": self.id, "orderListId": -1, "clientOrderId": self.client_id,
             "price": self.price.to_string(), "origQty": self.qty.to_string(),
             "executedQty": self.executed.to_string(), "cummulativeQuoteQty": self.quote().to_string(),
             "status": self.status, "timeInForce": self.time_in_force, "type": self.kind, "side": self.side,
-            "stopPrice": "0.00000000", "icebergQty": self.iceberg_qty.to_string(), "isWorking": self.is_open(),
+            "stopPrice": "0.00000000", "icebergQty": self.iceberg_text(), "isWorking": self.is_open(),
             "time": self.placed_ms,
         })
     }

@@ -200,7 +200,7 @@ fn a_dialect_of_a_venue_is_checked() {
             ", secret = \"s\", logon_signed_tags = [35, 11]",
             "adapter.0.logon_signed_tags: 11 is not one of 34",
         ),
-        (", omit_tags = [40]", "adapter.0.omit_tags: 40 is not one of 21"),
+        (", omit_tags = [40]", "adapter.0.omit_tags: 40 is not one of 18, 21"),
         (", logon_fields = [\"554=x\"]", "adapter.0.logon_fields: the service writes tag 554 itself"),
         (", order_fields = [\"x\"]", "adapter.0.order_fields: \"x\" is not TAG=VALUE"),
         (many.as_str(), "adapter.0.order_fields: it may have 16 fields, not 17"),
