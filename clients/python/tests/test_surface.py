@@ -204,6 +204,7 @@ NAMES = {
     "PortfolioVO": values.Portfolio,
     "PositionVO": values.Position,
     "ProfitRowVO": values.ProfitRow,
+    "ProfitDayVO": values.ProfitDay,
     "ProfitSumVO": values.ProfitSum,
     "ProfitVO": values.Profit,
     "RatesVO": operation_values.Rates,

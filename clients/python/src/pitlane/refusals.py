@@ -434,3 +434,21 @@ class MaxNotional(Refused):
     """The value is above the venue's maximum for one order."""
 
     code = "max-notional"
+
+
+class ExecInstNotTaken(Refused):
+    """The venue does not take this ExecInst (18)."""
+
+    code = "exec-inst-not-taken"
+
+
+class MinQtyNotTaken(Refused):
+    """The venue does not take this MinQty (110), or it is above OrderQty (38)."""
+
+    code = "min-qty-not-taken"
+
+
+class MaxFloorNotTaken(Refused):
+    """The venue does not take this MaxFloor (111)."""
+
+    code = "max-floor-not-taken"

@@ -89,6 +89,9 @@ REASONS: tuple[tuple[str, str], ...] = (
     ("venue-unsupported", "the venue does not offer such an order or change"),
     ("min-notional", "the value is below the venue's minimum for one order"),
     ("max-notional", "the value is above the venue's maximum for one order"),
+    ("exec-inst-not-taken", "the venue does not take this ExecInst (18)"),
+    ("min-qty-not-taken", "the venue does not take this MinQty (110), or it is above OrderQty (38)"),
+    ("max-floor-not-taken", "the venue does not take this MaxFloor (111)"),
 )
 
 
