@@ -104,8 +104,14 @@ fn market_data_that_waits_takes_no_more_memory_than_is_set() {
     let by_keys =
         ["stomp.conflated_bytes_max=16777216".to_string(), format!("stomp.conflated_keys_max={keys}")];
     for (name, [bytes, keys_max]) in [("bytes", by_bytes), ("keys", by_keys)] {
-        let settings =
-            ["feed.rate=20000", "stomp.out_buffer_bytes=4096", "net.send_kernel_bytes=4096", &market];
+        // On a busy machine all this may take longer than a session may be stuck by default.
+        let settings = [
+            "feed.rate=20000",
+            "stomp.out_buffer_bytes=4096",
+            "stomp.stuck_timeout_ms=600000",
+            "net.send_kernel_bytes=4096",
+            &market,
+        ];
         let (service, _) =
             start(&format!("caps-{name}"), &[&settings[..], &[bytes.as_str(), keys_max.as_str()]].concat());
         let watching = watcher(&service, SUBSCRIPTIONS);
@@ -140,7 +146,8 @@ fn events_that_wait_are_no_more_than_is_set() {
     for (name, setting, size) in
         [("events", "stomp.queue_events_max=50", 1_000), ("bytes", "stomp.queue_bytes_max=65536", 4_000)]
     {
-        let settings = ["feed.on=false", "stomp.out_buffer_bytes=4096", setting];
+        let settings =
+            ["feed.on=false", "stomp.stuck_timeout_ms=600000", "stomp.out_buffer_bytes=4096", setting];
         let (service, _) = start(&format!("caps-queue-{name}"), &settings);
         let (mut reader, mut sender) = (over_websocket(&service), over_websocket(&service));
         reader.subscribe("1", "generic-event.*");

@@ -107,7 +107,8 @@ fn bad_consumers_do_not_slow_a_healthy_one() {
 fn a_hundred_stalled_consumers_of_a_thousand_instruments_cost_less_than_64_mib() {
     let rows = instruments(1_000);
     let market = format!("refdata.dir={}", rows.display());
-    let (service, _) = start("stalled", &["feed.rate=20000", &market]);
+    let settings = ["feed.rate=20000", "stomp.stuck_timeout_ms=600000", &market];
+    let (service, _) = start("stalled", &settings);
     let mut healthy = StompClient::new(plain(address(&service, "stomp")));
     healthy.connect();
     healthy.subscribe("1", "tick.*");
