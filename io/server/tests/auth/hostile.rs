@@ -18,10 +18,13 @@ use crate::guesses::{http, over_fix, over_stomp, over_websocket};
 const SESSIONS: u64 = 60;
 /// Connections of one attacker that stay open while it opens the next.
 const HELD_MAX: usize = 100;
-/// Rounds of the well-behaved clients without an attack, for comparison.
-const QUIET_ROUNDS: usize = 100;
-/// Between two rounds under attack.
+/// Least number of rounds of the well-behaved clients without an attack, for comparison.
+const QUIET_ROUNDS_MIN: u64 = 100;
+/// Between two rounds. Without a pause the clients would use up the ports of their address.
 const ROUND_PAUSE: Duration = Duration::from_millis(2);
+/// Added to the nice values of the well-behaved clients and, beyond the limit, of the attackers.
+const GOOD_PRIORITY: i32 = -10;
+const LEAST_PRIORITY: i32 = 40;
 /// The last part of 127.0.0.x: the well-behaved clients, and the first of the attackers.
 const GOOD: u8 = 1;
 const FIRST_ATTACKER: u8 = 20;
@@ -115,13 +118,14 @@ fn is_answered(secured: &SecuredService, headers: &str) -> bool {
 struct GoodRounds([Vec<Duration>; GOOD_CLIENTS.len()]);
 
 impl GoodRounds {
-    /// Sends one request of each client.
+    /// Sends one request of each client, then pauses.
     fn add(&mut self, secured: &SecuredService) {
         for ((name, request), durations) in GOOD_CLIENTS.iter().zip(&mut self.0) {
             let begun = Instant::now();
             assert!(request(secured), "{name}");
             durations.push(begun.elapsed());
         }
+        std::thread::sleep(ROUND_PAUSE);
     }
 
     /// Returns the 99th percentile of each client.
@@ -142,15 +146,13 @@ fn rounds_under_attack(secured: &SecuredService, sink: Option<SocketAddr>, sessi
             let running = &running;
             scope.spawn(move || {
                 // An attacker on another host would not use the processors of this one.
-                let _ = rustix::process::nice(19);
+                let _ = rustix::process::nice(LEAST_PRIORITY);
                 attack.run(secured, sink, FIRST_ATTACKER + index_u8(nth), sessions);
                 running.fetch_sub(1, Ordering::Relaxed);
             });
         }
         loop {
             rounds.add(secured);
-            // Without a pause the clients would use up the ports of their address.
-            std::thread::sleep(ROUND_PAUSE);
             if running.load(Ordering::Relaxed) == 0 {
                 break;
             }
@@ -171,8 +173,11 @@ fn start_sink() -> SocketAddr {
 fn hostile_sessions_of_every_protocol_keep_no_good_client_out() {
     let sessions = std::env::var("PITLANE_HOSTILE").map_or(SESSIONS, |text| text.parse().unwrap());
     let secured = SecuredService::start("hostile-crowd", &[]);
+    // A client on another host would not wait for the processors of this one. Where this is not
+    // allowed, the durations contain these waits.
+    let _ = rustix::process::nice(GOOD_PRIORITY);
     let mut quiet = GoodRounds::default();
-    for _ in 0..QUIET_ROUNDS {
+    for _ in 0..sessions.max(QUIET_ROUNDS_MIN) {
         quiet.add(&secured);
     }
     // The same attackers at another port, which shows what they cost as programs on this host.
