@@ -124,6 +124,8 @@ impl VenueConnection<'_> {
     }
 
     fn flood(&mut self) -> io::Result<()> {
+        // A venue on another host would not use the processors of this one.
+        let _ = rustix::process::nice(19);
         while self.is(Conduct::Flood) {
             let mut wire = Vec::new();
             for _ in 0..REPORTS_PER_WRITE {
