@@ -16,7 +16,9 @@ pub use self::records::{
 pub use self::refdata::{BinanceImportArgs, ImportCommand, RefDataCommand, VenueEnvironment};
 pub use self::run::{ServeArgs, SimulateArgs, StrategyArgs};
 pub use self::settings::{RefDataFolderArgs, SettingsArgs};
-pub use self::tools::{CheckArgs, CompletionsArgs, ConfigCommand, DoctorArgs, HealthArgs, ManArgs, ShowArgs};
+pub use self::tools::{
+    CheckArgs, CompletionsArgs, ConfigCommand, DoctorArgs, HealthArgs, ManArgs, ShowArgs, TuneArgs,
+};
 pub use self::users::{CredentialFileArgs, CredentialNameArgs, NewCredentialArgs, TokenCommand, UserCommand};
 
 const CODES: &str = "\
@@ -97,6 +99,17 @@ pub enum CliCommand {
   pitlane doctor --config pinned
   pitlane doctor --json | jq '.findings[] | select(.verdict == \"unfit\")'")]
     Doctor(DoctorArgs),
+    /// Correct what the doctor finds, and undo it
+    ///
+    /// Shows which files of the kernel would be written for the given settings: frequency
+    /// governor, idle states, interrupts, second threads of cores, clock source, huge pages, busy
+    /// polling, and boot parameters for isolated cores. `--apply` writes them and keeps the old
+    /// texts in a record; `--undo` restores these. Exits with 1 if a change failed.
+    #[command(after_help = "Examples:
+  pitlane tune --config pinned
+  sudo pitlane tune --config pinned --apply
+  sudo pitlane tune --undo")]
+    Tune(TuneArgs),
     /// Ask the service on this machine whether it is ready
     ///
     /// Requests `/health/ready` at http.listen of the given settings. Exits with 0 if the service
@@ -164,6 +177,8 @@ mod tests {
         }
         assert!(matches!(command("pitlane check --refdata x"), Ok(CliCommand::Check(_))));
         assert!(matches!(command("pitlane doctor --json"), Ok(CliCommand::Doctor(_))));
+        assert!(matches!(command("pitlane tune --apply"), Ok(CliCommand::Tune(_))));
+        assert!(command("pitlane tune --apply --undo").is_err());
         assert!(matches!(command("pitlane completions zsh"), Ok(CliCommand::Completions(_))));
         assert!(matches!(command("pitlane health --wait 5"), Ok(CliCommand::Health(_))));
         assert!(matches!(command("pitlane man d"), Ok(CliCommand::Man(_))));

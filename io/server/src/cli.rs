@@ -32,13 +32,14 @@ use crate::args::{
     AuditCommand, AuditOrdersArgs, AuditVerifyArgs, CheckArgs, Cli, CliCommand, CompletionsArgs,
     ConfigCommand, CredentialFileArgs, DoctorArgs, HealthArgs, ImportCommand, JournalCommand,
     JournalPartArgs, ManArgs, RefDataCommand, ServeArgs, ShowArgs, SimulateArgs, StandbyCommand,
-    StrategyArgs, TokenCommand, UserCommand,
+    StrategyArgs, TokenCommand, TuneArgs, UserCommand,
 };
-use crate::doctor::{self, Probes};
+use crate::doctor::{self, HostFiles, Probes};
 use crate::health::{self, HealthError};
 use crate::refdata_import::{self, ImportError};
 use crate::serve::{self, ServeError, ServeSettings};
 use crate::simulation::{self, SimulationCommandError};
+use crate::tune::{self, TuneError, TuneOutcome};
 
 /// Time limit for writing the last lines of the log.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
@@ -72,6 +73,7 @@ pub fn run(registry: Registry) -> ExitCode {
         CliCommand::Check(check) => run_check(&check, &registry),
         CliCommand::Config(ConfigCommand::Show(show)) => run_show(&show),
         CliCommand::Doctor(doctor) => run_doctor(&doctor),
+        CliCommand::Tune(tune) => run_tune(&tune),
         CliCommand::Health(health) => run_health(&health),
         CliCommand::Journal(verb) => run_journal(&verb),
         CliCommand::Standby(verb) => run_standby(&verb),
@@ -110,6 +112,7 @@ enum CliError {
     Audit(AuditError),
     Health(HealthError),
     Import(ImportError),
+    Tune(TuneError),
     Standby(io::Error),
     Output(io::Error),
 }
@@ -127,6 +130,7 @@ impl std::fmt::Display for CliError {
             CliError::Journal(error) => write!(f, "pitlane: {error}"),
             CliError::Serve(error) => write!(f, "pitlane: {error}"),
             CliError::Strategy(error) => write!(f, "pitlane: {error}"),
+            CliError::Tune(error) => write!(f, "pitlane: {error}"),
             CliError::Simulate(error) => write!(f, "pitlane: {error}"),
             CliError::Standby(error) | CliError::Output(error) => write!(f, "pitlane: {error}"),
         }
@@ -318,10 +322,41 @@ fn run_doctor(args: &DoctorArgs) -> Result<ExitCode, CliError> {
         }
         match unfit {
             0 => writeln!(out, "\nfit")?,
-            _ => writeln!(out, "\n{unfit} of {} need correction", findings.len())?,
+            _ => {
+                writeln!(
+                    out,
+                    "\n{unfit} of {} need correction; `pitlane tune` makes changes",
+                    findings.len()
+                )?;
+            }
         }
     }
     Ok(if unfit == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn run_tune(args: &TuneArgs) -> Result<ExitCode, CliError> {
+    let root = Path::new(ROOT);
+    let mut out = io::stdout().lock();
+    let outcomes = if args.undo {
+        tune::undo(root, &args.record).map_err(CliError::Tune)?
+    } else {
+        let config = pitlane_config::load(&args.settings.sources(), &Machine::of(root))?.config;
+        let findings = doctor::examine(&config, root, &Probes::take(&config));
+        let plan = tune::plan(&HostFiles::at(root), &findings);
+        if !args.apply || plan.steps.is_empty() {
+            writeln!(out, "{plan}")?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        tune::apply(root, &args.record, plan.steps).map_err(CliError::Tune)?
+    };
+    for (step, outcome) in &outcomes {
+        writeln!(out, "{}", tune::line(step, outcome, args.undo))?;
+    }
+    if outcomes.iter().any(|(step, _)| tune::is_for_boot(step)) {
+        writeln!(out, "run update-grub and reboot: boot parameters have changed")?;
+    }
+    let is_failed = outcomes.iter().any(|(_, outcome)| matches!(outcome, TuneOutcome::Failed(_)));
+    Ok(if is_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn run_health(args: &HealthArgs) -> Result<ExitCode, CliError> {

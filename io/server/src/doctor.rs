@@ -30,6 +30,17 @@ pub struct HostFinding {
     pub why: &'static str,
     /// A command, or a sentence where there is no command; empty if nothing is wrong.
     pub remedy: String,
+    /// What corrects it without a person; empty if nothing is wrong or a person must do it.
+    pub changes: Vec<HostChange>,
+}
+
+/// A change of the machine that corrects a finding; see `tune`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum HostChange {
+    /// A text for a file of the kernel, whose path is relative to the root folder.
+    Write { path: String, text: String },
+    /// Parameters of the kernel at its next start.
+    BootParameters(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,7 +66,7 @@ pub fn examine(config: &Config, root: &Path, probes: &Probes) -> Vec<HostFinding
     let host = HostFiles::at(root);
     let checks = [
         cores::check(config, &host),
-        kernel::check(&host, probes),
+        kernel::check(config, &host, probes),
         limits::check(config, &host, probes),
         storage::check(config, &host, probes),
     ];
@@ -119,7 +130,26 @@ impl HostCheck {
         found: impl Into<String>,
         remedy: impl Into<String>,
     ) -> HostFinding {
-        HostFinding { check: self.name, verdict, found: found.into(), why: self.why, remedy: remedy.into() }
+        HostFinding {
+            check: self.name,
+            verdict,
+            found: found.into(),
+            why: self.why,
+            remedy: remedy.into(),
+            changes: Vec::new(),
+        }
+    }
+}
+
+impl HostFinding {
+    fn corrected_by(self, changes: Vec<HostChange>) -> HostFinding {
+        HostFinding { changes, ..self }
+    }
+}
+
+impl HostChange {
+    fn write(path: impl Into<String>, text: impl Into<String>) -> HostChange {
+        HostChange::Write { path: path.into(), text: text.into() }
     }
 }
 

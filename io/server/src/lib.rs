@@ -9,5 +9,6 @@ mod refdata_import;
 pub mod serve;
 mod simulation;
 pub mod topology;
+pub mod tune;
 
 pub use self::cli::run;

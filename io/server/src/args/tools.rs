@@ -63,6 +63,21 @@ impl DoctorArgs {
 }
 
 #[derive(Clone, Debug, Args)]
+pub struct TuneArgs {
+    #[command(flatten)]
+    pub settings: SettingsArgs,
+    /// Make the changes
+    #[arg(long, conflicts_with = "undo")]
+    pub apply: bool,
+    /// Undo the changes that were made
+    #[arg(long)]
+    pub undo: bool,
+    /// File that keeps the texts before the changes
+    #[arg(long, value_name = "FILE", default_value = "/var/lib/pitlane-tune.json")]
+    pub record: PathBuf,
+}
+
+#[derive(Clone, Debug, Args)]
 pub struct HealthArgs {
     #[command(flatten)]
     pub settings: SettingsArgs,

@@ -3,7 +3,7 @@
 use pitlane_config::Config;
 
 use super::host::HostFiles;
-use super::{HostCheck, HostFinding, show};
+use super::{HostChange, HostCheck, HostFinding, show};
 
 /// Longest exit latency of an idle state that does not affect response times, in microseconds.
 const WAKE_US_MAX: u64 = 10;
@@ -45,7 +45,7 @@ fn isolation(host: &HostFiles, quick: &[u32]) -> HostFinding {
             [] => "no core is kept free of other threads".to_string(),
             _ => format!("cores {} are configured and not kept free", show(&outside)),
         };
-        return ISOLATION.unfit(found, boot_with(&format!("isolcpus={wanted}")));
+        return boot_with(ISOLATION, found, format!("isolcpus={wanted}"));
     }
     if quick.is_empty() {
         let found = format!("cores {} are kept free, and no thread is pinned to them", show(&isolated));
@@ -72,14 +72,14 @@ fn tickless(host: &HostFiles, quick: &[u32]) -> HostFinding {
             _ => format!("cores {} have the scheduler's tick", show(&with_tick)),
         };
         let wanted = candidates(host, quick);
-        return TICKLESS.unfit(found, boot_with(&format!("nohz_full={wanted} rcu_nocbs={wanted}")));
+        return boot_with(TICKLESS, found, format!("nohz_full={wanted} rcu_nocbs={wanted}"));
     }
     TICKLESS.fit(format!("cores {} have no tick", show(quick)))
 }
 
 fn governor(host: &HostFiles, quick: &[u32]) -> HostFinding {
-    let governor =
-        |core: &u32| host.text(&format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor"));
+    let file = |core: &u32| format!("sys/devices/system/cpu/cpu{core}/cpufreq/scaling_governor");
+    let governor = |core: &u32| host.text(&file(core));
     let watched = watched(host, quick);
     let known: Vec<(u32, String)> =
         watched.iter().filter_map(|core| Some((*core, governor(core)?))).collect();
@@ -93,8 +93,9 @@ fn governor(host: &HostFiles, quick: &[u32]) -> HostFinding {
     }
     let name = known.iter().find(|(core, _)| *core == slow[0]).map_or("?", |(_, name)| name);
     let list = show(&slow);
-    GOVERNOR
-        .unfit(format!("{name} on cores {list}"), format!("cpupower -c {list} frequency-set -g performance"))
+    let remedy = format!("cpupower -c {list} frequency-set -g performance");
+    let changes = slow.iter().map(|core| HostChange::write(file(core), "performance")).collect();
+    GOVERNOR.unfit(format!("{name} on cores {list}"), remedy).corrected_by(changes)
 }
 
 fn siblings(host: &HostFiles, quick: &[u32]) -> HostFinding {
@@ -110,23 +111,30 @@ fn siblings(host: &HostFiles, quick: &[u32]) -> HostFinding {
         return SIBLINGS.fit("each core runs one thread");
     }
     if quick.is_empty() {
-        let remedy = "echo off > /sys/devices/system/cpu/smt/control";
-        return SIBLINGS.unfit("cores run two threads each", remedy);
+        let file = "sys/devices/system/cpu/smt/control";
+        let finding = SIBLINGS.unfit("cores run two threads each", format!("echo off > /{file}"));
+        return finding.corrected_by(vec![HostChange::write(file, "off")]);
     }
-    let offline: Vec<String> =
-        beside.iter().map(|core| format!("echo 0 > /sys/devices/system/cpu/cpu{core}/online")).collect();
+    let online: Vec<String> =
+        beside.iter().map(|core| format!("sys/devices/system/cpu/cpu{core}/online")).collect();
+    let remedy: Vec<String> = online.iter().map(|file| format!("echo 0 > /{file}")).collect();
     SIBLINGS
-        .unfit(format!("cores {} are second threads of configured ones", show(&beside)), offline.join("; "))
+        .unfit(format!("cores {} are second threads of configured ones", show(&beside)), remedy.join("; "))
+        .corrected_by(online.into_iter().map(|file| HostChange::write(file, "0")).collect())
 }
 
 fn idle_states(host: &HostFiles, quick: &[u32]) -> HostFinding {
     let mut deepest: Option<(u64, String)> = None;
+    let mut changes = Vec::new();
     for core in watched(host, quick) {
         let folder = format!("sys/devices/system/cpu/cpu{core}/cpuidle");
         for state in host.names(&folder) {
             let about = |file: &str| host.text(&format!("{folder}/{state}/{file}"));
             let wake_us = about("latency").and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
             let enabled = about("disable").is_none_or(|text| text == "0");
+            if enabled && wake_us > WAKE_US_MAX {
+                changes.push(HostChange::write(format!("{folder}/{state}/disable"), "1"));
+            }
             if enabled && deepest.as_ref().is_none_or(|(us, _)| wake_us > *us) {
                 deepest = Some((wake_us, about("name").unwrap_or(state)));
             }
@@ -137,7 +145,7 @@ fn idle_states(host: &HostFiles, quick: &[u32]) -> HostFinding {
         None => IDLE.fit(format!("no idle states (driver {driver})")),
         Some((wake_us, name)) if wake_us > WAKE_US_MAX => {
             let found = format!("{name} takes {wake_us} us to leave (driver {driver})");
-            IDLE.unfit(found, format!("cpupower idle-set -D {WAKE_US_MAX}"))
+            IDLE.unfit(found, format!("cpupower idle-set -D {WAKE_US_MAX}")).corrected_by(changes)
         }
         Some((wake_us, name)) => IDLE.fit(format!("deepest is {name}, {wake_us} us (driver {driver})")),
     }
@@ -162,12 +170,16 @@ fn interrupts(host: &HostFiles, quick: &[u32]) -> HostFinding {
         return INTERRUPTS.fit(format!("none on cores {}", show(quick)));
     }
     let rest: Vec<u32> = host.cores.iter().copied().filter(|core| !quick.contains(core)).collect();
+    let elsewhere = if rest.is_empty() { "0".to_string() } else { show(&rest) };
     let remedy = format!(
-        "systemctl stop irqbalance; for irq in {}; do echo {} > /proc/irq/$irq/smp_affinity_list; done",
+        "systemctl stop irqbalance; for irq in {}; do echo {elsewhere} > /proc/irq/$irq/smp_affinity_list; done",
         disturbing.join(" "),
-        if rest.is_empty() { "0".to_string() } else { show(&rest) }
     );
-    INTERRUPTS.unfit(format!("{} interrupts may come to cores {}", disturbing.len(), show(quick)), remedy)
+    let change =
+        |irq: &String| HostChange::write(format!("proc/irq/{irq}/smp_affinity_list"), elsewhere.as_str());
+    INTERRUPTS
+        .unfit(format!("{} interrupts may come to cores {}", disturbing.len(), show(quick)), remedy)
+        .corrected_by(disturbing.iter().map(change).collect())
 }
 
 fn nodes(host: &HostFiles, quick: &[u32]) -> HostFinding {
@@ -203,6 +215,8 @@ fn candidates(host: &HostFiles, quick: &[u32]) -> String {
     show(if quick.is_empty() { upper } else { quick })
 }
 
-fn boot_with(parameters: &str) -> String {
-    format!("add {parameters} to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub and reboot")
+fn boot_with(check: HostCheck, found: String, parameters: String) -> HostFinding {
+    let remedy =
+        format!("add {parameters} to GRUB_CMDLINE_LINUX in /etc/default/grub, run update-grub and reboot");
+    check.unfit(found, remedy).corrected_by(vec![HostChange::BootParameters(parameters)])
 }

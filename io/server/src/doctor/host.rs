@@ -30,6 +30,10 @@ impl HostFiles {
         parse_cores(&self.text(path)?)
     }
 
+    pub fn is_folder(&self, path: &str) -> bool {
+        self.root.join(path).is_dir()
+    }
+
     /// Returns the names in a folder, sorted.
     pub fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.root.join(folder)).into_iter().flatten().flatten();

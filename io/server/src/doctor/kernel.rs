@@ -1,8 +1,10 @@
 //! Checks of clocks, memory and virtualisation.
 
+use pitlane_config::Config;
+
 use super::host::HostFiles;
 use super::probes::Probes;
-use super::{HostCheck, HostFinding};
+use super::{HostChange, HostCheck, HostFinding};
 
 /// Highest acceptable steal time of a virtual machine, in thousandths.
 const STEAL_PERMILLE_MAX: u64 = 1;
@@ -17,11 +19,22 @@ const PAGES: HostCheck =
     HostCheck { name: "huge-pages", why: "the kernel stops a thread while it puts large pages together" };
 const SWAP: HostCheck =
     HostCheck { name: "swap", why: "memory that was swapped out comes back in milliseconds" };
+const BUSY_POLL: HostCheck = HostCheck {
+    name: "busy-poll",
+    why: "without CAP_NET_ADMIN a socket polls its network card no longer than the kernel's default",
+};
 const VIRTUAL: HostCheck =
     HostCheck { name: "virtual", why: "a hypervisor can take the core away at any time" };
 
-pub(super) fn check(host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
-    vec![clock_source(host), clock_sync(host, probes), huge_pages(host), swap(host), virtual_machine(host)]
+pub(super) fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<HostFinding> {
+    vec![
+        clock_source(host),
+        clock_sync(host, probes),
+        huge_pages(host),
+        swap(host),
+        busy_poll(config, host),
+        virtual_machine(host),
+    ]
 }
 
 fn clock_source(host: &HostFiles) -> HostFinding {
@@ -42,11 +55,15 @@ fn clock_source(host: &HostFiles) -> HostFinding {
         return CLOCK.fit("tsc, constant and never stopping");
     }
     let offered = host.text(&format!("{folder}/available_clocksource")).unwrap_or_default();
-    let remedy = match offered.split_whitespace().any(|name| name == "tsc") {
-        true => format!("echo tsc > /{folder}/current_clocksource"),
-        false => "add tsc=reliable to the kernel command line and reboot".to_string(),
-    };
-    CLOCK.unfit(format!("{current} rather than tsc"), remedy)
+    let found = format!("{current} rather than tsc");
+    if offered.split_whitespace().any(|name| name == "tsc") {
+        let file = format!("{folder}/current_clocksource");
+        let finding = CLOCK.unfit(found, format!("echo tsc > /{file}"));
+        return finding.corrected_by(vec![HostChange::write(file, "tsc")]);
+    }
+    CLOCK
+        .unfit(found, "add tsc=reliable to the kernel command line and reboot")
+        .corrected_by(vec![HostChange::BootParameters("tsc=reliable".to_string())])
 }
 
 fn clock_sync(host: &HostFiles, probes: &Probes) -> HostFinding {
@@ -65,9 +82,9 @@ fn huge_pages(host: &HostFiles) -> HostFinding {
     let file = "sys/kernel/mm/transparent_hugepage/enabled";
     match host.text(file) {
         None => PAGES.fit("the kernel has no transparent huge pages"),
-        Some(text) if text.contains("[always]") => {
-            PAGES.unfit("transparent huge pages are always on", format!("echo madvise > /{file}"))
-        }
+        Some(text) if text.contains("[always]") => PAGES
+            .unfit("transparent huge pages are always on", format!("echo madvise > /{file}"))
+            .corrected_by(vec![HostChange::write(file, "madvise")]),
         Some(text) => {
             let chosen = text.split(['[', ']']).nth(1).unwrap_or("?");
             PAGES.fit(format!("transparent huge pages: {chosen}"))
@@ -83,6 +100,33 @@ fn swap(host: &HostFiles) -> HostFinding {
         [..] => SWAP
             .unfit(format!("swap is on: {}", areas.join(", ")), "swapoff -a, and take it out of /etc/fstab"),
     }
+}
+
+fn busy_poll(config: &Config, host: &HostFiles) -> HostFinding {
+    let wanted = config.net.busy_poll_us;
+    if wanted == 0 {
+        return BUSY_POLL.fit("not configured (net.busy_poll_us)");
+    }
+    let value = |name: &str| host.text(&format!("proc/sys/net/core/{name}"))?.parse::<u32>().ok();
+    let names = ["busy_poll", "busy_read"];
+    let values: Vec<(&str, u32)> = names.into_iter().filter_map(|name| Some((name, value(name)?))).collect();
+    if values.len() < names.len() {
+        return BUSY_POLL.unknown("the kernel does not show net.core.busy_poll and busy_read");
+    }
+    let low: Vec<(&str, u32)> = values.into_iter().filter(|(_, us)| *us < wanted).collect();
+    if low.is_empty() {
+        return BUSY_POLL.fit(format!("net.core.busy_poll and busy_read are at least {wanted} us"));
+    }
+    let found: Vec<String> = low.iter().map(|(name, us)| format!("net.core.{name} is {us} us")).collect();
+    let remedy: Vec<String> = low.iter().map(|(name, _)| format!("net.core.{name}={wanted}")).collect();
+    let change =
+        |(name, _): &(&str, u32)| HostChange::write(format!("proc/sys/net/core/{name}"), wanted.to_string());
+    BUSY_POLL
+        .unfit(
+            format!("{}; net.busy_poll_us is {wanted}", found.join(", ")),
+            format!("sysctl -w {}", remedy.join(" ")),
+        )
+        .corrected_by(low.iter().map(change).collect())
 }
 
 fn virtual_machine(host: &HostFiles) -> HostFinding {

@@ -1,5 +1,7 @@
 //! The doctor on made-up machines: a fit one, and one fault at a time.
 
+mod tune;
+
 use std::fs;
 use std::path::PathBuf;
 
@@ -35,6 +37,8 @@ const FIT: &[(&str, &str)] = &[
     ("proc/swaps", "Filename Type Size Used Priority\n"),
     ("proc/irq/24/smp_affinity_list", "0-1\n"),
     ("proc/irq/default_smp_affinity", "3f\n"),
+    ("proc/sys/net/core/busy_poll", "50\n"),
+    ("proc/sys/net/core/busy_read", "50\n"),
     (
         "proc/self/limits",
         "Limit Soft Limit Hard Limit Units\nMax open files            65536                65536                files\nMax locked memory         unlimited            unlimited            bytes\n",
@@ -102,7 +106,7 @@ fn a_fit_machine_has_no_findings() {
         assert_eq!(finding.verdict, HostVerdict::Fit, "{finding}");
         assert_eq!(finding.remedy, "", "{finding}");
     }
-    assert_eq!((doctor::unfit(&findings), findings.len()), (0, 19));
+    assert_eq!((doctor::unfit(&findings), findings.len()), (0, 20));
     assert_eq!(doctor::to_json(&findings)["fit"], true);
 }
 
