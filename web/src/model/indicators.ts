@@ -114,16 +114,24 @@ export function dayIn(timeZone: string | undefined): (time: number) => string {
   return (time) => {
     const quarter = Math.floor(time / QUARTER_S);
     let day = known.get(quarter);
-    if (day === undefined) known.set(quarter, (day = format.format(quarter * QUARTER_S * 1000)));
+    if (day === undefined) known.set(quarter, (day = dayOf(format, quarter * QUARTER_S * 1000)));
     return day;
   };
 }
 
+/** Returns a date such as 2026-11-18. No locale writes dates alike in all versions of a browser. */
+function dayOf(format: Intl.DateTimeFormat, time: number): string {
+  const parts = format.formatToParts(time);
+  const part = (type: string): string => parts.find((known) => known.type === type)?.value ?? '';
+  return `${part('year')}-${part('month')}-${part('day')}`;
+}
+
 function formatOf(timeZone: string | undefined): Intl.DateTimeFormat {
+  const fields = { year: 'numeric', month: '2-digit', day: '2-digit' } as const;
   try {
-    return new Intl.DateTimeFormat('en-CA', { timeZone });
+    return new Intl.DateTimeFormat('en', { ...fields, timeZone });
   } catch {
     // The browser does not know the time zone.
-    return new Intl.DateTimeFormat('en-CA', { timeZone: 'UTC' });
+    return new Intl.DateTimeFormat('en', { ...fields, timeZone: 'UTC' });
   }
 }

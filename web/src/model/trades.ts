@@ -51,7 +51,7 @@ export class TradeList {
 
   /** Returns the trades, newest first. */
   get newestFirst(): Trade[] {
-    return this.trades.toReversed();
+    return [...this.trades].reverse();
   }
 
   /** Replaces the trades by those of the history, then adds the live ones that are newer. */
