@@ -18,8 +18,13 @@ use crate::guesses::{http, over_fix, over_stomp, over_websocket};
 const SESSIONS: u64 = 60;
 /// Connections of one attacker that stay open while it opens the next.
 const HELD_MAX: usize = 100;
-/// Least number of rounds of the well-behaved clients without an attack, for comparison.
-const QUIET_ROUNDS_MIN: u64 = 100;
+/// The attack and the time without it take turns so often: what else disturbs the machine then
+/// disturbs both alike.
+const TURNS: u64 = 10;
+/// Least number of rounds of the well-behaved clients in a turn without an attack.
+const QUIET_ROUNDS_MIN: u64 = 10;
+/// After an attack, until the service has closed its sessions.
+const SETTLING: Duration = Duration::from_millis(50);
 /// Between two rounds. Without a pause the clients would use up the ports of their address.
 const ROUND_PAUSE: Duration = Duration::from_millis(2);
 /// Added to the nice values of the well-behaved clients and, beyond the limit, of the attackers.
@@ -138,8 +143,12 @@ impl GoodRounds {
 }
 
 /// Sends requests of the well-behaved clients while all attackers run.
-fn rounds_under_attack(secured: &SecuredService, sink: Option<SocketAddr>, sessions: u64) -> GoodRounds {
-    let mut rounds = GoodRounds::default();
+fn add_under_attack(
+    rounds: &mut GoodRounds,
+    secured: &SecuredService,
+    sink: Option<SocketAddr>,
+    sessions: u64,
+) {
     let running = AtomicU64::new(ATTACKS.len() as u64);
     std::thread::scope(|scope| {
         for (nth, attack) in ATTACKS.iter().enumerate() {
@@ -158,7 +167,7 @@ fn rounds_under_attack(secured: &SecuredService, sink: Option<SocketAddr>, sessi
             }
         }
     });
-    rounds
+    std::thread::sleep(SETTLING);
 }
 
 /// Accepts connections and closes them, on a thread that lasts as long as the process.
@@ -176,13 +185,17 @@ fn hostile_sessions_of_every_protocol_keep_no_good_client_out() {
     // A client on another host would not wait for the processors of this one. Where this is not
     // allowed, the durations contain these waits.
     let _ = rustix::process::nice(GOOD_PRIORITY);
-    let mut quiet = GoodRounds::default();
-    for _ in 0..sessions.max(QUIET_ROUNDS_MIN) {
-        quiet.add(&secured);
+    let sink = start_sink();
+    let [mut quiet, mut elsewhere, mut attacked] = [(); 3].map(|()| GoodRounds::default());
+    for _ in 0..TURNS {
+        let sessions = sessions.div_ceil(TURNS);
+        for _ in 0..sessions.max(QUIET_ROUNDS_MIN) {
+            quiet.add(&secured);
+        }
+        // The same attackers at another port, which shows what they cost as programs on this host.
+        add_under_attack(&mut elsewhere, &secured, Some(sink), sessions);
+        add_under_attack(&mut attacked, &secured, None, sessions);
     }
-    // The same attackers at another port, which shows what they cost as programs on this host.
-    let elsewhere = rounds_under_attack(&secured, Some(start_sink()), sessions);
-    let attacked = rounds_under_attack(&secured, None, sessions);
     println!("{sessions} hostile sessions of each of {} kinds; 99th percentiles:", ATTACKS.len());
     println!("{:24} {:>12} {:>12} {:>12}", "", "quiet", "elsewhere", "attacked");
     let columns = GOOD_CLIENTS.iter().zip(quiet.worst()).zip(elsewhere.worst()).zip(attacked.worst());
