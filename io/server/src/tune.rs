@@ -212,9 +212,9 @@ fn write_record(record: &Path, steps: &[TuneStep]) -> Result<(), TuneError> {
 
 fn read_record(record: &Path) -> Result<Vec<TuneStep>, TuneError> {
     let name = || record.display().to_string();
-    let failed = |error: io::Error| match error.kind() {
-        io::ErrorKind::NotFound => TuneError::NoRecord(name()),
-        _ => TuneError::Io(name(), error),
+    let failed = |error: io::Error| match error.kind() == io::ErrorKind::NotFound {
+        true => TuneError::NoRecord(name()),
+        false => TuneError::Io(name(), error),
     };
     if fs::metadata(record).map_err(failed)?.len() > RECORD_BYTES_MAX {
         return Err(TuneError::Record(name(), "too large for a record of `pitlane tune`"));
@@ -233,10 +233,8 @@ fn recorded_step(value: &Value) -> Option<TuneStep> {
     let path = value["path"].as_str()?;
     let is_kernel_file =
         (path.starts_with("sys/") || path.starts_with("proc/")) && path.split('/').all(|part| part != "..");
-    let before = match &value["before"] {
-        Value::Null => None,
-        text => Some(text.as_str()?.to_string()),
-    };
+    let before = &value["before"];
+    let before = if before.is_null() { None } else { Some(before.as_str()?.to_string()) };
     (is_kernel_file || path == BOOT_FILE).then_some(TuneStep {
         path: path.to_string(),
         before,
