@@ -4,8 +4,7 @@ use pitlane_config::{Config, FeeBasis};
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::settings::{FillModel, QuoteSizes, SelfTrade, VenueSettings};
 use pitlane_engine::time::NS_PER_S;
-
-use super::format::{count, money, span};
+use pitlane_performance::format::{count, money, span};
 
 pub(crate) fn assumptions(config: &Config, reference: &RefData, sample_ns: u64) -> Vec<(String, String)> {
     let simulation = &config.simulation;

@@ -5,9 +5,9 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::Price;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use pitlane_performance::statistics::{Figure, RETURNS_MIN, Statistics, Withheld, deviation, mean};
 
 use super::records::PriceCurve;
-use super::statistics::{Figure, RETURNS_MIN, Statistics, Withheld, deviation, mean};
 
 /// Symbols that the name lists.
 const NAMED_MAX: usize = 5;

@@ -17,9 +17,7 @@
 pub mod account;
 mod assumptions;
 pub mod benchmark;
-pub mod draw_downs;
 mod fees;
-pub mod format;
 pub mod html;
 pub mod latency;
 pub mod progress;
@@ -33,7 +31,6 @@ mod round_trips;
 mod run_hash;
 mod sampling;
 pub mod source;
-pub mod statistics;
 pub mod sweep;
 pub mod totals;
 

@@ -1,25 +1,21 @@
 //! The report of a simulation: figures, rows, and every assumption by name. The text is in
 //! `report_text`, the JSON in `report_json`, the HTML page in `html`, the files in `report_files`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pitlane_config::Config;
 use pitlane_engine::id::{SecurityId, StrategyId};
-use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
+use pitlane_performance::curve::{Point, amount, month_returns};
+use pitlane_performance::statistics::Statistics;
 
 use super::account::{SimulationAccount, StrategyResult};
 use super::assumptions::assumptions;
 use super::benchmark::{Benchmark, Compared};
 use super::records::{BoundedRows, EquitySample, FillRecord, OrderRecord, PriceCurve, RoundTrip};
-use super::statistics::Statistics;
 use super::totals::TradeTotals;
-
-/// Points of a curve in the JSON and in a plot: what a plot can show.
-const POINTS_MAX: usize = 2_000;
 
 /// Speed of the run; not part of the hash.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -165,7 +161,7 @@ fn performance(config: &Config, account: &SimulationAccount, line: &StrategyResu
 }
 
 /// Returns the equity as floats.
-pub fn curve(samples: &[EquitySample]) -> Vec<(Timestamp, f64)> {
+pub fn curve(samples: &[EquitySample]) -> Vec<Point> {
     samples.iter().map(|sample| (sample.at, amount(sample.equity))).collect()
 }
 
@@ -188,69 +184,41 @@ fn median_holding_ns(round_trips: &[RoundTrip], strategy: StrategyId) -> Option<
 
 /// Returns the results of each month in which there were data or fills.
 fn months(line: &StrategyResult) -> Vec<MonthResult> {
-    let mut ends: BTreeMap<String, f64> = BTreeMap::new();
-    for sample in &line.daily {
-        // The end of a day is the beginning of the next, so the day is that of the instant before.
-        let day = Timestamp(sample.at.0.saturating_sub(1)).day().to_string();
-        ends.insert(day.chars().take(7).collect(), amount(sample.equity));
-    }
+    let start = line.equity.first().map_or(0.0, |sample| amount(sample.equity));
+    let mut returns = month_returns(start, &curve(&line.daily));
     for month in line.by_month.keys() {
-        ends.entry(month.clone()).or_insert(f64::NAN);
+        returns.entry(month.clone()).or_default();
     }
-    let mut before = line.equity.first().map_or(0.0, |sample| amount(sample.equity));
-    let month = |(month, end): (String, f64)| {
-        let total_return = (before > 0.0 && end.is_finite()).then(|| end / before - 1.0);
-        before = if end.is_finite() { end } else { before };
+    let month = |(month, total_return)| {
         let totals = line.by_month.get(&month).copied().unwrap_or_default();
         MonthResult { month, total_return, totals }
     };
-    ends.into_iter().map(month).collect()
-}
-
-/// Returns at most as many points as a plot can show, the last one included.
-pub fn thinned<T>(points: &[T]) -> impl Iterator<Item = &T> {
-    let last = points.len().saturating_sub(1);
-    let step = last.div_ceil(POINTS_MAX - 1).max(1);
-    points.iter().enumerate().filter(move |(at, _)| at % step == 0 || *at == last).map(|(_, point)| point)
-}
-
-pub fn amount(money: Money) -> f64 {
-    money.raw() as f64 / 1e8
+    returns.into_iter().map(month).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use pitlane_engine::time::{Day, NS_PER_DAY};
+    use pitlane_engine::number::Money;
+    use pitlane_engine::time::Day;
 
     use super::*;
 
     #[test]
-    fn a_curve_has_so_many_points_and_its_ends_among_them() {
-        let lengths = [0, 1, 2, POINTS_MAX - 1, POINTS_MAX, POINTS_MAX + 1];
-        let longer =
-            (2..9).flat_map(|times| [times * POINTS_MAX - 1, times * POINTS_MAX, times * POINTS_MAX + 1]);
-        for length in lengths.into_iter().chain(longer) {
-            let points: Vec<usize> = (0..length).collect();
-            let shown: Vec<usize> = thinned(&points).copied().collect();
-            assert!(shown.len() <= POINTS_MAX, "{} of {length}", shown.len());
-            assert!(shown.len() >= length.min(POINTS_MAX / 2), "{} of {length}", shown.len());
-            assert_eq!((shown.first(), shown.last()), (points.first(), points.last()));
-        }
-    }
-
-    #[test]
-    fn a_month_ends_with_its_last_day() {
-        let start = Day::parse(b"2026-10-30").unwrap().start();
-        let sample = |day: u64, equity: i64| EquitySample {
-            at: start.plus(day * NS_PER_DAY),
+    fn a_month_with_fills_and_without_data_has_no_return() {
+        let fills = TradeTotals { fills: 3, ..TradeTotals::default() };
+        let sample = |equity| EquitySample {
+            at: Day::parse(b"2026-11-02").unwrap().start(),
             equity: Money::whole(equity).unwrap(),
             exposure: Money::ZERO,
         };
-        let daily = vec![sample(1, 110), sample(2, 120), sample(3, 90)];
-        let line = StrategyResult { equity: vec![sample(0, 100)], daily, ..StrategyResult::default() };
-        let found: Vec<(String, f64)> =
-            months(&line).into_iter().map(|row| (row.month, row.total_return.unwrap())).collect();
-        assert_eq!(found.iter().map(|row| row.0.as_str()).collect::<Vec<_>>(), ["2026-10", "2026-11"]);
-        assert!((found[0].1 - 0.2).abs() < 1e-12 && (found[1].1 + 0.25).abs() < 1e-12, "{found:?}");
+        let line = StrategyResult {
+            equity: vec![sample(100)],
+            daily: vec![sample(125)],
+            by_month: [("2026-10".to_string(), fills)].into(),
+            ..StrategyResult::default()
+        };
+        let found: Vec<_> =
+            months(&line).into_iter().map(|row| (row.month, row.total_return, row.totals.fills)).collect();
+        assert_eq!(found, [("2026-10".to_string(), None, 3), ("2026-11".to_string(), Some(0.25), 0)]);
     }
 }

@@ -1,15 +1,16 @@
 //! The report as JSON: numbers with all their digits, amounts of money as texts.
 
 use pitlane_engine::number::Money;
-use pitlane_engine::time::{NS_PER_S, Timestamp};
+use pitlane_engine::time::NS_PER_S;
+use pitlane_performance::curve::{Point, thinned};
+use pitlane_performance::draw_downs::{DrawDown, depths};
+use pitlane_performance::statistics::{Figure, Statistics};
 use pitlane_protocols::codes::WireName;
 use serde_json::{Map, Value, json};
 
 use super::benchmark::Benchmark;
-use super::draw_downs::{DrawDown, depths};
 use super::records::{FillRecord, OrderRecord, RoundTrip};
-use super::report::{Performance, SimulationReport, curve, thinned};
-use super::statistics::{Figure, Statistics};
+use super::report::{Performance, SimulationReport, curve};
 use super::totals::TradeTotals;
 
 /// Rows of each kind in the JSON; all are counted.
@@ -244,6 +245,6 @@ fn seconds(ns: u64) -> f64 {
     ns as f64 / NS_PER_S as f64
 }
 
-fn points(points: &[(Timestamp, f64)]) -> Vec<Value> {
+fn points(points: &[Point]) -> Vec<Value> {
     thinned(points).map(|(at, value)| json!([at.to_string(), value])).collect()
 }

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use super::format::{count, figure, money, percent, ratio, span};
+use pitlane_performance::format::{count, equity_figures, figure, money, percent, ratio, span};
+
 use super::report::{Performance, SimulationReport, Speed};
 use super::totals::TradeTotals;
 
@@ -38,7 +39,7 @@ fn row(out: &mut String, name: &str, value: &str) {
 fn write_strategy(out: &mut String, report: &SimulationReport, result: &Performance) {
     let _ = writeln!(out, "\n{} ({})", result.line.name, result.kind);
     for (name, value) in figures(result, &report.base) {
-        row(out, &name, &value);
+        row(out, name, &value);
     }
     if let Some((at, why)) = &result.line.failure {
         row(out, "failed", &format!("{at}: {why}"));
@@ -49,7 +50,7 @@ fn write_strategy(out: &mut String, report: &SimulationReport, result: &Performa
 }
 
 /// Returns the figures of a strategy by name, for text and HTML.
-pub(crate) fn figures(result: &Performance, base: &str) -> Vec<(String, String)> {
+pub(crate) fn figures(result: &Performance, base: &str) -> Vec<(&'static str, String)> {
     let Performance { line, statistics, .. } = result;
     let totals = &line.totals;
     let none = || "-".to_string();
@@ -59,25 +60,9 @@ pub(crate) fn figures(result: &Performance, base: &str) -> Vec<(String, String)>
         result.parameters.iter().map(|(name, value)| format!("{name} = {value}")).collect();
     let first = line.equity.first().map(|sample| sample.equity);
     let last = line.equity.last().map(|sample| sample.equity);
-    let mut rows = vec![
-        ("parameters", if parameters.is_empty() { none() } else { parameters.join(", ") }),
-        ("equity", format!("{} -> {} {base}", amount(first), amount(last))),
-        ("return", percent(statistics.total_return)),
-        ("annual return", figure(&statistics.annual_return, percent)),
-        ("annual volatility", figure(&statistics.volatility, percent)),
-        ("Sharpe", figure(&statistics.sharpe, ratio)),
-        ("Sortino", figure(&statistics.sortino, ratio)),
-        ("Calmar", figure(&statistics.calmar, ratio)),
-        ("sampling", statistics.sampling()),
-        ("largest draw-down", percent(statistics.max_draw_down)),
-        ("longest draw-down", span(statistics.draw_down_ns)),
-        (
-            "best, worst day",
-            match statistics.best_day.zip(statistics.worst_day) {
-                Some((best, worst)) => format!("{}, {}", percent(best), percent(worst)),
-                None => none(),
-            },
-        ),
+    let mut rows = vec![("parameters", if parameters.is_empty() { none() } else { parameters.join(", ") })];
+    rows.extend(equity_figures(statistics, first, last, base));
+    rows.extend([
         (
             "orders, rejected, fills",
             format!("{}, {}, {}", count(line.orders), count(line.rejected), count(line.fills)),
@@ -120,7 +105,7 @@ pub(crate) fn figures(result: &Performance, base: &str) -> Vec<(String, String)>
             },
         ),
         ("fees", format!("{} {base}", money(totals.fees))),
-    ];
+    ]);
     if let Some(benchmark) = &result.benchmark {
         let own = &benchmark.statistics;
         rows.extend([
@@ -141,7 +126,7 @@ pub(crate) fn figures(result: &Performance, base: &str) -> Vec<(String, String)>
             ),
         ]);
     }
-    rows.into_iter().map(|(name, value)| (name.to_string(), value)).collect()
+    rows
 }
 
 fn round_trips(totals: &TradeTotals, open: usize) -> String {

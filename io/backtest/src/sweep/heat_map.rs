@@ -3,11 +3,11 @@
 
 use std::fmt::Write;
 
+use pitlane_performance::page::head;
 use pitlane_plot::svg::{Svg, TextAnchor, escaped};
 
 use super::results::{RepeatCommand, shown, to_text};
 use super::{RunSummary, SweepResult};
-use crate::html::HEAD;
 
 const CELL_WIDTH: f64 = 74.0;
 const CELL_HEIGHT: f64 = 30.0;
@@ -17,11 +17,12 @@ const ABOVE: f64 = 40.0;
 const VALUES_MAX: usize = 60;
 
 pub(super) fn page(result: &SweepResult, command: &RepeatCommand) -> String {
-    let mut out = String::new();
-    let statistic = result.settings.statistic.name();
+    let title = format!("Sweep by {}", result.settings.statistic.name());
+    let mut out = head(&title);
     let _ = write!(
         out,
-        "{HEAD}<title>Sweep by {statistic}</title><style>.cell{{fill:#1b1f24}}.heat-map{{min-width:0}}</style><h1>Sweep by {statistic}</h1>"
+        "<style>.cell{{fill:#1b1f24}}.heat-map{{min-width:0}}</style><h1>{}</h1>",
+        escaped(&title)
     );
     match heat_map(result) {
         Some(map) => out.push_str(&map),

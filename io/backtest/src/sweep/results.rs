@@ -6,13 +6,13 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use pitlane_performance::format::{count, money, percent, ratio};
 use serde_json::{Map, Value, json};
 
 use super::heat_map;
 use super::statistic::{RunFigures, Statistic};
 use super::walk_forward::{Window, WindowResult};
 use super::{RunSummary, SweepResult};
-use crate::format::{count, money, percent, ratio};
 
 /// Rows of the text; the files have all.
 const ROWS_SHOWN: usize = 20;

@@ -1,8 +1,9 @@
 //! The figures of one run of a sweep, and the statistic by which runs are compared.
 
 use pitlane_engine::number::Money;
+use pitlane_performance::curve::amount;
 
-use crate::report::{Performance, SimulationReport, amount};
+use crate::report::{Performance, SimulationReport};
 
 /// A figure by which runs are sorted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -143,12 +143,13 @@ fn daily_returns(first: (Timestamp, f64), daily: &[(Timestamp, f64)]) -> (Vec<(T
     (returns, is_positive)
 }
 
-pub(crate) fn mean(values: &[f64]) -> f64 {
+/// Returns the mean.
+pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
 /// Returns the standard deviation of a sample.
-pub(crate) fn deviation(values: &[f64]) -> f64 {
+pub fn deviation(values: &[f64]) -> f64 {
     let mean = mean(values);
     let squares: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
     (squares / (values.len() as f64 - 1.0)).sqrt()

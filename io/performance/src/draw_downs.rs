@@ -29,7 +29,7 @@ pub(crate) struct DrawDowns {
 }
 
 /// Returns the draw-down at each sample, as a share of the earlier high.
-pub(crate) fn depths(samples: &[(Timestamp, f64)]) -> Vec<(Timestamp, f64)> {
+pub fn depths(samples: &[(Timestamp, f64)]) -> Vec<(Timestamp, f64)> {
     let mut high = f64::MIN;
     let depth = |&(at, value): &(Timestamp, f64)| {
         high = high.max(value);

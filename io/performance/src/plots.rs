@@ -1,16 +1,13 @@
-//! Plots of the page: curves over time, and a price with entries and exits.
+//! Plots over time: curves, and bars by day.
 
 use std::fmt::Write;
 
-use pitlane_engine::number::Price;
-use pitlane_engine::terms::Side;
-use pitlane_engine::time::{NS_PER_DAY, Timestamp};
+use pitlane_engine::time::{NS_PER_DAY, NS_PER_S, Timestamp};
 use pitlane_plot::axis::Axis;
-use pitlane_plot::svg::{COLOURS, Marker, Svg, TextAnchor, escaped};
+use pitlane_plot::svg::{COLOURS, Svg, TextAnchor, escaped};
 
-use crate::format::decimal;
-use crate::records::RoundTrip;
-use crate::report::thinned;
+use super::curve::{Point, thinned};
+use super::format::decimal;
 
 const WIDTH: f64 = 900.0;
 const HEIGHT: f64 = 220.0;
@@ -18,26 +15,19 @@ const HEIGHT: f64 = 220.0;
 const LEFT: f64 = 90.0;
 const BELOW: f64 = 24.0;
 const ABOVE: f64 = 14.0;
-/// Round trips that are marked in one plot; more would hide the price.
-const MARKED_MAX: usize = 500;
 /// Decimals of a mark: those of a price.
 const DECIMALS_MAX: usize = 8;
 
 /// Colours of the page: of a purchase or a gain, of a sale or a loss, and of a price.
-const UP: &str = "var(--up)";
-const DOWN: &str = "var(--down)";
-const PRICE: &str = "var(--price)";
+pub const UP: &str = "var(--up)";
+pub const DOWN: &str = "var(--down)";
+pub const PRICE: &str = "var(--price)";
 /// Share of a day that its bar is wide.
 const BAR_SHARE: f64 = 0.75;
 
 /// Draws lines over time.
-pub(super) fn plot_curves(
-    out: &mut String,
-    class: &str,
-    title: &str,
-    curves: &[(&str, &[(Timestamp, f64)])],
-) {
-    let mut svg = Svg::new(WIDTH, HEIGHT);
+pub fn plot_curves(out: &mut String, class: &str, title: &str, curves: &[(&str, &[Point])]) {
+    let mut svg = drawing();
     let times = curves.iter().flat_map(|(_, points)| points.iter().map(|(at, _)| *at));
     let values = curves.iter().flat_map(|(_, points)| points.iter().map(|(_, value)| *value));
     if let Some(frame) = Frame::new(&mut svg, times, values) {
@@ -52,12 +42,12 @@ pub(super) fn plot_curves(
             }
         }
     }
-    figure(out, class, title, &svg);
+    write_figure(out, class, title, &svg);
 }
 
 /// Draws a bar for each day, from zero; `points` have the ends of the days.
-pub(super) fn plot_bars(out: &mut String, class: &str, title: &str, points: &[(Timestamp, f64)]) {
-    let mut svg = Svg::new(WIDTH, HEIGHT);
+pub fn plot_bars(out: &mut String, class: &str, title: &str, points: &[Point]) {
+    let mut svg = drawing();
     let begin = |at: Timestamp| Timestamp(at.0.saturating_sub(NS_PER_DAY));
     let times = points.iter().flat_map(|(at, _)| [begin(*at), *at]);
     let values = points.iter().map(|(_, value)| *value).chain([0.0]);
@@ -69,48 +59,17 @@ pub(super) fn plot_bars(out: &mut String, class: &str, title: &str, points: &[(T
             svg.bar(right - width, zero.min(end), width, (zero - end).abs(), colour);
         }
     }
-    figure(out, class, title, &svg);
+    write_figure(out, class, title, &svg);
 }
 
-/// Draws the price of a security, and the entries and exits of a strategy.
-pub(super) fn plot_prices(
-    out: &mut String,
-    symbol: &str,
-    prices: &[(Timestamp, Price)],
-    trips: &[&RoundTrip],
-) {
-    let value = |price: Price| price.raw() as f64 / 1e8;
-    let mut svg = Svg::new(WIDTH, HEIGHT);
-    let shown = &trips[..trips.len().min(MARKED_MAX)];
-    let own = shown.iter().flat_map(|trip| [(trip.opened, trip.entry), (trip.closed, trip.exit)]);
-    let all: Vec<(Timestamp, f64)> =
-        prices.iter().copied().chain(own).map(|(at, price)| (at, value(price))).collect();
-    let (times, values) = (all.iter().map(|point| point.0), all.iter().map(|point| point.1));
-    if let Some(frame) = Frame::new(&mut svg, times, values) {
-        let line: Vec<(f64, f64)> =
-            thinned(prices).map(|(at, price)| frame.place(*at, value(*price))).collect();
-        svg.path(&line, PRICE);
-        for trip in shown {
-            let (enter, exit) = match trip.side {
-                Side::Buy => ((Marker::Up, UP), (Marker::Down, DOWN)),
-                Side::Sell => ((Marker::Down, DOWN), (Marker::Up, UP)),
-            };
-            for ((marker, colour), at, price) in
-                [(enter, trip.opened, trip.entry), (exit, trip.closed, trip.exit)]
-            {
-                svg.marker(frame.place(at, value(price)), marker, colour);
-            }
-        }
-    }
-    let title = match trips.len() > shown.len() {
-        true => format!("{symbol} with entries and exits of the first {} round trips", shown.len()),
-        false => format!("{symbol} with entries and exits"),
-    };
-    figure(out, "price", &title, &svg);
+/// Begins a plot.
+pub fn drawing() -> Svg {
+    Svg::new(WIDTH, HEIGHT)
 }
 
 /// The axes of a plot over time.
-struct Frame {
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
     first: Timestamp,
     x: Axis,
     y: Axis,
@@ -118,7 +77,7 @@ struct Frame {
 
 impl Frame {
     /// Draws the axes; `None` without points.
-    fn new(
+    pub fn new(
         svg: &mut Svg,
         times: impl Iterator<Item = Timestamp> + Clone,
         values: impl Iterator<Item = f64>,
@@ -133,12 +92,14 @@ impl Frame {
             svg.line((LEFT, at), (WIDTH, at), "axis");
             svg.text(LEFT - 6.0, at + 4.0, TextAnchor::End, "", &decimal(value, decimals));
         }
-        svg.text(LEFT, HEIGHT - 6.0, TextAnchor::Start, "", &first.to_string());
-        svg.text(WIDTH, HEIGHT - 6.0, TextAnchor::End, "", &last.to_string());
+        let whole_seconds = |at: Timestamp| Timestamp(at.0 - at.0 % NS_PER_S).to_string();
+        svg.text(LEFT, HEIGHT - 6.0, TextAnchor::Start, "", &whole_seconds(first));
+        svg.text(WIDTH, HEIGHT - 6.0, TextAnchor::End, "", &whole_seconds(last));
         Some(Frame { first, x, y })
     }
 
-    fn place(&self, at: Timestamp, value: f64) -> (f64, f64) {
+    /// Returns the position of a value at a time.
+    pub fn place(&self, at: Timestamp, value: f64) -> (f64, f64) {
         (self.x.at(at.since(self.first) as f64), self.y.at(value))
     }
 }
@@ -149,7 +110,8 @@ fn decimals(step: f64) -> usize {
     powers.position(|power| step * power > 0.999).unwrap_or(DECIMALS_MAX)
 }
 
-fn figure(out: &mut String, class: &str, title: &str, svg: &Svg) {
+/// Writes a plot with its caption.
+pub fn write_figure(out: &mut String, class: &str, title: &str, svg: &Svg) {
     let caption = escaped(title);
     let _ = write!(out, "<figure><figcaption>{caption}</figcaption>{}</figure>", svg.element(class, title));
 }
@@ -166,10 +128,10 @@ mod tests {
 
     #[test]
     fn the_marks_of_a_plot_are_round() {
-        let points = [(Timestamp(1), 845_805.3), (Timestamp(2), 2_220_240.1)];
+        let points = [(Timestamp(1), 845_805.3), (Timestamp(2 * NS_PER_S + 3), 2_220_240.1)];
         let mut out = String::new();
         plot_curves(&mut out, "equity", "Equity", &[("equity", &points)]);
-        for mark in ["1,000,000", "1,500,000", "2,000,000"] {
+        for mark in ["1,000,000", "1,500,000", "2,000,000", "1970-01-01T00:00:00Z", "1970-01-01T00:00:02Z"] {
             assert!(out.contains(&format!(">{mark}</text>")), "{mark}: {out}");
         }
     }

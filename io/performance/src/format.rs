@@ -2,7 +2,7 @@
 
 use pitlane_engine::number::Money;
 
-use super::statistics::Figure;
+use super::statistics::{Figure, Statistics};
 
 const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 60 * MINUTE_S;
@@ -73,6 +73,35 @@ pub fn figure(figure: &Figure, format: impl Fn(f64) -> String) -> String {
     }
 }
 
+/// Returns the figures of an equity curve by name, for text and HTML. `first` and `last` are its
+/// exact values at both ends, in the currency `base`.
+pub fn equity_figures(
+    statistics: &Statistics,
+    first: Option<Money>,
+    last: Option<Money>,
+    base: &str,
+) -> Vec<(&'static str, String)> {
+    let none = || "-".to_string();
+    let amount = |value: Option<Money>| value.map_or_else(none, money);
+    let days = statistics.best_day.zip(statistics.worst_day);
+    vec![
+        ("equity", format!("{} -> {} {base}", amount(first), amount(last))),
+        ("return", percent(statistics.total_return)),
+        ("annual return", figure(&statistics.annual_return, percent)),
+        ("annual volatility", figure(&statistics.volatility, percent)),
+        ("Sharpe", figure(&statistics.sharpe, ratio)),
+        ("Sortino", figure(&statistics.sortino, ratio)),
+        ("Calmar", figure(&statistics.calmar, ratio)),
+        ("sampling", statistics.sampling()),
+        ("largest draw-down", percent(statistics.max_draw_down)),
+        ("longest draw-down", span(statistics.draw_down_ns)),
+        (
+            "best, worst day",
+            days.map_or_else(none, |(best, worst)| format!("{}, {}", percent(best), percent(worst))),
+        ),
+    ]
+}
+
 /// Formats a time span with its two largest units.
 pub fn span(ns: u64) -> String {
     let s = ns / NS_PER_S;
@@ -95,6 +124,8 @@ fn two(large: u64, unit: &str, small: u64, small_unit: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use pitlane_engine::time::{NS_PER_DAY, Timestamp};
+
     use super::*;
     use crate::statistics::Withheld;
 
@@ -131,5 +162,18 @@ mod tests {
     fn a_figure_without_a_value_says_why() {
         assert_eq!(figure(&Ok(1.234), ratio), "1.23");
         assert_eq!(figure(&Err(Withheld::NoLoss), ratio), "- (no day had a loss)");
+    }
+
+    #[test]
+    fn the_figures_of_an_equity_curve_have_names_and_units() {
+        let days = [(Timestamp(NS_PER_DAY), 110.0), (Timestamp(2 * NS_PER_DAY), 99.0)];
+        let samples = [(Timestamp::ZERO, 100.0), days[0], days[1]];
+        let statistics = Statistics::of(&samples, &days, 252);
+        let figures = equity_figures(&statistics, Money::whole(100), None, "USD");
+        let value = |wanted: &str| figures.iter().find(|(name, _)| *name == wanted).unwrap().1.as_str();
+        assert_eq!((value("equity"), value("return")), ("100.00 -> - USD", "-1.00 %"));
+        assert_eq!((value("largest draw-down"), value("longest draw-down")), ("10.00 %", "1 d"));
+        assert_eq!(value("best, worst day"), "10.00 %, -10.00 %");
+        assert_eq!(value("Sharpe"), "- (the data are too short: 2 daily returns, 20 are needed)");
     }
 }
