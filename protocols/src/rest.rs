@@ -58,7 +58,7 @@ pub use self::order_request::{
 pub use self::portfolio::{CashBalanceVO, HoldingVO, MissingVO, PortfolioVO};
 pub use self::portfolio_sample::PortfolioSampleVO;
 pub use self::position::PositionVO;
-pub use self::profit::{ConvertedResult, ProfitDayVO, ProfitRowVO, ProfitSumVO, ProfitVO};
+pub use self::profit::{ConvertedResult, ProfitDayVO, ProfitRowVO, ProfitSumVO, ProfitSums, ProfitVO};
 pub use self::query::{BadQuery, Query, percent_decode};
 pub use self::search::{Search, SearchError};
 pub use self::security::{ForexVO, SecurityFamilyVO, SecurityVO};

@@ -2,6 +2,7 @@
 
 import inspect
 import re
+from datetime import date
 from decimal import Decimal
 
 import pytest
@@ -158,6 +159,8 @@ def operation(client):
     assert client.profit("MOMENTUM").total.net_pl == 0
     assert client.profit("MOMENTUM", day="2026-01-02").rows == ()
     assert client.profit_days("MOMENTUM") == []
+    assert "<h2>MOMENTUM</h2>" in client.report("MOMENTUM")
+    assert "There is no trading day" in client.report(end="2020-01-02", start=date(2020, 1, 1))
     # The first value is taken a moment after the start.
     assert {row.realized_pl for row in client.portfolio_history("MOMENTUM")} <= {Decimal(0)}
     assert isinstance(client.log_events(limit=5), list)

@@ -62,6 +62,7 @@ pub(crate) enum ApiCall {
     PortfolioHistory,
     Profit,
     ProfitDays,
+    Report,
     Risk,
     RiskChange,
     LimitUses,

@@ -10,7 +10,7 @@ use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
 use super::{
     about, alerts, bulk_cancel, cache, cluster_members, depth, health, history, latency, log_history,
-    operator, order_entry, orders, page, portfolio, position, profit, reference, risk, sessions,
+    operator, order_entry, orders, page, portfolio, position, profit, reference, report, risk, sessions,
     subscription, transaction,
 };
 
@@ -81,6 +81,7 @@ pub(crate) async fn handle(
         ApiCall::PortfolioHistory => app.portfolio_history.show(&trading.shard_client, ctx),
         ApiCall::Profit => profit::show(app, ctx).await,
         ApiCall::ProfitDays => app.profit_history.show_days(&trading.shard_client, ctx),
+        ApiCall::Report => report::show(app, ctx).await,
         ApiCall::LogEvents => log_history::show(&app.notifications.hub.log_history(), ctx),
         ApiCall::LimitUses => risk::uses(trading, ctx),
         ApiCall::Risk => risk::show(trading, ctx),

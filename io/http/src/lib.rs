@@ -105,6 +105,9 @@ mod portfolio_sample;
 mod profit;
 mod profit_file;
 mod profit_history;
+mod report;
+mod report_page;
+mod report_sums;
 mod websocket;
 
 use std::io;

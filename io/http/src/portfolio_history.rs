@@ -103,8 +103,15 @@ impl PortfolioHistory {
         Ok(HttpResponse::list(self.sums(wanted).into_iter()))
     }
 
-    /// Returns the sums of the selected strategies at each time.
     fn sums(&self, wanted: impl Fn(StrategyId) -> bool) -> Vec<PortfolioSampleVO> {
+        self.amounts(wanted).into_iter().map(|(at, amounts)| amounts.vo(at)).collect()
+    }
+
+    /// Returns the sums of the selected strategies at each time.
+    pub(crate) fn amounts(
+        &self,
+        wanted: impl Fn(StrategyId) -> bool,
+    ) -> BTreeMap<Timestamp, PortfolioAmounts> {
         let samples = self.samples.borrow();
         let mut sums: BTreeMap<Timestamp, PortfolioAmounts> = BTreeMap::new();
         for (_, of_strategy) in samples.iter().filter(|(id, _)| wanted(**id)) {
@@ -112,7 +119,7 @@ impl PortfolioHistory {
                 sums.entry(*at).and_modify(|sum| *sum = sum.plus(amounts)).or_insert(*amounts);
             }
         }
-        sums.into_iter().map(|(at, amounts)| amounts.vo(at)).collect()
+        sums
     }
 }
 

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use pitlane_engine::id::{SecurityId, StrategyId};
 use pitlane_engine::number::Price;
+use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Day;
 use pitlane_history::{HistoryClient, HistoryQuery};
-use pitlane_protocols::rest::{Decimal, ProfitVO};
+use pitlane_protocols::rest::{ConvertedResult, Decimal, ProfitVO, Query};
 use serde::Deserialize;
 
 use super::app_state::AppState;
@@ -30,8 +31,7 @@ struct PreviousClose {
 pub(crate) async fn show(app: &AppState, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
     let (trading, past, base) = (&app.trading, &app.profit_history, app.settings.base_currency);
     let query = ctx.query(&["strategy", "day"])?;
-    let day = query.get("day").map(|text| Day::parse(text.as_bytes())).transpose();
-    let day = day.map_err(|_| Problem::bad_request("bad-query", "`day` must be a date, YYYY-MM-DD"))?;
+    let day = day_named(&query, "day")?;
     let reference = trading.shard_client.reference();
     let scope = ctx.scope(&reference);
     let strategy = strategy_named(query.get("strategy"), &scope, &reference)?;
@@ -41,15 +41,31 @@ pub(crate) async fn show(app: &AppState, ctx: &RequestContext<'_>) -> Result<Htt
     if let Some(day) = day.filter(|day| Some(*day) != running) {
         return Ok(HttpResponse::json(&ProfitVO::of(Some(day), &past.day(day, wanted), base, &reference)));
     }
+    let (running, results) = running_day(app, &reference, wanted).await?;
+    Ok(HttpResponse::json(&ProfitVO::of(running, &results, base, &reference)))
+}
+
+/// Returns the running trading day and its results. Until the next `await` the days that have ended
+/// before it are those of the history of the profit.
+pub(crate) async fn running_day(
+    app: &AppState,
+    reference: &RefData,
+    wanted: impl Fn(StrategyId) -> bool,
+) -> Result<(Option<Day>, Vec<ConvertedResult>), Problem> {
+    let (trading, past, base) = (&app.trading, &app.profit_history, app.settings.base_currency);
     let closes = previous_closes(app.history.as_ref(), trading).await?;
     // Borrowed only now: the read model changes while the history is asked.
     past.collect(&trading.shard_client);
     let view = trading.shard_client.view();
     let begin = |position| past.price(position).or_else(|| closes.get(&position.security()).copied());
-    let results = view.day_results(wanted, begin, &reference);
-    let results: Vec<_> =
-        results.into_iter().map(|result| converted(result, base, &view, &reference)).collect();
-    Ok(HttpResponse::json(&ProfitVO::of(view.trading_day(), &results, base, &reference)))
+    let results = view.day_results(wanted, begin, reference).into_iter();
+    Ok((view.trading_day(), results.map(|result| converted(result, base, &view, reference)).collect()))
+}
+
+/// Returns the day of a query parameter.
+pub(crate) fn day_named(query: &Query, name: &str) -> Result<Option<Day>, Problem> {
+    let day = query.get(name).map(|text| Day::parse(text.as_bytes())).transpose();
+    day.map_err(|_| Problem::bad_request("bad-query", format!("`{name}` must be a date, YYYY-MM-DD")))
 }
 
 /// Returns the last price of the day before for every security with a history; none if no history

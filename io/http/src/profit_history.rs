@@ -117,6 +117,13 @@ impl ProfitHistory {
         rows.filter(|row| wanted(row.result.strategy)).copied().collect()
     }
 
+    /// Calls `each` with every row of the days that have ended, oldest first.
+    pub(crate) fn for_each(&self, mut each: impl FnMut(Day, &ConvertedResult)) {
+        for (day, rows) in self.days.borrow().iter() {
+            rows.values().for_each(|row| each(*day, row));
+        }
+    }
+
     /// Returns the sums of each day that has ended, newest first.
     pub(crate) fn show_days(
         &self,

@@ -208,6 +208,7 @@ static ROUTES: &[HttpRoute] = &[
     ),
     HttpRoute::new("/rest/ext/profit", &[(RouteMethod::Get, Role::Read, ApiCall::Profit)]),
     HttpRoute::new("/rest/ext/profit/days", &[(RouteMethod::Get, Role::Read, ApiCall::ProfitDays)]),
+    HttpRoute::new("/rest/ext/report", &[(RouteMethod::Get, Role::Read, ApiCall::Report)]),
     HttpRoute::new("/rest/ext/log", &[(RouteMethod::Get, Role::Read, ApiCall::LogEvents)]),
     HttpRoute::new(
         "/rest/ext/execution/order/validate",

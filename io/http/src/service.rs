@@ -43,10 +43,13 @@ const AGE: HeaderName = HeaderName::from_static("pitlane-age");
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 
 /// Pages load nothing from other hosts, must not be framed, and connect to their own host only
-/// (STOMP too, by `connect-src`).
+/// (STOMP too, by `connect-src`). The hash is that of the style sheet inside a report: the web page
+/// opens reports that it has fetched, and they inherit its policy.
 const PAGE_POLICY: HeaderValue = HeaderValue::from_static(
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; \
-     connect-src 'self'; manifest-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
+    "default-src 'none'; script-src 'self'; \
+     style-src 'self' 'sha256-+IxgaTYC8lI8iuUH8HDvlMa7XupOXehyFQ98qatwW98='; \
+     img-src 'self' data:; font-src 'self'; connect-src 'self'; manifest-src 'self'; \
+     frame-ancestors 'none'; base-uri 'none'; form-action 'none'",
 );
 
 pub(crate) async fn respond(
@@ -250,4 +253,20 @@ fn add_common_headers(kind: ResponseKind, etag: Option<HeaderValue>, headers: &m
 
 fn text(text: String) -> HeaderValue {
     HeaderValue::try_from(text).expect("our own texts are plain ASCII")
+}
+
+#[cfg(test)]
+mod tests {
+    use base64ct::{Base64, Encoding};
+    use pitlane_performance::page::STYLE;
+    use sha2::{Digest, Sha256};
+
+    use super::*;
+
+    #[test]
+    fn the_policy_of_pages_permits_the_style_of_a_report() {
+        let hash = Base64::encode_string(&Sha256::digest(STYLE));
+        let permitted = format!("style-src 'self' 'sha256-{hash}';");
+        assert!(PAGE_POLICY.to_str().unwrap().contains(&permitted), "{permitted}");
+    }
 }

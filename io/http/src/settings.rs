@@ -72,6 +72,8 @@ pub struct HttpSettings {
     pub instance: u64,
     /// Currency in which portfolios are summed up.
     pub base_currency: Currency,
+    /// Trading days of a year, by which the figures of a report are annualised.
+    pub year_days: u32,
     /// Cash of a strategy that begins, in the base currency.
     pub deposit: Money,
     /// Folder of the file that keeps the past of the portfolios; `None`: no file.
@@ -115,6 +117,7 @@ impl HttpSettings {
             stomp_tls: config.stomp.tls_listen,
             instance: config.shard.instance,
             base_currency: config.service.base_currency,
+            year_days: config.simulation.year_days,
             deposit: config.demo.cash,
             data_dir: Some(config.service.data_dir.clone()),
             metrics: config.metrics.on,
@@ -166,6 +169,7 @@ impl Default for HttpSettings {
             stomp_tls: None,
             instance: 0,
             base_currency: Currency::default(),
+            year_days: 252,
             deposit: Money::ZERO,
             data_dir: None,
             metrics: true,

@@ -86,16 +86,17 @@ pub struct ConvertedResult {
 }
 
 /// Sums in units of 10⁻⁸ of the base currency. 128 bits hold more amounts than there can be.
-#[derive(Clone, Copy, Debug, Default)]
-struct ProfitSums {
-    gross: i128,
-    fees: i128,
-    missing: u32,
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ProfitSums {
+    pub gross: i128,
+    pub fees: i128,
+    /// Amounts that were unknown and are left out.
+    pub missing: u32,
 }
 
 impl ProfitSums {
     /// Adds gross profit and fees; `None` if one of them is unknown.
-    fn add(&mut self, amounts: Option<(Money, Money)>) {
+    pub fn add(&mut self, amounts: Option<(Money, Money)>) {
         match amounts {
             Some((gross, fees)) => {
                 self.gross += gross.raw() as i128;
@@ -105,13 +106,18 @@ impl ProfitSums {
         }
     }
 
+    /// Returns the profit after fees.
+    pub fn net(&self) -> i128 {
+        self.gross - self.fees
+    }
+
     fn vo(&self, strategy_name: Option<String>) -> ProfitSumVO {
         let amount = |sum: i128| i64::try_from(sum).ok().map(|raw| Decimal::from(Money::from_raw(raw)));
         ProfitSumVO {
             strategy_name,
             gross_pl: amount(self.gross),
             fees: amount(self.fees),
-            net_pl: amount(self.gross - self.fees),
+            net_pl: amount(self.net()),
             missing: self.missing,
         }
     }

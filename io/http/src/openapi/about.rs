@@ -231,6 +231,19 @@ pub(super) const DAY: ParamSpec = ParamSpec {
     kind: ParamKind::Text("2026-11-13"),
 };
 
+pub(super) const FROM_DAY: ParamSpec = ParamSpec {
+    name: "from",
+    about: "The first trading day; absent: the oldest that is kept.",
+    required: false,
+    kind: ParamKind::Text("2026-11-02"),
+};
+pub(super) const TO_DAY: ParamSpec = ParamSpec {
+    name: "to",
+    about: "The last trading day; absent: the running one.",
+    required: false,
+    kind: ParamKind::Text("2026-11-13"),
+};
+
 pub(super) const STRATEGY: ParamSpec = ParamSpec {
     name: "strategy",
     about: "Only of this strategy.",

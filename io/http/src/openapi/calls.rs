@@ -444,6 +444,7 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
         ApiCall::PortfolioHistory => risk::portfolio_history(),
         ApiCall::Profit => risk::profit(),
         ApiCall::ProfitDays => risk::profit_days(),
+        ApiCall::Report => risk::report(),
         ApiCall::LogEvents => risk::log_events(),
         ApiCall::KillSwitchOn => {
             write(RISK, "Cancel every open order and refuse new ones", None, ResponseSpec::Confirmation)

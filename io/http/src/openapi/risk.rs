@@ -3,8 +3,8 @@
 use serde_json::json;
 
 use super::about::{
-    CallDescription, DAY, LIMIT, POSITIONS, RISK, ResponseSpec, SERVICE, STRATEGY, SchemaRef, input, plain,
-    write,
+    CallDescription, DAY, FROM_DAY, LIMIT, POSITIONS, RISK, ResponseSpec, SERVICE, STRATEGY, SchemaRef,
+    TO_DAY, input, plain, write,
 };
 use super::examples::limits;
 
@@ -100,6 +100,16 @@ pub(super) fn profit_days() -> CallDescription {
             "Profit of past trading days, before and after fees",
             ResponseSpec::Json(SchemaRef::List("ProfitDayVO"), example),
         )
+    }
+}
+
+pub(super) fn report() -> CallDescription {
+    CallDescription {
+        query: &[STRATEGY, FROM_DAY, TO_DAY],
+        refusals: &[404],
+        more: "Equity, draw-downs, returns and statistics of live trading, as a page like that of a \
+               simulation: of all strategies together, and of each of the first sixteen with a profit or a loss.",
+        ..plain(POSITIONS, "Report of live trading, with plots", ResponseSpec::Text("text/html"))
     }
 }
 

@@ -140,3 +140,54 @@ fn the_last_warnings_are_kept_in_the_service() {
     assert_eq!(service.read("/rest/ext/log?limit=1").as_array().unwrap().len(), 1);
     service.refuse("GET", "/rest/ext/log?limit=x", "", 400, "bad-query");
 }
+
+#[test]
+fn the_report_of_live_trading_has_the_plots_of_a_simulation() {
+    let data = folder("report");
+    // Two earlier days, as the service has written them.
+    let days = "2027-01-12,0,1,USD,0,,2,5000,0.5,4999.5,USD,5000,0.5\n\
+                2027-01-13,0,2,USD,0,,4,-2500,1.5,-2501.5,USD,-2500,1.5\n\
+                2027-01-13,1,2,USD,0,,2,,,,USD,,\n";
+    fs::write(data.join("profit.csv"), days).unwrap();
+    let mut service = at(&data, THURSDAY_NOON_S, &["demo.cash=100000"]);
+    let paid = |row: &serde_json::Value| row["netLiquidationValue"] == json!(100_000);
+    service.until("/rest/ext/portfolio?strategy=SERVER", paid);
+    service.trade(1, "BUY", "10", "200");
+    service.trade(1, "SELL", "10", "201.5");
+    let page = service.get("/rest/ext/report?strategy=SERVER");
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    assert_eq!(page.header("cache-control"), Some("no-store"));
+    let policy = page.header("content-security-policy").unwrap();
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    for text in [
+        "<p>2027-01-12 to 2027-01-14, 3 trading days; the last one has not ended.</p>",
+        "<h2>SERVER</h2>",
+        "<tr><th>Equity<td>97,502.00 -&gt; 100,014.90 USD",
+        "<tr><th>Profit before fees<td>2,515.00<tr><th>Fees<td>2.10<tr><th>Profit after fees<td>2,512.90",
+        "<svg class=\"equity\"",
+        "<svg class=\"draw-down\"",
+        "<svg class=\"returns\"",
+        "<tr><td>2027-01-13<td>-2.44 %<td>4<td>-2,500.00<td>1.50<td>-2,501.50",
+        "<tr><td>2027-01-14<td>0.015 %<td>2<td>15.00<td>0.10<td>14.90",
+        "<tr><td>MSFT<td>4<td>-2,500.00<td>1.50<td>-2,501.50",
+    ] {
+        assert!(page.body.contains(text), "{text}: {}", page.body);
+    }
+    assert!(!page.body.contains("<script") && !page.body.contains("://"), "{}", page.body);
+    // A range that has ended: the equity is what it was then.
+    let ended = service.get("/rest/ext/report?strategy=SERVER&from=2027-01-13&to=2027-01-13").body;
+    assert!(ended.contains("<p>2027-01-13 to 2027-01-13, 1 trading day.</p>"), "{ended}");
+    assert!(ended.contains("<tr><th>Equity<td>102,501.50 -&gt; 100,000.00 USD"), "{ended}");
+    // All strategies, then each with a profit or a loss.
+    let all = service.get("/rest/ext/report").body;
+    let titles: Vec<&str> = all.split("<h2>").skip(1).filter_map(|part| part.split("</h2>").next()).collect();
+    assert_eq!((titles[0], titles[1], titles.last()), ("All strategies", "SERVER", Some(&"Assumptions")));
+    assert!(all.contains("<tr><th>Left out<td>1 result of a day without"), "{all}");
+    let none = service.get("/rest/ext/report?to=2020-01-01");
+    assert!(none.status == 200 && none.body.contains("There is no trading day in this range."));
+    service.refuse("GET", "/rest/ext/report?strategy=NOBODY", "", 404, "unknown-strategy");
+    for bad in ["from=yesterday", "to=2027-13-01", "from=2027-01-14&to=2027-01-13", "day=2027-01-14", "from="]
+    {
+        service.refuse("GET", &format!("/rest/ext/report?{bad}"), "", 400, "bad-query");
+    }
+}

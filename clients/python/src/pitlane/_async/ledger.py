@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import date
 from uuid import uuid4
 
-from ..call import PREFER_REPRESENTATION, Call, get, read_location_id, reader_of, write
+from ..call import PREFER_REPRESENTATION, Call, get, read_location_id, read_text, reader_of, write
 from ..requests import NewTransaction
 from ..retry import RetryRule
 from ..values import CashBalance, Order, Portfolio, PortfolioSample, Position, Profit, ProfitDay, Transaction
@@ -85,6 +86,18 @@ class AsyncLedger(AsyncSecurityLookup):
     async def profit_days(self, strategy: str | None = None) -> list[ProfitDay]:
         """Returns the profit of the trading days that have ended, newest first."""
         return await self._run(get("/rest/ext/profit/days", list[ProfitDay], strategy=strategy))
+
+    async def report(
+        self, strategy: str | None = None, *, start: date | str | None = None, end: date | str | None = None
+    ) -> str:
+        """Returns the report of live trading as an HTML page, with the plots of a back-test.
+
+        `start` and `end` are the first and the last trading day (`YYYY-MM-DD`); without them all
+        days that the service has kept are meant, and the running one.
+        """
+        query = {"strategy": strategy, "from": start, "to": end}
+        given = {name: str(value) for name, value in query.items() if value is not None}
+        return await self._run(Call("GET", "/rest/ext/report", read_text, given))
 
 
 def _closing(method: str, path: str, body: bytes | None, account_id: int | None) -> Call[Order]:
