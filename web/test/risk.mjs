@@ -131,6 +131,42 @@ export function riskJourneys(shared) {
     await service.remove();
   });
 
+  test('the report of live trading opens with its plots, for each login', async () => {
+    const service = new Service(['demo.cash=1000000']).user('eve', 'read', 'correct horse battery');
+    const days = ['02', '05', '06'].map(
+      (day, nth) => `2026-01-${day},0,2,USD,0,,2,${nth * 700 - 400},0.25,0,USD,${nth * 700 - 400},0.25\n`,
+    );
+    writeFileSync(join(service.folder, 'profit.csv'), days.join(''));
+    await service.start();
+    const page = await open(shared.chrome, service.url);
+    await shared.logIn(page, 'eve', 'correct horse battery');
+    await tab(page, 'P&L');
+    const button = page.getByRole('button', { name: 'Report', exact: true });
+    const [report] = await Promise.all([page.context().waitForEvent('page'), act(button)]);
+    const errors = [];
+    report.on('console', (message) => message.type() === 'error' && errors.push(message.text()));
+    await report.getByRole('heading', { name: 'Trading report' }).waitFor();
+    await report.getByText(/^2026-01-02 to .*, 4 trading days; the last one has not ended\.$/).waitFor();
+    for (const plot of ['Equity, USD', 'Draw-down, %', 'Daily returns, %'])
+      assert.equal(await report.getByRole('img', { name: plot }).count(), 2, plot);
+    await report.getByRole('heading', { name: 'All strategies' }).waitFor();
+    const result = report.locator('h3:text-is("By month") + div tr').nth(1);
+    assert.match(await result.textContent(), /2026-01.*900\.00/);
+    // The policy of the page permits its style: numbers are at the right.
+    assert.equal(
+      await result
+        .getByRole('cell')
+        .last()
+        .evaluate((cell) => getComputedStyle(cell).textAlign),
+      'right',
+    );
+    await report.reload();
+    await report.getByRole('heading', { name: 'Trading report' }).waitFor();
+    assert.deepEqual([...errors, ...page.errors], []);
+    await page.context().close();
+    await service.remove();
+  });
+
   test('profit before and after fees, its curve and the log are there after a reload', async () => {
     const service = new Service(['demo.cash=1000000']);
     // An earlier day, as the service has written it.

@@ -72,11 +72,13 @@ export class Rest {
 
   /** Sends a call. The body of a response with the status `tolerate` is a result, not a problem. */
   async call(method: string, path: string, options: Options = {}, tolerate?: number): Promise<unknown> {
-    const { status, ok, text } = await this.send(method, path, options);
-    if (ok || status === tolerate) return text === '' ? undefined : parseJson(text);
-    const problem = problemOf(status, text);
-    if (status === 401) this.onLoginNeeded(problem);
-    throw problem;
+    const text = await this.send(method, path, options, tolerate);
+    return text === '' ? undefined : parseJson(text);
+  }
+
+  /** Reads a response that is not JSON, such as a page. */
+  text(path: string): Promise<string> {
+    return this.send('GET', path);
   }
 
   /** Headers of STOMP CONNECT. A token is a passcode without a login. */
@@ -88,7 +90,16 @@ export class Rest {
       : { login: credentials.login, passcode: credentials.password };
   }
 
-  private async send(
+  /** Sends a call, and returns the body of its response. */
+  private async send(method: string, path: string, options: Options = {}, tolerate?: number): Promise<string> {
+    const { status, ok, text } = await this.respond(method, path, options);
+    if (ok || status === tolerate) return text;
+    const problem = problemOf(status, text);
+    if (status === 401) this.onLoginNeeded(problem);
+    throw problem;
+  }
+
+  private async respond(
     method: string,
     path: string,
     { body, headers }: Options,
