@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults venue-isolation chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot pictures test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults venue-isolation chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -170,6 +170,11 @@ screenshot: page ## take the picture of the page for README and user guide (BINA
 	@command -v chromium >/dev/null || $(SETUP) test
 	$(if $(BINARY),,$(BUILD))
 	cd web && $(if $(BINARY),BINARY=$(abspath $(BINARY))) node test/screenshot.mjs ../docs/images/page.png
+
+pictures: page ## take a picture of every panel in both themes and four widths, to look at (target/pictures; BINARY=…)
+	@command -v chromium >/dev/null || $(SETUP) test
+	$(if $(BINARY),,$(BUILD))
+	cd web && $(if $(BINARY),BINARY=$(abspath $(BINARY))) node test/pictures.mjs $(abspath $(or $(CARGO_TARGET_DIR),target))/pictures
 
 examples-test: $(EXAMPLES_ENV)/.stamp engine ## run every program of examples/ against the real binary, and check its output (BINARY=…)
 	$(if $(BINARY),,$(if $(BUILD),$(BUILD) --bins --examples))

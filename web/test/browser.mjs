@@ -70,6 +70,24 @@ export function withoutTicks(socket) {
   server.onMessage((message) => String(message).includes('"type":"TICK"') || socket.send(message));
 }
 
+/** The tabs of the panels. */
+export const PANELS = [
+  'Orders',
+  'Positions',
+  'Transactions',
+  'Trades',
+  'P&L',
+  'Risk',
+  'Cash',
+  'Log',
+  'Latency',
+  'Sessions',
+  'Strategies',
+  'Topics',
+  'Settings',
+  'API',
+];
+
 /** Opens a tab of the panels. */
 export async function tab(page, name) {
   await page
