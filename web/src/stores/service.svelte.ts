@@ -40,7 +40,9 @@ export class ServiceStore {
   async refresh(): Promise<void> {
     try {
       // A response 503 has the same body, with the reason.
-      this.ready = (await this.rest.call('GET', '/health/ready', {}, 503)) as Ready;
+      const ready = (await this.rest.call('GET', '/health/ready', {}, 503)) as Ready | Pick<Ready, 'ready'>;
+      // Without a login the response says only whether the service is ready.
+      if ('adapters' in ready) this.ready = ready;
       if (this.pollCount++ % RISK_EVERY === 0) this.risk = await this.rest.get<Risk>('/rest/ext/risk');
     } catch {
       // The header shows a lost connection.
