@@ -127,8 +127,8 @@ pub(crate) fn sections(sums: SumsByStrategy) -> (Vec<(StrategyId, StrategySums)>
     (sums.into_iter().take(SECTIONS_MAX).collect(), others)
 }
 
-/// Returns a sum as an amount. A sum beyond its range gives the end of the range: it has no meaning,
-/// but it must not end the process.
+/// Returns a sum as an amount. A sum beyond the range of amounts gives the end of the range: it has
+/// no meaning, but it must not end the process.
 pub(crate) fn money(raw: i128) -> Money {
     Money::from_raw(i64::try_from(raw).unwrap_or(if raw < 0 { i64::MIN } else { i64::MAX }))
 }
