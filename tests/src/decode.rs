@@ -5,21 +5,16 @@
 //! with a few values outside it; numbers are mostly near the market and sometimes eight raw bytes,
 //! so that every bound is reached.
 
-use pitlane_engine::command::{
-    BudgetAct, BudgetChange, BudgetKind, CancelFilter, Command, CommandKind, ExecRef, FeedLevel, Movement,
-    MovementKind, Quote, RiskLimits, Scope, StrategyPhase, Trade, TradingSession, VenueFee, VenueReport,
-    VenueState, WatchTarget,
-};
-use pitlane_engine::directive::{Directive, DirectiveVersion};
+mod parts;
+
+use pitlane_engine::command::{Command, CommandKind, Scope, StrategyPhase, TradingSession};
+use pitlane_engine::directive::DirectiveVersion;
 use pitlane_engine::id::{
-    AccountId, AdapterId, Currency, ExchangeId, IntId, OrderHandle, Origin, PortId, SecurityId, Source,
-    StrategyId, Uuid,
+    AccountId, AdapterId, ExchangeId, IntId, OrderHandle, Origin, PortId, SecurityId, Source, StrategyId,
 };
 use pitlane_engine::number::{Money, Price, Qty};
-use pitlane_engine::reason::Reason;
-use pitlane_engine::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
+use pitlane_engine::sender::SenderId;
 use pitlane_engine::settings::{FillModel, QuoteSizes, SelfTrade, ShardSettings, TriggerBy};
-use pitlane_engine::terms::{Changes, ExecInst, OrderKind, Side, SpecialTerms, Terms, Tif};
 use pitlane_engine::time::{Day, Timestamp};
 
 use crate::shard_harness::ShardHarness;
@@ -44,6 +39,7 @@ pub fn run(bytes: &[u8]) {
                 bytes.learn(report.order);
             }
         }
+        harness.publish_books();
     }
     if let Err(problem) = harness.checker.double_entry() {
         panic!("{problem}");
@@ -221,183 +217,6 @@ impl Bytes<'_> {
         }
     }
 
-    fn terms(&mut self, now: Timestamp) -> Terms {
-        let kind = self.pick(&OrderKind::ALL);
-        let tif = self.pick(&Tif::ALL);
-        // Prices that the order type requires are mostly present, so that most orders are accepted.
-        let odd = self.byte();
-        Terms {
-            qty: self.qty(),
-            limit: self.price(),
-            stop: if kind.has_stop() { self.price() } else { Price::ZERO },
-            tif_date: if tif == Tif::Gtd { self.date(now) } else { Timestamp::ZERO },
-            security: self.security(),
-            strategy: self.strategy(),
-            account: self.account(),
-            side: self.pick(&Side::BOTH),
-            kind,
-            tif,
-            limit_given: kind.has_limit() != (odd == 1),
-            stop_given: kind.has_stop() != (odd == 2),
-            exchange_order: odd == 3,
-            reduce_only: odd == 4,
-            special: odd == 5,
-        }
-    }
-
-    fn changes(&mut self, now: Timestamp) -> Changes {
-        let named = self.byte();
-        let mut changes = Changes::default();
-        if named & 1 != 0 {
-            changes = changes.with_qty(self.qty());
-        }
-        if named & 2 != 0 {
-            changes = changes.with_limit(self.price());
-        }
-        if named & 4 != 0 {
-            changes = changes.with_stop(self.price());
-        }
-        if named & 8 != 0 {
-            changes = changes.with_tif(self.pick(&Tif::ALL));
-        }
-        if named & 16 != 0 {
-            changes = changes.with_tif_date(self.date(now));
-        }
-        if named & 32 != 0 {
-            changes = changes.with_special(named & 64 != 0);
-        }
-        changes
-    }
-
-    fn special_terms(&mut self) -> SpecialTerms {
-        let exec_inst = ExecInst::parse(&[self.byte()]).unwrap_or_default();
-        SpecialTerms { exec_inst, min_qty: Some(self.qty()), max_floor: self.flag().then(|| self.qty()) }
-    }
-
-    fn quote(&mut self, at: Timestamp) -> Quote {
-        Quote { bid: self.price(), bid_size: self.qty(), ask: self.price(), ask_size: self.qty(), at }
-    }
-
-    fn level(&mut self, at: Timestamp) -> FeedLevel {
-        FeedLevel { side: self.pick(&Side::BOTH), price: self.price(), size: self.qty(), at }
-    }
-
-    fn trade(&mut self, at: Timestamp) -> Trade {
-        Trade { price: self.price(), size: self.qty(), at }
-    }
-
-    fn report(&mut self) -> VenueReport {
-        let reason = self.pick(Reason::ALL);
-        let exec = ExecRef(self.byte() as u128 % 40);
-        match self.byte() % 16 {
-            0 => VenueReport::Accepted,
-            1 => VenueReport::Rejected(reason),
-            2 => VenueReport::Filled { exec, qty: self.qty(), price: self.price() },
-            3 => VenueReport::Canceled(reason),
-            4 => VenueReport::Expired(reason),
-            5 => VenueReport::CancelRefused(reason),
-            6 => VenueReport::Replaced,
-            7 => VenueReport::ReplaceRefused(reason),
-            8 => VenueReport::Busted { exec },
-            9 => VenueReport::Corrected { exec, qty: self.qty(), price: self.price() },
-            10 => VenueReport::Reconciled,
-            11 => VenueReport::FilledTo { exec, qty: self.qty(), price: self.price(), cum: self.qty() },
-            12 => {
-                let exec_ref = ExecRef(self.byte() as u128 % 40);
-                let (qty, price, is_open) = (self.qty(), self.price(), self.flag());
-                VenueReport::Amended { exec_ref, exec, qty, price, is_open }
-            }
-            13 => {
-                let states = [
-                    VenueState::Open,
-                    VenueState::Filled,
-                    VenueState::Canceled(reason),
-                    VenueState::Expired(reason),
-                    VenueState::Rejected(reason),
-                ];
-                VenueReport::Standing { cum: self.qty(), average: self.price(), state: self.pick(&states) }
-            }
-            14 => VenueReport::Unsure,
-            _ => {
-                let (qty, price, cum) = (self.qty(), self.price(), self.qty());
-                let fee = VenueFee {
-                    amount: self.money(),
-                    currency: test_market::currency(self.pick(&["USD", "BNB"])),
-                };
-                VenueReport::FilledWithFee { exec, qty, price, cum, fee }
-            }
-        }
-    }
-
-    fn movement(&mut self) -> Movement {
-        Movement {
-            kind: self.pick(&MovementKind::ALL),
-            strategy: self.strategy(),
-            account: self.account(),
-            security: if self.flag() { Some(self.security()) } else { None },
-            qty: if self.flag() { self.qty() } else { Qty::ZERO },
-            price: self.price(),
-            commission: self.money(),
-            currency: self.pick(&[
-                Currency::default(),
-                test_market::currency("USD"),
-                test_market::currency("EUR"),
-            ]),
-            uuid: Uuid(self.byte() as u128 % 5),
-        }
-    }
-
-    fn directive(&mut self) -> Directive {
-        let scope = self.scope();
-        match self.byte() % 3 {
-            0 => Directive::Limits { scope, limits: self.limits() },
-            1 => Directive::Restrict { scope, security: self.security(), on: self.flag() },
-            _ => Directive::Kill { scope, on: self.flag() },
-        }
-    }
-
-    fn limits(&mut self) -> RiskLimits {
-        RiskLimits {
-            max_order_qty: self.qty(),
-            max_order_value: self.money(),
-            price_collar_bp: self.pick(&[0, 100, 10_000, u32::MAX]),
-            max_open_orders: self.pick(&[0, 1, 5, u32::MAX]),
-            max_position: self.qty(),
-            max_orders_per_s: self.pick(&[0, 1, u32::MAX]),
-            duplicate_window_ms: self.pick(&[0, 1_000, u32::MAX]),
-            credit: self.money(),
-            credit_currency: test_market::currency("USD"),
-            trading_enabled: !self.flag(),
-        }
-    }
-
-    fn budget(&mut self) -> BudgetChange {
-        let kinds = [BudgetKind::OpenOrders, BudgetKind::OrdersPerSecond, BudgetKind::Credit];
-        let amount = self.number(0, 1);
-        BudgetChange {
-            scope: self.scope(),
-            kind: self.pick(&kinds),
-            act: self.pick(&[
-                BudgetAct::Lift,
-                BudgetAct::Set(amount),
-                BudgetAct::Grant(amount),
-                BudgetAct::Recall(amount),
-            ]),
-        }
-    }
-
-    fn watch(&mut self) -> WatchTarget {
-        match self.byte() % 7 {
-            0 => WatchTarget::Ticks(self.security()),
-            1 => WatchTarget::Orders,
-            2 => WatchTarget::Everything,
-            3 => WatchTarget::Venue(AdapterId(self.byte() % 3)),
-            4 => WatchTarget::Depth(self.security()),
-            5 => WatchTarget::Levels(self.security()),
-            _ => WatchTarget::Budgets,
-        }
-    }
-
     fn body(&mut self, now: Timestamp) -> CommandKind {
         match self.byte() {
             0..=79 => CommandKind::Submit { id: self.id(), terms: self.terms(now) },
@@ -466,7 +285,9 @@ impl Bytes<'_> {
                 day: Day(crate::test_market::START_DAY - 1 + self.byte() as i32 % 4),
             },
             239 => CommandKind::TradingDay { day: Day(self.byte() as i32 - 5) },
-            240..=245 => CommandKind::Timer,
+            240..=243 => CommandKind::Timer,
+            244 => CommandKind::VenueLevels(self.venue_levels()),
+            245 => CommandKind::VenueBook { security: self.security(), is_known: self.flag() },
             246 => CommandKind::SpecialTerms(self.special_terms()),
             247 => CommandKind::Sender { id: SenderId(self.raw_u32()), part: self.sender_part() },
             248..=251 => {
@@ -475,28 +296,6 @@ impl Bytes<'_> {
                 CommandKind::Watch { port, what: self.watch(), on: self.flag() }
             }
             252..=255 => CommandKind::Snapshot { port: PortId(1 + self.byte() % 31) },
-        }
-    }
-
-    fn cancel_filter(&mut self) -> CancelFilter {
-        CancelFilter {
-            strategy: self.flag().then(|| self.strategy()),
-            security: self.flag().then(|| self.security()),
-            side: self.flag().then(|| self.pick(&[Side::Buy, Side::Sell])),
-            origin: self.flag().then(|| self.source().origin),
-            source: self.flag().then(|| self.source()),
-        }
-    }
-
-    fn sender_part(&mut self) -> SenderPart {
-        let text = SenderText::new(&"x".repeat(self.byte() as usize));
-        match self.flag() {
-            true => SenderPart::Session(text),
-            false => SenderPart::Login {
-                protocol: self.pick(&[Protocol::Internal, Protocol::Rest, Protocol::Fix]),
-                address: SenderAddress([self.byte(); 16]),
-                login: text,
-            },
         }
     }
 }

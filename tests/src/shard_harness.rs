@@ -75,6 +75,11 @@ impl ShardHarness {
     /// throughout.
     pub fn send_command(&mut self, body: CommandKind) -> Vec<Event> {
         self.token += 1;
+        if !body.is_stored() {
+            self.shard.apply_unstored(&body);
+            self.shard.assert_consistent();
+            return Vec::new();
+        }
         let command = Command::new(test_market::source(0, 1), self.token, body);
         self.shard.apply(self.now, &command, &mut self.out);
         let mut events = self.take_events();
@@ -93,6 +98,15 @@ impl ShardHarness {
         }
         self.shard.assert_consistent();
         events
+    }
+
+    /// Publishes the books that have changed, as a worker does after its commands.
+    pub fn publish_books(&mut self) {
+        if self.shard.has_depths() {
+            self.shard.emit_depths(&mut self.out);
+            self.out.clear();
+            self.shard.assert_consistent();
+        }
     }
 
     fn take_events(&mut self) -> Vec<Event> {
