@@ -2,9 +2,10 @@
 //! shard continues as before for all commands.
 
 use super::*;
-use crate::codec::DecodeProblem;
-use crate::command::ExecRef;
+use crate::codec::{Codec, DecodeProblem};
+use crate::command::{ExecRef, VenueFee};
 use crate::settings::{SelfTrade, VenueSettings};
+use crate::terms::{ExecInst, SpecialTerms};
 
 impl Bench {
     fn begin(&mut self, settings: ShardSettings) -> Vec<EventKind> {
@@ -85,6 +86,99 @@ fn a_saved_shard_loads_to_the_same_shard() {
     bench.shard = loaded;
     assert_eq!(bench.snapshot_bytes(), bytes);
     assert_eq!(bench.shard.applied(), bench.now);
+}
+
+/// An execution with a fee, if the venue reports fees.
+const EXECUTION: ExecRef = ExecRef(9);
+
+fn special(max_floor: &str) -> SpecialTerms {
+    let exec_inst = ExecInst::parse(b"G 1").unwrap();
+    SpecialTerms { exec_inst, min_qty: Some(qty("2")), max_floor: Some(qty(max_floor)) }
+}
+
+/// Returns a shard with an order at an outside venue, which is partly filled and has a pending
+/// modification. The venue reports fees or not; the order has special terms or not, and then others
+/// are announced for the next request.
+fn outside_order(has_fees: bool, has_special: bool) -> (Bench, OrderHandle) {
+    let mut bench = busy();
+    let announce = |bench: &mut Bench, max_floor: &str| {
+        if has_special {
+            bench.send(CommandKind::SpecialTerms(special(max_floor)));
+        }
+    };
+    announce(&mut bench, "4");
+    let (order, _) = bench.submit(Terms { special: has_special, ..outside("10") });
+    bench.report(order, VenueReport::Accepted);
+    let (exec, filled, at) = (EXECUTION, qty("2"), price("10"));
+    let fee = VenueFee { amount: money("0.5"), currency: usd() };
+    bench.report(
+        order,
+        match has_fees {
+            true => VenueReport::FilledWithFee { exec, qty: filled, price: at, cum: filled, fee },
+            false => VenueReport::Filled { exec, qty: filled, price: at },
+        },
+    );
+    announce(&mut bench, "5");
+    let changes = Changes::default().with_qty(qty("7"));
+    bench.modify(order, if has_special { changes.with_special(true) } else { changes });
+    announce(&mut bench, "6");
+    (bench, order)
+}
+
+/// Returns the bytes behind what every saved state has.
+fn rare_bytes(shard: &Shard) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    shard.orders.save_fees(&mut bytes);
+    shard.orders.special.encode(&mut bytes);
+    shard.requests.announced.encode(&mut bytes);
+    bytes
+}
+
+#[test]
+fn fees_and_special_terms_are_saved_together_and_each_alone() {
+    for (has_fees, has_special) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (mut bench, order) = outside_order(has_fees, has_special);
+        let (bytes, digest) = (bench.snapshot_bytes(), bench.shard.digest());
+        bench.shard = bench.load(&bytes).unwrap();
+        let case = format!("fees {has_fees}, special terms {has_special}");
+        assert_eq!((bench.shard.digest(), bench.snapshot_bytes()), (digest, bytes), "{case}");
+        let (orders, slot) = (&bench.shard.orders, order.slot());
+        let given = |max_floor| has_special.then(|| special(max_floor));
+        assert_eq!(orders.fee(slot, EXECUTION).is_some(), has_fees, "{case}");
+        let kept = (orders.special.current(slot), orders.special.requested(slot));
+        assert_eq!(kept, (given("4"), given("5")), "{case}");
+        // The next request gets what was announced for it.
+        let (next, _) = bench.submit(Terms { special: has_special, ..outside("10") });
+        assert_eq!(bench.shard.orders.special.current(next.slot()), given("6"), "{case}");
+    }
+}
+
+#[test]
+fn a_state_from_before_fees_and_special_terms_is_read_without_them() {
+    for (has_fees, has_special) in [(false, false), (true, false), (false, true), (true, true)] {
+        let (bench, order) = outside_order(has_fees, has_special);
+        let (bytes, rare) = (bench.snapshot_bytes(), rare_bytes(&bench.shard));
+        let case = format!("fees {has_fees}, special terms {has_special}");
+        if !has_fees && !has_special {
+            // A state without them has the bytes that it had before, and only these.
+            assert_eq!(bench.load(&[&bytes[..], &rare].concat()).unwrap_err().problem, DecodeProblem::Value);
+            continue;
+        }
+        let before = bytes.strip_suffix(&rare[..]).expect("it ends with them");
+        match bench.load(before) {
+            Ok(loaded) => {
+                assert!(!has_special && loaded.orders.fee(order.slot(), EXECUTION).is_none(), "{case}");
+                loaded.assert_consistent();
+            }
+            // An order whose special terms are missing is no state of any build.
+            Err(error) => {
+                assert_eq!((has_special, error.problem), (true, DecodeProblem::Contradiction), "{case}");
+            }
+        }
+        for cut in before.len() + 1..bytes.len() {
+            assert!(bench.load(&bytes[..cut]).is_err(), "{case}, {cut} bytes");
+        }
+    }
 }
 
 #[test]
