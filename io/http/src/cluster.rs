@@ -33,6 +33,7 @@ use pitlane_engine::index::index_u8;
 use pitlane_engine::mesh::ShardMask;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_engine::view::View;
+use pitlane_protocols::remote::MessageError;
 use pitlane_protocols::remote::cluster::{ClusterBroadcast, ClusterMessage, MemberId, MemberIdentity};
 use pitlane_runtime::wakeups::Wakeups;
 use tokio::sync::Notify;
@@ -314,10 +315,8 @@ impl ClusterNode {
     }
 
     pub(crate) fn handle_broadcast(&self, now: Timestamp, sender: Option<MemberId>, payload: &[u8]) {
-        let broadcast = ClusterBroadcast::decode(payload)
-            .ok()
-            .filter(|broadcast| sender == Some(broadcast.sender().member));
-        let Some(broadcast) = broadcast else { return self.decode_errors.set(self.decode_errors.get() + 1) };
+        let decoded = ClusterBroadcast::decode(payload);
+        let Some(broadcast) = self.accept(sender, decoded, ClusterBroadcast::sender) else { return };
         let mut inner = self.inner.borrow_mut();
         if let Some(Some(peer)) = inner.peers.get_mut(broadcast.sender().member as usize) {
             let was_incompatible = peer.is_incompatible;
@@ -329,6 +328,31 @@ impl ClusterNode {
                 );
             }
         }
+    }
+
+    /// Returns a message that names the member on whose subject it came. Any other is counted. One
+    /// of another version is also logged while its member is away, once until it is compatible.
+    fn accept<T>(
+        &self,
+        sender: Option<MemberId>,
+        decoded: Result<T, MessageError>,
+        identity: impl Fn(&T) -> MemberIdentity,
+    ) -> Option<T> {
+        match decoded {
+            Ok(message) if sender == Some(identity(&message).member) => return Some(message),
+            Err(error @ MessageError::Version { .. }) => {
+                let mut inner = self.inner.borrow_mut();
+                let peer = sender.and_then(|member| inner.peers.get_mut(member as usize)?.as_mut());
+                let away = peer.filter(|peer| peer.phase == PeerPhase::Down && !peer.has_other_version);
+                if let Some(peer) = away {
+                    peer.has_other_version = true;
+                    tracing::error!(member = peer.name, "the member runs another build: {error}: not joined");
+                }
+            }
+            Ok(_) | Err(MessageError::Damaged(_)) => {}
+        }
+        self.decode_errors.set(self.decode_errors.get() + 1);
+        None
     }
 
     /// Returns a version for an operator's directive: newer than all versions that this server
@@ -348,9 +372,8 @@ impl ClusterNode {
         payload: &[u8],
         claim: &dyn Fn(StrategyId, &IntId) -> bool,
     ) {
-        let message =
-            ClusterMessage::decode(payload).ok().filter(|message| sender == Some(message.sender().member));
-        let Some(message) = message else { return self.decode_errors.set(self.decode_errors.get() + 1) };
+        let decoded = ClusterMessage::decode(payload);
+        let Some(message) = self.accept(sender, decoded, ClusterMessage::sender) else { return };
         let mut inner = self.inner.borrow_mut();
         let ClusterState { identity, owner, peers, out, .. } = &mut *inner;
         let Some(Some(peer)) = peers.get_mut(message.sender().member as usize) else { return };
@@ -419,7 +442,7 @@ impl ClusterNode {
             name: peer.name.clone(),
             shards: peer.shards.iter().map(|shard| shard.id()).collect(),
             phase: peer.phase,
-            is_incompatible: peer.is_incompatible,
+            is_incompatible: peer.is_incompatible || peer.has_other_version,
             age_ms: peer.age_ms(now),
             in_doubt: peer.pending.len(),
             doubts: peer.pending.values().filter_map(id_of).take(DOUBTS_LISTED_MAX).collect(),

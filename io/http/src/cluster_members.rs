@@ -35,7 +35,8 @@ pub(crate) struct MemberVO {
     name: String,
     /// Numbers of the shards that it owns.
     shards: Vec<u8>,
-    /// UP, JOINING, DOWN, or INCOMPATIBLE for one with other settings or reference data.
+    /// UP, JOINING, DOWN, or INCOMPATIBLE for one of another build or with other settings or
+    /// reference data.
     state: &'static str,
     /// Milliseconds since its last message; absent if there was none.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -24,6 +24,9 @@ use pitlane_engine::sender::{SenderId, SentBy};
 
 use super::versioned_codec;
 
+/// Version of these messages. 2: orders with special terms, assets of up to eight characters, and
+/// subscriptions of the orders and trades of a book.
+pub const CLUSTER_VERSION: u8 = 2;
 /// Servers of one cluster: as many as a port number has room for.
 pub const MEMBERS_MAX: usize = 7;
 const PORTS: u8 = PortId::MAX + 1;
@@ -292,7 +295,7 @@ codec!(enum ClusterMessage {
     6 = Taken { sender, incarnation, number },
 });
 
-versioned_codec!(ClusterBroadcast, ClusterMessage);
+versioned_codec!(CLUSTER_VERSION: ClusterBroadcast, ClusterMessage);
 
 impl ClusterMessage {
     pub fn sender(&self) -> MemberIdentity {
@@ -322,8 +325,13 @@ impl ClusterBroadcast {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::remote::MessageError;
     use pitlane_engine::command::StrategyPhase;
+    use pitlane_engine::event::{ExecType, OrderTerms};
     use pitlane_engine::id::StrategyId;
+    use pitlane_engine::number::Qty;
+    use pitlane_engine::reason::Reason;
+    use pitlane_engine::terms::{Changes, ExecInst, OrderSpecialTerms, SpecialTerms, Status, Terms};
     use pitlane_engine::time::{Day, Timestamp};
 
     #[test]
@@ -386,6 +394,74 @@ mod tests {
             let bytes = message.encode();
             assert_eq!((message.sender(), ClusterMessage::decode(&bytes)), (sender, Ok(message)));
             assert!((0..bytes.len()).all(|cut| ClusterMessage::decode(&bytes[..cut]).is_err()));
+        }
+    }
+    /// Returns a command of each kind about an order with special terms, and the events about it.
+    fn with_special_terms() -> (Vec<CommandKind>, Vec<EventKind>) {
+        let special = SpecialTerms {
+            exec_inst: ExecInst::parse(b"G 1").expect("two codes"),
+            min_qty: Some(Qty::from_raw(2)),
+            max_floor: Some(Qty::from_raw(4)),
+        };
+        let (order, id) = (OrderHandle::NONE, IntId::numbered(b'o', 1));
+        let terms = Terms { special: true, ..Terms::default() };
+        let commands = vec![
+            CommandKind::SpecialTerms(special),
+            CommandKind::Submit { id, terms },
+            CommandKind::Modify { order, id, changes: Changes::default().with_special(true) },
+        ];
+        let source = Source { port: PortId(3), ..Source::default() };
+        let reported = OrderTerms {
+            order,
+            id,
+            orig_id: IntId::NONE,
+            source,
+            what: ExecType::Entered,
+            status: Status::New,
+            reason: Reason::None,
+            sender: SenderId::NONE,
+            terms,
+        };
+        let announced = OrderSpecialTerms { order, source, is_snapshot: false, special };
+        (commands, vec![EventKind::SpecialTerms(announced), EventKind::Order(reported)])
+    }
+
+    /// Returns messages with special terms, as bytes.
+    fn special_messages() -> [Vec<u8>; 2] {
+        let sender = MemberIdentity { member: 1, incarnation: 7, map: 9 };
+        let (commands, events) = with_special_terms();
+        let command = |body| (ShardId(1), Command::new(Source::default(), 1, body));
+        let commands = commands.into_iter().map(command).collect();
+        let event = |body| ClusterEvent {
+            shard: ShardId(1),
+            to: EventRecipient::All,
+            event: Event { seq: 3, at: Timestamp(4), body },
+        };
+        let items = events.into_iter().map(event).collect();
+        let message = ClusterMessage::Commands { sender, incarnation: 1, first: 1, commands };
+        let batch = ClusterBroadcast::Batch(ClusterBatch { sender, number: 8, items });
+        assert_eq!(ClusterMessage::decode(&message.encode()), Ok(message.clone()));
+        assert_eq!(ClusterBroadcast::decode(&batch.encode()), Ok(batch.clone()));
+        [message.encode(), batch.encode()]
+    }
+
+    #[test]
+    fn a_change_of_the_bytes_needs_a_new_version() {
+        let sums = special_messages().map(|bytes| {
+            let sum = bytes.iter().fold(0u32, |sum, byte| sum.rotate_left(5) ^ u32::from(*byte));
+            (bytes[0], bytes.len(), sum)
+        });
+        let expected = [(2, 152, 4_062_395_369), (2, 169, 2_909_679_192)];
+        assert_eq!(sums, expected, "raise CLUSTER_VERSION, then write the new values here");
+    }
+
+    #[test]
+    fn messages_of_another_version_are_refused_as_such() {
+        for mut bytes in special_messages() {
+            bytes[0] = CLUSTER_VERSION - 1;
+            let error = MessageError::Version { theirs: CLUSTER_VERSION - 1, ours: CLUSTER_VERSION };
+            assert_eq!(ClusterMessage::decode(&bytes), Err(error));
+            assert_eq!(ClusterBroadcast::decode(&bytes), Err(error));
         }
     }
 }

@@ -24,6 +24,9 @@ use pitlane_engine::reason::Reason;
 
 use super::versioned_codec;
 
+/// Version of these messages, which the clients in other languages know too.
+pub const MESSAGE_VERSION: u8 = 1;
+
 /// From a strategy to its server. `incarnation` identifies one process; `received` is by
 /// shard the number up to which nothing is missing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -215,7 +218,7 @@ codec!(StateItem { shard, event });
 codec!(EventBatch { epoch, incarnation, events, heads });
 codec!(PriceBatch { epoch, number, paced, ticks });
 
-versioned_codec!(RemoteRequest, RemoteReply, EventBatch, PriceBatch);
+versioned_codec!(MESSAGE_VERSION: RemoteRequest, RemoteReply, EventBatch, PriceBatch);
 
 /// Encodes a state as one blob.
 pub fn encode_state(state: &[StateItem]) -> Vec<u8> {
@@ -289,7 +292,7 @@ pub fn is_of_strategy(event: &Event) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::remote::{MessageError, VERSION};
+    use crate::remote::MessageError;
     use pitlane_engine::command::{CommandKind, StrategyPhase};
     use pitlane_engine::time::Timestamp;
 
@@ -322,9 +325,10 @@ mod tests {
     #[test]
     fn another_version_is_reported_as_such() {
         let mut bytes = RemoteRequest::Bye { incarnation: 1 }.encode();
-        bytes[0] = VERSION + 1;
-        assert_eq!(RemoteRequest::decode(&bytes), Err(MessageError::Version(VERSION + 1)));
-        assert!(MessageError::Version(2).to_string().contains("version 2"));
+        bytes[0] = MESSAGE_VERSION + 1;
+        let error = MessageError::Version { theirs: MESSAGE_VERSION + 1, ours: MESSAGE_VERSION };
+        assert_eq!(RemoteRequest::decode(&bytes), Err(error));
+        assert_eq!(error.to_string(), "it uses version 2, this build uses 1");
     }
 
     #[test]

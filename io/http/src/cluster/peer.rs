@@ -69,6 +69,8 @@ pub(super) struct ClusterPeer {
     lease_ns: u64,
     /// Whether it has other settings or reference data than we; then all its messages are ignored.
     pub is_incompatible: bool,
+    /// Whether it was away and sent a message of another version, and none of ours since.
+    pub has_other_version: bool,
     /// Number of the next batch; `None` until it has answered our join.
     next: Option<u64>,
     /// Number of its last batch, as far as we know.
@@ -127,6 +129,7 @@ impl ClusterPeer {
             incarnations: Incarnations::default(),
             lease_ns,
             is_incompatible: false,
+            has_other_version: false,
             next: None,
             last: 0,
             stash: BTreeMap::new(),
@@ -171,7 +174,7 @@ impl ClusterPeer {
         if !self.accepts_incarnation(now, sender.incarnation) {
             return;
         }
-        self.received_at = now;
+        (self.received_at, self.has_other_version) = (now, false);
         match broadcast {
             ClusterBroadcast::Batch(batch) => {
                 self.last = self.last.max(batch.number);

@@ -30,9 +30,9 @@ const GARBLED: usize = 600;
 
 /// Two servers, and what is needed to restart them.
 pub(crate) struct ClusterPair {
-    broker: NatsBroker,
+    pub broker: NatsBroker,
     places: [TestFolder; 2],
-    services: [Option<ServiceProcess>; 2],
+    pub services: [Option<ServiceProcess>; 2],
     extra: &'static str,
     /// Injected fault of the next server that is started.
     pub fault: Option<&'static str>,
@@ -77,6 +77,16 @@ impl ClusterPair {
         pair.spawn(1);
         pair.spawn(0);
         pair.join();
+        pair
+    }
+
+    /// Starts `b` alone, which does not wait for `a`.
+    pub(crate) fn start_second(name: &str) -> ClusterPair {
+        let places = NAMES.map(|member| folder(&format!("cluster-{name}-{member}")));
+        let (broker, services) = (NatsBroker::start(&places[0]), [None, None]);
+        let mut pair =
+            ClusterPair { broker, places, services, extra: "", fault: None, wire: None, logs_in: false };
+        pair.spawn(1);
         pair
     }
 

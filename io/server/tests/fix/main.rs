@@ -5,6 +5,7 @@ mod admission;
 
 mod attribution;
 mod cluster;
+mod cluster_build;
 mod dialogues;
 mod directives;
 mod drop_copy;
