@@ -181,6 +181,7 @@ impl View {
             }
             EventKind::Sender { id, sender } => self.senders.insert(*id, *sender),
             EventKind::Sent { order, sent } => self.orders.sent(*order, *sent),
+            EventKind::SpecialTerms(special) => self.orders.announce(shard, special),
             EventKind::SnapshotBegin { .. } => self.snapshot_begins(shard),
             EventKind::SnapshotEnd { .. } => self.snapshot_ends(shard),
             // For other readers: adapters, FIX sessions, the budget pool, sources that wait for an
@@ -192,7 +193,6 @@ impl View {
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
             | EventKind::Done { .. }
-            | EventKind::SpecialTerms(_)
             | EventKind::UsedIds(_) => {}
         }
     }

@@ -10,6 +10,7 @@
 //! front of these, and an order without them costs nothing.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
 use crate::id::{OrderHandle, PortId, Source};
@@ -59,6 +60,14 @@ impl ExecInst {
             len += 2;
         }
         write(&text[..len.saturating_sub(1)]);
+    }
+}
+
+impl fmt::Display for ExecInst {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut written = Ok(());
+        self.with_text(|text| written = f.write_str(std::str::from_utf8(text).unwrap_or_default()));
+        written
     }
 }
 
@@ -237,18 +246,12 @@ mod tests {
     use super::*;
     use crate::codec::decode_whole;
 
-    fn text(exec_inst: &ExecInst) -> String {
-        let mut shown = String::new();
-        exec_inst.with_text(|text| shown = String::from_utf8(text.to_vec()).unwrap());
-        shown
-    }
-
     #[test]
     fn codes_are_parsed_and_shown_as_given() {
         for given in ["G", "1 6", "0 1 2 3 4 5 6 7 8 9 A B C D E F"] {
-            assert_eq!(text(&ExecInst::parse(given.as_bytes()).unwrap()), given);
+            assert_eq!(ExecInst::parse(given.as_bytes()).unwrap().to_string(), given);
         }
-        assert_eq!(text(&ExecInst::default()), "");
+        assert_eq!(ExecInst::default().to_string(), "");
         for bad in ["", " ", "G ", "GG", "G  6", "!", "0 1 2 3 4 5 6 7 8 9 A B C D E F G"] {
             assert_eq!(ExecInst::parse(bad.as_bytes()), None, "{bad:?}");
         }

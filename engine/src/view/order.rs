@@ -7,7 +7,7 @@ use crate::id::{IntId, OrderHandle, Source};
 use crate::number::{Price, Qty};
 use crate::reason::Reason;
 use crate::sender::SentBy;
-use crate::terms::{Status, Terms};
+use crate::terms::{SpecialTerms, Status, Terms};
 use crate::time::Timestamp;
 
 /// Current state of an order.
@@ -23,6 +23,8 @@ pub struct OrderView {
     pub source: Source,
     pub sent: SentBy,
     pub terms: Terms,
+    /// ExecInst, MinQty and MaxFloor; `None` of most orders.
+    pub special: Option<SpecialTerms>,
     pub status: Status,
     pub reason: Reason,
     pub in_doubt: bool,
@@ -45,7 +47,7 @@ impl OrderView {
         self.terms.qty.checked_sub(self.cum_qty).unwrap_or_default()
     }
 
-    /// Combines both halves of a stored order.
+    /// Combines both halves of a stored order, without special terms.
     pub(super) fn of(live: &LiveOrder, record: &OrderRecord, ids: &IdChains) -> OrderView {
         OrderView {
             handle: record.handle,
@@ -55,6 +57,7 @@ impl OrderView {
             source: record.source,
             sent: record.sent,
             terms: Terms { qty: live.qty, ..record.terms },
+            special: None,
             status: live.status,
             reason: live.reason,
             in_doubt: live.in_doubt,

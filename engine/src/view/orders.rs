@@ -9,6 +9,8 @@
 //! A status change touches its slot and its record, nothing else. The rest is done when an order
 //! arrives or ends.
 
+use std::collections::BTreeMap;
+
 use super::ids::IdChains;
 use super::order::{LiveOrder, OrderRecord, OrderView};
 use super::slab::{NONE, PagedSlab};
@@ -19,7 +21,7 @@ use crate::id::{IntId, OrderHandle, ShardId};
 use crate::number::Qty;
 use crate::reason::Reason;
 use crate::sender::SentBy;
-use crate::terms::{Status, Terms};
+use crate::terms::{OrderSpecialTerms, SpecialTerms, Status, Terms};
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, Debug)]
@@ -56,6 +58,10 @@ pub(super) struct OrderStore {
     finished_max: usize,
     versions_max: u32,
     walks: Walks,
+    /// By index; only orders that have some.
+    special: BTreeMap<u32, SpecialTerms>,
+    /// By shard: special terms of the order whose terms follow.
+    announced: BTreeMap<ShardId, OrderSpecialTerms>,
 }
 
 impl OrderStore {
@@ -70,6 +76,8 @@ impl OrderStore {
             finished_max: settings.finished_max as usize,
             versions_max: settings.versions_max.max(2),
             walks: Walks::default(),
+            special: BTreeMap::new(),
+            announced: BTreeMap::new(),
         }
     }
 }
@@ -83,6 +91,11 @@ impl OrderStore {
         }
     }
 
+    /// Keeps special terms for the event that follows with the terms of their order.
+    pub(super) fn announce(&mut self, shard: ShardId, special: &OrderSpecialTerms) {
+        self.announced.insert(shard, *special);
+    }
+
     /// Applies the terms of an order: it is entered, its terms have changed, or this is a snapshot.
     /// Returns whether the order is new here.
     pub(super) fn terms(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) -> bool {
@@ -91,10 +104,12 @@ impl OrderStore {
             return true;
         }
         let Some(index) = self.mapped(event.order) else {
-            self.enter(at, event, mark);
+            let index = self.enter(at, event, mark);
+            self.set_special(index, event);
             return true;
         };
         self.records[index].terms = event.terms;
+        self.set_special(index, event);
         let live = &mut self.live[index];
         live.qty = event.terms.qty;
         live.reason = event.reason;
@@ -302,7 +317,9 @@ impl OrderStore {
     }
 
     fn read(&self, index: u32) -> OrderView {
-        OrderView::of(&self.live[index], &self.records[index], &self.ids)
+        let (live, record) = (&self.live[index], &self.records[index]);
+        let special = self.special.get(&index).filter(|_| record.terms.special).copied();
+        OrderView { special, ..OrderView::of(live, record, &self.ids) }
     }
 
     fn age(&self, index: u32) -> (Timestamp, OrderHandle) {
@@ -313,7 +330,7 @@ impl OrderStore {
 
 /// Insertion, change and removal.
 impl OrderStore {
-    fn enter(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) {
+    fn enter(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) -> u32 {
         self.clear_slot(event.order);
         let index = self.live.insert(LiveOrder::new(at, event, mark.epoch));
         let same = self.records.insert(OrderRecord::new(at, event));
@@ -326,6 +343,19 @@ impl OrderStore {
         let slot = &mut self.slots[event.order.shard().0 as usize][event.order.slot() as usize];
         *slot = ViewSlot { generation: event.order.generation(), record: index };
         self.join(index);
+        index
+    }
+
+    /// Gives an order the special terms that were announced for it, or removes what it had.
+    fn set_special(&mut self, index: u32, event: &OrderTerms) {
+        if event.terms.special {
+            let announced = self.announced.remove(&event.order.shard());
+            if let Some(terms) = announced.filter(|terms| terms.order == event.order) {
+                self.special.insert(index, terms.special);
+            }
+        } else if !self.special.is_empty() {
+            self.special.remove(&index);
+        }
     }
 
     /// Makes room for a handle: its slot exists, and the previous order is no longer mapped to it.
@@ -416,6 +446,9 @@ impl OrderStore {
         self.ids.remove_chain(self.records[index].first);
         self.live.remove(index);
         self.records.remove(index);
+        if !self.special.is_empty() {
+            self.special.remove(&index);
+        }
     }
 
     fn unmap(&mut self, index: u32) {

@@ -2,7 +2,7 @@
 
 use pitlane_engine::id::Origin;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::terms::{OrderKind, Side, Status, Tif};
+use pitlane_engine::terms::{ExecInst, OrderKind, Side, SpecialTerms, Status, Tif};
 use pitlane_engine::view::OrderView;
 use serde::{Serialize, Serializer};
 use utoipa::ToSchema;
@@ -49,6 +49,16 @@ pub struct OrderVO<'a> {
     pub venue: Option<&'a str>,
     /// Passed on to the venue.
     pub exchange_order: bool,
+    /// Instructions for the venue (FIX 18): codes with a space between each two.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = &str)]
+    pub exec_inst: Option<ExecInstText>,
+    /// Smallest quantity to be filled (FIX 110).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub min_qty: Option<Decimal>,
+    /// Largest quantity that the venue shows (FIX 111).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_floor: Option<Decimal>,
     #[schema(value_type = StatusSchema)]
     pub status: NamedValue<Status>,
     pub filled_quantity: Decimal,
@@ -102,6 +112,7 @@ impl<'a> OrderVO<'a> {
         let exchange = security.map(|row| reference.exchange_of(row));
         let filled = !order.cum_qty.is_zero();
         let last = !order.last_qty.is_zero();
+        let SpecialTerms { exec_inst, min_qty, max_floor } = order.special.unwrap_or_default();
         OrderVO {
             int_id: order.id.as_str(),
             kind: NamedValue(terms.kind),
@@ -119,6 +130,9 @@ impl<'a> OrderVO<'a> {
             exchange_id: exchange.map(|row| row.id.0),
             venue: exchange.map(|row| row.adapter_type.as_str()),
             exchange_order: terms.exchange_order,
+            exec_inst: (!exec_inst.is_empty()).then_some(ExecInstText(exec_inst)),
+            min_qty: min_qty.map(Decimal::from),
+            max_floor: max_floor.map(Decimal::from),
             status: NamedValue(order.status),
             filled_quantity: order.cum_qty.into(),
             remaining_quantity: order.leaves_qty().into(),
@@ -135,6 +149,16 @@ impl<'a> OrderVO<'a> {
             date_time: Moment(order.submitted),
             last_update: Moment(order.updated),
         }
+    }
+}
+
+/// The codes of ExecInst as text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExecInstText(pub ExecInst);
+
+impl Serialize for ExecInstText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(&self.0)
     }
 }
 

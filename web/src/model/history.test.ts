@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { type StatusChange, historyOf } from './history';
+import { type StatusChange, historyOf, specialText } from './history';
 import type { Order, Transaction } from './types';
 
 const order = {
@@ -40,5 +40,15 @@ describe('the history of an order', () => {
   it('has the newest status and its reason even if the page missed the change', () => {
     const rejected = { ...order, status: 'REJECTED', reason: 'bad-lot', sentBy: undefined } as Order;
     expect(lines(historyOf(rejected, [], [], 2))).toEqual(['Sent REST', 'Rejected bad-lot']);
+  });
+});
+
+describe('special terms', () => {
+  it('are named as far as the order has some', () => {
+    expect(specialText(order)).toBe('');
+    expect(specialText({ ...order, maxFloor: '4' })).toBe('show at most 4');
+    expect(specialText({ ...order, execInst: 'G 1', minQty: '2', maxFloor: '4' })).toBe(
+      'instructions G 1, fill at least 2, show at most 4',
+    );
   });
 });

@@ -54,6 +54,16 @@ export function historyOf(
   return entries.sort((a, b) => (a.at < b.at ? -1 : a.at > b.at ? 1 : 0));
 }
 
+/** Formats ExecInst, MinQty and MaxFloor as `instructions G, fill at least 2, show at most 4`. */
+export function specialText({ execInst, minQty, maxFloor }: Order): string {
+  const parts = [
+    execInst && `instructions ${execInst}`,
+    minQty && `fill at least ${formatDecimal(minQty)}`,
+    maxFloor && `show at most ${formatDecimal(maxFloor)}`,
+  ];
+  return parts.filter(Boolean).join(', ');
+}
+
 /** Formats a sender as `eve, REST, 127.0.0.1`. */
 export function senderText(sender: Sender | undefined): string {
   if (!sender) return '';

@@ -105,6 +105,12 @@ export interface Order {
   /** Adapter that leads to its venue; SIM is the simulated one. */
   venue?: string;
   exchangeOrder: boolean;
+  /** Instructions for the venue: codes of FIX 18. */
+  execInst?: string;
+  /** Smallest quantity to be filled. */
+  minQty?: Decimal;
+  /** Largest quantity that the venue shows. */
+  maxFloor?: Decimal;
   status: OrderStatus;
   filledQuantity: Decimal;
   remainingQuantity: Decimal;

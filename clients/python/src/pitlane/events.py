@@ -183,6 +183,9 @@ class OrderTerms(Event):
     orig_int_id: Optional[str] = None
     reason: Optional[str] = None
     unknown: Optional[bool] = None
+    exec_inst: Optional[str] = None
+    min_qty: Optional[Decimal] = None
+    max_floor: Optional[Decimal] = None
 
 
 @dataclass(frozen=True)

@@ -179,6 +179,9 @@ class Order:
     orig_int_id: Optional[str] = None
     reason: Optional[str] = None
     unknown: Optional[bool] = None
+    exec_inst: Optional[str] = None
+    min_qty: Optional[Decimal] = None
+    max_floor: Optional[Decimal] = None
     sent_by: Optional[Sender] = None
     modified_by: Optional[Sender] = None
     canceled_by: Optional[Sender] = None

@@ -1,4 +1,5 @@
 use super::*;
+use crate::terms::{OrderSpecialTerms, SpecialTerms};
 
 const A: fn() -> OrderHandle = || handle(0, 1, 5);
 
@@ -41,6 +42,41 @@ fn an_order_has_the_state_of_its_last_report() {
     assert_eq!((order.last_qty, order.leaves_qty()), (qty("40"), Qty::ZERO));
     assert_eq!((order.id, order.reason), (id("a"), Reason::Requested));
     assert_eq!(bench.view.orders_with_id(&id("request")), []);
+}
+
+#[test]
+fn special_terms_are_those_announced_for_the_order() {
+    let mut bench = ViewBench::new(1);
+    let special = |least: &str| SpecialTerms { min_qty: Some(qty(least)), ..SpecialTerms::default() };
+    let announce = |bench: &mut ViewBench, order: OrderHandle, least: &str| {
+        let (source, is_snapshot) = (Source::default(), false);
+        let terms = OrderSpecialTerms { order, source, is_snapshot, special: special(least) };
+        bench.emit(0, EventKind::SpecialTerms(terms));
+    };
+    let with = |order: OrderHandle, text: &str, is_special: bool| {
+        let entered = entered(order, text);
+        EventKind::Order(OrderTerms { terms: Terms { special: is_special, ..entered.terms }, ..entered })
+    };
+    let shown = |bench: &ViewBench, order| bench.view.order(order).unwrap().special;
+    let other = handle(0, 1, 6);
+    announce(&mut bench, A(), "2");
+    bench.emit(0, with(A(), "a", true));
+    // Those of another order, and an order without any.
+    announce(&mut bench, A(), "3");
+    bench.emit(0, with(other, "b", true));
+    assert_eq!((shown(&bench, A()), shown(&bench, other)), (Some(special("2")), None));
+    // A modification gives others, or none.
+    announce(&mut bench, A(), "4");
+    bench.emit(0, with(A(), "a2", true));
+    assert_eq!(shown(&bench, A()), Some(special("4")));
+    bench.emit(0, with(A(), "a3", false));
+    assert_eq!(shown(&bench, A()), None);
+    // The next order in the slot does not inherit them.
+    announce(&mut bench, A(), "5");
+    bench.emit(0, with(A(), "a4", true));
+    let next = handle(0, 2, 5);
+    bench.emit(0, with(next, "c", true));
+    assert_eq!(shown(&bench, next), None);
 }
 
 #[test]

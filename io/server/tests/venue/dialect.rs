@@ -8,8 +8,13 @@ use std::process::Command;
 use pitlane_testkit::paths;
 use pitlane_testkit::quickfix::QuickFixProcess;
 use pitlane_testkit::service::{TestFolder, folder};
+use pitlane_testkit::stomp_client::{StompClient, body, plain};
+use serde_json::Value;
 
-use crate::market::{VenueAddress, await_connected, client, fix, free_port, start};
+use crate::market::{
+    VenueAddress, await_connected, await_special_terms, client, fix, free_port, listener, special_terms,
+    start,
+};
 use crate::orders::report;
 use crate::venue::{self, field};
 
@@ -102,12 +107,22 @@ fn special_terms_reach_the_venue_and_survive_a_kill() {
     let now = pitlane_testkit::fix_client::now;
     let order =
         |id: &str, special: &str| format!("11={id}|55=ALPHA|54=1|38=10|40=2|44=150|60={}|{special}", now());
+    let mut topic = StompClient::new(plain(listener(&service, "stomp=")));
+    topic.connect();
+    topic.subscribe("1", "order.>");
+    let mut published = || -> Value {
+        serde_json::from_str(body(&topic.receive_until("MESSAGE"))).expect("an order as JSON")
+    };
     client.send("D", &order("a", "110=2|111=4|"));
     report(&mut client, &[(11, "a"), (150, "0"), (110, "2"), (111, "4")]);
+    let both = [Value::Null, 2.into(), 4.into()];
+    assert_eq!(special_terms(&published()), both);
+    await_special_terms(&service, "a", &both);
     let sent = venue.wait(&["app", "35=D"]);
     assert!(sent.contains("|110=2|") && sent.contains("|111=4|"), "{sent}");
     client.send("D", &order("b", "18=G|"));
     report(&mut client, &[(11, "b"), (150, "8"), (103, "11"), (18, "G")]);
+    assert_eq!(special_terms(&published()), ["G".into(), Value::Null, Value::Null]);
     service.signal("KILL");
     _ = service.end();
     let service = start();
@@ -116,10 +131,12 @@ fn special_terms_reach_the_venue_and_survive_a_kill() {
     client.log_on(false);
     client.send("H", "11=a|55=ALPHA|54=1|");
     report(&mut client, &[(11, "a"), (150, "I"), (110, "2"), (111, "4")]);
+    await_special_terms(&service, "a", &both);
     client.send("G", &format!("41=a|{}", order("a2", "111=5|").replace("38=10", "38=12")));
     report(&mut client, &[(11, "a2"), (150, "I"), (38, "12"), (111, "5")]);
     let replaced = venue.wait(&["app", "35=G"]);
     assert!(replaced.contains("|111=5|") && !replaced.contains("|110="), "{replaced}");
+    await_special_terms(&service, "a2", &[Value::Null, Value::Null, 5.into()]);
     service.signal("TERM");
     assert!(service.end().is_orderly());
 }

@@ -5,6 +5,7 @@
 mod binance;
 mod binance_standin;
 mod books;
+mod cluster;
 mod dialect;
 mod fees;
 mod hostile_venue;

@@ -120,7 +120,12 @@ pub(crate) fn free_port() -> u16 {
 }
 
 pub(crate) fn fix(service: &ServiceProcess) -> SocketAddr {
-    let part = service.ready.split_whitespace().find_map(|part| part.strip_prefix("fix="));
+    listener(service, "fix=")
+}
+
+/// Returns the address behind this word of the line that says that the service is ready.
+pub(crate) fn listener(service: &ServiceProcess, word: &str) -> SocketAddr {
+    let part = service.ready.split_whitespace().find_map(|part| part.strip_prefix(word));
     part.expect("it listens").parse().expect("an address")
 }
 
@@ -140,6 +145,20 @@ pub(crate) fn ask(service: &ServiceProcess, method: &str, path: &str) -> Respons
 
 pub(crate) fn get(service: &ServiceProcess, path: &str) -> Value {
     ask(service, "GET", path).json()
+}
+
+/// Returns ExecInst, MinQty and MaxFloor of an order as REST and the topics show them.
+pub(crate) fn special_terms(order: &Value) -> [Value; 3] {
+    ["execInst", "minQty", "maxFloor"].map(|name| order[name].clone())
+}
+
+/// Waits until REST shows an order with these special terms: its events may arrive there after the
+/// report of a FIX session. Only a failing test waits for long.
+pub(crate) fn await_special_terms(service: &ServiceProcess, id: &str, expected: &[Value; 3]) {
+    let path = format!("/rest/execution/order/{id}");
+    while special_terms(&get(service, &path)[0]) != *expected {
+        std::thread::yield_now();
+    }
 }
 
 /// Waits until this venue is connected, or disconnected. Only a failing test waits for long.

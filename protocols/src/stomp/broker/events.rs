@@ -8,6 +8,7 @@ use pitlane_engine::event::{
 };
 use pitlane_engine::id::{AdapterId, Currency, IntId, OrderHandle, Origin, SecurityId, ShardId, StrategyId};
 use pitlane_engine::number::Money;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use super::StompBroker;
@@ -31,7 +32,8 @@ impl StompBroker {
             EventKind::Order(order_terms) => match event.report() {
                 Some(report) => {
                     self.order_histories.begin(order_terms.order, event.at);
-                    self.publish_order_update(now, stamp, order_terms, &report);
+                    let special = self.take_special(shard, order_terms);
+                    self.publish_order_update(now, stamp, (order_terms, special), &report);
                     self.publish_status_update(now, stamp, &report);
                 }
                 None => self.handle_terms(shard, stamp, order_terms),
@@ -62,6 +64,7 @@ impl StompBroker {
             }
             EventKind::Halt { security, on } => self.publish_halt(now, stamp, *security, *on),
             EventKind::Forgotten { order, .. } => self.own_ids.forget(*order),
+            EventKind::SpecialTerms(special) => _ = self.announced.insert(shard, *special),
             // These have no topic: a refusal belongs to the requester, and the others are internal.
             EventKind::Refused(_)
             | EventKind::TradingDay { .. }
@@ -70,7 +73,6 @@ impl StompBroker {
             | EventKind::Kill { .. }
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
-            | EventKind::SpecialTerms(_)
             | EventKind::Sent { .. }
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)
@@ -87,19 +89,29 @@ impl StompBroker {
         if !order_terms.orig_id.is_none() {
             self.own_ids.set(order_terms.order, order_terms.id);
         }
+        let special = self.take_special(shard, order_terms);
         if order_terms.what == ExecType::Snapshot {
             self.order_histories.begin(order_terms.order, stamp.at);
         } else if !self.index.is_empty() {
-            self.changed.insert(shard, (stamp, *order_terms));
+            self.changed.insert(shard, (stamp, *order_terms, special));
         }
+    }
+
+    /// Returns the special terms that were announced for the order of an event.
+    fn take_special(&mut self, shard: ShardId, order_terms: &OrderTerms) -> Option<SpecialTerms> {
+        if !order_terms.terms.special {
+            return None;
+        }
+        let announced = self.announced.remove(&shard)?;
+        (announced.order == order_terms.order).then_some(announced.special)
     }
 
     fn publish_change_update(&mut self, now: Timestamp, shard: ShardId, report: &OrderReport) {
         if report.what == ExecType::Replaced
-            && let Some((stamp, order_terms)) = self.changed.remove(&shard)
+            && let Some((stamp, order_terms, special)) = self.changed.remove(&shard)
             && order_terms.order == report.order
         {
-            self.publish_order_update(now, stamp, &order_terms, report);
+            self.publish_order_update(now, stamp, (&order_terms, special), report);
         }
     }
 
@@ -107,7 +119,7 @@ impl StompBroker {
         &mut self,
         now: Timestamp,
         stamp: EventStamp,
-        order_terms: &OrderTerms,
+        (order_terms, special): (&OrderTerms, Option<SpecialTerms>),
         report: &OrderReport,
     ) {
         // Often there are no subscribers; then nothing is rendered.
@@ -124,7 +136,7 @@ impl StompBroker {
             .order_histories
             .of(order_terms.order)
             .unwrap_or(OrderHistory { submitted: stamp.at, ..OrderHistory::default() });
-        let context = OrderContext { report, past, session: name.as_deref() };
+        let context = OrderContext { report, special, past, session: name.as_deref() };
         self.publish(now, &topic, stamp.at, |out| {
             orders::order(out, stamp, order_terms, context, &reference)
         });

@@ -5,6 +5,7 @@ use pitlane_engine::id::IntId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
+use pitlane_engine::terms::SpecialTerms;
 use pitlane_engine::time::Timestamp;
 
 use super::{EventStamp, begin};
@@ -47,6 +48,8 @@ pub fn status(
 pub struct OrderContext<'a> {
     /// Report of the same time.
     pub report: &'a OrderReport,
+    /// ExecInst, MinQty and MaxFloor; `None` of most orders.
+    pub special: Option<SpecialTerms>,
     pub past: OrderHistory,
     /// FIX session of the order, if its name is known: `FIX:CLIENT1`.
     pub session: Option<&'a str>,
@@ -69,7 +72,7 @@ pub fn order(
     context: OrderContext<'_>,
     reference: &RefData,
 ) {
-    let OrderContext { report, past, session } = context;
+    let OrderContext { report, special, past, session } = context;
     let terms = &order_terms.terms;
     let mut object = begin(out, "ORDER", stamp);
     identity(&mut object, (&order_terms.id, &order_terms.orig_id));
@@ -99,6 +102,9 @@ pub fn order(
         object.text("venue", &exchange.adapter_type);
     }
     object.flag("exchangeOrder", terms.exchange_order);
+    if let Some(special) = special {
+        special_terms(&mut object, &special);
+    }
     object.text("status", order_terms.status.wire_name());
     filled(&mut object, report, (past.last_qty, past.last_price));
     reason(&mut object, order_terms.reason);
@@ -109,6 +115,18 @@ pub fn order(
     object.time("dateTime", past.submitted);
     object.time("lastUpdate", stamp.at);
     object.end();
+}
+
+fn special_terms(object: &mut Object<'_>, special: &SpecialTerms) {
+    if !special.exec_inst.is_empty() {
+        object.text("execInst", &special.exec_inst.to_string());
+    }
+    if let Some(least) = special.min_qty {
+        object.decimal("minQty", least.raw());
+    }
+    if let Some(shown) = special.max_floor {
+        object.decimal("maxFloor", shown.raw());
+    }
 }
 
 fn identity(object: &mut Object<'_>, (id, orig_id): (&IntId, &IntId)) {
