@@ -7,7 +7,11 @@ use std::net::{SocketAddr, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
+use pitlane_engine::refdata::RefData;
+
+use crate::fix_wire::{BoxError, LoadSession};
 use crate::neighbours::Neighbours;
+use crate::tick_reader::fix::FixTickReader;
 use crate::tick_reader::{BodyReader, Framing, SeenTick, TickReader};
 
 /// Timeout of every step; none of them takes long.
@@ -37,8 +41,11 @@ pub struct FanOutState {
     pub(crate) queued_max: AtomicU64,
     /// Set once all consumers are connected.
     pub(crate) may_publish: AtomicBool,
-    /// Set to end publishing.
+    /// Set to end publishing; the server then sets `has_ended`.
     pub(crate) stop_publishing: AtomicBool,
+    pub(crate) has_ended: AtomicBool,
+    /// Planned time of the first tick, in nanoseconds of the server's clock.
+    pub(crate) begin_ns: AtomicU64,
     pub(crate) stop: AtomicBool,
 }
 
@@ -47,7 +54,8 @@ pub struct FanOutState {
 pub enum Observed<'a> {
     /// Bytes of one read, which are not decoded.
     Bytes(&'a [u8]),
-    Tick(SeenTick),
+    /// A tick that the nth consumer has decoded.
+    Tick { consumer: usize, tick: SeenTick },
 }
 
 /// How consumers separate messages.
@@ -58,6 +66,8 @@ enum Separation {
     Length(u64),
     /// Each message is decoded; one reader per socket.
     Decoded(Vec<TickReader>),
+    /// The same for FIX.
+    Fix(Vec<FixTickReader>),
 }
 
 /// All consumers, in the calling thread.
@@ -89,6 +99,19 @@ impl ConsumerPool {
         }
     }
 
+    /// Connects FIX sessions that subscribe the best prices and trades of all securities and decode
+    /// each message.
+    pub(crate) fn fix(
+        address: SocketAddr,
+        reference: &RefData,
+        consumers: usize,
+    ) -> Result<ConsumerPool, BoxError> {
+        let open = |nth| LoadSession::open(address, nth, true)?.subscribe_prices(reference);
+        let sockets = (0..consumers).map(open).collect::<Result<Vec<_>, _>>()?;
+        let readers = sockets.iter().map(|_| FixTickReader::default()).collect();
+        Ok(ConsumerPool::separated(sockets, Separation::Fix(readers)))
+    }
+
     /// Creates consumers that decode each message, or that only count it.
     pub(crate) fn of_frames(sockets: Vec<TcpStream>, framing: Framing, body: BodyReader) -> ConsumerPool {
         let separation = match (body, framing) {
@@ -96,6 +119,10 @@ impl ConsumerPool {
             (BodyReader::None, Framing::Nats { length }) => Separation::Length(length),
             _ => Separation::Decoded(sockets.iter().map(|_| TickReader::new(framing, body)).collect()),
         };
+        ConsumerPool::separated(sockets, separation)
+    }
+
+    fn separated(sockets: Vec<TcpStream>, separation: Separation) -> ConsumerPool {
         let (stalled, buffer) = (Vec::new(), vec![0; READ_BYTES]);
         ConsumerPool {
             sockets,
@@ -109,7 +136,7 @@ impl ConsumerPool {
     }
 
     pub(crate) fn decodes(&self) -> bool {
-        matches!(self.separation, Separation::Decoded(_))
+        matches!(self.separation, Separation::Decoded(_) | Separation::Fix(_))
     }
 
     /// Reads for a warm-up and then for `time`, and returns what arrived in that time. `after_poll`
@@ -169,7 +196,12 @@ impl ConsumerPool {
                         Separation::Length(length) => self.messages = self.octets / *length,
                         Separation::ZeroByte => self.messages += memchr::memchr_iter(0, bytes).count() as u64,
                         Separation::Decoded(readers) => {
-                            self.messages += readers[nth].read(bytes, |tick| observe(Observed::Tick(tick)));
+                            let observe = |tick| observe(Observed::Tick { consumer: nth, tick });
+                            self.messages += readers[nth].read(bytes, observe);
+                        }
+                        Separation::Fix(readers) => {
+                            let observe = |tick| observe(Observed::Tick { consumer: nth, tick });
+                            self.messages += readers[nth].read(bytes, observe);
                         }
                     }
                     observe(Observed::Bytes(bytes));

@@ -16,8 +16,8 @@ use pitlane_bench::work::MicroBench;
 use pitlane_bench::{fix_wire, http, noise};
 
 use self::tasks::{
-    RunEnvironment, builds, endurance, engines, everything, fix, isolation, peers, resources, results, stomp,
-    threads,
+    RunEnvironment, builds, endurance, engines, everything, fix, isolation, market_data, peers, resources,
+    results, stomp, threads,
 };
 
 #[derive(Parser)]
@@ -81,6 +81,9 @@ enum Task {
     /// FIX over loopback, at full load and at a steady rate, compared with a bare echo and an
     /// acceptor on QuickFIX.
     Fix(fix::FixArgs),
+    /// Market data over FIX to 1, 10 and 100 sessions, beside as many STOMP consumers of the same
+    /// feed.
+    FixMarketData(market_data::FixMarketDataArgs),
     /// From a FIX order that trades to the tick of the trade at a STOMP consumer.
     OrderToTick(stomp::OrderToTickArgs),
     /// The service that `fix` measures.
@@ -249,6 +252,7 @@ impl Task {
             | Task::Naive(_)
             | Task::Net(_)
             | Task::View(_)
+            | Task::FixMarketData(_)
             | Task::ServeFix { .. }
             | Task::ServeHttp { .. }
             | Task::Compare(_)
@@ -316,6 +320,7 @@ fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
         Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(TaskVerdicts::default()),
         Task::Http(requests) => tasks::http::compare_http(&environment, &requests),
         Task::Stomp(task) => stomp::broker(&environment, &task),
+        Task::FixMarketData(task) => market_data::fix_market_data(&environment, &task),
         Task::OrderToTick(task) => stomp::order_to_tick(&environment, &task),
         Task::Idle { starts, seconds, .. } => resources::idle_service(starts, seconds),
         Task::Simulate { ticks, rounds, .. } => resources::simulation(ticks, rounds),
@@ -326,5 +331,22 @@ fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
         Task::Compare(task) => peers::compare(&environment, &task),
         Task::All(whole) => everything::all(&environment, &whole),
         Task::Smoke => everything::smoke(&environment),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_options_of_every_subcommand_agree() {
+        BenchCli::command().debug_assert();
+        let line = ["pitlane-bench", "fix-market-data", "--rates", "500,2000", "--consumers", "3"];
+        let Task::FixMarketData(task) = BenchCli::parse_from(line).task else { panic!("another task") };
+        assert_eq!((task.rates, task.consumers, task.rounds), (vec![500, 2_000], vec![3], 3));
+        let line = ["pitlane-bench", "fix-market-data"];
+        let Task::FixMarketData(task) = BenchCli::parse_from(line).task else { panic!("another task") };
+        assert_eq!((task.rates, task.consumers), (vec![1_000, 10_000], vec![1, 10, 100]));
     }
 }

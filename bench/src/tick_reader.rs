@@ -1,6 +1,8 @@
 //! Decodes the ticks that a broker delivers: frames from a stream of bytes, and each body to typed
 //! values, as a consumer does that uses them.
 
+pub mod fix;
+
 use std::hint::black_box;
 use std::ops::Range;
 
@@ -66,20 +68,42 @@ struct JsonTick<'a> {
 }
 
 /// What is told about a tick that was decoded.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct SeenTick {
+    pub security: u32,
     /// Nanoseconds since 1970.
     pub ts: u64,
+    /// Size of the last trade; 0: none.
+    pub last_size: f64,
     /// Traded quantity of the day.
     pub volume: f64,
+}
+
+/// The begin of a message whose end has not arrived.
+#[derive(Debug, Default)]
+struct PendingMessage(Vec<u8>);
+
+impl PendingMessage {
+    /// Calls `read` with all bytes that are not read yet. It returns how many messages end in them,
+    /// and the bytes of these messages; the rest stays here.
+    fn read(&mut self, bytes: &mut [u8], read: impl FnOnce(&mut [u8]) -> (u64, usize)) -> u64 {
+        if self.0.is_empty() {
+            let (messages, consumed) = read(bytes);
+            self.0.extend_from_slice(&bytes[consumed..]);
+            return messages;
+        }
+        self.0.extend_from_slice(bytes);
+        let (messages, consumed) = read(&mut self.0);
+        self.0.drain(..consumed);
+        messages
+    }
 }
 
 /// Reads the ticks of one connection.
 pub struct TickReader {
     framing: Framing,
     body: BodyReader,
-    /// Begin of a message whose end has not arrived.
-    pending: Vec<u8>,
+    pending: PendingMessage,
     head_end: Finder<'static>,
     length_header: Finder<'static>,
     /// Memory of simd-json.
@@ -95,7 +119,7 @@ impl TickReader {
         TickReader {
             framing,
             body,
-            pending: Vec::new(),
+            pending: PendingMessage::default(),
             head_end: Finder::new(head_end),
             length_header: Finder::new(b"content-length:"),
             buffers: Buffers::default(),
@@ -109,15 +133,8 @@ impl TickReader {
     ///
     /// If a message is no tick.
     pub fn read(&mut self, bytes: &mut [u8], mut observe: impl FnMut(SeenTick)) -> u64 {
-        if self.pending.is_empty() {
-            let (ticks, consumed) = self.read_frames(bytes, &mut observe);
-            self.pending.extend_from_slice(&bytes[consumed..]);
-            return ticks;
-        }
         let mut pending = std::mem::take(&mut self.pending);
-        pending.extend_from_slice(bytes);
-        let (ticks, consumed) = self.read_frames(&mut pending, &mut observe);
-        pending.drain(..consumed);
+        let ticks = pending.read(bytes, |bytes| self.read_frames(bytes, &mut observe));
         self.pending = pending;
         ticks
     }
@@ -159,9 +176,10 @@ impl TickReader {
                 .expect("the body is a tick"),
             BodyReader::SerdeJson => serde_json::from_slice(body).expect("the body is a tick"),
         };
-        observe(SeenTick { ts: tick.ts, volume: tick.volume });
-        black_box((tick.seq, tick.security_id, tick.symbol, tick.date_time));
-        black_box((tick.bid, tick.bid_size, tick.ask, tick.ask_size, tick.last, tick.last_size));
+        let last_size = tick.last_size.unwrap_or_default();
+        observe(SeenTick { security: tick.security_id, ts: tick.ts, last_size, volume: tick.volume });
+        black_box((tick.seq, tick.symbol, tick.date_time));
+        black_box((tick.bid, tick.bid_size, tick.ask, tick.ask_size, tick.last));
         1
     }
 }
@@ -170,10 +188,14 @@ fn read_sbe(body: &[u8], observe: &mut impl FnMut(SeenTick)) -> u64 {
     let mut ticks = 0;
     for message in pitlane_sbe::messages(body) {
         let Ok(Message::Tick(tick)) = message else { panic!("the body is not a tick: {message:?}") };
-        observe(SeenTick { ts: tick.ts(), volume: tick.volume().0 as f64 / SBE_UNITS });
-        black_box((tick.seq(), tick.security_id(), tick.date_time()));
-        black_box((tick.bid(), tick.bid_size(), tick.ask(), tick.ask_size()));
-        black_box((tick.last(), tick.last_size()));
+        observe(SeenTick {
+            security: tick.security_id(),
+            ts: tick.ts(),
+            last_size: tick.last_size().map_or(0.0, |size| size.0 as f64 / SBE_UNITS),
+            volume: tick.volume().0 as f64 / SBE_UNITS,
+        });
+        black_box((tick.seq(), tick.date_time()));
+        black_box((tick.bid(), tick.bid_size(), tick.ask(), tick.ask_size(), tick.last()));
         ticks += 1;
     }
     ticks

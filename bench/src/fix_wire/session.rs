@@ -3,18 +3,23 @@
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 
+use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::timestamp::TimestampText;
 
 use super::{BoxError, READ_BYTES, START_MAX};
 use crate::convert::duration_ns;
 use crate::fix::append_message;
+use crate::tick_reader::fix::next_frame;
 
 /// Sides in FIX.
 pub(crate) const BUY: char = '1';
 pub(crate) const SELL: char = '2';
 /// Quantity of every order.
 pub(crate) const ORDER_QTY: f64 = 100.0;
+
+/// Bytes that only a Heartbeat contains.
+const HEARTBEAT: &[u8] = b"\x0135=0\x01";
 
 /// One session of the load generator.
 pub(crate) struct LoadSession {
@@ -95,6 +100,35 @@ impl LoadSession {
     /// Appends a cancel of the last order.
     pub(crate) fn cancel_last(&mut self, out: &mut Vec<u8>) {
         self.cancel(self.numbers.len() - 1, out);
+    }
+
+    /// Subscribes the best prices and trades of all securities with one Market Data Request (V),
+    /// and returns the connection once the service has read it.
+    pub(crate) fn subscribe_prices(mut self, reference: &RefData) -> Result<TcpStream, BoxError> {
+        let securities = reference.securities();
+        let mut body =
+            "262=prices\x01263=1\x01264=1\x01265=1\x01267=3\x01269=0\x01269=1\x01269=2\x01".to_string();
+        body += &format!("146={}\x01", securities.len());
+        securities.iter().for_each(|security| body += &format!("55={}\x01", security.symbol));
+        let mut frames = Vec::new();
+        self.frame("V", &body, &mut frames);
+        // Messages are read in order: the Heartbeat that answers comes after the request.
+        self.frame("1", "112=subscribed\x01", &mut frames);
+        self.stream.set_nonblocking(false)?;
+        self.stream.write_all(&frames)?;
+        let (mut answer, mut buffer) = (Vec::new(), [0; 4_096]);
+        while next_frame(&answer).is_none() {
+            let count = self.stream.read(&mut buffer)?;
+            if count == 0 {
+                return Err("the server closed the connection".into());
+            }
+            answer.extend_from_slice(&buffer[..count]);
+        }
+        if memchr::memmem::find(&answer, HEARTBEAT).is_none() {
+            return Err(format!("the subscription was refused: {}", answer.escape_ascii()).into());
+        }
+        self.stream.set_nonblocking(true)?;
+        Ok(self.stream)
     }
 
     /// Sends bytes, and waits until the socket has accepted all of them.

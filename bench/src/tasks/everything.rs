@@ -13,6 +13,7 @@ use super::engines::{EnginesArgs, FlowArgs, engines, generate, make, single, vie
 use super::fix::{FixArgs, FixCodecArgs, fix_codec, fix_over_loopback};
 use super::http::{HttpArgs, compare_http};
 use super::isolation::{IsolationArgs, isolation};
+use super::market_data::{FixMarketDataArgs, fix_market_data};
 use super::resources::{JournalArgs, idle_service, journal_cost, open_orders_memory, recovery, simulation};
 use super::results::report;
 use super::stomp::{OrderToTickArgs, StompArgs, broker, order_to_tick};
@@ -64,6 +65,13 @@ pub(crate) fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskV
         out: Some(out.join("order-to-tick")),
         check,
     };
+    let market_data = FixMarketDataArgs {
+        rates: vec![1_000, 10_000],
+        consumers: vec![1, 10, 100],
+        ms: 1_000,
+        rounds: 1,
+        out: Some(out.join("fix-market-data")),
+    };
     let codec = FixCodecArgs { ops: 500_000, rounds: count, check };
     // Memory first, while the process has allocated little.
     let parts: Vec<Measurement<'_>> = vec![
@@ -80,6 +88,7 @@ pub(crate) fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskV
         ("recovery", Box::new(|| recovery(1_000_000, None))),
         ("simulate", Box::new(|| simulation(4_000_000, count.min(3)))),
         ("stomp", Box::new(|| broker(environment, &stomp))),
+        ("fix-market-data", Box::new(|| fix_market_data(environment, &market_data))),
         ("order-to-tick", Box::new(|| order_to_tick(environment, &trades))),
         ("engines", Box::new(|| engines(rounds))),
     ];
@@ -154,6 +163,9 @@ pub(crate) fn smoke(environment: &RunEnvironment) -> Result<TaskVerdicts, TaskEr
     add(broker(environment, &StompArgs { ticks: 5_000, ms: 50, out: None, check: false })?);
     let trades = OrderToTickArgs { rate: 200, trades: 50, rounds: 1, out: None, check: false };
     add(order_to_tick(environment, &trades)?);
+    let market_data =
+        FixMarketDataArgs { rates: vec![2_000], consumers: vec![1, 5], ms: 50, rounds: 1, out: None };
+    add(fix_market_data(environment, &market_data)?);
     add(isolation(
         environment,
         &IsolationArgs {

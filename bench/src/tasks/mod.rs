@@ -7,6 +7,7 @@ pub(crate) mod everything;
 pub(crate) mod fix;
 pub(crate) mod http;
 pub(crate) mod isolation;
+pub(crate) mod market_data;
 pub(crate) mod resources;
 pub(crate) mod peers;
 pub(crate) mod results;
