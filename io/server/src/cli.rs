@@ -39,7 +39,7 @@ use crate::health::{self, HealthError};
 use crate::refdata_import::{self, ImportError};
 use crate::serve::{self, ServeError, ServeSettings};
 use crate::simulation::{self, SimulationCommandError};
-use crate::tune::{self, TuneError, TuneOutcome};
+use crate::tune::{self, TuneError};
 
 /// Time limit for writing the last lines of the log.
 const FLUSH_MAX: Duration = Duration::from_millis(500);
@@ -349,14 +349,8 @@ fn run_tune(args: &TuneArgs) -> Result<ExitCode, CliError> {
         }
         tune::apply(root, &args.record, plan.steps).map_err(CliError::Tune)?
     };
-    for (step, outcome) in &outcomes {
-        writeln!(out, "{}", tune::line(step, outcome, args.undo))?;
-    }
-    if outcomes.iter().any(|(step, _)| tune::is_for_boot(step)) {
-        writeln!(out, "run update-grub and reboot: boot parameters have changed")?;
-    }
-    let is_failed = outcomes.iter().any(|(_, outcome)| matches!(outcome, TuneOutcome::Failed(_)));
-    Ok(if is_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    let is_done = tune::print(&outcomes, args.undo, &mut out)?;
+    Ok(if is_done { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 fn run_health(args: &HealthArgs) -> Result<ExitCode, CliError> {

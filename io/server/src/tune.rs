@@ -107,9 +107,20 @@ pub fn plan<'a>(host: &HostFiles, findings: &'a [HostFinding]) -> TunePlan<'a> {
     plan
 }
 
-/// Returns whether a step takes effect only at the next start of the kernel.
-pub fn is_for_boot(step: &TuneStep) -> bool {
-    step.path == BOOT_FILE
+/// Prints what became of the steps; returns whether none failed.
+pub fn print(
+    outcomes: &[(TuneStep, TuneOutcome)],
+    is_undo: bool,
+    out: &mut impl io::Write,
+) -> io::Result<bool> {
+    for (step, outcome) in outcomes {
+        writeln!(out, "{}", line(step, outcome, is_undo))?;
+    }
+    let is_done = |outcome: &TuneOutcome| matches!(outcome, TuneOutcome::Done);
+    if outcomes.iter().any(|(step, outcome)| step.path == BOOT_FILE && is_done(outcome)) {
+        writeln!(out, "run update-grub and reboot: boot parameters have changed")?;
+    }
+    Ok(!outcomes.iter().any(|(_, outcome)| matches!(outcome, TuneOutcome::Failed(_))))
 }
 
 /// Returns a line that says what became of a step.

@@ -58,7 +58,12 @@ fn changes_are_made_and_undone() {
     let steps = steps_of(&root);
     let old: Vec<Option<String>> = steps.iter().map(|step| text(&root, &step.path)).collect();
     assert_eq!(steps.len(), 8, "{steps:#?}");
-    assert!(all_done(&tune::apply(&root, &record(&root), steps.clone()).unwrap()));
+    let outcomes = tune::apply(&root, &record(&root), steps.clone()).unwrap();
+    let mut printed = Vec::new();
+    assert!(tune::print(&outcomes, false, &mut printed).unwrap() && all_done(&outcomes));
+    let printed = String::from_utf8(printed).unwrap();
+    assert!(printed.starts_with(&format!("done    /{GOVERNOR}: powersave -> performance\n")), "{printed}");
+    assert!(printed.ends_with("run update-grub and reboot: boot parameters have changed\n"), "{printed}");
     for (path, after) in [
         (GOVERNOR, "performance"),
         (IDLE_STATE, "1"),
@@ -156,6 +161,7 @@ fn a_failed_change_does_not_keep_the_others_from_being_made() {
         .filter(|(_, outcome)| matches!(outcome, TuneOutcome::Failed(_)))
         .map(|(step, _)| step)
         .collect();
+    assert!(!tune::print(&outcomes, false, &mut Vec::new()).unwrap());
     assert_eq!(failed.iter().map(|step| step.path.as_str()).collect::<Vec<_>>(), [GOVERNOR]);
     assert_eq!(text(&root, POLL).as_deref(), Some("50"));
 }
