@@ -9,7 +9,7 @@ use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::{Price, Qty};
 use pitlane_engine::time::Timestamp;
 use pitlane_market_data::column_format::ColumnFormat;
-use pitlane_market_data::row_layout::RowLayout;
+use pitlane_market_data::row_layout::{QUOTE_NUMBERS, QUOTES, QuoteRow, RowLayout};
 use pitlane_protocols::json::{push_decimal, push_number, push_time};
 use pitlane_protocols::rest::{BarVO, Decimal, Moment, QuoteVO, TickVO};
 use serde::Serialize;
@@ -18,10 +18,6 @@ use super::interval::BarInterval;
 use super::rows::{HistoryRow, StoredBar, StoredTick};
 use super::series::RowRange;
 use super::store::{DayQuote, HistoryStore};
-
-/// Header of quotes.
-const QUOTES_HEADER: &str =
-    "time,security,bid,bidSize,ask,askSize,last,lastSize,open,high,low,volume,previousClose,previousDay";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HistoryQuery {
@@ -54,7 +50,6 @@ pub struct PageQuery {
 pub enum RowFormat {
     Json,
     Csv,
-    /// Only for bars and ticks.
     Columns(ColumnFormat),
 }
 
@@ -114,8 +109,8 @@ pub(crate) fn answer(
             let quotes: Vec<QuoteVO> = all.into_iter().map(quote).collect();
             let body = match format {
                 RowFormat::Json => json(quotes.iter()),
-                RowFormat::Csv => csv(QUOTES_HEADER, &quotes, quote_line),
-                RowFormat::Columns(_) => return Err(io::Error::other("quotes are JSON or CSV")),
+                RowFormat::Csv => csv(QUOTES, &quotes, quote_line),
+                RowFormat::Columns(format) => format.encode_quotes(quotes.iter().map(quote_row))?,
             };
             Ok(HistoryAnswer { body, ..HistoryAnswer::default() })
         }
@@ -235,16 +230,28 @@ fn quote_vo(security: SecurityId, quote: &DayQuote) -> QuoteVO {
 }
 
 fn quote_line(out: &mut Vec<u8>, quote: &QuoteVO) {
-    let QuoteVO { bid, bid_size, ask, ask_size, last, last_size, open, high, low, .. } = *quote;
     begin_line(out, quote.date_time, quote.security_id);
-    let values = [bid, bid_size, ask, ask_size, last, last_size, open, high, low];
-    values.into_iter().for_each(|value| cell(out, value));
-    cell(out, Some(quote.volume));
-    cell(out, quote.previous_close);
+    quote_cells(quote).into_iter().for_each(|value| cell(out, value));
     out.push(b',');
     if let Some(day) = quote.previous_day {
         push_time(out, day.0);
     }
+}
+
+fn quote_row(quote: &QuoteVO) -> QuoteRow {
+    QuoteRow {
+        at: quote.date_time.map(|at| at.0),
+        security: SecurityId(quote.security_id),
+        numbers: quote_cells(quote).map(|cell| cell.map(|value| value.raw)),
+        previous_day: quote.previous_day.map(|day| day.0),
+    }
+}
+
+/// Returns the cells between `security` and `previousDay`.
+fn quote_cells(quote: &QuoteVO) -> [Option<Decimal>; QUOTE_NUMBERS] {
+    let QuoteVO { bid, bid_size, ask, ask_size, last, last_size, open, high, low, .. } = *quote;
+    let (volume, previous_close) = (Some(quote.volume), quote.previous_close);
+    [bid, bid_size, ask, ask_size, last, last_size, open, high, low, volume, previous_close]
 }
 
 /// Returns price and size of a side of a quote; a side without a size does not exist.

@@ -28,9 +28,8 @@ const QUOTES_MAX: usize = 1_000;
 
 const SECURITY_ID: &str = "securityId";
 
-/// Formats of quotes, and of bars and ticks.
-pub(crate) const TEXTS: &[RowFormat] = &[RowFormat::Json, RowFormat::Csv];
-pub(crate) const TABLES: &[RowFormat] = &[
+/// Formats of the rows.
+pub(crate) const FORMATS: [RowFormat; 4] = [
     RowFormat::Json,
     RowFormat::Csv,
     RowFormat::Columns(ColumnFormat::Parquet),
@@ -88,8 +87,7 @@ async fn respond(
     query: HistoryQuery,
     pages: Option<(PageQuery, String)>,
 ) -> Result<HttpResponse, Problem> {
-    let offered = if pages.is_some() { TABLES } else { TEXTS };
-    let format = format_of(&ctx.head.headers, offered, ColumnFormat::IS_BUILT)?;
+    let format = format_of(&ctx.head.headers, ColumnFormat::IS_BUILT)?;
     let off = || Problem::unknown("history-off", "this service keeps no history: history.on is false");
     let history = history.ok_or_else(off)?;
     let answer = ask(history, trading, query, format).await?;
@@ -192,13 +190,13 @@ pub(crate) fn media_type(format: RowFormat) -> &'static str {
 
 /// Returns the format that the client prefers of those that there are; only some builds have
 /// columns.
-fn format_of(headers: &HeaderMap, offered: &[RowFormat], has_columns: bool) -> Result<RowFormat, Problem> {
+fn format_of(headers: &HeaderMap, has_columns: bool) -> Result<RowFormat, Problem> {
     let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let ranges: Vec<&str> = values.flat_map(|value| value.split(',')).map(str::trim).collect();
     if ranges.iter().all(|range| range.is_empty()) {
         return Ok(RowFormat::Json);
     }
-    let is_built = |format: &&RowFormat| has_columns || TEXTS.contains(format);
+    let is_built = |format: &&RowFormat| has_columns || !matches!(format, RowFormat::Columns(_));
     // The quality is a decimal with three places at most; of equal ones the first counts.
     let mut best: Option<(f32, RowFormat)> = None;
     for range in ranges {
@@ -206,7 +204,7 @@ fn format_of(headers: &HeaderMap, offered: &[RowFormat], has_columns: bool) -> R
         let format = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
             "application/*" | "*/*" => Some(&RowFormat::Json),
             "text/*" => Some(&RowFormat::Csv),
-            name => offered.iter().filter(is_built).find(|format| media_type(**format) == name),
+            name => FORMATS.iter().filter(is_built).find(|format| media_type(**format) == name),
         };
         let Some(format) = format else { continue };
         let quality = parts.find_map(|part| part.strip_prefix("q=").or(part.strip_prefix("Q=")));
@@ -216,9 +214,9 @@ fn format_of(headers: &HeaderMap, offered: &[RowFormat], has_columns: bool) -> R
         }
     }
     best.map(|(_, format)| format).ok_or_else(|| {
-        let names: Vec<&str> = offered.iter().filter(is_built).map(|format| media_type(*format)).collect();
+        let names: Vec<&str> = FORMATS.iter().filter(is_built).map(|format| media_type(*format)).collect();
         let mut detail = format!("the answer can be {}", names.join(" or "));
-        if names.len() < offered.len() {
+        if names.len() < FORMATS.len() {
             detail.push_str(
                 "; this binary was built without the feature `parquet`, which has Parquet and Arrow",
             );
@@ -240,7 +238,7 @@ mod tests {
 
     #[test]
     fn the_format_is_the_one_that_the_client_prefers() {
-        assert_eq!(format_of(&HeaderMap::new(), TABLES, true).ok(), Some(RowFormat::Json));
+        assert_eq!(format_of(&HeaderMap::new(), true).ok(), Some(RowFormat::Json));
         for (value, format) in [
             ("", Some(RowFormat::Json)),
             ("*/*", Some(RowFormat::Json)),
@@ -261,29 +259,28 @@ mod tests {
             ("application/vnd.apache.parquet;q=0", None),
             ("application/vnd.apache.arrow.file", None),
         ] {
-            assert_eq!(format_of(&accept(value), TABLES, true).ok(), format, "{value}");
+            assert_eq!(format_of(&accept(value), true).ok(), format, "{value}");
         }
     }
 
     #[test]
     fn a_format_that_is_not_there_is_refused_with_those_that_are() {
-        let refused = |value: &str, offered: &[RowFormat], has_columns: bool| {
-            format_of(&accept(value), offered, has_columns).unwrap_err().detail.to_string()
+        let refused = |value: &str, has_columns: bool| {
+            format_of(&accept(value), has_columns).unwrap_err().detail.to_string()
         };
         let parquet = "application/vnd.apache.parquet";
-        assert_eq!(refused(parquet, TEXTS, true), "the answer can be application/json or text/csv");
         assert_eq!(
-            refused(parquet, TABLES, false),
+            refused(parquet, false),
             "the answer can be application/json or text/csv; this binary was built without the feature \
              `parquet`, which has Parquet and Arrow"
         );
         assert_eq!(
-            refused("image/png", TABLES, true),
+            refused("image/png", true),
             "the answer can be application/json or text/csv or application/vnd.apache.parquet or \
              application/vnd.apache.arrow.stream"
         );
         let or_csv = accept("application/vnd.apache.parquet, text/csv;q=0.5");
-        assert_eq!(format_of(&or_csv, TABLES, false).ok(), Some(RowFormat::Csv));
+        assert_eq!(format_of(&or_csv, false).ok(), Some(RowFormat::Csv));
     }
 
     #[test]

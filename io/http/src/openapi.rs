@@ -23,7 +23,7 @@ use serde_json::{Map, Value, json};
 
 use self::about::{CallDescription, ParamSpec, RequestSpec, ResponseSpec, SchemaRef};
 use super::api_call::ApiCall;
-use super::history::media_type;
+use super::history::{FORMATS, media_type};
 use super::routes::{self, RouteMethod};
 
 /// Refusals that every call may answer with, whatever it is about.
@@ -192,14 +192,14 @@ fn success(output: &ResponseSpec) -> Value {
             "description": "Found.",
             "content": { "application/json": { "schema": schema_of(shape), "example": example } },
         }),
-        ResponseSpec::Rows(shape, example, formats) => {
-            let content = formats.iter().map(|format| match format {
+        ResponseSpec::Rows(shape, example) => {
+            let content = FORMATS.iter().map(|format| match format {
                 RowFormat::Json => json!({ "schema": schema_of(shape), "example": example }),
                 RowFormat::Csv => json!({ "schema": { "type": "string" } }),
                 // Bytes have no schema.
                 RowFormat::Columns(_) => json!({}),
             });
-            let names = formats.iter().map(|format| media_type(*format).to_string());
+            let names = FORMATS.iter().map(|format| media_type(*format).to_string());
             let content: Map<String, Value> = names.zip(content).collect();
             json!({ "description": "Found.", "content": content })
         }

@@ -11,10 +11,10 @@ use arrow_schema::{ArrowError, Field, Schema};
 
 use super::column_role::{ColumnRole, columns};
 use super::entry::side_name;
-use super::row_table::{DECIMAL_DIGITS, DECIMAL_PLACES, NumberColumn, RowTable};
+use super::row_table::{DECIMAL_DIGITS, DECIMAL_PLACES, OptionalColumn, RowTable};
 
 pub(crate) fn encode(table: &RowTable) -> Result<Vec<u8>, ArrowError> {
-    let mut numbers = table.numbers.iter();
+    let mut optionals = table.optionals.iter();
     let mut fields = Vec::new();
     let mut arrays = Vec::new();
     for (name, role) in columns(table.layout) {
@@ -31,9 +31,13 @@ pub(crate) fn encode(table: &RowTable) -> Result<Vec<u8>, ArrowError> {
                 let sides = table.sides.iter().map(|side| side_name(*side));
                 Arc::new(StringArray::from_iter_values(sides))
             }
-            ColumnRole::Number => Arc::new(decimals(numbers.next())?),
+            ColumnRole::OptionalTime => {
+                let times: TimestampNanosecondArray = cells(optionals.next()).collect();
+                Arc::new(times.with_timezone("UTC"))
+            }
+            ColumnRole::Number => Arc::new(decimals(optionals.next())?),
         };
-        fields.push(Field::new(name, array.data_type().clone(), role == ColumnRole::Number));
+        fields.push(Field::new(name, array.data_type().clone(), role.is_optional()));
         arrays.push(array);
     }
     let schema = Arc::new(Schema::new(fields));
@@ -44,10 +48,14 @@ pub(crate) fn encode(table: &RowTable) -> Result<Vec<u8>, ArrowError> {
     writer.into_inner()
 }
 
-fn decimals(column: Option<&NumberColumn>) -> Result<Decimal128Array, ArrowError> {
+/// Returns the cells of a column, an empty one as `None`.
+fn cells(column: Option<&OptionalColumn>) -> impl Iterator<Item = Option<i64>> {
     let (levels, values) = column.map_or((&[][..], &[][..]), |column| (&column.levels, &column.values));
-    let mut values = values.iter().map(|value| i128::from(*value));
-    let cells = levels.iter().map(|level| if *level > 0 { values.next() } else { None });
-    let cells: Decimal128Array = cells.collect();
+    let mut values = values.iter().copied();
+    levels.iter().map(move |level| if *level > 0 { values.next() } else { None })
+}
+
+fn decimals(column: Option<&OptionalColumn>) -> Result<Decimal128Array, ArrowError> {
+    let cells: Decimal128Array = cells(column).map(|cell| cell.map(i128::from)).collect();
     cells.with_precision_and_scale(DECIMAL_DIGITS, DECIMAL_PLACES.cast_signed())
 }

@@ -5,9 +5,9 @@ use std::io;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::time::Timestamp;
 
-use super::row_layout::RowLayout;
+use super::row_layout::{QuoteRow, RowLayout};
 #[cfg(feature = "parquet")]
-use super::{arrow_stream, parquet::table, row_table::RowTable};
+use super::{arrow_stream, column_role::TableLayout, parquet::table, row_table::RowTable};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ColumnFormat {
@@ -36,13 +36,28 @@ impl ColumnFormat {
         layout: RowLayout,
         rows: impl Iterator<Item = (Timestamp, SecurityId, [Option<i64>; CELLS])>,
     ) -> io::Result<Vec<u8>> {
-        let mut all = RowTable::new(layout);
+        let mut all = RowTable::new(TableLayout::Rows(layout));
         for (at, security, cells) in rows {
             all.push(at, security, &cells)?;
         }
+        self.write(&all)
+    }
+
+    /// Returns quotes as a whole file or stream.
+    #[cfg(feature = "parquet")]
+    pub fn encode_quotes(self, rows: impl Iterator<Item = QuoteRow>) -> io::Result<Vec<u8>> {
+        let mut all = RowTable::new(TableLayout::Quotes);
+        for quote in rows {
+            all.push_quote(&quote)?;
+        }
+        self.write(&all)
+    }
+
+    #[cfg(feature = "parquet")]
+    fn write(self, all: &RowTable) -> io::Result<Vec<u8>> {
         match self {
-            ColumnFormat::Parquet => table::encode(&all).map_err(io::Error::other),
-            ColumnFormat::ArrowStream => arrow_stream::encode(&all).map_err(io::Error::other),
+            ColumnFormat::Parquet => table::encode(all).map_err(io::Error::other),
+            ColumnFormat::ArrowStream => arrow_stream::encode(all).map_err(io::Error::other),
         }
     }
 
@@ -52,8 +67,18 @@ impl ColumnFormat {
         _: RowLayout,
         _: impl Iterator<Item = (Timestamp, SecurityId, [Option<i64>; CELLS])>,
     ) -> io::Result<Vec<u8>> {
-        Err(io::Error::other("this binary was built without the feature `parquet`"))
+        Err(not_built())
     }
+
+    #[cfg(not(feature = "parquet"))]
+    pub fn encode_quotes(self, _: impl Iterator<Item = QuoteRow>) -> io::Result<Vec<u8>> {
+        Err(not_built())
+    }
+}
+
+#[cfg(not(feature = "parquet"))]
+fn not_built() -> io::Error {
+    io::Error::other("this binary was built without the feature `parquet`")
 }
 
 #[cfg(test)]

@@ -1,6 +1,5 @@
 //! The parts of a call's description: its texts, its parameters, its input and output.
 
-use pitlane_history::RowFormat;
 use serde_json::{Value, json};
 
 pub(super) struct CallDescription {
@@ -66,7 +65,7 @@ pub(super) enum ResponseSpec {
     Order,
     Json(SchemaRef, Value),
     /// The same in further formats, of which the client selects one.
-    Rows(SchemaRef, Value, &'static [RowFormat]),
+    Rows(SchemaRef, Value),
     /// The response to an operator's directives.
     Confirmation,
     /// Text of this media type.

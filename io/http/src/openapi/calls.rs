@@ -4,7 +4,6 @@ use pitlane_runtime::metrics::exposition;
 use serde_json::json;
 
 use super::super::api_call::ApiCall;
-use super::super::history::{TABLES, TEXTS};
 use super::about::{
     ACCOUNT, ALL_ORDERS, CallDescription, FROM, HANDLE, HEALTH, INT_ID, INTERVAL, LIMIT, MARKET,
     OF_SECURITIES, OF_SECURITY, ORDERS, PAGE_LIMIT, PAGES, POSITION_ID, POSITIONS, PREFER, ParamKind,
@@ -20,6 +19,8 @@ use super::orders::{modify, submit};
 use super::risk;
 
 const HISTORY: &str = "In order of time. With `from` the page is the first of the range, otherwise the last; the header `Link` leads to the next or the previous page. `Accept` selects JSON, CSV, Parquet or an Arrow stream; but for JSON the columns are those of the files that `pitlane simulate` reads. A build without Parquet has JSON and CSV only.";
+const QUOTES: &str =
+    "`Accept` selects JSON, CSV, Parquet or an Arrow stream. A build without Parquet has JSON and CSV only.";
 
 pub(super) fn about(call: ApiCall) -> CallDescription {
     match call {
@@ -75,7 +76,7 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
             ..plain(
                 MARKET,
                 "Bars of a security",
-                ResponseSpec::Rows(SchemaRef::List("BarVO"), json!([bar()]), TABLES),
+                ResponseSpec::Rows(SchemaRef::List("BarVO"), json!([bar()])),
             )
         },
         ApiCall::Ticks => CallDescription {
@@ -85,17 +86,17 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
             ..plain(
                 MARKET,
                 "Recent ticks of a security",
-                ResponseSpec::Rows(SchemaRef::List("TickVO"), json!([tick()]), TABLES),
+                ResponseSpec::Rows(SchemaRef::List("TickVO"), json!([tick()])),
             )
         },
         ApiCall::Quotes => CallDescription {
-            more: "With `Accept: text/csv` the rows are CSV.",
+            more: QUOTES,
             query: &[OF_SECURITIES],
             refusals: &[404, 406],
             ..plain(
                 MARKET,
                 "Newest prices, those of the trading day, and the close of the one before",
-                ResponseSpec::Rows(SchemaRef::List("QuoteVO"), json!([quote()]), TEXTS),
+                ResponseSpec::Rows(SchemaRef::List("QuoteVO"), json!([quote()])),
             )
         },
         ApiCall::Depth => CallDescription {

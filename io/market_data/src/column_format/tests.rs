@@ -1,6 +1,7 @@
 //! Tables as Parquet and as Arrow streams, read back.
 
 use super::*;
+use crate::row_layout::QUOTE_NUMBERS;
 
 /// Returns rows with a full, a partly empty and an empty set of cells.
 fn ticks() -> impl Iterator<Item = (Timestamp, SecurityId, [Option<i64>; 6])> {
@@ -12,12 +13,26 @@ fn ticks() -> impl Iterator<Item = (Timestamp, SecurityId, [Option<i64>; 6])> {
     rows.into_iter().map(|(at, security, cells)| (Timestamp(at), SecurityId(security), cells))
 }
 
+/// Returns a quote with all cells and one of a security that has no price.
+fn quotes() -> impl Iterator<Item = QuoteRow> {
+    let whole = QuoteRow {
+        at: Some(Timestamp(1_700_000_000_000_000_001)),
+        security: SecurityId(7),
+        numbers: std::array::from_fn(|nth| i64::try_from(nth).ok()),
+        previous_day: Some(Timestamp(1_699_920_000_000_000_000)),
+    };
+    let empty =
+        QuoteRow { at: None, security: SecurityId(8), numbers: [None; QUOTE_NUMBERS], previous_day: None };
+    [whole, empty].into_iter()
+}
+
 #[cfg(not(feature = "parquet"))]
 #[test]
 fn a_build_without_the_feature_names_it() {
     for format in [ColumnFormat::Parquet, ColumnFormat::ArrowStream] {
-        let encoded = format.encode(RowLayout::Ticks, ticks());
-        assert!(encoded.is_err_and(|error| error.to_string().contains("`parquet`")));
+        for encoded in [format.encode(RowLayout::Ticks, ticks()), format.encode_quotes(quotes())] {
+            assert!(encoded.is_err_and(|error| error.to_string().contains("`parquet`")));
+        }
     }
 }
 
@@ -33,6 +48,7 @@ mod built {
     use pitlane_engine::terms::Side;
 
     use super::*;
+    use crate::row_layout::QUOTES;
 
     fn read_arrow(bytes: &[u8]) -> (Vec<String>, Vec<RecordBatch>) {
         let reader = StreamReader::try_new(bytes, None).unwrap();
@@ -84,15 +100,44 @@ mod built {
     }
 
     #[test]
+    fn quotes_may_lack_everything_but_their_security() {
+        let (fields, batches) = read_arrow(&ColumnFormat::ArrowStream.encode_quotes(quotes()).unwrap());
+        let names: Vec<&str> = fields.iter().map(|field| field.split('"').nth(1).unwrap()).collect();
+        assert_eq!(names.join(","), QUOTES);
+        let times = |nth: usize| -> Vec<Option<i64>> {
+            let times = batches[0].column(nth).as_primitive::<TimestampNanosecondType>();
+            assert_eq!(times.timezone(), Some("UTC"));
+            times.iter().collect()
+        };
+        assert_eq!(times(0), [Some(1_700_000_000_000_000_001), None]);
+        assert_eq!(times(13), [Some(1_699_920_000_000_000_000), None]);
+        let securities = batches[0].column(1).as_primitive::<UInt32Type>();
+        assert_eq!(securities.values().as_ref(), [7, 8]);
+        for (number, nth) in (0..11).zip(2..13) {
+            let cells: Vec<_> = batches[0].column(nth).as_primitive::<Decimal128Type>().iter().collect();
+            assert_eq!(cells, [Some(number), None], "{}", names[nth]);
+        }
+        let cells = read_parquet(ColumnFormat::Parquet.encode_quotes(quotes()).unwrap());
+        assert_eq!(cells[0][1..4], ["7", "0.00000000", "0.00000001"]);
+        assert_eq!(cells[0][12], "0.00000010");
+        assert!(cells[0].iter().all(|cell| cell != "null"), "{cells:?}");
+        assert_eq!(cells[1][1], "8");
+        assert_eq!(cells[1].iter().filter(|cell| *cell == "null").count(), 13);
+    }
+
+    #[test]
     fn a_time_that_no_column_can_hold_is_an_error() {
         let rows = [(Timestamp::MAX, SecurityId(1), [None; 5])];
         let encoded = ColumnFormat::Parquet.encode(RowLayout::Bars, rows.into_iter());
-        assert!(encoded.is_err_and(|error| error.to_string().contains("2262")));
+        let late = |quote| QuoteRow { previous_day: Some(Timestamp::MAX), ..quote };
+        for encoded in [encoded, ColumnFormat::ArrowStream.encode_quotes(quotes().map(late))] {
+            assert!(encoded.is_err_and(|error| error.to_string().contains("2262")));
+        }
     }
 
     #[test]
     fn levels_have_their_sides() {
-        let mut table = RowTable::new(RowLayout::Levels);
+        let mut table = RowTable::new(TableLayout::Rows(RowLayout::Levels));
         for (at, side) in [(1, Side::Buy), (2, Side::Sell)] {
             table.push(Timestamp(at), SecurityId(3), &[Some(100_000_000), Some(0)]).unwrap();
             table.sides.push(side);
@@ -106,10 +151,12 @@ mod built {
 
     #[test]
     fn no_rows_are_a_valid_file_and_a_valid_stream() {
-        for layout in [RowLayout::Ticks, RowLayout::Levels, RowLayout::Bars] {
+        let rows = [RowLayout::Ticks, RowLayout::Levels, RowLayout::Bars];
+        let headers = rows.map(|layout| (TableLayout::Rows(layout), layout.header()));
+        for (layout, header) in headers.into_iter().chain([(TableLayout::Quotes, QUOTES)]) {
             let table = RowTable::new(layout);
             let (fields, batches) = read_arrow(&arrow_stream::encode(&table).unwrap());
-            assert_eq!(fields.len(), layout.header().split(',').count());
+            assert_eq!(fields.len(), header.split(',').count());
             assert_eq!(batches.iter().map(RecordBatch::num_rows).sum::<usize>(), 0);
             assert!(read_parquet(table::encode(&table).unwrap()).is_empty());
         }

@@ -49,7 +49,7 @@ impl ParquetColumn {
         let is_fit = match (role, column.physical_type()) {
             (ColumnRole::Time | ColumnRole::Security, Physical::INT64 | Physical::INT32)
             | (_, Physical::BYTE_ARRAY) => !is_decimal,
-            (ColumnRole::Time | ColumnRole::Security | ColumnRole::Side, _)
+            (ColumnRole::Time | ColumnRole::OptionalTime | ColumnRole::Security | ColumnRole::Side, _)
             | (ColumnRole::Number, Physical::BOOLEAN | Physical::INT96) => false,
             (ColumnRole::Number, Physical::INT32 | Physical::INT64 | Physical::FLOAT | Physical::DOUBLE) => {
                 true

@@ -10,9 +10,8 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 
-use crate::column_role::{ColumnRole, columns};
+use crate::column_role::{ColumnRole, TableLayout, columns};
 use crate::entry::side_name;
-use crate::row_layout::RowLayout;
 use crate::row_table::{DECIMAL_DIGITS, DECIMAL_PLACES, RowTable};
 
 /// Returns a table as a whole file.
@@ -25,11 +24,12 @@ pub(crate) fn encode(table: &RowTable) -> Result<Vec<u8>> {
 }
 
 /// Begins a file.
-pub(super) fn begin<W: Write + Send>(layout: RowLayout, to: W) -> Result<SerializedFileWriter<W>> {
+pub(super) fn begin<W: Write + Send>(layout: TableLayout, to: W) -> Result<SerializedFileWriter<W>> {
     let mut schema = "message rows {".to_string();
     for (name, role) in columns(layout) {
         let column = match role {
             ColumnRole::Time => format!("REQUIRED INT64 {name} (TIMESTAMP(NANOS,true));"),
+            ColumnRole::OptionalTime => format!("OPTIONAL INT64 {name} (TIMESTAMP(NANOS,true));"),
             ColumnRole::Security => format!("REQUIRED INT32 {name} (INTEGER(32,false));"),
             ColumnRole::Side => format!("REQUIRED BINARY {name} (STRING);"),
             ColumnRole::Number => {
@@ -49,7 +49,7 @@ pub(super) fn write_group<W: Write + Send>(
     writer: &mut SerializedFileWriter<W>,
 ) -> Result<()> {
     let mut group = writer.next_row_group()?;
-    let mut numbers = table.numbers.iter();
+    let mut optionals = table.optionals.iter();
     for (_, role) in columns(table.layout) {
         let missing = || ParquetError::General("a column is missing".to_string());
         let mut column = group.next_column()?.ok_or_else(missing)?;
@@ -60,9 +60,9 @@ pub(super) fn write_group<W: Write + Send>(
                 let sides: Vec<ByteArray> = table.sides.iter().map(|side| side_name(*side).into()).collect();
                 column.typed::<ByteArrayType>().write_batch(&sides, None, None)?
             }
-            ColumnRole::Number => {
-                let numbers = numbers.next().ok_or_else(missing)?;
-                column.typed::<Int64Type>().write_batch(&numbers.values, Some(&numbers.levels), None)?
+            ColumnRole::OptionalTime | ColumnRole::Number => {
+                let cells = optionals.next().ok_or_else(missing)?;
+                column.typed::<Int64Type>().write_batch(&cells.values, Some(&cells.levels), None)?
             }
         };
         column.close()?;

@@ -15,6 +15,7 @@ use pitlane_engine::text::{parse_scaled, parse_u64};
 use pitlane_engine::time::Timestamp;
 
 use super::table;
+use crate::column_role::TableLayout;
 use crate::entry::side_of;
 use crate::recorded_rows::RecordedRows;
 use crate::row_layout::RowLayout;
@@ -61,7 +62,7 @@ impl std::fmt::Debug for OpenColumns {
 impl RowWriter {
     /// Creates the first file only with its first rows. Fails only in a build without Parquet.
     pub fn new(path: &Path, content: RecordedRows) -> io::Result<RowWriter> {
-        let table = RowTable::new(content.layout());
+        let table = RowTable::new(TableLayout::Rows(content.layout()));
         Ok(RowWriter { path: path.to_owned(), number: 0, table, file: None })
     }
 
@@ -72,12 +73,12 @@ impl RowWriter {
         let mut number = || cells.next().and_then(|cell| parse_u64(cell).ok()).ok_or_else(unfit);
         let at = Timestamp(number()?);
         let security = SecurityId(u32::try_from(number()?).map_err(|_| unfit())?);
-        if self.table.layout == RowLayout::Levels {
+        if self.table.layout == TableLayout::Rows(RowLayout::Levels) {
             let side = cells.next().and_then(|cell| side_of(cell).ok());
             self.table.sides.push(side.ok_or_else(unfit)?);
         }
         let mut numbers = [None; TICK_NUMBERS];
-        let numbers = &mut numbers[..self.table.numbers.len()];
+        let numbers = &mut numbers[..self.table.optionals.len()];
         for number in numbers.iter_mut() {
             let cell = cells.next().ok_or_else(unfit)?;
             *number = if cell.is_empty() { None } else { Some(parse_scaled(cell).map_err(|_| unfit())?) };

@@ -222,7 +222,27 @@ fn parquet_and_arrow_have_the_rows_of_csv_in_pages_that_lead_on() {
         path = link.strip_prefix('<').unwrap().strip_suffix(">; rel=\"next\"").unwrap().to_string();
     }
     assert_eq!(rows, simulated(&data, "whole.parquet", &whole.bytes));
-    let refused = service.ask("GET", QUOTE, &format!("Accept: {PARQUET}\r\n"), "");
+}
+
+#[test]
+fn quotes_are_parquet_and_arrow_too_also_of_a_security_without_a_price() {
+    let mut service = at(&folder("history-quote-columns"), THURSDAY_S, &[]);
+    service.trade(1, "BUY", "3", "100.5");
+    service.until(QUOTE, |quotes| quotes[0]["last"] == 100.5);
+    for path in [QUOTE, "/rest/ext/quote", "/rest/ext/quote?securityId=1,2"] {
+        let parquet = ask_for(&mut service, "GET", path, PARQUET);
+        assert_eq!(parquet.header("content-type"), Some(PARQUET));
+        assert!(parquet.bytes.starts_with(b"PAR1") && parquet.bytes.ends_with(b"PAR1"), "{parquet:?}");
+        // The footer has the names of the columns.
+        let has = |name: &[u8]| parquet.bytes.windows(name.len()).any(|part| part == name);
+        assert!(has(b"previousDay") && has(b"previousClose"), "{parquet:?}");
+        let stream = ask_for(&mut service, "GET", path, ARROW);
+        assert_eq!(stream.header("content-type"), Some(ARROW));
+        assert!(stream.bytes.ends_with(&[0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0]), "{path}: {stream:?}");
+        let head = ask_for(&mut service, "HEAD", path, PARQUET);
+        assert_eq!(head.header("content-length"), parquet.header("content-length"));
+    }
+    let refused = service.ask("GET", QUOTE, "Accept: image/png\r\n", "");
     assert_eq!((refused.status, refused.code().as_str()), (406, "not-acceptable"));
 }
 
