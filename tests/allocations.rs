@@ -355,8 +355,8 @@ fn stalled_consumers_cost_little_memory() {
     assert!(info.bytes_max < BYTES_MAX, "{} octets", info.bytes_max);
 }
 
-/// STOMP: a tick, a log event, and the entry and fill of an order to ten consumers that keep up
-/// allocate nothing once everything is warm.
+/// STOMP: ticks, a log event, and the entry and fill of an order to twenty consumers that keep up,
+/// half of them with shared frames, allocate nothing once everything is warm.
 #[test]
 fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     use pitlane_dialogue::stomp_frames;
@@ -370,9 +370,11 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     let now = test_market::start();
     let mut broker = StompBroker::new(BrokerSettings::default(), test_market::reference());
     let mut consumers = Vec::new();
-    for _ in 0..10 {
+    let json = "SUBSCRIBE|id:1|destination:/topic/>||";
+    let shared = "SUBSCRIBE|id:1|destination:/topic/>|accept:application/x-pitlane-sbe|batch:true||";
+    for subscribe in [[json; 10], [shared; 10]].concat() {
         let id = broker.open(now, Transport::Tcp).expect("there is room");
-        for frame in ["CONNECT|accept-version:1.2||", "SUBSCRIBE|id:1|destination:/topic/>||"] {
+        for frame in ["CONNECT|accept-version:1.2||", subscribe] {
             broker.handle_bytes(now, id, &stomp_frames::frame(frame));
         }
         consumers.push(id);
@@ -387,9 +389,12 @@ fn a_warm_broker_allocates_nothing_per_message_and_subscriber() {
     let mut turn = |seq: u64| {
         let now = now.plus(seq * 1_000);
         let bid = Price::from_raw(seq as i64);
-        let security = SecurityId((seq % 7) as u32 + 1);
-        let tick = Tick { security, bid, bid_size: Qty::from_raw(1), at: now, ..Tick::default() };
-        broker.publish_tick(now, seq, now, &tick);
+        // So many that the length of a shared frame gets further digits.
+        for number in 0..12 {
+            let security = SecurityId(((seq + number) % 7) as u32 + 1);
+            let tick = Tick { security, bid, bid_size: Qty::from_raw(1), at: now, ..Tick::default() };
+            broker.publish_tick(now, seq, now, &tick);
+        }
         let event = LogEventPayload { level: LogLevel::Warn, logger: "l", message: "m", fields: &[] };
         broker.publish_log_event(now, now, &event);
         events.iter().for_each(|event| broker.handle_event(now, ShardId(0), event));

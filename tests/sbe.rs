@@ -254,6 +254,18 @@ fn binary_and_json_bodies_have_the_same_content() {
 }
 
 #[test]
+fn several_messages_share_a_body() {
+    let pairs = all_messages();
+    let together: Vec<u8> = pairs.iter().flat_map(|(binary, _)| binary).copied().collect();
+    let shared = pitlane_sbe::messages(&together).map(|message| shown(&message.expect("it is sound")));
+    let alone = pairs.iter().flat_map(|(binary, _)| pitlane_sbe::messages(binary));
+    let alone = alone.map(|message| shown(&message.expect("it is sound")));
+    assert!(shared.eq(alone));
+    let cut = pitlane_sbe::messages(&together[..together.len() - 1]);
+    assert_eq!(cut.filter(Result::is_err).count(), 1, "only the last is not whole");
+}
+
+#[test]
 fn the_samples_of_other_decoders_are_the_messages_of_the_broker() {
     let mut text = "# Binary body and JSON of the same messages, written by tests/sbe.rs.\n".to_string();
     for (binary, json) in all_messages() {

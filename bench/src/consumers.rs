@@ -241,7 +241,11 @@ pub(crate) fn read_frames(socket: &mut TcpStream, count: usize) -> io::Result<()
 
 /// Returns the frames with which a consumer connects and subscribes.
 pub(crate) fn hello(topic: &str, body: BodyReader) -> String {
-    let accept = if body == BodyReader::Sbe { "accept:application/x-pitlane-sbe\n" } else { "" };
+    let accept = match body {
+        BodyReader::Sbe => "accept:application/x-pitlane-sbe\n",
+        BodyReader::SharedSbe => "accept:application/x-pitlane-sbe\nbatch:true\n",
+        BodyReader::None | BodyReader::SimdJson | BodyReader::SerdeJson => "",
+    };
     format!(
         "CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\n{accept}receipt:r\n\n\0"
     )

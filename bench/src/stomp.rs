@@ -3,6 +3,7 @@
 //! numbers.
 
 use std::hint::black_box;
+use std::ops::Range;
 use std::sync::Arc;
 
 use pitlane_engine::event::Tick;
@@ -75,9 +76,11 @@ pub fn json_tick(reference: &RefData) -> Vec<u8> {
     out
 }
 
-/// Returns the nanoseconds for decoding a frame with a tick, from bytes to typed values.
+/// Returns the nanoseconds for decoding each tick with its frame, from bytes to typed values.
 pub fn read(reader: BodyReader, ticks: usize, reference: &RefData) -> f64 {
-    let frames: Vec<u8> = (0..FRAMES).flat_map(|number| message(reader, number, reference)).collect();
+    let shared = if reader == BodyReader::SharedSbe { TICKS_PER_POLL } else { 1 };
+    let numbers = (0..FRAMES).map(|frame| frame * shared..(frame + 1) * shared);
+    let frames: Vec<u8> = numbers.flat_map(|numbers| message(reader, numbers, reference)).collect();
     let mut copy = frames.clone();
     let mut consumer = TickReader::new(Framing::Stomp, reader);
     let (ns, count) = spent(|| {
@@ -92,18 +95,22 @@ pub fn read(reader: BodyReader, ticks: usize, reference: &RefData) -> f64 {
     ns / count as f64
 }
 
-fn message(reader: BodyReader, number: u64, reference: &RefData) -> Vec<u8> {
+/// Returns a frame with the ticks of these numbers.
+fn message(reader: BodyReader, numbers: Range<u64>, reference: &RefData) -> Vec<u8> {
     let securities = reference.securities();
-    let security = securities[index_usize(number) % securities.len()].id;
-    let (tick, at, mut body) = (tick(security, number), START.plus(number), Vec::new());
-    if reader == BodyReader::Sbe {
-        sbe::tick(&mut body, number, at, &tick);
-    } else {
-        let mut fixed = Vec::new();
-        market_data::fixed_members(&mut fixed, security, reference);
-        market_data::tick(&mut body, number, at, &fixed, &tick);
+    let (first, mut body) = (numbers.start, Vec::new());
+    for number in numbers {
+        let security = securities[index_usize(number) % securities.len()].id;
+        let (tick, at) = (tick(security, number), START.plus(number));
+        if reader.is_binary() {
+            sbe::tick(&mut body, number, at, &tick);
+        } else {
+            let mut fixed = Vec::new();
+            market_data::fixed_members(&mut fixed, security, reference);
+            market_data::tick(&mut body, number, at, &fixed, &tick);
+        }
     }
-    let head = format!("MESSAGE\nsubscription:1\nmessage-id:{number}\ncontent-length:{}\n\n", body.len());
+    let head = format!("MESSAGE\nsubscription:1\nmessage-id:{first}\ncontent-length:{}\n\n", body.len());
     [head.as_bytes(), &body, b"\0"].concat()
 }
 

@@ -20,17 +20,28 @@ pub enum BodyReader {
     /// Nothing: it only counts messages.
     None,
     Sbe,
+    /// The same; the ticks of a turn share a frame.
+    SharedSbe,
     SimdJson,
     SerdeJson,
 }
 
 impl BodyReader {
-    pub const ALL: [BodyReader; 3] = [BodyReader::Sbe, BodyReader::SimdJson, BodyReader::SerdeJson];
+    pub const ALL: [BodyReader; 4] =
+        [BodyReader::Sbe, BodyReader::SharedSbe, BodyReader::SimdJson, BodyReader::SerdeJson];
+
+    pub fn is_binary(self) -> bool {
+        match self {
+            BodyReader::Sbe | BodyReader::SharedSbe => true,
+            BodyReader::None | BodyReader::SimdJson | BodyReader::SerdeJson => false,
+        }
+    }
 
     pub fn name(self) -> &'static str {
         match self {
             BodyReader::None => "not decoded",
             BodyReader::Sbe => "SBE",
+            BodyReader::SharedSbe => "SBE in shared frames",
             BodyReader::SimdJson => "JSON by simd-json",
             BodyReader::SerdeJson => "JSON by serde_json",
         }
@@ -171,7 +182,7 @@ impl TickReader {
     fn read_body(&mut self, body: &mut [u8], observe: &mut impl FnMut(SeenTick)) -> u64 {
         let tick: JsonTick = match self.body {
             BodyReader::None => return 1,
-            BodyReader::Sbe => return read_sbe(body, observe),
+            BodyReader::Sbe | BodyReader::SharedSbe => return read_sbe(body, observe),
             BodyReader::SimdJson => simd_json::serde::from_slice_with_buffers(body, &mut self.buffers)
                 .expect("the body is a tick"),
             BodyReader::SerdeJson => serde_json::from_slice(body).expect("the body is a tick"),

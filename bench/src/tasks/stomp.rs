@@ -143,7 +143,7 @@ pub(crate) fn broker(environment: &RunEnvironment, task: &StompArgs) -> Result<T
                 ours.deliveries_per_s / 1e6
             );
             // NATS delivers JSON, as it has no ticks of its own.
-            match if body == BodyReader::Sbe { None } else { of_nats(body) } {
+            match if body.is_binary() { None } else { of_nats(body) } {
                 Some(theirs) => println!("; NATS {:.2}", theirs.deliveries_per_s / 1e6),
                 None => println!(),
             }

@@ -82,9 +82,11 @@ def test_cpp_reads_the_same(tmp_path: Path) -> None:
     subprocess.run([compiler, *flags, SBE / "cpp/check.cpp", "-o", program], check=True)
     bodies = [body for body, _ in samples()]
     cut = [body[: len(body) // 4 * 2] for body in bodies]
+    together = subprocess.run([program], input="".join(bodies), capture_output=True, text=True, check=True)
     result = subprocess.run([program], input="\n".join(bodies + cut), capture_output=True, text=True, check=True)
     lines = result.stdout.splitlines()
     assert len(lines) == len(bodies + cut)
+    assert together.stdout.splitlines() == lines[: len(bodies)], "several messages share a body"
     for line, (body, _) in zip(lines, samples()):
         (expected,) = sbe.decode(bytes.fromhex(body))
         assert json.loads(line, parse_float=Decimal, parse_int=Decimal) == expected

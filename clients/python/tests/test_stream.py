@@ -4,7 +4,9 @@ import asyncio
 import signal
 import threading
 import time
+from dataclasses import replace
 from decimal import Decimal
+from pathlib import Path
 
 import pytest
 from conftest import TIMEOUT_S, run
@@ -37,7 +39,10 @@ from pitlane import (
 )
 from pitlane.enums import OrderStatus, Phase
 from pitlane.events import event_of
+from pitlane.stream.subscription_state import SubscriptionState
 from proxy import Proxy
+
+SAMPLES = Path(__file__).resolve().parents[2] / "sbe/samples.txt"
 
 
 def read_until(subscription, matches):
@@ -107,6 +112,43 @@ def test_conflated_ticks_arrive_and_a_wrong_window_is_rejected(client):
     for wrong in ("10", 10.5, True):
         with pytest.raises(TypeError):
             client.ticks(1, conflate_ms=wrong)
+
+
+def test_binary_ticks_are_those_of_json(shared):
+    def read(ticks, into):
+        tick = ticks.get(timeout_s=TIMEOUT_S)
+        into[tick.security_id, tick.seq] = replace(tick, symbol=None, feed=None)
+
+    with Pitlane(shared.url) as client:
+        binary, text = {}, {}
+        with client.ticks(binary=True, policy=Policy.EVERY) as some, client.ticks(policy=Policy.EVERY) as others:
+            while len(binary.keys() & text.keys()) < 5:
+                read(some, binary)
+                read(others, text)
+        for key in binary.keys() & text.keys():
+            assert binary[key] == text[key]
+    with Pitlane(shared.url, transport="ws") as client, client.ticks(1, binary=True) as ticks:
+        assert ticks.get(timeout_s=TIMEOUT_S).security_id == 1
+
+
+def test_a_binary_message_is_one_tick_or_several():
+    bodies = [bytes.fromhex(line.split(" ")[0]) for line in SAMPLES.read_text().splitlines() if '"TICK"' in line]
+    state = SubscriptionState(threading.Condition(), "tick.*", is_binary=True, policy=Policy.EVERY)
+    assert state.headers == {"accept": "application/x-pitlane-sbe", "batch": "true"}
+    state.put("tick.*", bodies[0])
+    state.put("tick.*", bodies[0] + bodies[1])
+    ticks = [state.take() for _ in range(3)]
+    assert [tick.topic for tick in ticks] == ["tick.1"] * 3 and ticks[0] == ticks[1] != ticks[2]
+    assert ticks[0].bid == Decimal("99.99") and ticks[2].bid is None
+    assert state.take() is None
+    state.put("tick.*", bodies[0] + bodies[1][:-1])
+    with pytest.raises(DecodeError, match="ends inside a message"):
+        state.take()
+    trade = next(line for line in SAMPLES.read_text().splitlines() if '"TRADE"' in line)
+    other = SubscriptionState(threading.Condition(), "tick.*", is_binary=True)
+    other.put("tick.*", bytes.fromhex(trade.split(" ")[0]))
+    with pytest.raises(DecodeError, match="not ticks"):
+        other.take()
 
 
 def test_order_updates_cover_the_lifecycle_of_an_order(client):

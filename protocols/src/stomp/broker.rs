@@ -302,9 +302,10 @@ impl StompBroker {
         None
     }
 
-    /// Returns the output for a connection in this turn.
-    pub fn transmit(&self, session: SessionId) -> Option<Transmit<'_>> {
-        self.alive(session).map(|connection| connection.session.transmit())
+    /// Returns the output for a connection in this turn. Messages that follow begin a frame of
+    /// their own.
+    pub fn transmit(&mut self, session: SessionId) -> Option<Transmit<'_>> {
+        self.connections.get_mut(session.0).map(|connection| connection.session.transmit())
     }
 
     pub fn poll_close(&self, now: Timestamp, session: SessionId) -> Option<StompClose> {

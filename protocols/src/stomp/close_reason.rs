@@ -28,6 +28,7 @@ pub enum StompCloseReason {
     BadResume,
     BadConflate,
     BadAccept,
+    BadBatch,
     UnknownMessage,
     Transaction(TransactionError),
     SendNotPermitted,
@@ -66,6 +67,9 @@ impl StompCloseReason {
             StompCloseReason::BadResume => "resume is a sequence number, for one depth topic",
             StompCloseReason::BadConflate => "conflate is 10 to 60000 milliseconds, for market data",
             StompCloseReason::BadAccept => "accept is application/json or application/x-pitlane-sbe",
+            StompCloseReason::BadBatch => {
+                "batch is true or false; true needs market data and accept application/x-pitlane-sbe"
+            }
             StompCloseReason::UnknownMessage => "no such message waits for an acknowledgement",
             StompCloseReason::Transaction(TransactionError::Unknown) => "there is no such transaction",
             StompCloseReason::Transaction(TransactionError::InUse) => "a transaction of this name is open",
@@ -120,6 +124,7 @@ impl StompCloseReason {
             | StompCloseReason::BadResume
             | StompCloseReason::BadConflate
             | StompCloseReason::BadAccept
+            | StompCloseReason::BadBatch
             | StompCloseReason::UnknownMessage
             | StompCloseReason::Transaction(_)
             | StompCloseReason::SendNotJson => PROTOCOL,

@@ -40,7 +40,7 @@ pub struct MarketTopics {
     text: Vec<u8>,
     net: Vec<LevelChange>,
     order_changes: Vec<OrderChange>,
-    merged: Vec<u8>,
+    merged: MarketDataTail,
     name: Vec<u8>,
 }
 
@@ -54,7 +54,7 @@ struct MarketTopic {
     /// Time of the newest event.
     at: Option<Timestamp>,
     /// The newest message by the format of its body.
-    tails: [RenderedTail; 2],
+    tails: [MarketDataTail; 2],
     /// Subscribers, as of this generation of the index.
     subscribers: Vec<Subscriber>,
     generation: u64,
@@ -62,9 +62,37 @@ struct MarketTopic {
 
 /// Everything of a message but the subscriber's head.
 #[derive(Debug, Default)]
-struct RenderedTail {
+pub struct MarketDataTail {
     bytes: Vec<u8>,
+    /// Length of the body, which stands before the last octet.
+    body_len: usize,
+    at: Timestamp,
     is_newest: bool,
+}
+
+impl MarketDataTail {
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Returns the body alone.
+    pub fn body(&self) -> &[u8] {
+        let end = self.bytes.len().saturating_sub(1);
+        &self.bytes[end - self.body_len..end]
+    }
+
+    /// Returns the time of the event.
+    pub fn at(&self) -> Timestamp {
+        self.at
+    }
+
+    fn render(&mut self, name: &str, at: Timestamp, (format, body): (BodyFormat, &[u8])) {
+        self.bytes.clear();
+        (self.body_len, self.at) = (body.len(), at);
+        let name = [name.as_bytes(), b"".as_slice()];
+        // Names of market data topics are plain: numbers, and sizes of bars.
+        encode::message_tail(&mut self.bytes, name, at, (format, body), Escaping::None);
+    }
 }
 
 impl MarketTopic {
@@ -238,7 +266,7 @@ impl MarketTopics {
     }
 
     /// Returns everything of the newest message but the subscriber's head.
-    pub fn tail(&mut self, topic: u32, format: BodyFormat) -> &[u8] {
+    pub fn tail(&mut self, topic: u32, format: BodyFormat) -> &MarketDataTail {
         let entry = &mut self.entries[topic as usize];
         // Bars are rendered when they are made, and have no newest data.
         if !entry.tails[format as usize].is_newest
@@ -255,12 +283,14 @@ impl MarketTopics {
                     market_data::book(body, *seq, at, &entry.fixed, sides)
                 }
                 (NewestData::Book(sides), BodyFormat::Sbe) => sbe::book(body, *seq, at, sides),
-                // Its messages depend on the subscriber.
-                (NewestData::Depth(_) | NewestData::Orders(_), _) => return &[],
+                // Its messages depend on the subscriber: see `book_message`.
+                (NewestData::Depth(_) | NewestData::Orders(_), _) => {
+                    return &self.entries[topic as usize].tails[format as usize];
+                }
             }
             self.set_rendered(topic, at, format);
         }
-        &self.entries[topic as usize].tails[format as usize].bytes
+        &self.entries[topic as usize].tails[format as usize]
     }
 
     /// Takes the subscribers of a topic out, so that sessions may use the market meanwhile. It asks
@@ -296,12 +326,9 @@ impl MarketTopics {
 
     fn set_rendered(&mut self, topic: u32, at: Timestamp, format: BodyFormat) {
         let MarketTopic { name, tails, .. } = &mut self.entries[topic as usize];
-        let RenderedTail { bytes, is_newest } = &mut tails[format as usize];
-        bytes.clear();
-        let name = [name.as_bytes(), b"".as_slice()];
-        // Names of market data topics are plain: numbers, and sizes of bars.
-        encode::message_tail(bytes, name, at, (format, &self.body), Escaping::None);
-        *is_newest = true;
+        let tail = &mut tails[format as usize];
+        tail.render(name, at, (format, &self.body));
+        tail.is_newest = true;
     }
 }
 

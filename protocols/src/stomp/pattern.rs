@@ -48,7 +48,7 @@ impl PatternError {
 
 impl Pattern {
     pub fn parse(destination: &str, naming: &Naming) -> Result<Pattern, PatternError> {
-        let name = destination.strip_prefix(TOPICS).ok_or(PatternError::NotATopic)?;
+        let name = topic_of(destination).ok_or(PatternError::NotATopic)?;
         let mut pattern = Pattern { segments: Vec::new(), below: false, alias: None };
         for text in name.split('.') {
             if pattern.below {
@@ -109,6 +109,11 @@ impl Pattern {
         });
         all_match && (self.below || names.next().is_none())
     }
+}
+
+/// Returns the topic, or the pattern of topics, that a destination names.
+pub fn topic_of(destination: &str) -> Option<&str> {
+    destination.strip_prefix(TOPICS)
 }
 
 #[cfg(test)]

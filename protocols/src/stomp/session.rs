@@ -88,7 +88,7 @@ pub enum MarketDataOffer {
 /// Counters of a session, for monitoring.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StompCounters {
-    /// MESSAGE frames sent.
+    /// Messages sent; several may share a frame.
     pub messages: u64,
     /// Market data events replaced by newer ones before they were sent.
     pub conflated: u64,
@@ -271,7 +271,7 @@ impl StompSession {
     }
 
     /// Returns the output that can be written now.
-    pub fn transmit(&self) -> Transmit<'_> {
+    pub fn transmit(&mut self) -> Transmit<'_> {
         self.outbox.transmit(self.limits.turn_bytes_max, self.limits.turn_frames_max)
     }
 

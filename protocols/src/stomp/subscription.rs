@@ -6,10 +6,12 @@ use std::sync::Arc;
 
 use super::body_format::BodyFormat;
 use super::conflation::Conflation;
+use super::encode;
 use super::escape;
 use super::frame::{Escaping, StompVersion};
+use super::market::MarketDataTail;
 use super::outbox::StompOutbox;
-use super::pattern::Pattern;
+use super::pattern::{self, Pattern};
 use super::rendered::Variant;
 use super::slots::Slots;
 use crate::json::push_number;
@@ -49,12 +51,15 @@ pub struct SubscriptionRequest {
     /// Nanoseconds within which market data is merged.
     pub conflate_ns: Option<u64>,
     pub format: BodyFormat,
+    /// Whether messages of market data may share a frame; their format is binary then.
+    pub is_batched: bool,
 }
 
 #[derive(Debug)]
 pub struct Subscription {
     pub request: SubscriptionRequest,
     pub variant: Variant,
+    place: u16,
     /// Head of a message up to its number.
     head: Vec<u8>,
     /// Text between the number and its repetition; empty without an `ack` header.
@@ -105,6 +110,7 @@ impl Subscription {
             conflation: request.conflate_ns.map(Conflation::new).map(Box::new),
             is_named: request.pattern.is_exact(),
             request,
+            place,
             head,
             ack_head,
             unacked: VecDeque::new(),
@@ -144,14 +150,50 @@ impl Subscription {
     pub fn encode(&mut self, outbox: &mut StompOutbox, number: u64, tail: &[u8]) {
         outbox.frame(|out| {
             out.reserve(self.head.len() + self.ack_head.len() + 40 + tail.len());
-            out.extend_from_slice(&self.head);
-            push_number(out, number);
-            if !self.ack_head.is_empty() {
-                out.extend_from_slice(&self.ack_head);
-                push_number(out, number);
-            }
+            self.push_head(out, number);
             out.extend_from_slice(tail);
         });
+        self.note_unacked(number);
+    }
+
+    /// Appends a message of market data: to the frame before it if both may share one, else in a
+    /// frame under this number. Returns whether it took the number.
+    pub fn encode_market_data(
+        &mut self,
+        outbox: &mut StompOutbox,
+        number: u64,
+        tail: &MarketDataTail,
+    ) -> bool {
+        if !self.request.is_batched {
+            self.encode(outbox, number, tail.bytes());
+            return true;
+        }
+        let body = tail.body();
+        if outbox.join(self.place, body) {
+            return false;
+        }
+        outbox.shared_frame(self.place, body.len(), |out| {
+            self.push_head(out, number);
+            // Topics of the messages differ, so their frame has the name of the subscription.
+            let name = pattern::topic_of(&self.request.destination).unwrap_or_default();
+            let name = [name.as_bytes(), b"".as_slice()];
+            let Variant { format, escaping, .. } = self.variant;
+            encode::message_tail(out, name, tail.at(), (format, body), escaping);
+        });
+        self.note_unacked(number);
+        true
+    }
+
+    fn push_head(&self, out: &mut Vec<u8>, number: u64) {
+        out.extend_from_slice(&self.head);
+        push_number(out, number);
+        if !self.ack_head.is_empty() {
+            out.extend_from_slice(&self.ack_head);
+            push_number(out, number);
+        }
+    }
+
+    fn note_unacked(&mut self, number: u64) {
         if self.request.ack != AckMode::Auto {
             self.unacked.push_back(number);
         }
@@ -195,7 +237,6 @@ mod tests {
     use pitlane_engine::time::Timestamp;
 
     use super::*;
-    use crate::stomp::encode;
     use crate::stomp::topic::Naming;
 
     fn subscription(version: StompVersion, ack: AckMode) -> Subscription {
@@ -211,6 +252,7 @@ mod tests {
             resume: None,
             conflate_ns: None,
             format: BodyFormat::Json,
+            is_batched: false,
         };
         Subscription::new(3, version, request)
     }

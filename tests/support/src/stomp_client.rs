@@ -69,16 +69,51 @@ impl StompClient {
     /// Does the same with a server that may be gone.
     pub fn try_receive(&mut self) -> io::Result<Option<String>> {
         loop {
-            let begin = self.input.iter().position(|byte| *byte != b'\n').unwrap_or(self.input.len());
-            self.input.drain(..begin);
+            self.skip_heart_beats();
             if let Some(end) = self.input.iter().position(|byte| *byte == 0) {
                 let frame: Vec<u8> = self.input.drain(..=end).collect();
                 return Ok(Some(String::from_utf8(frame[..end].to_vec()).unwrap().replace('\n', "|")));
             }
-            let mut buffer = [0; 16 * 1024];
+            if !self.read_more()? {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Returns head and body of the next frame. The body may have any octets; `content-length` of
+    /// the head says how many.
+    pub fn receive_binary(&mut self) -> (String, Vec<u8>) {
+        loop {
+            self.skip_heart_beats();
+            if let Some(end) = self.input.windows(2).position(|pair| pair == b"\n\n") {
+                let head = std::str::from_utf8(&self.input[..end]).unwrap().replace('\n', "|");
+                let length = header(&head, "content-length").map_or(0, |length| length.parse().unwrap());
+                let body_end = end + 2 + length;
+                if self.input.len() > body_end {
+                    assert_eq!(self.input[body_end], 0, "a frame ends after its body: {head}");
+                    let body = self.input[end + 2..body_end].to_vec();
+                    self.input.drain(..=body_end);
+                    return (head, body);
+                }
+            }
+            assert!(self.read_more().unwrap(), "the end came instead of a frame");
+        }
+    }
+
+    fn skip_heart_beats(&mut self) {
+        let begin = self.input.iter().position(|byte| *byte != b'\n').unwrap_or(self.input.len());
+        self.input.drain(..begin);
+    }
+
+    /// Reads what has arrived, and returns whether the stream goes on.
+    fn read_more(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; 16 * 1024];
+        loop {
             match self.wire.read(&mut buffer) {
-                Ok(0) => return Ok(None),
-                Ok(count) => self.input.extend_from_slice(&buffer[..count]),
+                Ok(count) => {
+                    self.input.extend_from_slice(&buffer[..count]);
+                    return Ok(count > 0);
+                }
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }

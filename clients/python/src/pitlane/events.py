@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Any, Callable, Mapping, Optional, Tuple, Type, Union
 
-from . import wire
+from . import sbe, wire
 from .enums import ExecType, OrderStatus, OrderType, Phase, Side, TimeInForce
 from .errors import DecodeError
 from .values import CashBalance, Position, Transaction
@@ -285,6 +285,31 @@ _WRAPPED: Mapping[str, Callable[..., Event]] = {
         **stamp, transaction=wire.decode(Transaction, {**raw, "type": raw.get("transactionType")})
     ),
 }
+
+
+def ticks_of(body: bytes) -> "list[Tick]":
+    """Decodes the ticks of a binary message."""
+    try:
+        return [_tick_of(raw) for raw in sbe.decode(body)]
+    except (sbe.SbeError, KeyError) as error:
+        raise DecodeError(f"not ticks: {error!r}") from error
+
+
+def _tick_of(raw: Mapping[str, Any]) -> Tick:
+    return Tick(
+        topic=f"tick.{raw['securityId']}",
+        seq=raw["seq"],
+        ts=raw["ts"],
+        security_id=raw["securityId"],
+        bid=raw.get("bid"),
+        bid_size=raw.get("bidSize"),
+        ask=raw.get("ask"),
+        ask_size=raw.get("askSize"),
+        last=raw.get("last"),
+        last_size=raw.get("lastSize"),
+        volume=raw["volume"],
+        date_time=wire.time_of_ns(raw["dateTime"]),
+    )
 
 
 def event_of(topic: str, body: bytes) -> Event:

@@ -172,7 +172,7 @@ impl WebSocketStream {
             self.output = Vec::new();
         }
         self.receiver.poll_pong(&mut self.output);
-        let broker = ws_broker.broker();
+        let mut broker = ws_broker.broker();
         let Some(transmit) = broker.transmit(self.session) else { return };
         for frame in transmit.frames() {
             let kind = if encode::is_binary(frame) { MessageKind::Binary } else { MessageKind::Text };

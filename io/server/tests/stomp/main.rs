@@ -13,5 +13,6 @@ mod platform;
 mod rules;
 mod scenarios;
 mod sessions;
+mod shared_frames;
 mod values;
 mod websocket;

@@ -5,12 +5,10 @@
 use pitlane_engine::event::{LevelChanges, OrderChanges};
 use pitlane_engine::time::Timestamp;
 
-use super::{MarketTopic, MarketTopics, Newest, NewestData};
+use super::{MarketDataTail, MarketTopic, MarketTopics, Newest, NewestData};
 use crate::sbe;
 use crate::stomp::body_format::BodyFormat;
 use crate::stomp::depth::DepthHistory;
-use crate::stomp::encode;
-use crate::stomp::frame::Escaping;
 use crate::stomp::held_updates::BookMessage;
 use crate::stomp::order_book::OrderBookHistory;
 use crate::stomp::payload::{book_orders, depth};
@@ -88,20 +86,18 @@ impl MarketTopics {
         topic: u32,
         from: Option<u64>,
         format: BodyFormat,
-    ) -> Option<(&[u8], u64)> {
+    ) -> Option<(&MarketDataTail, u64)> {
         let (message, seq, at) = self.entries[topic as usize].book_message(from)?;
         let is_newest = message == BookMessage::Newest;
         if is_newest && self.entries[topic as usize].tails[format as usize].is_newest {
-            return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
+            return Some((&self.entries[topic as usize].tails[format as usize], seq));
         }
         self.write_book(topic, message, format)?;
         if is_newest {
             self.set_rendered(topic, at, format);
-            return Some((&self.entries[topic as usize].tails[format as usize].bytes, seq));
+            return Some((&self.entries[topic as usize].tails[format as usize], seq));
         }
-        self.merged.clear();
-        let name = [self.entries[topic as usize].name.as_bytes(), b"".as_slice()];
-        encode::message_tail(&mut self.merged, name, at, (format, &self.body), Escaping::None);
+        self.merged.render(&self.entries[topic as usize].name, at, (format, &self.body));
         Some((&self.merged, seq))
     }
 

@@ -253,9 +253,9 @@ impl StompSession {
         } else {
             market.tail(topic, format)
         };
-        self.messages += 1;
+        let took_number = subscription.encode_market_data(&mut self.outbox, self.messages + 1, tail);
+        self.messages += u64::from(took_number);
         self.counters.messages += 1;
-        subscription.encode(&mut self.outbox, self.messages, tail);
         let Some(interval) = self.interval else { return };
         self.turns += 1;
         self.deliveries.record(place, topic, self.turns);

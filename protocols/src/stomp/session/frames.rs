@@ -129,6 +129,7 @@ impl StompSession {
             None => BodyFormat::Json,
             Some(list) => BodyFormat::from_accept(&list).ok_or(StompCloseReason::BadAccept)?,
         };
+        let is_batched = batch_of(frame, &pattern, &settings.naming, format)?;
         if id.as_ref().is_some_and(|id| self.by_id.contains_key(id)) {
             return Err(StompCloseReason::SubscriptionInUse);
         }
@@ -139,8 +140,17 @@ impl StompSession {
         if let Some(id) = &id {
             self.by_id.insert(id.clone(), place);
         }
-        let request =
-            SubscriptionRequest { id, destination, pattern, ack, window, resume, conflate_ns, format };
+        let request = SubscriptionRequest {
+            id,
+            destination,
+            pattern,
+            ack,
+            window,
+            resume,
+            conflate_ns,
+            format,
+            is_batched,
+        };
         self.subscriptions[place as usize] = Some(Box::new(Subscription::new(place, version, request)));
         let last_value = frame.header("last-value").is_some_and(|text| text.trim() == "true");
         actions.push(SessionAction::Subscribe { place, last_value });
@@ -294,9 +304,32 @@ fn conflate_of(
     naming: &Naming,
 ) -> Result<Option<u64>, StompCloseReason> {
     let Some(text) = frame.header("conflate") else { return Ok(None) };
+    conflation::parse_window(&text)
+        .filter(|_| has_market_data(pattern, naming))
+        .map(Some)
+        .ok_or(StompCloseReason::BadConflate)
+}
+
+/// Returns whether messages of a client's subscription may share a frame. Only binary messages can,
+/// because each of them has its length.
+fn batch_of(
+    frame: &StompFrame<'_>,
+    pattern: &Pattern,
+    naming: &Naming,
+    format: BodyFormat,
+) -> Result<bool, StompCloseReason> {
+    let can_share = format == BodyFormat::Sbe && has_market_data(pattern, naming);
+    match frame.header("batch").as_deref() {
+        None | Some("false") => Ok(false),
+        Some("true") if can_share => Ok(true),
+        Some(_) => Err(StompCloseReason::BadBatch),
+    }
+}
+
+/// Returns whether a pattern may match a topic of market data.
+fn has_market_data(pattern: &Pattern, naming: &Naming) -> bool {
     let is_market_data = |family| topic::kind_of_family(family, naming) == Some(TopicKind::MarketData);
-    let has_market_data = pattern.name_at(0).is_none_or(is_market_data);
-    conflation::parse_window(&text).filter(|_| has_market_data).map(Some).ok_or(StompCloseReason::BadConflate)
+    pattern.name_at(0).is_none_or(is_market_data)
 }
 
 /// Returns the window that a client requests under either of the usual names, at most our limit.

@@ -48,16 +48,21 @@ class Streams(SecurityLookup):
         security: SecurityRef | None = None,
         *,
         conflate_ms: int | None = None,
+        binary: bool = False,
         policy: Policy = Policy.BY_TOPIC,
     ) -> Subscription[Union[Tick, Gap]]:
         """Subscribes to market data of one security, or of all.
 
-        The newest known values come first. `conflate_ms` is as in `subscribe`.
+        The newest known values come first. `conflate_ms` is as in `subscribe`. With `binary`, the
+        service sends ticks in fixed layouts, several in one message, which costs less to transfer
+        and to decode. Such ticks have no `symbol` and no `feed`.
         """
         if isinstance(security, Security):
             security = security.id
         topic = self._tick_topic(security) if isinstance(security, str) else topics.tick(security)
-        return self._subscriptions.subscribe(topic, last_value=True, conflate_ms=conflate_ms, policy=policy)
+        return self._subscriptions.subscribe(
+            topic, last_value=True, conflate_ms=conflate_ms, is_binary=binary, policy=policy
+        )
 
     def trades(
         self, security: SecurityRef | None = None, *, capacity: int = CAPACITY

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import Tuple, Union
 
 from ..errors import Overflow
-from ..events import Gap, StreamItem, event_of
+from ..events import Event, Gap, StreamItem, event_of
 from ..topics import is_market_data
 
 # The service queues the same number of events for a slow reader.
@@ -39,7 +39,7 @@ class EventQueue:
     def __init__(self, policy: Policy = Policy.BY_TOPIC, capacity: int = CAPACITY) -> None:
         self._policy, self._capacity = policy, capacity
         # In order of arrival. A newer message takes the place of the message that it replaces.
-        self._waiting: OrderedDict[Union[str, int], Union[_Message, Gap]] = OrderedDict()
+        self._waiting: OrderedDict[Union[str, int], Union[_Message, StreamItem]] = OrderedDict()
         self._count = 0
         self.replaced = 0
         """Number of messages that newer messages replaced before they were read."""
@@ -48,12 +48,11 @@ class EventQueue:
         return len(self._waiting)
 
     def put(self, topic: str, body: bytes) -> None:
-        if self._is_newest_only(topic):
-            self.replaced += topic in self._waiting
-            self._add(topic, (topic, body))
-        else:
-            self._count += 1
-            self._add(self._count, (topic, body))
+        self._put(topic, (topic, body))
+
+    def put_event(self, event: Event) -> None:
+        """Adds an event that is already decoded."""
+        self._put(event.topic, event)
 
     def put_gap(self, gap: Gap) -> None:
         self._count += 1
@@ -63,9 +62,17 @@ class EventQueue:
         if not self._waiting:
             return None
         _, item = self._waiting.popitem(last=False)
-        return item if isinstance(item, Gap) else event_of(*item)
+        return event_of(*item) if isinstance(item, tuple) else item
 
-    def _add(self, key: str | int, item: _Message | Gap) -> None:
+    def _put(self, topic: str, item: _Message | Event) -> None:
+        if self._is_newest_only(topic):
+            self.replaced += topic in self._waiting
+            self._add(topic, item)
+        else:
+            self._count += 1
+            self._add(self._count, item)
+
+    def _add(self, key: str | int, item: _Message | StreamItem) -> None:
         if len(self._waiting) >= self._capacity and key not in self._waiting:
             raise Overflow(f"{self._capacity} events wait to be read: read faster, or use Policy.NEWEST")
         self._waiting[key] = item

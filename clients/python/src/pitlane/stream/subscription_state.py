@@ -8,8 +8,9 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any, Mapping, Protocol
 
-from ..errors import Closed, Overflow
-from ..events import Gap, StreamItem
+from ..errors import Closed, DecodeError, Overflow
+from ..events import Gap, StreamItem, ticks_of
+from ..sbe import CONTENT_TYPE
 from ..topics import check
 from .event_queue import CAPACITY, EventQueue, Policy
 
@@ -45,14 +46,19 @@ class SubscriptionState:
         *,
         last_value: bool = False,
         conflate_ms: int | None = None,
+        is_binary: bool = False,
         policy: Policy = Policy.BY_TOPIC,
         capacity: int = CAPACITY,
     ) -> None:
+        """`is_binary` is for ticks only: several of them share a message."""
         self._condition = condition
         self.pattern = check(pattern)
         headers = {"last-value": "true"} if last_value else {}
         if conflate_ms is not None:
             headers["conflate"] = str(checked_window(conflate_ms))
+        if is_binary:
+            headers.update({"accept": CONTENT_TYPE, "batch": "true"})
+        self._is_binary = is_binary
         self.headers: Mapping[str, str] = headers
         self._queue = EventQueue(policy, capacity)
         self._is_confirmed = self._is_closed = False
@@ -77,9 +83,13 @@ class SubscriptionState:
     def put(self, topic: str, body: bytes) -> None:
         with self._condition:
             try:
-                self._queue.put(topic, body)
-            except Overflow as overflow:
-                self._failure = overflow
+                if self._is_binary:
+                    for tick in ticks_of(body):
+                        self._queue.put_event(tick)
+                else:
+                    self._queue.put(topic, body)
+            except (DecodeError, Overflow) as error:
+                self._failure = error
             self._condition.notify_all()
 
     def confirm(self, now: datetime) -> None:
