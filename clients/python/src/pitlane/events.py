@@ -287,7 +287,7 @@ _WRAPPED: Mapping[str, Callable[..., Event]] = {
 }
 
 
-def ticks_of(body: bytes) -> "list[Tick]":
+def ticks_of(body: bytes) -> list[Tick]:
     """Decodes the ticks of a binary message."""
     try:
         return [_tick_of(raw) for raw in sbe.decode(body)]
