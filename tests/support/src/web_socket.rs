@@ -140,6 +140,11 @@ impl Read for WebSocket {
                     );
                     self.payload = payload;
                 }
+                // A binary body may contain NUL.
+                2 => {
+                    assert!(payload.ends_with(&[0]), "a frame, whole and alone");
+                    self.payload = payload;
+                }
                 8 => {
                     self.code = payload.first_chunk::<2>().map(|code| u16::from_be_bytes(*code));
                     self.send(0x88, &payload);
