@@ -47,6 +47,7 @@ impl FeedConsumer {
         match self {
             FeedConsumer::Fix => "fix",
             FeedConsumer::Stomp(BodyReader::Sbe) => "stomp-sbe",
+            FeedConsumer::Stomp(BodyReader::SharedSbe) => "stomp-shared-sbe",
             FeedConsumer::Stomp(BodyReader::None | BodyReader::SimdJson | BodyReader::SerdeJson) => {
                 "stomp-json"
             }

@@ -104,6 +104,11 @@ impl StompOutbox {
         self.shared = Some(SharedFrame { subscription, body_at: self.bytes.len() - 1 - body_len });
     }
 
+    /// Lets no further message join the last frame.
+    pub fn end_shared_frame(&mut self) {
+        self.shared = None;
+    }
+
     /// Appends a message to the body of the last frame, if that frame is shared by the messages of
     /// this subscription and has room. Returns whether it did.
     pub fn join(&mut self, subscription: u16, message: &[u8]) -> bool {

@@ -197,6 +197,8 @@ impl StompSession {
             self.by_id.remove(id);
         }
         self.free.push(place);
+        // The next subscription may get the same place.
+        self.outbox.end_shared_frame();
         self.forget(place, &subscription);
         actions.push(SessionAction::Unsubscribe { place, pattern: subscription.request.pattern });
         Ok(())
