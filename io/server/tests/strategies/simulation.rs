@@ -54,6 +54,8 @@ fn the_same_run_has_the_same_hash_and_the_report_is_whole() {
         assert_eq!(page.matches(&format!("<svg class=\"{plot}\"")).count(), 2, "one for each strategy");
     }
     assert!(page.contains("fill=\"none\" stroke=\"") && !page.contains("<script"));
+    // The names begin with capitals on the page.
+    let page = page.to_lowercase();
     for assumption in
         ["fill model", "slippage", "commission", "order entry delay", "feed delay", "start cash"]
     {
