@@ -52,17 +52,29 @@ impl BuildComparison {
     }
 }
 
-/// Runs all work in both builds, round by round.
+/// Returns the pieces of work that an earlier build has too.
+pub fn known_to(base: &Path) -> Result<Vec<MicroBench>, String> {
+    let mut known = Vec::new();
+    for work in MicroBench::ALL {
+        let mut command = Command::new(base);
+        let output = command.args(["work", &work.to_string(), "--ops", "1000"]).output();
+        if output.map_err(|error| format!("{}: {error}", base.display()))?.status.success() {
+            known.push(work);
+        }
+    }
+    if known.is_empty() { Err(format!("{} has none of this work", base.display())) } else { Ok(known) }
+}
+
+/// Runs these pieces of work in both builds, round by round.
 pub fn gate(
     base: &Path,
     new: &Path,
+    works: &[MicroBench],
     rounds: usize,
     mut on_progress: impl FnMut(usize, MicroBench),
 ) -> Result<Vec<BuildComparison>, String> {
-    let mut all: Vec<BuildComparison> = MicroBench::ALL
-        .iter()
-        .map(|&work| BuildComparison { work, base: Vec::new(), new: Vec::new() })
-        .collect();
+    let mut all: Vec<BuildComparison> =
+        works.iter().map(|&work| BuildComparison { work, base: Vec::new(), new: Vec::new() }).collect();
     for round in 0..rounds {
         for comparison in &mut all {
             on_progress(round, comparison.work);

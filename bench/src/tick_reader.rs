@@ -153,15 +153,17 @@ impl TickReader {
     fn read_frames(&mut self, bytes: &mut [u8], observe: &mut impl FnMut(SeenTick)) -> (u64, usize) {
         let (mut ticks, mut consumed) = (0, 0);
         while let Some((body, length)) = self.frame(&bytes[consumed..]) {
-            let body = &mut bytes[consumed + body.start..consumed + body.end];
-            ticks += self.read_body(body, observe);
+            if let Some(body) = body {
+                let body = &mut bytes[consumed + body.start..consumed + body.end];
+                ticks += self.read_body(body, observe);
+            }
             consumed += length;
         }
         (ticks, consumed)
     }
 
-    /// Returns the body of the first message, and the bytes of the whole message.
-    fn frame(&self, bytes: &[u8]) -> Option<(Range<usize>, usize)> {
+    /// Returns the body of the first message if it has one, and the bytes of the whole message.
+    fn frame(&self, bytes: &[u8]) -> Option<(Option<Range<usize>>, usize)> {
         let head_end = self.head_end.find(bytes)?;
         let head = &bytes[..head_end];
         let begin = head_end + 2;
@@ -171,12 +173,17 @@ impl TickReader {
                 None => (memchr::memchr(0, &bytes[begin..])?, 1),
             },
             Framing::Nats { .. } => {
+                // NATS measures the time of a round trip soon after the connection. It waits
+                // minutes for the answer.
+                if head == b"PING" {
+                    return Some((None, begin));
+                }
                 let at = memchr::memrchr(b' ', head).expect("a head has the length of the body");
                 (number(&head[at + 1..]), 2)
             }
         };
         let message_end = begin + length + end_bytes;
-        (bytes.len() >= message_end).then_some((begin..begin + length, message_end))
+        (bytes.len() >= message_end).then_some((Some(begin..begin + length), message_end))
     }
 
     fn read_body(&mut self, body: &mut [u8], observe: &mut impl FnMut(SeenTick)) -> u64 {

@@ -85,13 +85,13 @@ impl Drop for FixServer {
 impl FixServer {
     /// Starts a server on its core, and waits until it listens.
     pub fn start(peer: FixServerKind, pinning: &Pinning, sessions: usize) -> Result<FixServer, BoxError> {
-        let address = free_address()?;
+        let [address, http] = free_addresses()?;
         let stop = Arc::new(AtomicBool::new(false));
         let core = pinning.second.unwrap_or(0);
         let mut server = FixServer { child: None, stop: stop.clone(), address, http: None, folder: None };
         match peer {
             FixServerKind::Echo => echo(address, pinning, stop)?,
-            FixServerKind::Pitlane => server.serve(core, None)?,
+            FixServerKind::Pitlane => server.serve(core, http, None)?,
             FixServerKind::QuickFix { reports, files } => {
                 let mut command = Command::new("taskset");
                 command.args(["-c", &core.to_string()]).arg(quickfix_acceptor()?);
@@ -125,20 +125,23 @@ impl FixServer {
         pinning: &Pinning,
         prices: MovingPrices,
     ) -> Result<(FixServer, AttackTargets), BoxError> {
-        let (address, stomp) = (free_address()?, free_address()?);
+        let [address, stomp, http] = free_addresses()?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = FixServer { child: None, stop, address, http: None, folder: None };
-        server.serve(pinning.second.unwrap_or(0), Some((stomp, prices)))?;
+        server.serve(pinning.second.unwrap_or(0), http, Some((stomp, prices)))?;
         server.wait_until_listening()?;
-        let http = server.http.ok_or("the service has no HTTP listener")?;
         Ok((server, AttackTargets { fix: address, stomp, http }))
     }
 
     /// Starts this program as the service, with STOMP at an address or without.
-    fn serve(&mut self, core: usize, stomp: Option<(SocketAddr, MovingPrices)>) -> Result<(), BoxError> {
+    fn serve(
+        &mut self,
+        core: usize,
+        http: SocketAddr,
+        stomp: Option<(SocketAddr, MovingPrices)>,
+    ) -> Result<(), BoxError> {
         let port = self.address.port();
         let folder = std::env::temp_dir().join(format!("pitlane-bench-fix-{port}"));
-        let http = free_address()?;
         let mut command = Command::new("taskset");
         command.args(["-c", &core.to_string()]).arg(std::env::current_exe()?).arg("serve-fix");
         command.args([port.to_string(), http.port().to_string(), core.to_string()]).arg(&folder);
@@ -282,6 +285,14 @@ fn quickfix_acceptor() -> Result<PathBuf, BoxError> {
     Ok(binary)
 }
 
-fn free_address() -> io::Result<SocketAddr> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()
+/// Returns addresses that differ: each stays taken until the last one is found.
+fn free_addresses<const N: usize>() -> io::Result<[SocketAddr; N]> {
+    let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
+    let mut taken = Vec::new();
+    for address in &mut addresses {
+        let listener = TcpListener::bind(*address)?;
+        *address = listener.local_addr()?;
+        taken.push(listener);
+    }
+    Ok(addresses)
 }

@@ -39,7 +39,8 @@ pub(crate) fn work(piece: &WorkArgs) -> TaskVerdicts {
 pub(crate) fn gate(gate: &GateArgs) -> Result<TaskVerdicts, TaskError> {
     let new = std::env::current_exe()?;
     let shows = std::io::stderr().is_terminal();
-    let all = gate::gate(&gate.base, &new, gate.rounds.max(2), |round, work| {
+    let works = gate::known_to(&gate.base)?;
+    let all = gate::gate(&gate.base, &new, &works, gate.rounds.max(2), |round, work| {
         if shows {
             eprint!("\rround {} of {}: {work:<20}", round + 1, gate.rounds.max(2));
             let _ = std::io::stderr().flush();
@@ -57,6 +58,9 @@ pub(crate) fn gate(gate: &GateArgs) -> Result<TaskVerdicts, TaskError> {
         if comparison.is_slower() {
             goals.push(GoalVerdict::at_most(&comparison.work.to_string(), ratio, noise, "× the base"));
         }
+    }
+    for work in MicroBench::ALL.iter().filter(|work| !works.contains(work)) {
+        println!("{work:<16} left out: the base does not have it");
     }
     if goals.is_empty() {
         println!("\nnothing is slower beyond the noise of this machine");
