@@ -9,7 +9,7 @@ PORTS = range(10_000, 32_000)
 
 
 def free_port():
-    """Returns a port of loopback that nobody uses."""
+    """Returns a port of loopback that no program uses."""
     while True:
         port = random.choice(PORTS)
         with socket.socket() as probe:
