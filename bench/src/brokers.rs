@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::Write;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
 use crate::consumers::{ConsumerPool, FanOutRate, read_frames};
+use crate::free_addresses::free_addresses;
 use crate::program;
 use crate::publisher::Publisher;
 use crate::tick_reader::{BodyReader, Framing};
@@ -51,12 +52,20 @@ impl BrokerKind {
     }
 
     /// Returns the command that starts the broker, or the reason why there is none.
-    fn command(self, folder: &Path, port: u16, epmd_port: u16) -> Result<Command, String> {
+    fn command(self, folder: &Path, ports: BrokerPorts) -> Result<Command, String> {
         match self {
-            BrokerKind::ActiveMq => activemq(folder, port),
-            BrokerKind::RabbitMq => rabbitmq(folder, port, epmd_port),
+            BrokerKind::ActiveMq => activemq(folder, ports.stomp),
+            BrokerKind::RabbitMq => rabbitmq(folder, ports),
         }
     }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct BrokerPorts {
+    stomp: u16,
+    /// Of Erlang's name server and of its protocol between nodes, which only RabbitMQ has.
+    epmd: u16,
+    distribution: u16,
 }
 
 /// Returns a command that runs ActiveMQ without persistence and without its console.
@@ -75,20 +84,20 @@ fn activemq(folder: &Path, port: u16) -> Result<Command, String> {
 }
 
 /// Returns a command that runs RabbitMQ with the STOMP plugin and nothing else.
-fn rabbitmq(folder: &Path, port: u16, epmd_port: u16) -> Result<Command, String> {
+fn rabbitmq(folder: &Path, ports: BrokerPorts) -> Result<Command, String> {
     let absent = || program::absent("RabbitMQ", "rabbitmq-server");
     let server = program::file("/usr/lib/rabbitmq/bin/rabbitmq-server").ok_or_else(absent)?;
+    let BrokerPorts { stomp: port, epmd, distribution } = ports;
     let settings = format!(
         "listeners.tcp = none\nstomp.listeners.tcp.1 = 127.0.0.1:{port}\nlog.console.level = error\n"
     );
     let (config, plugins) = (folder.join("rabbitmq.conf"), folder.join("plugins"));
     let written = fs::write(&config, settings).and_then(|()| fs::write(&plugins, "[rabbitmq_stomp]."));
     written.map_err(|error| format!("{}: {error}", folder.display()))?;
-    let distribution = free_port().map_err(|error| error.to_string())?;
     let mut command = Command::new(server);
     command
         .env("HOME", folder)
-        .env("ERL_EPMD_PORT", epmd_port.to_string())
+        .env("ERL_EPMD_PORT", epmd.to_string())
         .env("RABBITMQ_DIST_PORT", distribution.to_string())
         .env("RABBITMQ_NODENAME", format!("bench{port}@localhost"))
         .env("RABBITMQ_CONFIG_FILE", config)
@@ -97,10 +106,6 @@ fn rabbitmq(folder: &Path, port: u16, epmd_port: u16) -> Result<Command, String>
         .env("RABBITMQ_LOG_BASE", folder)
         .env("RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS", "+S 1:1");
     Ok(command)
-}
-
-fn free_port() -> std::io::Result<u16> {
-    Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?.port())
 }
 
 /// A running broker. Dropping it stops the broker.
@@ -119,19 +124,19 @@ impl BrokerProcess {
     /// out.
     pub fn start(kind: BrokerKind, pinning: &Pinning) -> Result<BrokerProcess, String> {
         let describe = |error: std::io::Error| format!("{} does not start: {error}", kind.name());
-        let (port, epmd_port) = (free_port().map_err(describe)?, free_port().map_err(describe)?);
-        let folder = std::env::temp_dir().join(format!("pitlane-bench-broker-{port}"));
+        let addresses = free_addresses().map_err(describe)?;
+        let [stomp, epmd, distribution] = addresses.map(|address| address.port());
+        let folder = std::env::temp_dir().join(format!("pitlane-bench-broker-{stomp}"));
         fs::create_dir_all(&folder).map_err(describe)?;
-        let broker_command =
-            kind.command(&folder, port, epmd_port).inspect_err(|_| _ = fs::remove_dir_all(&folder))?;
+        let ports = BrokerPorts { stomp, epmd, distribution };
+        let broker_command = kind.command(&folder, ports).inspect_err(|_| _ = fs::remove_dir_all(&folder))?;
         let core = pinning.second.unwrap_or(0).to_string();
         let mut command = Command::new("taskset");
         command.args(["-c", &core]).arg(broker_command.get_program()).args(broker_command.get_args());
         command.envs(broker_command.get_envs().filter_map(|(key, value)| Some((key, value?))));
         command.current_dir(&folder).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.process_group(0).spawn().map_err(describe)?;
-        let address = SocketAddr::from(([127, 0, 0, 1], port));
-        let broker = BrokerProcess { kind, child, folder, address, epmd_port };
+        let broker = BrokerProcess { kind, child, folder, address: addresses[0], epmd_port: epmd };
         let deadline = Instant::now() + START_MAX;
         while Instant::now() < deadline {
             if broker.subscriber().is_ok() {

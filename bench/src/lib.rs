@@ -45,6 +45,7 @@ pub mod fan_out;
 pub mod fix;
 pub mod fix_path;
 pub mod fix_wire;
+mod free_addresses;
 pub mod http;
 pub mod idle;
 pub mod isolation;

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::conditions::Pinning;
 use crate::consumers::{ConsumerPool, FanOutRate};
+use crate::free_addresses::free_addresses;
 use crate::publisher::Publisher;
 use crate::tick_reader::{BodyReader, Framing};
 
@@ -27,16 +28,16 @@ pub struct NatsServer {
 impl NatsServer {
     /// Starts the server. Returns `None` if it is not installed or does not start.
     pub fn start(pinning: &Pinning) -> Option<NatsServer> {
-        let port = std::net::TcpListener::bind("127.0.0.1:0").ok()?.local_addr().ok()?.port();
+        let [address] = free_addresses().ok()?;
         let core = pinning.second.unwrap_or(0).to_string();
         let child = Command::new("taskset")
-            .args(["-c", &core, "nats-server", "-a", "127.0.0.1", "-p", &port.to_string()])
+            .args(["-c", &core, "nats-server", "-a", "127.0.0.1", "-p", &address.port().to_string()])
             .env("GOMAXPROCS", "1")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
             .ok()?;
-        let nats = NatsServer { child, address: SocketAddr::from(([127, 0, 0, 1], port)) };
+        let nats = NatsServer { child, address };
         let deadline = Instant::now() + Duration::from_secs(5);
         while Instant::now() < deadline {
             if TcpStream::connect(nats.address).is_ok() {

@@ -1,7 +1,7 @@
 //! The servers under load: our service, QuickFIX and a bare echo, each on its core.
 
 use std::io::{self, BufRead, BufReader, ErrorKind, Read};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -19,6 +19,7 @@ use super::session::write_all;
 use super::{BoxError, READ_BYTES, START_MAX};
 use crate::attacker::AttackTargets;
 use crate::conditions::Pinning;
+use crate::free_addresses::free_addresses;
 use crate::http;
 use crate::report::waterfall::StageTime;
 
@@ -283,16 +284,4 @@ fn quickfix_acceptor() -> Result<PathBuf, BoxError> {
         }
     }
     Ok(binary)
-}
-
-/// Returns addresses that differ: each stays taken until the last one is found.
-fn free_addresses<const N: usize>() -> io::Result<[SocketAddr; N]> {
-    let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
-    let mut taken = Vec::new();
-    for address in &mut addresses {
-        let listener = TcpListener::bind(*address)?;
-        *address = listener.local_addr()?;
-        taken.push(listener);
-    }
-    Ok(addresses)
 }

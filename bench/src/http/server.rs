@@ -3,7 +3,7 @@
 
 use std::fs;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
@@ -17,6 +17,7 @@ use pitlane_strategy::Registry;
 
 use super::{bare, exchange};
 use crate::conditions::Pinning;
+use crate::free_addresses::free_addresses;
 use crate::program;
 
 /// Longest wait until a server answers.
@@ -71,8 +72,7 @@ pub struct HttpServer {
 impl HttpServer {
     /// Starts a server and waits until it answers. A bare server answers every request with `body`.
     pub fn start(kind: HttpServerKind, pinning: &Pinning, body: &[u8]) -> io::Result<HttpServer> {
-        // A port that was free a moment ago.
-        let address = TcpListener::bind("127.0.0.1:0")?.local_addr()?;
+        let [address] = free_addresses()?;
         let folder = std::env::temp_dir().join(format!("pitlane-bench-http-{}", address.port()));
         fs::create_dir_all(&folder)?;
         fs::write(folder.join("body"), body)?;

@@ -15,7 +15,7 @@ mod storage;
 use std::fmt;
 use std::path::Path;
 
-pub use host::HostFiles;
+pub use host::{HostFiles, chosen};
 use pitlane_config::Config;
 pub use probes::{PortProbe, Probes};
 use serde_json::{Value, json};

@@ -11,7 +11,7 @@ use std::path::Path;
 use pitlane_journal::disk::Disk;
 use serde_json::{Value, json};
 
-use crate::doctor::{HostChange, HostFiles, HostFinding, HostVerdict};
+use crate::doctor::{HostChange, HostFiles, HostFinding, HostVerdict, chosen};
 
 /// The file with parameters for the next start of the kernel, and the folder that Debian's and
 /// Ubuntu's `update-grub` reads.
@@ -146,9 +146,7 @@ fn step(host: &HostFiles, path: &str, text: &str) -> TuneStep {
 
 /// Returns the text of a file as it would be written: of a choice, the chosen word.
 fn current(host: &HostFiles, path: &str) -> Option<String> {
-    let text = host.text(path)?;
-    let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']'));
-    Some(chosen.map_or(text.clone(), |(word, _)| word.to_string()))
+    Some(chosen(&host.text(path)?).to_string())
 }
 
 /// Saves the old texts in the record and writes the new ones. A step that fails does not keep the

@@ -62,6 +62,12 @@ impl HostFiles {
     }
 }
 
+/// Returns the chosen word of a file that lists choices, such as `always [madvise] never`; the
+/// whole text of another file.
+pub fn chosen(text: &str) -> &str {
+    text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map_or(text, |(word, _)| word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,7 +2,7 @@
 
 use pitlane_config::Config;
 
-use super::host::HostFiles;
+use super::host::{HostFiles, chosen};
 use super::probes::Probes;
 use super::{HostChange, HostCheck, HostFinding};
 
@@ -85,10 +85,7 @@ fn huge_pages(host: &HostFiles) -> HostFinding {
         Some(text) if text.contains("[always]") => PAGES
             .unfit("transparent huge pages are always on", format!("echo madvise > /{file}"))
             .corrected_by(vec![HostChange::write(file, "madvise")]),
-        Some(text) => {
-            let chosen = text.split(['[', ']']).nth(1).unwrap_or("?");
-            PAGES.fit(format!("transparent huge pages: {chosen}"))
-        }
+        Some(text) => PAGES.fit(format!("transparent huge pages: {}", chosen(&text))),
     }
 }
 
