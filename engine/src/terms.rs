@@ -3,7 +3,8 @@
 mod special;
 
 pub use self::special::{
-    AnnouncedTerms, EXEC_INST_CODES_MAX, ExecInst, OrderSpecialTerms, SpecialTerms, SpecialTermsTable,
+    AnnouncedTerms, EXEC_INST_CODES_MAX, ExecInst, OrderSpecialTerms, ReportedTerms, SpecialTerms,
+    SpecialTermsTable,
 };
 
 use crate::id::{AccountId, SecurityId, StrategyId};

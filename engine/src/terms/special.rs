@@ -13,10 +13,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, codec};
-use crate::id::{OrderHandle, PortId, Source};
+use crate::id::{OrderHandle, PortId, ShardId, Source};
 use crate::index::index_u8;
 use crate::number::Qty;
 use crate::reason::Reason;
+use crate::terms::Terms;
 
 /// Instructions in one ExecInst. Venues document two or three that go together.
 pub const EXEC_INST_CODES_MAX: usize = 16;
@@ -216,6 +217,25 @@ pub struct OrderSpecialTerms {
     pub special: SpecialTerms,
 }
 
+/// The newest special terms of each shard, until the event with the terms of their order follows.
+#[derive(Clone, Debug, Default)]
+pub struct ReportedTerms(BTreeMap<ShardId, OrderSpecialTerms>);
+
+impl ReportedTerms {
+    pub fn put(&mut self, shard: ShardId, special: &OrderSpecialTerms) {
+        self.0.insert(shard, *special);
+    }
+
+    /// Takes the special terms of the order of an event, if its terms say that it has some.
+    #[inline]
+    pub fn take(&mut self, shard: ShardId, order: OrderHandle, terms: &Terms) -> Option<OrderSpecialTerms> {
+        if !terms.special {
+            return None;
+        }
+        self.0.remove(&shard).filter(|reported| reported.order == order)
+    }
+}
+
 codec!(SpecialTerms { exec_inst, min_qty, max_floor });
 codec!(SpecialTermsTable { current, requested });
 codec!(AnnouncedTerms(announced));
@@ -276,6 +296,23 @@ mod tests {
         ] {
             assert_eq!(special.check_plain(qty), Err(reason));
         }
+    }
+
+    #[test]
+    fn reported_terms_are_those_of_the_next_order_of_their_shard() {
+        let (order, other) = (OrderHandle::new(ShardId(1), 1, 5), OrderHandle::new(ShardId(1), 1, 6));
+        let special = SpecialTerms { min_qty: Some(Qty::from_raw(2)), ..SpecialTerms::default() };
+        let event = OrderSpecialTerms { order, source: Source::default(), is_snapshot: false, special };
+        let (plain, with) = (Terms::default(), Terms { special: true, ..Terms::default() });
+        let mut reported = ReportedTerms::default();
+        reported.put(ShardId(1), &event);
+        assert_eq!(reported.take(ShardId(1), other, &plain), None, "it has none");
+        assert_eq!(reported.take(ShardId(2), order, &with), None, "of another shard");
+        assert_eq!(reported.take(ShardId(1), order, &with), Some(event));
+        assert_eq!(reported.take(ShardId(1), order, &with), None, "they were taken");
+        reported.put(ShardId(1), &event);
+        assert_eq!(reported.take(ShardId(1), other, &with), None, "of another order");
+        assert_eq!(reported.take(ShardId(1), order, &with), None, "they were before another event");
     }
 
     #[test]

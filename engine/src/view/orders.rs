@@ -21,7 +21,7 @@ use crate::id::{IntId, OrderHandle, ShardId};
 use crate::number::Qty;
 use crate::reason::Reason;
 use crate::sender::SentBy;
-use crate::terms::{OrderSpecialTerms, SpecialTerms, Status, Terms};
+use crate::terms::{OrderSpecialTerms, ReportedTerms, SpecialTerms, Status, Terms};
 use crate::time::Timestamp;
 
 #[derive(Clone, Copy, Debug)]
@@ -60,8 +60,7 @@ pub(super) struct OrderStore {
     walks: Walks,
     /// By index; only orders that have some.
     special: BTreeMap<u32, SpecialTerms>,
-    /// By shard: special terms of the order whose terms follow.
-    announced: BTreeMap<ShardId, OrderSpecialTerms>,
+    reported: ReportedTerms,
 }
 
 impl OrderStore {
@@ -77,7 +76,7 @@ impl OrderStore {
             versions_max: settings.versions_max.max(2),
             walks: Walks::default(),
             special: BTreeMap::new(),
-            announced: BTreeMap::new(),
+            reported: ReportedTerms::default(),
         }
     }
 }
@@ -93,7 +92,7 @@ impl OrderStore {
 
     /// Keeps special terms for the event that follows with the terms of their order.
     pub(super) fn announce(&mut self, shard: ShardId, special: &OrderSpecialTerms) {
-        self.announced.insert(shard, *special);
+        self.reported.put(shard, special);
     }
 
     /// Applies the terms of an order: it is entered, its terms have changed, or this is a snapshot.
@@ -349,9 +348,8 @@ impl OrderStore {
     /// Gives an order the special terms that were announced for it, or removes what it had.
     fn set_special(&mut self, index: u32, event: &OrderTerms) {
         if event.terms.special {
-            let announced = self.announced.remove(&event.order.shard());
-            if let Some(terms) = announced.filter(|terms| terms.order == event.order) {
-                self.special.insert(index, terms.special);
+            if let Some(reported) = self.reported.take(event.order.shard(), event.order, &event.terms) {
+                self.special.insert(index, reported.special);
             }
         } else if !self.special.is_empty() {
             self.special.remove(&index);

@@ -35,7 +35,7 @@ use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::slot_map::{SlotKey, SlotMap};
 use pitlane_engine::slot_table::HasSlot;
-use pitlane_engine::terms::{OrderSpecialTerms, SpecialTerms};
+use pitlane_engine::terms::{ReportedTerms, SpecialTerms};
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 
 use self::events::OwnIds;
@@ -134,8 +134,7 @@ pub struct StompBroker {
     order_histories: OrderHistories,
     /// Last changed terms of each shard; the order's status comes next.
     changed: BTreeMap<ShardId, (EventStamp, OrderTerms, Option<SpecialTerms>)>,
-    /// Special terms of each shard's next order.
-    announced: BTreeMap<ShardId, OrderSpecialTerms>,
+    reported: ReportedTerms,
     /// Each shard's part of a strategy's cash.
     cash: BTreeMap<(StrategyId, Currency), BTreeMap<ShardId, Money>>,
     /// Last published phases, because every shard reports them.
@@ -174,7 +173,7 @@ impl StompBroker {
             own_ids: OwnIds::default(),
             order_histories: OrderHistories::default(),
             changed: BTreeMap::new(),
-            announced: BTreeMap::new(),
+            reported: ReportedTerms::default(),
             cash: BTreeMap::new(),
             phases: BTreeMap::new(),
             statuses: SecurityStatuses::default(),

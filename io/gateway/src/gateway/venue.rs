@@ -15,14 +15,14 @@ mod link;
 mod reporting;
 mod stored;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use pitlane_engine::event::{Event, EventKind, Instruction, VenueRequest};
+use pitlane_engine::event::{Event, EventKind, VenueRequest};
 use pitlane_engine::id::{AdapterId, OrderHandle, Origin, PortId, ShardId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::terms::{OrderSpecialTerms, SpecialTerms};
+use pitlane_engine::terms::ReportedTerms;
 use pitlane_engine::time::{NS_PER_MS, Timestamp};
 use pitlane_journal::disk::Disk;
 use pitlane_journal::{Fault, Level};
@@ -71,8 +71,7 @@ pub struct VenueConnector {
     /// Venues without FIX.
     adapter_links: Vec<AdapterLink>,
     fix_log: message_log::FixLogHandle,
-    /// The newest special terms of each shard, until the instruction with their order follows.
-    special: BTreeMap<ShardId, OrderSpecialTerms>,
+    special: ReportedTerms,
     /// Whether the connector connects to venues.
     is_open: bool,
     /// When all sessions started to be logged out.
@@ -108,7 +107,7 @@ impl VenueConnector {
             AdapterLink::new(id, name, source, adapter, targets, trading_day)
         };
         let adapter_links = binance.into_iter().map(adapter_link).collect();
-        let special = BTreeMap::new();
+        let special = ReportedTerms::default();
         Ok(VenueConnector { links, adapter_links, fix_log, special, is_open: false, ending_since: None })
     }
 
@@ -157,16 +156,17 @@ impl VenueConnector {
     /// Handles events of the shards: instructions, and confirmations that reports are stored.
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
         if let EventKind::SpecialTerms(special) = &event.body {
-            self.special.insert(shard, *special);
+            self.special.put(shard, special);
         } else if let EventKind::ToVenue(instruction) = &event.body {
-            let special = self.take_special(shard, instruction);
+            let special = self.special.take(shard, instruction.order, &instruction.terms);
+            let special = special.as_ref().map(|reported| &reported.special);
             if let Some(link) = self.links.iter_mut().find(|link| link.settings.id == instruction.adapter) {
                 link.has_work = true;
-                link.session.handle_instruction(now, shard, event.seq, instruction, special.as_ref());
+                link.session.handle_instruction(now, shard, event.seq, instruction, special);
             } else if let Some(link) =
                 self.adapter_links.iter_mut().find(|link| link.id == instruction.adapter)
             {
-                link.handle_instruction(now, shard, event.seq, instruction, special.as_ref());
+                link.handle_instruction(now, shard, event.seq, instruction, special);
             }
         } else if let EventKind::Done { source, token, reason } = &event.body
             && source.session >= FIRST_SESSION
@@ -178,16 +178,6 @@ impl VenueConnector {
                 link.handle_done(now, shard, *token, *reason);
             }
         }
-    }
-
-    /// Takes the special terms that came before their instruction.
-    #[inline]
-    fn take_special(&mut self, shard: ShardId, instruction: &Instruction) -> Option<SpecialTerms> {
-        if !instruction.terms.special {
-            return None;
-        }
-        let special = self.special.remove(&shard)?;
-        (special.order == instruction.order).then_some(special.special)
     }
 
     /// Handles requests of other threads: an operator ends a session, which reconnects by itself,

@@ -24,15 +24,15 @@ mod reports;
 mod requests;
 mod trading_sessions;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use memchr::memmem;
 use pitlane_engine::desk::Desk;
-use pitlane_engine::id::{IntId, ShardId};
+use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::RefData;
-use pitlane_engine::terms::OrderSpecialTerms;
+use pitlane_engine::terms::ReportedTerms;
 use pitlane_engine::time::Timestamp;
 
 pub use self::logon::{LoginState, LogonCredentials};
@@ -72,8 +72,7 @@ pub(super) struct Acceptor {
     /// Request for the caller. The session reads nothing more until the caller takes it.
     pending_request: Option<ClientRequest>,
     orders: ClientOrders,
-    /// The newest special terms of each shard, until the event with their order follows.
-    special: BTreeMap<ShardId, OrderSpecialTerms>,
+    special: ReportedTerms,
     rate_limit: RateLimit,
     /// Token of the last request about an order.
     token: u32,
@@ -105,7 +104,7 @@ impl Acceptor {
             cl_ord_id: memmem::Finder::new(b"\x0111="),
             pending_request: None,
             orders: ClientOrders::new(settings.orders_max, settings.finished_max, id_seed(settings)),
-            special: BTreeMap::new(),
+            special: ReportedTerms::default(),
             rate_limit: RateLimit::new(&settings.rate_limit),
             token: 0,
             last_exec: 0,

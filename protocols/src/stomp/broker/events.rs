@@ -64,7 +64,7 @@ impl StompBroker {
             }
             EventKind::Halt { security, on } => self.publish_halt(now, stamp, *security, *on),
             EventKind::Forgotten { order, .. } => self.own_ids.forget(*order),
-            EventKind::SpecialTerms(special) => _ = self.announced.insert(shard, *special),
+            EventKind::SpecialTerms(special) => self.reported.put(shard, special),
             // These have no topic: a refusal belongs to the requester, and the others are internal.
             EventKind::Refused(_)
             | EventKind::TradingDay { .. }
@@ -97,13 +97,9 @@ impl StompBroker {
         }
     }
 
-    /// Returns the special terms that were announced for the order of an event.
+    /// Takes the special terms that came before the event of their order.
     fn take_special(&mut self, shard: ShardId, order_terms: &OrderTerms) -> Option<SpecialTerms> {
-        if !order_terms.terms.special {
-            return None;
-        }
-        let announced = self.announced.remove(&shard)?;
-        (announced.order == order_terms.order).then_some(announced.special)
+        self.reported.take(shard, order_terms.order, &order_terms.terms).map(|reported| reported.special)
     }
 
     fn publish_change_update(&mut self, now: Timestamp, shard: ShardId, report: &OrderReport) {

@@ -137,7 +137,7 @@ impl Acceptor {
         }
         if let EventKind::SpecialTerms(special) = &event.body {
             if special.source == layer.settings.source {
-                self.special.insert(shard, *special);
+                self.special.put(shard, special);
             }
             return;
         }
@@ -317,11 +317,8 @@ impl Acceptor {
     #[inline]
     fn take_special(&mut self, shard: ShardId, event: &Event) -> Option<SpecialTerms> {
         let EventKind::Order(reported) = &event.body else { return None };
-        if !reported.terms.special {
-            return None;
-        }
-        let special = self.special.remove(&shard)?;
-        (special.order == reported.order && special.source == reported.source).then_some(special.special)
+        let special = self.special.take(shard, reported.order, &reported.terms)?;
+        (special.source == reported.source).then_some(special.special)
     }
 
     pub(super) fn report_status(&mut self, layer: &mut SessionLayer, now: Timestamp, order: &ClientOrder) {
