@@ -297,9 +297,9 @@ impl Ledger {
         &self.transactions.back().expect("one was booked before").booking
     }
 
-    /// Books a transaction of a security, see [`Ledger::last_booked`]. Returns which exposure of
-    /// the security has changed, none without an account. Returns `None` if the transaction cannot
-    /// be counted; then nothing has changed.
+    /// Books a transaction of a security, see [`Ledger::last_booked`]. Returns the change of the
+    /// credit that the account uses; zero unless the security `counts`. Returns `None` if the
+    /// transaction cannot be counted; then nothing has changed.
     #[inline(always)]
     pub fn book(
         &mut self,
@@ -307,7 +307,8 @@ impl Ledger {
         instrument: &Instrument,
         position: u16,
         deal: &SecurityTransaction,
-    ) -> Option<Option<u16>> {
+        counts: bool,
+    ) -> Option<i128> {
         let local = instrument.local;
         let held = self.position(local, position);
         let (strategy, cash_at) = (held.strategy, held.cash);
@@ -316,15 +317,15 @@ impl Ledger {
         let cost = value.checked_add(deal.commission)?;
         let cash = self.cash[cash_at as usize].amount.checked_sub(cost)?;
         let number = self.numbers[local as usize].checked_add(1)?;
-        let mut exposure_at = None;
+        let mut change = 0;
         if deal.account != NO_ACCOUNT {
             let at = self.exposure_index(deal.account, local);
-            exposure_at = Some(at);
             let exposure = self.exposure_mut(local, at);
             let held = PositionState { qty: exposure.net, cost: exposure.cost, realized: exposure.gain };
             let held = apply_trade(&held, deal.qty, deal.price, instrument.size, value)?;
             exposure.gain = held.realized.checked_sub(deal.commission)?;
             (exposure.net, exposure.cost) = (held.qty, held.cost);
+            change = exposure.recount_credit(counts);
         }
 
         self.numbers[local as usize] = number;
@@ -355,7 +356,7 @@ impl Ledger {
             position,
             cash: cash_at,
         });
-        Some(exposure_at)
+        Some(change)
     }
 
     /// Closes the account's exposure in a security at a price, without a transaction of its own.

@@ -265,9 +265,7 @@ fn unscale(value: i128) -> i128 {
 /// Returns the amount, or the nearest that 64 bits can hold.
 #[inline]
 pub(crate) fn saturated(amount: i128) -> i64 {
-    #[expect(clippy::cast_possible_truncation, reason = "clamped to the range of 64 bits")]
-    let amount = amount.clamp(i64::MIN as i128, i64::MAX as i128) as i64;
-    amount
+    i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
 }
 
 /// Divides, rounded half away from zero.

@@ -123,7 +123,8 @@ pub struct Order {
     /// For a finished order: the trading day in which it was last published, as the shard counts
     /// days.
     pub era: u8,
-    /// Previous order in the list of finished orders, or [`NIL`].
+    /// Previous order in the list of finished orders. That of the first is not kept up to date: its
+    /// memory is no longer in the cache when it becomes the first.
     pub before: u32,
     pub submitted_by: SenderId,
     /// Sender of the last cancel request.

@@ -397,8 +397,9 @@ impl Orders {
 
     /// Removes a reopened order from the list of finished orders.
     pub fn unfinish(&mut self, slot: u32) {
+        let before = self.finished_before(slot);
         let order = &self.slots[slot as usize];
-        let (before, next, outside) = (order.before, order.next, order.outside());
+        let (next, outside) = (order.next, order.outside());
         let line = &mut self.finished[outside as usize];
         line.len -= 1;
         match before {
@@ -411,6 +412,13 @@ impl Orders {
         }
         let order = &mut self.slots[slot as usize];
         (order.before, order.next) = (NIL, NIL);
+    }
+
+    /// Returns the order before this one in the list of finished orders; [`NIL`] if it is the
+    /// first.
+    fn finished_before(&self, slot: u32) -> u32 {
+        let order = &self.slots[slot as usize];
+        if self.finished[order.outside() as usize].first == slot { NIL } else { order.before }
     }
 
     /// Returns the order that finished longest ago, of simulated or of outside venues.
@@ -447,9 +455,6 @@ impl Orders {
             self.special.remove(slot);
         }
         let newest = std::mem::replace(&mut order.execution, NIL);
-        if let Some(first) = self.slots.get_mut(following as usize) {
-            first.before = NIL;
-        }
         self.free_executions(newest);
         // It will be forgotten soon, and it ended long ago: its memory is no longer in the cache.
         self.fetch(following);

@@ -126,6 +126,12 @@ impl Outbox {
         &self.events[self.taken..self.written]
     }
 
+    /// Returns the number of events not yet delivered.
+    #[inline]
+    pub fn waiting_count(&self) -> usize {
+        self.written - self.taken
+    }
+
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.taken == self.written

@@ -99,6 +99,14 @@ impl BudgetShare {
         below & (self.used > self.half)
     }
 
+    /// Uses one more, like [`BudgetShare::take`].
+    #[inline]
+    fn take_one(&mut self) -> bool {
+        let is_half = self.used == self.half;
+        self.used += 1;
+        is_half
+    }
+
     fn grant(&mut self, limited: bool, granted: i64) {
         let half = if limited { granted / 2 } else { i64::MAX };
         *self = BudgetShare { limited, granted, used: self.used, half };
@@ -196,7 +204,7 @@ impl RiskGuard {
     /// Returns whether a new order or a change is clear of every switch and limit of this scope, by
     /// a few comparisons. One that is not clear may still pass: then [`RiskGuard::check_switches`]
     /// and [`RiskGuard::check_limits`] check rule by rule.
-    #[inline]
+    #[inline(always)]
     pub fn clears(&self, now: Timestamp, request: &RiskRequest<'_>, held: &HeldQty) -> bool {
         let limits = &self.limits;
         let open = held.open.of(request.terms.side).raw() as u64;
@@ -257,10 +265,10 @@ impl RiskGuard {
 
     /// Counts an order or modification that passed the checks. Returns true for those budgets whose
     /// use has just passed half.
-    #[inline]
+    #[inline(always)]
     pub fn take_order(&mut self, now: Timestamp, request: &RiskRequest<'_>) -> [bool; 2] {
-        let rate = self.rate.take(1);
-        let open = request.before.is_none() && self.open_orders.take(1);
+        let rate = self.rate.take_one();
+        let open = request.before.is_none() && self.open_orders.take_one();
         if request.before.is_none() && self.limits.duplicate_window_ms > 0 {
             self.remember(now, request.terms);
         }
@@ -433,7 +441,7 @@ fn is_within(magnitude: u64, limit: i64) -> bool {
 
 impl RiskRequest<'_> {
     /// Returns whether its limit is surely within a collar, see [`RiskGuard::collar_bp`].
-    #[inline]
+    #[inline(always)]
     pub fn is_near(&self, collar_bp: u32) -> bool {
         let terms = self.terms;
         collar_bp == u32::MAX

@@ -18,6 +18,7 @@ use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem, enco
 use crate::id::{IntId, PortId, Source};
 use crate::index::index_usize;
 use crate::keyed_hash::{KeyedHash, fold};
+use crate::pages::LargePages;
 use crate::prefetch;
 
 /// Ids of the trading day that a shard and a large desk remember at least; a small desk has 16 for
@@ -65,9 +66,9 @@ pub struct UsedIdLog {
 impl UsedIdLog {
     /// Creates an empty log for at most `max` ids. It reserves its memory now, and uses it as ids
     /// arrive.
-    pub fn new(max: usize) -> UsedIdLog {
+    pub fn new(max: usize, pages: LargePages) -> UsedIdLog {
         assert!(max > 0, "a log without capacity holds nothing");
-        UsedIdLog { ids: Vec::with_capacity(max), next: 0, max, hasher: Hasher::new() }
+        UsedIdLog { ids: pages.table(max), next: 0, max, hasher: Hasher::new() }
     }
 
     /// Logs an id. It does not check for duplicates: the desk has done so.
@@ -131,11 +132,15 @@ impl UsedIdLog {
     }
 
     /// Decodes a log, which may be from a version with another bound.
-    pub(crate) fn load(from: &mut ByteReader<'_>, max: usize) -> Result<UsedIdLog, DecodeError> {
+    pub(crate) fn load(
+        from: &mut ByteReader<'_>,
+        max: usize,
+        pages: LargePages,
+    ) -> Result<UsedIdLog, DecodeError> {
         let count = u32::decode(from)? as usize;
         from.check(count <= max, DecodeProblem::Value)?;
         from.check(count.saturating_mul(size_of::<u64>()) <= from.left(), DecodeProblem::Short)?;
-        let mut log = UsedIdLog::new(max);
+        let mut log = UsedIdLog::new(max, pages);
         for _ in 0..count {
             log.ids.push(u64::decode(from)?);
         }
@@ -342,12 +347,12 @@ mod tests {
 
     #[test]
     fn a_log_keeps_the_newest_ids_in_their_order() {
-        let mut log = UsedIdLog::new(4);
+        let mut log = UsedIdLog::new(4, LargePages::NONE);
         (0..6).for_each(|number| log.push(source(1), &id(number)));
         log.push(source(1), &IntId::NONE);
         let mut bytes = Vec::new();
         log.save(&mut bytes);
-        let again = UsedIdLog::load(&mut ByteReader::new(&bytes), 4).unwrap();
+        let again = UsedIdLog::load(&mut ByteReader::new(&bytes), 4, LargePages::NONE).unwrap();
         let expected: Vec<_> = (2..6).map(|number| (PortId(1), log.hasher.hash(3, &id(number)))).collect();
         assert_eq!(batches(&again, PortId(1)), expected);
         // Both continue alike.
@@ -366,7 +371,7 @@ mod tests {
 
     #[test]
     fn each_port_receives_its_own_ids_and_the_link_those_of_other_servers() {
-        let mut log = UsedIdLog::new(10_000);
+        let mut log = UsedIdLog::new(10_000, LargePages::NONE);
         let ports = [1, 2, 40, 70];
         for number in 0..4_000 {
             log.push(source(ports[number as usize % 4]), &id(number));
@@ -381,7 +386,8 @@ mod tests {
     #[test]
     fn damaged_logs_are_refused_without_asking_for_memory() {
         for bytes in [vec![255; 4], vec![9, 0, 0, 0, 1], vec![1, 0, 0]] {
-            assert!(UsedIdLog::load(&mut ByteReader::new(&bytes), USED_IDS_MAX).is_err(), "{bytes:?}");
+            let loaded = UsedIdLog::load(&mut ByteReader::new(&bytes), USED_IDS_MAX, LargePages::NONE);
+            assert!(loaded.is_err(), "{bytes:?}");
         }
     }
 
@@ -413,7 +419,7 @@ mod tests {
 
     #[test]
     fn a_desk_finds_the_ids_that_a_shard_logged() {
-        let mut log = UsedIdLog::new(10);
+        let mut log = UsedIdLog::new(10, LargePages::NONE);
         log.push(source(1), &id(5));
         let (batch, _) = log.batch(0, PortId(1));
         let mut set = UsedIdSet::new(10, 99);

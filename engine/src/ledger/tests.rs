@@ -79,11 +79,11 @@ fn a_booking_that_cannot_be_counted_changes_nothing() {
     let mut ledger = Ledger::new(1, 8, LargePages::NONE);
     let at = ledger.position_index(StrategyId(1), &instrument());
     let mut huge = deal("90000000000", "90000000000");
-    assert!(ledger.book(Timestamp(1), &instrument(), at, &huge).is_none());
+    assert!(ledger.book(Timestamp(1), &instrument(), at, &huge, false).is_none());
     huge = deal("1000", "1000000");
     for _ in 0..3 {
         // 50,000,000,000 each: the second does not fit.
-        ledger.book(Timestamp(1), &instrument(), at, &huge);
+        ledger.book(Timestamp(1), &instrument(), at, &huge, false);
     }
     assert_eq!(ledger.position(0, at).state.qty, qty("1000"));
     assert_eq!(ledger.transactions().len(), 1);
@@ -95,7 +95,7 @@ fn a_recount_gives_the_same_result_and_corrects_errors() {
     let mut ledger = Ledger::new(1, 4, LargePages::NONE);
     let at = ledger.position_index(StrategyId(1), &instrument());
     for (q, p) in [("10", "100"), ("-3", "101"), ("-9", "99.5"), ("5", "98"), ("1", "97"), ("-2", "96")] {
-        ledger.book(Timestamp(1), &instrument(), at, &deal(q, p)).unwrap();
+        ledger.book(Timestamp(1), &instrument(), at, &deal(q, p), false).unwrap();
     }
     let usd = instrument().currency;
     let credit = Movement {

@@ -122,12 +122,13 @@ impl Orders {
     pub(crate) fn save(&self, out: &mut impl ByteSink) {
         self.len().encode(out);
         for (slot, order) in self.slots.iter().enumerate() {
+            let at = index_u32(slot);
             let held = !order.id.is_none();
             held.encode(out);
             match held {
                 true => {
-                    order.encode(out);
-                    self.sent(index_u32(slot)).encode(out);
+                    Order { before: self.finished_before(at), ..*order }.encode(out);
+                    self.sent(at).encode(out);
                     if !order.cum.is_zero() {
                         self.fills[slot].encode(out);
                     }

@@ -66,6 +66,23 @@ fn finished_orders_stand_in_line() {
     assert_eq!(orders.oldest_finished(false), None);
 }
 
+/// The first order keeps an old `before` after the one before it was forgotten.
+#[test]
+fn an_order_that_has_become_the_first_can_be_reopened() {
+    let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
+    let slots: Vec<u32> = (0..3).map(|n| orders.insert(order(n))).collect();
+    slots.iter().for_each(|&slot| orders.finish(slot));
+    orders.forget_oldest(false);
+    let reused = orders.insert(order(3));
+    assert_eq!(reused, slots[0]);
+    orders.unfinish(slots[1]);
+    assert_eq!((orders.oldest_finished(false), orders.finished(false)), (Some(slots[2]), 1));
+    orders.unfinish(slots[2]);
+    assert_eq!((orders.oldest_finished(false), orders.finished(false)), (None, 0));
+    orders.finish(reused);
+    assert_eq!(orders.oldest_finished(false), Some(reused));
+}
+
 #[test]
 fn orders_of_outside_venues_stand_in_a_line_of_their_own() {
     let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);

@@ -152,7 +152,7 @@ impl Shard {
         let specs = (0..directory.locals.len()).map(|at| super::book_spec(&directory, &settings, at));
         let (venue, stops) = Venue::load(from, specs.collect(), settings.orders_max as usize, pages)?;
         let deadlines = Deadlines::load(from, directory.locals.len())?;
-        let used_ids = UsedIdLog::load(from, USED_IDS_MAX)?;
+        let used_ids = UsedIdLog::load(from, USED_IDS_MAX, pages)?;
         let closes = PendingCloses::decode(from)?;
         from.check(closes.are_valid(directory.locals.len()), DecodeProblem::Contradiction)?;
         let published = Codec::decode(from)?;

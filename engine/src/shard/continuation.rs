@@ -112,7 +112,7 @@ pub(super) enum BulkOperation {
 
 impl Continuation {
     pub(super) fn has_work(&self) -> bool {
-        self.busy.is_some() || self.sweep.is_some() || self.pending_closes || !self.excess.is_empty()
+        self.busy.is_some() | self.sweep.is_some() | self.pending_closes | !self.excess.is_empty()
     }
 
     pub(super) fn recheck_closes(&mut self) {

@@ -11,8 +11,9 @@
 //! Rules: docs/engine-rules.md#credit.
 
 use super::Shard;
-use super::risk_gate::OrderRefs;
+use super::risk_gate::{CheckContext, OrderRefs};
 use crate::command::BudgetKind;
+use crate::directory::LocalSecurity;
 use crate::id::AccountId;
 use crate::index::index_u16;
 use crate::ledger::SecurityTransaction;
@@ -46,8 +47,15 @@ impl Shard {
         out: &mut Outbox,
     ) -> Option<()> {
         let instrument = &self.directory.locals[local as usize].instrument;
-        if let Some(exposure) = self.ledger.book(self.now, instrument, position, deal)? {
-            self.count_credit(deal.account, local, exposure, out);
+        let account = self.directory.account(deal.account);
+        let guard = account.map(|at| &mut self.directory.accounts[at as usize].guard);
+        let guard = guard.filter(|guard| guard.counts_credit_in(instrument.currency));
+        let change = self.ledger.book(self.now, instrument, position, deal, guard.is_some())?;
+        if let Some(guard) = guard
+            && guard.change_credit(change)
+        {
+            let usage = guard.usage(BudgetKind::Credit);
+            self.emit_budget(Some(usage), out);
         }
         Some(())
     }
@@ -69,80 +77,14 @@ impl Shard {
         }
     }
 
-    /// Returns the credit that `left` of an order with these terms needs, where `grows` of it is
-    /// new and `reserved` is already reserved. `value` is that of the whole order.
-    #[inline]
-    pub(super) fn credit_request(
-        &self,
-        terms: &Terms,
-        value: Option<Money>,
-        left: Qty,
-        grows: Qty,
-        reserved: Money,
-        refs: &OrderRefs,
-    ) -> Result<CreditRequest, Reason> {
-        let security = &self.directory.locals[refs.local as usize];
-        let guard = &self.directory.accounts[refs.account as usize].guard;
-        if !guard.counts_credit_in(security.instrument.currency) {
-            return Ok(CreditRequest { more: Some(Money::ZERO), ..CreditRequest::default() });
-        }
-        let exposure = self.ledger.exposure(refs.local, refs.exposure);
-        let grows = grows.max(Qty::ZERO);
-        let Some(price) = self.credit_price(terms, refs.local) else {
-            // Without a price an order passes if it only reduces the position.
-            let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
-            return Ok(CreditRequest { more: (!opens).then_some(Money::ZERO), ..CreditRequest::default() });
-        };
-        let is_valued = left == terms.qty && price == own_price(terms).unwrap_or(price);
-        let cost = match value.filter(|_| is_valued) {
-            Some(value) => self.with_commission(value, left, refs.local),
-            None => self.credit_cost(price, left, refs.local),
-        };
-        let cost = cost.ok_or(Reason::Overflow)?;
-        let reserve = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
-        let more = exposure.credit_growth(terms.side, grows, reserve).ok_or(Reason::Overflow)?;
-        let price = (terms.kind != OrderKind::Market).then_some(price);
-        Ok(CreditRequest { reserve, more: Some(more), price })
-    }
-
-    /// Returns the cost of a quantity, including commission; `None` if it cannot be counted.
-    #[inline]
-    fn credit_cost(&self, price: Price, qty: Qty, local: u32) -> Option<Money> {
-        let size = self.directory.locals[local as usize].instrument.size;
-        self.with_commission(Notional::of(price, qty).money(size)?.abs(), qty, local)
-    }
-
-    #[inline]
-    fn with_commission(&self, value: Money, qty: Qty, local: u32) -> Option<Money> {
-        let security = &self.directory.locals[local as usize];
-        if security.commission.is_zero() {
-            return Some(value);
-        }
-        // A commission may be a rebate, and a reserve is never below zero.
-        value.checked_add(Money::per_unit(security.commission, qty)?).map(|cost| cost.max(Money::ZERO))
-    }
-
-    /// Returns the price for the credit. A buy is priced like its value. The limit of a sale is the
-    /// least it may bring, so a sale is priced at the last price if that is higher, and a stop
-    /// limit at its stop price.
-    fn credit_price(&self, terms: &Terms, local: u32) -> Option<Price> {
-        let last = self.venue.last_price(local);
-        let price = own_price(terms).or(last)?;
-        let other = match (terms.kind, terms.side) {
-            (OrderKind::Limit, Side::Sell) => last,
-            (OrderKind::StopLimit, Side::Sell) => Some(terms.stop),
-            (OrderKind::Market | OrderKind::Stop, _) | (_, Side::Buy) => None,
-        };
-        Some(other.filter(|other| other.abs() > price.abs()).unwrap_or(price))
-    }
-
     /// Releases at once the credit that a modification has made unnecessary: the reserve stays what
     /// the terms need at the price they were checked with. A market order keeps its reserve until
     /// its end.
     pub(super) fn trim_credit(&mut self, slot: u32, price: Option<Price>) {
         let order = self.orders.get(slot);
         let (left, reserved, local) = (order.leaves(), order.reserved, order.local);
-        let cost = price.and_then(|price| self.credit_cost(price, left, local));
+        let security = &self.directory.locals[local as usize];
+        let cost = price.and_then(|price| credit_cost(price, left, security));
         let less = cost.and_then(|cost| reserved.checked_sub(cost));
         if let Some(less) = less.filter(|less| less.is_positive()) {
             self.release_credit(slot, less);
@@ -154,8 +96,10 @@ impl Shard {
     pub(super) fn reserve_credit_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         let (terms, local) = (order.terms, order.local);
-        let price = self.credit_price(&terms, local).filter(|_| self.counts_credit(terms.account, local));
-        let cost = price.and_then(|price| self.credit_cost(price, qty, local)).unwrap_or_default();
+        let price = credit_price(&terms, self.venue.last_price(local));
+        let price = price.filter(|_| self.counts_credit(terms.account, local));
+        let security = &self.directory.locals[local as usize];
+        let cost = price.and_then(|price| credit_cost(price, qty, security)).unwrap_or_default();
         let side_reserved = self.ledger.exposure(local, order.exposure).reserved[terms.side as usize];
         if let (Some(reserved), Some(_)) = (order.reserved.checked_add(cost), side_reserved.checked_add(cost))
         {
@@ -195,8 +139,10 @@ impl Shard {
             return self.count_credit_of(slot, out);
         };
         self.ledger.exposure_mut(refs.local, refs.exposure).used += change as i128;
-        if self.directory.accounts[refs.account as usize].guard.change_credit(change as i128) {
-            self.emit_credit_usage(refs.account, out);
+        let guard = &mut self.directory.accounts[refs.account as usize].guard;
+        if guard.change_credit(change as i128) {
+            let usage = guard.usage(BudgetKind::Credit);
+            self.emit_budget(Some(usage), out);
         }
     }
 
@@ -212,44 +158,33 @@ impl Shard {
     /// credit in use has passed half of what the shard has.
     #[inline]
     pub(super) fn count_credit(&mut self, account: AccountId, local: u32, exposure: u16, out: &mut Outbox) {
-        if let Some(at) = self.directory.account(account)
-            && self.counts_credit_at(at, local)
-            && self.recount_credit_at(at, local, exposure, true)
-        {
-            self.emit_credit_usage(at, out);
+        let Some(at) = self.directory.account(account) else { return };
+        let currency = self.directory.locals[local as usize].instrument.currency;
+        let guard = &mut self.directory.accounts[at as usize].guard;
+        if !guard.counts_credit_in(currency) {
+            return;
         }
-    }
-
-    #[cold]
-    fn emit_credit_usage(&mut self, at: u32, out: &mut Outbox) {
-        let usage = self.directory.accounts[at as usize].guard.usage(BudgetKind::Credit);
-        self.emit_budget(Some(usage), out);
+        let change = self.ledger.exposure_mut(local, exposure).recount_credit(true);
+        if guard.change_credit(change) {
+            let usage = guard.usage(BudgetKind::Credit);
+            self.emit_budget(Some(usage), out);
+        }
     }
 
     /// Returns whether a security counts against the credit of an account.
     pub(super) fn counts_credit(&self, account: AccountId, local: u32) -> bool {
-        self.directory.account(account).is_some_and(|at| self.counts_credit_at(at, local))
-    }
-
-    /// Returns the same for the account at this index of the directory.
-    #[inline]
-    fn counts_credit_at(&self, at: u32, local: u32) -> bool {
         let currency = self.directory.locals[local as usize].instrument.currency;
-        self.directory.accounts[at as usize].guard.counts_credit_in(currency)
+        let account = self.directory.account(account).map(|at| &self.directory.accounts[at as usize]);
+        account.is_some_and(|account| account.guard.counts_credit_in(currency))
     }
 
+    /// Recounts the credit without a report to the budget pool.
     fn recount_credit(&mut self, account: AccountId, local: u32, exposure: u16) {
+        let counts = self.counts_credit(account, local);
         if let Some(at) = self.directory.account(account) {
-            let counts = self.counts_credit_at(at, local);
-            self.recount_credit_at(at, local, exposure, counts);
+            let change = self.ledger.exposure_mut(local, exposure).recount_credit(counts);
+            self.directory.accounts[at as usize].guard.change_credit(change);
         }
-    }
-
-    /// Recounts the credit and returns whether the credit in use has just passed half of the grant.
-    #[inline]
-    fn recount_credit_at(&mut self, at: u32, local: u32, exposure: u16, counts: bool) -> bool {
-        let change = self.ledger.exposure_mut(local, exposure).recount_credit(counts);
-        self.directory.accounts[at as usize].guard.change_credit(change)
     }
 
     /// Recounts the credit of an account whose currency has changed: other securities count now.
@@ -267,6 +202,67 @@ impl Shard {
         let at = self.directory.account(account)?;
         Some(self.directory.accounts[at as usize].guard.credit_sum())
     }
+}
+
+/// Returns the credit that `left` of an order with these terms needs, where `grows` of it is new
+/// and `reserved` is already reserved. `value` is that of the whole order.
+#[inline(always)]
+pub(super) fn credit_request(
+    terms: &Terms,
+    value: Option<Money>,
+    left: Qty,
+    grows: Qty,
+    reserved: Money,
+    context: &CheckContext<'_>,
+) -> Result<CreditRequest, Reason> {
+    let CheckContext { security, exposure, .. } = *context;
+    if !context.account.counts_credit_in(security.instrument.currency) {
+        return Ok(CreditRequest { more: Some(Money::ZERO), ..CreditRequest::default() });
+    }
+    let grows = grows.max(Qty::ZERO);
+    let Some(price) = credit_price(terms, context.last) else {
+        // Without a price an order passes if it only reduces the position.
+        let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
+        return Ok(CreditRequest { more: (!opens).then_some(Money::ZERO), ..CreditRequest::default() });
+    };
+    let is_valued = left == terms.qty && price == own_price(terms).unwrap_or(price);
+    let cost = match value.filter(|_| is_valued) {
+        Some(value) => with_commission(value, left, security),
+        None => credit_cost(price, left, security),
+    };
+    let cost = cost.ok_or(Reason::Overflow)?;
+    let reserve = cost.checked_sub(reserved).ok_or(Reason::Overflow)?.max(Money::ZERO);
+    let more = exposure.credit_growth(terms.side, grows, reserve).ok_or(Reason::Overflow)?;
+    let price = (terms.kind != OrderKind::Market).then_some(price);
+    Ok(CreditRequest { reserve, more: Some(more), price })
+}
+
+/// Returns the cost of a quantity, including commission; `None` if it cannot be counted.
+fn credit_cost(price: Price, qty: Qty, security: &LocalSecurity) -> Option<Money> {
+    with_commission(Notional::of(price, qty).money(security.instrument.size)?.abs(), qty, security)
+}
+
+#[inline]
+fn with_commission(value: Money, qty: Qty, security: &LocalSecurity) -> Option<Money> {
+    if security.commission.is_zero() {
+        return Some(value);
+    }
+    // A commission may be a rebate, and a reserve is never below zero.
+    value.checked_add(Money::per_unit(security.commission, qty)?).map(|cost| cost.max(Money::ZERO))
+}
+
+/// Returns the price for the credit. A buy is priced like its value. The limit of a sale is the
+/// least it may bring, so a sale is priced at the last price if that is higher, and a stop limit at
+/// its stop price.
+#[inline]
+fn credit_price(terms: &Terms, last: Option<Price>) -> Option<Price> {
+    let price = own_price(terms).or(last)?;
+    let other = match (terms.kind, terms.side) {
+        (OrderKind::Limit, Side::Sell) => last,
+        (OrderKind::StopLimit, Side::Sell) => Some(terms.stop),
+        (OrderKind::Market | OrderKind::Stop, _) | (_, Side::Buy) => None,
+    };
+    Some(other.filter(|other| other.abs() > price.abs()).unwrap_or(price))
 }
 
 /// Returns the price that an order's terms name; `None` for a market order.

@@ -111,9 +111,9 @@ impl Shard {
         if self.book_orders.takes_turn(self.venue.has_touched()) {
             return self.emit_book_orders(out);
         }
-        let before = out.waiting().len();
+        let before = out.waiting_count();
         for _ in 0..DEPTHS_PER_GO_MAX {
-            if out.waiting().len() - before + EVENTS_PER_BOOK_MAX > EVENTS_PER_COMMAND_MAX {
+            if out.waiting_count() - before + EVENTS_PER_BOOK_MAX > EVENTS_PER_COMMAND_MAX {
                 return;
             }
             let Some(local) = self.venue.take_touched() else { return };

@@ -154,7 +154,7 @@ impl Shard {
             venue_books: VenueBooks::default(),
             book_orders: OrderWatches::default(),
             trade_watches: TradeWatches::default(),
-            requests: RequestLog::new(),
+            requests: RequestLog::new(settings.pages),
             settings,
             directory,
         };
@@ -223,7 +223,7 @@ impl Shard {
     /// [`Shard::resume`].
     pub fn apply(&mut self, now: Timestamp, command: &Command, out: &mut Outbox) {
         assert!(!self.has_work(), "a shard with work left takes no command");
-        let before = out.waiting().len();
+        let before = out.waiting_count();
         self.applied += 1;
         self.now = now;
         let source = command.source;
@@ -349,7 +349,7 @@ impl Shard {
 
     /// Continues the remaining work for one step.
     pub fn resume(&mut self, out: &mut Outbox) {
-        let before = out.waiting().len();
+        let before = out.waiting_count();
         if self.has_work() {
             self.work(out);
         }
@@ -371,7 +371,7 @@ impl Shard {
         if self.venue.has_trades() {
             self.emit_trades(out);
         }
-        assert!(out.waiting().len() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");
+        assert!(out.waiting_count() - before <= EVENTS_PER_COMMAND_MAX, "a step has its bound");
     }
 
     #[inline(never)]
@@ -379,7 +379,7 @@ impl Shard {
         self.handle_outcomes(out);
         self.finish_step(out);
         if self.snapshots.is_running() {
-            let emitted = out.waiting().len() - before;
+            let emitted = out.waiting_count() - before;
             self.snapshot_step(
                 snapshot::SNAPSHOT_EVENTS_PER_STEP_MAX.min(EVENTS_PER_COMMAND_MAX.saturating_sub(emitted)),
                 out,

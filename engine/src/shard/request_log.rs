@@ -3,6 +3,7 @@
 
 use crate::command::AuditAnchor;
 use crate::id::{IntId, Source};
+use crate::pages::LargePages;
 use crate::sender::{SenderId, SenderTable};
 use crate::terms::{AnnouncedTerms, SpecialTerms};
 use crate::used_ids::{USED_IDS_MAX, UsedIdLog};
@@ -22,8 +23,8 @@ pub(super) struct RequestLog {
 }
 
 impl RequestLog {
-    pub(super) fn new() -> RequestLog {
-        RequestLog::restored(SenderTable::default(), UsedIdLog::new(USED_IDS_MAX), None)
+    pub(super) fn new(pages: LargePages) -> RequestLog {
+        RequestLog::restored(SenderTable::default(), UsedIdLog::new(USED_IDS_MAX, pages), None)
     }
 
     pub(super) fn restored(

@@ -4,14 +4,16 @@
 //! Rules: docs/engine-rules.md#order-of-checks.
 
 use super::Shard;
-use super::credit::{CreditRequest, own_price};
+use super::credit::{CreditRequest, credit_request, own_price};
 use crate::command::{BudgetKind, StrategyPhase, TradingSession};
+use crate::directory::LocalSecurity;
 use crate::event::{BudgetUse, EventKind};
-use crate::id::StrategyId;
+use crate::id::{AdapterId, StrategyId};
+use crate::ledger::{Exposure, Position};
 use crate::number::{Grid, Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::risk::{HeldQty, RiskRequest};
+use crate::risk::{HeldQty, RiskGuard, RiskRequest};
 use crate::terms::{OrderKind, Side, Terms, Tif};
 use crate::time::Timestamp;
 
@@ -29,6 +31,18 @@ pub(super) struct OrderRefs {
     pub exposure: u16,
 }
 
+/// What an order is checked against, found once for all checks.
+#[derive(Clone, Copy)]
+pub(super) struct CheckContext<'a> {
+    pub security: &'a LocalSecurity,
+    pub strategy: &'a RiskGuard,
+    pub account: &'a RiskGuard,
+    pub position: &'a Position,
+    pub exposure: &'a Exposure,
+    /// The last price, if there was one.
+    pub last: Option<Price>,
+}
+
 /// An order that passed the checks, with the credit it reserves.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AdmittedOrder {
@@ -36,43 +50,56 @@ pub(super) struct AdmittedOrder {
     pub credit: CreditRequest,
 }
 
+/// A request for which only the decision is missing.
+struct CheckedOrder<'a> {
+    refs: OrderRefs,
+    request: RiskRequest<'a>,
+    credit: CreditRequest,
+    is_clear: bool,
+}
+
 impl Shard {
     /// Checks a new order and counts it if it passes.
     #[inline(always)]
     pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<AdmittedOrder, Reason> {
-        let (refs, request, credit) = self.prepare_check(terms)?;
-        self.check_risk(&request, &refs, out)?;
-        Ok(AdmittedOrder { refs, credit })
+        let checked = self.check_new(terms)?;
+        self.decide(&checked, out)?;
+        self.take_order(&checked.request, &checked.refs, out);
+        Ok(AdmittedOrder { refs: checked.refs, credit: checked.credit })
     }
 
     /// Runs the same checks, and counts nothing.
     pub(super) fn validate(&mut self, terms: &Terms, out: &mut Outbox) -> Result<(), Reason> {
         // It has no special terms of its own.
         self.requests.special = None;
-        let (refs, request, _) = self.prepare_check(terms)?;
-        if self.is_clear(&request, &refs) { Ok(()) } else { self.check_rules(&request, &refs, out) }
+        let checked = self.check_new(terms)?;
+        self.decide(&checked, out)
     }
 
-    /// Runs the checks of a new order that need no limits. Returns the request for the risk checks
-    /// and the credit to reserve.
+    /// Runs the checks of a new order, except the rules that a request which is not clear needs.
     #[inline(always)]
-    fn prepare_check<'a>(
-        &mut self,
-        terms: &'a Terms,
-    ) -> Result<(OrderRefs, RiskRequest<'a>, CreditRequest), Reason> {
+    fn check_new<'a>(&mut self, terms: &'a Terms) -> Result<CheckedOrder<'a>, Reason> {
         let refs = self.check_reference(terms)?;
         if self.closes.contains(terms.strategy, refs.local) {
             return Err(Reason::CloseInProgress);
         }
-        self.check_reduction(terms, &refs)?;
-        self.check_form(terms, &refs)?;
-        let value = self.value_of(terms, terms.qty, refs.local)?;
-        self.check_venue_limits(terms.kind, value, &refs)?;
-        self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &refs)?;
-        let credit = self.credit_request(terms, value, terms.qty, terms.qty, Money::ZERO, &refs)?;
-        let last = self.venue.last_price(refs.local);
-        let request = RiskRequest { terms, before: None, last, value, grows: terms.qty, credit: credit.more };
-        Ok((refs, request, credit))
+        let context = self.context_of(&refs);
+        check_reduction(terms, &context)?;
+        self.check_form(terms, &context)?;
+        let value = value_of(terms, &context)?;
+        check_venue_limits(terms.kind, value, &context)?;
+        self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &context)?;
+        let credit = credit_request(terms, value, terms.qty, terms.qty, Money::ZERO, &context)?;
+        let request = RiskRequest {
+            terms,
+            before: None,
+            last: context.last,
+            value,
+            grows: terms.qty,
+            credit: credit.more,
+        };
+        let is_clear = self.is_clear(&request, &context);
+        Ok(CheckedOrder { refs, request, credit, is_clear })
     }
 
     /// Checks new terms of an order and counts the change if it passes. Returns the credit it
@@ -86,20 +113,48 @@ impl Shard {
         let order = self.orders.get(slot);
         let (cum, open, reserved, before) = (order.cum, order.leaves(), order.reserved, order.terms);
         let refs = self.check_reference(new)?;
-        self.check_form(new, &refs)?;
-        let value = self.value_of(new, new.qty, refs.local)?;
-        self.check_venue_limits(new.kind, value, &refs)?;
+        let context = self.context_of(&refs);
+        self.check_form(new, &context)?;
+        let value = value_of(new, &context)?;
+        check_venue_limits(new.kind, value, &context)?;
         let left = new.qty.checked_sub(cum).ok_or(Reason::Overflow)?;
         let grows = left.checked_sub(open).ok_or(Reason::Overflow)?;
         if grows.is_positive() {
-            self.check_headroom(new.side, grows, value.unwrap_or_default(), &refs)?;
+            self.check_headroom(new.side, grows, value.unwrap_or_default(), &context)?;
         }
-        let credit = self.credit_request(new, value, left, grows, reserved, &refs)?;
-        let last = self.venue.last_price(refs.local);
-        let request =
-            RiskRequest { terms: new, before: Some(&before), last, value, grows, credit: credit.more };
-        self.check_risk(&request, &refs, out)?;
+        let credit = credit_request(new, value, left, grows, reserved, &context)?;
+        let request = RiskRequest {
+            terms: new,
+            before: Some(&before),
+            last: context.last,
+            value,
+            grows,
+            credit: credit.more,
+        };
+        let is_clear = self.is_clear(&request, &context);
+        let checked = CheckedOrder { refs, request, credit, is_clear };
+        self.decide(&checked, out)?;
+        self.take_order(&checked.request, &refs, out);
         Ok(credit)
+    }
+
+    /// Decides about a checked request. Most orders are clear of every limit, which a few
+    /// comparisons have shown; for the others the rules of risk and credit decide, one by one.
+    #[inline(always)]
+    fn decide(&mut self, checked: &CheckedOrder<'_>, out: &mut Outbox) -> Result<(), Reason> {
+        if checked.is_clear { Ok(()) } else { self.check_rules(&checked.request, &checked.refs, out) }
+    }
+
+    #[inline(always)]
+    fn context_of(&self, refs: &OrderRefs) -> CheckContext<'_> {
+        CheckContext {
+            security: &self.directory.locals[refs.local as usize],
+            strategy: &self.directory.strategies[refs.strategy as usize].guard,
+            account: &self.directory.accounts[refs.account as usize].guard,
+            position: self.ledger.position(refs.local, refs.position),
+            exposure: self.ledger.exposure(refs.local, refs.exposure),
+            last: self.venue.last_price(refs.local),
+        }
     }
 
     /// Check 1: reference data.
@@ -134,25 +189,10 @@ impl Shard {
         Ok(OrderRefs { local, strategy, account, position, exposure })
     }
 
-    /// Checks that a reduce-only order has something to reduce.
-    fn check_reduction(&self, terms: &Terms, refs: &OrderRefs) -> Result<(), Reason> {
-        if !terms.reduce_only {
-            return Ok(());
-        }
-        let position = self.ledger.position(refs.local, refs.position);
-        let net = position.state.qty;
-        let opposite = if net.is_positive() { Side::Sell } else { Side::Buy };
-        if net.is_zero() || terms.side != opposite {
-            return Err(Reason::PositionFlat);
-        }
-        let left = net.abs().checked_sub(position.reducing).unwrap_or_default();
-        if terms.qty <= left { Ok(()) } else { Err(Reason::PositionTooSmall) }
-    }
-
     /// Check 2: form.
-    #[inline]
-    fn check_form(&self, terms: &Terms, refs: &OrderRefs) -> Result<(), Reason> {
-        let security = &self.directory.locals[refs.local as usize];
+    #[inline(always)]
+    fn check_form(&self, terms: &Terms, context: &CheckContext<'_>) -> Result<(), Reason> {
+        let security = context.security;
         if !terms.qty.is_positive() {
             return Err(Reason::QuantityNotPositive);
         }
@@ -174,7 +214,7 @@ impl Shard {
             [Reason::StopMissing, Reason::StopSuperfluous],
         )?;
         if terms.special {
-            self.check_special(terms, refs)?;
+            self.check_special(terms, security)?;
         }
         match (terms.tif == Tif::Gtd, terms.tif_date) {
             (true, Timestamp::ZERO) => return Err(Reason::TifDateMissing),
@@ -197,51 +237,31 @@ impl Shard {
     /// Checks special terms: their quantities, and whether a simulated venue can keep them. Only an
     /// outside venue knows what it takes; its adapter refuses the others.
     #[cold]
-    fn check_special(&self, terms: &Terms, refs: &OrderRefs) -> Result<(), Reason> {
+    fn check_special(&self, terms: &Terms, security: &LocalSecurity) -> Result<(), Reason> {
         // Without them there is nothing to check: only a request without its special terms comes
         // here, and no port sends one.
         let special = self.requests.special.ok_or(Reason::LaneFull)?;
-        let lots = &self.directory.locals[refs.local as usize].lots;
-        let is_quantity =
-            |qty: Option<Qty>| qty.is_none_or(|qty| !qty.is_negative() && lots.steps(qty.raw()).is_some());
+        let is_whole = |qty: Qty| !qty.is_negative() && security.lots.steps(qty.raw()).is_some();
+        let is_quantity = |qty: Option<Qty>| qty.is_none_or(is_whole);
         if !is_quantity(special.min_qty) || !is_quantity(special.max_floor) {
             return Err(Reason::BadLot);
         }
         if special.min_qty.is_some_and(|least| least > terms.qty) {
             return Err(Reason::MinQtyNotTaken);
         }
-        if self.directory.is_simulated(refs.local) { special.check_plain(terms.qty) } else { Ok(()) }
-    }
-
-    /// Returns the value of a quantity under these terms, as a magnitude; `None` within if it
-    /// cannot be determined.
-    fn value_of(&self, terms: &Terms, qty: Qty, local: u32) -> Result<Option<Money>, Reason> {
-        let Some(price) = own_price(terms).or_else(|| self.venue.last_price(local)) else {
-            return Ok(None);
-        };
-        let size = self.directory.locals[local as usize].instrument.size;
-        Notional::of(price, qty).money(size).map(|money| Some(money.abs())).ok_or(Reason::Overflow)
-    }
-
-    /// Checks what the venue limits per order, so that the order is not sent in vain.
-    #[inline]
-    fn check_venue_limits(
-        &self,
-        kind: OrderKind,
-        value: Option<Money>,
-        refs: &OrderRefs,
-    ) -> Result<(), Reason> {
-        match &self.directory.locals[refs.local as usize].limits {
-            None => Ok(()),
-            Some(limits) => limits.check(kind, value),
-        }
+        if security.adapter == AdapterId::SIM { special.check_plain(terms.qty) } else { Ok(()) }
     }
 
     /// Checks that all possible results can be counted.
-    #[inline]
-    fn check_headroom(&self, side: Side, qty: Qty, value: Money, refs: &OrderRefs) -> Result<(), Reason> {
-        let position = self.ledger.position(refs.local, refs.position);
-        let exposure = self.ledger.exposure(refs.local, refs.exposure);
+    #[inline(always)]
+    fn check_headroom(
+        &self,
+        side: Side,
+        qty: Qty,
+        value: Money,
+        context: &CheckContext<'_>,
+    ) -> Result<(), Reason> {
+        let (position, exposure) = (context.position, context.exposure);
         let fits = |held: i64, open: i64, more: i64| {
             held.unsigned_abs().saturating_add(open as u64).saturating_add(more as u64) <= HALF
         };
@@ -255,47 +275,19 @@ impl Shard {
         if all { Ok(()) } else { Err(Reason::Overflow) }
     }
 
-    /// Checks 3 and 4: risk and credit.
-    ///
-    /// Most orders are clear of every limit, which a few comparisons show; for the others the rules
-    /// decide, one by one.
-    #[inline]
-    fn check_risk(
-        &mut self,
-        request: &RiskRequest<'_>,
-        refs: &OrderRefs,
-        out: &mut Outbox,
-    ) -> Result<(), Reason> {
-        if !self.is_clear(request, refs) {
-            self.check_rules(request, refs, out)?;
-        }
-        self.take_order(request, refs, out);
-        Ok(())
-    }
-
-    #[inline]
-    fn is_clear(&self, request: &RiskRequest<'_>, refs: &OrderRefs) -> bool {
-        let security = &self.directory.locals[refs.local as usize];
-        let strategy = &self.directory.strategies[refs.strategy as usize].guard;
-        let account = &self.directory.accounts[refs.account as usize].guard;
-        let adapter = self.adapters.get(security.adapter);
-        let (mine, ours) = self.held(refs);
-        !(self.killed | security.killed | adapter.is_killed)
+    /// Returns whether a request is clear of every switch and limit.
+    #[inline(always)]
+    fn is_clear(&self, request: &RiskRequest<'_>, context: &CheckContext<'_>) -> bool {
+        let CheckContext { security, strategy, account, .. } = *context;
+        let (mine, ours) = context.held();
+        !(self.killed | security.killed | self.adapters.get(security.adapter).is_killed)
             && strategy.clears(self.now, request, &mine)
             && account.clears(self.now, request, &ours)
             && request.is_near(strategy.collar_bp().min(account.collar_bp()))
             && (!account.has_credit_in(security.instrument.currency) || account.check_credit(request).is_ok())
     }
 
-    /// Returns the holdings of the strategy and the account.
-    #[inline]
-    fn held(&self, refs: &OrderRefs) -> (HeldQty, HeldQty) {
-        let position = self.ledger.position(refs.local, refs.position);
-        let exposure = self.ledger.exposure(refs.local, refs.exposure);
-        let mine = HeldQty { net: position.state.qty, open: position.open };
-        (mine, HeldQty { net: exposure.net, open: exposure.open })
-    }
-
+    /// Checks 3 and 4: risk and credit, rule by rule.
     #[cold]
     #[inline(never)]
     fn check_rules(
@@ -318,7 +310,7 @@ impl Shard {
         strategy.check_switches(request.terms.security)?;
         account.check_switches(request.terms.security)?;
 
-        let (mine, ours) = self.held(refs);
+        let (mine, ours) = self.context_of(refs).held();
         let now = self.now;
         let strategy = &mut self.directory.strategies[refs.strategy as usize].guard;
         if let Err(reason) = strategy.check_limits(now, request, &mine) {
@@ -343,16 +335,28 @@ impl Shard {
         Ok(())
     }
 
-    #[inline]
+    /// Counts a request that has passed.
+    #[inline(always)]
     fn take_order(&mut self, request: &RiskRequest<'_>, refs: &OrderRefs, out: &mut Outbox) {
         let now = self.now;
         let strategy = &mut self.directory.strategies[refs.strategy as usize].guard;
         let [rate, open] = strategy.take_order(now, request);
         let account = &mut self.directory.accounts[refs.account as usize].guard;
         let [account_rate, account_open] = account.take_order(now, request);
-        if !(rate || open || account_rate || account_open) {
-            return;
+        if rate | open | account_rate | account_open {
+            self.report_use([rate, open, account_rate, account_open], refs, out);
         }
+    }
+
+    /// Reports the budgets of which half is in use: the rate and the open orders of the strategy,
+    /// then those of the account.
+    #[cold]
+    fn report_use(
+        &self,
+        [rate, open, account_rate, account_open]: [bool; 4],
+        refs: &OrderRefs,
+        out: &mut Outbox,
+    ) {
         let strategy = &self.directory.strategies[refs.strategy as usize].guard;
         let account = &self.directory.accounts[refs.account as usize].guard;
         for usage in [
@@ -369,6 +373,53 @@ impl Shard {
         if let Some(usage) = usage {
             out.emit(self.watchers.budgets, self.now, EventKind::Budget(usage));
         }
+    }
+}
+
+impl CheckContext<'_> {
+    /// Returns the holdings of the strategy and the account.
+    #[inline(always)]
+    fn held(&self) -> (HeldQty, HeldQty) {
+        let CheckContext { position, exposure, .. } = self;
+        let mine = HeldQty { net: position.state.qty, open: position.open };
+        (mine, HeldQty { net: exposure.net, open: exposure.open })
+    }
+}
+
+/// Checks that a reduce-only order has something to reduce.
+fn check_reduction(terms: &Terms, context: &CheckContext<'_>) -> Result<(), Reason> {
+    if !terms.reduce_only {
+        return Ok(());
+    }
+    let net = context.position.state.qty;
+    let opposite = if net.is_positive() { Side::Sell } else { Side::Buy };
+    if net.is_zero() || terms.side != opposite {
+        return Err(Reason::PositionFlat);
+    }
+    let left = net.abs().checked_sub(context.position.reducing).unwrap_or_default();
+    if terms.qty <= left { Ok(()) } else { Err(Reason::PositionTooSmall) }
+}
+
+/// Returns the value of an order, as a magnitude; `None` within if it cannot be determined.
+#[inline(always)]
+fn value_of(terms: &Terms, context: &CheckContext<'_>) -> Result<Option<Money>, Reason> {
+    let Some(price) = own_price(terms).or(context.last) else {
+        return Ok(None);
+    };
+    let value = Notional::of(price, terms.qty).money(context.security.instrument.size);
+    value.map(|money| Some(money.abs())).ok_or(Reason::Overflow)
+}
+
+/// Checks what the venue limits per order, so that the order is not sent in vain.
+#[inline(always)]
+fn check_venue_limits(
+    kind: OrderKind,
+    value: Option<Money>,
+    context: &CheckContext<'_>,
+) -> Result<(), Reason> {
+    match &context.security.limits {
+        None => Ok(()),
+        Some(limits) => limits.check(kind, value),
     }
 }
 

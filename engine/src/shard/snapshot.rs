@@ -90,12 +90,12 @@ impl Snapshots {
 impl Shard {
     /// Emits at most `room` more events of the running snapshot.
     pub(super) fn snapshot_step(&mut self, room: usize, out: &mut Outbox) {
-        let end = out.waiting().len() + room;
+        let end = out.waiting_count() + room;
         for _ in 0..ROWS_PER_STEP {
             let Some((port, stage)) = self.snapshots.running else {
                 return;
             };
-            if out.waiting().len() + EVENTS_PER_ROW_MAX > end {
+            if out.waiting_count() + EVENTS_PER_ROW_MAX > end {
                 return;
             }
             let mut emitter = SnapshotEmitter { to: PortMask::one(port), now: self.now, out };

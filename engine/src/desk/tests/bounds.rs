@@ -151,7 +151,7 @@ fn a_snapshot_restores_the_orders() {
 
 #[test]
 fn ids_from_before_a_restart_stay_used() {
-    let mut log = UsedIdLog::new(100);
+    let mut log = UsedIdLog::new(100, crate::pages::LargePages::NONE);
     log.push(source(0), &id("A"));
     log.push(Source { port: PortId(0), ..source(0) }, &id("B"));
     log.push(source(1), &id("C"));
