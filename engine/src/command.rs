@@ -18,7 +18,7 @@ use crate::id::{
 use crate::number::{Money, Price, Qty};
 use crate::sender::{SenderId, SenderPart};
 use crate::terms::{Changes, Side, SpecialTerms, Terms};
-use crate::time::{Day, Timestamp};
+use crate::time::{Day, NS_PER_MS, Timestamp};
 
 /// One command. It carries no time: the caller that applies it passes the time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -343,6 +343,14 @@ pub struct RiskLimits {
     pub credit: Money,
     pub credit_currency: Currency,
     pub trading_enabled: bool,
+}
+
+impl RiskLimits {
+    /// Returns the length of the duplicate window in nanoseconds; zero: none.
+    #[inline]
+    pub fn duplicate_window_ns(&self) -> u64 {
+        self.duplicate_window_ms as u64 * NS_PER_MS
+    }
 }
 
 impl Default for RiskLimits {

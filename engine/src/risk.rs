@@ -4,6 +4,10 @@
 //! Rules: docs/engine-rules.md#risk-limits.
 
 mod codec;
+mod recent;
+
+pub use recent::RECENT_MAX;
+use recent::RecentOrders;
 
 use crate::codec::{Codec, Digest};
 use crate::command::{BudgetAct, BudgetChange, BudgetKind, RiskLimits, Scope};
@@ -13,11 +17,7 @@ use crate::ledger::OpenQty;
 use crate::number::{self, Money, Price, Qty};
 use crate::reason::Reason;
 use crate::terms::{OrderKind, Side, Terms};
-use crate::time::{NS_PER_MS, NS_PER_S, Timestamp};
-
-/// Orders of a scope remembered for the duplicate window. The rate limit refuses a client that
-/// sends more within the window.
-pub const RECENT_MAX: usize = 64;
+use crate::time::{NS_PER_S, Timestamp};
 
 /// An order, or the change of one, to be checked.
 #[derive(Clone, Copy, Debug)]
@@ -56,11 +56,7 @@ pub struct RiskGuard {
     credit_sum: i128,
     /// Start of the second that `rate` counts.
     second_ns: u64,
-    /// Time at which an order was last remembered for the duplicate window.
-    newest: Timestamp,
-    /// A ring; the newest entry is before `recent_at`.
-    recent: Vec<(Timestamp, Terms)>,
-    recent_at: usize,
+    recent: RecentOrders,
 }
 
 /// This shard's part of a limit that spans securities.
@@ -150,9 +146,7 @@ impl RiskGuard {
             credit: BudgetShare::default(),
             credit_sum: 0,
             second_ns: 0,
-            newest: Timestamp::ZERO,
-            recent: Vec::new(),
-            recent_at: 0,
+            recent: RecentOrders::new(),
         }
     }
 
@@ -171,7 +165,7 @@ impl RiskGuard {
         self.rate.limit(limits.max_orders_per_s as i64, shard, shards);
         self.credit.limit(limits.credit.raw(), shard, shards);
         if limits.duplicate_window_ms > 0 {
-            self.recent.reserve_exact(RECENT_MAX - self.recent.len());
+            self.recent.reserve();
         }
         self.limits = limits;
     }
@@ -220,7 +214,8 @@ impl RiskGuard {
         let is_slow = now.0.wrapping_sub(self.second_ns) < NS_PER_S
             && self.rate.has_room()
             && self.open_orders.has_room()
-            && now.since(self.newest) >= limits.duplicate_window_ms as u64 * NS_PER_MS;
+            && (request.before.is_some()
+                || self.recent.clears(now, limits.duplicate_window_ns(), request.terms));
         is_open & is_small & is_slow
     }
 
@@ -270,7 +265,7 @@ impl RiskGuard {
         let rate = self.rate.take_one();
         let open = request.before.is_none() && self.open_orders.take_one();
         if request.before.is_none() && self.limits.duplicate_window_ms > 0 {
-            self.remember(now, request.terms);
+            self.recent.remember(now, request.terms);
         }
         [rate, open]
     }
@@ -383,15 +378,12 @@ impl RiskGuard {
     }
 
     fn check_duplicate(&self, now: Timestamp, request: &RiskRequest<'_>) -> Result<(), Reason> {
-        let window = self.limits.duplicate_window_ms as u64 * NS_PER_MS;
-        if window == 0 || request.before.is_some() {
-            return Ok(());
+        let window = self.limits.duplicate_window_ns();
+        let is_new = window == 0 || request.before.is_some();
+        match is_new || !self.recent.contains(now, window, request.terms) {
+            true => Ok(()),
+            false => Err(Reason::DuplicateOrder),
         }
-        // Newest first: the first entry outside the window ends the search.
-        let (older, newer) = self.recent.split_at(self.recent_at);
-        let newest_first = older.iter().rev().chain(newer.iter().rev());
-        let mut within = newest_first.take_while(|(at, _)| now.since(*at) < window);
-        if within.any(|(_, terms)| terms == request.terms) { Err(Reason::DuplicateOrder) } else { Ok(()) }
     }
 
     fn check_position(&self, request: &RiskRequest<'_>, held: &HeldQty) -> Result<(), Reason> {
@@ -417,18 +409,6 @@ impl RiskGuard {
             self.second_ns = second_ns;
             self.rate.used = 0;
         }
-    }
-
-    fn remember(&mut self, now: Timestamp, terms: &Terms) {
-        if self.recent_at == RECENT_MAX {
-            self.recent_at = 0;
-        }
-        match self.recent.get_mut(self.recent_at) {
-            Some(place) => *place = (now, *terms),
-            None => self.recent.push((now, *terms)),
-        }
-        self.recent_at += 1;
-        self.newest = now;
     }
 }
 

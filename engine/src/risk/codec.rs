@@ -1,9 +1,7 @@
 //! Bytes of the guards.
 
-use super::{BudgetShare, RECENT_MAX, RiskGuard};
+use super::{BudgetShare, RiskGuard};
 use crate::codec::{ByteReader, ByteSink, Codec, DecodeError, DecodeProblem};
-use crate::terms::Terms;
-use crate::time::Timestamp;
 
 /// Half of the granted amount follows from the other fields.
 impl Codec for BudgetShare {
@@ -31,9 +29,7 @@ impl Codec for RiskGuard {
         [self.open_orders, self.rate, self.credit].encode(out);
         self.credit_sum.encode(out);
         self.second_ns.encode(out);
-        self.newest.encode(out);
         self.recent.encode(out);
-        self.recent_at.encode(out);
     }
 
     fn decode(from: &mut ByteReader<'_>) -> Result<RiskGuard, DecodeError> {
@@ -44,17 +40,11 @@ impl Codec for RiskGuard {
         [guard.open_orders, guard.rate, guard.credit] = Codec::decode(from)?;
         guard.credit_sum = Codec::decode(from)?;
         guard.second_ns = Codec::decode(from)?;
-        guard.newest = Codec::decode(from)?;
-        let recent: Vec<(Timestamp, Terms)> = Codec::decode(from)?;
-        guard.recent_at = Codec::decode(from)?;
-        let sound = guard.restricted.is_sorted_by(|a, b| a < b)
-            && recent.len() <= RECENT_MAX
-            && guard.recent_at <= recent.len();
-        from.check(sound, DecodeProblem::Contradiction)?;
+        guard.recent = Codec::decode(from)?;
+        from.check(guard.restricted.is_sorted_by(|a, b| a < b), DecodeProblem::Contradiction)?;
         if guard.limits.duplicate_window_ms > 0 {
-            guard.recent.reserve_exact(RECENT_MAX);
+            guard.recent.reserve();
         }
-        guard.recent.extend(recent);
         Ok(guard)
     }
 }

@@ -1,5 +1,6 @@
 use super::*;
 use crate::id::StrategyId;
+use crate::time::NS_PER_MS;
 
 const SCOPE: Scope = Scope::Strategy(StrategyId(1));
 
