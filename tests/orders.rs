@@ -158,6 +158,7 @@ fn render(events: &[Event]) -> Vec<String> {
             | EventKind::Restrict { .. }
             | EventKind::Kill { .. }
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::Done { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }

@@ -122,6 +122,7 @@ impl BudgetPool {
             | EventKind::Directed { .. }
             | EventKind::Sender { .. }
             | EventKind::SpecialTerms(_)
+            | EventKind::Exposure { .. }
             | EventKind::Sent { .. }
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)

@@ -107,6 +107,7 @@ impl Event {
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::Done { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }
@@ -234,6 +235,14 @@ pub enum EventKind {
     MarketTrade(MarketTrade),
     /// ExecInst, MinQty and MaxFloor of the order in the event that follows.
     SpecialTerms(OrderSpecialTerms),
+    /// Position of an account in a security, over all strategies. Part of a snapshot; afterwards
+    /// the bookings tell how it changes. Without an account, of all accounts: when the security has
+    /// expired, which no booking of an account tells.
+    Exposure {
+        account: Option<AccountId>,
+        security: SecurityId,
+        qty: Qty,
+    },
 }
 
 /// The terms of an order, and its state as they take effect.

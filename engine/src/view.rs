@@ -179,19 +179,22 @@ impl View {
                 };
                 self.control.alert(record);
             }
+            EventKind::Budget(usage) => self.control.budget_use_is(usage, mark),
+            EventKind::Exposure { account, security, qty } => {
+                self.ledger.exposure_is(*account, *security, *qty, mark)
+            }
             EventKind::Sender { id, sender } => self.senders.insert(*id, *sender),
             EventKind::Sent { order, sent } => self.orders.sent(*order, *sent),
             EventKind::SpecialTerms(special) => self.orders.announce(shard, special),
             EventKind::SnapshotBegin { .. } => self.snapshot_begins(shard),
             EventKind::SnapshotEnd { .. } => self.snapshot_ends(shard),
-            // For other readers: adapters, FIX sessions, the budget pool, sources that wait for an
-            // answer, and ports that watch depth.
+            // For other readers: adapters, FIX sessions, sources that wait for an answer, and ports
+            // that watch depth.
             EventKind::Depth(_)
             | EventKind::Levels(_)
             | EventKind::BookOrders(_)
             | EventKind::MarketTrade(_)
             | EventKind::ToVenue(_)
-            | EventKind::Budget(_)
             | EventKind::Done { .. }
             | EventKind::UsedIds(_) => {}
         }

@@ -127,6 +127,7 @@ impl Checker {
             | EventKind::Sent { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::Done { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }

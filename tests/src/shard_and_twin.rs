@@ -390,6 +390,7 @@ impl ShardAndTwin {
             | EventKind::Sent { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }
             | EventKind::UsedIds(_) => None,

@@ -27,9 +27,18 @@ export function riskJourneys(shared) {
     const service = await new Service([
       'risk.strategies.max_order_qty=100',
       'risk.strategies.max_position=1000',
+      'risk.accounts.max_position=2000',
     ]).start();
     await untilPriced(service, 1);
+    await service.call('PUT', '/rest/ext/risk', { accountName: 'NEWYORK', credit: 100000, creditCurrency: 'USD' });
     await service.call('POST', LIMIT_ORDER, { securityId: 1, side: 'BUY', quantity: 90, limit: 150 });
+    await service.call('POST', LIMIT_ORDER, {
+      securityId: 1,
+      side: 'BUY',
+      quantity: 80,
+      limit: 150,
+      strategyName: 'PAIRS',
+    });
     await assert.rejects(
       service.call('POST', LIMIT_ORDER, { securityId: 1, side: 'BUY', quantity: 101, limit: 150 }),
       /max-order-qty/,
@@ -40,6 +49,10 @@ export function riskJourneys(shared) {
       .getByText(/^90 of 1.000 AAPL$/)
       .waitFor();
     await row(page, 'SERVER').getByRole('cell', { name: '1', exact: true }).waitFor();
+    // An account counts its orders of all strategies.
+    const account = row(page, 'NEWYORK');
+    await account.getByText(/^170 of 2.000 AAPL$/).waitFor();
+    await account.getByText(/^25.50\d\.\d+ of 100.000 USD$/).waitFor();
     await row(page, 'SERVER').getByRole('cell').first().click();
     const refusals = page.getByRole('region', { name: 'Refusals of SERVER' });
     await refusals.getByText('the quantity is above the limit for one order').waitFor();

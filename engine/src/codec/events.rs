@@ -46,6 +46,7 @@ codec!(enum EventKind {
     28 = BookOrders(orders),
     29 = MarketTrade(trade),
     30 = SpecialTerms(terms),
+    31 = Exposure { account, security, qty },
 });
 /// Encodes a sender as in a command: the highest bit of the ExecType flags it, and it comes last.
 impl Codec for OrderTerms {
@@ -300,7 +301,7 @@ mod tests {
     use crate::codec::decode_whole;
     use crate::command::Scope;
     use crate::directive::{Directive, DirectiveVersion};
-    use crate::id::{IntId, OrderHandle, PortId, SecurityId, Source, StrategyId};
+    use crate::id::{AccountId, IntId, OrderHandle, PortId, SecurityId, Source, StrategyId};
     use crate::number::{Price, Qty};
     use crate::reason::Reason;
     use crate::sender::{Sender, SentBy};
@@ -366,6 +367,11 @@ mod tests {
             EventKind::BookOrders(order_changes),
             EventKind::MarketTrade(trade),
             EventKind::SpecialTerms(OrderSpecialTerms { order, source, is_snapshot: true, special }),
+            EventKind::Exposure {
+                account: Some(AccountId(3)),
+                security: SecurityId(4),
+                qty: Qty::from_raw(-5),
+            },
             EventKind::Subscription {
                 strategy: StrategyId(1),
                 security: SecurityId(4),

@@ -82,6 +82,7 @@ impl Desk {
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }
             | EventKind::Sender { .. }

@@ -51,6 +51,7 @@ impl EventKind {
             EventKind::Adjusted { what: Adjustment::Position { security, .. }, .. }
             | EventKind::Subscription { security, .. }
             | EventKind::Halt { security, .. }
+            | EventKind::Exposure { security, .. }
             | EventKind::Restrict { security, .. } => EventSubject::of_security(*security),
             EventKind::Tick(tick) => EventSubject::of_security(tick.security),
             EventKind::Depth(depth) => EventSubject::of_security(depth.security),
@@ -102,6 +103,7 @@ impl EventKind {
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::Done { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }

@@ -7,7 +7,7 @@ use crate::command::{ExecRef, Movement, MovementKind};
 use crate::event::EventKind;
 use crate::id::{Currency, IntId, OrderHandle, SecurityId, Source, Uuid};
 use crate::ledger::{NO_ACCOUNT, SecurityTransaction};
-use crate::number::{Money, Price};
+use crate::number::{Money, Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 
@@ -107,6 +107,8 @@ impl Shard {
         self.close_expired(local, at, price, out);
         if at as usize + 1 == self.ledger.positions(local).len() {
             self.expire_exposures(local, price);
+            let security = self.directory.locals[local as usize].instrument.security;
+            self.emit(EventKind::Exposure { account: None, security, qty: Qty::ZERO }, out);
         }
     }
 

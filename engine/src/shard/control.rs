@@ -238,8 +238,11 @@ impl Shard {
     fn budget(&mut self, budget: &BudgetChange, out: &mut Outbox) -> Result<(), Reason> {
         let guard = self.directory.guard_mut(budget.scope).ok_or(Reason::UnknownScope)?;
         let usage = guard.budget(budget);
+        // The read model also learns the use from such an answer; all other reports of it are for
+        // the budget pool alone, because they may come with every order.
         if matches!(budget.act, BudgetAct::Recall(_)) {
-            self.emit_budget(Some(usage), out);
+            let to = self.watchers.everything.with(self.watchers.budgets);
+            out.emit(to, self.now, EventKind::Budget(usage));
         }
         Ok(())
     }

@@ -44,6 +44,7 @@ enum SnapshotStage {
     Transactions(u64),
     Positions(u32, u16),
     Cash(usize),
+    Exposures(u32, u16),
     /// By the index in the log.
     UsedIds(usize),
     End,
@@ -157,6 +158,7 @@ impl Shard {
             SnapshotStage::Transactions(number) => Some(self.emit_transaction(number, emitter)),
             SnapshotStage::Positions(local, at) => Some(self.emit_position(local, at, emitter)),
             SnapshotStage::Cash(at) => Some(self.emit_cash(at, emitter)),
+            SnapshotStage::Exposures(local, at) => Some(self.emit_exposure(local, at, emitter)),
             SnapshotStage::UsedIds(at) => Some(self.emit_used_ids(at, port, emitter)),
             SnapshotStage::End => {
                 emitter.emit(EventKind::SnapshotEnd { port });
@@ -356,12 +358,27 @@ impl Shard {
 
     fn emit_cash(&self, at: usize, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
         let Some(cash) = self.ledger.cash().get(at) else {
-            return SnapshotStage::UsedIds(0);
+            return SnapshotStage::Exposures(0, 0);
         };
         if cash.moved {
             let what = Adjustment::Cash { currency: cash.currency, before: cash.amount, after: cash.amount };
             emitter.emit(EventKind::Adjusted { strategy: cash.strategy, what });
         }
         SnapshotStage::Cash(at + 1)
+    }
+
+    /// Emits the position of an account, after the transactions that led to it.
+    fn emit_exposure(&self, local: u32, at: u16, emitter: &mut SnapshotEmitter<'_>) -> SnapshotStage {
+        if local as usize >= self.directory.locals.len() {
+            return SnapshotStage::UsedIds(0);
+        }
+        let Some(held) = self.ledger.exposures(local).get(at as usize) else {
+            return SnapshotStage::Exposures(local + 1, 0);
+        };
+        if !held.net.is_zero() {
+            let security = self.directory.locals[local as usize].instrument.security;
+            emitter.emit(EventKind::Exposure { account: Some(held.account), security, qty: held.net });
+        }
+        SnapshotStage::Exposures(local, at + 1)
     }
 }

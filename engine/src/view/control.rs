@@ -7,11 +7,12 @@
 use std::collections::VecDeque;
 
 use super::{ShardFacts, SnapshotMark, View};
-use crate::command::{RiskLimits, Scope, StrategyPhase, TradingSession};
+use crate::command::{BudgetKind, RiskLimits, Scope, StrategyPhase, TradingSession};
 use crate::directive::{Directive, DirectiveKey, DirectiveVersion};
-use crate::event::Alert;
-use crate::id::{AdapterId, ExchangeId, OrderHandle, SecurityId, ShardId, StrategyId};
+use crate::event::{Alert, BudgetUse};
+use crate::id::{AccountId, AdapterId, ExchangeId, OrderHandle, SecurityId, ShardId, StrategyId};
 use crate::index::index_u8;
+use crate::number::Money;
 use crate::reason::Reason;
 use crate::time::Timestamp;
 
@@ -120,6 +121,17 @@ impl View {
         self.control.directives_seen
     }
 
+    /// Returns the credit that an account uses, as the shards have last answered a recall of its
+    /// budget. `None` until every shard has answered since its last snapshot, and if it is more
+    /// than can be counted.
+    pub fn credit_used(&self, account: AccountId) -> Option<Money> {
+        let mut sum = Money::ZERO;
+        for shard in (0..index_u8(self.shards.len())).map(ShardId) {
+            sum = sum.checked_add(*self.control.credit_uses.get(&(account, shard))?)?;
+        }
+        Some(sum)
+    }
+
     /// Returns the last alerts, newest first.
     pub fn alerts(&self) -> impl Iterator<Item = &AlertRecord> {
         self.control.alerts.iter().rev()
@@ -137,6 +149,8 @@ pub(super) struct ControlState {
     phases: ShardFacts<(StrategyId, ShardId), StrategyPhase>,
     adapters: ShardFacts<(AdapterId, ShardId), bool>,
     limits: ShardFacts<(Scope, ShardId), RiskLimits>,
+    /// Credit that each shard has last reported as used.
+    credit_uses: ShardFacts<(AccountId, ShardId), Money>,
     /// Only restricted securities.
     restricted: ShardFacts<(Scope, SecurityId, ShardId), ()>,
     /// Only switches that are on.
@@ -157,6 +171,7 @@ impl ControlState {
             phases: ShardFacts::default(),
             adapters: ShardFacts::default(),
             limits: ShardFacts::default(),
+            credit_uses: ShardFacts::default(),
             restricted: ShardFacts::default(),
             kills: ShardFacts::default(),
             directives: ShardFacts::default(),
@@ -181,6 +196,12 @@ impl ControlState {
 
     pub(super) fn limits_are(&mut self, scope: Scope, limits: RiskLimits, mark: SnapshotMark) {
         self.limits.set((scope, mark.shard), limits, mark);
+    }
+
+    pub(super) fn budget_use_is(&mut self, usage: &BudgetUse, mark: SnapshotMark) {
+        if let (Scope::Account(account), BudgetKind::Credit) = (usage.scope, usage.kind) {
+            self.credit_uses.set((account, mark.shard), Money::from_raw(usage.used), mark);
+        }
     }
 
     pub(super) fn restrict(&mut self, scope: Scope, security: SecurityId, on: bool, mark: SnapshotMark) {
@@ -209,6 +230,7 @@ impl ControlState {
         self.phases.sweep(mark);
         self.adapters.sweep(mark);
         self.limits.sweep(mark);
+        self.credit_uses.sweep(mark);
         self.restricted.sweep(mark);
         self.kills.sweep(mark);
         self.directives.sweep(mark);

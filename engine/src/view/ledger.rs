@@ -9,6 +9,7 @@ use crate::event::{Booking, PositionState};
 use crate::id::{
     AccountId, Currency, IntId, OrderHandle, PositionId, SecurityId, ShardId, StrategyId, TransactionId, Uuid,
 };
+use crate::ledger::NO_ACCOUNT;
 use crate::number::{Money, Price, Qty};
 use crate::time::Timestamp;
 
@@ -112,6 +113,8 @@ impl View {
 #[derive(Debug)]
 pub(super) struct LedgerView {
     positions: ShardFacts<PositionId, PositionView>,
+    /// Positions of accounts over all strategies, as raw quantities; most of them are not flat.
+    exposures: ShardFacts<(SecurityId, AccountId), i128>,
     /// Each shard's part.
     cash: ShardFacts<(StrategyId, Currency, ShardId), Money>,
     transactions: Transactions,
@@ -127,8 +130,13 @@ impl LedgerView {
             uuids: BTreeMap::new(),
             len_max: transactions_max,
         };
-        let (positions, cash) = (ShardFacts::default(), ShardFacts::default());
-        LedgerView { positions, cash, transactions, cut: BTreeSet::new() }
+        LedgerView {
+            positions: ShardFacts::default(),
+            exposures: ShardFacts::default(),
+            cash: ShardFacts::default(),
+            transactions,
+            cut: BTreeSet::new(),
+        }
     }
 
     /// Returns whether transactions of the day may be missing for a position.
@@ -154,6 +162,12 @@ impl LedgerView {
     pub(super) fn booked(&mut self, at: Timestamp, seq: u64, booking: &Booking, mark: SnapshotMark) {
         if let Some(security) = booking.security {
             self.position_is(at, booking.strategy, security, booking.position, mark);
+            // A snapshot repeats the transactions of the day, and states their sum afterwards.
+            if booking.account != NO_ACCOUNT && !self.transactions.times.contains_key(&booking.id) {
+                let key = (security, booking.account);
+                let before = self.exposures.get(&key).copied().unwrap_or_default();
+                self.exposures.set(key, before + booking.qty.raw() as i128, mark);
+            }
         }
         self.cash_is(booking.strategy, booking.currency, booking.cash, mark);
         let dropped = self.transactions.insert(TransactionView {
@@ -188,6 +202,27 @@ impl LedgerView {
         self.positions.set(id, PositionView { id, state, updated: at }, mark);
     }
 
+    /// Sets the position of one account in a security, or of all accounts.
+    pub(super) fn exposure_is(
+        &mut self,
+        account: Option<AccountId>,
+        security: SecurityId,
+        qty: Qty,
+        mark: SnapshotMark,
+    ) {
+        let raw = qty.raw() as i128;
+        if let Some(account) = account {
+            return self.exposures.set((security, account), raw, mark);
+        }
+        let all = (security, AccountId(0))..=(security, AccountId(u16::MAX));
+        self.exposures.facts.range_mut(all).for_each(|(_, (held, _))| *held = raw);
+    }
+
+    /// Returns the positions of accounts, as raw quantities.
+    pub(super) fn exposures(&self) -> impl Iterator<Item = ((SecurityId, AccountId), i128)> {
+        self.exposures.iter().map(|(key, qty)| (key, *qty))
+    }
+
     pub(super) fn cash_is(
         &mut self,
         strategy: StrategyId,
@@ -219,6 +254,7 @@ impl LedgerView {
 
     pub(super) fn sweep(&mut self, mark: SnapshotMark) {
         self.positions.sweep(mark);
+        self.exposures.sweep(mark);
         self.cash.sweep(mark);
     }
 }

@@ -15,8 +15,8 @@ use crate::time::Timestamp;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LimitUse {
     pub open_orders: u64,
-    /// The largest position that its open orders could lead to, as a magnitude; for strategies
-    /// only, because positions belong to strategies. `None` without any.
+    /// The largest position that its open orders could lead to, as a magnitude: of a strategy, or
+    /// of an account over all strategies. `None` without any.
     pub position: Option<(SecurityId, Qty)>,
 }
 
@@ -82,26 +82,30 @@ impl View {
     pub fn limit_uses(&self) -> BTreeMap<Scope, LimitUse> {
         let mut uses: BTreeMap<Scope, LimitUse> = BTreeMap::new();
         // Possible positions after all buys and after all sells.
-        let mut reach: BTreeMap<(StrategyId, SecurityId), (i128, i128)> = BTreeMap::new();
+        let mut reach: BTreeMap<(Scope, SecurityId), (i128, i128)> = BTreeMap::new();
         for position in self.positions() {
             let net = position.state.qty.raw() as i128;
-            reach.insert((position.id.strategy(), position.id.security()), (net, net));
+            reach.insert((Scope::Strategy(position.id.strategy()), position.id.security()), (net, net));
+        }
+        for ((security, account), net) in self.ledger.exposures() {
+            reach.insert((Scope::Account(account), security), (net, net));
         }
         for (terms, leaves) in self.orders.open_leaves() {
-            uses.entry(Scope::Strategy(terms.strategy)).or_default().open_orders += 1;
-            uses.entry(Scope::Account(terms.account)).or_default().open_orders += 1;
-            let (bought, sold) = reach.entry((terms.strategy, terms.security)).or_default();
-            match terms.side {
-                Side::Buy => *bought += leaves.raw() as i128,
-                Side::Sell => *sold -= leaves.raw() as i128,
+            for scope in [Scope::Strategy(terms.strategy), Scope::Account(terms.account)] {
+                uses.entry(scope).or_default().open_orders += 1;
+                let (bought, sold) = reach.entry((scope, terms.security)).or_default();
+                match terms.side {
+                    Side::Buy => *bought += leaves.raw() as i128,
+                    Side::Sell => *sold -= leaves.raw() as i128,
+                }
             }
         }
-        for ((strategy, security), (bought, sold)) in reach {
+        for ((scope, security), (bought, sold)) in reach {
             let qty = Qty::from_raw(number::saturated(bought.abs().max(sold.abs())));
             if qty.is_zero() {
                 continue;
             }
-            let largest = &mut uses.entry(Scope::Strategy(strategy)).or_default().position;
+            let largest = &mut uses.entry(scope).or_default().position;
             if largest.is_none_or(|(_, other)| other < qty) {
                 *largest = Some((security, qty));
             }

@@ -278,6 +278,7 @@ impl Runner {
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::Done { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }

@@ -355,6 +355,7 @@ impl Control {
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::Done { .. }
             | EventKind::SnapshotBegin { .. } => {}
         }

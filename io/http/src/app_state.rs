@@ -16,6 +16,7 @@ use super::admission::Admission;
 use super::audit::AuditActs;
 use super::cluster::ClusterNode;
 use super::compression::Compression;
+use super::credit_use::CreditUse;
 use super::fix_queries::FixQueries;
 use super::guard::RequestRules;
 use super::http_event::HttpEvent;
@@ -56,6 +57,7 @@ pub(crate) struct AppState {
     pub history: Option<HistoryClient>,
     pub portfolio_history: PortfolioHistory,
     pub profit_history: ProfitHistory,
+    pub credit_use: CreditUse,
     pub monitoring: Monitoring,
     pub content: Content,
     pub fix_queries: FixQueries,
@@ -172,6 +174,7 @@ impl AppState {
             history,
             portfolio_history: PortfolioHistory::default(),
             profit_history: ProfitHistory::new(settings.base_currency, running_days),
+            credit_use: CreditUse::default(),
             monitoring: Monitoring::new(meter, registry, service_status, tls, ws_broker, stages),
             content: Content { routes: Routes::new(), page: WebPage::new(), description },
             fix_queries: FixQueries::default(),

@@ -83,7 +83,7 @@ pub(crate) async fn handle(
         ApiCall::ProfitDays => app.profit_history.show_days(&trading.shard_client, ctx),
         ApiCall::Report => report::show(app, ctx).await,
         ApiCall::LogEvents => log_history::show(&app.notifications.hub.log_history(), ctx),
-        ApiCall::LimitUses => risk::uses(trading, ctx),
+        ApiCall::LimitUses => risk::uses(&app.credit_use, trading, ctx).await,
         ApiCall::Risk => risk::show(trading, ctx),
         ApiCall::RiskChange => risk::change(trading, ctx, body).await,
         ApiCall::Adapters => about::adapters(&trading.shard_client, ctx),

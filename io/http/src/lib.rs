@@ -42,6 +42,7 @@ mod connection_info;
 mod connection_progress;
 mod content_coding;
 mod cors;
+mod credit_use;
 mod deposit;
 mod order_entry;
 mod shard_client;

@@ -9,6 +9,7 @@ use pitlane_protocols::rest::{self, LimitUseVO, LimitsVO, PhaseVO, RiskVO};
 use pitlane_strategy::lifecycle::{self, WrongPhase};
 
 use super::body::RequestBody;
+use super::credit_use::CreditUse;
 use super::problem::Problem;
 use super::request_context::RequestContext;
 use super::response::HttpResponse;
@@ -22,16 +23,25 @@ pub(crate) fn show(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpRe
 
 /// Returns what strategies and accounts use of their limits. The use of an account shows orders of
 /// every strategy, so it is for callers that see all of them.
-pub(crate) fn uses(trading: &Trading, ctx: &RequestContext<'_>) -> Result<HttpResponse, Problem> {
+pub(crate) async fn uses(
+    credit_use: &CreditUse,
+    trading: &Trading,
+    ctx: &RequestContext<'_>,
+) -> Result<HttpResponse, Problem> {
     ctx.no_query()?;
-    let (reference, view) = (trading.shard_client.reference(), trading.shard_client.view());
+    let reference = trading.shard_client.reference();
     let caller_scope = ctx.scope(&reference);
-    let uses = LimitUseVO::all(&view, &reference, |scope| match scope {
+    if caller_scope == StrategyScope::All {
+        credit_use.refresh(trading).await;
+    }
+    let is_visible = |scope| match scope {
         Scope::Strategy(strategy) => caller_scope.contains(strategy),
         Scope::Account(_) | Scope::Global | Scope::Security(_) | Scope::Adapter(_) => {
             caller_scope == StrategyScope::All
         }
-    });
+    };
+    let credit_of = |account| credit_use.of(trading, account);
+    let uses = LimitUseVO::all(&trading.shard_client.view(), &reference, is_visible, credit_of);
     Ok(HttpResponse::list(uses.into_iter()))
 }
 

@@ -60,9 +60,13 @@ impl Trading {
 
     /// Sends a command and waits for its result. When this returns, the view includes it.
     pub(crate) async fn send_command(&self, body: CommandKind) -> Result<CommandOutcome, Problem> {
+        self.await_outcome(self.send(body)?).await
+    }
+
+    /// Sends a command and returns the pending response.
+    pub(crate) fn send(&self, body: CommandKind) -> Result<PendingResponse, Problem> {
         self.check_open()?;
-        let pending = self.shard_client.send(SESSION, body).map_err(|_busy| Problem::busy())?;
-        self.await_outcome(pending).await
+        self.shard_client.send(SESSION, body).map_err(|_busy| Problem::busy())
     }
 
     /// Waits for a response of the shards.

@@ -25,8 +25,9 @@ use pitlane_engine::sender::{SenderId, SentBy};
 use super::versioned_codec;
 
 /// Version of these messages. 2: orders with special terms, assets of up to eight characters, and
-/// subscriptions of the orders and trades of a book.
-pub const CLUSTER_VERSION: u8 = 2;
+/// subscriptions of the orders and trades of a book. 3: positions of accounts, and their use of
+/// credit.
+pub const CLUSTER_VERSION: u8 = 3;
 /// Servers of one cluster: as many as a port number has room for.
 pub const MEMBERS_MAX: usize = 7;
 const PORTS: u8 = PortId::MAX + 1;
@@ -82,6 +83,7 @@ pub fn source_of(event: &mut Event) -> Option<&mut Source> {
         | EventKind::Alert { .. }
         | EventKind::ToVenue(_)
         | EventKind::Budget(_)
+        | EventKind::Exposure { .. }
         | EventKind::SnapshotBegin { .. }
         | EventKind::SnapshotEnd { .. }
         | EventKind::Sender { .. }
@@ -123,6 +125,7 @@ pub fn translate_senders(event: &mut Event, port_here: impl Fn(PortId) -> PortId
         | EventKind::Alert { .. }
         | EventKind::ToVenue(_)
         | EventKind::Budget(_)
+        | EventKind::Exposure { .. }
         | EventKind::Done { .. }
         | EventKind::SnapshotBegin { .. }
         | EventKind::SnapshotEnd { .. }

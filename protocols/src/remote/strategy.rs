@@ -269,6 +269,7 @@ pub fn concerns(strategy: Source, event: &Event) -> bool {
         | EventKind::Alert { .. }
         | EventKind::ToVenue(_)
         | EventKind::Budget(_)
+        | EventKind::Exposure { .. }
         | EventKind::Done { .. }
         | EventKind::SnapshotBegin { .. }
         | EventKind::SnapshotEnd { .. }

@@ -1,8 +1,8 @@
 //! Use of the limits of strategies and accounts, and what the limits refused.
 
-use std::collections::BTreeMap;
-
 use pitlane_engine::command::Scope;
+use pitlane_engine::id::AccountId;
+use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::{LimitRefusals, LimitUse, View};
 use serde::Serialize;
@@ -21,12 +21,16 @@ pub struct LimitUseVO {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_name: Option<String>,
     pub open_orders: u64,
-    /// Of strategies: the largest position that the open orders could lead to, as a magnitude, and
-    /// its security. Absent without any.
+    /// The largest position that the open orders could lead to, as a magnitude, and its security:
+    /// of a strategy, or of an account over all strategies. Absent without any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position: Option<Decimal>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub position_security_id: Option<u32>,
+    /// Of accounts with a credit limit: the credit in use, in the currency of the limit, at most a
+    /// second old. Absent if a shard does not answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub credit: Option<Decimal>,
     /// By reason.
     pub refusals: Vec<LimitRefusalsVO>,
 }
@@ -46,23 +50,30 @@ pub struct LimitRefusalsVO {
 
 impl LimitUseVO {
     /// Returns the use of every strategy and account with limits that the caller may see.
-    pub fn all(view: &View, reference: &RefData, is_visible: impl Fn(Scope) -> bool) -> Vec<LimitUseVO> {
+    /// `credit_of` gives the credit that an account uses.
+    pub fn all(
+        view: &View,
+        reference: &RefData,
+        is_visible: impl Fn(Scope) -> bool,
+        credit_of: impl Fn(AccountId) -> Option<Money>,
+    ) -> Vec<LimitUseVO> {
         let uses = view.limit_uses();
         let scopes = view.all_limits().map(|(scope, _)| scope).filter(|scope| is_visible(*scope));
-        scopes.map(|scope| LimitUseVO::of(scope, &uses, view, reference)).collect()
-    }
-
-    fn of(scope: Scope, uses: &BTreeMap<Scope, LimitUse>, view: &View, reference: &RefData) -> LimitUseVO {
-        let (strategy_name, account_name) = names(scope, reference);
-        let LimitUse { open_orders, position } = uses.get(&scope).copied().unwrap_or_default();
-        LimitUseVO {
-            strategy_name,
-            account_name,
-            open_orders,
-            position: position.map(|(_, qty)| qty.into()),
-            position_security_id: position.map(|(security, _)| security.0),
-            refusals: view.limit_refusals(scope).iter().map(LimitRefusalsVO::of).collect(),
-        }
+        let row = |scope| {
+            let (strategy_name, account_name) = names(scope, reference);
+            let LimitUse { open_orders, position } = uses.get(&scope).copied().unwrap_or_default();
+            let credit = if let Scope::Account(account) = scope { credit_of(account) } else { None };
+            LimitUseVO {
+                strategy_name,
+                account_name,
+                open_orders,
+                position: position.map(|(_, qty)| qty.into()),
+                position_security_id: position.map(|(security, _)| security.0),
+                credit: credit.map(Decimal::from),
+                refusals: view.limit_refusals(scope).iter().map(LimitRefusalsVO::of).collect(),
+            }
+        };
+        scopes.map(row).collect()
     }
 }
 

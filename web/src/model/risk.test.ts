@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { draftOf, limitChanges, limitFault, limitText, riskRows, useText, useTone } from './risk';
+import { currencyFault, draftOf, limitChanges, limitFault, limitText, riskRows, useText, useTone } from './risk';
 import type { LimitUse, Limits } from './types';
 
 const LIMITS: Limits = {
@@ -57,6 +57,28 @@ describe('limits and their use', () => {
       accountName: 'A',
       tradingEnabled: false,
     });
+    const credited = { ...draft, credit: '5000.5', creditCurrency: 'USD' };
+    expect(limitChanges({ ...REST, accountName: 'A' }, credited)).toEqual({
+      accountName: 'A',
+      credit: '5000.5',
+      creditCurrency: 'USD',
+    });
+    const before = { ...REST, accountName: 'A', credit: '5000.5', creditCurrency: 'USD' };
+    expect(limitChanges(before, credited)).toBeNull();
+    expect(limitChanges(before, { ...credited, credit: '0' })?.['credit']).toBe('0');
+    // Credit is a limit of accounts.
+    expect(limitChanges(LIMITS, credited)).toBeNull();
+    const currencies = ['', 'USD', 'usd', '1INCH', 'U$'].map((creditCurrency) =>
+      currencyFault({ ...credited, creditCurrency }),
+    );
+    expect(currencies).toEqual([
+      'A credit needs its currency',
+      '',
+      'Write a currency like USD',
+      '',
+      'Write a currency like USD',
+    ]);
+    expect(currencyFault({ ...credited, credit: '0', creditCurrency: '' })).toBe('');
   });
 
   it('says what is wrong with a limit', () => {

@@ -69,12 +69,18 @@ export const LIMIT_FIELDS = [
   { key: 'duplicateWindowMs', label: 'Duplicate window in ms', isWhole: true },
 ] as const;
 export type LimitKey = (typeof LIMIT_FIELDS)[number]['key'];
-export type LimitDraft = Record<LimitKey, Decimal> & { tradingEnabled: boolean };
+/** `credit` and its currency are limits of accounts. */
+export type LimitDraft = Record<LimitKey, Decimal> & {
+  tradingEnabled: boolean;
+  credit: Decimal;
+  creditCurrency: string;
+};
 
 /** Returns the limits as the editor shows them. */
 export function draftOf(limits: Limits): LimitDraft {
   const fields = LIMIT_FIELDS.map(({ key }) => [key, String(limits[key])] as const);
-  return { ...(Object.fromEntries(fields) as Record<LimitKey, Decimal>), tradingEnabled: limits.tradingEnabled };
+  const { tradingEnabled, credit = '0', creditCurrency = '' } = limits;
+  return { ...(Object.fromEntries(fields) as Record<LimitKey, Decimal>), tradingEnabled, credit, creditCurrency };
 }
 
 /** Returns what is wrong with a limit; empty: nothing. */
@@ -82,6 +88,12 @@ export function limitFault(text: Decimal, isWhole: boolean): string {
   if (units(text) === null) return `“${text}” is not a number. Write it like 1234.5, or 0 for no limit`;
   if (isNegative(text)) return 'Must not be below zero';
   return isWhole && text.includes('.') ? 'Must be a whole number' : '';
+}
+
+/** Returns what is wrong with the currency of a credit; empty: nothing. */
+export function currencyFault({ credit, creditCurrency }: LimitDraft): string {
+  if (creditCurrency === '') return (units(credit) ?? 0n) === 0n ? '' : 'A credit needs its currency';
+  return /^[A-Z0-9]{1,8}$/.test(creditCurrency) ? '' : 'Write a currency like USD';
 }
 
 /** Returns the request that changes the limits; null if nothing differs. */
@@ -92,7 +104,12 @@ export function limitChanges(limits: Limits, draft: LimitDraft): Record<string, 
     changed.map(({ key, isWhole }) => [key, isWhole ? Number(draft[key]) : draft[key]]),
   );
   if (draft.tradingEnabled !== limits.tradingEnabled) body['tradingEnabled'] = draft.tradingEnabled;
-  if (Object.keys(body).length === 0) return null;
   const { strategyName, accountName } = limits;
+  const hasCredit = compare(before.credit, draft.credit) !== 0 || before.creditCurrency !== draft.creditCurrency;
+  if (accountName !== undefined && hasCredit) {
+    body['credit'] = draft.credit;
+    if (draft.creditCurrency !== '') body['creditCurrency'] = draft.creditCurrency;
+  }
+  if (Object.keys(body).length === 0) return null;
   return { ...(strategyName === undefined ? { accountName } : { strategyName }), ...body };
 }

@@ -234,9 +234,11 @@ export interface LimitUse {
   strategyName?: string;
   accountName?: string;
   openOrders: number;
-  /** Of strategies: the largest position that the open orders could lead to. */
+  /** The largest position that the open orders could lead to; of an account over all strategies. */
   position?: Decimal;
   positionSecurityId?: number;
+  /** Of accounts with a credit limit: the credit in use. */
+  credit?: Decimal;
   refusals: LimitRefusals[];
 }
 

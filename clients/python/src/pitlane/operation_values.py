@@ -44,7 +44,8 @@ class LimitRefusals:
 class LimitUse:
     """What a strategy or an account uses of its limits.
 
-    `position` is the largest position that the open orders of a strategy could lead to.
+    `position` is the largest position that its open orders could lead to; of an account over all
+    strategies. `credit` is the credit that an account with such a limit uses.
     """
 
     open_orders: int
@@ -53,6 +54,7 @@ class LimitUse:
     account_name: Optional[str] = None
     position: Optional[Decimal] = None
     position_security_id: Optional[int] = None
+    credit: Optional[Decimal] = None
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
 use super::*;
+use crate::command::BudgetKind;
 use crate::view::{LimitRefusals, LimitUse};
 
 const STRATEGY: Scope = Scope::Strategy(StrategyId(2));
@@ -30,7 +31,8 @@ fn the_use_counts_open_orders_and_the_largest_possible_position() {
     bench.emit(1, side(handle(1, 0, 0), "sell", Side::Sell, "50"));
     bench.emit(1, side(handle(1, 0, 1), "buy", Side::Buy, "100"));
     let of_strategy = LimitUse { open_orders: 2, position: Some((SecurityId(9), qty("80"))) };
-    let of_account = LimitUse { open_orders: 2, position: None };
+    // No transaction names an account, so that only the open orders count for it.
+    let of_account = LimitUse { open_orders: 2, position: Some((SecurityId(9), qty("100"))) };
     let uses: Vec<_> = bench.view.limit_uses().into_iter().collect();
     assert_eq!(uses, [(STRATEGY, of_strategy), (ACCOUNT, of_account)]);
     // A fill moves quantity from the order to the position, and the end of an order returns it.
@@ -45,6 +47,85 @@ fn the_use_counts_open_orders_and_the_largest_possible_position() {
         bench.view.limit_uses()[&STRATEGY],
         LimitUse { open_orders: 0, position: Some((SecurityId(9), qty("30"))) }
     );
+}
+
+/// Returns a booking of an account.
+fn deal(number: u32, account: u16, quantity: &str) -> EventKind {
+    let (strategy, account) = (StrategyId(2), AccountId(account));
+    EventKind::Booked(Booking { strategy, account, qty: qty(quantity), ..booking(9, number, "0") })
+}
+
+fn exposure(account: Option<u16>, quantity: &str) -> EventKind {
+    EventKind::Exposure { account: account.map(AccountId), security: SecurityId(9), qty: qty(quantity) }
+}
+
+fn position_of(bench: &ViewBench, account: u16) -> Option<Qty> {
+    let uses = bench.view.limit_uses();
+    uses.get(&Scope::Account(AccountId(account)))?.position.map(|(_, qty)| qty)
+}
+
+#[test]
+fn an_account_holds_what_its_snapshot_states_and_what_was_booked_since() {
+    let mut bench = ViewBench::new(1);
+    bench.begin(0);
+    // The snapshot repeats the transactions of the day; others were made before.
+    bench.emit(0, deal(1, 3, "10"));
+    bench.emit(0, exposure(Some(3), "-40"));
+    bench.end(0);
+    assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (Some(qty("40")), None));
+    bench.emit(0, deal(2, 3, "15"));
+    bench.emit(0, deal(3, 4, "7"));
+    assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (Some(qty("25")), Some(qty("7"))));
+    // Buys close the position before they could open another one.
+    bench.emit(0, side(handle(0, 0, 0), "buy", Side::Buy, "30"));
+    assert_eq!(position_of(&bench, 3), Some(qty("25")));
+    bench.emit(0, side(handle(0, 0, 1), "more", Side::Buy, "30"));
+    assert_eq!(position_of(&bench, 3), Some(qty("35")));
+    bench.report(handle(0, 0, 0), ExecType::Canceled, Status::Canceled);
+    bench.report(handle(0, 0, 1), ExecType::Canceled, Status::Canceled);
+    // A later snapshot repeats known transactions, and drops what it does not mention.
+    bench.begin(0);
+    bench.emit(0, deal(2, 3, "15"));
+    bench.emit(0, exposure(Some(3), "-25"));
+    bench.end(0);
+    assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (Some(qty("25")), None));
+}
+
+#[test]
+fn no_account_holds_an_expired_security() {
+    let mut bench = ViewBench::new(1);
+    bench.emit(0, deal(1, 3, "10"));
+    bench.emit(0, deal(2, 4, "-10"));
+    // The expiration of a strategy's position belongs to no account.
+    bench.emit(0, deal(3, 0, "-10"));
+    assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (Some(qty("10")), Some(qty("10"))));
+    bench.emit(0, exposure(None, "0"));
+    assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (None, None));
+}
+
+#[test]
+fn the_credit_in_use_is_known_when_every_shard_has_reported_it() {
+    let mut bench = ViewBench::new(2);
+    let report = |account: u16, kind: BudgetKind, used: i64| {
+        let scope = Scope::Account(AccountId(account));
+        EventKind::Budget(BudgetUse { scope, kind, granted: 9, used, returned: 0, wanting: 0 })
+    };
+    let credit = |bench: &ViewBench| bench.view.credit_used(AccountId(3)).map(Money::raw);
+    bench.emit(0, report(3, BudgetKind::Credit, 5));
+    bench.emit(1, report(4, BudgetKind::Credit, 50));
+    bench.emit(1, report(3, BudgetKind::OpenOrders, 500));
+    assert_eq!(credit(&bench), None);
+    bench.emit(1, report(3, BudgetKind::Credit, 7));
+    assert_eq!(credit(&bench), Some(12));
+    bench.emit(0, report(3, BudgetKind::Credit, -1));
+    assert_eq!(credit(&bench), Some(6));
+    bench.emit(0, report(3, BudgetKind::Credit, i64::MAX));
+    assert_eq!(credit(&bench), None);
+    // A server that joins again has not reported yet.
+    bench.emit(0, report(3, BudgetKind::Credit, 1));
+    bench.begin(1);
+    bench.end(1);
+    assert_eq!(credit(&bench), None);
 }
 
 #[test]

@@ -140,6 +140,7 @@ pub fn write_event(line: &mut String, shard: ShardId, event: &Event) {
         | EventKind::Alert { .. }
         | EventKind::ToVenue(_)
         | EventKind::Budget(_)
+        | EventKind::Exposure { .. }
         | EventKind::Done { .. }
         | EventKind::SnapshotBegin { .. }
         | EventKind::SnapshotEnd { .. }

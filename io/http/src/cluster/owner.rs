@@ -14,7 +14,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use bytes::Bytes;
-use pitlane_engine::command::{Command, CommandKind, WatchTarget};
+use pitlane_engine::command::{BudgetAct, Command, CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{IntId, Origin, PortId, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
@@ -414,6 +414,8 @@ pub(super) fn is_allowed_from_peer(body: &CommandKind) -> bool {
         | CommandKind::Validate { .. }
         | CommandKind::SpecialTerms(_)
         | CommandKind::Sender { .. } => true,
+        // A recall of nothing only asks for the use.
+        CommandKind::Budget(budget) => budget.act == BudgetAct::Recall(0),
         CommandKind::Quote { .. }
         | CommandKind::Trade { .. }
         | CommandKind::Tick { .. }
@@ -422,7 +424,6 @@ pub(super) fn is_allowed_from_peer(body: &CommandKind) -> bool {
         | CommandKind::VenueBook { .. }
         | CommandKind::Report { .. }
         | CommandKind::Adapter { .. }
-        | CommandKind::Budget(_)
         | CommandKind::Session { .. }
         | CommandKind::TradingDay { .. }
         | CommandKind::Schedule { .. }

@@ -79,8 +79,8 @@ impl PortSubscriptions {
             }
             EventKind::MarketTrade(trade) => self.trades.get(&trade.security).copied().unwrap_or_default(),
             EventKind::Done { .. } => own,
+            EventKind::Budget(_) => self.everything,
             EventKind::ToVenue(_)
-            | EventKind::Budget(_)
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }
             | EventKind::UsedIds(_) => PortMask::NONE,
@@ -89,6 +89,7 @@ impl PortSubscriptions {
             | EventKind::Refused(_)
             | EventKind::Forgotten { .. }
             | EventKind::Booked(_)
+            | EventKind::Exposure { .. }
             | EventKind::Adjusted { .. }
             | EventKind::Subscription { .. }
             | EventKind::Session { .. }

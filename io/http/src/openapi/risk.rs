@@ -44,6 +44,13 @@ pub(super) fn uses() -> CallDescription {
             "dateTime": "2026-11-14T09:30:00.123456789Z",
             "securityId": 1,
         }],
+    }, {
+        "accountName": "NEWYORK",
+        "openOrders": 12,
+        "position": 500,
+        "positionSecurityId": 1,
+        "credit": 93450.5,
+        "refusals": [],
     }]);
     CallDescription {
         more: "Of every strategy that the login may see; of accounts if it may see all strategies. \

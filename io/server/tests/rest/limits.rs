@@ -111,8 +111,10 @@ fn the_use_of_limits_and_what_they_refused_are_shown() {
         (&used["openOrders"], &used["position"], &used["positionSecurityId"]),
         (&json!(1), &json!(35), &json!(1))
     );
+    // The other side of the trade is of the same account, so that only the open order counts.
     let account = use_of(&mut service, "accountName", "NEWYORK");
-    assert_eq!((&account["openOrders"], &account["position"]), (&json!(1), &Value::Null));
+    assert_eq!((&account["openOrders"], &account["position"]), (&json!(1), &json!(25)));
+    assert_eq!(account["credit"], Value::Null);
     let limits = r#"{"strategyName":"SERVER","maxOrderQty":5}"#;
     assert_eq!(service.put("/rest/ext/risk", limits).status, 200);
     (0..2).for_each(|_| _ = service.refuse("POST", LIMIT, &buy(1, 6, "150"), 422, "max-order-qty"));
@@ -128,4 +130,46 @@ fn the_use_of_limits_and_what_they_refused_are_shown() {
         assert!(row["dateTime"].is_string());
     }
     service.refuse("GET", "/rest/ext/risk/use?x=1", "", 400, "bad-query");
+}
+
+#[test]
+fn the_position_and_the_credit_of_an_account_count_all_strategies_also_after_a_restart() {
+    let data = folder("account-use");
+    let mut service = RestService::with(&data, &[]);
+    let credit =
+        |amount: u32| format!(r#"{{"accountName":"NEWYORK","credit":{amount},"creditCurrency":"USD"}}"#);
+    assert_eq!(service.put("/rest/ext/risk", &credit(100_000)).status, 200);
+    for (strategy, quantity) in [("SERVER", 30), ("PAIRS", 12)] {
+        let bought = format!(
+            r#"{{"type":"BUY","strategyName":"{strategy}","securityId":1,"quantity":{quantity},"price":100,"accountId":1}}"#
+        );
+        service.must_post("/rest/transaction", &bought);
+    }
+    service.must_post(LIMIT, &buy(1, 8, "100"));
+    let row_of = |uses: &Value| {
+        uses.as_array()
+            .unwrap()
+            .iter()
+            .find(|row| row["accountName"] == "NEWYORK")
+            .cloned()
+            .unwrap_or_default()
+    };
+    // 42 shares and 8 open ones at 100; whatever the fee for the open ones is, it is reserved too.
+    // A use may be a second old.
+    let is_whole = |uses: &Value| {
+        let row = row_of(uses);
+        row["position"] == json!(50)
+            && row["positionSecurityId"] == json!(1)
+            && row["credit"].as_f64().is_some_and(|credit| (5_000.0..5_001.0).contains(&credit))
+    };
+    service.until("/rest/ext/risk/use", is_whole);
+    let other = use_of(&mut service, "accountName", "GLOBAL");
+    assert_eq!((&other["position"], &other["credit"]), (&Value::Null, &Value::Null));
+    service.kill();
+    // The settings have no credit limit, so that the next start lifts it.
+    let mut service = RestService::with(&data, &[]);
+    let again = service.until("/rest/ext/risk/use", |uses| row_of(uses)["position"] == json!(50));
+    assert_eq!(row_of(&again)["credit"], Value::Null);
+    assert_eq!(service.put("/rest/ext/risk", &credit(200_000)).status, 200);
+    service.until("/rest/ext/risk/use", is_whole);
 }

@@ -77,6 +77,7 @@ impl StompBroker {
             | EventKind::Alert { .. }
             | EventKind::ToVenue(_)
             | EventKind::Budget(_)
+            | EventKind::Exposure { .. }
             | EventKind::Done { .. }
             | EventKind::SnapshotBegin { .. }
             | EventKind::SnapshotEnd { .. }
