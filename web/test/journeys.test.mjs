@@ -235,6 +235,8 @@ test('an order of another client appears without a reload', async () => {
 test('an order of a FIX client appears with its session, and can be cancelled', async () => {
   await tab(page, 'Orders');
   await pointAway();
+  // Only a wide table has room for the source of an order.
+  await page.setViewportSize({ width: 1920, height: 1080 });
   const client = await new FixClient().open(service.addresses.fix);
   client.order({ id: 'FIX-1', security: 3, symbol: 'NVDA', side: 1, quantity: 6, limit: 100 });
   const order = orderRows().filter({ hasText: 'NVDA' }).filter({ hasText: 'New' });
@@ -245,6 +247,29 @@ test('an order of a FIX client appears with its session, and can be cancelled', 
   await act(order.first().getByRole('button', { name: /^Cancel/ }));
   await client.waitFor('39=4');
   client.close();
+  await page.setViewportSize({ width: 1280, height: 800 });
+});
+
+test('no column of a table is cut, on wide and narrow screens', async () => {
+  for (const [width, height] of [
+    [1440, 900],
+    [800, 1000],
+    [390, 844],
+  ]) {
+    const other = await open(chrome, service.url, { width, height });
+    if (width < 760) await other.getByRole('button', { name: 'Panels', exact: true }).click();
+    for (const name of ['Orders', 'Positions', 'Transactions', 'Risk', 'Sessions']) {
+      await tab(other, name);
+      const table = other.getByRole('region', { name: name === 'Risk' ? 'Limits' : name, exact: true });
+      await table.locator('thead th').first().waitFor();
+      await other.waitForFunction((element) => element.scrollWidth <= element.clientWidth, await table.elementHandle());
+    }
+    await tab(other, 'Orders');
+    await other
+      .getByRole('columnheader', { name: 'Strategy' })
+      .waitFor({ state: width < 1000 ? 'detached' : 'visible' });
+    await other.context().close();
+  }
 });
 
 test('the kill switch cancels orders, refuses new ones, and is lifted', async () => {

@@ -79,6 +79,15 @@ export function riskJourneys(shared) {
     await notices.getByText('Limits of SERVER: refused by the service').waitFor();
     await notices.getByText('duplicateWindowMs is at most a minute').waitFor();
     await editor.getByRole('button', { name: 'Back' }).click();
+    // Only accounts have a credit, which needs its currency.
+    await act(account.getByRole('button', { name: 'Edit limits of NEWYORK' }));
+    const credit = page.getByRole('dialog', { name: 'Limits of NEWYORK' });
+    await credit.getByLabel('Credit', { exact: true }).fill('30,000');
+    await credit.getByLabel('Currency of the credit').fill('');
+    await credit.getByText('A credit needs its currency').waitFor();
+    await credit.getByLabel('Currency of the credit').fill('usd');
+    await credit.getByRole('button', { name: 'Save the limits' }).click();
+    await account.locator('.warn', { hasText: /^25.50\d\.\d+ of 30.000 USD$/ }).waitFor();
     assert.deepEqual(page.errors, []);
     await page.context().close();
     await service.remove();

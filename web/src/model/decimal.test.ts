@@ -6,6 +6,7 @@ import {
   decimal,
   formatDecimal,
   formatSigned,
+  gainTone,
   isMultiple,
   multiply,
   places,
@@ -64,5 +65,9 @@ describe('decimals', () => {
     ]).toEqual(['0', '0.00', '−0.5', '1.5', '−1\u202f234.50', '7', '']);
     expect(formatSigned('5', 2)).toBe('+5.00');
     expect(formatSigned('0')).toBe('0');
+    // What is displayed as zero has no sign and no tone.
+    expect([formatSigned('0.004', 2, 2), formatSigned('-0.004', 2, 2)]).toEqual(['0.00', '0.00']);
+    const tones = ['0.004', '-0.004', '0.005', '-0.005', '0', undefined].map((amount) => gainTone(amount, 2));
+    expect(tones).toEqual([undefined, undefined, 'up', 'down', undefined, undefined]);
   });
 });

@@ -106,8 +106,17 @@ function joinDigits(sign: string, whole: string, digits: string, least: number):
   return part === '' ? sign + parted : `${sign}${parted}.${part}`;
 }
 
-/** Formats a decimal for display, with a plus sign if it is above zero. */
+/** Formats a decimal for display, with a plus sign if it is above zero as displayed. */
 export function formatSigned(amount: Decimal | undefined, least = 0, most = PLACES): string {
   const text = formatDecimal(amount, least, most);
-  return (units(amount) ?? 0n) > 0n ? `+${text}` : text;
+  return toneOf(text) === 'up' ? `+${text}` : text;
+}
+
+/** Returns the tone of a gain or loss that is displayed with at most so many places. */
+export const gainTone = (amount: Decimal | undefined, most = PLACES): 'up' | 'down' | undefined =>
+  toneOf(formatDecimal(amount, 0, most));
+
+function toneOf(text: string): 'up' | 'down' | undefined {
+  if (!/[1-9]/.test(text)) return undefined;
+  return text.startsWith('−') ? 'down' : 'up';
 }

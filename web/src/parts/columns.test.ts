@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { type Column, fitWidths, groupRows, sortRows } from './columns';
+import { type Column, fitColumns, fitWidths, groupRows, narrowWidths, sortRows } from './columns';
 
 const column: Column<{ n?: number }> = { key: 'n', label: 'n', width: 1, sort: (row) => row.n };
 
@@ -28,5 +28,31 @@ describe('tables', () => {
     expect(fitWidths([100, 60, 400], 374)).toEqual([100, 60, 214]);
     expect(fitWidths([86, 48, 80, 88], 256)).toEqual([69, 48, 69, 69]);
     expect(fitWidths([50, 50], 0)).toEqual([0, 0]);
+  });
+
+  it('drop columns in their order until the others fit', () => {
+    const columns = [
+      { ...column, key: 'a', width: 100 },
+      { ...column, key: 'b', width: 50, drop: 2 },
+      { ...column, key: 'c', width: 80, drop: 1 },
+      { ...column, key: 'd', width: 60 },
+    ];
+    const kept = (room: number): string =>
+      fitColumns(columns, room)
+        .map(({ key }) => key)
+        .join('');
+    expect([290, 289, 210, 209, 0].map(kept)).toEqual(['abcd', 'abd', 'abd', 'ad', 'ad']);
+  });
+
+  it('share a narrow screen, except columns with names and buttons', () => {
+    const columns: Column<{ n?: number }>[] = [
+      { ...column, width: 180, whole: true },
+      { ...column, width: 48 },
+      { ...column, width: 80, whole: true, align: 'right' },
+      { ...column, width: 260, narrow: 70 },
+      { ...column, width: 118, pinned: true },
+    ];
+    expect(narrowWidths(columns, 378)).toEqual([94, 48, 48, 70, 118]);
+    expect(narrowWidths(columns, 500)).toEqual([94, 48, 80, 70, 118]);
   });
 });

@@ -22,8 +22,13 @@ export interface Column<T> {
   tone?: (row: T) => 'up' | 'down' | 'dim' | 'warn' | undefined;
   /** Hidden by default; with a number, hidden only if the table is narrower. */
   extra?: boolean | number;
-  /** Shown on a narrow screen too. */
-  narrow?: boolean;
+  /**
+   * Place among the columns that leave a table in which not all fit: the lowest leaves first. Columns
+   * without it stay, so that the table scrolls at worst.
+   */
+  drop?: number;
+  /** Shown on a narrow screen too; with a number, in this width. */
+  narrow?: boolean | number;
   /** Stays at the right edge. */
   pinned?: boolean;
   /**
@@ -98,6 +103,19 @@ function grouped<T>(rows: readonly T[], grouping: Grouping<T> | undefined): [str
   return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
+/** Returns the columns that fit into a width, without those that leave first. */
+export function fitColumns<T>(columns: readonly Column<T>[], room: number): Column<T>[] {
+  let total = columns.reduce((sum, { width }) => sum + width, 0);
+  const rising = columns.filter(({ drop }) => drop !== undefined).sort((a, b) => a.drop! - b.drop!);
+  const gone = new Set<Column<T>>();
+  for (const column of rising) {
+    if (total <= room) break;
+    gone.add(column);
+    total -= column.width;
+  }
+  return columns.filter((column) => !gone.has(column));
+}
+
 /** Fits widths into the available room: the widest shrink first, all to the same width. */
 export function fitWidths(widths: readonly number[], room: number): number[] {
   let left = room;
@@ -112,6 +130,25 @@ export function fitWidths(widths: readonly number[], room: number): number[] {
     left -= width;
   }
   return widths.map((width) => Math.min(width, most));
+}
+
+/** Width of a column of names on a narrow screen, where a long name has two lines. */
+const WHOLE_PX_NARROW = 94;
+
+/**
+ * Returns the widths of columns on a narrow screen: they share the room, except those with buttons
+ * and names.
+ */
+export function narrowWidths<T>(columns: readonly Column<T>[], room: number): number[] {
+  const fixed = columns.map(({ align, narrow, pinned, whole, width }) => {
+    if (typeof narrow === 'number') return narrow;
+    if (pinned) return width;
+    return whole && !align ? Math.min(width, WHOLE_PX_NARROW) : undefined;
+  });
+  const taken = fixed.reduce<number>((sum, width) => sum + (width ?? 0), 0);
+  const shared = columns.filter((_, at) => fixed[at] === undefined).map(({ width }) => width);
+  const given = fitWidths(shared, room - taken);
+  return fixed.map((width) => width ?? given.shift()!);
 }
 
 /** Returns whether a text has all words, in any order and case. */
