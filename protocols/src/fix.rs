@@ -11,6 +11,7 @@
 //! ─► session ─► report for the shard.
 
 // Wire format.
+mod fix50;
 pub mod groups;
 pub mod tag;
 pub mod msg_type;

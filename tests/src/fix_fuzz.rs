@@ -59,15 +59,16 @@ pub fn decode(bytes: &[u8]) {
 /// message without a fault has no wrong group.
 fn check_dictionary(message: &FixMessage) {
     let fields = ["9001 INT D!,G", "112 STRING D A,B"].map(|text| CustomField::parse(text).expect("a field"));
-    let groups = dictionary::check_groups(message);
+    let groups = FixVersion::ALL.map(|version| dictionary::check_groups(message, version));
     for settings in [DictionarySettings::default(), DictionarySettings::new(fields.to_vec(), false)] {
         let faults = FixVersion::ALL.map(|version| dictionary::check(message, version, &settings));
-        let [_, fault, _] = faults;
-        for fault in faults.into_iter().chain([groups]).flatten() {
+        for fault in faults.into_iter().chain(groups).flatten() {
             assert!(fault.tag != 0 && fault.at <= message.len(), "{fault:?}");
         }
-        if message.type_code() == msg_type::NEW_ORDER_SINGLE && fault.is_none() {
-            assert_eq!(groups, None);
+        for (fault, groups) in faults.into_iter().zip(groups) {
+            if message.type_code() == msg_type::NEW_ORDER_SINGLE && fault.is_none() {
+                assert_eq!(groups, None);
+            }
         }
     }
 }

@@ -4,10 +4,11 @@
 //!
 //! ```text
 //! field_rules      data type and values of each tag      ┐
-//! version_values   values of FIX 4.2 and FIX 5.0 SP2     │
+//! version_values   values of FIX 4.2                     │
 //! messages         tags of each message                  ├─► check ─► first fault
 //! messages42       the same of FIX 4.2                   │
 //! groups           members of each repeating group       │
+//! fix50            all of these for FIX 5.0 SP2          │
 //! custom           what an operator adds                 ┘
 //! ```
 //!
@@ -18,36 +19,35 @@
 
 mod custom;
 mod field_rules;
+mod group_walk;
 mod messages;
 mod messages42;
 mod version_values;
 #[cfg(test)]
 mod tests;
 
-use pitlane_engine::text::parse_u64;
-
 pub use self::custom::{CustomField, DictionarySettings};
 pub use self::field_rules::FieldType;
 use self::field_rules::{enumeration_of, type_of};
+use self::group_walk::GroupWalk;
 pub use self::messages::is_msg_type;
-use self::messages::{HEADER_REQUIRED, MessageRule, TagSet, is_required, rule_of};
+use self::messages::{HEADER_REQUIRED, MessageRule, TagSet, rule_of};
 use self::version_values::FIX42_TAG_LAST;
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
-use super::groups::{self, DEPTH_MAX, Group};
 use super::tag;
 use super::version::FixVersion;
 
 /// First tag that users define among themselves.
 const USER_TAG_FIRST: u32 = 5_000;
 
-/// First tag that only FIX 5.0 has. Such tags are in no table.
+/// First tag that only FIX 5.0 has.
 const FIX50_TAG_FIRST: u32 = 957;
 
 /// Returns the first violation in field order, else the first missing field. A message that the
 /// dictionary does not have violates nothing.
 pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySettings) -> Option<FieldFault> {
     let rule = rule_of(version, message.msg_type)?;
-    let mut walk = GroupWalk::default();
+    let mut walk = GroupWalk::new(version);
     let mut seen = TagSet::default();
     for (at, (tag, value)) in message.iter().enumerate() {
         let in_group = match walk.enter(at, tag) {
@@ -59,11 +59,15 @@ pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySet
             let reason = check_value(settings, version, tag, value)
                 .or_else(|| match in_group {
                     true => None,
-                    false => check_tag(settings, (version, rule), message.msg_type, tag),
+                    false => check_tag(settings, (version, &rule), message.msg_type, tag),
                 })
                 .or_else(|| {
-                    let twice = !in_group && !seen.add(tag);
-                    twice.then_some(SessionRejectReason::TagTwice)
+                    let mut is_first = || match tag::slot(tag) {
+                        Some(_) => seen.add(tag),
+                        None => message.find(tag).is_none_or(|(first, _)| first == at),
+                    };
+                    let is_twice = !in_group && !is_first();
+                    is_twice.then_some(SessionRejectReason::TagTwice)
                 });
             if let Some(reason) = reason {
                 return Some(FieldFault { reason, tag, at });
@@ -76,9 +80,10 @@ pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySet
     if let Some(fault) = walk.finish() {
         return Some(fault);
     }
-    let of_rule = rule.required.iter().filter(|&&tag| is_required(version, message.msg_type, tag));
-    let required = HEADER_REQUIRED.iter().chain(of_rule).copied();
-    let missing = required.chain(settings.required(message.msg_type)).find(|&tag| message.get(tag).is_none());
+    let is_missing = |tag: &u32| message.get(*tag).is_none();
+    let missing = HEADER_REQUIRED.iter().copied().find(is_missing);
+    let missing = missing.or_else(|| rule.required().find(is_missing));
+    let missing = missing.or_else(|| settings.required(message.msg_type).find(is_missing));
     let reason = SessionRejectReason::RequiredTagMissing;
     missing.map(|tag| FieldFault { reason, tag, at: message.len() })
 }
@@ -91,8 +96,8 @@ pub fn is_listed(tag: u32, value: &[u8]) -> bool {
 /// Returns the first group with wrong members. The caller calls it for a message with groups: a
 /// wrong count may mean that a part of the message was lost, so it is checked in every mode.
 #[cold]
-pub fn check_groups(message: &FixMessage) -> Option<FieldFault> {
-    let mut walk = GroupWalk::default();
+pub fn check_groups(message: &FixMessage, version: FixVersion) -> Option<FieldFault> {
+    let mut walk = GroupWalk::new(version);
     for (at, (tag, value)) in message.iter().enumerate() {
         if let Err(fault) = walk.enter(at, tag).and_then(|_| walk.open(at, tag, value)) {
             return Some(fault);
@@ -109,7 +114,7 @@ fn check_value(
     value: &[u8],
 ) -> Option<SessionRejectReason> {
     let custom = settings.fields(tag);
-    let field_type = type_of(tag).or_else(|| Some(custom.first()?.field_type))?;
+    let field_type = type_of(version, tag).or_else(|| Some(custom.first()?.field_type))?;
     if !field_type.permits(value) {
         return Some(SessionRejectReason::IncorrectFormat);
     }
@@ -130,12 +135,9 @@ fn check_tag(
     msg_type: &[u8],
     tag: u32,
 ) -> Option<SessionRejectReason> {
-    let is_of_fix50 = (FIX50_TAG_FIRST..USER_TAG_FIRST).contains(&tag);
-    if is_of_fix50 && version == FixVersion::Fix50Sp2 {
-        return None;
-    }
-    let is_outer = tag::class(tag) & (tag::HEADER | tag::TRAILER) != 0 && !is_of_fix50;
-    if rule.tags.has(tag) || is_outer {
+    let is_outer = tag::class(tag) & (tag::HEADER | tag::TRAILER) != 0
+        && (tag < FIX50_TAG_FIRST || version == FixVersion::Fix50Sp2);
+    if rule.has(tag) || is_outer {
         return None;
     }
     let is_ignored = tag >= USER_TAG_FIRST && !settings.checks_user_defined();
@@ -143,103 +145,6 @@ fn check_tag(
         return None;
     }
     let is_later = version == FixVersion::Fix42 && (FIX42_TAG_LAST + 1..USER_TAG_FIRST).contains(&tag);
-    let is_defined = !is_later && type_of(tag).is_some() || !settings.fields(tag).is_empty();
+    let is_defined = !is_later && rule.is_defined(version, tag) || !settings.fields(tag).is_empty();
     Some(if is_defined { SessionRejectReason::TagNotForMessage } else { SessionRejectReason::InvalidTag })
-}
-
-/// The groups that are open at a field: each one is inside of the one before.
-#[derive(Default)]
-struct GroupWalk {
-    open: [Option<OpenGroup>; DEPTH_MAX],
-    depth: usize,
-}
-
-/// A group of which not all members may have been read.
-#[derive(Clone, Copy)]
-struct OpenGroup {
-    group: &'static Group,
-    /// Index of the field with the count.
-    at: usize,
-    count: u64,
-    found: u64,
-    /// Tags of the current member, a bit for each place in [`Group::members`].
-    seen: u64,
-}
-
-impl GroupWalk {
-    /// Takes a field into the innermost group that has its tag, and closes the groups inside of
-    /// that. Returns whether there is such a group.
-    fn enter(&mut self, at: usize, tag: u32) -> Result<bool, FieldFault> {
-        while let Some(open) = self.innermost() {
-            if let Some(place) = open.group.members.iter().position(|&member| member == tag) {
-                return open.take(at, tag, place).map(|()| true);
-            }
-            open.close()?;
-            self.depth -= 1;
-        }
-        Ok(false)
-    }
-
-    /// Opens the group that a tag counts. A group without members is not opened.
-    fn open(&mut self, at: usize, tag: u32, value: &[u8]) -> Result<(), FieldFault> {
-        if tag::class(tag) & tag::COUNT == 0 {
-            return Ok(());
-        }
-        let Some(group) = groups::counted_by(tag) else { return Ok(()) };
-        let reason = SessionRejectReason::IncorrectFormat;
-        let count = parse_u64(value).map_err(|_| FieldFault { reason, tag, at })?;
-        if count > 0 {
-            // The tables have no deeper groups.
-            if let Some(place) = self.open.get_mut(self.depth) {
-                *place = Some(OpenGroup { group, at, count, found: 0, seen: 0 });
-                self.depth += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Closes all groups at the end of the message.
-    fn finish(&mut self) -> Option<FieldFault> {
-        while let Some(open) = self.innermost() {
-            if let Err(fault) = open.close() {
-                return Some(fault);
-            }
-            self.depth -= 1;
-        }
-        None
-    }
-
-    fn innermost(&mut self) -> Option<&mut OpenGroup> {
-        self.open.get_mut(self.depth.checked_sub(1)?)?.as_mut()
-    }
-}
-
-impl OpenGroup {
-    /// Takes a field of a member; `place` is that of its tag.
-    fn take(&mut self, at: usize, tag: u32, place: usize) -> Result<(), FieldFault> {
-        let bit = 1 << place;
-        if place == 0 {
-            (self.found, self.seen) = (self.found + 1, bit);
-            return Ok(());
-        }
-        // Each member begins with the first tag, so this field belongs to none.
-        if self.found == 0 || self.seen & bit != 0 {
-            let reason = SessionRejectReason::GroupOutOfOrder;
-            return Err(match self.found {
-                0 => FieldFault { reason, tag: self.group.count, at: self.at },
-                _ => FieldFault { reason, tag, at },
-            });
-        }
-        self.seen |= bit;
-        Ok(())
-    }
-
-    /// Checks the number of members.
-    fn close(&self) -> Result<(), FieldFault> {
-        if self.found == self.count {
-            return Ok(());
-        }
-        let reason = SessionRejectReason::GroupCount;
-        Err(FieldFault { reason, tag: self.group.count, at: self.at })
-    }
 }

@@ -265,7 +265,7 @@ fn is_market_data(msg_type: &[u8]) -> bool {
 /// Reads the fields of a frame.
 #[inline]
 pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'a, 'f> {
-    let pass = FieldReader { bytes: frame.bytes, end: frame.end };
+    let pass = FieldReader { bytes: frame.bytes, end: frame.end, begin_string: frame.begin_string };
     let mut fault = None;
     // The frame guarantees that MsgType is first.
     let type_end = find_soh(frame.bytes, frame.body + 3);
@@ -297,12 +297,13 @@ pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'
             _ => {
                 let place;
                 (place, reason) = pass.field(at, &mut raw, &mut part);
-                classes |= tag::class(place.tag);
+                classes |= tag::class_in(frame.begin_string, place.tag);
                 place
             }
         };
-        let twice = fields.add(place);
-        let twice = twice && !is_table(msg_type);
+        let twice = fields.add(place)
+            && !is_table(msg_type)
+            && tag::class_in(frame.begin_string, place.tag) & tag::MEMBER == 0;
         if (twice || reason.is_some()) && fault.is_none() {
             let reason = reason.unwrap_or(SessionRejectReason::TagTwice);
             fault = Some(FieldFault { reason, tag: place.tag, at: len });
@@ -341,6 +342,7 @@ impl<'a> StandardHeader<'a> {
 struct FieldReader<'a> {
     bytes: &'a [u8],
     end: usize,
+    begin_string: &'a [u8],
 }
 
 /// Announced raw data: the tag of its length, its own tag, and its length.
@@ -360,7 +362,7 @@ impl<'a> FieldReader<'a> {
         };
         let (tag, digits) = short_tag(word)?;
         let start = at + digits + 1;
-        let class = tag::class(tag);
+        let class = tag::class_in(self.begin_string, tag);
         let in_place = class == 0 && part != tag::TRAILER || class == tag::HEADER && part == tag::HEADER;
         if !in_place || end <= start {
             return None;
@@ -378,7 +380,7 @@ impl<'a> FieldReader<'a> {
                 return (FieldPlace::new(0, at, end - at), Some(reason));
             }
         };
-        let class = tag::class(tag);
+        let class = tag::class_in(self.begin_string, tag);
         let mut fault = None;
         let announced = raw.take();
         let end = match announced {

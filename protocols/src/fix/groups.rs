@@ -11,8 +11,9 @@ pub struct Group {
     pub members: &'static [u32],
 }
 
-/// Levels of groups inside of each other: NoAllocs, NoNestedPartyIDs, NoNestedPartySubIDs.
-pub const DEPTH_MAX: usize = 3;
+/// Levels of groups inside of each other. FIX 4.4 has three: NoAllocs, NoNestedPartyIDs,
+/// NoNestedPartySubIDs. FIX 5.0 SP2 has six in a request for prices of a stream with payments.
+pub const DEPTH_MAX: usize = 6;
 
 pub const GROUPS: &[Group] = &[
     Group { count: 78, members: &[79, 661, 736, 467, 539, 80] },
@@ -75,18 +76,27 @@ pub fn counted_by(tag: u32) -> Option<&'static Group> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::fix::fix50;
+
+    const NO_RELATED_SYM: u32 = 146;
+
+    fn depth_of_fix50(group: fix50::Fix50Group) -> usize {
+        let tags = group.others.iter().flat_map(|run| run.first..=run.last).chain([group.first]);
+        1 + tags.filter_map(fix50::group).map(depth_of_fix50).max().unwrap_or(0)
+    }
 
     #[test]
     fn groups_are_nested_no_deeper_than_the_bound() {
         fn depth(group: &Group) -> usize {
             1 + group.members.iter().filter_map(|&tag| counted_by(tag)).map(depth).max().unwrap_or(0)
         }
-        assert_eq!(GROUPS.iter().map(depth).max(), Some(DEPTH_MAX));
+        assert_eq!(GROUPS.iter().map(depth).max(), Some(3));
+        assert_eq!(fix50::group(NO_RELATED_SYM).map(depth_of_fix50), Some(DEPTH_MAX));
         assert_eq!(RELATED_SYM[RELATED_SYM.len() - 3..], [874, 711, 555]);
     }
 
     #[test]
     fn a_member_fits_the_mask_of_seen_tags() {
-        assert!(GROUPS.iter().all(|group| group.members.len() <= 64));
+        assert!(GROUPS.iter().all(|group| group.members.len() <= fix50::MEMBER_TAGS_MAX));
     }
 }

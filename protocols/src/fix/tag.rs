@@ -1,6 +1,7 @@
 //! Tags by name, and the class of each tag that the field reader needs: part of the header or
 //! trailer, length of raw data, raw data, count of a group, or member of a group.
 
+use super::fix50;
 use super::groups::{GROUPS, Group};
 
 macro_rules! tags {
@@ -162,6 +163,7 @@ tags! {
     LAST_FRAGMENT 893,
     TOT_NUM_REPORTS 911,
     LAST_RPT_REQUESTED 912,
+    MD_PRICE_LEVEL 1023,
     APPL_VER_ID 1128,
     CSTM_APPL_VER_ID 1129,
     DEFAULT_APPL_VER_ID 1137,
@@ -213,6 +215,9 @@ pub const fn slot(tag: u32) -> Option<usize> {
 /// Largest tag that is read. A larger number is not a tag, and never wraps into one.
 pub const TAG_MAX: u32 = i32::MAX as u32;
 
+/// BeginString of FIXT 1.1, whose messages are those of FIX 5.0 SP2.
+pub const FIXT: &[u8] = b"FIXT.1.1";
+
 pub const HEADER: u8 = 1;
 pub const TRAILER: u8 = 2;
 /// Length of the raw data that must follow.
@@ -230,15 +235,25 @@ pub const SPECIAL_TERM: u8 = 64;
 pub fn class(tag: u32) -> u8 {
     match CLASSES.get(tag as usize) {
         Some(&class) => class,
-        // The header of FIXT.
-        None if matches!(tag, APPL_VER_ID | CSTM_APPL_VER_ID | APPL_EXT_ID) => HEADER,
+        None if FIXT_HEADERS.contains(&tag) => HEADER,
         None => 0,
+    }
+}
+
+/// Returns the class bits of a tag in a message with this BeginString. Over FIXT there are more.
+#[inline]
+pub fn class_in(begin_string: &[u8], tag: u32) -> u8 {
+    match CLASSES.get(tag as usize) {
+        Some(&class) => class,
+        None if begin_string == FIXT => fix50::slot(tag).map_or(0, |slot| CLASSES_50[slot]),
+        None => class(tag),
     }
 }
 
 /// Returns the tag of the raw data whose length this tag gives.
 pub fn data_of(length: u32) -> Option<u32> {
-    RAW.iter().find(|pair| pair.0 == length).map(|pair| pair.1)
+    let listed = RAW.iter().find(|pair| pair.0 == length).map(|pair| pair.1);
+    listed.or_else(|| fix50::data_of(length))
 }
 
 /// Raw data of FIX 4.4: the tag of the length, and the tag of the data.
@@ -271,6 +286,52 @@ const TRAILERS: [u32; 3] = [89, 93, 10];
 const SPECIAL_TERMS: [u32; 3] = [EXEC_INST, MIN_QTY, MAX_FLOOR];
 
 static CLASSES: [u8; COMMON_TAGS] = classes();
+
+/// Classes of the tags of FIX 5.0 SP2, by their slot there.
+static CLASSES_50: [u8; fix50::SLOTS] = CLASSES_OF_FIX50;
+
+const CLASSES_OF_FIX50: [u8; fix50::SLOTS] = {
+    let mut table = [0; fix50::SLOTS];
+    let mut tag = 0;
+    while let Some(slot) = fix50::slot(tag) {
+        if fix50::TYPE_LETTERS[slot] == fix50::RAW_DATA {
+            table[slot] |= DATA;
+        }
+        if fix50::data_of(tag).is_some() {
+            table[slot] |= LENGTH;
+        }
+        tag = fix50::next_tag(tag);
+    }
+    let lines = &fix50::GROUP_LINES;
+    let (mut word, mut line) = (0, 0);
+    let mut is_list = false;
+    while word < lines.words.len() {
+        let begins_line = line < lines.starts.len() && lines.starts[line] == word;
+        if begins_line {
+            line += 1;
+            is_list = lines.words[word].first == NO_RELATED_SYM;
+        }
+        let bit = if begins_line { COUNT } else { MEMBER };
+        let mut tag = lines.words[word].first;
+        // The fields of an instrument occur once in every message that is not a table.
+        while tag <= lines.words[word].last && (begins_line || !is_list) {
+            let Some(slot) = fix50::slot(tag) else { panic!("a tag without a slot") };
+            table[slot] |= bit;
+            tag += 1;
+        }
+        word += 1;
+    }
+    let mut at = 0;
+    while at < FIXT_HEADERS.len() {
+        let Some(slot) = fix50::slot(FIXT_HEADERS[at]) else { panic!("a tag without a slot") };
+        table[slot] |= HEADER;
+        at += 1;
+    }
+    table
+};
+
+/// The header of FIXT has these tags in addition.
+const FIXT_HEADERS: [u32; 3] = [APPL_VER_ID, CSTM_APPL_VER_ID, APPL_EXT_ID];
 
 const fn classes() -> [u8; COMMON_TAGS] {
     let mut table = [0; COMMON_TAGS];
@@ -307,6 +368,12 @@ const fn classes() -> [u8; COMMON_TAGS] {
         table[RAW[at].1 as usize] |= DATA;
         at += 1;
     }
+    // A few tags are counts and members only in groups of FIX 5.0 SP2.
+    at = 0;
+    while at < table.len() {
+        table[at] |= CLASSES_OF_FIX50[at] & (COUNT | MEMBER);
+        at += 1;
+    }
     table
 }
 
@@ -323,8 +390,11 @@ mod tests {
         assert_eq!((class(363), class(SYMBOL), class(711)), (DATA | MEMBER, 0, COUNT));
         assert_eq!(class(CL_ORD_ID), 0);
         assert_eq!((class(STRATEGY_ID), class(APPL_VER_ID), class(DEFAULT_APPL_VER_ID)), (0, HEADER, 0));
-        assert_eq!(class(u32::MAX), 0);
-        assert_eq!((data_of(95), data_of(96)), (Some(96), None));
+        assert_eq!((class(1_812), class(1_813), class(1_402)), (0, 0, 0));
+        let fixt = [448, 1_812, 1_813, 1_401, 1_402, APPL_VER_ID, DEFAULT_APPL_VER_ID, STRATEGY_ID];
+        assert_eq!(fixt.map(|tag| class_in(FIXT, tag)), [MEMBER, COUNT, MEMBER, LENGTH, DATA, HEADER, 0, 0]);
+        assert_eq!((class(u32::MAX), class_in(FIXT, u32::MAX)), (0, 0));
+        assert_eq!((data_of(95), data_of(96), data_of(1_401)), (Some(96), None, Some(1_402)));
         assert_eq!((prefix::ACCOUNT, prefix::CL_ORD_ID, prefix::STRATEGY_ID), (b"1=", b"11=", b"7001="));
         assert_eq!([0, 1_023, 7_000, 7_063].map(slot), [Some(0), Some(1_023), Some(1_024), Some(1_087)]);
         assert_eq!([1_024, 6_999, 7_064, u32::MAX].map(slot), [None; 4]);

@@ -3,8 +3,10 @@
 
 use pitlane_engine::text::{TextError, parse_scaled, parse_u64};
 
+use crate::fix::fix50;
 use crate::fix::tag;
 use crate::fix::timestamp::{parse_date, parse_time, parse_timestamp};
+use crate::fix::version::FixVersion;
 
 /// Data type of a field, as far as it decides how a value is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +53,24 @@ impl FieldType {
             "MONTHYEAR" => FieldType::MonthYear,
             _ => return None,
         })
+    }
+
+    /// Returns the type with a letter of [`fix50`].
+    fn from_letter(letter: u8) -> FieldType {
+        match letter {
+            b'M' => FieldType::Codes,
+            b'C' => FieldType::Char,
+            b'I' => FieldType::Int,
+            fix50::COUNT => FieldType::Count,
+            b'D' => FieldType::Decimal,
+            b'B' => FieldType::Boolean,
+            b'S' => FieldType::Timestamp,
+            b'L' => FieldType::Date,
+            b'U' => FieldType::Time,
+            b'Y' => FieldType::MonthYear,
+            fix50::RAW_DATA => FieldType::Data,
+            _ => FieldType::Text,
+        }
     }
 
     /// Returns the standard's usual name of this type.
@@ -102,9 +122,14 @@ fn is_month_year(value: &[u8]) -> bool {
     }
 }
 
-/// Returns the type of a tag; `None` if neither FIX 4.4 nor Pitlane defines the tag.
-pub(super) fn type_of(tag: u32) -> Option<FieldType> {
-    TYPES[tag::slot(tag)?]
+/// Returns the type of a tag; `None` if neither the version nor Pitlane defines the tag. FIX 4.2
+/// has the types of FIX 4.4.
+pub(super) fn type_of(version: FixVersion, tag: u32) -> Option<FieldType> {
+    let common = || TYPES[tag::slot(tag)?];
+    match version {
+        FixVersion::Fix42 | FixVersion::Fix44 => common(),
+        FixVersion::Fix50Sp2 => fix50::type_letter(tag).map(FieldType::from_letter).or_else(common),
+    }
 }
 
 /// Permitted values of a tag.

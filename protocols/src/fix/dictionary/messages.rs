@@ -1,8 +1,10 @@
 //! The messages of FIX 4.4 that a client may send: the tags of each between header and trailer, and
-//! the required ones. Members of repeating groups are in [`super::groups`]; here stands the tag
-//! that counts them.
+//! the required ones; those of FIX 5.0 SP2 are in [`fix50`]. Members of repeating groups are in
+//! [`crate::fix::groups`]; here stands the tag that counts them.
 
+use super::field_rules::type_of;
 use super::messages42;
+use crate::fix::fix50::{self, MessageTags};
 use crate::fix::groups::{INSTRUMENT, UNDERLYING};
 use crate::fix::msg_type;
 use crate::fix::tag;
@@ -42,21 +44,57 @@ impl TagSet {
     }
 }
 
-/// Rules of one message.
-pub(super) struct MessageRule {
+/// Rules of one message of FIX 4.2 or FIX 4.4.
+pub(super) struct ListedMessage {
     msg_type: &'static [u8],
-    pub(super) tags: TagSet,
+    tags: TagSet,
     /// Required tags in rising order.
-    pub(super) required: &'static [u32],
+    required: &'static [u32],
 }
 
-impl MessageRule {
+impl ListedMessage {
     pub(super) const fn new(
         msg_type: &'static [u8],
         required: &'static [u32],
         blocks: &[&[u32]],
-    ) -> MessageRule {
-        MessageRule { msg_type, tags: TagSet::of(blocks), required }
+    ) -> ListedMessage {
+        ListedMessage { msg_type, tags: TagSet::of(blocks), required }
+    }
+}
+
+/// Rules of one message.
+pub(super) enum MessageRule {
+    Listed(&'static ListedMessage),
+    /// Tags of FIX 5.0 SP2, and the message of FIX 4.4, which may have our own tags.
+    Fix50(MessageTags, &'static ListedMessage),
+}
+
+impl MessageRule {
+    /// Returns whether the message may have a tag outside of groups.
+    pub(super) fn has(&self, tag: u32) -> bool {
+        match self {
+            MessageRule::Listed(message) => message.tags.has(tag),
+            MessageRule::Fix50(tags, message) => {
+                tags.has(tag) || OURS.contains(&tag) && message.tags.has(tag)
+            }
+        }
+    }
+
+    /// Returns the required tags in rising order.
+    pub(super) fn required(&self) -> impl Iterator<Item = u32> {
+        let (listed, runs) = match self {
+            MessageRule::Listed(message) => (message.required, &[][..]),
+            MessageRule::Fix50(tags, _) => (&[][..], tags.required),
+        };
+        listed.iter().copied().chain(runs.iter().map(|run| run.first))
+    }
+
+    /// Returns whether the dictionary of the message has a tag.
+    pub(super) fn is_defined(&self, version: FixVersion, tag: u32) -> bool {
+        match self {
+            MessageRule::Listed(_) => type_of(version, tag).is_some(),
+            MessageRule::Fix50(tags, _) => tags.is_defined(tag) || OURS.contains(&tag),
+        }
     }
 }
 
@@ -65,67 +103,67 @@ pub(super) const HEADER_REQUIRED: &[u32] =
     &[tag::MSG_SEQ_NUM, tag::SENDER_COMP_ID, tag::SENDING_TIME, tag::TARGET_COMP_ID];
 
 /// Orders stand first, because they are searched for most often.
-static MESSAGES: [MessageRule; 20] = [
-    MessageRule::new(
+static MESSAGES: [ListedMessage; 20] = [
+    ListedMessage::new(
         &[msg_type::NEW_ORDER_SINGLE],
         &[11, 40, 54, 60],
         &[ORDER, ORDER_TERMS, &[81, 140, 232, 23, 117], INSTRUMENT, FINANCING, QUANTITY, TEXT, OURS],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::ORDER_CANCEL_REQUEST],
         &[11, 41, 54, 60],
         &[ORDER, &[37, 41, 66, 586, 376], INSTRUMENT, FINANCING, QUANTITY, TEXT, OURS],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::ORDER_CANCEL_REPLACE_REQUEST],
         &[11, 40, 41, 54, 60],
         &[ORDER, ORDER_TERMS, &[37, 41, 66, 586], INSTRUMENT, FINANCING, QUANTITY, TEXT, OURS],
     ),
-    MessageRule::new(&[msg_type::HEARTBEAT], &[], &[&[112]]),
-    MessageRule::new(&[msg_type::TEST_REQUEST], &[112], &[&[112]]),
-    MessageRule::new(&[msg_type::RESEND_REQUEST], &[7, 16], &[&[7, 16]]),
-    MessageRule::new(&[msg_type::REJECT], &[45], &[&[45, 371, 372, 373], TEXT]),
-    MessageRule::new(&[msg_type::SEQUENCE_RESET], &[36], &[&[36, 123]]),
-    MessageRule::new(&[msg_type::LOGOUT], &[], &[TEXT]),
-    MessageRule::new(
+    ListedMessage::new(&[msg_type::HEARTBEAT], &[], &[&[112]]),
+    ListedMessage::new(&[msg_type::TEST_REQUEST], &[112], &[&[112]]),
+    ListedMessage::new(&[msg_type::RESEND_REQUEST], &[7, 16], &[&[7, 16]]),
+    ListedMessage::new(&[msg_type::REJECT], &[45], &[&[45, 371, 372, 373], TEXT]),
+    ListedMessage::new(&[msg_type::SEQUENCE_RESET], &[36], &[&[36, 123]]),
+    ListedMessage::new(&[msg_type::LOGOUT], &[], &[TEXT]),
+    ListedMessage::new(
         &[msg_type::LOGON],
         &[98, 108],
         &[&[98, 108, 95, 96, 141, 789, 383, 384, 464, 553, 554]],
     ),
-    MessageRule::new(&[msg_type::BUSINESS_MESSAGE_REJECT], &[372, 380], &[&[45, 372, 379, 380], TEXT]),
-    MessageRule::new(
+    ListedMessage::new(&[msg_type::BUSINESS_MESSAGE_REJECT], &[372, 380], &[&[45, 372, 379, 380], TEXT]),
+    ListedMessage::new(
         &[msg_type::ORDER_STATUS_REQUEST],
         &[11, 54],
         &[&[37, 11, 526, 583, 453, 790, 1, 660, 711, 54], INSTRUMENT, FINANCING, OURS],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::DONT_KNOW_TRADE],
         &[17, 37, 54, 127],
         &[&[37, 198, 17, 127, 711, 555, 54, 32, 31], INSTRUMENT, QUANTITY, TEXT],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::ORDER_MASS_CANCEL_REQUEST],
         &[11, 60, 530],
         &[&[11, 526, 530, 336, 625, 54, 60], INSTRUMENT, UNDERLYING, TEXT, OURS],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         msg_type::ORDER_MASS_STATUS_REQUEST,
         &[584, 585],
         &[&[584, 585, 453, 1, 660, 336, 625, 54], INSTRUMENT, UNDERLYING, OURS],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::MARKET_DATA_REQUEST],
         &[146, 262, 263, 264, 267],
         &[&[262, 263, 264, 265, 266, 286, 546, 547, 267, 146, 386, 815, 812]],
     ),
-    MessageRule::new(b"x", &[320, 559], &[DEFINITION, &[559], INSTRUMENT, FINANCING, TEXT]),
-    MessageRule::new(b"c", &[320, 321], &[DEFINITION, &[321, 827], INSTRUMENT, TEXT]),
-    MessageRule::new(
+    ListedMessage::new(b"x", &[320, 559], &[DEFINITION, &[559], INSTRUMENT, FINANCING, TEXT]),
+    ListedMessage::new(b"c", &[320, 321], &[DEFINITION, &[321, 827], INSTRUMENT, TEXT]),
+    ListedMessage::new(
         &[msg_type::TRADING_SESSION_STATUS_REQUEST],
         &[263, 335],
         &[&[335, 336, 625, 338, 339, 263]],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         msg_type::REQUEST_FOR_POSITIONS,
         &[1, 60, 581, 710, 715, 724],
         &[
@@ -165,29 +203,17 @@ const ORDER_TERMS: &[u32] = &[
     211, 835, 836, 837, 838, 840, 388, 389, 841, 842, 843, 844, 846, 847, 848, 849, 480, 481, 513, 494,
 ];
 
-/// Returns the rules of a message that a client may send. Those of FIX 5.0 SP2 are the rules of FIX
-/// 4.4 with fewer required tags, see [`is_required`].
-pub(super) fn rule_of(version: FixVersion, msg_type: &[u8]) -> Option<&'static MessageRule> {
+/// Returns the rules of a message that a client may send.
+pub(super) fn rule_of(version: FixVersion, msg_type: &[u8]) -> Option<MessageRule> {
     let messages = match version {
         FixVersion::Fix42 => &messages42::MESSAGES[..],
         FixVersion::Fix44 | FixVersion::Fix50Sp2 => &MESSAGES[..],
     };
-    messages.iter().find(|rule| rule.msg_type == msg_type)
-}
-
-/// Returns whether a version requires a tag that the rules of a message require: FIX 5.0 SP2 names
-/// an order by one of its ids, and asks for prices and positions with fewer fields.
-pub(super) fn is_required(version: FixVersion, msg_type: &[u8], tag: u32) -> bool {
-    let is_optional = match msg_type {
-        [msg_type::ORDER_CANCEL_REQUEST | msg_type::ORDER_CANCEL_REPLACE_REQUEST] => {
-            tag == tag::ORIG_CL_ORD_ID
-        }
-        [msg_type::ORDER_STATUS_REQUEST] => tag == tag::CL_ORD_ID,
-        [msg_type::MARKET_DATA_REQUEST] => matches!(tag, tag::NO_RELATED_SYM | tag::NO_MD_ENTRY_TYPES),
-        msg_type::REQUEST_FOR_POSITIONS => matches!(tag, tag::ACCOUNT | tag::ACCOUNT_TYPE),
-        _ => false,
-    };
-    version != FixVersion::Fix50Sp2 || !is_optional
+    let listed = messages.iter().find(|rule| rule.msg_type == msg_type)?;
+    match version {
+        FixVersion::Fix42 | FixVersion::Fix44 => Some(MessageRule::Listed(listed)),
+        FixVersion::Fix50Sp2 => Some(MessageRule::Fix50(fix50::message(msg_type)?, listed)),
+    }
 }
 
 /// Returns whether a version has a message of this type.
@@ -200,6 +226,7 @@ pub fn is_msg_type(version: FixVersion, msg_type: &[u8]) -> bool {
         }
         [b'A', second] => !is_old && second.is_ascii_uppercase(),
         [b'B', b'A'..=b'H'] => !is_old,
+        b"CP" => false,
         [b'B'..=b'D', b'A'..=b'Z'] | [b'E', b'A' | b'B'] => version == FixVersion::Fix50Sp2,
         _ => false,
     }

@@ -1,56 +1,60 @@
 //! The messages of FIX 4.2 that a client may send. Formats of the tags are those of FIX 4.4, which
 //! has nearly all of them; values are in [`super::version_values`].
 
-use super::messages::{MessageRule, OURS, TEXT};
+use super::messages::{ListedMessage, OURS, TEXT};
 use crate::fix::msg_type;
 
-pub(super) static MESSAGES: [MessageRule; 16] = [
-    MessageRule::new(
+pub(super) static MESSAGES: [ListedMessage; 16] = [
+    ListedMessage::new(
         &[msg_type::NEW_ORDER_SINGLE],
         &[11, 21, 40, 54, 55, 60],
         &[ORDER, ORDER_TERMS, &[81, 140, 23, 117], INSTRUMENT, TEXT, OURS],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::ORDER_CANCEL_REQUEST],
         &[11, 41, 54, 55, 60],
         &[ORDER, &[37, 41, 66, 376, 377], INSTRUMENT, TEXT, OURS],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::ORDER_CANCEL_REPLACE_REQUEST],
         &[11, 21, 40, 41, 54, 55, 60],
         &[ORDER, ORDER_TERMS, &[37, 41, 66], INSTRUMENT, TEXT, OURS],
     ),
-    MessageRule::new(&[msg_type::HEARTBEAT], &[], &[&[112]]),
-    MessageRule::new(&[msg_type::TEST_REQUEST], &[112], &[&[112]]),
-    MessageRule::new(&[msg_type::RESEND_REQUEST], &[7, 16], &[&[7, 16]]),
-    MessageRule::new(&[msg_type::REJECT], &[45], &[&[45, 371, 372, 373], TEXT]),
-    MessageRule::new(&[msg_type::SEQUENCE_RESET], &[36], &[&[36, 123]]),
-    MessageRule::new(&[msg_type::LOGOUT], &[], &[TEXT]),
+    ListedMessage::new(&[msg_type::HEARTBEAT], &[], &[&[112]]),
+    ListedMessage::new(&[msg_type::TEST_REQUEST], &[112], &[&[112]]),
+    ListedMessage::new(&[msg_type::RESEND_REQUEST], &[7, 16], &[&[7, 16]]),
+    ListedMessage::new(&[msg_type::REJECT], &[45], &[&[45, 371, 372, 373], TEXT]),
+    ListedMessage::new(&[msg_type::SEQUENCE_RESET], &[36], &[&[36, 123]]),
+    ListedMessage::new(&[msg_type::LOGOUT], &[], &[TEXT]),
     // Username and password (553, 554) are of later versions. A session that asks for them needs
     // them here too.
-    MessageRule::new(&[msg_type::LOGON], &[98, 108], &[&[98, 108, 95, 96, 141, 383, 384, 553, 554]]),
-    MessageRule::new(&[msg_type::BUSINESS_MESSAGE_REJECT], &[372, 380], &[&[45, 372, 379, 380], TEXT]),
-    MessageRule::new(
+    ListedMessage::new(&[msg_type::LOGON], &[98, 108], &[&[98, 108, 95, 96, 141, 383, 384, 553, 554]]),
+    ListedMessage::new(&[msg_type::BUSINESS_MESSAGE_REJECT], &[372, 380], &[&[45, 372, 379, 380], TEXT]),
+    ListedMessage::new(
         &[msg_type::ORDER_STATUS_REQUEST],
         &[11, 54, 55],
         &[&[37, 11, 109, 1, 76, 54], INSTRUMENT, OURS],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::DONT_KNOW_TRADE],
         &[17, 37, 54, 55, 127],
         &[&[37, 17, 127, 54, 38, 152, 32, 31], INSTRUMENT, TEXT],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::MARKET_DATA_REQUEST],
         &[146, 262, 263, 264, 267],
         &[&[262, 263, 264, 265, 266, 267, 146]],
     ),
-    MessageRule::new(
+    ListedMessage::new(
         &[msg_type::SECURITY_DEFINITION_REQUEST],
         &[320, 321],
         &[&[320, 321, 15, 336, 146], INSTRUMENT, TEXT],
     ),
-    MessageRule::new(&[msg_type::TRADING_SESSION_STATUS_REQUEST], &[263, 335], &[&[335, 336, 338, 339, 263]]),
+    ListedMessage::new(
+        &[msg_type::TRADING_SESSION_STATUS_REQUEST],
+        &[263, 335],
+        &[&[335, 336, 338, 339, 263]],
+    ),
 ];
 
 /// Tags that an order, its cancel and its replacement have in common.

@@ -3,11 +3,12 @@ use crate::decoded::Decoded;
 use crate::fix::fields::{Fields, read};
 use crate::fix::frame::{check_sum, decode};
 
-/// Gives a message with a valid header and this type and body to a check.
-fn with_message<T>(body: &str, look: impl FnOnce(&FixMessage) -> T) -> T {
+/// Gives a message of a version with a valid header and this type and body to a check.
+fn with_message_of<T>(version: FixVersion, body: &str, look: impl FnOnce(&FixMessage) -> T) -> T {
     let (kind, rest) = body.split_once('|').unwrap();
     let body = format!("{kind}|49=C|56=S|34=1|52=20261116-08:00:00|{rest}").replace('|', "\x01");
-    let mut bytes = format!("8=FIX.4.4\x019={}\x01{body}", body.len()).into_bytes();
+    let begin_string = version.begin_string();
+    let mut bytes = format!("8={begin_string}\x019={}\x01{body}", body.len()).into_bytes();
     let sum = check_sum(&bytes);
     bytes.extend_from_slice(format!("10={sum:03}\x01").as_bytes());
     let Ok(Decoded::Message { message: frame, .. }) = decode(&bytes, 100_000) else { panic!("{body}") };
@@ -17,12 +18,17 @@ fn with_message<T>(body: &str, look: impl FnOnce(&FixMessage) -> T) -> T {
     look(&message)
 }
 
+fn with_message<T>(body: &str, look: impl FnOnce(&FixMessage) -> T) -> T {
+    with_message_of(FixVersion::Fix44, body, look)
+}
+
 fn fault_in(
     version: FixVersion,
     settings: &DictionarySettings,
     body: &str,
 ) -> Option<(SessionRejectReason, u32)> {
-    with_message(body, |message| check(message, version, settings)).map(|fault| (fault.reason, fault.tag))
+    with_message_of(version, body, |message| check(message, version, settings))
+        .map(|fault| (fault.reason, fault.tag))
 }
 
 fn fault_with(settings: &DictionarySettings, body: &str) -> Option<(SessionRejectReason, u32)> {
@@ -126,7 +132,7 @@ fn groups_are_checked_without_the_rest_of_the_dictionary() {
     let groups = |body: &str| {
         with_message(body, |message| {
             assert!(message.has_groups(), "{body}");
-            check_groups(message).map(|fault| (fault.reason, fault.tag))
+            check_groups(message, FixVersion::Fix44).map(|fault| (fault.reason, fault.tag))
         })
     };
     assert_eq!(groups(&format!("{ORDER}453=1|448=A|447=?|9999=x|")), None);
@@ -225,10 +231,14 @@ fn versions_differ_in_tags_and_required_ones() {
         (format!("{order}21=1|109=A|"), [None, Some((InvalidTag, 109)), Some((InvalidTag, 109))]),
         (format!("{order}21=1|1138=5|"), [Some((InvalidTag, 1138)), Some((InvalidTag, 1138)), None]),
         (
+            format!("{order}21=1|1138=x|"),
+            [Some((InvalidTag, 1138)), Some((InvalidTag, 1138)), Some((IncorrectFormat, 1138))],
+        ),
+        (
             "35=F|11=b|37=a|54=1|55=X|60=20261116-08:00:00|".to_string(),
             [Some((RequiredTagMissing, 41)), Some((RequiredTagMissing, 41)), None],
         ),
-        ("35=A|98=0|108=30|553=me|554=x|".to_string(), [None; 3]),
+        ("35=A|98=0|108=30|553=me|554=x|".to_string(), [None, None, Some((RequiredTagMissing, 1137))]),
         ("35=A|98=0|108=30|1137=9|".to_string(), [Some((InvalidTag, 1137)), Some((InvalidTag, 1137)), None]),
     ];
     for (body, expected) in cases {
@@ -255,4 +265,68 @@ fn a_version_has_its_own_messages() {
         assert_eq!(has(later), [false, true, true], "{later}");
     }
     assert_eq!((has("BZ"), has("EC"), has("")), ([false, false, true], [false; 3], [false; 3]));
+}
+
+/// Answers of QuickFIX with its dictionaries of FIX 5.0 SP2 and FIXT 1.1, see
+/// `tests/quickfix/validator.cpp`.
+const ANSWERS: &str = include_str!("../../../../tests/data/fix50-answers.txt");
+
+#[test]
+fn messages_of_fix_50_are_answered_as_quickfix_answers_them() {
+    let mut reasons = std::collections::BTreeMap::new();
+    for line in ANSWERS.lines() {
+        let [reason, tag, body] = line.splitn(3, ' ').collect::<Vec<_>>()[..] else { panic!("{line}") };
+        let expected =
+            (reason != "ok").then(|| (reason.parse::<u64>().unwrap(), tag.parse::<u32>().unwrap()));
+        let found = fault_in(FixVersion::Fix50Sp2, &DictionarySettings::default(), body);
+        assert_eq!(found.map(|(reason, tag)| (reason as u64, tag)), expected, "{body}");
+        *reasons.entry(reason).or_insert(0) += 1;
+    }
+    for reason in ["ok", "0", "1", "2", "5", "6", "16"] {
+        assert!(reasons.get(reason).is_some_and(|count| *count >= 20), "{reason}: {reasons:?}");
+    }
+}
+
+#[test]
+fn groups_of_fix_50_have_more_tags_and_levels() {
+    use SessionRejectReason::*;
+    let fault = |body: &str| fault_in(FixVersion::Fix50Sp2, &DictionarySettings::default(), body);
+    let groups = |body: &str| {
+        let found = with_message_of(FixVersion::Fix50Sp2, body, |message| {
+            check_groups(message, FixVersion::Fix50Sp2)
+        });
+        found.map(|fault| (fault.reason, fault.tag))
+    };
+    let order = "35=D|11=a|54=1|55=X|60=20261116-08:00:00|40=1|38=5|";
+    for (body, expected) in [
+        // PartyRoleQualifier is a member of each party.
+        ("453=2|448=A|452=1|2376=24|448=B|452=3|2376=22|802=2|523=s|803=1|523=t|803=2|", None),
+        ("453=2|448=A|2376=24|448=B|2376=24|2376=24|", Some((GroupOutOfOrder, 2376))),
+        ("453=1|448=A|2376=24|448=B|", Some((GroupCount, 453))),
+        ("453=1|2376=24|448=A|", Some((GroupOutOfOrder, 453))),
+        ("78=1|79=A|539=1|524=B|804=2|545=C|805=1|", Some((GroupCount, 804))),
+        // A group whose tags FIX 4.4 does not have, twice.
+        ("1812=2|1813=6|1814=2|1813=6|1814=2|", None),
+        ("1812=3|1813=6|1814=2|1813=6|1814=2|", Some((GroupCount, 1812))),
+        ("1812=x|", Some((IncorrectFormat, 1812))),
+    ] {
+        let body = format!("{order}{body}");
+        assert_eq!((fault(&body), groups(&body)), (expected, expected), "{body}");
+    }
+    for (body, expected) in [
+        // A member without its group, and a tag that is no member, twice.
+        (format!("{order}1813=6|"), Some((TagNotForMessage, 1813))),
+        (format!("{order}453=1|448=A|2376=x|"), Some((IncorrectFormat, 2376))),
+        // Our own tags stand in the messages of orders.
+        (format!("{order}7001=1|7002=A|7003=Y|"), None),
+        ("35=1|112=x|7001=1|".to_string(), Some((TagNotForMessage, 7001))),
+        // Session messages have the dictionary of FIXT.
+        ("35=1|112=x|1130=9|".to_string(), Some((TagNotForMessage, 1130))),
+        ("35=1|112=x|1138=9|".to_string(), Some((InvalidTag, 1138))),
+        ("35=A|98=0|108=30|1137=9|1407=5|384=1|372=D|385=R|1130=9|".to_string(), None),
+        // Raw data with a delimiter in it.
+        (format!("{order}1525=3|1527=a|b|1138=5|"), None),
+    ] {
+        assert_eq!(fault(&body), expected, "{body}");
+    }
 }

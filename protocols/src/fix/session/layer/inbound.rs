@@ -203,7 +203,7 @@ impl SessionLayer {
         let dictionary = if self.settings.validate {
             dictionary::check(message, self.settings.version, &self.settings.dictionary)
         } else if message.has_groups() {
-            dictionary::check_groups(message)
+            dictionary::check_groups(message, self.settings.version)
         } else {
             None
         };
