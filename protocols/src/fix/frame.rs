@@ -68,13 +68,37 @@ pub enum FixFrameError {
 }
 
 /// Decodes the frame at the beginning of `bytes`. A body has at most `body_bytes_max` bytes.
+#[inline]
 pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_>>, FixFrameError> {
+    match decode_aligned(bytes, body_bytes_max) {
+        Ok(decoded) => Ok(decoded),
+        Err(FrameFault::Garbled { skip }) => Err(FixFrameError::Garbled { skip }),
+        Err(FrameFault::TooLong) => Err(FixFrameError::TooLong),
+        Err(FrameFault::Misaligned { body, end }) => skip_misaligned(bytes, body, end, body_bytes_max),
+    }
+}
+
+/// Why bytes are no frame.
+enum FrameFault {
+    Garbled {
+        skip: usize,
+    },
+    TooLong,
+    /// The frame does not end where its BodyLength says.
+    Misaligned {
+        body: usize,
+        end: usize,
+    },
+}
+
+#[inline(always)]
+fn decode_aligned(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_>>, FrameFault> {
     let (begin_string, length_at) = match bytes.strip_prefix(HEAD) {
         Some(_) => (BEGIN_STRING, HEAD.len()),
         None => match other_head(bytes) {
             FrameHead::Begin(begin_string, at) => (begin_string, at),
             FrameHead::Incomplete => return Ok(Decoded::Incomplete),
-            FrameHead::Garbled => return Err(garbled(bytes)),
+            FrameHead::Garbled => return Err(FrameFault::Garbled { skip: next_begin(bytes) }),
         },
     };
     let mut length = 0usize;
@@ -83,37 +107,37 @@ pub fn decode(bytes: &[u8], body_bytes_max: usize) -> Result<Decoded<FixFrame<'_
         let Some(&byte) = bytes.get(body) else { return Ok(Decoded::Incomplete) };
         body += 1;
         match byte {
-            b'0'..=b'9' if body - length_at > LENGTH_DIGITS_MAX => return Err(FixFrameError::TooLong),
+            b'0'..=b'9' if body - length_at > LENGTH_DIGITS_MAX => return Err(FrameFault::TooLong),
             b'0'..=b'9' => length = length * 10 + (byte - b'0') as usize,
             SOH if body - length_at > 1 => break,
-            _ => return Err(garbled(bytes)),
+            _ => return Err(FrameFault::Garbled { skip: next_begin(bytes) }),
         }
     }
     if length > body_bytes_max {
-        return Err(FixFrameError::TooLong);
+        return Err(FrameFault::TooLong);
     }
     if length < BODY_BYTES_MIN || !begins_as(&bytes[body..], prefix::MSG_TYPE) {
-        return Err(garbled(bytes));
+        return Err(FrameFault::Garbled { skip: next_begin(bytes) });
     }
     let end = body + length;
     let Some(frame) = bytes.get(..end + TRAILER_BYTES) else {
         // A check sum of fewer digits is complete, too.
         let is_complete = bytes.get(end - 1..).and_then(|rest| rest.strip_prefix(TRAILER));
         return match is_complete.is_some_and(|sum| sum.contains(&SOH)) {
-            true => skip_misaligned(bytes, end, body_bytes_max),
+            true => Err(FrameFault::Misaligned { body, end }),
             false => Ok(Decoded::Incomplete),
         };
     };
     let [SOH, b'1', b'0', b'=', a, b, c, SOH] = frame[end - 1..] else {
-        return skip_misaligned(bytes, end, body_bytes_max);
+        return Err(FrameFault::Misaligned { body, end });
     };
     if ![a, b, c].iter().all(u8::is_ascii_digit) {
-        return skip_misaligned(bytes, end, body_bytes_max);
+        return Err(FrameFault::Misaligned { body, end });
     }
     let sum = (a - b'0') as u32 * 100 + (b - b'0') as u32 * 10 + (c - b'0') as u32;
     if sum != check_sum(&frame[..end]) as u32 {
         // The length was correct, so the next frame begins after this one.
-        return Err(FixFrameError::Garbled { skip: frame.len() });
+        return Err(FrameFault::Garbled { skip: frame.len() });
     }
     Ok(Decoded::Message {
         message: FixFrame { bytes: frame, begin_string, body, end },
@@ -167,15 +191,22 @@ fn begins_as(bytes: &[u8], prefix: &[u8]) -> bool {
     bytes[..common] == prefix[..common]
 }
 
-/// Skips a frame that does not end where its BodyLength says: up to the next CheckSum after that
-/// place, as QuickFIX counts. A length that is too large so takes the frame after it along. Its
-/// sender gets a Resend Request for both, and answers in order; if the second frame counted, the
-/// sender that repeats both without PossDupFlag would be logged out.
-fn skip_misaligned<'a>(
-    bytes: &'a [u8],
+/// Skips a frame that does not end where its BodyLength says. If a whole frame lies inside of the
+/// body, the length was too large and reading goes on with that frame. Otherwise the frame is
+/// skipped up to the next CheckSum after the place that BodyLength names, as QuickFIX counts: a
+/// length that is slightly too large so takes the frame after it along. Its sender gets a Resend
+/// Request for both, and answers in order; if the second frame counted, the sender that repeats
+/// both without PossDupFlag would be logged out.
+#[cold]
+fn skip_misaligned(
+    bytes: &[u8],
+    body: usize,
     end: usize,
     body_bytes_max: usize,
-) -> Result<Decoded<FixFrame<'a>>, FixFrameError> {
+) -> Result<Decoded<FixFrame<'_>>, FixFrameError> {
+    if let Some(skip) = inner_frame(bytes, body, end, body_bytes_max) {
+        return Err(FixFrameError::Garbled { skip });
+    }
     let rest = &bytes[end - 1..];
     let found = memmem::find(rest, TRAILER).and_then(|at| {
         let value = at + TRAILER.len();
@@ -185,19 +216,32 @@ fn skip_misaligned<'a>(
         Some(len) => Err(FixFrameError::Garbled { skip: end - 1 + len }),
         // The result must not depend on how the bytes are cut, so the check sum is waited for.
         None if rest.len() <= body_bytes_max => Ok(Decoded::Incomplete),
-        None => Err(garbled(bytes)),
+        None => Err(FixFrameError::Garbled { skip: next_begin(bytes) }),
+    }
+}
+
+/// Returns the offset of the frame that follows the first CheckSum in a body, if it is whole and
+/// ends inside of the body. No other place is tried, so that the time is bounded by the length.
+fn inner_frame(bytes: &[u8], body: usize, end: usize, body_bytes_max: usize) -> Option<usize> {
+    let inside = bytes.get(body - 1..end)?;
+    let value = memmem::find(inside, TRAILER)? + TRAILER.len();
+    let start = value + memchr::memchr(SOH, &inside[value..])? + 1;
+    match decode_aligned(&inside[start..], body_bytes_max) {
+        Ok(Decoded::Message { .. }) => Some(body - 1 + start),
+        Ok(Decoded::Incomplete) | Err(_) => None,
     }
 }
 
 /// Returns how many bytes to skip to the next possible frame. The buffer may end with its first
 /// bytes.
-fn garbled(bytes: &[u8]) -> FixFrameError {
+#[cold]
+fn next_begin(bytes: &[u8]) -> usize {
     let rest = &bytes[1..];
     let skip = memmem::find(rest, BEGIN).unwrap_or_else(|| {
         let tail = (1..BEGIN.len()).rev().find(|&len| rest.ends_with(&BEGIN[..len]));
         rest.len() - tail.unwrap_or(0)
     });
-    FixFrameError::Garbled { skip: skip + 1 }
+    skip + 1
 }
 
 #[cfg(test)]
@@ -279,6 +323,51 @@ mod tests {
             assert_eq!(decode(&all, MAX), Err(FixFrameError::Garbled { skip }), "{text}");
             assert!(matches!(decode(&all[skip..], MAX), Ok(Decoded::Message { .. })), "{text}");
         }
+    }
+
+    /// A length that is much too large covers whole frames, which are read; how the bytes are cut
+    /// makes no difference.
+    #[test]
+    fn frames_inside_of_a_length_that_is_too_large_are_not_lost() {
+        let good = frame("35=0|34=2|");
+        // The rest of the bad frame has twelve bytes.
+        let (shorter, exact, longer) = (good.len() - 2, good.len() + 12, 3 * good.len() + 17);
+        for (length, is_inside) in [(shorter, false), (exact, true), (longer, true)] {
+            let bad = soh(&format!("8=FIX.4.4|9={length}|35=0|10=161|"));
+            let stream = [&bad[..], &good.repeat(6)].concat();
+            for step in [1, 7, stream.len()] {
+                let (mut rest, mut arrived, mut read) = (0, 0, Vec::new());
+                while arrived < stream.len() {
+                    arrived = stream.len().min(arrived + step);
+                    loop {
+                        match decode(&stream[rest..arrived], MAX) {
+                            Ok(Decoded::Message { consumed, .. }) => {
+                                read.push(rest);
+                                rest += consumed;
+                            }
+                            Err(FixFrameError::Garbled { skip }) => rest += skip,
+                            other => break assert_eq!(other, Ok(Decoded::Incomplete)),
+                        }
+                    }
+                }
+                let skipped = bad.len() + if is_inside { 0 } else { good.len() };
+                let expected: Vec<usize> = (skipped..stream.len()).step_by(good.len()).collect();
+                assert_eq!(read, expected, "length {length} in pieces of {step}");
+            }
+        }
+    }
+
+    /// Raw data of a good frame may contain a frame.
+    #[test]
+    fn a_frame_inside_of_a_good_one_is_data() {
+        let inner = [soh("x|10=000|"), frame("35=0|34=9|")].concat();
+        let inner = String::from_utf8(inner).unwrap().replace('\x01', "|");
+        let bytes = frame(&format!("35=0|95={}|96={inner}|", inner.len()));
+        for cut in 0..bytes.len() {
+            assert_eq!(decode(&bytes[..cut], MAX), Ok(Decoded::Incomplete), "{cut}");
+        }
+        let Ok(Decoded::Message { consumed, .. }) = decode(&bytes, MAX) else { panic!("a good frame") };
+        assert_eq!(consumed, bytes.len());
     }
 
     #[test]
