@@ -50,6 +50,11 @@ fn rank(side: Side, value: i64) -> i64 {
     }
 }
 
+/// Returns whether a price of a side comes before another.
+pub(crate) fn is_better(side: Side, price: Price, other: Price) -> bool {
+    rank(side, price.raw()) < rank(side, other.raw())
+}
+
 impl DepthBook {
     /// Creates an empty book of which a shard gets so many levels of each side.
     pub fn new(published_max: usize) -> DepthBook {

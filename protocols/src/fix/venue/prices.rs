@@ -65,11 +65,27 @@ struct MarketDataEntry<'a> {
     size: Option<Qty>,
     is_size_zero: bool,
     position: Option<&'a [u8]>,
+    /// MDPriceLevel.
+    level: Option<&'a [u8]>,
     id: Option<&'a [u8]>,
 }
 
-/// An entry lacks a required field.
-struct Incomplete;
+/// Why an entry is not applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum EntryFault {
+    Incomplete,
+    /// The level does not exist, or its neighbours have other prices.
+    WrongLevel,
+}
+
+impl EntryFault {
+    fn text(self) -> &'static str {
+        match self {
+            EntryFault::Incomplete => "an entry lacks a field",
+            EntryFault::WrongLevel => "an entry names a level that does not fit the book",
+        }
+    }
+}
 
 /// Returns the entries of a message in order.
 fn entries<'a>(message: &FixMessage<'a, '_>, is_snapshot: bool) -> impl Iterator<Item = MarketDataEntry<'a>> {
@@ -100,6 +116,7 @@ impl<'a> MarketDataEntry<'a> {
             }
             tag::MD_ENTRY_ID => self.id = Some(value),
             tag::MD_ENTRY_POSITION_NO => self.position = Some(value),
+            tag::MD_PRICE_LEVEL => self.level = Some(value),
             _ => {}
         }
     }
@@ -124,7 +141,7 @@ pub struct PriceRequest {
 pub struct IgnoredEntries {
     /// Entries for no security of the venue.
     pub unknown: u64,
-    /// Entries without a required field.
+    /// Entries without a required field, or with a level that does not fit the book.
     pub incomplete: u64,
 }
 
@@ -266,7 +283,7 @@ impl VenuePrices {
             match self.apply_entry(security, &entry, at) {
                 Ok(is_quote) if is_quote => quoted = named_security,
                 Ok(_) => {}
-                Err(Incomplete) => passed.incomplete += 1,
+                Err(_) => passed.incomplete += 1,
             }
         }
         self.queue_quote(quoted, at);
@@ -279,11 +296,11 @@ impl VenuePrices {
         security: SecurityId,
         entry: &MarketDataEntry,
         at: Timestamp,
-    ) -> Result<bool, Incomplete> {
-        // A venue that sends more than the best of a side gives each entry its position.
-        let is_best = entry.position.is_none_or(|position| position == b"1");
+    ) -> Result<bool, EntryFault> {
+        // A venue that sends more than the best of a side gives each entry its position or level.
+        let is_best = entry.position.or(entry.level).is_none_or(|place| place == b"1");
         if entry.kind == Some(TRADE) {
-            let price = entry.price.ok_or(Incomplete)?;
+            let price = entry.price.ok_or(EntryFault::Incomplete)?;
             let trade = Trade { price, size: entry.size.unwrap_or(Qty::ZERO), at };
             self.pending.push_back(CommandKind::Trade { security, trade });
             return Ok(false);
@@ -296,18 +313,18 @@ impl VenuePrices {
         };
         if let Some(books) = &mut self.books {
             let applied = books.apply(security, side, entry);
-            if applied.is_err() {
-                books.lose(security, "an entry lacks a field", &mut self.pending);
+            if let Err(fault) = applied {
+                books.lose(security, fault.text(), &mut self.pending);
             }
             return applied;
         }
-        let side = side.ok_or(Incomplete)?;
+        let side = side.ok_or(EntryFault::Incomplete)?;
         if !is_best {
             return Ok(false);
         }
         let (price, size) = match entry.action {
             Some(DELETE) => (Price::ZERO, Qty::ZERO),
-            _ => (entry.price.ok_or(Incomplete)?, entry.size.ok_or(Incomplete)?),
+            _ => (entry.price.ok_or(EntryFault::Incomplete)?, entry.size.ok_or(EntryFault::Incomplete)?),
         };
         let quote = self.quotes.entry(security).or_default();
         quote.at = at;

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! An entry is identified by MDEntryID (278) where the venue sends it, and the entries of one price
-//! are added up; otherwise by its side and price, or by its position (290). A book with a fault is
-//! unknown until the next snapshot, which is requested at a bounded rate.
+//! are added up; otherwise by its level (1023), its side and price, or its position (290). A book
+//! with a fault is unknown until the next snapshot, which is requested at a bounded rate.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,9 +20,9 @@ use pitlane_engine::terms::Side;
 use pitlane_engine::text::parse_u64;
 use pitlane_engine::time::{NS_PER_S, Timestamp};
 
-use super::{DELETE, Incomplete, MarketDataEntry};
+use super::{DELETE, EntryFault, MarketDataEntry};
 use crate::fix::venue::id::fold_128;
-use crate::venue::depth_book::{BOOK_LEVELS_MAX, DepthBook};
+use crate::venue::depth_book::{BOOK_LEVELS_MAX, DepthBook, is_better};
 
 /// Time between two requests for the same book, so that a venue whose messages are always faulty
 /// is not flooded.
@@ -127,9 +127,11 @@ impl VenueBookSet {
         security: SecurityId,
         side: Option<Side>,
         entry: &MarketDataEntry<'_>,
-    ) -> Result<bool, Incomplete> {
+    ) -> Result<bool, EntryFault> {
         match self.books.get_mut(&security) {
-            Some(requested) if requested.is_whole => requested.apply(side, entry).map(|()| true),
+            Some(requested) if requested.is_whole => {
+                requested.apply(side, entry, self.market_depth).map(|()| true)
+            }
             Some(_) | None => Ok(false),
         }
     }
@@ -189,20 +191,82 @@ impl RequestedBook {
         self.requested_at.plus(REQUEST_INTERVAL_NS)
     }
 
-    fn apply(&mut self, side: Option<Side>, entry: &MarketDataEntry<'_>) -> Result<(), Incomplete> {
+    fn apply(
+        &mut self,
+        side: Option<Side>,
+        entry: &MarketDataEntry<'_>,
+        market_depth: usize,
+    ) -> Result<(), EntryFault> {
         let id = entry.id.map(fold_128);
         let known = id.and_then(|id| self.entries.get(&id).copied());
-        let side = side.or(known.map(|known| known.side)).ok_or(Incomplete)?;
+        let side = side.or(known.map(|known| known.side)).ok_or(EntryFault::Incomplete)?;
+        // The entries of a snapshot have no action, and the order of their prices.
+        if let (None, Some(level), Some(action)) = (id, entry.level, entry.action) {
+            let levels_max = if market_depth == 0 { usize::MAX } else { market_depth };
+            return self.apply_level(side, (level, action), entry, levels_max);
+        }
         match entry.action {
             None | Some(NEW | CHANGE) if !entry.is_size_zero => {
-                let price = entry.price.or(known.map(|known| known.price)).ok_or(Incomplete)?;
-                let qty = entry.size.ok_or(Incomplete)?;
+                let price = entry.price.or(known.map(|known| known.price)).ok_or(EntryFault::Incomplete)?;
+                let qty = entry.size.ok_or(EntryFault::Incomplete)?;
                 let is_new = entry.action != Some(CHANGE);
                 self.set(id, known, BookEntry { side, price, qty }, is_new)
             }
             Some(DELETE | NEW | CHANGE) | None => self.remove(id, known, side, entry),
-            Some(_) => Err(Incomplete),
+            Some(_) => Err(EntryFault::Incomplete),
         }
+    }
+
+    /// Applies an entry that is named by its level (1023), which counts from one: a new level moves
+    /// those behind it back by one, and a deleted level lets them move up.
+    fn apply_level(
+        &mut self,
+        side: Side,
+        (level, action): (&[u8], &[u8]),
+        entry: &MarketDataEntry<'_>,
+        levels_max: usize,
+    ) -> Result<(), EntryFault> {
+        let level = parse_u64(level).ok().and_then(|level| usize::try_from(level).ok());
+        let place = level.and_then(|level| level.checked_sub(1)).filter(|place| *place < levels_max);
+        let place = place.ok_or(EntryFault::WrongLevel)?;
+        let (before, named, after) = {
+            let mut levels = self.book.levels(side).map(|level| level.price).skip(place.saturating_sub(1));
+            let before = if place > 0 { Some(levels.next().ok_or(EntryFault::WrongLevel)?) } else { None };
+            (before, levels.next(), levels.next())
+        };
+        let is_between = |price, after: Option<Price>| {
+            before.is_none_or(|before| is_better(side, before, price))
+                && after.is_none_or(|after| is_better(side, price, after))
+        };
+        match action {
+            NEW if !entry.is_size_zero => {
+                let price = entry.price.ok_or(EntryFault::Incomplete)?;
+                let qty = entry.size.ok_or(EntryFault::Incomplete)?;
+                if !is_between(price, named) {
+                    return Err(EntryFault::WrongLevel);
+                }
+                self.book.set(side, price, qty);
+                // The last level left the venue's book, and does not come back when another leaves.
+                self.book.truncate(levels_max);
+            }
+            CHANGE if !entry.is_size_zero => {
+                let named = named.ok_or(EntryFault::WrongLevel)?;
+                let price = entry.price.unwrap_or(named);
+                let qty = entry.size.ok_or(EntryFault::Incomplete)?;
+                if !is_between(price, after) {
+                    return Err(EntryFault::WrongLevel);
+                }
+                self.book.set(side, named, Qty::ZERO);
+                self.book.set(side, price, qty);
+            }
+            NEW | CHANGE | DELETE => {
+                let is_named = |named: &Price| entry.price.is_none_or(|price| price == *named);
+                let named = named.filter(is_named).ok_or(EntryFault::WrongLevel)?;
+                self.book.set(side, named, Qty::ZERO);
+            }
+            _ => return Err(EntryFault::Incomplete),
+        }
+        Ok(())
     }
 
     fn set(
@@ -211,20 +275,20 @@ impl RequestedBook {
         known: Option<BookEntry>,
         entry: BookEntry,
         is_new: bool,
-    ) -> Result<(), Incomplete> {
+    ) -> Result<(), EntryFault> {
         let BookEntry { side, price, qty } = entry;
         let Some(id) = id else {
             self.book.set(side, price, qty);
             return Ok(());
         };
         if self.entries.len() >= BOOK_ENTRIES_MAX && known.is_none() {
-            return Err(Incomplete);
+            return Err(EntryFault::Incomplete);
         }
         self.take_out(known);
         self.entries.insert(id, entry);
         // A changed entry of a snapshot without ids is the whole level.
         let others = if known.is_some() || is_new { self.book.qty(side, price) } else { Qty::ZERO };
-        self.book.set(side, price, others.checked_add(qty).ok_or(Incomplete)?);
+        self.book.set(side, price, others.checked_add(qty).ok_or(EntryFault::Incomplete)?);
         Ok(())
     }
 
@@ -234,13 +298,13 @@ impl RequestedBook {
         known: Option<BookEntry>,
         side: Side,
         entry: &MarketDataEntry<'_>,
-    ) -> Result<(), Incomplete> {
+    ) -> Result<(), EntryFault> {
         if let (Some(id), Some(_)) = (id, known) {
             self.entries.remove(&id);
             self.take_out(known);
             return Ok(());
         }
-        let price = entry.price.or_else(|| self.price_at(side, entry)).ok_or(Incomplete)?;
+        let price = entry.price.or_else(|| self.price_at(side, entry)).ok_or(EntryFault::Incomplete)?;
         self.book.set(side, price, Qty::ZERO);
         Ok(())
     }
@@ -261,30 +325,4 @@ impl RequestedBook {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn entry(id: &[u8]) -> MarketDataEntry<'_> {
-        let (price, size) = (Price::parse(b"10").ok(), Qty::parse(b"2").ok());
-        MarketDataEntry { id: Some(id), price, size, ..MarketDataEntry::default() }
-    }
-
-    #[test]
-    fn entries_with_an_id_are_bounded() {
-        let (security, now) = (SecurityId(8), Timestamp(1));
-        let mut books = VenueBookSet::new(0);
-        books.record_request(security, now);
-        books.begin_snapshot(security);
-        for number in 0..BOOK_ENTRIES_MAX {
-            assert!(books.apply(security, Some(Side::Buy), &entry(number.to_string().as_bytes())).is_ok());
-        }
-        let mut out = VecDeque::new();
-        books.publish(security, None, now, &mut out);
-        assert_eq!(
-            books.books[&security].book.qty(Side::Buy, Price::parse(b"10").unwrap()).to_string(),
-            "40000"
-        );
-        assert!(books.apply(security, Some(Side::Buy), &entry(b"0")).is_ok(), "a known one may change");
-        assert!(books.apply(security, Some(Side::Buy), &entry(b"one more")).is_err());
-    }
-}
+mod tests;
