@@ -232,6 +232,19 @@ impl MarketTopics {
         }
     }
 
+    /// Returns whether a tick is the newest one of its topic.
+    pub fn is_newest_tick(&self, tick: &Tick) -> bool {
+        let topic = self.ticks.get(tick.security.0 as usize).and_then(|number| number.checked_sub(1));
+        let newest = topic.and_then(|topic| self.entries[topic as usize].newest.as_ref());
+        newest.is_some_and(|newest| matches!(&newest.image, NewestData::Tick(known) if known == tick))
+    }
+
+    /// Returns whether a book is the newest one of its topic.
+    pub fn is_newest_book(&self, topic: u32, sides: &[Depth; 2]) -> bool {
+        let newest = self.entries[topic as usize].newest.as_ref();
+        newest.is_some_and(|newest| matches!(&newest.image, NewestData::Book(known) if **known == *sides))
+    }
+
     pub fn set_tick(&mut self, topic: u32, seq: u64, at: Timestamp, tick: &Tick) {
         let entry = &mut self.entries[topic as usize];
         let newest = Newest { seq, image: NewestData::Tick(*tick) };

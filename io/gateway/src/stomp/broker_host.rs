@@ -97,6 +97,9 @@ impl BrokerHost {
     }
 
     pub fn handle_event(&mut self, now: Timestamp, shard: ShardId, event: &Event) {
+        if self.watches.may_repeat(event) && self.broker.repeats_newest(shard, event) {
+            return;
+        }
         self.broker.handle_event(now, shard, event);
     }
 
@@ -267,9 +270,61 @@ impl BrokerHost {
 
 #[cfg(test)]
 mod tests {
+    use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, DepthLevel, EventKind, Tick};
+    use pitlane_engine::mesh::{Depths, PortClass, mesh};
+    use pitlane_engine::number::Price;
+    use pitlane_engine::reason::Reason;
     use pitlane_engine::refdata::RefDataRows;
+    use pitlane_engine::terms::Side;
 
     use super::*;
+
+    /// A shard answers a FIX session that begins to watch with the current tick and book. STOMP
+    /// clients that have subscribed them before have them already.
+    #[test]
+    fn what_a_fix_session_begins_to_watch_is_not_published_again() {
+        let now = Timestamp(1);
+        let access = Some(StompAccess::default());
+        let settings = BrokerSettings { anonymous_access: access, ..BrokerSettings::default() };
+        let reference = Arc::new(pitlane_config::refdata::shipped().unwrap());
+        let security = reference.securities()[0].id;
+        let (mut ports, mut shards) = mesh(&[PortClass::Client], 1, Depths { commands: 8, events: 1 });
+        let mut host = BrokerHost::new(settings, reference, Transport::Tcp, None);
+        let session = host.enter(now, SocketAddr::from(([127, 0, 0, 1], 1))).unwrap();
+        let frames = format!(
+            "CONNECT\naccept-version:1.2\nhost:x\n\n\0\
+             SUBSCRIBE\nid:1\ndestination:/topic/tick.{0}\n\n\0\
+             SUBSCRIBE\nid:2\ndestination:/topic/book.{0}\n\n\0",
+            security.0
+        );
+        host.broker.handle_bytes(now, session, frames.as_bytes());
+        host.dispatch(now, |_, _| false);
+        let mut answer = |host: &mut BrokerHost, price: i64| {
+            host.poll_watches(&mut ports[0]);
+            let tick = Tick { security, last: Price::from_raw(price), at: now, ..Tick::default() };
+            let levels = [DepthLevel::default(); DEPTH_LEVELS_MAX];
+            let sides = Side::BOTH.map(|side| EventKind::Depth(Depth { levels, security, side, count: 0 }));
+            let mut bodies = Vec::from([EventKind::Tick(tick)]);
+            bodies.extend(sides);
+            while let Some(command) = shards[0].poll_command() {
+                let (source, token) = (command.source, command.token);
+                bodies.push(EventKind::Done { source, token, reason: Reason::None });
+            }
+            for body in bodies {
+                host.handle_event(now, ShardId(0), &Event { seq: 7, at: now, body });
+            }
+            host.messages()
+        };
+        assert_eq!(answer(&mut host, 10), 2, "a tick and a book");
+        for on in [true, false, true] {
+            host.set_watch_by_fix(MarketWatch { security, book: false }, on);
+            host.set_watch_by_fix(MarketWatch { security, book: true }, on);
+            // The shard has nothing to say when FIX ceases to watch what STOMP still needs.
+            let messages = if on { answer(&mut host, 10) } else { host.messages() };
+            assert_eq!(messages, 2, "{on}");
+        }
+        assert_eq!(answer(&mut host, 11), 4, "a new tick, and a book that no command has asked for");
+    }
 
     #[test]
     fn waiting_notifications_are_bounded_and_those_beyond_are_counted() {

@@ -2,10 +2,11 @@
 //! wanted state, not a queue of changes: however often clients change their subscriptions, a shard
 //! receives at most one command per security each time the lane accepts one.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use pitlane_engine::command::{Command, CommandKind, WatchTarget};
+use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, SecurityId, Source};
 use pitlane_engine::mesh::PortEnd;
 use pitlane_engine::refdata::RefData;
@@ -46,11 +47,21 @@ pub(crate) struct Subscriptions {
     sent: BTreeSet<(SecurityId, MarketDataKind)>,
     /// Where the wanted state may have changed.
     changed: BTreeSet<(SecurityId, MarketDataKind)>,
+    /// Commands that the shards have not answered.
+    unanswered: BTreeMap<(SecurityId, MarketDataKind), UnansweredWatches>,
+}
+
+/// Commands for the same data of a security.
+#[derive(Clone, Copy, Debug, Default)]
+struct UnansweredWatches {
+    count: u32,
+    /// Whether one of them requests what this thread receives already: the shard sends it again.
+    is_repeated: bool,
 }
 
 impl Subscriptions {
     pub(crate) fn new(reference: Arc<RefData>, receives_all_ticks: bool) -> Subscriptions {
-        let (all, wanted, wanted_by_fix, refreshed, sent, changed) = Default::default();
+        let (all, wanted, wanted_by_fix, refreshed, sent, changed, unanswered) = Default::default();
         Subscriptions {
             reference,
             receives_all_ticks,
@@ -61,6 +72,7 @@ impl Subscriptions {
             refreshed,
             sent,
             changed,
+            unanswered,
         }
     }
 
@@ -103,7 +115,7 @@ impl Subscriptions {
     /// Sets what the FIX sessions of the thread want. The command that begins it is answered with
     /// [`EventKind::Done`](pitlane_engine::event::EventKind::Done) and [`watch_token`].
     pub(crate) fn set_by_fix(&mut self, watch: MarketWatch, on: bool) {
-        let key = (watch.security, if watch.book { MarketDataKind::Depth } else { MarketDataKind::Ticks });
+        let key = watch.key();
         put(&mut self.wanted_by_fix, key, on);
         put(&mut self.refreshed, key, on);
         self.changed.insert(key);
@@ -169,12 +181,53 @@ impl Subscriptions {
                 if port.send(shard_of(security, port.shards()), command).is_err() {
                     return sent;
                 }
+                self.record_command(key, on);
                 put(&mut self.sent, key, on);
                 self.refreshed.remove(&key);
             }
             self.changed.pop_first();
         }
         SENT_PER_POLL_MAX
+    }
+
+    fn record_command(&mut self, key: (SecurityId, MarketDataKind), on: bool) {
+        let (security, kind) = key;
+        if watch_token(security, kind) != 0 {
+            let receives_all = self.receives_all_ticks && kind == MarketDataKind::Ticks;
+            let unanswered = self.unanswered.entry(key).or_default();
+            unanswered.count += 1;
+            unanswered.is_repeated |= on && (receives_all || self.sent.contains(&key));
+        }
+    }
+
+    /// Returns whether an event may be what a FIX session of the thread has requested once more.
+    #[inline]
+    pub(super) fn may_repeat(&mut self, event: &Event) -> bool {
+        !self.unanswered.is_empty() && self.match_answer(event)
+    }
+
+    #[cold]
+    fn match_answer(&mut self, event: &Event) -> bool {
+        if let EventKind::Done { source, token, .. } = event.body {
+            let watch = MarketWatch::of_token(token).filter(|_| source.origin == Origin::Server);
+            if let Some(key) = watch.map(MarketWatch::key)
+                && let Some(unanswered) = self.unanswered.get_mut(&key)
+            {
+                unanswered.count -= 1;
+                if unanswered.count == 0 {
+                    self.unanswered.remove(&key);
+                }
+            }
+            return false;
+        }
+        let key = if let EventKind::Tick(tick) = &event.body {
+            (tick.security, MarketDataKind::Ticks)
+        } else if let EventKind::Depth(depth) = &event.body {
+            (depth.security, MarketDataKind::Depth)
+        } else {
+            return false;
+        };
+        self.unanswered.get(&key).is_some_and(|unanswered| unanswered.is_repeated)
     }
 }
 
@@ -187,6 +240,10 @@ pub(crate) struct MarketWatch {
 }
 
 impl MarketWatch {
+    fn key(self) -> (SecurityId, MarketDataKind) {
+        (self.security, if self.book { MarketDataKind::Depth } else { MarketDataKind::Ticks })
+    }
+
     /// Returns the watch whose command had this token; `None` for other commands.
     pub(crate) fn of_token(token: u32) -> Option<MarketWatch> {
         let number = token.checked_sub(1)?;

@@ -1,6 +1,6 @@
 //! Delivers messages to their subscribers.
 
-use pitlane_engine::event::{Depth, LevelChanges, MarketTrade, OrderChanges, Tick};
+use pitlane_engine::event::{Depth, Event, EventKind, LevelChanges, MarketTrade, OrderChanges, Tick};
 use pitlane_engine::id::ShardId;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
@@ -27,6 +27,19 @@ impl StompBroker {
         }
         let Some(topic) = self.market.tick_topic(tick.security, &self.reference) else { return };
         self.publish_market_data(now, at, topic, |market| market.set_tick(topic, seq, at, tick));
+    }
+
+    /// Returns whether an event has the newest tick or book of its security once more, so that it
+    /// is no news to subscribers.
+    pub fn repeats_newest(&mut self, shard: ShardId, event: &Event) -> bool {
+        if let EventKind::Tick(tick) = &event.body {
+            return self.market.is_newest_tick(tick);
+        }
+        let EventKind::Depth(asks) = &event.body else { return false };
+        let bids = self.bids.get(&shard).filter(|bids| bids.security == asks.security);
+        let Some(bids) = bids.copied().filter(|_| asks.side == Side::Sell) else { return false };
+        let topic = self.market.book_topic(asks.security, &self.reference);
+        topic.is_some_and(|topic| self.market.is_newest_book(topic, &[bids, *asks]))
     }
 
     /// Publishes bars whose interval has ended.
