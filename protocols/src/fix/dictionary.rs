@@ -80,10 +80,8 @@ pub fn check(message: &FixMessage, version: FixVersion, settings: &DictionarySet
     if let Some(fault) = walk.finish() {
         return Some(fault);
     }
-    let is_missing = |tag: &u32| message.get(*tag).is_none();
-    let missing = HEADER_REQUIRED.iter().copied().find(is_missing);
-    let missing = missing.or_else(|| rule.required().find(is_missing));
-    let missing = missing.or_else(|| settings.required(message.msg_type).find(is_missing));
+    let required = HEADER_REQUIRED.iter().copied().chain(rule.required());
+    let missing = required.chain(settings.required(message.msg_type)).find(|&tag| message.get(tag).is_none());
     let reason = SessionRejectReason::RequiredTagMissing;
     missing.map(|tag| FieldFault { reason, tag, at: message.len() })
 }

@@ -43,8 +43,10 @@ impl GroupRule {
         if version == FixVersion::Fix50Sp2 {
             return fix50::group(tag).map(GroupRule::Fix50);
         }
-        let is_count = tag::class(tag) & tag::COUNT != 0;
-        groups::counted_by(tag).filter(|_| is_count).map(GroupRule::Listed)
+        if tag::class(tag) & tag::COUNT == 0 {
+            return None;
+        }
+        groups::counted_by(tag).map(GroupRule::Listed)
     }
 
     /// Returns the place of a tag among those of a member. The first tag has the place zero.
