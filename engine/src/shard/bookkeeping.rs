@@ -108,7 +108,9 @@ impl Shard {
         if at as usize + 1 == self.ledger.positions(local).len() {
             self.expire_exposures(local, price);
             let security = self.directory.locals[local as usize].instrument.security;
-            self.emit(EventKind::Exposure { account: None, security, qty: Qty::ZERO }, out);
+            let flat = EventKind::Exposure { account: None, security, qty: Qty::ZERO };
+            // Without a number: a replay of an older journal gives every later event the same.
+            out.emit_unnumbered(self.watchers.of_shard(), self.now, flat);
         }
     }
 

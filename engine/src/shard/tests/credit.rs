@@ -174,6 +174,8 @@ fn an_expiry_closes_what_every_account_holds() {
     // The strategy is flat, since both accounts belong to it: there is nothing to book.
     let events = bench.send(CommandKind::Expire { security: SIM_STOCK, price: price("80") });
     assert!(!events.iter().any(|body| matches!(body, EventKind::Booked(_))));
+    let flat = EventKind::Exposure { account: None, security: SIM_STOCK, qty: Qty::ZERO };
+    assert!(events.contains(&flat), "readers learn of it: {events:?}");
     assert_eq!(used(&bench), money("100.005"), "the loss, and the commission");
     assert!(bench.shard.ledger.exposures(0).iter().all(|held| held.net.is_zero() && held.cost.is_zero()));
 }
