@@ -201,6 +201,7 @@ deploy-test: ## test deploy/: metrics, rules and dashboards with promtool and Pr
 # Uses the profile of the tests, so that build scripts, macros and C code are built once.
 check: setup-check pure cycles tidy links ## check format, lints, documentation, purity, prose, links, and cycles between modules (Rust, Python, web)
 	@tests/tools/setup
+	@tests/tools/pgo
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets $(PROFILE) -- -D warnings
 	RUSTDOCFLAGS="$(DOCFLAGS)" cargo doc --workspace --no-deps --document-private-items --quiet $(PROFILE)
@@ -379,13 +380,15 @@ cover: ## measure the line coverage of the engine; fails below 90 %
 		--ignore-filename-regex '^$(CURDIR)/(tests|io|protocols|bench)/|/(tests|sample)(/.*)?\.rs$$' --fail-under-lines 90
 
 BUILT := $(or $(CARGO_TARGET_DIR),target)
-RELEASED := $(or $(BINARY),$(BUILT)/release/pitlane)
+# PGO=1 builds with a profile of our own benchmarks, which takes twice as long and some minutes.
+RELEASED := $(or $(BINARY),$(BUILT)/$(if $(PGO),pgo,release)/pitlane)
+BUILD_RELEASE := $(if $(PGO),bench/pgo,cargo build --release --locked --package pitlane)
 SHARE := $(DESTDIR)$(PREFIX)/share
 
 # Existing settings belong to the operator and are not overwritten.
-install: ## install binary, manual, completions, settings and systemd unit (PREFIX=/usr/local DESTDIR= BINARY=…)
+install: ## install binary, manual, completions, settings and systemd unit (PREFIX=/usr/local DESTDIR= PGO=1 BINARY=…)
 	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
-	$(if $(BINARY),,cargo build --release --locked --package pitlane)
+	$(if $(BINARY),,$(BUILD_RELEASE))
 	install -D -m 755 $(RELEASED) $(DESTDIR)$(PREFIX)/bin/pitlane
 	install -d $(SHARE)/man/man1 $(SHARE)/bash-completion/completions $(SHARE)/zsh/site-functions $(SHARE)/fish/vendor_completions.d
 	$(RELEASED) man $(SHARE)/man/man1
@@ -400,9 +403,9 @@ install: ## install binary, manual, completions, settings and systemd unit (PREF
 	sed -e 's|/usr/local/bin/|$(PREFIX)/bin/|' -e 's|/etc/pitlane/|$(SYSCONFDIR)/pitlane/|' config/pitlane.service > $(DESTDIR)$(PREFIX)/lib/systemd/system/pitlane.service
 	test -e $(DESTDIR)$(SYSCONFDIR)/pitlane/pitlane.toml || install -D -m 644 config/service.toml $(DESTDIR)$(SYSCONFDIR)/pitlane/pitlane.toml
 
-package: ## build a Debian package in target/package (BINARY=…: an existing binary)
+package: ## build a Debian package in target/package (PGO=1; BINARY=…: an existing binary)
 	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
-	$(if $(BINARY),,cargo build --release --locked --package pitlane)
+	$(if $(BINARY),,$(BUILD_RELEASE))
 	@deploy/deb/build $(RELEASED) $(BUILT)/package
 
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
@@ -414,9 +417,9 @@ release sbom: export SOURCE_DATE_EPOCH := $(SOURCE_DATE_EPOCH)
 REMAPPED := --remap-path-prefix=$(CURDIR)=/pitlane --remap-path-prefix=$(CARGO_FOLDER)=/cargo
 MAPPED := -ffile-prefix-map=$(CURDIR)=/pitlane -ffile-prefix-map=$(CARGO_FOLDER)=/cargo
 
-release: ## build a reproducible archive with its checksum in target/archive (BINARY=…: an existing binary)
+release: ## build a reproducible archive with its checksum in target/archive (PGO=1: with a profile; BINARY=…: an existing binary)
 	$(if $(BINARY),,$(if $(NPM),$(MAKE) page))
-	$(if $(BINARY),,RUSTFLAGS="$(REMAPPED)" CFLAGS="$(MAPPED)" cargo build --release --locked --package pitlane)
+	$(if $(BINARY),,RUSTFLAGS="$(REMAPPED)" CFLAGS="$(MAPPED)" $(BUILD_RELEASE))
 	rm -rf $(BUILT)/archive
 	$(MAKE) install BINARY=$(RELEASED) PREFIX=/usr/local SYSCONFDIR=/etc DESTDIR=$(BUILT)/archive/$(ARCHIVE)
 	tests/tools/sbom > $(BUILT)/archive/$(ARCHIVE)/usr/local/share/doc/pitlane/sbom.cdx.json

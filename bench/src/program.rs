@@ -1,6 +1,15 @@
-//! Programs of other projects that may be installed on this machine.
+//! Programs that the bench starts: where those of other projects are, and how a server ends.
 
 use std::path::{Path, PathBuf};
+use std::process::Child;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+/// Longest wait for a server that ends in order. Our service writes a snapshot first.
+const STOP_MAX: Duration = Duration::from_secs(20);
+/// Pause between two looks at a server that ends.
+const STOP_POLL: Duration = Duration::from_millis(1);
 
 /// Returns the path of a program, if it is installed. Servers are often in folders that only
 /// administrators search.
@@ -21,9 +30,41 @@ pub fn file(path: &str) -> Option<&Path> {
     path.is_file().then_some(path)
 }
 
+/// Ends a server in order: SIGTERM, and SIGKILL if it has not ended after [`STOP_MAX`]. Only a
+/// process that ends by itself writes its profile (`bench/pgo`).
+pub(crate) fn stop(child: &mut Child) {
+    // The id of a process that has ended may belong to another one.
+    if !is_running(child) {
+        return;
+    }
+    let requested = kill_process(Pid::from_child(child), Signal::TERM).is_ok();
+    let end = Instant::now() + STOP_MAX;
+    while requested && is_running(child) && Instant::now() < end {
+        std::thread::sleep(STOP_POLL);
+    }
+    // Neither has an effect on a process that has ended.
+    let _ = child.kill();
+    let _ = child.wait();
+}
+
+pub(crate) fn is_running(child: &mut Child) -> bool {
+    matches!(child.try_wait(), Ok(None))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::os::unix::process::ExitStatusExt;
+    use std::process::Command;
+
     use super::*;
+
+    #[test]
+    fn a_server_is_asked_to_end_before_it_is_killed() {
+        let mut child = Command::new("sleep").arg("600").spawn().unwrap();
+        stop(&mut child);
+        assert_eq!(child.wait().unwrap().signal(), Some(Signal::TERM.as_raw()));
+        stop(&mut child);
+    }
 
     #[test]
     fn installed_programs_are_found() {

@@ -20,8 +20,8 @@ use super::{BoxError, READ_BYTES, START_MAX};
 use crate::attacker::AttackTargets;
 use crate::conditions::Pinning;
 use crate::free_addresses::free_addresses;
-use crate::http;
 use crate::report::waterfall::StageTime;
+use crate::{http, program};
 
 /// The server under load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,8 +74,7 @@ impl Drop for FixServer {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
         if let Some(child) = &mut self.child {
-            let _ = child.kill();
-            let _ = child.wait();
+            program::stop(child);
         }
         if let Some(folder) = &self.folder {
             let _ = std::fs::remove_dir_all(folder);
@@ -172,7 +171,7 @@ impl FixServer {
 
     /// Returns whether its process is alive.
     pub(crate) fn is_running(&mut self) -> bool {
-        self.child.as_mut().is_some_and(|child| matches!(child.try_wait(), Ok(None)))
+        self.child.as_mut().is_some_and(program::is_running)
     }
 
     /// Returns what the server itself measured in its last second with any work, stage by stage;

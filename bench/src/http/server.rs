@@ -138,8 +138,7 @@ impl HttpServer {
 
 impl Drop for HttpServer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        program::stop(&mut self.child);
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
