@@ -8,6 +8,7 @@
 //! | `affinity` | pins a thread to a core | `io`, `bench` |
 //! | `slice` | time slice of a thread | `io` |
 //! | `busy_poll` | busy-poll parameters of an epoll descriptor | not used yet |
+//! | `receive_stamp` | times at which the kernel received bytes | `bench` |
 //!
 //! Every function is safe to call with any argument; each `unsafe` block says why. Calls go through
 //! `rustix`, or `libc` where `rustix` lacks them; where `rustix` has a safe function there is no
@@ -29,6 +30,8 @@ pub mod map;
 #[cfg(feature = "os")]
 pub mod pages;
 mod prefetch;
+#[cfg(feature = "os")]
+pub mod receive_stamp;
 #[cfg(feature = "os")]
 pub mod slice;
 #[cfg(feature = "os")]
