@@ -1,6 +1,7 @@
 //! Settings from every source: the effective values, and the messages about faults.
 
 mod hostile;
+mod layouts;
 mod rules;
 
 use std::fs;

@@ -16,7 +16,7 @@ fn warned(words: &[&str]) -> Vec<String> {
 }
 
 /// Returns a non-empty file, for settings that need an existing file.
-fn present() -> String {
+pub(super) fn present() -> String {
     let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("present");
     fs::write(&path, "something").expect("a file for the test");
     path.display().to_string()
