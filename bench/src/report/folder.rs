@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 
 use super::recording::Recording;
 use super::waterfall::waterfall;
-use super::{curves, hgrm};
+use super::{counts, curves, hgrm};
 use crate::conditions::Conditions;
 use crate::goals::GoalVerdict;
 use crate::noise::Noise;
@@ -31,11 +31,12 @@ impl ResultFolder {
         Ok(ResultFolder { path: path.to_owned(), notes, recordings: Vec::new(), other_members: Map::new() })
     }
 
-    /// Writes three files: the histogram, by percentile, over time; and a fourth if the server
-    /// reported its stages.
+    /// Writes four files: the histogram, its counts, by percentile, over time; and a fifth if the
+    /// server reported its stages.
     pub fn add(&mut self, title: &str, recording: &Recording) -> io::Result<()> {
         let name = &recording.name;
         self.write(&format!("{name}.hgrm"), &hgrm::text(&recording.all))?;
+        self.write(&format!("{name}.csv"), &counts::text(recording))?;
         self.write(&format!("{name}.svg"), &curves::by_percentile(title, &self.notes, &[recording]))?;
         self.write(&format!("{name}-time.svg"), &curves::over_time(title, &self.notes, recording))?;
         if !recording.stages.is_empty() {

@@ -57,14 +57,16 @@ impl Recording {
         self.slices[nth].saturating_record(latency_ns);
     }
 
+    /// Returns the start in nanoseconds of each slice with latencies, and the latencies.
+    pub fn slices(&self) -> impl Iterator<Item = (u64, &Histogram<u64>)> {
+        let filled = self.slices.iter().enumerate().filter(|(_, slice)| !slice.is_empty());
+        filled.map(|(nth, slice)| (nth as u64 * self.slice_ns, slice))
+    }
+
     /// Returns the seconds since the start and the quantile of each slice.
     pub fn over_time(&self, quantile: f64) -> Vec<(f64, f64)> {
-        let slices = self.slices.iter().enumerate().filter(|(_, slice)| !slice.is_empty());
-        slices
-            .map(|(nth, slice)| {
-                let seconds = nth as f64 * self.slice_ns as f64 / 1e9;
-                (seconds, slice.value_at_quantile(quantile) as f64)
-            })
+        self.slices()
+            .map(|(start_ns, slice)| (start_ns as f64 / 1e9, slice.value_at_quantile(quantile) as f64))
             .collect()
     }
 
