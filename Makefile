@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot pictures test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults venue-isolation chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot pictures test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults venue-isolation chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-namespaces bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -348,6 +348,11 @@ compare: ## compare with available brokers, FIX engines, web servers and order b
 ARENA ?= target/arena
 arena: ## run the public arena for matching engines with our book, our shard and two peers (ARENA=checkout ARGS="--rounds 5")
 	bench/arena/run $(ARENA) $(ARGS)
+
+# OUT is the folder for the results.
+bench-namespaces: ## measure FIX between two network namespaces: other stacks than loopback, needs root (OUT=folder ARGS="--rounds 5")
+	cargo build --release --package pitlane --package pitlane-bench
+	bench/namespaces --out $(or $(OUT),$(BUILT)/namespaces) $(ARGS)
 
 # The older source is built in a separate worktree; its build output is kept for the next run.
 bench-gate: ## compare this build with an earlier one (BASE=HEAD~1) in turn; fails only beyond the measured noise

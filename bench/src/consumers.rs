@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pitlane_engine::refdata::RefData;
 
-use crate::fix_wire::{BoxError, LoadSession};
+use crate::fix_wire::{BoxError, FixServerKind, LoadLogin, LoadSession, LoadTarget};
 use crate::neighbours::Neighbours;
 use crate::tick_reader::fix::FixTickReader;
 use crate::tick_reader::{BodyReader, Framing, SeenTick, TickReader};
@@ -91,7 +91,7 @@ impl ConsumerPool {
         stalled: usize,
         body: BodyReader,
     ) -> ConsumerPool {
-        let open = |_| subscriber(address, topic, body).expect("the server listens and answers");
+        let open = |_| subscriber(address, None, topic, body).expect("the server listens and answers");
         let stalled: Vec<_> = (0..stalled).map(open).collect();
         ConsumerPool {
             _stalled: stalled,
@@ -106,7 +106,8 @@ impl ConsumerPool {
         reference: &RefData,
         consumers: usize,
     ) -> Result<ConsumerPool, BoxError> {
-        let open = |nth| LoadSession::open(address, nth, true)?.subscribe_prices(reference);
+        let target = LoadTarget::new(address, FixServerKind::Pitlane);
+        let open = |nth| LoadSession::open(&target, nth)?.subscribe_prices(reference);
         let sockets = (0..consumers).map(open).collect::<Result<Vec<_>, _>>()?;
         let readers = sockets.iter().map(|_| FixTickReader::default()).collect();
         Ok(ConsumerPool::separated(sockets, Separation::Fix(readers)))
@@ -220,9 +221,14 @@ impl ConsumerPool {
 }
 
 /// Connects a consumer of our broker that is subscribed when this returns.
-pub(crate) fn subscriber(address: SocketAddr, topic: &str, body: BodyReader) -> io::Result<TcpStream> {
+pub(crate) fn subscriber(
+    address: SocketAddr,
+    login: Option<&LoadLogin>,
+    topic: &str,
+    body: BodyReader,
+) -> io::Result<TcpStream> {
     let mut socket = TcpStream::connect(address)?;
-    socket.write_all(hello(topic, body).as_bytes())?;
+    socket.write_all(hello(login, topic, body).as_bytes())?;
     // CONNECTED and RECEIPT.
     read_frames(&mut socket, 2)?;
     socket.set_nonblocking(true)?;
@@ -240,13 +246,15 @@ pub(crate) fn read_frames(socket: &mut TcpStream, count: usize) -> io::Result<()
 }
 
 /// Returns the frames with which a consumer connects and subscribes.
-pub(crate) fn hello(topic: &str, body: BodyReader) -> String {
+pub(crate) fn hello(login: Option<&LoadLogin>, topic: &str, body: BodyReader) -> String {
+    let login = login
+        .map_or(String::new(), |LoadLogin { name, secret }| format!("login:{name}\npasscode:{secret}\n"));
     let accept = match body {
         BodyReader::Sbe => "accept:application/x-pitlane-sbe\n",
         BodyReader::SharedSbe => "accept:application/x-pitlane-sbe\nbatch:true\n",
         BodyReader::None | BodyReader::SimdJson | BodyReader::SerdeJson => "",
     };
     format!(
-        "CONNECT\naccept-version:1.2\n\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\n{accept}receipt:r\n\n\0"
+        "CONNECT\naccept-version:1.2\n{login}\n\0SUBSCRIBE\nid:1\ndestination:/topic/{topic}\n{accept}receipt:r\n\n\0"
     )
 }

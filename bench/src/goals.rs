@@ -50,6 +50,9 @@ pub const FIX_PEER_RATIO_MIN: f64 = 6.0;
 pub const FIX_ECHO_RATIO_MAX: f64 = 1.5;
 /// Highest median, in microseconds, from a FIX order that trades to its tick over STOMP.
 pub const ORDER_TO_TICK_US_MAX: f64 = 20.0;
+/// Highest median, in microseconds, from a FIX order to its first report at level `replicated`, at
+/// 1,000 orders per second: a sync and a round trip to a broker on the same core.
+pub const REPLICATED_US_MAX: f64 = 1_000.0;
 /// Most nanoseconds that level `os` of the journal adds to an order.
 pub const JOURNAL_NS_MAX: f64 = 100.0;
 /// Longest start with a million orders, in seconds.

@@ -20,7 +20,7 @@ use hdrhistogram::Histogram;
 use crate::attacker::{Attack, AttackTargets, Attacker};
 use crate::conditions::Pinning;
 use crate::convert::duration_ns;
-use crate::fix_wire::{BoxError, FixServer, LoadSession, READ_BYTES};
+use crate::fix_wire::{BoxError, FixServer, FixServerKind, LoadSession, LoadTarget, READ_BYTES};
 use crate::measure::{histogram, lower_quartile, median};
 
 /// Longest wait for a report.
@@ -85,7 +85,7 @@ pub struct IsolationRun {
 impl IsolationRun {
     pub fn start(pinning: &Pinning) -> Result<IsolationRun, BoxError> {
         let (server, targets) = FixServer::with_all_listeners(pinning)?;
-        let session = LoadSession::open(targets.fix, 0, true)?;
+        let session = LoadSession::open(&LoadTarget::new(targets.fix, FixServerKind::Pitlane), 0)?;
         let has_priority =
             set_realtime(&server.process().to_string()) && this_thread().is_some_and(|id| set_realtime(&id));
         Ok(IsolationRun { server, targets, session, pinning: *pinning, has_priority, disturbed: 0 })

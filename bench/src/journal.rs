@@ -49,7 +49,8 @@ impl TempFolder {
         &self.0
     }
 
-    fn cleared(&self) -> &Path {
+    /// Returns the path, with nothing there.
+    pub fn cleared(&self) -> &Path {
         let _ = fs::remove_dir_all(&self.0);
         &self.0
     }

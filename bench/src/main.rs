@@ -2,6 +2,7 @@
 
 mod tasks;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
@@ -16,8 +17,8 @@ use pitlane_bench::work::MicroBench;
 use pitlane_bench::{fix_wire, http, noise};
 
 use self::tasks::{
-    RunEnvironment, builds, endurance, engines, everything, fix, isolation, market_data, peers, resources,
-    results, stomp, threads,
+    RunEnvironment, builds, endurance, engines, everything, fix, isolation, levels, market_data, peers,
+    remote, resources, results, stomp, threads,
 };
 
 #[derive(Parser)]
@@ -86,6 +87,13 @@ enum Task {
     FixMarketData(market_data::FixMarketDataArgs),
     /// From a FIX order that trades to the tick of the trade at a STOMP consumer.
     OrderToTick(stomp::OrderToTickArgs),
+    /// FIX orders at the levels of the journal: `os`, `disk` and `replicated`.
+    Levels(levels::LevelsArgs),
+    /// FIX orders to a service that runs elsewhere, on another host or in another network
+    /// namespace, with the times at which the kernel received the reports.
+    Remote(remote::RemoteArgs),
+    /// A bare echo that spins, the floor for `remote --echo`, until the process is ended.
+    Echo { address: SocketAddr },
     /// The service that `fix` measures.
     #[command(hide = true)]
     ServeFix {
@@ -97,6 +105,9 @@ enum Task {
         /// Prices do not move.
         #[arg(long)]
         still: bool,
+        /// Settings that replace others.
+        #[arg(long)]
+        set: Vec<String>,
     },
     /// REST: lists compared with bare servers that answer the same bytes, orders per second, and
     /// other requests while a long list is sent.
@@ -235,6 +246,7 @@ impl Task {
             Task::FixCodec(codec) => codec.check,
             Task::Fix(wire) => wire.check,
             Task::OrderToTick(task) => task.check,
+            Task::Levels(task) => task.check,
             Task::Http(requests) => requests.check,
             Task::Memory { check, .. }
             | Task::Recovery { check, .. }
@@ -253,6 +265,8 @@ impl Task {
             | Task::Net(_)
             | Task::View(_)
             | Task::FixMarketData(_)
+            | Task::Remote(_)
+            | Task::Echo { .. }
             | Task::ServeFix { .. }
             | Task::ServeHttp { .. }
             | Task::Compare(_)
@@ -270,10 +284,10 @@ impl Task {
 }
 
 fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
-    if let Task::ServeFix { port, http, core, data, stomp, still } = task {
+    if let Task::ServeFix { port, http, core, data, stomp, still, set } = task {
         let prices = if still { MovingPrices::No } else { MovingPrices::Yes };
         let stomp = stomp.map(|port| ServedStomp { port, prices });
-        fix_wire::serve_fix(port, http, core, &data, stomp)?;
+        fix_wire::serve_fix(port, http, core, &data, stomp, &set)?;
         return Ok(TaskVerdicts::default());
     }
     if let Task::ServeHttp { server, port, folder } = task {
@@ -291,6 +305,9 @@ fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
         return Ok(builds::work(&piece));
     }
     let pinning = Pinning::take();
+    if let Task::Echo { address } = task {
+        return remote::serve_echo(address);
+    }
     let environment =
         RunEnvironment { pinning, conditions: Conditions::of(&pinning), noise: noise::measure(NOISE) };
     print!("{}", environment.conditions);
@@ -317,7 +334,9 @@ fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
         Task::View(flow) => Ok(engines::view(&flow.load()?)),
         Task::FixCodec(codec) => Ok(fix::fix_codec(&codec)),
         Task::Fix(wire) => fix::fix_over_loopback(&environment, &wire),
-        Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(TaskVerdicts::default()),
+        Task::Levels(task) => levels::levels(&environment, &task),
+        Task::Remote(task) => remote::remote(&environment, &task),
+        Task::Echo { .. } | Task::ServeFix { .. } | Task::ServeHttp { .. } => Ok(TaskVerdicts::default()),
         Task::Http(requests) => tasks::http::compare_http(&environment, &requests),
         Task::Stomp(task) => stomp::broker(&environment, &task),
         Task::FixMarketData(task) => market_data::fix_market_data(&environment, &task),
@@ -348,5 +367,25 @@ mod tests {
         let line = ["pitlane-bench", "fix-market-data"];
         let Task::FixMarketData(task) = BenchCli::parse_from(line).task else { panic!("another task") };
         assert_eq!((task.rates, task.consumers), (vec![1_000, 10_000], vec![1, 10, 100]));
+    }
+
+    #[test]
+    fn a_remote_service_needs_an_address_a_folder_and_a_whole_login() {
+        let parse = |words: &[&str]| {
+            let line = ["pitlane-bench", "remote"].into_iter().chain(words.iter().copied());
+            BenchCli::try_parse_from(line).map(|_| ()).map_err(|error| error.to_string())
+        };
+        assert_eq!(parse(&["10.0.0.1:9880", "--out", "x"]), Ok(()));
+        assert_eq!(parse(&["10.0.0.1:9880", "--out", "x", "--login", "a", "--secret-file", "b"]), Ok(()));
+        for (words, problem) in [
+            (&["10.0.0.1:9880"][..], "--out <OUT>"),
+            (&["10.0.0.1", "--out", "x"], "invalid value '10.0.0.1'"),
+            (&["10.0.0.1:1", "--out", "x", "--login", "a"], "--secret-file <SECRET_FILE>"),
+            (&["10.0.0.1:1", "--out", "x", "--echo", "--stomp", "10.0.0.1:2"], "cannot be used with"),
+            (&["10.0.0.1:1", "--out", "x", "--seconds", "0"], "invalid value '0'"),
+        ] {
+            let error = parse(words).unwrap_err();
+            assert!(error.contains(problem), "{error}");
+        }
     }
 }

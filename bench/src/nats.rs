@@ -1,8 +1,10 @@
 //! NATS for comparison, where it is installed: another protocol, and the fastest broker that we
 //! know.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -28,10 +30,20 @@ pub struct NatsServer {
 impl NatsServer {
     /// Starts the server. Returns `None` if it is not installed or does not start.
     pub fn start(pinning: &Pinning) -> Option<NatsServer> {
+        NatsServer::start_with(pinning, &[])
+    }
+
+    /// Starts the server with JetStream, which stores its streams in a folder.
+    pub fn with_streams(pinning: &Pinning, folder: &Path) -> Option<NatsServer> {
+        NatsServer::start_with(pinning, &[OsStr::new("-js"), OsStr::new("-sd"), folder.as_os_str()])
+    }
+
+    fn start_with(pinning: &Pinning, options: &[&OsStr]) -> Option<NatsServer> {
         let [address] = free_addresses().ok()?;
         let core = pinning.second.unwrap_or(0).to_string();
         let child = Command::new("taskset")
             .args(["-c", &core, "nats-server", "-a", "127.0.0.1", "-p", &address.port().to_string()])
+            .args(options)
             .env("GOMAXPROCS", "1")
             .stdout(Stdio::null())
             .stderr(Stdio::null())
@@ -46,6 +58,11 @@ impl NatsServer {
             thread::sleep(Duration::from_millis(20));
         }
         None
+    }
+
+    /// Returns its address, for settings.
+    pub fn url(&self) -> String {
+        format!("nats://{}", self.address)
     }
 
     /// Measures deliveries of `payload` per second to this many consumers.

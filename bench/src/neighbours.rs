@@ -32,7 +32,9 @@ impl Neighbours {
         narrow.set_recv_buffer_size(1).expect("a socket takes options");
         narrow.connect(&address.into()).expect("the server listens");
         let mut narrow: TcpStream = narrow.into();
-        narrow.write_all(hello("generic-event.*", BodyReader::None).as_bytes()).expect("the server reads");
+        narrow
+            .write_all(hello(None, "generic-event.*", BodyReader::None).as_bytes())
+            .expect("the server reads");
         narrow.set_nonblocking(true).expect("a socket takes options");
         let mut neighbours =
             Neighbours { address, churning: Vec::new(), next_index: 0, due: Instant::now(), narrow };
@@ -47,7 +49,7 @@ impl Neighbours {
         let mut socket = TcpStream::connect(self.address).expect("the server listens");
         // They subscribe to a quiet topic: a hundred that received every event would be a hundred
         // times the work, not bad neighbours.
-        socket.write_all(hello("log-event.*", BodyReader::None).as_bytes()).expect("the server reads");
+        socket.write_all(hello(None, "log-event.*", BodyReader::None).as_bytes()).expect("the server reads");
         socket
     }
 

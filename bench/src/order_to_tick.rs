@@ -10,8 +10,8 @@ use crate::conditions::Pinning;
 use crate::consumers::subscriber;
 use crate::convert::duration_ns;
 use crate::fix_wire::{
-    BUY, BoxError, FIRST_REPORT, FixServer, LoadSession, MovingPrices, ORDER_QTY, READ_BYTES, REPORT_TIMEOUT,
-    SELL,
+    BUY, BoxError, FIRST_REPORT, FixServer, FixServerKind, LoadLogin, LoadSession, LoadTarget, MovingPrices,
+    ORDER_QTY, READ_BYTES, REPORT_TIMEOUT, SELL,
 };
 use crate::report::recording::{Recording, SLICE_NS};
 use crate::tick_reader::{BodyReader, Framing, TickReader};
@@ -31,8 +31,24 @@ pub struct TradeLoad {
 /// decoded. The order that it meets was sent half an interval before. The first tenth is warm-up.
 pub fn open_loop(pinning: &Pinning, load: TradeLoad, body: BodyReader) -> Result<Recording, BoxError> {
     let (server, targets) = FixServer::with_stomp(pinning, MovingPrices::No)?;
-    let mut session = LoadSession::open(targets.fix, 0, true)?;
-    let mut consumer = TickConsumer::open(targets.stomp, body)?;
+    let target = LoadTarget::new(targets.fix, FixServerKind::Pitlane);
+    let mut recording = measure(&target, targets.stomp, 0, load, body)?;
+    recording.stages = server.stages();
+    Ok(recording)
+}
+
+/// Measures as [`open_loop`] does, at a service that listens already, after `earlier` loads of the
+/// same size. The service must have had no other trades.
+pub fn measure(
+    target: &LoadTarget,
+    stomp: SocketAddr,
+    earlier: usize,
+    load: TradeLoad,
+    body: BodyReader,
+) -> Result<Recording, BoxError> {
+    let mut session = LoadSession::open(target, earlier)?;
+    let mut consumer = TickConsumer::open(stomp, target.login.as_ref(), body)?;
+    consumer.earlier_volume = (earlier * load.trades) as f64 * ORDER_QTY;
     let gap_ns = 1_000_000_000 / load.rate.max(1);
     let mut recording = Recording::new(&format!("order-to-tick-{}", load.rate), load.rate as f64, SLICE_NS);
     let mut buffer = vec![0; READ_BYTES];
@@ -65,7 +81,6 @@ pub fn open_loop(pinning: &Pinning, load: TradeLoad, body: BodyReader) -> Result
         }
     }
     recording.per_s_reached = traded as f64 / begin.elapsed().as_secs_f64();
-    recording.stages = server.stages();
     Ok(recording)
 }
 
@@ -74,14 +89,20 @@ struct TickConsumer {
     socket: TcpStream,
     reader: TickReader,
     buffer: Vec<u8>,
+    /// Volume before the first trade that counts.
+    earlier_volume: f64,
     trades: usize,
 }
 
 impl TickConsumer {
-    fn open(address: SocketAddr, body: BodyReader) -> Result<TickConsumer, BoxError> {
-        let socket = subscriber(address, TOPIC, body)?;
+    fn open(
+        address: SocketAddr,
+        login: Option<&LoadLogin>,
+        body: BodyReader,
+    ) -> Result<TickConsumer, BoxError> {
+        let socket = subscriber(address, login, TOPIC, body)?;
         let reader = TickReader::new(Framing::Stomp, body);
-        Ok(TickConsumer { socket, reader, buffer: vec![0; READ_BYTES], trades: 0 })
+        Ok(TickConsumer { socket, reader, buffer: vec![0; READ_BYTES], earlier_volume: 0.0, trades: 0 })
     }
 
     /// Reads what has arrived, and returns the number of trades so far.
@@ -89,11 +110,11 @@ impl TickConsumer {
         match self.socket.read(&mut self.buffer) {
             Ok(0) => return Err("the server closed the connection".into()),
             Ok(count) => {
-                let trades = &mut self.trades;
+                let (trades, earlier_volume) = (&mut self.trades, self.earlier_volume);
                 self.reader.read(&mut self.buffer[..count], |tick| {
-                    // The service is new, and every order has the same quantity, so that the volume
-                    // counts the trades.
-                    while (*trades + 1) as f64 * ORDER_QTY <= tick.volume {
+                    // There are no other trades, and every order has the same quantity, so that
+                    // the volume counts the trades.
+                    while (*trades + 1) as f64 * ORDER_QTY <= tick.volume - earlier_volume {
                         *trades += 1;
                     }
                 });

@@ -90,8 +90,8 @@ impl FixServer {
         let core = pinning.second.unwrap_or(0);
         let mut server = FixServer { child: None, stop: stop.clone(), address, http: None, folder: None };
         match peer {
-            FixServerKind::Echo => echo(address, pinning, stop)?,
-            FixServerKind::Pitlane => server.serve(core, http, None)?,
+            FixServerKind::Echo => start_echo(address, pinning, stop)?,
+            FixServerKind::Pitlane => server.serve(core, http, None, &[])?,
             FixServerKind::QuickFix { reports, files } => {
                 let mut command = Command::new("taskset");
                 command.args(["-c", &core.to_string()]).arg(quickfix_acceptor()?);
@@ -128,9 +128,19 @@ impl FixServer {
         let [address, stomp, http] = free_addresses()?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = FixServer { child: None, stop, address, http: None, folder: None };
-        server.serve(pinning.second.unwrap_or(0), http, Some((stomp, prices)))?;
+        server.serve(pinning.second.unwrap_or(0), http, Some((stomp, prices)), &[])?;
         server.wait_until_listening()?;
         Ok((server, AttackTargets { fix: address, stomp, http }))
+    }
+
+    /// Starts our service with settings that replace those of [`serve_fix`].
+    pub fn with_settings(pinning: &Pinning, settings: &[String]) -> Result<FixServer, BoxError> {
+        let [address, http] = free_addresses()?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let mut server = FixServer { child: None, stop, address, http: None, folder: None };
+        server.serve(pinning.second.unwrap_or(0), http, None, settings)?;
+        server.wait_until_listening()?;
+        Ok(server)
     }
 
     /// Starts this program as the service, with STOMP at an address or without.
@@ -139,6 +149,7 @@ impl FixServer {
         core: usize,
         http: SocketAddr,
         stomp: Option<(SocketAddr, MovingPrices)>,
+        settings: &[String],
     ) -> Result<(), BoxError> {
         let port = self.address.port();
         let folder = std::env::temp_dir().join(format!("pitlane-bench-fix-{port}"));
@@ -149,6 +160,7 @@ impl FixServer {
             command.arg(stomp.port().to_string());
             command.args((prices == MovingPrices::No).then_some("--still"));
         }
+        settings.iter().for_each(|setting| _ = command.args(["--set", setting]));
         let child = command.stdout(Stdio::null()).spawn()?;
         (self.child, self.folder, self.http) = (Some(child), Some(folder), Some(http));
         Ok(())
@@ -191,13 +203,15 @@ impl FixServer {
 }
 
 /// Runs the service as it is measured: everything on one core, the journal in the page cache, no
-/// other activity. With moving prices, idle threads sleep; otherwise they spin.
+/// other activity. With moving prices, idle threads sleep; otherwise they spin. The last settings
+/// replace others.
 pub fn serve_fix(
     port: u16,
     http: u16,
     core: u32,
     data: &Path,
     stomp: Option<ServedStomp>,
+    last: &[String],
 ) -> Result<(), BoxError> {
     let moves = stomp.is_some_and(|stomp| stomp.prices == MovingPrices::Yes);
     let idle = if moves { "adaptive" } else { "spin" };
@@ -220,7 +234,8 @@ pub fn serve_fix(
         "risk.strategies.max_open_orders=0".to_string(),
         "log.level=error".to_string(),
     ];
-    let options = settings.iter().map(|setting| Setting::parse(setting)).collect::<Result<_, _>>()?;
+    let settings = settings.iter().chain(last);
+    let options = settings.map(|setting| Setting::parse(setting)).collect::<Result<_, _>>()?;
     let sources = Sources { files: vec!["bench".to_string()], options, ..Sources::default() };
     let loaded =
         pitlane_config::load(&sources, &Machine::of(Path::new("/"))).map_err(|faults| faults.to_string())?;
@@ -235,35 +250,41 @@ pub fn serve_fix(
     serve(&settings, &reference, None).map_err(|error| error.to_string().into())
 }
 
-/// Starts a bare echo that spins: the lower bound of the latency.
-fn echo(address: SocketAddr, pinning: &Pinning, stop: Arc<AtomicBool>) -> io::Result<()> {
+/// Starts a bare echo on its core.
+fn start_echo(address: SocketAddr, pinning: &Pinning, stop: Arc<AtomicBool>) -> io::Result<()> {
     let listener = TcpListener::bind(address)?;
     let core = pinning.second;
     std::thread::spawn(move || {
         core.into_iter().for_each(|core| _ = pin_current_thread(core));
-        for stream in listener.incoming() {
-            let Ok(mut stream) = stream else { return };
-            let _ = stream.set_nodelay(true);
-            let _ = stream.set_nonblocking(true);
-            let mut buffer = vec![0; READ_BYTES];
-            while !stop.load(Ordering::Relaxed) {
-                match stream.read(&mut buffer) {
-                    Ok(0) => break,
-                    Ok(count) => {
-                        if write_all(&mut stream, &buffer[..count]).is_err() {
-                            break;
-                        }
-                    }
-                    Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
-                    Err(_) => break,
-                }
-            }
-            if stop.load(Ordering::Relaxed) {
-                return;
-            }
-        }
+        echo(&listener, &stop);
     });
     Ok(())
+}
+
+/// Echoes one connection after the other until `stop` is set. It spins: the lower bound of the
+/// latency.
+pub fn echo(listener: &TcpListener, stop: &AtomicBool) {
+    let mut buffer = vec![0; READ_BYTES];
+    for stream in listener.incoming() {
+        let Ok(mut stream) = stream else { return };
+        let _ = stream.set_nodelay(true);
+        let _ = stream.set_nonblocking(true);
+        while !stop.load(Ordering::Relaxed) {
+            match stream.read(&mut buffer) {
+                Ok(0) => break,
+                Ok(count) => {
+                    if write_all(&mut stream, &buffer[..count]).is_err() {
+                        break;
+                    }
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => std::hint::spin_loop(),
+                Err(_) => break,
+            }
+        }
+        if stop.load(Ordering::Relaxed) {
+            return;
+        }
+    }
 }
 
 /// Compiles the acceptor once, in some seconds, against Debian's library.

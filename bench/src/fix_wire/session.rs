@@ -2,12 +2,14 @@
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
 
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::Timestamp;
 use pitlane_protocols::fix::timestamp::TimestampText;
 
-use super::{BoxError, READ_BYTES, START_MAX};
+use super::receive_stamps::ReceiveStamps;
+use super::{BoxError, FixServerKind, READ_BYTES, START_MAX};
 use crate::convert::duration_ns;
 use crate::fix::append_message;
 use crate::tick_reader::fix::next_frame;
@@ -20,14 +22,47 @@ pub(crate) const ORDER_QTY: f64 = 100.0;
 
 /// Bytes that only a Heartbeat contains.
 const HEARTBEAT: &[u8] = b"\x0135=0\x01";
+/// Bytes that only a Logon contains.
+const LOGON: &[u8] = b"\x0135=A\x01";
+
+/// Name and secret of a user or token.
+#[derive(Clone, Debug)]
+pub struct LoadLogin {
+    pub name: String,
+    pub secret: String,
+}
+
+/// A server that listens, and what the load generator must know of it.
+#[derive(Clone, Debug)]
+pub struct LoadTarget {
+    pub address: SocketAddr,
+    pub kind: FixServerKind,
+    /// `None`: the server requires no login.
+    pub login: Option<LoadLogin>,
+    /// First characters of all order ids. A server takes an id once, so that runs at the same
+    /// server need different ones.
+    pub id_prefix: String,
+    /// Whether the times at which the kernel received reports are read too.
+    pub stamped: bool,
+}
+
+impl LoadTarget {
+    /// Returns a server that was started for one run and requires no login.
+    pub fn new(address: SocketAddr, kind: FixServerKind) -> LoadTarget {
+        LoadTarget { address, kind, login: None, id_prefix: String::new(), stamped: false }
+    }
+}
 
 /// One session of the load generator.
 pub(crate) struct LoadSession {
     stream: TcpStream,
+    stamps: Option<ReceiveStamps>,
     number: u64,
     /// Sequence numbers of the orders sent; they are part of the order ids.
     numbers: Vec<u64>,
     name: String,
+    /// First part of the order ids.
+    ids: String,
     input: Vec<u8>,
     /// Rest of a write that was not accepted yet.
     pub(super) output: Vec<u8>,
@@ -36,31 +71,43 @@ pub(crate) struct LoadSession {
 }
 
 impl LoadSession {
-    pub(crate) fn open(address: SocketAddr, nth: usize, logs_on: bool) -> Result<LoadSession, BoxError> {
-        let stream = TcpStream::connect(address)?;
+    /// Connects to the target as its nth client, and logs on unless it is an echo.
+    pub(crate) fn open(target: &LoadTarget, nth: usize) -> Result<LoadSession, BoxError> {
+        let stream = TcpStream::connect(target.address)?;
         stream.set_nodelay(true)?;
+        let name = format!("BENCH{}", nth + 1);
         let mut session = LoadSession {
+            stamps: target.stamped.then(|| ReceiveStamps::request(&stream)).transpose()?,
             stream,
             number: 1,
             numbers: Vec::new(),
-            name: format!("BENCH{}", nth + 1),
+            ids: format!("{}{name}", target.id_prefix),
+            name,
             input: Vec::with_capacity(2 * READ_BYTES),
             output: Vec::new(),
             sent: 0,
             answered: 0,
         };
-        if logs_on {
-            let mut logon = Vec::new();
-            session.frame("A", "98=0\x01108=0\x01141=Y\x01", &mut logon);
-            session.stream.write_all(&logon)?;
-            let mut answer = [0; 4_096];
-            session.stream.set_read_timeout(Some(START_MAX))?;
-            if session.stream.read(&mut answer)? == 0 {
-                return Err("the Logon was refused".into());
-            }
+        if target.kind != FixServerKind::Echo {
+            session.log_on(target.login.as_ref())?;
         }
         session.stream.set_nonblocking(true)?;
         Ok(session)
+    }
+
+    fn log_on(&mut self, login: Option<&LoadLogin>) -> Result<(), BoxError> {
+        let login = login
+            .map_or(String::new(), |LoadLogin { name, secret }| format!("553={name}\x01554={secret}\x01"));
+        let mut logon = Vec::new();
+        self.frame("A", &format!("98=0\x01108=0\x01141=Y\x01{login}"), &mut logon);
+        self.stream.write_all(&logon)?;
+        let mut answer = [0; 4_096];
+        self.stream.set_read_timeout(Some(START_MAX))?;
+        let count = self.stream.read(&mut answer)?;
+        if memchr::memmem::find(&answer[..count], LOGON).is_none() {
+            return Err(format!("the Logon was refused: {}", answer[..count].escape_ascii()).into());
+        }
+        Ok(())
     }
 
     fn frame(&mut self, msg_type: &str, body: &str, out: &mut Vec<u8>) {
@@ -83,7 +130,7 @@ impl LoadSession {
         self.numbers.push(self.number);
         let body = format!(
             "11={}-{}\x0155=AAPL\x0154={side}\x0138=100\x0140=2\x0144=100.00\x0159=1\x0160=20261115-10:00:00.000\x01",
-            self.name, self.number
+            self.ids, self.number
         );
         self.frame("D", &body, out);
     }
@@ -92,7 +139,7 @@ impl LoadSession {
     pub(super) fn cancel(&mut self, nth: usize, out: &mut Vec<u8>) {
         let body = format!(
             "11={0}-c{nth}\x0141={0}-{1}\x0155=AAPL\x0154=1\x0138=100\x0160=20261115-10:00:00.000\x01",
-            self.name, self.numbers[nth]
+            self.ids, self.numbers[nth]
         );
         self.frame("F", &body, out);
     }
@@ -138,7 +185,11 @@ impl LoadSession {
 
     /// Reads what has arrived, and returns the number of first reports in it.
     pub(crate) fn receive_reports(&mut self, pattern: &[u8], buffer: &mut [u8]) -> Result<usize, BoxError> {
-        match self.stream.read(buffer) {
+        let read = match &mut self.stamps {
+            Some(stamps) => stamps.read(&self.stream, buffer),
+            None => self.stream.read(buffer),
+        };
+        match read {
             Ok(0) => return Err("the server closed the connection".into()),
             Ok(count) => self.input.extend_from_slice(&buffer[..count]),
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(0),
@@ -154,6 +205,17 @@ impl LoadSession {
         self.input.drain(..self.input.len() - keep);
         self.answered += count;
         Ok(count)
+    }
+
+    /// Returns the time since the kernel received the last of what was read, if it is known.
+    pub(super) fn age(&self) -> Option<Duration> {
+        self.stamps.as_ref().and_then(ReceiveStamps::age)
+    }
+
+    /// Forgets the counts of orders and reports, and returns the number of orders.
+    pub(super) fn begin_again(&mut self) -> usize {
+        self.answered = 0;
+        std::mem::take(&mut self.sent)
     }
 
     pub(super) fn flush(&mut self) -> Result<(), BoxError> {

@@ -22,7 +22,7 @@ use crate::{TaskError, TaskVerdicts};
 
 /// Orders that stay open during the run, so that the state is as large at the end as at the
 /// beginning.
-const OPEN_MAX: usize = 1_000;
+pub(crate) const OPEN_MAX: usize = 1_000;
 
 #[derive(Args, Clone)]
 pub(crate) struct SweepArgs {

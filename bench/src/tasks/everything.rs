@@ -13,6 +13,7 @@ use super::engines::{EnginesArgs, FlowArgs, engines, generate, make, single, vie
 use super::fix::{FixArgs, FixCodecArgs, fix_codec, fix_over_loopback};
 use super::http::{HttpArgs, compare_http};
 use super::isolation::{IsolationArgs, isolation};
+use super::levels::{LevelsArgs, levels};
 use super::market_data::{FixMarketDataArgs, fix_market_data};
 use super::resources::{JournalArgs, idle_service, journal_cost, open_orders_memory, recovery, simulation};
 use super::results::report;
@@ -65,6 +66,7 @@ pub(crate) fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskV
         out: Some(out.join("order-to-tick")),
         check,
     };
+    let by_level = LevelsArgs { rate: 1_000, orders: 5_000, rounds: 3, out: Some(out.join("levels")), check };
     let market_data = FixMarketDataArgs {
         rates: vec![1_000, 10_000],
         consumers: vec![1, 10, 100],
@@ -90,6 +92,7 @@ pub(crate) fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskV
         ("stomp", Box::new(|| broker(environment, &stomp))),
         ("fix-market-data", Box::new(|| fix_market_data(environment, &market_data))),
         ("order-to-tick", Box::new(|| order_to_tick(environment, &trades))),
+        ("levels", Box::new(|| levels(environment, &by_level))),
         ("engines", Box::new(|| engines(rounds))),
     ];
     let mut verdicts = TaskVerdicts::default();
@@ -163,6 +166,8 @@ pub(crate) fn smoke(environment: &RunEnvironment) -> Result<TaskVerdicts, TaskEr
     add(broker(environment, &StompArgs { ticks: 5_000, ms: 50, out: None, check: false })?);
     let trades = OrderToTickArgs { rate: 200, trades: 50, rounds: 1, out: None, check: false };
     add(order_to_tick(environment, &trades)?);
+    let by_level = LevelsArgs { rate: 200, orders: 50, rounds: 1, out: None, check: false };
+    add(levels(environment, &by_level)?);
     let market_data =
         FixMarketDataArgs { rates: vec![2_000], consumers: vec![1, 5], ms: 50, rounds: 1, out: None };
     add(fix_market_data(environment, &market_data)?);
