@@ -113,7 +113,7 @@ impl Subscriptions {
     }
 
     /// Sets what the FIX sessions of the thread want. The command that begins it is answered with
-    /// [`EventKind::Done`](pitlane_engine::event::EventKind::Done) and [`watch_token`].
+    /// [`EventKind::Done`] and [`watch_token`].
     pub(crate) fn set_by_fix(&mut self, watch: MarketWatch, on: bool) {
         let key = watch.key();
         put(&mut self.wanted_by_fix, key, on);
