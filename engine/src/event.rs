@@ -237,7 +237,7 @@ pub enum EventKind {
     SpecialTerms(OrderSpecialTerms),
     /// Position of an account in a security, over all strategies. Part of a snapshot; afterwards
     /// the bookings tell how it changes. Without an account, of all accounts: when the security has
-    /// expired, which no booking of an account tells.
+    /// expired and no booking shows it.
     Exposure {
         account: Option<AccountId>,
         security: SecurityId,

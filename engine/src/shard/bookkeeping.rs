@@ -104,13 +104,22 @@ impl Shard {
 
     /// Closes one of the positions; after the last one, the exposures of accounts are closed too.
     pub(super) fn expire_position(&mut self, local: u32, at: u16, price: Price, out: &mut Outbox) {
+        if at == 0 {
+            self.emit_hidden_exposures(local, out);
+        }
         self.close_expired(local, at, price, out);
         if at as usize + 1 == self.ledger.positions(local).len() {
             self.expire_exposures(local, price);
+        }
+    }
+
+    /// Emits that no account has a position any more if no booking will show it, because the
+    /// accounts of each strategy hold opposite positions.
+    fn emit_hidden_exposures(&self, local: u32, out: &mut Outbox) {
+        let is_booked = self.ledger.positions(local).iter().any(|held| !held.state.qty.is_zero());
+        if !is_booked && self.ledger.exposures(local).iter().any(|held| !held.net.is_zero()) {
             let security = self.directory.locals[local as usize].instrument.security;
-            let flat = EventKind::Exposure { account: None, security, qty: Qty::ZERO };
-            // Without a number: a replay of an older journal gives every later event the same.
-            out.emit_unnumbered(self.watchers.of_shard(), self.now, flat);
+            self.emit(EventKind::Exposure { account: None, security, qty: Qty::ZERO }, out);
         }
     }
 

@@ -168,6 +168,10 @@ impl LedgerView {
                 let before = self.exposures.get(&key).copied().unwrap_or_default();
                 self.exposures.set(key, before + booking.qty.raw() as i128, mark);
             }
+            // It closes the positions of all accounts.
+            if booking.kind == MovementKind::Expiration {
+                self.exposure_is(None, security, Qty::ZERO, mark);
+            }
         }
         self.cash_is(booking.strategy, booking.currency, booking.cash, mark);
         let dropped = self.transactions.insert(TransactionView {

@@ -101,6 +101,11 @@ fn no_account_holds_an_expired_security() {
     assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (Some(qty("10")), Some(qty("10"))));
     bench.emit(0, exposure(None, "0"));
     assert_eq!((position_of(&bench, 3), position_of(&bench, 4)), (None, None));
+    bench.emit(0, deal(4, 3, "10"));
+    assert_eq!(position_of(&bench, 3), Some(qty("10")));
+    let EventKind::Booked(closing) = deal(5, 0, "-10") else { unreachable!("a booking") };
+    bench.emit(0, EventKind::Booked(Booking { kind: MovementKind::Expiration, ..closing }));
+    assert_eq!(position_of(&bench, 3), None);
 }
 
 #[test]
