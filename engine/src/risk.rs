@@ -95,14 +95,6 @@ impl BudgetShare {
         below & (self.used > self.half)
     }
 
-    /// Uses one more, like [`BudgetShare::take`].
-    #[inline]
-    fn take_one(&mut self) -> bool {
-        let is_half = self.used == self.half;
-        self.used += 1;
-        is_half
-    }
-
     fn grant(&mut self, limited: bool, granted: i64) {
         let half = if limited { granted / 2 } else { i64::MAX };
         *self = BudgetShare { limited, granted, used: self.used, half };
@@ -262,8 +254,8 @@ impl RiskGuard {
     /// use has just passed half.
     #[inline(always)]
     pub fn take_order(&mut self, now: Timestamp, request: &RiskRequest<'_>) -> [bool; 2] {
-        let rate = self.rate.take_one();
-        let open = request.before.is_none() && self.open_orders.take_one();
+        let rate = self.rate.take(1);
+        let open = request.before.is_none() && self.open_orders.take(1);
         if request.before.is_none() && self.limits.duplicate_window_ms > 0 {
             self.recent.remember(now, request.terms);
         }

@@ -51,11 +51,10 @@ impl Shard {
         let guard = account.map(|at| &mut self.directory.accounts[at as usize].guard);
         let guard = guard.filter(|guard| guard.counts_credit_in(instrument.currency));
         let change = self.ledger.book(self.now, instrument, position, deal, guard.is_some())?;
-        if let Some(guard) = guard
+        if let Some((at, guard)) = account.zip(guard)
             && guard.change_credit(change)
         {
-            let usage = guard.usage(BudgetKind::Credit);
-            self.emit_budget(Some(usage), out);
+            self.emit_credit_usage(at, out);
         }
         Some(())
     }
@@ -139,10 +138,8 @@ impl Shard {
             return self.count_credit_of(slot, out);
         };
         self.ledger.exposure_mut(refs.local, refs.exposure).used += change as i128;
-        let guard = &mut self.directory.accounts[refs.account as usize].guard;
-        if guard.change_credit(change as i128) {
-            let usage = guard.usage(BudgetKind::Credit);
-            self.emit_budget(Some(usage), out);
+        if self.directory.accounts[refs.account as usize].guard.change_credit(change as i128) {
+            self.emit_credit_usage(refs.account, out);
         }
     }
 
@@ -166,9 +163,15 @@ impl Shard {
         }
         let change = self.ledger.exposure_mut(local, exposure).recount_credit(true);
         if guard.change_credit(change) {
-            let usage = guard.usage(BudgetKind::Credit);
-            self.emit_budget(Some(usage), out);
+            self.emit_credit_usage(at, out);
         }
+    }
+
+    /// Reports the credit in use of the account at this index of the directory.
+    #[cold]
+    fn emit_credit_usage(&self, at: u32, out: &mut Outbox) {
+        let usage = self.directory.accounts[at as usize].guard.usage(BudgetKind::Credit);
+        self.emit_budget(Some(usage), out);
     }
 
     /// Returns whether a security counts against the credit of an account.
