@@ -102,8 +102,19 @@ impl MessageRule {
 pub(super) const HEADER_REQUIRED: &[u32] =
     &[tag::MSG_SEQ_NUM, tag::SENDER_COMP_ID, tag::SENDING_TIME, tag::TARGET_COMP_ID];
 
+/// Messages that FIX 4.2 and 4.4 have alike.
+static COMMON_MESSAGES: [ListedMessage; 7] = [
+    ListedMessage::new(&[msg_type::HEARTBEAT], &[], &[&[112]]),
+    ListedMessage::new(&[msg_type::TEST_REQUEST], &[112], &[&[112]]),
+    ListedMessage::new(&[msg_type::RESEND_REQUEST], &[7, 16], &[&[7, 16]]),
+    ListedMessage::new(&[msg_type::REJECT], &[45], &[&[45, 371, 372, 373], TEXT]),
+    ListedMessage::new(&[msg_type::SEQUENCE_RESET], &[36], &[&[36, 123]]),
+    ListedMessage::new(&[msg_type::LOGOUT], &[], &[TEXT]),
+    ListedMessage::new(&[msg_type::BUSINESS_MESSAGE_REJECT], &[372, 380], &[&[45, 372, 379, 380], TEXT]),
+];
+
 /// Orders stand first, because they are searched for most often.
-static MESSAGES: [ListedMessage; 20] = [
+static MESSAGES: [ListedMessage; 13] = [
     ListedMessage::new(
         &[msg_type::NEW_ORDER_SINGLE],
         &[11, 40, 54, 60],
@@ -119,18 +130,11 @@ static MESSAGES: [ListedMessage; 20] = [
         &[11, 40, 41, 54, 60],
         &[ORDER, ORDER_TERMS, &[37, 41, 66, 586], INSTRUMENT, FINANCING, QUANTITY, TEXT, OURS],
     ),
-    ListedMessage::new(&[msg_type::HEARTBEAT], &[], &[&[112]]),
-    ListedMessage::new(&[msg_type::TEST_REQUEST], &[112], &[&[112]]),
-    ListedMessage::new(&[msg_type::RESEND_REQUEST], &[7, 16], &[&[7, 16]]),
-    ListedMessage::new(&[msg_type::REJECT], &[45], &[&[45, 371, 372, 373], TEXT]),
-    ListedMessage::new(&[msg_type::SEQUENCE_RESET], &[36], &[&[36, 123]]),
-    ListedMessage::new(&[msg_type::LOGOUT], &[], &[TEXT]),
     ListedMessage::new(
         &[msg_type::LOGON],
         &[98, 108],
         &[&[98, 108, 95, 96, 141, 789, 383, 384, 464, 553, 554]],
     ),
-    ListedMessage::new(&[msg_type::BUSINESS_MESSAGE_REJECT], &[372, 380], &[&[45, 372, 379, 380], TEXT]),
     ListedMessage::new(
         &[msg_type::ORDER_STATUS_REQUEST],
         &[11, 54],
@@ -209,7 +213,7 @@ pub(super) fn rule_of(version: FixVersion, msg_type: &[u8]) -> Option<MessageRul
         FixVersion::Fix42 => &messages42::MESSAGES[..],
         FixVersion::Fix44 | FixVersion::Fix50Sp2 => &MESSAGES[..],
     };
-    let listed = messages.iter().find(|rule| rule.msg_type == msg_type)?;
+    let listed = messages.iter().chain(&COMMON_MESSAGES).find(|rule| rule.msg_type == msg_type)?;
     match version {
         FixVersion::Fix42 | FixVersion::Fix44 => Some(MessageRule::Listed(listed)),
         FixVersion::Fix50Sp2 => Some(MessageRule::Fix50(fix50::message(msg_type)?, listed)),

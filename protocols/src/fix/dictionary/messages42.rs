@@ -4,7 +4,7 @@
 use super::messages::{ListedMessage, OURS, TEXT};
 use crate::fix::msg_type;
 
-pub(super) static MESSAGES: [ListedMessage; 16] = [
+pub(super) static MESSAGES: [ListedMessage; 9] = [
     ListedMessage::new(
         &[msg_type::NEW_ORDER_SINGLE],
         &[11, 21, 40, 54, 55, 60],
@@ -20,16 +20,9 @@ pub(super) static MESSAGES: [ListedMessage; 16] = [
         &[11, 21, 40, 41, 54, 55, 60],
         &[ORDER, ORDER_TERMS, &[37, 41, 66], INSTRUMENT, TEXT, OURS],
     ),
-    ListedMessage::new(&[msg_type::HEARTBEAT], &[], &[&[112]]),
-    ListedMessage::new(&[msg_type::TEST_REQUEST], &[112], &[&[112]]),
-    ListedMessage::new(&[msg_type::RESEND_REQUEST], &[7, 16], &[&[7, 16]]),
-    ListedMessage::new(&[msg_type::REJECT], &[45], &[&[45, 371, 372, 373], TEXT]),
-    ListedMessage::new(&[msg_type::SEQUENCE_RESET], &[36], &[&[36, 123]]),
-    ListedMessage::new(&[msg_type::LOGOUT], &[], &[TEXT]),
     // Username and password (553, 554) are of later versions. A session that asks for them needs
     // them here too.
     ListedMessage::new(&[msg_type::LOGON], &[98, 108], &[&[98, 108, 95, 96, 141, 383, 384, 553, 554]]),
-    ListedMessage::new(&[msg_type::BUSINESS_MESSAGE_REJECT], &[372, 380], &[&[45, 372, 379, 380], TEXT]),
     ListedMessage::new(
         &[msg_type::ORDER_STATUS_REQUEST],
         &[11, 54, 55],
