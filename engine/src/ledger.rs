@@ -100,6 +100,8 @@ pub struct SecurityTransaction {
     pub order: OrderHandle,
     pub order_id: IntId,
     pub exec: ExecRef,
+    /// Index of the account's exposure among those of the security; `None` without an account.
+    pub exposure: Option<u16>,
 }
 
 #[derive(Debug)]
@@ -224,27 +226,21 @@ impl Ledger {
         &mut self.exposures[local as usize][at as usize]
     }
 
-    /// Adds to the open quantity of an order, in its strategy's position and its account's
-    /// exposure.
+    /// Adds to the open quantity of an order and to the credit reserved for it, in its strategy's
+    /// position and its account's exposure. Negative numbers take from them.
     #[inline]
-    pub fn add_open(&mut self, order: &Order, qty: Qty) {
-        self.position_mut(order.local, order.position).open.add(order.terms.side, qty);
-        self.exposure_mut(order.local, order.exposure).open.add(order.terms.side, qty);
-    }
-
-    /// Removes from the open quantity of an order.
-    #[inline]
-    pub fn take_open(&mut self, order: &Order, qty: Qty) {
-        self.position_mut(order.local, order.position).open.take(order.terms.side, qty);
-        self.exposure_mut(order.local, order.exposure).open.take(order.terms.side, qty);
+    pub fn add_open(&mut self, order: &Order, qty: Qty, reserve: Money) {
+        let side = order.terms.side;
+        self.position_mut(order.local, order.position).open.change(side, qty);
+        let exposure = self.exposure_mut(order.local, order.exposure);
+        exposure.open.change(side, qty);
+        exposure.reserve(side, reserve);
     }
 
     /// Reserves credit for an order, or releases it if the amount is negative.
     #[inline]
     pub fn reserve_credit(&mut self, order: &Order, amount: Money) {
-        let reserved =
-            &mut self.exposure_mut(order.local, order.exposure).reserved[order.terms.side as usize];
-        *reserved = reserved.checked_add(amount).expect("the gate has checked that it can be counted");
+        self.exposure_mut(order.local, order.exposure).reserve(order.terms.side, amount);
     }
 
     /// Prefetches the counts of a security in the common case: one strategy, an account or two.
@@ -318,8 +314,7 @@ impl Ledger {
         let cash = self.cash[cash_at as usize].amount.checked_sub(cost)?;
         let number = self.numbers[local as usize].checked_add(1)?;
         let mut change = 0;
-        if deal.account != NO_ACCOUNT {
-            let at = self.exposure_index(deal.account, local);
+        if let Some(at) = deal.exposure {
             let exposure = self.exposure_mut(local, at);
             let held = PositionState { qty: exposure.net, cost: exposure.cost, realized: exposure.gain };
             let held = apply_trade(&held, deal.qty, deal.price, instrument.size, value)?;

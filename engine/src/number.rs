@@ -270,13 +270,28 @@ pub(crate) fn saturated(amount: i128) -> i64 {
 
 /// Divides, rounded half away from zero.
 fn divide_rounded(value: i128, by: i128) -> i128 {
-    let quotient = value / by;
+    let quotient = quotient(value, by);
     let rest = value - quotient * by;
     let up = rest.unsigned_abs() >= by.unsigned_abs() - rest.unsigned_abs();
     match up && rest != 0 {
         true if (value < 0) == (by < 0) => quotient + 1,
         true => quotient - 1,
         false => quotient,
+    }
+}
+
+/// Divides, rounded towards zero. Without their common powers of two most numbers have 64 bits, and
+/// need no 128-bit division.
+#[inline]
+fn quotient(value: i128, by: i128) -> i128 {
+    let (magnitude, divisor) = (value.unsigned_abs(), by.unsigned_abs());
+    let twos = divisor.trailing_zeros();
+    match (u64::try_from(magnitude >> twos), u64::try_from(divisor >> twos)) {
+        (Ok(magnitude), Ok(divisor)) => {
+            let quotient = (magnitude / divisor) as i128;
+            if (value < 0) == (by < 0) { quotient } else { -quotient }
+        }
+        _ => value / by,
     }
 }
 
@@ -287,6 +302,19 @@ fn narrow(value: i128) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_quotient_is_that_of_128_bits() {
+        let edges = [1, 3, 10_000, SCALE as i128, 256 * 7, 1 << 63, u64::MAX as i128, 1 << 100, i128::MAX];
+        let near = |n: i128| [n - 1, n, n.saturating_add(1), n.wrapping_mul(SCALE as i128)];
+        let values: Vec<i128> =
+            edges.into_iter().flat_map(near).flat_map(|n| [n, n.wrapping_neg()]).collect();
+        for &value in &values {
+            for &by in values.iter().filter(|by| **by != 0) {
+                assert_eq!(quotient(value, by), value / by, "{value} / {by}");
+            }
+        }
+    }
 
     #[test]
     fn a_grid_divides_as_division_does() {

@@ -46,7 +46,9 @@ pub struct HeldQty {
 #[derive(Clone, Debug)]
 pub struct RiskGuard {
     scope: Scope,
-    pub limits: RiskLimits,
+    limits: RiskLimits,
+    /// Follows from the limits.
+    bounds: SizeBounds,
     pub killed: bool,
     restricted: Vec<SecurityId>,
     open_orders: BudgetShare,
@@ -57,6 +59,26 @@ pub struct RiskGuard {
     /// Start of the second that `rate` counts.
     second_ns: u64,
     recent: RecentOrders,
+}
+
+/// The limits of quantity, value and position in a form that one comparison checks: the largest
+/// number where there is no limit.
+#[derive(Clone, Copy, Debug)]
+struct SizeBounds {
+    qty: u64,
+    value: u64,
+    position: u64,
+}
+
+impl SizeBounds {
+    fn of(limits: &RiskLimits) -> SizeBounds {
+        let bound = |limit: i64| if limit == 0 { u64::MAX } else { limit as u64 };
+        SizeBounds {
+            qty: bound(limits.max_order_qty.raw()),
+            value: bound(limits.max_order_value.raw()),
+            position: bound(limits.max_position.raw()),
+        }
+    }
 }
 
 /// This shard's part of a limit that spans securities.
@@ -87,12 +109,12 @@ impl BudgetShare {
         !self.limited | (self.used < self.granted)
     }
 
-    /// Uses more, or returns some. Returns whether the use has just passed half of the granted
-    /// amount.
-    fn take(&mut self, more: i64) -> bool {
-        let below = self.used <= self.half;
-        self.used = self.used.saturating_add(more);
-        below & (self.used > self.half)
+    /// Uses one more. Returns whether the use has just passed half of the granted amount.
+    #[inline]
+    fn take_one(&mut self) -> bool {
+        let is_half = self.used == self.half;
+        self.used += 1;
+        is_half
     }
 
     fn grant(&mut self, limited: bool, granted: i64) {
@@ -131,6 +153,7 @@ impl RiskGuard {
         RiskGuard {
             scope,
             limits: RiskLimits::default(),
+            bounds: SizeBounds::of(&RiskLimits::default()),
             killed: false,
             restricted: Vec::new(),
             open_orders: BudgetShare::default(),
@@ -156,10 +179,18 @@ impl RiskGuard {
         self.open_orders.limit(limits.max_open_orders as i64, shard, shards);
         self.rate.limit(limits.max_orders_per_s as i64, shard, shards);
         self.credit.limit(limits.credit.raw(), shard, shards);
+        self.keep_limits(limits);
+    }
+
+    fn keep_limits(&mut self, limits: RiskLimits) {
         if limits.duplicate_window_ms > 0 {
             self.recent.reserve();
         }
-        self.limits = limits;
+        (self.limits, self.bounds) = (limits, SizeBounds::of(&limits));
+    }
+
+    pub fn limits(&self) -> &RiskLimits {
+        &self.limits
     }
 
     pub fn restrict(&mut self, security: SecurityId, on: bool) {
@@ -192,17 +223,15 @@ impl RiskGuard {
     /// and [`RiskGuard::check_limits`] check rule by rule.
     #[inline(always)]
     pub fn clears(&self, now: Timestamp, request: &RiskRequest<'_>, held: &HeldQty) -> bool {
-        let limits = &self.limits;
+        let (limits, bounds) = (&self.limits, &self.bounds);
+        // What is open is not negative, so the first sum has 64 bits.
         let open = held.open.of(request.terms.side).raw() as u64;
         let grows = request.grows.raw().max(0) as u64;
-        let reach = held.net.raw().unsigned_abs().saturating_add(open).saturating_add(grows);
+        let reach = (held.net.raw().unsigned_abs() + open).saturating_add(grows);
         let is_open = limits.trading_enabled & !self.killed & self.restricted.is_empty();
-        let is_small = is_within(request.terms.qty.raw() as u64, limits.max_order_qty.raw())
-            & is_within(
-                request.value.map_or(u64::MAX, |value| value.raw() as u64),
-                limits.max_order_value.raw(),
-            )
-            & is_within(reach, limits.max_position.raw());
+        let is_small = (request.terms.qty.raw() as u64 <= bounds.qty)
+            & (request.value.map_or(u64::MAX, |value| value.raw() as u64) <= bounds.value)
+            & (reach <= bounds.position);
         let is_slow = now.0.wrapping_sub(self.second_ns) < NS_PER_S
             && self.rate.has_room()
             && self.open_orders.has_room()
@@ -254,8 +283,8 @@ impl RiskGuard {
     /// use has just passed half.
     #[inline(always)]
     pub fn take_order(&mut self, now: Timestamp, request: &RiskRequest<'_>) -> [bool; 2] {
-        let rate = self.rate.take(1);
-        let open = request.before.is_none() && self.open_orders.take(1);
+        let rate = self.rate.take_one();
+        let open = request.before.is_none() && self.open_orders.take_one();
         if request.before.is_none() && self.limits.duplicate_window_ms > 0 {
             self.recent.remember(now, request.terms);
         }
@@ -264,7 +293,7 @@ impl RiskGuard {
 
     /// Counts an open order of this scope that was reopened or has ended.
     pub fn count_open(&mut self, by: i64) {
-        self.open_orders.take(by);
+        self.open_orders.used += by;
     }
 
     /// Returns whether securities in this currency count against the account's credit, limited or
@@ -402,13 +431,6 @@ impl RiskGuard {
             self.rate.used = 0;
         }
     }
-}
-
-/// Returns whether a magnitude is within a limit; zero means no limit. One comparison covers both:
-/// zero less one is the largest number.
-#[inline]
-fn is_within(magnitude: u64, limit: i64) -> bool {
-    magnitude.saturating_sub(1) <= (limit as u64).wrapping_sub(1)
 }
 
 impl RiskRequest<'_> {

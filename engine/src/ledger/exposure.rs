@@ -44,6 +44,13 @@ impl Exposure {
         fetch(&self.used);
     }
 
+    /// Reserves credit for orders of a side, or releases it if the amount is negative.
+    #[inline]
+    pub(super) fn reserve(&mut self, side: Side, amount: Money) {
+        let reserved = &mut self.reserved[side as usize];
+        *reserved = reserved.checked_add(amount).expect("the gate has checked that it can be counted");
+    }
+
     /// Returns the credit that the account uses through this security: the magnitude of the cost of
     /// its position, long or short, less the earnings of closed parts, plus the share of the credit
     /// reserved for open orders that opens or extends a position.
@@ -57,7 +64,8 @@ impl Exposure {
         // Only the side against the position can reduce it.
         let (side, extends) = if self.net.is_positive() { (Side::Sell, buys) } else { (Side::Buy, sells) };
         let opens = self.opening_qty(side, Qty::ZERO);
-        held + extends + opening_share(self.reserved[side as usize], self.open.of(side), opens)
+        let opening = opening_share(self.reserved[side as usize], self.open.of(side), opens);
+        held + extends + opening.raw() as i128
     }
 
     /// Recounts the credit in use, zero unless the security counts, and returns the change.
@@ -78,33 +86,36 @@ impl Exposure {
         }
         let old = opening_share(before, open, self.opening_qty(side, Qty::ZERO));
         let new = opening_share(after, more_open, self.opening_qty(side, qty));
-        i64::try_from(new - old).ok().map(Money::from_raw)
+        new.checked_sub(old)
     }
 
     /// Returns how much of the open orders of a side, plus `more`, remains after the position is
-    /// closed.
-    pub fn opening_qty(&self, side: Side, more: Qty) -> i128 {
-        let open = self.open.of(side).raw() as i128 + more.raw() as i128;
-        (open - self.closable(side)).max(0)
+    /// closed. Neither of the two is negative, so their sum has 64 bits.
+    #[inline]
+    pub fn opening_qty(&self, side: Side, more: Qty) -> u64 {
+        let open = self.open.of(side).raw() as u64 + more.raw() as u64;
+        open.saturating_sub(self.closable(side))
     }
 
     /// Returns how much of the position an order of this side can close.
-    fn closable(&self, side: Side) -> i128 {
-        let net = self.net.raw() as i128;
-        let against = if side == Side::Buy { -net } else { net };
-        against.max(0)
+    #[inline]
+    fn closable(&self, side: Side) -> u64 {
+        let is_against = if side == Side::Buy { self.net.is_negative() } else { self.net.is_positive() };
+        if is_against { self.net.raw().unsigned_abs() } else { 0 }
     }
 }
 
 /// Returns the part of the credit reserved for the open orders of a side that belongs to the
 /// `opening` quantity, rounded up: all orders of the side share equally in what only reduces.
-fn opening_share(reserved: Money, open: Qty, opening: i128) -> i128 {
-    let (reserved, open) = (reserved.raw() as i128, open.raw() as i128);
-    if opening >= open || reserved <= 0 {
+#[inline]
+fn opening_share(reserved: Money, open: Qty, opening: u64) -> Money {
+    let open = open.raw() as u64;
+    if opening >= open || !reserved.is_positive() {
         return reserved;
     }
     if opening == 0 {
-        return 0;
+        return Money::ZERO;
     }
-    (reserved * opening + open - 1) / open
+    let share = (reserved.raw() as u128 * opening as u128).div_ceil(open as u128);
+    Money::from_raw(i64::try_from(share).expect("a share is not above the whole"))
 }

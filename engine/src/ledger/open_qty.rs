@@ -18,8 +18,12 @@ impl OpenQty {
         }
     }
 
-    pub fn add(&mut self, side: Side, qty: Qty) {
-        self.checked_add(side, qty).expect("headroom is checked on submission");
+    /// Changes the quantity of a side. What is added has headroom, which was checked before; what
+    /// is taken was added before.
+    #[inline]
+    pub fn change(&mut self, side: Side, by: Qty) {
+        self.checked_add(side, by).expect("headroom is checked on submission");
+        assert!(!self.of(side).is_negative(), "open quantities are never below zero");
     }
 
     /// Adds a quantity. Returns `None`, and adds nothing, if the sum would not fit.
@@ -27,12 +31,6 @@ impl OpenQty {
         let place = self.place(side);
         *place = place.checked_add(qty)?;
         Some(())
-    }
-
-    pub fn take(&mut self, side: Side, qty: Qty) {
-        let place = self.place(side);
-        *place = place.checked_sub(qty).expect("what is open was added before");
-        assert!(!place.is_negative(), "open quantities are never below zero");
     }
 
     fn place(&mut self, side: Side) -> &mut Qty {

@@ -36,6 +36,7 @@ fn deal(q: &str, p: &str) -> SecurityTransaction {
         order: OrderHandle::NONE,
         order_id: IntId::NONE,
         exec: ExecRef(0),
+        exposure: None,
     }
 }
 
@@ -144,7 +145,7 @@ fn a_uuid_is_remembered_until_many_came_after_it() {
 #[test]
 fn open_quantities_come_and_go() {
     let mut open = OpenQty::default();
-    open.add(Side::Sell, qty("5"));
-    open.take(Side::Sell, qty("3"));
+    open.change(Side::Sell, qty("5"));
+    open.change(Side::Sell, qty("-3"));
     assert_eq!((open.of(Side::Sell), open.of(Side::Buy)), (qty("2"), Qty::ZERO));
 }

@@ -34,7 +34,7 @@ impl Codec for RiskGuard {
 
     fn decode(from: &mut ByteReader<'_>) -> Result<RiskGuard, DecodeError> {
         let mut guard = RiskGuard::new(Codec::decode(from)?);
-        guard.limits = Codec::decode(from)?;
+        let limits = Codec::decode(from)?;
         guard.killed = Codec::decode(from)?;
         guard.restricted = Codec::decode(from)?;
         [guard.open_orders, guard.rate, guard.credit] = Codec::decode(from)?;
@@ -42,9 +42,7 @@ impl Codec for RiskGuard {
         guard.second_ns = Codec::decode(from)?;
         guard.recent = Codec::decode(from)?;
         from.check(guard.restricted.is_sorted_by(|a, b| a < b), DecodeProblem::Contradiction)?;
-        if guard.limits.duplicate_window_ms > 0 {
-            guard.recent.reserve();
-        }
+        guard.keep_limits(limits);
         Ok(guard)
     }
 }

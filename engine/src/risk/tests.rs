@@ -180,7 +180,7 @@ fn a_modification_is_checked_on_the_increase() {
 fn switches_and_restrictions_are_shown() {
     let mut guard = guard(RiskLimits { trading_enabled: false, ..RiskLimits::default() });
     assert_eq!(guard.check_switches(SecurityId(1)), Err(Reason::TradingDisabled));
-    guard.limits.trading_enabled = true;
+    guard.set_limits(RiskLimits { trading_enabled: true, ..*guard.limits() }, 0, 1);
     for _ in 0..2 {
         guard.restrict(SecurityId(1), true);
     }

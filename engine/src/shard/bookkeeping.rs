@@ -60,6 +60,7 @@ impl Shard {
         }
         let instrument = self.directory.locals[local as usize].instrument;
         let position = self.ledger.position_index(movement.strategy, &instrument);
+        let has_account = movement.account != NO_ACCOUNT;
         let deal = SecurityTransaction {
             kind: movement.kind,
             account: movement.account,
@@ -69,6 +70,7 @@ impl Shard {
             order: OrderHandle::NONE,
             order_id: IntId::NONE,
             exec: ExecRef(movement.uuid.0),
+            exposure: has_account.then(|| self.ledger.exposure_index(movement.account, local)),
         };
         self.book(local, position, &deal, out).ok_or(Reason::Overflow)
     }
@@ -137,6 +139,7 @@ impl Shard {
             order: OrderHandle::NONE,
             order_id: IntId::NONE,
             exec: ExecRef(0),
+            exposure: None,
         };
         match self.book(local, at, &deal, out) {
             Some(()) => self.emit(EventKind::Booked(*self.ledger.last_booked()), out),

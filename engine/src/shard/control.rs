@@ -142,7 +142,7 @@ impl Shard {
     fn limits(&mut self, scope: Scope, limits: &RiskLimits, out: &mut Outbox) -> Result<(), Reason> {
         let (shard, shards) = (self.id.0, self.shards);
         let guard = self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?;
-        let counts_others = guard.limits.credit_currency != limits.credit_currency;
+        let counts_others = guard.limits().credit_currency != limits.credit_currency;
         guard.set_limits(*limits, shard, shards);
         if let Scope::Account(account) = scope
             && counts_others

@@ -86,7 +86,9 @@ impl Shard {
         let cost = price.and_then(|price| credit_cost(price, left, security));
         let less = cost.and_then(|cost| reserved.checked_sub(cost));
         if let Some(less) = less.filter(|less| less.is_positive()) {
-            self.release_credit(slot, less);
+            let order = self.orders.get_mut(slot);
+            order.reserved = order.reserved.checked_sub(less).unwrap_or_default();
+            self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-less.raw()));
         }
     }
 
@@ -108,20 +110,16 @@ impl Shard {
         self.count_credit(terms.account, local, order.exposure, out);
     }
 
-    /// Releases the share of the reserve that belongs to a traded part.
-    pub(super) fn release_share(&mut self, slot: u32, part: Qty, left: Qty) {
-        let reserved = self.orders.get(slot).reserved;
-        if reserved.is_zero() || !left.is_positive() {
-            return;
-        }
-        self.release_credit(slot, reserved.share(part, left).unwrap_or(reserved));
-    }
-
-    /// Releases a part of the reserve of an order.
-    pub(super) fn release_credit(&mut self, slot: u32, amount: Money) {
+    /// Takes the share that belongs to a traded part from the reserve of an order, and returns it.
+    #[inline]
+    pub(super) fn take_share(&mut self, slot: u32, part: Qty, left: Qty) -> Money {
         let order = self.orders.get_mut(slot);
-        order.reserved = order.reserved.checked_sub(amount).unwrap_or_default();
-        self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-amount.raw()));
+        if order.reserved.is_zero() || !left.is_positive() {
+            return Money::ZERO;
+        }
+        let share = order.reserved.share(part, left).unwrap_or(order.reserved);
+        order.reserved = order.reserved.checked_sub(share).unwrap_or_default();
+        share
     }
 
     /// Counts the credit of a new order. Its check has computed the growth; without a price the

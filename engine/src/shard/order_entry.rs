@@ -64,10 +64,7 @@ impl Shard {
         if terms.special {
             self.orders.special.set(slot, self.requests.special);
         }
-        self.ledger.add_open(self.orders.get(slot), terms.qty);
-        if !admitted.credit.reserve.is_zero() {
-            self.ledger.reserve_credit(self.orders.get(slot), admitted.credit.reserve);
-        }
+        self.ledger.add_open(self.orders.get(slot), terms.qty, admitted.credit.reserve);
         self.count_new_credit(slot, refs, admitted.credit.more, out);
         if terms.reduce_only {
             let position = self.ledger.position_mut(refs.local, refs.position);

@@ -14,7 +14,7 @@ use crate::command::{ExecRef, VenueFee, VenueReport, VenueState};
 use crate::event::{Alert, EventKind, ExecType, VenueRequest};
 use crate::id::Currency;
 use crate::ledger::SecurityTransaction;
-use crate::number::{Notional, Price, Qty};
+use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, Order, Step};
 use crate::orders::RecordedFee;
 use crate::outbox::Outbox;
@@ -192,8 +192,8 @@ impl Shard {
             EventKind::Booked(*self.ledger.last_booked()),
         );
         let taken = qty.min(left);
-        self.take_open(slot, taken);
-        self.release_share(slot, taken, left);
+        let released = self.take_share(slot, taken, left);
+        self.take_open(slot, taken, released);
         self.count_credit_of(slot, out);
         let place = self.orders.get_mut(slot);
         (place.cum, place.notional) = (cum, notional);
@@ -227,7 +227,7 @@ impl Shard {
     /// Adds to the open quantity of an order, and reserves credit for it. There is room.
     fn add_open(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
         let order = *self.orders.get(slot);
-        self.ledger.add_open(&order, qty);
+        self.ledger.add_open(&order, qty, Money::ZERO);
         if order.terms.reduce_only {
             let position = self.ledger.position_mut(order.local, order.position);
             position.reducing = position.reducing.checked_add(qty).expect("the caller has checked for room");

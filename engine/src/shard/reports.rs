@@ -180,8 +180,8 @@ impl Shard {
             return self.handle_overflow(slot, exec, out);
         };
         let taken = qty.min(left);
-        self.take_open(slot, taken);
-        self.release_share(slot, taken, left);
+        let released = self.take_share(slot, taken, left);
+        self.take_open(slot, taken, released);
         let booked = self.book_fill(slot, fill, out);
         if booked.is_none() {
             self.count_credit_of(slot, out);
@@ -278,8 +278,9 @@ impl Shard {
             price,
             commission,
             order: self.orders.handle(slot),
-            order_id: self.orders.get(slot).id,
+            order_id: order.id,
             exec,
+            exposure: Some(order.exposure),
         })
     }
 
@@ -412,21 +413,18 @@ impl Shard {
         let has_requests = order.requests != NIL;
         let waits = order.waits_for_trigger() && !order.at_venue();
         let replace = if has_requests { self.drop_replace(slot, out) } else { None };
-        self.take_open(slot, left);
         if waits {
             self.drop_stop(slot);
         }
+        let reserved = std::mem::take(&mut self.orders.get_mut(slot).reserved);
+        self.take_open(slot, left, reserved);
         let order = self.orders.get_mut(slot);
-        let reserved = std::mem::take(&mut order.reserved);
         order.set_in_doubt(false);
         order.set_unsure(false);
         if order.terms.tif == Tif::Gtd {
             self.deadlines.remove_dated();
         }
         self.directory.count_open(order.terms.strategy, order.terms.account, -1);
-        if !reserved.is_zero() {
-            self.ledger.reserve_credit(self.orders.get(slot), Money::from_raw(-reserved.raw()));
-        }
         // After its last fill the credit was counted with the booking.
         if !(left.is_zero() && reserved.is_zero()) {
             self.count_credit_of(slot, out);
@@ -446,13 +444,14 @@ impl Shard {
         self.add_finished(slot, out);
     }
 
+    /// Takes from the open quantity of an order, and releases credit that was reserved for it.
     #[inline]
-    pub(super) fn take_open(&mut self, slot: u32, qty: Qty) {
-        if !qty.is_positive() {
+    pub(super) fn take_open(&mut self, slot: u32, qty: Qty, released: Money) {
+        if !qty.is_positive() && released.is_zero() {
             return;
         }
-        let order = self.orders.get(slot);
-        self.ledger.take_open(order, qty);
+        let (order, qty) = (self.orders.get(slot), qty.max(Qty::ZERO));
+        self.ledger.add_open(order, Qty::from_raw(-qty.raw()), Money::from_raw(-released.raw()));
         if order.terms.reduce_only {
             let position = self.ledger.position_mut(order.local, order.position);
             position.reducing = position.reducing.checked_sub(qty).expect("what reduces was added before");

@@ -115,12 +115,8 @@ impl Shard {
         }
         let pending = Status::PendingReplace;
         self.emit_request_status_as(slot, ExecType::ReplacePending, pending, Reason::None, id, source, out);
-        if left != counted {
-            let order = self.orders.get(slot);
-            self.ledger.take_open(order, counted);
-            self.ledger.add_open(order, left);
-        }
-        self.ledger.reserve_credit(self.orders.get(slot), credit.reserve);
+        let grown = left.checked_sub(counted).expect("headroom was checked");
+        self.ledger.add_open(self.orders.get(slot), grown, credit.reserve);
         let old = self.orders.get(slot).terms;
         self.redate(slot, &old, terms);
         self.orders.rename(slot, id);
@@ -143,10 +139,7 @@ impl Shard {
     fn begin_replace(&mut self, slot: u32, replace: &Replace, out: &mut Outbox) {
         let waits = self.venue.nodes().is_stop(slot);
         let order = *self.orders.get(slot);
-        if !replace.grown.is_zero() {
-            self.ledger.add_open(&order, replace.grown);
-        }
-        self.ledger.reserve_credit(&order, replace.reserved);
+        self.ledger.add_open(&order, replace.grown, replace.reserved);
         self.count_credit_of(slot, out);
         self.orders.requests_mut(slot).replace = Some(*replace);
         self.emit_request_status(
@@ -331,12 +324,8 @@ impl Shard {
         self.orders.requests_mut(slot).replace = None;
         self.orders.release_answered(slot);
         self.drop_special(slot, &replace);
-        if !replace.grown.is_zero() {
-            self.ledger.take_open(&order, replace.grown);
-        }
-        if !replace.reserved.is_zero() {
-            self.ledger.reserve_credit(&order, Money::from_raw(-replace.reserved.raw()));
-        }
+        let (grown, reserved) = (-replace.grown.raw(), -replace.reserved.raw());
+        self.ledger.add_open(&order, Qty::from_raw(grown), Money::from_raw(reserved));
         self.count_credit_of(slot, out);
         Some(replace)
     }
@@ -352,8 +341,8 @@ impl Shard {
     /// growth of the replace.
     fn recount_open(&mut self, order: &Order, grown: Qty, left: Qty) {
         let counted = order.leaves().checked_add(grown).expect("headroom was checked");
-        self.ledger.take_open(order, counted);
-        self.ledger.add_open(order, left);
+        let more = left.checked_sub(counted).expect("headroom was checked");
+        self.ledger.add_open(order, more, Money::ZERO);
     }
 
     fn redate(&mut self, slot: u32, old: &Terms, new: &Terms) {

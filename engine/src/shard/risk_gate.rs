@@ -262,8 +262,9 @@ impl Shard {
         context: &CheckContext<'_>,
     ) -> Result<(), Reason> {
         let (position, exposure) = (context.position, context.exposure);
+        // `open` and `more` are not negative, so the first sum has 64 bits.
         let fits = |held: i64, open: i64, more: i64| {
-            held.unsigned_abs().saturating_add(open as u64).saturating_add(more as u64) <= HALF
+            (held.unsigned_abs() + open as u64).saturating_add(more as u64) <= HALF
         };
         let cash = self.ledger.cash_of(position).raw();
         let cost = position.state.cost.abs().raw();
@@ -304,7 +305,7 @@ impl Shard {
             return Err(Reason::KillSwitch);
         }
         // Rule by rule, so that a disabled scope is reported before a restriction.
-        if !strategy.limits.trading_enabled || !account.limits.trading_enabled {
+        if !strategy.limits().trading_enabled || !account.limits().trading_enabled {
             return Err(Reason::TradingDisabled);
         }
         strategy.check_switches(request.terms.security)?;

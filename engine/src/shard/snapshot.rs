@@ -223,7 +223,7 @@ impl Shard {
         if let Some(entry) = self.directory.strategies.get(at) {
             emitter.emit(EventKind::Phase { strategy: entry.id, phase: entry.phase });
         }
-        emitter.emit(EventKind::Limits { scope, limits: guard.limits });
+        emitter.emit(EventKind::Limits { scope, limits: *guard.limits() });
         if guard.killed {
             emitter.emit(EventKind::Kill { scope, on: true });
         }
