@@ -492,3 +492,6 @@ pub struct BudgetUse {
     /// Amount for want of which something was refused.
     pub wanting: i64,
 }
+
+#[cfg(test)]
+mod tests;

@@ -144,6 +144,7 @@ fn an_order_without_an_answer_is_looked_up_and_not_sent_again() {
     harness.submit("a", "3", "201");
     harness.wait(seconds(10));
     assert_eq!((harness.order("a").last.status, harness.order("a").fills), (Status::Filled, 2));
+    assert_eq!(harness.exchange.received["order.status"], 1, "events showed no more than the lookup found");
     // It rests, and every message of the venue is lost until the adapter gives the connection up.
     harness.is_mute = true;
     harness.submit("b", "3", "150");

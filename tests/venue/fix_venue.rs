@@ -59,6 +59,8 @@ impl FixVenue {
         self.send_report(if resets { "35=A|98=0|108=30|141=Y" } else { "35=A|98=0|108=30" });
         self.answer();
         assert!(self.harness.session.is_synchronized(), "both have all");
+        let losses = [(); 2].map(|()| self.harness.session.take_message_loss());
+        assert_eq!(losses, [resets, false], "a reset loses messages, which is told once");
     }
 
     /// Answers the requests that the session sends to any peer.

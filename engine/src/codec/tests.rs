@@ -303,3 +303,13 @@ fn settings_with_equal_sizes_have_the_bytes_from_before_there_were_others() {
     assert_eq!(listed(&equal, &[]), Err(DecodeProblem::Contradiction));
     assert_eq!(listed(&equal, &[ExchangeId(5)]), Err(DecodeProblem::Contradiction));
 }
+
+#[test]
+fn a_boxed_value_has_the_bytes_of_the_value() {
+    let mut bytes = Vec::new();
+    Some(Box::new(0x0102_0304_u32)).encode(&mut bytes);
+    let mut plain = Vec::new();
+    Some(0x0102_0304_u32).encode(&mut plain);
+    assert_eq!(bytes, plain);
+    assert_eq!(decode_whole::<Option<Box<u32>>>(&bytes), Ok(Some(Box::new(0x0102_0304))));
+}

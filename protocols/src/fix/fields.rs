@@ -495,4 +495,4 @@ impl<'a> FieldReader<'a> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -151,3 +151,28 @@ fn side_of(image: &MarketImage, terms: &MarketDataTerms, side: Side) -> SideLeve
     }
     shown
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_of_the_volume_matters_only_to_clients_that_see_trades_or_the_volume() {
+        let known = ShownMarket { volume: Qty::from_raw(1), ..ShownMarket::default() };
+        let traded = ShownMarket { seq: 2, volume: Qty::from_raw(2), ..known };
+        let quotes = MarketDataTerms {
+            depth: 1,
+            is_incremental: true,
+            bids: true,
+            offers: true,
+            trades: false,
+            volume: false,
+        };
+        for terms in [MarketDataTerms { trades: true, ..quotes }, MarketDataTerms { volume: true, ..quotes }]
+        {
+            assert!(traded.differs(&known, &terms));
+            assert!(!ShownMarket { seq: 2, ..known }.differs(&known, &terms), "only the number is new");
+        }
+        assert!(!traded.differs(&known, &quotes));
+    }
+}

@@ -2,6 +2,7 @@
 //! history.
 
 use super::*;
+use crate::command::BudgetKind;
 use crate::event::BudgetUse;
 
 const ME: AccountId = AccountId(1);
@@ -252,4 +253,25 @@ fn credit_survives_save_and_load() {
     let again = Shard::load(&bytes, ShardId(0), 1, reference, settings).unwrap();
     assert_eq!(again.credit_used(ME), bench.shard.credit_used(ME));
     assert_eq!(again.digest(), bench.shard.digest());
+}
+
+/// Returns how much more of a budget the refusal of an order wants.
+fn wanting(events: &[EventKind]) -> Vec<(BudgetKind, i64)> {
+    let budgets = events.iter().filter_map(|body| match body {
+        EventKind::Budget(usage) if usage.wanting > 0 => Some((usage.kind, usage.wanting)),
+        _ => None,
+    });
+    budgets.collect()
+}
+
+#[test]
+fn a_refused_order_wants_the_credit_it_needs_and_one_of_what_is_counted() {
+    let mut bench = credited("1000");
+    let (_, events) = bench.submit(limit(Side::Buy, 1, "20", "100"));
+    assert_eq!(wanting(&events), [(BudgetKind::Credit, money("2000.02").raw())], "with the commission");
+    let limits = RiskLimits { max_open_orders: 1, ..RiskLimits::default() };
+    bench.send(CommandKind::Limits { scope: Scope::Account(ME), limits });
+    bench.submit(limit(Side::Buy, 1, "1", "90"));
+    let (_, events) = bench.submit(limit(Side::Buy, 1, "20", "90"));
+    assert_eq!(wanting(&events), [(BudgetKind::OpenOrders, 1)]);
 }

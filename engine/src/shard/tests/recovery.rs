@@ -4,6 +4,7 @@
 use super::*;
 use crate::codec::{Codec, DecodeProblem};
 use crate::command::{ExecRef, VenueFee};
+use crate::sender::{Protocol, SenderAddress, SenderId, SenderPart, SenderText};
 use crate::settings::{SelfTrade, VenueSettings};
 use crate::terms::{ExecInst, SpecialTerms};
 
@@ -351,4 +352,31 @@ fn used_ids_and_first_ids_are_sent_after_a_restart() {
     assert_eq!(used_ids(&bench.send(CommandKind::Snapshot { port: PortId(0) })), 104);
     bench.send(CommandKind::TradingDay { day: Day(2) });
     assert_eq!(used_ids(&bench.send(CommandKind::Snapshot { port: PortId(0) })), 0);
+}
+
+/// A start forgets the numbers of senders that no table names; the numbers with a fixed meaning are
+/// in no table.
+#[test]
+fn a_start_keeps_the_senders_that_are_never_registered() {
+    let mut bench = Bench::new();
+    let [known, gone] = [SenderId(100), SenderId(101)];
+    let (protocol, address, login) = (Protocol::Fix, SenderAddress::NONE, SenderText::new("desk"));
+    bench.send(CommandKind::Sender { id: known, part: SenderPart::Login { protocol, address, login } });
+    let senders = [known, gone, SenderId::INTERNAL, SenderId::UNLISTED];
+    let orders = senders.map(|sender| {
+        let (id, terms) = (bench.id(), limit(Side::Buy, 1, "1", "9"));
+        bench.now += 1;
+        let command = Command { sender, ..Command::new(CLIENT, 5, CommandKind::Submit { id, terms }) };
+        bench.shard.apply(Timestamp(bench.now), &command, &mut bench.out);
+        let body = bench.out.waiting()[0].1.body;
+        bench.out.clear();
+        let EventKind::Order(order) = body else { panic!("{body:?}") };
+        order.order
+    });
+    bench.begin(ShardSettings::default());
+    let kept = orders.map(|order| {
+        let slot = bench.shard.orders.find(order).unwrap();
+        bench.shard.orders.sent(slot).submitted
+    });
+    assert_eq!(kept, [known, SenderId::NONE, SenderId::INTERNAL, SenderId::UNLISTED]);
 }

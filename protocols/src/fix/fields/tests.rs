@@ -10,7 +10,8 @@ fn framed(body: &str) -> Vec<u8> {
     bytes
 }
 
-fn check(body: &str, look: impl FnOnce(&FixMessage)) {
+/// Gives a message with this body to a check.
+pub(in crate::fix) fn check(body: &str, look: impl FnOnce(&FixMessage)) {
     let bytes = framed(body);
     let Ok(Decoded::Message { message: frame, .. }) = decode(&bytes, 100_000) else { panic!("{body}") };
     look(&read(frame, &mut Fields::default()));

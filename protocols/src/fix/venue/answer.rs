@@ -218,3 +218,33 @@ fn code(message: &FixMessage, tag: u32) -> Option<u8> {
         [] => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use pitlane_engine::id::ShardId;
+
+    use super::super::id::venue_id;
+    use super::*;
+    use crate::fix::fields::tests::check;
+
+    #[test]
+    fn a_rejection_says_whether_the_venue_knows_the_order() {
+        let id = venue_id(1, OrderHandle::new(ShardId(0), 1, 2), &IntId::parse(b"a").unwrap());
+        let cases = [
+            ("103=5|", Reason::UnknownOrder),
+            ("37=NONE|", Reason::UnknownOrder),
+            ("37=NONE|103=99|", Reason::UnknownOrder),
+            ("58=Order UNKNOWN to us|", Reason::UnknownOrder),
+            ("37=77|", Reason::VenueRejected),
+            ("37=NONE|103=3|", Reason::VenueRejected),
+            ("37=77|103=99|58=too large|", Reason::VenueRejected),
+        ];
+        for (fields, reason) in cases {
+            check(&format!("35=8|11={id}|150=I|39=8|{fields}"), |message| {
+                let answer = VenueExecution::read(message).unwrap();
+                let state = answer.state(message, Reason::None);
+                assert_eq!(state, Some(VenueState::Rejected(reason)), "{fields}");
+            });
+        }
+    }
+}
