@@ -1,22 +1,22 @@
 // STOMP over WebSocket. A listener stays subscribed across every loss of the connection. A store
 // with state fetches what it missed, see sync.ts.
 //
-//   WebSocket ─┬─ a message ────────────────────────────► listener
-//              └─ other frames, one message per second ─► library ─► connection, receipts, errors
+//   WebSocket ─┬─ a message ────► listener
+//              └─ other frames ─► library ─► connection, receipts, errors
 
 import { Client, type IMessage, ReconnectionTimeMode, type StompSubscription } from '@stomp/stompjs';
 
 import { readMessage } from './message';
+import { Silence } from './silence';
 
-/** Interval of the heart-beats of the page, and of those it asks the service for. */
-const HEARTBEAT_OUT_MS = 5_000;
-const HEARTBEAT_IN_MS = 1_000;
-/** Intervals without a heart-beat after which the connection counts as lost. */
-const HEARTBEATS_MISSED_MAX = 10;
 /**
- * Interval at which one message passes through the library, which otherwise detects no heart-beat.
+ * Interval of the heart-beats of the page, and of those it asks the service for. The service ends a
+ * connection after two missing ones, and a page whose thread is blocked for some seconds is alive.
  */
-const KEEPALIVE_MS = 1_000;
+const HEARTBEAT_OUT_MS = 15_000;
+const HEARTBEAT_IN_MS = 1_000;
+/** Time without any data after which the connection counts as lost. */
+const LOST_MS = 10_000;
 /** First and longest delay before another attempt to connect. */
 const RETRY_MS = 250;
 const RETRY_MS_MAX = 4_000;
@@ -65,8 +65,7 @@ export class StompBroker implements Broker {
   /** Whether this connection has logged in. */
   private isLoggedIn = false;
   private isRefused = false;
-  /** Time of the newest data of any kind, as of `performance.now()`. */
-  private receivedAt = 0;
+  private readonly silence = new Silence();
 
   constructor(url: string, connectHeaders: () => Record<string, string>) {
     this.client = new Client({
@@ -77,7 +76,8 @@ export class StompBroker implements Broker {
       connectionTimeout: RETRY_MS_MAX,
       heartbeatIncoming: HEARTBEAT_IN_MS,
       heartbeatOutgoing: HEARTBEAT_OUT_MS,
-      heartbeatToleranceMultiplier: HEARTBEATS_MISSED_MAX,
+      // The library would count time in which the page was blocked; see `checkSilence`.
+      heartbeatToleranceMultiplier: Infinity,
       discardWebsocketOnCommFailure: true,
       // Otherwise the library formats each message for an unused log: a tenth of all work at 5,000
       // messages per second.
@@ -102,9 +102,18 @@ export class StompBroker implements Broker {
     await this.client.deactivate();
   }
 
-  /** Returns the time since the service sent anything; 0 without a connection. */
-  silentMs(now = performance.now()): number {
-    return this.client.connected ? Math.max(0, now - this.receivedAt) : 0;
+  /**
+   * Returns the time without any data from the service, and ends a lost connection; 0 without a
+   * connection. The page calls it at intervals.
+   */
+  checkSilence(now = performance.now()): number {
+    const silentMs = this.silence.check(now);
+    if (!this.client.connected) return 0;
+    if (silentMs >= LOST_MS) {
+      this.reason = 'The service sent no heart-beat';
+      this.client.forceDisconnect();
+    }
+    return silentMs;
   }
 
   listen(pattern: string, handler: Handler, options: SubscribeOptions = {}): () => void {
@@ -119,16 +128,12 @@ export class StompBroker implements Broker {
 
   private socket(url: string): WebSocket {
     const socket = new WebSocket(url, this.client.stompVersions.protocolVersions());
-    let keepaliveAt = 0;
     // Runs before the handler of the library, which is added later.
     socket.addEventListener('message', (event) => {
-      this.receivedAt = performance.now();
+      this.silence.heard(performance.now());
       const message = readMessage(event.data);
       const listener = message && this.listeners.get(message.subscription);
-      if (!listener || event.timeStamp - keepaliveAt > KEEPALIVE_MS) {
-        keepaliveAt = event.timeStamp;
-        return;
-      }
+      if (!listener) return;
       event.stopImmediatePropagation();
       listener.handler(message.topic, message.body);
     });
