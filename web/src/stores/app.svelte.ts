@@ -24,11 +24,10 @@ import { StrategyStore } from './strategies.svelte';
 import { TopicStore } from './topics.svelte';
 import { TradeStore } from './trades.svelte';
 import { TransactionStore } from './transactions.svelte';
-import type { LimitUse, Profit, ProfitDay, ProfitSum, Session } from '../model/types';
+import type { LimitUse, ProfitDay, ProfitSum, Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
 const RISK_MS = 2_000;
-const PROFIT_MS = 2_000;
 const PROFIT_DAYS_MS = 30_000;
 const RETRY_MS = 1_000;
 /** Interval at which the page checks for heart-beats. */
@@ -66,7 +65,6 @@ export class AppStore {
   readonly latencies = new LatencyStore(this.rest);
   readonly sessions = new Poll<Session[]>(this.rest, '/rest/ext/session', SESSIONS_MS);
   readonly limitUses = new Poll<LimitUse[]>(this.rest, '/rest/ext/risk/use', RISK_MS);
-  readonly profit = new Poll<Profit>(this.rest, '/rest/ext/profit', PROFIT_MS);
   readonly profitDays = new Poll<ProfitDay[]>(
     this.rest,
     () => {
@@ -147,10 +145,9 @@ export class AppStore {
     this.service.watch();
     this.market.watch();
     this.portfolio.watch();
-    this.profit.watch();
     this.clock.watch();
     setInterval(
-      () => this.link.observeSilence(Math.max(this.broker.silentMs(), this.focusBroker.silentMs())),
+      () => this.link.observeSilence(Math.max(this.broker.checkSilence(), this.focusBroker.checkSilence())),
       SILENCE_MS,
     );
   }
@@ -165,7 +162,7 @@ export class AppStore {
   /** Profit of the day of the selected strategy, or of all. A strategy without trades has none. */
   get profitToday(): ProfitSum | undefined {
     const { strategy } = this.settings.saved;
-    const profit = this.profit.value;
+    const { profit } = this.portfolio;
     if (!profit || strategy === '') return profit?.total;
     const found = profit.strategies.find((sum) => sum.strategyName === strategy);
     return found ?? { strategyName: strategy, grossPL: '0', fees: '0', netPL: '0', missing: 0 };

@@ -1,9 +1,12 @@
-// The portfolio, and its history: from the service for the time before the page was opened.
+// The portfolio and the profit of the day, which are fetched together because a reader compares
+// them; and the history: from the service for the time before the page was opened.
 
 import type { Rest } from '../link/rest';
-import type { Portfolio, PortfolioSample } from '../model/types';
+import type { Portfolio, PortfolioSample, Profit } from '../model/types';
 
 const POLL_MS = 1_000;
+/** The profit has a row for each security, so only every second poll fetches it. */
+const PROFIT_EVERY = 2;
 /** Points of two hours, and those of the service. */
 const POINTS_MAX = 10_080;
 
@@ -21,10 +24,14 @@ export interface Point {
 }
 
 export class PortfolioStore {
+  /** The portfolio at the time of `profit`. */
   now: Portfolio | null = $state.raw(null);
+  profit: Profit | null = $state.raw(null);
+  profitError = $state('');
   points: Point[] = $state.raw([]);
   private strategy = '';
   private hasPast = false;
+  private pollCount = 0;
 
   constructor(
     private readonly rest: Rest,
@@ -44,6 +51,7 @@ export class PortfolioStore {
     this.points = [];
     this.hasPast = false;
     this.now = null;
+    this.pollCount = 0;
     void this.refresh();
   }
 
@@ -51,10 +59,18 @@ export class PortfolioStore {
     const { strategy } = this;
     const query = strategy === '' ? '' : `?strategy=${encodeURIComponent(strategy)}`;
     if (!this.hasPast) void this.loadPast(query);
+    const wantsProfit = this.pollCount++ % PROFIT_EVERY === 0;
+    // A service that cannot give the profit still gives the portfolio.
+    const fetched = wantsProfit ? this.rest.get<Profit>('/rest/ext/profit').catch((problem: Error) => problem) : null;
     try {
       const portfolio = await this.rest.get<Portfolio>(`/rest/ext/portfolio${query}`);
+      const profit = await fetched;
       if (strategy !== this.strategy) return;
-      this.now = portfolio;
+      if (profit !== null) {
+        this.now = portfolio;
+        this.profitError = profit instanceof Error ? profit.message : '';
+        if (!(profit instanceof Error)) this.profit = profit;
+      }
       const gross = this.gross(strategy, portfolio.baseCurrency);
       const point = { ...pointAt(Date.now(), portfolio), gross };
       this.points = [...this.points.slice(1 - POINTS_MAX), point];

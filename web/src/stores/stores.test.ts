@@ -316,6 +316,35 @@ describe('what the service has kept', () => {
     expect(log.rows).toEqual([]);
   });
 
+  it('changes the portfolio and the profit of the day together', async () => {
+    let second = 0;
+    const rest = fakeRest({
+      'GET /rest/ext/portfolio': () =>
+        `{"baseCurrency":"USD","netLiquidationValue":${second},"holdings":[],"missing":[]}`,
+      'GET /rest/ext/profit': () => `{"tradingDay":"2026-11-18","total":{"netPL":${second}}}`,
+    });
+    const portfolio = new PortfolioStore(rest, () => 0);
+    const shown = (): unknown[] => [portfolio.now?.netLiquidationValue, portfolio.profit?.total.netPL];
+    expect(shown()).toEqual([undefined, undefined]);
+    for (const together of ['1', '1', '3', '3', '5']) {
+      second += 1;
+      await portfolio.refresh();
+      expect(shown()).toEqual([together, together]);
+    }
+    expect(portfolio.points.map(({ worth }) => worth)).toEqual([1, 2, 3, 4, 5]);
+  });
+
+  it('shows the portfolio of a service that gives no profit', async () => {
+    const now = '{"baseCurrency":"USD","netLiquidationValue":101,"holdings":[],"missing":[]}';
+    const portfolio = new PortfolioStore(fakeRest({ 'GET /rest/ext/portfolio': now }), () => 0);
+    await portfolio.refresh();
+    expect([portfolio.now?.netLiquidationValue, portfolio.profit, portfolio.profitError]).toEqual([
+      '101',
+      null,
+      'nothing here',
+    ]);
+  });
+
   it('begins the curve with the values from before the page was opened', async () => {
     const past = '[{"dateTime":"2026-11-15T10:00:00Z","netLiquidationValue":100.5,"realizedPL":2,"unrealizedPL":-0.5}]';
     const now =
