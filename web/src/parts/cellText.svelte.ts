@@ -5,7 +5,7 @@
 import type { Attachment } from 'svelte/attachments';
 
 import { throttled } from '../link/frame';
-import { type Column, isLong } from './columns';
+import { type Column, isLong, isWhole } from './columns';
 
 /** Duration of a flash, and interval at which flashes are ended. */
 const FLASH_MS = 400;
@@ -20,7 +20,7 @@ export function cellText<T>(
   return (node) => {
     const cells = columns.map(({ text, cell }, at) =>
       text && !cell
-        ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, widths[at]!, columns[at]!.whole)
+        ? new Cell(node.cells[at]!.firstElementChild as HTMLElement, widths[at]!, isWhole(columns[at]!))
         : null,
     );
     $effect(() => {
@@ -44,7 +44,7 @@ class Cell {
   constructor(
     private readonly node: HTMLElement,
     private readonly width: number,
-    private readonly isWhole = false,
+    private readonly isWhole: boolean,
   ) {
     // Removes class names that a previous instance has set.
     this.base = [...node.classList].filter((name) => name === 'cell-text' || name.startsWith('svelte-')).join(' ');

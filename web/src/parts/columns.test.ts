@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 
-import { type Column, fitColumns, fitWidths, groupRows, narrowWidths, sortRows } from './columns';
+import { type Column, fitColumns, fitWidths, groupRows, isWhole, narrowWidths, sortRows } from './columns';
 
 const column: Column<{ n?: number }> = { key: 'n', label: 'n', width: 1, sort: (row) => row.n };
 
@@ -42,6 +42,14 @@ describe('tables', () => {
         .map(({ key }) => key)
         .join('');
     expect([290, 289, 210, 209, 0].map(kept)).toEqual(['abcd', 'abd', 'abd', 'ad', 'ad']);
+  });
+
+  it('never cut numbers, which are at the right', () => {
+    expect([column, { ...column, align: 'right' as const }, { ...column, whole: true }].map(isWhole)).toEqual([
+      false,
+      true,
+      true,
+    ]);
   });
 
   it('share a narrow screen, except columns with names and buttons', () => {

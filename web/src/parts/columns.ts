@@ -5,6 +5,8 @@ import type { Snippet } from 'svelte';
 export interface Column<T> {
   key: string;
   label: string;
+  /** Label on a narrow screen, if it differs. */
+  narrowLabel?: string;
   /** Full label, shown as a tooltip. */
   title?: string;
   width: number;
@@ -33,7 +35,7 @@ export interface Column<T> {
   pinned?: boolean;
   /**
    * Shows its whole text, because a part of it would mean something else. On a narrow screen, a long
-   * text has two lines.
+   * text has two lines. Columns at the right have numbers, and always show them whole.
    */
   whole?: boolean;
 }
@@ -52,6 +54,9 @@ export interface Section<T> {
 
 /** A heading, or a row at its place among the rows. A row that is gone has left the table. */
 export type Item<T> = { group: string; count: number } | { row: T; at: number; isGone?: boolean };
+
+/** Returns whether a column shows its whole text. */
+export const isWhole = <T>({ align, whole }: Column<T>): boolean => whole ?? align === 'right';
 
 /** Upper estimates of the width of a character and of the padding of a cell, in pixels. */
 const CHAR_PX = 7;
