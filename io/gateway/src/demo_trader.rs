@@ -142,46 +142,105 @@ mod tests {
     use super::*;
     use crate::random_trader::OPEN_MAX;
 
+    const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
+
+    /// A trader and the shard that executes its orders.
+    struct Bench {
+        trader: DemoTrader,
+        worker: Worker,
+        feed: PortEnd,
+        now: Timestamp,
+    }
+
+    impl Bench {
+        fn new() -> Bench {
+            let reference = Arc::new(pitlane_config::refdata::shipped().unwrap());
+            let strategies: Vec<StrategyId> = reference.strategies().iter().map(|row| row.id).collect();
+            let (mut ports, mut ends) = mesh(&[PortClass::Client, PortClass::Feed], 1, Depths::default());
+            let shard = Shard::new(ShardId(0), 1, reference.clone(), ShardSettings::default());
+            let worker = Worker::new(shard, ends.remove(0));
+            let feed = ports.remove(1);
+            let numbers = IdBlock { next: 1, end: 1_000_000 };
+            let trader = DemoTrader::new(ports.remove(0), reference, strategies.clone(), (7, 1), numbers);
+            let mut bench = Bench { trader, worker, feed, now: NOW };
+            for strategy in strategies {
+                bench.send(CommandKind::Phase { strategy, phase: StrategyPhase::Running });
+            }
+            bench
+        }
+
+        fn send(&mut self, body: CommandKind) {
+            let source = Source { origin: Origin::Server, port: self.feed.id(), session: 0 };
+            self.feed.send(ShardId(0), Command::new(source, 0, body)).unwrap();
+            self.worker.poll(self.now);
+            while self.feed.poll_event().is_some() {}
+        }
+
+        /// Quotes a security at this bid, and an ask one tick above.
+        fn quote(&mut self, security: u32, bid: Price, tick: Price) {
+            let ask = Price::from_raw(bid.raw() + tick.raw());
+            let size = Qty::whole(1_000).unwrap();
+            let quote = Quote { bid, bid_size: size, ask, ask_size: size, at: self.now };
+            self.send(CommandKind::Quote { security: SecurityId(security), quote });
+        }
+
+        /// Lets the trader act once, a millisecond later.
+        fn act(&mut self) {
+            self.now = self.now.plus(1_000_000);
+            self.trader.poll(self.now, true, None);
+            self.worker.poll(self.now);
+            self.trader.drain_events(None);
+        }
+    }
+
     #[test]
     fn open_orders_and_history_are_bounded() {
-        let reference = Arc::new(pitlane_config::refdata::shipped().unwrap());
-        let strategies: Vec<StrategyId> = reference.strategies().iter().map(|row| row.id).collect();
-        let (mut ports, mut ends) = mesh(&[PortClass::Client, PortClass::Feed], 1, Depths::default());
-        let shard = Shard::new(ShardId(0), 1, reference.clone(), ShardSettings::default());
-        let mut worker = Worker::new(shard, ends.remove(0));
-        let mut feed = ports.remove(1);
-        let numbers = IdBlock { next: 1, end: 1_000_000 };
-        let mut trader = DemoTrader::new(ports.remove(0), reference, strategies.clone(), (7, 1), numbers);
-        let mut now = Timestamp(1_800_000_000_000_000_000);
-        let source = Source { origin: Origin::Server, port: feed.id(), session: 0 };
-        let mut send_command = |now, worker: &mut Worker, body| {
-            feed.send(ShardId(0), Command::new(source, 0, body)).unwrap();
-            worker.poll(now);
-            while feed.poll_event().is_some() {}
-        };
-        for strategy in strategies {
-            send_command(now, &mut worker, CommandKind::Phase { strategy, phase: StrategyPhase::Running });
-        }
+        let mut bench = Bench::new();
         let (mut open_most, mut finished_most) = (0, 0);
         for turn in 0..40_000_i64 {
-            now = now.plus(1_000_000);
             if turn % 50 == 0 {
                 // Orders rest behind a moving market, which then fills them.
-                let bid = Price::from_raw((100 + turn / 50 % 3) * 100_000_000);
-                let ask = Price::from_raw(bid.raw() + 100_000_000);
-                let size = Qty::whole(1_000).unwrap();
-                let quote = Quote { bid, bid_size: size, ask, ask_size: size, at: now };
-                send_command(now, &mut worker, CommandKind::Quote { security: SecurityId(1), quote });
+                let unit = 100_000_000;
+                bench.quote(1, Price::from_raw((100 + turn / 50 % 3) * unit), Price::from_raw(unit));
             }
-            trader.poll(now, true, None);
-            worker.poll(now);
-            trader.drain_events(None);
-            open_most = open_most.max(trader.view.open_orders_len());
-            finished_most = finished_most.max(trader.view.finished_orders_len());
+            bench.act();
+            let view = &bench.trader.view;
+            open_most = open_most.max(view.open_orders_len());
+            finished_most = finished_most.max(view.finished_orders_len());
         }
         assert_eq!(open_most, OPEN_MAX);
         assert_eq!(finished_most, HISTORY_MAX as usize);
-        let transactions = trader.view.transactions(None).count();
+        let transactions = bench.trader.view.transactions(None).count();
         assert!(transactions <= HISTORY_MAX as usize, "{transactions}");
+    }
+
+    #[test]
+    fn positions_are_small_and_change_their_sides() {
+        let mut bench = Bench::new();
+        let reference = bench.trader.reference.clone();
+        // A stock, an index future of which one tick is worth 12.5, and one of which it is worth 5.
+        let of = |symbol| reference.securities().iter().find(|row| row.symbol == symbol).unwrap();
+        let [stock, large, small] = ["AAPL", "ESZ7", "NQZ7"].map(of);
+        let prices = [(stock, "230"), (large, "6000"), (small, "20900")];
+        let mut sides = [false; 2];
+        for turn in 0..20_000_i64 {
+            for (security, price) in prices.iter().filter(|_| turn % 20 == 0) {
+                let tick = reference.family_of(security).tick_size;
+                let middle = Price::parse(price.as_bytes()).unwrap();
+                let bid = Price::from_raw(middle.raw() + tick.raw() * (turn / 20 % 5));
+                bench.quote(security.id.0, bid, tick);
+            }
+            bench.act();
+            for position in bench.trader.view.positions() {
+                let (qty, security) = (position.state.qty, position.id.security());
+                assert_ne!(security, large.id);
+                // Several orders of a strategy may be open at the same time.
+                let most = if security == small.id { 8 } else { 80 };
+                assert!(qty.abs() <= Qty::whole(most).unwrap(), "{qty} of {security:?}");
+                sides[0] |= qty.is_positive();
+                sides[1] |= qty.is_negative();
+            }
+        }
+        assert_eq!(sides, [true; 2]);
     }
 }

@@ -1,12 +1,16 @@
 //! A demo trader without a plan, for demonstrations: orders of every type and time in force around
 //! the market, sometimes a modification, a cancel, a closed position. All its choices come from a
 //! seed.
+//!
+//! The trader is calm: simulated prices move by ticks, so a tick is worth little for each of its
+//! orders, and an order in a security that its strategy holds reduces the position. Ten crude oil
+//! futures once lost ten thousand in two minutes.
 
 use pitlane_engine::desk::{CloseRequest, Desk, Ticket};
 use pitlane_engine::event::Tick;
-use pitlane_engine::id::{IntId, Origin, Source, StrategyId};
+use pitlane_engine::id::{IntId, Origin, PositionId, Source, StrategyId};
 use pitlane_engine::mesh::PortEnd;
-use pitlane_engine::number::{Price, Qty};
+use pitlane_engine::number::{Money, Notional, Price, Qty};
 use pitlane_engine::refdata::{RefData, SecurityFamily};
 use pitlane_engine::rng::Rng;
 use pitlane_engine::sender::{Protocol, Sender, SenderText};
@@ -20,6 +24,12 @@ pub const OPEN_MAX: usize = 40;
 /// Largest distance of its prices from the market, in ticks.
 const REACH_TICKS: u64 = 6;
 const LOTS_MAX: u64 = 10;
+/// Largest change of an order's value by one tick of the price, in the currency of the security: a
+/// contract of an option in the shipped reference data.
+const TICK_VALUE_MAX: i64 = 5;
+/// Largest value of an order, in the currency of the security: half the cash of a strategy in the
+/// preset `dev`.
+const ORDER_VALUE_MAX: i64 = 500_000;
 
 #[derive(Debug)]
 pub struct RandomTrader {
@@ -91,17 +101,25 @@ impl RandomTrader {
         let family = reference.family_of(security);
         let account = reference.default_account(reference.exchange_of(security))?;
         let kind = self.pick(OrderKind::ALL.to_vec())?;
-        let side = self.pick(Side::BOTH.to_vec())?;
+        let strategy = self.pick(self.strategies.clone())?;
+        let held = view.position(PositionId::new(strategy, tick.security));
+        let held = held.map_or(Qty::ZERO, |position| position.state.qty);
+        let lots = self.lots(family, tick.ask)?;
+        let (side, qty) = if held.is_zero() {
+            (self.pick(Side::BOTH.to_vec())?, lots)
+        } else {
+            (if held.is_positive() { Side::Sell } else { Side::Buy }, lots.min(held.abs()))
+        };
         let (limit, stop) = self.prices(&tick, family, kind, side)?;
         let tif = self.tif(kind)?;
         let patience_ns = (1 + self.rng.below(30)) * NS_PER_S;
         Some(DemoAction::Submit(Terms {
-            qty: self.lots(family),
+            qty,
             limit: limit.unwrap_or_default(),
             stop: stop.unwrap_or_default(),
             tif_date: if tif == Tif::Gtd { now.plus(patience_ns) } else { Timestamp::ZERO },
             security: tick.security,
-            strategy: self.pick(self.strategies.clone())?,
+            strategy,
             account: account.id,
             side,
             kind,
@@ -158,7 +176,8 @@ impl RandomTrader {
             let limit = Price::from_ticks((order.terms.limit.ticks(tick)? + step).max(1), tick)?;
             Changes::default().with_limit(limit)
         } else {
-            Changes::default().with_qty(self.lots(family))
+            let price = view.tick(order.terms.security)?.ask;
+            Changes::default().with_qty(self.lots(family, price)?)
         };
         Some(DemoAction::Modify(order, changes))
     }
@@ -186,9 +205,11 @@ impl RandomTrader {
         self.pick(open)
     }
 
-    fn lots(&mut self, family: &SecurityFamily) -> Qty {
-        let lots = 1 + self.rng.below(LOTS_MAX) as i64;
-        Qty::from_raw(family.lot_size.raw().saturating_mul(lots))
+    /// Returns a small quantity; `None` if one lot is too large for a calm trader.
+    fn lots(&mut self, family: &SecurityFamily, price: Price) -> Option<Qty> {
+        let most = lots_max(family, price);
+        let lots = (most > 0).then(|| 1 + self.rng.below(most) as i64)?;
+        Some(Qty::from_raw(family.lot_size.raw().saturating_mul(lots)))
     }
 
     fn pick<T>(&mut self, mut from: Vec<T>) -> Option<T> {
@@ -197,9 +218,41 @@ impl RandomTrader {
     }
 }
 
+/// Returns the largest number of lots of an order.
+fn lots_max(family: &SecurityFamily, price: Price) -> u64 {
+    let lots_within = |most: i64, price: Price| {
+        let lot = Notional::of(price, family.lot_size).money(family.contract_size);
+        let most = Money::whole(most).map_or(0, Money::raw);
+        // A lot that is worth more than can be counted is too large.
+        lot.map_or(0, |lot| most / lot.raw().max(1))
+    };
+    let most = lots_within(TICK_VALUE_MAX, family.tick_size).min(lots_within(ORDER_VALUE_MAX, price));
+    u64::try_from(most).unwrap_or(0).min(LOTS_MAX)
+}
+
 enum DemoAction {
     Submit(Terms),
     Modify(OrderView, Changes),
     Cancel(OrderView),
     Close(CloseRequest),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_is_small_in_every_kind_of_security() {
+        let reference = pitlane_config::refdata::shipped().unwrap();
+        let lots = |symbol: &str, price: &str| {
+            let security = reference.securities().iter().find(|row| row.symbol == symbol).unwrap();
+            lots_max(reference.family_of(security), Price::parse(price.as_bytes()).unwrap())
+        };
+        assert_eq!([lots("AAPL", "230"), lots("EURUSD", "1.08"), lots("BTCUSD", "94000")], [LOTS_MAX; 3]);
+        // The value of an order of ten lots is 1.5 million yen.
+        assert_eq!(lots("USDJPY", "154"), 3);
+        assert_eq!([lots("AAPL280121C00250000", "32.55"), lots("NQZ7", "20900")], [1, 1]);
+        assert_eq!(lots("NQZ7", "26000"), 0);
+        assert_eq!([lots("ESZ7", "6000"), lots("CLZ7", "68"), lots("GCZ7", "2650")], [0; 3]);
+    }
 }
