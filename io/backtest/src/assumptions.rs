@@ -25,7 +25,7 @@ pub(crate) fn assumptions(config: &Config, reference: &RefData, sample_ns: u64) 
         (
             "annual figures".to_string(),
             format!(
-                "daily returns in UTC, {} days a year, no riskless rate; annual return by calendar time",
+                "daily returns in UTC, {} days a year, no risk-free rate; annual return by calendar time",
                 simulation.year_days
             ),
         ),

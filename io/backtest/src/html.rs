@@ -5,6 +5,7 @@ mod prices;
 
 use std::fmt::Write;
 
+use pitlane_performance::curve::TimeFormat;
 use pitlane_performance::format::{count, money, percent, span};
 use pitlane_performance::page::{EquityCurve, head, write_pairs, write_table};
 use pitlane_plot::svg::escaped;
@@ -51,7 +52,8 @@ fn section(out: &mut String, report: &SimulationReport, result: &Performance) {
     let figures = figures(result, &report.base);
     write_pairs(out, figures.iter().map(|(name, value)| (*name, value.as_str())));
     let samples = curve(&line.equity);
-    let equity = EquityCurve { base: &report.base, samples: &samples, statistics };
+    let equity =
+        EquityCurve { base: &report.base, format: TimeFormat::Instants, samples: &samples, statistics };
     let benchmark = result.benchmark.as_ref();
     let others: Vec<_> =
         benchmark.map(|other| (other.name.as_str(), other.curve.as_slice())).into_iter().collect();

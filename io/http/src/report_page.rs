@@ -7,7 +7,7 @@ use std::fmt::Write;
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::number::Money;
 use pitlane_engine::time::Timestamp;
-use pitlane_performance::curve::month_returns;
+use pitlane_performance::curve::{TimeFormat, month_returns};
 use pitlane_performance::format::{count, equity_figures, money, percent};
 use pitlane_performance::page::{EquityCurve, head, write_pairs, write_table};
 use pitlane_performance::plots::plot_curves;
@@ -31,7 +31,10 @@ const ASSUMPTIONS: [(&str, &str); 4] = [
         "profit of a day",
         "against the prices at the end of the day before, realised or not, with the exchange rates of its end",
     ),
-    ("days", "trading days with a position; a day is drawn at its end in UTC"),
+    (
+        "days",
+        "trading days with a position; a day is drawn at its end in UTC, after the value before the first day",
+    ),
     ("net liquidation", "a value every five seconds, those of the last four hours"),
 ];
 
@@ -109,12 +112,19 @@ impl TradingReport {
         }
         let left_out = left_out.iter().map(|what| ("left out", what.as_str()));
         write_pairs(out, figures.iter().map(|(name, value)| (*name, value.as_str())).chain(left_out));
-        let equity = EquityCurve { base: &self.base, samples: &samples, statistics: &statistics };
+        let format = TimeFormat::DayEnds;
+        let equity = EquityCurve { base: &self.base, format, samples: &samples, statistics: &statistics };
         equity.write_plots(out, &[]);
         if !section.recent.is_empty() {
             let title = format!("Net liquidation of the last hours, {}", self.base);
             let recent = points(&section.recent);
-            plot_curves(out, "recent", &title, &[("net liquidation", recent.as_slice())]);
+            plot_curves(
+                out,
+                "recent",
+                &title,
+                TimeFormat::Instants,
+                &[("net liquidation", recent.as_slice())],
+            );
         }
         equity.write_draw_downs(out);
         section.write_months(out, statistics.start, daily);
@@ -211,11 +221,12 @@ mod tests {
         }
         for text in [
             "<p>2024-10-05 to 2024-10-07, 3 trading days; the last one has not ended.</p>",
-            "<tr><th>Equity<td>800.00 -&gt; 1,000.00 USD",
+            "<tr><th>Equity<td>800.00 to 1,000.00 USD",
             "<tr><th>Return<td>25.00 %",
             "<tr><th>Trades<td>6",
             "<tr><td>2024-10<td>25.00 %<td>6<td>200.00<td>0.00<td>200.00",
             "<tr><td>2024-10-06<td>-5.56 %<td>2<td>-50.00<td>0.00<td>-50.00",
+            "<tr><td>2024-10-05<td>5.56 %<td>2024-10-06<td>2024-10-07<td>2 d",
             "<tr><td>S8<td>2<td>150.00<td>0.00<td>150.00<tr><td>S7<td>4<td>50.00",
         ] {
             assert!(page.contains(text), "{text}: {page}");

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pitlane_engine::number::Money;
-use pitlane_engine::time::Timestamp;
+use pitlane_engine::time::{Day, Timestamp};
 
 /// Points of a curve in the JSON and in a plot: what a plot can show.
 const POINTS_MAX: usize = 2_000;
@@ -23,11 +23,32 @@ pub fn thinned<T>(points: &[T]) -> impl Iterator<Item = &T> {
     points.iter().enumerate().filter(move |(at, _)| at % step == 0 || *at == last).map(|(_, point)| point)
 }
 
+/// Returns the day that ends at a time, in UTC.
+pub fn day_ending(at: Timestamp) -> Day {
+    // The end of a day is the beginning of the next, so the day is that of the instant before.
+    Timestamp(at.0.saturating_sub(1)).day()
+}
+
 /// Returns the month of a day's end, such as `2026-11`, in UTC.
 pub fn month_ending(at: Timestamp) -> String {
-    // The end of a day is the beginning of the next, so the day is that of the instant before.
-    let day = Timestamp(at.0.saturating_sub(1)).day().to_string();
-    day.chars().take(7).collect()
+    day_ending(at).to_string().chars().take(7).collect()
+}
+
+/// How the times of a curve are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeFormat {
+    Instants,
+    /// As the days that end at them.
+    DayEnds,
+}
+
+impl TimeFormat {
+    pub fn text(self, at: Timestamp) -> String {
+        match self {
+            TimeFormat::Instants => at.to_string(),
+            TimeFormat::DayEnds => day_ending(at).to_string(),
+        }
+    }
 }
 
 /// Returns the return of each month from the end of the month before; `None` if there was no equity

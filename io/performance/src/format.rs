@@ -85,7 +85,7 @@ pub fn equity_figures(
     let amount = |value: Option<Money>| value.map_or_else(none, money);
     let days = statistics.best_day.zip(statistics.worst_day);
     vec![
-        ("equity", format!("{} -> {} {base}", amount(first), amount(last))),
+        ("equity", format!("{} to {} {base}", amount(first), amount(last))),
         ("return", percent(statistics.total_return)),
         ("annual return", figure(&statistics.annual_return, percent)),
         ("annual volatility", figure(&statistics.volatility, percent)),
@@ -171,7 +171,7 @@ mod tests {
         let statistics = Statistics::of(&samples, &days, 252);
         let figures = equity_figures(&statistics, Money::whole(100), None, "USD");
         let value = |wanted: &str| figures.iter().find(|(name, _)| *name == wanted).unwrap().1.as_str();
-        assert_eq!((value("equity"), value("return")), ("100.00 -> - USD", "-1.00 %"));
+        assert_eq!((value("equity"), value("return")), ("100.00 to - USD", "-1.00 %"));
         assert_eq!((value("largest draw-down"), value("longest draw-down")), ("10.00 %", "1 d"));
         assert_eq!(value("best, worst day"), "10.00 %, -10.00 %");
         assert_eq!(value("Sharpe"), "- (the data are too short: 2 daily returns, 20 are needed)");

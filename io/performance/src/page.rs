@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use pitlane_plot::svg::escaped;
 
-use super::curve::Point;
+use super::curve::{Point, TimeFormat};
 use super::draw_downs::depths;
 use super::format::{percent, span};
 use super::plots::{plot_bars, plot_curves};
@@ -40,6 +40,7 @@ pub fn head(title: &str) -> String {
 pub struct EquityCurve<'a> {
     /// Currency of the equity.
     pub base: &'a str,
+    pub format: TimeFormat,
     pub samples: &'a [Point],
     pub statistics: &'a Statistics,
 }
@@ -53,8 +54,8 @@ impl EquityCurve<'_> {
             self.statistics.returns.iter().map(|(at, value)| (*at, value * 100.0)).collect();
         let mut curves = vec![("equity", self.samples)];
         curves.extend_from_slice(others);
-        plot_curves(out, "equity", &format!("Equity, {}", self.base), &curves);
-        plot_curves(out, "draw-down", "Draw-down, %", &[("draw-down", under.as_slice())]);
+        plot_curves(out, "equity", &format!("Equity, {}", self.base), self.format, &curves);
+        plot_curves(out, "draw-down", "Draw-down, %", self.format, &[("draw-down", under.as_slice())]);
         plot_bars(out, "returns", "Daily returns, %", &returns);
     }
 
@@ -64,14 +65,9 @@ impl EquityCurve<'_> {
             return;
         }
         let rows = self.statistics.draw_downs.iter().map(|fall| {
-            let to = fall.to.map_or("not recovered".to_string(), |to| to.to_string());
-            vec![
-                fall.from.to_string(),
-                percent(fall.depth),
-                fall.bottom.to_string(),
-                to,
-                span(fall.length_ns),
-            ]
+            let time = |at| self.format.text(at);
+            let to = fall.to.map_or("not recovered".to_string(), time);
+            vec![time(fall.from), percent(fall.depth), time(fall.bottom), to, span(fall.length_ns)]
         });
         write_table(out, "Draw-downs", &["From", "Depth", "Lowest", "Recovered", "Length"], rows);
     }
@@ -118,7 +114,8 @@ mod tests {
         let samples: Vec<Point> =
             samples.map(|(day, value)| (Timestamp(day as u64 * NS_PER_DAY), *value)).collect();
         let statistics = Statistics::of(&samples, &samples[1..], 252);
-        let equity = EquityCurve { base: "USD", samples: &samples, statistics: &statistics };
+        let format = TimeFormat::DayEnds;
+        let equity = EquityCurve { base: "USD", format, samples: &samples, statistics: &statistics };
         let mut out = String::new();
         equity.write_plots(&mut out, &[("market", &samples)]);
         equity.write_draw_downs(&mut out);
@@ -127,10 +124,13 @@ mod tests {
             ">market</text>",
             "class=\"draw-down\"",
             "class=\"returns\"",
-            "not recovered",
+            "<tr><td>1970-01-01<td>10.00 %<td>1970-01-02<td>not recovered<td>1 d",
         ] {
             assert!(out.contains(part), "{part}: {out}");
         }
+        out.clear();
+        EquityCurve { format: TimeFormat::Instants, ..equity }.write_draw_downs(&mut out);
+        assert!(out.contains("<td>1970-01-03T00:00:00Z<td>not recovered"), "{out}");
         let rising = Statistics::of(&samples[..2], &samples[1..2], 252);
         out.clear();
         EquityCurve { statistics: &rising, ..equity }.write_draw_downs(&mut out);

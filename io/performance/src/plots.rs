@@ -6,7 +6,7 @@ use pitlane_engine::time::{NS_PER_DAY, NS_PER_S, Timestamp};
 use pitlane_plot::axis::Axis;
 use pitlane_plot::svg::{COLOURS, Svg, TextAnchor, escaped};
 
-use super::curve::{Point, thinned};
+use super::curve::{Point, TimeFormat, thinned};
 use super::format::decimal;
 
 const WIDTH: f64 = 900.0;
@@ -26,11 +26,17 @@ pub const PRICE: &str = "var(--price)";
 const BAR_SHARE: f64 = 0.75;
 
 /// Draws lines over time.
-pub fn plot_curves(out: &mut String, class: &str, title: &str, curves: &[(&str, &[Point])]) {
+pub fn plot_curves(
+    out: &mut String,
+    class: &str,
+    title: &str,
+    format: TimeFormat,
+    curves: &[(&str, &[Point])],
+) {
     let mut svg = drawing();
     let times = curves.iter().flat_map(|(_, points)| points.iter().map(|(at, _)| *at));
     let values = curves.iter().flat_map(|(_, points)| points.iter().map(|(_, value)| *value));
-    if let Some(frame) = Frame::new(&mut svg, times, values) {
+    if let Some(frame) = Frame::new(&mut svg, format, times, values) {
         for (nth, (name, points)) in curves.iter().enumerate() {
             let colour = COLOURS[nth % COLOURS.len()];
             let line: Vec<(f64, f64)> = thinned(points).map(|(at, value)| frame.place(*at, *value)).collect();
@@ -51,7 +57,7 @@ pub fn plot_bars(out: &mut String, class: &str, title: &str, points: &[Point]) {
     let begin = |at: Timestamp| Timestamp(at.0.saturating_sub(NS_PER_DAY));
     let times = points.iter().flat_map(|(at, _)| [begin(*at), *at]);
     let values = points.iter().map(|(_, value)| *value).chain([0.0]);
-    if let Some(frame) = Frame::new(&mut svg, times, values) {
+    if let Some(frame) = Frame::new(&mut svg, TimeFormat::DayEnds, times, values) {
         for (at, value) in points {
             let ((left, zero), (right, end)) = (frame.place(begin(*at), 0.0), frame.place(*at, *value));
             let width = (right - left) * BAR_SHARE;
@@ -79,6 +85,7 @@ impl Frame {
     /// Draws the axes; `None` without points.
     pub fn new(
         svg: &mut Svg,
+        format: TimeFormat,
         times: impl Iterator<Item = Timestamp> + Clone,
         values: impl Iterator<Item = f64>,
     ) -> Option<Frame> {
@@ -92,9 +99,9 @@ impl Frame {
             svg.line((LEFT, at), (WIDTH, at), "axis");
             svg.text(LEFT - 6.0, at + 4.0, TextAnchor::End, "", &decimal(value, decimals));
         }
-        let whole_seconds = |at: Timestamp| Timestamp(at.0 - at.0 % NS_PER_S).to_string();
-        svg.text(LEFT, HEIGHT - 6.0, TextAnchor::Start, "", &whole_seconds(first));
-        svg.text(WIDTH, HEIGHT - 6.0, TextAnchor::End, "", &whole_seconds(last));
+        let label = |at: Timestamp| format.text(Timestamp(at.0 - at.0 % NS_PER_S));
+        svg.text(LEFT, HEIGHT - 6.0, TextAnchor::Start, "", &label(first));
+        svg.text(WIDTH, HEIGHT - 6.0, TextAnchor::End, "", &label(last));
         Some(Frame { first, x, y })
     }
 
@@ -130,7 +137,7 @@ mod tests {
     fn the_marks_of_a_plot_are_round() {
         let points = [(Timestamp(1), 845_805.3), (Timestamp(2 * NS_PER_S + 3), 2_220_240.1)];
         let mut out = String::new();
-        plot_curves(&mut out, "equity", "Equity", &[("equity", &points)]);
+        plot_curves(&mut out, "equity", "Equity", TimeFormat::Instants, &[("equity", &points)]);
         for mark in ["1,000,000", "1,500,000", "2,000,000", "1970-01-01T00:00:00Z", "1970-01-01T00:00:02Z"] {
             assert!(out.contains(&format!(">{mark}</text>")), "{mark}: {out}");
         }
@@ -147,5 +154,7 @@ mod tests {
             "{out}"
         );
         assert!(out.contains("fill=\"var(--up)\"") && out.contains("fill=\"var(--down)\""));
+        // The axis ends with the day whose bar is the last.
+        assert!(out.contains(">1970-01-02</text>") && !out.contains("1970-01-03"), "{out}");
     }
 }

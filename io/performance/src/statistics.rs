@@ -57,7 +57,7 @@ pub struct Statistics {
     pub annual_return: Figure,
     /// Standard deviation of the daily returns, per year.
     pub volatility: Figure,
-    /// Mean over standard deviation of the daily returns, per year; no riskless rate.
+    /// Mean over standard deviation of the daily returns, per year; no risk-free rate.
     pub sharpe: Figure,
     /// Mean over downside deviation of the daily returns, per year; the target is zero.
     pub sortino: Figure,
@@ -124,7 +124,7 @@ impl Statistics {
     pub fn sampling(&self) -> String {
         let (returns, days) = (self.returns.len(), self.days_per_year);
         let plural = if returns == 1 { "" } else { "s" };
-        format!("{returns} daily return{plural} (UTC days with data), {days} days a year, no riskless rate")
+        format!("{returns} daily return{plural} (UTC days with data), {days} days a year, no risk-free rate")
     }
 }
 

@@ -3,7 +3,7 @@
 use pitlane_engine::number::Price;
 use pitlane_engine::terms::Side;
 use pitlane_engine::time::Timestamp;
-use pitlane_performance::curve::thinned;
+use pitlane_performance::curve::{TimeFormat, thinned};
 use pitlane_performance::plots::{DOWN, Frame, PRICE, UP, drawing, write_figure};
 use pitlane_plot::svg::Marker;
 
@@ -26,7 +26,7 @@ pub(super) fn plot_prices(
     let all: Vec<(Timestamp, f64)> =
         prices.iter().copied().chain(own).map(|(at, price)| (at, value(price))).collect();
     let (times, values) = (all.iter().map(|point| point.0), all.iter().map(|point| point.1));
-    if let Some(frame) = Frame::new(&mut svg, times, values) {
+    if let Some(frame) = Frame::new(&mut svg, TimeFormat::Instants, times, values) {
         let line: Vec<(f64, f64)> =
             thinned(prices).map(|(at, price)| frame.place(*at, value(*price))).collect();
         svg.path(&line, PRICE);
