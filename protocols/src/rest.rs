@@ -45,7 +45,7 @@ pub use self::decimal::Decimal;
 pub use self::exchange::ExchangeVO;
 pub use self::history::{BarVO, QuoteVO, TickVO};
 pub use self::identity::IdentityVO;
-pub use self::limit_use::{LimitRefusalsVO, LimitUseVO};
+pub use self::limit_use::{CreditInUse, LimitRefusalsVO, LimitUseVO};
 pub use self::limits::{ConfirmationVO, LimitsVO, RestrictionVO, RiskVO, SwitchStateVO, UnconfirmedVO};
 pub use self::log_event::LogEventVO;
 pub use self::moment::Moment;

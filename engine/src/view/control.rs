@@ -126,10 +126,24 @@ impl View {
     /// than can be counted.
     pub fn credit_used(&self, account: AccountId) -> Option<Money> {
         let mut sum = Money::ZERO;
-        for shard in (0..index_u8(self.shards.len())).map(ShardId) {
+        for shard in self.shard_ids() {
             sum = sum.checked_add(*self.control.credit_uses.get(&(account, shard))?)?;
         }
         Some(sum)
+    }
+
+    /// Returns the shards that have not reported the credit that an account uses.
+    pub fn credit_unreported(&self, account: AccountId) -> impl Iterator<Item = ShardId> {
+        self.shard_ids().filter(move |shard| self.control.credit_uses.get(&(account, *shard)).is_none())
+    }
+
+    /// Drops the reported uses of credit, so that those that follow answer the next recall.
+    pub fn forget_credit_uses(&mut self) {
+        self.control.credit_uses = ShardFacts::default();
+    }
+
+    fn shard_ids(&self) -> impl Iterator<Item = ShardId> + use<> {
+        (0..index_u8(self.shards.len())).map(ShardId)
     }
 
     /// Returns the last alerts, newest first.

@@ -32,7 +32,7 @@ pub(crate) async fn uses(
     let reference = trading.shard_client.reference();
     let caller_scope = ctx.scope(&reference);
     if caller_scope == StrategyScope::All {
-        credit_use.refresh(trading).await;
+        credit_use.refresh(&trading.shard_client, trading.now()).await;
     }
     let is_visible = |scope| match scope {
         Scope::Strategy(strategy) => caller_scope.contains(strategy),
@@ -40,7 +40,7 @@ pub(crate) async fn uses(
             caller_scope == StrategyScope::All
         }
     };
-    let credit_of = |account| credit_use.of(trading, account);
+    let credit_of = |account| credit_use.of(&trading.shard_client, account);
     let uses = LimitUseVO::all(&trading.shard_client.view(), &reference, is_visible, credit_of);
     Ok(HttpResponse::list(uses.into_iter()))
 }

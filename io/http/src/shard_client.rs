@@ -417,4 +417,4 @@ fn awaited_order(session: u16, body: &CommandKind) -> Option<Awaited> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -20,7 +20,7 @@ use super::shard_client::{CommandOutcome, PendingResponse, ShardClient};
 use super::thread_clock::ThreadClock;
 
 /// The session of commands that no order desk sends.
-const SESSION: u16 = 0;
+pub(crate) const SESSION: u16 = 0;
 
 pub(crate) struct Trading {
     pub shard_client: ShardClient,

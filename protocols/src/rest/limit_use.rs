@@ -1,7 +1,7 @@
 //! Use of the limits of strategies and accounts, and what the limits refused.
 
 use pitlane_engine::command::Scope;
-use pitlane_engine::id::AccountId;
+use pitlane_engine::id::{AccountId, ShardId};
 use pitlane_engine::number::Money;
 use pitlane_engine::refdata::RefData;
 use pitlane_engine::view::{LimitRefusals, LimitUse, View};
@@ -31,6 +31,10 @@ pub struct LimitUseVO {
     /// second old. Absent if a shard does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub credit: Option<Decimal>,
+    /// Of accounts with a credit limit: the shards that did not answer how much of it is in use.
+    /// Absent if all did.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub unanswered_shards: Vec<u8>,
     /// By reason.
     pub refusals: Vec<LimitRefusalsVO>,
 }
@@ -48,6 +52,15 @@ pub struct LimitRefusalsVO {
     pub security_id: u32,
 }
 
+/// The credit that an account uses.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CreditInUse {
+    /// Absent without a limit, if a shard did not answer, and if it is more than can be counted.
+    pub used: Option<Money>,
+    /// The shards that did not answer.
+    pub unanswered: Vec<ShardId>,
+}
+
 impl LimitUseVO {
     /// Returns the use of every strategy and account with limits that the caller may see.
     /// `credit_of` gives the credit that an account uses.
@@ -55,21 +68,27 @@ impl LimitUseVO {
         view: &View,
         reference: &RefData,
         is_visible: impl Fn(Scope) -> bool,
-        credit_of: impl Fn(AccountId) -> Option<Money>,
+        credit_of: impl Fn(AccountId) -> CreditInUse,
     ) -> Vec<LimitUseVO> {
         let uses = view.limit_uses();
         let scopes = view.all_limits().map(|(scope, _)| scope).filter(|scope| is_visible(*scope));
         let row = |scope| {
             let (strategy_name, account_name) = names(scope, reference);
             let LimitUse { open_orders, position } = uses.get(&scope).copied().unwrap_or_default();
-            let credit = if let Scope::Account(account) = scope { credit_of(account) } else { None };
+            let CreditInUse { used, unanswered } = match scope {
+                Scope::Account(account) => credit_of(account),
+                Scope::Global | Scope::Strategy(_) | Scope::Security(_) | Scope::Adapter(_) => {
+                    CreditInUse::default()
+                }
+            };
             LimitUseVO {
                 strategy_name,
                 account_name,
                 open_orders,
                 position: position.map(|(_, qty)| qty.into()),
                 position_security_id: position.map(|(security, _)| security.0),
-                credit: credit.map(Decimal::from),
+                credit: used.map(Decimal::from),
+                unanswered_shards: unanswered.into_iter().map(|shard| shard.0).collect(),
                 refusals: view.limit_refusals(scope).iter().map(LimitRefusalsVO::of).collect(),
             }
         };

@@ -1,6 +1,17 @@
 import { describe, expect, it } from 'vitest';
 
-import { currencyFault, draftOf, limitChanges, limitFault, limitText, riskRows, useText, useTone } from './risk';
+import {
+  creditText,
+  currencyFault,
+  draftOf,
+  isCreditUnknown,
+  limitChanges,
+  limitFault,
+  limitText,
+  riskRows,
+  useText,
+  useTone,
+} from './risk';
 import type { LimitUse, Limits } from './types';
 
 const LIMITS: Limits = {
@@ -32,6 +43,20 @@ describe('limits and their use', () => {
     expect(strategy?.newest?.reason).toBe('price-collar');
     expect([account?.kind, account?.use, account?.refused]).toEqual(['Account', undefined, 0]);
     expect(riskRows(null, [])).toEqual([]);
+  });
+
+  it('names the shards that did not tell the credit in use', () => {
+    const limits = { ...REST, accountName: 'NEWYORK', credit: '100000', creditCurrency: 'USD' };
+    const risk = { killSwitch: false, limits: [limits, LIMITS], restrictions: [] };
+    const use = { accountName: 'NEWYORK', openOrders: 0, refusals: [] };
+    const texts = (more: object): (string | boolean)[] => {
+      const [account, strategy] = riskRows(risk, [{ ...use, ...more }]);
+      return [creditText(account!), isCreditUnknown(account!), creditText(strategy!)];
+    };
+    expect(texts({ credit: '25.5' })).toEqual(['25.5 of 100\u202f000 USD', false, '']);
+    const unknown = '? of 100\u202f000 USD: no answer from shard 1, 3';
+    expect(texts({ unansweredShards: [1, 3] })).toEqual([unknown, true, '']);
+    expect(texts({})).toEqual(['of 100\u202f000 USD', false, '']);
   });
 
   it('shows use and limit in words and tones', () => {

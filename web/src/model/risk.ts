@@ -50,6 +50,17 @@ export function useText(used: Decimal | undefined, limit: Decimal): string {
   return (units(limit) ?? 0n) === 0n ? formatDecimal(used) : `${formatDecimal(used)} of ${formatDecimal(limit)}`;
 }
 
+/** Returns whether shards have not told what they use of the credit of an account. */
+export const isCreditUnknown = ({ use }: RiskRow): boolean => (use?.unansweredShards ?? []).length > 0;
+
+/** Formats the credit in use; empty without a limit. */
+export function creditText(row: RiskRow): string {
+  const { credit, creditCurrency = '' } = row.limits;
+  if (credit === undefined) return '';
+  if (!isCreditUnknown(row)) return `${useText(row.use?.credit, credit)} ${creditCurrency}`;
+  return `? of ${formatDecimal(credit)} ${creditCurrency}: no answer from shard ${row.use!.unansweredShards!.join(', ')}`;
+}
+
 /** Returns whether a limit is reached (`down`), or nearly (`warn`). */
 export function useTone(used: Decimal | undefined, limit: Decimal): 'down' | 'warn' | undefined {
   const [amount, most] = [units(used), units(limit) ?? 0n];

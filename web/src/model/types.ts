@@ -239,6 +239,8 @@ export interface LimitUse {
   positionSecurityId?: number;
   /** Of accounts with a credit limit: the credit in use. */
   credit?: Decimal;
+  /** Shards that did not answer how much credit is in use. */
+  unansweredShards?: number[];
   refusals: LimitRefusals[];
 }
 

@@ -116,12 +116,14 @@ fn the_credit_in_use_is_known_when_every_shard_has_reported_it() {
         EventKind::Budget(BudgetUse { scope, kind, granted: 9, used, returned: 0, wanting: 0 })
     };
     let credit = |bench: &ViewBench| bench.view.credit_used(AccountId(3)).map(Money::raw);
+    let missing = |bench: &ViewBench| bench.view.credit_unreported(AccountId(3)).collect::<Vec<_>>();
+    assert_eq!(missing(&bench), [ShardId(0), ShardId(1)]);
     bench.emit(0, report(3, BudgetKind::Credit, 5));
     bench.emit(1, report(4, BudgetKind::Credit, 50));
     bench.emit(1, report(3, BudgetKind::OpenOrders, 500));
-    assert_eq!(credit(&bench), None);
+    assert_eq!((credit(&bench), missing(&bench)), (None, vec![ShardId(1)]));
     bench.emit(1, report(3, BudgetKind::Credit, 7));
-    assert_eq!(credit(&bench), Some(12));
+    assert_eq!((credit(&bench), missing(&bench)), (Some(12), Vec::new()));
     bench.emit(0, report(3, BudgetKind::Credit, -1));
     assert_eq!(credit(&bench), Some(6));
     bench.emit(0, report(3, BudgetKind::Credit, i64::MAX));
@@ -130,7 +132,12 @@ fn the_credit_in_use_is_known_when_every_shard_has_reported_it() {
     bench.emit(0, report(3, BudgetKind::Credit, 1));
     bench.begin(1);
     bench.end(1);
-    assert_eq!(credit(&bench), None);
+    assert_eq!((credit(&bench), missing(&bench)), (None, vec![ShardId(1)]));
+    // Of what is asked again, only new reports count.
+    bench.emit(1, report(3, BudgetKind::Credit, 2));
+    bench.view.forget_credit_uses();
+    bench.emit(0, report(3, BudgetKind::Credit, 9));
+    assert_eq!((credit(&bench), missing(&bench)), (None, vec![ShardId(1)]));
 }
 
 #[test]

@@ -20,12 +20,12 @@ use pitlane_engine::worker::Worker;
 use super::waiting::WAITING_MAX;
 use super::*;
 
-const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
-const SHARDS: u8 = 3;
+pub(crate) const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
+pub(crate) const SHARDS: u8 = 3;
 
-struct TestApp {
-    shard_client: ShardClient,
-    workers: Vec<Worker>,
+pub(crate) struct TestApp {
+    pub shard_client: ShardClient,
+    pub workers: Vec<Worker>,
 }
 
 impl TestApp {
@@ -45,13 +45,13 @@ impl TestApp {
     }
 
     /// Polls all parts until none has work left.
-    fn run_until_idle(&mut self) {
+    pub(crate) fn run_until_idle(&mut self) {
         while self.shard_client.poll() + self.workers.iter_mut().map(|worker| worker.poll(NOW)).sum::<usize>()
             > 0
         {}
     }
 
-    fn started(depths: Depths) -> TestApp {
+    pub(crate) fn started(depths: Depths) -> TestApp {
         let mut app = TestApp::new(depths);
         app.run_until_idle();
         assert!(app.shard_client.is_complete());
@@ -59,7 +59,7 @@ impl TestApp {
     }
 
     /// Returns the response once everything has settled.
-    fn send_and_run(&mut self, body: CommandKind) -> CommandOutcome {
+    pub(crate) fn send_and_run(&mut self, body: CommandKind) -> CommandOutcome {
         let mut pending = pin!(self.shard_client.send(0, body).unwrap());
         assert_eq!(poll_once(pending.as_mut()), None, "no shard has received it yet");
         self.run_until_idle();

@@ -191,6 +191,51 @@ fn orders_that_share_an_id_are_cancelled_by_their_handles() {
     assert_eq!(ask(a, "DELETE", &format!("{path}?handle=x"), "", "").code(), "bad-query");
 }
 
+/// Returns what the account of both securities uses of its limits, as a server sees it.
+fn account_use(service: &ServiceProcess) -> Value {
+    let uses = get(service, "/rest/ext/risk/use").json();
+    let row = uses.as_array().expect("a list").iter().find(|row| row["accountName"] == "NEWYORK");
+    row.expect("it has limits").clone()
+}
+
+/// The two open orders are worth 12.5, and their fees are reserved too.
+fn is_whole(account: &Value) -> bool {
+    let is_counted = account["credit"].as_f64().is_some_and(|credit| (12.5..12.7).contains(&credit));
+    is_counted && account["unansweredShards"] == Value::Null
+}
+
+#[test]
+fn the_credit_in_use_is_that_of_all_servers_and_names_the_shards_of_one_that_does_not_answer() {
+    let mut pair = ClusterPair::start("credit");
+    let credit = r#"{"accountName":"NEWYORK","credit":100000,"creditCurrency":"USD"}"#;
+    assert_eq!(ask(pair.at(0), "PUT", RISK, "", credit).status, 200);
+    // One order in a shard of each server, both through the same server.
+    for (security, id) in [(MSFT, "a-open"), (AAPL, "b-open")] {
+        assert_eq!(submit(pair.at(0), security, id).status, 200);
+    }
+    // The limit reaches the other server a moment later, and a use may be a second old.
+    until(|| [0, 1].into_iter().all(|at| is_whole(&account_use(pair.at(at)))));
+    // The server does not answer, and the other one does not know it yet: the answer comes while the
+    // server is still paused.
+    pair.at(1).pause();
+    let is_partial = |account: &Value| {
+        account["credit"] == Value::Null
+            && account["unansweredShards"] == json!([1])
+            && account["openOrders"] == json!(2)
+    };
+    until(|| is_partial(&account_use(pair.at(0))));
+    until(|| pair.state(0) == "DOWN");
+    assert!(is_partial(&account_use(pair.at(0))), "it is known to be away");
+    resume(&pair, 1);
+    until(|| [0, 1].into_iter().all(|at| is_whole(&account_use(pair.at(at)))));
+    // After its restart, the server has its order and the limit again.
+    pair.kill(1);
+    until(|| is_partial(&account_use(pair.at(0))));
+    pair.spawn(1);
+    pair.join();
+    until(|| [0, 1].into_iter().all(|at| is_whole(&account_use(pair.at(at)))));
+}
+
 /// Orders that end while their server is away. Each end causes two events, so the owner keeps only
 /// the last of them.
 const ENDS: usize = 600;
