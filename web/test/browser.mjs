@@ -31,10 +31,11 @@ export async function browser() {
 }
 
 /** Opens a page. `errors` collects violations of the policy and failed scripts. */
-export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark', sockets, script } = {}) {
+export async function open(chrome, url, { width = 1280, height = 800, theme = 'dark', locale, sockets, script } = {}) {
   const context = await chrome.newContext({
     viewport: { width, height },
     colorScheme: theme,
+    ...(locale && { locale }),
     hasTouch: width < 760,
     acceptDownloads: true,
   });

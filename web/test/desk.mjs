@@ -150,7 +150,15 @@ export function deskJourneys(shared) {
     await page.getByLabel('New limit').fill('ninety');
     await page.getByText('✕ Limit: “ninety” is not a number. Write it like 1234.5').waitFor();
     assert.equal(await page.getByRole('button', { name: 'Save', exact: true }).isDisabled(), true);
+    // No row moves while the editor is open, wherever the pointer is.
+    await pointAway();
+    const place = await page.getByLabel('New limit').boundingBox();
+    const count = await openOrders();
+    await limitOrder(1, 5, 90);
+    await page.getByRole('button', { name: '1 new' }).waitFor();
+    assert.deepEqual(await page.getByLabel('New limit').boundingBox(), place);
     await page.getByLabel('New limit').press('Escape');
+    await untilOpen(count + 1);
     await page.getByLabel('New limit').waitFor({ state: 'detached' });
   });
 
@@ -171,6 +179,20 @@ export function deskJourneys(shared) {
     await question.getByRole('button', { name: 'Cancel the order' }).click();
     await untilOpen(count - 1);
     await history.getByText('Canceled', { exact: true }).last().waitFor();
+    await history.getByRole('button', { name: 'Close the history' }).click();
+    // The user does not want to be asked.
+    const asks = async (isAsked) => {
+      await page.getByRole('button', { name: 'Keys and settings' }).click();
+      await page.getByLabel('Ask before closing a position').setChecked(isAsked);
+      await page.keyboard.press('Escape');
+    };
+    await asks(false);
+    await pointAway();
+    await orderRows().filter({ hasText: 'New' }).first().getByRole('cell').first().click();
+    await page.keyboard.press('c');
+    await untilOpen(count - 2);
+    assert.equal(await question.count(), 0);
+    await asks(true);
     await history.getByRole('button', { name: 'Close the history' }).click();
   });
 
@@ -228,9 +250,15 @@ export function deskJourneys(shared) {
     await page.keyboard.press('Escape');
   });
 
-  test('positions have totals, and fills have desktop notes if the user wants them', async () => {
+  test('positions have totals, and fills have notes and sounds if the user wants them', async () => {
     const script = () => {
       window.notes = [];
+      window.tones = 0;
+      const { createOscillator } = AudioContext.prototype;
+      AudioContext.prototype.createOscillator = function () {
+        window.tones += 1;
+        return createOscillator.call(this);
+      };
       const Real = Notification;
       window.Notification = class extends Real {
         constructor(title, options) {
@@ -246,12 +274,13 @@ export function deskJourneys(shared) {
     const totals = other.getByLabel('Totals of the positions');
     await totals.getByText('1 position').waitFor();
     await totals.getByText('USD').waitFor();
-    assert.deepEqual(await other.evaluate(() => window.notes), []);
+    assert.deepEqual(await other.evaluate(() => [window.notes, window.tones]), [[], 0]);
     await other.getByRole('button', { name: 'Keys and settings' }).click();
     await other.getByLabel('Show desktop notes on fills').check();
+    await other.getByLabel('Play a sound on fills').check();
     await other.keyboard.press('Escape');
     await marketOrder(2, 'SELL', 5);
-    await other.waitForFunction(() => window.notes.length > 0);
+    await other.waitForFunction(() => window.notes.length > 0 && window.tones > 0);
     assert.match((await other.evaluate(() => window.notes))[0], /^(Filled: SELL|\d+ fills)/);
     await other.context().close();
   });
@@ -272,6 +301,12 @@ export function deskJourneys(shared) {
     await market.waitFor();
     assert.ok((await market.boundingBox()).y > 300, 'the market is at the bottom');
     await other.getByRole('button', { name: 'Layout' }).click();
+    await other.getByLabel('Name of the layout').fill('market below');
+    await other.getByRole('button', { name: 'Save', exact: true }).click();
+    await other.getByRole('button', { name: 'Restore the default' }).click();
+    assert.ok((await market.boundingBox()).y < 100, 'the market is at the top');
+    await other.getByRole('button', { name: 'market below', exact: true }).click();
+    assert.ok((await market.boundingBox()).y > 300, 'the saved layout has it at the bottom');
     await other.getByRole('button', { name: 'Restore the default' }).click();
     assert.ok((await market.boundingBox()).y < 100, 'the market is at the top');
     assert.ok(Math.abs((await width()) - before) < 2);
