@@ -25,8 +25,8 @@ const service = new Service([
   'demo.cash=1000000',
   'feed.rate=300',
   'service.seed=7',
-  'risk.strategies.max_order_qty=5000',
-  'risk.strategies.max_position=20000',
+  'risk.strategies.max_order_qty=10000',
+  'risk.strategies.max_position=50000',
 ]);
 const days = Array.from({ length: 30 }, (_, nth) => {
   const [day, profit] = [String(nth + 1).padStart(2, '0'), Math.round(Math.sin(nth * 1.7) * 9_000 + 1_500)];
@@ -44,9 +44,10 @@ try {
       quantity: 40,
       limit: side === 'BUY' ? 50 : 900,
     });
-  // A refusal of a limit, for the panel Risk.
+  // A credit in use and a refusal of a limit, for the panel Risk.
+  await service.call('PUT', '/rest/ext/risk', { accountName: 'NEWYORK', credit: 50000, creditCurrency: 'USD' });
   await service
-    .call('POST', '/rest/execution/order/market', { securityId: 1, side: 'BUY', quantity: 5001 })
+    .call('POST', '/rest/execution/order/market', { securityId: 1, side: 'BUY', quantity: 10001 })
     .catch(() => {});
   for (const theme of ['dark', 'light'])
     for (const [width, height] of SIZES) {

@@ -198,10 +198,10 @@ mod tests {
         let mut bench = Bench::new();
         let (mut open_most, mut finished_most) = (0, 0);
         for turn in 0..40_000_i64 {
-            if turn % 50 == 0 {
+            if turn % 400 == 0 {
                 // Orders rest behind a moving market, which then fills them.
                 let unit = 100_000_000;
-                bench.quote(1, Price::from_raw((100 + turn / 50 % 3) * unit), Price::from_raw(unit));
+                bench.quote(1, Price::from_raw((100 + turn / 400 % 3) * unit), Price::from_raw(unit));
             }
             bench.act();
             let view = &bench.trader.view;

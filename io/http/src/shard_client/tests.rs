@@ -21,7 +21,7 @@ use super::waiting::WAITING_MAX;
 use super::*;
 
 pub(crate) const NOW: Timestamp = Timestamp(1_800_000_000_000_000_000);
-pub(crate) const SHARDS: u8 = 3;
+const SHARDS: u8 = 3;
 
 pub(crate) struct TestApp {
     pub shard_client: ShardClient,
