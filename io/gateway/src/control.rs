@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use pitlane_config::trading_hours::SessionChange;
 use pitlane_engine::budget::BudgetPool;
 use pitlane_engine::command::{CommandKind, RiskLimits, Scope, StrategyPhase, TradingSession, WatchTarget};
+use pitlane_engine::directive::Directive;
 use pitlane_engine::event::{Alert, Event, EventKind};
 use pitlane_engine::id::{ExchangeId, Origin, SecurityId, ShardId, Source, StrategyId};
 use pitlane_engine::mesh::{PortEnd, ShardMask};
@@ -73,6 +74,8 @@ struct KnownShardState {
     /// The shard's current trading day.
     day: Option<Day>,
     limits: BTreeMap<Scope, RiskLimits>,
+    /// Limits that an operator of the cluster has changed.
+    directed_limits: BTreeMap<Scope, RiskLimits>,
     restricted: BTreeSet<(Scope, SecurityId)>,
     phases: BTreeMap<StrategyId, StrategyPhase>,
     followed: BTreeSet<SecurityId>,
@@ -185,7 +188,7 @@ impl Control {
             self.apply_snapshot_event(shard, &event);
             self.count_answer(&event);
             if let EventKind::Limits { scope, limits } = &event.body {
-                self.handle_limits(*scope, *limits);
+                self.handle_limits(shard, *scope, *limits);
             } else if let EventKind::Alert { alert: Alert::Unsettled, security, .. } = &event.body {
                 self.settle(*security);
             } else if let EventKind::Tick(tick) = &event.body {
@@ -322,6 +325,9 @@ impl Control {
         match event.body {
             EventKind::TradingDay { day } => known.day = Some(day),
             EventKind::Limits { scope, limits } => _ = known.limits.insert(scope, limits),
+            EventKind::Directed { directive: Directive::Limits { scope, limits }, .. } => {
+                _ = known.directed_limits.insert(scope, limits);
+            }
             EventKind::Restrict { scope, security, on: true } => {
                 _ = known.restricted.insert((scope, security))
             }
@@ -364,8 +370,9 @@ impl Control {
     /// Sends a shard the settings it lacks, and asks for its shares of the limits.
     fn configure_shard(&mut self, shard: ShardId) {
         let shards = self.port.shards();
-        let ControlSettings { limits, restrictions, running, followed, .. } = &self.control_settings;
         let known = std::mem::take(&mut self.known[shard.0 as usize]);
+        self.keep_directed_limits(shard, &known);
+        let ControlSettings { limits, restrictions, running, followed, .. } = &self.control_settings;
         let pending_commands = &mut self.pending_commands;
         let session_states = self.session_states.get(&shard).map_or(&[][..], Vec::as_slice);
         let schedule = &self.control_settings.schedule;
@@ -424,6 +431,21 @@ impl Control {
         }
     }
 
+    /// Keeps the limits that an operator of the cluster has changed and that are in force in a
+    /// shard of this server: the other servers have them too, and do not send them again.
+    fn keep_directed_limits(&mut self, shard: ShardId, known: &KnownShardState) {
+        if !self.session_states.contains_key(&shard) {
+            return;
+        }
+        for (scope, limits) in &mut self.control_settings.limits {
+            if let Some(directed) = known.directed_limits.get(scope)
+                && known.limits.get(scope) == Some(directed)
+            {
+                *limits = *directed;
+            }
+        }
+    }
+
     /// Counts the answers to the budget's questions at the start.
     fn count_answer(&mut self, event: &Event) {
         if let EventKind::Done { source, .. } = event.body
@@ -434,11 +456,12 @@ impl Control {
         }
     }
 
-    /// Handles changed limits: the first shard that reports them counts, the others report the
-    /// same.
-    fn handle_limits(&mut self, scope: Scope, limits: RiskLimits) {
+    /// Handles changed limits: the first shard of this server that reports them counts, the others
+    /// report the same. Another server gives its shards their shares itself.
+    fn handle_limits(&mut self, shard: ShardId, scope: Scope, limits: RiskLimits) {
+        let is_handled = self.limits_set && self.session_states.contains_key(&shard);
         let known = self.control_settings.limits.iter_mut().find(|(other, _)| *other == scope);
-        let Some((_, known)) = known.filter(|(_, known)| self.limits_set && *known != limits) else { return };
+        let Some((_, known)) = known.filter(|(_, known)| is_handled && *known != limits) else { return };
         *known = limits;
         let pending_commands = &mut self.pending_commands;
         self.budget

@@ -46,7 +46,7 @@ pub(crate) async fn uses(
 }
 
 /// Changes the limits of one strategy or account. They hold until the next start, which takes them
-/// from the settings again.
+/// from the settings again; in a cluster they hold until the next change.
 pub(crate) async fn change(
     trading: &Trading,
     ctx: &RequestContext<'_>,

@@ -8,7 +8,7 @@ use pitlane_testkit::http_client::Response;
 use pitlane_testkit::service::ServiceProcess;
 use serde_json::{Value, json};
 
-use crate::cluster::{AAPL, ClusterPair, MSFT, OPEN, fix_client, get, order, submit, until};
+use crate::cluster::{AAPL, ClusterPair, LIMIT, MSFT, OPEN, fix_client, get, order, submit, until};
 use crate::fix;
 use crate::others::ask;
 
@@ -198,9 +198,9 @@ fn account_use(service: &ServiceProcess) -> Value {
     row.expect("it has limits").clone()
 }
 
-/// Returns whether all shards have told what they use.
+/// Returns whether both shards have told what they use: five at 1.25 each, and the commissions.
 fn is_whole(account: &Value) -> bool {
-    account["credit"].is_number() && account["unansweredShards"] == Value::Null
+    account["credit"] == json!(12.55) && account["unansweredShards"] == Value::Null
 }
 
 #[test]
@@ -233,6 +233,11 @@ fn the_credit_in_use_names_the_shards_of_a_server_that_does_not_answer() {
     pair.spawn(1);
     pair.join();
     until(|| [0, 1].into_iter().all(|at| is_whole(&account_use(pair.at(at)))));
+    for security in [MSFT, AAPL] {
+        let body = format!(r#"{{"securityId":{security},"side":"BUY","quantity":90000,"limit":1.25}}"#);
+        let answer = ask(pair.at(0), "POST", LIMIT, "", &body);
+        assert_eq!(answer.code(), "insufficient-funds", "the limit holds in both servers");
+    }
 }
 
 /// Orders that end while their server is away. Each end causes two events, so the owner keeps only
