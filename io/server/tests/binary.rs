@@ -170,7 +170,7 @@ fn settings_are_shown_with_where_they_came_from() {
         ["lanes.events", "=", "99", "#", "PITLANE_LANES__EVENTS"].to_vec(),
         ["log.targets.pitlane", "=", "debug", "#", "config/dev.toml:18:1"].to_vec(),
         ["risk.strategies.max_order_qty", "=", "100000", "#", "config/dev.toml:12:1"].to_vec(),
-        ["risk.strategies.max_order_value", "=", "5000000", "#", "config/dev.toml:13:1"].to_vec(),
+        ["risk.strategies.max_order_value", "=", "1000000", "#", "config/dev.toml:13:1"].to_vec(),
         ["risk.strategies.max_position", "=", "200000", "#", "config/dev.toml:15:1"].to_vec(),
         ["risk.strategies.price_collar_pct", "=", "20", "#", "config/dev.toml:14:1"].to_vec(),
     ];
