@@ -162,7 +162,7 @@ fn the_report_of_live_trading_has_the_plots_of_a_simulation() {
     for text in [
         "<p>2027-01-12 to 2027-01-14, 3 trading days; the last one has not ended.</p>",
         "<h2>SERVER</h2>",
-        "<tr><th>Equity<td>97,502.00 -&gt; 100,014.90 USD",
+        "<tr><th>Equity<td>97,502.00 to 100,014.90 USD",
         "<tr><th>Profit before fees<td>2,515.00<tr><th>Fees<td>2.10<tr><th>Profit after fees<td>2,512.90",
         "<svg class=\"equity\"",
         "<svg class=\"draw-down\"",
@@ -177,7 +177,7 @@ fn the_report_of_live_trading_has_the_plots_of_a_simulation() {
     // A range that has ended: the equity is what it was then.
     let ended = service.get("/rest/ext/report?strategy=SERVER&from=2027-01-13&to=2027-01-13").body;
     assert!(ended.contains("<p>2027-01-13 to 2027-01-13, 1 trading day.</p>"), "{ended}");
-    assert!(ended.contains("<tr><th>Equity<td>102,501.50 -&gt; 100,000.00 USD"), "{ended}");
+    assert!(ended.contains("<tr><th>Equity<td>102,501.50 to 100,000.00 USD"), "{ended}");
     // All strategies, then each with a profit or a loss.
     let all = service.get("/rest/ext/report").body;
     let titles: Vec<&str> = all.split("<h2>").skip(1).filter_map(|part| part.split("</h2>").next()).collect();
