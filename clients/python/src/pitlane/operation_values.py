@@ -45,7 +45,8 @@ class LimitUse:
     """What a strategy or an account uses of its limits.
 
     `position` is the largest position that its open orders could lead to; of an account over all
-    strategies. `credit` is the credit that an account with such a limit uses.
+    strategies. `credit` is the credit that an account with such a limit uses; without it
+    `unanswered_shards` has the shards that did not answer for it.
     """
 
     open_orders: int
@@ -55,6 +56,7 @@ class LimitUse:
     position: Optional[Decimal] = None
     position_security_id: Optional[int] = None
     credit: Optional[Decimal] = None
+    unanswered_shards: Tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
