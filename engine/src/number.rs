@@ -140,7 +140,7 @@ impl Notional {
             return Price::ZERO;
         }
         // Choice: an average always lies between two prices, so it always fits.
-        Price(narrow(divide_rounded(self.0, qty.0 as i128)).unwrap_or(i64::MAX))
+        Price(narrow(divide_by(self.0, qty.0)).unwrap_or(i64::MAX))
     }
 
     /// Returns the amount of money for a contract size.
@@ -166,7 +166,7 @@ impl Money {
         if part == whole {
             return Some(self);
         }
-        narrow(divide_rounded(self.0 as i128 * part.0 as i128, whole.0 as i128)).map(Money)
+        narrow(divide_by(self.0 as i128 * part.0 as i128, whole.0)).map(Money)
     }
 
     /// Returns the price per unit of this amount over a quantity of contracts; `None` if the
@@ -265,10 +265,37 @@ fn unscale(value: i128) -> i128 {
 /// Returns the amount, or the nearest that 64 bits can hold.
 #[inline]
 pub(crate) fn saturated(amount: i128) -> i64 {
-    i64::try_from(amount).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
+    #[expect(clippy::cast_possible_truncation, reason = "the next line looks whether it was")]
+    let low = amount as i64;
+    // A branch that is hardly ever taken; `try_from` would compute both ends each time.
+    if low as i128 == amount { low } else { end_of_range(amount < 0) }
+}
+
+#[cold]
+fn end_of_range(is_negative: bool) -> i64 {
+    if is_negative { i64::MIN } else { i64::MAX }
+}
+
+/// Divides by a number of 64 bits, rounded half away from zero. It equals [`divide_rounded`], and
+/// takes a third of its instructions where the quotient without common powers of two needs no
+/// 128-bit division.
+#[inline]
+fn divide_by(value: i128, by: i64) -> i128 {
+    let (magnitude, divisor) = (value.unsigned_abs(), by.unsigned_abs());
+    let twos = divisor.trailing_zeros() & 63;
+    let Ok(reduced) = u64::try_from(magnitude >> twos) else {
+        return divide_rounded(value, by as i128);
+    };
+    let quotient = reduced / (divisor >> twos);
+    // The rest is below the divisor, so its lower 64 bits are all of it.
+    #[expect(clippy::cast_possible_truncation, reason = "only the lower bits are needed")]
+    let rest = (magnitude as u64).wrapping_sub(quotient.wrapping_mul(divisor));
+    let rounded = quotient as i128 + (rest >= divisor - rest) as i128;
+    if (value < 0) == (by < 0) { rounded } else { -rounded }
 }
 
 /// Divides, rounded half away from zero.
+#[inline(never)]
 fn divide_rounded(value: i128, by: i128) -> i128 {
     let quotient = quotient(value, by);
     let rest = value - quotient * by;
@@ -312,6 +339,9 @@ mod tests {
         for &value in &values {
             for &by in values.iter().filter(|by| **by != 0) {
                 assert_eq!(quotient(value, by), value / by, "{value} / {by}");
+                if let Some(short) = narrow(by) {
+                    assert_eq!(divide_by(value, short), divide_rounded(value, by), "{value} / {by}");
+                }
             }
         }
     }
