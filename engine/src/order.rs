@@ -199,21 +199,27 @@ impl Order {
     }
 
     pub fn status(&self, requests: Option<&Requests>) -> Status {
-        match self.base {
-            Base::Filled => return Status::Filled,
-            Base::Canceled => return Status::Canceled,
-            Base::Rejected => return Status::Rejected,
-            Base::Expired => return Status::Expired,
-            Base::PendingNew | Base::Working => {}
+        let plain = Order::PLAIN_STATUS[self.base as usize];
+        if self.base.is_finished() {
+            return plain;
         }
         match requests {
             Some(requests) if requests.cancel.is_some() => Status::PendingCancel,
             Some(requests) if requests.replace.is_some() => Status::PendingReplace,
-            _ if self.base == Base::PendingNew => Status::PendingNew,
-            _ if self.cum.is_positive() => Status::PartiallyFilled,
-            _ => Status::New,
+            _ if self.base == Base::Working && self.cum.is_positive() => Status::PartiallyFilled,
+            _ => plain,
         }
     }
+
+    /// Status by base state, of an order without fills and requests.
+    const PLAIN_STATUS: [Status; Base::ALL.len()] = [
+        Status::PendingNew,
+        Status::New,
+        Status::Filled,
+        Status::Canceled,
+        Status::Rejected,
+        Status::Expired,
+    ];
 
     pub fn leaves(&self) -> Qty {
         if self.base.is_finished() {

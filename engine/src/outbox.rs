@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::event::{EVENTS_PER_COMMAND_MAX, Event, EventKind};
+use crate::event::{Booking, EVENTS_PER_COMMAND_MAX, Event, EventKind};
 use crate::id::{PortId, PortMask};
 use crate::time::{Day, Timestamp};
 
@@ -71,11 +71,30 @@ impl Outbox {
 
     #[inline(always)]
     pub fn emit(&mut self, to: PortMask, at: Timestamp, body: EventKind) {
+        if let Some(place) = self.next_place(to, at) {
+            *place = body;
+        }
+    }
+
+    /// Numbers an event, and returns the place for its content if it has recipients. The caller
+    /// writes the content at once. An event that is created elsewhere and emitted is copied twice.
+    #[inline(always)]
+    pub(crate) fn next_place(&mut self, to: PortMask, at: Timestamp) -> Option<&mut EventKind> {
         self.seq += 1;
-        if !to.is_empty() {
-            let place = &mut self.events[self.written];
-            *place = (to, Event { seq: self.seq, at, body });
-            self.written += 1;
+        if to.is_empty() {
+            return None;
+        }
+        let (ports, event) = &mut self.events[self.written];
+        self.written += 1;
+        (*ports, event.seq, event.at) = (to, self.seq, at);
+        Some(&mut event.body)
+    }
+
+    /// Emits a transaction.
+    #[inline]
+    pub(crate) fn emit_booked(&mut self, to: PortMask, at: Timestamp, booking: &Booking) {
+        if let Some(place) = self.next_place(to, at) {
+            write_booked(place, booking);
         }
     }
 
@@ -209,6 +228,12 @@ impl Outbox {
         self.held.clear();
         (self.written, self.taken, self.ready) = (0, 0, 0);
     }
+}
+
+/// Writes a transaction into an event. Not part of its callers: there it would become two copies.
+#[inline(never)]
+fn write_booked(place: &mut EventKind, booking: &Booking) {
+    *place = EventKind::Booked(*booking);
 }
 
 #[cfg(test)]

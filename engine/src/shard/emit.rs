@@ -5,6 +5,7 @@ use super::Shard;
 use crate::event::{EventKind, ExecType, RequestKind};
 use crate::id::{IntId, PortMask, Source};
 use crate::number::{Price, Qty};
+use crate::order::Base;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::sender::SenderId;
@@ -89,8 +90,41 @@ impl Shard {
         let order = self.orders.get(slot);
         let state = (what, self.orders.status(slot), reason);
         let names = (&order.id, self.orders.orig_id(slot));
-        let report = self.orders.status_event(slot, state, names, last, SenderId::NONE);
-        out.emit(self.watchers.of_order(order.source), self.now, EventKind::Status(report));
+        if let Some(place) = out.next_place(self.watchers.of_order(order.source), self.now) {
+            self.orders.write_status(place, slot, state, names, last, SenderId::NONE);
+        }
+    }
+
+    /// Emits both reports of a cancel that is done at once: requested, and done for a reason.
+    #[inline(never)]
+    pub(super) fn emit_canceled_at_once(
+        &mut self,
+        slot: u32,
+        reason: Reason,
+        id: &IntId,
+        asker: Source,
+        out: &mut Outbox,
+    ) {
+        let (sender, none) = (self.requests.sender(), (Qty::ZERO, Price::ZERO));
+        let to = self.watchers.of_order(self.orders.get(slot).source).with(PortMask::one(asker.port));
+        if let Some(place) = out.next_place(to, self.now) {
+            let pending = (ExecType::CancelPending, Status::PendingCancel, Reason::None);
+            self.orders.write_status(place, slot, pending, self.request_names(slot, id), none, sender);
+        }
+        let order = self.orders.get_mut(slot);
+        (order.base, order.canceled_by) = (Base::Canceled, sender);
+        (order.updated, order.reason) = (self.now, reason);
+        if let Some(place) = out.next_place(to, self.now) {
+            let done = (ExecType::Canceled, Status::Canceled, reason);
+            self.orders.write_status(place, slot, done, self.request_names(slot, id), none, sender);
+        }
+    }
+
+    /// Returns the ids in a report about a request: the request's id, if it has one, comes first.
+    #[inline]
+    fn request_names<'a>(&'a self, slot: u32, id: &'a IntId) -> (&'a IntId, &'a IntId) {
+        let order = self.orders.get(slot);
+        if id.is_none() { (&order.id, self.orders.orig_id(slot)) } else { (id, &order.id) }
     }
 
     /// Emits a status report about a request: under the request's id if it has one, with the
@@ -122,15 +156,12 @@ impl Shard {
     ) {
         self.orders.set_updated(slot, self.now, reason);
         let order = self.orders.get(slot);
-        let none = (Qty::ZERO, Price::ZERO);
-        let names = match id.is_none() {
-            true => (&order.id, self.orders.orig_id(slot)),
-            false => (id, &order.id),
-        };
-        let report =
-            self.orders.status_event(slot, (what, status, reason), names, none, self.requests.sender());
+        let (none, sender) = ((Qty::ZERO, Price::ZERO), self.requests.sender());
         let to = self.watchers.of_order(order.source).with(PortMask::one(asker.port));
-        out.emit(to, self.now, EventKind::Status(report));
+        if let Some(place) = out.next_place(to, self.now) {
+            let names = self.request_names(slot, id);
+            self.orders.write_status(place, slot, (what, status, reason), names, none, sender);
+        }
         match what.pending_request() {
             Some(RequestKind::Cancel) => self.orders.get_mut(slot).canceled_by = self.requests.sender(),
             Some(RequestKind::Replace) => self.orders.set_modified_by(slot, self.requests.sender()),

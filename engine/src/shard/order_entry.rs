@@ -311,10 +311,12 @@ impl Shard {
             let special = OrderSpecialTerms { order, source, is_snapshot: false, special };
             out.emit(self.watchers.of_order(source), self.now, EventKind::SpecialTerms(special));
         }
-        let (id, orig_id, terms, sender) = (*id, IntId::NONE, *terms, self.requests.sender());
-        let body =
-            EventKind::Order(OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms });
-        out.emit(self.watchers.of_order(source), self.now, body);
+        let sender = self.requests.sender();
+        if let Some(place) = out.next_place(self.watchers.of_order(source), self.now) {
+            let (id, orig_id, terms) = (*id, IntId::NONE, *terms);
+            let order = OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms };
+            *place = EventKind::Order(order);
+        }
     }
 
     /// Adds an order that has ended to the finished list, and forgets the oldest when the list is
@@ -358,9 +360,11 @@ impl Shard {
         let Some(slot) = self.orders.oldest_finished(outside) else {
             return false;
         };
-        let Order { source, id, .. } = *self.orders.get(slot);
-        let body = EventKind::Forgotten { order: self.orders.handle(slot), source, id };
-        out.emit(self.watchers.of_order(source), self.now, body);
+        let source = self.orders.get(slot).source;
+        let order = self.orders.handle(slot);
+        if let Some(place) = out.next_place(self.watchers.of_order(source), self.now) {
+            *place = EventKind::Forgotten { order, source, id: self.orders.get(slot).id };
+        }
         self.orders.forget_oldest(outside);
         // The next order gets its slot, and its node.
         self.venue.nodes().fetch(slot);

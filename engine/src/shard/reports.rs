@@ -202,7 +202,7 @@ impl Shard {
         };
         self.emit_fill_status(slot, ExecType::Filled, reason, (qty, price), out);
         if booked.is_some() {
-            out.emit(self.watchers.of_order(source), self.now, EventKind::Booked(*self.ledger.last_booked()));
+            out.emit_booked(self.watchers.of_order(source), self.now, self.ledger.last_booked());
         } else {
             // The order has traded all the same, and continues with its remaining quantity at its
             // venue.
@@ -304,8 +304,7 @@ impl Shard {
         let instrument = self.directory.locals[local as usize].instrument;
         match self.ledger.book_fee(self.now, &instrument, &charge) {
             Some(()) => {
-                let booked = EventKind::Booked(*self.ledger.last_booked());
-                out.emit(self.watchers.of_order(source), self.now, booked);
+                out.emit_booked(self.watchers.of_order(source), self.now, self.ledger.last_booked());
             }
             None => self.halt_on_overflow(slot, out),
         }

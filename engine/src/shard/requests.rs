@@ -221,10 +221,7 @@ impl Shard {
             return false;
         }
         let left = order.leaves();
-        let pending = Status::PendingCancel;
-        self.emit_request_status_as(slot, ExecType::CancelPending, pending, Reason::None, id, source, out);
-        self.orders.get_mut(slot).base = Base::Canceled;
-        self.emit_request_status_as(slot, ExecType::Canceled, Status::Canceled, reason, id, source, out);
+        self.emit_canceled_at_once(slot, reason, id, source, out);
         self.finish(slot, left, out);
         true
     }
