@@ -27,6 +27,9 @@ pub(super) const ROWS_PER_STEP: usize = 32;
 
 #[derive(Debug, Default)]
 pub(super) struct Continuation {
+    /// Whether something was added since all was done: without it there is nothing, as after most
+    /// commands.
+    touched: bool,
     /// The security with work left at the venue, or stops to check.
     busy: Option<u32>,
     /// Whether its tick has changed.
@@ -111,12 +114,19 @@ pub(super) enum BulkOperation {
 }
 
 impl Continuation {
+    #[inline]
     pub(super) fn has_work(&self) -> bool {
-        self.busy.is_some() | self.sweep.is_some() | self.pending_closes | !self.excess.is_empty()
+        self.touched
+            && (self.busy.is_some() | self.sweep.is_some() | self.pending_closes | !self.excess.is_empty())
+    }
+
+    /// Begins an operation on many rows.
+    fn begin(&mut self, operation: BulkOperation) {
+        (self.touched, self.sweep) = (true, Some(operation));
     }
 
     pub(super) fn recheck_closes(&mut self) {
-        self.pending_closes = true;
+        (self.touched, self.pending_closes) = (true, true);
     }
 
     pub(super) fn closes_checked(&mut self) {
@@ -124,6 +134,7 @@ impl Continuation {
     }
 
     pub(super) fn reduce_later(&mut self, local: u32, strategy: StrategyId) {
+        self.touched = true;
         if !self.excess.contains(&(local, strategy)) {
             self.excess.push((local, strategy));
         }
@@ -132,13 +143,13 @@ impl Continuation {
     /// Returns whether any work was added since all was done.
     #[inline]
     pub(super) fn is_begun(&self) -> bool {
-        self.has_work() || self.done.is_some()
+        self.touched && (self.has_work() || self.done.is_some())
     }
 
     #[inline]
     pub(super) fn set_busy(&mut self, local: u32) {
         assert!(self.busy.is_none_or(|busy| busy == local), "one security at a time");
-        self.busy = Some(local);
+        (self.touched, self.busy) = (true, Some(local));
     }
 
     #[inline]
@@ -155,7 +166,7 @@ impl Continuation {
     }
 
     pub(super) fn report_done_to(&mut self, source: Source, token: u32) {
-        self.done = Some((source, token, Reason::None));
+        (self.touched, self.done) = (true, Some((source, token, Reason::None)));
     }
 
     pub(super) fn refuse(&mut self, reason: Reason) {
@@ -165,59 +176,59 @@ impl Continuation {
     }
 
     pub(super) fn begin_timers(&mut self) {
-        self.sweep = Some(BulkOperation::Timers);
+        self.begin(BulkOperation::Timers);
     }
 
     pub(super) fn begin_cancel(&mut self, filter: OrderFilter, reason: Reason) {
-        self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, request: None, then: None });
+        self.begin(BulkOperation::Cancel { filter, reason, cursor: 0, request: None, then: None });
     }
 
     pub(super) fn begin_requested_cancel(&mut self, filter: OrderFilter, request: CancelOrigin) {
         let (reason, request) = (Reason::Requested, Some(request));
-        self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, request, then: None });
+        self.begin(BulkOperation::Cancel { filter, reason, cursor: 0, request, then: None });
     }
 
     pub(super) fn begin_close(&mut self, closing: PendingClose) {
         let filter = OrderFilter::Position(closing.terms.strategy, closing.local);
         let (reason, then) = (Reason::Requested, Some(closing));
-        self.sweep = Some(BulkOperation::Cancel { filter, reason, cursor: 0, request: None, then });
+        self.begin(BulkOperation::Cancel { filter, reason, cursor: 0, request: None, then });
     }
 
     pub(super) fn begin_session(&mut self, place: u16, session: TradingSession) {
-        self.sweep = Some(BulkOperation::Session { place, session, local: 0, cursor: 0 });
+        self.begin(BulkOperation::Session { place, session, local: 0, cursor: 0 });
     }
 
     pub(super) fn begin_day(&mut self, day: Day) {
-        self.sweep = Some(BulkOperation::Day { day, cursor: 0 });
+        self.begin(BulkOperation::Day { day, cursor: 0 });
     }
 
     pub(super) fn begin_expire(&mut self, local: u32, price: Price) {
-        self.sweep = Some(BulkOperation::Expire { local, price, cursor: 0, position: 0 });
+        self.begin(BulkOperation::Expire { local, price, cursor: 0, position: 0 });
     }
 
     pub(super) fn begin_expired(&mut self, place: u16) {
-        self.sweep = Some(BulkOperation::Expired { place, cursor: 0, local: 0 });
+        self.begin(BulkOperation::Expired { place, cursor: 0, local: 0 });
     }
 
     pub(super) fn begin_positions(&mut self) {
-        self.sweep = Some(BulkOperation::Positions { local: 0, at: 0 });
+        self.begin(BulkOperation::Positions { local: 0, at: 0 });
     }
 
     pub(super) fn begin_cash(&mut self) {
-        self.sweep = Some(BulkOperation::Cash { at: 0 });
+        self.begin(BulkOperation::Cash { at: 0 });
     }
 
     pub(super) fn begin_start(&mut self) {
-        self.sweep = Some(BulkOperation::Begin { cursor: 0 });
+        self.begin(BulkOperation::Begin { cursor: 0 });
     }
 
     /// Checks only the stops of an adapter that was connected all the time.
     pub(super) fn recheck_stops(&mut self, adapter: AdapterId) {
-        self.sweep = Some(BulkOperation::Adapter { adapter, connected: true, cursor: u32::MAX, local: 0 });
+        self.begin(BulkOperation::Adapter { adapter, connected: true, cursor: u32::MAX, local: 0 });
     }
 
     pub(super) fn begin_adapter(&mut self, adapter: AdapterId, connected: bool) {
-        self.sweep = Some(BulkOperation::Adapter { adapter, connected, cursor: 0, local: 0 });
+        self.begin(BulkOperation::Adapter { adapter, connected, cursor: 0, local: 0 });
     }
 }
 
@@ -271,6 +282,7 @@ impl Shard {
         {
             out.emit(PortMask::one(source.port), self.now, EventKind::Done { source, token, reason });
         }
+        self.continuation.touched = self.continuation.is_begun();
     }
 
     fn sweep(&mut self, out: &mut Outbox) {

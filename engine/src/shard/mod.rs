@@ -228,13 +228,29 @@ impl Shard {
         self.now = now;
         let source = command.source;
         self.requests.begin_internal();
+        if let CommandKind::Submit { id, terms } = &command.body {
+            self.requests.begin_request(command.sender, source, id);
+            match terms.special {
+                true => self.submit_special(command, id, terms, out),
+                false => self.submit(source, id, terms, out),
+            }
+        } else if let CommandKind::Cancel { order, id } = &command.body {
+            self.requests.begin_request(command.sender, source, id);
+            self.cancel(source, *order, id, out)
+        } else {
+            self.apply_other(command, out);
+        }
+        self.end_step(before, out);
+    }
+
+    /// Applies a command that is neither a new order nor a cancel. Not part of [`Shard::apply`],
+    /// which would need more room on the stack for it.
+    #[inline(never)]
+    fn apply_other(&mut self, command: &Command, out: &mut Outbox) {
+        let source = command.source;
         match &command.body {
-            CommandKind::Submit { id, terms } => {
-                self.requests.begin_request(command.sender, source, id);
-                match terms.special {
-                    true => self.submit_special(command, id, terms, out),
-                    false => self.submit(source, id, terms, out),
-                }
+            CommandKind::Submit { .. } | CommandKind::Cancel { .. } => {
+                unreachable!("new orders and cancels are applied before")
             }
             CommandKind::Modify { order, id, changes } => {
                 self.requests.begin_request(command.sender, source, id);
@@ -242,10 +258,6 @@ impl Shard {
                     self.requests.take_special(source, command.token);
                 }
                 self.modify(source, *order, id, changes, out)
-            }
-            CommandKind::Cancel { order, id } => {
-                self.requests.begin_request(command.sender, source, id);
-                self.cancel(source, *order, id, out)
             }
             CommandKind::Close { id, strategy, account, security, qty } => {
                 self.requests.begin_request(command.sender, source, id);
@@ -294,7 +306,6 @@ impl Shard {
             | CommandKind::Schedule { .. }
             | CommandKind::Expiry { .. } => self.administer(command, out),
         }
-        self.end_step(before, out);
     }
 
     /// Prefetches memory for a command that waits behind others: what the command alone determines.
