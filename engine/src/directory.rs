@@ -268,6 +268,12 @@ impl Directory {
         fetch(&local.tradeable);
     }
 
+    /// Returns a security of this shard. Its index is in its instrument.
+    #[inline]
+    pub fn security(&self, id: SecurityId) -> Option<&LocalSecurity> {
+        self.locals.get(*self.local_by_id.get(id.0 as usize)? as usize)
+    }
+
     #[inline]
     pub fn account(&self, id: AccountId) -> Option<u32> {
         lookup(&self.account_by_id, id.0 as u32)
@@ -325,15 +331,37 @@ impl Directory {
         Ok(Some((local, index_u32(subscribers.len()))))
     }
 
-    /// Adds to the number of open orders of a strategy and an account.
+    /// Adds to the number of open orders of a strategy and an account. Returns the guard of the
+    /// account.
     #[inline]
-    pub fn count_open(&mut self, strategy: StrategyId, account: AccountId, by: i64) {
-        if let Some(at) = self.strategy(strategy) {
-            self.strategies[at as usize].guard.count_open(by);
+    pub fn count_open(
+        &mut self,
+        strategy: StrategyId,
+        account: AccountId,
+        by: i64,
+    ) -> Option<&mut RiskGuard> {
+        if let Some(entry) = entry_mut(&self.strategy_by_id, &mut self.strategies, strategy.0) {
+            entry.guard.count_open(by);
         }
-        if let Some(at) = self.account(account) {
-            self.accounts[at as usize].guard.count_open(by);
-        }
+        let guard = self.account_guard_mut(account)?;
+        guard.count_open(by);
+        Some(guard)
+    }
+
+    #[inline]
+    pub fn account_entry(&self, id: AccountId) -> Option<(u32, &AccountEntry)> {
+        entry(&self.account_by_id, &self.accounts, id.0)
+    }
+
+    #[inline]
+    pub fn strategy_entry(&self, id: StrategyId) -> Option<(u32, &StrategyEntry)> {
+        entry(&self.strategy_by_id, &self.strategies, id.0)
+    }
+
+    /// Returns the guard of an account.
+    #[inline]
+    pub fn account_guard_mut(&mut self, account: AccountId) -> Option<&mut RiskGuard> {
+        entry_mut(&self.account_by_id, &mut self.accounts, account.0).map(|entry| &mut entry.guard)
     }
 
     pub fn exchange_index(&self, id: ExchangeId) -> Option<u16> {
@@ -352,6 +380,19 @@ impl Directory {
 
 fn limits_of(family: &SecurityFamily) -> Option<Box<OrderLimits>> {
     (family.limits != OrderLimits::NONE).then(|| Box::new(family.limits))
+}
+
+/// Returns the index and the entry of an id. [`ABSENT`] is beyond the end of every table.
+#[inline]
+fn entry<'a, T>(table: &[u32], entries: &'a [T], id: u16) -> Option<(u32, &'a T)> {
+    let at = *table.get(id as usize)?;
+    Some((at, entries.get(at as usize)?))
+}
+
+/// Returns the entry of an id.
+#[inline]
+fn entry_mut<'a, T>(table: &[u32], entries: &'a mut [T], id: u16) -> Option<&'a mut T> {
+    entries.get_mut(*table.get(id as usize)? as usize)
 }
 
 #[inline]

@@ -194,6 +194,24 @@ impl Ledger {
         index_u16(list.len() - 1)
     }
 
+    /// Returns the position of a strategy in a security, with its index among those of the
+    /// security.
+    #[inline(always)]
+    pub fn find_position(&self, strategy: StrategyId, local: u32) -> Option<(u16, &Position)> {
+        let positions = self.positions[local as usize].iter().enumerate();
+        let mut of_strategy = positions.filter(|(_, position)| position.strategy == strategy);
+        of_strategy.next().map(|(at, position)| (index_u16(at), position))
+    }
+
+    /// Returns the exposure of an account in a security, with its index among those of the
+    /// security.
+    #[inline(always)]
+    pub fn find_exposure(&self, account: AccountId, local: u32) -> Option<(u16, &Exposure)> {
+        let exposures = self.exposures[local as usize].iter().enumerate();
+        let mut of_account = exposures.filter(|(_, exposure)| exposure.account == account);
+        of_account.next().map(|(at, exposure)| (index_u16(at), exposure))
+    }
+
     #[inline]
     pub fn exposure_index(&mut self, account: AccountId, local: u32) -> u16 {
         let list = &mut self.exposures[local as usize];
@@ -228,13 +246,35 @@ impl Ledger {
 
     /// Adds to the open quantity of an order and to the credit reserved for it, in its strategy's
     /// position and its account's exposure. Negative numbers take from them.
-    #[inline]
+    #[inline(always)]
     pub fn add_open(&mut self, order: &Order, qty: Qty, reserve: Money) {
         let side = order.terms.side;
-        self.position_mut(order.local, order.position).open.change(side, qty);
-        let exposure = self.exposure_mut(order.local, order.exposure);
+        let (position, exposure) = self.counts_mut(order);
+        position.open.change(side, qty);
         exposure.open.change(side, qty);
         exposure.reserve(side, reserve);
+    }
+
+    /// Returns the position and the exposure in which an order is counted.
+    #[inline]
+    pub fn counts_mut(&mut self, order: &Order) -> (&mut Position, &mut Exposure) {
+        let local = order.local as usize;
+        (
+            &mut self.positions[local][order.position as usize],
+            &mut self.exposures[local][order.exposure as usize],
+        )
+    }
+
+    /// Counts a new order like [`Ledger::add_open`]. `more` is the growth of the credit in use, if
+    /// it is known.
+    #[inline]
+    pub fn add_new(&mut self, order: &Order, reserve: Money, more: Option<Money>) {
+        let (side, qty) = (order.terms.side, order.terms.qty);
+        let (position, exposure) = self.counts_mut(order);
+        position.open.change(side, qty);
+        exposure.open.change(side, qty);
+        exposure.reserve(side, reserve);
+        exposure.used += more.unwrap_or_default().raw() as i128;
     }
 
     /// Reserves credit for an order, or releases it if the amount is negative.

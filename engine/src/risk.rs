@@ -68,6 +68,8 @@ struct SizeBounds {
     qty: u64,
     value: u64,
     position: u64,
+    /// The duplicate window; zero: none.
+    window_ns: u64,
 }
 
 impl SizeBounds {
@@ -77,6 +79,7 @@ impl SizeBounds {
             qty: bound(limits.max_order_qty.raw()),
             value: bound(limits.max_order_value.raw()),
             position: bound(limits.max_position.raw()),
+            window_ns: limits.duplicate_window_ns(),
         }
     }
 }
@@ -91,11 +94,13 @@ pub struct BudgetShare {
     /// Half of the granted amount: use beyond it is reported. The largest number if there is no
     /// limit.
     half: i64,
+    /// The granted amount; the largest number if there is no limit.
+    bound: i64,
 }
 
 impl Default for BudgetShare {
     fn default() -> BudgetShare {
-        BudgetShare { limited: false, granted: 0, used: 0, half: i64::MAX }
+        BudgetShare { limited: false, granted: 0, used: 0, half: i64::MAX, bound: i64::MAX }
     }
 }
 
@@ -106,20 +111,25 @@ impl BudgetShare {
 
     #[inline]
     fn has_room(&self) -> bool {
-        !self.limited | (self.used < self.granted)
+        self.used < self.bound
     }
 
     /// Uses one more. Returns whether the use has just passed half of the granted amount.
     #[inline]
     fn take_one(&mut self) -> bool {
-        let is_half = self.used == self.half;
         self.used += 1;
-        is_half
+        self.has_passed_half()
+    }
+
+    /// Returns whether the last one that was used passed half of the granted amount.
+    #[inline]
+    fn has_passed_half(&self) -> bool {
+        self.used.wrapping_sub(1) == self.half
     }
 
     fn grant(&mut self, limited: bool, granted: i64) {
-        let half = if limited { granted / 2 } else { i64::MAX };
-        *self = BudgetShare { limited, granted, used: self.used, half };
+        let (half, bound) = if limited { (granted / 2, granted) } else { (i64::MAX, i64::MAX) };
+        *self = BudgetShare { limited, granted, used: self.used, half, bound };
     }
 
     fn act(&mut self, act: BudgetAct) -> i64 {
@@ -228,16 +238,17 @@ impl RiskGuard {
         let open = held.open.of(request.terms.side).raw() as u64;
         let grows = request.grows.raw().max(0) as u64;
         let reach = (held.net.raw().unsigned_abs() + open).saturating_add(grows);
-        let is_open = limits.trading_enabled & !self.killed & self.restricted.is_empty();
-        let is_small = (request.terms.qty.raw() as u64 <= bounds.qty)
-            & (request.value.map_or(u64::MAX, |value| value.raw() as u64) <= bounds.value)
-            & (reach <= bounds.position);
-        let is_slow = now.0.wrapping_sub(self.second_ns) < NS_PER_S
+        // One branch each, hardly ever taken: collected in a register, the results would need many.
+        limits.trading_enabled
+            && !self.killed
+            && self.restricted.is_empty()
+            && request.terms.qty.raw() as u64 <= bounds.qty
+            && request.value.map_or(u64::MAX, |value| value.raw() as u64) <= bounds.value
+            && reach <= bounds.position
+            && now.0.wrapping_sub(self.second_ns) < NS_PER_S
             && self.rate.has_room()
             && self.open_orders.has_room()
-            && (request.before.is_some()
-                || self.recent.clears(now, limits.duplicate_window_ns(), request.terms));
-        is_open & is_small & is_slow
+            && (request.before.is_some() || self.recent.clears(now, bounds.window_ns, request.terms))
     }
 
     /// Checks the limits, in the order of the engine's README. It uses nothing up yet: see
@@ -279,16 +290,25 @@ impl RiskGuard {
         self.credit.limited && self.limits.credit_currency == currency
     }
 
-    /// Counts an order or modification that passed the checks. Returns true for those budgets whose
-    /// use has just passed half.
+    /// Counts an order or modification that passed the checks. Returns whether the use of a budget
+    /// has just passed half, see [`RiskGuard::budgets_at_half`].
     #[inline(always)]
-    pub fn take_order(&mut self, now: Timestamp, request: &RiskRequest<'_>) -> [bool; 2] {
+    pub fn take_order(&mut self, now: Timestamp, request: &RiskRequest<'_>) -> bool {
         let rate = self.rate.take_one();
-        let open = request.before.is_none() && self.open_orders.take_one();
-        if request.before.is_none() && self.limits.duplicate_window_ms > 0 {
+        if request.before.is_some() {
+            return rate;
+        }
+        if self.bounds.window_ns > 0 {
             self.recent.remember(now, request.terms);
         }
-        [rate, open]
+        rate | self.open_orders.take_one()
+    }
+
+    /// Returns the budgets whose use has just passed half with a new order, or with a modification.
+    pub fn budgets_at_half(&self, is_new: bool) -> impl Iterator<Item = BudgetUse> {
+        let rate = self.rate.has_passed_half().then(|| self.usage(BudgetKind::OrdersPerSecond));
+        let open = is_new && self.open_orders.has_passed_half();
+        rate.into_iter().chain(open.then(|| self.usage(BudgetKind::OpenOrders)))
     }
 
     /// Counts an open order of this scope that was reopened or has ended.
@@ -438,12 +458,14 @@ impl RiskRequest<'_> {
     #[inline(always)]
     pub fn is_near(&self, collar_bp: u32) -> bool {
         let terms = self.terms;
-        collar_bp == u32::MAX
-            || match terms.kind {
-                OrderKind::Limit => self.last.is_some_and(|last| terms.limit.is_within(collar_bp, last)),
-                OrderKind::StopLimit => terms.limit.is_within(collar_bp, terms.stop),
-                OrderKind::Market | OrderKind::Stop => self.last.is_some(),
-            }
+        if collar_bp == u32::MAX {
+            true
+        } else if terms.kind == OrderKind::StopLimit {
+            terms.limit.is_within(collar_bp, terms.stop)
+        } else {
+            let is_within = |last| !terms.kind.has_limit() || terms.limit.is_within(collar_bp, last);
+            self.last.is_some_and(is_within)
+        }
     }
 
     /// Returns whether a modification raises quantity or price, and so its possible cost.

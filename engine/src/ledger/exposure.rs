@@ -46,7 +46,7 @@ impl Exposure {
 
     /// Reserves credit for orders of a side, or releases it if the amount is negative.
     #[inline]
-    pub(super) fn reserve(&mut self, side: Side, amount: Money) {
+    pub(crate) fn reserve(&mut self, side: Side, amount: Money) {
         let reserved = &mut self.reserved[side as usize];
         *reserved = reserved.checked_add(amount).expect("the gate has checked that it can be counted");
     }
@@ -77,7 +77,7 @@ impl Exposure {
 
     /// Returns by how much [`Exposure::credit_used`] grows when `qty` more of a side is open and
     /// `reserve` more is reserved for it; `None` if it cannot be counted.
-    #[inline]
+    #[inline(always)]
     pub fn credit_growth(&self, side: Side, qty: Qty, reserve: Money) -> Option<Money> {
         let (before, open) = (self.reserved[side as usize], self.open.of(side));
         let (after, more_open) = (before.checked_add(reserve)?, open.checked_add(qty)?);

@@ -22,8 +22,9 @@ impl OpenQty {
     /// is taken was added before.
     #[inline]
     pub fn change(&mut self, side: Side, by: Qty) {
-        self.checked_add(side, by).expect("headroom is checked on submission");
-        assert!(!self.of(side).is_negative(), "open quantities are never below zero");
+        let place = self.place(side);
+        *place = place.checked_add(by).expect("headroom is checked on submission");
+        assert!(!place.is_negative(), "open quantities are never below zero");
     }
 
     /// Adds a quantity. Returns `None`, and adds nothing, if the sum would not fit.

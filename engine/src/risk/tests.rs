@@ -116,7 +116,10 @@ fn the_same_order_within_the_window_is_a_duplicate() {
 fn open_orders_are_counted_until_they_end() {
     let mut guard = guard(RiskLimits { max_open_orders: 1, ..RiskLimits::default() });
     let order = terms(1, 1_000);
-    assert_eq!(guard.take_order(Timestamp(0), &request(&order)), [false, true]);
+    assert!(guard.take_order(Timestamp(0), &request(&order)));
+    let passed: Vec<BudgetKind> = guard.budgets_at_half(true).map(|usage| usage.kind).collect();
+    assert_eq!(passed, [BudgetKind::OpenOrders]);
+    assert_eq!(guard.budgets_at_half(false).count(), 0, "a modification opens no order");
     assert_eq!(guard.check_limits(Timestamp(0), &request(&order), &FLAT), Err(Reason::MaxOpenOrders));
     let modified = RiskRequest { before: Some(&order), ..request(&order) };
     assert_eq!(guard.check_limits(Timestamp(0), &modified, &FLAT), Ok(()));

@@ -47,14 +47,14 @@ impl Shard {
         out: &mut Outbox,
     ) -> Option<()> {
         let instrument = &self.directory.locals[local as usize].instrument;
-        let account = self.directory.account(deal.account);
-        let guard = account.map(|at| &mut self.directory.accounts[at as usize].guard);
+        let instrument = *instrument;
+        let guard = self.directory.account_guard_mut(deal.account);
         let guard = guard.filter(|guard| guard.counts_credit_in(instrument.currency));
-        let change = self.ledger.book(self.now, instrument, position, deal, guard.is_some())?;
-        if let Some((at, guard)) = account.zip(guard)
+        let change = self.ledger.book(self.now, &instrument, position, deal, guard.is_some())?;
+        if let Some(guard) = guard
             && guard.change_credit(change)
         {
-            self.emit_credit_usage(at, out);
+            self.emit_credit_usage(deal.account, out);
         }
         Some(())
     }
@@ -97,7 +97,7 @@ impl Shard {
     pub(super) fn reserve_credit_again(&mut self, slot: u32, qty: Qty, out: &mut Outbox) {
         let order = *self.orders.get(slot);
         let (terms, local) = (order.terms, order.local);
-        let price = credit_price(&terms, self.venue.last_price(local));
+        let price = credit_price(&terms, own_price(&terms), self.venue.last_price(local));
         let price = price.filter(|_| self.counts_credit(terms.account, local));
         let security = &self.directory.locals[local as usize];
         let cost = price.and_then(|price| credit_cost(price, qty, security)).unwrap_or_default();
@@ -122,6 +122,34 @@ impl Shard {
         share
     }
 
+    /// Takes an order that has ended out of the counts of its strategy and its account: `left` was
+    /// open, and `reserved` is released.
+    #[inline]
+    pub(super) fn discount(&mut self, slot: u32, left: Qty, reserved: Money, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let Terms { strategy, account, side, reduce_only, .. } = order.terms;
+        if left.is_zero() && reserved.is_zero() {
+            // After its last fill everything else was counted with the booking.
+            self.directory.count_open(strategy, account, -1);
+            return;
+        }
+        let currency = self.directory.locals[order.local as usize].instrument.currency;
+        let guard = self.directory.count_open(strategy, account, -1);
+        let guard = guard.filter(|guard| guard.counts_credit_in(currency));
+        let (position, exposure) = self.ledger.counts_mut(order);
+        let taken = left.max(Qty::ZERO);
+        let less = Qty::from_raw(-taken.raw());
+        position.open.change(side, less);
+        exposure.open.change(side, less);
+        exposure.reserve(side, Money::from_raw(-reserved.raw()));
+        if reduce_only {
+            position.reducing = position.reducing.checked_sub(taken).expect("what reduces was added before");
+        }
+        if guard.is_some_and(|guard| guard.change_credit(exposure.recount_credit(true))) {
+            self.emit_credit_usage(account, out);
+        }
+    }
+
     /// Counts the credit of a new order. Its check has computed the growth; without a price the
     /// growth is not known, and the credit is recounted.
     #[inline]
@@ -135,9 +163,10 @@ impl Shard {
         let Some(change) = more.map(Money::raw) else {
             return self.count_credit_of(slot, out);
         };
-        self.ledger.exposure_mut(refs.local, refs.exposure).used += change as i128;
-        if self.directory.accounts[refs.account as usize].guard.change_credit(change as i128) {
-            self.emit_credit_usage(refs.account, out);
+        let account = &mut self.directory.accounts[refs.account as usize];
+        if account.guard.change_credit(change as i128) {
+            let account = account.id;
+            self.emit_credit_usage(account, out);
         }
     }
 
@@ -153,23 +182,21 @@ impl Shard {
     /// credit in use has passed half of what the shard has.
     #[inline]
     pub(super) fn count_credit(&mut self, account: AccountId, local: u32, exposure: u16, out: &mut Outbox) {
-        let Some(at) = self.directory.account(account) else { return };
         let currency = self.directory.locals[local as usize].instrument.currency;
-        let guard = &mut self.directory.accounts[at as usize].guard;
-        if !guard.counts_credit_in(currency) {
-            return;
-        }
+        let guard = self.directory.account_guard_mut(account);
+        let Some(guard) = guard.filter(|guard| guard.counts_credit_in(currency)) else { return };
         let change = self.ledger.exposure_mut(local, exposure).recount_credit(true);
         if guard.change_credit(change) {
-            self.emit_credit_usage(at, out);
+            self.emit_credit_usage(account, out);
         }
     }
 
-    /// Reports the credit in use of the account at this index of the directory.
+    /// Reports the credit in use of an account.
     #[cold]
-    fn emit_credit_usage(&self, at: u32, out: &mut Outbox) {
-        let usage = self.directory.accounts[at as usize].guard.usage(BudgetKind::Credit);
-        self.emit_budget(Some(usage), out);
+    fn emit_credit_usage(&self, account: AccountId, out: &mut Outbox) {
+        let at = self.directory.account(account);
+        let usage = at.map(|at| self.directory.accounts[at as usize].guard.usage(BudgetKind::Credit));
+        self.emit_budget(usage, out);
     }
 
     /// Returns whether a security counts against the credit of an account.
@@ -206,10 +233,12 @@ impl Shard {
 }
 
 /// Returns the credit that `left` of an order with these terms needs, where `grows` of it is new
-/// and `reserved` is already reserved. `value` is that of the whole order.
+/// and `reserved` is already reserved. `own` is the price that the terms name, `value` that of the
+/// whole order.
 #[inline(always)]
 pub(super) fn credit_request(
     terms: &Terms,
+    own: Option<Price>,
     value: Option<Money>,
     left: Qty,
     grows: Qty,
@@ -221,12 +250,12 @@ pub(super) fn credit_request(
         return Ok(CreditRequest { more: Some(Money::ZERO), ..CreditRequest::default() });
     }
     let grows = grows.max(Qty::ZERO);
-    let Some(price) = credit_price(terms, context.last) else {
+    let Some(price) = credit_price(terms, own, context.last) else {
         // Without a price an order passes if it only reduces the position.
         let opens = exposure.opening_qty(terms.side, grows) > exposure.opening_qty(terms.side, Qty::ZERO);
         return Ok(CreditRequest { more: (!opens).then_some(Money::ZERO), ..CreditRequest::default() });
     };
-    let is_valued = left == terms.qty && price == own_price(terms).unwrap_or(price);
+    let is_valued = left == terms.qty && price == own.unwrap_or(price);
     let cost = match value.filter(|_| is_valued) {
         Some(value) => with_commission(value, left, security),
         None => credit_cost(price, left, security),
@@ -243,11 +272,13 @@ fn credit_cost(price: Price, qty: Qty, security: &LocalSecurity) -> Option<Money
     with_commission(Notional::of(price, qty).money(security.instrument.size)?.abs(), qty, security)
 }
 
-#[inline]
+#[inline(always)]
 fn with_commission(value: Money, qty: Qty, security: &LocalSecurity) -> Option<Money> {
-    if security.commission.is_zero() {
-        return Some(value);
-    }
+    if security.commission.is_zero() { Some(value) } else { add_commission(value, qty, security) }
+}
+
+#[inline(never)]
+fn add_commission(value: Money, qty: Qty, security: &LocalSecurity) -> Option<Money> {
     // A commission may be a rebate, and a reserve is never below zero.
     value.checked_add(Money::per_unit(security.commission, qty)?).map(|cost| cost.max(Money::ZERO))
 }
@@ -255,23 +286,24 @@ fn with_commission(value: Money, qty: Qty, security: &LocalSecurity) -> Option<M
 /// Returns the price for the credit. A buy is priced like its value. The limit of a sale is the
 /// least it may bring, so a sale is priced at the last price if that is higher, and a stop limit at
 /// its stop price.
-#[inline]
-fn credit_price(terms: &Terms, last: Option<Price>) -> Option<Price> {
-    let price = own_price(terms).or(last)?;
-    let other = match (terms.kind, terms.side) {
-        (OrderKind::Limit, Side::Sell) => last,
-        (OrderKind::StopLimit, Side::Sell) => Some(terms.stop),
-        (OrderKind::Market | OrderKind::Stop, _) | (_, Side::Buy) => None,
-    };
+#[inline(always)]
+fn credit_price(terms: &Terms, own: Option<Price>, last: Option<Price>) -> Option<Price> {
+    let price = own.or(last)?;
+    if terms.side == Side::Buy || !terms.kind.has_limit() {
+        return Some(price);
+    }
+    let other = if terms.kind == OrderKind::Limit { last } else { Some(terms.stop) };
     Some(other.filter(|other| other.abs() > price.abs()).unwrap_or(price))
 }
 
 /// Returns the price that an order's terms name; `None` for a market order.
 #[inline]
 pub(super) fn own_price(terms: &Terms) -> Option<Price> {
-    match terms.kind {
-        OrderKind::Limit | OrderKind::StopLimit => Some(terms.limit),
-        OrderKind::Stop => Some(terms.stop),
-        OrderKind::Market => None,
-    }
+    if terms.kind.has_limit() { Some(terms.limit) } else { stop_price(terms) }
+}
+
+/// Not part of its caller, as the compiler would make one jump through a table of both.
+#[inline(never)]
+fn stop_price(terms: &Terms) -> Option<Price> {
+    terms.kind.has_stop().then_some(terms.stop)
 }

@@ -3,17 +3,17 @@
 //! Rules: docs/engine-rules.md#order-entry.
 
 use super::Shard;
-use super::risk_gate::AdmittedOrder;
+use super::risk_gate::{AdmittedOrder, OrderRefs};
 use crate::command::Command;
 use crate::event::{EventKind, ExecType, Instruction, OrderTerms, VenueRequest};
-use crate::id::{IntId, OrderHandle, Source};
+use crate::id::{AdapterId, IntId, OrderHandle, Source};
 use crate::number::{Grid, Notional, Qty};
 use crate::order::{Base, NIL, Order, OrderFlags};
 use crate::orders::empty_order;
 use crate::outbox::Outbox;
 use crate::reason::Reason;
 use crate::sender::SenderId;
-use crate::terms::{OrderKind, OrderSpecialTerms, Status, Terms, Tif};
+use crate::terms::{OrderSpecialTerms, Status, Terms, Tif};
 use crate::time::NS_PER_DAY;
 use crate::venue::OrderEntry;
 
@@ -64,7 +64,7 @@ impl Shard {
         if terms.special {
             self.orders.special.set(slot, self.requests.special);
         }
-        self.ledger.add_open(self.orders.get(slot), terms.qty, admitted.credit.reserve);
+        self.ledger.add_new(self.orders.get(slot), admitted.credit.reserve, admitted.credit.more);
         self.count_new_credit(slot, refs, admitted.credit.more, out);
         if terms.reduce_only {
             let position = self.ledger.position_mut(refs.local, refs.position);
@@ -77,7 +77,7 @@ impl Shard {
         }
         if terms.kind.has_stop() {
             self.await_trigger(slot, out)
-        } else if !self.rest_at_once(slot, out) {
+        } else if !self.rest_at_once(slot, terms, refs, out) {
             self.send_to_venue(slot, VenueRequest::New, out)
         }
     }
@@ -85,11 +85,14 @@ impl Shard {
     /// Takes the fast path of most orders: the simulated venue has no delay and only has to add the
     /// order to its queue.
     #[inline]
-    fn rest_at_once(&mut self, slot: u32, out: &mut Outbox) -> bool {
-        if self.deadlines.is_delayed()
-            || self.orders.get(slot).outside()
-            || !self.venue.rest(&self.entry_of(slot))
-        {
+    fn rest_at_once(&mut self, slot: u32, terms: &Terms, refs: &OrderRefs, out: &mut Outbox) -> bool {
+        let security = &self.directory.locals[refs.local as usize];
+        if self.deadlines.is_delayed() || security.adapter != AdapterId::SIM {
+            return false;
+        }
+        let Terms { side, qty, tif, account, .. } = *terms;
+        let limit = limit_ticks(terms, &security.ticks);
+        if !self.venue.rest(&OrderEntry { slot, book: refs.local, side, limit, qty, tif, account }) {
             return false;
         }
         let order = self.orders.get_mut(slot);
@@ -376,10 +379,6 @@ impl Shard {
 /// a stop has none.
 #[inline]
 pub(super) fn limit_ticks(terms: &Terms, grid: &Grid) -> Option<i64> {
-    match terms.kind {
-        OrderKind::Limit | OrderKind::StopLimit => {
-            Some(grid.steps(terms.limit.raw()).expect("the gate admits prices on the grid only"))
-        }
-        OrderKind::Market | OrderKind::Stop => None,
-    }
+    let steps = |limit: i64| grid.steps(limit).expect("the gate admits prices on the grid only");
+    terms.kind.has_limit().then(|| steps(terms.limit.raw()))
 }

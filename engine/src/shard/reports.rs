@@ -415,19 +415,14 @@ impl Shard {
         if waits {
             self.drop_stop(slot);
         }
-        let reserved = std::mem::take(&mut self.orders.get_mut(slot).reserved);
-        self.take_open(slot, left, reserved);
         let order = self.orders.get_mut(slot);
+        let reserved = std::mem::take(&mut order.reserved);
         order.set_in_doubt(false);
         order.set_unsure(false);
         if order.terms.tif == Tif::Gtd {
             self.deadlines.remove_dated();
         }
-        self.directory.count_open(order.terms.strategy, order.terms.account, -1);
-        // After its last fill the credit was counted with the booking.
-        if !(left.is_zero() && reserved.is_zero()) {
-            self.count_credit_of(slot, out);
-        }
+        self.discount(slot, left, reserved, out);
         if let Some(replace) = replace {
             self.refuse(slot, RequestKind::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
         }
@@ -444,7 +439,7 @@ impl Shard {
     }
 
     /// Takes from the open quantity of an order, and releases credit that was reserved for it.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take_open(&mut self, slot: u32, qty: Qty, released: Money) {
         if !qty.is_positive() && released.is_zero() {
             return;
@@ -452,7 +447,7 @@ impl Shard {
         let (order, qty) = (self.orders.get(slot), qty.max(Qty::ZERO));
         self.ledger.add_open(order, Qty::from_raw(-qty.raw()), Money::from_raw(-released.raw()));
         if order.terms.reduce_only {
-            let position = self.ledger.position_mut(order.local, order.position);
+            let (position, _) = self.ledger.counts_mut(order);
             position.reducing = position.reducing.checked_sub(qty).expect("what reduces was added before");
         }
     }

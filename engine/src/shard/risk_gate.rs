@@ -59,8 +59,9 @@ struct CheckedOrder<'a> {
 }
 
 impl Shard {
-    /// Checks a new order and counts it if it passes.
-    #[inline(always)]
+    /// Checks a new order and counts it if it passes. Not part of its caller: together they would
+    /// have more values at hand than the processor has registers.
+    #[inline(never)]
     pub(super) fn admit(&mut self, terms: &Terms, out: &mut Outbox) -> Result<AdmittedOrder, Reason> {
         let checked = self.check_new(terms)?;
         self.decide(&checked, out)?;
@@ -79,17 +80,23 @@ impl Shard {
     /// Runs the checks of a new order, except the rules that a request which is not clear needs.
     #[inline(always)]
     fn check_new<'a>(&mut self, terms: &'a Terms) -> Result<CheckedOrder<'a>, Reason> {
-        let refs = self.check_reference(terms)?;
+        let (refs, context) = match self.check_reference(terms)? {
+            Some(found) => found,
+            None => {
+                self.open_counts(terms);
+                self.check_reference(terms)?.ok_or(Reason::UnknownSecurity)?
+            }
+        };
         if self.closes.contains(terms.strategy, refs.local) {
             return Err(Reason::CloseInProgress);
         }
-        let context = self.context_of(&refs);
         check_reduction(terms, &context)?;
         self.check_form(terms, &context)?;
-        let value = value_of(terms, &context)?;
+        let own = own_price(terms);
+        let value = value_of(terms, own, &context)?;
         check_venue_limits(terms.kind, value, &context)?;
         self.check_headroom(terms.side, terms.qty, value.unwrap_or_default(), &context)?;
-        let credit = credit_request(terms, value, terms.qty, terms.qty, Money::ZERO, &context)?;
+        let credit = credit_request(terms, own, value, terms.qty, terms.qty, Money::ZERO, &context)?;
         let request = RiskRequest {
             terms,
             before: None,
@@ -112,17 +119,23 @@ impl Shard {
     ) -> Result<CreditRequest, Reason> {
         let order = self.orders.get(slot);
         let (cum, open, reserved, before) = (order.cum, order.leaves(), order.reserved, order.terms);
-        let refs = self.check_reference(new)?;
-        let context = self.context_of(&refs);
+        let (refs, context) = match self.check_reference(new)? {
+            Some(found) => found,
+            None => {
+                self.open_counts(new);
+                self.check_reference(new)?.ok_or(Reason::UnknownSecurity)?
+            }
+        };
         self.check_form(new, &context)?;
-        let value = value_of(new, &context)?;
+        let own = own_price(new);
+        let value = value_of(new, own, &context)?;
         check_venue_limits(new.kind, value, &context)?;
         let left = new.qty.checked_sub(cum).ok_or(Reason::Overflow)?;
         let grows = left.checked_sub(open).ok_or(Reason::Overflow)?;
         if grows.is_positive() {
             self.check_headroom(new.side, grows, value.unwrap_or_default(), &context)?;
         }
-        let credit = credit_request(new, value, left, grows, reserved, &context)?;
+        let credit = credit_request(new, own, value, left, grows, reserved, &context)?;
         let request = RiskRequest {
             terms: new,
             before: Some(&before),
@@ -142,10 +155,14 @@ impl Shard {
     /// comparisons have shown; for the others the rules of risk and credit decide, one by one.
     #[inline(always)]
     fn decide(&mut self, checked: &CheckedOrder<'_>, out: &mut Outbox) -> Result<(), Reason> {
-        if checked.is_clear { Ok(()) } else { self.check_rules(&checked.request, &checked.refs, out) }
+        if checked.is_clear {
+            return Ok(());
+        }
+        // Copies, so that the originals stay in registers where the rules are not needed.
+        let (request, refs) = (checked.request, checked.refs);
+        self.check_rules(&request, &refs, out)
     }
 
-    #[inline(always)]
     fn context_of(&self, refs: &OrderRefs) -> CheckContext<'_> {
         CheckContext {
             security: &self.directory.locals[refs.local as usize],
@@ -157,36 +174,58 @@ impl Shard {
         }
     }
 
-    /// Check 1: reference data.
+    /// Check 1: reference data. Returns what the other checks need, each found once; `None` within
+    /// if the strategy or the account has nothing in the security yet, see [`Shard::open_counts`].
     #[inline(always)]
-    fn check_reference(&mut self, terms: &Terms) -> Result<OrderRefs, Reason> {
-        let local = self.directory.local(terms.security).ok_or(Reason::UnknownSecurity)?;
-        let security = &self.directory.locals[local as usize];
+    fn check_reference(&self, terms: &Terms) -> Result<Option<(OrderRefs, CheckContext<'_>)>, Reason> {
+        let security = self.directory.security(terms.security).ok_or(Reason::UnknownSecurity)?;
+        let local = security.instrument.local;
         if !security.tradeable || security.expired {
             return Err(if security.expired { Reason::ExpiredSecurity } else { Reason::NotTradeable });
         }
-        let account = self.directory.account(terms.account).ok_or(Reason::UnknownAccount)?;
-        let entry = &self.directory.accounts[account as usize];
+        let (account, entry) = self.directory.account_entry(terms.account).ok_or(Reason::UnknownAccount)?;
         if !entry.active {
             return Err(Reason::AccountInactive);
         }
         if !entry.admits[security.exchange as usize] {
             return Err(Reason::AccountElsewhere);
         }
-        let strategy = self.directory.strategy(terms.strategy).ok_or(Reason::UnknownStrategy)?;
+        let found = self.directory.strategy_entry(terms.strategy);
+        let (strategy, strategy_entry) = found.ok_or(Reason::UnknownStrategy)?;
         if !entry.strategies.is_empty() && !entry.strategies.contains(&terms.strategy) {
             return Err(Reason::StrategyNotPermitted);
         }
-        let runs = self.directory.strategies[strategy as usize].phase == StrategyPhase::Running;
+        let runs = strategy_entry.phase == StrategyPhase::Running;
         if !runs && terms.strategy != StrategyId::SERVER {
             return Err(Reason::StrategyNotRunning);
         }
         if !self.adapters.is_connected(security.adapter) {
             return Err(Reason::VenueUnavailable);
         }
-        let position = self.ledger.position_index(terms.strategy, &security.instrument);
-        let exposure = self.ledger.exposure_index(terms.account, local);
-        Ok(OrderRefs { local, strategy, account, position, exposure })
+        let held = self.ledger.find_position(terms.strategy, local);
+        let Some(((position, of_strategy), (exposure, of_account))) =
+            held.zip(self.ledger.find_exposure(terms.account, local))
+        else {
+            return Ok(None);
+        };
+        let context = CheckContext {
+            security,
+            strategy: &strategy_entry.guard,
+            account: &entry.guard,
+            position: of_strategy,
+            exposure: of_account,
+            last: self.venue.last_price(local),
+        };
+        Ok(Some((OrderRefs { local, strategy, account, position, exposure }, context)))
+    }
+
+    /// Opens the position of a strategy and the exposure of an account in a security.
+    #[cold]
+    fn open_counts(&mut self, terms: &Terms) {
+        if let Some(security) = self.directory.security(terms.security) {
+            self.ledger.position_index(terms.strategy, &security.instrument);
+            self.ledger.exposure_index(terms.account, security.instrument.local);
+        }
     }
 
     /// Check 2: form.
@@ -262,17 +301,14 @@ impl Shard {
         context: &CheckContext<'_>,
     ) -> Result<(), Reason> {
         let (position, exposure) = (context.position, context.exposure);
-        // `open` and `more` are not negative, so the first sum has 64 bits.
         let fits = |held: i64, open: i64, more: i64| {
-            (held.unsigned_abs() + open as u64).saturating_add(more as u64) <= HALF
+            held.unsigned_abs().saturating_add(open.unsigned_abs()).saturating_add(more as u64) <= HALF
         };
         let cash = self.ledger.cash_of(position).raw();
-        let cost = position.state.cost.abs().raw();
-        let (gain, spent) = (exposure.gain.raw(), exposure.cost.abs().raw());
         let all = fits(position.state.qty.raw(), position.open.of(side).raw(), qty.raw())
             & fits(exposure.net.raw(), exposure.open.of(side).raw(), qty.raw())
-            & fits(cash, cost, value.raw())
-            & fits(gain, spent, value.raw());
+            & fits(cash, position.state.cost.raw(), value.raw())
+            & fits(exposure.gain.raw(), exposure.cost.raw(), value.raw());
         if all { Ok(()) } else { Err(Reason::Overflow) }
     }
 
@@ -341,32 +377,21 @@ impl Shard {
     fn take_order(&mut self, request: &RiskRequest<'_>, refs: &OrderRefs, out: &mut Outbox) {
         let now = self.now;
         let strategy = &mut self.directory.strategies[refs.strategy as usize].guard;
-        let [rate, open] = strategy.take_order(now, request);
+        let of_strategy = strategy.take_order(now, request);
         let account = &mut self.directory.accounts[refs.account as usize].guard;
-        let [account_rate, account_open] = account.take_order(now, request);
-        if rate | open | account_rate | account_open {
-            self.report_use([rate, open, account_rate, account_open], refs, out);
+        if of_strategy | account.take_order(now, request) {
+            self.report_use(refs.strategy, refs.account, request.before.is_none(), out);
         }
     }
 
     /// Reports the budgets of which half is in use: the rate and the open orders of the strategy,
     /// then those of the account.
     #[cold]
-    fn report_use(
-        &self,
-        [rate, open, account_rate, account_open]: [bool; 4],
-        refs: &OrderRefs,
-        out: &mut Outbox,
-    ) {
-        let strategy = &self.directory.strategies[refs.strategy as usize].guard;
-        let account = &self.directory.accounts[refs.account as usize].guard;
-        for usage in [
-            rate.then(|| strategy.usage(BudgetKind::OrdersPerSecond)),
-            open.then(|| strategy.usage(BudgetKind::OpenOrders)),
-            account_rate.then(|| account.usage(BudgetKind::OrdersPerSecond)),
-            account_open.then(|| account.usage(BudgetKind::OpenOrders)),
-        ] {
-            self.emit_budget(usage, out);
+    fn report_use(&self, strategy: u32, account: u32, is_new: bool, out: &mut Outbox) {
+        let strategy = &self.directory.strategies[strategy as usize].guard;
+        let account = &self.directory.accounts[account as usize].guard;
+        for usage in strategy.budgets_at_half(is_new).chain(account.budgets_at_half(is_new)) {
+            self.emit_budget(Some(usage), out);
         }
     }
 
@@ -403,8 +428,8 @@ fn check_reduction(terms: &Terms, context: &CheckContext<'_>) -> Result<(), Reas
 
 /// Returns the value of an order, as a magnitude; `None` within if it cannot be determined.
 #[inline(always)]
-fn value_of(terms: &Terms, context: &CheckContext<'_>) -> Result<Option<Money>, Reason> {
-    let Some(price) = own_price(terms).or(context.last) else {
+fn value_of(terms: &Terms, own: Option<Price>, context: &CheckContext<'_>) -> Result<Option<Money>, Reason> {
+    let Some(price) = own.or(context.last) else {
         return Ok(None);
     };
     let value = Notional::of(price, terms.qty).money(context.security.instrument.size);
