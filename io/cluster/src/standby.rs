@@ -105,6 +105,7 @@ use std::time::Duration;
 use pitlane_config::Config;
 use pitlane_journal::Health;
 use pitlane_runtime::lifecycle::{Lifecycle, StopReason};
+use pitlane_runtime::thread_class::ThreadClass;
 use pitlane_runtime::wakeup::Wakeup;
 use tokio::runtime::Builder;
 use tokio::sync::{Notify, mpsc};
@@ -193,8 +194,11 @@ impl StandbyHandle {
             notify,
             lifecycle: lifecycle.clone(),
         };
-        let thread =
-            thread::Builder::new().name("standby".to_string()).spawn(move || task.run(member, received))?;
+        let thread = thread::Builder::new().name("standby".to_string()).spawn(move || {
+            // At the level `replicated` orders wait for it.
+            ThreadClass::Orders.apply();
+            task.run(member, received);
+        })?;
         Ok(Some(StandbyHandle { state, events, commands, wakeup, thread: Some(thread), member: None }))
     }
 

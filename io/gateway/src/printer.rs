@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use pitlane_runtime::lifecycle::{Lifecycle, StopReason};
+use pitlane_runtime::thread_class::ThreadClass;
 
 /// Texts that wait to be written. Each holds the lines of one cycle, at most a hundred kilobytes.
 const WAITING_MAX: usize = 64;
@@ -31,9 +32,10 @@ impl Printer {
     /// Starts the thread. It ends when the printer is dropped and all lines are written.
     pub fn start(lifecycle: Arc<Lifecycle>) -> io::Result<(Printer, JoinHandle<()>)> {
         let (printer, received) = Printer::pair();
-        let thread = thread::Builder::new()
-            .name("printer".to_string())
-            .spawn(move || write(&received, &mut io::stdout(), &lifecycle))?;
+        let thread = thread::Builder::new().name("printer".to_string()).spawn(move || {
+            ThreadClass::Housekeeping.apply();
+            write(&received, &mut io::stdout(), &lifecycle);
+        })?;
         Ok((printer, thread))
     }
 

@@ -12,6 +12,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::time::{Day, Timestamp};
 use pitlane_runtime::clock::Clock;
 use pitlane_runtime::metrics::Registry;
+use pitlane_runtime::thread_class::ThreadClass;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 use super::query::{self, HistoryAnswer, HistoryQuery, RowFormat};
@@ -84,7 +85,10 @@ pub fn start(start: HistoryStart<'_>) -> io::Result<(HistoryRecorder, HistoryCli
     let store = HistoryStore::open(settings, reference, clock.now())?;
     let (recorder, client, inputs, received) = ends(registry.clone());
     let worker = HistoryWorker { store, inputs, clock, registry };
-    let thread = thread::Builder::new().name("history".to_string()).spawn(move || worker.run(&received))?;
+    let thread = thread::Builder::new().name("history".to_string()).spawn(move || {
+        ThreadClass::Housekeeping.apply();
+        worker.run(&received);
+    })?;
     Ok((recorder, client, thread))
 }
 

@@ -116,6 +116,7 @@ use std::net::TcpListener;
 use std::rc::Rc;
 
 use pitlane_net::listener::BoundAddress;
+use pitlane_runtime::thread_class::ThreadClass;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::LocalSet;
 
@@ -173,6 +174,7 @@ impl HttpServer {
             .enable_io()
             .enable_time()
             .thread_name("http-compress")
+            .on_thread_start(|| ThreadClass::Housekeeping.apply())
             .max_blocking_threads(COMPRESS_THREADS_MAX)
             .build();
         let runtime = runtime.map_err(|error| (http_key, error))?;

@@ -15,6 +15,7 @@ use pitlane_engine::command::CommandKind;
 use pitlane_engine::event::{DEPTH_LEVELS_MAX, Depth, Event, EventKind, Tick};
 use pitlane_engine::id::SecurityId;
 use pitlane_engine::time::Timestamp;
+use pitlane_runtime::thread_class::ThreadClass;
 
 use super::TickRow;
 use super::entry::side_name;
@@ -91,8 +92,10 @@ struct LevelRecorder {
 pub fn start(path: &Path, content: RecordedRows) -> io::Result<(RowSender, JoinHandle<()>)> {
     let mut to = RecordingFile::open(path, content)?;
     let (sender, received) = RowSender::new();
-    let thread =
-        thread::Builder::new().name("record".to_string()).spawn(move || write(&received, &mut to))?;
+    let thread = thread::Builder::new().name("record".to_string()).spawn(move || {
+        ThreadClass::Housekeeping.apply();
+        write(&received, &mut to);
+    })?;
     Ok((sender, thread))
 }
 

@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod service_manager;
 pub mod stages;
 pub mod sync;
+pub mod thread_class;
 pub mod thread_wakeup;
 pub mod wakeup;
 pub mod wakeups;

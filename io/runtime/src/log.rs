@@ -41,6 +41,7 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, fmt as text, registry};
 
 use crate::clock;
+use crate::thread_class::ThreadClass;
 
 /// Target of lines that name the login and address of a failed login: for the operator's log, not
 /// for all subscribers of log events.
@@ -83,7 +84,10 @@ pub fn start(settings: &LogConfig) -> io::Result<(LogHandle, Events)> {
     style.colour &= env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     style.has_priorities = settings.file.is_none() && is_journal();
     let (lines, writer) = lines::queue(LINES_MAX, out, style);
-    thread::Builder::new().name("log".to_string()).spawn(move || writer.run())?;
+    thread::Builder::new().name("log".to_string()).spawn(move || {
+        ThreadClass::Housekeeping.apply();
+        writer.run();
+    })?;
     let (layer, events) = events::events(EVENTS_MAX);
     let subscriber = subscriber(settings, style, lines.clone(), layer);
     tracing::subscriber::set_global_default(subscriber).map_err(io::Error::other)?;

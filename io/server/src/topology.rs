@@ -22,11 +22,12 @@ use pitlane_gateway::PortThread;
 use pitlane_gateway::gateway::Gateway;
 use pitlane_gateway::shard_thread::ShardDuty;
 use pitlane_net::settings::NetSettings;
+use pitlane_runtime::thread_class::ThreadClass;
 use pitlane_runtime::thread_wakeup::ThreadWakeup;
 use pitlane_runtime::wakeup::Wakeup;
 use pitlane_runtime::wakeups::Wakeups;
 
-use self::worker_thread::{Duty, Niceness, ThreadSpec};
+use self::worker_thread::{Duty, ThreadSpec};
 
 /// The planned threads and their wake-ups.
 #[derive(Debug)]
@@ -103,7 +104,7 @@ impl ThreadPlan {
             };
             let has_gateway = duties.iter().any(|duty| matches!(duty, Duty::Gateway(_)));
             let net = has_gateway.then(|| net.clone());
-            ThreadSpec { name, duties, idle, core, wakeup_slot, wakeup, net, niceness: Niceness::default() }
+            ThreadSpec { name, duties, idle, core, wakeup_slot, wakeup, net, class: ThreadClass::Orders }
         });
         thread_specs.collect()
     }

@@ -6,7 +6,7 @@
 //! | `map` | maps a file, copies into and out of it | `io` (journal, FIX stores) |
 //! | `pages` | requests large pages | `io`, as a hook for the engine |
 //! | `affinity` | pins a thread to a core | `io`, `bench` |
-//! | `slice` | time slice of a thread | `io` |
+//! | `scheduling` | class, nice value and time slice of a thread | `io` |
 //! | `busy_poll` | busy-poll parameters of an epoll descriptor | not used yet |
 //! | `receive_stamp` | times at which the kernel received bytes | `bench` |
 //!
@@ -33,7 +33,7 @@ mod prefetch;
 #[cfg(feature = "os")]
 pub mod receive_stamp;
 #[cfg(feature = "os")]
-pub mod slice;
+pub mod scheduling;
 #[cfg(feature = "os")]
 mod span;
 

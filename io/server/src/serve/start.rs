@@ -48,6 +48,7 @@ use pitlane_runtime::log::Events;
 use pitlane_runtime::mailbox::mailbox;
 use pitlane_runtime::metrics::{Registry, StageReport};
 use pitlane_runtime::stages::LatencyReader;
+use pitlane_runtime::thread_class::ThreadClass;
 use pitlane_runtime::wakeups::Wakeups;
 
 use super::housekeeping::Housekeeper;
@@ -58,7 +59,7 @@ use super::watchdog::Watchdog;
 use super::{RunningServer, ServeError, ServeSettings, reload_by_signal, system};
 use crate::port_owner::PortOwner;
 use crate::topology::ThreadPlan;
-use crate::topology::worker_thread::{Duty, Niceness, ThreadSpec, pin, shorten_slice};
+use crate::topology::worker_thread::{Duty, ThreadSpec, pin};
 
 pub(super) fn start(
     settings: &ServeSettings,
@@ -103,7 +104,7 @@ pub(super) fn start(
             segment_manager,
             &mut recovered,
             &wakeups,
-            core,
+            (core, config.durability()),
             standby.as_deref(),
         ));
         (healths, lock) = (all, Some(held));
@@ -287,7 +288,7 @@ fn auth_thread(auth: Auth, mut audit_writer: AuditWriter, core: Option<u32>) -> 
     let duties =
         vec![Duty::AuditWriter(Box::new(audit_writer)), Duty::Authenticator(Box::new(authenticator))];
     let (name, idle) = ("auth".to_string(), IdleBy::Park);
-    ThreadSpec { name, duties, idle, core, wakeup_slot, wakeup, net: None, niceness: Niceness::BACKGROUND }
+    ThreadSpec { name, duties, idle, core, wakeup_slot, wakeup, net: None, class: ThreadClass::Computation }
 }
 
 /// Returns the number of this start among those of a member of a cluster.
@@ -383,7 +384,7 @@ fn http_event_handler(lifecycle: Arc<Lifecycle>, reload: Arc<AtomicBool>) -> Box
 fn start_http(http: HttpServer, core: Option<u32>, lifecycle: Arc<Lifecycle>) -> io::Result<JoinHandle<()>> {
     thread::Builder::new().name("http".to_string()).spawn(move || {
         pin(core);
-        shorten_slice();
+        ThreadClass::Requests.apply();
         if let Err(error) = http.run() {
             lifecycle.stop(StopReason::Failed(format!("the http thread: {error}")));
         }

@@ -25,13 +25,14 @@ use pitlane_journal::{
 };
 use pitlane_protocols::remote;
 use pitlane_runtime::service_manager::ServiceManager;
+use pitlane_runtime::thread_class::ThreadClass;
 use pitlane_runtime::thread_wakeup::ThreadWakeup;
 use pitlane_runtime::wakeups::Wakeups;
 use rtrb::{Producer, RingBuffer};
 
 use super::acceptor::Acceptor;
 use super::venues::{ConfiguredVenues, VenueStores};
-use crate::topology::worker_thread::{Duty, Niceness, SyncerDuty, ThreadSpec};
+use crate::topology::worker_thread::{Duty, SyncerDuty, ThreadSpec};
 
 /// Metadata key of the numbers of the demo trader's orders.
 const TRADER_IDS: &str = "trader-ids";
@@ -258,10 +259,10 @@ impl JournalParts {
         segment_manager: SegmentManager,
         recovered: &mut [RecoveredShard],
         wakeups: &Wakeups,
-        core: Option<u32>,
+        (core, level): (Option<u32>, Durability),
         standby: Option<&StandbyHandle>,
     ) -> [ThreadSpec; 2] {
-        let spec = |name: &str, duty, wakeup_slot: ThreadWakeup, wakeup| ThreadSpec {
+        let spec = |name: &str, duty, wakeup_slot: ThreadWakeup, wakeup, class| ThreadSpec {
             name: name.to_string(),
             duties: vec![duty],
             idle: IdleBy::Park,
@@ -269,7 +270,7 @@ impl JournalParts {
             wakeup_slot,
             wakeup,
             net: None,
-            niceness: Niceness::default(),
+            class,
         };
         let (syncer_slot, manager_slot) = (ThreadWakeup::default(), ThreadWakeup::default());
         let (syncer_wakeup, manager_wakeup) = (syncer_slot.wakeup(), manager_slot.wakeup());
@@ -283,9 +284,13 @@ impl JournalParts {
             syncer.set_shipper(standby.wakeup());
         }
         let syncer = SyncerDuty { syncer, segment_manager: manager_wakeup.clone(), finished: false };
+        let (syncer, manager) =
+            (Duty::Syncer(Box::new(syncer)), Duty::SegmentManager(Box::new(segment_manager)));
+        // Where an acknowledgement waits for the disk, orders wait for the syncer.
+        let class = if level.is_synced() { ThreadClass::Orders } else { ThreadClass::Housekeeping };
         [
-            spec("journal", Duty::Syncer(Box::new(syncer)), syncer_slot, syncer_wakeup),
-            spec("segments", Duty::SegmentManager(Box::new(segment_manager)), manager_slot, manager_wakeup),
+            spec("journal", syncer, syncer_slot, syncer_wakeup, class),
+            spec("segments", manager, manager_slot, manager_wakeup, ThreadClass::Housekeeping),
         ]
     }
 }

@@ -19,11 +19,10 @@ use pitlane_runtime::clock::Clock;
 use pitlane_runtime::fault_injection;
 use pitlane_runtime::idle::{IdleAction, IdlePolicy};
 use pitlane_runtime::lifecycle::{Lifecycle, LifecyclePhase, StopReason};
+use pitlane_runtime::thread_class::ThreadClass;
 use pitlane_runtime::thread_wakeup::ThreadWakeup;
 use pitlane_runtime::wakeup::Wakeup;
 use pitlane_sys::affinity::pin_current_thread;
-use pitlane_sys::slice::set_slice;
-use rustix::process::nice;
 
 /// Maximum time a thread parks. Senders of work wake it; only a clock that was set ahead is noticed
 /// this late.
@@ -138,39 +137,8 @@ pub struct ThreadSpec {
     pub wakeup: Wakeup,
     /// Socket settings of threads with a gateway.
     pub net: Option<NetSettings>,
-    /// How much the thread gives way to others on its core.
-    pub niceness: Niceness,
-}
-
-/// Slice of the threads on which orders wait, the shortest that the system has. Where several
-/// threads share a core, such a thread runs within fractions of a millisecond after it was woken,
-/// instead of waiting for the three milliseconds of another.
-const SHORT_SLICE: Duration = Duration::from_micros(100);
-
-/// Gives the calling thread a short slice. A failure is not fatal: the thread waits longer for its
-/// core.
-pub fn shorten_slice() {
-    if let Err(error) = set_slice(SHORT_SLICE) {
-        tracing::debug!(thread = thread::current().name(), %error, "cannot set the slice of a thread");
-    }
-}
-
-/// How much a thread gives way to others on its core, where 0 is a usual thread.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Niceness(i32);
-
-impl Niceness {
-    /// For long computations on which no order waits. The thread still gets about a tenth of a core
-    /// that others use entirely.
-    pub const BACKGROUND: Niceness = Niceness(10);
-
-    fn apply(self) {
-        if self.0 == 0 {
-            shorten_slice();
-        } else if let Err(error) = nice(self.0) {
-            tracing::warn!(thread = thread::current().name(), %error, "cannot lower the priority of a thread");
-        }
-    }
+    /// What waits for the thread.
+    pub class: ThreadClass,
 }
 
 impl ThreadSpec {
@@ -179,7 +147,7 @@ impl ThreadSpec {
     pub fn start(self, lifecycle: Arc<Lifecycle>, now: Timestamp) -> io::Result<JoinHandle<()>> {
         thread::Builder::new().name(self.name.clone()).spawn(move || {
             pin(self.core);
-            self.niceness.apply();
+            self.class.apply();
             let net = self.net.clone().and_then(|settings| open_net(settings, &lifecycle));
             self.wakeup_slot.bind_current_thread(net.as_ref().map(Net::wakeup));
             let (idle, clock) = (IdlePolicy::new(self.idle), Clock::starting_at(now));

@@ -6,6 +6,7 @@
 mod kills;
 mod operator;
 mod power;
+mod threads;
 
 use std::io::Write;
 use std::net::TcpStream;
