@@ -24,6 +24,7 @@ use pitlane_protocols::decoded::Decoded;
 use pitlane_protocols::fix::fields::{Fields, read};
 use pitlane_protocols::fix::frame::{self, FixFrameError};
 use pitlane_protocols::fix::timestamp::TimestampText;
+use pitlane_runtime::thread_class::ThreadClass;
 use rtrb::{Consumer, Producer, RingBuffer};
 
 /// Capacity in bytes of the lane for messages: a burst of some ten thousand.
@@ -149,7 +150,7 @@ impl FixLogWriter {
     pub fn start(mut self) -> io::Result<FixLogThread> {
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = stop.clone();
-        let work = move || loop {
+        let mut work = move || loop {
             let last = stopped.load(Ordering::Acquire);
             self.gateways.iter_mut().for_each(GatewayLog::poll);
             if last {
@@ -159,7 +160,10 @@ impl FixLogWriter {
                 self.gateways.iter().all(|gateway| gateway.logs.is_empty() && gateway.stores.is_empty());
             thread::park_timeout(if idle { POLL_INTERVAL_IDLE } else { POLL_INTERVAL });
         };
-        let thread = thread::Builder::new().name("fix-log".to_string()).spawn(work)?;
+        let thread = thread::Builder::new().name("fix-log".to_string()).spawn(move || {
+            ThreadClass::Housekeeping.apply();
+            work();
+        })?;
         Ok(FixLogThread { stop, thread: Some(thread) })
     }
 }

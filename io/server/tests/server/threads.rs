@@ -71,6 +71,7 @@ fn housekeeping_gives_way_to_the_threads_on_which_orders_wait() {
         ("segments", (BATCH, 5)),
         ("printer", (BATCH, 5)),
         ("log", (BATCH, 5)),
+        ("fix-log", (BATCH, 5)),
         ("history", (BATCH, 5)),
         ("auth", (BATCH, 10)),
     ];
