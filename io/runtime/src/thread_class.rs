@@ -64,7 +64,7 @@ impl ThreadClass {
 
     /// Returns the scheduling of a thread that starts with this nice value, which an operator may
     /// have set for the whole process.
-    fn scheduling(self, nice: i32) -> Scheduling {
+    pub fn scheduling(self, nice: i32) -> Scheduling {
         let (class, added, slice) = match self {
             ThreadClass::Orders | ThreadClass::Requests => (SchedulingClass::Other, 0, SLICE_SHORT),
             ThreadClass::Housekeeping => (SchedulingClass::Batch, NICE_HOUSEKEEPING, SLICE_USUAL),

@@ -23,6 +23,10 @@ const BUSY_POLL: HostCheck = HostCheck {
     name: "busy-poll",
     why: "without CAP_NET_ADMIN a socket polls its network card no longer than the kernel's default",
 };
+const SLICES: HostCheck = HostCheck {
+    name: "slices",
+    why: "on a shared core a thread on which orders wait gets its turn milliseconds later",
+};
 const VIRTUAL: HostCheck =
     HostCheck { name: "virtual", why: "a hypervisor can take the core away at any time" };
 
@@ -33,6 +37,7 @@ pub(super) fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<H
         huge_pages(host),
         swap(host),
         busy_poll(config, host),
+        slices(config, probes),
         virtual_machine(host),
     ]
 }
@@ -124,6 +129,20 @@ fn busy_poll(config: &Config, host: &HostFiles) -> HostFinding {
             format!("sysctl -w {}", remedy.join(" ")),
         )
         .corrected_by(low.iter().map(change).collect())
+}
+
+fn slices(config: &Config, probes: &Probes) -> HostFinding {
+    match &probes.has_slices {
+        Ok(true) => SLICES.fit("a thread keeps a time slice of its own"),
+        Ok(false) if !config.topology.quick_cores().is_empty() => {
+            SLICES.fit("all threads have the same time slice; shards and gateways have cores of their own")
+        }
+        Ok(false) => SLICES.unfit(
+            "all threads have the same time slice",
+            "Linux 6.12 or newer; or cores of their own for shards and gateways, see --config pinned",
+        ),
+        Err(error) => SLICES.unknown(format!("a thread may not set its scheduling: {error}")),
+    }
 }
 
 fn virtual_machine(host: &HostFiles) -> HostFinding {

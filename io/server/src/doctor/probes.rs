@@ -6,6 +6,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::process::{self, Command, Stdio};
+use std::thread;
 
 use pitlane_cluster::nats::Warning;
 use pitlane_cluster::nats::checkup;
@@ -13,6 +14,8 @@ use pitlane_cluster::standby::broker::{self, BrokerFacts};
 use pitlane_config::Config;
 use pitlane_engine::time::NS_PER_S;
 use pitlane_runtime::clock::Clock;
+use pitlane_runtime::thread_class::ThreadClass;
+use pitlane_sys::scheduling::{scheduling, set_scheduling};
 
 use crate::port_owner::PortOwner;
 
@@ -30,6 +33,8 @@ pub struct Probes {
     pub sync_us: Result<u64, String>,
     /// Whether a ring could be created.
     pub ring: Result<(), String>,
+    /// Whether a thread keeps a time slice of its own; the reason why it may not ask for one.
+    pub has_slices: Result<bool, String>,
     pub clock_synchronized: Option<bool>,
     pub ports: Vec<PortProbe>,
     /// How the broker stores the stream of the standby; None: there is no standby.
@@ -54,6 +59,7 @@ impl Probes {
             free_bytes: free_bytes(&data_dir),
             sync_us: sync_us(&data_dir).map_err(|error| error.to_string()),
             ring: pitlane_net::probe_ring(),
+            has_slices: has_slices().map_err(|error| error.to_string()),
             clock_synchronized: clock_synchronized(),
             ports: config.listeners().into_iter().map(|(key, address, _)| try_port(key, address)).collect(),
             broker: config.standby.group.is_some().then(|| broker::probe(config)),
@@ -109,6 +115,17 @@ fn measure(file: &File) -> io::Result<u64> {
     Ok(times[times.len() / 2] / 1_000)
 }
 
+/// Tries the scheduling of the threads on which orders wait, in a thread that ends afterwards.
+fn has_slices() -> io::Result<bool> {
+    let class = ThreadClass::Orders;
+    let tried = thread::spawn(move || {
+        let wanted = class.scheduling(scheduling()?.nice);
+        set_scheduling(wanted)?;
+        Ok(scheduling()?.slice == wanted.slice)
+    });
+    tried.join().unwrap_or_else(|_| Err(io::Error::other("the thread that tried it ended")))
+}
+
 fn clock_synchronized() -> Option<bool> {
     let by_systemd = output_of("timedatectl", &["show", "--property=NTPSynchronized", "--value"]);
     match by_systemd.as_deref().map(str::trim) {
@@ -148,6 +165,13 @@ mod tests {
         let trouble = try_port("http.listen", address).trouble.unwrap();
         assert!(trouble.contains(&format!("process {} ", process::id())), "{trouble}");
         assert_eq!(try_port("http.listen", "127.0.0.1:0".parse().unwrap()).trouble, None);
+    }
+
+    #[test]
+    fn the_scheduling_of_this_thread_stays() {
+        let before = scheduling().unwrap();
+        assert!(has_slices().is_ok());
+        assert_eq!(scheduling().unwrap(), before);
     }
 
     #[test]

@@ -74,6 +74,7 @@ fn well() -> Probes {
         free_bytes: Some(1 << 40),
         sync_us: Ok(60),
         ring: Ok(()),
+        has_slices: Ok(true),
         clock_synchronized: Some(true),
         ports: Vec::new(),
         broker: None,
@@ -106,7 +107,7 @@ fn a_fit_machine_has_no_findings() {
         assert_eq!(finding.verdict, HostVerdict::Fit, "{finding}");
         assert_eq!(finding.remedy, "", "{finding}");
     }
-    assert_eq!((doctor::unfit(&findings), findings.len()), (0, 20));
+    assert_eq!((doctor::unfit(&findings), findings.len()), (0, 21));
     assert_eq!(doctor::to_json(&findings)["fit"], true);
 }
 
@@ -221,6 +222,21 @@ fn a_ring_is_needed_only_with_the_uring_driver() {
         finding.found.ends_with("Operation not permitted") && finding.remedy.contains("seccomp"),
         "{finding}"
     );
+}
+
+#[test]
+fn equal_time_slices_matter_where_threads_share_cores() {
+    let root = machine("slices", &[]);
+    let probes = Probes { has_slices: Ok(false), ..well() };
+    assert_eq!(doctor::unfit(&doctor::examine(&pinned(&[]), &root, &probes)), 0);
+    let shared = pinned(&["topology.shard_cores=[]", "topology.gateway_cores=[]"]);
+    let of = |probes: &Probes| {
+        let findings = doctor::examine(&shared, &root, probes);
+        findings.into_iter().find(|finding| finding.check == "slices").expect("it is checked")
+    };
+    assert!(of(&probes).verdict == HostVerdict::Unfit && of(&probes).remedy.contains("6.12"));
+    let refused = of(&Probes { has_slices: Err("Operation not permitted".to_string()), ..well() });
+    assert!(refused.verdict == HostVerdict::Unknown && refused.found.ends_with("not permitted"), "{refused}");
 }
 
 #[test]
