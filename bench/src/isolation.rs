@@ -22,13 +22,12 @@ use crate::conditions::Pinning;
 use crate::convert::duration_ns;
 use crate::fix_wire::{BoxError, FixServer, FixServerKind, LoadSession, LoadTarget, READ_BYTES};
 use crate::measure::{histogram, lower_quartile, median};
+use crate::noise::stolen_ticks;
 
 /// Longest wait for a report.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(5);
 /// Time before a part counts, in which connections are opened and buffers fill.
 const WARM_UP: Duration = Duration::from_millis(200);
-/// Column of stolen time in /proc/stat, after the name.
-const STOLEN_COLUMN: usize = 7;
 
 /// Amount of load.
 #[derive(Clone, Copy, Debug)]
@@ -178,12 +177,4 @@ fn set_realtime(id: &str) -> bool {
     let chrt =
         Command::new("chrt").args(["--rr", "--reset-on-fork", "--all-tasks", "--pid", "1", id]).output();
     chrt.is_ok_and(|output| output.status.success())
-}
-
-/// Returns the time that the host has taken from all cores so far, usually in ticks of 10 ms;
-/// constant where the system does not count it.
-fn stolen_ticks() -> u64 {
-    let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-    let all = text.lines().find_map(|line| line.strip_prefix("cpu "));
-    all.and_then(|all| all.split_whitespace().nth(STOLEN_COLUMN)?.parse().ok()).unwrap_or(0)
 }

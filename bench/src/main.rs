@@ -132,6 +132,12 @@ enum Task {
         #[arg(long)]
         check: bool,
     },
+    /// What the host takes from the core on which the load is measured: the gaps that a thread sees
+    /// which only reads the clock, second by second.
+    Noise {
+        #[arg(long, default_value_t = 10)]
+        seconds: u64,
+    },
     /// `pitlane simulate` with the moving-average example over a tick file that is generated for
     /// it.
     Simulate {
@@ -267,6 +273,7 @@ impl Task {
             | Task::FixMarketData(_)
             | Task::Remote(_)
             | Task::Echo { .. }
+            | Task::Noise { .. }
             | Task::ServeFix { .. }
             | Task::ServeHttp { .. }
             | Task::Compare(_)
@@ -341,6 +348,7 @@ fn run(task: Task) -> Result<TaskVerdicts, TaskError> {
         Task::Stomp(task) => stomp::broker(&environment, &task),
         Task::FixMarketData(task) => market_data::fix_market_data(&environment, &task),
         Task::OrderToTick(task) => stomp::order_to_tick(&environment, &task),
+        Task::Noise { seconds } => Ok(resources::show_noise(seconds)),
         Task::Idle { starts, seconds, .. } => resources::idle_service(starts, seconds),
         Task::Simulate { ticks, rounds, .. } => resources::simulation(ticks, rounds),
         Task::Memory { open, .. } => Ok(resources::open_orders_memory(open)),

@@ -12,6 +12,8 @@ use crate::measure::histogram;
 /// Shortest gap between two readings that counts as a disturbance: no undisturbed pair of readings
 /// is so far apart.
 const GAP_NS_MIN: u64 = 1_000;
+/// Column of stolen time in /proc/stat, after the name.
+const STOLEN_COLUMN: usize = 7;
 
 /// The time that was taken from a core during a measurement.
 #[derive(Clone, Debug)]
@@ -41,6 +43,14 @@ pub fn measure(time: Duration) -> Noise {
     Noise { gaps, part: taken as f64 / before.max(1) as f64, for_ns: before }
 }
 
+/// Returns the time that the host has taken from all cores so far, usually in ticks of 10 ms;
+/// constant where the system does not count it.
+pub fn stolen_ticks() -> u64 {
+    let text = std::fs::read_to_string("/proc/stat").unwrap_or_default();
+    let all = text.lines().find_map(|line| line.strip_prefix("cpu "));
+    all.and_then(|all| all.split_whitespace().nth(STOLEN_COLUMN)?.parse().ok()).unwrap_or(0)
+}
+
 impl Noise {
     /// Returns the noise as one line of text.
     pub fn line(&self) -> String {
@@ -58,6 +68,12 @@ impl Noise {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_time_that_the_hypervisor_takes_never_falls() {
+        let before = stolen_ticks();
+        assert!(stolen_ticks() >= before);
+    }
 
     #[test]
     fn noise_is_a_fraction_of_the_time() {

@@ -9,7 +9,7 @@ use pitlane_bench::conditions::Pinning;
 use pitlane_bench::goals::{self, GoalVerdict};
 use pitlane_bench::journal::{self, TempFolder};
 use pitlane_bench::measure::{clock_ns, median, percentiles};
-use pitlane_bench::{idle, memory, simulate};
+use pitlane_bench::{idle, memory, noise, simulate};
 
 use crate::tasks::engines::generate;
 use crate::{TaskError, TaskVerdicts};
@@ -30,6 +30,16 @@ pub(crate) struct JournalArgs {
     /// Exit with 1 where a goal is missed.
     #[arg(long)]
     pub check: bool,
+}
+
+/// Prints what others take from the measuring core in each second.
+pub(crate) fn show_noise(seconds: u64) -> TaskVerdicts {
+    let stolen = noise::stolen_ticks();
+    for _ in 0..seconds {
+        println!("{}", noise::measure(Duration::from_secs(1)).line());
+    }
+    println!("stolen from all cores: {} ticks of 10 ms", noise::stolen_ticks() - stolen);
+    TaskVerdicts::default()
 }
 
 pub(crate) fn simulation(ticks: u64, rounds: usize) -> Result<TaskVerdicts, TaskError> {
