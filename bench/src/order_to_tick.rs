@@ -1,6 +1,10 @@
 //! From a FIX order to the tick of its trade at a STOMP consumer: bytes into the acceptor, through
 //! the shard and its venue, and out of the broker. The service is on one core; the client, which
 //! sends the orders and decodes the ticks, is on another.
+//!
+//! The client has one thread for two sockets. While the signal of a trade is outstanding it reads
+//! only the socket on which that signal arrives, as a program of its own would, and the other one
+//! while it waits for nothing.
 
 use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
@@ -19,6 +23,16 @@ use crate::tick_reader::{BodyReader, Framing, TickReader};
 /// The security that the orders of [`LoadSession`] name.
 const TOPIC: &str = "tick.1";
 
+/// What ends the measurement of a trade.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TradeSignal {
+    /// Its tick over STOMP, decoded in this way.
+    Tick(BodyReader),
+    /// The first FIX report of the order that trades: what of the way to the tick is that of every
+    /// order.
+    Report,
+}
+
 /// Trades at planned times.
 #[derive(Clone, Copy, Debug)]
 pub struct TradeLoad {
@@ -28,11 +42,12 @@ pub struct TradeLoad {
 }
 
 /// Measures from the planned time of each order that trades to the moment at which its tick is
-/// decoded. The order that it meets was sent half an interval before. The first tenth is warm-up.
-pub fn open_loop(pinning: &Pinning, load: TradeLoad, body: BodyReader) -> Result<Recording, BoxError> {
+/// decoded, or its report read. The order that it meets was sent half an interval before. The first
+/// tenth is warm-up.
+pub fn open_loop(pinning: &Pinning, load: TradeLoad, signal: TradeSignal) -> Result<Recording, BoxError> {
     let (server, targets) = FixServer::with_stomp(pinning, MovingPrices::No)?;
     let target = LoadTarget::new(targets.fix, FixServerKind::Pitlane);
-    let mut recording = measure(&target, targets.stomp, 0, load, body)?;
+    let mut recording = measure(&target, targets.stomp, 0, load, signal)?;
     recording.stages = server.stages();
     Ok(recording)
 }
@@ -44,13 +59,17 @@ pub fn measure(
     stomp: SocketAddr,
     earlier: usize,
     load: TradeLoad,
-    body: BodyReader,
+    signal: TradeSignal,
 ) -> Result<Recording, BoxError> {
     let mut session = LoadSession::open(target, earlier)?;
+    let (body, name) = match signal {
+        TradeSignal::Tick(body) => (body, "order-to-tick"),
+        TradeSignal::Report => (BodyReader::Sbe, "order-to-report"),
+    };
     let mut consumer = TickConsumer::open(stomp, target.login.as_ref(), body)?;
     consumer.earlier_volume = (earlier * load.trades) as f64 * ORDER_QTY;
     let gap_ns = 1_000_000_000 / load.rate.max(1);
-    let mut recording = Recording::new(&format!("order-to-tick-{}", load.rate), load.rate as f64, SLICE_NS);
+    let mut recording = Recording::new(&format!("{name}-{}", load.rate), load.rate as f64, SLICE_NS);
     let mut buffer = vec![0; READ_BYTES];
     let begin = Instant::now() + Duration::from_millis(50);
     // Even orders rest, and odd ones trade with them.
@@ -67,7 +86,16 @@ pub fn measure(
             frame.clear();
             session.order_of(if sent % 2 == 0 { SELL } else { BUY }, &mut frame);
         }
-        let seen = consumer.trades()?;
+        // Every second order trades.
+        let is_outstanding = traded < sent / 2;
+        let is_tick = matches!(signal, TradeSignal::Tick(_));
+        if is_tick || !is_outstanding {
+            consumer.read()?;
+        }
+        if !is_tick || !is_outstanding {
+            session.receive_reports(FIRST_REPORT, &mut buffer)?;
+        }
+        let seen = if is_tick { consumer.trades } else { session.answered / 2 };
         for trade in traded..seen {
             let took = duration_ns(planned(2 * trade + 1).elapsed());
             if trade >= warm_up {
@@ -75,9 +103,8 @@ pub fn measure(
             }
         }
         traded = traded.max(seen);
-        session.receive_reports(FIRST_REPORT, &mut buffer)?;
         if Instant::now() > deadline {
-            return Err(format!("{traded} of {} trades have a tick", load.trades).into());
+            return Err(format!("{traded} of {} trades have a signal", load.trades).into());
         }
     }
     recording.per_s_reached = traded as f64 / begin.elapsed().as_secs_f64();
@@ -91,6 +118,7 @@ struct TickConsumer {
     buffer: Vec<u8>,
     /// Volume before the first trade that counts.
     earlier_volume: f64,
+    /// Trades so far.
     trades: usize,
 }
 
@@ -105,8 +133,8 @@ impl TickConsumer {
         Ok(TickConsumer { socket, reader, buffer: vec![0; READ_BYTES], earlier_volume: 0.0, trades: 0 })
     }
 
-    /// Reads what has arrived, and returns the number of trades so far.
-    fn trades(&mut self) -> Result<usize, BoxError> {
+    /// Reads what has arrived, and counts the trades in it.
+    fn read(&mut self) -> Result<(), BoxError> {
         match self.socket.read(&mut self.buffer) {
             Ok(0) => return Err("the server closed the connection".into()),
             Ok(count) => {
@@ -122,6 +150,6 @@ impl TickConsumer {
             Err(error) if error.kind() == ErrorKind::WouldBlock => {}
             Err(error) => return Err(error.into()),
         }
-        Ok(self.trades)
+        Ok(())
     }
 }

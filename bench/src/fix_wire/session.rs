@@ -67,7 +67,7 @@ pub(crate) struct LoadSession {
     /// Rest of a write that was not accepted yet.
     pub(super) output: Vec<u8>,
     pub(super) sent: usize,
-    pub(super) answered: usize,
+    pub(crate) answered: usize,
 }
 
 impl LoadSession {

@@ -12,7 +12,7 @@ use pitlane_bench::fix_wire::{
     FixServerKind, LoadLogin, LoadTarget, SteadyLoad, echo, remote_full_load, steady_load,
 };
 use pitlane_bench::measure::percentiles;
-use pitlane_bench::order_to_tick::{self, TradeLoad};
+use pitlane_bench::order_to_tick::{self, TradeLoad, TradeSignal};
 use pitlane_bench::report::recording::Recording;
 use pitlane_bench::tick_reader::BodyReader;
 use pitlane_engine::index::index_usize;
@@ -76,7 +76,7 @@ pub(crate) fn remote(environment: &RunEnvironment, task: &RemoteArgs) -> Result<
         for (body, word) in [(BodyReader::Sbe, "sbe"), (BodyReader::SimdJson, "json")] {
             let trades = index_usize(task.trade_rate * task.seconds);
             let load = TradeLoad { rate: task.trade_rate, trades };
-            let mut ticks = order_to_tick::measure(&target, stomp, clients, load, body)?;
+            let mut ticks = order_to_tick::measure(&target, stomp, clients, load, TradeSignal::Tick(body))?;
             ticks.name += &format!("-{word}");
             show(&ticks);
             recordings.push(ticks);

@@ -6,10 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use pitlane_bench::budget::BudgetLine;
+use pitlane_bench::fix_wire::{FixServerKind, SteadyLoad, open_loop};
 use pitlane_bench::goals::{self, GoalVerdict};
 use pitlane_bench::measure::median;
 use pitlane_bench::nats::NatsServer;
-use pitlane_bench::order_to_tick::{self, TradeLoad};
+use pitlane_bench::order_to_tick::{self, TradeLoad, TradeSignal};
 use pitlane_bench::report::recording::Recording;
 use pitlane_bench::tick_reader::BodyReader;
 use pitlane_bench::{fan_out, pairs, platform, stomp};
@@ -58,7 +59,8 @@ pub(crate) struct OrderToTickArgs {
     pub check: bool,
 }
 
-/// Measures from a FIX order that trades to its tick at a consumer, with binary bodies and JSON.
+/// Measures from a FIX order that trades to its tick at a consumer, with binary bodies and JSON;
+/// beside it to its first report, and a bare echo of as many orders.
 pub(crate) fn order_to_tick(
     environment: &RunEnvironment,
     task: &OrderToTickArgs,
@@ -69,29 +71,32 @@ pub(crate) fn order_to_tick(
         return Ok(TaskVerdicts::default());
     }
     let load = TradeLoad { rate: task.rate, trades: task.trades };
-    let readers = [BodyReader::Sbe, BodyReader::SimdJson];
-    let mut rounds = readers.map(|_| Vec::new());
+    let echo_load = SteadyLoad { rate: 2 * task.rate, orders: 2 * task.trades, open_max: None };
+    let signals = [
+        ("SBE", TradeSignal::Tick(BodyReader::Sbe)),
+        ("JSON", TradeSignal::Tick(BodyReader::SimdJson)),
+        ("its first report", TradeSignal::Report),
+    ];
+    let (mut rounds, mut echoes) = (signals.map(|_| Vec::new()), Vec::new());
     for _ in 0..task.rounds.max(1) {
-        for (reader, recordings) in readers.iter().zip(&mut rounds) {
-            recordings.push(order_to_tick::open_loop(pinning, load, *reader)?);
+        for ((_, signal), recordings) in signals.iter().zip(&mut rounds) {
+            recordings.push(order_to_tick::open_loop(pinning, load, *signal)?);
         }
+        echoes.push(open_loop(FixServerKind::Echo, pinning, echo_load, |_, _| {})?);
     }
-    let at = |recordings: &[Recording], quantile: f64| -> Vec<f64> {
-        recordings.iter().map(|round| round.all.value_at_quantile(quantile) as f64 / 1e3).collect()
-    };
-    for (reader, recordings) in readers.iter().zip(&rounds) {
-        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| at(recordings, quantile));
+    let names = signals.iter().map(|(name, _)| *name).chain(["a bare echo"]);
+    for (name, recordings) in names.zip(rounds.iter().chain([&echoes])) {
+        let [p50, p99, p999] = [0.5, 0.99, 0.999].map(|quantile| micros(recordings, quantile));
         let worst = p50.iter().copied().fold(0.0, f64::max);
         println!(
-            "order to tick, {}, at {} trades/s: median {:.1} µs (worst round {worst:.1}), p99 {:.1} µs, p99.9 {:.1} µs",
-            reader.name(),
+            "order to tick, {name}, at {} trades/s: median {:.1} µs (worst round {worst:.1}), p99 {:.1} µs, p99.9 {:.1} µs",
             task.rate,
             median(&p50),
             median(&p99),
             median(&p999)
         );
     }
-    let sbe = median(&at(&rounds[0], 0.5));
+    let sbe = median(&micros(&rounds[0], 0.5));
     let goals = vec![
         GoalVerdict::at_most("order to tick", sbe, goals::ORDER_TO_TICK_US_MAX, "µs")
             .of(BudgetLine::OrderToTick),
@@ -102,6 +107,11 @@ pub(crate) fn order_to_tick(
         write_results(out, environment, "FIX order to tick over STOMP", &recordings, &goals)?;
     }
     Ok(TaskVerdicts { wrong: false, goals })
+}
+
+/// Returns a quantile of each round in microseconds.
+fn micros(rounds: &[Recording], quantile: f64) -> Vec<f64> {
+    rounds.iter().map(|round| round.all.value_at_quantile(quantile) as f64 / 1e3).collect()
 }
 
 pub(crate) fn broker(environment: &RunEnvironment, task: &StompArgs) -> Result<TaskVerdicts, TaskError> {
