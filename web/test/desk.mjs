@@ -57,6 +57,12 @@ export function deskJourneys(shared) {
     await signed.waitFor();
     assert.match(await signed.getAttribute('class'), /warn/);
     await other.getByRole('region', { name: 'Order', exact: true }).getByText('! 3 min').waitFor();
+    // A position is valued at such a price.
+    await marketOrder(2, 'BUY', 5);
+    await tab(other, 'Positions');
+    const position = other.getByRole('region', { name: 'Positions' }).getByRole('row').filter({ hasText: 'MSFT' });
+    await position.locator('.cell-text.warn', { hasText: '! 3 min' }).waitFor();
+    await marketOrder(2, 'SELL', 5);
     await other.context().close();
   });
 

@@ -53,7 +53,7 @@ describe('limits and their use', () => {
       const [account, strategy] = riskRows(risk, [{ ...use, ...more }]);
       return [creditText(account!), isCreditUnknown(account!), creditText(strategy!)];
     };
-    expect(texts({ credit: '25.5' })).toEqual(['25.5 of 100\u202f000 USD', false, '']);
+    expect(texts({ credit: '25.59427272' })).toEqual(['25.59 of 100\u202f000 USD', false, '']);
     const unknown = '? of 100\u202f000 USD: no answer from shard 1, 3';
     expect(texts({ unansweredShards: [1, 3] })).toEqual([unknown, true, '']);
     expect(texts({})).toEqual(['of 100\u202f000 USD', false, '']);

@@ -44,10 +44,11 @@ export function riskRows(risk: Risk | null, uses: readonly LimitUse[]): RiskRow[
 export const limitText = (limit: Decimal, unit = ''): string =>
   (units(limit) ?? 0n) === 0n ? 'no limit' : `${formatDecimal(limit)}${unit}`;
 
-/** Formats the use of a limit, such as `12 of 1 000`. */
-export function useText(used: Decimal | undefined, limit: Decimal): string {
+/** Formats the use of a limit, such as `12 of 1 000`; `places` rounds it. */
+export function useText(used: Decimal | undefined, limit: Decimal, places?: number): string {
   if (used === undefined) return (units(limit) ?? 0n) === 0n ? 'no limit' : `of ${formatDecimal(limit)}`;
-  return (units(limit) ?? 0n) === 0n ? formatDecimal(used) : `${formatDecimal(used)} of ${formatDecimal(limit)}`;
+  const text = formatDecimal(used, places, places);
+  return (units(limit) ?? 0n) === 0n ? text : `${text} of ${formatDecimal(limit)}`;
 }
 
 /** Returns whether shards have not told what they use of the credit of an account. */
@@ -57,7 +58,8 @@ export const isCreditUnknown = ({ use }: RiskRow): boolean => (use?.unansweredSh
 export function creditText(row: RiskRow): string {
   const { credit, creditCurrency = '' } = row.limits;
   if (credit === undefined) return '';
-  if (!isCreditUnknown(row)) return `${useText(row.use?.credit, credit)} ${creditCurrency}`;
+  // The reserved fees have all digits, which an amount of money does not need.
+  if (!isCreditUnknown(row)) return `${useText(row.use?.credit, credit, 2)} ${creditCurrency}`;
   return `? of ${formatDecimal(credit)} ${creditCurrency}: no answer from shard ${row.use!.unansweredShards!.join(', ')}`;
 }
 

@@ -1,14 +1,14 @@
-// The portfolio and the profit of the day, which are fetched together because a reader compares
-// them; and the history: from the service for the time before the page was opened.
+// The portfolio and the profit of the day, which are fetched together and are one point of the
+// charts, because a reader compares them; and the history: from the service for the time before the
+// page was opened.
 
 import type { Rest } from '../link/rest';
 import type { Portfolio, PortfolioSample, Profit } from '../model/types';
 
-const POLL_MS = 1_000;
-/** The profit has a row for each security, so only every second poll fetches it. */
-const PROFIT_EVERY = 2;
+/** The profit has a row for each security, so it is not fetched more often. */
+const POLL_MS = 2_000;
 /** Points of two hours, and those of the service. */
-const POINTS_MAX = 10_080;
+const POINTS_MAX = 6_480;
 
 /** A point of the charts, in the base currency; a value that was unknown is null. */
 export interface Point {
@@ -31,7 +31,6 @@ export class PortfolioStore {
   points: Point[] = $state.raw([]);
   private strategy = '';
   private hasPast = false;
-  private pollCount = 0;
 
   constructor(
     private readonly rest: Rest,
@@ -51,7 +50,6 @@ export class PortfolioStore {
     this.points = [];
     this.hasPast = false;
     this.now = null;
-    this.pollCount = 0;
     void this.refresh();
   }
 
@@ -59,18 +57,15 @@ export class PortfolioStore {
     const { strategy } = this;
     const query = strategy === '' ? '' : `?strategy=${encodeURIComponent(strategy)}`;
     if (!this.hasPast) void this.loadPast(query);
-    const wantsProfit = this.pollCount++ % PROFIT_EVERY === 0;
     // A service that cannot give the profit still gives the portfolio.
-    const fetched = wantsProfit ? this.rest.get<Profit>('/rest/ext/profit').catch((problem: Error) => problem) : null;
+    const fetched = this.rest.get<Profit>('/rest/ext/profit').catch((problem: Error) => problem);
     try {
       const portfolio = await this.rest.get<Portfolio>(`/rest/ext/portfolio${query}`);
       const profit = await fetched;
       if (strategy !== this.strategy) return;
-      if (profit !== null) {
-        this.now = portfolio;
-        this.profitError = profit instanceof Error ? profit.message : '';
-        if (!(profit instanceof Error)) this.profit = profit;
-      }
+      this.now = portfolio;
+      this.profitError = profit instanceof Error ? profit.message : '';
+      if (!(profit instanceof Error)) this.profit = profit;
       const gross = this.gross(strategy, portfolio.baseCurrency);
       const point = { ...pointAt(Date.now(), portfolio), gross };
       this.points = [...this.points.slice(1 - POINTS_MAX), point];
