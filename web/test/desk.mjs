@@ -202,6 +202,23 @@ export function deskJourneys(shared) {
     await history.getByRole('button', { name: 'Close the history' }).click();
   });
 
+  test('the button that cancels all orders tells how many, also those that a filter hides', async () => {
+    const { page } = shared;
+    await pointAway();
+    const count = await openOrders();
+    assert.ok(count > 0);
+    const button = (what) => page.getByRole('button', { name: new RegExp(`^Cancel all ${what} ?, hold`) });
+    await button(count).waitFor();
+    const filter = page.getByLabel('Filter orders');
+    await filter.fill('no order has this');
+    await button(`${count}, also hidden ones`).waitFor();
+    await filter.press('Escape');
+    await page.getByLabel('Side of orders').selectOption('SELL');
+    await button(0).waitFor();
+    assert.equal(await button(0).isDisabled(), true);
+    await page.getByLabel('Side of orders').selectOption('');
+  });
+
   test('a failure of the network is not told as an answer, and stays until it is read', async () => {
     const { page } = shared;
     await choose('AAPL');

@@ -148,6 +148,18 @@ export function riskJourneys(shared) {
     await fill(101);
     await page.getByText('At most 100 (SERVER)').waitFor();
     assert.equal(await page.getByTestId('send').isDisabled(), true);
+    // A modification that makes an order large is confirmed too.
+    const order = page.getByRole('region', { name: 'Orders' }).getByRole('row').filter({ hasText: '49' });
+    await act(order.getByRole('button', { name: /^Edit/ }));
+    await page.getByLabel('New quantity').fill('90');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    const change = page.getByRole('dialog', { name: 'Modify BUY 49 AAPL?' });
+    await change.getByText('90 % of the largest order quantity of SERVER (100)').waitFor();
+    await change.getByRole('button', { name: 'Back' }).click();
+    assert.equal(await page.getByLabel('New quantity').inputValue(), '90');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await change.getByRole('button', { name: 'Send the large order' }).click();
+    await page.getByRole('region', { name: 'Orders' }).getByRole('cell', { name: '90', exact: true }).first().waitFor();
     assert.deepEqual(page.errors, []);
     await page.context().close();
     await service.remove();

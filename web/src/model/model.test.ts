@@ -3,10 +3,10 @@ import { describe, expect, it } from 'vitest';
 import { BARS_MAX, Candles, historyRequest } from './candles';
 import { csv } from './csv';
 import { peekNumber, peekText } from './peek';
-import { type Draft, type OrderContext, change, findings, largestShare, request, value } from './ticket';
+import { type Draft, type OrderContext, change, changedShare, findings, largestShare, request, value } from './ticket';
 import { instantOf, latency, nanoseconds } from './time';
 import { matches, patternError } from './topic';
-import type { Limits, Order, Security, Tick } from './types';
+import type { Limits, Order, Position, Security, Tick } from './types';
 
 const AAPL: Security = {
   id: 1,
@@ -108,6 +108,23 @@ describe('the order form', () => {
     );
     expect(shareOf({ maxPosition: '10', maxOrderQty: '1000' })?.percent).toBe(100);
     expect(shareOf({ maxOrderQty: '40' }, { quantity: 'many' })).toBeNull();
+  });
+
+  it('tells the share of a limit that a modification raises', () => {
+    const order = { ...DRAFT, intId: 'A1', quantity: '30', filledQuantity: '10', accountId: 1 } as unknown as Order;
+    const shareOf = (limits: Partial<Limits>, changes: { quantity?: string; limit?: string }) =>
+      changedShare(
+        order,
+        { quantity: order.quantity, limit: order.limit!, stop: '', ...changes },
+        { ...CONTEXT, ...limited(limits), position: { quantity: '10' } as Position },
+      );
+    expect(shareOf({ maxOrderQty: '100' }, { quantity: '80' })?.percent).toBe(80);
+    expect(shareOf({ maxOrderQty: '100' }, { quantity: '20' })).toBeNull();
+    expect(shareOf({ maxOrderQty: '100' }, { limit: '233' })).toBeNull();
+    expect(shareOf({ maxOrderValue: '10000' }, { limit: '300' })?.percent).toBe(90);
+    // The position has the ten filled ones already.
+    expect(shareOf({ maxPosition: '100' }, { quantity: '70' })?.percent).toBe(70);
+    expect(shareOf({}, { quantity: '80' })).toBeNull();
   });
 
   it('checks risk limits', () => {

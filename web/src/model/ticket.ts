@@ -136,6 +136,37 @@ export function change(
   return Object.keys(body).length ? { intId: order.intId, accountId: order.accountId, ...body } : null;
 }
 
+/**
+ * Returns the limit of which a modified order would use the largest share, if it would use a larger
+ * one than before; otherwise null. `context` is that of its security, strategy and account.
+ */
+export function changedShare(
+  order: Order,
+  changes: { quantity: Decimal; limit: Decimal; stop: Decimal },
+  context: OrderContext,
+): LimitShare | null {
+  const { securityId, type, side, tif, accountId, strategyName = '' } = order;
+  const draft: Draft = {
+    ...changes,
+    securityId,
+    type,
+    side,
+    tif,
+    accountId,
+    strategyName,
+    tifDate: '',
+    exchangeOrder: false,
+  };
+  // The position has the filled part of the order already.
+  const filled = units(order.filledQuantity) ?? 0n;
+  const held = (units(context.position?.quantity) ?? 0n) - (side === 'BUY' ? filled : -filled);
+  const position = context.position && { ...context.position, quantity: decimal(held) };
+  const shareOf = (changed: Draft) => largestShare(changed, { ...context, position });
+  const after = shareOf(draft);
+  const before = shareOf({ ...draft, quantity: order.quantity, limit: order.limit ?? '', stop: order.stop ?? '' });
+  return after && after.percent > (before?.percent ?? 0) ? after : null;
+}
+
 /** Checks quantity and prices of a modified order. */
 export function changeFindings(
   order: Order,

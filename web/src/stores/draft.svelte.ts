@@ -6,6 +6,7 @@ import {
   type Finding,
   type LimitShare,
   type OrderContext,
+  changedShare,
   findings,
   hasLimit,
   hasStop,
@@ -14,7 +15,7 @@ import {
   value,
 } from '../model/ticket';
 import type { Decimal } from '../model/decimal';
-import type { Side } from '../model/types';
+import type { Order, Side } from '../model/types';
 import type { AppStore } from './app.svelte';
 
 export class DraftStore {
@@ -63,10 +64,23 @@ export class DraftStore {
   readonly isValid: boolean = $derived(!this.findings.some((finding) => finding.isError));
   readonly value: Decimal | null = $derived(value(this.draft, this.context));
   /** The limit of which the order uses more than the user wants to send without a question. */
-  readonly largeShare: LimitShare | null = $derived.by(() => {
-    const share = largestShare(this.draft, this.context);
-    return share && share.percent >= this.app.settings.saved.largeShare ? share : null;
-  });
+  readonly largeShare: LimitShare | null = $derived.by(() => this.asked(largestShare(this.draft, this.context)));
+
+  /** The same for a modification of an open order; null if it uses no more than before. */
+  largeChange(order: Order, changes: { quantity: Decimal; limit: Decimal; stop: Decimal }): LimitShare | null {
+    const { app } = this;
+    const context = {
+      security: app.reference.security(order.securityId),
+      tick: app.market.quote(order.securityId)?.tick,
+      account: app.reference.account(order.accountId),
+      strategy: app.strategies.named(order.strategyName ?? ''),
+      position: app.positions.of(order.strategyName ?? '', order.securityId),
+      risk: app.service.risk,
+      openOrders: 0,
+      now: Date.now(),
+    };
+    return this.asked(changedShare(order, changes, context));
+  }
 
   /** Selects a security and clears the prices of the previous one. */
   selectSecurity(securityId: number | null): void {
@@ -105,5 +119,10 @@ export class DraftStore {
     } finally {
       this.busy = false;
     }
+  }
+
+  /** Returns a share from which the user wants to be asked. */
+  private asked(share: LimitShare | null): LimitShare | null {
+    return share && share.percent >= this.app.settings.saved.largeShare ? share : null;
   }
 }
