@@ -241,6 +241,20 @@ export function deskJourneys(shared) {
     assert.equal(await notices().getByText('BUY 7 AAPL', { exact: false }).count(), 0);
   });
 
+  test('an order that the venue turns down has a message that stays, and is not called sent', async () => {
+    const { page } = shared;
+    await choose('AAPL');
+    await write({ type: 'Limit', quantity: 3, limit: 100 });
+    const inForce = page.getByRole('region', { name: 'Order', exact: true }).getByLabel('In force');
+    await inForce.selectOption('FOK');
+    await page.getByTestId('send').click();
+    await notices().getByText('BUY 3 AAPL: cancelled, 0 filled').waitFor();
+    await notices().getByText('Its reason: fok.').waitFor();
+    assert.equal(await notices().getByText('BUY 3 AAPL: sent').count(), 0);
+    await notices().getByRole('button', { name: 'Dismiss: BUY 3 AAPL: cancelled, 0 filled' }).click();
+    await inForce.selectOption('DAY');
+  });
+
   test('numbers are read as people write them', async () => {
     const { page } = shared;
     for (const [text, number] of [

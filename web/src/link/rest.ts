@@ -3,8 +3,8 @@
 import { parseJson, writeJson } from '../model/json';
 import type { ProblemBody } from '../model/types';
 
-/** Longest wait for a response; the service itself times out earlier. */
-const TIMEOUT_MS = 10_000;
+/** Longest wait for a response: longer than the ten seconds in which the service itself answers. */
+const TIMEOUT_MS = 15_000;
 
 /** A command was sent to a shard, and its result did not arrive in time. */
 const NO_ANSWER = 'no-answer';

@@ -24,12 +24,15 @@ import { StrategyStore } from './strategies.svelte';
 import { TopicStore } from './topics.svelte';
 import { TradeStore } from './trades.svelte';
 import { TransactionStore } from './transactions.svelte';
-import type { LimitUse, ProfitDay, ProfitSum, Session } from '../model/types';
+import { formatDecimal } from '../model/decimal';
+import type { LimitUse, Order, ProfitDay, ProfitSum, Session } from '../model/types';
 
 const SESSIONS_MS = 2_000;
 const RISK_MS = 2_000;
 const PROFIT_DAYS_MS = 30_000;
 const RETRY_MS = 1_000;
+/** Interval at which the page reads orders again that are pending for long. */
+const PENDING_MS = 2_000;
 /** Interval at which the page checks for heart-beats. */
 const SILENCE_MS = 500;
 /** Open positions whose prices the page listens to; the service values the others. */
@@ -98,6 +101,7 @@ export class AppStore {
       void this.focusBroker.stop();
       if (!this.link.loginNeeded) this.link.down(reason);
     };
+    this.orders.onTurnedDown = (order, what) => this.reportTurnedDown(order, what);
     this.transactions.onNew = (row) => this.fillSigns.handle(row);
     this.rest.onDate = (date) => this.clock.learn(date);
     this.broker.onRefused = () => (this.link.isRefused = true);
@@ -146,6 +150,7 @@ export class AppStore {
     this.market.watch();
     this.portfolio.watch();
     this.clock.watch();
+    setInterval(() => void this.orders.followPending(), PENDING_MS);
     setInterval(
       () => this.link.observeSilence(Math.max(this.broker.checkSilence(), this.focusBroker.checkSilence())),
       SILENCE_MS,
@@ -194,6 +199,16 @@ export class AppStore {
         ((currencies.has(baseCurrency) && currency === base) || (currencies.has(currency) && baseCurrency === base)),
     );
     return [...new Set([...pairs.map(({ id }) => id), ...held.map((row) => row.securityId)])].slice(0, POSITIONS_MAX);
+  }
+
+  /** Shows that an order was refused or cancelled, or a request for it, by the venue or a rule. */
+  private reportTurnedDown(order: Order, what: string): void {
+    const { side, quantity, filledQuantity, symbol, securityId, status, reason } = order;
+    const name = `${side} ${formatDecimal(quantity)} ${symbol ?? this.reference.symbol(securityId)}`;
+    const filled = `${formatDecimal(filledQuantity)} filled`;
+    if (what !== '') this.notices.warn(`${what} ${name}: refused by the venue`, 'The order continues unchanged.');
+    else if (status === 'REJECTED') this.notices.warn(`${name}: rejected`, `Its reason: ${reason}.`);
+    else this.notices.warn(`${name}: cancelled, ${filled}`, `Its reason: ${reason}.`);
   }
 
   private connected(): void {

@@ -17,6 +17,7 @@ import {
 import type { Decimal } from '../model/decimal';
 import type { Order, Side } from '../model/types';
 import type { AppStore } from './app.svelte';
+import { isTurnedDown } from './orders.svelte';
 
 export class DraftStore {
   draft: Draft = $state({
@@ -110,8 +111,9 @@ export class DraftStore {
     const what = `${draft.side} ${draft.quantity} ${app.reference.symbol(draft.securityId ?? undefined)}`;
     this.busy = true;
     try {
-      const id = await app.orders.submit(draft.type, request(draft));
-      app.notices.done(`${what}: sent`, id);
+      const order = await app.orders.submit(draft.type, request(draft));
+      // An order that was turned down at once has a notice that stays.
+      if (!order || !isTurnedDown(order)) app.notices.done(`${what}: sent`, order?.intId);
       return true;
     } catch (problem) {
       app.notices.failed(what, problem);

@@ -32,7 +32,7 @@ describe('a failed call', () => {
 
   it('says that a time was exceeded', async () => {
     const late = await problemOf(async () => Promise.reject(new DOMException('', 'TimeoutError')));
-    expect(late.message).toBe('The service did not respond within 10 s');
+    expect(late.message).toBe('The service did not respond within 15 s');
   });
 });
 

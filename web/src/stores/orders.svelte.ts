@@ -2,6 +2,7 @@
 // the status topics.
 
 import type { Broker } from '../link/broker';
+import { atNextFrame } from '../link/frame';
 import type { Rest } from '../link/rest';
 import { Sequence, Sync } from '../link/sync';
 import type { Decimal } from '../model/decimal';
@@ -20,6 +21,9 @@ import type {
 
 /** Finished orders shown: enough for a long day of manual trading. The service has all of them. */
 const FINISHED_MAX = 2_000;
+
+/** Pending orders read again at once; the others follow in turn. */
+const FOLLOWED_MAX = 20;
 
 /** Changes recorded of each order; a busy order has hundreds of fills, of which REST has all. */
 export const CHANGES_MAX = 200;
@@ -46,6 +50,15 @@ export interface OrderChange {
 
 export const isOpen = (order: Order): boolean => !FINISHED.includes(order.status);
 
+const PENDING: Partial<Record<OrderStatus, string>> = { PENDING_CANCEL: 'Cancel', PENDING_REPLACE: 'Modify' };
+
+/** Reasons of cancels that a user asked for. */
+const WANTED: readonly string[] = ['requested', 'kill-switch'];
+
+/** Whether the venue or a rule has refused or cancelled an order, rather than a user. */
+export const isTurnedDown = ({ status, reason = '' }: Order): boolean =>
+  status === 'REJECTED' || (status === 'CANCELED' && reason !== '' && !WANTED.includes(reason));
+
 type OrderTopicMessage = OrderMessage | OrderStatusMessage;
 
 export class OrderStore {
@@ -54,9 +67,23 @@ export class OrderStore {
   open: OrderRow[] = $state.raw([]);
   isComplete = $state(false);
 
+  /**
+   * Called for an order of this page that was turned down, and for one whose modification or cancel by
+   * this page was refused after the service had accepted it; `what` names that request.
+   */
+  onTurnedDown: (order: Order, what: string) => void = () => {};
+
   private readonly byId = new Map<string, OrderRow>();
+  /** Keys of orders that this page has sent, until they end. */
+  private readonly sent = new Set<string>();
+  /** Keys of orders that this page has modified or cancelled, until the outcome is known. */
+  private readonly requested = new Set<string>();
+  /** Keys of orders with a pending request: whether they were pending at the check before. */
+  private readonly pending = new Map<string, boolean>();
   /** Changes by the key of the order, oldest first. */
   private readonly changes = new Map<string, OrderChange[]>();
+  /** Keys of the orders of the newest snapshot, of which the page may not have all changes. */
+  private partial: ReadonlySet<string> = new Set();
   private readonly sequence = new Sequence();
   private readonly sync: Sync<OrderTopicMessage>;
   private unsubscribe = (): void => {};
@@ -90,20 +117,27 @@ export class OrderStore {
     return this.sync.restart();
   }
 
-  /** Submits an order and returns its id. */
-  async submit(type: OrderType, body: Record<string, unknown>): Promise<string> {
+  /** Submits an order and returns it. */
+  async submit(type: OrderType, body: Record<string, unknown>): Promise<Order | undefined> {
     const order = (await this.rest.post(`/rest/execution/order/${PATH[type]}`, {
       body,
       headers: { Prefer: 'return=representation' },
     })) as Order | undefined;
-    return order?.intId ?? '';
+    if (!order) return undefined;
+    this.sent.add(order.intId);
+    // Its end may be in the response, or have arrived before it.
+    this.reportEnd({ ...order, key: order.intId });
+    this.reportEnd(this.byId.get(order.intId));
+    return order;
   }
 
   async modify(type: OrderType, body: Record<string, unknown>): Promise<void> {
+    this.request(String(body['intId']));
     await this.rest.post(`/rest/execution/modify/order/${PATH[type]}`, { body });
   }
 
   async cancel(order: Order): Promise<void> {
+    this.request(order.intId);
     await this.rest.delete(`/rest/execution/order/${encodeURIComponent(order.intId)}?accountId=${order.accountId}`);
   }
 
@@ -128,9 +162,24 @@ export class OrderStore {
         const known = before.get(order.intId) ?? before.get(order.origIntId ?? '');
         this.byId.set(order.intId, { ...order, key: known?.key ?? order.intId });
       }
+      this.pending.clear();
+      for (const row of this.byId.values()) this.settle(row);
       const keys = new Set([...this.byId.values()].map(({ key }) => key));
+      this.partial = keys;
       for (const key of this.changes.keys()) if (!keys.has(key)) this.changes.delete(key);
     };
+  }
+
+  /**
+   * Reads again the orders whose request is pending for long. The refusal of a request has no topic, so
+   * that the order would stay pending here. The page calls it at intervals.
+   */
+  async followPending(): Promise<void> {
+    const followed = [...this.pending].filter(([, isOld]) => isOld).slice(0, FOLLOWED_MAX);
+    for (const key of this.pending.keys()) this.pending.set(key, true);
+    const keys = new Set(followed.map(([key]) => key));
+    const rows = [...this.byId.values()].filter((row) => keys.has(row.key));
+    await Promise.allSettled(rows.map((row) => this.follow(row)));
   }
 
   /** Fetches an order with its senders. Several clients may have used its id. */
@@ -143,6 +192,12 @@ export class OrderStore {
   changesOf(key: string): readonly OrderChange[] {
     void this.rows;
     return this.changes.get(key) ?? [];
+  }
+
+  /** Whether changes of an order may be missing, from before the page was connected. */
+  isPartial(key: string): boolean {
+    void this.rows;
+    return this.partial.has(key);
   }
 
   private apply(message: OrderTopicMessage): void {
@@ -164,7 +219,45 @@ export class OrderStore {
     if (known) this.byId.delete(known.intId);
     const row = { ...order, key: known?.key ?? order.intId };
     this.byId.set(order.intId, row);
+    this.settle(row);
     if (message.type === 'ORDER_STATUS') this.record(row, message as OrderStatusMessage);
+  }
+
+  private async follow(row: OrderRow): Promise<void> {
+    const found = await this.fetch(row);
+    const known = this.byId.get(row.intId);
+    // A message may have arrived meanwhile.
+    if (!found || known !== row) return;
+    // Another one that is pending has its turn first.
+    if (this.pending.delete(row.key)) this.pending.set(row.key, true);
+    if (found.status === row.status) return;
+    const what = PENDING[row.status] ?? '';
+    const order = { ...found, key: row.key };
+    this.byId.set(row.intId, order);
+    if (isOpen(order) && this.requested.has(row.key)) this.onTurnedDown(order, what);
+    this.settle(order);
+    atNextFrame(() => this.draw());
+  }
+
+  private request(intId: string): void {
+    const key = this.byId.get(intId)?.key;
+    if (key !== undefined) this.requested.add(key);
+  }
+
+  /** Notes whether a request of the order is pending. */
+  private settle(order: OrderRow): void {
+    if (PENDING[order.status] !== undefined) {
+      if (!this.pending.has(order.key)) this.pending.set(order.key, false);
+      return;
+    }
+    if (this.pending.delete(order.key) || !isOpen(order)) this.requested.delete(order.key);
+    this.reportEnd(order);
+  }
+
+  /** Reports the end of an order of this page, if it was turned down. */
+  private reportEnd(order: OrderRow | undefined): void {
+    if (!order || isOpen(order) || !this.sent.delete(order.key)) return;
+    if (isTurnedDown(order)) this.onTurnedDown(order, '');
   }
 
   private record({ key, limit, stop }: OrderRow, message: OrderStatusMessage): void {

@@ -83,6 +83,78 @@ describe('orders', () => {
     expect(only(orders).status).toBe('NEW');
   });
 
+  it('are read again while a request is pending, because its refusal has no topic', async () => {
+    const pending = status(7, 9, '"status":"PENDING_CANCEL","execType":"6","filledQuantity":0,"remainingQuantity":100');
+    let now = ORDER.replace('"NEW"', '"PENDING_CANCEL"');
+    const orders = new OrderStore(
+      fakeRest({
+        'GET /rest/execution/order': `[${ORDER}]`,
+        'GET /rest/ext/order/history?limit=2000': '[]',
+        'GET /rest/execution/order/A1': () => `[${now}]`,
+        'DELETE /rest/execution/order/A1?accountId=1': '',
+      }),
+      broker,
+    );
+    const refused: string[] = [];
+    orders.onTurnedDown = (order, what) => refused.push(`${what} ${order.intId} ${order.status}`);
+    orders.listen('pitlane');
+    await orders.restart();
+    await settled();
+    await orders.cancel(only(orders));
+    broker.publish('pitlane.SERVER.A1', pending);
+    // The venue has not answered at the first two checks.
+    for (let check = 0; check < 2; check++) await orders.followPending();
+    await settled();
+    expect([only(orders).status, refused]).toEqual(['PENDING_CANCEL', []]);
+    now = ORDER;
+    await orders.followPending();
+    await settled();
+    expect([only(orders).status, refused]).toEqual(['NEW', ['Cancel A1 NEW']]);
+    // The order of another client is read again too, and its refusal is not one of this page.
+    broker.publish('pitlane.SERVER.A1', pending.replace('"seq":7', '"seq":8'));
+    for (let check = 0; check < 2; check++) await orders.followPending();
+    await settled();
+    expect([only(orders).status, refused.length]).toEqual(['NEW', 1]);
+  });
+
+  it('of this page are reported if they are turned down, at once or after the response', async () => {
+    const answers: Record<string, string> = {
+      'GET /rest/execution/order': '[]',
+      'GET /rest/ext/order/history?limit=2000': '[]',
+      'POST /rest/execution/order/limit': ORDER,
+    };
+    const orders = new OrderStore(fakeRest(answers), broker);
+    const reported: string[] = [];
+    orders.onTurnedDown = ({ intId, reason }) => reported.push(`${intId} ${reason}`);
+    orders.listen('pitlane');
+    await orders.restart();
+    const message = (id: string): string =>
+      ORDER.replace('"type"', '"orderType"')
+        .replace('{', `{"type":"ORDER","seq":9,"ts":${TEN + 6n},`)
+        .replace('A1', id);
+    const end = (id: string, reason: string, after: number): string =>
+      status(
+        9 + after,
+        9 + after,
+        `"status":"CANCELED","execType":"4","filledQuantity":0,"remainingQuantity":0,"reason":"${reason}"`,
+      ).replace('A1', id);
+    expect((await orders.submit('LIMIT', {}))?.intId).toBe('A1');
+    broker.publish('order.SERVER.A1', message('A1'));
+    for (const again of [0, 1]) broker.publish('pitlane.SERVER.A1', end('A1', 'self-trade', again));
+    // Another client has sent this one.
+    broker.publish('order.SERVER.A2', message('A2'));
+    broker.publish('pitlane.SERVER.A2', end('A2', 'self-trade', 2));
+    expect(reported).toEqual(['A1 self-trade']);
+    answers['POST /rest/execution/order/limit'] = message('A3').replace('"NEW"', '"REJECTED","reason":"halted"');
+    await orders.submit('LIMIT', {});
+    // The user cancels this one.
+    answers['POST /rest/execution/order/limit'] = message('A4');
+    await orders.submit('LIMIT', {});
+    broker.publish('order.SERVER.A4', message('A4'));
+    broker.publish('pitlane.SERVER.A4', end('A4', 'requested', 3));
+    expect(reported).toEqual(['A1 self-trade', 'A3 halted']);
+  });
+
   it('change their id when they are modified', async () => {
     const orders = ordersOf(`[${ORDER}]`);
     await orders.restart();
@@ -166,7 +238,9 @@ describe('orders', () => {
       async (input, init) => (sent.push([String(input), String(init?.body)]), new Response(ORDER)),
     );
     const orders = new OrderStore(rest, broker);
-    expect(await orders.submit('STOP_LIMIT', { securityId: 1, quantity: '10', limit: '1.10', stop: '1' })).toBe('A1');
+    expect(
+      (await orders.submit('STOP_LIMIT', { securityId: 1, quantity: '10', limit: '1.10', stop: '1' }))?.intId,
+    ).toBe('A1');
     expect(sent).toEqual([['/rest/execution/order/stoplimit', '{"securityId":1,"quantity":10,"limit":1.10,"stop":1}']]);
   });
 });
