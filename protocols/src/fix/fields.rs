@@ -2,11 +2,13 @@
 //! first fault of structure is kept. It copies and allocates nothing; the caller owns the table and
 //! reuses it.
 
+mod reject_reason;
 mod scan;
 
 use pitlane_engine::index::{index_u8, index_u32};
 use pitlane_engine::text::parse_u64;
 
+pub use self::reject_reason::SessionRejectReason;
 use self::scan::{find_soh, first_byte, short_tag, small_number};
 use super::frame::{FixFrame, SOH};
 use super::msg_type;
@@ -14,53 +16,6 @@ use super::tag;
 
 /// Fields of one message. A new order has about twenty; no order has more than this.
 pub const FIELDS_MAX: usize = 256;
-
-/// SessionRejectReason (373).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub enum SessionRejectReason {
-    InvalidTag = 0,
-    RequiredTagMissing = 1,
-    TagNotForMessage = 2,
-    UndefinedTag = 3,
-    NoValue = 4,
-    ValueIncorrect = 5,
-    IncorrectFormat = 6,
-    CompIdProblem = 9,
-    SendingTimeAccuracy = 10,
-    InvalidMsgType = 11,
-    TagTwice = 13,
-    OutOfOrder = 14,
-    GroupOutOfOrder = 15,
-    GroupCount = 16,
-    DelimiterInValue = 17,
-    ApplVerIdUnsupported = 18,
-    Other = 99,
-}
-
-impl SessionRejectReason {
-    pub fn text(self) -> &'static str {
-        match self {
-            SessionRejectReason::InvalidTag => "Invalid tag number",
-            SessionRejectReason::RequiredTagMissing => "Required tag missing",
-            SessionRejectReason::TagNotForMessage => "Tag not defined for this message type",
-            SessionRejectReason::UndefinedTag => "Undefined tag",
-            SessionRejectReason::NoValue => "Tag specified without a value",
-            SessionRejectReason::ValueIncorrect => "Value is incorrect (out of range) for this tag",
-            SessionRejectReason::IncorrectFormat => "Incorrect data format for value",
-            SessionRejectReason::CompIdProblem => "CompID problem",
-            SessionRejectReason::SendingTimeAccuracy => "SendingTime accuracy problem",
-            SessionRejectReason::InvalidMsgType => "Invalid MsgType",
-            SessionRejectReason::TagTwice => "Tag appears more than once",
-            SessionRejectReason::OutOfOrder => "Tag specified out of required order",
-            SessionRejectReason::GroupOutOfOrder => "Repeating group fields out of order",
-            SessionRejectReason::GroupCount => "Incorrect NumInGroup count for repeating group",
-            SessionRejectReason::DelimiterInValue => "Non \"data\" value includes field delimiter",
-            SessionRejectReason::ApplVerIdUnsupported => "Invalid/Unsupported Application Version",
-            SessionRejectReason::Other => "Too many fields",
-        }
-    }
-}
 
 /// Fault of a message, and the field that has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,49 +47,54 @@ impl FieldPlace {
 pub struct Fields {
     places: [FieldPlace; FIELDS_MAX],
     len: usize,
-    /// Tags with a slot that occur in the message. `first` is valid only for these, so it need not
-    /// be cleared.
-    seen: [u64; tag::SLOTS / 64],
-    /// Index of the first place with each tag.
-    first: [u8; tag::SLOTS],
+    /// Number of the message in the upper byte, so that the entries of `first` that belong to
+    /// earlier messages need not be cleared.
+    mark: u16,
+    /// Index of the first place with each tag, and the mark of its message.
+    first: [u16; tag::SLOTS],
 }
 
 const _: () = assert!(FIELDS_MAX <= 256, "a place has its number in a byte");
-const _: () = assert!(tag::SLOTS.is_multiple_of(64), "whole words hold all slots");
+
+/// Bits of a mark.
+const MARK: u16 = 0xff00;
 
 impl Default for Fields {
     fn default() -> Fields {
-        Fields {
-            places: [FieldPlace::default(); FIELDS_MAX],
-            len: 0,
-            seen: [0; tag::SLOTS / 64],
-            first: [0; tag::SLOTS],
-        }
+        Fields { places: [FieldPlace::default(); FIELDS_MAX], len: 0, mark: 0, first: [0; tag::SLOTS] }
     }
 }
 
 impl Fields {
     /// Starts a new message, in which 8, 9 and 35 have occurred.
+    #[inline]
     fn clear(&mut self) {
         self.len = 0;
-        self.seen = [0; tag::SLOTS / 64];
-        self.seen[0] = 1 << tag::BEGIN_STRING | 1 << tag::BODY_LENGTH | 1 << tag::MSG_TYPE;
+        self.mark = self.mark.wrapping_add(0x100);
+        if self.mark == 0 {
+            self.first.fill(0);
+            self.mark = 0x100;
+        }
+        for tag in [tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE] {
+            self.first[tag as usize] = self.mark;
+        }
     }
 
-    /// Adds a field and returns whether its tag occurred before and may not be repeated.
-    #[inline]
+    /// Returns whether a tag with this slot has occurred.
+    #[inline(always)]
+    fn has(&self, slot: usize) -> bool {
+        self.first[slot] & MARK == self.mark
+    }
+
+    /// Adds a field and returns whether its tag occurred before and may not be repeated. There is
+    /// room.
     fn add(&mut self, place: FieldPlace) -> bool {
         let at = self.len;
         let twice = match tag::slot(place.tag) {
+            Some(slot) if self.has(slot) => slot != 0 && tag::class(place.tag) & tag::MEMBER == 0,
             Some(slot) => {
-                let (word, bit) = (&mut self.seen[slot / 64], 1 << (slot % 64));
-                if *word & bit == 0 {
-                    *word |= bit;
-                    self.first[slot] = index_u8(at);
-                    false
-                } else {
-                    slot != 0 && tag::class(place.tag) & tag::MEMBER == 0
-                }
+                self.first[slot] = self.mark | index_u8(at) as u16;
+                false
             }
             None => self.places[..at].iter().any(|before| before.tag == place.tag),
         };
@@ -150,8 +110,7 @@ impl Fields {
             return self.places[..self.len].iter().position(|place| place.tag == tag);
         };
         let is_framing = matches!(tag, tag::BEGIN_STRING | tag::BODY_LENGTH | tag::MSG_TYPE);
-        let is_there = self.seen[slot / 64] & 1 << (slot % 64) != 0 && !is_framing;
-        is_there.then(|| self.first[slot] as usize)
+        (self.has(slot) && !is_framing).then(|| (self.first[slot] & !MARK) as usize)
     }
 }
 
@@ -278,7 +237,13 @@ pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'
     let mut raw = None;
     let mut part = tag::HEADER;
     let mut classes = 0;
-    while at < frame.end {
+    loop {
+        if raw.is_none() {
+            (at, part) = pass.plain_fields(at, part, fields);
+        }
+        if at >= frame.end {
+            break;
+        }
         let len = fields.len;
         if len == FIELDS_MAX {
             if is_market_data(msg_type) {
@@ -287,23 +252,10 @@ pub fn read<'a, 'f>(frame: FixFrame<'a>, fields: &'f mut Fields) -> FixMessage<'
             fault = fault.or(Some(FieldFault { reason: SessionRejectReason::Other, tag: 0, at: len }));
             break;
         }
-        let mut reason = None;
-        let place = match pass.plain_field(at, part) {
-            // Most fields are in place, have a value, and do not depend on their neighbours.
-            Some((place, class)) if raw.is_none() => {
-                part &= class;
-                place
-            }
-            _ => {
-                let place;
-                (place, reason) = pass.field(at, &mut raw, &mut part);
-                classes |= tag::class_in(frame.begin_string, place.tag);
-                place
-            }
-        };
-        let twice = fields.add(place)
-            && !is_table(msg_type)
-            && tag::class_in(frame.begin_string, place.tag) & tag::MEMBER == 0;
+        let (place, reason) = pass.field(at, &mut raw, &mut part);
+        let class = tag::class_in(frame.begin_string, place.tag);
+        classes |= class;
+        let twice = fields.add(place) && !is_table(msg_type) && class & tag::MEMBER == 0;
         if (twice || reason.is_some()) && fault.is_none() {
             let reason = reason.unwrap_or(SessionRejectReason::TagTwice);
             fault = Some(FieldFault { reason, tag: place.tag, at: len });
@@ -349,25 +301,49 @@ struct FieldReader<'a> {
 type Raw = Option<(u32, u32, usize)>;
 
 impl<'a> FieldReader<'a> {
-    /// Returns the field at `at` if it belongs to header or body, is in place, has a tag of at most
-    /// four digits and no fault; also returns the parts of the message that may follow.
-    #[inline]
-    fn plain_field(&self, at: usize, part: u8) -> Option<(FieldPlace, u8)> {
-        let word = u64::from_le_bytes(*self.bytes.get(at..)?.first_chunk()?);
-        // The search starts at the field's beginning, so that the next field does not wait for this
-        // tag.
-        let end = match first_byte(word, SOH) {
-            Some(found) => at + found as usize,
-            None => find_soh(self.bytes, at + 8),
-        };
-        let (tag, digits) = short_tag(word)?;
-        let start = at + digits + 1;
-        let class = tag::class_in(self.begin_string, tag);
-        let in_place = class == 0 && part != tag::TRAILER || class == tag::HEADER && part == tag::HEADER;
-        if !in_place || end <= start {
-            return None;
+    /// Adds the fields from `at` on, up to the first one that depends on its neighbours or may have
+    /// a fault: most messages have none. A field that is added belongs to header or body, is in
+    /// place, has a tag with a slot that occurs for the first time, and a value. Returns the offset
+    /// of the other field, or of the end, and the part of the message there.
+    #[inline(always)]
+    fn plain_fields(&self, at: usize, part: u8, fields: &mut Fields) -> (usize, u8) {
+        if part == tag::TRAILER {
+            return (at, part);
         }
-        Some((FieldPlace::new(tag, start, end - start), class))
+        let body = if part == tag::HEADER { self.plain_part::<{ tag::HEADER }>(at, fields) } else { at };
+        let end = self.plain_part::<0>(body, fields);
+        // The first field of the body ends the header.
+        (end, if end > body { 0 } else { part })
+    }
+
+    /// Adds plain fields whose tags have this class, and returns the offset of the next field.
+    #[inline(always)]
+    fn plain_part<const CLASS: u8>(&self, mut at: usize, fields: &mut Fields) -> usize {
+        let Fields { places, len, mark, first } = fields;
+        let (mark, mut count) = (*mark, *len);
+        while at < self.end {
+            let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { break };
+            let word = u64::from_le_bytes(*word);
+            // The search starts at the field's beginning, so that the next field does not wait for
+            // this tag.
+            let end = match first_byte(word, SOH) {
+                Some(found) => at + found as usize,
+                None => find_soh(self.bytes, at + 8),
+            };
+            let Some((tag, digits)) = short_tag(word) else { break };
+            let Some(slot) = tag::slot(tag) else { break };
+            let start = at + digits + 1;
+            if tag::slot_class(slot) != CLASS || end <= start || first[slot] & MARK == mark {
+                break;
+            }
+            let Some(place) = places.get_mut(count) else { break };
+            *place = FieldPlace::new(tag, start, end - start);
+            first[slot] = mark | index_u8(count) as u16;
+            count += 1;
+            at = end + 1;
+        }
+        *len = count;
+        at
     }
 
     /// Returns the field at `at` and its fault. `part` is the current part of the message.

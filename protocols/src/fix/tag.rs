@@ -240,6 +240,12 @@ pub fn class(tag: u32) -> u8 {
     }
 }
 
+/// Returns the class bits of the tag with this slot, in every version. Our own tags have none.
+#[inline]
+pub(super) fn slot_class(slot: usize) -> u8 {
+    SLOT_CLASSES.get(slot).copied().unwrap_or(0)
+}
+
 /// Returns the class bits of a tag in a message with this BeginString. Over FIXT there are more.
 #[inline]
 pub fn class_in(begin_string: &[u8], tag: u32) -> u8 {
@@ -286,6 +292,17 @@ const TRAILERS: [u32; 3] = [89, 93, 10];
 const SPECIAL_TERMS: [u32; 3] = [EXEC_INST, MIN_QTY, MAX_FLOOR];
 
 static CLASSES: [u8; COMMON_TAGS] = classes();
+
+/// Classes of the tags that have a slot, by their slot.
+static SLOT_CLASSES: [u8; SLOTS] = {
+    let (classes, mut table) = (classes(), [0; SLOTS]);
+    let mut at = 0;
+    while at < classes.len() {
+        table[at] = classes[at];
+        at += 1;
+    }
+    table
+};
 
 /// Classes of the tags of FIX 5.0 SP2, by their slot there.
 static CLASSES_50: [u8; fix50::SLOTS] = CLASSES_OF_FIX50;

@@ -30,11 +30,11 @@ pub(super) fn find_soh(bytes: &[u8], at: usize) -> usize {
 /// zero.
 #[inline]
 pub(super) fn short_tag(word: u64) -> Option<(u32, usize)> {
-    let digit = |at: u32| ((word >> at & 0xff) as u8).wrapping_sub(b'0');
-    let (ten, one) = (digit(0), digit(8));
-    // Most tags have two digits.
-    if (word >> 16 & 0xff) as u8 == b'=' && ten.wrapping_sub(1) < 9 && one < 10 {
-        return Some((ten as u32 * 10 + one as u32, 2));
+    // Most tags have two digits: they become numbers, and the equals sign becomes zero.
+    let two = (word & 0xff_ffff) ^ 0x3d_3030;
+    if (two.wrapping_add(0x7f_7676) | two) & 0x80_8080 == 0 && two & 0xff != 0 {
+        let tag = ((two & 0xff) * 10 + (two >> 8)) & 0x7f;
+        return Some((tag as u32, 2));
     }
     // Other tags are read in one word, without a branch for each digit.
     let digits = first_byte(word, b'=')?;

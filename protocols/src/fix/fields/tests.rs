@@ -1,3 +1,4 @@
+use super::SessionRejectReason::{DelimiterInValue, InvalidTag, NoValue, OutOfOrder, TagTwice};
 use super::*;
 use crate::decoded::Decoded;
 use crate::fix::frame::{check_sum, decode};
@@ -128,4 +129,94 @@ fn a_delimiter_is_found_at_every_offset() {
     // A byte above SOH must not be taken for SOH because of a borrow.
     assert_eq!(find_soh(b"\x02\x02\x02\x02\x02\x02\x02\x02\x02\x01\x02\x02\x02\x02\x02\x02\x02\x01", 0), 9);
     assert_eq!(find_soh(b"\x01\x02\x00\x80\x81\x02\x02\x02\x02\x01", 1), 9);
+}
+
+/// What a plain reader finds: tag and value of each field, and the first fault.
+type FieldList = (Vec<(u32, Vec<u8>)>, Option<(SessionRejectReason, u32)>);
+
+/// Reads a body without raw data and groups, field by field.
+fn read_plainly(body: &str) -> FieldList {
+    let (mut fields, mut fault, mut in_header) = (Vec::new(), None, true);
+    for (at, field) in body.strip_suffix('|').unwrap_or(body).split('|').enumerate().skip(1) {
+        let mut add_fault = |reason, tag| _ = fault.get_or_insert((reason, tag));
+        let (name, value) = field.split_once('=').unwrap_or((field, ""));
+        let is_number = |tag: &u32| *tag <= tag::TAG_MAX && !name.starts_with(['0', '+']);
+        let tag = name.parse().ok().filter(is_number).filter(|_| field.contains('='));
+        let Some(tag) = tag else {
+            let is_field = field.contains('=');
+            add_fault(if is_field { InvalidTag } else { DelimiterInValue }, 0);
+            fields.push((0, field.as_bytes().to_vec()));
+            continue;
+        };
+        let is_header = tag::class(tag) & tag::HEADER != 0;
+        match (is_header, in_header) {
+            (true, false) => add_fault(OutOfOrder, tag),
+            _ => in_header &= is_header,
+        }
+        if value.is_empty() {
+            add_fault(NoValue, tag);
+        }
+        let is_framing = [tag::BEGIN_STRING, tag::BODY_LENGTH, tag::MSG_TYPE].contains(&tag);
+        if is_framing || fields[..at - 1].iter().any(|(before, _)| *before == tag) {
+            add_fault(TagTwice, tag);
+        }
+        fields.push((tag, value.as_bytes().to_vec()));
+    }
+    (fields, fault)
+}
+
+/// Random messages, most of them sound, are read as a reader without shortcuts reads them.
+#[test]
+fn messages_are_read_as_field_by_field() {
+    const TAGS: [&str; 24] = [
+        "34", "49", "52", "56", "43", "97", "1", "11", "38", "40", "44", "54", "55", "58", "59", "60", "207",
+        "526", "7001", "7063", "7064", "9000", "1023", "20000",
+    ];
+    const ODD: [&str; 10] = ["08", "0", "1x", "", "8", "35", "99999999999", "1128", "5000", "x"];
+    let mut rng = pitlane_engine::rng::Rng::new(3);
+    let (mut sound, mut table) = (0, Fields::default());
+    for _ in 0..20_000 {
+        let mut pick = |count: usize| (rng.next_u64() % count as u64) as usize;
+        let mut tags = TAGS[..6].to_vec();
+        tags.truncate(pick(7));
+        for _ in 0..pick(16) {
+            match pick(60) {
+                0 => tags.push(ODD[pick(ODD.len())]),
+                1 => tags.push(TAGS[pick(TAGS.len())]),
+                _ => {
+                    let tag = TAGS[6 + pick(TAGS.len() - 6)];
+                    if !tags.contains(&tag) {
+                        tags.push(tag);
+                    }
+                }
+            }
+        }
+        let mut body = "35=D|".to_string();
+        for tag in tags {
+            let value = match pick(80) {
+                0 => String::new(),
+                1 => "a=b".to_string(),
+                8..28 => "y".repeat(1 + pick(60)),
+                _ => "y".repeat(1 + pick(12)),
+            };
+            // A number that is too large is no tag, even without a value.
+            let equals = if tag.len() < 10 && pick(200) == 0 { "" } else { "=" };
+            body += &format!("{tag}{equals}{value}|");
+        }
+        let (fields, fault) = read_plainly(&body);
+        sound += fault.is_none() as usize;
+        let bytes = framed(&body);
+        let Ok(Decoded::Message { message: frame, .. }) = decode(&bytes, 100_000) else { panic!("{body}") };
+        // The table is the same for all messages.
+        let message = read(frame, &mut table);
+        let found: Vec<_> = message.iter().map(|(tag, value)| (tag, value.to_vec())).collect();
+        assert_eq!(found, fields, "{body}");
+        assert_eq!(message.fault.map(|fault| (fault.reason, fault.tag)), fault, "{body}");
+        for tag in [34, 43, 11, 60, 207, 7001, 9000, 20_000, 1_128, 5_000, 8, 35] {
+            let is_framing = [8, 9, 35].contains(&tag);
+            let first = fields.iter().find(|(found, _)| *found == tag && !is_framing);
+            assert_eq!(message.get(tag), first.map(|(_, value)| &value[..]), "{tag} in {body}");
+        }
+    }
+    assert!((8_000..18_000).contains(&sound), "{sound} messages are sound");
 }
