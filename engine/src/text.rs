@@ -334,7 +334,37 @@ pub fn write_scaled(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
 
 /// Returns the days since 1970-01-01 of a date in the proleptic Gregorian calendar; `None` if there
 /// is no such date.
+#[inline]
 pub fn days_of(year: i32, month: u32, day: u32) -> Option<i32> {
+    // Until 2099 every fourth year is a leap year.
+    let since = year.wrapping_sub(1970);
+    let (Some(&(before, days)), 0..130) = (MONTHS.get(month as usize), since) else {
+        return days_of_any(year, month, day);
+    };
+    let is_leap = since % 4 == 2;
+    if day == 0 || day > days + (is_leap && month == 2) as u32 {
+        return None;
+    }
+    let day_of_year = before + (is_leap && month > 2) as u32 + day - 1;
+    Some(since * 365 + (since + 1) / 4 + day_of_year as i32)
+}
+
+/// Days before each month in a year that is no leap year, and days in it. No month is the first
+/// entry.
+const MONTHS: [(u32, u32); 13] = {
+    let lengths = [0, 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+    let mut months = [(0, 0); 13];
+    let mut month = 1;
+    while month < 13 {
+        months[month] = (months[month - 1].0 + months[month - 1].1, lengths[month]);
+        month += 1;
+    }
+    months
+};
+
+/// Returns the same for dates of any year.
+#[cold]
+fn days_of_any(year: i32, month: u32, day: u32) -> Option<i32> {
     if !(1..=12).contains(&month) || day == 0 || day > days_in(year, month) {
         return None;
     }

@@ -175,6 +175,15 @@ fn days_and_dates_are_one_thing() {
 }
 
 #[test]
+fn days_of_usual_years_are_those_of_any_year() {
+    for year in 1_960..2_120 {
+        for (month, day) in (0..15).flat_map(|month| (0..34).map(move |day| (month, day))) {
+            assert_eq!(days_of(year, month, day), days_of_any(year, month, day), "{year}-{month}-{day}");
+        }
+    }
+}
+
+#[test]
 fn errors_have_words() {
     for error in [
         TextError::Empty,

@@ -8,6 +8,7 @@ pub const TIMESTAMP_BYTES: usize = 21;
 
 /// Reads a UTCTimestamp: whole seconds, or 3, 6 or 9 decimals. A leap second counts as the last
 /// second of its minute.
+#[inline]
 pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
     let (date, rest) = bytes.split_first_chunk::<8>()?;
     let ns = parse_time(rest.strip_prefix(b"-")?)?;
@@ -22,18 +23,24 @@ pub fn parse_time(bytes: &[u8]) -> Option<u64> {
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    let thousandths = match decimals {
-        [] => decimals,
-        [b'.', digits @ ..] if matches!(digits.len(), 3 | 6 | 9) => digits,
+    let ns = match decimals {
+        [] => 0,
+        // Most times have milliseconds.
+        [b'.', a, b, c] => three(&[*a, *b, *c])? * NS_PER_MS,
+        [b'.', digits @ ..] => fine_decimals(digits)?,
         _ => return None,
     };
-    let mut threes = thousandths.as_chunks::<3>().0.iter();
-    let mut ns = 0;
-    for _ in 0..3 {
-        ns = ns * 1_000 + threes.next().map_or(Some(0), three)?;
-    }
     let second = hour * 3_600 + minute * 60 + second.min(59);
     Some(second as u64 * NS_PER_S + ns)
+}
+
+/// Reads 6 or 9 decimals of a second, in nanoseconds.
+fn fine_decimals(digits: &[u8]) -> Option<u64> {
+    match digits.as_chunks::<3>() {
+        ([ms, us], []) => Some(three(ms)? * NS_PER_MS + three(us)? * 1_000),
+        ([ms, us, ns], []) => Some(three(ms)? * NS_PER_MS + three(us)? * 1_000 + three(ns)?),
+        _ => None,
+    }
 }
 
 /// Reads a date, `YYYYMMDD`. Returns `None` before 1970.
@@ -41,6 +48,7 @@ pub fn parse_date(bytes: &[u8]) -> Option<Day> {
     day_of(bytes.try_into().ok()?)
 }
 
+#[inline]
 fn day_of(text: &[u8; 8]) -> Option<Day> {
     let number = parse_eight(text)?;
     let day = days_of((number / 10_000) as i32, number / 100 % 100, number % 100)?;
@@ -48,6 +56,7 @@ fn day_of(text: &[u8; 8]) -> Option<Day> {
 }
 
 /// Reads a number of three digits.
+#[inline]
 fn three(text: &[u8; 3]) -> Option<u64> {
     let digits = text.map(|byte| byte.wrapping_sub(b'0'));
     let [hundreds, tens, ones] = digits.map(u64::from);
