@@ -18,7 +18,7 @@
 //! - A request that the client resends and that was answered before is recognised by its id in the
 //!   saved answers.
 
-use std::collections::BTreeMap;
+use std::collections::VecDeque;
 use std::fmt;
 
 use pitlane_engine::id::ShardId;
@@ -85,9 +85,11 @@ pub const MEMORY_MESSAGES_MAX: usize = 100_000;
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
     numbers: SequenceNumbers,
-    messages: BTreeMap<u64, Vec<u8>>,
+    /// By rising number.
+    messages: VecDeque<(u64, Vec<u8>)>,
     messages_max: usize,
-    reported: BTreeMap<ShardId, u64>,
+    /// By shard.
+    reported: [u64; ShardId::MAX as usize + 1],
 }
 
 impl MemoryStore {
@@ -99,10 +101,15 @@ impl MemoryStore {
     pub fn with_max(now: Timestamp, messages_max: usize) -> MemoryStore {
         MemoryStore {
             numbers: SequenceNumbers::fresh(now),
-            messages: BTreeMap::new(),
+            messages: VecDeque::new(),
             messages_max,
-            reported: BTreeMap::new(),
+            reported: [0; ShardId::MAX as usize + 1],
         }
+    }
+
+    /// Returns the place of the first message with this number or a larger one.
+    fn first_from(&self, number: u64) -> usize {
+        self.messages.partition_point(|message| message.0 < number)
     }
 }
 
@@ -119,28 +126,34 @@ impl MessageStore for MemoryStore {
     fn save(&mut self, number: u64, message: &[u8], cause: Option<ReportedEvent>) -> Result<(), StoreFailed> {
         self.numbers.next_sender_msg_seq_num = number + 1;
         if let Some(cause) = cause {
-            self.reported.insert(cause.shard, cause.seq);
+            self.reported[cause.shard.0 as usize] = cause.seq;
         }
         // The memory of the deleted message is used for the new one.
         let mut place = match self.messages.len() >= self.messages_max {
-            true => self.messages.pop_first().map_or_else(Vec::new, |(_, oldest)| oldest),
+            true => self.messages.pop_front().map_or_else(Vec::new, |(_, oldest)| oldest),
             false => Vec::new(),
         };
         place.clear();
         place.extend_from_slice(message);
-        self.messages.insert(number, place);
+        if self.messages.back().is_none_or(|&(last, _)| last < number) {
+            self.messages.push_back((number, place));
+            return Ok(());
+        }
+        let at = self.first_from(number);
+        match self.messages.get_mut(at) {
+            Some(same) if same.0 == number => same.1 = place,
+            Some(_) | None => self.messages.insert(at, (number, place)),
+        }
         Ok(())
     }
 
     fn last_reported_event(&self, shard: ShardId) -> u64 {
-        self.reported.get(&shard).copied().unwrap_or(0)
+        self.reported[shard.0 as usize]
     }
 
     fn next_message(&self, from: u64, to: u64, into: &mut Vec<u8>) -> Option<u64> {
-        if from > to {
-            return None;
-        }
-        let (&number, message) = self.messages.range(from..=to).next()?;
+        let &(number, ref message) =
+            self.messages.get(self.first_from(from)).filter(|first| first.0 <= to)?;
         into.clear();
         into.extend_from_slice(message);
         Some(number)
@@ -173,6 +186,12 @@ mod tests {
         assert_eq!(into, b"m5");
         assert_eq!(store.next_message(6, u64::MAX, &mut into), Some(9));
         assert_eq!(store.next_message(10, 9, &mut into), None);
+        // A number that is used again replaces its message, and a lower one comes before it.
+        for (number, message) in [(9, "n9"), (7, "n7")] {
+            store.save(number, message.as_bytes(), None).unwrap();
+        }
+        assert_eq!((store.next_message(6, 20, &mut into), &into[..]), (Some(7), &b"n7"[..]));
+        assert_eq!((store.next_message(8, 20, &mut into), &into[..]), (Some(9), &b"n9"[..]));
         store.reset(SequenceNumbers::fresh(Timestamp(7))).unwrap();
         assert_eq!(store.next_message(1, u64::MAX, &mut into), None);
         assert_eq!(
