@@ -177,6 +177,17 @@ impl IntId {
         if bytes.len() > INT_ID_BYTES {
             return Err(TextError::TooLong);
         }
+        // Most ids have two words. The last eight bytes cover the rest of the first eight.
+        if let (9..=16, Some(first), Some(last)) = (bytes.len(), bytes.first_chunk(), bytes.last_chunk()) {
+            let [first, last] = [first, last].map(|word| u64::from_le_bytes(*word));
+            let second = last >> (8 * (16 - bytes.len()));
+            let is_text = text::are_graphic(first) && text::are_graphic(last);
+            return if is_text {
+                Ok(IntId::of_words([first, second, 0, 0, 0, 0]))
+            } else {
+                Err(TextError::Character)
+            };
+        }
         // Built from whole words, because it is copied and compared in whole words.
         let mut words = [0; INT_ID_BYTES / 8];
         let (whole, rest) = bytes.as_chunks::<8>();

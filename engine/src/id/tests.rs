@@ -10,6 +10,10 @@ fn an_int_id_admits_48_printable_characters_without_space() {
         assert_eq!(IntId::parse(bad), Err(TextError::Character));
     }
     for len in 1..=INT_ID_BYTES {
+        let distinct: Vec<u8> = (b'A'..).take(len).collect();
+        let id = IntId::parse(&distinct).unwrap();
+        assert_eq!(id.as_bytes(), distinct);
+        assert!(id.padded()[len..].iter().all(|&byte| byte == 0), "only zeros follow the text");
         for at in 0..len {
             let mut text = vec![b'~'; len];
             assert_eq!(IntId::parse(&text).map(|id| id.text_len()), Ok(len));
