@@ -116,14 +116,20 @@ fn check_value(
     if !field_type.permits(value) {
         return Some(SessionRejectReason::IncorrectFormat);
     }
-    let standard = |value: &[u8]| version_values::permits(version, tag, value);
-    let is_listed = |value: &[u8]| standard(value) == Some(true) || settings.lists(tag, value);
-    let is_enumerated = standard(value).is_some() || custom.iter().any(|field| !field.values.is_empty());
+    let is_listed = |value: &[u8], standard| standard == Some(true) || settings.lists(tag, value);
+    let standard = version_values::permits(version, tag, value);
+    let is_enumerated = standard.is_some() || custom.iter().any(|field| !field.values.is_empty());
+    if !is_enumerated {
+        return None;
+    }
     let is_permitted = match field_type == FieldType::Codes {
-        true => value.split(|&byte| byte == b' ').all(is_listed),
-        false => is_listed(value),
+        true => {
+            let mut codes = value.split(|&byte| byte == b' ');
+            codes.all(|code| is_listed(code, version_values::permits(version, tag, code)))
+        }
+        false => is_listed(value, standard),
     };
-    (is_enumerated && !is_permitted).then_some(SessionRejectReason::ValueIncorrect)
+    (!is_permitted).then_some(SessionRejectReason::ValueIncorrect)
 }
 
 /// Checks that a tag outside of groups exists and may stand in this message.

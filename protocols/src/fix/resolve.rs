@@ -44,6 +44,11 @@ pub fn security<'r>(reference: &'r RefData, order: &OrderFields) -> Result<&'r S
 
 /// Returns whether a security agrees with the exchange, currency and type of an order.
 pub fn narrows(reference: &RefData, security: &Security, order: &OrderFields) -> bool {
+    // Most orders have none of these.
+    let names_more = [order.security_exchange, order.currency, order.security_type];
+    if names_more.iter().all(Option::is_none) {
+        return true;
+    }
     let family = reference.family_of(security);
     let exchange = reference.exchange_of(security);
     let on_exchange = order

@@ -107,7 +107,12 @@ impl DictionarySettings {
     }
 
     /// Returns the fields with this tag.
+    #[inline]
     pub(super) fn fields(&self, tag: u32) -> &[CustomField] {
+        if self.fields.is_empty() { &[] } else { self.find_fields(tag) }
+    }
+
+    fn find_fields(&self, tag: u32) -> &[CustomField] {
         let start = self.fields.partition_point(|field| field.tag < tag);
         let count = self.fields[start..].partition_point(|field| field.tag == tag);
         &self.fields[start..start + count]

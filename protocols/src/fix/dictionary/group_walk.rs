@@ -73,7 +73,13 @@ impl GroupWalk {
 
     /// Takes a field into the innermost group that has its tag, and closes the groups inside of
     /// that. Returns whether there is such a group.
+    #[inline]
     pub(super) fn enter(&mut self, at: usize, tag: u32) -> Result<bool, FieldFault> {
+        // Most messages have no groups.
+        if self.depth == 0 { Ok(false) } else { self.enter_open(at, tag) }
+    }
+
+    fn enter_open(&mut self, at: usize, tag: u32) -> Result<bool, FieldFault> {
         while let Some(open) = self.innermost() {
             if let Some(place) = open.group.place(tag) {
                 return open.take(at, tag, place).map(|()| true);
