@@ -34,6 +34,7 @@ pub mod reject;
 pub mod resolve;
 pub mod entry;
 pub mod report;
+mod terms_text;
 pub mod drop_copy;
 pub mod positions;
 pub mod market_data;

@@ -19,6 +19,12 @@ impl Desk {
         self.find(&ReportRef::of_status(report)).map(|number| self.known(number))
     }
 
+    /// Returns root and token of the order that a report is about, see [`KnownOrder`].
+    pub fn root_of(&self, report: &OrderReport) -> Option<(&IntId, u32)> {
+        let entry = self.order_table.at(self.find(&ReportRef::of_status(report))?);
+        Some((&self.names.at(entry.root).id, entry.token))
+    }
+
     /// Prefetches memory for a new order with this id.
     pub fn prefetch(&self, session: u16, id: &IntId) {
         self.names.prefetch(session, id);

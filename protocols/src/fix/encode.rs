@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use pitlane_engine::id::{IntId, Uuid};
+use pitlane_engine::index::index_u16;
 use pitlane_engine::text::{DECIMAL_BYTES_MAX, U64_BYTES_MAX, write_scaled, write_u64};
 use pitlane_engine::time::Timestamp;
 
@@ -212,6 +213,20 @@ impl Draft<'_> {
         self.put(&[SOH]);
     }
 
+    /// Writes complete fields as they were written before.
+    #[inline]
+    pub(super) fn fields(&mut self, fields: &[u8]) {
+        self.put_slice(fields);
+    }
+
+    /// Writes fields by `write`, and returns their bytes if the page holds all of them.
+    #[inline]
+    pub(super) fn written_by(&mut self, write: impl FnOnce(&mut Self)) -> Option<&[u8]> {
+        let (begin, flushed) = (self.written.end, self.out.len());
+        write(self);
+        if self.out.len() == flushed { self.page.get(begin..self.written.end) } else { None }
+    }
+
     /// Writes a field whose value is the beginning of an array. Copying all of the array takes less
     /// time than copying a part.
     #[inline]
@@ -284,25 +299,28 @@ impl Draft<'_> {
             out.insert(length_at + TYPE_AFTER + 1, second);
         }
         let length = out.len() - length_at - BODY_AFTER;
-        let mut text = [0; 20];
-        let digits = write_u64(length as u64, &mut text);
-        if digits == LENGTH_DIGITS {
-            out[length_at..length_at + digits].copy_from_slice(&text[..digits]);
-        } else {
-            out.splice(length_at..length_at + LENGTH_DIGITS, text[..digits].iter().copied());
+        match out[length_at..].first_chunk_mut() {
+            Some(place) if (100..1_000).contains(&length) => *place = three_digits(index_u16(length)),
+            _ => write_length(out, length_at, length),
         }
-        let sum = check_sum(&out[start..]);
-        out.extend_from_slice(&[
-            b'1',
-            b'0',
-            b'=',
-            b'0' + sum / 100,
-            b'0' + sum / 10 % 10,
-            b'0' + sum % 10,
-            SOH,
-        ]);
+        let [a, b, c] = three_digits(check_sum(&out[start..]) as u16);
+        out.extend_from_slice(&[b'1', b'0', b'=', a, b, c, SOH]);
         start
     }
+}
+
+/// Returns a number below 1,000 in decimal.
+#[inline]
+fn three_digits(number: u16) -> [u8; LENGTH_DIGITS] {
+    [number / 100, number / 10 % 10, number % 10].map(|digit| b'0' + (digit & 0xf) as u8)
+}
+
+/// Writes a length that has not the usual number of digits.
+#[cold]
+fn write_length(out: &mut Vec<u8>, length_at: usize, length: usize) {
+    let mut text = [0; U64_BYTES_MAX];
+    let digits = write_u64(length as u64, &mut text);
+    out.splice(length_at..length_at + LENGTH_DIGITS, text[..digits].iter().copied());
 }
 
 #[cfg(test)]

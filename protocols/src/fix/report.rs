@@ -142,6 +142,23 @@ pub fn execution(
     terms: &Terms,
     report: &ExecutionReport,
 ) {
+    let write_terms = |draft: &mut Draft| {
+        account_and_instrument(draft, reference, terms);
+        order_terms(draft, terms);
+    };
+    execution_with(draft, profile, write_terms, root, terms, report);
+}
+
+/// Writes an Execution Report, with the fields of the order's terms as `write_terms` writes them.
+#[inline]
+pub(super) fn execution_with(
+    draft: &mut Draft,
+    profile: FixProfile,
+    write_terms: impl FnOnce(&mut Draft),
+    root: &IntId,
+    terms: &Terms,
+    report: &ExecutionReport,
+) {
     draft.id(prefix::ORDER_ID, root);
     draft.id(prefix::CL_ORD_ID, &report.cl_ord_id);
     if !report.orig_cl_ord_id.is_none() {
@@ -155,11 +172,29 @@ pub fn execution(
         let reason = OrderRejectReason::Platform(report.reason).ord_rej_reason();
         draft.number(prefix::ORD_REJ_REASON, profile.ord_rej_reason(reason) as u64);
     }
+    write_terms(draft);
+    if let Some((qty, price)) = report.last {
+        draft.scaled(prefix::LAST_QTY, qty.raw());
+        draft.scaled(prefix::LAST_PX, price.raw());
+    }
+    draft.scaled(prefix::LEAVES_QTY, leaves_qty(report, terms).raw());
+    draft.scaled(prefix::CUM_QTY, report.cum_qty.raw());
+    draft.scaled(prefix::AVG_PX, report.avg_price.raw());
+    draft.time(prefix::TRANSACT_TIME, report.at);
+    text(draft, OrderRejectReason::Platform(report.reason));
+}
+
+/// Writes Account, the fields of the security, and its exchange as LastMkt.
+pub(super) fn account_and_instrument(draft: &mut Draft, reference: &RefData, terms: &Terms) {
     draft.number(prefix::ACCOUNT, terms.account.0 as u64);
     instrument(draft, reference, terms.security);
     if let Some(security) = reference.security(terms.security) {
         draft.text(prefix::LAST_MKT, reference.exchange_of(security).mic.as_bytes());
     }
+}
+
+/// Writes the fields of an order's own terms.
+pub(super) fn order_terms(draft: &mut Draft, terms: &Terms) {
     draft.code(prefix::SIDE, terms.side.code());
     draft.scaled(prefix::ORDER_QTY, terms.qty.raw());
     draft.code(prefix::ORD_TYPE, terms.kind.code());
@@ -173,15 +208,6 @@ pub fn execution(
     if terms.tif == Tif::Gtd {
         draft.time(prefix::EXPIRE_TIME, terms.tif_date);
     }
-    if let Some((qty, price)) = report.last {
-        draft.scaled(prefix::LAST_QTY, qty.raw());
-        draft.scaled(prefix::LAST_PX, price.raw());
-    }
-    draft.scaled(prefix::LEAVES_QTY, leaves_qty(report, terms).raw());
-    draft.scaled(prefix::CUM_QTY, report.cum_qty.raw());
-    draft.scaled(prefix::AVG_PX, report.avg_price.raw());
-    draft.time(prefix::TRANSACT_TIME, report.at);
-    text(draft, OrderRejectReason::Platform(report.reason));
 }
 
 /// Writes ExecInst, MinQty and MaxFloor of an order.

@@ -13,6 +13,7 @@
 //!
 //! Rules: docs/fix-rules.md#acceptor.
 
+mod coming_id;
 mod drop_copy;
 mod logon;
 mod market_data;
@@ -27,7 +28,6 @@ mod trading_sessions;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use memchr::memmem;
 use pitlane_engine::desk::Desk;
 use pitlane_engine::id::IntId;
 use pitlane_engine::reason::Reason;
@@ -35,6 +35,7 @@ use pitlane_engine::refdata::RefData;
 use pitlane_engine::terms::ReportedTerms;
 use pitlane_engine::time::Timestamp;
 
+use self::coming_id::ComingId;
 pub use self::logon::{LoginState, LogonCredentials};
 pub use self::market_data::MarketInterest;
 use self::market_data::MarketSubscriptions;
@@ -50,16 +51,13 @@ use super::state::FixSessionState;
 use crate::fix::dictionary;
 use crate::fix::entry::ClientRequest;
 use crate::fix::fields::{FieldFault, FixMessage, SessionRejectReason};
-use crate::fix::frame;
 use crate::fix::msg_type;
 use crate::fix::orders::ClientOrders;
 use crate::fix::positions::PositionQuery;
 use crate::fix::rate_limit::RateLimit;
 use crate::fix::reject::OrderRejectReason;
 use crate::fix::tag;
-
-/// Bytes of the next frame that are searched for its ClOrdID, which usually follows the header.
-const PREFETCH_BYTES: usize = 160;
+use crate::fix::terms_text::TermsText;
 
 #[derive(Debug)]
 pub(super) struct Acceptor {
@@ -67,12 +65,12 @@ pub(super) struct Acceptor {
     /// Whether the service accepts orders now.
     is_ready: bool,
     login: LoginState,
-    /// Finds the start of a ClOrdID.
-    cl_ord_id: memmem::Finder<'static>,
+    coming: ComingId,
     /// Request for the caller. The session reads nothing more until the caller takes it.
     pending_request: Option<ClientRequest>,
     orders: ClientOrders,
     special: ReportedTerms,
+    terms_text: TermsText,
     rate_limit: RateLimit,
     /// Token of the last request about an order.
     token: u32,
@@ -101,10 +99,11 @@ impl Acceptor {
             reference,
             is_ready: true,
             login: LoginState::NotAsked,
-            cl_ord_id: memmem::Finder::new(b"\x0111="),
+            coming: ComingId::default(),
             pending_request: None,
             orders: ClientOrders::new(settings.orders_max, settings.finished_max, id_seed(settings)),
             special: ReportedTerms::default(),
+            terms_text: TermsText::default(),
             rate_limit: RateLimit::new(&settings.rate_limit),
             token: 0,
             last_exec: 0,
@@ -128,6 +127,7 @@ impl Acceptor {
     }
 
     pub(super) fn set_reference(&mut self, reference: Arc<RefData>) {
+        self.terms_text.clear();
         self.reference = reference;
     }
 
@@ -309,13 +309,8 @@ impl SessionRole for AcceptorReader<'_> {
 
     /// Prefetches memory for the order that comes next. The next frame may turn out not to be an
     /// order.
-    fn prefetch(&self, layer: &SessionLayer, coming: &[u8]) {
-        let finder = &self.acceptor.cl_ord_id;
-        let coming = &coming[..coming.len().min(PREFETCH_BYTES)];
-        let Some(at) = finder.find(coming) else { return };
-        let value = &coming[at + finder.needle().len()..];
-        let value = memchr::memchr(frame::SOH, value).and_then(|end| IntId::parse(&value[..end]).ok());
-        if let Some(id) = value {
+    fn prefetch(&mut self, layer: &SessionLayer, coming: &[u8]) {
+        if let Some(id) = self.acceptor.coming.read(coming) {
             self.desk.prefetch(layer.settings.source.session, &id);
         }
     }

@@ -155,10 +155,18 @@ impl Acceptor {
                 self.restore_order(layer, reported, special, event.at, desk);
             }
         }
-        let Some(reported) = event.report().filter(|reported| reported.source == layer.settings.source)
-        else {
+        let of_order;
+        let reported = if let EventKind::Status(reported) = &event.body {
+            reported
+        } else if let Some(report) = event.report() {
+            of_order = report;
+            &of_order
+        } else {
             return;
         };
+        if reported.source != layer.settings.source {
+            return;
+        }
         if matches!(
             reported.what,
             ExecType::Entered | ExecType::Rejected | ExecType::CancelPending | ExecType::ReplacePending
@@ -168,8 +176,8 @@ impl Acceptor {
                 layer.sequence.in_flight.add_answered(reported.id);
             }
         }
-        let known = desk.order_of(&reported).map(OrderKey::from);
-        let Some(key) = known.or_else(|| if missed { self.missed_key(&reported) } else { None }) else {
+        let known = desk.root_of(reported).map(|(root, place)| OrderKey { root: *root, place });
+        let Some(key) = known.or_else(|| if missed { self.missed_key(reported) } else { None }) else {
             // The order is rejected and not recorded, so no table has it.
             return self.report_untracked(layer, now, shard, event, special);
         };
@@ -184,7 +192,7 @@ impl Acceptor {
         let exec_id = event.exec_id(layer.settings.instance, shard);
         let Some(order) = self.orders.get_mut(&key) else { return };
         let was_finished = order.status.is_finished();
-        let mut report = ExecutionReport::of_event(&reported, event.at, exec_id, order);
+        let mut report = ExecutionReport::of_event(reported, event.at, exec_id, order);
         if missed {
             // After a restart it is unknown which ids the client gave. Most likely they were the
             // client's own at that time.
@@ -305,8 +313,9 @@ impl Acceptor {
         report: &ExecutionReport,
     ) {
         let profile = layer.settings.profile;
+        let Acceptor { terms_text, reference, .. } = self;
         _ = layer.send_app(now, msg_type::EXECUTION_REPORT, |draft| {
-            report::execution(draft, profile, &self.reference, root, terms, report);
+            terms_text.execution(draft, profile, reference, (root, terms), report);
             if let Some(special) = &special {
                 report::special_terms(draft, special);
             }

@@ -17,7 +17,7 @@ pub(in crate::fix::session) trait SessionRole {
     fn handle_first_message(&mut self, layer: &mut SessionLayer, now: Timestamp, message: &FixMessage);
 
     /// Prefetches memory for the message that may begin in `coming`, while another one is handled.
-    fn prefetch(&self, _layer: &SessionLayer, _coming: &[u8]) {}
+    fn prefetch(&mut self, _layer: &SessionLayer, _coming: &[u8]) {}
 
     /// Handles the message with the expected number, and consumes the number, whatever the result.
     fn handle_expected(

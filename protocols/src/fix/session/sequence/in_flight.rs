@@ -44,7 +44,9 @@ impl InFlightRequests {
     /// Removes an answered request. Shards answer in the order of the requests, so the search ends
     /// early.
     pub(in crate::fix::session) fn complete(&mut self, id: &IntId) {
-        if let Some(at) = self.requests.iter().position(|(_, known)| known == id) {
+        if self.requests.front().is_some_and(|(_, first)| first == id) {
+            self.requests.pop_front();
+        } else if let Some(at) = self.requests.iter().position(|(_, known)| known == id) {
             self.requests.remove(at);
         }
     }
@@ -70,7 +72,9 @@ impl InFlightRequests {
 
     /// Forgets the stored answers, because the client has nothing left to resend.
     pub(in crate::fix::session) fn clear_answered(&mut self) {
-        self.answered.clear();
+        if !self.answered.is_empty() {
+            self.answered.clear();
+        }
     }
 
     /// Clears everything after a sequence reset. Pending requests are still answered, but their
