@@ -8,6 +8,7 @@
 //! | `affinity` | pins a thread to a core | `io`, `bench` |
 //! | `scheduling` | class, nice value and time slice of a thread | `io` |
 //! | `busy_poll` | busy-poll parameters of an epoll descriptor | not used yet |
+//! | `ring` | io_uring with its buffers: receive, send, poll, in one call | `io/net` |
 //! | `receive_stamp` | times at which the kernel received bytes | `bench` |
 //!
 //! Every function is safe to call with any argument; each `unsafe` block says why. Calls go through
@@ -16,8 +17,9 @@
 //! default) enables everything but `prefetch`; the engine is built without it and makes no system
 //! call.
 //!
-//! `make miri` runs the tests under Miri. It cannot map files or set epoll parameters, so those
-//! tests run only natively; copying into and out of mapped memory is tested on heap memory.
+//! `make miri` runs the tests under Miri. It has no files, sockets or rings, so tests that
+//! need them run only natively; copying into and out of memory that Rust does not own is tested on
+//! heap memory, as are the buffers of `ring`.
 
 #![cfg_attr(not(feature = "os"), no_std)]
 
@@ -36,5 +38,9 @@ pub mod receive_stamp;
 pub mod scheduling;
 #[cfg(feature = "os")]
 mod span;
+#[cfg(all(feature = "os", target_os = "linux"))]
+mod memory;
+#[cfg(all(feature = "os", target_os = "linux"))]
+pub mod ring;
 
 pub use prefetch::prefetch;

@@ -3,6 +3,7 @@
 
 use std::ops::Range;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU16, Ordering};
 
 #[derive(Debug)]
 pub(crate) struct Span {
@@ -51,6 +52,34 @@ impl Span {
     pub(crate) fn clear(&mut self) {
         // SAFETY: `Span::new` guarantees that all bytes can be written.
         unsafe { ptr::write_bytes(self.start.as_ptr(), 0, self.len) }
+    }
+
+    /// Copies bytes out. Panics if the span has fewer from there on.
+    #[inline]
+    pub(crate) fn copy_to(&self, at: usize, into: &mut [u8]) {
+        let room = self.len.checked_sub(at).expect("the place lies within the span");
+        assert!(into.len() <= room, "the bytes lie within the span");
+        // SAFETY: `at` is at most `len`, as was just checked.
+        let from = unsafe { self.start.as_ptr().add(at) };
+        // SAFETY: that many bytes can be read from there (checked above; `Span::new` guarantees the
+        // rest), and no reference covers them, so `into` does not overlap.
+        unsafe { ptr::copy_nonoverlapping(from, into.as_mut_ptr(), into.len()) }
+    }
+
+    /// Stores a number that another processor reads: what was written before is visible to a reader
+    /// of the number. Panics if it does not lie within the span, or not at an even address.
+    #[inline]
+    pub(crate) fn publish_u16(&mut self, at: usize, value: u16) {
+        let room = self.len.checked_sub(at).expect("the place lies within the span");
+        assert!(room >= size_of::<u16>(), "the number lies within the span");
+        // SAFETY: `at` is at most `len`, as was just checked.
+        let place = unsafe { self.start.as_ptr().add(at) }.cast::<u16>();
+        assert!(place.is_aligned(), "an atomic number is aligned");
+        // SAFETY: two bytes can be read and written there (checked above; `Span::new` guarantees the
+        // rest), the address is aligned, and no reference covers them. Other accesses of this
+        // process go through this span, which `&mut` excludes meanwhile.
+        let atomic = unsafe { AtomicU16::from_ptr(place) };
+        atomic.store(value, Ordering::Release);
     }
 
     /// Appends a copy of a range. Panics if it does not lie within the span.
@@ -108,6 +137,33 @@ mod tests {
             span.read_into(64..64, &mut out);
             assert_eq!(out, b">\0abc\0last");
         });
+    }
+
+    #[test]
+    fn bytes_and_published_numbers_are_copied_out() {
+        with_span(64, |span| {
+            span.clear();
+            // The memory of the test is aligned to an even address or to an odd one.
+            let at = span.as_ptr().addr() % 2;
+            span.publish_u16(at, 0x1234);
+            span.write(at + 2, b"abc");
+            let mut out = [0; 5];
+            span.copy_to(at, &mut out);
+            assert_eq!((&out[..2], &out[2..]), (&0x1234_u16.to_ne_bytes()[..], &b"abc"[..]));
+            span.copy_to(64, &mut []);
+        });
+    }
+
+    #[test]
+    #[should_panic(expected = "an atomic number is aligned")]
+    fn a_number_at_an_odd_address_is_not_published() {
+        with_span(8, |span| span.publish_u16(1 - span.as_ptr().addr() % 2, 1));
+    }
+
+    #[test]
+    #[should_panic(expected = "the bytes lie within the span")]
+    fn a_byte_too_many_is_not_copied() {
+        with_span(8, |span| span.copy_to(5, &mut [0; 4]));
     }
 
     #[test]
