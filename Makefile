@@ -24,7 +24,7 @@ export PATH := $(CARGO_FOLDER)/bin:$(PATH)
 SETUP ?= config/setup
 
 .DEFAULT_GOAL := help
-.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot pictures test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults venue-isolation chaos campaign attack fuzz mutants miri uring oracle bench compare arena bench-namespaces bench-gate flame smoke pure cycles cover \
+.PHONY: help setup-run setup-check setup-test setup-docs run fresh tidy links lint-python lint-web format docs docs-api reference page screenshot pictures test web-test client-test engine engine-test bench-backtest bench-client guide-test examples-test quantstats without-python check sim depth faults venue-isolation chaos campaign attack fuzz mutants miri oracle bench compare arena bench-namespaces bench-gate flame smoke pure cycles cover \
 	install package deploy-test release reproducible deny sbom clean
 
 # The page is built if npm is installed and a source has changed. Without the page, the binary shows
@@ -327,10 +327,6 @@ miri: ## run the `unsafe` code of io/sys under Miri, to detect invalid reads and
 	@rustup toolchain list | grep -q '^nightly' || rustup toolchain install nightly --profile minimal
 	@rustup component add miri rust-src --toolchain nightly >/dev/null 2>&1
 	MIRIFLAGS=-Zmiri-strict-provenance cargo +nightly miri test --package pitlane-sys --target-dir $(BUILT)/miri
-
-uring: ## test the sockets with the io_uring driver, which is not built by default
-	cargo test --package pitlane-net --features uring $(PROFILE)
-	cargo test --package pitlane --features uring $(PROFILE) --test doctor
 
 oracle: ## compare the FIX codec with fefix: frames, fields and speed (the first build takes 15 minutes)
 	cargo test --release --manifest-path tests/oracle/Cargo.toml

@@ -18,6 +18,9 @@ pub struct NetConfig {
     pub backlog: u32,
     /// 0: off.
     pub busy_poll_us: u32,
+    /// 0: the kernel's default.
+    pub busy_poll_packets: u16,
+    pub busy_poll_prefer: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,6 +41,8 @@ impl NetConfig {
             user_timeout_ms: section.number("user_timeout_ms", 0..=3_600_000),
             backlog: section.number("backlog", 1..=65_535),
             busy_poll_us: section.number("busy_poll_us", 0..=1_000),
+            busy_poll_packets: section.number("busy_poll_packets", 0..=64),
+            busy_poll_prefer: section.flag("busy_poll_prefer"),
         }
     }
 }

@@ -6,7 +6,7 @@
 //! ```
 
 use std::io::{self, Read, Write};
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 
 use pitlane_engine::time::Timestamp;
 
@@ -16,6 +16,7 @@ use super::event::CloseReason;
 use super::input::{SocketInput, SpareBuffers};
 use super::listener::ListenerId;
 use super::output::SocketOutput;
+use super::released_socket::ReleasedSocket;
 use super::settings::BufferLimits;
 use super::tls_connection::TlsSession;
 
@@ -229,6 +230,33 @@ impl Connection {
                 ReadOutcome::Over(reason)
             }
         }
+    }
+
+    /// Takes over the bytes that lay in the driver, and returns the socket.
+    pub(super) fn take_over(
+        &mut self,
+        released: ReleasedSocket,
+        spare: &mut SpareBuffers,
+    ) -> Result<TcpStream, CloseReason> {
+        let ReleasedSocket { stream, received, unsent } = released;
+        match &mut self.tls {
+            Some(tls) => {
+                if !unsent.is_empty() {
+                    tls.carry(&unsent);
+                }
+                tls.decrypt(&received, &mut self.input, spare)?;
+            }
+            None => {
+                if !received.is_empty() {
+                    self.input.reserve(spare, received.len()).copy_from_slice(&received);
+                    self.input.filled(received.len());
+                }
+                if !unsent.is_empty() {
+                    self.output.prepend(&unsent);
+                }
+            }
+        }
+        Ok(stream)
     }
 
     /// Returns the bytes read, or the meaning of a read without bytes.

@@ -15,7 +15,8 @@ pub struct SocketCounts {
     pub accept_failed: u64,
     pub received_bytes: u64,
     pub sent_bytes: u64,
-    /// System calls; together with the bytes they show how well writes are batched.
+    /// Calls of the driver, with epoll system calls; together with the bytes they show how well
+    /// writes are batched.
     pub reads: u64,
     pub writes: u64,
     /// Calls of `send` refused because the output was full.

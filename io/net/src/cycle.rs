@@ -135,7 +135,8 @@ impl Sockets {
         // Reading would show that the peer has gone. A session that pauses must not wait for its
         // own time limits to end.
         connection.lost |= connection.paused && connection.is_open() && !connection.stream.is_connected();
-        if ready.writable && (connection.has_output() || connection.notify_drained) {
+        let is_finishing = connection.phase == ConnectionPhase::Finishing;
+        if ready.writable && (connection.has_output() || connection.notify_drained || is_finishing) {
             self.mark_dirty(id);
         }
         self.enqueue_read(id);
@@ -346,7 +347,16 @@ impl Sockets {
             }
             return;
         }
-        if connection.phase == ConnectionPhase::Finishing {
+        let is_finishing = connection.phase == ConnectionPhase::Finishing;
+        if is_finishing || connection.notify_drained {
+            match connection.stream.is_sending() {
+                // The driver reports when the system has accepted the rest.
+                Ok(true) => return,
+                Ok(false) => {}
+                Err(error) => return self.broken(id, CloseReason::of(&error), handle),
+            }
+        }
+        if is_finishing {
             connection.stream.shutdown_write();
             connection.phase = ConnectionPhase::Lingering;
             if connection.end_seen {

@@ -11,55 +11,79 @@ use std::time::Duration;
 
 use pitlane_runtime::wakeup::Wakeup;
 
+use super::busy_poll::BusyPolling;
 use super::epoll::{self, Epoll};
 use super::quick_ack::acknowledge;
+use super::released_socket::ReleasedSocket;
 use super::settings::DriverKind;
 use super::token::ReadyToken;
-#[cfg(all(feature = "uring", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 use super::uring::{self, Uring};
 
-/// Reason why this build has no io_uring driver.
-pub const NOT_BUILT: &str = "this build has no io_uring driver (it was built without the feature `uring`)";
+/// Reason why a system other than Linux has no io_uring driver.
+#[cfg(not(target_os = "linux"))]
+const NOT_LINUX: &str = "only Linux has io_uring";
 
-/// Returns whether the kernel grants a ring, or the reason why not: creates the smallest possible
-/// one and frees it at once.
-#[cfg(all(feature = "uring", target_os = "linux"))]
+/// Returns whether the kernel grants a ring, or the reason why not: creates a small one and frees
+/// it at once.
+#[cfg(target_os = "linux")]
 pub fn probe_ring() -> Result<(), String> {
-    uring::make_ring()
+    uring::probe()
 }
 
 /// Returns the reason why there is no ring.
-#[cfg(not(all(feature = "uring", target_os = "linux")))]
+#[cfg(not(target_os = "linux"))]
 pub fn probe_ring() -> Result<(), String> {
-    Err(NOT_BUILT.to_owned())
+    Err(NOT_LINUX.to_owned())
+}
+
+/// Returns whether a driver can poll network cards, or the reason why not.
+pub fn probe_busy_poll(kind: DriverKind) -> Result<(), String> {
+    let probed = BusyPolling { usecs: 1, ..BusyPolling::default() };
+    let opened = SocketDriver::open(kind, Some(probed)).map_err(|error| error.to_string())?;
+    opened.busy_poll_refused.map_or(Ok(()), Err)
+}
+
+/// A driver, with what the log says about it.
+pub(super) struct OpenedDriver {
+    pub driver: SocketDriver,
+    /// Reason why the driver is not the configured one.
+    pub fallback: Option<String>,
+    /// Reason why the driver does not poll network cards as configured.
+    pub busy_poll_refused: Option<String>,
 }
 
 pub(super) enum SocketDriver {
     Epoll(Epoll),
-    #[cfg(all(feature = "uring", target_os = "linux"))]
+    #[cfg(target_os = "linux")]
     Uring(Box<Uring>),
 }
 
 impl SocketDriver {
-    /// Opens a driver, and returns it with the reason why it is not the configured one.
-    pub(super) fn open(kind: DriverKind) -> io::Result<(SocketDriver, Option<String>)> {
-        let reason = match kind {
+    /// Opens the configured driver, or epoll where the host forbids it.
+    pub(super) fn open(kind: DriverKind, busy_polling: Option<BusyPolling>) -> io::Result<OpenedDriver> {
+        let fallback = match kind {
             DriverKind::Epoll => None,
-            #[cfg(all(feature = "uring", target_os = "linux"))]
-            DriverKind::Uring => match Uring::open() {
-                Ok(uring) => return Ok((SocketDriver::Uring(Box::new(uring)), None)),
+            #[cfg(target_os = "linux")]
+            DriverKind::Uring => match Uring::open(busy_polling) {
+                Ok((uring, busy_poll_refused)) => {
+                    let driver = SocketDriver::Uring(Box::new(uring));
+                    return Ok(OpenedDriver { driver, fallback: None, busy_poll_refused });
+                }
                 Err(reason) => Some(reason),
             },
-            #[cfg(not(all(feature = "uring", target_os = "linux")))]
-            DriverKind::Uring => Some(NOT_BUILT.to_owned()),
+            #[cfg(not(target_os = "linux"))]
+            DriverKind::Uring => Some(NOT_LINUX.to_owned()),
         };
-        Ok((SocketDriver::Epoll(Epoll::open()?), reason))
+        let epoll = Epoll::open()?;
+        let busy_poll_refused = busy_polling.and_then(|wanted| epoll.set_busy_poll(wanted).err());
+        Ok(OpenedDriver { driver: SocketDriver::Epoll(epoll), fallback, busy_poll_refused })
     }
 
     pub(super) fn kind(&self) -> DriverKind {
         match self {
             SocketDriver::Epoll(_) => DriverKind::Epoll,
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketDriver::Uring(_) => DriverKind::Uring,
         }
     }
@@ -67,7 +91,7 @@ impl SocketDriver {
     pub(super) fn registrar(&self) -> io::Result<SocketRegistrar> {
         match self {
             SocketDriver::Epoll(epoll) => epoll.registrar().map(SocketRegistrar::Epoll),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketDriver::Uring(uring) => Ok(SocketRegistrar::Uring(uring.registrar())),
         }
     }
@@ -75,7 +99,7 @@ impl SocketDriver {
     pub(super) fn wakeup(&self) -> Wakeup {
         match self {
             SocketDriver::Epoll(epoll) => epoll.wakeup(),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketDriver::Uring(uring) => uring.wakeup(),
         }
     }
@@ -85,7 +109,7 @@ impl SocketDriver {
     pub(super) fn run_cycle<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         match self {
             SocketDriver::Epoll(epoll) => epoll.run_cycle(inside),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketDriver::Uring(uring) => uring.run_cycle(inside),
         }
     }
@@ -95,7 +119,7 @@ impl SocketDriver {
     pub(super) fn run_cycle_unpolled<R>(&mut self, inside: impl FnOnce(&[ReadyToken]) -> R) -> R {
         match self {
             SocketDriver::Epoll(_) => inside(&[]),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketDriver::Uring(uring) => uring.run_cycle(inside),
         }
     }
@@ -105,7 +129,7 @@ impl SocketDriver {
     pub(super) fn wait(&mut self, at_most: Duration) {
         match self {
             SocketDriver::Epoll(epoll) => epoll.wait(at_most),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketDriver::Uring(uring) => uring.wait(at_most),
         }
     }
@@ -114,7 +138,7 @@ impl SocketDriver {
 /// Registers sockets with a driver.
 pub(super) enum SocketRegistrar {
     Epoll(epoll::EpollRegistrar),
-    #[cfg(all(feature = "uring", target_os = "linux"))]
+    #[cfg(target_os = "linux")]
     Uring(uring::UringRegistrar),
 }
 
@@ -122,18 +146,20 @@ impl SocketRegistrar {
     pub(super) fn attach(&self, token: usize, stream: TcpStream) -> io::Result<SocketStream> {
         match self {
             SocketRegistrar::Epoll(registrar) => registrar.attach(token, stream).map(SocketStream::Epoll),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketRegistrar::Uring(registrar) => Ok(SocketStream::Uring(registrar.attach(token, stream))),
         }
     }
 
-    pub(super) fn detach(&self, stream: SocketStream) -> io::Result<TcpStream> {
+    pub(super) fn detach(&self, stream: SocketStream) -> io::Result<ReleasedSocket> {
         match (self, stream) {
             (_, SocketStream::Unattached) => unreachable!("it was never attached"),
-            (SocketRegistrar::Epoll(registrar), SocketStream::Epoll(stream)) => registrar.detach(stream),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
-            (SocketRegistrar::Uring(registrar), SocketStream::Uring(stream)) => registrar.detach(&stream),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            (SocketRegistrar::Epoll(registrar), SocketStream::Epoll(stream)) => {
+                registrar.detach(stream).map(ReleasedSocket::of)
+            }
+            #[cfg(target_os = "linux")]
+            (SocketRegistrar::Uring(_), SocketStream::Uring(stream)) => stream.release(),
+            #[cfg(target_os = "linux")]
             (SocketRegistrar::Epoll(_), SocketStream::Uring(_))
             | (SocketRegistrar::Uring(_), SocketStream::Epoll(_)) => {
                 unreachable!("a stream belongs to the driver that attached it")
@@ -156,10 +182,13 @@ impl SocketRegistrar {
                 }
                 Ok(ListenerWatch::Epoll)
             }
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketRegistrar::Uring(registrar) => {
-                drop(before);
-                registrar.watch(token, listener).map(ListenerWatch::Uring)
+                let before = before.and_then(|before| match before {
+                    ListenerWatch::Uring(watch) => Some(watch),
+                    ListenerWatch::Epoll => None,
+                });
+                registrar.watch(token, listener, before).map(ListenerWatch::Uring)
             }
         }
     }
@@ -167,8 +196,8 @@ impl SocketRegistrar {
 
 pub(super) enum ListenerWatch {
     Epoll,
-    #[cfg(all(feature = "uring", target_os = "linux"))]
-    Uring(#[expect(dead_code, reason = "watches while it exists")] uring::UringStream),
+    #[cfg(target_os = "linux")]
+    Uring(uring::UringWatch),
 }
 
 /// A connected socket.
@@ -176,14 +205,27 @@ pub(super) enum SocketStream {
     /// The socket is not attached yet.
     Unattached,
     Epoll(TcpStream),
-    #[cfg(all(feature = "uring", target_os = "linux"))]
+    #[cfg(target_os = "linux")]
     Uring(uring::UringStream),
 }
 
 impl SocketStream {
     pub(super) fn acknowledge(&self) {
-        if let SocketStream::Epoll(stream) = self {
-            acknowledge(stream);
+        match self {
+            SocketStream::Unattached => {}
+            SocketStream::Epoll(stream) => acknowledge(stream),
+            #[cfg(target_os = "linux")]
+            SocketStream::Uring(stream) => stream.acknowledge(),
+        }
+    }
+
+    /// Returns whether the driver holds written bytes that the system has not accepted; readiness
+    /// to write then follows. Fails if they cannot be sent.
+    pub(super) fn is_sending(&self) -> io::Result<bool> {
+        match self {
+            SocketStream::Unattached | SocketStream::Epoll(_) => Ok(false),
+            #[cfg(target_os = "linux")]
+            SocketStream::Uring(stream) => stream.is_sending(),
         }
     }
 
@@ -193,7 +235,7 @@ impl SocketStream {
         match self {
             SocketStream::Unattached => true,
             SocketStream::Epoll(stream) => stream.peer_addr().is_ok(),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketStream::Uring(stream) => stream.is_connected(),
         }
     }
@@ -204,7 +246,7 @@ impl SocketStream {
             SocketStream::Unattached => {}
             // The peer may be gone already, which has the same effect.
             SocketStream::Epoll(stream) => _ = stream.shutdown(Shutdown::Write),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketStream::Uring(stream) => stream.shutdown_write(),
         }
     }
@@ -215,7 +257,7 @@ impl Read for SocketStream {
         match self {
             SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
             SocketStream::Epoll(stream) => stream.read(buffer),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketStream::Uring(stream) => stream.read(buffer),
         }
     }
@@ -226,8 +268,8 @@ impl Write for SocketStream {
         match self {
             SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
             SocketStream::Epoll(stream) => stream.write(bytes),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
-            SocketStream::Uring(stream) => stream.write(bytes),
+            #[cfg(target_os = "linux")]
+            SocketStream::Uring(stream) => stream.write_vectored(&[io::IoSlice::new(bytes)]),
         }
     }
 
@@ -235,25 +277,12 @@ impl Write for SocketStream {
         match self {
             SocketStream::Unattached => Err(io::ErrorKind::WouldBlock.into()),
             SocketStream::Epoll(stream) => stream.write_vectored(parts),
-            #[cfg(all(feature = "uring", target_os = "linux"))]
+            #[cfg(target_os = "linux")]
             SocketStream::Uring(stream) => stream.write_vectored(parts),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
-    }
-}
-
-#[cfg(all(test, not(all(feature = "uring", target_os = "linux"))))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn without_the_io_uring_driver_epoll_is_used_and_the_reason_is_given() {
-        let (driver, reason) = SocketDriver::open(DriverKind::Uring).expect("epoll is there");
-        assert_eq!((driver.kind(), reason.as_deref()), (DriverKind::Epoll, Some(NOT_BUILT)));
-        let (_, reason) = SocketDriver::open(DriverKind::Epoll).expect("epoll is there");
-        assert_eq!(reason, None);
     }
 }

@@ -10,6 +10,10 @@ use mio::unix::SourceFd;
 use mio::{Events, Interest, Poll, Registry, Token, Waker};
 use pitlane_runtime::wakeup::Wakeup;
 
+#[cfg(target_os = "linux")]
+use pitlane_sys::busy_poll;
+
+use super::busy_poll::BusyPolling;
 use super::token::{ReadyToken, WAKEUP};
 
 /// Maximum number of events per poll. The next poll reports the rest.
@@ -30,6 +34,21 @@ impl Epoll {
         let wakeup = Wakeup::new(move || waker.wake().expect("an eventfd takes a one at any time"));
         let ready = Vec::with_capacity(EVENTS_MAX);
         Ok(Epoll { poll, events: Events::with_capacity(EVENTS_MAX), ready, wakeup })
+    }
+
+    /// Makes the kernel poll network cards during a wait, or returns the reason why it does not.
+    pub(super) fn set_busy_poll(&self, wanted: BusyPolling) -> Result<(), String> {
+        #[cfg(target_os = "linux")]
+        {
+            let BusyPolling { usecs, packets, prefer } = wanted;
+            let parameters = busy_poll::BusyPoll { usecs, budget: packets, prefer };
+            let set = busy_poll::set_busy_poll(self.poll.registry(), parameters);
+            set.map_err(|error| format!("the kernel does not poll network cards for epoll ({error})"))
+        }
+        #[cfg(not(target_os = "linux"))]
+        {
+            Err(format!("only Linux polls network cards, for {} us", wanted.usecs))
+        }
     }
 
     pub(super) fn registrar(&self) -> io::Result<EpollRegistrar> {
@@ -92,5 +111,23 @@ impl EpollRegistrar {
 
     pub(super) fn watch(&self, token: usize, listener: &TcpListener) -> io::Result<()> {
         self.registry.register(&mut SourceFd(&listener.as_raw_fd()), Token(token), Interest::READABLE)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_epoll_descriptor_gets_the_busy_poll_parameters() {
+        let epoll = Epoll::open().expect("epoll is there");
+        match epoll.set_busy_poll(BusyPolling { usecs: 50, packets: 16, prefer: true }) {
+            Ok(()) => assert_eq!(
+                busy_poll::busy_poll(epoll.poll.registry()).expect("what was set can be read"),
+                busy_poll::BusyPoll { usecs: 50, budget: 16, prefer: true },
+            ),
+            // The kernel is older than Linux 6.9, or has no busy polling.
+            Err(reason) => println!("skipped: {reason}"),
+        }
     }
 }

@@ -29,11 +29,13 @@ pub mod counts;
 pub mod listener;
 pub mod detached;
 mod driver;
+mod released_socket;
 pub mod quick_ack;
 pub mod websocket_key;
 mod token;
+pub mod busy_poll;
 mod epoll;
-#[cfg(all(feature = "uring", target_os = "linux"))]
+#[cfg(target_os = "linux")]
 mod uring;
 
 use std::io;
@@ -42,14 +44,14 @@ use std::time::Duration;
 use pitlane_engine::time::Timestamp;
 use pitlane_runtime::wakeup::Wakeup;
 
-use self::driver::SocketDriver;
+use self::driver::{OpenedDriver, SocketDriver};
 use self::event::SocketEvent;
 use self::listener::{Listener, ListenerId};
 use self::settings::{DriverKind, NetSettings};
 use self::sockets::Sockets;
 
 pub use self::connection_id::ConnectionId;
-pub use self::driver::{NOT_BUILT, probe_ring};
+pub use self::driver::{probe_busy_poll, probe_ring};
 
 /// The sockets of one thread, with their driver. Must be created on the thread that uses it.
 pub struct Net {
@@ -57,13 +59,15 @@ pub struct Net {
     sockets: Sockets,
     driver: SocketDriver,
     fallback: Option<String>,
+    busy_poll_refused: Option<String>,
 }
 
 impl Net {
     pub fn open(settings: NetSettings) -> io::Result<Net> {
-        let (driver, fallback) = SocketDriver::open(settings.driver)?;
+        let opened = SocketDriver::open(settings.driver, settings.busy_polling)?;
+        let OpenedDriver { driver, fallback, busy_poll_refused } = opened;
         let sockets = Sockets::new(settings, driver.registrar()?);
-        Ok(Net { sockets, driver, fallback })
+        Ok(Net { sockets, driver, fallback, busy_poll_refused })
     }
 
     /// Returns the driver in use, which may differ from the configured one.
@@ -74,6 +78,11 @@ impl Net {
     /// Returns one line for the log: why io_uring was configured and epoll is used.
     pub fn fallback(&self) -> Option<&str> {
         self.fallback.as_deref()
+    }
+
+    /// Returns one line for the log: why the driver does not poll network cards as configured.
+    pub fn busy_poll_refused(&self) -> Option<&str> {
+        self.busy_poll_refused.as_deref()
     }
 
     /// Returns a wake-up that ends a [`Net::wait`] from any thread.

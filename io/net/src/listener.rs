@@ -166,10 +166,10 @@ pub(super) fn prepare(stream: &TcpStream, settings: &NetSettings) -> io::Result<
     #[cfg(target_os = "linux")]
     {
         socket.set_tcp_user_timeout(Some(settings.user_timeout))?;
-        if let Some(us) = settings.busy_poll_us {
+        if let Some(polling) = settings.busy_polling {
             // Raising the value needs a privilege; without it the connection works, with higher
             // latency.
-            _ = socket.set_busy_poll(us);
+            _ = socket.set_busy_poll(polling.usecs);
         }
     }
     Ok(())

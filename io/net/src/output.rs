@@ -33,6 +33,12 @@ impl SocketOutput {
         &mut self.bytes
     }
 
+    /// Puts bytes before all others.
+    pub(super) fn prepend(&mut self, bytes: &[u8]) {
+        self.bytes.splice(..self.sent, bytes.iter().copied());
+        self.sent = 0;
+    }
+
     pub(super) fn sent(&mut self, count: usize) {
         self.sent += count;
         assert!(self.sent <= self.bytes.len(), "no more is sent than there is");
@@ -76,6 +82,15 @@ mod tests {
             output.sent(count);
         }
         assert!(output.bytes.capacity() < 100);
+    }
+
+    #[test]
+    fn prepended_bytes_leave_first() {
+        let mut output = SocketOutput::default();
+        output.tail().extend_from_slice(b"xxrest");
+        output.sent(2);
+        output.prepend(b"first, ");
+        assert_eq!((output.unsent(), output.pending()), (&b"first, rest"[..], 11));
     }
 
     #[test]

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use pitlane_config::{NetConfig, NetDriver};
 
+use super::busy_poll::BusyPolling;
+
 /// The settings of one thread's sockets.
 #[derive(Clone, Debug)]
 pub struct NetSettings {
@@ -24,9 +26,9 @@ pub struct NetSettings {
     pub user_timeout: Duration,
     /// Time that a finishing connection may take to accept the rest and to close its own side.
     pub linger: Duration,
-    /// Microseconds for which a read polls the network card itself. Only for cards whose driver
-    /// supports it.
-    pub busy_poll_us: Option<u32>,
+    /// How a read, and a wait, poll the network card itself. Only for cards whose driver supports
+    /// it.
+    pub busy_polling: Option<BusyPolling>,
 }
 
 impl NetSettings {
@@ -47,7 +49,11 @@ impl NetSettings {
             read_bytes: config.read_buffer_bytes,
             keep_alive: KeepAlive { idle, ..usual.keep_alive },
             user_timeout: Duration::from_millis(config.user_timeout_ms as u64),
-            busy_poll_us: (config.busy_poll_us > 0).then_some(config.busy_poll_us),
+            busy_polling: (config.busy_poll_us > 0).then_some(BusyPolling {
+                usecs: config.busy_poll_us,
+                packets: config.busy_poll_packets,
+                prefer: config.busy_poll_prefer,
+            }),
             ..usual
         }
     }
@@ -66,7 +72,7 @@ impl Default for NetSettings {
             keep_alive: KeepAlive::default(),
             user_timeout: Duration::from_secs(30),
             linger: Duration::from_secs(1),
-            busy_poll_us: None,
+            busy_polling: None,
         }
     }
 }

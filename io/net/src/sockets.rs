@@ -16,10 +16,11 @@ use super::connections::Connections;
 use super::counts::SocketCounts;
 use super::deadlines::Deadlines;
 use super::detached::Detached;
-use super::driver::SocketRegistrar;
+use super::driver::{SocketRegistrar, SocketStream};
 use super::event::CloseReason;
 use super::input::SpareBuffers;
 use super::listener::{ActiveListener, prepare};
+use super::released_socket::ReleasedSocket;
 use super::settings::{ConnectTarget, NetSettings};
 use super::tls_connection::TlsSession;
 
@@ -172,22 +173,27 @@ impl Sockets {
         self.active_listeners.iter_mut().for_each(ActiveListener::close);
     }
 
-    /// Removes a connection, for another thread to adopt. Returns `None` if there is none, or if
-    /// the system failed to detach it and it is closed.
+    /// Removes a connection, for another thread to adopt. Returns `None` if there is none, or if it
+    /// has failed meanwhile and is closed.
     pub fn release(&mut self, id: ConnectionId) -> Option<Detached> {
         self.open(id)?;
         let at = self.unattached.iter().position(|(unattached, _)| *unattached == id);
         let unattached = at.map(|at| self.unattached.swap_remove(at).1);
-        let connection = self.remove_entry(id)?;
-        let stream = match unattached {
-            Some(stream) => stream,
-            None => match self.registrar.detach(connection.stream) {
-                Ok(stream) => stream,
-                Err(error) => {
-                    self.counts.closed(CloseReason::of(&error));
-                    return None;
-                }
-            },
+        let mut connection = self.remove_entry(id)?;
+        let stream = std::mem::replace(&mut connection.stream, SocketStream::Unattached);
+        let released = match unattached {
+            Some(stream) => Ok(ReleasedSocket::of(stream)),
+            None => self.registrar.detach(stream),
+        };
+        let taken = released
+            .map_err(|error| CloseReason::of(&error))
+            .and_then(|released| connection.take_over(released, &mut self.spare));
+        let stream = match taken {
+            Ok(stream) => stream,
+            Err(reason) => {
+                self.counts.closed(reason);
+                return None;
+            }
         };
         self.counts.released += 1;
         Some(Detached {

@@ -23,6 +23,9 @@ pub(super) struct TlsSession {
     /// Whether the peer sent close_notify.
     pub(super) peer_closed: bool,
     close_notify_sent: bool,
+    /// Encrypted bytes that the previous driver of the socket had taken and could not send. They
+    /// come before all others.
+    carried: SocketOutput,
 }
 
 impl TlsSession {
@@ -40,7 +43,12 @@ impl TlsSession {
 
     fn of(mut connection: Connection) -> TlsSession {
         connection.set_buffer_limit(Some(RECORDS_BYTES_MAX));
-        TlsSession { connection, peer_closed: false, close_notify_sent: false }
+        TlsSession {
+            connection,
+            peer_closed: false,
+            close_notify_sent: false,
+            carried: SocketOutput::default(),
+        }
     }
 
     pub(super) fn is_handshaking(&self) -> bool {
@@ -48,7 +56,12 @@ impl TlsSession {
     }
 
     pub(super) fn wants_write(&self) -> bool {
-        self.connection.wants_write()
+        self.carried.pending() > 0 || self.connection.wants_write()
+    }
+
+    /// Takes over encrypted bytes that come before all others.
+    pub(super) fn carry(&mut self, bytes: &[u8]) {
+        self.carried.prepend(bytes);
     }
 
     /// Processes received bytes. Plain text goes to `input`; answers wait for `write`.
@@ -91,6 +104,9 @@ impl TlsSession {
 
     /// Writes encrypted bytes, in one system call.
     pub(super) fn write(&mut self, stream: &mut SocketStream) -> io::Result<usize> {
+        if self.carried.pending() > 0 {
+            return stream.write(self.carried.unsent()).inspect(|&count| self.carried.sent(count));
+        }
         self.connection.write_tls(stream)
     }
 

@@ -256,6 +256,43 @@ fn a_connection_keeps_its_tls_when_another_thread_adopts_it() {
 }
 
 #[test]
+fn encrypted_output_that_did_not_leave_moves_along() {
+    const BYTES: usize = 8 << 20;
+    on_each_driver(|first| {
+        on_each_driver(|second| {
+            let identity = ClientIdentity::new();
+            let (mut first, mut second) = (fixture(first, &identity), fixture(second, &identity));
+            let mut client = identity.client(first.address, &TLS13);
+            let talk = thread::spawn(move || {
+                ping(&mut client);
+                client
+            });
+            let mut client = serve(&mut first, talk);
+            let id = first.gateway.accepted()[0];
+            first.sockets().send(id, &vec![b'x'; BYTES]).unwrap();
+            // The client reads nothing: the buffers of the system and of the driver fill up.
+            let mut idle = 0;
+            first.until("no more leaves", |fixture| {
+                let before = fixture.sockets().counts().sent_bytes;
+                let work = fixture.step();
+                idle =
+                    if work == 0 && before == fixture.sockets().counts().sent_bytes { idle + 1 } else { 0 };
+                idle > 20
+            });
+            let detached = first.sockets().release(id).unwrap();
+            second.sockets().adopt(detached);
+            let talk = thread::spawn(move || {
+                let mut bytes = vec![0; BYTES];
+                client.read_exact(&mut bytes).unwrap();
+                assert!(bytes.iter().all(|&byte| byte == b'x'));
+                ping(&mut client);
+            });
+            serve(&mut second, talk);
+        });
+    });
+}
+
+#[test]
 fn openssl_can_connect() {
     if Command::new("openssl").arg("version").output().is_err() {
         println!("skipped: there is no openssl here");

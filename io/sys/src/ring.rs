@@ -124,8 +124,8 @@ impl Ring {
             .map_err(|error| in_step("the buffers of io_uring", &error))?;
         let (address, count) = (buffers.address(), buffers.count());
         let ring = Ring { ring, buffers, operations: Operations::default(), overflow: VecDeque::new() };
-        // SAFETY: the memory has room for `count` entries and is freed after the ring, or never: see
-        // `drop`.
+        // SAFETY: the memory has room for `count` entries and is freed after the ring, or never:
+        // see `drop`.
         unsafe { ring.ring.submitter().register_buf_ring_with_flags(address, count, BUFFER_GROUP, 0) }
             .map_err(|error| in_step("io_uring_register", &error))?;
         // A sandbox may permit the setup and forbid the calls.
@@ -268,10 +268,10 @@ impl Ring {
     fn refill(&mut self) {
         let mut queue = self.ring.submission();
         while let Some(entry) = self.overflow.front() {
-            // SAFETY: the descriptor and the bytes of the entry belong to its operation, which keeps
-            // them until the last completion. The bytes are on the heap, so they stay at their
-            // address when the operation moves. Buffers to receive into are those of this ring. A
-            // cancellation has neither.
+            // SAFETY: the descriptor and the bytes of the entry belong to its operation, which
+            // keeps them until the last completion. The bytes are on the heap, so they stay at
+            // their address when the operation moves. Buffers to receive into are those of this
+            // ring. A cancellation has neither.
             if unsafe { queue.push(entry) }.is_err() {
                 return;
             }
@@ -296,6 +296,7 @@ impl Ring {
                 let OperationKind::Send(bytes, from) = self.operations.remove(key).expect(known).kind else {
                     unreachable!("it was a send just now")
                 };
+                assert!(is_last, "a send has one completion");
                 let result = result.map(|count| count as usize);
                 return Completion { tag, is_last, outcome: Outcome::Sent { bytes, from, result } };
             }

@@ -75,8 +75,8 @@ impl Span {
         // SAFETY: `at` is at most `len`, as was just checked.
         let place = unsafe { self.start.as_ptr().add(at) }.cast::<u16>();
         assert!(place.is_aligned(), "an atomic number is aligned");
-        // SAFETY: two bytes can be read and written there (checked above; `Span::new` guarantees the
-        // rest), the address is aligned, and no reference covers them. Other accesses of this
+        // SAFETY: two bytes can be read and written there (checked above; `Span::new` guarantees
+        // the rest), the address is aligned, and no reference covers them. Other accesses of this
         // process go through this span, which `&mut` excludes meanwhile.
         let atomic = unsafe { AtomicU16::from_ptr(place) };
         atomic.store(value, Ordering::Release);

@@ -36,7 +36,7 @@ pub(super) fn check(config: &Config, host: &HostFiles, probes: &Probes) -> Vec<H
         clock_sync(host, probes),
         huge_pages(host),
         swap(host),
-        busy_poll(config, host),
+        busy_poll(config, host, probes),
         slices(config, probes),
         virtual_machine(host),
     ]
@@ -104,20 +104,25 @@ fn swap(host: &HostFiles) -> HostFinding {
     }
 }
 
-fn busy_poll(config: &Config, host: &HostFiles) -> HostFinding {
+/// Each socket polls as long as `busy_read`, or as the process may ask for. The driver polls by its
+/// own parameters where the kernel has them, and as long as `busy_poll` elsewhere.
+fn busy_poll(config: &Config, host: &HostFiles, probes: &Probes) -> HostFinding {
     let wanted = config.net.busy_poll_us;
     if wanted == 0 {
         return BUSY_POLL.fit("not configured (net.busy_poll_us)");
     }
     let value = |name: &str| host.text(&format!("proc/sys/net/core/{name}"))?.parse::<u32>().ok();
-    let names = ["busy_poll", "busy_read"];
-    let values: Vec<(&str, u32)> = names.into_iter().filter_map(|name| Some((name, value(name)?))).collect();
+    let (names, shown): (&[&str], &str) = match probes.busy_poll {
+        Ok(()) => (&["busy_read"], "the driver polls, and net.core.busy_read is"),
+        Err(_) => (&["busy_poll", "busy_read"], "net.core.busy_poll and busy_read are"),
+    };
+    let values: Vec<(&str, u32)> = names.iter().filter_map(|name| Some((*name, value(name)?))).collect();
     if values.len() < names.len() {
-        return BUSY_POLL.unknown("the kernel does not show net.core.busy_poll and busy_read");
+        return BUSY_POLL.unknown(format!("the kernel does not show net.core.{}", names.join(" and ")));
     }
     let low: Vec<(&str, u32)> = values.into_iter().filter(|(_, us)| *us < wanted).collect();
     if low.is_empty() {
-        return BUSY_POLL.fit(format!("net.core.busy_poll and busy_read are at least {wanted} us"));
+        return BUSY_POLL.fit(format!("{shown} at least {wanted} us"));
     }
     let found: Vec<String> = low.iter().map(|(name, us)| format!("net.core.{name} is {us} us")).collect();
     let remedy: Vec<String> = low.iter().map(|(name, _)| format!("net.core.{name}={wanted}")).collect();

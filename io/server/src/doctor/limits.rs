@@ -1,15 +1,14 @@
 //! Checks of the limits of this process: memory, files, rings, ports.
 
 use pitlane_config::{Config, NetDriver};
-use pitlane_net::NOT_BUILT;
 
 use super::host::HostFiles;
 use super::probes::Probes;
 use super::{HostCheck, HostFinding};
 
-/// Memory that a ring and its buffers lock, for each gateway: the requirement of glommio and a
-/// reserve.
-const LOCKED_BYTES_PER_GATEWAY: u64 = 16 << 20;
+/// Memory that a ring locks, for each gateway: its queues, 200 KiB, and a reserve. The kernel does
+/// not lock the buffers.
+const LOCKED_BYTES_PER_GATEWAY: u64 = 1 << 20;
 /// Files besides connections: journals, logs, stores, pollers.
 const FILES_BESIDES: u64 = 256;
 
@@ -58,9 +57,6 @@ fn ring(config: &Config, host: &HostFiles, probes: &Probes) -> HostFinding {
     let disabled = host.text("proc/sys/kernel/io_uring_disabled").unwrap_or("0".to_string());
     let trouble = match (&probes.ring, disabled.as_str()) {
         (Ok(()), _) => return RING.fit("a ring could be made"),
-        (Err(problem), _) if problem == NOT_BUILT => {
-            (problem.clone(), "build it with `--features uring`, or set net.driver = \"epoll\"")
-        }
         (Err(problem), "0") => (
             format!("no ring could be made: {problem}"),
             "let the container's seccomp profile permit io_uring_setup",

@@ -13,6 +13,7 @@ use pitlane_cluster::nats::checkup;
 use pitlane_cluster::standby::broker::{self, BrokerFacts};
 use pitlane_config::Config;
 use pitlane_engine::time::NS_PER_S;
+use pitlane_net::settings::NetSettings;
 use pitlane_runtime::clock::Clock;
 use pitlane_runtime::thread_class::ThreadClass;
 use pitlane_sys::scheduling::{scheduling, set_scheduling};
@@ -35,6 +36,8 @@ pub struct Probes {
     pub ring: Result<(), String>,
     /// Whether a thread keeps a time slice of its own; the reason why it may not ask for one.
     pub has_slices: Result<bool, String>,
+    /// Whether the configured driver takes its own busy-poll parameters.
+    pub busy_poll: Result<(), String>,
     pub clock_synchronized: Option<bool>,
     pub ports: Vec<PortProbe>,
     /// How the broker stores the stream of the standby; None: there is no standby.
@@ -60,6 +63,7 @@ impl Probes {
             sync_us: sync_us(&data_dir).map_err(|error| error.to_string()),
             ring: pitlane_net::probe_ring(),
             has_slices: has_slices().map_err(|error| error.to_string()),
+            busy_poll: pitlane_net::probe_busy_poll(NetSettings::of(&config.net).driver),
             clock_synchronized: clock_synchronized(),
             ports: config.listeners().into_iter().map(|(key, address, _)| try_port(key, address)).collect(),
             broker: config.standby.group.is_some().then(|| broker::probe(config)),

@@ -2,7 +2,7 @@
 
 use std::hint;
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -167,6 +167,11 @@ fn open_net(settings: NetSettings, lifecycle: &Lifecycle) -> Option<Net> {
     };
     if let Some(reason) = net.fallback() {
         tracing::warn!("net.driver: {reason}");
+    }
+    if let Some(reason) = net.busy_poll_refused() {
+        // Once, although each thread with sockets asks.
+        static LOGGED: Once = Once::new();
+        LOGGED.call_once(|| tracing::warn!("net.busy_poll_us: {reason}; the kernel's own setting applies"));
     }
     Some(net)
 }

@@ -16,8 +16,8 @@ use crate::memory::PageMemory;
 const ENTRY_BYTES: usize = 16;
 /// Place of the tail.
 const TAIL: usize = 14;
-/// Distance between a buffer's end and the next one's beginning. If the buffers began a power of two
-/// apart, their first lines would share a few sets of the cache.
+/// Distance between a buffer's end and the next one's beginning. If the buffers began a power of
+/// two apart, their first lines would share a few sets of the cache.
 const GAP: usize = 128;
 
 /// A filled buffer, lent by the ring that returned it until it is given back.
