@@ -7,7 +7,7 @@
 //! | `pages` | requests large pages | `io`, as a hook for the engine |
 //! | `affinity` | pins a thread to a core | `io`, `bench` |
 //! | `scheduling` | class, nice value and time slice of a thread | `io` |
-//! | `busy_poll` | busy-poll parameters of an epoll descriptor | not used yet |
+//! | `busy_poll` | busy-poll parameters of an epoll descriptor | `io/net` |
 //! | `ring` | io_uring with its buffers: receive, send, poll, in one call | `io/net` |
 //! | `receive_stamp` | times at which the kernel received bytes | `bench` |
 //!
