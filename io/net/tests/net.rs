@@ -56,6 +56,20 @@ fn output_buffered_during_a_connect_is_sent_afterwards() {
     });
 }
 
+/// A gateway connects to a venue at the end of a cycle, before its outputs are written.
+#[test]
+fn output_buffered_at_the_end_of_a_cycle_with_a_connect_is_sent_afterwards() {
+    on_each_driver(|driver| {
+        let mut fixture = NetFixture::new(driver);
+        let call = ConnectTarget { address: fixture.address, tls: None, limits: BufferLimits::default() };
+        fixture.step_with_end(|sockets| {
+            let id = sockets.connect(&call).unwrap();
+            sockets.send(id, b"hello\n").unwrap();
+        });
+        fixture.until("it has gone round", |w| w.sockets().counts().received_bytes >= 4 * 6);
+    });
+}
+
 #[test]
 fn a_connect_that_fails_is_reported() {
     on_each_driver(|driver| {

@@ -151,6 +151,8 @@ impl RingSockets {
         };
         let key = self.sockets.insert(socket).expect("a process has fewer descriptors than slots");
         self.receive(key);
+        // As with epoll, which reports a new socket: output may have waited for it.
+        self.report(key, false, true);
         key
     }
 

@@ -276,6 +276,8 @@ fn an_idle_driver_waits_and_reports_nothing() {
     let Some(mut fixture) = Fixture::new() else { return };
     let (_stream, _peer) = fixture.pair(1);
     fixture.step();
+    let new = fixture.seen.pop().expect("a new socket is reported once");
+    assert!((new.token, new.readable, new.writable) == (1, false, true));
     fixture.driver.wait(Duration::from_millis(1));
     for _ in 0..100 {
         fixture.step();

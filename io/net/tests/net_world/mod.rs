@@ -123,6 +123,18 @@ impl NetFixture {
         net.run_cycle(*now, |sockets, event| gateway.handle(sockets, event))
     }
 
+    /// Runs a cycle, and `act` at its end.
+    pub(crate) fn step_with_end(&mut self, act: impl FnOnce(&mut Sockets)) {
+        let NetFixture { net, now, gateway, .. } = self;
+        let mut act = Some(act);
+        net.run_cycle(*now, |sockets, event| {
+            if matches!(event, SocketEvent::EndOfCycle) {
+                act.take().into_iter().for_each(|act| act(sockets));
+            }
+            gateway.handle(sockets, event);
+        });
+    }
+
     pub(crate) fn until(&mut self, what: &str, mut come: impl FnMut(&mut NetFixture) -> bool) {
         let begin = Instant::now();
         while !come(self) {
