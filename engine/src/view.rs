@@ -26,13 +26,14 @@ mod ledger;
 mod limit_use;
 mod market;
 mod order;
+mod order_changes;
 mod orders;
 mod slab;
 mod walk;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::event::{Adjustment, Event, EventKind};
+use crate::event::{Adjustment, Event, EventKind, ExecType, OrderReport};
 use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
 use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
@@ -42,6 +43,7 @@ pub use day_result::{DayResult, DayTotals, EndedDay};
 pub use ledger::{CashBalance, PositionView, TransactionView};
 pub use limit_use::{LimitRefusals, LimitUse};
 pub use order::OrderView;
+pub use order_changes::{ChangeCause, OrderPrices, StatusChange};
 pub use valuation::{Holding, Missing, Portfolio, Valuation};
 pub use walk::{WALKS_MAX, WalkHandle};
 
@@ -57,6 +59,9 @@ pub struct ViewSettings {
     /// Ids by which a much modified order is found: its first, and the newest ones. At least two.
     pub versions_max: u32,
     pub alerts_max: u32,
+    /// Changes of orders in the trading day, over all shards; beyond it the oldest are dropped. 64
+    /// bytes each. Zero keeps none.
+    pub changes_max: u32,
     /// Transactions of the day that a shard keeps, and so tells a view that starts later.
     pub shard_transactions_max: u32,
     /// Seed of the hash over order ids, so that clients cannot choose ids that collide.
@@ -70,6 +75,7 @@ impl Default for ViewSettings {
             transactions_max: 100_000,
             versions_max: 256,
             alerts_max: 1_000,
+            changes_max: 262_144,
             shard_transactions_max: 4_096,
             seed: 0,
         }
@@ -81,6 +87,7 @@ impl Default for ViewSettings {
 pub struct View {
     shards: Vec<ShardProgress>,
     orders: orders::OrderStore,
+    changes: order_changes::OrderChangeLog,
     ledger: ledger::LedgerView,
     market: market::MarketView,
     control: control::ControlState,
@@ -110,6 +117,7 @@ impl View {
         View {
             shards: vec![ShardProgress::default(); shards as usize],
             orders: orders::OrderStore::new(shards, &settings),
+            changes: order_changes::OrderChangeLog::new(shards, settings.changes_max),
             ledger: ledger::LedgerView::new(settings.transactions_max as usize),
             market: market::MarketView::default(),
             control: control::ControlState::new(settings.alerts_max as usize),
@@ -131,13 +139,17 @@ impl View {
         match &event.body {
             EventKind::Order(event) => {
                 assert_home(shard, event.order);
+                self.changes.terms(at, event);
                 if self.orders.terms(at, event, mark) {
                     self.refusals.count_order(at, shard, event);
                 }
             }
-            EventKind::Status(event) => self.orders.status(at, event, mark),
+            EventKind::Status(event) => self.status(at, event, mark),
             EventKind::Refused(event) => {
-                self.orders.refused(at, event, mark);
+                let is_known = self.orders.refused(at, event, mark);
+                if let Some(order) = self.orders.order(event.order).filter(|_| is_known) {
+                    self.changes.refused(at, event, &order);
+                }
                 if let Some(terms) = self.orders.terms_of(event.order) {
                     self.refusals.count_request(at, shard, event, terms);
                 }
@@ -227,6 +239,26 @@ impl View {
         self.shards.iter().filter_map(|progress| progress.day).max()
     }
 
+    fn status(&mut self, at: Timestamp, event: &OrderReport, mark: SnapshotMark) {
+        if event.what == ExecType::Snapshot {
+            self.find_gap(at, event, mark.shard);
+        }
+        if self.orders.status(at, event, mark) {
+            self.changes.status(at, event);
+        }
+    }
+
+    /// Notes a gap in the changes of an order if a later snapshot has a newer state of it than the
+    /// events before.
+    fn find_gap(&mut self, at: Timestamp, event: &OrderReport, shard: ShardId) {
+        if !self.is_complete(shard) {
+            return;
+        }
+        if let Some(order) = self.orders.order(event.order).filter(|order| order.updated < at) {
+            self.changes.gap(at, &order);
+        }
+    }
+
     fn trading_day_is(&mut self, shard: ShardId, day: Day) {
         let before = self.shards[shard.0 as usize].day.replace(day);
         let ended = before.filter(|before| *before != day);
@@ -236,6 +268,7 @@ impl View {
         self.market.day_begins(shard);
         if ended.is_some() {
             self.orders.day_over(shard);
+            self.changes.day_over(shard);
             self.ledger.day_over(shard);
             self.refusals.day_over(shard);
         }
@@ -284,6 +317,13 @@ impl View {
     /// submission.
     pub fn orders_with_id(&self, id: &IntId) -> Vec<OrderView> {
         self.orders.with_id(id)
+    }
+
+    /// Returns what happened to an order in its trading day, oldest first, at most the newest
+    /// `limit` changes; and whether these are all. The entry of an order from before the start of
+    /// this view is missing, and old changes are overwritten.
+    pub fn changes_of(&self, order: &OrderView, limit: usize) -> (Vec<StatusChange>, bool) {
+        self.changes.of(order, limit)
     }
 
     /// Returns the open orders by time of submission, then by handle.

@@ -20,6 +20,7 @@ mod limits;
 mod log_event;
 mod named;
 mod order;
+mod order_changes;
 mod order_request;
 mod portfolio;
 mod portfolio_sample;
@@ -51,6 +52,7 @@ pub use self::log_event::LogEventVO;
 pub use self::moment::Moment;
 pub use self::named::NamedValue;
 pub use self::order::OrderVO;
+pub use self::order_changes::{OrderChangesVO, StatusChangeVO};
 pub use self::order_request::{
     AnyOrderVO, LimitOrderChangeVO, LimitOrderVO, MarketOrderChangeVO, MarketOrderVO, OrderChange,
     OrderRequest, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,

@@ -202,6 +202,26 @@ export function deskJourneys(shared) {
     await history.getByRole('button', { name: 'Close the history' }).click();
   });
 
+  test('the history of an order has what happened before the page was opened', async () => {
+    const { service } = shared;
+    const count = await openOrders();
+    const sent = { securityId: 1, side: 'BUY', quantity: 41, limit: 90.5, intId: 'before-the-page' };
+    await service.call('POST', '/rest/execution/order/limit', sent);
+    await service.call('POST', '/rest/execution/modify/order/limit', { intId: sent.intId, limit: 91.25 });
+    const other = await open(shared.chrome, service.url);
+    await tab(other, 'Orders');
+    const rows = other.getByRole('region', { name: 'Orders' }).getByRole('row');
+    await rows.filter({ hasText: '91.25' }).first().getByRole('cell').first().click();
+    const history = other.getByRole('region', { name: /^History of order/ });
+    for (const terms of ['New 41 limit 90.50', 'New 41 limit 91.25']) {
+      await history.getByRole('listitem').filter({ hasText: terms }).waitFor();
+    }
+    assert.equal(await history.getByText('Changes that the service no longer has').count(), 0);
+    await other.context().close();
+    await service.call('DELETE', `/rest/execution/order/${sent.intId}`);
+    await untilOpen(count);
+  });
+
   test('the button that cancels all orders tells how many, also those that a filter hides', async () => {
     const { page } = shared;
     await pointAway();

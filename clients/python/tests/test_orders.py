@@ -11,6 +11,7 @@ from pitlane import (
     AsyncPitlane,
     CanceledOrders,
     Conflict,
+    ExecType,
     LimitOrder,
     MarketOrder,
     NewTransaction,
@@ -122,6 +123,21 @@ def test_a_modified_order_has_a_new_id_and_is_found_by_the_old_one(client):
         client.modify(third, limit=103)
     with pytest.raises(ValueError):
         client.modify(third)
+
+
+def test_the_changes_of_an_order_have_its_former_limit(client):
+    first = client.buy(3, 10, limit=100)
+    second = client.modify(first, limit="101.5")
+    client.cancel(second)
+    assert client.order(second.int_id).status is OrderStatus.CANCELED
+    changes = client.order_changes(first.int_id, account_id=first.account_id)
+    assert changes == client.order_changes(second)
+    assert (changes.int_id, changes.date_time, changes.complete) == (second.int_id, first.date_time, True)
+    limits = {change.exec_type: change.limit for change in changes.changes}
+    assert limits[ExecType.NEW] == 100
+    assert limits[ExecType.REPLACED] == limits[ExecType.CANCELED] == Decimal("101.5")
+    with pytest.raises(NotFound):
+        client.order_changes("never sent")
 
 
 def test_send_returns_only_the_id(client):

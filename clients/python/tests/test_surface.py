@@ -108,6 +108,7 @@ def orders(client):
         assert client.order(order.int_id).status == "CANCELED"
     assert client.open_orders() == []
     assert len(client.order_history()) == 4
+    assert client.order_changes(market).changes[-1].status == "FILLED"
     # An id may look like another path.
     for odd in ("market", "limit", "stop", "stoplimit"):
         with pytest.raises(NotFound):
@@ -203,6 +204,8 @@ NAMES = {
     "LogEventVO": operation_values.LoggedEvent,
     "MissingVO": values.MissingAmount,
     "OrderVO": values.Order,
+    "OrderChangesVO": values.OrderChanges,
+    "StatusChangeVO": values.StatusChange,
     "PortfolioSampleVO": values.PortfolioSample,
     "PortfolioVO": values.Portfolio,
     "PositionVO": values.Position,

@@ -124,10 +124,11 @@ impl OrderStore {
         false
     }
 
-    /// Applies a report about an order. The snapshot of an unknown order is still to come.
-    pub(super) fn status(&mut self, at: Timestamp, event: &OrderReport, mark: SnapshotMark) {
+    /// Applies a report about an order, if it is known. The snapshot of an unknown order is still
+    /// to come.
+    pub(super) fn status(&mut self, at: Timestamp, event: &OrderReport, mark: SnapshotMark) -> bool {
         let Some(index) = self.mapped(event.order) else {
-            return;
+            return false;
         };
         match event.what.pending_request() {
             Some(RequestKind::Cancel) => self.records[index].sent.canceled = event.sender,
@@ -151,6 +152,7 @@ impl OrderStore {
             self.rename(index, event.id);
         }
         self.set_status(index, event.status);
+        true
     }
 
     /// Sets the senders of the requests of a known order.
@@ -160,15 +162,15 @@ impl OrderStore {
         }
     }
 
-    /// Applies the refusal of a request: the order no longer shows it as pending.
-    pub(super) fn refused(&mut self, at: Timestamp, event: &RequestRefusal, mark: SnapshotMark) {
+    /// Applies the refusal of a request, if its order is known: it no longer shows it as pending.
+    pub(super) fn refused(&mut self, at: Timestamp, event: &RequestRefusal, mark: SnapshotMark) -> bool {
         // The shard does not know this order. A venue may give the same reason for an order that
         // has its id.
         if event.reason == Reason::UnknownOrder && event.id.is_none() {
-            return;
+            return false;
         }
         let Some(index) = self.mapped(event.order) else {
-            return;
+            return false;
         };
         let live = &mut self.live[index];
         // A request that was not stored, or did not arrive, does not change the order itself.
@@ -177,6 +179,7 @@ impl OrderStore {
         }
         live.epoch = mark.epoch;
         self.set_status(index, event.status);
+        true
     }
 
     /// Handles the reuse of a slot by the shard. A finished order stays readable.

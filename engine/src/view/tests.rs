@@ -6,6 +6,7 @@ mod valuation;
 mod ledger;
 mod limit_use;
 mod market;
+mod order_changes;
 mod orders;
 mod snapshots;
 

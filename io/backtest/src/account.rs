@@ -93,7 +93,10 @@ impl SimulationAccount {
         SimulationAccount {
             base: config.service.base_currency,
             shards,
-            view: View::new(shards, ViewSettings { seed: config.service.seed, ..config.view }),
+            view: View::new(
+                shards,
+                ViewSettings { seed: config.service.seed, changes_max: 0, ..config.view },
+            ),
             market,
             lines: here.into_iter().map(line).collect(),
             orders: BoundedRows::new(rows_max),

@@ -101,6 +101,7 @@ pub(super) fn read_view(
         transactions_max: section.number("transactions_max", 1..=100_000_000),
         versions_max: section.number("versions_max", 2..=65_536),
         alerts_max: section.number("alerts_max", 1..=1_000_000),
+        changes_max: section.number("changes_max", 0..=100_000_000),
         shard_transactions_max: shard.transactions_max,
         seed: service.seed,
     }

@@ -62,6 +62,7 @@ impl DemoTrader {
         let history = ViewSettings {
             finished_max: HISTORY_MAX,
             transactions_max: HISTORY_MAX,
+            changes_max: 0,
             seed,
             ..ViewSettings::default()
         };

@@ -49,6 +49,7 @@ pub(crate) enum ApiCall {
     OrderSubmit(OrderKind),
     OrderModify(OrderKind),
     OrderHistory,
+    OrderChanges,
     NextOrderId,
     OrderValidate,
     Alerts,

@@ -10,8 +10,8 @@ use super::request_context::RequestContext;
 use super::response::{HttpResponse, ResponseKind};
 use super::{
     about, alerts, bulk_cancel, cache, cluster_members, depth, health, history, latency, log_history,
-    operator, order_entry, orders, page, portfolio, position, profit, reference, report, risk, sessions,
-    subscription, transaction,
+    operator, order_changes, order_entry, orders, page, portfolio, position, profit, reference, report, risk,
+    sessions, subscription, transaction,
 };
 
 pub(crate) async fn handle(
@@ -68,6 +68,7 @@ pub(crate) async fn handle(
         ApiCall::OrderSubmit(kind) => order_entry::submit(trading, ctx, kind, body).await,
         ApiCall::OrderModify(kind) => order_entry::modify(trading, ctx, kind, body).await,
         ApiCall::OrderHistory => orders::history(&app.order_lists, ctx).await,
+        ApiCall::OrderChanges => order_changes::show(&app.order_lists, ctx),
         ApiCall::NextOrderId => order_entry::next_id(trading, ctx, body).await,
         ApiCall::OrderValidate => order_entry::validate(trading, ctx, body).await,
         ApiCall::CashBalances => portfolio::cash(trading, ctx),

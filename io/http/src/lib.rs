@@ -69,6 +69,7 @@ mod notifications;
 mod openapi;
 mod operator;
 mod parts;
+mod order_changes;
 mod order_lists;
 mod orders;
 mod remote_strategies;

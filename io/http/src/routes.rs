@@ -215,6 +215,7 @@ static ROUTES: &[HttpRoute] = &[
         &[(RouteMethod::Post, Role::Trade, ApiCall::OrderValidate)],
     ),
     HttpRoute::new("/rest/ext/order/history", &[(RouteMethod::Get, Role::Read, ApiCall::OrderHistory)]),
+    HttpRoute::new("/rest/ext/order/changes", &[(RouteMethod::Get, Role::Read, ApiCall::OrderChanges)]),
     HttpRoute::new(
         "/rest/ext/risk",
         &[

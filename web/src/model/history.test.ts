@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 
-import { type StatusChange, historyOf, specialText } from './history';
-import type { Order, Transaction } from './types';
+import { type StatusChange, historyOf, mergeChanges, specialText } from './history';
+import type { Order, OrderChanges, Transaction } from './types';
 
 const order = {
   intId: 'A1',
@@ -19,6 +19,7 @@ const fills = [
 const change = (at: string, status: StatusChange['status'], rest: Partial<StatusChange> = {}): StatusChange => ({
   at: `2026-11-15T10:00:0${at}Z`,
   status,
+  execType: status,
   quantity: '10',
   ...rest,
 });
@@ -40,6 +41,62 @@ describe('the history of an order', () => {
   it('has the newest status and its reason even if the page missed the change', () => {
     const rejected = { ...order, status: 'REJECTED', reason: 'bad-lot', sentBy: undefined } as Order;
     expect(lines(historyOf(rejected, [], [], 2))).toEqual(['Sent REST', 'Rejected bad-lot']);
+  });
+});
+
+describe('the changes that the service has kept', () => {
+  const kept = {
+    intId: 'A1',
+    dateTime: order.dateTime,
+    complete: true,
+    changes: [
+      { dateTime: order.dateTime, execType: 'PENDING_NEW', status: 'PENDING_NEW', quantity: '10', filledQuantity: '0' },
+      {
+        dateTime: '2026-11-15T10:00:01Z',
+        execType: 'NEW',
+        status: 'NEW',
+        quantity: '10',
+        filledQuantity: '0',
+        limit: '233',
+      },
+      {
+        dateTime: '2026-11-15T10:00:02.5Z',
+        execType: 'REPLACE_REJECTED',
+        status: 'NEW',
+        reason: 'off-tick',
+        quantity: '10',
+        filledQuantity: '0',
+        limit: '233',
+      },
+      {
+        dateTime: '2026-11-15T10:00:03Z',
+        execType: 'REPLACED',
+        status: 'NEW',
+        quantity: '12',
+        filledQuantity: '0',
+        limit: '234',
+      },
+    ],
+  } as OrderChanges;
+
+  it('are those before the page was opened, and each is shown once', () => {
+    const received = [
+      change('3.000', 'NEW', { execType: 'REPLACED', quantity: '12' }),
+      change('3', 'CANCELED', { quantity: '12', reason: 'requested' }),
+    ];
+    const canceled = { ...order, quantity: '12', status: 'CANCELED' } as Order;
+    expect(lines(historyOf(canceled, [], mergeChanges(kept, received), 2))).toEqual([
+      'Sent eve, REST, 10.0.0.7',
+      'New 10 limit 233.00',
+      'Modification refused 10 limit 233.00, off-tick',
+      'New 12 limit 234.00',
+      'Canceled 12, requested',
+    ]);
+  });
+
+  it('may be unknown', () => {
+    const received = [change('1', 'NEW')];
+    expect(mergeChanges(undefined, received)).toEqual(received);
   });
 });
 

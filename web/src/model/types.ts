@@ -138,6 +138,27 @@ export interface Sender {
   session?: string;
 }
 
+/** What happened to an order, oldest first. */
+export interface OrderChanges {
+  intId: string;
+  /** Time of submission. */
+  dateTime: Instant;
+  /** Whether these are all changes. */
+  complete: boolean;
+  changes: readonly {
+    dateTime: Instant;
+    execType: string;
+    status: OrderStatus;
+    reason?: string;
+    quantity: Decimal;
+    filledQuantity: Decimal;
+    lastQuantity?: Decimal;
+    lastPrice?: Decimal;
+    limit?: Decimal;
+    stop?: Decimal;
+  }[];
+}
+
 export interface Position {
   id: number | string;
   strategyId: number;

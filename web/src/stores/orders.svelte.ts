@@ -13,6 +13,7 @@ import type {
   CanceledOrders,
   Instant,
   Order,
+  OrderChanges,
   OrderMessage,
   OrderStatus,
   OrderStatusMessage,
@@ -82,8 +83,6 @@ export class OrderStore {
   private readonly pending = new Map<string, boolean>();
   /** Changes by the key of the order, oldest first. */
   private readonly changes = new Map<string, OrderChange[]>();
-  /** Keys of the orders of the newest snapshot, of which the page may not have all changes. */
-  private partial: ReadonlySet<string> = new Set();
   private readonly sequence = new Sequence();
   private readonly sync: Sync<OrderTopicMessage>;
   private unsubscribe = (): void => {};
@@ -165,7 +164,6 @@ export class OrderStore {
       this.pending.clear();
       for (const row of this.byId.values()) this.settle(row);
       const keys = new Set([...this.byId.values()].map(({ key }) => key));
-      this.partial = keys;
       for (const key of this.changes.keys()) if (!keys.has(key)) this.changes.delete(key);
     };
   }
@@ -188,16 +186,17 @@ export class OrderStore {
     return found.find((one) => one.intId === order.intId && one.dateTime === order.dateTime);
   }
 
+  /** Fetches what happened to an order: nothing if a later order has its id. */
+  async fetchChanges(order: Order): Promise<OrderChanges> {
+    const query = new URLSearchParams({ intId: order.intId, accountId: String(order.accountId) });
+    const found = await this.rest.get<OrderChanges>(`/rest/ext/order/changes?${query}`);
+    return found.dateTime === order.dateTime ? found : { ...found, complete: false, changes: [] };
+  }
+
   /** Returns the changes of an order since the page was opened, oldest first. */
   changesOf(key: string): readonly OrderChange[] {
     void this.rows;
     return this.changes.get(key) ?? [];
-  }
-
-  /** Whether changes of an order may be missing, from before the page was connected. */
-  isPartial(key: string): boolean {
-    void this.rows;
-    return this.partial.has(key);
   }
 
   private apply(message: OrderTopicMessage): void {

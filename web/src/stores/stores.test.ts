@@ -195,6 +195,23 @@ describe('orders', () => {
     expect(orders.changesOf('B1')).toEqual([]);
   });
 
+  it('have the changes that the service has kept, unless those are of another order with the id', async () => {
+    const kept = (dateTime: string): string =>
+      `{"intId":"A1","dateTime":"${dateTime}","complete":true,"changes":[{"execType":"NEW","quantity":10}]}`;
+    let answer = kept('2026-11-15T10:00:00.000000001Z');
+    const rest = fakeRest({
+      'GET /rest/execution/order': `[${ORDER}]`,
+      'GET /rest/ext/order/history?limit=2000': '[]',
+      'GET /rest/ext/order/changes?intId=A1&accountId=1': () => answer,
+    });
+    const orders = new OrderStore(rest, broker);
+    await orders.restart();
+    await settled();
+    expect(await orders.fetchChanges(only(orders))).toMatchObject({ complete: true, changes: [{ execType: 'NEW' }] });
+    answer = kept('2026-11-15T10:00:01Z');
+    expect(await orders.fetchChanges(only(orders))).toMatchObject({ complete: false, changes: [] });
+  });
+
   it('tell their senders over REST, even if another client has used the id', async () => {
     const other = ORDER.replace('10:00:00.000000001Z', '09:00:00Z');
     const sent = ORDER.replace('"source"', '"sentBy":{"login":"eve","protocol":"REST"},"source"');

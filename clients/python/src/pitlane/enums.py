@@ -78,6 +78,9 @@ class ExecType(StringEnum):
     TRIGGERED = "TRIGGERED"
     TRADE_CORRECT = "TRADE_CORRECT"
     ORDER_STATUS = "ORDER_STATUS"
+    # Only in the changes of an order: a request was refused.
+    CANCEL_REJECTED = "CANCEL_REJECTED"
+    REPLACE_REJECTED = "REPLACE_REJECTED"
 
 
 class SecurityType(StringEnum):

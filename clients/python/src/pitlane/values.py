@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Optional, Tuple, Union
 
 from .enums import (
+    ExecType,
     Mode,
     OptionType,
     OrderStatus,
@@ -189,6 +190,39 @@ class Order:
     @property
     def is_open(self) -> bool:
         return not self.status.is_finished
+
+
+@dataclass(frozen=True)
+class StatusChange:
+    """A change of an order.
+
+    `last_quantity` and `last_price` are those of this fill; `limit` and `stop` those at that time.
+    """
+
+    date_time: datetime
+    exec_type: ExecType
+    status: OrderStatus
+    quantity: Decimal
+    filled_quantity: Decimal
+    reason: Optional[str] = None
+    last_quantity: Optional[Decimal] = None
+    last_price: Optional[Decimal] = None
+    limit: Optional[Decimal] = None
+    stop: Optional[Decimal] = None
+
+
+@dataclass(frozen=True)
+class OrderChanges:
+    """What happened to an order in its trading day, oldest first.
+
+    `date_time` is the time of its submission. If it is not `complete`, older changes are missing:
+    from before the start of the service or of the trading day, or beyond what the service keeps.
+    """
+
+    int_id: str
+    date_time: datetime
+    complete: bool
+    changes: Tuple[StatusChange, ...]
 
 
 @dataclass(frozen=True)

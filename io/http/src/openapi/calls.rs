@@ -12,8 +12,8 @@ use super::about::{
     plain, ready, reference, text, text_list, write,
 };
 use super::examples::{
-    account, alert, bar, depth, exchange, family, forex, order, portfolio, position, quote, rates, security,
-    session, tick, transaction,
+    account, alert, bar, depth, exchange, family, forex, order, order_changes, portfolio, position, quote,
+    rates, security, session, tick, transaction,
 };
 use super::orders::{modify, submit};
 use super::risk;
@@ -372,6 +372,16 @@ pub(super) fn about(call: ApiCall) -> CallDescription {
                 ORDERS,
                 "Orders that finished today, the last one first",
                 ResponseSpec::Json(SchemaRef::List("OrderVO"), json!([order()])),
+            )
+        },
+        ApiCall::OrderChanges => CallDescription {
+            more: "The oldest first, at most the newest 1,000 of the trading day. Of several orders with the id, those of the one that was submitted last.",
+            query: &[INT_ID, ACCOUNT],
+            refusals: &[404],
+            ..plain(
+                ORDERS,
+                "What happened to an order",
+                ResponseSpec::Json(SchemaRef::One("OrderChangesVO"), order_changes()),
             )
         },
         ApiCall::Order => CallDescription {

@@ -70,6 +70,15 @@ pub(super) fn order() -> Value {
     })
 }
 
+pub(super) fn order_changes() -> Value {
+    json!({
+        "intId": "R1-1", "dateTime": "2026-11-14T09:30:00.123456789Z", "complete": true, "changes": [
+            { "dateTime": "2026-11-14T09:30:00.123456789Z", "execType": "PENDING_NEW", "status": "PENDING_NEW", "quantity": 10, "filledQuantity": 0, "limit": 100.25 },
+            { "dateTime": "2026-11-14T09:30:00.123458Z", "execType": "TRADE", "status": "FILLED", "quantity": 10, "filledQuantity": 10, "lastQuantity": 10, "lastPrice": 100.2, "limit": 100.25 },
+        ],
+    })
+}
+
 pub(super) fn alert() -> Value {
     json!({
         "dateTime": "2026-11-14T09:30:00Z", "alert": "IN_DOUBT", "shard": 0, "intId": "my-1", "strategyName": "SERVER",

@@ -3,10 +3,11 @@
 use pitlane_protocols::rest::{
     AccountVO, AdapterVO, AlertVO, AnyOrderVO, BarVO, CanceledOrdersVO, CashBalanceVO, ConfirmationVO,
     ExchangeVO, ForexVO, IdentityVO, LimitOrderChangeVO, LimitOrderVO, LimitUseVO, LimitsVO, LogEventVO,
-    MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderVO, PhaseVO, PortfolioSampleVO,
-    PortfolioVO, PositionVO, ProfitDayVO, ProfitVO, QuoteVO, RatesVO, RiskVO, SecurityFamilyVO, SecurityVO,
-    SenderVO, SessionVO, StopLimitOrderChangeVO, StopLimitOrderVO, StopOrderChangeVO, StopOrderVO,
-    StrategyVO, TickVO, TransactionRequestVO, TransactionVO, VenueLimitVO,
+    MarketDataSubscriptionVO, MarketOrderChangeVO, MarketOrderVO, OrderChangesVO, OrderVO, PhaseVO,
+    PortfolioSampleVO, PortfolioVO, PositionVO, ProfitDayVO, ProfitVO, QuoteVO, RatesVO, RiskVO,
+    SecurityFamilyVO, SecurityVO, SenderVO, SessionVO, StatusChangeVO, StopLimitOrderChangeVO,
+    StopLimitOrderVO, StopOrderChangeVO, StopOrderVO, StrategyVO, TickVO, TransactionRequestVO,
+    TransactionVO, VenueLimitVO,
 };
 use serde_json::{Value, json};
 
@@ -25,6 +26,8 @@ pub(super) fn all() -> Value {
     schemas.add_response::<ForexVO<'_>>();
     schemas.add_response::<IdentityVO<'_>>();
     schemas.add_response::<OrderVO<'_>>();
+    schemas.add_response::<OrderChangesVO<'_>>();
+    schemas.add_response::<StatusChangeVO>();
     schemas.add_response::<SenderVO>();
     schemas.add_response::<PortfolioVO<'_>>();
     schemas.add_response::<PositionVO<'_>>();

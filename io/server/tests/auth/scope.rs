@@ -114,13 +114,16 @@ fn lists_show_what_belongs_to_the_strategies_of_a_login() {
     for (path, code) in [
         (path.as_str(), "unknown-transaction"),
         ("/rest/execution/order/m-open", "unknown-order"),
+        ("/rest/ext/order/changes?intId=m-open", "unknown-order"),
         ("/rest/transaction/daily?strategy=MOMENTUM", "unknown-strategy"),
         ("/rest/ext/portfolio?strategy=MOMENTUM", "unknown-strategy"),
     ] {
         let answer = logins.secured.ask("GET", path, &logins.pairs);
         assert_eq!((answer.status, answer.code().as_str()), (404, code), "{path}");
     }
-    assert_eq!(logins.secured.ask("GET", "/rest/execution/order/p-open", &logins.pairs).status, 200);
+    for path in ["/rest/execution/order/p-open", "/rest/ext/order/changes?intId=p-open"] {
+        assert_eq!(logins.secured.ask("GET", path, &logins.pairs).status, 200, "{path}");
+    }
     logins.secured.end();
 }
 

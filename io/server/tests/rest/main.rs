@@ -19,6 +19,7 @@ mod limits;
 mod lists;
 mod money;
 mod operation;
+mod order_changes;
 mod orders;
 mod profit;
 mod reference;

@@ -22,7 +22,7 @@ from ..problems import raise_if_rejected
 from ..refusals import DuplicateOrderId, OrderFinished, RequestPending
 from ..requests import NewOrder, OrderChange, build_order
 from ..settings import Settings
-from ..values import Account, CanceledOrders, Order, SecurityRef
+from ..values import Account, CanceledOrders, Order, OrderChanges, SecurityRef
 from ..wire import Number, encode, render
 from .securities import SecurityLookup
 
@@ -205,6 +205,15 @@ class Orders(SecurityLookup):
         """
         found = self.orders_with_id(int_id)
         return next((order for order in found if order.source == "REST"), found[0])
+
+    def order_changes(self, order: Order | str, *, account_id: int | None = None) -> OrderChanges:
+        """Returns what happened to an order, by any id that it has had.
+
+        If several orders have had the id, this returns the changes of the one submitted last.
+        """
+        int_id = order if isinstance(order, str) else order.int_id
+        call = get("/rest/ext/order/changes", OrderChanges, intId=int_id, accountId=account_id)
+        return self._run(call)
 
     def next_order_id(self, account_id: int) -> str:
         """Returns an order id that the service never gives to another client."""
