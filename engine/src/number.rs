@@ -211,6 +211,11 @@ impl Qty {
     pub fn min(self, other: Qty) -> Qty {
         Qty(self.0.min(other.0))
     }
+
+    /// Returns the largest multiple of a step that is not above a quantity of zero or more.
+    pub fn round_down(self, step: Qty) -> Qty {
+        Qty(self.0 - self.0 % step.0)
+    }
 }
 
 /// A step prepared so that a division by it takes one multiplication. A multiple times the inverse

@@ -269,27 +269,24 @@ impl ActionGenerator {
         if !self.profile.tame && self.dice.percent(10) {
             ask = Price::from_raw(self.dice.roll() as i64);
         }
-        let mut size = || {
-            if self.dice.percent(12) {
-                Qty::ZERO
-            } else {
-                Qty::from_raw(self.dice.between(1, 20) * lot(security))
-            }
-        };
+        let mut size = || if self.dice.percent(12) { Qty::ZERO } else { self.size(security, 20) };
         Quote { bid, bid_size: size(), ask, ask_size: size(), at }
     }
 
+    /// Returns a size of the feed up to a number of lots. One in eight has half a lot besides.
+    fn size(&mut self, security: SecurityId, lots_max: i64) -> Qty {
+        let eighths = self.dice.between(1, lots_max * 8 + 1);
+        let part = if eighths % 8 == 1 { lot(security) / 2 } else { 0 };
+        Qty::from_raw(eighths / 8 * lot(security) + part)
+    }
+
     fn level(&mut self, security: SecurityId, at: Timestamp) -> FeedLevel {
-        let size = Qty::from_raw(self.dice.between(0, 20) * lot(security));
+        let size = self.size(security, 20);
         FeedLevel { side: self.dice.pick(&Side::BOTH), price: self.price(security), size, at }
     }
 
     fn trade(&mut self, security: SecurityId, at: Timestamp) -> Trade {
-        let size = if self.dice.percent(10) {
-            Qty::ZERO
-        } else {
-            Qty::from_raw(self.dice.between(1, 25) * lot(security))
-        };
+        let size = if self.dice.percent(10) { Qty::ZERO } else { self.size(security, 25) };
         Trade { price: self.price(security), size, at }
     }
 }

@@ -265,24 +265,26 @@ impl FeedQueue {
     }
 
     /// Applies another size at the same price.
-    pub(super) fn resize(&mut self, shown: Qty, model: FillModel) {
-        self.ahead = match model {
+    pub(super) fn resize(&mut self, shown: Qty, spec: &BookSpec) {
+        self.ahead = match spec.settings.fill_model {
             FillModel::QueueBack => shown,
             FillModel::QueueTraded => self.ahead.min(shown),
             FillModel::Queue | FillModel::Through | FillModel::Touch if shown < self.shown => {
-                self.in_proportion(shown)
+                self.in_proportion(shown, spec.lot)
             }
             FillModel::Queue | FillModel::Through | FillModel::Touch => self.ahead,
         };
         self.shown = shown;
     }
 
-    /// Returns the part ahead of a smaller size, rounded up.
-    fn in_proportion(&self, shown: Qty) -> Qty {
+    /// Returns the part ahead of a smaller size, rounded up to whole lots.
+    fn in_proportion(&self, shown: Qty, lot: Qty) -> Qty {
+        let lots = self.shown.raw() as i128 * lot.raw() as i128;
         let exact = self.ahead.raw() as i128 * shown.raw() as i128;
-        let rounded_up = (exact + self.shown.raw() as i128 - 1) / self.shown.raw() as i128;
-        #[expect(clippy::cast_possible_truncation, reason = "at most the new size: `ahead <= self.shown`")]
-        let ahead = rounded_up as i64;
+        let rounded_up = (exact + lots - 1) / lots * lot.raw() as i128;
+        // Stored by a version that did not round to lots, the size itself may not be whole.
+        #[expect(clippy::cast_possible_truncation, reason = "at most the new size")]
+        let ahead = rounded_up.min(shown.raw() as i128) as i64;
         Qty::from_raw(ahead)
     }
 

@@ -21,11 +21,11 @@ impl Venue {
         let tick = self.books[book as usize].tick().raw();
         if (old.bid, old.bid_size) != (quote.bid, quote.bid_size) {
             let ticks = quote.bid.raw().div_euclid(tick);
-            self.show_side(book, Side::Buy, ticks, quote.bid_size.max(Qty::ZERO));
+            self.show_side(book, Side::Buy, ticks, self.whole_lots(book, quote.bid_size));
         }
         if (old.ask, old.ask_size) != (quote.ask, quote.ask_size) {
             let ticks = ticks_up(quote.ask.raw(), tick);
-            self.show_side(book, Side::Sell, ticks, quote.ask_size.max(Qty::ZERO));
+            self.show_side(book, Side::Sell, ticks, self.whole_lots(book, quote.ask_size));
         }
         let quoted = self.details[book as usize].is_quoted();
         let front = &mut self.books[book as usize];
@@ -52,7 +52,7 @@ impl Venue {
         let queue = &mut detail.queues[side as usize];
         match queue {
             Some(queue) if shown.size.is_positive() && queue.ticks == shown.ticks => {
-                queue.resize(shown.size, detail.spec.settings.fill_model);
+                queue.resize(shown.size, &detail.spec);
             }
             _ => {
                 let rests = shown.size.is_positive()
@@ -109,11 +109,20 @@ impl Venue {
 
     /// Applies a trade, and starts its fills.
     pub(super) fn print(&mut self, book: u32, trade: &Trade) {
-        self.print_trade(book, trade.price, trade.size.max(Qty::ZERO), None);
+        let size = trade.size.max(Qty::ZERO);
+        self.print_trade(book, trade.price, size, None);
         self.markets[book as usize].at = trade.at;
-        if !self.books[book as usize].mode.has(BookMode::COLLECTING) {
-            self.start_print(book, Side::Buy, trade.price, trade.size.max(Qty::ZERO));
+        let lots = self.whole_lots(book, size);
+        // A trade of less than a lot fills nothing; one without a size is of unknown size.
+        let may_fill = size.is_zero() || lots.is_positive();
+        if may_fill && !self.books[book as usize].mode.has(BookMode::COLLECTING) {
+            self.start_print(book, Side::Buy, trade.price, lots);
         }
+    }
+
+    /// Returns the part of a size of the feed that can trade: whole lots, so that every fill is.
+    pub(super) fn whole_lots(&self, book: u32, size: Qty) -> Qty {
+        size.max(Qty::ZERO).round_down(self.details[book as usize].spec.lot)
     }
 
     fn start_print(&mut self, book: u32, side: Side, price: Price, size: Qty) {
@@ -168,6 +177,7 @@ impl Venue {
         let ladder = &front.sides[side as usize];
         let shown = &detail.shown[side as usize];
         let behind_quote = shown.size.is_positive() && ladder.rank(shown.ticks) < ladder.rank(ticks);
+        let lot = detail.spec.lot;
         match detail.spec.settings.fill_model {
             FillModel::Through => return Qty::ZERO,
             FillModel::Touch => return left,
@@ -176,7 +186,7 @@ impl Venue {
         match self.queue_mut(book, side, ticks) {
             _ if behind_quote => Qty::ZERO,
             None => left,
-            Some(queue) if !size.is_zero() => queue.consume(left),
+            Some(queue) if !size.is_zero() => queue.consume(left).round_down(lot),
             // A trade of unknown size does not show how far the queue has moved.
             Some(queue) if queue.ahead.is_positive() => Qty::ZERO,
             Some(_) => left,

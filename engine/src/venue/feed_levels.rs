@@ -4,7 +4,7 @@
 //! Rules: docs/engine-rules.md#queue-ahead.
 
 use super::book::{BookMode, FeedQueue};
-use super::{BookDetail, Venue};
+use super::{BookDetail, BookSpec, Venue};
 use crate::codec::codec;
 use crate::command::FeedLevel;
 use crate::ladder::Ladder;
@@ -47,17 +47,17 @@ impl FeedLevels {
     }
 
     /// Applies another size at a price. `rests` says whether a client's order rests there.
-    fn set(&mut self, ladder: &Ladder, ticks: i64, shown: Qty, rests: bool, model: FillModel) {
+    fn set(&mut self, ladder: &Ladder, ticks: i64, shown: Qty, rests: bool, spec: &BookSpec) {
         match self.place(ladder, ticks) {
             Ok(place) if !shown.is_positive() => _ = self.0.remove(place),
-            Ok(place) if rests => self.0[place].resize(shown, model),
+            Ok(place) if rests => self.0[place].resize(shown, spec),
             Ok(place) => self.0[place] = FeedQueue::new(ticks, shown),
             Err(_) if !shown.is_positive() => {}
             Err(place) => {
                 let mut level = FeedQueue::new(ticks, shown);
                 // A level behind all others was only hidden so far: all of it may be older than the
                 // order. Between the others it is new, and behind the order.
-                if rests && place > 0 && model != FillModel::QueueBack {
+                if rests && place > 0 && spec.settings.fill_model != FillModel::QueueBack {
                     level.ahead = Qty::ZERO;
                 }
                 self.insert(place, level);
@@ -93,6 +93,7 @@ impl Venue {
         if !self.is_idle(book) {
             return;
         }
+        let size = self.whole_lots(book, level.size);
         let (front, detail) = (&mut self.books[book as usize], &mut self.details[book as usize]);
         let tick = front.tick().raw();
         // No order can rest between two ticks.
@@ -101,8 +102,7 @@ impl Venue {
         }
         let (side, ticks) = (level.side as usize, level.price.raw() / tick);
         let rests = front.sides[side].front(&self.nodes, ticks).is_some();
-        let model = detail.spec.settings.fill_model;
-        detail.levels[side].set(&front.sides[side], ticks, level.size, rests, model);
+        detail.levels[side].set(&front.sides[side], ticks, size, rests, &detail.spec);
         // From now on the levels say what is ahead.
         detail.queues[side] = None;
         front.mode.set(BookMode::QUOTED, detail.is_quoted());

@@ -12,7 +12,7 @@ use super::market::{TwinMarket, TwinQueue};
 impl Twin {
     pub(super) fn level(&mut self, security: SecurityId, level: FeedLevel) {
         let Some(row) = self.reference.security(security) else { return };
-        let (side, price, size) = (level.side, level.price.raw(), level.size.raw());
+        let (side, price) = (level.side, level.price.raw());
         if price % self.reference.family_of(row).tick_size.raw() != 0 {
             return;
         }
@@ -20,15 +20,16 @@ impl Twin {
         let model = self.venue_settings(security).fill_model;
         let market = self.markets.get_mut(&security).expect("a known security");
         *market.queue(side) = None;
+        let (lot, size) = (market.lot, market.whole_lots(level.size.raw()));
         let worst = market.worst_level(side);
         let levels = &mut market.levels[side as usize];
-        if size <= 0 {
+        if size == 0 {
             levels.remove(&price);
             return;
         }
         if let Some(known) = levels.get_mut(&price) {
             match clients {
-                true => known.resize(size, model),
+                true => known.resize(size, lot, model),
                 false => *known = TwinQueue { price, ahead: size, shown: size },
             }
             return;
@@ -80,15 +81,15 @@ impl TwinMarket {
 
 impl TwinQueue {
     /// Takes another shown size at the same price.
-    pub(super) fn resize(&mut self, size: i64, model: FillModel) {
+    pub(super) fn resize(&mut self, size: i64, lot: i64, model: FillModel) {
         if model == FillModel::QueueBack {
             self.ahead = size;
         } else if model == FillModel::QueueTraded {
             self.ahead = self.ahead.min(size);
         } else if size < self.shown {
-            let exact = self.ahead as i128 * size as i128;
-            self.ahead = i64::try_from((exact + self.shown as i128 - 1) / self.shown as i128)
-                .expect("not more than before");
+            let part = self.ahead as i128 * size as i128;
+            let covers = |lots: &i64| (lots * lot) as i128 * self.shown as i128 >= part;
+            self.ahead = lot * (0..=size / lot).find(covers).expect("not more than the size");
         }
         self.shown = size;
     }

@@ -10,6 +10,8 @@ use super::portions::ShownSizes;
 #[derive(Clone, Debug, Default)]
 pub struct TwinMarket {
     pub quote: Quote,
+    /// Quantity of a lot: the feed's sizes count in whole lots.
+    pub lot: i64,
     /// Quantity taken from the bid and from the ask since that side last changed.
     pub consumed_bid: i64,
     pub consumed_ask: i64,
@@ -34,13 +36,29 @@ pub struct TwinQueue {
 }
 
 impl TwinMarket {
-    /// Returns price and size of the quote on a side: the bid for buys, the ask for sells.
+    /// Returns the price of the quote on a side: the bid for buys, the ask for sells.
+    pub fn quoted(&self, side: Side) -> Option<i64> {
+        let (price, size) = self.quote_of(side);
+        (size > 0).then_some(price)
+    }
+
+    /// Returns price and size of the quote on a side, if it has a lot.
     pub fn shown(&self, side: Side) -> Option<(i64, i64)> {
-        let (price, size) = match side {
-            Side::Buy => (self.quote.bid, self.quote.bid_size),
-            Side::Sell => (self.quote.ask, self.quote.ask_size),
-        };
-        size.is_positive().then_some((price.raw(), size.raw()))
+        let (price, size) = self.quote_of(side);
+        let lots = self.whole_lots(size);
+        (lots > 0).then_some((price, lots))
+    }
+
+    fn quote_of(&self, side: Side) -> (i64, i64) {
+        match side {
+            Side::Buy => (self.quote.bid.raw(), self.quote.bid_size.raw()),
+            Side::Sell => (self.quote.ask.raw(), self.quote.ask_size.raw()),
+        }
+    }
+
+    /// Returns how much of a size can trade.
+    pub fn whole_lots(&self, size: i64) -> i64 {
+        size.max(0) / self.lot * self.lot
     }
 
     pub fn consumed(&self, side: Side) -> i64 {

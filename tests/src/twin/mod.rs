@@ -165,7 +165,11 @@ pub struct Twin {
 
 impl Twin {
     pub fn new(reference: Arc<RefData>, settings: ShardSettings) -> Twin {
-        let markets = reference.securities().iter().map(|row| (row.id, TwinMarket::default())).collect();
+        let market = |security| {
+            let lot = reference.family_of(security).lot_size.raw();
+            TwinMarket { lot, ..TwinMarket::default() }
+        };
+        let markets = reference.securities().iter().map(|row| (row.id, market(row))).collect();
         Twin {
             reference,
             settings,

@@ -175,7 +175,9 @@ impl Twin {
     /// quote.
     pub(super) fn execute(&mut self, order: usize, maker: Option<usize>, qty: i64, price: i64) {
         let security = self.orders[order].terms.security;
-        self.markets.get_mut(&security).expect("a known security").last = Some(price);
+        let market = self.markets.get_mut(&security).expect("a known security");
+        assert_eq!(qty, market.whole_lots(qty), "a fill is whole lots");
+        market.last = Some(price);
         self.fill(order, qty, price);
         if let Some(maker) = maker {
             self.fill(maker, qty, price);
@@ -296,7 +298,7 @@ impl Twin {
         Side::BOTH.into_iter().find_map(|side| {
             let price = match self.settings.trigger {
                 TriggerBy::Last => market.last,
-                TriggerBy::Quote => market.shown(side.opposite()).map(|(price, _)| price),
+                TriggerBy::Quote => market.quoted(side.opposite()),
             }?;
             let reached = |&at: &usize| {
                 let o = &self.orders[at];
@@ -330,17 +332,18 @@ impl Twin {
 
     fn quote(&mut self, security: SecurityId, quote: Quote) {
         let market = self.markets.get_mut(&security).expect("a known security");
+        let shown = Side::BOTH.map(|side| market.shown(side));
         let before = std::mem::replace(&mut market.quote, quote);
         if (before.bid, before.bid_size) != (quote.bid, quote.bid_size) {
             market.consumed_bid = 0;
-            market.shown_sizes[0].push(quote.bid_size.raw());
+            market.shown_sizes[0].push(market.whole_lots(quote.bid_size.raw()));
         }
         if (before.ask, before.ask_size) != (quote.ask, quote.ask_size) {
             market.consumed_ask = 0;
-            market.shown_sizes[1].push(quote.ask_size.raw());
+            market.shown_sizes[1].push(market.whole_lots(quote.ask_size.raw()));
         }
         for side in Side::BOTH {
-            self.requeue(security, side, &before);
+            self.requeue(security, side, shown[side as usize].map(|(price, _)| price));
         }
         if !self.is_trading(security) || !self.is_simulated(security) {
             return;
@@ -352,20 +355,17 @@ impl Twin {
         self.serve_line(security);
     }
 
-    /// Updates the queue ahead of our orders on one side.
-    fn requeue(&mut self, security: SecurityId, side: Side, before: &Quote) {
+    /// Updates the queue ahead of our orders on one side, which has shown another price before.
+    fn requeue(&mut self, security: SecurityId, side: Side, old_price: Option<i64>) {
         let model = self.venue_settings(security).fill_model;
         let market = self.markets.get_mut(&security).expect("a known security");
+        let lot = market.lot;
         if !market.levels[side as usize].is_empty() {
             return;
         }
         let Some((price, size)) = market.shown(side) else {
             *market.queue(side) = None;
             return;
-        };
-        let old_price = match side {
-            Side::Buy => before.bid_size.is_positive().then_some(before.bid.raw()),
-            Side::Sell => before.ask_size.is_positive().then_some(before.ask.raw()),
         };
         if old_price != Some(price) {
             *market.queue(side) = None;
@@ -377,7 +377,7 @@ impl Twin {
             return;
         }
         if let Some(queue) = market.queue(side) {
-            queue.resize(size, model);
+            queue.resize(size, lot, model);
         }
     }
 
@@ -410,7 +410,8 @@ impl Twin {
 
     fn trade_fills(&mut self, security: SecurityId, side: Side, trade: &Trade) {
         let price = trade.price.raw();
-        let mut left = if trade.size.is_zero() { i64::MAX } else { trade.size.raw() };
+        let lots = self.markets[&security].whole_lots(trade.size.raw());
+        let mut left = if trade.size.is_zero() { i64::MAX } else { lots };
         for order in self.book_side(security, side) {
             let limit = self.orders[order].terms.limit.raw();
             let through = if side == Side::Buy { limit > price } else { limit < price };

@@ -251,9 +251,79 @@ fn a_smaller_shown_size_shrinks_the_queue_in_proportion_rounded_up_and_a_larger_
     bench.quote(100, 30, 105, 50);
     bench.trade(100, 11);
     assert_eq!(bench.outcomes(), [filled(1, 1, 100)]);
-    let mut queue = FeedQueue { ticks: 1, ahead: Qty::from_raw(7), shown: Qty::from_raw(10) };
-    queue.resize(Qty::from_raw(5), FillModel::Queue);
-    assert_eq!((queue.ahead.raw(), queue.shown.raw()), (4, 5));
+    let mut queue = FeedQueue { ticks: 1, ahead: qty(7), shown: qty(10) };
+    queue.resize(qty(5), &spec(VenueSettings::default()));
+    assert_eq!((queue.ahead, queue.shown), (qty(4), qty(5)));
+}
+
+// Whole lots.
+
+#[test]
+fn a_queue_that_shrinks_in_proportion_leaves_whole_lots_of_a_trade() {
+    let mut bench = bench();
+    bench.quote(100, 17, 105, 50);
+    bench.limit(1, Buy, 1, 100);
+    bench.trade(100, 1);
+    // 16 of 18 are ahead, so 0.9 of one, rounded up to a lot.
+    bench.quote(100, 18, 105, 50);
+    bench.quote(100, 1, 105, 50);
+    bench.trade(100, 1);
+    assert_eq!(bench.outcomes(), [], "the lot was ahead");
+    bench.trade(100, 1);
+    assert_eq!(bench.outcomes(), [filled(1, 1, 100)]);
+}
+
+/// Quantity with a half lot.
+fn and_a_half(lots: i64) -> Qty {
+    Qty::from_raw(qty(lots).raw() + qty(1).raw() / 2)
+}
+
+#[test]
+fn a_quote_shows_and_trades_whole_lots_only() {
+    let mut bench = bench();
+    bench.market(1, Buy, 3);
+    bench.outcomes();
+    let ask_size = and_a_half(2);
+    let quote =
+        Quote { bid: price(99), bid_size: and_a_half(0), ask: price(100), ask_size, at: Timestamp(1) };
+    bench.venue.quote(0, &quote);
+    assert_eq!(bench.outcomes(), [filled(1, 2, 100), filled(1, 1, 101)]);
+    assert_eq!(bench.venue.price_levels(0, Buy).next(), None);
+    let best_ask = bench.venue.price_levels(0, Sell).next().unwrap();
+    assert_eq!((best_ask.price, best_ask.qty), (price(101), qty(1)));
+    // The bid of less than a lot fills nothing that crosses it, and has no queue.
+    bench.limit(2, Sell, 1, 99);
+    bench.trade(100, 1);
+    assert_eq!(bench.outcomes(), [filled(2, 1, 99)]);
+}
+
+#[test]
+fn a_trade_fills_whole_lots_only() {
+    let mut bench = bench();
+    bench.limit(1, Buy, 3, 100);
+    bench.limit(2, Buy, 3, 99);
+    let mut trade = |size: Qty| {
+        bench.venue.trade(0, &Trade { price: price(99), size, at: Timestamp(2) });
+        bench.outcomes()
+    };
+    assert_eq!(trade(and_a_half(0)), [], "less than a lot is not an unknown size");
+    assert_eq!(trade(and_a_half(4)), [filled(1, 3, 100), filled(2, 1, 99)]);
+}
+
+#[test]
+fn the_rest_of_a_trade_behind_an_old_queue_is_whole_lots() {
+    let mut bench = bench();
+    bench.quote(100, 5, 105, 50);
+    bench.limit(1, Buy, 3, 100);
+    // As a version stored it that rounded to no lots.
+    bench.venue.details[0].queues[Buy as usize].as_mut().unwrap().ahead = and_a_half(0);
+    bench.trade(100, 3);
+    assert_eq!(bench.outcomes(), [filled(1, 2, 100)]);
+    let mut queue = FeedQueue { ticks: 1, ahead: and_a_half(3), shown: and_a_half(4) };
+    queue.resize(and_a_half(2), &spec(VenueSettings::default()));
+    assert_eq!(queue.ahead, qty(2), "rounded up to lots");
+    queue.resize(and_a_half(1), &spec(VenueSettings::default()));
+    assert_eq!(queue.ahead, and_a_half(1), "but no more than is shown");
 }
 
 #[test]
