@@ -10,6 +10,8 @@ use std::io::{ErrorKind, Read};
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
+use pitlane_config::SendFirst;
+
 use crate::conditions::Pinning;
 use crate::consumers::subscriber;
 use crate::convert::duration_ns;
@@ -43,9 +45,19 @@ pub struct TradeLoad {
 
 /// Measures from the planned time of each order that trades to the moment at which its tick is
 /// decoded, or its report read. The order that it meets was sent half an interval before. The first
-/// tenth is warm-up.
-pub fn open_loop(pinning: &Pinning, load: TradeLoad, signal: TradeSignal) -> Result<Recording, BoxError> {
-    let (server, targets) = FixServer::with_stomp(pinning, MovingPrices::No)?;
+/// tenth is warm-up. `first` is the protocol whose output the service sends first.
+pub fn open_loop(
+    pinning: &Pinning,
+    load: TradeLoad,
+    signal: TradeSignal,
+    first: SendFirst,
+) -> Result<Recording, BoxError> {
+    let first = match first {
+        SendFirst::Fix => "fix",
+        SendFirst::Stomp => "stomp",
+    };
+    let settings = [format!("net.send_first={first}")];
+    let (server, targets) = FixServer::with_stomp(pinning, MovingPrices::No, &settings)?;
     let target = LoadTarget::new(targets.fix, FixServerKind::Pitlane);
     let mut recording = measure(&target, targets.stomp, 0, load, signal)?;
     recording.stages = server.stages();

@@ -117,18 +117,20 @@ impl FixServer {
     /// when they are idle: spinning threads behind so many listeners on one core would wait for
     /// each other.
     pub(crate) fn with_all_listeners(pinning: &Pinning) -> Result<(FixServer, AttackTargets), BoxError> {
-        FixServer::with_stomp(pinning, MovingPrices::Yes)
+        FixServer::with_stomp(pinning, MovingPrices::Yes, &[])
     }
 
-    /// Starts our service with STOMP and HTTP beside FIX.
+    /// Starts our service with STOMP and HTTP beside FIX, with settings that replace those of
+    /// [`serve_fix`].
     pub(crate) fn with_stomp(
         pinning: &Pinning,
         prices: MovingPrices,
+        settings: &[String],
     ) -> Result<(FixServer, AttackTargets), BoxError> {
         let [address, stomp, http] = free_addresses()?;
         let stop = Arc::new(AtomicBool::new(false));
         let mut server = FixServer { child: None, stop, address, http: None, folder: None };
-        server.serve(pinning.second.unwrap_or(0), http, Some((stomp, prices)), &[])?;
+        server.serve(pinning.second.unwrap_or(0), http, Some((stomp, prices)), settings)?;
         server.wait_until_listening()?;
         Ok((server, AttackTargets { fix: address, stomp, http }))
     }

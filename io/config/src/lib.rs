@@ -75,7 +75,7 @@ pub use log::{LogConfig, LogFormat, MetricsConfig};
 pub use machine::{Machine, parse_cores};
 pub use names::AdditionNote;
 pub use nats::{NatsConfig, OnReturn, RemoteStrategiesConfig, parse_url};
-pub use net::{NetConfig, NetDriver};
+pub use net::{NetConfig, NetDriver, SendFirst};
 pub use origin::SettingOrigin;
 pub use params::{EffectiveSetting, Params};
 pub use risk::{Restricted, RiskConfig, RiskRules};

@@ -21,12 +21,21 @@ pub struct NetConfig {
     /// 0: the kernel's default.
     pub busy_poll_packets: u16,
     pub busy_poll_prefer: bool,
+    pub send_first: SendFirst,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NetDriver {
     Epoll,
     Uring,
+}
+
+/// The protocol whose output a gateway sends first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SendFirst {
+    #[default]
+    Fix,
+    Stomp,
 }
 
 impl NetConfig {
@@ -43,6 +52,7 @@ impl NetConfig {
             busy_poll_us: section.number("busy_poll_us", 0..=1_000),
             busy_poll_packets: section.number("busy_poll_packets", 0..=64),
             busy_poll_prefer: section.flag("busy_poll_prefer"),
+            send_first: section.word("send_first", &[("fix", SendFirst::Fix), ("stomp", SendFirst::Stomp)]),
         }
     }
 }

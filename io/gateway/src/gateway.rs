@@ -20,6 +20,7 @@ pub mod venue;
 
 use std::sync::Arc;
 
+use pitlane_config::SendFirst;
 use pitlane_engine::command::{CommandKind, WatchTarget};
 use pitlane_engine::event::{Event, EventKind};
 use pitlane_engine::id::{Origin, PortId, ShardId, Source};
@@ -84,6 +85,7 @@ pub struct Gateway {
     /// Time of the next session list; `had_sessions` is whether the last one had entries.
     session_list_at: Timestamp,
     had_sessions: bool,
+    send_first: SendFirst,
 }
 
 /// Time from the start of winding down to the end of all connections, including those without a
@@ -117,7 +119,13 @@ impl Gateway {
             notifications: None,
             session_list_at: Timestamp::ZERO,
             had_sessions: false,
+            send_first: SendFirst::default(),
         }
+    }
+
+    /// Sets the protocol whose output is sent first.
+    pub fn set_send_first(&mut self, protocol: SendFirst) {
+        self.send_first = protocol;
     }
 
     /// Returns the source of its endpoints' commands.
@@ -382,27 +390,51 @@ impl Gateway {
             sockets.stop_accepting();
         }
         let takes_commands = phase <= LifecyclePhase::Closing;
-        let Gateway { stomp, stomp_latency, fix, venue, port, notifications, recorder, runner, .. } = self;
+        let Gateway { venue, port, .. } = self;
         let mut work = 0;
         if let Some(venue) = venue {
-            work +=
-                venue.poll(now, sockets, takes_commands.then_some(&mut *port), phase == LifecyclePhase::Open);
+            work += venue.poll(now, sockets, takes_commands.then_some(port), phase == LifecyclePhase::Open);
         }
-        if let Some(fix) = fix {
-            fix.set_ready(phase == LifecyclePhase::Open);
-            work += fix.poll(now, sockets, takes_commands.then_some(&mut *port), recorder.as_mut());
-            fix.pass_market_changes(stomp.as_mut(), takes_commands.then_some(&mut *port));
-            for notification in fix.take_notifications() {
-                if let Some(stomp) = stomp {
-                    stomp.handle_notification(now, &notification);
-                }
-                if let Some(notifications) = notifications {
-                    notifications.send(notification);
-                }
+        match self.send_first {
+            SendFirst::Fix => {
+                work += self.flush_fix(now, phase, sockets);
+                work + self.flush_stomp(now, phase, sockets)
+            }
+            SendFirst::Stomp => {
+                work += self.flush_stomp(now, phase, sockets);
+                work + self.flush_fix(now, phase, sockets)
             }
         }
-        let Some(stomp) = stomp else { return work };
-        work += stomp.poll(now, sockets, takes_commands.then_some(port), |notification| {
+    }
+
+    /// Sends the output of the FIX sessions, and passes on what concerns STOMP. Where STOMP comes
+    /// first, the next cycle sends that; it follows at once, because all of it counts as work.
+    fn flush_fix(&mut self, now: Timestamp, phase: LifecyclePhase, sockets: &mut Sockets) -> usize {
+        let Gateway { stomp, fix: Some(fix), port, notifications, recorder, .. } = self else { return 0 };
+        let takes_commands = phase <= LifecyclePhase::Closing;
+        fix.set_ready(phase == LifecyclePhase::Open);
+        let mut work = fix.poll(now, sockets, takes_commands.then_some(&mut *port), recorder.as_mut());
+        work += fix.pass_market_changes(stomp.as_mut(), takes_commands.then_some(port));
+        for notification in fix.take_notifications() {
+            work += 1;
+            if let Some(stomp) = stomp {
+                stomp.handle_notification(now, &notification);
+            }
+            if let Some(notifications) = notifications {
+                notifications.send(notification);
+            }
+        }
+        work
+    }
+
+    /// Sends the output of the STOMP sessions.
+    fn flush_stomp(&mut self, now: Timestamp, phase: LifecyclePhase, sockets: &mut Sockets) -> usize {
+        let Gateway { stomp: Some(stomp), stomp_latency, port, notifications, recorder, runner, .. } = self
+        else {
+            return 0;
+        };
+        let takes_commands = phase <= LifecyclePhase::Closing;
+        let work = stomp.poll(now, sockets, takes_commands.then_some(port), |notification| {
             if let Some(runner) = runner {
                 runner.handle_notification(now, &notification);
             }

@@ -346,6 +346,7 @@ fn attach_clients(
             StompEndpoint::new(settings, reference.clone(), logins)
         });
         gateway.attach_clients(listeners.try_clone()?, stomp_endpoint, endpoints.next(), post);
+        gateway.set_send_first(config.net.send_first);
     }
     Ok(ends)
 }

@@ -15,6 +15,7 @@ mod market_data;
 mod others;
 mod queries;
 mod quickfix;
+mod send_first;
 mod sessions;
 mod versions;
 

@@ -168,9 +168,15 @@ impl FixEndpoint {
     }
 
     /// Passes on what the sessions begin or cease to need: to the STOMP endpoint, which watches
-    /// through the same port, or without one to the shards themselves.
-    pub fn pass_market_changes(&mut self, mut stomp: Option<&mut StompEndpoint>, port: Option<&mut PortEnd>) {
+    /// through the same port, or without one to the shards themselves. Returns their number.
+    pub fn pass_market_changes(
+        &mut self,
+        mut stomp: Option<&mut StompEndpoint>,
+        port: Option<&mut PortEnd>,
+    ) -> usize {
+        let mut passed = 0;
         while let Some((watch, on)) = self.market.changes.pop_first() {
+            passed += 1;
             match &mut stomp {
                 Some(stomp) => stomp.set_watch_by_fix(watch, on),
                 None => self.market_watches.set_by_fix(watch, on),
@@ -179,5 +185,6 @@ impl FixEndpoint {
         if let Some(port) = port {
             self.market_watches.poll(port);
         }
+        passed
     }
 }
