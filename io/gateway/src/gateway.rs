@@ -11,6 +11,7 @@
 //! events of the shards, `poll` for everything that has to be written and sent, `deadline`,
 //! `wind_down`, `is_done`.
 
+mod deferred;
 pub mod listeners;
 pub mod fix;
 mod output;
@@ -36,6 +37,7 @@ use pitlane_runtime::mailbox::MailboxReceiver;
 use pitlane_runtime::stages::LatencyRecorder;
 use pitlane_runtime::wakeups::Wakeups;
 
+use self::deferred::{DeferredEvent, pass_to_fix};
 use self::fix::FixEndpoint;
 use self::listeners::{GatewayListeners, ListenerProtocol};
 use self::stomp::StompEndpoint;
@@ -87,6 +89,8 @@ pub struct Gateway {
     session_list_at: Timestamp,
     had_sessions: bool,
     send_first: SendFirst,
+    /// Events for FIX sessions, until the market data of the same cycle have been sent.
+    deferred: Vec<DeferredEvent>,
 }
 
 /// Time from the start of winding down to the end of all connections, including those without a
@@ -121,12 +125,16 @@ impl Gateway {
             session_list_at: Timestamp::ZERO,
             had_sessions: false,
             send_first: SendFirst::default(),
+            deferred: Vec::new(),
         }
     }
 
     /// Sets the protocol whose output is sent first.
     pub fn set_send_first(&mut self, protocol: SendFirst) {
         self.send_first = protocol;
+        if protocol == SendFirst::Stomp {
+            self.deferred.reserve(EVENTS_PER_POLL_MAX);
+        }
     }
 
     /// Returns the source of its endpoints' commands.
@@ -200,40 +208,33 @@ impl Gateway {
 
     fn drain_events(&mut self, now: Timestamp) -> usize {
         let mut drained = self.apply_reload();
+        self.pass_deferred(now);
         let mut is_first = self.stomp.is_some() && self.connected > 0;
-        let Gateway { port, stomp, stomp_latency, fix, venue, recorder, pending_snapshots, .. } = self;
+        let defers = self.send_first == SendFirst::Stomp && self.stomp.is_some();
+        let Gateway { port, stomp, stomp_latency, fix, venue, recorder, pending_snapshots, deferred, .. } =
+            self;
         let own = port.id();
         let mut handle_event = |shard, event: &Event| {
-            // Events of other servers from before our restart.
-            if event.seq & Event::SNAPSHOT != 0 {
-                fix.iter_mut().for_each(|fix| fix.handle_missed_event(now, shard, event));
-                return;
-            }
-            if std::mem::take(&mut is_first) {
-                stomp_latency.start(recorder.as_mut());
-            }
-            if let Some(stomp) = stomp {
+            // Events of other servers from before our restart are for FIX sessions alone.
+            let is_missed = event.seq & Event::SNAPSHOT != 0;
+            if let Some(stomp) = stomp.as_mut().filter(|_| !is_missed) {
+                if std::mem::take(&mut is_first) {
+                    stomp_latency.start(recorder.as_mut());
+                }
                 stomp.handle_event(now, shard, event);
             }
+            let completes = !is_missed
+                && matches!(event.body, EventKind::SnapshotEnd { port } if port == own)
+                && complete_snapshot(pending_snapshots, shard);
             if let Some(fix) = fix {
-                fix.handle_event(now, shard, event, recorder.as_mut());
-                fix.handle_watched_event(now, shard, event);
-            }
-            if let Some(venue) = venue {
-                venue.handle_event(now, shard, event);
-            }
-            if let EventKind::SnapshotEnd { port } = event.body
-                && port == own
-            {
-                // Another server that was disconnected sends its state again.
-                let were_pending =
-                    std::mem::replace(pending_snapshots, pending_snapshots.without(ShardMask::one(shard)));
-                if !were_pending.is_empty()
-                    && pending_snapshots.is_empty()
-                    && let Some(fix) = fix
-                {
-                    fix.complete(now);
+                if defers {
+                    deferred.push(DeferredEvent { shard, event: *event, completes });
+                } else {
+                    pass_to_fix(fix, now, (shard, event), completes, recorder.as_mut());
                 }
+            }
+            if let Some(venue) = venue.as_mut().filter(|_| !is_missed) {
+                venue.handle_event(now, shard, event);
             }
         };
         while drained < EVENTS_PER_POLL_MAX && port.poll_event_with(&mut handle_event).is_some() {
@@ -455,6 +456,13 @@ impl Gateway {
         }
         deadline
     }
+}
+
+/// Records that the snapshot of a shard is complete, and returns whether it was the last pending one.
+/// Another server that was disconnected sends its state again.
+fn complete_snapshot(pending: &mut ShardMask, shard: ShardId) -> bool {
+    let before = std::mem::replace(pending, pending.without(ShardMask::one(shard)));
+    !before.is_empty() && pending.is_empty()
 }
 
 fn source(port: &PortEnd) -> Source {

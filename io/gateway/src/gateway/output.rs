@@ -39,6 +39,7 @@ impl Gateway {
     /// Sends the output of the FIX sessions, and passes on what concerns STOMP. Where STOMP comes
     /// first, the next cycle sends that; it follows at once, because all of it counts as work.
     fn flush_fix(&mut self, now: Timestamp, phase: LifecyclePhase, sockets: &mut Sockets) -> usize {
+        self.pass_deferred(now);
         let Gateway { stomp, fix: Some(fix), port, notifications, recorder, .. } = self else { return 0 };
         let takes_commands = phase <= LifecyclePhase::Closing;
         fix.set_ready(phase == LifecyclePhase::Open);

@@ -1,7 +1,8 @@
 //! The order in which a gateway sends reports and market data of one trade (`net.send_first`), by
 //! the times at which the kernel received them. Loopback delivers in the order of the sends.
 
-use std::net::TcpStream;
+use std::io::Write;
+use std::net::{TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
 use pitlane_sys::receive_stamp::{receive_stamped, request_receive_stamps};
@@ -36,6 +37,25 @@ fn arrival(stream: &TcpStream, text: &str) -> Duration {
     }
 }
 
+/// Returns a connection on which the kernel gives times. It begins to take times a while after the
+/// first socket has asked for them, and goes on as long as there is such a socket.
+fn receive_times() -> (TcpStream, TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let mut sender = TcpStream::connect(listener.local_addr().expect("a bound socket")).expect("it listens");
+    let (receiver, _) = listener.accept().expect("a connection");
+    request_receive_stamps(&receiver).expect("a socket has this option");
+    let late = Instant::now() + PATIENCE;
+    let mut buffer = [0; 1];
+    loop {
+        assert!(Instant::now() < late, "the kernel gives no time");
+        sender.write_all(b"?").expect("the connection is open");
+        if matches!(receive_stamped(&receiver, &mut buffer), Ok((_, Some(_)))) {
+            return (sender, receiver);
+        }
+        std::thread::yield_now();
+    }
+}
+
 /// Returns for each trade whether its tick arrived before the report of its fill.
 fn ticks_before_reports(first: &str) -> Vec<bool> {
     let data = folder(&format!("send-first-{first}"));
@@ -50,6 +70,7 @@ fn ticks_before_reports(first: &str) -> Vec<bool> {
     let mut client = FixClient::new("CLIENT1");
     client.take(Box::new(reports.try_clone().expect("a second descriptor")));
     client.log_on(true);
+    let _kept = receive_times();
     for stream in [&ticks, &reports] {
         request_receive_stamps(stream).expect("a socket has this option");
     }
