@@ -332,13 +332,15 @@ oracle: ## compare the FIX codec with fefix: frames, fields and speed (the first
 	cargo test --release --manifest-path tests/oracle/Cargo.toml
 	cargo run --release --manifest-path tests/oracle/Cargo.toml
 
-# The benchmarks start the binary, so it is built too.
-bench: ## run all benchmarks, with conditions and a verdict for each budget: ten minutes (target/bench)
-	cargo build --release --package pitlane
-	cargo run --release --package pitlane-bench --features peers -- all
+# The benchmarks start the binary, so it is built too. PGO=1 measures builds with a profile.
+BENCH = $(if $(PGO),$(BUILT)/pgo/pitlane-bench,cargo run --release --package pitlane-bench --features peers --)
 
-compare: ## compare with available brokers, FIX engines, web servers and order books (target/compare)
-	cargo run --release --package pitlane-bench --features peers -- compare $(ARGS)
+bench: ## run all benchmarks, with conditions and a verdict for each budget: ten minutes (target/bench; PGO=1)
+	$(if $(PGO),bench/pgo --bench,cargo build --release --package pitlane)
+	$(BENCH) all
+
+compare: ## compare with available brokers, FIX engines, web servers and order books (target/compare; PGO=1 after `make bench PGO=1`)
+	$(BENCH) compare $(ARGS)
 
 # Outside the workspace, with a C interface. What is missing in ARENA is cloned and built there.
 ARENA ?= target/arena
