@@ -139,7 +139,7 @@ impl BudgetLine {
             BudgetLine::FanOut => "closed loop, loopback, all consumers on one core",
             BudgetLine::FanOutLatency => "open loop, loopback",
             BudgetLine::OrderToTick => {
-                "1,000 trades/s open loop, spinning, journal os, loopback, SBE decoded, STOMP first"
+                "10,000 orders/s open loop, spinning, journal os, loopback, SBE decoded, STOMP first"
             }
             BudgetLine::Replicated => "1,000 orders/s open loop, NATS on the service's core",
             BudgetLine::List => "server's time on its core",

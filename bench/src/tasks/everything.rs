@@ -60,8 +60,8 @@ pub(crate) fn all(environment: &RunEnvironment, whole: &AllArgs) -> Result<TaskV
     let journal = JournalArgs { ops: 500_000, rounds: count.min(3), span_ms: 400, dir: None, check };
     let stomp = StompArgs { ticks: 1_000_000, ms: 2_000, out: Some(out.join("stomp")), check };
     let trades = OrderToTickArgs {
-        rate: 1_000,
-        trades: 5_000,
+        rate: 5_000,
+        trades: 20_000,
         rounds: 3,
         out: Some(out.join("order-to-tick")),
         check,

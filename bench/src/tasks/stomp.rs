@@ -44,11 +44,11 @@ pub(crate) struct StompArgs {
 
 #[derive(Args, Clone)]
 pub(crate) struct OrderToTickArgs {
-    /// Trades per second.
-    #[arg(long, default_value_t = 1_000)]
+    /// Trades per second, two orders each: as many orders as `fix` has at its steady rate.
+    #[arg(long, default_value_t = 5_000)]
     pub rate: u64,
     /// Trades of each round.
-    #[arg(long, default_value_t = 5_000)]
+    #[arg(long, default_value_t = 20_000)]
     pub trades: usize,
     #[arg(long, default_value_t = 3)]
     pub rounds: usize,
