@@ -9,7 +9,8 @@ use pitlane_engine::index::{index_u8, index_u32};
 use pitlane_engine::text::parse_u64;
 
 pub use self::reject_reason::SessionRejectReason;
-use self::scan::{find_soh, first_byte, short_tag, small_number};
+pub(super) use self::scan::find_soh;
+use self::scan::{first_byte, short_tag, small_number};
 use super::frame::{FixFrame, SOH};
 use super::msg_type;
 use super::tag;

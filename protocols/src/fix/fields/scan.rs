@@ -13,7 +13,7 @@ pub(super) fn small_number(value: &[u8]) -> Option<usize> {
 /// Returns the offset of the next delimiter at or after `at`; a frame ends with one. Values are
 /// usually short, so a few words are checked before memchr is used.
 #[inline]
-pub(super) fn find_soh(bytes: &[u8], at: usize) -> usize {
+pub(in crate::fix) fn find_soh(bytes: &[u8], at: usize) -> usize {
     let mut here = at;
     for _ in 0..4 {
         let Some(word) = bytes.get(here..).and_then(|rest| rest.first_chunk::<8>()) else { break };

@@ -2,6 +2,7 @@
 
 use pitlane_engine::id::IntId;
 
+use crate::fix::fields::find_soh;
 use crate::fix::frame::SOH;
 
 /// Bytes of the next frame that are searched for its ClOrdID, which usually follows the header.
@@ -23,14 +24,22 @@ impl ComingId {
     /// Returns the ClOrdID of the frame at the beginning of `coming`, if it has arrived.
     pub(super) fn read(&mut self, coming: &[u8]) -> Option<IntId> {
         let coming = &coming[..coming.len().min(SEARCHED_BYTES)];
-        let is_at = |at: &usize| coming.get(*at..).is_some_and(|rest| rest.starts_with(NAME));
-        let last = self.at;
-        let near = (0..=SHIFTED_BYTES).flat_map(|shift| [last + shift, last.wrapping_sub(shift)]);
-        self.at = near.into_iter().find(is_at).or_else(|| memchr::memmem::find(coming, NAME))?;
-        let value = &coming[self.at + NAME.len()..];
-        let end = value.iter().position(|&byte| byte == SOH)?;
-        IntId::parse(&value[..end]).ok()
+        if !is_at(coming, self.at) {
+            let near = (1..=SHIFTED_BYTES).flat_map(|shift| [self.at + shift, self.at.wrapping_sub(shift)]);
+            let found = near.into_iter().find(|&at| is_at(coming, at));
+            self.at = found.or_else(|| memchr::memmem::find(coming, NAME))?;
+        }
+        let start = self.at + NAME.len();
+        let end = find_soh(coming, start);
+        let value = coming.get(start..end).filter(|_| coming[end] == SOH)?;
+        IntId::parse(value).ok()
     }
+}
+
+/// Returns whether a ClOrdID begins there.
+#[inline]
+fn is_at(coming: &[u8], at: usize) -> bool {
+    coming.get(at..).is_some_and(|rest| rest.starts_with(NAME))
 }
 
 #[cfg(test)]
