@@ -5,8 +5,11 @@
 mod reject_reason;
 mod scan;
 
+use std::cell::Cell;
+
 use pitlane_engine::index::{index_u8, index_u32};
 use pitlane_engine::text::parse_u64;
+use pitlane_engine::time::Timestamp;
 
 pub use self::reject_reason::SessionRejectReason;
 pub(super) use self::scan::find_soh;
@@ -14,6 +17,7 @@ use self::scan::{first_byte, short_tag, small_number};
 use super::frame::{FixFrame, SOH};
 use super::msg_type;
 use super::tag;
+use super::timestamp::LastTimestamp;
 
 /// Fields of one message. A new order has about twenty; no order has more than this.
 pub const FIELDS_MAX: usize = 256;
@@ -53,6 +57,7 @@ pub struct Fields {
     mark: u16,
     /// Index of the first place with each tag, and the mark of its message.
     first: [u16; tag::SLOTS],
+    last_time: Cell<LastTimestamp>,
 }
 
 const _: () = assert!(FIELDS_MAX <= 256, "a place has its number in a byte");
@@ -62,7 +67,13 @@ const MARK: u16 = 0xff00;
 
 impl Default for Fields {
     fn default() -> Fields {
-        Fields { places: [FieldPlace::default(); FIELDS_MAX], len: 0, mark: 0, first: [0; tag::SLOTS] }
+        Fields {
+            places: [FieldPlace::default(); FIELDS_MAX],
+            len: 0,
+            mark: 0,
+            first: [0; tag::SLOTS],
+            last_time: Cell::default(),
+        }
     }
 }
 
@@ -182,6 +193,12 @@ impl<'a> FixMessage<'a, '_> {
         let place = &self.fields.places[at];
         let start = place.start as usize;
         Some((at, &self.frame.bytes[start..start + place.len as usize]))
+    }
+
+    /// Reads a value of this message that is a UTCTimestamp.
+    #[inline]
+    pub fn timestamp(&self, value: &[u8]) -> Option<Timestamp> {
+        LastTimestamp::parse(&self.fields.last_time, value)
     }
 
     /// Returns the same fields as [`FixMessage::iter`], and those of a long list of market data
@@ -320,7 +337,7 @@ impl<'a> FieldReader<'a> {
     /// Adds plain fields whose tags have this class, and returns the offset of the next field.
     #[inline(always)]
     fn plain_part<const CLASS: u8>(&self, mut at: usize, fields: &mut Fields) -> usize {
-        let Fields { places, len, mark, first } = fields;
+        let Fields { places, len, mark, first, .. } = fields;
         let (mark, mut count) = (*mark, *len);
         while at < self.end {
             let Some(word) = self.bytes.get(at..).and_then(|rest| rest.first_chunk()) else { break };

@@ -11,7 +11,7 @@ use pitlane_engine::time::{Day, Timestamp};
 use super::dictionary::is_listed;
 use super::fields::{FieldFault, FixMessage, SessionRejectReason};
 use super::tag;
-use super::timestamp::{parse_date, parse_timestamp};
+use super::timestamp::parse_date;
 
 /// A well-formed decimal that may be beyond our range.
 pub type ParsedDecimal<T> = Result<T, TextError>;
@@ -50,6 +50,7 @@ impl<'a> OrderFields<'a> {
     #[inline]
     pub fn read(message: &FixMessage<'a, '_>) -> Result<OrderFields<'a>, FieldFault> {
         let mut parser = FieldParser { message, fault: None };
+        let instant = |value: &[u8]| message.timestamp(value).ok_or(SessionRejectReason::IncorrectFormat);
         let order = OrderFields {
             cl_ord_id: parser.typed(tag::CL_ORD_ID, id),
             orig_cl_ord_id: parser.typed(tag::ORIG_CL_ORD_ID, id),
@@ -154,11 +155,6 @@ fn decimal<T>(parsed: ParsedDecimal<T>) -> Result<ParsedDecimal<T>, SessionRejec
         Err(TextError::Character | TextError::Empty) => Err(SessionRejectReason::IncorrectFormat),
         other => Ok(other),
     }
-}
-
-#[inline]
-fn instant(value: &[u8]) -> Result<Timestamp, SessionRejectReason> {
-    parse_timestamp(value).ok_or(SessionRejectReason::IncorrectFormat)
 }
 
 fn flag(value: &[u8]) -> Result<bool, SessionRejectReason> {

@@ -1,5 +1,7 @@
 //! Times and dates as FIX writes them: `20261116-08:00:00.123` and `20261116`, both UTC.
 
+use std::cell::Cell;
+
 use pitlane_engine::text::{date_of, days_of, parse_clock, parse_eight};
 use pitlane_engine::time::{Day, NS_PER_DAY, NS_PER_MS, NS_PER_S, Timestamp};
 
@@ -13,6 +15,41 @@ pub fn parse_timestamp(bytes: &[u8]) -> Option<Timestamp> {
     let (date, rest) = bytes.split_first_chunk::<8>()?;
     let ns = parse_time(rest.strip_prefix(b"-")?)?;
     Some(day_of(date)?.start().plus(ns))
+}
+
+/// The last time that was read with milliseconds. The times of a message are often equal to each
+/// other and to those of the message before, and nearly always of the same day.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LastTimestamp {
+    text: [u8; TIMESTAMP_BYTES],
+    day: Day,
+    at: Timestamp,
+}
+
+impl Default for LastTimestamp {
+    fn default() -> LastTimestamp {
+        LastTimestamp { text: *b"19700101-00:00:00.000", day: Day(0), at: Timestamp::ZERO }
+    }
+}
+
+impl LastTimestamp {
+    /// Reads a UTCTimestamp as [`parse_timestamp`] does, and keeps it.
+    #[inline]
+    pub(super) fn parse(last: &Cell<LastTimestamp>, bytes: &[u8]) -> Option<Timestamp> {
+        let Ok(text) = <&[u8; TIMESTAMP_BYTES]>::try_from(bytes) else { return parse_timestamp(bytes) };
+        let known = last.get();
+        if known.text == *text { Some(known.at) } else { LastTimestamp::parse_new(last, text) }
+    }
+
+    fn parse_new(last: &Cell<LastTimestamp>, text: &[u8; TIMESTAMP_BYTES]) -> Option<Timestamp> {
+        let known = last.get();
+        let (date, rest) = text.split_first_chunk::<8>()?;
+        let ns = parse_time(rest.strip_prefix(b"-")?)?;
+        let day = if known.text.starts_with(date) { known.day } else { day_of(date)? };
+        let at = day.start().plus(ns);
+        last.set(LastTimestamp { text: *text, day, at });
+        Some(at)
+    }
 }
 
 /// Reads a UTCTimeOnly, `08:00:00.123`, in nanoseconds since midnight, with the same decimals.
@@ -142,6 +179,29 @@ mod tests {
             (1_795_161_599_999_000_000, b"20261120-07:59:59.999"),
         ] {
             assert_eq!(stamp.text(Timestamp(ns)), text);
+        }
+    }
+
+    #[test]
+    fn times_are_read_the_same_after_any_other_time() {
+        let texts = [
+            "19700101-00:00:00.000",
+            "20261116-08:00:00.500",
+            "20261116-08:00:00.501",
+            "20261116-23:59:60.000",
+            "20261117-08:00:00.500",
+            "20261117-08:00:00",
+            "20261117-08:00:00.500000",
+            "20261131-08:00:00.500",
+            "20261117-24:00:00.500",
+            "20261117 08:00:00.500",
+            "",
+        ];
+        let last = Cell::default();
+        for (before, text) in texts.iter().flat_map(|before| texts.map(|text| (before, text))) {
+            LastTimestamp::parse(&last, before.as_bytes());
+            let expected = parse_timestamp(text.as_bytes());
+            assert_eq!(LastTimestamp::parse(&last, text.as_bytes()), expected, "{text} after {before}");
         }
     }
 

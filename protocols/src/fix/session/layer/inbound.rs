@@ -395,7 +395,7 @@ impl SessionLayer {
 
     fn sending_time(&self, now: Timestamp, message: &FixMessage) -> Result<Timestamp, SessionRejectReason> {
         let value = message.header.sending_time.ok_or(SessionRejectReason::RequiredTagMissing)?;
-        let sent = parse_timestamp(value).ok_or(SessionRejectReason::IncorrectFormat)?;
+        let sent = message.timestamp(value).ok_or(SessionRejectReason::IncorrectFormat)?;
         if self.is_sending_time_accurate(now, sent) {
             Ok(sent)
         } else {
