@@ -413,9 +413,11 @@ impl Uuid {
     }
 
     /// Returns the text in the usual form: `01234567-89ab-cdef-0123-456789abcdef`.
+    #[inline]
     pub fn text(self) -> [u8; UUID_BYTES] {
         let mut text = [b'-'; UUID_BYTES];
-        let [a, b, c, d] = [96, 64, 32, 0].map(|shift| text::hex_of((self.0 >> shift & 0xffff_ffff) as u32));
+        let hex = |shift: u32| text::hex_of((self.0 >> shift & 0xffff_ffff) as u32);
+        let (a, b, c, d) = (hex(96), hex(64), hex(32), hex(0));
         text[..8].copy_from_slice(&a);
         text[9..13].copy_from_slice(&b[..4]);
         text[14..18].copy_from_slice(&b[4..]);

@@ -309,11 +309,17 @@ fn parse_long(bytes: &[u8]) -> Result<i64, TextError> {
 }
 
 /// Writes units of 10⁻⁸ as a decimal without trailing zeros, and returns the length.
+#[inline]
 pub fn write_scaled(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
     if value == 0 {
         out[0] = b'0';
         return 1;
     }
+    write_scaled_value(value, out)
+}
+
+/// Writes a decimal that is not zero.
+fn write_scaled_value(value: i64, out: &mut [u8; DECIMAL_BYTES_MAX]) -> usize {
     let magnitude = value.unsigned_abs();
     let (whole, part) = (magnitude / SCALE as u64, magnitude % SCALE as u64);
     let mut len = 0;
