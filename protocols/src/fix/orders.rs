@@ -158,8 +158,13 @@ impl ClientOrders {
             let oldest = self.finished.pop_front()?;
             self.forget(&oldest);
         }
-        let place = self.free.pop().unwrap_or_else(|| self.new_place());
-        *self.place(place) = Some(order);
+        let place = match self.free.pop() {
+            Some(place) => {
+                *self.place(place) = Some(order);
+                place
+            }
+            None => self.push(order),
+        };
         self.len += 1;
         Some(place)
     }
@@ -224,6 +229,11 @@ impl ClientOrders {
         self.slab.get(place / PAGE)?.get(place % PAGE)?.as_ref()
     }
 
+    /// Returns the order at a place, to be changed.
+    pub fn at_mut(&mut self, place: u32) -> Option<&mut ClientOrder> {
+        self.slab.get_mut(place as usize / PAGE)?.get_mut(place as usize % PAGE)?.as_mut()
+    }
+
     /// Returns the number of places, free ones included.
     pub fn places(&self) -> usize {
         self.slab.last().map_or(0, |last| (self.slab.len() - 1) * PAGE + last.len())
@@ -242,7 +252,9 @@ impl ClientOrders {
         self.len < self.orders_max || !self.finished.is_empty()
     }
 
-    fn find(&self, key: &OrderKey) -> Option<u32> {
+    /// Returns the place of an order.
+    #[inline]
+    pub fn find(&self, key: &OrderKey) -> Option<u32> {
         let is_it = |place: u32| self.at(place as usize).is_some_and(|order| order.root == key.root);
         if is_it(key.place) { Some(key.place) } else { self.restored.get(0, &key.root, is_it) }
     }
@@ -251,12 +263,12 @@ impl ClientOrders {
         &mut self.slab[place as usize / PAGE][place as usize % PAGE]
     }
 
-    fn new_place(&mut self) -> u32 {
+    fn push(&mut self, order: ClientOrder) -> u32 {
         if self.slab.last().is_none_or(|page| page.len() == PAGE) {
             self.slab.push(Vec::with_capacity(PAGE));
         }
         let page = self.slab.last_mut().expect("a page with room was just seen to");
-        page.push(None);
+        page.push(Some(order));
         index_u32(self.places() - 1)
     }
 }

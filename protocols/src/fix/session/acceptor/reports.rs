@@ -181,16 +181,18 @@ impl Acceptor {
             // The order is rejected and not recorded, so no table has it.
             return self.report_untracked(layer, now, shard, event, special);
         };
-        if let EventKind::Order(terms) = &event.body
-            && self.orders.get(&key).is_none()
+        let mut place = self.orders.find(&key);
+        if place.is_none()
+            && let EventKind::Order(terms) = &event.body
         {
             self.orders.restore(order_of(terms, key.root, event.at));
+            place = self.orders.find(&key);
         }
         if let (EventKind::Order(reported), Some(_)) = (&event.body, special) {
             self.orders.set_terms(&key, &reported.terms, special);
         }
         let exec_id = event.exec_id(layer.settings.instance, shard);
-        let Some(order) = self.orders.get_mut(&key) else { return };
+        let Some(order) = place.and_then(|place| self.orders.at_mut(place)) else { return };
         let was_finished = order.status.is_finished();
         let mut report = ExecutionReport::of_event(reported, event.at, exec_id, order);
         if missed {
