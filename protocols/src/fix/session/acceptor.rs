@@ -222,7 +222,7 @@ impl Acceptor {
             None => self.dispatch(layer, now, message, number, desk),
         }
         if is_request {
-            let id = self.pending_request.map(|request| request.ticket().id);
+            let id = self.pending_request.as_ref().map(|request| request.ticket().id);
             layer.sequence.in_flight.assign(id);
         }
     }

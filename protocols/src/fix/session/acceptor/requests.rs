@@ -56,9 +56,10 @@ impl Acceptor {
                 "Orders are not accepted now",
             );
         }
-        let order = match OrderFields::read(message) {
+        let read = OrderFields::read(message);
+        let order = match &read {
             Ok(order) => order,
-            Err(fault) => return layer.reject(now, message, number, fault),
+            Err(fault) => return layer.reject(now, message, number, *fault),
         };
         let kind = message.msg_type[0];
         // The client resends it because we asked for it after a restart. Its answer is stored.
@@ -67,7 +68,7 @@ impl Acceptor {
         {
             return;
         }
-        if let Some(tag) = entry::missing(kind, &order) {
+        if let Some(tag) = entry::missing(kind, order) {
             return layer.refuse_missing(now, message, number, tag);
         }
         let admitted = match kind {
@@ -81,12 +82,12 @@ impl Acceptor {
             return layer.business_reject(now, message, number, OTHER, why, "");
         }
         match kind {
-            msg_type::NEW_ORDER_SINGLE => self.handle_new_order(layer, now, message, &order, desk),
+            msg_type::NEW_ORDER_SINGLE => self.handle_new_order(layer, now, message, order, desk),
             msg_type::ORDER_CANCEL_REQUEST => {
-                self.handle_change(layer, now, message, &order, RequestKind::Cancel, desk)
+                self.handle_change(layer, now, message, order, RequestKind::Cancel, desk)
             }
-            msg_type::ORDER_MASS_CANCEL_REQUEST => self.handle_mass_cancel(layer, now, message, &order, desk),
-            _ => self.handle_change(layer, now, message, &order, RequestKind::Replace, desk),
+            msg_type::ORDER_MASS_CANCEL_REQUEST => self.handle_mass_cancel(layer, now, message, order, desk),
+            _ => self.handle_change(layer, now, message, order, RequestKind::Replace, desk),
         }
     }
 
