@@ -144,7 +144,14 @@ impl Desk {
     /// Finds the entry that a report is about. The handle must match, because an id may have
     /// belonged to another order before. An entry in flight has no handle; its first report says
     /// that it is entered or rejected.
+    #[inline]
     pub(super) fn find(&self, report_ref: &ReportRef) -> Option<u32> {
+        let last = self.last.get();
+        if self.is_same(last, report_ref) { Some(last) } else { self.search(report_ref) }
+    }
+
+    /// Finds the entry of a report that is not about the entry of the last report.
+    fn search(&self, report_ref: &ReportRef) -> Option<u32> {
         let begins = matches!(report_ref.what, ExecType::Entered | ExecType::Rejected);
         let matches = |number: &u32| {
             let entry = self.order_table.at(*number);
@@ -155,24 +162,17 @@ impl Desk {
             }
         };
         let find = |id| self.names.find(report_ref.source.session, id).map(|name| self.names.at(name).order);
-        let found = self.find_near(report_ref, begins).or_else(|| {
+        let near = if begins { self.find_in_flight(report_ref) } else { None };
+        let found = near.or_else(|| {
             find(report_ref.id).filter(matches).or_else(|| find(report_ref.orig_id).filter(matches))
         })?;
         self.last.set(found);
         Some(found)
     }
 
-    /// Finds the entry in the common cases: the entry of the last report, or one of the first in
-    /// flight, since shards answer in the order in which they were asked. The index is large and
-    /// often not in the cache.
-    fn find_near(&self, report_ref: &ReportRef, begins: bool) -> Option<u32> {
-        let last = self.last.get();
-        if self.is_same(last, report_ref) {
-            return Some(last);
-        }
-        if !begins {
-            return None;
-        }
+    /// Finds one of the first entries in flight, since shards answer in the order in which they
+    /// were asked. The index is large and often not in the cache.
+    fn find_in_flight(&self, report_ref: &ReportRef) -> Option<u32> {
         let matches = |number: &u32| {
             let name = self.names.at(self.order_table.at(*number).root);
             name.session == report_ref.source.session && name.id == *report_ref.id
@@ -181,6 +181,7 @@ impl Desk {
     }
 
     /// Returns whether a report is about this entry, by its handle and one of its names.
+    #[inline]
     fn is_same(&self, number: u32, report_ref: &ReportRef) -> bool {
         let Some(entry) = self.order_table.get(number) else { return false };
         let is_known = matches!(entry.stage, OrderStage::Working | OrderStage::Finished);
