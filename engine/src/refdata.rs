@@ -231,7 +231,7 @@ pub struct RefDataRows {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefData {
     rows: RefDataRows,
-    symbols: BTreeMap<String, Vec<SecurityId>>,
+    symbols: BTreeMap<Vec<u8>, Vec<SecurityId>>,
 }
 
 impl RefData {
@@ -316,7 +316,7 @@ impl RefData {
     }
 
     /// Returns the securities with this symbol, on any exchange.
-    pub fn by_symbol(&self, symbol: &str) -> &[SecurityId] {
-        self.symbols.get(symbol).map_or(&[], Vec::as_slice)
+    pub fn by_symbol(&self, symbol: &(impl AsRef<[u8]> + ?Sized)) -> &[SecurityId] {
+        self.symbols.get(symbol.as_ref()).map_or(&[], Vec::as_slice)
     }
 }

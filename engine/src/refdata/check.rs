@@ -41,9 +41,9 @@ impl RefData {
         rows.securities.sort_by_key(|row| row.id);
         rows.accounts.sort_by_key(|row| row.id);
         rows.strategies.sort_by_key(|row| row.id);
-        let mut symbols: BTreeMap<String, Vec<SecurityId>> = BTreeMap::new();
+        let mut symbols: BTreeMap<Vec<u8>, Vec<SecurityId>> = BTreeMap::new();
         for row in &rows.securities {
-            symbols.entry(row.symbol.clone()).or_default().push(row.id);
+            symbols.entry(row.symbol.clone().into_bytes()).or_default().push(row.id);
         }
         Ok(RefData { rows, symbols })
     }

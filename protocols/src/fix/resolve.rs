@@ -1,6 +1,6 @@
 //! Finds the security, account and strategy of an order in the reference data.
 
-use pitlane_engine::id::{AccountId, StrategyId};
+use pitlane_engine::id::{AccountId, SecurityId, StrategyId};
 use pitlane_engine::reason::Reason;
 use pitlane_engine::refdata::{RefData, Security, SecurityKind};
 use pitlane_engine::text::parse_u64;
@@ -16,7 +16,7 @@ pub fn security<'r>(reference: &'r RefData, order: &OrderFields) -> Result<&'r S
                 return Err(Reason::UnknownSecurity);
             }
             let number = parse_u64(id).ok().and_then(|id| u32::try_from(id).ok());
-            let found = number.and_then(|id| reference.security(pitlane_engine::id::SecurityId(id)));
+            let found = number.and_then(|id| reference.security(SecurityId(id)));
             Some(found.ok_or(Reason::UnknownSecurity)?)
         }
         None => None,
@@ -29,17 +29,18 @@ pub fn security<'r>(reference: &'r RefData, order: &OrderFields) -> Result<&'r S
         let agrees = !contradicted && narrows(reference, security, order);
         return if agrees { Ok(security) } else { Err(Reason::UnknownSecurity) };
     }
-    let symbol = order.symbol.and_then(|symbol| std::str::from_utf8(symbol).ok());
-    let symbol = symbol.ok_or(Reason::UnknownSecurity)?;
-    let mut fitting = reference
-        .by_symbol(symbol)
-        .iter()
-        .filter_map(|&id| reference.security(id))
-        .filter(|security| narrows(reference, security, order));
-    match (fitting.next(), fitting.next()) {
-        (Some(security), None) => Ok(security),
-        _ => Err(Reason::UnknownSecurity),
-    }
+    let symbol = order.symbol.ok_or(Reason::UnknownSecurity)?;
+    let fitting =
+        |&id: &SecurityId| reference.security(id).filter(|security| narrows(reference, security, order));
+    let found = match reference.by_symbol(symbol) {
+        // Most symbols are of one exchange.
+        [only] => fitting(only),
+        several => {
+            let mut several = several.iter().filter_map(fitting);
+            several.next().filter(|_| several.next().is_none())
+        }
+    };
+    found.ok_or(Reason::UnknownSecurity)
 }
 
 /// Returns whether a security agrees with the exchange, currency and type of an order.

@@ -360,7 +360,7 @@ impl VenuePrices {
     }
 
     fn by_symbol(&self, symbol: &[u8], reference: &RefData) -> Option<SecurityId> {
-        let found = reference.by_symbol(std::str::from_utf8(symbol).ok()?);
+        let found = reference.by_symbol(symbol);
         found.iter().copied().find(|id| self.requested.contains(id))
     }
 
