@@ -38,10 +38,18 @@ impl LargePages {
         table
     }
 
+    /// Returns an empty table with room for this many rows, of which the first ones are on small
+    /// pages: while only they are in use, it takes little memory.
+    pub fn table_with_small<T>(self, rows: usize, small: usize) -> Vec<T> {
+        let table = Vec::with_capacity(rows);
+        self.advise(&table, small);
+        table
+    }
+
     /// Returns a table of zeros. Untouched pages take no memory.
     pub fn zeros(self, words: usize) -> Vec<u64> {
         let table = vec![0; words];
-        self.advise(&table);
+        self.advise(&table, 0);
         table
     }
 
@@ -52,12 +60,14 @@ impl LargePages {
             *table = Vec::new();
         }
         table.reserve_exact(rows.saturating_sub(table.len()));
-        self.advise(table);
+        self.advise(table, 0);
     }
 
-    fn advise<T>(self, table: &Vec<T>) {
+    /// Passes a table to the hook, except for its first rows.
+    fn advise<T>(self, table: &Vec<T>, except: usize) {
         if let Some(advise) = self.0 {
-            advise(table.as_ptr().cast(), table.capacity() * size_of::<T>());
+            let rows = table.capacity().saturating_sub(except);
+            advise(table.as_ptr().wrapping_add(except).cast(), rows * size_of::<T>());
         }
     }
 }
@@ -86,6 +96,8 @@ mod tests {
         pages.enlarge(&mut table, 1_000);
         assert!(table.capacity() >= 1_000 && table.len() == 50);
         assert_eq!(advised(), (table.as_ptr().cast(), table.capacity() * 4));
+        let table: Vec<u32> = pages.table_with_small(100, 40);
+        assert_eq!(advised(), (table[..].as_ptr().wrapping_add(40).cast(), (table.capacity() - 40) * 4));
         let zeros = pages.zeros(8);
         assert_eq!((zeros.as_slice(), advised()), (&[0; 8][..], (zeros.as_ptr().cast(), 64)));
     }
