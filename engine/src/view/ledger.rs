@@ -1,5 +1,6 @@
 //! Positions, cash and the transactions of the day.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
@@ -160,21 +161,7 @@ impl LedgerView {
     }
 
     pub(super) fn booked(&mut self, at: Timestamp, seq: u64, booking: &Booking, mark: SnapshotMark) {
-        if let Some(security) = booking.security {
-            self.position_is(at, booking.strategy, security, booking.position, mark);
-            // A snapshot repeats the transactions of the day, and states their sum afterwards.
-            if booking.account != NO_ACCOUNT && !self.transactions.times.contains_key(&booking.id) {
-                let key = (security, booking.account);
-                let before = self.exposures.get(&key).copied().unwrap_or_default();
-                self.exposures.set(key, before + booking.qty.raw() as i128, mark);
-            }
-            // It closes the positions of all accounts.
-            if booking.kind == MovementKind::Expiration {
-                self.exposure_is(None, security, Qty::ZERO, mark);
-            }
-        }
-        self.cash_is(booking.strategy, booking.currency, booking.cash, mark);
-        let dropped = self.transactions.insert(TransactionView {
+        let (is_repeated, dropped) = self.transactions.insert(TransactionView {
             id: booking.id,
             at,
             shard: mark.shard,
@@ -192,6 +179,20 @@ impl LedgerView {
             currency: booking.currency,
         });
         self.cut.extend(dropped);
+        self.cash_is(booking.strategy, booking.currency, booking.cash, mark);
+        if let Some(security) = booking.security {
+            self.position_is(at, booking.strategy, security, booking.position, mark);
+            // A snapshot repeats the transactions of the day, and states their sum afterwards.
+            if booking.account != NO_ACCOUNT && !is_repeated {
+                let key = (security, booking.account);
+                let before = self.exposures.get(&key).copied().unwrap_or_default();
+                self.exposures.set(key, before + booking.qty.raw() as i128, mark);
+            }
+            // It closes the positions of all accounts.
+            if booking.kind == MovementKind::Expiration {
+                self.exposure_is(None, security, Qty::ZERO, mark);
+            }
+        }
     }
 
     pub(super) fn position_is(
@@ -274,12 +275,20 @@ struct Transactions {
 }
 
 impl Transactions {
-    /// Adds a transaction. A repeated one keeps its time. Returns the shard of the transaction that
-    /// was dropped for it.
-    fn insert(&mut self, mut transaction: TransactionView) -> Option<ShardId> {
-        let at = *self.times.entry(transaction.id).or_insert(transaction.at);
-        transaction.at = at;
-        self.by_time.insert((at, transaction.id), transaction);
+    /// Adds a transaction. A repeated one keeps its time. Returns whether it is repeated, and the
+    /// shard of the transaction that was dropped for it.
+    fn insert(&mut self, mut transaction: TransactionView) -> (bool, Option<ShardId>) {
+        let is_repeated = match self.times.entry(transaction.id) {
+            Entry::Occupied(entry) => {
+                transaction.at = *entry.get();
+                true
+            }
+            Entry::Vacant(entry) => {
+                entry.insert(transaction.at);
+                false
+            }
+        };
+        self.by_time.insert((transaction.at, transaction.id), transaction);
         if let Some(uuid) = transaction.given_uuid() {
             self.uuids.insert(uuid, transaction.id);
         }
@@ -288,9 +297,9 @@ impl Transactions {
         {
             self.times.remove(&id);
             oldest.given_uuid().map(|uuid| self.uuids.remove(&uuid));
-            return Some(oldest.shard);
+            return (is_repeated, Some(oldest.shard));
         }
-        None
+        (is_repeated, None)
     }
 
     fn drop_all_of(&mut self, shard: ShardId) {
