@@ -35,6 +35,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::event::{Adjustment, Event, EventKind, ExecType, OrderReport};
 use crate::id::{IntId, OrderHandle, ShardId, StrategyId};
+use crate::pages::LargePages;
 use crate::sender::{Sender, SenderId, SenderTable};
 use crate::time::{Day, Timestamp};
 
@@ -66,6 +67,8 @@ pub struct ViewSettings {
     pub shard_transactions_max: u32,
     /// Seed of the hash over order ids, so that clients cannot choose ids that collide.
     pub seed: u64,
+    /// Large pages for the tables of many orders.
+    pub pages: LargePages,
 }
 
 impl Default for ViewSettings {
@@ -78,6 +81,7 @@ impl Default for ViewSettings {
             changes_max: 262_144,
             shard_transactions_max: 4_096,
             seed: 0,
+            pages: LargePages::NONE,
         }
     }
 }
@@ -117,7 +121,7 @@ impl View {
         View {
             shards: vec![ShardProgress::default(); shards as usize],
             orders: orders::OrderStore::new(shards, &settings),
-            changes: order_changes::OrderChangeLog::new(shards, settings.changes_max),
+            changes: order_changes::OrderChangeLog::new(shards, settings.changes_max, settings.pages),
             ledger: ledger::LedgerView::new(settings.transactions_max as usize),
             market: market::MarketView::default(),
             control: control::ControlState::new(settings.alerts_max as usize),
@@ -146,11 +150,8 @@ impl View {
             }
             EventKind::Status(event) => self.status(at, event, mark),
             EventKind::Refused(event) => {
-                let is_known = self.orders.refused(at, event, mark);
-                if let Some(order) = self.orders.order(event.order).filter(|_| is_known) {
-                    self.changes.refused(at, event, &order);
-                }
-                if let Some(terms) = self.orders.terms_of(event.order) {
+                if let Some((live, terms)) = self.orders.refused(at, event, mark) {
+                    self.changes.refused(at, event, live);
                     self.refusals.count_request(at, shard, event, terms);
                 }
             }
@@ -254,8 +255,8 @@ impl View {
         if !self.is_complete(shard) {
             return;
         }
-        if let Some(order) = self.orders.order(event.order).filter(|order| order.updated < at) {
-            self.changes.gap(at, &order);
+        if let Some(live) = self.orders.live(event.order).filter(|live| live.updated < at) {
+            self.changes.gap(at, event.order, live);
         }
     }
 

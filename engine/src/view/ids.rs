@@ -12,9 +12,10 @@
 //! bucket links are stored apart from the texts, eight to a cache line: splitting a bucket reads
 //! those, and not texts that have not been read for long.
 
-use super::slab::{NONE, PagedSlab};
+use super::slab::{NONE, PagedTable, Places};
 use crate::id::IntId;
 use crate::keyed_hash::KeyedHash;
+use crate::pages::LargePages;
 use crate::prefetch;
 
 /// One id of one order.
@@ -70,20 +71,25 @@ struct IdLink {
 
 #[derive(Debug)]
 pub(super) struct IdChains {
-    entries: PagedSlab<IdEntry>,
-    /// By entry: both have the same index.
-    links: PagedSlab<IdLink>,
+    /// Of the entries.
+    places: Places,
+    entries: PagedTable<IdEntry>,
+    links: PagedTable<IdLink>,
     /// At least one.
     buckets: Vec<IdBucket>,
+    /// The bits of the highest bucket number, all set.
+    mask: usize,
     keyed_hash: KeyedHash,
 }
 
 impl IdChains {
-    pub(super) fn new(seed: u64) -> IdChains {
+    pub(super) fn new(seed: u64, large: LargePages) -> IdChains {
         IdChains {
-            entries: PagedSlab::new(),
-            links: PagedSlab::new(),
+            places: Places::default(),
+            entries: PagedTable::new(large),
+            links: PagedTable::new(large),
             buckets: vec![IdBucket::EMPTY],
+            mask: 0,
             keyed_hash: KeyedHash::new(seed),
         }
     }
@@ -94,19 +100,22 @@ impl IdChains {
     }
 
     /// Creates the chain of a new order with one id and returns its only entry.
-    pub(super) fn insert(&mut self, id: IntId, order: u32) -> u32 {
-        let at = self.entries.insert(IdEntry { id, older: NONE, newer: NONE, order });
-        let same = self.links.insert(IdLink { hash: self.keyed_hash.hash(0, &id), next: NONE });
-        assert!(at == same, "both come and go together");
-        self.link(at);
-        if self.entries.len() > self.buckets.len() {
+    pub(super) fn insert(&mut self, id: &IntId, order: u32) -> u32 {
+        let at = self.places.take();
+        self.entries.put(at, IdEntry { id: *id, older: NONE, newer: NONE, order });
+        let hash = self.keyed_hash.hash(0, id);
+        let bucket = self.bucket(hash);
+        let next = self.buckets[bucket].first();
+        self.links.put(at, IdLink { hash, next });
+        self.buckets[bucket] = IdBucket::new(hash, at, next);
+        if self.places.len() > self.buckets.len() {
             self.split();
         }
         at
     }
 
     /// Appends a newer id after the current one.
-    pub(super) fn append(&mut self, current: u32, id: IntId) -> u32 {
+    pub(super) fn append(&mut self, current: u32, id: &IntId) -> u32 {
         let order = self.entries[current].order;
         let at = self.insert(id, order);
         self.entries[at].older = current;
@@ -135,14 +144,14 @@ impl IdChains {
         }
     }
 
-    pub(super) fn id(&self, entry: u32) -> IntId {
-        self.entries[entry].id
+    pub(super) fn id(&self, entry: u32) -> &IntId {
+        &self.entries[entry].id
     }
 
     /// Returns the id before this one in its chain.
     pub(super) fn older(&self, entry: u32) -> Option<IntId> {
         let older = self.entries[entry].older;
-        (older != NONE).then(|| self.id(older))
+        (older != NONE).then(|| *self.id(older))
     }
 
     /// Returns the records of all orders that have this id in their chain, in no particular order.
@@ -175,8 +184,7 @@ impl IdChains {
             self.links[before].next = next;
             self.head(bucket, first);
         }
-        self.entries.remove(at);
-        self.links.remove(at);
+        self.places.give(at);
     }
 
     /// Puts an entry, with those behind it, at the head of a bucket.
@@ -187,31 +195,31 @@ impl IdChains {
         };
     }
 
-    fn link(&mut self, at: u32) {
-        let hash = self.links[at].hash;
-        let bucket = self.bucket(hash);
-        let next = self.buckets[bucket].first();
-        self.links[at].next = next;
-        self.buckets[bucket] = IdBucket::new(hash, at, next);
-    }
-
     /// Adds a bucket, which takes its share from the one that held it so far.
     fn split(&mut self) {
         let new = self.buckets.len();
-        let old = new - (new + 1).next_power_of_two() / 2;
-        let divided = std::mem::replace(&mut self.buckets[old], IdBucket::EMPTY);
-        self.buckets.push(IdBucket::EMPTY);
+        self.mask |= new;
+        let half = self.mask / 2;
+        let old = new & half;
+        let divided = self.buckets[old];
+        let (mut staying, mut moved) = (IdBucket::EMPTY, IdBucket::EMPTY);
+        let is_moved = |hash: u32| hash as usize & (half + 1) != 0;
         if divided.has_more() {
             let mut at = divided.first();
             while at != NONE {
-                let next = self.links[at].next;
-                self.link(at);
+                let link = &mut self.links[at];
+                let bucket = if is_moved(link.hash) { &mut moved } else { &mut staying };
+                let next = std::mem::replace(&mut link.next, bucket.first());
+                *bucket = IdBucket::new(link.hash, at, link.next);
                 at = next;
             }
-        } else if divided.first() != NONE {
-            let bucket = self.bucket(divided.hash);
-            self.buckets[bucket] = divided;
+        } else if is_moved(divided.hash) {
+            moved = divided;
+        } else {
+            staying = divided;
         }
+        self.buckets[old] = staying;
+        self.buckets.push(moved);
         // The next bucket to be split, when the next entry arrives.
         if let Some(next) = self.buckets.get(old + 1).filter(|next| next.has_more()) {
             prefetch::fetch(&self.links[next.first()]);
@@ -220,12 +228,10 @@ impl IdChains {
 
     /// Returns the bucket of a hash. Buckets are numbered by the low bits of the hash: as many bits
     /// as the highest number has, one less where that number does not exist yet.
+    #[inline]
     fn bucket(&self, hash: u32) -> usize {
-        let hash = hash as usize;
-        let count = self.buckets.len();
-        let full = count.next_power_of_two();
-        let place = hash & (full - 1);
-        if place < count { place } else { hash & (full / 2 - 1) }
+        let place = hash as usize & self.mask;
+        if place < self.buckets.len() { place } else { place & (self.mask / 2) }
     }
 }
 
@@ -248,12 +254,12 @@ mod tests {
 
     #[test]
     fn every_id_of_a_chain_finds_its_order_until_the_chain_goes() {
-        let mut ids = IdChains::new(1);
-        let first = ids.insert(id(1), 7);
-        let second = ids.append(first, id(2));
-        let third = ids.append(second, id(3));
-        ids.insert(id(2), 8);
-        assert_eq!((ids.id(third), ids.older(third), ids.older(first)), (id(3), Some(id(2)), None));
+        let mut ids = IdChains::new(1, LargePages::NONE);
+        let first = ids.insert(&id(1), 7);
+        let second = ids.append(first, &id(2));
+        let third = ids.append(second, &id(3));
+        ids.insert(&id(2), 8);
+        assert_eq!((*ids.id(third), ids.older(third), ids.older(first)), (id(3), Some(id(2)), None));
         assert_eq!(found(&ids, &id(2)), [7, 8]);
         ids.remove_second(first);
         assert_eq!(found(&ids, &id(2)), [8]);
@@ -266,18 +272,18 @@ mod tests {
     #[test]
     fn the_index_agrees_with_a_sorted_map_through_growth_and_removal() {
         let mut rng = Rng::new(3);
-        let mut ids = IdChains::new(9);
+        let mut ids = IdChains::new(9, LargePages::NONE);
         let mut twin: BTreeMap<u32, (IntId, u32)> = BTreeMap::new();
         for order in 0..5_000u32 {
             let text = id(rng.below(1_500));
-            twin.insert(order, (text, ids.insert(text, order)));
+            twin.insert(order, (text, ids.insert(&text, order)));
             if rng.below(3) == 0 {
                 let nth = rng.below(twin.len() as u64) as usize;
                 let gone = *twin.keys().nth(nth).unwrap();
                 ids.remove_chain(twin.remove(&gone).unwrap().1);
             }
         }
-        assert_eq!(ids.entries.len(), twin.len());
+        assert_eq!(ids.places.len(), twin.len());
         for number in 0..1_500 {
             let expected: Vec<u32> =
                 twin.iter().filter(|(_, (text, _))| *text == id(number)).map(|(&order, _)| order).collect();
@@ -287,9 +293,9 @@ mod tests {
 
     #[test]
     fn texts_spread_over_the_buckets() {
-        let mut ids = IdChains::new(5);
+        let mut ids = IdChains::new(5, LargePages::NONE);
         for n in 0..100_000 {
-            ids.insert(id(n), n as u32);
+            ids.insert(&id(n), n as u32);
         }
         let longest = (0..100_000).map(|n| ids.buckets_walked(&id(n))).max().unwrap();
         assert!(longest < 16, "a bucket holds {longest}");

@@ -51,9 +51,9 @@ impl OrderView {
     pub(super) fn of(live: &LiveOrder, record: &OrderRecord, ids: &IdChains) -> OrderView {
         OrderView {
             handle: record.handle,
-            id: ids.id(live.current),
+            id: *ids.id(live.current),
             orig_id: ids.older(live.current).unwrap_or_default(),
-            first_id: ids.id(record.first),
+            first_id: *ids.id(record.first),
             source: record.source,
             sent: record.sent,
             terms: Terms { qty: live.qty, ..record.terms },
@@ -94,8 +94,9 @@ pub(super) struct LiveOrder {
 }
 
 impl LiveOrder {
-    /// Creates the state of an order without reports and ids.
-    pub(super) fn new(at: Timestamp, event: &OrderTerms, epoch: u32) -> LiveOrder {
+    /// Creates the state of an order without reports, under its first id.
+    #[inline]
+    pub(super) fn new(at: Timestamp, event: &OrderTerms, epoch: u32, first: u32) -> LiveOrder {
         LiveOrder {
             qty: event.terms.qty,
             cum_qty: Qty::ZERO,
@@ -104,7 +105,7 @@ impl LiveOrder {
             last_price: Price::ZERO,
             updated: at,
             epoch,
-            current: NONE,
+            current: first,
             versions: 1,
             status: event.status,
             reason: event.reason,
@@ -130,15 +131,16 @@ pub(super) struct OrderRecord {
 }
 
 impl OrderRecord {
-    /// Creates the record of an order that is in no list and has no ids yet.
-    pub(super) fn new(at: Timestamp, event: &OrderTerms) -> OrderRecord {
+    /// Creates the record of an order that is in no list yet.
+    #[inline]
+    pub(super) fn new(at: Timestamp, event: &OrderTerms, first: u32) -> OrderRecord {
         OrderRecord {
             handle: event.order,
             terms: event.terms,
             submitted: at,
             source: event.source,
             sent: SentBy { submitted: event.sender, ..SentBy::default() },
-            first: NONE,
+            first,
             before: NONE,
             next: NONE,
         }

@@ -12,10 +12,12 @@
 //! A snapshot is no change. An order of which this view has not seen the entry has a part of its
 //! changes only, and so has one that changed while the view received no events.
 
-use super::order::OrderView;
+use super::order::{LiveOrder, OrderView};
+use super::slab::PagedTable;
 use crate::event::{ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal};
 use crate::id::{OrderHandle, ShardId};
 use crate::number::{Price, Qty};
+use crate::pages::LargePages;
 use crate::reason::Reason;
 use crate::terms::Status;
 use crate::time::Timestamp;
@@ -78,19 +80,10 @@ const _: () =
     assert!(size_of::<StoredChange>() + size_of::<OrderHandle>() == 64, "a cache line for each change");
 
 impl StoredChange {
-    const EMPTY: StoredChange = StoredChange {
-        at: Timestamp::ZERO,
-        qty: Qty::ZERO,
-        cum_qty: Qty::ZERO,
-        kind: StoredKind::Gap,
-        status: Status::PendingNew,
-        reason: Reason::None,
-    };
-
     /// Creates a change without a fill from the current state of an order.
-    fn of_state(at: Timestamp, kind: StoredKind, order: &OrderView) -> StoredChange {
-        let OrderView { cum_qty, status, reason, .. } = *order;
-        StoredChange { at, qty: order.terms.qty, cum_qty, kind, status, reason }
+    fn of_state(at: Timestamp, kind: StoredKind, live: &LiveOrder) -> StoredChange {
+        let LiveOrder { qty, cum_qty, status, reason, .. } = *live;
+        StoredChange { at, qty, cum_qty, kind, status, reason }
     }
 
     fn prices(&self) -> Option<OrderPrices> {
@@ -118,40 +111,21 @@ impl StoredChange {
     }
 }
 
-/// Changes in a page. With a constant number, a place in a page needs no check.
-const PAGE: usize = 1 << PAGE_BITS;
-const PAGE_BITS: u32 = 10;
-
-#[derive(Debug)]
-struct ChangePage {
-    handles: Box<[OrderHandle; PAGE]>,
-    changes: Box<[StoredChange; PAGE]>,
-}
-
-impl ChangePage {
-    #[cold]
-    fn new() -> ChangePage {
-        ChangePage { handles: filled(OrderHandle::NONE), changes: filled(StoredChange::EMPTY) }
-    }
-}
-
-fn filled<T: Copy + std::fmt::Debug>(value: T) -> Box<[T; PAGE]> {
-    vec![value; PAGE].into_boxed_slice().try_into().expect("a page has its length")
-}
-
-/// The newest changes of one shard. It grows by pages up to its bound.
+/// The newest changes of one shard, up to a bound.
 #[derive(Debug)]
 struct ChangeRing {
-    pages: Vec<ChangePage>,
-    max: usize,
+    handles: PagedTable<OrderHandle>,
+    changes: PagedTable<StoredChange>,
+    max: u32,
     /// Place of the next change, and number of those that can be read.
-    next: usize,
-    len: usize,
+    next: u32,
+    len: u32,
 }
 
 impl ChangeRing {
-    fn new(max: u32) -> ChangeRing {
-        ChangeRing { pages: Vec::new(), max: max as usize, next: 0, len: 0 }
+    fn new(max: u32, large: LargePages) -> ChangeRing {
+        let (handles, changes) = (PagedTable::new(large), PagedTable::new(large));
+        ChangeRing { handles, changes, max, next: 0, len: 0 }
     }
 
     #[inline]
@@ -160,12 +134,8 @@ impl ChangeRing {
             return;
         }
         let place = self.next;
-        if place >> PAGE_BITS == self.pages.len() {
-            self.pages.push(ChangePage::new());
-        }
-        let page = &mut self.pages[place >> PAGE_BITS];
-        page.handles[place % PAGE] = order;
-        page.changes[place % PAGE] = change;
+        self.handles.put(place, order);
+        self.changes.put(place, change);
         self.next = if place + 1 == self.max { 0 } else { place + 1 };
         self.len = self.max.min(self.len + 1);
     }
@@ -174,10 +144,7 @@ impl ChangeRing {
     fn backwards(&self, order: OrderHandle) -> impl Iterator<Item = &StoredChange> {
         // The places below the next one are newer than those from it on.
         let places = (0..self.next).rev().chain((self.next..self.len).rev());
-        let own = places.filter_map(move |place| {
-            let page = &self.pages[place >> PAGE_BITS];
-            (page.handles[place % PAGE] == order).then(|| &page.changes[place % PAGE])
-        });
+        let own = places.filter(move |place| self.handles[*place] == order).map(|place| &self.changes[place]);
         let mut is_over = false;
         own.map_while(move |change| {
             let is_after_entry =
@@ -199,8 +166,8 @@ pub(super) struct OrderChangeLog {
 
 impl OrderChangeLog {
     /// Creates an empty log of at most so many changes; zero switches it off.
-    pub(super) fn new(shards: u8, changes_max: u32) -> OrderChangeLog {
-        let ring = || ChangeRing::new(changes_max / shards as u32);
+    pub(super) fn new(shards: u8, changes_max: u32, large: LargePages) -> OrderChangeLog {
+        let ring = || ChangeRing::new(changes_max / shards as u32, large);
         OrderChangeLog { rings: (0..shards).map(|_| ring()).collect() }
     }
 
@@ -240,15 +207,15 @@ impl OrderChangeLog {
     }
 
     /// Adds the refusal of a request about a known order.
-    pub(super) fn refused(&mut self, at: Timestamp, event: &RequestRefusal, order: &OrderView) {
+    pub(super) fn refused(&mut self, at: Timestamp, event: &RequestRefusal, live: &LiveOrder) {
         let kind = StoredKind::Refusal(event.request);
-        let change = StoredChange { reason: event.reason, ..StoredChange::of_state(at, kind, order) };
-        self.push(order.handle, change);
+        let change = StoredChange { reason: event.reason, ..StoredChange::of_state(at, kind, live) };
+        self.push(event.order, change);
     }
 
     /// Notes that changes of an order are missing.
-    pub(super) fn gap(&mut self, at: Timestamp, order: &OrderView) {
-        self.push(order.handle, StoredChange::of_state(at, StoredKind::Gap, order));
+    pub(super) fn gap(&mut self, at: Timestamp, order: OrderHandle, live: &LiveOrder) {
+        self.push(order, StoredChange::of_state(at, StoredKind::Gap, live));
     }
 
     /// Ends the trading day of a shard.

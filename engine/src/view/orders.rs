@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::ids::IdChains;
 use super::order::{LiveOrder, OrderRecord, OrderView};
-use super::slab::{NONE, PagedSlab};
+use super::slab::{NONE, PagedTable, Places};
 use super::walk::{WalkHandle, Walks};
 use super::{SnapshotMark, ViewSettings};
 use crate::event::{ExecType, OrderReport, OrderTerms, RequestKind, RequestRefusal};
@@ -32,6 +32,9 @@ struct ViewSlot {
 
 const EMPTY: ViewSlot = ViewSlot { generation: 0, record: NONE };
 
+/// Slots by which the table of a shard grows: it takes them one after the other.
+const SLOTS_STEP: usize = 1_024;
+
 /// Both ends of a list of records, and its length.
 #[derive(Clone, Copy, Debug)]
 struct RecordList {
@@ -47,8 +50,9 @@ impl RecordList {
 #[derive(Debug)]
 pub(super) struct OrderStore {
     /// Both halves of an order have the same index.
-    live: PagedSlab<LiveOrder>,
-    records: PagedSlab<OrderRecord>,
+    places: Places,
+    live: PagedTable<LiveOrder>,
+    records: PagedTable<OrderRecord>,
     ids: IdChains,
     /// By shard, then slot.
     slots: Vec<Vec<ViewSlot>>,
@@ -66,9 +70,10 @@ pub(super) struct OrderStore {
 impl OrderStore {
     pub(super) fn new(shards: u8, settings: &ViewSettings) -> OrderStore {
         OrderStore {
-            live: PagedSlab::new(),
-            records: PagedSlab::new(),
-            ids: IdChains::new(settings.seed),
+            places: Places::default(),
+            live: PagedTable::new(settings.pages),
+            records: PagedTable::new(settings.pages),
+            ids: IdChains::new(settings.seed, settings.pages),
             slots: vec![Vec::new(); shards as usize],
             open: vec![RecordList::EMPTY; shards as usize],
             finished: RecordList::EMPTY,
@@ -118,7 +123,7 @@ impl OrderStore {
         let is_former =
             event.what == ExecType::Snapshot && self.ids.find(&event.id).any(|found| found == index);
         if !is_former {
-            self.rename(index, event.id);
+            self.rename(index, &event.id);
         }
         self.set_status(index, event.status);
         false
@@ -149,7 +154,7 @@ impl OrderStore {
         live.epoch = mark.epoch;
         // Other reports may carry the id of a request, which is not the order's.
         if event.what == ExecType::Replaced {
-            self.rename(index, event.id);
+            self.rename(index, &event.id);
         }
         self.set_status(index, event.status);
         true
@@ -163,15 +168,19 @@ impl OrderStore {
     }
 
     /// Applies the refusal of a request, if its order is known: it no longer shows it as pending.
-    pub(super) fn refused(&mut self, at: Timestamp, event: &RequestRefusal, mark: SnapshotMark) -> bool {
+    /// Returns its state and its terms.
+    pub(super) fn refused(
+        &mut self,
+        at: Timestamp,
+        event: &RequestRefusal,
+        mark: SnapshotMark,
+    ) -> Option<(&LiveOrder, &Terms)> {
         // The shard does not know this order. A venue may give the same reason for an order that
         // has its id.
         if event.reason == Reason::UnknownOrder && event.id.is_none() {
-            return false;
+            return None;
         }
-        let Some(index) = self.mapped(event.order) else {
-            return false;
-        };
+        let index = self.mapped(event.order)?;
         let live = &mut self.live[index];
         // A request that was not stored, or did not arrive, does not change the order itself.
         if !event.reason.is_substitute() {
@@ -179,7 +188,7 @@ impl OrderStore {
         }
         live.epoch = mark.epoch;
         self.set_status(index, event.status);
-        true
+        Some((&self.live[index], &self.records[index].terms))
     }
 
     /// Handles the reuse of a slot by the shard. A finished order stays readable.
@@ -260,9 +269,9 @@ impl OrderStore {
         })
     }
 
-    /// Returns the terms of an order.
-    pub(super) fn terms_of(&self, handle: OrderHandle) -> Option<&Terms> {
-        self.mapped(handle).map(|index| &self.records[index].terms)
+    /// Returns the state of an order.
+    pub(super) fn live(&self, handle: OrderHandle) -> Option<&LiveOrder> {
+        self.mapped(handle).map(|index| &self.live[index])
     }
 
     pub(super) fn open_len(&self) -> usize {
@@ -334,17 +343,17 @@ impl OrderStore {
 impl OrderStore {
     fn enter(&mut self, at: Timestamp, event: &OrderTerms, mark: SnapshotMark) -> u32 {
         self.clear_slot(event.order);
-        let index = self.live.insert(LiveOrder::new(at, event, mark.epoch));
-        let same = self.records.insert(OrderRecord::new(at, event));
-        assert!(index == same, "both halves come and go together");
-        let modified = !event.orig_id.is_none() && event.orig_id != event.id;
-        let first = self.ids.insert(if modified { event.orig_id } else { event.id }, index);
-        self.records[index].first = first;
-        self.live[index].current = first;
-        self.rename(index, event.id);
+        let index = self.places.take();
+        let is_modified = !event.orig_id.is_none() && event.orig_id != event.id;
+        let first = self.ids.insert(if is_modified { &event.orig_id } else { &event.id }, index);
+        self.live.put(index, LiveOrder::new(at, event, mark.epoch, first));
+        self.records.put(index, OrderRecord::new(at, event, first));
+        if is_modified {
+            self.rename(index, &event.id);
+        }
         let slot = &mut self.slots[event.order.shard().0 as usize][event.order.slot() as usize];
         *slot = ViewSlot { generation: event.order.generation(), record: index };
-        self.join(index);
+        self.join(index, event.status);
         index
     }
 
@@ -364,7 +373,7 @@ impl OrderStore {
         let slots = &mut self.slots[handle.shard().0 as usize];
         let slot = handle.slot() as usize;
         if slot >= slots.len() {
-            slots.resize(slot + 1, EMPTY);
+            slots.resize((slot + 1).next_multiple_of(SLOTS_STEP), EMPTY);
         }
         let before = slots[slot].record;
         if before != NONE {
@@ -372,7 +381,7 @@ impl OrderStore {
         }
     }
 
-    fn rename(&mut self, index: u32, id: IntId) {
+    fn rename(&mut self, index: u32, id: &IntId) {
         let live = &mut self.live[index];
         if self.ids.id(live.current) == id {
             return;
@@ -386,44 +395,50 @@ impl OrderStore {
     }
 
     /// Moves the order to the other list if it ended, or if a corrected fill reopened it.
+    #[inline]
     fn set_status(&mut self, index: u32, status: Status) {
-        let live = &mut self.live[index];
-        if live.status.is_finished() == status.is_finished() {
-            live.status = status;
-            return;
+        let before = std::mem::replace(&mut self.live[index].status, status);
+        if before.is_finished() != status.is_finished() {
+            self.leave(index, before);
+            self.join(index, status);
         }
-        self.leave(index);
-        self.live[index].status = status;
-        self.join(index);
     }
 
-    fn join(&mut self, index: u32) {
-        let list = self.list_of(index);
+    /// Adds an order to the list for its status.
+    fn join(&mut self, index: u32, status: Status) {
+        let record = &mut self.records[index];
+        let list = match status.is_finished() {
+            true => &mut self.finished,
+            false => &mut self.open[record.handle.shard().0 as usize],
+        };
         let before = std::mem::replace(&mut list.tail, index);
         list.len += 1;
+        (record.before, record.next) = (before, NONE);
         match before {
             NONE => list.head = index,
             _ => self.records[before].next = index,
         }
-        let record = &mut self.records[index];
-        (record.before, record.next) = (before, NONE);
         if self.finished.len > self.finished_max {
             self.drop(self.finished.head);
         }
     }
 
-    fn leave(&mut self, index: u32) {
-        if !self.walks.is_empty() {
-            self.walks.leave(index, self.after(index));
-        }
-        let OrderRecord { before, next, .. } = self.records[index];
-        let list = self.list_of(index);
+    /// Removes an order from the list for a status.
+    fn leave(&mut self, index: u32, status: Status) {
+        let OrderRecord { before, next, handle, .. } = self.records[index];
+        let list = match status.is_finished() {
+            true => &mut self.finished,
+            false => &mut self.open[handle.shard().0 as usize],
+        };
         list.len -= 1;
         if before == NONE {
             list.head = next;
         }
         if next == NONE {
             list.tail = before;
+        }
+        if !self.walks.is_empty() {
+            self.walks.leave(index, if status.is_finished() { before } else { next });
         }
         if before != NONE {
             self.records[before].next = next;
@@ -433,20 +448,11 @@ impl OrderStore {
         }
     }
 
-    /// Returns the list for the status of an order.
-    fn list_of(&mut self, index: u32) -> &mut RecordList {
-        match self.live[index].status.is_finished() {
-            true => &mut self.finished,
-            false => &mut self.open[self.records[index].handle.shard().0 as usize],
-        }
-    }
-
     fn drop(&mut self, index: u32) {
-        self.leave(index);
+        self.leave(index, self.live[index].status);
         self.unmap(index);
         self.ids.remove_chain(self.records[index].first);
-        self.live.remove(index);
-        self.records.remove(index);
+        self.places.give(index);
         if !self.special.is_empty() {
             self.special.remove(&index);
         }
@@ -471,7 +477,7 @@ impl OrderStore {
         }
         sorted.sort_by_key(|&index| self.age(index));
         self.open[shard] = RecordList::EMPTY;
-        sorted.into_iter().for_each(|index| self.join(index));
+        sorted.into_iter().for_each(|index| self.join(index, self.live[index].status));
     }
 
     /// Snapshots of finished orders come in any order; each carries its time.
@@ -483,7 +489,7 @@ impl OrderStore {
         }
         sorted.sort_by_key(ended);
         self.finished = RecordList::EMPTY;
-        sorted.into_iter().for_each(|index| self.join(index));
+        sorted.into_iter().for_each(|index| self.join(index, self.live[index].status));
     }
 
     fn in_list(&self, list: &RecordList) -> Vec<u32> {

@@ -104,5 +104,6 @@ pub(super) fn read_view(
         changes_max: section.number("changes_max", 0..=100_000_000),
         shard_transactions_max: shard.transactions_max,
         seed: service.seed,
+        pages: LARGE_PAGES,
     }
 }
