@@ -44,6 +44,12 @@ pub struct ShardEngine {
     outbox: Outbox,
     now: Timestamp,
     requests: u64,
+    client: Client,
+}
+
+/// What the client knows about its orders.
+#[derive(Debug)]
+struct Client {
     /// Slots of the shard by order id: of open orders and of those that have ended.
     ids: Ids,
     orders: Vec<ClientOrder>,
@@ -72,8 +78,7 @@ impl Default for ShardEngine {
             outbox: Outbox::new(0),
             now: START,
             requests: 0,
-            ids: Ids::new(),
-            orders: Vec::with_capacity(ORDERS_MAX as usize),
+            client: Client { ids: Ids::new(), orders: Vec::with_capacity(ORDERS_MAX as usize) },
         };
         let price = Price::from_raw(FIRST_TICKS * TICK.raw());
         let credit = Money::from_raw(i64::MAX / 4);
@@ -119,7 +124,7 @@ impl Engine for ShardEngine {
 
     fn cancel(&mut self, cancel: &Cancel, sink: &impl Sink) {
         let Cancel { id, seq } = *cancel;
-        let ClientOrder { handle, side, ticks, .. } = self.order(id);
+        let ClientOrder { handle, side, ticks, .. } = self.client.order(id);
         let (ack, reject) = (ReportKind::CancelAck, ReportKind::CancelReject);
         let body = CommandKind::Cancel { order: handle, id: self.request_id() };
         self.apply(body, &Request { seq, id, side, ticks, qty: 0, ack, reject }, sink);
@@ -127,7 +132,7 @@ impl Engine for ShardEngine {
 
     fn modify(&mut self, modify: &Modify, sink: &impl Sink) {
         let Modify { id, seq, ticks, qty, .. } = *modify;
-        let order = self.order(id);
+        let order = self.client.order(id);
         let (ack, reject) = (ReportKind::ModifyAck, ReportKind::ModifyReject);
         let request = Request { seq, id, side: order.side, ticks, qty, ack, reject };
         // The venue keeps the place of an order that only becomes smaller; the arena does not.
@@ -143,25 +148,18 @@ impl Engine for ShardEngine {
 
     /// Counts over all open orders: a client keeps no book.
     fn best(&self, side: u8) -> Option<i64> {
-        let open = self.orders.iter().filter(|order| order.is_open && order.side == side);
+        let open = self.client.orders.iter().filter(|order| order.is_open && order.side == side);
         let ticks = open.map(|order| order.ticks);
         if side == 0 { ticks.max() } else { ticks.min() }
     }
 
     fn depth_at(&self, side: u8, ticks: i64) -> u64 {
-        let open = self.orders.iter().filter(|order| order.is_open && order.side == side);
+        let open = self.client.orders.iter().filter(|order| order.is_open && order.side == side);
         open.filter(|order| order.ticks == ticks).map(|order| (order.qty - order.filled) as u64).sum()
     }
 }
 
 impl ShardEngine {
-    fn order(&self, id: u64) -> ClientOrder {
-        match self.ids.slot(id) {
-            NONE => UNKNOWN,
-            slot => Some(self.orders[slot as usize]).filter(|order| order.id == id).unwrap_or(UNKNOWN),
-        }
-    }
-
     #[inline(always)]
     fn request_id(&mut self) -> IntId {
         self.requests += 1;
@@ -190,22 +188,34 @@ impl ShardEngine {
     fn apply(&mut self, body: CommandKind, request: &Request, sink: &impl Sink) {
         self.now = Timestamp(self.now.0 + STEP_NS);
         self.shard.apply(self.now, &Command::new(SOURCE, 0, body), &mut self.outbox);
-        loop {
-            for at in 0..self.outbox.waiting().len() {
-                self.handle_event(at, request, sink);
-            }
-            self.outbox.clear();
-            if !self.shard.has_work() {
-                return;
-            }
+        self.client.read(&self.outbox, request, sink);
+        self.outbox.clear();
+        while self.shard.has_work() {
             self.shard.resume(&mut self.outbox);
+            self.client.read(&self.outbox, request, sink);
+            self.outbox.clear();
+        }
+    }
+}
+
+impl Client {
+    fn order(&self, id: u64) -> ClientOrder {
+        match self.ids.slot(id) {
+            NONE => UNKNOWN,
+            slot => Some(self.orders[slot as usize]).filter(|order| order.id == id).unwrap_or(UNKNOWN),
         }
     }
 
-    #[inline]
-    fn handle_event(&mut self, at: usize, request: &Request, sink: &impl Sink) {
+    fn read(&mut self, outbox: &Outbox, request: &Request, sink: &impl Sink) {
+        for (_, event) in outbox.waiting() {
+            self.handle_event(&event.body, request, sink);
+        }
+    }
+
+    #[inline(always)]
+    fn handle_event(&mut self, event: &EventKind, request: &Request, sink: &impl Sink) {
         let Request { seq, id, side, ticks, qty, ack, reject } = *request;
-        match &self.outbox.waiting()[at].1.body {
+        match event {
             EventKind::Order(order) if order.what == ExecType::Entered => {
                 let slot = order.order.slot();
                 if slot as usize >= self.orders.len() {
