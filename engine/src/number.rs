@@ -143,6 +143,16 @@ impl Notional {
         Price(narrow(divide_by(self.0, qty.0)).unwrap_or(i64::MAX))
     }
 
+    /// Returns the magnitude of the amount of money that a quantity costs.
+    #[inline]
+    pub fn value(price: Price, qty: Qty, size: ContractSize) -> Option<Money> {
+        let exact = price.0.unsigned_abs() as u128 * qty.0.unsigned_abs() as u128;
+        match unscale_common(exact) {
+            Some(value) if size == ContractSize::ONE => Some(Money(value.cast_signed())),
+            _ => Notional::of(price, qty).money(size).map(Money::abs),
+        }
+    }
+
     /// Returns the amount of money for a contract size.
     #[inline]
     pub fn money(self, size: ContractSize) -> Option<Money> {
@@ -254,17 +264,21 @@ impl Grid {
 /// booking.
 #[inline]
 fn unscale(value: i128) -> i128 {
-    const POWER_OF_TWO: u32 = SCALE.trailing_zeros();
-    const ODD: u64 = (SCALE >> POWER_OF_TWO) as u64;
-    let magnitude = value.unsigned_abs();
-    let Ok(halved) = u64::try_from(magnitude >> POWER_OF_TWO) else {
+    let Some(rounded) = unscale_common(value.unsigned_abs()) else {
         return divide_rounded(value, SCALE as i128);
     };
-    let quotient = halved / ODD;
+    if value < 0 { -(rounded as i128) } else { rounded as i128 }
+}
+
+/// Divides a common amount by [`SCALE`], rounded half up; `None` for others.
+#[inline]
+fn unscale_common(magnitude: u128) -> Option<u64> {
+    const POWER_OF_TWO: u32 = SCALE.trailing_zeros();
+    const ODD: u64 = (SCALE >> POWER_OF_TWO) as u64;
+    let quotient = u64::try_from(magnitude >> POWER_OF_TWO).ok()? / ODD;
     #[expect(clippy::cast_possible_truncation, reason = "the rest of a division is below the divisor")]
     let rest = (magnitude - quotient as u128 * SCALE as u128) as u64;
-    let rounded = (quotient + (rest >= SCALE as u64 / 2) as u64) as i128;
-    if value < 0 { -rounded } else { rounded }
+    Some(quotient + (rest >= SCALE as u64 / 2) as u64)
 }
 
 /// Returns the amount, or the nearest that 64 bits can hold.
@@ -346,6 +360,21 @@ mod tests {
                 assert_eq!(quotient(value, by), value / by, "{value} / {by}");
                 if let Some(short) = narrow(by) {
                     assert_eq!(divide_by(value, short), divide_rounded(value, by), "{value} / {by}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_value_is_the_magnitude_of_the_money() {
+        let edges = [0, 1, 49_999_999, 50_000_001, SCALE, 12_345_678_901, 1 << 40, i64::MAX, i64::MIN];
+        let numbers: Vec<i64> = edges.into_iter().flat_map(|n| [n, n.wrapping_neg()]).collect();
+        for &price in &numbers {
+            for &qty in &numbers {
+                for size in [ContractSize::ONE, ContractSize(50 * SCALE)] {
+                    let (price, qty) = (Price(price), Qty(qty));
+                    let expected = Notional::of(price, qty).money(size).map(Money::abs);
+                    assert_eq!(Notional::value(price, qty, size), expected, "{price} × {qty}");
                 }
             }
         }

@@ -47,9 +47,9 @@ pub struct HeldQty {
 pub struct RiskGuard {
     scope: Scope,
     limits: RiskLimits,
-    /// Follows from the limits.
+    /// Follows from the limits and the switches.
     bounds: SizeBounds,
-    pub killed: bool,
+    killed: bool,
     restricted: Vec<SecurityId>,
     open_orders: BudgetShare,
     rate: BudgetShare,
@@ -62,7 +62,8 @@ pub struct RiskGuard {
 }
 
 /// The limits of quantity, value and position in a form that one comparison checks: the largest
-/// number where there is no limit.
+/// number where there is no limit. While a switch is set or a security is restricted, no quantity
+/// is within its bound.
 #[derive(Clone, Copy, Debug)]
 struct SizeBounds {
     qty: u64,
@@ -196,7 +197,24 @@ impl RiskGuard {
         if limits.duplicate_window_ms > 0 {
             self.recent.reserve();
         }
-        (self.limits, self.bounds) = (limits, SizeBounds::of(&limits));
+        self.limits = limits;
+        self.update_bounds();
+    }
+
+    fn update_bounds(&mut self) {
+        self.bounds = SizeBounds::of(&self.limits);
+        if !self.limits.trading_enabled || self.killed || !self.restricted.is_empty() {
+            self.bounds.qty = 0;
+        }
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.killed
+    }
+
+    pub fn set_killed(&mut self, on: bool) {
+        self.killed = on;
+        self.update_bounds();
     }
 
     pub fn limits(&self) -> &RiskLimits {
@@ -211,6 +229,7 @@ impl RiskGuard {
             }
             _ => {}
         }
+        self.update_bounds();
     }
 
     pub fn restricted(&self) -> &[SecurityId] {
@@ -233,16 +252,13 @@ impl RiskGuard {
     /// and [`RiskGuard::check_limits`] check rule by rule.
     #[inline(always)]
     pub fn clears(&self, now: Timestamp, request: &RiskRequest<'_>, held: &HeldQty) -> bool {
-        let (limits, bounds) = (&self.limits, &self.bounds);
+        let bounds = &self.bounds;
         // What is open is not negative, so the first sum has 64 bits.
         let open = held.open.of(request.terms.side).raw() as u64;
         let grows = request.grows.raw().max(0) as u64;
         let reach = (held.net.raw().unsigned_abs() + open).saturating_add(grows);
         // One branch each, hardly ever taken: collected in a register, the results would need many.
-        limits.trading_enabled
-            && !self.killed
-            && self.restricted.is_empty()
-            && request.terms.qty.raw() as u64 <= bounds.qty
+        request.terms.qty.raw() as u64 <= bounds.qty
             && request.value.map_or(u64::MAX, |value| value.raw() as u64) <= bounds.value
             && reach <= bounds.position
             && now.0.wrapping_sub(self.second_ns) < NS_PER_S

@@ -196,6 +196,25 @@ fn switches_and_restrictions_are_shown() {
 }
 
 #[test]
+fn no_order_is_clear_of_a_switch_or_a_restriction() {
+    let wide = RiskLimits::default();
+    let mut guard = guard(wide);
+    let order = terms(1, 1_000);
+    let is_clear = |guard: &RiskGuard| guard.clears(Timestamp(1), &request(&order), &FLAT);
+    assert!(is_clear(&guard));
+    guard.set_killed(true);
+    assert!(guard.is_killed() && !is_clear(&guard));
+    guard.set_killed(false);
+    guard.restrict(SecurityId(7), true);
+    assert!(!is_clear(&guard), "the rules decide which security it is");
+    guard.restrict(SecurityId(7), false);
+    guard.set_limits(RiskLimits { trading_enabled: false, ..wide }, 0, 1);
+    assert!(!is_clear(&guard));
+    guard.set_limits(wide, 0, 1);
+    assert!(is_clear(&guard));
+}
+
+#[test]
 fn shares_of_a_limit_never_add_up_to_more_than_it() {
     for limit in [1, 2, 3, 10, 101] {
         for shards in [1, 2, 5, 7] {

@@ -176,11 +176,11 @@ impl Shard {
                 Some(OrderFilter::All)
             }
             Scope::Strategy(id) => {
-                self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?.killed = on;
+                self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?.set_killed(on);
                 Some(OrderFilter::Strategy(id))
             }
             Scope::Account(id) => {
-                self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?.killed = on;
+                self.directory.guard_mut(scope).ok_or(Reason::UnknownScope)?.set_killed(on);
                 Some(OrderFilter::Account(id))
             }
             Scope::Security(id) => {

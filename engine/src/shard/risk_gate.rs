@@ -21,6 +21,10 @@ use crate::time::Timestamp;
 /// the other half.
 const HALF: u64 = i64::MAX as u64 / 2;
 
+/// Magnitude up to which numbers need no check of their sum: three of them stay below [`HALF`].
+const SMALL: u64 = 1 << 59;
+const _: () = assert!(SMALL + 2 * (2 * SMALL) <= HALF, "a signed number and two amounts below twice it");
+
 /// Result of the reference check: the indices of everything about the order.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OrderRefs {
@@ -301,10 +305,19 @@ impl Shard {
         context: &CheckContext<'_>,
     ) -> Result<(), Reason> {
         let (position, exposure) = (context.position, context.exposure);
+        let cash = self.ledger.cash_of(position).raw();
+        let signed = [position.state.qty.raw(), exposure.net.raw(), cash, position.state.cost.raw()];
+        let money = [exposure.gain.raw(), exposure.cost.raw()];
+        // Neither of these is below zero.
+        let amounts = [qty.raw(), value.raw(), position.open.of(side).raw(), exposure.open.of(side).raw()];
+        let shifted = signed.into_iter().chain(money).map(|number| (number as u64).wrapping_add(SMALL));
+        let all = shifted.chain(amounts.map(|number| number as u64)).fold(0, |all, number| all | number);
+        if all < 2 * SMALL {
+            return Ok(());
+        }
         let fits = |held: i64, open: i64, more: i64| {
             held.unsigned_abs().saturating_add(open.unsigned_abs()).saturating_add(more as u64) <= HALF
         };
-        let cash = self.ledger.cash_of(position).raw();
         let all = fits(position.state.qty.raw(), position.open.of(side).raw(), qty.raw())
             & fits(exposure.net.raw(), exposure.open.of(side).raw(), qty.raw())
             & fits(cash, position.state.cost.raw(), value.raw())
@@ -337,7 +350,8 @@ impl Shard {
         let strategy = &self.directory.strategies[refs.strategy as usize].guard;
         let account = &self.directory.accounts[refs.account as usize].guard;
         let adapter = self.adapters.get(security.adapter);
-        if self.killed || strategy.killed || account.killed || security.killed || adapter.is_killed {
+        if self.killed || strategy.is_killed() || account.is_killed() || security.killed || adapter.is_killed
+        {
             return Err(Reason::KillSwitch);
         }
         // Rule by rule, so that a disabled scope is reported before a restriction.
@@ -432,8 +446,7 @@ fn value_of(terms: &Terms, own: Option<Price>, context: &CheckContext<'_>) -> Re
     let Some(price) = own.or(context.last) else {
         return Ok(None);
     };
-    let value = Notional::of(price, terms.qty).money(context.security.instrument.size);
-    value.map(|money| Some(money.abs())).ok_or(Reason::Overflow)
+    Notional::value(price, terms.qty, context.security.instrument.size).map(Some).ok_or(Reason::Overflow)
 }
 
 /// Checks what the venue limits per order, so that the order is not sent in vain.

@@ -224,7 +224,7 @@ impl Shard {
             emitter.emit(EventKind::Phase { strategy: entry.id, phase: entry.phase });
         }
         emitter.emit(EventKind::Limits { scope, limits: *guard.limits() });
-        if guard.killed {
+        if guard.is_killed() {
             emitter.emit(EventKind::Kill { scope, on: true });
         }
         SnapshotStage::Restrictions(at, 0)
