@@ -27,6 +27,7 @@ use crate::number::{ContractSize, Money, Notional, Price, Qty};
 use crate::order::Order;
 use crate::pages::LargePages;
 use crate::prefetch::fetch;
+use crate::terms::Terms;
 use crate::time::Timestamp;
 
 /// UUIDs of movements remembered, to make a repeated call harmless. A day of manual work is far
@@ -198,18 +199,18 @@ impl Ledger {
     /// security.
     #[inline(always)]
     pub fn find_position(&self, strategy: StrategyId, local: u32) -> Option<(u16, &Position)> {
-        let positions = self.positions[local as usize].iter().enumerate();
-        let mut of_strategy = positions.filter(|(_, position)| position.strategy == strategy);
-        of_strategy.next().map(|(at, position)| (index_u16(at), position))
+        let positions = &self.positions[local as usize];
+        let at = positions.iter().position(|position| position.strategy == strategy)?;
+        Some((index_u16(at), &positions[at]))
     }
 
     /// Returns the exposure of an account in a security, with its index among those of the
     /// security.
     #[inline(always)]
     pub fn find_exposure(&self, account: AccountId, local: u32) -> Option<(u16, &Exposure)> {
-        let exposures = self.exposures[local as usize].iter().enumerate();
-        let mut of_account = exposures.filter(|(_, exposure)| exposure.account == account);
-        of_account.next().map(|(at, exposure)| (index_u16(at), exposure))
+        let exposures = &self.exposures[local as usize];
+        let at = exposures.iter().position(|exposure| exposure.account == account)?;
+        Some((index_u16(at), &exposures[at]))
     }
 
     #[inline]
@@ -258,19 +259,22 @@ impl Ledger {
     /// Returns the position and the exposure in which an order is counted.
     #[inline]
     pub fn counts_mut(&mut self, order: &Order) -> (&mut Position, &mut Exposure) {
-        let local = order.local as usize;
-        (
-            &mut self.positions[local][order.position as usize],
-            &mut self.exposures[local][order.exposure as usize],
-        )
+        self.counts_at((order.local, order.position, order.exposure))
     }
 
-    /// Counts a new order like [`Ledger::add_open`]. `more` is the growth of the credit in use, if
-    /// it is known.
+    /// Returns a position and an exposure by the indices of their security and their own.
     #[inline]
-    pub fn add_new(&mut self, order: &Order, reserve: Money, more: Option<Money>) {
-        let (side, qty) = (order.terms.side, order.terms.qty);
-        let (position, exposure) = self.counts_mut(order);
+    fn counts_at(&mut self, (local, position, exposure): (u32, u16, u16)) -> (&mut Position, &mut Exposure) {
+        let local = local as usize;
+        (&mut self.positions[local][position as usize], &mut self.exposures[local][exposure as usize])
+    }
+
+    /// Counts a new order like [`Ledger::add_open`], in the counts with these indices. `more` is
+    /// the growth of the credit in use, if it is known.
+    #[inline]
+    pub fn add_new(&mut self, at: (u32, u16, u16), terms: &Terms, reserve: Money, more: Option<Money>) {
+        let (side, qty) = (terms.side, terms.qty);
+        let (position, exposure) = self.counts_at(at);
         position.open.change(side, qty);
         exposure.open.change(side, qty);
         exposure.reserve(side, reserve);

@@ -285,13 +285,12 @@ impl Orders {
         }
     }
 
-    /// Returns the id of an order before its last modification; none if it was never modified.
+    /// Returns the id of an order before its last modification; `None` if it was never modified.
     #[inline]
-    pub fn orig_id(&self, slot: u32) -> &IntId {
-        const NONE: &IntId = &IntId::NONE;
+    pub fn orig_id(&self, slot: u32) -> Option<&IntId> {
         match self.slots[slot as usize].orig_id {
-            NIL => NONE,
-            at => &self.orig_ids[at as usize].last,
+            NIL => None,
+            at => Some(&self.orig_ids[at as usize].last),
         }
     }
 

@@ -17,7 +17,7 @@ impl Orders {
         OrderTerms {
             order: self.handle(slot),
             id: order.id,
-            orig_id: *self.orig_id(slot),
+            orig_id: self.orig_id(slot).copied().unwrap_or_default(),
             source: order.source,
             what,
             status: self.status(slot),
@@ -34,11 +34,12 @@ impl Orders {
         &self,
         slot: u32,
         state: (ExecType, Status, Reason),
-        (id, orig_id): (&IntId, &IntId),
+        (id, orig_id): (&IntId, Option<&IntId>),
         last: (Qty, Price),
         sender: SenderId,
     ) -> OrderReport {
-        report_of(self.get(slot), self.handle(slot), state, id, orig_id, last, sender)
+        let report = report_of(self.get(slot), self.handle(slot), state, last, sender);
+        OrderReport { id: *id, orig_id: orig_id.copied().unwrap_or_default(), ..report }
     }
 
     /// Writes the same into an event.
@@ -48,49 +49,34 @@ impl Orders {
         place: &mut EventKind,
         slot: u32,
         state: (ExecType, Status, Reason),
-        (id, orig_id): (&IntId, &IntId),
+        (id, orig_id): (&IntId, Option<&IntId>),
         last: (Qty, Price),
         sender: SenderId,
     ) {
-        write_report(place, self.get(slot), self.handle(slot), state, id, orig_id, last, sender);
+        *place = EventKind::Status(report_of(self.get(slot), self.handle(slot), state, last, sender));
+        // The ids last and directly, as otherwise the compiler copies them twice.
+        if let EventKind::Status(report) = place {
+            report.id = *id;
+            if let Some(orig_id) = orig_id {
+                report.orig_id = *orig_id;
+            }
+        }
     }
 }
 
-/// Writes a report into an event: the ids last and directly, as otherwise the compiler copies them
-/// twice.
-#[inline(always)]
-#[expect(clippy::too_many_arguments, reason = "they are what a report is about")]
-fn write_report(
-    place: &mut EventKind,
-    order: &Order,
-    handle: OrderHandle,
-    state: (ExecType, Status, Reason),
-    id: &IntId,
-    orig_id: &IntId,
-    last: (Qty, Price),
-    sender: SenderId,
-) {
-    let none = &IntId::NONE;
-    *place = EventKind::Status(report_of(order, handle, state, none, none, last, sender));
-    if let EventKind::Status(report) = place {
-        (report.id, report.orig_id) = (*id, *orig_id);
-    }
-}
-
+/// Returns the state of an order without ids.
 #[inline(always)]
 fn report_of(
     order: &Order,
     handle: OrderHandle,
     (what, status, reason): (ExecType, Status, Reason),
-    id: &IntId,
-    orig_id: &IntId,
     (last_qty, last_price): (Qty, Price),
     sender: SenderId,
 ) -> OrderReport {
     OrderReport {
         order: handle,
-        id: *id,
-        orig_id: *orig_id,
+        id: IntId::NONE,
+        orig_id: IntId::NONE,
         qty: order.terms.qty,
         cum_qty: order.cum,
         // The first fill is its own average.

@@ -117,14 +117,14 @@ fn a_modification_moves_the_name_behind() {
     let mut orders = Orders::new(ShardId(0), 10, 0, LargePages::NONE);
     let slot = orders.insert(order(1));
     orders.rename(slot, &id(2));
-    assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(2), id(1)));
+    assert_eq!((orders.get(slot).id, orders.orig_id(slot)), (id(2), Some(&id(1))));
     orders.rename(slot, &id(3));
-    assert_eq!((orders.get(slot).id, *orders.orig_id(slot)), (id(3), id(2)));
+    assert_eq!((orders.get(slot).id, orders.orig_id(slot)), (id(3), Some(&id(2))));
     assert_eq!(*orders.first_id(slot), id(1));
     orders.finish(slot);
     orders.forget_oldest(false);
     let slot = orders.insert(order(4));
     assert!(orders.orig_id(slot).is_none());
     orders.rename(slot, &id(5));
-    assert_eq!((*orders.orig_id(slot), orders.orig_ids.len()), (id(4), 1));
+    assert_eq!((orders.orig_id(slot), orders.orig_ids.len()), (Some(&id(4)), 1));
 }

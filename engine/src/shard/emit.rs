@@ -76,6 +76,17 @@ impl Shard {
         self.emit_fill_status(slot, what, reason, (Qty::ZERO, Price::ZERO), out);
     }
 
+    /// Emits that a new order rests at its venue. Its slot has been written for it already.
+    #[inline(always)]
+    pub(super) fn emit_accepted(&self, slot: u32, out: &mut Outbox) {
+        let order = self.orders.get(slot);
+        let (state, none) = ((ExecType::Accepted, Status::New, Reason::None), (Qty::ZERO, Price::ZERO));
+        if let Some(place) = out.next_place(self.watchers.of_order(order.source), self.now) {
+            let names = (&order.id, None);
+            self.orders.write_status(place, slot, state, names, none, SenderId::NONE);
+        }
+    }
+
     /// Emits a status report with the quantity and price of a fill.
     #[inline(never)]
     pub(super) fn emit_fill_status(
@@ -122,9 +133,9 @@ impl Shard {
 
     /// Returns the ids in a report about a request: the request's id, if it has one, comes first.
     #[inline]
-    fn request_names<'a>(&'a self, slot: u32, id: &'a IntId) -> (&'a IntId, &'a IntId) {
+    fn request_names<'a>(&'a self, slot: u32, id: &'a IntId) -> (&'a IntId, Option<&'a IntId>) {
         let order = self.orders.get(slot);
-        if id.is_none() { (&order.id, self.orders.orig_id(slot)) } else { (id, &order.id) }
+        if id.is_none() { (&order.id, self.orders.orig_id(slot)) } else { (id, Some(&order.id)) }
     }
 
     /// Emits a status report about a request: under the request's id if it has one, with the

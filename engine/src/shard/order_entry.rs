@@ -26,10 +26,10 @@ impl Shard {
     #[inline]
     pub(super) fn submit(&mut self, source: Source, id: &IntId, terms: &Terms, out: &mut Outbox) {
         if id.is_none() {
-            return self.emit_entered(OrderHandle::NONE, source, id, terms, Reason::BadId, out);
+            return self.emit_refused(OrderHandle::NONE, source, id, terms, Reason::BadId, out);
         }
         if !self.make_room(out) {
-            return self.emit_entered(OrderHandle::NONE, source, id, terms, Reason::ShardFull, out);
+            return self.emit_refused(OrderHandle::NONE, source, id, terms, Reason::ShardFull, out);
         }
         match self.admit(terms, out) {
             Ok(admitted) => self.enter(source, id, terms, &admitted, out),
@@ -64,13 +64,14 @@ impl Shard {
         if terms.special {
             self.orders.special.set(slot, self.requests.special);
         }
-        self.ledger.add_new(self.orders.get(slot), admitted.credit.reserve, admitted.credit.more);
+        let counts = (refs.local, refs.position, refs.exposure);
+        self.ledger.add_new(counts, terms, admitted.credit.reserve, admitted.credit.more);
         self.count_new_credit(slot, refs, admitted.credit.more, out);
         if terms.reduce_only {
             let position = self.ledger.position_mut(refs.local, refs.position);
             position.reducing = position.reducing.checked_add(terms.qty).expect("headroom was checked");
         }
-        self.emit_entered(self.orders.handle(slot), source, id, terms, Reason::None, out);
+        self.emit_submitted(self.orders.handle(slot), source, id, terms, Reason::None, out);
         if terms.tif == Tif::Gtd {
             self.deadlines.add_dated();
             self.note_date(slot);
@@ -98,7 +99,7 @@ impl Shard {
         let order = self.orders.get_mut(slot);
         order.set_at_venue(true);
         order.base = Base::Working;
-        self.emit_status(slot, ExecType::Accepted, Reason::None, out);
+        self.emit_accepted(slot, out);
         true
     }
 
@@ -272,7 +273,7 @@ impl Shard {
         out: &mut Outbox,
     ) {
         if id.is_none() || !self.make_room(out) {
-            return self.emit_entered(OrderHandle::NONE, source, id, terms, reason, out);
+            return self.emit_refused(OrderHandle::NONE, source, id, terms, reason, out);
         }
         let local = self.directory.local(terms.security).unwrap_or(NIL);
         let order = Order {
@@ -291,13 +292,28 @@ impl Shard {
         if terms.special {
             self.orders.special.set(slot, self.requests.special);
         }
-        self.emit_entered(self.orders.handle(slot), source, id, terms, reason, out);
+        self.emit_refused(self.orders.handle(slot), source, id, terms, reason, out);
         self.add_finished(slot, out);
     }
 
+    /// Emits an order that is refused.
+    #[cold]
+    #[inline(never)]
+    fn emit_refused(
+        &self,
+        order: OrderHandle,
+        source: Source,
+        id: &IntId,
+        terms: &Terms,
+        reason: Reason,
+        out: &mut Outbox,
+    ) {
+        self.emit_submitted(order, source, id, terms, reason, out);
+    }
+
     /// Emits the submitted order as entered, or with a reason as rejected.
-    #[inline]
-    fn emit_entered(
+    #[inline(always)]
+    fn emit_submitted(
         &self,
         order: OrderHandle,
         source: Source,
@@ -316,9 +332,14 @@ impl Shard {
         }
         let sender = self.requests.sender();
         if let Some(place) = out.next_place(self.watchers.of_order(source), self.now) {
-            let (id, orig_id, terms) = (*id, IntId::NONE, *terms);
-            let order = OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms };
+            let (none, terms) = (IntId::NONE, *terms);
+            let order =
+                OrderTerms { order, id: none, orig_id: none, source, what, status, reason, sender, terms };
             *place = EventKind::Order(order);
+            // The id last and directly, as otherwise the compiler copies it twice.
+            if let EventKind::Order(order) = place {
+                order.id = *id;
+            }
         }
     }
 
@@ -363,10 +384,14 @@ impl Shard {
         let Some(slot) = self.orders.oldest_finished(outside) else {
             return false;
         };
-        let source = self.orders.get(slot).source;
-        let order = self.orders.handle(slot);
+        let (order, forgotten) = (self.orders.handle(slot), self.orders.get(slot));
+        let source = forgotten.source;
         if let Some(place) = out.next_place(self.watchers.of_order(source), self.now) {
-            *place = EventKind::Forgotten { order, source, id: self.orders.get(slot).id };
+            *place = EventKind::Forgotten { order, source, id: IntId::NONE };
+            // The id last and directly, as otherwise the compiler copies it twice.
+            if let EventKind::Forgotten { id, .. } = place {
+                *id = forgotten.id;
+            }
         }
         self.orders.forget_oldest(outside);
         // The next order gets its slot, and its node.
