@@ -75,6 +75,19 @@ impl Exposure {
         used - std::mem::replace(&mut self.used, used)
     }
 
+    /// Recounts the credit in use after this much was reserved for orders of a side, or released
+    /// if it is negative, and returns the change.
+    #[inline]
+    pub(crate) fn recount_reserve(&mut self, side: Side, amount: Money) -> i128 {
+        if self.closable(side) > 0 {
+            return self.recount_credit(true);
+        }
+        // All orders of the side open or extend a position, so that their whole reserve counts.
+        let change = amount.raw() as i128;
+        self.used += change;
+        change
+    }
+
     /// Returns by how much [`Exposure::credit_used`] grows when `qty` more of a side is open and
     /// `reserve` more is reserved for it; `None` if it cannot be counted.
     #[inline(always)]

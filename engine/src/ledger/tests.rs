@@ -149,3 +149,23 @@ fn open_quantities_come_and_go() {
     open.change(Side::Sell, qty("-3"));
     assert_eq!((open.of(Side::Sell), open.of(Side::Buy)), (qty("2"), Qty::ZERO));
 }
+
+#[test]
+fn credit_recounted_for_one_side_is_that_of_a_whole_recount() {
+    for net in ["-7", "-2", "0", "2", "7"] {
+        for side in Side::BOTH {
+            let mut exposure = Exposure::new(AccountId(1));
+            (exposure.net, exposure.cost, exposure.gain) = (qty(net), money(net), money("3"));
+            for other in Side::BOTH {
+                exposure.open.change(other, qty("5"));
+                exposure.reserve(other, money("11"));
+            }
+            exposure.recount_credit(true);
+            exposure.open.change(side, qty("-2"));
+            exposure.reserve(side, money("-4"));
+            let mut whole = exposure;
+            let change = exposure.recount_reserve(side, money("-4"));
+            assert_eq!((change, exposure.used), (whole.recount_credit(true), whole.used), "{net} {side:?}");
+        }
+    }
+}

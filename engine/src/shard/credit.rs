@@ -20,7 +20,7 @@ use crate::ledger::SecurityTransaction;
 use crate::number::{Money, Notional, Price, Qty};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::terms::{OrderKind, Side, Terms};
+use crate::terms::{OrderKind, Side, Terms, Tif};
 
 /// Credit that an order, or the change of one, needs.
 #[derive(Clone, Copy, Debug, Default)]
@@ -122,11 +122,17 @@ impl Shard {
         share
     }
 
-    /// Takes an order that has ended out of the counts of its strategy and its account: `left` was
-    /// open, and `reserved` is released.
+    /// Takes an order that has ended with `left` open out of the counts of its strategy, its
+    /// account and the dated orders, releases its reserve, and ends the doubts about it.
     #[inline]
-    pub(super) fn discount(&mut self, slot: u32, left: Qty, reserved: Money, out: &mut Outbox) {
-        let order = self.orders.get(slot);
+    pub(super) fn discount(&mut self, slot: u32, left: Qty, out: &mut Outbox) {
+        let order = self.orders.get_mut(slot);
+        let reserved = std::mem::take(&mut order.reserved);
+        order.set_in_doubt(false);
+        order.set_unsure(false);
+        if order.terms.tif == Tif::Gtd {
+            self.deadlines.remove_dated();
+        }
         let Terms { strategy, account, side, reduce_only, .. } = order.terms;
         if left.is_zero() && reserved.is_zero() {
             // After its last fill everything else was counted with the booking.
@@ -138,14 +144,14 @@ impl Shard {
         let guard = guard.filter(|guard| guard.counts_credit_in(currency));
         let (position, exposure) = self.ledger.counts_mut(order);
         let taken = left.max(Qty::ZERO);
-        let less = Qty::from_raw(-taken.raw());
+        let (less, released) = (Qty::from_raw(-taken.raw()), Money::from_raw(-reserved.raw()));
         position.open.change(side, less);
         exposure.open.change(side, less);
-        exposure.reserve(side, Money::from_raw(-reserved.raw()));
+        exposure.reserve(side, released);
         if reduce_only {
             position.reducing = position.reducing.checked_sub(taken).expect("what reduces was added before");
         }
-        if guard.is_some_and(|guard| guard.change_credit(exposure.recount_credit(true))) {
+        if guard.is_some_and(|guard| guard.change_credit(exposure.recount_reserve(side, released))) {
             self.emit_credit_usage(account, out);
         }
     }
@@ -269,7 +275,7 @@ pub(super) fn credit_request(
 
 /// Returns the cost of a quantity, including commission; `None` if it cannot be counted.
 fn credit_cost(price: Price, qty: Qty, security: &LocalSecurity) -> Option<Money> {
-    with_commission(Notional::of(price, qty).money(security.instrument.size)?.abs(), qty, security)
+    with_commission(Notional::value(price, qty, security.instrument.size)?, qty, security)
 }
 
 #[inline(always)]

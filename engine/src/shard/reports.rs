@@ -11,7 +11,7 @@ use crate::number::{Money, Notional, Price, Qty};
 use crate::order::{Base, NIL, Requests, Step};
 use crate::outbox::Outbox;
 use crate::reason::Reason;
-use crate::terms::{Side, Tif};
+use crate::terms::Side;
 use crate::venue::VenueOutcome;
 
 /// A fill that is counted.
@@ -409,33 +409,33 @@ impl Shard {
     pub(super) fn finish(&mut self, slot: u32, left: Qty, out: &mut Outbox) {
         let order = self.orders.get(slot);
         assert!(order.base.is_finished(), "only an ended order is cleared up");
-        let has_requests = order.requests != NIL;
-        let waits = order.waits_for_trigger() && !order.at_venue();
-        let replace = if has_requests { self.drop_replace(slot, out) } else { None };
-        if waits {
+        if order.waits_for_trigger() && !order.at_venue() {
             self.drop_stop(slot);
         }
-        let order = self.orders.get_mut(slot);
-        let reserved = std::mem::take(&mut order.reserved);
-        order.set_in_doubt(false);
-        order.set_unsure(false);
-        if order.terms.tif == Tif::Gtd {
-            self.deadlines.remove_dated();
-        }
-        self.discount(slot, left, reserved, out);
-        if let Some(replace) = replace {
-            self.refuse(slot, RequestKind::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
-        }
-        if has_requests && let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel)
-        {
-            self.orders.requests_mut(slot).cancel = None;
-            self.orders.release_answered(slot);
-            self.refuse(slot, RequestKind::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
+        if self.orders.get(slot).requests == NIL {
+            self.discount(slot, left, out);
+        } else {
+            self.finish_requests(slot, left, out);
         }
         if !self.closes.is_empty() {
             self.continuation.recheck_closes();
         }
         self.add_finished(slot, out);
+    }
+
+    /// Discounts an order that has just ended with `left` open, and refuses its pending requests.
+    #[inline(never)]
+    fn finish_requests(&mut self, slot: u32, left: Qty, out: &mut Outbox) {
+        let replace = self.drop_replace(slot, out);
+        self.discount(slot, left, out);
+        if let Some(replace) = replace {
+            self.refuse(slot, RequestKind::Replace, &replace.id, replace.source, Reason::OrderFinished, out);
+        }
+        if let Some(cancel) = self.orders.requests(slot).and_then(|requests| requests.cancel) {
+            self.orders.requests_mut(slot).cancel = None;
+            self.orders.release_answered(slot);
+            self.refuse(slot, RequestKind::Cancel, &cancel.id, cancel.source, Reason::OrderFinished, out);
+        }
     }
 
     /// Takes from the open quantity of an order, and releases credit that was reserved for it.
