@@ -1,4 +1,5 @@
 use super::*;
+use crate::codec::ByteReader;
 use crate::id::StrategyId;
 use crate::time::NS_PER_MS;
 
@@ -195,6 +196,12 @@ fn switches_and_restrictions_are_shown() {
     assert_eq!(guard.check_switches(SecurityId(1)), Ok(()));
 }
 
+fn restored(guard: &RiskGuard) -> RiskGuard {
+    let mut bytes = Vec::new();
+    guard.encode(&mut bytes);
+    RiskGuard::decode(&mut ByteReader::new(&bytes)).expect("what was encoded")
+}
+
 #[test]
 fn no_order_is_clear_of_a_switch_or_a_restriction() {
     let wide = RiskLimits::default();
@@ -204,9 +211,11 @@ fn no_order_is_clear_of_a_switch_or_a_restriction() {
     assert!(is_clear(&guard));
     guard.set_killed(true);
     assert!(guard.is_killed() && !is_clear(&guard));
+    assert!(!is_clear(&restored(&guard)), "a restart releases no switch");
     guard.set_killed(false);
     guard.restrict(SecurityId(7), true);
     assert!(!is_clear(&guard), "the rules decide which security it is");
+    assert!(!is_clear(&restored(&guard)));
     guard.restrict(SecurityId(7), false);
     guard.set_limits(RiskLimits { trading_enabled: false, ..wide }, 0, 1);
     assert!(!is_clear(&guard));
