@@ -332,14 +332,9 @@ impl Shard {
         }
         let sender = self.requests.sender();
         if let Some(place) = out.next_place(self.watchers.of_order(source), self.now) {
-            let (none, terms) = (IntId::NONE, *terms);
-            let order =
-                OrderTerms { order, id: none, orig_id: none, source, what, status, reason, sender, terms };
+            let (id, orig_id, terms) = (*id, IntId::NONE, *terms);
+            let order = OrderTerms { order, id, orig_id, source, what, status, reason, sender, terms };
             *place = EventKind::Order(order);
-            // The id last and directly, as otherwise the compiler copies it twice.
-            if let EventKind::Order(order) = place {
-                order.id = *id;
-            }
         }
     }
 
@@ -387,11 +382,7 @@ impl Shard {
         let (order, forgotten) = (self.orders.handle(slot), self.orders.get(slot));
         let source = forgotten.source;
         if let Some(place) = out.next_place(self.watchers.of_order(source), self.now) {
-            *place = EventKind::Forgotten { order, source, id: IntId::NONE };
-            // The id last and directly, as otherwise the compiler copies it twice.
-            if let EventKind::Forgotten { id, .. } = place {
-                *id = forgotten.id;
-            }
+            *place = EventKind::Forgotten { order, source, id: forgotten.id };
         }
         self.orders.forget_oldest(outside);
         // The next order gets its slot, and its node.
