@@ -458,8 +458,8 @@ impl Gateway {
     }
 }
 
-/// Records that the snapshot of a shard is complete, and returns whether it was the last pending one.
-/// Another server that was disconnected sends its state again.
+/// Records that the snapshot of a shard is complete, and returns whether it was the last pending
+/// one. Another server that was disconnected sends its state again.
 fn complete_snapshot(pending: &mut ShardMask, shard: ShardId) -> bool {
     let before = std::mem::replace(pending, pending.without(ShardMask::one(shard)));
     !before.is_empty() && pending.is_empty()

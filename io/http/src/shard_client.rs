@@ -56,9 +56,9 @@ use super::websocket_broker::WebSocketBroker;
 /// Events taken from the lanes per cycle, before requests are served again: some 100 µs of work.
 pub(crate) const EVENTS_PER_CYCLE_MAX: usize = 1_024;
 
-/// Number of events ahead of which the view prefetches, so that its memory is in cache by then. A
-/// new order usually has two events.
-const LOOK_AHEAD: usize = 2;
+/// Number of events ahead of which the view prefetches, so that its memory is in cache by then:
+/// the next event is handled at once, and a new order usually has two events.
+const LOOK_AHEAD: usize = 3;
 
 /// First character of the ids made here, where no other server makes any.
 pub(crate) const PREFIX: u8 = b'r';
@@ -254,53 +254,57 @@ impl ShardClient {
         if let Some(block) = self.numbers.borrow_mut().refill(desk.numbers_left()) {
             desk.give_numbers(block);
         }
+        let id = port.id();
         for _ in 0..EVENTS_PER_CYCLE_MAX {
-            let Some((shard, event)) = port.poll_event() else { break };
+            let handled = port.poll_event_with(|shard, event| {
+                view.apply(shard, event);
+                if let Some((ws_broker, now)) = ws_broker {
+                    // Includes the view and the pending responses, as a gateway renders events
+                    // together with its other endpoints.
+                    if std::mem::take(&mut is_first) && ws_broker.has_clients() {
+                        render_begin = ws_broker.sample();
+                    }
+                    ws_broker.handle_event(now, shard, event);
+                }
+                counts.count(event);
+                changes += u64::from(!matches!(event.body, EventKind::Tick(_)));
+                if let Some(history) = history.as_mut() {
+                    history.handle_event(shard, event);
+                }
+                if let Some(report) = report.as_mut() {
+                    report.handle_event(&view, &reference, event);
+                }
+                if let EventKind::Adjusted { strategy, what } = &event.body {
+                    warn_of_adjustment(*strategy, what);
+                }
+                if let EventKind::Alert { alert, security, reason, .. } = &event.body {
+                    warn_of_alert(&mut self.alert_lines.borrow_mut(), event.at, *alert, *security, *reason);
+                }
+                if let Some(remote_strategies) = &self.remote_strategies {
+                    remote_strategies.handle_event(shard, event);
+                    // Their orders share our port and are not the desk's. A request about one of
+                    // them over REST is answered by the status of the order.
+                    if is_of_strategy(event) {
+                        if let EventKind::Status(_) = &event.body {
+                            waiting.handle_event(id, event);
+                        }
+                        return shard;
+                    }
+                }
+                let refusal = desk.handle_event(event);
+                waiting.handle_event(id, event);
+                if let Some(refusal) = refusal {
+                    waiting.handle_refusal(&refusal);
+                }
+                shard
+            });
+            let Some(shard) = handled else { break };
+            work += 1;
             port.look_ahead(shard, LOOK_AHEAD, |distance, event| {
                 if distance + 1 == LOOK_AHEAD {
                     view.prefetch(event);
                 }
             });
-            view.apply(shard, &event);
-            if let Some((ws_broker, now)) = ws_broker {
-                // Includes the view and the pending responses, as a gateway renders events together
-                // with its other endpoints.
-                if std::mem::take(&mut is_first) && ws_broker.has_clients() {
-                    render_begin = ws_broker.sample();
-                }
-                ws_broker.handle_event(now, shard, &event);
-            }
-            counts.count(&event);
-            changes += u64::from(!matches!(event.body, EventKind::Tick(_)));
-            if let Some(history) = history.as_mut() {
-                history.handle_event(shard, &event);
-            }
-            if let Some(report) = report.as_mut() {
-                report.handle_event(&view, &reference, &event);
-            }
-            if let EventKind::Adjusted { strategy, what } = &event.body {
-                warn_of_adjustment(*strategy, what);
-            }
-            if let EventKind::Alert { alert, security, reason, .. } = &event.body {
-                warn_of_alert(&mut self.alert_lines.borrow_mut(), event.at, *alert, *security, *reason);
-            }
-            work += 1;
-            if let Some(remote_strategies) = &self.remote_strategies {
-                remote_strategies.handle_event(shard, &event);
-                // Their orders share our port and are not the desk's. A request about one of them
-                // over REST is answered by the status of the order.
-                if is_of_strategy(&event) {
-                    if let EventKind::Status(_) = &event.body {
-                        waiting.handle_event(port.id(), &event);
-                    }
-                    continue;
-                }
-            }
-            let refusal = desk.handle_event(&event);
-            waiting.handle_event(port.id(), &event);
-            if let Some(refusal) = refusal {
-                waiting.handle_refusal(&refusal);
-            }
         }
         self.event_counts.set(counts);
         self.changes.set(changes);
