@@ -5,8 +5,8 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::sync::{Arc, Mutex};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -33,6 +33,9 @@ const LIMITS_OFF: [&str; 4] = [
     "risk.strategies.price_collar_pct=0",
     "risk.strategies.max_position=0",
 ];
+
+/// Bytes of the log that are read at once.
+const LOG_PART_BYTES: usize = 1 << 16;
 
 /// Time limit for a line or a response: the test fails instead of waiting for ever.
 const SILENCE_MAX: Duration = Duration::from_secs(120);
@@ -69,8 +72,9 @@ pub struct ServiceProcess {
     child: Child,
     /// Its output, line by line; in a mutex, so that several threads may use the service.
     out: Mutex<Receiver<String>>,
-    /// Its standard error. It is read as it comes, or the service would block on a full pipe.
-    log_text: Option<JoinHandle<String>>,
+    /// Its standard error so far. It is read as it comes, or the service would block on a full pipe.
+    log: Arc<Mutex<Vec<u8>>>,
+    log_reader: Option<JoinHandle<()>>,
     /// The first line.
     pub ready: String,
     /// Removed only after the service has ended.
@@ -114,16 +118,24 @@ impl ServiceProcess {
             {}
         });
         let mut err = child.stderr.take().expect("its complaints are ours");
-        let log_text = thread::spawn(move || {
-            let mut text = Vec::new();
-            // The text may be cut in the middle of a character if the process was killed.
-            let _ = err.read_to_end(&mut text);
-            String::from_utf8_lossy(&text).into_owned()
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let read = log.clone();
+        let log_reader = thread::spawn(move || {
+            let mut part = vec![0; LOG_PART_BYTES];
+            loop {
+                match err.read(&mut part) {
+                    Ok(0) => break,
+                    Ok(count) => read.lock().expect("no reader panics").extend_from_slice(&part[..count]),
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    Err(_) => break,
+                }
+            }
         });
         let mut service = ServiceProcess {
             child,
             out: Mutex::new(out),
-            log_text: Some(log_text),
+            log,
+            log_reader: Some(log_reader),
             ready: String::new(),
             _data: None,
         };
@@ -158,8 +170,16 @@ impl ServiceProcess {
     }
 
     /// Called once, when the process has ended.
+    /// Returns whether its log has this text so far. A process that is killed loses the lines that
+    /// its thread for the log has not written yet.
+    pub fn has_logged(&self, text: &str) -> bool {
+        String::from_utf8_lossy(&self.log.lock().expect("no reader panics")).contains(text)
+    }
+
     fn log_text(&mut self) -> String {
-        self.log_text.take().expect("the log is taken once").join().expect("they are read")
+        self.log_reader.take().expect("the log is taken once").join().expect("it is read");
+        // The text may be cut in the middle of a character if the process was killed.
+        String::from_utf8_lossy(&self.log.lock().expect("no reader panics")).into_owned()
     }
 
     /// The shell has a built-in `kill`, so nothing needs to be installed.

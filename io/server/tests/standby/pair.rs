@@ -9,7 +9,9 @@ use pitlane_testkit::service::{ServiceProcess, TestFolder, command};
 use serde_json::Value;
 
 /// Time limit; a later result never comes.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Time between two looks at what is waited for, so that the servers have the cores.
+const PAUSE: Duration = Duration::from_millis(5);
 /// Short, so that a take-over is fast; long enough for a busy machine.
 const LEASE: &str = "standby.lease_ms=1500";
 
@@ -174,6 +176,6 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !holds() {
         assert!(Instant::now() < end, "{what}");
-        std::thread::yield_now();
+        std::thread::sleep(PAUSE);
     }
 }
