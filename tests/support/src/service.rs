@@ -72,7 +72,8 @@ pub struct ServiceProcess {
     child: Child,
     /// Its output, line by line; in a mutex, so that several threads may use the service.
     out: Mutex<Receiver<String>>,
-    /// Its standard error so far. It is read as it comes, or the service would block on a full pipe.
+    /// Its standard error so far. It is read as it comes, or the service would block on a full
+    /// pipe.
     log: Arc<Mutex<Vec<u8>>>,
     log_reader: Option<JoinHandle<()>>,
     /// The first line.
