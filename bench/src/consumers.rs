@@ -208,7 +208,7 @@ impl ConsumerPool {
                     observe(Observed::Bytes(bytes));
                     idle = false;
                 }
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
                 Err(error) => panic!("{error}"),
             }
         }

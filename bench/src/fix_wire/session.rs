@@ -103,7 +103,7 @@ impl LoadSession {
         self.stream.write_all(&logon)?;
         let mut answer = [0; 4_096];
         self.stream.set_read_timeout(Some(START_MAX))?;
-        let count = self.stream.read(&mut answer)?;
+        let count = read_part(&mut self.stream, &mut answer)?;
         if memchr::memmem::find(&answer[..count], LOGON).is_none() {
             return Err(format!("the Logon was refused: {}", answer[..count].escape_ascii()).into());
         }
@@ -165,7 +165,7 @@ impl LoadSession {
         self.stream.write_all(&frames)?;
         let (mut answer, mut buffer) = (Vec::new(), [0; 4_096]);
         while next_frame(&answer).is_none() {
-            let count = self.stream.read(&mut buffer)?;
+            let count = read_part(&mut self.stream, &mut buffer)?;
             if count == 0 {
                 return Err("the server closed the connection".into());
             }
@@ -249,4 +249,15 @@ pub(super) fn write_all(stream: &mut TcpStream, mut bytes: &[u8]) -> io::Result<
         }
     }
     Ok(())
+}
+
+/// Reads what arrives next. A read with a time limit may be interrupted, also without a handler of
+/// a signal: when the process or the whole machine was paused.
+fn read_part(stream: &mut TcpStream, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match stream.read(buffer) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            outcome => return outcome,
+        }
+    }
 }
