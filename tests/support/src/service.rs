@@ -170,13 +170,13 @@ impl ServiceProcess {
         }
     }
 
-    /// Called once, when the process has ended.
     /// Returns whether its log has this text so far. A process that is killed loses the lines that
     /// its thread for the log has not written yet.
     pub fn has_logged(&self, text: &str) -> bool {
         String::from_utf8_lossy(&self.log.lock().expect("no reader panics")).contains(text)
     }
 
+    /// Called once, when the process has ended.
     fn log_text(&mut self) -> String {
         self.log_reader.take().expect("the log is taken once").join().expect("it is read");
         // The text may be cut in the middle of a character if the process was killed.
