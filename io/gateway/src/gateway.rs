@@ -49,7 +49,7 @@ use super::demo_trader::DemoTrader;
 use super::market_source::MarketSource;
 use super::reload::ReloadedRefData;
 use super::strategy_runner::RunnerDuty;
-use crate::notifications::NotificationChannel;
+use crate::notifications::{Notification, NotificationChannel};
 
 #[derive(Debug)]
 pub struct Gateway {
@@ -306,12 +306,7 @@ impl Gateway {
         let mut work = runner.poll(now, phase);
         while let Some(notification) = runner.take_notification() {
             work += 1;
-            if let Some(stomp) = stomp {
-                stomp.handle_notification(now, &notification);
-            }
-            if let Some(notifications) = notifications {
-                notifications.send(notification);
-            }
+            announce(stomp.as_mut(), notifications.as_mut(), now, notification);
         }
         work
     }
@@ -455,6 +450,21 @@ impl Gateway {
             deadline = deadline.min(market).min(trader).min(runner);
         }
         deadline
+    }
+}
+
+/// Passes a notification to the STOMP clients of this gateway and to the other threads.
+fn announce(
+    stomp: Option<&mut StompEndpoint>,
+    others: Option<&mut NotificationChannel>,
+    now: Timestamp,
+    notification: Notification,
+) {
+    if let Some(stomp) = stomp {
+        stomp.handle_notification(now, &notification);
+    }
+    if let Some(others) = others {
+        others.send(notification);
     }
 }
 

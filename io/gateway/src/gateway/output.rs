@@ -5,7 +5,7 @@ use pitlane_engine::time::Timestamp;
 use pitlane_net::sockets::Sockets;
 use pitlane_runtime::lifecycle::LifecyclePhase;
 
-use super::Gateway;
+use super::{Gateway, announce};
 
 impl Gateway {
     /// Sends the output of this cycle, after all socket events have been handled.
@@ -47,12 +47,7 @@ impl Gateway {
         work += fix.pass_market_changes(stomp.as_mut(), takes_commands.then_some(port));
         for notification in fix.take_notifications() {
             work += 1;
-            if let Some(stomp) = stomp {
-                stomp.handle_notification(now, &notification);
-            }
-            if let Some(notifications) = notifications {
-                notifications.send(notification);
-            }
+            announce(stomp.as_mut(), notifications.as_mut(), now, notification);
         }
         work
     }
