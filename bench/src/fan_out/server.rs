@@ -63,12 +63,21 @@ impl PublishMode {
     }
 }
 
+/// A running server. Dropping it stops the thread, so that a run that fails leaves no thread on the
+/// core.
 pub(super) struct FanOutServer {
     pub(super) address: SocketAddr,
     pub(super) shared: Arc<FanOutState>,
     /// Clock that the times of ticks are read from.
     pub(super) clock: Clock,
-    thread: JoinHandle<Histogram<u64>>,
+    /// `None` once it has been stopped.
+    thread: Option<JoinHandle<Histogram<u64>>>,
+}
+
+impl Drop for FanOutServer {
+    fn drop(&mut self) {
+        self.stop();
+    }
 }
 
 impl FanOutServer {
@@ -96,14 +105,19 @@ impl FanOutServer {
             serve(net, endpoint, &reference, &time, mode, &thread_state)
         });
         let address = address.recv_timeout(TIMEOUT).expect("the server starts");
-        FanOutServer { address, shared, clock, thread }
+        FanOutServer { address, shared, clock, thread: Some(thread) }
     }
 
     /// Stops the thread and returns the durations, in nanoseconds, of the cycles in which something
     /// was published.
-    pub(super) fn end(self) -> Histogram<u64> {
+    pub(super) fn end(mut self) -> Histogram<u64> {
+        self.stop().expect("the server does not panic")
+    }
+
+    /// Returns `None` if the thread was stopped before, or panicked.
+    fn stop(&mut self) -> Option<Histogram<u64>> {
         self.shared.stop.store(true, Ordering::Relaxed);
-        self.thread.join().expect("the server does not panic")
+        self.thread.take()?.join().ok()
     }
 }
 
