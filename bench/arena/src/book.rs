@@ -3,14 +3,13 @@
 
 use pitlane_engine::id::{AccountId, SecurityId};
 use pitlane_engine::number::{Price, Qty};
-use pitlane_engine::pages::LargePages;
 use pitlane_engine::settings::VenueSettings;
 use pitlane_engine::terms::{Side, Tif};
 use pitlane_engine::venue::{BookSpec, OrderEntry, Venue, VenueOutcome};
 
 use crate::abi::{Cancel, Modify, NewOrder, Report, ReportKind};
 use crate::ids::{Ids, NONE};
-use crate::{Engine, Sink};
+use crate::{Engine, PAGES, Sink};
 
 /// The one book.
 const BOOK: u32 = 0;
@@ -36,10 +35,10 @@ impl Default for BookEngine {
             settings: VenueSettings::default(),
         };
         BookEngine {
-            venue: Venue::new(vec![spec], OPEN_AT_START, LargePages::NONE),
+            venue: Venue::new(vec![spec], OPEN_AT_START, PAGES),
             ids: Ids::new(),
-            ids_by_slot: Vec::with_capacity(OPEN_AT_START),
-            free: Vec::with_capacity(OPEN_AT_START),
+            ids_by_slot: PAGES.table(OPEN_AT_START),
+            free: PAGES.table(OPEN_AT_START),
         }
     }
 }

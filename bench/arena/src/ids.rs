@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use crate::PAGES;
+
 /// No slot.
 pub(crate) const NONE: u32 = u32::MAX;
 /// Ids of the table from the start: those of a run of the arena, with as much again.
@@ -18,7 +20,9 @@ pub(crate) struct Ids {
 
 impl Ids {
     pub(crate) fn new() -> Ids {
-        Ids { dense: vec![NONE; DENSE_AT_START], sparse: HashMap::new() }
+        let mut dense = PAGES.table(DENSE_AT_START);
+        dense.resize(DENSE_AT_START, NONE);
+        Ids { dense, sparse: HashMap::new() }
     }
 
     #[inline]

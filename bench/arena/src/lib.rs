@@ -11,9 +11,14 @@ mod shard;
 use std::cell::UnsafeCell;
 use std::ffi::c_void;
 
+use pitlane_engine::pages::LargePages;
+
 pub use abi::{Cancel, Modify, NewOrder, Report, ReportKind, Transport};
 pub use book::BookEngine;
 pub use shard::ShardEngine;
+
+/// The tables are on large pages, as those of the service are.
+const PAGES: LargePages = LargePages::new(pitlane_sys::pages::advise_huge);
 
 /// Receiver of reports.
 pub trait Sink {

@@ -19,7 +19,7 @@ use pitlane_engine::time::{TimeOfDay, Timestamp};
 
 use crate::abi::{Cancel, Modify, NewOrder, Report, ReportKind};
 use crate::ids::{Ids, NONE};
-use crate::{Engine, Sink};
+use crate::{Engine, PAGES, Sink};
 
 const SOURCE: Source = Source { origin: Origin::Rest, port: PortId(0), session: 1 };
 const STRATEGY: StrategyId = StrategyId(1);
@@ -72,13 +72,13 @@ const UNKNOWN: ClientOrder =
 
 impl Default for ShardEngine {
     fn default() -> ShardEngine {
-        let settings = ShardSettings { orders_max: ORDERS_MAX, ..ShardSettings::default() };
+        let settings = ShardSettings { orders_max: ORDERS_MAX, pages: PAGES, ..ShardSettings::default() };
         let mut engine = ShardEngine {
             shard: Shard::new(ShardId(0), 1, Arc::new(reference()), settings),
             outbox: Outbox::new(0),
             now: START,
             requests: 0,
-            client: Client { ids: Ids::new(), orders: Vec::with_capacity(ORDERS_MAX as usize) },
+            client: Client { ids: Ids::new(), orders: PAGES.table(ORDERS_MAX as usize) },
         };
         let price = Price::from_raw(FIRST_TICKS * TICK.raw());
         let credit = Money::from_raw(i64::MAX / 4);
